@@ -192,7 +192,7 @@ func TestWhoHasWrittenFindsIt(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		s.world.write = func(w request.Write) (*understudy.Page, error) {
+		s.write = func(w request.Write) (*understudy.Page, error) {
 			s.set(sid(8), "queued", false) // of another caller
 			s.set(sid(9), "queued", false)
 			return instance(s.call(t, sid(9)), 201, call{sid(9), "queued", false}), nil
@@ -211,10 +211,10 @@ func TestWhoHasWrittenFindsIt(t *testing.T) {
 
 		// While nothing comes from upstream the list is as it was.
 		time.Sleep(time.Minute)
-		s.world.script(func() {
-			s.world.fail = func(int, request.Fetch) error { return down(503) }
+		s.script(func() {
+			s.fail = func(int, request.Fetch) error { return down(503) }
 		})
-		s.world.write = func(w request.Write) (*understudy.Page, error) {
+		s.write = func(w request.Write) (*understudy.Page, error) {
 			s.set(sid(10), "queued", false)
 			return instance(s.call(t, sid(10)), 201, call{sid(10), "queued", false}), nil
 		}

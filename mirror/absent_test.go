@@ -46,7 +46,7 @@ func TestAnIDThatNeverWasInAnOutage(t *testing.T) {
 		}
 		refused("another account", &other)
 		s.script(func() {
-			s.world.write = func(request.Write) (*understudy.Page, error) { return nil, understudy.ErrUnknownOutcome }
+			s.write = func(request.Write) (*understudy.Page, error) { return nil, understudy.ErrUnknownOutcome }
 		})
 		time.Sleep(time.Second)
 		_, _ = s.post(t, http.MethodPost, s.target(t, "Calls.json", ""))

@@ -24,8 +24,8 @@ import (
 // newHints is the queue of records that were hinted at.
 func newHints(fl *filler) *hints.Queue {
 	return hints.New(hints.Options{
-		Context: fl.ctx, Now: fl.now, Wait: fl.sleepFrom, Go: fl.goOpen, Fetch: fl.hinted,
-		Limit: func() int { return fl.limits.Load().Hints },
+		Context: fl.env.ctx, Now: fl.env.now, Wait: fl.env.sleepFrom, Go: fl.flights.goOpen, Fetch: fl.hinted,
+		Limit: func() int { return fl.flights.limits.Load().Hints },
 	})
 }
 
@@ -34,10 +34,10 @@ func newHints(fl *filler) *hints.Queue {
 func (fs *flights) goOpen(f func()) bool {
 	fs.Lock()
 	defer fs.Unlock()
-	if fs.closed.Load() {
+	if fs.env.closed.Load() {
 		return false
 	}
-	fs.work.Go(f)
+	fs.env.work.Go(f)
 	return true
 }
 
@@ -50,7 +50,7 @@ func (fs *flights) goOpen(f func()) bool {
 // Hint returns at once. An unknown source, kind or id that cannot be one is
 // nothing to look at.
 func (m *Mirror) Hint(source, kind, id string) {
-	s := m.sources[source]
+	s := m.env.sources[source]
 	if s == nil || kind == "" || s.kinds[kind] == nil || id == "" {
 		return
 	}
@@ -73,7 +73,7 @@ func (m *Mirror) hint(k *kind, id string, end func()) {
 // hinted fetches a record that was hinted at. When it is new, the newest page of its
 // polled list is fetched too.
 func (fl *filler) hinted(ctx context.Context, r *hints.Record) (early bool, err error) {
-	k := fl.sources[r.Source].kinds[r.Kind]
+	k := fl.env.sources[r.Source].kinds[r.Kind]
 	if r.Target == nil {
 		k.hinted()
 		return false, nil
@@ -109,31 +109,33 @@ var _ shadow.Mirror = shadowMirror{}
 // saved, and is made of no record.
 func (sm shadowMirror) sampled(f *flight) {
 	m := sm.m
-	if f.err != nil || m.coverage == nil || f.recordsOnly || f.filled || f.source.lists.Of(f.target) == nil || f.page.NotStored != "" {
+	began := &f.origin
+	if f.result.err != nil || m.composer.coverage == nil || began.recordsOnly || began.filled || began.source.lists.Of(began.target) == nil ||
+		f.result.page.NotStored != "" {
 		return
 	}
 	m.flights.Lock()
-	read := f.reason == request.Waiting || f.reason == request.Refresh || f.reason == request.Check || f.promoted
+	read := f.origin.reason == request.Waiting || f.origin.reason == request.Refresh || f.origin.reason == request.Check || f.waiting.promoted
 	m.flights.Unlock()
-	saved := f.saved
-	if f.page.Status == 400 {
-		saved = f.kind.changes.Load() + 1
+	saved := f.result.saved
+	if f.result.page.Status == 400 {
+		saved = f.origin.kind.counters.changes.Load() + 1
 	}
-	if !read || saved == 0 || f.page.Status != 200 && f.page.Status != 400 {
+	if !read || saved == 0 || f.result.page.Status != 200 && f.result.page.Status != 400 {
 		return
 	}
-	m.shadow.Add(shadow.Sample{Target: f.target, Page: f.page, Saved: saved - 1})
+	m.shadow.Add(shadow.Sample{Target: f.origin.target, Page: f.result.page, Saved: saved - 1})
 }
 
 // FromRecords is what records answer to a sample's request; nil when it is
 // unknown.
 func (sm shadowMirror) FromRecords(ctx context.Context, s shadow.Sample) *understudy.Page {
-	m, src := sm.m, sm.m.sources[s.Target.Key.Source]
+	m, src := sm.m, sm.m.env.sources[s.Target.Key.Source]
 	k := src.of(s.Target)
-	if k.changes.Load() != s.Saved {
+	if k.counters.changes.Load() != s.Saved {
 		return nil
 	}
-	p, err := m.planCompose(ctx, src, k, s.Target, nil)
+	p, err := m.composer.planCompose(ctx, src, k, s.Target, nil)
 	if refusal := refusalOf(s.Target, err, s.Page.At); refusal != nil {
 		return refusal
 	}
@@ -144,8 +146,8 @@ func (sm shadowMirror) FromRecords(ctx context.Context, s shadow.Sample) *unders
 		return nil // a page by its number alone moves with everything that comes
 	}
 	p.above = true // all that the page shows is held now
-	x, err := m.composeList(p)
-	if err != nil || x.outdated || k.changes.Load() != s.Saved {
+	x, err := m.composer.composeList(p)
+	if err != nil || x.outdated || k.counters.changes.Load() != s.Saved {
 		return nil
 	}
 	return x.page
@@ -173,7 +175,7 @@ func (sm shadowMirror) Recheck(s shadow.Sample, told *understudy.Page, gone []st
 	if from == 0 {
 		to = 0 // one without a clock
 	}
-	m.coverage.Recheck(source, kind, from, to)
+	m.composer.coverage.Recheck(source, kind, from, to)
 }
 
 // check now and then asks upstream, too, what was just answered from records:
@@ -182,7 +184,7 @@ func (sm shadowMirror) Recheck(s shadow.Sample, told *understudy.Page, gone []st
 func (rd *reader) check(l *shadow.List, r *reading) {
 	l.Answered()
 	if !r.OnlyIfCached && l.CheckDue(r.now) {
-		rd.startBackground(r.Target, r.source, r.kind, fetchOptions{reason: request.Check})
+		rd.flights.startBackground(r.Target, r.source, r.kind, fetchOptions{reason: request.Check})
 	}
 }
 
@@ -202,45 +204,47 @@ func (m *Mirror) SetChecks(source string, perMinute float64) error {
 func (m *Mirror) Scores(source string) []request.ListScore { return m.shadow.Scores(source) }
 
 // mediaMirror is the mirror as its cache of contents needs it.
-type mediaMirror struct{ *filler }
+type mediaMirror struct {
+	env      *env
+	flights  *flights
+	holdings *holdings
+	filler   *filler
+}
 
 var _ media.Mirror = mediaMirror{}
 
 // Enter counts a reader that waits for upstream.
-func (mm mediaMirror) Enter(flow uint64) error {
-	mm.Lock()
-	defer mm.Unlock()
-	return mm.admit(mm.limits.Load(), flow, false)
-}
+func (mm mediaMirror) Enter(flow uint64) error { return mm.flights.enter(flow) }
 
 // Exit ends what Enter began.
-func (mm mediaMirror) Exit(flow uint64) {
-	mm.Lock()
-	defer mm.Unlock()
-	mm.dismiss(flow)
-}
+func (mm mediaMirror) Exit(flow uint64) { mm.flights.exit(flow) }
 
 // Pruned reports whether upstream no longer keeps the record of a content.
 func (mm mediaMirror) Pruned(ctx context.Context, t *spec.Target) bool {
-	s := mm.sources[t.Key.Source]
-	rec := mm.known(ctx, s, t.Kind, t.ID)
-	return rec != nil && mm.forgotten(ctx, s.of(t), rec)
+	s := mm.env.sources[t.Key.Source]
+	rec := mm.holdings.known(ctx, s, t.Kind, t.ID)
+	return rec != nil && mm.filler.forgotten(ctx, s.of(t), rec)
 }
 
 // Open is the content a media path names (media.Cache.Open). It must be closed.
 // The error is ErrClosed after Run.
 func (m *Mirror) Open(ctx context.Context, a request.MediaRequest) (*request.MediaResponse, error) {
-	if m.closed.Load() {
+	if m.env.closed.Load() {
 		return nil, fmt.Errorf("mirror: %w", understudy.ErrClosed)
 	}
-	if a.Target != nil && a.Target.Media != nil && m.sources[a.Target.Key.Source] != nil {
-		wasRead(&m.sources[a.Target.Key.Source].lastRead, m.monotonic(m.now()))
+	if a.Target != nil && a.Target.Media != nil && m.env.sources[a.Target.Key.Source] != nil {
+		wasRead(&m.env.sources[a.Target.Key.Source].lastRead, m.env.monotonic(m.env.now()))
 	}
 	return m.media.Open(ctx, a)
 }
 
 // sharedMirror is the mirror as its shared cache needs it: flights, and pages without a kind.
-type sharedMirror struct{ *filler }
+type sharedMirror struct {
+	env     *env
+	entries *entries
+	flights *flights
+	writer  *writer
+}
 
 var (
 	_ shared.Pages   = sharedMirror{}
@@ -249,7 +253,7 @@ var (
 
 // Held is a page in memory.
 func (sm sharedMirror) Held(key understudy.Key) *understudy.Page {
-	h, ok := sm.unpacked(sm.hot.Find(key), key, sm.sources[key.Source].kinds[""], sm.now())
+	h, ok := sm.entries.unpacked(sm.entries.hot.Find(key), key, sm.env.sources[key.Source].kinds[""], sm.env.now())
 	if !ok {
 		return nil
 	}
@@ -261,23 +265,23 @@ func (sm sharedMirror) Page(ctx context.Context, key understudy.Key) (*understud
 	if p := sm.Held(key); p != nil {
 		return p, nil
 	}
-	k := sm.sources[key.Source].kinds[""]
-	before := k.changes.Load()
-	p, err := sm.store.Page(ctx, key)
+	k := sm.env.sources[key.Source].kinds[""]
+	before := k.counters.changes.Load()
+	p, err := sm.env.store.Page(ctx, key)
 	if err != nil {
 		return nil, err
 	}
-	if e := sm.cachePage(p); e != nil && k.changes.Load() != before {
-		sm.hot.Drop(e) // another may have come to the store, or this one have been forgotten
+	if e := sm.cachePage(p); e != nil && k.counters.changes.Load() != before {
+		sm.entries.hot.Drop(e) // another may have come to the store, or this one have been forgotten
 	}
 	return p, nil
 }
 
 // cachePage puts a page into the hot tier; nil: it does not go there.
 func (sm sharedMirror) cachePage(p *understudy.Page) *cache.Entry {
-	e := sm.hot.Pack(sm.sources[p.Key.Source].kinds[""].pages, p)
-	if e == nil || !sm.hot.Put(e, nil) {
-		sm.hot.Forget(sm.hot.Hash(p.Key))
+	e := sm.entries.hot.Pack(sm.env.sources[p.Key.Source].kinds[""].pages, p)
+	if e == nil || !sm.entries.hot.Put(e, nil) {
+		sm.entries.hot.Forget(sm.entries.hot.Hash(p.Key))
 		return nil
 	}
 	return e
@@ -286,13 +290,13 @@ func (sm sharedMirror) cachePage(p *understudy.Page) *cache.Entry {
 // Keep stores a page. One that the store has not is not in memory either: what a restart
 // forgets, a write before it could not make invalid.
 func (sm sharedMirror) Keep(p *understudy.Page) error {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(sm.ctx), saveTime)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(sm.env.ctx), saveTime)
 	defer cancel()
-	k := sm.sources[p.Key.Source].kinds[""]
-	_, err := sm.save(ctx, k, p)
-	k.changes.Add(1)
+	k := sm.env.sources[p.Key.Source].kinds[""]
+	_, err := sm.writer.save(ctx, k, p)
+	k.counters.changes.Add(1)
 	if err != nil {
-		sm.hot.Forget(sm.hot.Hash(p.Key))
+		sm.entries.hot.Forget(sm.entries.hot.Hash(p.Key))
 		return err
 	}
 	sm.cachePage(p)
@@ -301,13 +305,13 @@ func (sm sharedMirror) Keep(p *understudy.Page) error {
 
 // Forget forgets a page. What a reader took from the store before goes last.
 func (sm sharedMirror) Forget(ctx context.Context, key understudy.Key) error {
-	store, ok := sm.store.(Forgetter)
+	store, ok := sm.env.store.(Forgetter)
 	if !ok {
 		return errors.New("the store cannot forget")
 	}
 	_, err := store.ForgetPage(ctx, key)
-	sm.sources[key.Source].kinds[""].changes.Add(1)
-	sm.hot.Forget(sm.hot.Hash(key))
+	sm.env.sources[key.Source].kinds[""].counters.changes.Add(1)
+	sm.entries.hot.Forget(sm.entries.hot.Hash(key))
 	return err
 }
 
@@ -315,15 +319,16 @@ func (sm sharedMirror) Forget(ctx context.Context, key understudy.Key) error {
 func (sm sharedMirror) Join(
 	ctx context.Context, t *spec.Target, flow uint64, direct bool, fetch shared.Fetch,
 ) (*understudy.Page, bool, error) {
-	s := sm.sources[t.Key.Source]
-	f, joined, err := sm.join(t, s, s.kinds[""], fetchOptions{reason: request.Waiting, blind: true, direct: direct, flow: flow, fetch: fetch})
+	s := sm.env.sources[t.Key.Source]
+	want := fetchOptions{reason: request.Waiting, blind: true, direct: direct, flow: flow, fetch: fetch}
+	f, joined, err := sm.flights.join(t, s, s.kinds[""], want)
 	if err != nil {
 		return nil, false, err
 	}
-	defer sm.releaseReader(f, flow, false)
+	defer sm.flights.releaseReader(f, flow, false)
 	select {
-	case <-f.done:
-		return f.page, joined, f.err
+	case <-f.signals.done:
+		return f.result.page, joined, f.result.err
 	case <-ctx.Done():
 		return nil, joined, fmt.Errorf("mirror: %s: %w", t.Key, ctx.Err())
 	}
@@ -331,27 +336,27 @@ func (sm sharedMirror) Join(
 
 // Behind begins a flight that nobody waits for.
 func (sm sharedMirror) Behind(t *spec.Target, fetch shared.Fetch) {
-	s := sm.sources[t.Key.Source]
-	sm.startBackground(t, s, s.kinds[""], fetchOptions{reason: request.Refresh, fetch: fetch})
+	s := sm.env.sources[t.Key.Source]
+	sm.flights.startBackground(t, s, s.kinds[""], fetchOptions{reason: request.Refresh, fetch: fetch})
 }
 
 // Enter counts a reader that waits for upstream.
-func (sm sharedMirror) Enter(flow uint64) error { return mediaMirror(sm).Enter(flow) }
+func (sm sharedMirror) Enter(flow uint64) error { return sm.flights.enter(flow) }
 
 // Exit ends what Enter began.
-func (sm sharedMirror) Exit(flow uint64) { mediaMirror(sm).Exit(flow) }
+func (sm sharedMirror) Exit(flow uint64) { sm.flights.exit(flow) }
 
 // Exchange answers a request to a generic source (shared.Cache.Do). The answer must be
 // closed. The error is ErrClosed after Run.
 func (m *Mirror) Exchange(ctx context.Context, x request.Exchange) (*request.Exchanged, error) {
-	s := m.sources[x.Target.Key.Source]
+	s := m.env.sources[x.Target.Key.Source]
 	switch {
-	case m.closed.Load():
+	case m.env.closed.Load():
 		return nil, fmt.Errorf("mirror: %w", understudy.ErrClosed)
 	case s == nil || !s.Spec.Generic():
 		return nil, fmt.Errorf("mirror: %w: no such generic source", understudy.ErrInvalid)
 	}
-	wasRead(&s.lastRead, m.monotonic(m.now()))
+	wasRead(&s.lastRead, m.env.monotonic(m.env.now()))
 	a, err := m.shared.Do(ctx, x)
 	s.counts.exchanged(&x, a, err)
 	return a, err
@@ -359,6 +364,6 @@ func (m *Mirror) Exchange(ctx context.Context, x request.Exchange) (*request.Exc
 
 // ReadyFor is Ready for a request to a generic source with some header.
 func (m *Mirror) ReadyFor(t *spec.Target, h http.Header) bool {
-	s := m.sources[t.Key.Source]
-	return s != nil && s.Spec.Generic() && !m.closed.Load() && m.shared.Ready(t, h)
+	s := m.env.sources[t.Key.Source]
+	return s != nil && s.Spec.Generic() && !m.env.closed.Load() && m.shared.Ready(t, h)
 }

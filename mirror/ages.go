@@ -177,7 +177,7 @@ func (a *Ages) asFor(ask *request.Request, k *kind, h *held) {
 	if shown != nil && !h.page.List {
 		h.composed = false // that a list has shown something new of it
 	}
-	if shown == nil || h.state == current || !h.page.List || h.page.NotStored != "" || h.page.Generation < k.generation.Load() {
+	if shown == nil || h.state == current || !h.page.List || h.page.NotStored != "" || h.page.Generation < k.counters.generation.Load() {
 		return // a write makes lists old for everybody
 	}
 	for field := range h.changed().All() {
@@ -195,9 +195,9 @@ func (v *env) ages() *Ages { return v.aging.Load() }
 // their defaults.
 func (m *Mirror) SetAges(a Ages) {
 	a = a.withDefaults()
-	m.aging.Store(&a)
+	m.env.aging.Store(&a)
 	m.media.SetAges(media.Ages{Final: a.Final, Hard: a.Hard, Wait: a.Wait, Try: a.Try})
-	for _, s := range m.sources {
+	for _, s := range m.env.sources {
 		for _, p := range s.polls() {
 			p.Nudge() // its next turn may come sooner
 		}

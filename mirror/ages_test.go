@@ -152,7 +152,7 @@ func TestMaxStaleDoesNotReachBehindAWrite(t *testing.T) {
 		s := open(t, 3)
 		s.get(t, s.newest(t))
 		s.script(func() {
-			s.world.write = func(w request.Write) (*understudy.Page, error) {
+			s.write = func(w request.Write) (*understudy.Page, error) {
 				p := page(w.Target, 201, body(call{sid(4), "queued", false}))
 				p.Key, p.List, p.ID = understudy.Key{}, false, sid(4)
 				p.Rows = []understudy.Row{{ID: sid(4), End: len(p.Body)}}

@@ -26,8 +26,8 @@ func (rd *reader) ask(ctx context.Context, r *reading) (*request.Response, error
 		return rd.unjoined(ctx, r, err)
 	}
 	a, err := rd.wait(ctx, r, f, joined)
-	if joined && f.completed() && f.err != nil &&
-		(errors.As(err, new(*overQuotaError)) || f.hurried() && errors.Is(err, understudy.ErrUnavailable)) && !rd.hasFallback(ctx, r) {
+	if joined && f.completed() && f.result.err != nil &&
+		(errors.As(err, new(*overQuotaError)) || f.hurried() && errors.Is(err, understudy.ErrUnavailable)) && !rd.composer.hasFallback(ctx, r) {
 		// What was joined was begun with less patience than this reader has, or
 		// ended by the filler that had to weigh it.
 		if f, joined, err = rd.joinFor(ctx, r); err != nil {
@@ -37,7 +37,7 @@ func (rd *reader) ask(ctx context.Context, r *reading) (*request.Response, error
 	}
 	if err != nil {
 		r.source.counts.failed.Add(1)
-		err = rd.unanswered(ctx, r, err)
+		err = rd.composer.unanswered(ctx, r, err)
 	}
 	return a, err
 }
@@ -49,54 +49,54 @@ func (rd *reader) unjoined(ctx context.Context, r *reading, err error) (*request
 	switch {
 	case errors.Is(err, errCompleted):
 		return rd.searchAgain(ctx, r)
-	case errors.As(err, &busy) && rd.hasFallback(ctx, r):
+	case errors.As(err, &busy) && rd.composer.hasFallback(ctx, r):
 		return rd.fallback(ctx, r, busy, err)
 	}
 	r.source.counts.failed.Add(1)
-	return nil, rd.unanswered(ctx, r, err)
+	return nil, rd.composer.unanswered(ctx, r, err)
 }
 
 func (rd *reader) joinFor(ctx context.Context, r *reading) (*flight, bool, error) {
 	// What is never held was completed for those who waited for it alone.
 	direct := within(&r.Request) == 0 || r.kind.name == ""
 	want := fetchOptions{reason: request.Waiting, direct: direct, flow: r.Flow,
-		patient: func() bool { return !r.SkipHeld && !rd.hasFallback(ctx, r) }}
+		patient: func() bool { return !r.SkipHeld && !rd.composer.hasFallback(ctx, r) }}
 	want.deadline, _ = ctx.Deadline()
 	if r.held.page != nil {
 		want.since = r.held.page.At
 	}
 	// No third look, and none for a request that may find what completed too old.
 	want.blind = r.again || within(&r.Request) != math.MaxInt64
-	return rd.join(r.Target, r.source, r.kind, want)
+	return rd.flights.join(r.Target, r.source, r.kind, want)
 }
 
 // searchAgain looks once more at what is held.
 func (rd *reader) searchAgain(ctx context.Context, r *reading) (*request.Response, error) {
-	return rd.search(ctx, &reading{Request: r.Request, source: r.source, kind: r.kind, now: rd.now(), again: true,
-		entry: rd.hot.Find(r.Target.Key)})
+	return rd.search(ctx, &reading{Request: r.Request, source: r.source, kind: r.kind, now: rd.env.now(), again: true,
+		entry: rd.entries.hot.Find(r.Target.Key)})
 }
 
 // wait waits for the flight and leaves it.
 func (rd *reader) wait(ctx context.Context, r *reading, f *flight, joined bool) (*request.Response, error) {
-	timer := time.NewTimer(rd.ages().Wait)
+	timer := time.NewTimer(rd.env.ages().Wait)
 	defer timer.Stop()
-	tried, late := f.tried, timer.C
+	tried, late := f.signals.tried, timer.C
 	keep := false
-	defer func() { rd.releaseReader(f, r.Flow, keep) }()
+	defer func() { rd.flights.releaseReader(f, r.Flow, keep) }()
 	for {
 		var why *understudy.UpstreamError
 		err := error(errSlow)
 		select {
-		case <-f.done:
+		case <-f.signals.done:
 			return rd.answerOf(ctx, r, f, joined)
-		case <-f.offered:
+		case <-f.signals.offered:
 			if !f.completed() {
 				keep = true
-				return rd.answerWith(r, f, f.unsaved, joined, &request.Response{Detail: "not stored yet: saving it takes long"}), nil
+				return rd.answerWith(r, f, f.signals.unsaved, joined, &request.Response{Detail: "not stored yet: saving it takes long"}), nil
 			}
 			return rd.answerOf(ctx, r, f, joined)
 		case <-tried:
-			why, err = f.failure, fmt.Errorf("mirror: fetch %s: %w", r.Target.Key, f.failure)
+			why, err = f.signals.failure, fmt.Errorf("mirror: fetch %s: %w", r.Target.Key, f.signals.failure)
 		case <-late:
 		case <-ctx.Done():
 			err = fmt.Errorf("mirror: %s: %w", r.Target.Key, ctx.Err())
@@ -104,7 +104,7 @@ func (rd *reader) wait(ctx context.Context, r *reading, f *flight, joined bool) 
 		switch left := ctx.Err(); {
 		case left != nil && f.completed():
 			return rd.answerOf(ctx, r, f, joined)
-		case !errors.Is(left, context.Canceled) && rd.hasFallback(ctx, r):
+		case !errors.Is(left, context.Canceled) && rd.composer.hasFallback(ctx, r):
 			keep = true
 			return rd.fallback(ctx, r, why, err)
 		case left != nil:
@@ -121,10 +121,10 @@ func (rd *reader) wait(ctx context.Context, r *reading, f *flight, joined bool) 
 // that the flight waits after, and what is left of the time that upstream wants.
 func (rd *reader) leaving(r *reading, f *flight, left error) error {
 	select {
-	case <-f.tried:
-		failure := *f.failure
+	case <-f.signals.tried:
+		failure := *f.signals.failure
 		failure.Page = nil // the next try may bring another
-		failure.RetryAfter = max(0, failure.RetryAfter-rd.now().Sub(f.failedAt))
+		failure.RetryAfter = max(0, failure.RetryAfter-rd.env.now().Sub(f.signals.failedAt))
 		return fmt.Errorf("mirror: %s: %w: %w", r.Target.Key, left, &failure)
 	default:
 		return fmt.Errorf("mirror: %s: %w", r.Target.Key, left)
@@ -137,21 +137,22 @@ var errSlow = &understudy.UpstreamError{Why: understudy.FailUnreachable, Err: er
 // answerOf answers from a flight that has completed.
 func (rd *reader) answerOf(ctx context.Context, r *reading, f *flight, joined bool) (*request.Response, error) {
 	switch {
-	case f.err == nil:
+	case f.result.err == nil:
 		return rd.fetched(r, f, joined), nil
-	case errors.Is(f.err, understudy.ErrClosed) || !rd.hasFallback(ctx, r):
-		return nil, f.err
+	case errors.Is(f.result.err, understudy.ErrClosed) || !rd.composer.hasFallback(ctx, r):
+		return nil, f.result.err
 	}
 	var why *understudy.UpstreamError
-	if !errors.As(f.err, &why) {
+	if !errors.As(f.result.err, &why) {
 		why = &understudy.UpstreamError{Why: understudy.FailUnusable}
 	}
-	return rd.fallback(ctx, r, why, f.err)
+	return rd.fallback(ctx, r, why, f.result.err)
 }
 
 // fetched is the answer upstream gave.
 func (rd *reader) fetched(r *reading, f *flight, joined bool) *request.Response {
-	return rd.answerWith(r, f, f.page, joined, &request.Response{Stored: f.stored, Detail: f.detail, Store: r.held.took + f.saving})
+	a := &request.Response{Stored: f.result.stored, Detail: f.result.detail, Store: r.held.took + f.result.saving}
+	return rd.answerWith(r, f, f.result.page, joined, a)
 }
 
 // answerWith is the answer upstream gave, completed with what is the same whether or
@@ -162,12 +163,12 @@ func (rd *reader) answerWith(r *reading, f *flight, p *understudy.Page, joined b
 	if joined {
 		counts.coalesced.Add(1)
 	}
-	if l := r.source.lists.Of(r.Target); !f.followed.Swap(true) && (l == nil || !l.RecordsFirst()) {
+	if l := r.source.lists.Of(r.Target); !f.waiting.followed.Swap(true) && (l == nil || !l.RecordsFirst()) {
 		rd.addCandidate(p, r.source, nil)
 	}
 	p = rd.shown(r, f, p)
-	age, _ := rd.ages().age(rd.now(), p.At)
-	a.Page, a.Outcome, a.Age, a.TTL = p, request.Cold, age, rd.ages().freshFor(&r.Request, p, rd.ages().fresh(r.Target, p))-age
+	age, _ := rd.env.ages().age(rd.env.now(), p.At)
+	a.Page, a.Outcome, a.Age, a.TTL = p, request.Cold, age, rd.env.ages().freshFor(&r.Request, p, rd.env.ages().fresh(r.Target, p))-age
 	a.Fwd, a.Joined, a.Upstream = r.fwd(), joined, p.Took
 	if r.kind.name == "" {
 		a.TTL = 0
@@ -182,7 +183,7 @@ func (rd *reader) fallbackHeld(r *reading, why *understudy.UpstreamError) *reque
 	if why != nil {
 		detail = "stale: " + why.Short()
 	}
-	age, _ := rd.ages().age(rd.now(), r.held.page.At)
+	age, _ := rd.env.ages().age(rd.env.now(), r.held.page.At)
 	return rd.answerStale(r, &r.held, age, detail)
 }
 

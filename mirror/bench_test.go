@@ -85,7 +85,7 @@ func benchKind(t testing.TB, src *spec.Source, client Upstream) *kind {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return m.sources["twilio"].kinds["calls"]
+	return m.env.sources["twilio"].kinds["calls"]
 }
 
 // noStore holds nothing and saves at no cost.

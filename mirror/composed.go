@@ -25,7 +25,9 @@ import (
 
 // composer makes lists from records.
 type composer struct {
-	*holdings
+	env       *env
+	flights   *flights
+	holdings  *holdings
 	coverage  Coverage           // nil: nothing is covered
 	records   compose.Store      // nil: the store has no order of records
 	writes    func() int64       // the store's counter of writes; nil: it has none, and no list is answered again
@@ -82,14 +84,14 @@ func (co *composer) planCompose(ctx context.Context, s *source, k *kind, t *spec
 	}
 	p := &composePlan{source: s, kind: k, target: t, local: wish, timed: t.Kind.Retention.Unlisted, writes: co.writeCount()}
 	var above *understudy.Record
-	now := func() time.Time { p.timed = true; return co.now() }
+	now := func() time.Time { p.timed = true; return co.env.now() }
 	list, err := compose.New(s.Source.Source, t, compose.Options{Now: now, Local: wish, Own: co.own(s, t),
 		Held: func(kind, id string) *understudy.Record {
 			of := s.Spec.Kind(kind)
 			if of == nil {
 				return nil
 			}
-			rec := co.known(ctx, s, of, id)
+			rec := co.holdings.known(ctx, s, of, id)
 			if of.Name != t.Kind.Name {
 				above = rec
 			}
@@ -116,9 +118,9 @@ func (co *composer) planCompose(ctx context.Context, s *source, k *kind, t *spec
 // same to the walks ever since. It is asked for a page at most.
 func (co *composer) own(s *source, t *spec.Target) func(*understudy.Record) *understudy.Record {
 	return func(rec *understudy.Record) *understudy.Record {
-		ctx, cancel := context.WithTimeout(co.ctx, co.ages().Wait)
+		ctx, cancel := context.WithTimeout(co.env.ctx, co.env.ages().Wait)
 		defer cancel()
-		own, err := co.store.Record(ctx, s.Name, t.Kind.Name, t.List.Shape, rec.ID)
+		own, err := co.env.store.Record(ctx, s.Name, t.Kind.Name, t.List.Shape, rec.ID)
 		if err != nil || own.Invalid || !own.Seen.After(rec.Since) {
 			return nil
 		}
@@ -143,7 +145,7 @@ func (co *composer) covers(p *composePlan) (request.Coverage, error) {
 	if q.From != 0 && !timed(&q, p.target.Kind.Clock) {
 		// A row rule's bound leaves in what has no clock. Walks of the whole list
 		// alone see that: it is what an empty window rests on.
-		now := co.now().Unix()
+		now := co.env.now().Unix()
 		rest, known := co.coverage.Covered(p.source.Name, p.kind.name, p.target.Root(), q.Parent, now, now)
 		if !known {
 			return rest, &compose.Uncovered{Why: p.kind.name + ": " + rest.Why}
@@ -179,7 +181,7 @@ func clocks(q *query.RecordQuery, clock string) (from, to int64) {
 // composeList reads the records and makes the page. It ends by itself in good time,
 // those that wait for it.
 func (co *composer) composeList(p *composePlan) (*composedList, error) {
-	ctx, cancel := context.WithTimeout(co.ctx, cmp.Or(p.most, co.ages().Wait))
+	ctx, cancel := context.WithTimeout(co.env.ctx, cmp.Or(p.most, co.env.ages().Wait))
 	defer cancel()
 	select {
 	case co.composing <- struct{}{}:
@@ -187,7 +189,7 @@ func (co *composer) composeList(p *composePlan) (*composedList, error) {
 	case <-ctx.Done():
 		return nil, fmt.Errorf("mirror: compose %s: too many lists are being made: %w", p.target.Key, ctx.Err())
 	}
-	begin := co.now()
+	begin := co.env.now()
 	w := &compose.Bounded{Store: co.records, Kind: p.target.Kind, Walked: p.coverage.At}
 	if days := p.target.Kind.Retention.Days; p.target.Kind.Retention.Unlisted {
 		w.None = begin.Unix() - int64(days)*24*60*60
@@ -228,7 +230,7 @@ func (co *composer) composeList(p *composePlan) (*composedList, error) {
 	if w.From != 0 && (w.Short || page.Next.Zero()) {
 		return nil, &compose.Uncovered{Why: p.kind.name + " are kept from " + day(w.From) + " on"}
 	}
-	x := &composedList{page: page, coverage: p.coverage, outdated: p.outdated || w.Invalid, took: co.now().Sub(begin)}
+	x := &composedList{page: page, coverage: p.coverage, outdated: p.outdated || w.Invalid, took: co.env.now().Sub(begin)}
 	if !p.timed && !x.outdated && co.writes != nil {
 		x.plan = &composePlan{source: p.source, kind: p.kind, target: p.target, seek: p.seek, writes: p.writes}
 	}
@@ -241,10 +243,10 @@ var errSlides = errors.New("mirror: the other pages of a list by number are upst
 // countRows counts the rows of a list's other pages, in at most half the time that making the
 // list may take. Without the number, the answer says less or is not made.
 func (co *composer) countRows(ctx context.Context, p *composePlan, w *compose.Bounded) {
-	ctx, cancel := context.WithTimeout(ctx, cmp.Or(p.most, co.ages().Wait)/2)
+	ctx, cancel := context.WithTimeout(ctx, cmp.Or(p.most, co.env.ages().Wait)/2)
 	defer cancel()
 	if err := p.list.Count(ctx, w); err != nil {
-		co.log.Debug("mirror: the rows of a list could not be counted", "list", p.target.Key.String(), "error", err)
+		co.env.log.Debug("mirror: the rows of a list could not be counted", "list", p.target.Key.String(), "error", err)
 	}
 }
 
@@ -308,11 +310,11 @@ func (x *composedList) held(a *Ages) held {
 // rests on, for what may be missing, and as the newest page, for what is new.
 func (co *composer) composedAnswer(s *source, x *composedList, detail string) *request.Response {
 	s.counts.composed.Add(1)
-	age, _ := co.ages().age(co.now(), x.coverage.At)
-	a := &request.Response{Page: x.page, Outcome: request.Composed, Age: age, TTL: co.ages().Records - age, Stored: true, Detail: detail,
+	age, _ := co.env.ages().age(co.env.now(), x.coverage.At)
+	a := &request.Response{Page: x.page, Outcome: request.Composed, Age: age, TTL: co.env.ages().Records - age, Stored: true, Detail: detail,
 		Store: x.took}
 	if !x.coverage.Newest.IsZero() {
-		newest, _ := co.ages().age(co.now(), x.coverage.Newest)
+		newest, _ := co.env.ages().age(co.env.now(), x.coverage.Newest)
 		a.Newest = max(min(newest, age), 1)
 	}
 	return a
@@ -331,10 +333,10 @@ func refusalOf(t *spec.Target, err error, now time.Time) *understudy.Page {
 // refused is the answer to a request that upstream refuses; nil when err says
 // nothing of that.
 func (co *composer) refused(s *source, t *spec.Target, err error) *request.Response {
-	p := refusalOf(t, err, co.now())
+	p := refusalOf(t, err, co.env.now())
 	if p == nil {
 		return nil
 	}
 	s.counts.composed.Add(1)
-	return &request.Response{Page: p, Outcome: request.Composed, TTL: co.ages().NotFound, Detail: "composed"}
+	return &request.Response{Page: p, Outcome: request.Composed, TTL: co.env.ages().NotFound, Detail: "composed"}
 }

@@ -169,12 +169,12 @@ func pinned(a shadow.Answers) setting {
 
 // asked is how many requests upstream has had since, by reason.
 func (s *stage) since(n int) (all int, by [request.Reasons]int) {
-	s.world.mu.Lock()
-	defer s.world.mu.Unlock()
-	for _, f := range s.world.asked[n:] {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, f := range s.asked[n:] {
 		by[f.Reason]++
 	}
-	return len(s.world.asked) - n, by
+	return len(s.asked) - n, by
 }
 
 func (s *stage) count() int {
@@ -432,7 +432,7 @@ func TestAfterAWriteUpstreamIsAsked(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, c := covered(t, 7, pinned(shadow.Records))
 		want(t, s.get(t, s.newest(t)), request.Composed, "composed")
-		s.world.write = func(w request.Write) (*understudy.Page, error) {
+		s.write = func(w request.Write) (*understudy.Page, error) {
 			s.set(sid(3), "canceled", true)
 			return instance(w.Target, 200, call{sid(3), "canceled", true}), nil
 		}
@@ -453,18 +453,18 @@ func TestAfterAWriteUpstreamIsAsked(t *testing.T) {
 func TestAWriteIsRememberedThoughNobodyWaits(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, c := covered(t, 7, pinned(shadow.Records))
-		s.world.write = func(w request.Write) (*understudy.Page, error) {
+		s.write = func(w request.Write) (*understudy.Page, error) {
 			return nil, understudy.ErrUnknownOutcome
 		}
 		time.Sleep(time.Second)
 		_, _ = s.Mirror.Write(t.Context(), request.Write{Target: s.call(t, sid(3)), Method: "POST"})
 		time.Sleep(time.Second)
 		c.since(time.Now().Add(-time.Hour), time.Now())
-		k := s.Mirror.sources["twilio"].kinds["calls"]
+		k := s.env.sources["twilio"].kinds["calls"]
 		gone, leave := context.WithCancel(t.Context())
 		leave()
 		for i, ctx := range []context.Context{gone, t.Context(), gone, t.Context()} {
-			if !s.Mirror.wroteSince(ctx, k, &c.c) {
+			if !s.composer.wroteSince(ctx, k, &c.c) {
 				t.Errorf("asked %d times: the record is as it was before the write", i+1)
 			}
 		}

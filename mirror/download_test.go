@@ -24,7 +24,7 @@ func TestContentOnItsWayWhenItsRecordGoes(t *testing.T) {
 		x.write = func(w request.Write) (*understudy.Page, error) { return page(w.Target, 204, ""), nil }
 		heard := make(chan error)
 		go func() {
-			m, err := s.Mirror.Open(t.Context(), request.MediaRequest{Target: s.audio(t)})
+			m, err := s.Open(t.Context(), request.MediaRequest{Target: s.audio(t)})
 			if err == nil && m.Status == 200 {
 				err = errors.New("it was played")
 				m.Close()
@@ -71,7 +71,7 @@ func TestContentThatCannotBeKept(t *testing.T) {
 			return m, nil
 		})
 		other := request.MediaRequest{Target: s.target(t, "Recordings/RE2.wav", "")}
-		m, err := s.Mirror.Open(t.Context(), other)
+		m, err := s.Open(t.Context(), other)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -117,10 +117,10 @@ func TestContentWhenTheMirrorCloses(t *testing.T) {
 		s, x, _ := recorded(t)
 		x.wait = time.Minute
 		time.AfterFunc(time.Second, s.stop)
-		if _, err := s.Mirror.Open(t.Context(), request.MediaRequest{Target: s.audio(t)}); !errors.Is(err, understudy.ErrClosed) {
+		if _, err := s.Open(t.Context(), request.MediaRequest{Target: s.audio(t)}); !errors.Is(err, understudy.ErrClosed) {
 			t.Errorf("%v", err)
 		}
-		if _, err := s.Mirror.Open(t.Context(), request.MediaRequest{Target: s.audio(t)}); !errors.Is(err, understudy.ErrClosed) {
+		if _, err := s.Open(t.Context(), request.MediaRequest{Target: s.audio(t)}); !errors.Is(err, understudy.ErrClosed) {
 			t.Errorf("%v", err)
 		}
 	})

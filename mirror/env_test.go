@@ -27,7 +27,7 @@ func stepping(t *testing.T, n int, settings ...setting) (s *stage, step func(tim
 	var by atomic.Int64
 	clock := func() time.Time { return time.Now().Round(0).Add(time.Duration(by.Load())) }
 	s = open(t, n, append(settings, func(o *Options) { o.Now = clock })...)
-	s.script(func() { s.world.now = clock })
+	s.script(func() { s.now = clock })
 	return s, func(d time.Duration) { by.Add(int64(d)) }
 }
 
@@ -50,7 +50,7 @@ func TestClockStepsWhileReading(t *testing.T) {
 		step(d)
 		for _, target := range []*spec.Target{list, one, missing} {
 			a := s.get(t, target)
-			if a.Age < 0 || a.Age > s.ages().Hard || d < 0 && (a.Outcome == request.Warm || a.Age != 0 && a.Outcome == request.Stale) {
+			if a.Age < 0 || a.Age > s.env.ages().Hard || d < 0 && (a.Outcome == request.Warm || a.Age != 0 && a.Outcome == request.Stale) {
 				t.Errorf("%s: %s, age %v", target.Key, a.Outcome, a.Age)
 			}
 		}

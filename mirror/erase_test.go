@@ -34,7 +34,7 @@ func TestTheErasedPasses(t *testing.T) {
 		want(t, s.get(t, list), request.Cold, "")
 		want(t, s.get(t, one), request.Composed, "composed")
 		s.erase(t, sid(1))
-		if s.hot.Find(list.Key) != nil || s.hot.Find(one.Key) != nil {
+		if s.entries.hot.Find(list.Key) != nil || s.entries.hot.Find(one.Key) != nil {
 			t.Fatal("memory still holds a page that shows it")
 		}
 		for i := range 2 {

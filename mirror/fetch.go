@@ -42,8 +42,8 @@ var errCompleted = errors.New("mirror: landed meanwhile")
 func (fs *flights) runFlight(f *flight) {
 	defer func() {
 		if p := recover(); p != nil {
-			fs.log.Error("mirror: panic", "key", f.target.Key.String(), "panic", p, "stack", string(debug.Stack()))
-			f.complete(nil, fmt.Errorf("mirror: fetch %s: panic: %v", f.target.Key, p))
+			fs.env.log.Error("mirror: panic", "key", f.origin.target.Key.String(), "panic", p, "stack", string(debug.Stack()))
+			f.complete(nil, fmt.Errorf("mirror: fetch %s: panic: %v", f.origin.target.Key, p))
 		}
 		fs.removeFlight(f)
 	}()
@@ -51,9 +51,9 @@ func (fs *flights) runFlight(f *flight) {
 	if err == nil && p == nil {
 		err = errors.New("upstream gave neither a page nor an error")
 	}
-	f.source.outage.heard(err)
+	f.origin.source.outage.heard(err)
 	if p != nil && p.Field("Etag") != "" {
-		f.source.validates.Store(true)
+		f.origin.source.validates.Store(true)
 	}
 	if err != nil {
 		f.complete(nil, fs.failedFor(f, err))
@@ -64,27 +64,27 @@ func (fs *flights) runFlight(f *flight) {
 
 // fetch is what the flight is for.
 func (fs *flights) fetch(f *flight) (*understudy.Page, error) {
-	if f.fetch != nil {
-		return f.fetch(f.ctx)
+	if f.means.fetch != nil {
+		return f.means.fetch(f.signals.ctx)
 	}
-	return f.source.Upstream.Fetch(f.ctx, fs.fetchFor(f))
+	return f.origin.source.Upstream.Fetch(f.signals.ctx, fs.fetchFor(f))
 }
 
 func (fs *flights) fetchFor(f *flight) request.Fetch {
 	e := request.Fetch{
-		Target: f.target, Reason: f.reason, Generation: f.generation,
-		Promote: f.promote, Patient: f.waits,
-		Flow: f.flow, Queue: fs.ages().Wait, By: f.deadline,
+		Target: f.origin.target, Reason: f.origin.reason, Generation: f.origin.generation,
+		Promote: f.signals.promote, Patient: f.waits,
+		Flow: f.waiting.flow, Queue: fs.env.ages().Wait, By: f.waiting.deadline,
 		Tried: func(e *understudy.UpstreamError) { fs.failed(f, e) },
 	}
-	if f.source.validates.Load() && f.kind.name != "" && !f.recordsOnly {
+	if f.origin.source.validates.Load() && f.origin.kind.name != "" && !f.origin.recordsOnly {
 		e.Held = fs.validated(f)
 	}
-	if f.reservation != nil {
-		e.Reserve = f.reservation.reserve
+	if f.means.reservation != nil {
+		e.Reserve = f.means.reservation.reserve
 	}
-	if f.reason == request.Waiting {
-		e.Retry = fs.ages().Wait
+	if f.origin.reason == request.Waiting {
+		e.Retry = fs.env.ages().Wait
 	}
 	return e
 }
@@ -92,14 +92,14 @@ func (fs *flights) fetchFor(f *flight) request.Fetch {
 // validated is the page that is held of a flight's target with upstream's ETag; nil: none.
 func (fs *flights) validated(f *flight) *understudy.Page {
 	good := func(p *understudy.Page, err error) bool {
-		return err == nil && p.Key == f.target.Key && p.Status == http.StatusOK && p.Field("Etag") != ""
+		return err == nil && p.Key == f.origin.target.Key && p.Status == http.StatusOK && p.Field("Etag") != ""
 	}
-	if e := fs.hot.Find(f.target.Key); e != nil {
-		if p, err := fs.hot.Unpack(e); good(p, err) {
+	if e := fs.entries.hot.Find(f.origin.target.Key); e != nil {
+		if p, err := fs.entries.hot.Unpack(e); good(p, err) {
 			return p
 		}
 	}
-	if p, err := fs.store.Page(f.ctx, f.target.Key); good(p, err) {
+	if p, err := fs.env.store.Page(f.signals.ctx, f.origin.target.Key); good(p, err) {
 		return p
 	}
 	return nil
@@ -107,9 +107,9 @@ func (fs *flights) validated(f *flight) *understudy.Page {
 
 // waits reports whether it waits while the source is down, and notes when not.
 func (f *flight) waits() bool {
-	waits := f.patient != nil && f.patient()
+	waits := f.origin.patient != nil && f.origin.patient()
 	if !waits {
-		f.hasty.Store(true)
+		f.signals.hasty.Store(true)
 	}
 	return waits
 }
@@ -117,14 +117,14 @@ func (f *flight) waits() bool {
 // hurried reports whether it may have failed where one that a reader without any
 // other answer begins goes on.
 func (f *flight) hurried() bool {
-	return f.reason != request.Waiting || f.hasty.Load() || !f.deadline.IsZero()
+	return f.origin.reason != request.Waiting || f.signals.hasty.Load() || !f.waiting.deadline.IsZero()
 }
 
 // failed notes failed tries, from upstream's goroutine; the first one counts.
 func (fs *flights) failed(f *flight, err *understudy.UpstreamError) {
-	f.firstTry.Do(func() {
-		f.failure, f.failedAt = err, fs.now()
-		close(f.tried)
+	f.signals.firstTry.Do(func() {
+		f.signals.failure, f.signals.failedAt = err, fs.env.now()
+		close(f.signals.tried)
 	})
 }
 
@@ -132,12 +132,12 @@ func (fs *flights) failed(f *flight, err *understudy.UpstreamError) {
 // flight that took too long, is no longer the context's.
 func (fs *flights) failedFor(f *flight, err error) error {
 	switch {
-	case fs.closed.Load():
+	case fs.env.closed.Load():
 		return fmt.Errorf("mirror: %w", understudy.ErrClosed)
-	case f.ctx.Err() != nil && !errors.Is(err, understudy.ErrUnavailable):
+	case f.signals.ctx.Err() != nil && !errors.Is(err, understudy.ErrUnavailable):
 		err = &understudy.UpstreamError{Why: understudy.FailUnreachable, Err: errors.New("no answer in time")}
 	}
-	return fmt.Errorf("mirror: fetch %s: %w", f.target.Key, err)
+	return fmt.Errorf("mirror: fetch %s: %w", f.origin.target.Key, err)
 }
 
 // complete tells the waiters. Only the first completion counts.
@@ -145,16 +145,16 @@ func (f *flight) complete(p *understudy.Page, err error) {
 	if f.completed() {
 		return
 	}
-	f.page, f.err = p, err
-	close(f.done)
+	f.result.page, f.result.err = p, err
+	close(f.signals.done)
 }
 
 // offerUnsaved lets the flight's readers have a page that takes longer than readerTime
 // to save, as one that is not stored. What it returns says that the save is over.
 func (f *flight) offerUnsaved(p *understudy.Page) (over func()) {
 	early := time.AfterFunc(readerTime, func() {
-		f.unsaved = p
-		close(f.offered)
+		f.signals.unsaved = p
+		close(f.signals.offered)
 	})
 	return func() { early.Stop() }
 }
@@ -162,16 +162,16 @@ func (f *flight) offerUnsaved(p *understudy.Page) (over func()) {
 // removeFlight ends a flight. It is taken off the list last, so that a reader that asks
 // between its completion and its place in the hot tier still finds it.
 func (fs *flights) removeFlight(f *flight) {
-	f.ends.Stop()
-	f.cancel()
+	f.signals.ends.Stop()
+	f.signals.cancel()
 	fs.Lock()
 	defer fs.Unlock()
 	fs.remove(f)
-	if f.kept {
+	if f.waiting.kept {
 		fs.background--
 	}
-	if f.err != nil {
-		fs.cool(f.target.Key, fs.now())
+	if f.result.err != nil {
+		fs.cool(f.origin.target.Key, fs.env.now())
 	}
 }
 
@@ -195,20 +195,21 @@ func (f *flight) invalidated() bool {
 	if f.purged() {
 		return true
 	}
-	if f.generation == f.kind.generation.Load() {
+	if f.origin.generation == f.origin.kind.counters.generation.Load() {
 		return false
 	}
-	return f.target.Instance == nil || f.target.ID == "" || f.generation < f.kind.invalidations.Last(f.target.ID)
+	t := f.origin.target
+	return t.Instance == nil || t.ID == "" || f.origin.generation < f.origin.kind.invalidations.Last(t.ID)
 }
 
 // purged reports that a purge came after the flight began.
-func (f *flight) purged() bool { return f.forgets < f.kind.forgets.Load() }
+func (f *flight) purged() bool { return f.origin.forgets < f.origin.kind.counters.forgets.Load() }
 
 // untouched are the rows of a flight's page that no write has touched since it
 // began.
 func (f *flight) untouched(rows []understudy.Row) (kept []understudy.Row) {
 	for _, r := range rows {
-		if r.ID != "" && f.kind.invalidations.Last(r.ID) <= f.generation {
+		if r.ID != "" && f.origin.kind.invalidations.Last(r.ID) <= f.origin.generation {
 			kept = append(kept, r)
 		}
 	}

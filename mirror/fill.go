@@ -15,7 +15,13 @@ import (
 )
 
 // filler keeps what flights bring.
-type filler struct{ *writer }
+type filler struct {
+	env      *env
+	entries  *entries
+	flights  *flights
+	holdings *holdings
+	writer   *writer
+}
 
 // fillTime is the longest a fill may take, its waits for budget and for room in
 // memory included.
@@ -39,10 +45,10 @@ const fillTime = 5 * time.Minute
 // when Fill has returned, nor once a reader waits for the page, until it is
 // there.
 func (m *Mirror) Fill(ctx context.Context, f request.Fill) (request.PageSaved, error) {
-	if f.Target == nil || m.sources[f.Target.Key.Source] == nil || f.Target.Media != nil {
+	if f.Target == nil || m.env.sources[f.Target.Key.Source] == nil || f.Target.Media != nil {
 		return request.PageSaved{}, fmt.Errorf("mirror: fill: %w: no page of a source", understudy.ErrInvalid)
 	}
-	s := m.sources[f.Target.Key.Source]
+	s := m.env.sources[f.Target.Key.Source]
 	k := s.of(f.Target)
 	if k == nil || k.name == "" {
 		return request.PageSaved{}, fmt.Errorf("mirror: fill %s: %w: no kind of source %s", f.Target.Key, understudy.ErrInvalid, s.Name)
@@ -50,9 +56,9 @@ func (m *Mirror) Fill(ctx context.Context, f request.Fill) (request.PageSaved, e
 	if f.Reason == request.Waiting {
 		f.Reason = request.Sync
 	}
-	landed, _, err := m.fillOnce(ctx, &f, s, k)
+	landed, _, err := m.filler.fillOnce(ctx, &f, s, k)
 	if errors.Is(err, understudy.ErrOutdated) {
-		landed, _, err = m.fillOnce(ctx, &f, s, k)
+		landed, _, err = m.filler.fillOnce(ctx, &f, s, k)
 	}
 	if err != nil {
 		return landed, fmt.Errorf("mirror: fill %s: %w", f.Target.Key, err)
@@ -62,31 +68,31 @@ func (m *Mirror) Fill(ctx context.Context, f request.Fill) (request.PageSaved, e
 
 // fillOnce waits for one flight; joined says that it was under way.
 func (fl *filler) fillOnce(ctx context.Context, fill *request.Fill, s *source, k *kind) (landed request.PageSaved, joined bool, err error) {
-	if err := fl.saving.may(fl.now()); err != nil {
+	if err := fl.writer.saving.may(fl.env.now()); err != nil {
 		return landed, false, err
 	}
 	w := newReservation(ctx, fill.Reserve)
 	defer w.end()
-	f, joined, err := fl.joinFill(fill, s, k, w)
+	f, joined, err := fl.flights.joinFill(fill, s, k, w)
 	if err != nil {
 		return landed, false, err
 	}
-	defer fl.release(f, false)
+	defer fl.flights.release(f, false)
 	select {
-	case <-f.done:
+	case <-f.signals.done:
 	case <-ctx.Done():
 		return landed, joined, ctx.Err()
 	}
-	if f.err != nil {
+	if f.result.err != nil {
 		var heavy *overQuotaError
-		if errors.As(f.err, &heavy) && !joined {
+		if errors.As(f.result.err, &heavy) && !joined {
 			return landed, false, heavy.error
 		}
-		return landed, joined, f.err
+		return landed, joined, f.result.err
 	}
-	landed = request.PageSaved{Page: f.page, Changes: f.changes, Reason: fill.Reason}
-	if f.saveErr != nil {
-		err = unkept(f.saveErr)
+	landed = request.PageSaved{Page: f.result.page, Changes: f.result.changes, Reason: fill.Reason}
+	if f.result.saveErr != nil {
+		err = unkept(f.result.saveErr)
 	}
 	return landed, joined, err
 }
@@ -109,7 +115,7 @@ func (fs *flights) joinFill(fill *request.Fill, s *source, k *kind, w *reservati
 	}
 	fs.Lock()
 	defer fs.Unlock()
-	if fs.closed.Load() {
+	if fs.env.closed.Load() {
 		return nil, false, understudy.ErrClosed
 	}
 	if f = fs.running[fill.Target.Key]; f == nil || f.invalidated() || f.completed() {
@@ -118,7 +124,7 @@ func (fs *flights) joinFill(fill *request.Fill, s *source, k *kind, w *reservati
 	} else {
 		joined = true
 	}
-	f.waiters++
+	f.waiting.waiters++
 	return f, joined, nil
 }
 
@@ -127,10 +133,10 @@ func (fs *flights) joinFill(fill *request.Fill, s *source, k *kind, w *reservati
 // the fetch began is saved under that generation.
 func (f *flight) forStore(p *understudy.Page, generation int64) *understudy.Page {
 	records := *p
-	if f.target.Instance != nil {
+	if f.origin.target.Instance != nil {
 		records.Generation = generation
 	}
-	if !f.recordsOnly {
+	if !f.origin.recordsOnly {
 		return &records
 	}
 	records.Key, records.Of, records.Next = understudy.Key{Source: p.Key.Source}, p.Key, understudy.Key{}
@@ -139,7 +145,7 @@ func (f *flight) forStore(p *understudy.Page, generation int64) *understudy.Page
 
 // fromStore is the page as saved, under its own key again.
 func (f *flight) fromStore(saved, p *understudy.Page) *understudy.Page {
-	if f.recordsOnly {
+	if f.origin.recordsOnly {
 		saved.Key, saved.Of, saved.Next = p.Key, p.Of, p.Next
 	}
 	return saved
@@ -209,8 +215,12 @@ const (
 
 // prefetcher fetches next pages before a reader asks for them.
 type prefetcher struct {
-	*filler
-	queue chan candidate
+	env      *env
+	entries  *entries
+	flights  *flights
+	holdings *holdings
+	writer   *writer
+	queue    chan candidate
 }
 
 // candidate is a next page that may be asked for. It is no promise: it
@@ -228,14 +238,15 @@ func (pf *prefetcher) follow(h held, s *source, now time.Time) {
 		pf.addCandidate(h.page, s, nil)
 		return
 	}
-	if h.page.Next.URI != "" && pf.throttle(&h.entry.Followed, now, followAgain, max(followAgain, pf.ages().Older, pf.ages().Newest)) {
+	ages := pf.env.ages()
+	if h.page.Next.URI != "" && pf.env.throttle(&h.entry.Followed, now, followAgain, max(followAgain, ages.Older, ages.Newest)) {
 		pf.addCandidate(h.page, s, h.entry)
 	}
 }
 
 // addCandidate asks for the next page of one that was read. Nothing waits for it.
 func (pf *prefetcher) addCandidate(p *understudy.Page, s *source, from *cache.Entry) {
-	if p.Next.URI == "" || !p.List || p.NotStored == understudy.NotStoredSaid || pf.saving.trouble() != "" {
+	if p.Next.URI == "" || !p.List || p.NotStored == understudy.NotStoredSaid || pf.writer.saving.trouble() != "" {
 		return
 	}
 	select {
@@ -249,7 +260,7 @@ func (pf *prefetcher) addCandidate(p *understudy.Page, s *source, from *cache.En
 func (pf *prefetcher) run() {
 	for {
 		select {
-		case <-pf.ctx.Done():
+		case <-pf.env.ctx.Done():
 			return
 		case h := <-pf.queue:
 			pf.prefetchOne(h)
@@ -270,34 +281,34 @@ func (pf *prefetcher) prefetchOne(h candidate) {
 		h.until(pf, left)
 		return
 	}
-	f := pf.startBackground(t, h.source, k, fetchOptions{reason: request.Prefetch})
+	f := pf.flights.startBackground(t, h.source, k, fetchOptions{reason: request.Prefetch})
 	if f == nil {
 		return
 	}
-	<-f.done
-	if f.err == nil {
+	<-f.signals.done
+	if f.result.err == nil {
 		h.source.counts.prefetched.Add(1)
-		h.until(pf, pf.ages().fresh(t, f.page))
+		h.until(pf, pf.env.ages().fresh(t, f.result.page))
 	}
 }
 
 // until notes on the page read that its next one is fresh for so long.
 func (h candidate) until(pf *prefetcher, left time.Duration) {
 	if h.from != nil {
-		h.from.Followed.Store(pf.monotonic(pf.now()) + int64(left))
+		h.from.Followed.Store(pf.env.monotonic(pf.env.now()) + int64(left))
 	}
 }
 
 // freshFor is how long what is held for the target stays fresh; 0 when it is
 // not. It is no reading: nothing is counted.
 func (pf *prefetcher) freshFor(t *spec.Target, k *kind) time.Duration {
-	now := pf.now()
-	h, ok, err := pf.find(pf.ctx, t, k, now)
+	now := pf.env.now()
+	h, ok, err := pf.holdings.find(pf.env.ctx, t, k, now)
 	if err != nil || !ok {
 		return 0
 	}
-	pf.together(t, &h, now)
-	if v, age := pf.ages().decide(&h, pf.ages().usual(), now); v == fresh {
+	pf.entries.together(t, &h, now)
+	if v, age := pf.env.ages().decide(&h, pf.env.ages().usual(), now); v == fresh {
 		return h.fresh - age
 	}
 	return 0

@@ -138,7 +138,7 @@ func TestFillLeaves(t *testing.T) {
 		defer cancel()
 		var ended bool
 		s.script(func() {
-			s.world.fetch = func(ctx context.Context, _ request.Fetch) (*understudy.Page, error) {
+			s.fetch = func(ctx context.Context, _ request.Fetch) (*understudy.Page, error) {
 				<-ctx.Done()
 				ended = true
 				return nil, ctx.Err()
@@ -297,7 +297,7 @@ func TestFillWeighs(t *testing.T) {
 			p.At = time.Now()
 			return p, nil
 		}
-		s.script(func() { s.world.fetch = weighing })
+		s.script(func() { s.fetch = weighing })
 		weigh := func(err error) func(context.Context, int64) error {
 			return func(_ context.Context, n int64) error {
 				if n != 5<<20 {

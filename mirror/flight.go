@@ -28,9 +28,10 @@ import (
 
 // flights are the fetches under way.
 type flights struct {
-	*entries
-	limits atomic.Pointer[Limits]
-	keep   func(*flight, *understudy.Page) // saves what a flight brought
+	env     *env
+	entries *entries
+	limits  atomic.Pointer[Limits]
+	keep    func(*flight, *understudy.Page) // saves what a flight brought
 
 	sync.Mutex
 	running    map[understudy.Key]*flight
@@ -51,10 +52,11 @@ const (
 
 // flight is one fetch.
 type flight struct {
-	origin
-	signals
-	waiting
-	result
+	origin  origin
+	means   means
+	signals signals
+	waiting waiting
+	result  result
 }
 
 // origin is what a flight was begun with.
@@ -70,7 +72,6 @@ type origin struct {
 	filled      bool // begun by Fill
 	recordsOnly bool // for its records only: it is on no list and no reader joins it
 	alone       bool // fetched for the page after it: the one before it is not looked at
-	means
 }
 
 // means are how a flight fetches.
@@ -133,16 +134,16 @@ type result struct {
 func (fs *flights) join(t *spec.Target, s *source, k *kind, want fetchOptions) (f *flight, joined bool, err error) {
 	fs.Lock()
 	defer fs.Unlock()
-	if fs.closed.Load() {
+	if fs.env.closed.Load() {
 		return nil, false, fmt.Errorf("mirror: %w", understudy.ErrClosed)
 	}
 	f = fs.running[t.Key]
-	if f == nil && want.reason == request.Waiting && !want.blind && fs.freshSince(t, k, want.since) {
+	if f == nil && want.reason == request.Waiting && !want.blind && fs.entries.freshSince(t, k, want.since) {
 		return nil, false, errCompleted
 	}
 	// Of one that has completed only its page is for others, as long as upstream lets it be:
 	// not its error, and nothing for a reader that wants it as fresh as upstream.
-	start := f == nil || f.invalidated() || f.completed() && (want.direct || f.err != nil || !fs.lasts(f.page))
+	start := f == nil || f.invalidated() || f.completed() && (want.direct || f.result.err != nil || !fs.env.lasts(f.result.page))
 	if want.reason == request.Waiting {
 		if err := fs.admit(fs.limits.Load(), want.flow, start); err != nil {
 			return nil, false, fmt.Errorf("mirror: %s: %w", t.Key, err)
@@ -153,15 +154,15 @@ func (fs *flights) join(t *spec.Target, s *source, k *kind, want fetchOptions) (
 	} else {
 		joined = true
 	}
-	f.waiters++
+	f.waiting.waiters++
 	if want.reason == request.Waiting {
-		f.readers++
+		f.waiting.readers++
 	}
-	if want.reason == request.Waiting && f.reason != request.Waiting && !f.promoted {
-		f.promoted = true
-		close(f.promote)
-		f.reservation.stop()
-		f.ends.Reset(fs.ages().Wait + fs.ages().Try)
+	if want.reason == request.Waiting && f.origin.reason != request.Waiting && !f.waiting.promoted {
+		f.waiting.promoted = true
+		close(f.signals.promote)
+		f.means.reservation.stop()
+		f.signals.ends.Reset(fs.env.ages().Wait + fs.env.ages().Try)
 	}
 	return f, joined, nil
 }
@@ -171,27 +172,28 @@ func (fs *flights) begin(t *spec.Target, s *source, k *kind, want fetchOptions) 
 	f := &flight{
 		origin: origin{
 			target: t, source: s, kind: k, reason: want.reason, patient: want.patient,
-			generation: k.generation.Load(), counter: k.changes.Load(), forgets: k.forgets.Load(),
-			filled: want.fill, recordsOnly: want.recordsOnly, alone: want.alone, means: means{want.reservation, want.fetch},
+			generation: k.counters.generation.Load(), counter: k.counters.changes.Load(), forgets: k.counters.forgets.Load(),
+			filled: want.fill, recordsOnly: want.recordsOnly, alone: want.alone,
 		},
+		means: means{want.reservation, want.fetch},
 		signals: signals{
 			promote: make(chan struct{}), tried: make(chan struct{}), done: make(chan struct{}), offered: make(chan struct{}),
 		},
 		waiting: waiting{kept: want.reason != request.Waiting && !want.fill, flow: want.flow, deadline: want.deadline},
 	}
-	f.ctx, f.cancel = context.WithCancel(fs.ctx)
-	lasts := fs.ages().Wait + fs.ages().Try
-	if f.filled {
+	f.signals.ctx, f.signals.cancel = context.WithCancel(fs.env.ctx)
+	lasts := fs.env.ages().Wait + fs.env.ages().Try
+	if f.origin.filled {
 		lasts = fillTime
 	}
-	f.ends = time.AfterFunc(lasts, f.cancel)
-	if f.kept {
+	f.signals.ends = time.AfterFunc(lasts, f.signals.cancel)
+	if f.waiting.kept {
 		fs.background++
 	}
-	if !f.recordsOnly {
+	if !f.origin.recordsOnly {
 		fs.running[t.Key] = f
 	}
-	fs.work.Go(func() { fs.runFlight(f) })
+	fs.env.work.Go(func() { fs.runFlight(f) })
 	return f
 }
 
@@ -213,16 +215,16 @@ func (fs *flights) release(f *flight, keep bool) {
 // dropWaiter is both. keep lets the flight go on without a waiter: one was answered
 // with something older meanwhile.
 func (fs *flights) dropWaiter(f *flight, keep bool) {
-	f.waiters--
-	if keep && !f.kept && fs.background < fs.limits.Load().Behind && !f.completed() {
-		f.kept = true
+	f.waiting.waiters--
+	if keep && !f.waiting.kept && fs.background < fs.limits.Load().Behind && !f.completed() {
+		f.waiting.kept = true
 		fs.background++
 	}
 	// What has completed stays on the list until its page is in the hot tier.
-	if f.waiters > 0 || f.kept || f.completed() {
+	if f.waiting.waiters > 0 || f.waiting.kept || f.completed() {
 		return
 	}
-	f.cancel()
+	f.signals.cancel()
 	fs.remove(f)
 }
 
@@ -236,14 +238,14 @@ func (fs *flights) leave(f *flight) {
 
 // remove takes a flight off the list; no reader joins it any more.
 func (fs *flights) remove(f *flight) {
-	if fs.running[f.target.Key] == f {
-		delete(fs.running, f.target.Key)
+	if fs.running[f.origin.target.Key] == f {
+		delete(fs.running, f.origin.target.Key)
 	}
 }
 
 func (f *flight) completed() bool {
 	select {
-	case <-f.done:
+	case <-f.signals.done:
 		return true
 	default:
 		return false
@@ -257,16 +259,16 @@ func (fs *flights) startBackground(t *spec.Target, s *source, k *kind, want fetc
 	defer fs.Unlock()
 	f := fs.running[t.Key]
 	switch {
-	case fs.closed.Load():
+	case fs.env.closed.Load():
 		return nil
 	case fs.background >= fs.limits.Load().Behind:
 		fs.refused.background++
 		return nil
-	case f != nil && !f.invalidated() && (!f.completed() || !want.direct && (f.err != nil || fs.lasts(f.page))):
+	case f != nil && !f.invalidated() && (!f.completed() || !want.direct && (f.result.err != nil || fs.env.lasts(f.result.page))):
 		return nil
-	case remaining(fs.now(), fs.cooling[t.Key], coolTime) > 0:
+	case remaining(fs.env.now(), fs.cooling[t.Key], coolTime) > 0:
 		return nil
-	case want.reason == request.Prefetch && !want.direct && fs.freshSince(t, k, time.Time{}):
+	case want.reason == request.Prefetch && !want.direct && fs.entries.freshSince(t, k, time.Time{}):
 		return nil // it completed a moment ago
 	}
 	return fs.begin(t, s, k, want)
@@ -277,7 +279,7 @@ func (fs *flights) startBackground(t *spec.Target, s *source, k *kind, want fetc
 func (fs *flights) shut() {
 	fs.Lock()
 	defer fs.Unlock()
-	fs.closed.Store(true)
+	fs.env.closed.Store(true)
 }
 
 // freshSince reports whether a fresh page newer than since is in the hot tier.
@@ -285,13 +287,13 @@ func (fs *flights) shut() {
 // list's lock and finds neither may begin one.
 func (es *entries) freshSince(t *spec.Target, k *kind, since time.Time) bool {
 	e := es.hot.Find(t.Key)
-	if e == nil || !e.At.After(since) || e.Superseded.Load() != 0 || e.Generation < k.generation.Load() {
+	if e == nil || !e.At.After(since) || e.Superseded.Load() != 0 || e.Generation < k.counters.generation.Load() {
 		return false
 	}
 	h := held{page: &understudy.Page{At: e.At, Status: http.StatusOK}}
-	if es.together(t, &h, es.now()); h.state != current {
+	if es.together(t, &h, es.env.now()); h.state != current {
 		return false
 	}
-	age, sane := es.ages().age(es.now(), e.At)
-	return sane && age < freshBy(e.Said, es.ages().of(e.Term))
+	age, sane := es.env.ages().age(es.env.now(), e.At)
+	return sane && age < freshBy(e.Said, es.env.ages().of(e.Term))
 }

@@ -279,7 +279,7 @@ func TestWorkBehindIsBounded(t *testing.T) {
 			want(t, s.get(t, target), request.Stale, "")
 		}
 		synctest.Wait()
-		most := s.limits.Load().Behind
+		most := s.flights.limits.Load().Behind
 		if after, _ := s.fetches(""); after-before != most {
 			t.Errorf("%d refreshes at once, want %d", after-before, most)
 		}
@@ -304,17 +304,17 @@ func TestLandedMeanwhileIsNotFetchedAgain(t *testing.T) {
 		s.get(t, target)
 		synctest.Wait() // until the flight has left the list
 		n, _ := s.fetches("")
-		src := s.Mirror.sources[target.Key.Source]
-		r := &reading{Request: request.Request{Target: target}, source: src, kind: src.of(target), now: s.Mirror.now()}
+		src := s.env.sources[target.Key.Source]
+		r := &reading{Request: request.Request{Target: target}, source: src, kind: src.of(target), now: s.env.now()}
 		// The look is over and found nothing; now it joins.
-		a, err := s.ask(t.Context(), r)
+		a, err := s.reader.ask(t.Context(), r)
 		if err != nil || a.Outcome != request.Warm {
 			t.Errorf("%+v, %v", a, err)
 		}
 		if after, _ := s.fetches(""); after != n {
 			t.Errorf("upstream was asked %d times more", after-n)
 		}
-		if f := s.startBackground(target, src, r.kind, fetchOptions{reason: request.Prefetch}); f != nil {
+		if f := s.flights.startBackground(target, src, r.kind, fetchOptions{reason: request.Prefetch}); f != nil {
 			t.Error("it was prefetched again")
 		}
 	})
@@ -329,10 +329,10 @@ func TestALandedFlightStaysOnTheListUntilItArrives(t *testing.T) {
 			origin:  origin{target: s.newest(t)},
 			signals: signals{done: make(chan struct{}), cancel: func() {}}, waiting: waiting{waiters: 1},
 		}
-		s.flights.running[f.target.Key] = f
-		close(f.done)
-		s.release(f, false)
-		if s.flights.running[f.target.Key] != f {
+		s.flights.running[f.origin.target.Key] = f
+		close(f.signals.done)
+		s.flights.release(f, false)
+		if s.flights.running[f.origin.target.Key] != f {
 			t.Error("it was taken off the list")
 		}
 		s.flights.remove(f)

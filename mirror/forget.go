@@ -41,15 +41,15 @@ type Forgotten struct {
 // to its waiters and not kept; the next reader has one of its own. Errors:
 // ErrInvalid for a source or kind it does not have, the store's.
 func (m *Mirror) Forget(ctx context.Context, t *spec.Target) (Forgotten, error) {
-	s := m.sources[t.Key.Source]
+	s := m.env.sources[t.Key.Source]
 	if s == nil || s.of(t) == nil {
 		return Forgotten{}, fmt.Errorf("mirror: forget %s: %w: no such source or kind", t.Key, understudy.ErrInvalid)
 	}
-	k, remembered := s.of(t), m.hot.Find(t.Key) != nil
+	k, remembered := s.of(t), m.entries.hot.Find(t.Key) != nil
 	if s.Spec.Generic() {
 		m.shared.Invalidate(ctx, t.Key) // a fetch that began before, and what stands under other keys
 	}
-	found, err := m.forget(ctx, k, func(store Forgetter) (found Forgotten, err error) {
+	found, err := m.invalidator.forget(ctx, k, func(store Forgetter) (found Forgotten, err error) {
 		held, err := store.ForgetPage(ctx, t.Key)
 		if held || remembered {
 			found.Pages = 1
@@ -61,10 +61,10 @@ func (m *Mirror) Forget(ctx context.Context, t *spec.Target) (Forgotten, error) 
 		}
 		return found, err
 	}, func(e *cache.Entry) bool {
-		return e.Hash == m.hot.Hash(t.Key) || t.Instance != nil && t.ID != ""
+		return e.Hash == m.entries.hot.Hash(t.Key) || t.Instance != nil && t.ID != ""
 	})
 	if t.Instance != nil || t.Media != nil {
-		m.recordWent(k, t.ID)
+		m.entries.recordWent(k, t.ID)
 	}
 	if err != nil {
 		return found, fmt.Errorf("mirror: forget %s: %w", t.Key, err)
@@ -75,15 +75,15 @@ func (m *Mirror) Forget(ctx context.Context, t *spec.Target) (Forgotten, error) 
 // ForgetRecord forgets a record: its bodies in every shape, the pages that show
 // it or say that it is gone, its contents. Otherwise it is as Forget.
 func (m *Mirror) ForgetRecord(ctx context.Context, source, kind, id string) (Forgotten, error) {
-	s := m.sources[source]
+	s := m.env.sources[source]
 	if s == nil || s.kinds[kind] == nil || kind == "" {
 		return Forgotten{}, fmt.Errorf("mirror: forget %s %s %s: %w: no such source or kind", source, kind, id, understudy.ErrInvalid)
 	}
-	found, err := m.forget(ctx, s.kinds[kind], func(store Forgetter) (found Forgotten, err error) {
+	found, err := m.invalidator.forget(ctx, s.kinds[kind], func(store Forgetter) (found Forgotten, err error) {
 		found.Pages, found.Versions, err = store.ForgetRecord(ctx, source, kind, id)
 		return found, err
 	}, func(*cache.Entry) bool { return true }) // those that show others come back from the store
-	m.recordWent(s.kinds[kind], id)
+	m.entries.recordWent(s.kinds[kind], id)
 	if err != nil {
 		return found, fmt.Errorf("mirror: forget %s %s %s: %w", source, kind, id, err)
 	}
@@ -96,27 +96,27 @@ func (m *Mirror) ForgetRecord(ctx context.Context, source, kind, id string) (For
 func (iv *invalidator) forget(
 	ctx context.Context, k *kind, tell func(Forgetter) (Forgotten, error), concerned func(*cache.Entry) bool,
 ) (Forgotten, error) {
-	store, ok := iv.store.(Forgetter)
+	store, ok := iv.env.store.(Forgetter)
 	if !ok {
 		return Forgotten{}, errors.New("the store cannot forget")
 	}
-	k.forgets.Add(1)
+	k.counters.forgets.Add(1)
 	if err := k.lock(ctx); err != nil {
 		return Forgotten{}, err
 	}
 	defer k.unlock()
 	found, err := tell(store)
-	k.changes.Add(1)
+	k.counters.changes.Add(1)
 	var gone []*cache.Entry
-	iv.hot.Each(k.pages, func(e *cache.Entry) {
+	iv.entries.hot.Each(k.pages, func(e *cache.Entry) {
 		if concerned(e) {
 			gone = append(gone, e)
 		}
 	})
-	iv.hot.DropAll(gone)
+	iv.entries.hot.DropAll(gone)
 	iv.flights.warm(k)
 	for _, p := range k.source.polls() {
-		if p.kind == k && iv.hot.Find(p.Target.Key) == nil {
+		if p.kind == k && iv.entries.hot.Find(p.Target.Key) == nil {
 			p.Forget()
 			p.Nudge()
 		}
@@ -142,7 +142,7 @@ func (fs *flights) warm(k *kind) {
 // kept. What others need comes back from the store. Errors: ErrInvalid for a
 // source it does not have, the context's.
 func (m *Mirror) Erased(ctx context.Context, source string, kinds []string) error {
-	s := m.sources[source]
+	s := m.env.sources[source]
 	if s == nil {
 		return fmt.Errorf("mirror: erased %s: %w: no such source", source, understudy.ErrInvalid)
 	}
@@ -150,7 +150,8 @@ func (m *Mirror) Erased(ctx context.Context, source string, kinds []string) erro
 		if len(kinds) > 0 && !slices.Contains(kinds, name) {
 			continue
 		}
-		_, err := m.forget(ctx, k, func(Forgetter) (Forgotten, error) { return Forgotten{}, nil }, func(*cache.Entry) bool { return true })
+		nothing := func(Forgetter) (Forgotten, error) { return Forgotten{}, nil }
+		_, err := m.invalidator.forget(ctx, k, nothing, func(*cache.Entry) bool { return true })
 		if err != nil {
 			return fmt.Errorf("mirror: erased %s %s: %w", source, name, err)
 		}
@@ -164,8 +165,8 @@ func (fl *filler) allowed(f *flight, p *understudy.Page) *understudy.Page {
 	if p.NotStored == "" {
 		return p
 	}
-	f.source.counts.notStored.Add(1)
-	f.detail = notStored(p)
+	f.origin.source.counts.notStored.Add(1)
+	f.result.detail = notStored(p)
 	return p
 }
 
@@ -175,12 +176,12 @@ func (fl *filler) allowed(f *flight, p *understudy.Page) *understudy.Page {
 // record that is not held is no error. Errors: ErrInvalid for a kind the mirror
 // does not have; ErrNotStored; the context's.
 func (m *Mirror) Remove(ctx context.Context, source, kind, id string) error {
-	s := m.sources[source]
+	s := m.env.sources[source]
 	if s == nil || s.kinds[kind] == nil || kind == "" || id == "" {
 		return fmt.Errorf("mirror: remove %s/%s: %w: no kind of a source", source, kind, understudy.ErrInvalid)
 	}
 	k := s.kinds[kind]
-	if err := m.recordDeleted(ctx, k, &understudy.Page{Kind: kind, Shape: kind, ID: id, At: m.now()}); err != nil {
+	if err := m.writer.recordDeleted(ctx, k, &understudy.Page{Kind: kind, Shape: kind, ID: id, At: m.env.now()}); err != nil {
 		return fmt.Errorf("mirror: remove %s/%s: %w", source, kind, err)
 	}
 	return nil
@@ -188,20 +189,20 @@ func (m *Mirror) Remove(ctx context.Context, source, kind, id string) error {
 
 // recordDeleted saves that the record of a page went.
 func (wr *writer) recordDeleted(ctx context.Context, k *kind, p *understudy.Page) error {
-	wr.recordWent(k, p.ID)
+	wr.entries.recordWent(k, p.ID)
 	if err := k.lock(ctx); err != nil {
 		return err
 	}
 	defer k.unlock()
 	saved, err := wr.save(ctx, k, &understudy.Page{
 		Key: understudy.Key{Source: k.source.Name}, Kind: p.Kind, Shape: p.Shape, ID: p.ID, Status: http.StatusGone, At: p.At,
-		Generation: k.generation.Load(),
+		Generation: k.counters.generation.Load(),
 	})
 	if err != nil {
 		return unkept(err)
 	}
 	wr.news(k, saved)
-	wr.touched(k, p.ID)
+	wr.entries.touched(k, p.ID)
 	return nil
 }
 
@@ -221,7 +222,7 @@ func (fl *filler) forgotten(ctx context.Context, k *kind, rec *understudy.Record
 		if clock == 0 {
 			clock = query.UnixIn(sp, sp.Order, rec.Body) // never sent, never started
 		}
-		if clock != 0 && fl.now().Unix()-clock > int64(sp.Retention.Days)*24*60*60 {
+		if clock != 0 && fl.env.now().Unix()-clock > int64(sp.Retention.Days)*24*60*60 {
 			return true
 		}
 	}
@@ -233,11 +234,11 @@ func (fl *filler) forgotten(ctx context.Context, k *kind, rec *understudy.Record
 	if id == "" {
 		return false
 	}
-	parent := fl.known(ctx, k.source, above, id)
+	parent := fl.holdings.known(ctx, k.source, above, id)
 	if parent == nil || parent.Final || above.Retention.WithParent {
 		return parent != nil && parent.Final
 	}
-	if age, sane := fl.ages().age(fl.now(), parent.Seen); sane && age < parentAge {
+	if age, sane := fl.env.ages().age(fl.env.now(), parent.Seen); sane && age < parentAge {
 		return false
 	}
 	target, ok := k.source.instanceOf(above, id)
@@ -248,7 +249,7 @@ func (fl *filler) forgotten(ctx context.Context, k *kind, rec *understudy.Record
 	if _, _, err := fl.fillOnce(ctx, &fill, k.source, k.source.kinds[above.Name]); err != nil {
 		return true // unknown; the next time may tell
 	}
-	parent = fl.known(ctx, k.source, above, id)
+	parent = fl.holdings.known(ctx, k.source, above, id)
 	return parent != nil && parent.Final
 }
 
@@ -267,7 +268,7 @@ func (hs *holdings) lookUp(ctx context.Context, s *source, k *spec.Kind, id stri
 			return
 		}
 		seen[shape] = true
-		rec, bad := hs.store.Record(ctx, s.Name, k.Name, shape, id)
+		rec, bad := hs.env.store.Record(ctx, s.Name, k.Name, shape, id)
 		switch {
 		case bad != nil && !errors.Is(bad, understudy.ErrNotFound):
 			err = bad

@@ -166,7 +166,7 @@ func TestGenericReadsBesideAWriteBringNothingBack(t *testing.T) {
 			}))
 			defer s.stop()
 			readAll(t, s, target, 1)
-			s.hot.Forget(s.hot.Hash(target.Key))
+			s.entries.hot.Forget(s.entries.hot.Hash(target.Key))
 			reads.late.Store(true)
 			var wg sync.WaitGroup
 			wg.Go(func() { readAll(t, s, target, 1) })

@@ -19,7 +19,7 @@ import (
 
 // entries are the pages in memory, with what the mirror knows of their age.
 type entries struct {
-	*env
+	env        *env
 	hot        *cache.Tier
 	slides     *slide.Lists                               // of pages that are named by numbers
 	leads      *lru.Cache[understudy.Key, understudy.Key] // the page before one, of lists that go on after an id
@@ -27,7 +27,11 @@ type entries struct {
 }
 
 // holdings are what is held of a key anywhere: in memory, on its way there, in the store.
-type holdings struct{ *flights }
+type holdings struct {
+	env     *env
+	entries *entries
+	flights *flights
+}
 
 // state says what has happened to a held page since upstream gave it.
 type state uint8
@@ -80,21 +84,21 @@ func (es *entries) remembered(e *cache.Entry, key understudy.Key, k *kind, now t
 
 // heldOf is an entry with its page.
 func (es *entries) heldOf(e *cache.Entry, p *understudy.Page, gzip []byte, s state) held {
-	return held{page: p, gzip: gzip, entry: e, fresh: freshBy(e.Said, es.ages().of(e.Term)), said: e.Said, state: s, composed: e.Composed,
+	return held{page: p, gzip: gzip, entry: e, fresh: freshBy(e.Said, es.env.ages().of(e.Term)), said: e.Said, state: s, composed: e.Composed,
 		stored: e.Stored}
 }
 
 // find looks everywhere. ok is false when nothing is held; err is the
 // context's, or ErrClosed.
 func (hs *holdings) find(ctx context.Context, t *spec.Target, k *kind, now time.Time) (h held, ok bool, err error) {
-	return hs.findFrom(ctx, hs.hot.Find(t.Key), t, k, now)
+	return hs.findFrom(ctx, hs.entries.hot.Find(t.Key), t, k, now)
 }
 
 // findFrom is find for a caller that has looked into the hot tier: e is what it
 // found there, nil for nothing.
 func (hs *holdings) findFrom(ctx context.Context, e *cache.Entry, t *spec.Target, k *kind, now time.Time) (h held, ok bool, err error) {
-	if h, ok = hs.unpacked(e, t.Key, k, now); ok {
-		v, _ := hs.ages().decide(&h, hs.ages().usual(), now)
+	if h, ok = hs.entries.unpacked(e, t.Key, k, now); ok {
+		v, _ := hs.env.ages().decide(&h, hs.env.ages().usual(), now)
 		// A list may have shown an instance's record since: the store knows.
 		if v == fresh || t.Instance == nil {
 			return h, true, nil
@@ -105,7 +109,7 @@ func (hs *holdings) findFrom(ctx context.Context, e *cache.Entry, t *spec.Target
 			return h, true, nil
 		}
 	}
-	begin := hs.now()
+	begin := hs.env.now()
 	stored, found, err := hs.load(ctx, t, k)
 	if err != nil {
 		return held{}, false, err
@@ -113,7 +117,7 @@ func (hs *holdings) findFrom(ctx context.Context, e *cache.Entry, t *spec.Target
 	if found && (!ok || stored.page.At.After(h.page.At) || stored.state < h.state) {
 		h, ok = stored, true
 	}
-	h.took = hs.now().Sub(begin)
+	h.took = hs.env.now().Sub(begin)
 	return h, ok, nil
 }
 
@@ -141,22 +145,22 @@ func (hs *holdings) landing(t *spec.Target) (held, bool) {
 	hs.flights.Lock()
 	f := hs.flights.running[t.Key]
 	hs.flights.Unlock()
-	if f == nil || !f.completed() || f.err != nil || f.page.Superseded || f.invalidated() {
+	if f == nil || !f.completed() || f.result.err != nil || f.result.page.Superseded || f.invalidated() {
 		return held{}, false
 	}
-	return held{page: f.page, fresh: hs.ages().fresh(t, f.page), said: said(f.page), stored: f.stored}, true
+	return held{page: f.result.page, fresh: hs.env.ages().fresh(t, f.result.page), said: said(f.result.page), stored: f.result.stored}, true
 }
 
 // state of an entry now.
 func (es *entries) state(e *cache.Entry, k *kind, now time.Time) state {
-	if e.List && e.Generation < k.generation.Load() {
+	if e.List && e.Generation < k.counters.generation.Load() {
 		return outdated
 	}
 	since := e.Superseded.Load()
 	switch {
 	case since == 0:
 		return current
-	case e.Polled && es.inGrace(since, now):
+	case e.Polled && es.env.inGrace(since, now):
 		return late
 	}
 	return outdated
@@ -170,32 +174,32 @@ func (v *env) inGrace(since int64, now time.Time) bool {
 // load asks the store for the page and, for an instance, for the record; the
 // better one counts. What came from the store goes into the hot tier.
 func (hs *holdings) load(ctx context.Context, t *spec.Target, k *kind) (h held, ok bool, err error) {
-	before := k.changes.Load()
+	before := k.counters.changes.Load()
 	pending := t.ID != "" && k.unflushed(t.ID) // asked first: the store may be told between its answer and the question
-	p, err := hs.store.Page(ctx, t.Key)
+	p, err := hs.env.store.Page(ctx, t.Key)
 	switch {
 	case err == nil:
-		h, ok = held{page: p, fresh: hs.ages().fresh(t, p), said: said(p), stored: true}, true
-		if p.Superseded || p.List && p.Generation < k.generation.Load() || !p.List && (pending || k.unflushed(p.ID)) {
+		h, ok = held{page: p, fresh: hs.env.ages().fresh(t, p), said: said(p), stored: true}, true
+		if p.Superseded || p.List && p.Generation < k.counters.generation.Load() || !p.List && (pending || k.unflushed(p.ID)) {
 			h.state = outdated
 		}
-		hs.reads("", nil)
+		hs.env.reads("", nil)
 	case errors.Is(err, understudy.ErrNotFound):
-		hs.reads("", nil)
+		hs.env.reads("", nil)
 	default:
 		if ctx.Err() != nil {
 			return held{}, false, ctx.Err()
 		}
-		hs.reads(t.Key.String(), err)
+		hs.env.reads(t.Key.String(), err)
 	}
-	t = named(ctx, hs.store, k.source, t)
+	t = named(ctx, hs.env.store, k.source, t)
 	if t.Instance != nil && t.ID != "" && len(t.Query) == 0 && !t.Apart() {
 		h, ok = hs.compose(ctx, t, k, h, ok, pending)
 	}
 	if !ok {
 		return held{}, false, nil
 	}
-	hs.cacheHeld(k, t, &h, before)
+	hs.entries.cacheHeld(k, t, &h, before)
 	return h, true, nil
 }
 
@@ -204,7 +208,7 @@ func (hs *holdings) load(ctx context.Context, t *spec.Target, k *kind) (h held, 
 // makes both outdated. Where upstream's word on an age counts, what is made of records is
 // for an outage only: upstream has said nothing of it.
 func (hs *holdings) compose(ctx context.Context, t *spec.Target, k *kind, h held, ok, pending bool) (held, bool) {
-	rec, err := hs.store.Record(ctx, k.source.Name, k.name, t.KeptAs(k.source.User), t.ID)
+	rec, err := hs.env.store.Record(ctx, k.source.Name, k.name, t.KeptAs(k.source.User), t.ID)
 	if err != nil {
 		return h, ok
 	}
@@ -217,7 +221,7 @@ func (hs *holdings) compose(ctx context.Context, t *spec.Target, k *kind, h held
 		return h, ok
 	}
 	p := compose.Instance(k.source.Source.Source, t, rec)
-	h = held{page: p, fresh: hs.ages().fresh(t, p), composed: true, stored: true}
+	h = held{page: p, fresh: hs.env.ages().fresh(t, p), composed: true, stored: true}
 	if invalid || k.source.UpstreamAges {
 		h.state = outdated
 	}
@@ -234,12 +238,12 @@ func (es *entries) cacheHeld(k *kind, t *spec.Target, h *held, before int64) {
 	if e == nil || !es.hot.Put(e, nil) {
 		return
 	}
-	if k.changes.Load() != before {
+	if k.counters.changes.Load() != before {
 		es.hot.Drop(e)
 		return
 	}
 	h.entry = e
-	if h.state == outdated && e.Polled && h.page.Superseded && h.page.Generation >= k.generation.Load() {
+	if h.state == outdated && e.Polled && h.page.Superseded && h.page.Generation >= k.counters.generation.Load() {
 		h.state = late // noticed now, so its grace begins now
 	}
 }
@@ -254,7 +258,7 @@ func (es *entries) entryOf(k *kind, t *spec.Target, h *held) *cache.Entry {
 	e.Term, e.Composed, e.Stored, e.Polled, e.List = termOf(t, h.page), h.composed, h.stored, p != nil, t.List != nil
 	e.Wide, e.Said = t.Unnamed() != "", h.said
 	if h.state != current || h.page.Superseded {
-		e.Superseded.Store(es.monotonic(es.now()))
+		e.Superseded.Store(es.env.monotonic(es.env.now()))
 		e.Note(slices.Collect(h.page.Changed.All()))
 	}
 	if p != nil {

@@ -118,7 +118,7 @@ func (s *stage) hear(t testing.TB, a request.MediaRequest) (*request.MediaRespon
 	if a.Target == nil {
 		a.Target = s.audio(t)
 	}
-	m, err := s.Mirror.Open(t.Context(), a)
+	m, err := s.Open(t.Context(), a)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -300,7 +300,7 @@ func TestContentInAnOutage(t *testing.T) {
 		x.answer(fails(down(503)))
 		m, _ := s.hear(t, request.MediaRequest{})
 		wantMedium(t, m, request.Warm, "")
-		if _, err := s.Mirror.Open(t.Context(), request.MediaRequest{Target: s.target(t, "Recordings/RE2.wav", "")}); !errors.Is(err,
+		if _, err := s.Open(t.Context(), request.MediaRequest{Target: s.target(t, "Recordings/RE2.wav", "")}); !errors.Is(err,
 			understudy.ErrUnavailable) {
 			t.Errorf("nothing held: %v", err)
 		}
@@ -321,7 +321,7 @@ func TestContentInAnOutage(t *testing.T) {
 			}
 		}
 		time.Sleep(30 * 24 * time.Hour)
-		if _, err := s.Mirror.Open(t.Context(), request.MediaRequest{Target: s.audio(t)}); !errors.Is(err, understudy.ErrUnavailable) {
+		if _, err := s.Open(t.Context(), request.MediaRequest{Target: s.audio(t)}); !errors.Is(err, understudy.ErrUnavailable) {
 			t.Errorf("older than anything: %v", err)
 		}
 		x.answer(func(a request.MediaRequest) (*request.MediaResponse, error) { return medio(304, ""), nil })
@@ -350,7 +350,7 @@ func TestContentWhenUpstreamIsSlow(t *testing.T) {
 		}
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
-		if _, err := s.Mirror.Open(ctx, request.MediaRequest{Target: s.target(t, "Recordings/RE2.wav", "")}); !errors.Is(err,
+		if _, err := s.Open(ctx, request.MediaRequest{Target: s.target(t, "Recordings/RE2.wav", "")}); !errors.Is(err,
 			context.DeadlineExceeded) {
 			t.Errorf("%v", err)
 		}
@@ -413,7 +413,7 @@ func TestContentOfARecordThatWent(t *testing.T) {
 				x.answer(fails(down(503))) // only a file could answer now
 				wantMedium(t, first(s.hear(t, request.MediaRequest{})), request.Warm, "")
 				goes(t, s, x)
-				if _, err := s.Mirror.Open(t.Context(), request.MediaRequest{Target: s.audio(t)}); !errors.Is(err, understudy.ErrUnavailable) {
+				if _, err := s.Open(t.Context(), request.MediaRequest{Target: s.audio(t)}); !errors.Is(err, understudy.ErrUnavailable) {
 					t.Errorf("it still plays: %v", err)
 				}
 				if files.Stats().Files != 0 || files.Stats().Forgotten != 1 {
@@ -448,7 +448,7 @@ func TestContentThatIsHeldOnly(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, x, _ := recorded(t)
 		only := request.MediaRequest{Target: s.audio(t), OnlyIfCached: true}
-		if _, err := s.Mirror.Open(t.Context(), only); !errors.Is(err, understudy.ErrNotHeld) || len(x.asks()) != 0 {
+		if _, err := s.Open(t.Context(), only); !errors.Is(err, understudy.ErrNotHeld) || len(x.asks()) != 0 {
 			t.Errorf("nothing held: %v", err)
 		}
 		s.hear(t, request.MediaRequest{})
@@ -458,7 +458,7 @@ func TestContentThatIsHeldOnly(t *testing.T) {
 		m, _ = s.hear(t, only)
 		wantMedium(t, m, request.Stale, "")
 		only.NoCache = true
-		if _, err := s.Mirror.Open(t.Context(), only); !errors.Is(err, understudy.ErrNotHeld) {
+		if _, err := s.Open(t.Context(), only); !errors.Is(err, understudy.ErrNotHeld) {
 			t.Errorf("nothing new enough held: %v", err)
 		}
 		synctest.Wait()
@@ -472,7 +472,7 @@ func TestContentAsksThatMakeNoSense(t *testing.T) {
 	s, _, _ := recorded(t)
 	for _, a := range []request.MediaRequest{{}, {Target: s.newest(t)},
 		{Target: &spec.Target{Key: understudy.Key{Source: "other"}, Media: &spec.Media{}}}} {
-		if _, err := s.Mirror.Open(t.Context(), a); !errors.Is(err, understudy.ErrInvalid) {
+		if _, err := s.Open(t.Context(), a); !errors.Is(err, understudy.ErrInvalid) {
 			t.Errorf("%+v: %v", a, err)
 		}
 	}
@@ -480,7 +480,7 @@ func TestContentAsksThatMakeNoSense(t *testing.T) {
 	if _, err := plain.Mirror.Open(t.Context(), request.MediaRequest{Target: plain.audio(t)}); !errors.Is(err, understudy.ErrNotFound) {
 		t.Errorf("an upstream without contents: %v", err)
 	}
-	_, err := New(Options{Store: plain.store, Sources: []Source{{Source: &spec.Source{Name: "twilio", Spec: plain.spec, User: account,
+	_, err := New(Options{Store: plain.store, Sources: []Source{{Source: &spec.Source{Name: "twilio", Spec: plain.world.spec, User: account,
 		Media: []string{"calls"}}, Upstream: plain.world}}})
 	if err == nil || !strings.Contains(err.Error(), `"calls" has no contents`) {
 		t.Errorf("%v", err)

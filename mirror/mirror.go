@@ -105,13 +105,22 @@ const (
 // Mirror answers pages and passes writes on. Its methods may be called by any
 // number of goroutines.
 type Mirror struct {
-	parts
-	hints    *hints.Queue
-	media    *media.Cache
-	shadow   *shadow.Reads
-	shared   *shared.Cache
-	prefetch *prefetcher
-	close    context.CancelFunc
+	env         *env
+	entries     *entries
+	flights     *flights
+	holdings    *holdings
+	writer      *writer
+	filler      *filler
+	invalidator *invalidator
+	composer    *composer
+	reader      *reader
+	poller      *poller
+	hints       *hints.Queue
+	media       *media.Cache
+	shadow      *shadow.Reads
+	shared      *shared.Cache
+	prefetch    *prefetcher
+	close       context.CancelFunc
 }
 
 // New makes a mirror. It answers at once; what goes on behind the readers
@@ -143,58 +152,48 @@ func New(o Options) (*Mirror, error) {
 			return nil, err
 		}
 	}
-	m.recallIntents(o.Intents)
+	m.invalidator.recallIntents(o.Intents)
 	return m, nil
 }
 
-// parts are the small types of a mirror. Each stands on one above it.
-type parts struct {
-	*env
-	*entries
-	*flights
-	*holdings
-	*writer
-	*filler
-	*invalidator
-	*composer
-	*reader
-	*poller
-}
-
-// newParts joins the parts of a mirror, each with those it stands on.
+// newParts joins the parts of a mirror, each with those it needs.
 func newParts(o *Options) *Mirror {
-	m := &Mirror{
-		parts: parts{env: &env{sources: make(map[string]*source, len(o.Sources)), store: o.Store, now: o.Now, log: o.Logger, start: o.Now()}},
-	}
-	m.env.ctx, m.close = context.WithCancel(context.Background())
-	m.entries = &entries{env: m.env, hot: cache.New(o.Hot), slides: slide.New(), leads: lru.New[understudy.Key, understudy.Key](mostLeads),
+	v := &env{sources: make(map[string]*source, len(o.Sources)), store: o.Store, now: o.Now, log: o.Logger, start: o.Now()}
+	m := &Mirror{env: v}
+	v.ctx, m.close = context.WithCancel(context.Background())
+	m.entries = &entries{env: v, hot: cache.New(o.Hot), slides: slide.New(), leads: lru.New[understudy.Key, understudy.Key](mostLeads),
 		recordWent: func(k *kind, id string) { m.media.Forget(k.source.Name, k.name, id) }}
 	m.flights = &flights{
-		entries: m.entries, running: map[understudy.Key]*flight{}, flows: map[uint64]int{}, cooling: map[understudy.Key]time.Time{},
+		env: v, entries: m.entries, running: map[understudy.Key]*flight{}, flows: map[uint64]int{}, cooling: map[understudy.Key]time.Time{},
 		keep: func(f *flight, p *understudy.Page) {
-			m.fill(f, p)
+			m.filler.fill(f, p)
 			shadowMirror{m}.sampled(f)
 		},
 	}
-	m.holdings = &holdings{m.flights}
-	m.writer = &writer{holdings: m.holdings, tell: o.PageSaved, owing: make(chan struct{}, 1)}
-	m.filler = &filler{m.writer}
+	m.holdings = &holdings{v, m.entries, m.flights}
+	m.writer = &writer{env: v, entries: m.entries, tell: o.PageSaved, owing: make(chan struct{}, 1)}
+	m.filler = &filler{v, m.entries, m.flights, m.holdings, m.writer}
 	m.hints = newHints(m.filler)
 	m.writer.confirm = m.hint
-	m.prefetch = &prefetcher{m.filler, make(chan candidate, maxCandidates)}
-	m.poller = &poller{m.writer}
+	m.prefetch = &prefetcher{v, m.entries, m.flights, m.holdings, m.writer, make(chan candidate, maxCandidates)}
+	m.poller = &poller{v, m.entries, m.flights, m.holdings, m.writer}
 	m.shadow = shadow.New(shadow.Options{Mirror: shadowMirror{m}, KV: o.KV, Now: o.Now, Logger: o.Logger})
-	m.media = media.New(media.Options{Files: o.Files, Mirror: mediaMirror{m.filler}, Now: o.Now, Logger: o.Logger})
-	m.shared = shared.New(shared.Options{Pages: sharedMirror{m.filler}, Flights: sharedMirror{m.filler}, Now: o.Now, Logger: o.Logger})
-	m.invalidator = &invalidator{writer: m.writer, contentsWritten: func(k *kind, w request.Write) {
-		m.media.Written(k.source.Name, k.name, w)
-	}}
+	m.media = media.New(media.Options{Files: o.Files, Mirror: mediaMirror{v, m.flights, m.holdings, m.filler}, Now: o.Now, Logger: o.Logger})
+	generic := sharedMirror{v, m.entries, m.flights, m.writer}
+	m.shared = shared.New(shared.Options{Pages: generic, Flights: generic, Now: o.Now, Logger: o.Logger})
+	m.invalidator = &invalidator{
+		env: v, entries: m.entries, flights: m.flights, holdings: m.holdings, writer: m.writer,
+		contentsWritten: func(k *kind, w request.Write) { m.media.Written(k.source.Name, k.name, w) },
+	}
 	records, _ := o.Store.(compose.Store)
 	m.composer = &composer{
-		holdings: m.holdings, coverage: o.Coverage, records: records, writes: o.Writes,
+		env: v, flights: m.flights, holdings: m.holdings, coverage: o.Coverage, records: records, writes: o.Writes,
 		composing: make(chan struct{}, o.Limits.withDefaults().Lists),
 	}
-	m.reader = &reader{composer: m.composer, follow: m.prefetch.follow, addCandidate: m.prefetch.addCandidate}
+	m.reader = &reader{
+		env: v, entries: m.entries, flights: m.flights, holdings: m.holdings, composer: m.composer,
+		follow: m.prefetch.follow, addCandidate: m.prefetch.addCandidate,
+	}
 	return m
 }
 
@@ -202,27 +201,27 @@ func newParts(o *Options) *Mirror {
 // returns when ctx has ended and every goroutine of the mirror has; from then
 // on Page and Write answer ErrClosed. It may be called once.
 func (m *Mirror) Run(ctx context.Context) error {
-	if !m.started.CompareAndSwap(false, true) {
+	if !m.env.started.CompareAndSwap(false, true) {
 		return errors.New("mirror: already running")
 	}
-	for _, s := range m.sources {
-		s.lastRead.Store(m.monotonic(m.now()))
+	for _, s := range m.env.sources {
+		s.lastRead.Store(m.env.monotonic(m.env.now()))
 	}
 	m.shadow.Recall(ctx)
-	m.confirmLeft()
-	m.startPolls()
-	m.work.Go(func() { m.shadow.Run(m.ctx) })
+	m.invalidator.confirmLeft()
+	m.poller.startPolls()
+	m.env.work.Go(func() { m.shadow.Run(m.env.ctx) })
 	for range prefetchers {
-		m.work.Go(m.prefetch.run)
+		m.env.work.Go(m.prefetch.run)
 	}
-	m.work.Go(func() { m.hot.Run(m.ctx) })
-	m.work.Go(m.flusher)
+	m.env.work.Go(func() { m.entries.hot.Run(m.env.ctx) })
+	m.env.work.Go(m.writer.flusher)
 	<-ctx.Done()
-	m.shut()
+	m.flights.shut()
 	m.close()
 	m.media.Close()
-	m.work.Wait()
-	m.flushLast()
+	m.env.work.Wait()
+	m.writer.flushLast()
 	return nil
 }
 
@@ -249,4 +248,4 @@ type Coverage interface {
 
 // SetCoverage sets Options.Coverage when the crawler is made after the mirror. It
 // is called before the first request.
-func (m *Mirror) SetCoverage(c Coverage) { m.coverage = c }
+func (m *Mirror) SetCoverage(c Coverage) { m.composer.coverage = c }

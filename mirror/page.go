@@ -55,73 +55,77 @@ func justPast(limit time.Duration) time.Duration {
 func (m *Mirror) Page(ctx context.Context, a request.Request) (*request.Response, error) {
 	answer, err := m.respond(ctx, a)
 	if err == nil && a.Target.List != nil {
-		m.gave(a.Target, a.Flow, answer.Page)
+		m.entries.gave(a.Target, a.Flow, answer.Page)
 	}
 	return answer, err
 }
 
 func (m *Mirror) respond(ctx context.Context, a request.Request) (*request.Response, error) {
-	if m.closed.Load() {
+	if m.env.closed.Load() {
 		return nil, fmt.Errorf("mirror: %w", understudy.ErrClosed)
 	}
-	if a.Target == nil || m.sources[a.Target.Key.Source] == nil {
+	if a.Target == nil || m.env.sources[a.Target.Key.Source] == nil {
 		return nil, fmt.Errorf("mirror: %w: no such source", understudy.ErrInvalid)
 	}
-	s, now := m.sources[a.Target.Key.Source], m.now()
-	wasRead(&s.lastRead, m.monotonic(now))
+	s, now := m.env.sources[a.Target.Key.Source], m.env.now()
+	wasRead(&s.lastRead, m.env.monotonic(now))
 	k := s.of(a.Target)
 	if k != nil {
-		wasRead(&k.lastRead, m.monotonic(now))
+		wasRead(&k.lastRead, m.env.monotonic(now))
 	}
 	if k == nil {
 		return nil, fmt.Errorf("mirror: %w: kind %s is not of source %s", understudy.ErrInvalid, a.Target.Kind.Name, s.Name)
 	}
 	if !a.AsOf.IsZero() {
 		then := a // a stays off the heap: it is on the warm path
-		return m.asOf(ctx, s, k, &then)
+		return m.reader.asOf(ctx, s, k, &then)
 	}
 	if a.Local != nil {
-		return m.recordsOnly(ctx, &reading{Request: a, source: s, kind: k, now: now})
+		return m.reader.recordsOnly(ctx, &reading{Request: a, source: s, kind: k, now: now})
 	}
 	if k.name == "" || a.SkipHeld {
-		return m.ahead(ctx, &reading{Request: a, source: s, kind: k, now: now, barred: a.SkipHeld})
+		return m.reader.ahead(ctx, &reading{Request: a, source: s, kind: k, now: now, barred: a.SkipHeld})
 	}
-	if a.NoCache && a.JoinOnly && !m.flies(a.Target.Key) {
+	if a.NoCache && a.JoinOnly && !m.flights.flies(a.Target.Key) {
 		a.NoCache = false
 	}
-	e := m.hot.Find(a.Target.Key)
-	if h, ok := m.remembered(e, a.Target.Key, k, now); ok {
-		if v, age := m.judge(&a, k, &h, now); v == fresh {
-			return m.hit(&h, &a, s, age, now), nil
+	e := m.entries.hot.Find(a.Target.Key)
+	if h, ok := m.entries.remembered(e, a.Target.Key, k, now); ok {
+		if v, age := m.entries.judge(&a, k, &h, now); v == fresh {
+			return m.reader.hit(&h, &a, s, age, now), nil
 		}
 	}
-	return m.search(ctx, &reading{Request: a, source: s, kind: k, now: now, entry: e})
+	return m.reader.search(ctx, &reading{Request: a, source: s, kind: k, now: now, entry: e})
 }
 
 // Ready reports whether Page would answer a target at once, from memory and as fresh. It
 // counts nothing.
 func (m *Mirror) Ready(t *spec.Target) bool {
-	s := m.sources[t.Key.Source]
-	if s == nil || m.closed.Load() {
+	s := m.env.sources[t.Key.Source]
+	if s == nil || m.env.closed.Load() {
 		return false
 	}
 	k := s.of(t)
 	if k == nil || k.name == "" {
 		return false
 	}
-	now := m.now()
-	h, ok := m.remembered(m.hot.Find(t.Key), t.Key, k, now)
+	now := m.env.now()
+	h, ok := m.entries.remembered(m.entries.hot.Find(t.Key), t.Key, k, now)
 	if !ok {
 		return false
 	}
-	m.together(t, &h, now)
-	v, _ := m.ages().decide(&h, m.ages().usual(), now)
+	m.entries.together(t, &h, now)
+	v, _ := m.env.ages().decide(&h, m.env.ages().usual(), now)
 	return v == fresh
 }
 
 // reader answers requests, from what is held and from upstream.
 type reader struct {
-	*composer
+	env          *env
+	entries      *entries
+	flights      *flights
+	holdings     *holdings
+	composer     *composer
 	follow       func(held, *source, time.Time)                // prefetches the page after one that is held
 	addCandidate func(*understudy.Page, *source, *cache.Entry) // the same for one that was fetched; the entry may be nil
 }
@@ -157,19 +161,19 @@ type fallback struct {
 
 // search looks through everything held, then decides.
 func (rd *reader) search(ctx context.Context, r *reading) (*request.Response, error) {
-	h, ok, err := rd.findFrom(ctx, r.entry, r.Target, r.kind, r.now)
+	h, ok, err := rd.holdings.findFrom(ctx, r.entry, r.Target, r.kind, r.now)
 	if err != nil {
 		return nil, err
 	}
 	v, age := spent, time.Duration(0)
 	if ok {
-		v, age = rd.judge(&r.Request, r.kind, &h, r.now)
+		v, age = rd.entries.judge(&r.Request, r.kind, &h, r.now)
 	}
 	if v == fresh {
 		return rd.hit(&h, &r.Request, r.source, age, r.now), nil
 	}
 	if l := r.source.lists.Of(r.Target); l != nil && (l.RecordsFirst() || r.OnlyIfCached && v != stale) {
-		if a := rd.recordsFirst(ctx, r); a != nil {
+		if a := rd.composer.recordsFirst(ctx, r); a != nil {
 			rd.check(l, r)
 			return a, nil
 		}
@@ -178,12 +182,12 @@ func (rd *reader) search(ctx context.Context, r *reading) (*request.Response, er
 	switch v {
 	case stale:
 		if !r.OnlyIfCached {
-			rd.startBackground(r.Target, r.source, r.kind, fetchOptions{reason: request.Refresh})
+			rd.flights.startBackground(r.Target, r.source, r.kind, fetchOptions{reason: request.Refresh})
 		}
 		return rd.answerStale(r, &h, age, ""), nil
 	case wait:
 		r.held = h
-		usual, _ := rd.ages().decide(&h, rd.ages().usual(), r.now)
+		usual, _ := rd.env.ages().decide(&h, rd.env.ages().usual(), r.now)
 		r.forced = usual == fresh
 	}
 	return rd.ahead(ctx, r)
@@ -265,8 +269,8 @@ func (rd *reader) renew(h *held, t *spec.Target, s *source, age time.Duration, n
 	if t.List == nil || !t.First || age < h.fresh-h.fresh/3 || h.entry.Polled {
 		return
 	}
-	if rd.throttle(&h.entry.Renewed, now, renewAgain, renewAgain) {
-		rd.startBackground(t, s, s.of(t), fetchOptions{reason: request.Refresh})
+	if rd.env.throttle(&h.entry.Renewed, now, renewAgain, renewAgain) {
+		rd.flights.startBackground(t, s, s.of(t), fetchOptions{reason: request.Refresh})
 	}
 }
 
@@ -287,9 +291,9 @@ func notStored(p *understudy.Page) string {
 // asOf answers with what was known at Request.AsOf. Upstream is not asked: what
 // was not seen by then is not there.
 func (rd *reader) asOf(ctx context.Context, s *source, k *kind, a *request.Request) (*request.Response, error) {
-	begin := rd.now()
+	begin := rd.env.now()
 	at := a.AsOf.UTC()
-	kept, ok := rd.store.(compose.Snapshots)
+	kept, ok := rd.env.store.(compose.Snapshots)
 	switch {
 	case !ok:
 		return nil, fmt.Errorf("mirror: %w: this store keeps no history", understudy.ErrInvalid)
@@ -300,10 +304,10 @@ func (rd *reader) asOf(ctx context.Context, s *source, k *kind, a *request.Reque
 	case a.Local != nil && (a.Local.Up || a.Local.Since != 0 || a.Local.Text != nil):
 		return nil, fmt.Errorf("mirror: %w: of an earlier time lists have one order and no text", understudy.ErrInvalid)
 	}
-	ctx, cancel := context.WithTimeout(ctx, rd.ages().Wait)
+	ctx, cancel := context.WithTimeout(ctx, rd.env.ages().Wait)
 	defer cancel()
 	asked := *a
-	asked.Target = named(ctx, rd.store, s, a.Target)
+	asked.Target = named(ctx, rd.env.store, s, a.Target)
 	p, err := compose.PageAt(ctx, kept, s.Source.Source, &asked, at)
 	switch {
 	case errors.Is(err, context.DeadlineExceeded):
@@ -313,7 +317,7 @@ func (rd *reader) asOf(ctx context.Context, s *source, k *kind, a *request.Reque
 		return nil, fmt.Errorf("mirror: %s as of %s: %w", a.Target.Key, at.Format(time.RFC3339), err)
 	}
 	s.counts.composed.Add(1)
-	now := rd.now()
+	now := rd.env.now()
 	return &request.Response{
 		Page: p, Outcome: request.Composed, Age: max(now.Sub(at), 0), Stored: true,
 		Detail: "composed as of " + at.Format(time.RFC3339), Store: now.Sub(begin),

@@ -386,10 +386,10 @@ func TestUnknownPathsAreNeverHeld(t *testing.T) {
 		}
 		// Nor by a reader that comes while a completed flight is still on the list.
 		f := &flight{
-			origin:  origin{target: odd, kind: s.sources["twilio"].kinds[""]},
+			origin:  origin{target: odd, kind: s.env.sources["twilio"].kinds[""]},
 			signals: signals{done: make(chan struct{})},
 		}
-		close(f.done)
+		close(f.signals.done)
 		s.flights.Lock()
 		s.flights.running[odd.Key] = f
 		s.flights.Unlock()

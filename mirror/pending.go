@@ -19,7 +19,8 @@ import (
 
 // writer tells the store what is saved and what is old, one kind at a time.
 type writer struct {
-	*holdings
+	env     *env
+	entries *entries
 	saving  saving
 	tell    func(request.PageSaved)                // may be nil
 	confirm func(k *kind, id string, ended func()) // has a record fetched until upstream has told of it; then ended is called
@@ -38,7 +39,7 @@ func (k *kind) unflushed(id string) bool {
 // the kind's lock. Afterwards the store's generation is not below the mirror's,
 // or a page kept under the mirror's would look too new after a restart.
 func (wr *writer) flush(ctx context.Context, k *kind) error {
-	generation := k.generation.Load()
+	generation := k.counters.generation.Load()
 	all := k.pending.All()
 	for _, d := range all {
 		for _, p := range d.Shows {
@@ -47,15 +48,15 @@ func (wr *writer) flush(ctx context.Context, k *kind) error {
 			}
 			k.pending.Shown(d.ID)
 		}
-		n, err := wr.store.Touch(ctx, request.Invalidation{Source: k.source.Name, Kind: k.name, ID: d.ID})
+		n, err := wr.env.store.Touch(ctx, request.Invalidation{Source: k.source.Name, Kind: k.name, ID: d.ID})
 		if err != nil {
 			return err
 		}
 		k.reached(n)
 		k.pending.Flushed(d.ID, d.Generation)
 	}
-	for len(all) > 0 && k.known.Load() < generation {
-		n, err := wr.store.Touch(ctx, request.Invalidation{Source: k.source.Name, Kind: k.name})
+	for len(all) > 0 && k.counters.known.Load() < generation {
+		n, err := wr.env.store.Touch(ctx, request.Invalidation{Source: k.source.Name, Kind: k.name})
 		if err != nil {
 			return err
 		}
@@ -68,13 +69,13 @@ func (wr *writer) flush(ctx context.Context, k *kind) error {
 // meanwhile. A page the store can never keep is no pending invalidation: its record is fetched
 // instead.
 func (wr *writer) show(ctx context.Context, k *kind, id string, p *understudy.Page) error {
-	saved, err := wr.store.Save(ctx, p)
+	saved, err := wr.env.store.Save(ctx, p)
 	var fault interface{ Short() string }
 	switch {
 	case err == nil:
 		wr.news(k, saved)
 	case errors.Is(err, understudy.ErrNotStored) && !errors.As(err, &fault), errors.Is(err, understudy.ErrInvalid):
-		wr.log.Warn("mirror: what a write's answer shows cannot be kept, its record is fetched",
+		wr.env.log.Warn("mirror: what a write's answer shows cannot be kept, its record is fetched",
 			"source", k.source.Name, "kind", k.name, "id", id, "error", err)
 		wr.confirm(k, id, func() {})
 	default:
@@ -86,14 +87,14 @@ func (wr *writer) show(ctx context.Context, k *kind, id string, p *understudy.Pa
 // news makes held pages old that show what a saved page without a key changed,
 // and tells of it. The caller has the kind's lock.
 func (wr *writer) news(k *kind, saved request.Saved) {
-	wr.supersede(k, saved.Page.Shape, saved.Changes, understudy.Key{})
+	wr.entries.supersede(k, saved.Page.Shape, saved.Changes, understudy.Key{})
 	wr.pageSaved(saved.Page, saved.Changes, request.Waiting)
 }
 
 // reached notes the store's generation.
 func (k *kind) reached(generation int64) {
-	k.known.Store(generation)
-	k.invalidations.Raise(&k.generation, generation)
+	k.counters.known.Store(generation)
+	k.invalidations.Raise(&k.counters.generation, generation)
 }
 
 // Intents remember the writes under way where a crash does not take them.
@@ -121,14 +122,14 @@ func (iv *invalidator) recallIntents(intents Intents) {
 	numbers, touched := intents.Left()
 	for i, t := range touched {
 		end := func() { intents.End(numbers[i]) }
-		s := iv.sources[t.Source]
+		s := iv.env.sources[t.Source]
 		if s == nil || s.kinds[t.Kind] == nil {
 			end()
 			continue
 		}
 		k := s.kinds[t.Kind]
-		generation := k.invalidations.Touch(&k.generation, t.ID)
-		k.recentWrites.Note(iv.now(), t.ID)
+		generation := k.invalidations.Touch(&k.counters.generation, t.ID)
+		k.recentWrites.Note(iv.env.now(), t.ID)
 		if t.ID == "" {
 			k.pending.Add("", generation, nil, end)
 			continue
@@ -141,10 +142,10 @@ func (iv *invalidator) recallIntents(intents Intents) {
 // confirmLeft has upstream asked for what they may have changed.
 func (iv *invalidator) confirmLeft() {
 	for _, l := range iv.leftovers {
-		iv.confirm(l.kind, l.id, l.end)
+		iv.writer.confirm(l.kind, l.id, l.end)
 	}
 	iv.leftovers = nil
-	iv.flushSoon()
+	iv.writer.flushSoon()
 }
 
 // flushSoon has the pending invalidations written by themselves.
@@ -159,12 +160,12 @@ func (wr *writer) flushSoon() {
 func (wr *writer) flusher() {
 	for {
 		select {
-		case <-wr.ctx.Done():
+		case <-wr.env.ctx.Done():
 			return
 		case <-wr.owing:
 		}
-		for wait := time.Second; wr.flushAll(wr.ctx) > 0; wait = min(2*wait, maxRepay) {
-			if wr.sleep(wait) != nil {
+		for wait := time.Second; wr.flushAll(wr.env.ctx) > 0; wait = min(2*wait, maxRepay) {
+			if wr.env.sleep(wait) != nil {
 				return
 			}
 		}
@@ -175,7 +176,7 @@ func (wr *writer) flusher() {
 func (wr *writer) flushAll(ctx context.Context) (left int) {
 	ctx, cancel := context.WithTimeout(ctx, touchTime)
 	defer cancel()
-	for _, s := range wr.sources {
+	for _, s := range wr.env.sources {
 		for _, k := range s.kinds {
 			if len(k.pending.All()) == 0 {
 				continue
@@ -186,7 +187,7 @@ func (wr *writer) flushAll(ctx context.Context) (left int) {
 				k.unlock()
 			}
 			if err == nil {
-				wr.saving.works(wr.env)
+				wr.saving.works(wr.entries.env)
 			}
 			left += len(k.pending.All())
 		}
@@ -199,6 +200,6 @@ func (wr *writer) flushLast() {
 	ctx, cancel := context.WithTimeout(context.Background(), saveTime)
 	defer cancel()
 	if left := wr.flushAll(ctx); left > 0 {
-		wr.log.Error("mirror: the store was not told of all that was written; a sweep or a read will find out", "records", left)
+		wr.env.log.Error("mirror: the store was not told of all that was written; a sweep or a read will find out", "records", left)
 	}
 }

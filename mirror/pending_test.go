@@ -45,7 +45,7 @@ func TestOverlappingWritesKeepDeletions(t *testing.T) {
 			s.get(t, s.call(t, sid(i+1)))
 		}
 		s.script(func() {
-			s.world.write = func(w request.Write) (*understudy.Page, error) {
+			s.write = func(w request.Write) (*understudy.Page, error) {
 				time.Sleep(time.Second)
 				if w.Method == http.MethodDelete {
 					s.remove(w.Target.ID)
@@ -120,7 +120,7 @@ func TestNoWriteIsPassedOnThatCannotBeRemembered(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		refuse := func() error { return errors.New("store: locked") }
 		s := open(t, 3, over(func(inner Store) Store { return &oddStore{Store: inner, touch: refuse} }))
-		k := s.Mirror.sources["twilio"].kinds["calls"]
+		k := s.env.sources["twilio"].kinds["calls"]
 		for i := range writes.MaxPending {
 			k.pending.Add(sid(i), 1, nil, func() {})
 		}
@@ -146,7 +146,7 @@ func TestDoubtfulWritesAreLookedUp(t *testing.T) {
 					}
 					return nil
 				}
-				s.world.write = func(w request.Write) (*understudy.Page, error) {
+				s.write = func(w request.Write) (*understudy.Page, error) {
 					time.Sleep(time.Second)
 					s.remove(w.Target.ID)
 					if !overlap {
@@ -243,7 +243,7 @@ func TestWhatAKilledProcessWroteIsLookedUp(t *testing.T) {
 			_, _ = in.Begin(left)
 		}
 		s.remove(sid(2))
-		s.start(t, Options{Store: s.store, Intents: in, Sources: []Source{{Source: s.Mirror.sources["twilio"].Source.Source, Upstream: s.world}}})
+		s.start(t, Options{Store: s.store, Intents: in, Sources: []Source{{Source: s.env.sources["twilio"].Source.Source, Upstream: s.world}}})
 		if a := s.get(t, s.call(t, sid(2))); a.Outcome != request.Cold {
 			t.Errorf("the record came %s", a.Outcome)
 		}

@@ -23,7 +23,13 @@ const (
 )
 
 // poller keeps the polled pages warm.
-type poller struct{ *writer }
+type poller struct {
+	env      *env
+	entries  *entries
+	flights  *flights
+	holdings *holdings
+	writer   *writer
+}
 
 // poll is one list's newest page, kept warm.
 type poll struct {
@@ -54,15 +60,15 @@ func (po *poller) keepWarm(p *poll) {
 		r.jitter = 0.95 + rand.Float64()/10
 		timer.Reset(po.pollIn(p, &r))
 		select {
-		case <-po.ctx.Done():
+		case <-po.env.ctx.Done():
 			return
 		case <-p.Gone:
 			return
 		case <-timer.C:
 		case <-p.Wake:
-			r.urgent = p.TakeHint() || r.urgent || po.isSuperseded(p)
+			r.urgent = p.TakeHint() || r.urgent || po.entries.isSuperseded(p)
 		}
-		if po.pollIn(p, &r) <= 0 && p.source.pollBudget.Take(po.now(), len(p.source.polls())) {
+		if po.pollIn(p, &r) <= 0 && p.source.pollBudget.Take(po.env.now(), len(p.source.polls())) {
 			po.pageSaved(p, &r)
 		}
 	}
@@ -73,7 +79,7 @@ func (po *poller) startPolls() {
 	po.flights.Lock()
 	defer po.flights.Unlock()
 	po.flights.polling = true
-	for _, s := range po.sources {
+	for _, s := range po.env.sources {
 		for _, p := range s.polls() {
 			po.startPoll(p)
 		}
@@ -83,8 +89,8 @@ func (po *poller) startPolls() {
 // startPoll begins one; the flights' lock is held, so that what closes the
 // mirror waits for it.
 func (po *poller) startPoll(p *poll) {
-	if !po.closed.Load() {
-		po.work.Go(func() { po.keepWarm(p) })
+	if !po.env.closed.Load() {
+		po.env.work.Go(func() { po.keepWarm(p) })
 	}
 }
 
@@ -92,18 +98,18 @@ func (po *poller) startPoll(p *poll) {
 // Source.Polls.
 // Those that stay are not disturbed. Errors: a source the mirror does not
 // have, an entry that cannot be polled; nothing is changed then.
-func (po *poller) SetPolls(source string, entries []string) error {
-	return po.replacePolls(source, func(p *polled) { p.configured = entries })
+func (m *Mirror) SetPolls(source string, entries []string) error {
+	return m.poller.replacePolls(source, func(p *polled) { p.configured = entries })
 }
 
 // PollSynced replaces the kinds of a source that are kept warm because the crawler
 // keeps them up, besides those of SetPolls.
-func (po *poller) PollSynced(source string, kinds []string) error {
-	return po.replacePolls(source, func(p *polled) { p.synced = kinds })
+func (m *Mirror) PollSynced(source string, kinds []string) error {
+	return m.poller.replacePolls(source, func(p *polled) { p.synced = kinds })
 }
 
 func (po *poller) replacePolls(source string, change func(*polled)) error {
-	s := po.sources[source]
+	s := po.env.sources[source]
 	if s == nil {
 		return fmt.Errorf("mirror: polls: no source %q", source)
 	}
@@ -139,8 +145,8 @@ func (po *poller) replacePolls(source string, change func(*polled)) error {
 // recall looks what the store holds, so that a restart asks for nothing that
 // is fresh.
 func (po *poller) recall(p *poll) {
-	now := po.now()
-	h, ok, err := po.find(po.ctx, p.Target, p.kind, now)
+	now := po.env.now()
+	h, ok, err := po.holdings.find(po.env.ctx, p.Target, p.kind, now)
 	if err == nil && ok && h.state == current {
 		p.Completed(h.page, true)
 	}
@@ -148,7 +154,7 @@ func (po *poller) recall(p *poll) {
 
 // pageSaved refills once and counts failures.
 func (po *poller) pageSaved(p *poll, r *pollInterval) {
-	r.tried, r.urgent = po.now(), false
+	r.tried, r.urgent = po.env.now(), false
 	sum, err := po.refill(p)
 	if err != nil {
 		r.fails++
@@ -165,31 +171,31 @@ var errRefused = errors.New("mirror: upstream refuses the polled page")
 // refill waits for a flight to the polled page, begun by it or by another. The sum is that
 // of the page, zero when it counts for nothing.
 func (po *poller) refill(p *poll) (sum [16]byte, err error) {
-	f, _, err := po.join(p.Target, p.source, p.kind, fetchOptions{reason: request.Poll, direct: true})
+	f, _, err := po.flights.join(p.Target, p.source, p.kind, fetchOptions{reason: request.Poll, direct: true})
 	if err != nil {
 		return sum, err
 	}
-	defer po.release(f, true)
+	defer po.flights.release(f, true)
 	select {
-	case <-f.done:
-	case <-po.ctx.Done():
-		return sum, po.ctx.Err()
+	case <-f.signals.done:
+	case <-po.env.ctx.Done():
+		return sum, po.env.ctx.Err()
 	}
 	switch {
-	case f.err != nil:
-		return sum, f.err
-	case f.page.Status >= 400:
+	case f.result.err != nil:
+		return sum, f.result.err
+	case f.result.page.Status >= 400:
 		return sum, errRefused
 	case f.invalidated():
 		return sum, nil // a write or a purge came meanwhile, and a nudge with it
 	}
-	p.Completed(f.page, true)
-	return f.page.Sum, nil
+	p.Completed(f.result.page, true)
+	return f.result.page.Sum, nil
 }
 
 // pollIn is how long until the page is due and may be asked for.
 func (po *poller) pollIn(p *poll, r *pollInterval) time.Duration {
-	now := po.now()
+	now := po.env.now()
 	due := po.dueIn(p, r, now)
 	if due > 0 {
 		return due
@@ -199,7 +205,7 @@ func (po *poller) pollIn(p *poll, r *pollInterval) time.Duration {
 
 // dueIn is how long until the page is due.
 func (po *poller) dueIn(p *poll, r *pollInterval, now time.Time) time.Duration {
-	if po.saving.trouble() != "" && !r.tried.IsZero() {
+	if po.writer.saving.trouble() != "" && !r.tried.IsZero() {
 		return remaining(now, r.tried.Add(pause), pause)
 	}
 	if r.fails > 0 {
@@ -211,16 +217,16 @@ func (po *poller) dueIn(p *poll, r *pollInterval, now time.Time) time.Duration {
 	if r.urgent || at.IsZero() {
 		return 0
 	}
-	age, sane := po.ages().age(now, at)
+	age, sane := po.env.ages().age(now, at)
 	if !sane {
 		return 0
 	}
-	every := time.Duration(float64(po.ages().Newest) * pollAfter * r.jitter)
+	every := time.Duration(float64(po.env.ages().Newest) * pollAfter * r.jitter)
 	pace := r.pace.Times
 	switch {
-	case po.idle(&p.source.lastRead, now):
+	case po.env.idle(&p.source.lastRead, now):
 		pace = idleRate
-	case pace > 1 && !po.idle(&p.kind.lastRead, now):
+	case pace > 1 && !po.env.idle(&p.kind.lastRead, now):
 		pace = 1
 	}
 	// Looked at as often as usual, so that a reader who comes back is noticed.
@@ -230,9 +236,9 @@ func (po *poller) dueIn(p *poll, r *pollInterval, now time.Time) time.Duration {
 // Reading says that a source is followed without requests for pages: by a feed's
 // subscriber. It counts as a reader for five minutes. A longer subscription says
 // it again before they are over. It is cheap.
-func (po *poller) Reading(source string) {
-	if s := po.sources[source]; s != nil {
-		wasRead(&s.lastRead, po.monotonic(po.now()))
+func (m *Mirror) Reading(source string) {
+	if s := m.env.sources[source]; s != nil {
+		wasRead(&s.lastRead, m.env.monotonic(m.env.now()))
 	}
 }
 
@@ -243,8 +249,8 @@ func (v *env) idle(last *atomic.Int64, now time.Time) bool {
 
 // SetRate says how many requests a second the source takes; 0 = 10. Polls keep to
 // a tenth of them together. Error: a source the mirror does not have.
-func (po *poller) SetRate(source string, rate float64) error {
-	s := po.sources[source]
+func (m *Mirror) SetRate(source string, rate float64) error {
+	s := m.env.sources[source]
 	if s == nil {
 		return fmt.Errorf("mirror: rate: no source %q", source)
 	}

@@ -329,7 +329,7 @@ func TestClockSteps(t *testing.T) {
 				var step time.Duration
 				clock := func() time.Time { return time.Now().Round(0).Add(step) }
 				s := open(t, 3, func(o *Options) { o.Now = clock })
-				s.world.now = clock
+				s.now = clock
 				s.get(t, s.newest(t))
 				time.Sleep(5 * time.Second)
 				s.stop()

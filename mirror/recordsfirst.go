@@ -18,7 +18,7 @@ import (
 
 // recordsOnly answers what upstream cannot be asked: from records, or not at all.
 func (rd *reader) recordsOnly(ctx context.Context, r *reading) (*request.Response, error) {
-	a, err := rd.fromRecords(ctx, r)
+	a, err := rd.composer.fromRecords(ctx, r)
 	if err != nil {
 		r.source.counts.failed.Add(1)
 		return nil, fmt.Errorf("mirror: %s: %w", r.Target.Key, err)
@@ -57,8 +57,8 @@ func (co *composer) fromRecords(ctx context.Context, r *reading) (*request.Respo
 func (co *composer) answerList(r *reading, x *composedList) (*request.Response, error) {
 	ask := r.Request
 	ask.AgeLimit = nil // a newer one is impossible
-	h := x.held(co.ages())
-	switch v, _ := co.ages().decide(&h, co.ages().bounds(&ask), r.now); {
+	h := x.held(co.env.ages())
+	switch v, _ := co.env.ages().decide(&h, co.env.ages().bounds(&ask), r.now); {
 	case v == spent:
 		return nil, errWalkedLongAgo(r.kind)
 	case v == wait && r.OnlyIfCached && (ask.NoCache || ask.MaxAge != nil || ask.MinFresh != nil):
@@ -72,7 +72,7 @@ func (co *composer) answerList(r *reading, x *composedList) (*request.Response, 
 // alone is not answered by upstream itself, and its list must have what it wrote.
 // While upstream is down, and once a page has come, it asks for nothing.
 func (co *composer) showWritten(ctx context.Context, r *reading) {
-	ctx, cancel := context.WithTimeout(ctx, co.ages().Wait)
+	ctx, cancel := context.WithTimeout(ctx, co.env.ages().Wait)
 	defer cancel()
 	for _, p := range r.source.polls() {
 		if p.kind == r.kind && p.Whole && !p.CaughtUp().After(r.kind.recentWrites.Last()) {
@@ -88,12 +88,12 @@ func (co *composer) waitFor(ctx context.Context, r *reading, p *poll) {
 	for ctx.Err() == nil {
 		f, err := co.waitOnce(ctx, r, p)
 		switch {
-		case err != nil || f.err != nil || f.page.Status >= 400:
+		case err != nil || f.result.err != nil || f.result.page.Status >= 400:
 			return
-		case f.saveErr == nil:
-			p.Completed(f.page, !f.invalidated())
+		case f.result.saveErr == nil:
+			p.Completed(f.result.page, !f.invalidated())
 			return
-		case f.restSaved, !errors.Is(f.saveErr, understudy.ErrOutdated):
+		case f.result.restSaved, !errors.Is(f.result.saveErr, understudy.ErrOutdated):
 			return
 		}
 	}
@@ -104,16 +104,16 @@ func (co *composer) waitFor(ctx context.Context, r *reading, p *poll) {
 func (co *composer) waitOnce(ctx context.Context, r *reading, p *poll) (*flight, error) {
 	want := fetchOptions{reason: request.Waiting, direct: true, flow: r.Flow}
 	want.deadline, _ = ctx.Deadline()
-	f, _, err := co.join(p.Target, r.source, r.kind, want)
+	f, _, err := co.flights.join(p.Target, r.source, r.kind, want)
 	if err != nil {
 		return nil, err
 	}
-	defer co.releaseReader(f, r.Flow, true)
+	defer co.flights.releaseReader(f, r.Flow, true)
 	select {
-	case <-f.done:
+	case <-f.signals.done:
 		return f, nil
-	case <-f.tried:
-		return nil, f.failure
+	case <-f.signals.tried:
+		return nil, f.signals.failure
 	case <-ctx.Done():
 		return nil, ctx.Err()
 	}
@@ -139,14 +139,14 @@ func (co *composer) recordsFirst(ctx context.Context, r *reading) *request.Respo
 	if !co.good(r, &held{page: &understudy.Page{At: p.coverage.At}, state: stateOf(p.outdated)}, &p.coverage) {
 		return nil
 	}
-	r.plan = nil                // it is used here
-	p.most = co.ages().Wait / 8 // then upstream is asked: it may know a shorter way
+	r.plan = nil                    // it is used here
+	p.most = co.env.ages().Wait / 8 // then upstream is asked: it may know a shorter way
 	x, err := co.composeOnce(ctx, p)
 	if err != nil {
-		co.log.Debug("mirror: a list could not be made from records, upstream is asked", "error", err)
+		co.env.log.Debug("mirror: a list could not be made from records, upstream is asked", "error", err)
 		return nil
 	}
-	h := x.held(co.ages())
+	h := x.held(co.env.ages())
 	if !co.good(r, &h, &x.coverage) {
 		return nil
 	}
@@ -171,7 +171,7 @@ func stateOf(old bool) state {
 
 // good reports whether the request takes a list of that age.
 func (co *composer) good(r *reading, h *held, c *request.Coverage) bool {
-	ages := co.ages()
+	ages := co.env.ages()
 	h.fresh = ages.Records
 	if !c.Newest.IsZero() {
 		if age, sane := ages.age(r.now, c.Newest); !sane || age >= ages.tipAge() {
@@ -196,7 +196,7 @@ func (co *composer) hasFallback(ctx context.Context, r *reading) bool {
 // prepareFallback is planFallback, once.
 func (co *composer) prepareFallback(ctx context.Context, r *reading) {
 	r.planning.Do(func() {
-		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), co.ages().Wait)
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), co.env.ages().Wait)
 		defer cancel()
 		co.planFallback(ctx, r)
 		r.planned = r.composedFallback != nil || r.refusal != nil
@@ -214,7 +214,7 @@ func (co *composer) planFallback(ctx context.Context, r *reading) {
 	}
 	p, err := co.planFor(ctx, r)
 	defer func() { r.unplanned = err }()
-	if r.refusal = refusalOf(r.Target, err, co.now()); err != nil {
+	if r.refusal = refusalOf(r.Target, err, co.env.now()); err != nil {
 		return
 	}
 	if !r.trusted() {
@@ -229,7 +229,7 @@ func (co *composer) planFallback(ctx context.Context, r *reading) {
 			return
 		}
 	}
-	if age, sane := co.ages().age(co.now(), p.coverage.At); sane && age < co.ages().Hard {
+	if age, sane := co.env.ages().age(co.env.now(), p.coverage.At); sane && age < co.env.ages().Hard {
 		r.composedFallback = p
 		return
 	}
@@ -273,10 +273,11 @@ func (co *composer) absent(ctx context.Context, r *reading) *understudy.Page {
 		return nil // a list may filter by itself
 	}
 	c, whole := co.coverage.Covered(s.Name, r.kind.name, t.Root(), "", 0, 0)
-	if age, sane := co.ages().age(co.now(), c.At); !whole || c.From != 0 || !sane || age >= co.ages().Hard || co.wroteSince(ctx, r.kind, &c) {
+	ages := co.env.ages()
+	if age, sane := ages.age(co.env.now(), c.At); !whole || c.From != 0 || !sane || age >= ages.Hard || co.wroteSince(ctx, r.kind, &c) {
 		return nil
 	}
-	if rec, err := co.lookUp(ctx, s, sp, t.ID); rec != nil || err != nil {
+	if rec, err := co.holdings.lookUp(ctx, s, sp, t.ID); rec != nil || err != nil {
 		return nil
 	}
 	return refusalOf(t, compose.NotFound(t), c.At)
@@ -298,7 +299,7 @@ func (r *reading) trusted() bool {
 // what is held or what records tell, whichever is younger. err is the error when
 // there is neither.
 func (rd *reader) fallback(ctx context.Context, r *reading, why *understudy.UpstreamError, err error) (*request.Response, error) {
-	rd.prepareFallback(ctx, r)
+	rd.composer.prepareFallback(ctx, r)
 	detail := "upstream slow"
 	if why != nil {
 		detail = why.Short()
@@ -306,13 +307,13 @@ func (rd *reader) fallback(ctx context.Context, r *reading, why *understudy.Upst
 	switch p := r.composedFallback; {
 	case r.refusal != nil && r.held.page == nil:
 		r.source.counts.composed.Add(1)
-		age, _ := rd.ages().age(rd.now(), r.refusal.At)
+		age, _ := rd.env.ages().age(rd.env.now(), r.refusal.At)
 		return &request.Response{Page: r.refusal, Outcome: request.Composed, Age: age, Detail: "composed: " + detail}, nil
 	case p != nil && (r.held.page == nil || p.slides() || p.coverage.At.After(r.held.page.At)):
 		r.composedFallback = nil // a plan is made once
-		x, bad := rd.composeOnce(context.WithoutCancel(ctx), p)
+		x, bad := rd.composer.composeOnce(context.WithoutCancel(ctx), p)
 		if bad == nil {
-			return rd.composedAnswer(r.source, x, "composed: "+detail), nil
+			return rd.composer.composedAnswer(r.source, x, "composed: "+detail), nil
 		}
 		if errors.Is(bad, understudy.ErrClosed) {
 			return nil, bad
@@ -332,7 +333,7 @@ func (co *composer) composeOnce(ctx context.Context, p *composePlan) (*composedL
 	if p.local != nil {
 		return co.composeList(p)
 	}
-	name := fmt.Sprintf("%s %d %d %d", p.target.Key, p.kind.generation.Load(), p.kind.changes.Load(), p.most)
+	name := fmt.Sprintf("%s %d %d %d", p.target.Key, p.kind.counters.generation.Load(), p.kind.counters.changes.Load(), p.most)
 	call := co.group.DoChan(name, func() (list any, err error) {
 		defer func() {
 			if v := recover(); v != nil {

@@ -107,18 +107,18 @@ func TestTheShorterOfUpstreamsAgesAndOursHolds(t *testing.T) {
 		for state, wanted := range map[string]string{"well": c.up, "down": c.down} {
 			synctest.Test(t, func(t *testing.T) {
 				st := open(t, 0, hard(twoDays), byUpstream(strings.Split(c.said, "\n")...))
-				st.set(sid(1), "ringing", false)
+				st.world.set(sid(1), "ringing", false)
 				st.get(t, st.call(t, sid(1)))
 				synctest.Wait()
 				time.Sleep(c.age)
 				if state == "down" {
-					st.script(func() {
-						st.fail = func(int, request.Fetch) error { return down(http.StatusServiceUnavailable) }
+					st.world.script(func() {
+						st.world.fail = func(int, request.Fetch) error { return down(http.StatusServiceUnavailable) }
 					})
 				}
 				ask := c.ask
 				ask.Target = st.call(t, sid(1))
-				a, err := st.Page(t.Context(), ask)
+				a, err := st.Mirror.Page(t.Context(), ask)
 				got := "503"
 				switch {
 				case errors.Is(err, understudy.ErrNotHeld):
@@ -152,7 +152,7 @@ func TestNoStoreLeavesNothing(t *testing.T) {
 			if p, err := s.store.Page(t.Context(), target.Key); !errors.Is(err, understudy.ErrNotFound) {
 				t.Errorf("the store has %v, %v", p, err)
 			}
-			if s.hot.Find(target.Key) != nil {
+			if s.entries.hot.Find(target.Key) != nil {
 				t.Errorf("%s is in memory", target.Key)
 			}
 		}
@@ -213,7 +213,7 @@ func TestUpstreamsAgesOfWhatIsStored(t *testing.T) {
 		want(t, s.get(t, s.call(t, sid(2))), request.Cold, "")
 		time.Sleep(5 * time.Second)
 		for _, target := range []*spec.Target{s.newest(t), s.call(t, sid(2))} {
-			s.hot.Forget(s.hot.Hash(target.Key))
+			s.entries.hot.Forget(s.entries.hot.Hash(target.Key))
 		}
 		want(t, s.get(t, s.newest(t)), request.Warm, "")
 		want(t, s.get(t, s.call(t, sid(2))), request.Warm, "")
@@ -234,14 +234,14 @@ func TestACompletedFetchIsNotSharedWhereUpstreamIsToBeAsked(t *testing.T) {
 			target := s.newest(t)
 			first := s.get(t, target)
 			synctest.Wait()
-			src := s.Mirror.sources[target.Key.Source]
+			src := s.env.sources[target.Key.Source]
 			k := src.of(target)
 			f := &flight{
-				origin: origin{target: target, source: src, kind: k, generation: k.generation.Load(), counter: k.changes.Load(),
-					forgets: k.forgets.Load()},
+				origin: origin{target: target, source: src, kind: k, generation: k.counters.generation.Load(), counter: k.counters.changes.Load(),
+					forgets: k.counters.forgets.Load()},
 				signals: signals{done: make(chan struct{}), cancel: func() {}}, result: result{page: first.Page},
 			}
-			close(f.done)
+			close(f.signals.done)
 			s.flights.Lock()
 			s.flights.running[target.Key] = f
 			s.flights.Unlock()

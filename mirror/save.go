@@ -20,80 +20,80 @@ func (fl *filler) fill(f *flight, p *understudy.Page) {
 	fl.moved(f, p)
 	p = notStoredSaid(fl.pastGone(f, p))
 	switch {
-	case f.kind.name == "":
+	case f.origin.kind.name == "":
 		f.complete(p, nil) // for its waiters only
 		return
 	case f.purged():
-		f.saveErr = errOvertaken
+		f.result.saveErr = errOvertaken
 		f.complete(p, nil) // likewise
 		return
-	case p.NotStored == "" && fl.saving.pauses(p.Asked(), fl.now()):
+	case p.NotStored == "" && fl.writer.saving.pauses(p.Asked(), fl.env.now()):
 		paused := *p
 		paused.NotStored, p = "saving it took too long a moment ago", &paused
 	}
 	if p.NotStored != "" {
-		f.source.counts.notStored.Add(1)
-		f.detail = notStored(p)
+		f.origin.source.counts.notStored.Add(1)
+		f.result.detail = notStored(p)
 	}
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(fl.ctx), saveTime)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(fl.env.ctx), saveTime)
 	defer cancel()
 	defer f.offerUnsaved(p)()
 	if p.NotStored == understudy.NotStoredDeleted {
-		if err := fl.recordDeleted(ctx, f.kind, p); err != nil {
-			fl.log.Warn("mirror: a record that upstream deleted cannot be removed", "key", p.Key.String(), "error", err)
+		if err := fl.writer.recordDeleted(ctx, f.origin.kind, p); err != nil {
+			fl.env.log.Warn("mirror: a record that upstream deleted cannot be removed", "key", p.Key.String(), "error", err)
 		}
 	}
 	if !fl.storable(ctx, f, p) {
 		if p.NotStored != "" && p.Status < 400 {
-			f.saveErr = fmt.Errorf("%w: %s", understudy.ErrNotStored, p.NotStored)
+			f.result.saveErr = fmt.Errorf("%w: %s", understudy.ErrNotStored, p.NotStored)
 		}
-		before := f.kind.changes.Load()
+		before := f.origin.kind.counters.changes.Load()
 		if p.NotStored == understudy.NotStoredSaid {
-			fl.leave(f)
+			fl.flights.leave(f)
 		}
 		f.complete(p, nil)
 		fl.hold(f, p, before)
 		fl.saveWhole(ctx, f, p)
 		return
 	}
-	if f.target.Instance != nil && p.Status >= 400 {
-		fl.recordWent(f.kind, f.target.ID) // its record went, whether or not it was known
-		fl.dropUnstored(f.kind)
+	if f.origin.target.Instance != nil && p.Status >= 400 {
+		fl.entries.recordWent(f.origin.kind, f.origin.target.ID) // its record went, whether or not it was known
+		fl.entries.dropUnstored(f.origin.kind)
 	}
-	begin := fl.now()
-	if err := f.kind.lock(ctx); err != nil {
-		f.saving = fl.now().Sub(begin)
+	begin := fl.env.now()
+	if err := f.origin.kind.lock(ctx); err != nil {
+		f.result.saving = fl.env.now().Sub(begin)
 		fl.unsaved(f, err)
 		f.complete(p, nil)
 		return
 	}
-	defer f.kind.unlock()
-	generation := f.kind.generation.Load() // before the look: what is written after it is refused by the store
+	defer f.origin.kind.unlock()
+	generation := f.origin.kind.counters.generation.Load() // before the look: what is written after it is refused by the store
 	if f.invalidated() {
-		f.saveErr = errOvertaken
+		f.result.saveErr = errOvertaken
 		fl.saveRest(ctx, f, p, generation)
 		f.complete(p, nil)
 		return
 	}
-	before := f.kind.changes.Load()
-	saved, err := fl.save(ctx, f.kind, f.forStore(p, generation))
-	f.saving, f.saveErr = fl.now().Sub(begin), err
+	before := f.origin.kind.counters.changes.Load()
+	saved, err := fl.writer.save(ctx, f.origin.kind, f.forStore(p, generation))
+	f.result.saving, f.result.saveErr = fl.env.now().Sub(begin), err
 	switch {
 	case err == nil:
-		p, f.stored, f.changes = fl.allowed(f, f.fromStore(saved.Page, p)), saved.Page.NotStored == "", saved.Changes
-		if !f.recordsOnly {
+		p, f.result.stored, f.result.changes = fl.allowed(f, f.fromStore(saved.Page, p)), saved.Page.NotStored == "", saved.Changes
+		if !f.origin.recordsOnly {
 			p = fl.checked(ctx, f, p, before)
 		}
 		except := p.Key
-		if f.recordsOnly {
+		if f.origin.recordsOnly {
 			except = understudy.Key{} // no entry is made of this page
 		}
-		if fl.supersede(f.kind, p.Shape, saved.Changes, except) {
+		if fl.entries.supersede(f.origin.kind, p.Shape, saved.Changes, except) {
 			before++
 		}
-		fl.pageSaved(p, saved.Changes, f.reason)
-		if before == f.counter || len(saved.Changes) > 0 && before == f.counter+1 {
-			f.saved = f.kind.changes.Load() + 1
+		fl.writer.pageSaved(p, saved.Changes, f.origin.reason)
+		if before == f.origin.counter || len(saved.Changes) > 0 && before == f.origin.counter+1 {
+			f.result.saved = f.origin.kind.counters.changes.Load() + 1
 		}
 	case errors.Is(err, understudy.ErrOutdated) && f.invalidated():
 		f.complete(p, nil)
@@ -108,16 +108,17 @@ func (fl *filler) fill(f *flight, p *understudy.Page) {
 // saveWhole stores an answer whose records are not kept. It is answered when upstream fails, and at no
 // other time.
 func (fl *filler) saveWhole(ctx context.Context, f *flight, p *understudy.Page) {
-	why := f.target.Alone()
-	if why == "" || p.NotStored != why || p.Status >= http.StatusMultipleChoices || f.target.Widened() || f.recordsOnly {
+	why := f.origin.target.Alone()
+	if why == "" || p.NotStored != why || p.Status >= http.StatusMultipleChoices || f.origin.target.Widened() || f.origin.recordsOnly {
 		return
 	}
-	if b := said(p); b != nil && b.NoStore || f.kind.lock(ctx) != nil {
+	if b := said(p); b != nil && b.NoStore || f.origin.kind.lock(ctx) != nil {
 		return
 	}
-	defer f.kind.unlock()
+	defer f.origin.kind.unlock()
 	if !f.invalidated() {
-		_, _ = fl.save(ctx, f.kind, f.forStore(p.Whole(), f.kind.generation.Load())) // its readers have their answer
+		k := f.origin.kind
+		_, _ = fl.writer.save(ctx, k, f.forStore(p.Whole(), k.counters.generation.Load())) // its readers have their answer
 	}
 }
 
@@ -132,7 +133,7 @@ func (wr *writer) pageSaved(p *understudy.Page, changes []understudy.Change, why
 
 // sampled reports whether a page has numbers that are kept as series.
 func (wr *writer) sampled(p *understudy.Page) bool {
-	s := wr.sources[p.Key.Source]
+	s := wr.env.sources[p.Key.Source]
 	if s == nil || p.Status != 200 {
 		return false
 	}
@@ -153,16 +154,16 @@ func (fl *filler) saveRest(ctx context.Context, f *flight, p *understudy.Page, g
 	if len(rest.Rows) == 0 {
 		return
 	}
-	saved, err := fl.save(ctx, f.kind, &rest)
+	saved, err := fl.writer.save(ctx, f.origin.kind, &rest)
 	if err != nil {
 		fl.unsaved(f, err)
 		return
 	}
-	fl.supersede(f.kind, p.Shape, saved.Changes, understudy.Key{})
+	fl.entries.supersede(f.origin.kind, p.Shape, saved.Changes, understudy.Key{})
 	told := *saved.Page
 	told.Key, told.Of, told.Next = p.Key, p.Of, p.Next
-	fl.pageSaved(&told, saved.Changes, f.reason)
-	f.restSaved = true
+	fl.writer.pageSaved(&told, saved.Changes, f.origin.reason)
+	f.result.restSaved = true
 }
 
 // errOvertaken is a page that a write or a purge made old before it was saved.
@@ -172,10 +173,10 @@ var errOvertaken = fmt.Errorf("%w: a write or a purge came after the fetch began
 // something changed while it was fetched, another fetch may have seen a record
 // later than this one did.
 func (fl *filler) checked(ctx context.Context, f *flight, p *understudy.Page, before int64) *understudy.Page {
-	if before == f.counter {
+	if before == f.origin.counter {
 		return p
 	}
-	kept, err := fl.store.Page(ctx, p.Key)
+	kept, err := fl.env.store.Page(ctx, p.Key)
 	if err != nil || !kept.Superseded {
 		return p
 	}
@@ -191,35 +192,35 @@ func (fl *filler) storable(ctx context.Context, f *flight, p *understudy.Page) b
 	switch {
 	case p.NotStored != "":
 		return false
-	case p.Status == 200, p.Status == 206 && f.target.List != nil: // PostgREST's status of a page that is not the whole list
+	case p.Status == 200, p.Status == 206 && f.origin.target.List != nil: // PostgREST's status of a page that is not the whole list
 		return true
 	case p.Status != 404 && p.Status != 410:
 		return false
-	case f.target.Instance == nil:
+	case f.origin.target.Instance == nil:
 		return true
 	}
 	// A record asked for under another account's path is not there, but it is
 	// not gone. Nor is one that upstream forgets by itself: the answer passes, and
 	// what is remembered stays.
-	rec := fl.known(ctx, f.source, f.target.Kind, f.target.ID)
-	return rec == nil || compose.Belongs(f.target, rec.Body) && !fl.forgotten(ctx, f.kind, rec)
+	rec := fl.holdings.known(ctx, f.origin.source, f.origin.target.Kind, f.origin.target.ID)
+	return rec == nil || compose.Belongs(f.origin.target, rec.Body) && !fl.forgotten(ctx, f.origin.kind, rec)
 }
 
 // save saves; the caller has the kind's lock. What the store has not been told
 // of earlier writes is told first.
 func (wr *writer) save(ctx context.Context, k *kind, p *understudy.Page) (request.Saved, error) {
 	if err := wr.flush(ctx, k); err != nil {
-		return request.Saved{}, wr.saving.failed(wr.env, err)
+		return request.Saved{}, wr.saving.failed(wr.entries.env, err)
 	}
-	saved, err := wr.store.Save(ctx, p)
+	saved, err := wr.env.store.Save(ctx, p)
 	switch {
 	case errors.Is(err, understudy.ErrNotStored) && errors.Is(err, context.DeadlineExceeded):
-		wr.saving.tooLong(p.Asked(), wr.now()) // the page's own fault: others can be saved
+		wr.saving.tooLong(p.Asked(), wr.env.now()) // the page's own fault: others can be saved
 		return saved, err
 	case err != nil && !errors.Is(err, understudy.ErrOutdated):
-		return saved, wr.saving.failed(wr.env, err)
+		return saved, wr.saving.failed(wr.entries.env, err)
 	}
-	wr.saving.works(wr.env)
+	wr.saving.works(wr.entries.env)
 	return saved, err
 }
 
@@ -227,29 +228,29 @@ func (wr *writer) save(ctx context.Context, k *kind, p *understudy.Page) (reques
 // follows was, when it is polled, or when several waited for it.
 func (fl *filler) hold(f *flight, p *understudy.Page, before int64) {
 	fl.flights.Lock()
-	readers := f.readers
+	readers := f.waiting.readers
 	fl.flights.Unlock()
-	if f.recordsOnly || f.filled && readers == 0 && !fl.wanted(p.Key, f.source) {
+	if f.origin.recordsOnly || f.origin.filled && readers == 0 && !fl.entries.wanted(p.Key, f.origin.source) {
 		return
 	}
 	if p.Status == http.StatusAccepted || p.NotStored == understudy.NotStoredError {
 		return // not yet: the next reader asks again
 	}
-	h := held{page: p, fresh: fl.ages().fresh(f.target, p), said: said(p), stored: f.stored}
+	h := held{page: p, fresh: fl.env.ages().fresh(f.origin.target, p), said: said(p), stored: f.result.stored}
 	if h.said != nil && h.said.NoStore {
 		return
 	}
-	e := fl.entryOf(f.kind, f.target, &h)
+	e := fl.entries.entryOf(f.origin.kind, f.origin.target, &h)
 	if e == nil {
-		fl.hot.Forget(fl.hot.Hash(p.Key))
+		fl.entries.hot.Forget(fl.entries.hot.Hash(p.Key))
 		return
 	}
 	var r *cache.Encoded
-	if e.Polled || readers > 1 || fl.hot.IsReady(e.Hash) {
-		r = fl.hot.Encode(p)
+	if e.Polled || readers > 1 || fl.entries.hot.IsReady(e.Hash) {
+		r = fl.entries.hot.Encode(p)
 	}
-	if fl.hot.Put(e, r) && (f.kind.changes.Load() != before || f.invalidated()) {
-		fl.hot.Drop(e)
+	if fl.entries.hot.Put(e, r) && (f.origin.kind.counters.changes.Load() != before || f.invalidated()) {
+		fl.entries.hot.Drop(e)
 	}
 }
 
@@ -260,8 +261,8 @@ func (es *entries) wanted(key understudy.Key, s *source) bool {
 
 // unsaved notes that a flight's page could not be saved.
 func (fl *filler) unsaved(f *flight, err error) {
-	f.source.counts.notStored.Add(1)
-	f.saveErr, f.detail = err, "not stored: "+lastWords(err)
+	f.origin.source.counts.notStored.Add(1)
+	f.result.saveErr, f.result.detail = err, "not stored: "+lastWords(err)
 }
 
 // lastWords is what happened, less who says so: the store's own short reason,

@@ -99,7 +99,7 @@ func TestAWriteDuringAFetchLeavesNothingForAnOutage(t *testing.T) {
 		s := open(t, 2)
 		s.script(func() {
 			s.toldApart()
-			s.world.write = func(w request.Write) (*understudy.Page, error) { return page(w.Target, http.StatusAccepted, ""), nil }
+			s.write = func(w request.Write) (*understudy.Page, error) { return page(w.Target, http.StatusAccepted, ""), nil }
 		})
 		target := s.target(t, "Calls/"+sid(2)+".json", "Expand=all")
 		go func() { _, _ = s.Page(t.Context(), request.Request{Target: target}) }()

@@ -59,7 +59,7 @@ func TestWhoGivesUpWhileUpstreamIsLimitedIsToldWhenToComeAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := open(t, 7)
 		s.script(func() {
-			s.world.fail = func(_ int, f request.Fetch) error {
+			s.fail = func(_ int, f request.Fetch) error {
 				limited := &understudy.UpstreamError{Why: understudy.FailLimited, Status: 429, RetryAfter: 5 * time.Second}
 				f.Tried(limited)
 				time.Sleep(limited.RetryAfter)
@@ -86,7 +86,7 @@ func TestPatienceIsNotShared(t *testing.T) {
 			return slow
 		}))
 		s.script(func() {
-			s.world.fail = func(int, request.Fetch) error {
+			s.fail = func(int, request.Fetch) error {
 				return &understudy.UpstreamError{Why: understudy.FailServer, Status: 503}
 			}
 		})

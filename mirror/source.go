@@ -55,7 +55,7 @@ type kind struct {
 	source *source
 	name   string // "": nothing of it is held
 
-	counters
+	counters counters
 
 	// keeping is the right to save or touch; one goroutine has it at a time.
 	keeping chan struct{}
@@ -78,7 +78,7 @@ func (m *Mirror) addSource(given Source) error {
 	switch {
 	case given.Source == nil || given.Spec == nil || given.Upstream == nil:
 		return fmt.Errorf("mirror: a source needs a spec and an upstream")
-	case m.sources[given.Name] != nil:
+	case m.env.sources[given.Name] != nil:
 		return fmt.Errorf("mirror: source %s is there twice", given.Name)
 	}
 	s := &source{Source: given, kinds: map[string]*kind{}}
@@ -90,13 +90,13 @@ func (m *Mirror) addSource(given Source) error {
 	if passes, ok := given.Upstream.(shared.Upstream); ok && given.Spec.Generic() {
 		m.shared.AddSource(given.Name, passes)
 	}
-	s.lastRead.Store(m.monotonic(m.start))
+	s.lastRead.Store(m.env.monotonic(m.env.start))
 	s.addKind("")
 	for _, k := range given.Spec.Kinds {
 		added := s.addKind(k.Name)
 		added.written = given.Generations[k.Name]
-		added.generation.Store(given.Generations[k.Name])
-		added.known.Store(given.Generations[k.Name])
+		added.counters.generation.Store(given.Generations[k.Name])
+		added.counters.known.Store(given.Generations[k.Name])
 	}
 	lists, err := m.shadow.AddSource(given.Source, given.Answers, given.Checks)
 	if err != nil {
@@ -109,7 +109,7 @@ func (m *Mirror) addSource(given Source) error {
 		return err
 	}
 	s.polling.Store(&polls)
-	m.sources[s.Name] = s
+	m.env.sources[s.Name] = s
 	return nil
 }
 

@@ -69,7 +69,7 @@ type Stats struct {
 
 // Stats is a snapshot of a source; the zero Stats for one it does not have.
 func (m *Mirror) Stats(source string) Stats {
-	s := m.sources[source]
+	s := m.env.sources[source]
 	if s == nil {
 		return Stats{}
 	}
@@ -77,11 +77,11 @@ func (m *Mirror) Stats(source string) Stats {
 	out := Stats{
 		Warm: c.warm.Load(), Stale: c.stale.Load(), Cold: c.cold.Load(), Composed: c.composed.Load(), Failed: c.failed.Load(),
 		Coalesced: c.coalesced.Load(), NotStored: c.notStored.Load(), Prefetched: c.prefetched.Load(), Writes: c.writes.Load(),
-		CaughtUp: map[string]time.Time{}, Trouble: m.saving.trouble(),
+		CaughtUp: map[string]time.Time{}, Trouble: m.writer.saving.trouble(),
 	}
 	out.Media = m.media.Stats(source)
 	out.Requests = out.Warm + out.Stale + out.Cold + out.Composed + out.Failed
-	hot := m.hot.Usage()
+	hot := m.entries.hot.Usage()
 	out.HotEntries, out.ReadyEntries, out.HotBytes, out.ReadyBytes = int64(hot.Entries), int64(hot.Ready), hot.Bytes, hot.ReadyBytes
 	out.HotLimit = hot.Limit
 	for _, p := range s.polls() {
@@ -117,7 +117,7 @@ func (l Limits) withDefaults() Limits {
 // SetLimits replaces the limits. Whoever is in already stays.
 func (m *Mirror) SetLimits(l Limits) {
 	l = l.withDefaults()
-	m.limits.Store(&l)
+	m.flights.limits.Store(&l)
 }
 
 // refused counts requests that were turned away, by limit.
@@ -152,6 +152,19 @@ func (fs *flights) dismiss(turn uint64) {
 	}
 }
 
+// enter counts a reader that waits for upstream elsewhere than for a flight. exit ends that.
+func (fs *flights) enter(turn uint64) error {
+	fs.Lock()
+	defer fs.Unlock()
+	return fs.admit(fs.limits.Load(), turn, false)
+}
+
+func (fs *flights) exit(turn uint64) {
+	fs.Lock()
+	defer fs.Unlock()
+	fs.dismiss(turn)
+}
+
 // Load is one limit: what it is, how much of it is in use, and how often it
 // turned a request away, or kept something from beginning, since New.
 type Load struct {
@@ -165,7 +178,7 @@ type Loads struct{ Waiters, Each, Flights, Behind, Hints, Lists Load }
 // Loads are the limits and what is in use of them now; of Each that of the
 // turn with most waiters.
 func (m *Mirror) Loads() Loads {
-	l := m.limits.Load()
+	l := m.flights.limits.Load()
 	known, refused := m.hints.Load()
 	hints := Load{l.Hints, known, refused}
 	m.flights.Lock()
@@ -181,6 +194,6 @@ func (m *Mirror) Loads() Loads {
 		Flights: Load{l.Flights, len(m.flights.running), r.flights},
 		Behind:  Load{l.Behind, m.flights.background, r.background},
 		Hints:   hints,
-		Lists:   Load{Limit: cap(m.composing), Now: len(m.composing)},
+		Lists:   Load{Limit: cap(m.composer.composing), Now: len(m.composer.composing)},
 	}
 }

@@ -31,7 +31,7 @@ func (es *entries) supersede(k *kind, shape string, changes []understudy.Change,
 	if len(changes) == 0 {
 		return false
 	}
-	k.changes.Add(1)
+	k.counters.changes.Add(1)
 	for _, c := range changes {
 		if c.Type == understudy.Went {
 			es.recordWent(k, c.ID)
@@ -113,7 +113,7 @@ func (n *news) makeOld(es *entries, e *cache.Entry) {
 	}
 	p, err := es.hot.Unpack(e)
 	if err != nil {
-		e.Superseded.CompareAndSwap(0, es.monotonic(es.now()))
+		e.Superseded.CompareAndSwap(0, es.env.monotonic(es.env.now()))
 		return
 	}
 	var fields []string
@@ -128,7 +128,7 @@ func (n *news) makeOld(es *entries, e *cache.Entry) {
 	}
 	if older {
 		e.Note(fields)
-		e.Superseded.CompareAndSwap(0, es.monotonic(es.now()))
+		e.Superseded.CompareAndSwap(0, es.env.monotonic(es.env.now()))
 	}
 }
 
@@ -150,7 +150,7 @@ func (n *news) concerns(e *cache.Entry) bool {
 
 func (es *entries) isSuperseded(p *poll) bool {
 	e := es.hot.Find(p.Target.Key)
-	return e != nil && (e.Superseded.Load() != 0 || e.Generation < p.kind.generation.Load())
+	return e != nil && (e.Superseded.Load() != 0 || e.Generation < p.kind.counters.generation.Load())
 }
 
 // together makes what is held of a page that is named by a number outdated, where the
@@ -167,9 +167,9 @@ func (es *entries) together(t *spec.Target, h *held, now time.Time) {
 
 // judge decides what one request may get of what is held for it.
 func (es *entries) judge(ask *request.Request, k *kind, h *held, now time.Time) (decision, time.Duration) {
-	es.ages().asFor(ask, k, h)
+	es.env.ages().asFor(ask, k, h)
 	es.together(ask.Target, h, now)
-	return es.ages().decide(h, es.ages().bounds(ask), now)
+	return es.env.ages().decide(h, es.env.ages().bounds(ask), now)
 }
 
 const (
@@ -181,25 +181,25 @@ const (
 // before as it was a while ago: what has moved from this page into that one since is
 // looked up there, now that this one is fetched, and given with it.
 func (fl *filler) moved(f *flight, p *understudy.Page) {
-	name := f.target.Sliding()
-	if name == "" || f.recordsOnly || p.Status != http.StatusOK {
+	name := f.origin.target.Sliding()
+	if name == "" || f.origin.recordsOnly || p.Status != http.StatusOK {
 		return
 	}
-	fl.Lock()
-	read := f.readers > 0
-	fl.Unlock()
-	fl.slides.Fetched(name, p, p.At.Add(-p.Took-p.InitialAge), read)
-	if f.alone {
+	fl.flights.Lock()
+	read := f.waiting.readers > 0
+	fl.flights.Unlock()
+	fl.entries.slides.Fetched(name, p, p.At.Add(-p.Took-p.InitialAge), read)
+	if f.origin.alone {
 		return
 	}
-	key, given, at := fl.slides.Before(name, f.target.Key, fl.now())
-	next, rows := fl.slides.Rows(p), []slide.Row(nil)
-	for n := 0; n < mostBefore && !key.Zero() && key != f.target.Key; n++ {
+	key, given, at := fl.entries.slides.Before(name, f.origin.target.Key, fl.env.now())
+	next, rows := fl.entries.slides.Rows(p), []slide.Row(nil)
+	for n := 0; n < mostBefore && !key.Zero() && key != f.origin.target.Key; n++ {
 		b := fl.asItIs(f, key, at, next)
 		if b == nil {
 			break
 		}
-		now, from, all := fl.slides.Rows(b), len(b.Rows), true
+		now, from, all := fl.entries.slides.Rows(b), len(b.Rows), true
 		for _, g := range given {
 			at, known := slide.Missing(g, now, next)
 			from, all = min(from, at), all && known
@@ -207,9 +207,9 @@ func (fl *filler) moved(f *flight, p *understudy.Page) {
 		if rows = append(slide.RowsFrom(b, min(from, len(b.Rows))), rows...); all {
 			break
 		}
-		key, _, at = fl.slides.Before(name, key, fl.now())
+		key, _, at = fl.entries.slides.Before(name, key, fl.env.now())
 	}
-	f.behind = slices.DeleteFunc(rows, func(r slide.Row) bool {
+	f.result.behind = slices.DeleteFunc(rows, func(r slide.Row) bool {
 		return slices.ContainsFunc(p.Rows, func(has understudy.Row) bool { return has.ID == r.ID })
 	})
 }
@@ -219,16 +219,16 @@ func (fl *filler) moved(f *flight, p *understudy.Page) {
 // stays beside the next one for long, so it is fetched once more behind the answer, where
 // the budget has room, unless the two share a row: then nothing lies between them.
 func (fl *filler) asItIs(f *flight, key understudy.Key, at time.Time, next slide.Rows) *understudy.Page {
-	t, err := f.source.Spec.TargetOf(key)
+	t, err := f.origin.source.Spec.TargetOf(key)
 	if err != nil {
 		return nil
 	}
-	want := fetchOptions{reason: f.reason, direct: true, blind: true, alone: true, flow: f.flow}
-	if now := fl.now(); now.Sub(at) <= slide.Soon {
-		if h, ok, err := fl.find(f.ctx, t, f.kind, now); err == nil && ok && !h.page.At.Before(at) {
-			if !fl.slides.Rows(h.page).Meet(next) {
+	want := fetchOptions{reason: f.origin.reason, direct: true, blind: true, alone: true, flow: f.waiting.flow}
+	if now := fl.env.now(); now.Sub(at) <= slide.Soon {
+		if h, ok, err := fl.holdings.find(f.signals.ctx, t, f.origin.kind, now); err == nil && ok && !h.page.At.Before(at) {
+			if !fl.entries.slides.Rows(h.page).Meet(next) {
 				want.reason = request.Prefetch
-				fl.startBackground(t, f.source, f.kind, want)
+				fl.flights.startBackground(t, f.origin.source, f.origin.kind, want)
 			}
 			return h.page
 		}
@@ -238,59 +238,59 @@ func (fl *filler) asItIs(f *flight, key understudy.Key, at time.Time, next slide
 
 // beside is a page that a flight needs besides its own; nil when upstream does not give it.
 func (fl *filler) beside(f *flight, t *spec.Target, want fetchOptions) *understudy.Page {
-	b, _, err := fl.join(t, f.source, f.kind, want)
+	b, _, err := fl.flights.join(t, f.origin.source, f.origin.kind, want)
 	if err != nil {
 		return nil
 	}
-	if f.reason == request.Waiting {
-		defer fl.releaseReader(b, f.flow, true)
+	if f.origin.reason == request.Waiting {
+		defer fl.flights.releaseReader(b, f.waiting.flow, true)
 	} else {
-		defer fl.release(b, true)
+		defer fl.flights.release(b, true)
 	}
 	select {
-	case <-b.done:
-	case <-f.ctx.Done():
+	case <-b.signals.done:
+	case <-f.signals.ctx.Done():
 		return nil
 	}
-	if b.err != nil || b.page.Status != http.StatusOK {
+	if b.result.err != nil || b.result.page.Status != http.StatusOK {
 		return nil
 	}
-	return b.page
+	return b.result.page
 }
 
 // pastGone is the page of a list that goes on after a record which upstream does not have any
 // more. The reader was given that record as the last of a held page: the rows after the last
 // one before it that is still there are those after it. Else it is the page itself.
 func (fl *filler) pastGone(f *flight, p *understudy.Page) *understudy.Page {
-	name := f.target.After()
-	if name == "" || f.alone {
+	name := f.origin.target.After()
+	if name == "" || f.origin.alone {
 		return p
 	}
 	if p.Status == http.StatusOK {
 		if !p.Next.Zero() {
-			fl.leads.Put(p.Next, p.Key, 1)
+			fl.entries.leads.Put(p.Next, p.Key, 1)
 		}
 		return p
 	}
-	key, ok := fl.leads.Get(f.target.Key)
+	key, ok := fl.entries.leads.Get(f.origin.target.Key)
 	if !ok || p.Status != http.StatusBadRequest && p.Status != http.StatusNotFound {
 		return p
 	}
-	t, err := f.source.Spec.TargetOf(key)
+	t, err := f.origin.source.Spec.TargetOf(key)
 	if err != nil {
 		return p
 	}
-	h, ok, err := fl.find(f.ctx, t, f.kind, fl.now())
+	h, ok, err := fl.holdings.find(f.signals.ctx, t, f.origin.kind, fl.env.now())
 	if err != nil || !ok {
 		return p
 	}
 	rows := h.page.Rows
 	for i := len(rows) - 2; i >= max(0, len(rows)-1-mostBefore); i-- {
-		t, err := f.target.WithParam(name, rows[i].ID)
+		t, err := f.origin.target.WithParam(name, rows[i].ID)
 		if err != nil {
 			return p
 		}
-		want := fetchOptions{reason: f.reason, direct: true, blind: true, alone: true, flow: f.flow}
+		want := fetchOptions{reason: f.origin.reason, direct: true, blind: true, alone: true, flow: f.waiting.flow}
 		if b := fl.beside(f, t, want); b != nil {
 			out := *b
 			out.Key, out.Version, out.NotStored = p.Key, 0, "it goes on after a record that is gone"
@@ -303,15 +303,16 @@ func (fl *filler) pastGone(f *flight, p *understudy.Page) *understudy.Page {
 // shown returns a flight's page as one of its readers gets it: before its own rows those that have
 // moved from it into the page before, unless the reader has that page as it is now.
 func (rd *reader) shown(r *reading, f *flight, p *understudy.Page) *understudy.Page {
-	if len(f.behind) == 0 || p.Status != http.StatusOK || rd.slides.HasNow(f.target.Sliding(), f.target.Key, r.Flow, r.now) {
+	t := f.origin.target
+	if len(f.result.behind) == 0 || p.Status != http.StatusOK || rd.entries.slides.HasNow(t.Sliding(), t.Key, r.Flow, r.now) {
 		return p
 	}
-	return slide.Splice(p, f.target.List.Key, f.behind)
+	return slide.Splice(p, t.List.Key, f.result.behind)
 }
 
 // gave notes that a reader has a page that is named by a number.
 func (es *entries) gave(t *spec.Target, reader uint64, p *understudy.Page) {
 	if name := t.Sliding(); name != "" && p.Status == http.StatusOK {
-		es.slides.Gave(name, t.Key, reader, p.At, es.now())
+		es.slides.Gave(name, t.Key, reader, p.At, es.env.now())
 	}
 }

@@ -295,11 +295,11 @@ func TestHiddenChangeDoesNotMakeAListOld(t *testing.T) {
 		}
 		want(t, ask(hides("duration")), request.Cold, "")
 		changes()
-		s.hot.Drop(s.hot.Find(s.newest(t).Key))
+		s.entries.hot.Drop(s.entries.hot.Find(s.newest(t).Key))
 		want(t, ask(hides("status")), request.Warm, "") // by the store
 		want(t, s.get(t, s.newest(t)), request.Cold, "")
 		changes()
-		s.hot.Drop(s.hot.Find(s.newest(t).Key))
+		s.entries.hot.Drop(s.entries.hot.Find(s.newest(t).Key))
 		want(t, ask(hides("duration")), request.Cold, "") // the store says what changed
 		s.answers(t, 200, nil, nil)
 		if _, err := s.post(t, http.MethodPost, s.newest(t)); err != nil {

@@ -23,7 +23,9 @@ func TestWhatNobodyComparedIsNotMadeInAnOutage(t *testing.T) {
 			s, c := covered(t, 3)
 			list := s.spec.Kind("calls").Lists[0]
 			list.Whole = &whole
-			fail := func(err error) { s.script(func() { s.fail = func(int, request.Fetch) error { return err } }) }
+			fail := func(err error) {
+				s.script(func() { s.fail = func(int, request.Fetch) error { return err } })
+			}
 			try := func(query string, given bool) {
 				t.Helper()
 				for _, ask := range []request.Request{{}, {OnlyIfCached: true}} {

@@ -147,7 +147,7 @@ func (w *walks) pass(seconds int) {
 	for {
 		var one *flight
 		w.mirror.flights.Lock()
-		for _, one = range w.mirror.running {
+		for _, one = range w.mirror.flights.running {
 			break
 		}
 		if one == nil {
@@ -157,7 +157,7 @@ func (w *walks) pass(seconds int) {
 		if one == nil {
 			return
 		}
-		<-one.done
+		<-one.signals.done
 		runtime.Gosched() // it is taken off the list
 	}
 }

@@ -17,7 +17,11 @@ import (
 
 // invalidator makes old, and forgets, what writes and purges concern.
 type invalidator struct {
-	*writer
+	env       *env
+	entries   *entries
+	flights   *flights
+	holdings  *holdings
+	writer    *writer
 	intents   Intents // nil: what a crash leaves is forgotten
 	leftovers []leftover
 	// contentsWritten drops the contents that a write may have changed.
@@ -40,13 +44,13 @@ const touchTime = 10 * time.Second
 //
 // Errors: those of Upstream.Write, and ErrClosed.
 func (m *Mirror) Write(ctx context.Context, w request.Write) (*request.Response, error) {
-	if m.closed.Load() {
+	if m.env.closed.Load() {
 		return nil, fmt.Errorf("mirror: %w", understudy.ErrClosed)
 	}
-	if w.Target == nil || m.sources[w.Target.Key.Source] == nil {
+	if w.Target == nil || m.env.sources[w.Target.Key.Source] == nil {
 		return nil, fmt.Errorf("mirror: %w: no such source", understudy.ErrInvalid)
 	}
-	s := m.sources[w.Target.Key.Source]
+	s := m.env.sources[w.Target.Key.Source]
 	k := s.of(w.Target)
 	if k == nil {
 		return nil, fmt.Errorf("mirror: %w: kind %s is not of source %s", understudy.ErrInvalid, w.Target.Kind.Name, s.Name)
@@ -62,8 +66,8 @@ func (m *Mirror) Write(ctx context.Context, w request.Write) (*request.Response,
 		return written(p), nil
 	}
 	s.counts.writes.Add(1)
-	w.Target = named(ctx, m.store, s, w.Target)
-	alone, ended := k.invalidations.Begin(w.Target.ID), m.intend(k, w.Target.ID)
+	w.Target = named(ctx, m.env.store, s, w.Target)
+	alone, ended := k.invalidations.Begin(w.Target.ID), m.invalidator.intend(k, w.Target.ID)
 	others := m.others(ctx, s, w)
 	p, err := s.Upstream.Write(ctx, w)
 	p = notStoredSaid(p)
@@ -84,8 +88,8 @@ func (m *Mirror) Write(ctx context.Context, w request.Write) (*request.Response,
 	if id == "" && v != nil {
 		id = v.Rows[0].ID
 	}
-	k.recentWrites.Note(m.now(), w.Target.ID)
-	generation := k.invalidations.Touch(&k.generation, id) // first: from here on no fetch begun before may fill
+	k.recentWrites.Note(m.env.now(), w.Target.ID)
+	generation := k.invalidations.Touch(&k.counters.generation, id) // first: from here on no fetch begun before may fill
 	if k.name != "" {
 		doubt := id != "" && (v == nil || overlapped)
 		told := ended
@@ -94,20 +98,20 @@ func (m *Mirror) Write(ctx context.Context, w request.Write) (*request.Response,
 		}
 		kept := k.pending.Add(id, generation, v, told)
 		if doubt || !kept {
-			m.confirm(k, id, ended)
+			m.writer.confirm(k, id, ended)
 		}
-		err := m.invalidate(ctx, k, w, id, a)
+		err := m.invalidator.invalidate(ctx, k, w, id, a)
 		a.Stored = v != nil && kept && err == nil
 	}
 	for _, o := range others {
-		o.kind.recentWrites.Note(m.now(), o.id)
-		generation := o.kind.invalidations.Touch(&o.kind.generation, o.id)
+		o.kind.recentWrites.Note(m.env.now(), o.id)
+		generation := o.kind.invalidations.Touch(&o.kind.counters.generation, o.id)
 		if o.kind.pending.Add(o.id, generation, nil, func() {}); o.id == "" {
 			o.end()
 		} else {
-			m.confirm(o.kind, o.id, o.end)
+			m.writer.confirm(o.kind, o.id, o.end)
 		}
-		if err := m.outdate(ctx, o.kind, o.id); err != nil {
+		if err := m.invalidator.outdate(ctx, o.kind, o.id); err != nil {
 			a.Detail = "not stored: " + lastWords(err)
 		}
 	}
@@ -132,8 +136,8 @@ func named(ctx context.Context, store Store, s *source, t *spec.Target) *spec.Ta
 func (m *Mirror) others(ctx context.Context, s *source, w request.Write) (all []leftover) {
 	for _, t := range s.Spec.Changes(w.Target.Key, w.Body) {
 		if k := s.of(t); t.Kind != w.Target.Kind {
-			id := named(ctx, m.store, s, t).ID
-			all = append(all, leftover{k, id, m.intend(k, id)})
+			id := named(ctx, m.env.store, s, t).ID
+			all = append(all, leftover{k, id, m.invalidator.intend(k, id)})
 		}
 	}
 	return all
@@ -148,7 +152,8 @@ func (iv *invalidator) intend(k *kind, id string) (ended func()) {
 	}
 	n, err := iv.intents.Begin(request.Invalidation{Source: k.source.Name, Kind: k.name, ID: id})
 	if err != nil {
-		iv.log.Warn("mirror: a write under way cannot be noted, a crash would leave its record as it was", "source", k.source.Name, "error", err)
+		iv.env.log.Warn("mirror: a write under way cannot be noted, a crash would leave its record as it was",
+			"source", k.source.Name, "error", err)
 	}
 	return func() { iv.intents.End(n) }
 }
@@ -176,14 +181,14 @@ func untouched(p *understudy.Page, err error) bool {
 
 // invalidate tells hot tier and store of a write.
 func (iv *invalidator) invalidate(ctx context.Context, k *kind, w request.Write, id string, a *request.Response) error {
-	begin := iv.now()
+	begin := iv.env.now()
 	iv.contentsWritten(k, w)
 	err := iv.outdate(ctx, k, id)
 	if err != nil {
 		k.source.counts.notStored.Add(1)
 		a.Detail = "not stored: " + lastWords(err)
 	}
-	a.Store = iv.now().Sub(begin)
+	a.Store = iv.env.now().Sub(begin)
 	return err
 }
 
@@ -192,20 +197,20 @@ func (iv *invalidator) invalidate(ctx context.Context, k *kind, w request.Write,
 func (iv *invalidator) outdate(ctx context.Context, k *kind, id string) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), touchTime)
 	defer cancel()
-	iv.touched(k, id)
+	iv.entries.touched(k, id)
 	for _, p := range k.source.polls() {
 		if p.kind == k {
 			p.Nudge()
 		}
 	}
-	return iv.touch(ctx, k, id)
+	return iv.writer.touch(ctx, k, id)
 }
 
 // touched drops the record's instances from the hot tier, and answers that there is none
 // under an address, which may be its own; of a kind without ids, every page that is no list;
 // and of every kind what may show other records, too. Lists are outdated by their generation.
 func (es *entries) touched(k *kind, id string) {
-	k.changes.Add(1)
+	k.counters.changes.Add(1)
 	spec := k.source.Spec.Kind(k.name)
 	whole := spec != nil && len(spec.ID) == 0
 	ident := es.hot.Ident(id)
@@ -227,7 +232,7 @@ func (es *entries) touched(k *kind, id string) {
 // take in is owed: until then the mirror itself knows that the record is
 // invalid.
 func (wr *writer) touch(ctx context.Context, k *kind, id string) error {
-	if why := wr.saving.trouble(); why != "" && wr.started.Load() { // the writer does not wait for a locked database
+	if why := wr.saving.trouble(); why != "" && wr.env.started.Load() { // the writer does not wait for a locked database
 		wr.flushSoon()
 		return fmt.Errorf("%w: %s", understudy.ErrNotStored, why)
 	}
@@ -238,10 +243,10 @@ func (wr *writer) touch(ctx context.Context, k *kind, id string) error {
 	defer k.unlock()
 	if err := wr.flush(ctx, k); err != nil {
 		wr.flushSoon()
-		return wr.saving.failed(wr.env, err)
+		return wr.saving.failed(wr.entries.env, err)
 	}
-	wr.touched(k, id) // a reader may have read the version meanwhile
-	wr.saving.works(wr.env)
+	wr.entries.touched(k, id) // a reader may have read the version meanwhile
+	wr.saving.works(wr.entries.env)
 	return nil
 }
 
@@ -277,14 +282,14 @@ func (co *composer) recallWrites(ctx context.Context, k *kind) error {
 		if p.kind != k || !p.Whole {
 			continue
 		}
-		page, err := co.store.Page(ctx, key)
+		page, err := co.env.store.Page(ctx, key)
 		if err != nil && !errors.Is(err, understudy.ErrNotFound) {
 			return err
 		}
 		shown = shown || err == nil && page.Generation >= k.written
 	}
 	if !shown {
-		k.recentWrites.Note(co.now(), "")
+		k.recentWrites.Note(co.env.now(), "")
 	}
 	k.recalled.Store(true)
 	return nil
@@ -309,7 +314,7 @@ func (co *composer) wroteSince(ctx context.Context, k *kind, c *request.Coverage
 		return true
 	}
 	for _, id := range ids {
-		rec, err := co.lookUp(ctx, k.source, k.source.Spec.Kind(k.name), id)
+		rec, err := co.holdings.lookUp(ctx, k.source, k.source.Spec.Kind(k.name), id)
 		if err != nil || rec != nil && (rec.Invalid || k.unflushed(id)) {
 			return true // or unknown: the caller has left, or it cannot be read
 		}

@@ -20,7 +20,7 @@ import (
 // answers scripts the answer of writes to calls.
 func (s *stage) answers(t *testing.T, status int, c *call, err error) {
 	s.script(func() {
-		s.world.write = func(w request.Write) (*understudy.Page, error) {
+		s.write = func(w request.Write) (*understudy.Page, error) {
 			if err != nil {
 				return nil, err
 			}

@@ -21,17 +21,17 @@ func TestAWriteIsRememberedOverARestart(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				s, c := covered(t, 7, pinned(shadow.Records), polls("calls"))
 				time.Sleep(time.Minute)
-				s.world.write = func(w request.Write) (*understudy.Page, error) {
+				s.write = func(w request.Write) (*understudy.Page, error) {
 					s.set(sid(8), "queued", false)
 					return page(w.Target, 201, body(call{sid(8), "queued", false})), nil
 				}
 				s.script(func() {
-					s.world.fail = func(int, request.Fetch) error {
+					s.fail = func(int, request.Fetch) error {
 						return &understudy.UpstreamError{Why: understudy.FailServer, Status: 503}
 					}
 				})
 				if after > 0 {
-					s.script(func() { s.world.fail = nil })
+					s.script(func() { s.fail = nil })
 				}
 				if _, err := s.Mirror.Write(t.Context(), request.Write{Target: s.newest(t), Method: "POST"}); err != nil {
 					t.Fatal(err)
@@ -46,7 +46,7 @@ func TestAWriteIsRememberedOverARestart(t *testing.T) {
 				for _, k := range kinds {
 					generations[k.Kind] = k.Generation
 				}
-				s.script(func() { s.world.fail = nil })
+				s.script(func() { s.fail = nil })
 				before := time.Now().Add(-time.Second)
 				c.since(before, before)
 				s.start(t, Options{
