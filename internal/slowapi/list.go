@@ -46,7 +46,7 @@ func (t *target) render(x *world.Search, q format.Query, p world.Place, found []
 	if p.Page > 0 && len(found) > 0 {
 		e.Previous = "PB" + x.Sid(found[0])
 	}
-	rows := x.Rows(make([]byte, 0, 2200*len(found)), found, t.present)
+	rows := x.Rows(make([]byte, 0, 2200*len(found)), found, t.route.shown(), t.here)
 	if t.route.monitor {
 		e.Base = t.here + e.Base
 		return e.Monitor(rows)

@@ -30,7 +30,7 @@ var routes = slices.Concat([]route{
 func numbersOf(path, sort string) route {
 	return route{
 		pattern: "Accounts/*/IncomingPhoneNumbers/" + path, kind: kinds.Numbers,
-		narrow: func(r world.Row) bool { return r.(*kinds.TableRow).Field("Type") == sort },
+		narrow: func(r world.Row) bool { return r.(*kinds.Setting).Field("Type") == sort },
 		preset: map[string]string{"Type": sort},
 	}
 }
@@ -41,27 +41,27 @@ var soundRoutes = []route{
 	{pattern: "Accounts/*/Conferences/*/Participants", kind: kinds.Participants, parent: kinds.Conferences, within: kinds.ParticipantsOf},
 	{pattern: "Accounts/*/Conferences/*/Participants/*", kind: kinds.Participants, parent: kinds.Conferences, within: kinds.ParticipantsOf,
 		instance: true},
-	{pattern: "Accounts/*/Recordings", kind: kinds.Recordings, present: kinds.ShowRecording(kinds.RecordingAlone)},
-	{pattern: "Accounts/*/Recordings/*", kind: kinds.Recordings, present: kinds.ShowRecording(kinds.RecordingAlone), instance: true},
-	recordedIn("Calls", kinds.Calls, kinds.RecordingsOfCall, kinds.RecordingOfCall, false),
-	recordedIn("Calls", kinds.Calls, kinds.RecordingsOfCall, kinds.RecordingOfCall, true),
-	recordedIn("Conferences", kinds.Conferences, kinds.RecordingsOfConference, kinds.RecordingOfConference, false),
-	recordedIn("Conferences", kinds.Conferences, kinds.RecordingsOfConference, kinds.RecordingOfConference, true),
+	{pattern: "Accounts/*/Recordings", kind: kinds.Recordings},
+	{pattern: "Accounts/*/Recordings/*", kind: kinds.Recordings, instance: true},
+	recordedIn("Calls", kinds.Calls, kinds.RecordingsOfCall, "recording_of_call", false),
+	recordedIn("Calls", kinds.Calls, kinds.RecordingsOfCall, "recording_of_call", true),
+	recordedIn("Conferences", kinds.Conferences, kinds.RecordingsOfConference, "recording_of_conference", false),
+	recordedIn("Conferences", kinds.Conferences, kinds.RecordingsOfConference, "recording_of_conference", true),
 	{pattern: "Accounts/*/Transcriptions", kind: kinds.Transcriptions},
 	{pattern: "Accounts/*/Transcriptions/*", kind: kinds.Transcriptions, instance: true},
 	{pattern: "Accounts/*/Recordings/*/Transcriptions", kind: kinds.Transcriptions, parent: kinds.Recordings, within: kinds.TranscriptionsOf},
 	{pattern: "Accounts/*/Recordings/*/Transcriptions/*", kind: kinds.Transcriptions, parent: kinds.Recordings, within: kinds.TranscriptionsOf,
 		instance: true},
-	{pattern: "Accounts/*/Messages/*/Media", kind: kinds.Media, parent: kinds.Messages, within: kinds.MediaOf},
+	{pattern: "Accounts/*/Messages/*/Media", kind: kinds.Media, parent: kinds.Messages, within: kinds.MediaOf, key: "media_list"},
 	{pattern: "Accounts/*/Messages/*/Media/*", kind: kinds.Media, parent: kinds.Messages, within: kinds.MediaOf, instance: true},
 }
 
 // recordedIn is the list of recordings of one call or conference, or one of them.
 func recordedIn(path string, parent *world.Kind, within func(*world.World, *world.Sequence, int64) world.Condition,
-	look kinds.RecordingLook, instance bool) route {
+	shape string, instance bool) route {
 	r := route{
 		pattern: "Accounts/*/" + path + "/*/Recordings", kind: kinds.Recordings, instance: instance,
-		parent: parent, within: within, filters: kinds.RecordingDates, present: kinds.ShowRecording(look),
+		parent: parent, within: within, filters: kinds.RecordingDates, shape: shape,
 	}
 	if instance {
 		r.pattern += "/*"
@@ -103,12 +103,11 @@ func fileRouteOf(path string) (*route, []string) {
 // Their paths; a list's rows say less than an instance.
 var notificationRoutes = []route{
 	{pattern: "Accounts/*/Notifications", kind: kinds.Notifications},
-	{pattern: "Accounts/*/Notifications/*", kind: kinds.Notifications, instance: true, present: kinds.WholeNotification},
+	{pattern: "Accounts/*/Notifications/*", kind: kinds.Notifications, instance: true, shape: "whole_notification"},
 	{pattern: "Accounts/*/Calls/*/Notifications", kind: kinds.Notifications, parent: kinds.Calls, within: kinds.NotificationsOf,
-		present: kinds.NotificationBelow},
+		shape: "notification_of_call"},
 	{pattern: "Accounts/*/Calls/*/Notifications/*", kind: kinds.Notifications, instance: true, parent: kinds.Calls,
-		within:  kinds.NotificationsOf,
-		present: func(r world.Row, here string) { kinds.NotificationBelow(r, here); kinds.WholeNotification(r, here) }},
+		within: kinds.NotificationsOf, shape: "whole_notification_of_call"},
 }
 
 var callEventRoutes = []route{
@@ -145,7 +144,7 @@ var addressRoutes = []route{
 	{pattern: "Accounts/*/Addresses/*", kind: kinds.Addresses, instance: true},
 	{pattern: "Accounts/*/Addresses/*/DependentPhoneNumbers", kind: kinds.Numbers, parent: kinds.Addresses, within: kinds.DependOn,
 		key: "dependent_phone_numbers", filters: []world.Filter{}, readOnly: true,
-		present: func(r world.Row, _ string) { r.(*kinds.TableRow).Shown = kinds.DependentColumns }},
+		shape: "dependent_number"},
 }
 
 // usageRoutes are the lists: one row a category over the whole time, and by day,
@@ -184,9 +183,8 @@ var availableRoutes = func() []route {
 
 // monitorRoutes are the paths below it. They show the main account.
 var monitorRoutes = []route{
-	{pattern: "Alerts", kind: kinds.Alerts, monitor: true, present: func(r world.Row, here string) { r.(*kinds.Alert).Here = here }},
-	{pattern: "Alerts/*", kind: kinds.Alerts, monitor: true, instance: true,
-		present: func(r world.Row, here string) { a := r.(*kinds.Alert); a.Here, a.Whole = here, true }},
-	{pattern: "Events", kind: kinds.Events, monitor: true, present: kinds.EventHere},
-	{pattern: "Events/*", kind: kinds.Events, monitor: true, instance: true, present: kinds.EventHere},
+	{pattern: "Alerts", kind: kinds.Alerts, monitor: true},
+	{pattern: "Alerts/*", kind: kinds.Alerts, monitor: true, instance: true, shape: "whole_alert"},
+	{pattern: "Events", kind: kinds.Events, monitor: true, key: "events"},
+	{pattern: "Events/*", kind: kinds.Events, monitor: true, instance: true},
 }

@@ -9,6 +9,7 @@ import (
 	"understudy/internal/slowapi/computed"
 	"understudy/internal/slowapi/format"
 	"understudy/internal/slowapi/kinds"
+	"understudy/internal/slowapi/table"
 	"understudy/internal/slowapi/world"
 )
 
@@ -28,9 +29,7 @@ type route struct {
 	// key and filters stand in place of the kind's.
 	key     string
 	filters []world.Filter
-	// present tells a record how it looks on this path, after each load. here is
-	// where this server is, as http://127.0.0.1:4116.
-	present func(r world.Row, here string)
+	shape   string // the template of its records in place of the kind's
 	// monitor is a path of the Monitor API: no account, no .json, another envelope.
 	monitor bool
 	// readOnly is a list whose records are made elsewhere.
@@ -53,12 +52,20 @@ func (r *route) listFilters() []world.Filter {
 	return r.kind.Filters
 }
 
-// listKey is the list's key.
+// listKey returns the list's key.
 func (r *route) listKey() string {
 	if r.key != "" {
 		return r.key
 	}
-	return r.kind.ListKey()
+	return r.kind.Name
+}
+
+// shown returns the template of its records.
+func (r *route) shown() *table.Template {
+	if r.shape != "" {
+		return kinds.Shapes[r.shape]
+	}
+	return r.kind.Shape
 }
 
 // routeOf finds the route of a path and the SIDs in it; nil when there is none.
@@ -110,15 +117,8 @@ type target struct {
 	parent  int64           // the record of the route's parent kind
 	index   int64           // the record itself, of an instance
 	narrow  *world.Condition
-	here    string // where this server is
+	here    string // where this server is, as http://127.0.0.1:4116
 	buried  bool   // a record deleted lately is asked for too
-}
-
-// present tells a record how it looks where the target is.
-func (t *target) present(r world.Row) {
-	if t.route.present != nil {
-		t.route.present(r, t.here)
-	}
 }
 
 // resolve finds the list or record a route's SIDs name; false when there is none.

@@ -150,10 +150,7 @@ func (s *Server) instance(t target) format.Answer {
 	if !shows(w, &t) {
 		return format.NotFound(t.path).Answer()
 	}
-	one := t.seq.Kind.Blank()
-	one.Load(w, t.seq, t.index)
-	t.present(one)
-	return format.Answer{Status: http.StatusOK, Body: one.Append(nil, w)}
+	return format.Answer{Status: http.StatusOK, Body: w.Show(nil, t.seq, t.index, t.route.shown(), t.here)}
 }
 
 // readBody reads the body of a write.

@@ -2,6 +2,7 @@
 package slowapi
 
 import (
+	"cmp"
 	"errors"
 	"maps"
 	"net/http"
@@ -29,17 +30,9 @@ func (s *Server) create(t target, form url.Values) (format.Answer, error) {
 	}
 	w.Mu.RLock()
 	defer w.Mu.RUnlock()
-	one := t.seq.Kind.Blank()
-	one.Load(w, t.seq, t.seq.Count()-1)
-	t.present(one)
-	if m, ok := one.(world.Maker); ok {
-		m.Made()
-	}
-	status := http.StatusCreated
-	if t.seq.Kind.Made != 0 {
-		status = t.seq.Kind.Made
-	}
-	return format.Answer{Status: status, Body: one.Append(nil, w)}, nil
+	fresh := t.seq.Kind.Fresh
+	status, shape := cmp.Or(fresh.Status, http.StatusCreated), cmp.Or(fresh.Shape, t.route.shown())
+	return format.Answer{Status: status, Body: w.Show(nil, t.seq, t.seq.Count()-1, shape, t.here)}, nil
 }
 
 // update changes a record and answers 200 with it.

@@ -2,12 +2,14 @@
 package computed
 
 import (
+	"maps"
 	"net/http"
 	"strings"
 
 	"understudy/internal/slowapi/fake"
 	"understudy/internal/slowapi/format"
 	"understudy/internal/slowapi/kinds"
+	"understudy/internal/slowapi/table"
 	"understudy/internal/slowapi/world"
 )
 
@@ -32,18 +34,18 @@ func (n *available) Load(w *world.World, _ *world.Sequence, i int64) {
 	in, of := n.in, n.of
 	*n = available{in: in, of: of, requires: "none", voice: true}
 	tag := uint64(kinds.TagAvailable)
-	for _, c := range in.iso + of.path {
+	for _, c := range in.ISO + of.Path {
 		tag = tag<<5 ^ uint64(c)
 	}
 	d := fake.RngFor(w.Seed, tag, i)
-	front := of.fronts[i%int64(len(of.fronts))]
-	n.number = string(fake.AppendSubscriber([]byte("+"+in.code+front), &d, of.size))
+	front := of.Fronts[i%int64(len(of.Fronts))]
+	n.number = string(fake.AppendSubscriber([]byte("+"+in.Code+front), &d, of.Size))
 	luck := d.Below(100)
-	n.beta = in.beta || luck < 5
-	north := in.code == "1"
-	switch of.path {
+	n.beta = in.Beta || luck < 5
+	north := in.Code == "1"
+	switch of.Path {
 	case "Local":
-		n.requires = in.requires
+		n.requires = in.Requires
 		n.sms, n.mms, n.fax = north && luck < 90, north && luck < 80, luck%3 == 0
 		n.at = placeOf(n.number)
 	case "Mobile":
@@ -58,37 +60,21 @@ func (n *available) Load(w *world.World, _ *world.Sequence, i int64) {
 }
 
 // count is how many there are.
-func (of *offer) count() int64 { return int64(len(of.fronts)) * PerFront }
+func (of *offer) count() int64 { return int64(len(of.Fronts)) * PerFront }
 
-// Append writes the number's row. It has no SID and no instance.
-func (n *available) Append(dst []byte, _ *world.World) []byte {
-	o := format.Object{B: dst}
-	at := n.at
-	if at == nil {
-		at = &locale{}
+// Values are the number as its template shows it. It has no SID and no instance.
+func (n *available) Values(*world.World) table.Values {
+	v := table.Values{
+		"requires": n.requires, "beta": n.beta, "fax": n.fax, "mms": n.mms, "sms": n.sms, "voice": n.voice, "number": n.number,
+		"formatted": format.Formatted(n.number), "country": n.in.ISO,
 	}
-	o.Open()
-	o.Text("address_requirements", n.requires)
-	o.Truth("beta", n.beta)
-	o.Name("capabilities")
-	o.Open()
-	o.Truth("fax", n.fax)
-	o.Truth("mms", n.mms)
-	o.Truth("sms", n.sms)
-	o.Truth("voice", n.voice)
-	o.Close()
-	o.Text("friendly_name", format.Formatted(n.number))
-	o.Text("iso_country", n.in.iso)
-	o.TextOrNull("lata", at.lata)
-	o.Degrees("latitude", at.lat)
-	o.TextOrNull("locality", at.locality)
-	o.Degrees("longitude", at.long)
-	o.Text("phone_number", n.number)
-	o.TextOrNull("postal_code", at.postal)
-	o.TextOrNull("rate_center", at.rateCenter)
-	o.TextOrNull("region", at.region)
-	o.Close()
-	return o.B
+	if at := n.at; at != nil {
+		maps.Copy(v, table.Values{
+			"lata": at.Lata, "latitude": at.Lat, "locality": at.Locality, "longitude": at.Long, "postal": at.Postal, "rate_center": at.RateCenter,
+			"region": at.Region,
+		})
+	}
+	return v
 }
 
 // AvailableNumbers answers the list of one sort of number in one country. Such a
@@ -113,26 +99,18 @@ func AvailableNumbers(r *Request) format.Answer {
 	if refused := x.ReadFilters(r.Filters); refused != nil {
 		return refused.Answer()
 	}
-	var rows []byte
-	for i, found := int64(0), int64(0); i < n.of.count() && found < p.Size; i++ {
-		if n.Load(w, nil, i); !x.Suits(n) {
-			continue
+	rows := []table.Part{}
+	for i := int64(0); i < n.of.count() && int64(len(rows)) < p.Size; i++ {
+		if n.Load(w, nil, i); x.Suits(n) {
+			rows = append(rows, table.Part{T: shapes["available_number"], V: n.Values(w)})
 		}
-		if found++; found > 1 {
-			rows = append(rows, ',')
-		}
-		rows = n.Append(rows, w)
 	}
 	uri := r.Path
 	if echo := q.Echo(nil, world.KeysOf(r.Filters)); len(echo) > 0 {
 		uri += "?" + strings.TrimSuffix(string(echo), "&")
 	}
-	var o format.Object
-	o.Open()
-	o.Array("available_phone_numbers", rows)
-	o.Text("uri", uri)
-	o.Close()
-	return format.Answer{Status: http.StatusOK, Body: o.B}
+	v := table.Values{"rows": rows, "uri": uri}
+	return format.Answer{Status: http.StatusOK, Body: shapes["available_numbers"].Append(nil, v, "")}
 }
 
 // CountryList answers the list of countries, or one of them.
@@ -145,39 +123,22 @@ func CountryList(r *Request) format.Answer {
 		if one == nil {
 			return format.NotFound(r.Path).Answer()
 		}
-		return format.Answer{Status: http.StatusOK, Body: one.append(nil, base)}
+		return format.Answer{Status: http.StatusOK, Body: table.AppendValue(nil, one.part(base), "")}
 	}
-	var rows []byte
+	rows := []table.Part{}
 	for i := range NumberCountries {
-		if i > 0 {
-			rows = append(rows, ',')
-		}
-		rows = NumberCountries[i].append(rows, base)
+		rows = append(rows, NumberCountries[i].part(base))
 	}
-	var o format.Object
-	o.Open()
-	o.Array("countries", rows)
-	o.Text("uri", base+".json")
-	o.Close()
-	return format.Answer{Status: http.StatusOK, Body: o.B}
+	return format.Answer{Status: http.StatusOK, Body: shapes["countries"].Append(nil, table.Values{"rows": rows, "base": base}, "")}
 }
 
-// append writes the country.
-func (t *numberCountry) append(dst []byte, base string) []byte {
-	o := format.Object{B: dst}
-	o.Open()
-	o.Truth("beta", t.beta)
-	o.Text("country", t.name)
-	o.Text("country_code", t.iso)
-	o.Name("subresource_uris")
-	o.Open()
-	for _, one := range t.offers {
-		o.Text(OfferNames[one.path], base+"/"+t.iso+"/"+one.path+".json")
+// part returns the country as its template shows it.
+func (t *numberCountry) part(base string) table.Part {
+	var uris table.Members
+	for _, one := range t.Offers {
+		uris = append(uris, table.Member{Name: OfferNames[one.Path], Value: base + "/" + t.ISO + "/" + one.Path + ".json"})
 	}
-	o.Close()
-	o.Text("uri", base+"/"+t.iso+".json")
-	o.Close()
-	return o.B
+	return table.Part{T: shapes["country"], V: table.Values{"beta": t.Beta, "name": t.Name, "code": t.ISO, "uris": uris, "base": base}}
 }
 
 // OfferNames are what a country calls its sorts of numbers.

@@ -13,50 +13,31 @@ import (
 var AvailableFilters = []world.Filter{
 	{Key: "AreaCode", Read: areaFilter},
 	{Key: "Contains", Read: containsFilter},
-	capability("SmsEnabled", func(n *available) bool { return n.sms }),
-	capability("MmsEnabled", func(n *available) bool { return n.mms }),
-	capability("VoiceEnabled", func(n *available) bool { return n.voice }),
-	capability("FaxEnabled", func(n *available) bool { return n.fax }),
-	excluding("ExcludeAllAddressRequired", func(n *available) bool { return n.requires != "none" }),
-	excluding("ExcludeLocalAddressRequired", func(n *available) bool { return n.requires == "local" }),
-	excluding("ExcludeForeignAddressRequired", func(n *available) bool { return n.requires == "foreign" }),
-	{Key: "Beta", Read: betaFilter},
+	world.TruthFilter("SmsEnabled", func(n *available) bool { return n.sms }),
+	world.TruthFilter("MmsEnabled", func(n *available) bool { return n.mms }),
+	world.TruthFilter("VoiceEnabled", func(n *available) bool { return n.voice }),
+	world.TruthFilter("FaxEnabled", func(n *available) bool { return n.fax }),
+	excluding("ExcludeAllAddressRequired", true, func(n *available) bool { return n.requires != "none" }),
+	excluding("ExcludeLocalAddressRequired", true, func(n *available) bool { return n.requires == "local" }),
+	excluding("ExcludeForeignAddressRequired", true, func(n *available) bool { return n.requires == "foreign" }),
+	// False leaves out what is new to Twilio; true asks for it beside all others.
+	excluding("Beta", false, func(n *available) bool { return n.beta }),
 	{Key: "NearNumber", Read: nearNumber},
 	{Key: "NearLatLong", Read: nearLatLong},
 	{Key: "Distance", Read: distanceFilter},
-	inPlace("InPostalCode", func(l *locale) string { return l.postal }),
-	inPlace("InRegion", func(l *locale) string { return l.region }),
-	inPlace("InRateCenter", func(l *locale) string { return l.rateCenter }),
-	inPlace("InLata", func(l *locale) string { return l.lata }),
-	inPlace("InLocality", func(l *locale) string { return l.locality }),
+	inPlace("InPostalCode", func(l *locale) string { return l.Postal }),
+	inPlace("InRegion", func(l *locale) string { return l.Region }),
+	inPlace("InRateCenter", func(l *locale) string { return l.RateCenter }),
+	inPlace("InLata", func(l *locale) string { return l.Lata }),
+	inPlace("InLocality", func(l *locale) string { return l.Locality }),
 }
 
-// capability asks for numbers that can or cannot do something.
-func capability(key string, get func(*available) bool) world.Filter {
-	return world.Filter{Key: key, Read: world.TruthFilter(func(r world.Row) bool { return get(r.(*available)) })}
-}
-
-// excluding leaves out some numbers when it is true, and nothing when it is not.
-func excluding(key string, out func(*available) bool) world.Filter {
-	return world.Filter{Key: key, Read: func(x *world.Search, value string) (world.Condition, *format.Refusal) {
-		c, r := world.TruthFilter(func(world.Row) bool { return true })(x, value)
-		if r != nil {
-			return c, r
-		}
-		asked := c.Test(nil)
-		return world.Everywhere(func(r world.Row) bool { return !asked || !out(r.(*available)) }), nil
+// excluding leaves out some numbers when it is as asked, and nothing when it is not.
+func excluding(key string, when bool, out func(*available) bool) world.Filter {
+	return world.Filter{Key: key, Read: func(_ *world.Search, value string) (world.Condition, *format.Refusal) {
+		asked, r := world.ReadTruth(value)
+		return world.Everywhere(func(r world.Row) bool { return asked != when || !out(r.(*available)) }), r
 	}}
-}
-
-// betaFilter leaves out what is new to Twilio when it is false; true asks for
-// those beside all others.
-func betaFilter(x *world.Search, value string) (world.Condition, *format.Refusal) {
-	c, r := world.TruthFilter(func(world.Row) bool { return true })(x, value)
-	if r != nil {
-		return c, r
-	}
-	asked := c.Test(nil)
-	return world.Everywhere(func(r world.Row) bool { return asked || !r.(*available).beta }), nil
 }
 
 // areaFilter asks for numbers of North America by the three digits they begin with.
@@ -66,7 +47,7 @@ func areaFilter(_ *world.Search, value string) (world.Condition, *format.Refusal
 	}
 	return world.Everywhere(func(r world.Row) bool {
 		n := r.(*available)
-		return n.in.code == "1" && strings.HasPrefix(n.number, "+1"+value)
+		return n.in.Code == "1" && strings.HasPrefix(n.number, "+1"+value)
 	}), nil
 }
 
@@ -146,7 +127,7 @@ func near(x *world.Search, lat, long float64) (world.Condition, *format.Refusal)
 	reach, r := distance(x)
 	return world.Everywhere(func(r world.Row) bool {
 		at := r.(*available).at
-		return at != nil && miles(lat, long, at.lat, at.long) <= reach
+		return at != nil && miles(lat, long, at.Lat, at.Long) <= reach
 	}), r
 }
 
@@ -156,7 +137,7 @@ func nearNumber(x *world.Search, value string) (world.Condition, *format.Refusal
 	if at == nil {
 		return world.Everywhere(func(world.Row) bool { return false }), nil
 	}
-	return near(x, at.lat, at.long)
+	return near(x, at.Lat, at.Long)
 }
 
 // nearLatLong asks for what is near a point.

@@ -4,14 +4,30 @@
 package computed
 
 import (
+	"embed"
 	"encoding/base64"
 	"net/url"
 	"strconv"
 	"strings"
 
 	"understudy/internal/slowapi/format"
+	"understudy/internal/slowapi/table"
 	"understudy/internal/slowapi/world"
 )
+
+//go:embed shapes
+var files embed.FS
+
+// shapes are the templates of the rows, by the names of their files.
+var shapes = table.ParseAll(files, "shapes")
+
+// readData reads an embedded table.
+func readData[T any](raw []byte) (data T) {
+	if err := format.Strict(raw, &data); err != nil {
+		panic(err) // it is embedded
+	}
+	return data
+}
 
 // Request is a request to what is neither a list nor a record of a kind.
 type Request struct {
@@ -31,7 +47,7 @@ type Request struct {
 // hides as that of Twilio's usage records does: APMQ== is page 1.
 type numberedList struct {
 	count int64
-	row   func(dst []byte, place int64) []byte
+	row   func(place int64) table.Part
 }
 
 const listToken = "AP"
@@ -53,12 +69,9 @@ func (l *numberedList) page(r *Request) format.Answer {
 	}
 	first := min(at*p.Size, l.count)
 	last := min(first+p.Size, l.count)
-	var rows []byte
+	var rows []table.Part
 	for place := first; place < last; place++ {
-		if place > first {
-			rows = append(rows, ',')
-		}
-		rows = l.row(rows, place)
+		rows = append(rows, l.row(place))
 	}
 	base := r.Q.Echo([]byte(r.Path+"?"), world.KeysOf(r.Filters))
 	e := format.Envelope{Base: string(base), Key: r.Key, Size: p.Size, Page: p.Page, Token: p.Token, Rows: int(last - first)}
@@ -68,7 +81,7 @@ func (l *numberedList) page(r *Request) format.Answer {
 	if p.Page > 0 && last > first {
 		e.Previous = pageToken(at - 1)
 	}
-	return format.Answer{Status: 200, Body: e.List(rows)}
+	return format.Answer{Status: 200, Body: e.List(table.AppendParts(nil, rows, ""))}
 }
 
 // pageToken is the token of a page.

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"understudy/internal/slowapi/format"
+	"understudy/internal/slowapi/table"
 	"understudy/internal/slowapi/world"
 )
 
@@ -126,7 +127,7 @@ func Usage(r *Request, name string) format.Answer {
 	}
 	shown := []*category{}
 	for i := range Categories {
-		if asked := q.Given["Category"].Value; asked == "" || asked == Categories[i].name {
+		if asked := q.Given["Category"].Value; asked == "" || asked == Categories[i].Name {
 			shown = append(shown, &Categories[i])
 		}
 	}
@@ -135,66 +136,29 @@ func Usage(r *Request, name string) format.Answer {
 	if refused != nil {
 		return refused.Answer()
 	}
-	times := pieces(name, time)
-	l := numberedList{count: int64(len(times) * len(shown)), row: func(dst []byte, i int64) []byte {
-		of := usageRow{category: shown[i%int64(len(shown))], time: times[i/int64(len(shown))], account: r.Account, name: name}
-		return of.append(dst, w, in)
+	times, path := pieces(name, time), ""
+	if name != "" {
+		path = "/" + name
+	}
+	l := numberedList{count: int64(len(times) * len(shown)), row: func(i int64) table.Part {
+		c, time := shown[i%int64(len(shown))], times[i/int64(len(shown))]
+		return table.Part{T: shapes["usage"], V: usageValues(w, c, in, time).With(table.Values{"account": w.AccountSID(r.Account), "list": path})}
 	}}
 	return l.page(r)
 }
 
-// usageRow is one category in one time.
-type usageRow struct {
-	category *category
-	time     format.Span
-	account  int
-	name     string
-}
-
-// append writes the row. It has no SID; its URI asks for it again.
-func (u *usageRow) append(dst []byte, w *world.World, in []int) []byte {
-	f := figuresOf(w, u.category, in, u.time)
+// usageValues are one category in one time. Its row has no SID; its URI asks for it
+// again.
+func usageValues(w *world.World, c *category, in []int, over format.Span) table.Values {
+	f := figuresOf(w, c, in, over)
 	date := func(t int64) string { return time.Unix(t, 0).UTC().Format(time.DateOnly) }
-	account := w.AccountSID(u.account)
-	base := format.Version + "/Accounts/" + account + "/Usage/Records"
-	own := base
-	if u.name != "" {
-		own += "/" + u.name
+	v := table.Values{
+		"as_of": w.Now().UTC().Format("2006-01-02T15:04:05+00:00"), "category": c.Name, "count_unit": c.Counts, "description": c.Says,
+		"from": date(over.From), "to": date(over.Until - day), "price": format.Decimal(f.price), "usage": format.Decimal(f.usage * 100),
+		"usage_unit": c.Measures,
 	}
-	from, to := date(u.time.From), date(u.time.Until-day)
-
-	o := format.Object{B: dst}
-	o.Open()
-	o.Text("account_sid", account)
-	o.Text("api_version", format.ApiVersion)
-	o.Text("as_of", w.Now().UTC().Format("2006-01-02T15:04:05+00:00"))
-	o.Text("category", u.category.name)
-	if u.category.counts == "" {
-		o.Null("count")
-	} else {
-		o.Text("count", strconv.FormatInt(f.count, 10))
+	if c.Counts != "" {
+		v["count"] = strconv.FormatInt(f.count, 10)
 	}
-	o.Text("count_unit", u.category.counts)
-	o.Text("description", u.category.says)
-	o.Text("end_date", to)
-	o.Name("price")
-	o.B = append(o.B, format.Decimal(f.price)...)
-	o.Text("price_unit", "usd")
-	o.Text("start_date", from)
-	o.Name("subresource_uris")
-	o.Open()
-	for _, sub := range usageSubresources {
-		o.Text(sub[0], base+"/"+sub[1]+".json?Category="+u.category.name)
-	}
-	o.Close()
-	o.Text("uri", own+".json?Category="+u.category.name+"&StartDate="+from+"&EndDate="+to)
-	o.Text("usage", format.Decimal(f.usage*100))
-	o.Text("usage_unit", u.category.measures)
-	o.Close()
-	return o.B
-}
-
-var usageSubresources = [][2]string{
-	{"all_time", "AllTime"}, {"daily", "Daily"}, {"last_month", "LastMonth"}, {"monthly", "Monthly"},
-	{"this_month", "ThisMonth"}, {"today", "Today"}, {"yearly", "Yearly"}, {"yesterday", "Yesterday"},
+	return v
 }

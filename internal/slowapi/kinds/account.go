@@ -6,16 +6,17 @@ import (
 	"slices"
 
 	"understudy/internal/slowapi/format"
+	"understudy/internal/slowapi/table"
 	"understudy/internal/slowapi/world"
 )
 
 // Accounts are the main account and those below it.
 var Accounts = &world.Kind{
 	Name: "accounts", Prefix: "AC", Tag: 'A',
-	Blank: func() world.Row { return new(account) },
+	Blank: func() world.Row { return new(account) }, Shape: Shapes["account"],
 	Filters: []world.Filter{
-		{Key: "FriendlyName", Read: world.TextFilter(func(r world.Row) string { return r.(*account).name })},
-		{Key: "Status", Read: world.TextFilter(func(r world.Row) string { return r.(*account).status })},
+		world.TextFilter("FriendlyName", func(r *account) string { return r.name }),
+		world.TextFilter("Status", func(r *account) string { return r.status }),
 	},
 	Create: createAccount, Update: updateAccount,
 }
@@ -41,58 +42,12 @@ func (a *account) Load(_ *world.World, s *world.Sequence, i int64) {
 	}
 }
 
-// Append writes the account's row, which is its instance too. It really carries
-// the secret, as Twilio's does.
-func (a *account) Append(dst []byte, w *world.World) []byte {
-	sid := w.AccountSID(int(a.i))
-	base := format.Version + "/Accounts/" + sid
-	updated := a.s.Created(a.i)
-	if m := a.s.Marks[a.i]; m != nil {
-		updated = max(updated, m.Touched)
+// Values are the account as its template shows it. It really carries the secret,
+// as Twilio's does.
+func (a *account) Values(w *world.World) table.Values {
+	return table.Values{
+		"auth_token": w.AccountToken(int(a.i)), "created": a.s.Created(a.i), "updated": a.s.Updated(a.i), "name": a.name, "status": a.status,
 	}
-
-	o := format.Object{B: dst}
-	o.Open()
-	o.Text("auth_token", w.AccountToken(int(a.i)))
-	o.Date("date_created", a.s.Created(a.i))
-	o.Date("date_updated", updated)
-	o.Text("friendly_name", a.name)
-	o.Text("owner_account_sid", w.AccountSID(0))
-	o.Text("sid", sid)
-	o.Text("status", a.status)
-	o.Name("subresource_uris")
-	o.Open()
-	for _, sub := range accountSubresources {
-		o.Text(sub[0], base+"/"+sub[1]+".json")
-	}
-	o.Close()
-	o.Text("type", "Full")
-	o.Text("uri", base+".json")
-	o.Close()
-	return o.B
-}
-
-var accountSubresources = [][2]string{
-	{"addresses", "Addresses"},
-	{"applications", "Applications"},
-	{"authorized_connect_apps", "AuthorizedConnectApps"},
-	{"available_phone_numbers", "AvailablePhoneNumbers"},
-	{"balance", "Balance"},
-	{"calls", "Calls"},
-	{"conferences", "Conferences"},
-	{"connect_apps", "ConnectApps"},
-	{"incoming_phone_numbers", "IncomingPhoneNumbers"},
-	{"keys", "Keys"},
-	{"messages", "Messages"},
-	{"notifications", "Notifications"},
-	{"outgoing_caller_ids", "OutgoingCallerIds"},
-	{"queues", "Queues"},
-	{"recordings", "Recordings"},
-	{"short_codes", "SMS/ShortCodes"},
-	{"signing_keys", "SigningKeys"},
-	{"sip", "SIP"},
-	{"transcriptions", "Transcriptions"},
-	{"usage", "Usage"},
 }
 
 func createAccount(_ *world.World, s *world.Sequence, form url.Values) (map[string]string, *format.Refusal) {

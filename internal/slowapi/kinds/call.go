@@ -15,22 +15,23 @@ import (
 // Calls are the calls of an account.
 var Calls = &world.Kind{
 	Name: "calls", Prefix: "CA", Tag: 'C',
-	Blank: func() world.Row { return new(Call) },
+	Blank: func() world.Row { return new(Call) }, Shape: Shapes["call"],
 	Seed: func(w *world.World, k *world.Kind) *world.Sequence {
 		return w.Sequence(k, 0, w.Records, w.Epoch.Unix(), world.Days*86400)
 	},
 	Life: callLife,
 	Filters: slices.Concat(
 		[]world.Filter{
-			{Key: "To", Read: partyFilter(func(r world.Row) *fake.Party { return &r.(*Call).To })},
-			{Key: "From", Read: partyFilter(func(r world.Row) *fake.Party { return &r.(*Call).From })},
+			partyFilter("To", func(r *Call) *fake.Party { return &r.To }),
+			partyFilter("From", func(r *Call) *fake.Party { return &r.From }),
 			{Key: "ParentCallSid", Read: parentFilter},
-			{Key: "Status", Read: world.TextFilter(func(r world.Row) string { return r.(*Call).Progress.Status() })},
+			world.TextFilter("Status", func(r *Call) string { return r.Progress.Status() }),
 		},
-		world.ClockFilters("StartTime", false, func(r world.Row) int64 { return r.(*Call).Start }),
-		world.ClockFilters("EndTime", false, func(r world.Row) int64 { return r.(*Call).End }),
+		world.ClockFilters("StartTime", false, func(r *Call) int64 { return r.Start }),
+		world.ClockFilters("EndTime", false, func(r *Call) int64 { return r.End }),
 	),
 	Create: createCall, Update: updateCall, Remove: true, Arrives: true,
+	Fresh: world.Fresh{Shape: Shapes["new_call"]}, // Twilio answers before the call is under way
 	Edits: world.Edits{Finals: []string{"completed", "busy", "failed", "no-answer", "canceled"}},
 }
 
@@ -45,7 +46,6 @@ type Call struct {
 	own        int64 // which of our numbers it went over, -1 for none
 	parent     bool  // the call before it is its parent
 	Start, End int64
-	justMade   bool // the answer to its creation: without dates
 }
 
 // roles within every five neighbours: one inbound call with one child after it.
@@ -256,11 +256,10 @@ func updateCall(_ *world.World, s *world.Sequence, i int64, form url.Values) (ma
 }
 
 // partyFilter asks for one side of a call or message.
-func partyFilter(get func(world.Row) *fake.Party) func(*world.Search, string) (world.Condition, *format.Refusal) {
-	return func(x *world.Search, value string) (world.Condition, *format.Refusal) {
-		w := x.W
-		return world.Everywhere(func(r world.Row) bool { return get(r).Is(w.Seed, value) }), nil
-	}
+func partyFilter[R world.Row](key string, get func(R) *fake.Party) world.Filter {
+	return world.Filter{Key: key, Read: func(x *world.Search, value string) (world.Condition, *format.Refusal) {
+		return world.Everywhere(func(r world.Row) bool { return get(r.(R)).Is(x.W.Seed, value) }), nil
+	}}
 }
 
 // parentFilter asks for the children of a call; they stand within five of it.

@@ -6,91 +6,33 @@ import (
 
 	"understudy/internal/slowapi/fake"
 	"understudy/internal/slowapi/format"
+	"understudy/internal/slowapi/table"
 	"understudy/internal/slowapi/world"
 )
 
-// Made turns the call into what its creation answers: without dates, as
-// Twilio answers before the call is under way.
-func (c *Call) Made() { c.justMade = true }
-
-// Append writes the call's row, which is its instance too.
-func (c *Call) Append(dst []byte, w *world.World) []byte {
-	var from, to [64]byte
-	fromText := string(c.From.AppendTo(from[:0], w.Seed))
-	toText := string(c.To.AppendTo(to[:0], w.Seed))
-	sid := string(w.AppendSID(nil, c.S, c.I))
-	account := w.AccountSID(c.S.Account)
-	base := format.Version + "/Accounts/" + account + "/Calls/" + sid
+// Values are the call as its template shows it.
+func (c *Call) Values(w *world.World) table.Values {
+	from, to := string(c.From.AppendTo(nil, w.Seed)), string(c.To.AppendTo(nil, w.Seed))
 	d := c.rest
-	p := &c.Progress
-	created, updated := p.Created, p.Updated()
-	if c.justMade {
-		created, updated = 0, 0
-	}
+	v := table.Values{
+		// These draw, in this order.
+		"answered_by": c.answeredBy(&d), "caller_name": c.callerName(&d), "forwarded_from": c.forwardedFrom(w, &d),
+		"group_sid": rareSID("GP", 33, &d), "queue_time": queueTime(&d), "trunk_sid": rareSID("TK", 100, &d),
 
-	o := format.Object{B: dst}
-	o.Open()
-	o.Text("account_sid", account)
-	o.TextOrNull("answered_by", c.answeredBy(&d))
-	o.Text("api_version", format.ApiVersion)
-	o.TextOrNull("caller_name", c.callerName(&d))
-	o.Date("date_created", created)
-	o.Date("date_updated", updated)
-	o.Text("direction", c.Direction)
-	c.appendDuration(&o)
-	o.Date("end_time", c.End)
-	o.TextOrNull("forwarded_from", c.forwardedFrom(w, &d))
-	o.Text("from", fromText)
-	o.Text("from_formatted", format.Formatted(fromText))
-	o.TextOrNull("group_sid", rareSID("GP", 33, &d))
+		"created": c.Progress.Created, "updated": c.Progress.Updated(), "start": c.Start, "end": c.End, "status": c.Progress.Status(),
+		"direction": c.Direction, "from": from, "from_formatted": format.Formatted(from), "to": to, "to_formatted": format.Formatted(to),
+		"price": c.price(w),
+	}
+	if c.End != 0 {
+		v["duration"] = strconv.FormatInt(c.Duration(), 10)
+	}
 	if c.parent {
-		o.Text("parent_call_sid", string(w.AppendSID(nil, c.S, c.I-1)))
-	} else {
-		o.Null("parent_call_sid")
+		v["parent"] = string(w.AppendSID(nil, c.S, c.I-1))
 	}
 	if c.own >= 0 {
-		o.Text("phone_number_sid", ownSID(w, c.own))
-	} else {
-		o.Null("phone_number_sid")
+		v["number"] = ownSID(w, c.own)
 	}
-	o.TextOrNull("price", c.price(w))
-	o.Text("price_unit", "USD")
-	o.Text("queue_time", queueTime(&d))
-	o.Text("sid", sid)
-	o.Date("start_time", c.Start)
-	o.Text("status", p.Status())
-	o.Name("subresource_uris")
-	o.Open()
-	for _, sub := range callSubresources {
-		o.Text(sub[0], base+sub[1])
-	}
-	o.Close()
-	o.Text("to", toText)
-	o.Text("to_formatted", format.Formatted(toText))
-	o.TextOrNull("trunk_sid", rareSID("TK", 100, &d))
-	o.Text("uri", base+".json")
-	o.Close()
-	return o.B
-}
-
-var callSubresources = [][2]string{
-	{"notifications", "/Notifications.json"},
-	{"recordings", "/Recordings.json"},
-	{"payments", "/Payments.json"},
-	{"events", "/Events.json"},
-	{"siprec", "/Siprec.json"},
-	{"streams", "/Streams.json"},
-	{"transcriptions", "/Transcriptions.json"},
-	{"user_defined_message_subscriptions", "/UserDefinedMessageSubscriptions.json"},
-	{"user_defined_messages", "/UserDefinedMessages.json"},
-}
-
-func (c *Call) appendDuration(o *format.Object) {
-	if c.End == 0 {
-		o.Null("duration")
-		return
-	}
-	o.Text("duration", strconv.FormatInt(c.Duration(), 10))
+	return v
 }
 
 // Duration is how long the two talked, in seconds; nothing when it was not answered.

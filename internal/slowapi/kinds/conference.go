@@ -8,21 +8,22 @@ import (
 
 	"understudy/internal/slowapi/fake"
 	"understudy/internal/slowapi/format"
+	"understudy/internal/slowapi/table"
 	"understudy/internal/slowapi/world"
 )
 
 // Conferences are the conferences of an account.
 var Conferences = &world.Kind{
 	Name: "conferences", Prefix: "CF", Tag: 'F',
-	Blank: func() world.Row { return new(conference) },
-	Seed:  seedConferences,
-	Life:  conferenceLife,
+	Blank: func() world.Row { return new(conference) }, Shape: Shapes["conference"],
+	Seed: seedConferences,
+	Life: conferenceLife,
 	Filters: slices.Concat(
-		world.ClockFilters("DateCreated", false, func(r world.Row) int64 { return r.(*conference).progress.Created }),
-		world.ClockFilters("DateUpdated", false, func(r world.Row) int64 { return r.(*conference).progress.Updated() }),
+		world.ClockFilters("DateCreated", false, func(r *conference) int64 { return r.progress.Created }),
+		world.ClockFilters("DateUpdated", false, func(r *conference) int64 { return r.progress.Updated() }),
 		[]world.Filter{
-			{Key: "FriendlyName", Read: world.TextFilter(func(r world.Row) string { return r.(*conference).name })},
-			{Key: "Status", Read: world.TextFilter(func(r world.Row) string { return r.(*conference).progress.Status() })},
+			world.TextFilter("FriendlyName", func(r *conference) string { return r.name }),
+			world.TextFilter("Status", func(r *conference) string { return r.progress.Status() }),
 		},
 	),
 	Update: updateConference, Arrives: true,
@@ -57,38 +58,18 @@ func (c *conference) Load(_ *world.World, s *world.Sequence, i int64) {
 	c.name = rooms[c.rest.Below(len(rooms))]
 }
 
-// Append writes the conference's row, which is its instance too.
-func (c *conference) Append(dst []byte, w *world.World) []byte {
-	account := w.AccountSID(c.s.Account)
-	sid := string(w.AppendSID(nil, c.s, c.i))
-	base := format.Version + "/Accounts/" + account + "/Conferences/" + sid
+// Values are the conference as its template shows it.
+func (c *conference) Values(w *world.World) table.Values {
 	d := c.rest
 	region := "us1"
 	if pick := d.Below(10); pick < 3 {
 		region = [...]string{"ie1", "au1", "jp1"}[pick]
 	}
 	reason, ender := c.ending(w, &d)
-
-	o := format.Object{B: dst}
-	o.Open()
-	o.Text("account_sid", account)
-	o.Text("api_version", format.ApiVersion)
-	o.TextOrNull("call_sid_ending_conference", ender)
-	o.Date("date_created", c.progress.Created)
-	o.Date("date_updated", c.progress.Updated())
-	o.Text("friendly_name", c.name)
-	o.TextOrNull("reason_conference_ended", reason)
-	o.Text("region", region)
-	o.Text("sid", sid)
-	o.Text("status", c.progress.Status())
-	o.Name("subresource_uris")
-	o.Open()
-	o.Text("participants", base+"/Participants.json")
-	o.Text("recordings", base+"/Recordings.json")
-	o.Close()
-	o.Text("uri", base+".json")
-	o.Close()
-	return o.B
+	return table.Values{
+		"created": c.progress.Created, "updated": c.progress.Updated(), "name": c.name, "status": c.progress.Status(), "region": region,
+		"reason": reason, "ender": ender,
+	}
 }
 
 // EndedViaAPI is why a conference ended that a request ended.

@@ -6,28 +6,29 @@ import (
 
 	"understudy/internal/slowapi/fake"
 	"understudy/internal/slowapi/format"
+	"understudy/internal/slowapi/table"
 	"understudy/internal/slowapi/world"
 )
 
 // Events are the audit events of the Monitor API.
 var Events = &world.Kind{
-	Name: "monitor_events", Key: "events", Prefix: "AE", Tag: 0x4145,
-	Blank: func() world.Row { return new(event) },
+	Name: "monitor_events", Prefix: "AE", Tag: 0x4145,
+	Blank: func() world.Row { return new(event) }, Shape: Shapes["event"],
 	Seed: func(w *world.World, k *world.Kind) *world.Sequence {
 		return w.Sequence(k, 0, w.Records/troubled, w.Epoch.Unix(), world.Days*86400)
 	},
 	Filters: []world.Filter{
-		{Key: "ActorSid", Read: world.TextFilter(func(r world.Row) string { return r.(*event).actorSID() })},
-		{Key: "EventType", Read: world.TextFilter(func(r world.Row) string { return r.(*event).doing().name })},
+		world.TextFilter("ActorSid", (*event).actorSID),
+		world.TextFilter("EventType", func(r *event) string { return r.doing().name }),
 		{Key: "ResourceSid", Read: eventResourceFilter},
-		{Key: "SourceIpAddress", Read: world.TextFilter(func(r world.Row) string { return r.(*event).address() })},
+		world.TextFilter("SourceIpAddress", (*event).address),
 		{Key: "StartDate", Read: eventDates[2].Read},
 		{Key: "EndDate", Read: eventDates[1].Read},
 	},
 }
 
 // eventDates are "at it", "at its end or earlier" and "at its beginning or later".
-var eventDates = world.ClockFilters("Date", true, func(r world.Row) int64 { return r.(*event).at })
+var eventDates = world.ClockFilters("Date", true, func(r *event) int64 { return r.at })
 
 // auditEvent is one sort of event: what was done, to what, and what of it changed.
 type auditEvent struct {
@@ -48,10 +49,9 @@ var auditEvents = []auditEvent{
 
 // event is one event, drawn whole when it is loaded.
 type event struct {
-	s    *world.Sequence
-	i    int64
-	at   int64
-	here string
+	s  *world.Sequence
+	i  int64
+	at int64
 
 	what, who, from, which int
 }
@@ -67,8 +67,7 @@ func (e *event) doing() auditEvent { return auditEvents[e.what] }
 
 // actorSID is the user of the event: one of six, in no other record.
 func (e *event) actorSID() string {
-	d := fake.RngFor(e.s.Seed, e.s.Kind.Tag<<8, int64(e.who))
-	return string(d.Hex([]byte("US"), 16))
+	return drawHex("US", e.s.Kind.Tag<<8, e.s, int64(e.who))
 }
 
 // address is where it was done from, in the range kept for documentation.
@@ -83,11 +82,10 @@ func (e *event) resource(w *world.World) (sid, path string) {
 		sid = ownSID(w, int64(e.which))
 		return sid, path + "/IncomingPhoneNumbers/" + sid
 	case "application":
-		sid = string(w.Cipher.AppendSID(nil, "AP", e.s.Account, tagApplications, int64(e.which%seededApplications)))
+		sid = string(w.Cipher.AppendSID(nil, "AP", e.s.Account, tagApplications, int64(e.which%len(allRules["applications"].First))))
 		return sid, path + "/Applications/" + sid
 	case "api-key":
-		d := fake.RngFor(e.s.Seed, e.s.Kind.Tag<<8|1, int64(e.which))
-		sid = string(d.Hex([]byte("SK"), 16))
+		sid = drawHex("SK", e.s.Kind.Tag<<8|1, e.s, int64(e.which))
 		return sid, path + "/Keys/" + sid
 	}
 	return account, path
@@ -100,41 +98,16 @@ func eventResourceFilter(x *world.Search, value string) (world.Condition, *forma
 	}), nil
 }
 
-// Append writes the event's row, which is its instance too.
-func (e *event) Append(dst []byte, w *world.World) []byte {
-	sid := string(w.AppendSID(nil, e.s, e.i))
-	account, does := w.AccountSID(e.s.Account), e.doing()
-	resource, path := e.resource(w)
-
-	o := format.Object{B: dst}
-	o.Open()
-	o.Text("account_sid", account)
-	o.Text("actor_sid", e.actorSID())
-	o.Text("actor_type", "user")
-	o.Null("description")
-	o.Name("event_data")
-	o.Open()
+// Values are the event as its template shows it.
+func (e *event) Values(w *world.World) table.Values {
+	does, changes := e.doing(), table.Members{}
 	if does.field != "" {
-		o.Name(does.field)
-		o.Open()
-		o.Text("previous", does.previous)
-		o.Text("updated", does.after)
-		o.Close()
+		change := table.Members{{Name: "previous", Value: does.previous}, {Name: "updated", Value: does.after}}
+		changes = append(changes, table.Member{Name: does.field, Value: change})
 	}
-	o.Close()
-	o.Stamp("event_date", e.at)
-	o.Text("event_type", does.name)
-	o.Name("links")
-	o.Open()
-	o.Text("actor", e.here+format.Version+"/Accounts/"+account)
-	o.Text("resource", e.here+path)
-	o.Close()
-	o.Text("resource_sid", resource)
-	o.Text("resource_type", does.resource)
-	o.Text("sid", sid)
-	o.Text("source", [...]string{"web", "api", "twilio"}[e.i%3])
-	o.Text("source_ip_address", e.address())
-	o.Text("url", e.here+format.MonitorVersion+"/Events/"+sid)
-	o.Close()
-	return o.B
+	resource, path := e.resource(w)
+	return table.Values{
+		"actor": e.actorSID(), "changes": changes, "created": e.at, "type": does.name, "resource": resource, "resource_path": path,
+		"resource_type": does.resource, "source": [...]string{"web", "api", "twilio"}[e.i%3], "address": e.address(),
+	}
 }

@@ -9,6 +9,7 @@ import (
 
 	"understudy/internal/slowapi/fake"
 	"understudy/internal/slowapi/format"
+	"understudy/internal/slowapi/table"
 	"understudy/internal/slowapi/world"
 )
 
@@ -149,9 +150,13 @@ func (c *scene) text() string {
 		"EmailNotification", "false", "url", c.url())
 }
 
-// moreInfo is where the code is explained.
-func (c *scene) moreInfo() string {
-	return "https://www.twilio.com/docs/errors/" + strconv.FormatInt(c.trouble.code, 10)
+// values are what notifications and alerts say of it.
+func (c *scene) values() table.Values {
+	return table.Values{
+		"subject": c.sid, "code": strconv.FormatInt(c.trouble.code, 10), "log_level": c.trouble.level, "service": c.service,
+		"method": c.method(), "url": c.url(), "request_headers": c.requestHeaders(), "request_variables": c.variables(),
+		"response_body": c.responseBody(), "response_headers": c.responseHeaders(),
+	}
 }
 
 // responseBody is what the webhook answered.
@@ -188,11 +193,11 @@ func (c *scene) requestHeaders() string {
 // Notifications are what went wrong in calls.
 var Notifications = &world.Kind{
 	Name: "notifications", Prefix: "NO", Tag: 0x4e4f,
-	Blank: func() world.Row { return new(notification) },
-	Seed:  seedNotifications,
+	Blank: func() world.Row { return new(notification) }, Shape: Shapes["notification"],
+	Seed: seedNotifications,
 	Filters: slices.Concat(
-		[]world.Filter{{Key: "Log", Read: world.TextFilter(func(r world.Row) string { return r.(*notification).log() })}},
-		world.ClockFilters("MessageDate", false, func(r world.Row) int64 { return r.(*notification).at }),
+		[]world.Filter{world.TextFilter("Log", (*notification).log)},
+		world.ClockFilters("MessageDate", false, func(r *notification) int64 { return r.at }),
 	),
 }
 
@@ -201,13 +206,11 @@ const troubled = 50
 
 // notification is one notification. Every fifty calls one of them has one.
 type notification struct {
-	s     *world.Sequence
-	i     int64
-	call  int64
-	at    int64
-	d     fake.Rng
-	whole bool // an instance, with what was asked and answered
-	below bool // named by its call's path
+	s    *world.Sequence
+	i    int64
+	call int64
+	at   int64
+	d    fake.Rng
 }
 
 // seedNotifications dates each notification two seconds after its call.
@@ -249,42 +252,11 @@ func (n *notification) log() string {
 	return "1"
 }
 
-// Append writes the notification's row, or its instance, which says more.
-func (n *notification) Append(dst []byte, w *world.World) []byte {
+// Values are the notification as its templates show it: alone it says more than in
+// a list.
+func (n *notification) Values(w *world.World) table.Values {
 	c := callScene(w, w.Below[n.s.Account][Calls], n.call, n.d)
-	sid := string(w.AppendSID(nil, n.s, n.i))
-	base := format.Version + "/Accounts/" + c.account
-	if n.below {
-		base += "/Calls/" + c.sid
-	}
-
-	o := format.Object{B: dst}
-	o.Open()
-	o.Text("account_sid", c.account)
-	o.Text("api_version", format.ApiVersion)
-	o.Text("call_sid", c.sid)
-	o.Date("date_created", n.at)
-	o.Date("date_updated", n.at)
-	o.Text("error_code", strconv.FormatInt(c.trouble.code, 10))
-	o.Text("log", n.log())
-	o.Date("message_date", n.at)
-	o.Text("message_text", c.text())
-	o.Text("more_info", c.moreInfo())
-	o.TextOrNull("request_method", c.method())
-	o.Text("request_url", c.url())
-	if n.whole {
-		o.Text("request_variables", c.variables())
-		o.Text("response_body", c.responseBody())
-		o.Text("response_headers", c.responseHeaders())
-	}
-	o.Text("sid", sid)
-	o.Text("uri", base+"/Notifications/"+sid+".json")
-	o.Close()
-	return o.B
+	v := c.values()
+	v["created"], v["log"], v["text"] = n.at, n.log(), c.text()
+	return v
 }
-
-// WholeNotification tells a notification that it stands alone.
-func WholeNotification(r world.Row, _ string) { r.(*notification).whole = true }
-
-// NotificationBelow tells a notification that its path is below a call.
-func NotificationBelow(r world.Row, _ string) { r.(*notification).below = true }

@@ -1,7 +1,19 @@
 // Package kinds makes the records of each kind and shows them as Twilio does.
 package kinds
 
-import "understudy/internal/slowapi/world"
+import (
+	"embed"
+
+	"understudy/internal/slowapi/fake"
+	"understudy/internal/slowapi/table"
+	"understudy/internal/slowapi/world"
+)
+
+//go:embed shapes
+var files embed.FS
+
+// Shapes are the templates of the records, by the names of their files.
+var Shapes = table.ParseAll(files, "shapes")
 
 // All are all the kinds of the world that live in an account.
 var All = []*world.Kind{
@@ -29,3 +41,9 @@ const (
 	tagAddresses    = 0x4144
 	tagQueues       = 0x5155
 )
+
+// drawHex draws a SID, or a secret, of something that is no record of this world.
+func drawHex(prefix string, tag uint64, s *world.Sequence, i int64) string {
+	d := fake.RngFor(s.Seed, tag, i)
+	return string(d.Hex([]byte(prefix), 16))
+}

@@ -11,15 +11,16 @@ import (
 
 	"understudy/internal/slowapi/fake"
 	"understudy/internal/slowapi/format"
+	"understudy/internal/slowapi/table"
 	"understudy/internal/slowapi/world"
 )
 
 // Media are what messages carry besides text.
 var Media = &world.Kind{
-	Name: "media", Key: "media_list", Prefix: "ME", Tag: 'E',
-	Blank:   func() world.Row { return new(Medium) },
+	Name: "media", Prefix: "ME", Tag: 'E',
+	Blank: func() world.Row { return new(Medium) }, Shape: Shapes["media"],
 	Derive:  deriveMedia,
-	Filters: world.ClockFilters("DateCreated", false, func(r world.Row) int64 { return r.(*Medium).created }),
+	Filters: world.ClockFilters("DateCreated", false, func(r *Medium) int64 { return r.created }),
 	Remove:  true,
 }
 
@@ -76,23 +77,11 @@ func (m *Medium) contentType() string {
 	return "image/jpeg"
 }
 
-// Append writes the medium's row, which is its instance too.
-func (m *Medium) Append(dst []byte, w *world.World) []byte {
-	account := w.AccountSID(m.s.Account)
-	message := string(w.AppendSID(nil, m.s.Among[Messages], m.i/Places))
-	sid := string(w.AppendSID(nil, m.s, m.i))
-
-	o := format.Object{B: dst}
-	o.Open()
-	o.Text("account_sid", account)
-	o.Text("content_type", m.contentType())
-	o.Date("date_created", m.created)
-	o.Date("date_updated", m.created)
-	o.Text("parent_sid", message)
-	o.Text("sid", sid)
-	o.Text("uri", format.Version+"/Accounts/"+account+"/Messages/"+message+"/Media/"+sid+".json")
-	o.Close()
-	return o.B
+// Values are the medium as its template shows it.
+func (m *Medium) Values(w *world.World) table.Values {
+	return table.Values{
+		"content_type": m.contentType(), "created": m.created, "message": string(w.AppendSID(nil, m.s.Among[Messages], m.i/Places)),
+	}
 }
 
 // MediaOf are the places of a message.

@@ -10,23 +10,24 @@ import (
 
 	"understudy/internal/slowapi/fake"
 	"understudy/internal/slowapi/format"
+	"understudy/internal/slowapi/table"
 	"understudy/internal/slowapi/world"
 )
 
 // Messages are the messages of an account.
 var Messages = &world.Kind{
 	Name: "messages", Prefix: "SM", Tag: 'M', Second: world.SecondPrefix{Text: "MM", Of: carriesMedia},
-	Blank: func() world.Row { return new(message) },
+	Blank: func() world.Row { return new(message) }, Shape: Shapes["message"],
 	Seed: func(w *world.World, k *world.Kind) *world.Sequence {
 		return w.Sequence(k, 0, 2*w.Records, w.Epoch.Unix(), world.Days*86400)
 	},
 	Life: messageLife,
 	Filters: slices.Concat(
 		[]world.Filter{
-			{Key: "To", Read: partyFilter(func(r world.Row) *fake.Party { return &r.(*message).to })},
-			{Key: "From", Read: partyFilter(func(r world.Row) *fake.Party { return &r.(*message).from })},
+			partyFilter("To", func(r *message) *fake.Party { return &r.to }),
+			partyFilter("From", func(r *message) *fake.Party { return &r.from }),
 		},
-		world.ClockFilters("DateSent", true, func(r world.Row) int64 { return r.(*message).sent }),
+		world.ClockFilters("DateSent", true, func(r *message) int64 { return r.sent }),
 	),
 	Create: createMessage, Update: updateMessage, Remove: true, Arrives: true, Retained: true,
 	Edits: world.Edits{
@@ -215,49 +216,17 @@ func (m *message) say(d fake.Rng) string {
 	return fake.Body(d, m.media > 0)
 }
 
-// Append writes the message's row, which is its instance too.
-func (m *message) Append(dst []byte, w *world.World) []byte {
-	from, to := string(m.from.AppendTo(nil, w.Seed)), string(m.to.AppendTo(nil, w.Seed))
-	sid := string(w.AppendSID(nil, m.s, m.i))
-	account := w.AccountSID(m.s.Account)
-	base := format.Version + "/Accounts/" + account + "/Messages/" + sid
+// Values are the message as its template shows it.
+func (m *message) Values(w *world.World) table.Values {
 	d := m.rest
 	code, reason := m.failure(&d)
 	service := m.serviceSID(w, &d)
-	parts := m.parts(d)
-
-	o := format.Object{B: dst}
-	o.Open()
-	o.Text("account_sid", account)
-	o.Text("api_version", format.ApiVersion)
-	o.Text("body", m.say(d))
-	o.Date("date_created", m.progress.Created)
-	o.Date("date_sent", m.sent)
-	o.Date("date_updated", m.progress.Updated())
-	o.Text("direction", m.direction)
-	if code != 0 {
-		o.Number("error_code", code)
-	} else {
-		o.Null("error_code")
+	return table.Values{
+		"body": m.say(d), "created": m.progress.Created, "sent": m.sent, "updated": m.progress.Updated(), "direction": m.direction,
+		"error_code": code, "error_message": reason, "from": string(m.from.AppendTo(nil, w.Seed)), "to": string(m.to.AppendTo(nil, w.Seed)),
+		"service": service, "media": strconv.Itoa(m.media - deletedMedia(m.s, m.i)), "segments": strconv.Itoa(m.parts(d)),
+		"price": m.price(w), "status": m.progress.Status(),
 	}
-	o.TextOrNull("error_message", reason)
-	o.TextOrNull("from", from)
-	o.TextOrNull("messaging_service_sid", service)
-	o.Text("num_media", strconv.Itoa(m.media-deletedMedia(m.s, m.i)))
-	o.Text("num_segments", strconv.Itoa(parts))
-	o.TextOrNull("price", m.price(w))
-	o.Text("price_unit", "USD")
-	o.Text("sid", sid)
-	o.Text("status", m.progress.Status())
-	o.Name("subresource_uris")
-	o.Open()
-	o.Text("media", base+"/Media.json")
-	o.Text("feedback", base+"/Feedback.json")
-	o.Close()
-	o.Text("to", to)
-	o.Text("uri", base+".json")
-	o.Close()
-	return o.B
 }
 
 // parts is how many segments were sent; a redacted message keeps its number.

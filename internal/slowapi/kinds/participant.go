@@ -8,19 +8,20 @@ import (
 
 	"understudy/internal/slowapi/fake"
 	"understudy/internal/slowapi/format"
+	"understudy/internal/slowapi/table"
 	"understudy/internal/slowapi/world"
 )
 
 // Participants are the calls in conferences.
 var Participants = &world.Kind{
 	Name: "participants", Prefix: "CP", Tag: 'P', // its SID shows in page tokens only
-	Blank:  func() world.Row { return new(participant) },
+	Blank: func() world.Row { return new(participant) }, Shape: Shapes["participant"],
 	Derive: deriveParticipants,
 	Found:  findParticipant,
 	Filters: []world.Filter{
-		{Key: "Muted", Read: world.TruthFilter(func(r world.Row) bool { return r.(*participant).muted })},
-		{Key: "Hold", Read: world.TruthFilter(func(r world.Row) bool { return r.(*participant).hold })},
-		{Key: "Coaching", Read: world.TruthFilter(func(r world.Row) bool { return r.(*participant).coaching })},
+		world.TruthFilter("Muted", func(r *participant) bool { return r.muted }),
+		world.TruthFilter("Hold", func(r *participant) bool { return r.hold }),
+		world.TruthFilter("Coaching", func(r *participant) bool { return r.coaching }),
 	},
 	Update: updateParticipant, Remove: true,
 }
@@ -144,11 +145,8 @@ func (p *participant) status() string {
 	return "connected"
 }
 
-// Append writes the participant's row, which is its instance too.
-func (p *participant) Append(dst []byte, w *world.World) []byte {
-	account := w.AccountSID(p.s.Account)
-	call := string(w.AppendSID(nil, p.s.Among[Calls], p.call))
-	room := string(w.AppendSID(nil, p.s.Among[Conferences], p.i/seats))
+// Values are the participant as its template shows it.
+func (p *participant) Values(w *world.World) table.Values {
 	host := p.i%seats == 0 && p.room.Status() != "init" // the conference begins when the host comes
 	updated := p.joined
 	if host {
@@ -157,26 +155,12 @@ func (p *participant) Append(dst []byte, w *world.World) []byte {
 	if m := p.s.Marks[p.i]; m != nil {
 		updated = max(updated, m.Touched)
 	}
-
-	o := format.Object{B: dst}
-	o.Open()
-	o.Text("account_sid", account)
-	o.Text("call_sid", call)
-	o.TextOrNull("call_sid_to_coach", p.coached)
-	o.Truth("coaching", p.coaching)
-	o.Text("conference_sid", room)
-	o.Date("date_created", p.joined)
-	o.Date("date_updated", updated)
-	o.Truth("end_conference_on_exit", p.endOnExit)
-	o.Truth("hold", p.hold)
-	o.TextOrNull("label", p.label)
-	o.Truth("muted", p.muted)
-	o.Text("queue_time", strconv.FormatInt(p.queued, 10))
-	o.Truth("start_conference_on_enter", host)
-	o.Text("status", p.status())
-	o.Text("uri", format.Version+"/Accounts/"+account+"/Conferences/"+room+"/Participants/"+call+".json")
-	o.Close()
-	return o.B
+	return table.Values{
+		"call":       string(w.AppendSID(nil, p.s.Among[Calls], p.call)),
+		"conference": string(w.AppendSID(nil, p.s.Among[Conferences], p.i/seats)),
+		"joined":     p.joined, "updated": updated, "label": p.label, "host": host, "muted": p.muted, "hold": p.hold, "coaching": p.coaching,
+		"coached": p.coached, "end_on_exit": p.endOnExit, "queue_time": strconv.FormatInt(p.queued, 10), "status": p.status(),
+	}
 }
 
 // findParticipant finds who takes part in a conference by the SID of the call,

@@ -3,48 +3,24 @@ package kinds
 
 import (
 	"math"
-	"net/url"
+	"strconv"
 
 	"understudy/internal/slowapi/fake"
 	"understudy/internal/slowapi/format"
+	"understudy/internal/slowapi/table"
 	"understudy/internal/slowapi/world"
 )
 
-// Queues are the queues of an account.
+// Queues are the queues of an account. Nobody waits in the last of the first.
 var Queues = queueKind()
 
 func queueKind() *world.Kind {
-	k := tableKind("queues", "QU", tagQueues, int64(len(firstQueues)), &table{
-		path: "Queues",
-		columns: []column{
-			{"account_sid", accountColumn},
-			{"average_wait_time", func(o *format.Object, name string, c *TableRow, w *world.World) {
-				o.Number(name, waiting(w, c.s, c.i).average())
-			}},
-			{"current_size", func(o *format.Object, name string, c *TableRow, w *world.World) {
-				o.Number(name, waiting(w, c.s, c.i).size)
-			}},
-			{"date_created", createdColumn},
-			{"date_updated", updatedColumn},
-			{"friendly_name", text("FriendlyName")},
-			{"max_size", amount("MaxSize")},
-			{"sid", sidColumn},
-			{"uri", uriColumn},
-		},
-		may:      map[string][]string{"FriendlyName": nil, "MaxSize": nil},
-		whole:    map[string]int64{"MaxSize": maxQueue},
-		needs:    []string{"FriendlyName"},
-		defaults: map[string]string{"MaxSize": "100"},
-		check: func(form url.Values) *format.Refusal {
-			if form.Has("MaxSize") && form.Get("MaxSize") == "0" {
-				return format.Invalid("MaxSize must be at least 1")
-			}
-			return nil
-		},
-		first: func(_ *world.World, _ *world.Sequence, i int64) map[string]string {
-			return map[string]string{"FriendlyName": firstQueues[i], "MaxSize": [...]string{"", "1000", "25", "5"}[i]}
-		},
-	})
+	k := settingKind("queues", "QU", tagQueues, "queue")
+	allRules[k.Name].derive = func(w *world.World, c *Setting, v table.Values) {
+		in := waiting(w, c.s, c.i)
+		most, _ := strconv.ParseInt(c.Field("MaxSize"), 10, 64) // 0 for what a journal of any origin says
+		v["current_size"], v["average_wait_time"], v["max_size"] = in.size, in.average(), most
+	}
 	k.Keeps = func(w *world.World, s *world.Sequence, i int64) *format.Refusal {
 		if waiting(w, s, i).size > 0 {
 			return format.Invalid("Queue is not empty, cannot delete")
@@ -53,12 +29,6 @@ func queueKind() *world.Kind {
 	}
 	return k
 }
-
-// maxQueue is the highest size Twilio lets a queue have.
-const maxQueue = 5000
-
-// firstQueues are those the main account begins with. Nobody waits in the last.
-var firstQueues = [...]string{"Support", "Sales \"EMEA\"", "Rückrufe", "Overflow <empty>"}
 
 // queued is how many wait in a queue, and how long they have in all.
 type queued struct{ size, waited int64 }
@@ -81,7 +51,7 @@ func waiting(w *world.World, s *world.Sequence, queue int64) (q queued) {
 // Members have no SID of their own. The one their tokens carry is never shown.
 var Members = &world.Kind{
 	Name: "queue_members", Prefix: "QM", Tag: 0x514d,
-	Blank: func() world.Row { return new(member) },
+	Blank: func() world.Row { return new(member) }, Shape: Shapes["member"],
 	Seed: func(w *world.World, k *world.Kind) *world.Sequence {
 		return w.Sequence(k, 0, min(w.Records/40, maxMembers), w.Epoch.Unix(), 0)
 	},
@@ -107,7 +77,7 @@ func memberCall(w *world.World, i int64) int64 { return w.Records - 1 - 3*i }
 // Load reads the member with an index.
 func (m *member) Load(w *world.World, s *world.Sequence, i int64) {
 	d := fake.RngFor(s.Seed, s.Kind.Tag, i)
-	*m = member{s: s, i: i, call: memberCall(w, i), queue: int64(min(d.Below(5)/2, len(firstQueues)-2))}
+	*m = member{s: s, i: i, call: memberCall(w, i), queue: int64(min(d.Below(5)/2, len(allRules["queues"].First)-2))}
 	m.enqueued = w.Below[s.Account][Calls].Created(m.call)
 }
 
@@ -147,18 +117,11 @@ func findMember(w *world.World, s *world.Sequence, queue int64, name string) (in
 	return i, ok && i >= 0 && i < s.Count() && memberCall(w, i) == call
 }
 
-// Append writes the member's row, which is its instance too.
-func (m *member) Append(dst []byte, w *world.World) []byte {
-	call := string(w.AppendSID(nil, w.Below[m.s.Account][Calls], m.call))
-	queue := string(w.Cipher.AppendSID(nil, "QU", m.s.Account, tagQueues, m.queue))
-	o := format.Object{B: dst}
-	o.Open()
-	o.Text("call_sid", call)
-	o.Date("date_enqueued", m.enqueued)
-	o.Number("position", m.position(w))
-	o.Text("queue_sid", queue)
-	o.Text("uri", format.Version+"/Accounts/"+w.AccountSID(m.s.Account)+"/Queues/"+queue+"/Members/"+call+".json")
-	o.Number("wait_time", m.wait(w))
-	o.Close()
-	return o.B
+// Values are the member as its template shows it.
+func (m *member) Values(w *world.World) table.Values {
+	return table.Values{
+		"call":     string(w.AppendSID(nil, w.Below[m.s.Account][Calls], m.call)),
+		"queue":    string(w.Cipher.AppendSID(nil, "QU", m.s.Account, tagQueues, m.queue)),
+		"enqueued": m.enqueued, "position": m.position(w), "wait_time": m.wait(w),
+	}
 }

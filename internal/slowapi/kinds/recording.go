@@ -10,15 +10,16 @@ import (
 
 	"understudy/internal/slowapi/fake"
 	"understudy/internal/slowapi/format"
+	"understudy/internal/slowapi/table"
 	"understudy/internal/slowapi/world"
 )
 
 // Recordings are the recordings of calls and conferences.
 var Recordings = &world.Kind{
 	Name: "recordings", Prefix: "RE", Tag: 'R',
-	Blank: func() world.Row { return new(Recording) },
-	Seed:  seedRecordings,
-	Life:  recordingLife,
+	Blank: func() world.Row { return new(Recording) }, Shape: Shapes["recording"],
+	Seed: seedRecordings,
+	Life: recordingLife,
 	Filters: slices.Concat(RecordingDates, []world.Filter{
 		{Key: "CallSid", Read: ofFilter("CallSid")},
 		{Key: "ConferenceSid", Read: ofFilter("ConferenceSid")},
@@ -28,16 +29,7 @@ var Recordings = &world.Kind{
 }
 
 // RecordingDates are all that narrows the lists of one call or conference.
-var RecordingDates = world.ClockFilters("DateCreated", false, func(r world.Row) int64 { return r.(*Recording).progress.Created })
-
-// RecordingLook is one of the three ways a recording is shown.
-type RecordingLook int
-
-const (
-	RecordingAlone RecordingLook = iota
-	RecordingOfCall
-	RecordingOfConference
-)
+var RecordingDates = world.ClockFilters("DateCreated", false, func(r *Recording) int64 { return r.progress.Created })
 
 // Recording is one recording, read from the seed, its mark and what it is of.
 type Recording struct {
@@ -48,8 +40,6 @@ type Recording struct {
 	end      int64 // of the call or conference, 0 while it goes on
 	Status   string
 	rest     fake.Rng // what only the row needs
-	look     RecordingLook
-	here     string // where this server is
 }
 
 var (
@@ -72,9 +62,9 @@ func recordingLife(s *world.Sequence, i int64) world.Lifecycle {
 	return world.Lifecycle{Plan: recordingPlan, Dwell: [8]int64{length, int64(2 + d.Below(20)), int64(5 + d.Below(55))}}
 }
 
-// Load reads the recording with an index. How it is shown stays as it was.
+// Load reads the recording with an index.
 func (r *Recording) Load(w *world.World, s *world.Sequence, i int64) {
-	*r = Recording{S: s, i: i, look: r.look, here: r.here, of: SubjectOf(s, i), progress: world.ProgressOf(s, i, recordingLife(s, i))}
+	*r = Recording{S: s, i: i, of: SubjectOf(s, i), progress: world.ProgressOf(s, i, recordingLife(s, i))}
 	r.rest = fake.RngFor(s.Seed, tagRecorded<<8, i)
 	if r.of.Conference >= 0 {
 		var c conference
@@ -154,56 +144,18 @@ func (r *Recording) source() string {
 	return "Trunking"
 }
 
-// Append writes the recording's row as the path it is read on shows it: the
-// published documents have one shape for recordings alone, one below calls and
-// one below conferences.
-func (r *Recording) Append(dst []byte, w *world.World) []byte {
-	account := format.Version + "/Accounts/" + w.AccountSID(r.S.Account)
-	sid := string(w.AppendSID(nil, r.S, r.i))
-	call, room := string(w.AppendSID(nil, r.S.Among[Calls], r.of.Call)), ""
+// Values are the recording as its templates show it: the published documents have
+// one shape for recordings alone, one below calls and one below conferences.
+func (r *Recording) Values(w *world.World) table.Values {
+	room := ""
 	if r.of.Conference >= 0 {
 		room = string(w.AppendSID(nil, r.S.Among[Conferences], r.of.Conference))
 	}
-	base := account + "/Recordings/" + sid
-
-	o := format.Object{B: dst}
-	o.Open()
-	o.Text("account_sid", w.AccountSID(r.S.Account))
-	o.Text("api_version", format.ApiVersion)
-	o.Text("call_sid", call)
-	o.Number("channels", r.channels())
-	o.TextOrNull("conference_sid", room)
-	o.Date("date_created", r.progress.Created)
-	o.Date("date_updated", r.updated())
-	o.TextOrNull("duration", someSeconds(r.seconds()))
-	o.Null("encryption_details")
-	o.Null("error_code")
-	if r.look == RecordingAlone {
-		o.Text("media_url", r.here+base)
+	return table.Values{
+		"call": string(w.AppendSID(nil, r.S.Among[Calls], r.of.Call)), "conference": room, "channels": r.channels(), "source": r.source(),
+		"created": r.progress.Created, "updated": r.updated(), "start": r.of.Since, "duration": someSeconds(r.seconds()), "status": r.Status,
+		"price": r.price(),
 	}
-	o.Name("price")
-	o.B = appendPrice(o.B, r.price(), r.look == RecordingOfCall)
-	o.Text("price_unit", "USD")
-	o.Text("sid", sid)
-	o.Text("source", r.source())
-	o.Date("start_time", r.of.Since)
-	o.Text("status", r.Status)
-	switch r.look {
-	case RecordingAlone:
-		o.Name("subresource_uris")
-		o.Open()
-		o.Text("add_on_results", base+"/AddOnResults.json")
-		o.Text("transcriptions", base+"/Transcriptions.json")
-		o.Close()
-	case RecordingOfCall:
-		o.Text("track", "both")
-		base = account + "/Calls/" + call + "/Recordings/" + sid
-	case RecordingOfConference:
-		base = account + "/Conferences/" + room + "/Recordings/" + sid
-	}
-	o.Text("uri", base+".json")
-	o.Close()
-	return o.B
 }
 
 // someSeconds is a number of seconds, or nothing for 0.
@@ -212,17 +164,6 @@ func someSeconds(n int64) string {
 		return ""
 	}
 	return strconv.FormatInt(n, 10)
-}
-
-// appendPrice appends a price as a number or as a string, or null for none.
-func appendPrice(dst []byte, price string, number bool) []byte {
-	switch {
-	case price == "":
-		return append(dst, "null"...)
-	case number:
-		return append(dst, price...)
-	}
-	return format.AppendText(dst, price)
 }
 
 // ofFilter asks for the recordings of a call or of a conference.
@@ -242,22 +183,14 @@ func ofFilter(name string) func(*world.Search, string) (world.Condition, *format
 
 // readBuried reads IncludeSoftDeleted, which widens the list.
 func readBuried(x *world.Search, value string) (world.Condition, *format.Refusal) {
-	c, r := world.TruthFilter(func(world.Row) bool { return true })(x, value)
-	if r == nil {
-		c.Test = func(world.Row) bool { return true }
-		x.Buried = strings.EqualFold(value, "true")
-	}
-	return c, r
+	buried, r := world.ReadTruth(value)
+	x.Buried = buried
+	return world.Everywhere(func(world.Row) bool { return true }), r
 }
 
 // Buried tells whether a query asks for what was deleted lately.
 func Buried(q format.Query) bool {
 	return strings.EqualFold(q.Given["IncludeSoftDeleted"].Value, "true")
-}
-
-// ShowRecording tells a recording how it looks on a path.
-func ShowRecording(look RecordingLook) func(world.Row, string) {
-	return func(r world.Row, here string) { one := r.(*Recording); one.look, one.here = look, here }
 }
 
 // Sound is what the recording sounds like. Asked for one channel or two, it has

@@ -1,237 +1,195 @@
-// Settings: addresses, applications, keys and caller ids, which are set by hand.
+// Settings: numbers, addresses, applications, keys, caller ids and queues, which are set by hand.
 package kinds
 
 import (
-	"net/http"
+	_ "embed"
+	"fmt"
+	"maps"
 	"net/url"
 	"slices"
-	"strconv"
 
-	"understudy/internal/slowapi/fake"
 	"understudy/internal/slowapi/format"
+	"understudy/internal/slowapi/table"
 	"understudy/internal/slowapi/world"
 )
 
-// Addresses are the addresses of an account.
-var Addresses = tableKind("addresses", "AD", tagAddresses, int64(len(firstAddresses)), &table{
-	path: "Addresses",
-	columns: []column{
-		{"account_sid", accountColumn},
-		{"city", text("City")},
-		{"customer_name", text("CustomerName")},
-		{"date_created", createdColumn},
-		{"date_updated", updatedColumn},
-		{"emergency_enabled", truth("EmergencyEnabled")},
-		{"friendly_name", text("FriendlyName")},
-		{"iso_country", text("IsoCountry")},
-		{"postal_code", text("PostalCode")},
-		{"region", text("Region")},
-		{"sid", sidColumn},
-		{"street", text("Street")},
-		{"street_secondary", textOrNull("StreetSecondary")},
-		{"uri", uriColumn},
-		{"validated", truth("Validated")},
-		{"verified", truth("Verified")},
-	},
-	may: map[string][]string{
-		"FriendlyName": nil, "CustomerName": nil, "Street": nil, "StreetSecondary": nil, "City": nil, "Region": nil, "PostalCode": nil,
-		"IsoCountry":       nil,
-		"EmergencyEnabled": truths, "AutoCorrectAddress": truths,
-	},
-	needs: []string{"CustomerName", "Street", "City", "Region", "PostalCode", "IsoCountry"},
-	first: func(_ *world.World, _ *world.Sequence, i int64) map[string]string {
-		fields := map[string]string{}
-		for n, name := range []string{"FriendlyName", "CustomerName", "Street", "City", "Region", "PostalCode", "IsoCountry", "EmergencyEnabled",
-			"Validated"} {
-			fields[name] = firstAddresses[i][n]
-		}
-		return fields
-	},
-},
-	tableFilter("CustomerName"), tableFilter("FriendlyName"),
-	world.Filter{Key: "EmergencyEnabled", Read: world.TruthFilter(func(r world.Row) bool {
-		return r.(*TableRow).Field("EmergencyEnabled") == "true"
-	})},
-	tableFilter("IsoCountry"),
-)
-
-// firstAddresses are those the main account begins with. Numbers of London and
-// Berlin depend on the second and the third.
-var firstAddresses = [...][9]string{
-	{"Head office", "Slow & Steady Telephony", "1 Snail Lane", "San Francisco", "CA", "94105", "US", "true", "true"},
-	{"London", "Slow & Steady Telephony", "12 Tortoise Row", "London", "London", "SE1 7PB", "GB", "false", "true"},
-	{"Büro Berlin", "Langsam & Söhne GmbH", "Schneckenstraße 4", "Berlin", "Berlin", "10115", "DE", "false", "false"},
-	{"", "Chloé O'Brien", "5 rue de l'Escargot", "Paris", "Île-de-France", "75011", "FR", "false", "false"},
+// Setting is one number, address, application, key, caller id or queue.
+type Setting struct {
+	rules  *rules
+	s      *world.Sequence
+	i      int64
+	fields map[string]string // what is set, by the name of the form field
 }
 
-// addressOf is the SID of the address one of the first numbers depends on.
-func addressOf(w *world.World, account int, number int64) string {
-	index := map[int64]int64{4: 1, 5: 2}[number%world.OwnNumbers]
-	if index == 0 {
-		return ""
+// rules say what the settings of one kind can hold.
+type rules struct {
+	// Takes are the fields a write may set, each with what it may hold: nil means
+	// anything, a two-letter word the prefix of a SID, several words one of them.
+	Takes map[string][]string
+	// Whole are fields that must be numbers from 1, with the highest each may be.
+	Whole    map[string]int64
+	Needs    []string            // what a creation must say
+	Defaults map[string]string   // what a field holds that was never set
+	First    []map[string]string // those the main account begins with
+
+	// draw adds fields to one of the first; nil for most kinds.
+	draw func(w *world.World, s *world.Sequence, i int64, fields map[string]string)
+	// derive adds what a template shows beside the fields; nil for most kinds.
+	derive func(w *world.World, c *Setting, v table.Values)
+}
+
+//go:embed settings.json
+var rawRules []byte
+
+// allRules are the rules by the name of the kind.
+var allRules = func() (all map[string]*rules) {
+	if err := format.Strict(rawRules, &all); err != nil {
+		panic(err) // it is embedded
 	}
-	return string(w.Cipher.AppendSID(nil, "AD", account, tagAddresses, index))
+	return all
+}()
+
+// settingKind returns a kind of settings whose rules stand in settings.json.
+func settingKind(name, prefix string, tag uint64, shape string, filters ...world.Filter) *world.Kind {
+	l := allRules[name]
+	return &world.Kind{
+		Name: name, Prefix: prefix, Tag: tag, Filters: filters, Shape: Shapes[shape],
+		Blank: func() world.Row { return &Setting{rules: l} },
+		Seed: func(w *world.World, k *world.Kind) *world.Sequence {
+			return w.Sequence(k, 0, int64(len(l.First)), w.Epoch.Unix()-(world.Days+1)*86400, 300*86400)
+		},
+		Create: func(_ *world.World, _ *world.Sequence, form url.Values) (map[string]string, *format.Refusal) {
+			for _, name := range l.Needs {
+				if form.Get(name) == "" {
+					return nil, format.Invalid("Missing required parameter " + name + " in the post body")
+				}
+			}
+			return l.read(form)
+		},
+		Update: func(_ *world.World, _ *world.Sequence, _ int64, form url.Values) (map[string]string, []string, *format.Refusal) {
+			fields, r := l.read(form)
+			return fields, nil, r
+		},
+		Remove: true,
+	}
 }
+
+// read takes the fields a write sets from its form.
+func (l *rules) read(form url.Values) (map[string]string, *format.Refusal) {
+	for name, most := range l.Whole {
+		switch n, ok := format.Whole(form.Get(name)); {
+		case !form.Has(name):
+		case form.Get(name) == "0":
+			return nil, format.Invalid(name + " must be at least 1")
+		case !ok || n > most:
+			return nil, format.Invalid(fmt.Sprintf("%s must be a number from 0 to %d", name, most))
+		}
+	}
+	fields := map[string]string{}
+	for name, one := range l.Takes {
+		if !form.Has(name) {
+			continue
+		}
+		value := form.Get(name)
+		if len(one) == 1 && value != "" && !format.IsSID(value, one[0]) || len(one) > 1 && !slices.Contains(one, value) {
+			return nil, format.Invalid(name + " is not valid")
+		}
+		fields[name] = value
+	}
+	if len([]rune(fields["FriendlyName"])) > 64 {
+		return nil, format.Refuse(400, 21451, "FriendlyName is too long")
+	}
+	return fields, nil
+}
+
+// Load reads the setting with an index.
+func (c *Setting) Load(w *world.World, s *world.Sequence, i int64) {
+	*c = Setting{rules: c.rules, s: s, i: i, fields: map[string]string{}}
+	if !s.Written(i) && i < s.Base {
+		maps.Copy(c.fields, c.rules.First[i])
+		if c.rules.draw != nil {
+			c.rules.draw(w, s, i, c.fields)
+		}
+	}
+	if m := s.Marks[i]; m != nil {
+		maps.Copy(c.fields, m.Form)
+	}
+}
+
+// Field returns what a field holds.
+func (c *Setting) Field(name string) string {
+	if value := c.fields[name]; value != "" {
+		return value
+	}
+	return c.rules.Defaults[name]
+}
+
+// displayName returns the name it was given, or else its number as people read it.
+func (c *Setting) displayName() string {
+	if name := c.Field("FriendlyName"); name != "" {
+		return name
+	}
+	return format.Formatted(c.Field("PhoneNumber"))
+}
+
+// Values are the setting as its templates show it: its fields by their names, and
+// what follows from them.
+func (c *Setting) Values(w *world.World) table.Values {
+	v := table.Values{"created": c.s.Created(c.i), "updated": c.s.Updated(c.i), "display_name": c.displayName()}
+	for _, fields := range []map[string]string{c.rules.Defaults, c.fields} {
+		for name, value := range fields {
+			if value != "" {
+				v[name] = value
+			}
+		}
+	}
+	if c.rules.derive != nil {
+		c.rules.derive(w, c, v)
+	}
+	return v
+}
+
+// fieldFilter asks for settings with exactly this in a field.
+func fieldFilter(name string) world.Filter {
+	return world.TextFilter(name, func(c *Setting) string { return c.Field(name) })
+}
+
+// flagFilter asks for settings with true or false in a field.
+func flagFilter(name string) world.Filter {
+	return world.TruthFilter(name, func(c *Setting) bool { return c.Field(name) == "true" })
+}
+
+// nameFilter asks for settings that people know by this name.
+var nameFilter = world.TextFilter("FriendlyName", (*Setting).displayName)
+
+// Addresses are the addresses of an account.
+var Addresses = settingKind("addresses", "AD", tagAddresses, "address",
+	fieldFilter("CustomerName"), fieldFilter("FriendlyName"), flagFilter("EmergencyEnabled"), fieldFilter("IsoCountry"))
 
 // DependOn are the numbers that name an address.
 func DependOn(w *world.World, s *world.Sequence, address int64) world.Condition {
 	sid := string(w.AppendSID(nil, w.Below[s.Account][Addresses], address))
 	return world.Everywhere(func(r world.Row) bool {
-		n := r.(*TableRow)
+		n := r.(*Setting)
 		return n.Field("AddressSid") == sid || n.Field("EmergencyAddressSid") == sid
 	})
 }
 
-// seededApplications is how many the main account begins with.
-const seededApplications = 6
-
 // Applications are the applications of an account.
-var Applications = tableKind("applications", "AP", tagApplications, seededApplications, &table{
-	path: "Applications",
-	columns: []column{
-		{"account_sid", accountColumn},
-		{"api_version", text("ApiVersion")},
-		{"date_created", createdColumn},
-		{"date_updated", updatedColumn},
-		{"friendly_name", text("FriendlyName")},
-		{"message_status_callback", textOrNull("MessageStatusCallback")},
-		{"public_application_connect_enabled", truth("PublicApplicationConnectEnabled")},
-		{"sid", sidColumn},
-		{"sms_fallback_method", text("SmsFallbackMethod")},
-		{"sms_fallback_url", textOrNull("SmsFallbackUrl")},
-		{"sms_method", text("SmsMethod")},
-		{"sms_status_callback", textOrNull("SmsStatusCallback")},
-		{"sms_url", textOrNull("SmsUrl")},
-		{"status_callback", textOrNull("StatusCallback")},
-		{"status_callback_method", text("StatusCallbackMethod")},
-		{"uri", uriColumn},
-		{"voice_caller_id_lookup", truth("VoiceCallerIdLookup")},
-		{"voice_fallback_method", text("VoiceFallbackMethod")},
-		{"voice_fallback_url", textOrNull("VoiceFallbackUrl")},
-		{"voice_method", text("VoiceMethod")},
-		{"voice_url", textOrNull("VoiceUrl")},
-	},
-	may: map[string][]string{
-		"FriendlyName": nil, "ApiVersion": {"2008-08-01", format.ApiVersion},
-		"VoiceUrl": nil, "VoiceFallbackUrl": nil, "StatusCallback": nil, "SmsUrl": nil, "SmsFallbackUrl": nil, "SmsStatusCallback": nil,
-		"MessageStatusCallback": nil,
-		"VoiceMethod":           methods, "VoiceFallbackMethod": methods, "StatusCallbackMethod": methods, "SmsMethod": methods,
-		"SmsFallbackMethod":   methods,
-		"VoiceCallerIdLookup": truths, "PublicApplicationConnectEnabled": truths,
-	},
-	defaults: map[string]string{
-		"ApiVersion": format.ApiVersion, "VoiceMethod": "POST", "VoiceFallbackMethod": "POST", "StatusCallbackMethod": "POST",
-		"SmsMethod":         "POST",
-		"SmsFallbackMethod": "POST",
-	},
-	first: firstApplication,
-}, tableFilter("FriendlyName"))
-
-var truths = []string{"true", "false"}
-
-var applicationNames = [seededApplications]string{"Switchboard", "Night desk", "Browser phone", "Survey <v2>", "Rückruf & Termine",
-	"IVR \"old\""}
-
-func firstApplication(_ *world.World, _ *world.Sequence, i int64) map[string]string {
-	name := applicationNames[i]
-	fields := map[string]string{"FriendlyName": name, "VoiceUrl": "https://hooks.example.com/app/voice?name=" + format.Encode(name)}
-	if i%2 == 0 {
-		fields["SmsUrl"], fields["SmsMethod"] = "https://hooks.example.com/app/sms", "GET"
-		fields["StatusCallback"] = "https://hooks.example.com/app/status"
-	}
-	if i == 2 {
-		fields["VoiceCallerIdLookup"], fields["PublicApplicationConnectEnabled"] = "true", "true"
-	}
-	return fields
-}
+var Applications = settingKind("applications", "AP", tagApplications, "application", fieldFilter("FriendlyName"))
 
 var (
-	ApiKeys     = tableKind("keys", "SK", tagKeys, 3, &keyLayout)
-	SigningKeys = tableKind("signing_keys", "SK", tagSigningKeys, 2, &keyLayout)
+	ApiKeys     = keyKind("keys", tagKeys)
+	SigningKeys = keyKind("signing_keys", tagSigningKeys)
 )
 
-var keyLayout = table{
-	columns: keyColumns,
-	fresh:   slices.Concat(keyColumns, []column{{"secret", secretColumn}}),
-	may:     map[string][]string{"FriendlyName": nil},
-	first: func(_ *world.World, _ *world.Sequence, i int64) map[string]string {
-		return map[string]string{"FriendlyName": [...]string{"reports", "Nightly <backup>", ""}[i]}
-	},
-}
-
-var keyColumns = []column{
-	{"date_created", createdColumn},
-	{"date_updated", updatedColumn},
-	{"friendly_name", text("FriendlyName")},
-	{"sid", sidColumn},
-}
-
-// secretColumn writes a real secret, 32 letters and digits, as Twilio does; it
-// opens nothing here.
-func secretColumn(o *format.Object, name string, c *TableRow, _ *world.World) {
-	d := fake.RngFor(c.s.Seed, world.TagSecrets<<8|c.s.Kind.Tag, c.i)
-	o.Text(name, string(d.Hex(nil, 16)))
-}
-
-// Their SIDs begin with PN, as those of owned numbers do.
-var CallerIDs = callerIDKind()
-
-func callerIDKind() *world.Kind {
-	k := tableKind("outgoing_caller_ids", "PN", tagCallerIDs, 5, &table{
-		path: "OutgoingCallerIds",
-		columns: []column{
-			{"account_sid", accountColumn},
-			{"date_created", createdColumn},
-			{"date_updated", updatedColumn},
-			{"friendly_name", nameColumn},
-			{"phone_number", text("PhoneNumber")},
-			{"sid", sidColumn},
-			{"uri", uriColumn},
-		},
-		fresh: []column{
-			{"account_sid", accountColumn},
-			{"call_sid", validationCall},
-			{"friendly_name", nameColumn},
-			{"phone_number", text("PhoneNumber")},
-			{"validation_code", validationCode},
-		},
-		may:   map[string][]string{"FriendlyName": nil},
-		first: firstCallerID,
-	}, tableFilter("PhoneNumber"), world.Filter{Key: "FriendlyName",
-		Read: world.TextFilter(func(r world.Row) string { return r.(*TableRow).friendlyName() })})
-	k.Create, k.Made = createCallerID, http.StatusOK
+// keyKind returns a kind of keys. The answer to a creation has a real secret, 32
+// letters and digits, as Twilio's does; it opens nothing here.
+func keyKind(name string, tag uint64) *world.Kind {
+	k := settingKind(name, "SK", tag, "key")
+	k.Fresh.Shape = Shapes["new_key"]
+	allRules[name].derive = func(_ *world.World, c *Setting, v table.Values) {
+		v["secret"] = drawHex("", world.TagSecrets<<8|tag, c.s, c.i)
+	}
 	return k
-}
-
-func firstCallerID(w *world.World, _ *world.Sequence, i int64) map[string]string {
-	fields := map[string]string{"PhoneNumber": string(fake.AppendPerson(nil, w.Seed, i%w.People))}
-	if i%2 == 1 {
-		fields["FriendlyName"] = fake.Names[i] + "'s mobile"
-	}
-	return fields
-}
-
-// createCallerID asks for a number to be verified. Twilio calls it and waits for
-// the code; here the number counts as verified at once.
-func createCallerID(_ *world.World, _ *world.Sequence, form url.Values) (map[string]string, *format.Refusal) {
-	number := form.Get("PhoneNumber")
-	if !format.IsNumber(number) {
-		return nil, format.Refuse(http.StatusBadRequest, 21401, "Invalid phone number: "+number)
-	}
-	fields, r := readFields(map[string][]string{"FriendlyName": nil}, form)
-	if r == nil {
-		fields["PhoneNumber"] = number
-	}
-	return fields, r
-}
-
-// validationCall names the call that tells the code; it is no call of this world.
-func validationCall(o *format.Object, name string, c *TableRow, _ *world.World) {
-	d := fake.RngFor(c.s.Seed, world.TagSecrets<<8|tagCallerIDs, c.i)
-	o.Text(name, string(d.Hex([]byte("CA"), 16)))
-}
-
-func validationCode(o *format.Object, name string, c *TableRow, _ *world.World) {
-	d := fake.RngFor(c.s.Seed, world.TagSecrets<<16|tagCallerIDs, c.i)
-	o.Text(name, strconv.Itoa(100000+d.Below(900000)))
 }

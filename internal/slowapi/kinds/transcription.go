@@ -4,15 +4,16 @@ package kinds
 import (
 	"understudy/internal/slowapi/fake"
 	"understudy/internal/slowapi/format"
+	"understudy/internal/slowapi/table"
 	"understudy/internal/slowapi/world"
 )
 
 // Transcriptions are what recordings say in words.
 var Transcriptions = &world.Kind{
 	Name: "transcriptions", Prefix: "TR", Tag: 'T',
-	Blank: func() world.Row { return new(transcription) },
-	Seed:  seedTranscriptions,
-	Life:  transcriptionLife, Remove: true,
+	Blank: func() world.Row { return new(transcription) }, Shape: Shapes["transcription"],
+	Seed: seedTranscriptions,
+	Life: transcriptionLife, Remove: true,
 }
 
 // transcription is one transcription, read from the seed and its mark.
@@ -44,38 +45,21 @@ func (t *transcription) Load(w *world.World, s *world.Sequence, i int64) {
 	t.of.Load(w, s.Among[Recordings], spokenIn(s, i))
 }
 
-// Append writes the transcription's row, which is its instance too. Its price
-// is a number, unlike that of a recording.
-func (t *transcription) Append(dst []byte, w *world.World) []byte {
-	account := w.AccountSID(t.s.Account)
-	sid := string(w.AppendSID(nil, t.s, t.i))
-	text, price := "", ""
+// Values are the transcription as its template shows it. Its price is a number,
+// unlike that of a recording.
+func (t *transcription) Values(w *world.World) table.Values {
+	v := table.Values{
+		"created": t.progress.Created, "updated": t.progress.Updated(), "status": t.progress.Status(),
+		"duration": someSeconds(t.of.seconds()), "recording": string(w.AppendSID(nil, t.of.S, t.of.i)),
+	}
 	if t.progress.Status() == "completed" {
 		d := fake.RngFor(t.s.Seed, tagSpoken<<8, t.i)
-		if text = fake.Body(d, false); text == "" {
-			text = "(blank)" // Twilio's word for silence
+		if v["text"] = fake.Body(d, false); v["text"] == "" {
+			v["text"] = "(blank)" // Twilio's word for silence
 		}
 	}
 	if t.progress.Settled() {
-		price = format.Money(5000 * max((t.of.seconds()+59)/60, 1))
+		v["price"] = format.Money(5000 * max((t.of.seconds()+59)/60, 1))
 	}
-
-	o := format.Object{B: dst}
-	o.Open()
-	o.Text("account_sid", account)
-	o.Text("api_version", format.ApiVersion)
-	o.Date("date_created", t.progress.Created)
-	o.Date("date_updated", t.progress.Updated())
-	o.TextOrNull("duration", someSeconds(t.of.seconds()))
-	o.Name("price")
-	o.B = appendPrice(o.B, price, true)
-	o.Text("price_unit", "USD")
-	o.Text("recording_sid", string(w.AppendSID(nil, t.of.S, t.of.i)))
-	o.Text("sid", sid)
-	o.Text("status", t.progress.Status())
-	o.TextOrNull("transcription_text", text)
-	o.Text("type", "fast")
-	o.Text("uri", format.Version+"/Accounts/"+account+"/Transcriptions/"+sid+".json")
-	o.Close()
-	return o.B
+	return v
 }

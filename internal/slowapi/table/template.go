@@ -33,9 +33,18 @@ type Part struct {
 	V Values
 }
 
-// Template is JSON with places: "$x" is the value x, {{x}} inside a string is its
-// text, and a member "name?": "$x", is left out where there is no value x.
-// {{here}} is the address the request came to.
+// Members are an object whose members are known only by their values.
+type Members []Member
+
+// Member is one of Members.
+type Member struct {
+	Name  string
+	Value any
+}
+
+// Template is JSON with places: "$x" is the value x, "$x|form" the value x in one of
+// the forms, {{x}} inside a string is its text, and a member "name?": "$x", is left
+// out where there is no value x. {{here}} is the address the request came to.
 type Template struct {
 	literals []string // around the places
 	places   []place
@@ -45,9 +54,53 @@ type place struct {
 	name   string
 	member string // with its quotes and colon, of a member that may be left out
 	text   bool   // inside a string
+	form   func(dst []byte, value any) []byte
 }
 
-var places = regexp.MustCompile(`"(\w+)\?":\s*"\$(\w+)",|"\$(\w+)"|\{\{(\w+)\}\}`)
+var places = regexp.MustCompile(`"(\w+)\?":\s*"\$(\w+)",|"\$(\w+)(?:\|(\w+))?"|\{\{(\w+)\}\}`)
+
+// forms are how a place can show its value: "$created|date".
+var forms = map[string]func(dst []byte, value any) []byte{
+	"date":   func(dst []byte, value any) []byte { return appendTime(dst, value, "Mon, 02 Jan 2006 15:04:05 +0000") },
+	"stamp":  func(dst []byte, value any) []byte { return appendTime(dst, value, time.RFC3339) },
+	"null":   appendUnlessZero,
+	"text":   appendText,
+	"number": appendNumber,
+	"bool":   func(dst []byte, value any) []byte { return strconv.AppendBool(dst, value == "true") },
+}
+
+// appendTime appends Unix seconds in a layout of package time, or null for 0.
+func appendTime(dst []byte, value any, layout string) []byte {
+	unix, _ := value.(int64)
+	if unix == 0 {
+		return append(dst, "null"...)
+	}
+	return append(time.Unix(unix, 0).UTC().AppendFormat(append(dst, '"'), layout), '"')
+}
+
+// appendUnlessZero appends a value, or null for an empty text and for 0.
+func appendUnlessZero(dst []byte, value any) []byte {
+	if value == "" || value == int64(0) || value == 0.0 {
+		value = nil
+	}
+	return AppendValue(dst, value, "")
+}
+
+// appendText appends a text; no value is an empty one.
+func appendText(dst []byte, value any) []byte {
+	text, _ := value.(string)
+	return format.AppendText(dst, text)
+}
+
+// appendNumber appends a text that is the digits of a number without quotes, or null
+// for an empty one.
+func appendNumber(dst []byte, value any) []byte {
+	text, _ := value.(string)
+	if text == "" {
+		text = "null"
+	}
+	return append(dst, text...)
+}
 
 // Parse reads a template. White space between its members goes.
 func Parse(text string) (*Template, error) {
@@ -64,7 +117,12 @@ func Parse(text string) (*Template, error) {
 			}
 			return text[m[2*n]:m[2*n+1]]
 		}
-		p := place{name: group(2) + group(3) + group(4), text: m[8] >= 0}
+		p := place{name: group(2) + group(3) + group(5), text: m[10] >= 0}
+		if name := group(4); name != "" {
+			if p.form = forms[name]; p.form == nil {
+				return nil, fmt.Errorf("table: there is no form %q", name)
+			}
+		}
 		if member := group(1); member != "" {
 			p.member = `"` + member + `":`
 		}
@@ -79,8 +137,8 @@ func Parse(text string) (*Template, error) {
 
 // ParseAll reads every file of a folder; templates are called as their files,
 // less the ending. A file that begins with +NAME has the members that an object has
-// beside those of the template NAME. It panics on a bad one: they are part of the
-// program.
+// beside those of the template NAME, or in their place. It panics on a bad one: they
+// are part of the program.
 func ParseAll(files fs.FS, dir string) map[string]*Template {
 	texts, all := map[string]string{}, map[string]*Template{}
 	entries, err := fs.ReadDir(files, dir)
@@ -96,8 +154,7 @@ func ParseAll(files fs.FS, dir string) map[string]*Template {
 	}
 	for name, text := range texts {
 		if first, members, _ := strings.Cut(text, "\n"); strings.HasPrefix(first, "+") {
-			base := strings.TrimSpace(texts[first[1:]])
-			text = strings.TrimSuffix(base, "}") + ",\n" + members
+			text = extend(texts[first[1:]], "{"+members)
 		}
 		t, err := Parse(text)
 		if err != nil {
@@ -106,6 +163,35 @@ func ParseAll(files fs.FS, dir string) map[string]*Template {
 		all[name] = t
 	}
 	return all
+}
+
+// extend returns the object base with the members of more: each in the place of the
+// member of that name, or else at the end.
+func extend(base, more string) string {
+	var names []string
+	values := map[string]json.RawMessage{}
+	for _, text := range []string{base, more} {
+		in := json.NewDecoder(strings.NewReader(text))
+		_, err := in.Token() // the brace
+		for err == nil && in.More() {
+			var raw json.RawMessage
+			name, _ := in.Token()
+			err = in.Decode(&raw)
+			member := fmt.Sprint(name)
+			if values[member] == nil {
+				names = append(names, member)
+			}
+			values[member] = raw
+		}
+		if err != nil {
+			return text // which Parse refuses
+		}
+	}
+	var members []string
+	for _, name := range names {
+		members = append(members, strconv.Quote(name)+":"+string(values[name]))
+	}
+	return "{" + strings.Join(members, ",") + "}"
 }
 
 // Append appends the JSON of values.
@@ -118,6 +204,8 @@ func (t *Template) Append(dst []byte, v Values, here string) []byte {
 			dst = append(dst, here...)
 		case p.text:
 			dst = appendInText(dst, value)
+		case p.form != nil:
+			dst = p.form(dst, value)
 		case p.member == "":
 			dst = AppendValue(dst, value, here)
 		case there:
@@ -154,14 +242,20 @@ func AppendValue(dst []byte, value any, here string) []byte {
 	case bool:
 		return strconv.AppendBool(dst, value)
 	case Stamp:
-		if value == 0 {
-			return append(dst, "null"...)
-		}
-		return append(time.Unix(int64(value), 0).UTC().AppendFormat(append(dst, '"'), time.RFC3339), '"')
+		return appendTime(dst, int64(value), time.RFC3339)
 	case Part:
 		return value.T.Append(dst, value.V, here)
 	case []Part:
 		return AppendList(dst, value, here)
+	case Members:
+		dst = append(dst, '{')
+		for i, one := range value {
+			if i > 0 {
+				dst = append(dst, ',')
+			}
+			dst = AppendValue(append(format.AppendText(dst, one.Name), ':'), one.Value, here)
+		}
+		return append(dst, '}')
 	}
 	raw, err := json.Marshal(value)
 	if err != nil {
@@ -172,12 +266,16 @@ func AppendValue(dst []byte, value any, here string) []byte {
 
 // AppendList appends a JSON array.
 func AppendList(dst []byte, list []Part, here string) []byte {
-	dst = append(dst, '[')
+	return append(AppendParts(append(dst, '['), list, here), ']')
+}
+
+// AppendParts appends the elements of a JSON array.
+func AppendParts(dst []byte, list []Part, here string) []byte {
 	for i, one := range list {
 		if i > 0 {
 			dst = append(dst, ',')
 		}
 		dst = one.T.Append(dst, one.V, here)
 	}
-	return append(dst, ']')
+	return dst
 }

@@ -28,28 +28,34 @@ func Everywhere(test func(Row) bool) Condition {
 }
 
 // TextFilter asks for exactly this text.
-func TextFilter(get func(Row) string) func(*Search, string) (Condition, *format.Refusal) {
-	return func(_ *Search, value string) (Condition, *format.Refusal) {
-		return Everywhere(func(r Row) bool { return get(r) == value }), nil
-	}
+func TextFilter[R Row](key string, get func(R) string) Filter {
+	return Filter{key, func(_ *Search, value string) (Condition, *format.Refusal) {
+		return Everywhere(func(r Row) bool { return get(r.(R)) == value }), nil
+	}}
 }
 
 // TruthFilter asks for true or false.
-func TruthFilter(get func(Row) bool) func(*Search, string) (Condition, *format.Refusal) {
-	return func(_ *Search, value string) (Condition, *format.Refusal) {
-		asked := strings.EqualFold(value, "true")
-		if !asked && !strings.EqualFold(value, "false") {
-			return Condition{}, format.Invalid("Invalid boolean value.")
-		}
-		return Everywhere(func(r Row) bool { return get(r) == asked }), nil
+func TruthFilter[R Row](key string, get func(R) bool) Filter {
+	return Filter{key, func(_ *Search, value string) (Condition, *format.Refusal) {
+		asked, r := ReadTruth(value)
+		return Everywhere(func(r Row) bool { return get(r.(R)) == asked }), r
+	}}
+}
+
+// ReadTruth reads the value of a filter that takes true or false.
+func ReadTruth(value string) (asked bool, r *format.Refusal) {
+	asked = strings.EqualFold(value, "true")
+	if !asked && !strings.EqualFold(value, "false") {
+		return false, format.Invalid("Invalid boolean value.")
 	}
+	return asked, nil
 }
 
 // PatternFilter asks for numbers that contain the value; a star is any digit.
-func PatternFilter(get func(Row) string) func(*Search, string) (Condition, *format.Refusal) {
-	return func(_ *Search, value string) (Condition, *format.Refusal) {
-		return Everywhere(func(r Row) bool { return ContainsPattern(get(r), value) }), nil
-	}
+func PatternFilter[R Row](key string, get func(R) string) Filter {
+	return Filter{key, func(_ *Search, value string) (Condition, *format.Refusal) {
+		return Everywhere(func(r Row) bool { return ContainsPattern(get(r.(R)), value) }), nil
+	}}
 }
 
 // ContainsPattern reports whether a number contains a pattern.
@@ -77,7 +83,8 @@ func MatchesHere(number, pattern string) bool {
 // Twilio words the edges of X< differently by list: for calls "before this
 // date", for messages "on and before". A time equal to the edge is included;
 // the quirks edge-exclusive, before-whole-day and before-midnight change that.
-func ClockFilters(name string, wholeDay bool, get func(Row) int64) []Filter {
+func ClockFilters[R Row](name string, wholeDay bool, of func(R) int64) []Filter {
+	get := func(r Row) int64 { return of(r.(R)) }
 	return []Filter{
 		{Key: name, Read: func(x *Search, value string) (Condition, *format.Refusal) {
 			return timeCondition(x, value, get, func(d format.Span) (int64, int64) { return d.From, d.Until - 1 })

@@ -5,18 +5,20 @@ import (
 	"net/url"
 
 	"understudy/internal/slowapi/format"
+	"understudy/internal/slowapi/table"
 )
 
 // Kind is one sort of record. A new one is a file of package kinds, a line in
 // kinds.All and its paths in the table of routes.
 type Kind struct {
-	Name    string       // the list's key, unless key says another
-	Key     string       // the list's key where that is not the name
+	Name    string       // the list's key, unless its route says another
 	Prefix  string       // of its SIDs
 	Second  SecondPrefix // of some of its SIDs
 	Tag     uint64       // keeps its SIDs and its draws apart from those of others
 	Filters []Filter
 	Blank   func() Row
+	Shape   *table.Template // of a record, unless its route says another
+	Fresh   Fresh
 
 	// Seed is what the main account begins with; nil when that is nothing. Those
 	// of the kinds before it are there already, in w.Below[0].
@@ -42,8 +44,6 @@ type Kind struct {
 	// Found finds a record by what stands for it in a path where that is not its
 	// SID; the parent is the record the path names before it.
 	Found func(w *World, s *Sequence, parent int64, name string) (int64, bool)
-	// Made is the status of the answer to a creation; 0 means 201.
-	Made int
 	// Retained kinds are kept for 400 days only, when the quirk retention is on.
 	Retained bool
 }
@@ -52,6 +52,13 @@ type Kind struct {
 type SecondPrefix struct {
 	Text string
 	Of   func(w *World, s *Sequence, i int64) bool // which records have it
+}
+
+// Fresh is how the answer to a creation differs from that to a read; the zero value
+// means that it does not.
+type Fresh struct {
+	Status int // in place of 201
+	Shape  *table.Template
 }
 
 // Edits say how an edit may change a record of a kind.
@@ -64,21 +71,20 @@ type Edits struct {
 }
 
 // Row is one record as read from the seed and its mark. Load is cheap and may
-// be called for many records in turn; Append does the costly part.
+// be called for many records in turn; Values does the costly part.
 type Row interface {
 	Load(w *World, s *Sequence, i int64)
-	Append(dst []byte, w *World) []byte
+	Values(w *World) table.Values
 }
 
-// Maker is a row that looks different in the answer to its creation.
-type Maker interface{ Made() }
-
-// ListKey is the list's key.
-func (k *Kind) ListKey() string {
-	if k.Key != "" {
-		return k.Key
-	}
-	return k.Name
+// Show appends the JSON of a record as a template shows it. here is the address the
+// request came to. The caller holds mu.
+func (w *World) Show(dst []byte, s *Sequence, i int64, shape *table.Template, here string) []byte {
+	r := s.Kind.Blank()
+	r.Load(w, s, i)
+	v := r.Values(w)
+	v["account"], v["sid"] = w.AccountSID(s.Account), string(w.AppendSID(nil, s, i))
+	return shape.Append(dst, v, here)
 }
 
 const (

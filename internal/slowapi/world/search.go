@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"understudy/internal/slowapi/format"
+	"understudy/internal/slowapi/table"
 )
 
 // Search walks the records of a sequence that meet every condition.
@@ -187,9 +188,9 @@ func (x *Search) Sid(i int64) string {
 	return string(x.W.AppendSID(nil, x.S, i))
 }
 
-// Rows appends the records, each after present told it how it looks, some at a
-// time, so that writers need not wait.
-func (x *Search) Rows(dst []byte, found []int64, dress func(Row)) []byte {
+// Rows appends the records as a template shows them, some at a time, so that
+// writers need not wait.
+func (x *Search) Rows(dst []byte, found []int64, shape *table.Template, here string) []byte {
 	first := true
 	for some := range slices.Chunk(found, 64) {
 		x.W.Mu.RLock()
@@ -198,9 +199,7 @@ func (x *Search) Rows(dst []byte, found []int64, dress func(Row)) []byte {
 				dst = append(dst, ',')
 			}
 			first = false
-			x.row.Load(x.W, x.S, i)
-			dress(x.row)
-			dst = x.row.Append(dst, x.W)
+			dst = x.W.Show(dst, x.S, i, shape, here)
 		}
 		x.W.Mu.RUnlock()
 	}

@@ -138,6 +138,14 @@ func (s *Sequence) markFor(i int64) *mark {
 	return m
 }
 
+// Updated is when a record that nothing happens to by itself last changed.
+func (s *Sequence) Updated(i int64) int64 {
+	if m := s.Marks[i]; m != nil {
+		return max(s.Created(i), m.Touched)
+	}
+	return s.Created(i)
+}
+
 // Form is what writes set in a field of a record.
 func (s *Sequence) Form(i int64, field string) (string, bool) {
 	m := s.Marks[i]
