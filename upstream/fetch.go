@@ -358,8 +358,8 @@ func likeOf(t *spec.Target) string {
 // round sends one request and counts it. The error is the context's, or says that the
 // request cannot be made.
 func (c *Client) round(ctx context.Context, reason request.Reason, e httpRequest) (*answer, *understudy.UpstreamError, error) {
-	e.reason = reason
-	began, sort := c.o.Now(), sortOf(e.method, e.target)
+	e.purpose.reason = reason
+	began, sort := c.o.Now(), sortOf(e.method, e.purpose.target)
 	a, sent, err := c.send(ctx, e)
 	var heavy *body.WeighError
 	var failed *understudy.UpstreamError

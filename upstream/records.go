@@ -36,7 +36,7 @@ func readList(p *plan, list *spec.List, paging *spec.Paging, body []byte, doc js
 	if list.Key == "" {
 		if doc.Kind != jsonspan.Array {
 			if !paging.ShowsNoRows("", body, doc) {
-				r.why = "no records: the body is not an array"
+				r.found.why = "no records: the body is not an array"
 			}
 			return r.found
 		}
@@ -66,9 +66,9 @@ func readList(p *plan, list *spec.List, paging *spec.Paging, body []byte, doc js
 			}
 		}
 	}
-	r.next = link.value
+	r.found.next = link.value
 	if !seen && !paging.ShowsNoRows(list.Key, body, doc) {
-		r.why = fmt.Sprintf("%s%q", understudy.NotStoredNoRows, list.Key)
+		r.found.why = fmt.Sprintf("%s%q", understudy.NotStoredNoRows, list.Key)
 	}
 	return r.result()
 }
@@ -80,10 +80,10 @@ func readOne(p *plan, key string, body []byte, doc jsonspan.Value) found {
 	switch {
 	case doc.Kind == jsonspan.Object:
 	case key != "":
-		r.why = fmt.Sprintf("no record under %q", key)
+		r.found.why = fmt.Sprintf("no record under %q", key)
 		return r.found
 	default:
-		r.why = "no record: the body is not an object"
+		r.found.why = "no record: the body is not an object"
 		return r.found
 	}
 	if len(p.id) > 0 {
@@ -136,7 +136,7 @@ const (
 
 // rowReader reads rows; places is used again for each.
 type rowReader struct {
-	found
+	found  found
 	plan   *plan
 	body   []byte
 	under  jsonspan.Value // what the last row that said so lies under
@@ -147,7 +147,7 @@ type rowReader struct {
 // result leaves out the rows of a page that cannot be kept as records: either all rows
 // of a page are kept or none.
 func (r *rowReader) result() found {
-	if r.why != "" {
+	if r.found.why != "" {
 		r.found.rows = nil
 	}
 	return r.found
@@ -156,22 +156,22 @@ func (r *rowReader) result() found {
 // rows reads the array that c stands before. When a list key comes twice the last
 // counts.
 func (r *rowReader) rows(c *jsonspan.Cursor) {
-	r.found.rows, r.count = r.found.rows[:0], 0
+	r.found.rows, r.found.count = r.found.rows[:0], 0
 	c.Enter()
 	for c.More() {
-		r.count++
+		r.found.count++
 		if len(r.plan.id) == 0 {
 			c.Skip()
 			continue
 		}
 		if c.Kind() != jsonspan.Object {
 			c.Skip()
-			r.why = "a record is not an object"
+			r.found.why = "a record is not an object"
 			continue
 		}
 		if len(r.found.rows) == maxRows {
 			c.Skip()
-			r.why = fmt.Sprintf("more than %d records in one page", maxRows)
+			r.found.why = fmt.Sprintf("more than %d records in one page", maxRows)
 			continue
 		}
 		r.row(c)
@@ -224,7 +224,7 @@ func (r *rowReader) id(values []place) string {
 	p := r.plan
 	id := r.joined(values)
 	if len(id) > maxID {
-		r.why = fmt.Sprintf("a record whose %s is longer than %d bytes", strings.Join(p.kind.ID, " and "), maxID)
+		r.found.why = fmt.Sprintf("a record whose %s is longer than %d bytes", strings.Join(p.kind.ID, " and "), maxID)
 	}
 	return id
 }
@@ -237,7 +237,7 @@ func (r *rowReader) joined(values []place) string {
 	parts := make([]string, len(p.id))
 	for i := range p.id {
 		if parts[i] = r.part(values, i); strings.Contains(parts[i], spec.IDSeparator) {
-			r.why = fmt.Sprintf("a record whose %s holds %q", p.kind.ID[i], spec.IDSeparator)
+			r.found.why = fmt.Sprintf("a record whose %s holds %q", p.kind.ID[i], spec.IDSeparator)
 		}
 	}
 	return p.kind.IDOf(parts)
@@ -254,7 +254,7 @@ func (r *rowReader) part(values []place, i int) string {
 			return text
 		}
 	}
-	r.why = "a record without " + r.plan.kind.ID[i]
+	r.found.why = "a record without " + r.plan.kind.ID[i]
 	return ""
 }
 

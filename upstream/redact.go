@@ -109,13 +109,13 @@ type replacement struct {
 var noText = []byte(`""`)
 
 type redactor struct {
-	redaction
-	lengths uint64 // of the secrets' last names, a bit each; 63 and above share one
-	body    []byte
-	path    [jsonspan.MaxDepth][]byte // names of the open members, outermost first
-	depth   int
-	cuts    []replacement
-	more    int // how much longer the body becomes, at most
+	redaction redaction
+	lengths   uint64 // of the secrets' last names, a bit each; 63 and above share one
+	body      []byte
+	path      [jsonspan.MaxDepth][]byte // names of the open members, outermost first
+	depth     int
+	cuts      []replacement
+	more      int // how much longer the body becomes, at most
 }
 
 func (w *redactor) cut(start, end int, text []byte) {
@@ -148,14 +148,14 @@ func (w *redactor) walk(c *jsonspan.Cursor) {
 		}
 	default:
 		v := c.Skip()
-		if v.Kind != jsonspan.String || len(w.absolute)+len(w.named)+len(w.next) == 0 {
+		if v.Kind != jsonspan.String || len(w.redaction.absolute)+len(w.redaction.named)+len(w.redaction.next) == 0 {
 			return
 		}
-		next := w.isAt(w.next)
-		if n := w.origins.away(w.body[v.Start+1 : v.End-1]); n > 0 && (next || w.isAbsolute()) {
-			w.cut(v.Start+1, v.Start+1+n, w.origins.text)
+		next := w.isAt(w.redaction.next)
+		if n := w.redaction.origins.away(w.body[v.Start+1 : v.End-1]); n > 0 && (next || w.isAbsolute()) {
+			w.cut(v.Start+1, v.Start+1+n, w.redaction.origins.text)
 		} else if next {
-			if link := w.origins.home(jsonspan.Text(w.body, v)); link != "" {
+			if link := w.redaction.origins.home(jsonspan.Text(w.body, v)); link != "" {
 				w.cut(v.Start, v.End, jsonText(link))
 			}
 		}
@@ -172,8 +172,8 @@ func (w *redactor) isAt(paths []fieldPath) bool {
 
 // isAbsolute reports whether the open members are where an absolute URL stands.
 func (w *redactor) isAbsolute() bool {
-	return w.isAt(w.absolute) ||
-		w.depth > 0 && slices.ContainsFunc(w.named, func(pattern string) bool { return spec.Glob(pattern, string(w.path[w.depth-1])) })
+	return w.isAt(w.redaction.absolute) ||
+		w.depth > 0 && slices.ContainsFunc(w.redaction.named, func(pattern string) bool { return spec.Glob(pattern, string(w.path[w.depth-1])) })
 }
 
 // isSecret reports whether the open members end in the name of a secret, and are no
@@ -183,7 +183,7 @@ func (w *redactor) isSecret() bool {
 	if name := w.path[w.depth-1]; w.lengths>>min(len(name), 63)&1 == 0 && bytes.IndexByte(name, '\\') < 0 {
 		return false
 	}
-	return !w.isAt(w.beside) && slices.ContainsFunc(w.secrets, func(name secret) bool {
+	return !w.isAt(w.redaction.beside) && slices.ContainsFunc(w.redaction.secrets, func(name secret) bool {
 		_, ends := name.ends(w.path[:w.depth])
 		return ends
 	})

@@ -52,13 +52,13 @@ type httpRequest struct {
 	body        []byte
 	contentType string
 	header      http.Header // more of it, by the spec; may be nil
-	purpose
-	weigh  func(context.Context, int64) error // of a Fetch; may be nil
-	park   func()                             // gives the place in the budget back; may be called from another goroutine, and twice
-	like   string                             // bodies of the same are about as long
-	limits limits                             // zero: the settings'
-	by     signature                          // what it is signed with
-	came   *moment                            // noted at its answer; nil: not noted
+	purpose     purpose
+	weigh       func(context.Context, int64) error // of a Fetch; may be nil
+	park        func()                             // gives the place in the budget back; may be called from another goroutine, and twice
+	like        string                             // bodies of the same are about as long
+	limits      limits                             // zero: the settings'
+	by          signature                          // what it is signed with
+	came        *moment                            // noted at its answer; nil: not noted
 }
 
 // purpose is why a request is sent, and for whom.
@@ -93,7 +93,7 @@ func (c *Client) send(ctx context.Context, e httpRequest) (a *answer, sent bool,
 		GotConn:      func(httptrace.GotConnInfo) { connected.set(c.o.Now()); quiet.Reset(e.limits.first) },
 		WroteHeaders: func() { wrote.Store(true) },
 	})
-	if e.by, err = c.credential.take(ctx, c.resources.of(placeOf(e.target))); err != nil {
+	if e.by, err = c.credential.take(ctx, c.resources.of(placeOf(e.purpose.target))); err != nil {
 		return nil, false, throttle.CauseOf(ctx, err)
 	}
 	quiet.Reset(c.o.Connect + e.limits.first) // a token may have been made
@@ -151,7 +151,7 @@ func (c *Client) send(ctx context.Context, e httpRequest) (a *answer, sent bool,
 	}
 	a.at = c.o.Now()
 	a.took = a.at.Sub(began) - waited
-	c.readLimits(a, placeOf(e.target))
+	c.readLimits(a, placeOf(e.purpose.target))
 	return a, true, nil
 }
 

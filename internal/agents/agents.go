@@ -147,7 +147,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 
 // exchange is one request on its way through the tools.
 type exchange struct {
-	*Server
+	srv    *Server
 	ctx    context.Context // of the request, with its deadline
 	caller understudy.Caller
 	began  time.Time
@@ -198,7 +198,7 @@ func (s *Server) serve(w http.ResponseWriter, r *http.Request, protocol http.Han
 	}
 	ctx, cancel := context.WithTimeout(r.Context(), s.o.Limits.Time)
 	defer cancel()
-	v := &exchange{Server: s, ctx: ctx, caller: c, began: s.o.Now(), offer: s.offerOf(c)}
+	v := &exchange{srv: s, ctx: ctx, caller: c, began: s.o.Now(), offer: s.offerOf(c)}
 	v.server = v.protocolServer()
 	out := &explainer{ResponseWriter: w}
 	protocol.ServeHTTP(out, r.WithContext(context.WithValue(ctx, exchangeKey{}, v)))
@@ -282,5 +282,5 @@ func (v *exchange) within(ctx context.Context) (context.Context, func()) {
 // audit lists what the caller does, before the answer goes out.
 func (v *exchange) audit(ctx context.Context, e understudy.AuditEntry) error {
 	e.Caller, e.AsPerson, e.Request = v.caller, true, accesslog.Of(v.ctx).ID
-	return understudy.Audit(ctx, v.o.Audit, e)
+	return understudy.Audit(ctx, v.srv.o.Audit, e)
 }

@@ -63,16 +63,16 @@ func read(arguments json.RawMessage, into any) error {
 func (v *exchange) limit(n int) (int, error) {
 	switch {
 	case n == 0:
-		return min(fewRows, v.o.Limits.Rows), nil
-	case n < 1 || n > v.o.Limits.Rows:
-		return 0, invalid("limit %d: want 1 to %d", n, v.o.Limits.Rows)
+		return min(fewRows, v.srv.o.Limits.Rows), nil
+	case n < 1 || n > v.srv.o.Limits.Rows:
+		return 0, invalid("limit %d: want 1 to %d", n, v.srv.o.Limits.Rows)
 	}
 	return n, nil
 }
 
 // fitting is how many of some rows fit into an answer: at least one, however large.
 func (v *exchange) fitting(rows int, size func(i int) int) int {
-	left := v.o.Limits.Bytes
+	left := v.srv.o.Limits.Bytes
 	for i := range rows {
 		if left -= size(i); left < 0 {
 			return max(i, 1)
@@ -83,8 +83,8 @@ func (v *exchange) fitting(rows int, size func(i int) int) int {
 
 // fits refuses one record that is too large for an answer.
 func (v *exchange) fits(size int) error {
-	if size > v.o.Limits.Bytes {
-		return invalid("the record has %d bytes, and an answer at most %d; its page in the viewer shows it", size, v.o.Limits.Bytes)
+	if size > v.srv.o.Limits.Bytes {
+		return invalid("the record has %d bytes, and an answer at most %d; its page in the viewer shows it", size, v.srv.o.Limits.Bytes)
 	}
 	return nil
 }
@@ -113,7 +113,7 @@ const maxCursor = 8 << 10
 
 // cursors seal the positions of a role in a source: they hold ids that it may not see.
 func (v *exchange) cursors(source string) (*token.Sealer, error) {
-	own, err := token.New(v.o.Key, "agents cursor\x00"+source+"\x00"+v.caller.Role())
+	own, err := token.New(v.srv.o.Key, "agents cursor\x00"+source+"\x00"+v.caller.Role())
 	if err != nil {
 		return nil, fmt.Errorf("agents: cursors: %w", err)
 	}
@@ -167,7 +167,7 @@ func (v *exchange) sentence(ctx context.Context, name string, err error) string 
 	case errors.As(err, &up):
 		return "The API has not answered (" + up.Short() + "), and " + understudy.WhyNothingHeldAnswers(err) + ". Try again later, or ask search."
 	case v.ctx.Err() != nil, errors.Is(err, context.DeadlineExceeded):
-		return fmt.Sprintf("There was no answer within %s. Ask for less, or try again: what was begun goes on.", v.o.Limits.Time)
+		return fmt.Sprintf("There was no answer within %s. Ask for less, or try again: what was begun goes on.", v.srv.o.Limits.Time)
 	case errors.Is(err, understudy.ErrDamaged):
 		return "Part of the database cannot be read. Tell whoever runs this server to run `understudy store verify`."
 	case errors.Is(err, understudy.ErrNotFound):
@@ -180,7 +180,7 @@ func (v *exchange) sentence(ctx context.Context, name string, err error) string 
 	case errors.Is(err, understudy.ErrUnavailable), errors.Is(err, understudy.ErrNotHeld):
 		return "This cannot be answered now. Try again in a moment."
 	}
-	v.o.Logger.ErrorContext(ctx, "agents: a tool failed", "tool", name, "err", err)
+	v.srv.o.Logger.ErrorContext(ctx, "agents: a tool failed", "tool", name, "err", err)
 	return "Something went wrong here; the log of the server says what."
 }
 

@@ -63,13 +63,13 @@ func (b *builder) describe() {
 // describe says what a kind is. It shows nothing of any record.
 func (v *exchange) describe(k *plan.Kind) *describeAnswer {
 	out := &describeAnswer{Source: k.Source.Name, Kind: k.Name, Title: k.Title, Within: recordNeeds(k), Fields: []fieldView{}}
-	level := func(name string) access.Level { return v.o.Gate.Level(v.caller, k.Source.Name, k.Name, name) }
+	level := func(name string) access.Level { return v.srv.o.Gate.Level(v.caller, k.Source.Name, k.Name, name) }
 	for _, f := range k.Fields {
 		if l := level(f.Name); l != access.Hide && f.Class != spec.ClassSecret {
 			out.Fields = append(out.Fields, fieldView{f.Name, f.Title, f.Type, f.Class, l.String(), f.Link})
 		}
 	}
-	if v.o.Gate.Named(v.caller, k.Source.Name, k.Kind) {
+	if v.srv.o.Gate.Named(v.caller, k.Source.Name, k.Kind) {
 		out.ID = k.ID
 	}
 	if k.Clock != "" && level(k.Clock) != access.Hide {
@@ -78,7 +78,7 @@ func (v *exchange) describe(k *plan.Kind) *describeAnswer {
 	for _, l := range k.PlannedLists {
 		one := listView{List: l.Slug, Title: l.TabTitle, Within: l.Needs, Filters: map[string]string{}}
 		for i, f := range l.Filters {
-			if v.o.Gate.Read(v.caller, l.Probes[i]) == nil {
+			if v.srv.o.Gate.Read(v.caller, l.Probes[i]) == nil {
 				one.Filters[keyOf(f)] = filterMeaning(f)
 			}
 		}

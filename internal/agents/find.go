@@ -54,7 +54,7 @@ type searchHit struct {
 }
 
 func (b *builder) search() {
-	if b.o.Search == nil {
+	if b.srv.o.Search == nil {
 		return
 	}
 	p := (&properties{}).add("query", text(`words, "a phrase", wor*, numbers (+1555…), ids, and conditions: status:failed price>0.5 `+
@@ -99,14 +99,14 @@ func (v *exchange) search(ctx context.Context, a searchArgs) (any, error) {
 		a.Sort = ""
 	}
 	ask := query.SearchRequest{Text: a.Query, Source: a.Source, Kinds: a.Kinds, Sort: a.Sort, Cursor: a.Cursor, Limit: limit}
-	found, err := v.o.Search.Find(ctx, v.caller, ask)
+	found, err := v.srv.o.Search.Find(ctx, v.caller, ask)
 	if err != nil {
 		return nil, err
 	}
 	out := &searchAnswer{Query: found.Query, Notes: found.Notes, Part: found.Partial, Note: marking, Hits: []searchHit{}}
 	if fit := v.fitting(len(found.Hits), func(i int) int { return len(found.Hits[i].Body) }); fit < len(found.Hits) {
 		ask.Limit = fit // the cursor of fewer hits is another
-		if found, err = v.o.Search.Find(ctx, v.caller, ask); err != nil {
+		if found, err = v.srv.o.Search.Find(ctx, v.caller, ask); err != nil {
 			return nil, err
 		}
 		out.Cut = "more would make the answer too large; go on with next_cursor"
@@ -119,7 +119,7 @@ func (v *exchange) search(ctx context.Context, a searchArgs) (any, error) {
 		}
 		link := ""
 		if h.URL != "" {
-			link = v.o.PublicURL + h.URL
+			link = v.srv.o.PublicURL + h.URL
 		}
 		out.Hits = append(out.Hits, searchHit{h.Source, h.Kind, h.ID, link, h.Body})
 		e.IDs = append(e.IDs, h.ID)
@@ -132,13 +132,13 @@ func (v *exchange) search(ctx context.Context, a searchArgs) (any, error) {
 // tellHeld adds how far a kind is held, to a caller that may know how many there are.
 func (v *exchange) tellHeld(ctx context.Context, out *searchAnswer, source, kind string) {
 	name := source + "/" + kind
-	if _, ok := out.Held[name]; ok || v.o.Held == nil || !v.o.Gate.Counts(v.caller, source, kind) {
+	if _, ok := out.Held[name]; ok || v.srv.o.Held == nil || !v.srv.o.Gate.Counts(v.caller, source, kind) {
 		return
 	}
 	if out.Held == nil {
 		out.Held = map[string]heldOf{}
 	}
-	complete, at := v.o.Held(ctx, source, kind)
+	complete, at := v.srv.o.Held(ctx, source, kind)
 	h := heldOf{Complete: complete}
 	if !at.IsZero() {
 		at = at.UTC().Truncate(time.Second)
@@ -175,11 +175,11 @@ type versionView struct {
 }
 
 func (b *builder) history() {
-	if b.o.History == nil {
+	if b.srv.o.History == nil {
 		return
 	}
 	p := b.within(b.id(b.kind(&properties{}, remembered), true, remembered), recordNeeds)
-	least, most := 1.0, float64(b.o.Limits.Rows)
+	least, most := 1.0, float64(b.srv.o.Limits.Rows)
 	limit := text("how many versions at most; 20 when it is absent")
 	limit.Type, limit.Minimum, limit.Maximum = "integer", &least, &most
 	add[historyAnswer](b, "history", "See what changed", "Every version of a record that was seen, with what changed in it.", remembered,
@@ -205,13 +205,13 @@ func (v *exchange) history(ctx context.Context, a historyArgs) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := v.o.Gate.Read(v.caller, t); err != nil {
+	if err := v.srv.o.Gate.Read(v.caller, t); err != nil {
 		return nil, err
 	}
-	if err := v.o.Gate.Find(ctx, v.caller, t, v.o.Mirror.Page); err != nil {
+	if err := v.srv.o.Gate.Find(ctx, v.caller, t, v.srv.o.Mirror.Page); err != nil {
 		return nil, err
 	}
-	past, err := seen.Reader{History: v.o.History, Gate: v.o.Gate, Caller: v.caller}.Read(ctx, k.Source.Name, k.Name, t.ID, limit)
+	past, err := seen.Reader{History: v.srv.o.History, Gate: v.srv.o.Gate, Caller: v.caller}.Read(ctx, k.Source.Name, k.Name, t.ID, limit)
 	if err != nil {
 		return nil, err
 	}
@@ -222,7 +222,7 @@ func (v *exchange) history(ctx context.Context, a historyArgs) (any, error) {
 	if past.More {
 		out.Cut = "there are older versions; ask with a larger limit, or as_of"
 	}
-	left := v.o.Limits.Bytes
+	left := v.srv.o.Limits.Bytes
 	for i, s := range past.Versions {
 		one, size := versionOf(s)
 		if left -= size; left < 0 {

@@ -203,7 +203,7 @@ func FuzzArguments(f *testing.F) {
 		f.Add([]byte(seed))
 	}
 	s := &Server{o: Options{Key: make([]byte, 32), Limits: Limits{Rows: 100, Bytes: 1 << 10}}}
-	v := &exchange{Server: s, caller: understudy.Caller{Grant: &understudy.Grant{Role: "all"}}}
+	v := &exchange{srv: s, caller: understudy.Caller{Grant: &understudy.Grant{Role: "all"}}}
 	f.Fuzz(func(t *testing.T, arguments []byte) {
 		var list listArgs
 		var find searchArgs

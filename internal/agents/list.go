@@ -82,7 +82,7 @@ func (v *exchange) filters(l *plan.List, given map[string]string) (understudy.Qu
 	var known []string
 	for i, f := range l.Filters {
 		value, ok := given[keyOf(f)]
-		if v.o.Gate.Read(v.caller, l.Probes[i]) == nil {
+		if v.srv.o.Gate.Read(v.caller, l.Probes[i]) == nil {
 			known = append(known, keyOf(f))
 		} else if ok {
 			return nil, fmt.Errorf("agents: %w: role %s may not use the filter %s", understudy.ErrForbidden, v.caller.Role(), keyOf(f))

@@ -64,7 +64,7 @@ func (s *Server) newOffer(c understudy.Caller) *offer {
 			o.sources = append(o.sources, one)
 		}
 	}
-	b := &builder{Server: s, caller: c, offer: o}
+	b := &builder{srv: s, caller: c, offer: o}
 	b.describe()
 	b.search()
 	b.get()
@@ -147,7 +147,7 @@ func instructions(o *offer, l Limits) string {
 
 // protocolServer is the protocol's side of one request.
 func (v *exchange) protocolServer() *mcp.Server {
-	s := mcp.NewServer(&mcp.Implementation{Name: "understudy", Title: "Understudy", Version: v.o.Version}, &mcp.ServerOptions{
+	s := mcp.NewServer(&mcp.Implementation{Name: "understudy", Title: "Understudy", Version: v.srv.o.Version}, &mcp.ServerOptions{
 		Instructions: v.offer.instructions,
 		Capabilities: &mcp.ServerCapabilities{Tools: &mcp.ToolCapabilities{}}, // nothing is sent that was not asked for
 		SetCacheable: func(_ context.Context, _ mcp.Request, c *mcp.Cacheable) { c.CacheScope = "private" },
@@ -178,7 +178,7 @@ func result(out any) (*mcp.CallToolResult, error) {
 
 // offers reports whether a role may use a filter of a list.
 func (b *builder) offers(l *plan.List, filter int) bool {
-	return b.o.Gate.Read(b.caller, l.Probes[filter]) == nil
+	return b.srv.o.Gate.Read(b.caller, l.Probes[filter]) == nil
 }
 
 // keyOf is a filter's name as a property: clients take letters, digits and _.- in one

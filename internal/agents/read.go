@@ -112,15 +112,15 @@ func (b *builder) asOf() {
 
 // ask asks the mirror as the caller, through the gate there and back.
 func (v *exchange) ask(ctx context.Context, t *spec.Target, at time.Time) (*request.Response, *access.View, error) {
-	if err := v.o.Gate.Read(v.caller, t); err != nil {
+	if err := v.srv.o.Gate.Read(v.caller, t); err != nil {
 		return nil, nil, err
 	}
-	answer, err := v.o.Gate.Page(ctx, v.caller, request.Request{Target: t, AsOf: at, Flow: v.caller.Flow, AgeLimit: v.caller.Grant.MaxStale},
-		v.o.Mirror.Page)
+	read := request.Request{Target: t, AsOf: at, Flow: v.caller.Flow, AgeLimit: v.caller.Grant.MaxStale}
+	answer, err := v.srv.o.Gate.Page(ctx, v.caller, read, v.srv.o.Mirror.Page)
 	if err != nil {
 		return nil, nil, err
 	}
-	view, err := v.o.Gate.View(v.caller, answer.Page)
+	view, err := v.srv.o.Gate.View(v.caller, answer.Page)
 	switch {
 	case err != nil:
 		return nil, nil, err
@@ -205,7 +205,7 @@ func (v *exchange) record(ctx context.Context, a recordArgs, at time.Time) (any,
 		return nil, err
 	}
 	out := &readAnswer{Source: k.Source.Name, Kind: k.Name, ID: rows[0].ID, freshness: v.freshness(answer), Note: marking,
-		Link: v.o.PublicURL + k.Source.Place(t), Record: rows[0].Raw()}
+		Link: v.srv.o.PublicURL + k.Source.Place(t), Record: rows[0].Raw()}
 	return out, v.audit(ctx, understudy.AuditEntry{Action: understudy.ActionRecord, What: "an agent reads a record", Source: out.Source,
 		Kind: out.Kind, IDs: []string{t.ID}, Rows: 1})
 }

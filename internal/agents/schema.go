@@ -18,7 +18,7 @@ import (
 
 // builder makes the tools of a role.
 type builder struct {
-	*Server
+	srv    *Server
 	caller understudy.Caller
 	offer  *offer
 }
@@ -202,7 +202,7 @@ func (p *properties) filter(k *plan.Kind, f *spec.Filter) {
 
 // page adds the properties that every answer in pages has.
 func (b *builder) page(p *properties) *properties {
-	most := float64(b.o.Limits.Rows)
+	most := float64(b.srv.o.Limits.Rows)
 	least := 1.0
 	p.add("limit", &jsonschema.Schema{Type: "integer", Minimum: &least, Maximum: &most, Description: "how many at most; 20 when it is absent"})
 	return p.add("cursor", text("next_cursor of the answer before, to go on; all other arguments stay the same"))

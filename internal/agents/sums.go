@@ -31,7 +31,7 @@ type sumAnswer struct {
 }
 
 func (b *builder) sums() {
-	if b.o.Search == nil {
+	if b.srv.o.Search == nil {
 		return
 	}
 	most := query.MostSumBy
@@ -42,7 +42,7 @@ func (b *builder) sums() {
 	p.add("by", &jsonschema.Schema{Type: "array", Items: text(""), MaxItems: &most, Description: "groups: hour, day, week, month, kind, " +
 		"a field such as status, or to.country; none: all matches are one group"})
 	p.add("zone", text("of hours, days, weeks and months, such as Europe/Berlin; UTC when absent"))
-	least, rows := 1.0, float64(b.o.Limits.Rows)
+	least, rows := 1.0, float64(b.srv.o.Limits.Rows)
 	p.add("limit", &jsonschema.Schema{Type: "integer", Minimum: &least, Maximum: &rows, Description: "groups at most; 20 when absent"})
 	add[sumAnswer](b, "sums", "Sum up a search", "Counts, costs and times of what a search finds, in groups. "+
 		"complete says whether every match is in it.", recorded, p,
@@ -74,7 +74,7 @@ func (v *exchange) sums(ctx context.Context, a sumArgs) (any, error) {
 	if err != nil || len(a.Zone) >= 64 || a.Zone == "Local" {
 		return nil, invalid("there is no timezone %q; names are those of the IANA database, such as Europe/Berlin", understudy.Clip(a.Zone))
 	}
-	found, err := v.o.Search.Sum(ctx, v.caller, r)
+	found, err := v.srv.o.Search.Sum(ctx, v.caller, r)
 	if err != nil {
 		return nil, err
 	}

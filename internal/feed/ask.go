@@ -91,7 +91,7 @@ func readQuery(raw, lastEvent string) (query, error) {
 
 // subscription is a request that may be answered.
 type subscription struct {
-	query
+	query  query
 	caller understudy.Caller
 	policy *policy
 	group  *roleGroup
@@ -113,13 +113,13 @@ func (f *Feed) subscribe(ctx context.Context, r *http.Request, pages bool) (*sub
 	if s.query, err = readQuery(r.URL.RawQuery, r.Header.Get("Last-Event-ID")); err != nil {
 		return nil, err
 	}
-	if s.wait > f.o.Limits.Wait {
-		return nil, invalid("wait=%v: want at most %v", s.wait, f.o.Limits.Wait)
+	if s.query.wait > f.o.Limits.Wait {
+		return nil, invalid("wait=%v: want at most %v", s.query.wait, f.o.Limits.Wait)
 	}
 	if err := f.sourceOf(s); err != nil {
 		return nil, err
 	}
-	if err := s.allowed(s.policy.Gate, s.caller, f.spec(s.source)); err != nil {
+	if err := s.query.allowed(s.policy.rules.Gate, s.caller, f.spec(s.query.source)); err != nil {
 		return nil, err
 	}
 	return s, f.begin(ctx, s, pages)
@@ -131,7 +131,7 @@ func (f *Feed) who(r *http.Request, now *policy) (understudy.Caller, error) {
 		accesslog.Of(r.Context()).Caller = understudy.CommandCaller.Name
 		return understudy.CommandCaller, nil
 	}
-	c, err := now.Callers.Person(r)
+	c, err := now.rules.Callers.Person(r)
 	if err == nil && c.Role() == "" {
 		err = fmt.Errorf("feed: %w: %s has no role", understudy.ErrForbidden, c.Name)
 	}
@@ -140,17 +140,17 @@ func (f *Feed) who(r *http.Request, now *policy) (understudy.Caller, error) {
 
 // sourceOf finds the source: the one named, the caller's, or the only one.
 func (f *Feed) sourceOf(s *subscription) error {
-	if s.source == "" {
-		s.source = s.caller.Source
+	if s.query.source == "" {
+		s.query.source = s.caller.Source
 	}
-	if s.source == "" && len(f.names) == 1 {
-		s.source = f.names[0]
+	if s.query.source == "" && len(f.names) == 1 {
+		s.query.source = f.names[0]
 	}
-	if s.source == "" {
+	if s.query.source == "" {
 		return invalid("which source? there is %s", strings.Join(f.names, ", "))
 	}
-	if s.reader = f.readers[s.source]; s.reader == nil {
-		return invalid("no source is called %q%s", understudy.Clip(s.source), suggest.Hint(understudy.Clip(s.source), f.names))
+	if s.reader = f.readers[s.query.source]; s.reader == nil {
+		return invalid("no source is called %q%s", understudy.Clip(s.query.source), suggest.Hint(understudy.Clip(s.query.source), f.names))
 	}
 	return nil
 }
@@ -216,25 +216,25 @@ func (f *Feed) spec(source string) *spec.Spec {
 
 // begin finds the place the subscription begins at.
 func (f *Feed) begin(ctx context.Context, s *subscription, pages bool) (err error) {
-	if s.group, err = f.roleGroup(s.policy, s.source, s.caller.Role()); err != nil {
+	if s.group, err = f.roleGroup(s.policy, s.query.source, s.caller.Role()); err != nil {
 		return err
 	}
 	switch {
-	case s.after != "":
-		if s.start, err = s.group.place(s.after); err != nil {
+	case s.query.after != "":
+		if s.start, err = s.group.place(s.query.after); err != nil {
 			return err
 		}
-	case pages && !s.now:
+	case pages && !s.query.now:
 		return nil // from the beginning
 	}
 	last, err := s.reader.last(ctx, s.start)
 	switch {
 	case err != nil:
 		return err
-	case s.after == "":
+	case s.query.after == "":
 		s.start = last
 	case s.start > last:
-		return invalid("after=%s is beyond the end", understudy.Clip(s.after))
+		return invalid("after=%s is beyond the end", understudy.Clip(s.query.after))
 	}
 	return nil
 }

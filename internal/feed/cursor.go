@@ -40,7 +40,7 @@ type places struct {
 // cursors turns numbers into cursors and back, for one source and role alone. One
 // position has a new cursor each time: a cursor that stays the same would show that
 // nothing hidden happened.
-type cursors struct{ *token.Sealer }
+type cursors struct{ sealer *token.Sealer }
 
 func newCursors(key []byte, source, role string) (*cursors, error) {
 	s, err := token.New(key, "feed cursor\x00"+source+"\x00"+role)
@@ -58,7 +58,7 @@ func (s *cursors) append(dst []byte, n, run int64) []byte {
 	var place [cursorSize]byte
 	binary.BigEndian.PutUint64(place[:8], uint64(n))
 	binary.BigEndian.PutUint64(place[8:], uint64(run))
-	return s.Append(dst, place[:])
+	return s.sealer.Append(dst, place[:])
 }
 
 // maxCursor bounds a text that may be a cursor, in bytes.
@@ -66,7 +66,7 @@ const maxCursor = 64
 
 // open returns the number of a cursor, and the run that told it.
 func (s *cursors) open(cursor string) (n, run int64, err error) {
-	place, err := s.Open(cursor, cursorSize)
+	place, err := s.sealer.Open(cursor, cursorSize)
 	if err != nil {
 		return 0, 0, fmt.Errorf("feed: %w: that is no cursor of this feed for this role; begin with after=now or after=0",
 			understudy.ErrInvalid)

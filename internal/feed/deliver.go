@@ -36,8 +36,8 @@ func (f *Feed) Deliver(ctx context.Context, run Run) error {
 		return nil
 	}
 	select {
-	case one.busy <- struct{}{}:
-		defer func() { <-one.busy }()
+	case one.progress.busy <- struct{}{}:
+		defer func() { <-one.progress.busy }()
 	case <-ctx.Done():
 		return ctx.Err()
 	}
@@ -45,14 +45,14 @@ func (f *Feed) Deliver(ctx context.Context, run Run) error {
 		return nil
 	}
 	err := f.deliver(ctx, run, one)
-	one.mu.Lock()
-	defer one.mu.Unlock()
+	one.progress.mu.Lock()
+	defer one.progress.mu.Unlock()
 	if err != nil && !errors.Is(err, errPaused) {
 		return err
 	}
-	one.asked = time.Time{}
-	if one.due { // something came while the job was ending
-		f.readers[one.Source].ring()
+	one.progress.asked = time.Time{}
+	if one.progress.due { // something came while the job was ending
+		f.readers[one.settings.Source].ring()
 	}
 	return nil
 }
@@ -61,13 +61,13 @@ func (f *Feed) Deliver(ctx context.Context, run Run) error {
 // these.
 func (f *Feed) deliver(ctx context.Context, run Run, one *hook) error {
 	for delivered := 0; ; {
-		if f.hooks.get(one.Name) != one {
+		if f.hooks.get(one.settings.Name) != one {
 			return f.again(one, nil)
 		}
-		one.mu.Lock()
-		state, moves := one.state, one.moves
-		one.due = false
-		one.mu.Unlock()
+		one.progress.mu.Lock()
+		state, moves := one.progress.state, one.progress.moves
+		one.progress.due = false
+		one.progress.mu.Unlock()
 		if state.Paused != "" || f.o.Now().Before(state.NotBefore) {
 			return nil
 		}
@@ -76,9 +76,9 @@ func (f *Feed) deliver(ctx context.Context, run Run, one *hook) error {
 			return f.again(one, err)
 		}
 		if b.until == state.After {
-			one.mu.Lock()
-			one.scanned = max(one.scanned, b.until)
-			one.mu.Unlock()
+			one.progress.mu.Lock()
+			one.progress.scanned = max(one.progress.scanned, b.until)
+			one.progress.mu.Unlock()
 			return nil
 		}
 		if b.count > 0 {
@@ -89,7 +89,7 @@ func (f *Feed) deliver(ctx context.Context, run Run, one *hook) error {
 		if err := f.sent(ctx, one, b, moves); err != nil {
 			return f.again(one, err)
 		}
-		head, err := f.readers[one.Source].last(ctx, b.until)
+		head, err := f.readers[one.settings.Source].last(ctx, b.until)
 		if err != nil {
 			return f.again(one, err)
 		}
@@ -100,9 +100,9 @@ func (f *Feed) deliver(ctx context.Context, run Run, one *hook) error {
 
 // again leaves the webhook due.
 func (f *Feed) again(one *hook, err error) error {
-	one.mu.Lock()
-	defer one.mu.Unlock()
-	one.due = true
+	one.progress.mu.Lock()
+	defer one.progress.mu.Unlock()
+	one.progress.due = true
 	return err
 }
 
@@ -116,11 +116,11 @@ type batch struct {
 // batch gathers the next changes: those of a batch that was sent before, or as
 // many as fit.
 func (f *Feed) batch(ctx context.Context, one *hook, state hookState) (*batch, error) {
-	a, err := f.roleGroup(one.policy, one.Source, one.Role)
+	a, err := f.roleGroup(one.policy, one.settings.Source, one.settings.Role)
 	if err != nil {
 		return nil, err
 	}
-	b, at := &batch{after: state.After, until: state.After}, f.positionAt(f.readers[one.Source], state.After)
+	b, at := &batch{after: state.After, until: state.After}, f.positionAt(f.readers[one.settings.Source], state.After)
 	for scanned := 0; scanned < maxScan || state.Until > 0; {
 		rows, recent, _, err := at.next(ctx)
 		if err != nil {
@@ -155,7 +155,7 @@ func (f *Feed) batch(ctx context.Context, one *hook, state hookState) (*batch, e
 func (b *batch) close(f *Feed, one *hook, a *roleGroup) *batch {
 	changes := bytes.Clone(b.body.Bytes())
 	b.body.Reset()
-	name, source := quote(one.Name), quote(one.Source)
+	name, source := quote(one.settings.Name), quote(one.settings.Source)
 	next := quote(a.cursor(b.until))
 	fmt.Fprintf(&b.body, `{"type":"changes","timestamp":%q,"data":{"webhook":%s,"source":%s,"changes":[`,
 		f.o.Now().UTC().Format(time.RFC3339Nano), name, source)
@@ -181,7 +181,7 @@ func (batches) Prefix() string { return "msg_" }
 // id names a batch, the same at every try of a round. It does not tell numbers.
 func (f *Feed) id(one *hook, b *batch, round int64) understudy.ID[batches] {
 	mac := hmac.New(sha256.New, f.places.key)
-	fmt.Fprintf(mac, "webhook\x00%s\x00%s\x00%d\x00%d\x00%d", one.Name, one.Source, b.after, b.until, round)
+	fmt.Fprintf(mac, "webhook\x00%s\x00%s\x00%d\x00%d\x00%d", one.settings.Name, one.settings.Source, b.after, b.until, round)
 	return understudy.ID[batches]{Raw: [16]byte(mac.Sum(nil))}
 }
 
@@ -221,10 +221,10 @@ func (f *Feed) send(ctx context.Context, one *hook, b *batch, state hookState, m
 	})
 	_ = f.again(one, nil)
 	if paused != "" {
-		f.o.Logger.Warn("webhook paused", "webhook", one.Name, "why", paused)
+		f.o.Logger.Warn("webhook paused", "webhook", one.settings.Name, "why", paused)
 		return errors.Join(errPaused, kept)
 	}
-	return fmt.Errorf("feed: webhook %s: %w", one.Name, errors.Join(err, kept))
+	return fmt.Errorf("feed: webhook %s: %w", one.settings.Name, errors.Join(err, kept))
 }
 
 // sent moves the webhook past a batch.
@@ -244,16 +244,16 @@ func (f *Feed) sent(ctx context.Context, one *hook, b *batch, moves int) error {
 func (f *Feed) change(ctx context.Context, one *hook, moves int, change func(*hookState)) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), keepTime)
 	defer cancel()
-	one.mu.Lock()
-	defer one.mu.Unlock()
-	if one.moves != moves {
+	one.progress.mu.Lock()
+	defer one.progress.mu.Unlock()
+	if one.progress.moves != moves {
 		return nil
 	}
-	was := one.state
-	change(&one.state)
+	was := one.progress.state
+	change(&one.progress.state)
 	if err := f.hooks.keep(ctx, one); err != nil {
-		one.state = was
-		return fmt.Errorf("feed: keep the place of webhook %s: %w", one.Name, err)
+		one.progress.state = was
+		return fmt.Errorf("feed: keep the place of webhook %s: %w", one.settings.Name, err)
 	}
 	return nil
 }
@@ -269,26 +269,26 @@ func (f *Feed) Tell(ctx context.Context, webhook, sort, key string, data any) er
 	if one == nil {
 		return fmt.Errorf("feed: %w: no webhook is called %q", understudy.ErrInvalid, understudy.Clip(webhook))
 	}
-	one.mu.Lock()
-	paused := one.state.Paused
-	one.mu.Unlock()
+	one.progress.mu.Lock()
+	paused := one.progress.state.Paused
+	one.progress.mu.Unlock()
 	if paused != "" {
-		return fmt.Errorf("feed: %w: webhook %s is paused: %s", understudy.ErrInvalid, one.Name, paused)
+		return fmt.Errorf("feed: %w: webhook %s is paused: %s", understudy.ErrInvalid, one.settings.Name, paused)
 	}
 	body, err := json.Marshal(map[string]any{"type": sort, "timestamp": f.o.Now().UTC(), "data": data})
 	if err != nil {
-		return fmt.Errorf("feed: webhook %s: %w", one.Name, err)
+		return fmt.Errorf("feed: webhook %s: %w", one.settings.Name, err)
 	}
 	mac := hmac.New(sha256.New, f.places.key)
-	fmt.Fprintf(mac, "told\x00%s\x00%s\x00%s", one.Name, sort, key)
+	fmt.Fprintf(mac, "told\x00%s\x00%s\x00%s", one.settings.Name, sort, key)
 	answer, err := one.sender.Send(ctx, understudy.ID[batches]{Raw: [16]byte(mac.Sum(nil))}.Short(), body)
 	switch {
 	case err == nil:
 		return nil
 	case answer.Gone():
-		return fmt.Errorf("feed: %w: webhook %s: the receiver answered 410: it wants no more", understudy.ErrInvalid, one.Name)
+		return fmt.Errorf("feed: %w: webhook %s: the receiver answered 410: it wants no more", understudy.ErrInvalid, one.settings.Name)
 	case answer.Wait > 0:
 		return &understudy.Snooze{Wait: answer.Wait, Err: err}
 	}
-	return fmt.Errorf("feed: webhook %s: %w", one.Name, err)
+	return fmt.Errorf("feed: webhook %s: %w", one.settings.Name, err)
 }

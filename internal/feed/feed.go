@@ -125,8 +125,8 @@ type Feed struct {
 
 // policy is one policy in force; what is made under it goes with it.
 type policy struct {
-	Policy
-	over chan struct{} // closed when another policy is in force, or the feed ends
+	rules Policy
+	over  chan struct{} // closed when another policy is in force, or the feed ends
 
 	mu     sync.Mutex
 	ended  bool
@@ -134,7 +134,7 @@ type policy struct {
 }
 
 func newRegime(p Policy) *policy {
-	return &policy{Policy: p, over: make(chan struct{}), groups: map[roleGroupKey]*roleGroup{}}
+	return &policy{rules: p, over: make(chan struct{}), groups: map[roleGroupKey]*roleGroup{}}
 }
 
 // slowReads is how many subscribers that are behind read the store at once, because
@@ -284,7 +284,7 @@ func (f *Feed) follow(ctx context.Context, r *reader) {
 // followed reports whether anybody takes a source's changes as they come: a
 // subscriber, of any source, or a webhook.
 func (f *Feed) followed(source string) bool {
-	return f.limiter.Load().Now > 0 || slices.ContainsFunc(f.hooks.all(), func(one *hook) bool { return one.Source == source })
+	return f.limiter.Load().Now > 0 || slices.ContainsFunc(f.hooks.all(), func(one *hook) bool { return one.settings.Source == source })
 }
 
 // tend starts deliveries to a source's webhooks after each read of follow. It is

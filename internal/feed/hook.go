@@ -70,11 +70,11 @@ type hookState struct {
 
 // hook is a webhook in force.
 type hook struct {
-	Hook
-	policy *policy // whose gate its changes pass
-	sender *webhook.Sender
-	query  query
-	*progress
+	settings Hook
+	policy   *policy // whose gate its changes pass
+	sender   *webhook.Sender
+	query    query
+	progress *progress
 }
 
 // progress is the position of a webhook. It outlives the settings: a delivery that
@@ -105,7 +105,7 @@ func kvName(name string) string { return "feed/webhook/" + name }
 // begins at the newest change; a known one continues at its position.
 func (h *hooks) set(ctx context.Context, under *policy) error {
 	next := map[string]*hook{}
-	for _, one := range under.Hooks {
+	for _, one := range under.rules.Hooks {
 		made, err := h.make(ctx, one, under)
 		if err != nil {
 			return fmt.Errorf("feed: webhook %s: %w", one.Name, err)
@@ -129,7 +129,7 @@ func (h *hooks) make(ctx context.Context, one Hook, under *policy) (*hook, error
 	if r == nil {
 		return nil, fmt.Errorf("no source is called %q", one.Source)
 	}
-	if err := CheckHook(one, under.Gate, h.f.spec(one.Source)); err != nil {
+	if err := CheckHook(one, under.rules.Gate, h.f.spec(one.Source)); err != nil {
 		return nil, err
 	}
 	if err := webhook.CheckSecret(one.Secret); err != nil {
@@ -139,8 +139,8 @@ func (h *hooks) make(ctx context.Context, one Hook, under *policy) (*hook, error
 	if err != nil {
 		return nil, err
 	}
-	made := &hook{Hook: one, policy: under, sender: sender, query: query{source: one.Source, kinds: one.Kinds, fields: one.Fields}}
-	if old := h.get(one.Name); old != nil && old.Source == one.Source {
+	made := &hook{settings: one, policy: under, sender: sender, query: query{source: one.Source, kinds: one.Kinds, fields: one.Fields}}
+	if old := h.get(one.Name); old != nil && old.settings.Source == one.Source {
 		made.progress = old.progress
 		return made, nil
 	}
@@ -150,27 +150,27 @@ func (h *hooks) make(ctx context.Context, one Hook, under *policy) (*hook, error
 		return nil, err
 	}
 	if err == nil {
-		if err := json.Unmarshal(note, &made.state); err != nil {
+		if err := json.Unmarshal(note, &made.progress.state); err != nil {
 			return nil, fmt.Errorf("what is kept of it cannot be read: %w", err)
 		}
 	}
-	if made.state.Source != one.Source {
+	if made.progress.state.Source != one.Source {
 		last, err := r.last(ctx, 0)
 		if err != nil {
 			return nil, err
 		}
-		made.state = hookState{Source: one.Source, After: last}
+		made.progress.state = hookState{Source: one.Source, After: last}
 	}
 	return made, h.keep(ctx, made)
 }
 
 // keep saves the state. The caller holds made.mu, or made is not shared yet.
 func (h *hooks) keep(ctx context.Context, made *hook) error {
-	note, err := json.Marshal(made.state)
+	note, err := json.Marshal(made.progress.state)
 	if err != nil {
 		return err
 	}
-	return h.f.o.Store.SetValue(ctx, kvName(made.Name), note)
+	return h.f.o.Store.SetValue(ctx, kvName(made.settings.Name), note)
 }
 
 func (h *hooks) get(name string) *hook {
@@ -197,48 +197,49 @@ func (h *hooks) look(ctx context.Context, r *reader) {
 		return
 	}
 	for _, one := range h.all() {
-		if one.Source != r.source || !h.wakes(one, r) {
+		if one.settings.Source != r.source || !h.wakes(one, r) {
 			continue
 		}
-		_, err := h.f.o.Enqueue(ctx, understudy.Job{Kind: DeliverKind, Key: one.Name, Priority: understudy.Steady})
+		_, err := h.f.o.Enqueue(ctx, understudy.Job{Kind: DeliverKind, Key: one.settings.Name, Priority: understudy.Steady})
 		if err != nil && ctx.Err() == nil {
-			h.f.o.Logger.Error("feed: job for a webhook", "webhook", one.Name, "err", err)
+			h.f.o.Logger.Error("feed: job for a webhook", "webhook", one.settings.Name, "err", err)
 		}
 	}
 }
 
 // wakes reports whether a webhook needs a job now.
 func (h *hooks) wakes(one *hook, r *reader) bool {
-	one.mu.Lock()
-	defer one.mu.Unlock()
-	one.due = one.due || h.news(one, r)
+	one.progress.mu.Lock()
+	defer one.progress.mu.Unlock()
+	one.progress.due = one.progress.due || h.news(one, r)
 	now := h.f.o.Now()
-	if !one.due || one.state.Paused != "" || now.Before(one.state.NotBefore) || !one.asked.IsZero() && now.Sub(one.asked) < h.f.o.Limits.Look {
+	p := one.progress
+	if !p.due || p.state.Paused != "" || now.Before(p.state.NotBefore) || !p.asked.IsZero() && now.Sub(p.asked) < h.f.o.Limits.Look {
 		return false
 	}
-	one.asked = now
+	one.progress.asked = now
 	return true
 }
 
 // news reports whether the changes since the last look concern the webhook. Most pages
 // do not, and need no job.
 func (h *hooks) news(one *hook, r *reader) bool {
-	a, err := h.f.roleGroup(one.policy, one.Source, one.Role)
+	a, err := h.f.roleGroup(one.policy, one.settings.Source, one.settings.Role)
 	if err != nil {
 		return true
 	}
 	rows := make([]understudy.Change, 64)
 	for {
-		n, head, _, held := r.since(one.scanned, rows)
+		n, head, _, held := r.since(one.progress.scanned, rows)
 		if !held {
-			one.scanned = head
+			one.progress.scanned = head
 			return true
 		}
 		if n == 0 {
 			return false
 		}
 		for i := range rows[:n] {
-			one.scanned = rows[i].N
+			one.progress.scanned = rows[i].N
 			if sight := a.view(&rows[i], true); sight.shown && one.query.wants(&sight.seen) {
 				return true
 			}
@@ -253,7 +254,7 @@ func (h *hooks) move(ctx context.Context, name string, after *int64) error {
 	if one == nil {
 		return fmt.Errorf("feed: %w: no webhook is called %q", understudy.ErrNotFound, understudy.Clip(name))
 	}
-	r := h.f.readers[one.Source]
+	r := h.f.readers[one.settings.Source]
 	if after != nil {
 		last, err := r.last(ctx, *after)
 		if err != nil {
@@ -263,20 +264,21 @@ func (h *hooks) move(ctx context.Context, name string, after *int64) error {
 			return invalid("after=%d: want 0 to %d, the newest change", *after, last)
 		}
 	}
-	one.mu.Lock()
-	defer one.mu.Unlock()
-	was := one.state
+	one.progress.mu.Lock()
+	defer one.progress.mu.Unlock()
+	was := one.progress.state
 	if after != nil {
-		one.state.After, one.state.Until = *after, 0
-		one.state.Round++
+		one.progress.state.After, one.progress.state.Until = *after, 0
+		one.progress.state.Round++
 	}
-	one.state.Paused, one.state.Error, one.state.Failing, one.state.NotBefore = "", "", time.Time{}, time.Time{}
+	state := &one.progress.state
+	state.Paused, state.Error, state.Failing, state.NotBefore = "", "", time.Time{}, time.Time{}
 	if err := h.keep(ctx, one); err != nil {
-		one.state = was
+		one.progress.state = was
 		return fmt.Errorf("feed: %w", err)
 	}
-	one.moves++
-	one.due, one.asked = true, time.Time{}
+	one.progress.moves++
+	one.progress.due, one.progress.asked = true, time.Time{}
 	r.ring()
 	return nil
 }
@@ -298,20 +300,20 @@ func (f *Feed) Pause(ctx context.Context, name, by string) error {
 	if one == nil {
 		return fmt.Errorf("feed: %w: no webhook is called %q", understudy.ErrNotFound, understudy.Clip(name))
 	}
-	one.mu.Lock()
-	defer one.mu.Unlock()
-	if one.state.Paused != "" {
+	one.progress.mu.Lock()
+	defer one.progress.mu.Unlock()
+	if one.progress.state.Paused != "" {
 		return nil
 	}
-	one.state.Paused = "paused by hand"
+	one.progress.state.Paused = "paused by hand"
 	if by != "" {
-		one.state.Paused += " by " + understudy.Clip(by)
+		one.progress.state.Paused += " by " + understudy.Clip(by)
 	}
 	if err := f.hooks.keep(ctx, one); err != nil {
-		one.state.Paused = ""
+		one.progress.state.Paused = ""
 		return fmt.Errorf("feed: %w", err)
 	}
-	f.o.Logger.Info("webhook paused", "webhook", name, "why", one.state.Paused)
+	f.o.Logger.Info("webhook paused", "webhook", name, "why", one.progress.state.Paused)
 	return nil
 }
 
@@ -319,15 +321,15 @@ func (f *Feed) Pause(ctx context.Context, name, by string) error {
 func (f *Feed) Webhooks() []request.Webhook {
 	all := []request.Webhook{}
 	for _, one := range f.hooks.all() {
-		one.mu.Lock()
-		s := one.state
-		one.mu.Unlock()
-		r := f.readers[one.Source]
+		one.progress.mu.Lock()
+		s := one.progress.state
+		one.progress.mu.Unlock()
+		r := f.readers[one.settings.Source]
 		r.mu.Lock()
 		head := r.head
 		r.mu.Unlock()
 		stats := request.Webhook{
-			Name: one.Name, Source: one.Source, State: "ok", Why: s.Error, After: s.After, Behind: max(head-s.After, 0),
+			Name: one.settings.Name, Source: one.settings.Source, State: "ok", Why: s.Error, After: s.After, Behind: max(head-s.After, 0),
 			Delivered: s.Delivered, Failing: s.Failing, At: s.At,
 		}
 		switch {

@@ -368,9 +368,9 @@ func TestReplayWhileDelivering(t *testing.T) {
 	go func() { done <- f.Deliver(context.WithoutCancel(t.Context()), task{"crm"}) }()
 	one := f.hooks.get("crm")
 	for until := int64(0); until == 0; {
-		one.mu.Lock()
-		until = one.state.Until
-		one.mu.Unlock()
+		one.progress.mu.Lock()
+		until = one.progress.state.Until
+		one.progress.mu.Unlock()
 	}
 	f.from(t, 6)
 	to.mu.Unlock()
@@ -453,9 +453,9 @@ func TestEndedDelivery(t *testing.T) {
 	go func() { done <- f.Deliver(ctx, task{"crm"}) }()
 	one := f.hooks.get("crm")
 	for until := int64(0); until == 0; {
-		one.mu.Lock()
-		until = one.state.Until
-		one.mu.Unlock()
+		one.progress.mu.Lock()
+		until = one.progress.state.Until
+		one.progress.mu.Unlock()
 	}
 	cancel()
 	err := <-done

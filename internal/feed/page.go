@@ -18,10 +18,10 @@ func (f *Feed) page(ctx context.Context, w http.ResponseWriter, r *http.Request,
 	control := http.NewResponseController(w)
 	// Both may be longer than a request usually takes.
 	_ = control.SetReadDeadline(time.Time{})
-	_ = control.SetWriteDeadline(f.o.Now().Add(max(s.wait, 0) + answerTime + f.o.Limits.Stall))
+	_ = control.SetWriteDeadline(f.o.Now().Add(max(s.query.wait, 0) + answerTime + f.o.Limits.Stall))
 	var end <-chan time.Time
-	if s.wait > 0 {
-		wait := s.wait
+	if s.query.wait > 0 {
+		wait := s.query.wait
 		if g := s.caller.Grant; !g.Expires.IsZero() {
 			wait = min(wait, g.Expires.Sub(f.o.Now()))
 		}
@@ -29,7 +29,7 @@ func (f *Feed) page(ctx context.Context, w http.ResponseWriter, r *http.Request,
 		defer timer.Stop()
 		end = timer.C
 		var cancel context.CancelFunc
-		ctx, cancel = context.WithTimeout(r.Context(), s.wait+answerTime)
+		ctx, cancel = context.WithTimeout(r.Context(), s.query.wait+answerTime)
 		defer cancel()
 	}
 	at := f.positionAt(s.reader, s.start)
@@ -41,7 +41,7 @@ func (f *Feed) page(ctx context.Context, w http.ResponseWriter, r *http.Request,
 			f.refuse(w, r, err)
 			return
 		}
-		if count == 0 && s.wait > 0 {
+		if count == 0 && s.query.wait > 0 {
 			select {
 			case <-moved:
 				select {
@@ -68,7 +68,7 @@ func (f *Feed) page(ctx context.Context, w http.ResponseWriter, r *http.Request,
 func (f *Feed) fill(
 	ctx context.Context, body *bytes.Buffer, at *position, s *subscription,
 ) (count int, last int64, moved <-chan struct{}, err error) {
-	limit := s.limit
+	limit := s.query.limit
 	if limit == 0 {
 		limit = defaultPage
 	}
@@ -88,7 +88,7 @@ func (f *Feed) fill(
 		}
 		for i := range rows {
 			sight := s.group.view(&rows[i], recent)
-			if !sight.shown || !s.wants(&sight.seen) {
+			if !sight.shown || !s.query.wants(&sight.seen) {
 				continue
 			}
 			if count > 0 {

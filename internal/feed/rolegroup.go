@@ -63,7 +63,7 @@ func (f *Feed) roleGroup(r *policy, source, role string) (*roleGroup, error) {
 		return nil, err
 	}
 	a := &roleGroup{
-		gate: r.Gate, caller: understudy.Caller{Name: "feed", Grant: &understudy.Grant{Role: role}}, source: source,
+		gate: r.rules.Gate, caller: understudy.Caller{Name: "feed", Grant: &understudy.Grant{Role: role}}, source: source,
 		seal: s, runs: f.places.runs, slots: make([]atomic.Pointer[maskedChange], f.o.Limits.Buffer),
 	}
 	a.whole, a.ruled = a.gate.Whole(a.caller, source), a.gate.Ruled(a.caller, source)

@@ -62,11 +62,11 @@ func (f *Feed) serve(w http.ResponseWriter, r *http.Request, pages bool) {
 		head.Set("Content-Type", contentType(pages))
 		return
 	}
-	if err := f.audit(r, s.caller, understudy.AuditEntry{Action: understudy.ActionList, What: "feed", Source: s.source}); err != nil {
+	if err := f.audit(r, s.caller, understudy.AuditEntry{Action: understudy.ActionList, What: "feed", Source: s.query.source}); err != nil {
 		f.refuse(w, r, err)
 		return
 	}
-	if !pages || s.wait > 0 {
+	if !pages || s.query.wait > 0 {
 		leave, err := f.limiter.Take(s.caller.Name)
 		if err != nil {
 			f.refuse(w, r, errFull)
@@ -74,7 +74,7 @@ func (f *Feed) serve(w http.ResponseWriter, r *http.Request, pages bool) {
 		}
 		defer leave()
 	}
-	f.o.Seen(s.source)
+	f.o.Seen(s.query.source)
 	if pages {
 		f.page(ctx, w, r, s)
 		return

@@ -69,8 +69,8 @@ func (o *stream) run(ctx context.Context) error {
 	beat := time.NewTicker(o.f.o.Limits.Heartbeat)
 	defer beat.Stop()
 	var end <-chan time.Time
-	if o.s.wait >= 0 {
-		timer := time.NewTimer(o.s.wait)
+	if o.s.query.wait >= 0 {
+		timer := time.NewTimer(o.s.query.wait)
 		defer timer.Stop()
 		end = timer.C
 	}
@@ -100,7 +100,7 @@ func (o *stream) run(ctx context.Context) error {
 	}
 }
 
-func (o *stream) full() bool { return o.s.limit > 0 && o.sent >= o.s.limit }
+func (o *stream) full() bool { return o.s.query.limit > 0 && o.sent >= o.s.query.limit }
 
 // drain sends everything there is; moved is closed when there is more.
 func (o *stream) drain(ctx context.Context) (moved <-chan struct{}, err error) {
@@ -121,7 +121,7 @@ func (o *stream) drain(ctx context.Context) (moved <-chan struct{}, err error) {
 				return nil, err
 			}
 			sight := o.s.group.view(&rows[i], recent)
-			if !sight.shown || !o.s.wants(&sight.seen) {
+			if !sight.shown || !o.s.query.wants(&sight.seen) {
 				continue
 			}
 			if err := o.write(sight.event); err != nil {
@@ -192,7 +192,7 @@ func (o *stream) deadline(now time.Time) error {
 // beat sends a heartbeat with the position: always to a role that must not know whether
 // something hidden happened, and to others when it moved.
 func (o *stream) beat() error {
-	o.f.o.Seen(o.s.source)
+	o.f.o.Seen(o.s.query.source)
 	text := []byte(":\n\n")
 	if !o.s.group.whole || o.told != o.place.at {
 		text = fmt.Appendf(nil, "id: %s\n:\n\n", o.cursor())

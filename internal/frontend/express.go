@@ -114,12 +114,12 @@ func (x *express) listen() {
 			continue
 		}
 		l := &lane{x: x, c: c, remote: c.RemoteAddr().String(), handover: handover{abort: make(chan struct{}, 1)}}
-		if l.socket, err = newSocket(l); err != nil {
+		if l.incoming.socket, err = newSocket(l); err != nil {
 			_ = c.Close()
 			continue
 		}
-		l.closed = make(chan struct{})
-		l.gone, l.end = context.WithCancel(context.Background())
+		l.pipeline.closed = make(chan struct{})
+		l.pipeline.gone, l.pipeline.end = context.WithCancel(context.Background())
 		c.lane = l
 		x.runs.Go(l.run)
 	}
@@ -198,14 +198,14 @@ func (x *express) wait(ctx context.Context) error {
 // answer is in memory now.
 func (x *express) learn(r *http.Request, h *served) {
 	c, ok := r.Context().Value(connKey{}).(*conn)
-	if !ok || c.lane == nil || c.lane.lost || c.lane.write || len(c.lane.head) == 0 || h.known == nil {
+	if !ok || c.lane == nil || c.lane.handover.lost || c.lane.handover.write || len(c.lane.handover.head) == 0 || h.known == nil {
 		return
 	}
 	ctx, ready := h.known(r)
 	if ready == nil {
 		return
 	}
-	line, text, _ := bytes.Cut(c.lane.head, crlf2[:2])
+	line, text, _ := bytes.Cut(c.lane.handover.head, crlf2[:2])
 	weight, kept := seenWeight+len(line), x.kept.Load()
 	shared, ok := kept.fields.Get(string(text))
 	if !ok {
@@ -214,5 +214,5 @@ func (x *express) learn(r *http.Request, h *served) {
 	}
 	s := &seen{request: *r.WithContext(ctx), fields: shared, by: h, ready: ready}
 	s.request.Header, s.request.Body, s.request.GetBody, s.request.RemoteAddr = shared.header, http.NoBody, nil, ""
-	kept.requests.Put(maphash.Bytes(x.seed, c.lane.head), s, int64(weight))
+	kept.requests.Put(maphash.Bytes(x.seed, c.lane.handover.head), s, int64(weight))
 }

@@ -25,17 +25,17 @@ type handover struct {
 // that is written plainly and whose length is certain. Else net/http reads all that comes on
 // this connection.
 func (l *lane) begin() {
-	end := bytes.Index(l.buf, crlf2)
+	end := bytes.Index(l.incoming.buf, crlf2)
 	length, ok := int64(0), end >= 0 && end <= maxHead
 	if ok {
-		length, ok = plain(l.buf[:end+4])
+		length, ok = plain(l.incoming.buf[:end+4])
 	}
 	if !ok {
-		l.lost, l.head = true, nil
+		l.handover.lost, l.handover.head = true, nil
 		return
 	}
-	l.part, l.left, l.head = 0, int64(end+4)+length, append(l.head[:0], l.buf[:end+4]...)
-	if l.write = !reads(l.head); !l.write {
+	l.incoming.part, l.handover.left, l.handover.head = 0, int64(end+4)+length, append(l.handover.head[:0], l.incoming.buf[:end+4]...)
+	if l.handover.write = !reads(l.handover.head); !l.handover.write {
 		l.ahead()
 	}
 }
@@ -87,49 +87,49 @@ func (l *lane) give(p []byte) (int, error) {
 	switch {
 	case len(p) == 0:
 		return 0, nil
-	case l.lost:
-		if len(l.buf) > 0 {
-			n := copy(p, l.buf)
-			l.buf = l.buf[n:]
+	case l.handover.lost:
+		if len(l.incoming.buf) > 0 {
+			n := copy(p, l.incoming.buf)
+			l.incoming.buf = l.incoming.buf[n:]
 			return n, nil
 		}
 		return l.c.TCPConn.Read(p)
-	case l.left == 0 && l.c.idle.Load() == 0:
+	case l.handover.left == 0 && l.c.idle.Load() == 0:
 		return 0, l.watch()
-	case l.left == 0:
+	case l.handover.left == 0:
 		if err := l.answer(); err != nil {
 			return 0, err
 		}
 		l.begin()
 		return l.give(p)
 	}
-	p = p[:min(int64(len(p)), l.left)]
-	if len(l.buf) == 0 {
+	p = p[:min(int64(len(p)), l.handover.left)]
+	if len(l.incoming.buf) == 0 {
 		n, err := l.c.TCPConn.Read(p)
-		l.left -= int64(n)
+		l.handover.left -= int64(n)
 		return n, err
 	}
-	n := copy(p, l.buf)
-	l.buf = l.buf[:copy(l.buf, l.buf[n:])]
-	l.left -= int64(n)
+	n := copy(p, l.incoming.buf)
+	l.incoming.buf = l.incoming.buf[:copy(l.incoming.buf, l.incoming.buf[n:])]
+	l.handover.left -= int64(n)
 	return n, nil
 }
 
 // watch waits until the client is gone, or net/http does not look any more. What comes
 // meanwhile is of the next request.
 func (l *lane) watch() error {
-	for len(l.buf) < maxHead {
+	for len(l.incoming.buf) < maxHead {
 		if err := l.read(); err != nil {
 			if !errors.Is(err, os.ErrDeadlineExceeded) {
-				l.end()
+				l.pipeline.end()
 			}
 			return err
 		}
-		if !l.write {
+		if !l.handover.write {
 			l.ahead()
 		}
 	}
-	<-l.abort
+	<-l.handover.abort
 	return os.ErrDeadlineExceeded
 }
 
@@ -137,13 +137,13 @@ func (l *lane) watch() error {
 func (l *lane) deadline(t time.Time) {
 	if !t.IsZero() && t.Unix() < 2 { // long ago: the look is to end
 		select {
-		case l.abort <- struct{}{}:
+		case l.handover.abort <- struct{}{}:
 		default:
 		}
 		return
 	}
 	select {
-	case <-l.abort:
+	case <-l.handover.abort:
 	default:
 	}
 }
@@ -151,11 +151,11 @@ func (l *lane) deadline(t time.Time) {
 // close waits for an answer under way. A look that waits is over.
 func (l *lane) close() {
 	select {
-	case l.abort <- struct{}{}:
+	case l.handover.abort <- struct{}{}:
 	default:
 	}
-	l.end()
-	close(l.closed)
+	l.pipeline.end()
+	close(l.pipeline.closed)
 	l.mu.Lock()
 	defer l.mu.Unlock()
 }

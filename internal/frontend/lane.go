@@ -22,9 +22,9 @@ type lane struct {
 	own    atomic.Bool // net/http does not know the connection
 	begun  bool        // a request has been answered: less than 4 bytes are none, as net/http has it
 
-	incoming
-	handover
-	pipeline
+	incoming incoming
+	handover handover
+	pipeline pipeline
 
 	mu    sync.Mutex // held while an answer goes out
 	reply *reply     // nil: nothing is about to go out
@@ -63,16 +63,16 @@ func (l *lane) run() {
 // answer answers requests until one has come, or a part of one, that is for net/http.
 func (l *lane) answer() error {
 	for {
-		end := bytes.Index(l.buf, crlf2)
+		end := bytes.Index(l.incoming.buf, crlf2)
 		switch {
-		case end >= 0 && (l.next() || l.warm(l.buf[:end+4])):
-			l.part, l.buf = 0, l.buf[:copy(l.buf, l.buf[end+4:])]
+		case end >= 0 && (l.next() || l.warm(l.incoming.buf[:end+4])):
+			l.incoming.part, l.incoming.buf = 0, l.incoming.buf[:copy(l.incoming.buf, l.incoming.buf[end+4:])]
 			if l.reply != nil && l.reply.closes {
 				_ = l.flush()
 				return net.ErrClosed
 			}
 			continue
-		case len(l.buf) >= 4 || len(l.buf) > 0 && !l.begun:
+		case len(l.incoming.buf) >= 4 || len(l.incoming.buf) > 0 && !l.begun:
 			if err := l.flush(); err != nil || end >= 0 || !l.rest() {
 				return err
 			}
@@ -91,19 +91,19 @@ func (l *lane) answer() error {
 // reports whether there is more: what comes late, or may be no plain head, is for net/http.
 func (l *lane) rest() bool {
 	begins := func(method string) bool {
-		n := min(len(method)+2, len(l.buf))
-		return string(l.buf[:n]) == (method + " /")[:n]
+		n := min(len(method)+2, len(l.incoming.buf))
+		return string(l.incoming.buf[:n]) == (method + " /")[:n]
 	}
-	bare := bytes.Count(l.buf, crlf2[1:2]) - bytes.Count(l.buf, crlf2[:2])
-	if !slices.ContainsFunc(methods, begins) || bare > 0 || len(l.buf) > maxHead {
+	bare := bytes.Count(l.incoming.buf, crlf2[1:2]) - bytes.Count(l.incoming.buf, crlf2[:2])
+	if !slices.ContainsFunc(methods, begins) || bare > 0 || len(l.incoming.buf) > maxHead {
 		return false
 	}
-	if l.part == 0 {
+	if l.incoming.part == 0 {
 		now := l.x.server.listener.now()
 		l.at = time.Time{} // the deadlines are set anew with its answer
 		_ = l.c.TCPConn.SetReadDeadline(now.Add(l.x.server.server.ReadHeaderTimeout))
 	}
-	l.part = len(l.buf)
+	l.incoming.part = len(l.incoming.buf)
 	return l.read() == nil
 }
 
@@ -118,8 +118,8 @@ func (l *lane) read() error {
 		default:
 		}
 	}
-	n, err := l.socket.receive()
-	l.buf = l.buf[:len(l.buf)+n]
+	n, err := l.incoming.socket.receive()
+	l.incoming.buf = l.incoming.buf[:len(l.incoming.buf)+n]
 	if n > 0 {
 		return nil
 	}
@@ -132,23 +132,23 @@ var buffers = sync.Pool{New: func() any { return new([firstRead]byte) }}
 // room is where bytes are read to.
 func (l *lane) room() []byte {
 	switch {
-	case l.buf == nil:
-		l.buf = buffers.Get().(*[firstRead]byte)[:0]
-	case len(l.buf) == cap(l.buf):
-		l.buf = append(make([]byte, 0, 2*len(l.buf)), l.buf...)
+	case l.incoming.buf == nil:
+		l.incoming.buf = buffers.Get().(*[firstRead]byte)[:0]
+	case len(l.incoming.buf) == cap(l.incoming.buf):
+		l.incoming.buf = append(make([]byte, 0, 2*len(l.incoming.buf)), l.incoming.buf...)
 	}
-	return l.buf[len(l.buf):cap(l.buf)]
+	return l.incoming.buf[len(l.incoming.buf):cap(l.incoming.buf)]
 }
 
 // noRoom gives the buffer back while a connection waits for a request.
 func (l *lane) noRoom() {
-	if len(l.buf) > 0 {
+	if len(l.incoming.buf) > 0 {
 		return
 	}
-	if cap(l.buf) == firstRead {
-		buffers.Put((*[firstRead]byte)(l.buf[:firstRead]))
+	if cap(l.incoming.buf) == firstRead {
+		buffers.Put((*[firstRead]byte)(l.incoming.buf[:firstRead]))
 	}
-	l.buf = nil
+	l.incoming.buf = nil
 }
 
 // warm answers a request that is known and whose answer is in memory.
@@ -170,7 +170,7 @@ func (l *lane) warm(head []byte) bool {
 	w := l.writer()
 	w.request = s.request
 	w.request.RemoteAddr = l.remote
-	w.begin(l.socket, now, s.request.Method == http.MethodHead)
+	w.begin(l.incoming.socket, now, s.request.Method == http.MethodHead)
 	l.x.answered.Add(1)
 	w.serve(h, &w.request)
 	l.begun = true

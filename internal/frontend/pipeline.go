@@ -67,20 +67,20 @@ func (h *hold) SetWriteDeadline(t time.Time) error {
 
 // ahead begins the reads that have come behind the request net/http is given.
 func (l *lane) ahead() {
-	at := int(l.left)
-	for _, e := range l.queue {
+	at := int(l.handover.left)
+	for _, e := range l.pipeline.queue {
 		at += e.length
 	}
-	for len(l.queue) < mostAhead && at <= len(l.buf) {
-		n := bytes.Index(l.buf[at:], crlf2) + 4
+	for len(l.pipeline.queue) < mostAhead && at <= len(l.incoming.buf) {
+		n := bytes.Index(l.incoming.buf[at:], crlf2) + 4
 		if n < 4 || n > maxHead {
 			return
 		}
-		e := l.early(l.buf[at : at+n])
+		e := l.early(l.incoming.buf[at : at+n])
 		if e == nil {
 			return
 		}
-		l.queue = append(l.queue, e)
+		l.pipeline.queue = append(l.pipeline.queue, e)
 		at += n
 	}
 }
@@ -107,10 +107,10 @@ func (l *lane) early(head []byte) *early {
 		}
 		r = read
 	}
-	r = r.WithContext(l.gone)
+	r = r.WithContext(l.pipeline.gone)
 	r.RemoteAddr = l.remote
 	e := &early{length: len(head), reply: replies.Get().(*reply), due: make(chan struct{}), done: make(chan struct{})}
-	e.hold = &hold{l.c.TCPConn, e.due, l.closed}
+	e.hold = &hold{l.c.TCPConn, e.due, l.pipeline.closed}
 	e.reply.begin(e.hold, l.x.server.listener.now(), r.Method == http.MethodHead)
 	go func() {
 		defer close(e.done)
@@ -138,11 +138,11 @@ func sound(r *http.Request) bool {
 
 // next sends the answer of the request at the beginning of buf, if it has been begun.
 func (l *lane) next() bool {
-	if len(l.queue) == 0 {
+	if len(l.pipeline.queue) == 0 {
 		return false
 	}
-	e := l.queue[0]
-	if l.queue = l.queue[1:]; e.ready {
+	e := l.pipeline.queue[0]
+	if l.pipeline.queue = l.pipeline.queue[1:]; e.ready {
 		return false
 	}
 	l.mu.Lock()
@@ -157,7 +157,7 @@ func (l *lane) next() bool {
 	close(e.due)
 	<-e.done
 	w := l.writer()
-	w.to, w.out = l.socket, append(w.out, e.reply.out...)
+	w.to, w.out = l.incoming.socket, append(w.out, e.reply.out...)
 	w.closes, w.broken = e.reply.closes, e.reply.broken
 	e.reply.release()
 	l.begun = true

@@ -95,11 +95,11 @@ func TestWaitingConnectionsHaveNoBuffer(t *testing.T) {
 	if own.room(); len(own.room()) != firstRead {
 		t.Errorf("room for %d bytes, want %d", len(own.room()), firstRead)
 	}
-	if own.noRoom(); own.buf != nil {
+	if own.noRoom(); own.incoming.buf != nil {
 		t.Error("it waits with a buffer")
 	}
-	own.buf = append(own.buf, "GET"...)
-	if own.noRoom(); string(own.buf) != "GET" {
+	own.incoming.buf = append(own.incoming.buf, "GET"...)
+	if own.noRoom(); string(own.incoming.buf) != "GET" {
 		t.Error("what has come is lost")
 	}
 }

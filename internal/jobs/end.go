@@ -20,19 +20,19 @@ func (r *Runner) begin(ctx context.Context, j understudy.Job, now time.Time) {
 	ctx, cancel := context.WithCancelCause(context.WithoutCancel(ctx))
 	u := &Run{r: r, kind: kind, cancel: cancel, job: j, heartbeatAt: now, leaseEnd: j.LeaseEnd}
 	// Tried here, so that the next claim knows what is left.
-	u.working = j.Weight <= 0 // a run without weight does not queue behind heavy ones
+	u.weights.working = j.Weight <= 0 // a run without weight does not queue behind heavy ones
 	if j.Weight > 0 && j.Weight <= r.o.Memory {
-		u.load = r.scale.TryAcquire(j.Weight)
-		u.working = u.load != nil
+		u.weights.load = r.scale.TryAcquire(j.Weight)
+		u.weights.working = u.weights.load != nil
 	}
-	gathers := !u.working
-	r.mu.Lock()
-	r.runs[lease{j.Number, j.Fence}] = u
-	r.counts.Begun++
+	gathers := !u.weights.working
+	r.active.mu.Lock()
+	r.active.runs[lease{j.Number, j.Fence}] = u
+	r.active.counts.Begun++
 	if gathers {
-		r.gathering++
+		r.active.gathering++
 	}
-	r.mu.Unlock()
+	r.active.mu.Unlock()
 	r.all.Go(func() {
 		defer cancel(nil)
 		var err error
@@ -48,9 +48,9 @@ func (r *Runner) begin(ctx context.Context, j understudy.Job, now time.Time) {
 
 // gathers counts those that wait for their weight.
 func (r *Runner) gathers(by int) {
-	r.mu.Lock()
-	r.gathering += by
-	r.mu.Unlock()
+	r.active.mu.Lock()
+	r.active.gathering += by
+	r.active.mu.Unlock()
 	if by < 0 {
 		r.ring(true) // more may be taken beside it
 	}
@@ -69,8 +69,8 @@ func (u *Run) gather(ctx context.Context) error {
 	}
 	u.mu.Lock()
 	defer u.mu.Unlock()
-	u.load = load
-	if u.working = ctx.Err() == nil; !u.working {
+	u.weights.load = load
+	if u.weights.working = ctx.Err() == nil; !u.weights.working {
 		return context.Cause(ctx) // it is over before it began
 	}
 	return nil
@@ -100,11 +100,11 @@ func (u *Run) do(ctx context.Context) (err error) {
 // end saves the result of a run, as often as needed, and releases it.
 func (r *Runner) end(ctx context.Context, u *Run, err error) {
 	u.mu.Lock()
-	loads := u.parts
-	if u.load != nil {
-		loads = append(loads, u.load)
+	loads := u.weights.parts
+	if u.weights.load != nil {
+		loads = append(loads, u.weights.load)
 	}
-	u.load, u.parts, u.over = nil, nil, true
+	u.weights.load, u.weights.parts, u.over = nil, nil, true
 	u.mu.Unlock()
 	for _, l := range loads {
 		l.Release()
@@ -112,10 +112,10 @@ func (r *Runner) end(ctx context.Context, u *Run, err error) {
 	e := u.outcome(ctx, err)
 	state, lost := r.write(context.WithoutCancel(ctx), e)
 	r.note(u, e, state, lost)
-	r.mu.Lock()
-	delete(r.runs, lease{e.Number, e.Fence})
-	r.mu.Unlock()
-	r.ended.Add(1)
+	r.active.mu.Lock()
+	delete(r.active.runs, lease{e.Number, e.Fence})
+	r.active.mu.Unlock()
+	r.loop.ended.Add(1)
 	r.ring(true)
 }
 
@@ -141,9 +141,9 @@ func (r *Runner) write(ctx context.Context, e understudy.JobResult) (state under
 }
 
 func (r *Runner) isEnding() bool {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return r.ending
+	r.active.mu.Lock()
+	defer r.active.mu.Unlock()
+	return r.active.ending
 }
 
 // pause waits; it is short beside Options.Grace.
@@ -155,20 +155,20 @@ func (r *Runner) pause(d time.Duration) {
 
 // note counts and logs the end of a run.
 func (r *Runner) note(u *Run, e understudy.JobResult, state understudy.JobState, lost bool) {
-	r.mu.Lock()
+	r.active.mu.Lock()
 	switch {
 	case lost:
-		r.counts.Lost++
+		r.active.counts.Lost++
 	case state == understudy.JobDone:
-		r.counts.Done++
+		r.active.counts.Done++
 	case state == understudy.JobFailed:
-		r.counts.Failed++
+		r.active.counts.Failed++
 	case state == understudy.JobCancelled:
-		r.counts.Cancelled++
+		r.active.counts.Cancelled++
 	default:
-		r.counts.Again++
+		r.active.counts.Again++
 	}
-	r.mu.Unlock()
+	r.active.mu.Unlock()
 	log := r.o.Logger.With("job", e.Number, "kind", u.kind.Name, "key", u.job.Key, "attempt", u.job.Attempt)
 	switch {
 	case lost:

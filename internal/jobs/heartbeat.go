@@ -25,14 +25,14 @@ func (u *Run) nextHeartbeat() time.Time {
 func (r *Runner) heartbeat(ctx context.Context, now time.Time) {
 	var runs []*Run
 	var beats []understudy.Heartbeat
-	r.mu.Lock()
-	for _, u := range r.runs {
+	r.active.mu.Lock()
+	for _, u := range r.active.runs {
 		if !u.nextHeartbeat().After(now) {
 			runs = append(runs, u)
 			beats = append(beats, u.sign(now))
 		}
 	}
-	r.mu.Unlock()
+	r.active.mu.Unlock()
 	if len(beats) == 0 {
 		return
 	}

@@ -21,7 +21,7 @@ const (
 // outcome decides. A run that ended well is done, whatever else happened.
 func (u *Run) outcome(ctx context.Context, err error) understudy.JobResult {
 	u.mu.Lock()
-	job, working := u.job, u.working
+	job, working := u.job, u.weights.working
 	u.mu.Unlock()
 	now := u.r.o.Now()
 	e := understudy.JobResult{Number: job.Number, Fence: job.Fence, At: now, State: understudy.JobDone, Progress: job.Progress}

@@ -56,14 +56,14 @@ func (r *Runner) Cancel(ctx context.Context, number int64) error {
 	if err != nil {
 		return err
 	}
-	r.mu.Lock()
+	r.active.mu.Lock()
 	if j.State == understudy.JobCancelled {
-		r.counts.Cancelled++
+		r.active.counts.Cancelled++
 	}
-	if u := r.runs[lease{number, j.Fence}]; u != nil {
+	if u := r.active.runs[lease{number, j.Fence}]; u != nil {
 		u.cancel(errCancelled)
 	}
-	r.mu.Unlock()
+	r.active.mu.Unlock()
 	return nil
 }
 
@@ -105,10 +105,10 @@ func (r *Runner) Jobs(ctx context.Context, f understudy.JobFilter) ([]understudy
 		return nil, err
 	}
 	now := r.o.Now()
-	r.mu.Lock()
-	defer r.mu.Unlock()
+	r.active.mu.Lock()
+	defer r.active.mu.Unlock()
 	for i := range all {
-		if u := r.runs[lease{all[i].Number, all[i].Fence}]; u != nil && all[i].State == understudy.JobRunning {
+		if u := r.active.runs[lease{all[i].Number, all[i].Fence}]; u != nil && all[i].State == understudy.JobRunning {
 			all[i].Progress = u.progress(now)
 		}
 	}

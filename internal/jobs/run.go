@@ -48,10 +48,10 @@ type Run struct {
 	cancel   context.CancelCauseFunc
 	weighing sync.Mutex // one Weigh at a time
 
-	mu  sync.Mutex
-	job understudy.Job // as claimed, and as it says of itself since
-	weights
-	pace
+	mu          sync.Mutex
+	job         understudy.Job // as claimed, and as it says of itself since
+	weights     weights
+	pace        pace
 	dirty       bool      // progress that is not written yet
 	heartbeatAt time.Time // of the last heartbeat
 	leaseEnd    time.Time
@@ -86,8 +86,8 @@ func (u *Run) Progress(done, total int64, note string) {
 	now := u.r.o.Now()
 	u.mu.Lock()
 	p := understudy.Progress{Done: done, Total: total, Note: note}
-	if u.firstAt.IsZero() || done < u.job.Progress.Done { // another part of the work has another pace
-		u.first, u.firstAt = p, now
+	if u.pace.firstAt.IsZero() || done < u.job.Progress.Done { // another part of the work has another pace
+		u.pace.first, u.pace.firstAt = p, now
 	}
 	u.job.Progress = p
 	nudge := !u.dirty
@@ -103,7 +103,7 @@ func (u *Run) progress(now time.Time) understudy.Progress {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	p := u.job.Progress
-	done, took := p.Done-u.first.Done, now.Sub(u.firstAt)
+	done, took := p.Done-u.pace.first.Done, now.Sub(u.pace.firstAt)
 	if left := p.Total - p.Done; left >= 0 && p.Total > 0 && done > 0 && took > 0 {
 		if wait := float64(took) / float64(done) * float64(left); wait < float64(maxReckoned) {
 			p.End = now.Add(time.Duration(wait))
@@ -148,8 +148,8 @@ func (u *Run) Weigh(ctx context.Context, bytes int64) error {
 		return &overQuotaError{bytes, u.r.o.Memory}
 	}
 	u.mu.Lock()
-	load, over := u.load, u.over
-	u.itself = true
+	load, over := u.weights.load, u.over
+	u.weights.itself = true
 	u.mu.Unlock()
 	switch {
 	case over:
@@ -221,9 +221,9 @@ func (u *Run) keep(load *semaphore.Load, itself bool) error {
 		load.Release()
 		return errOver
 	case itself:
-		u.load = load
+		u.weights.load = load
 	default:
-		u.parts = append(u.parts, load)
+		u.weights.parts = append(u.weights.parts, load)
 	}
 	return nil
 }
@@ -270,18 +270,18 @@ func (p *part) take(bytes int64) (held []*semaphore.Load, err error) {
 	switch {
 	case u.over:
 		return nil, errOver
-	case u.load != nil && u.itself:
-		return []*semaphore.Load{u.load}, nil
-	case u.load == nil || p.load != nil || bytes == 0:
+	case u.weights.load != nil && u.weights.itself:
+		return []*semaphore.Load{u.weights.load}, nil
+	case u.weights.load == nil || p.load != nil || bytes == 0:
 		return nil, nil
 	}
-	if bytes <= u.load.Weight() {
-		p.load = u.load
-		u.parts = append(u.parts, p.load)
+	if bytes <= u.weights.load.Weight() {
+		p.load = u.weights.load
+		u.weights.parts = append(u.weights.parts, p.load)
 	} else {
-		u.load.Release()
+		u.weights.load.Release()
 	}
-	u.load = nil
+	u.weights.load = nil
 	return nil, nil
 }
 
@@ -312,7 +312,7 @@ func (p *part) less(bytes int64) {
 	u.r.collect(bytes)
 	if p.load.Shrink(bytes); p.load.Weight() == 0 {
 		u.mu.Lock()
-		u.parts = slices.DeleteFunc(u.parts, func(l *semaphore.Load) bool { return l == p.load })
+		u.weights.parts = slices.DeleteFunc(u.weights.parts, func(l *semaphore.Load) bool { return l == p.load })
 		u.mu.Unlock()
 		p.load.Release()
 		p.load = nil

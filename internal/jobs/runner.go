@@ -30,8 +30,8 @@ type Runner struct {
 	want    atomic.Bool  // something may have become possible to claim
 	garbage atomic.Int64 // bytes given back by parts since the last collection
 
-	active
-	loop
+	active  active
+	loop    loop
 	trouble trouble
 	all     sync.WaitGroup
 }
@@ -75,10 +75,10 @@ type Stats struct {
 
 // Stats returns the counters; it reads memory only.
 func (r *Runner) Stats() Stats {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	s := r.counts
-	s.Running, s.Gathering, s.Memory = len(r.runs), r.gathering, r.o.Memory
+	r.active.mu.Lock()
+	defer r.active.mu.Unlock()
+	s := r.active.counts
+	s.Running, s.Gathering, s.Memory = len(r.active.runs), r.active.gathering, r.o.Memory
 	s.Weight = r.scale.Stats().Held
 	s.Trouble = r.trouble.text()
 	return s
@@ -127,9 +127,9 @@ func (r *Runner) Run(ctx context.Context) error {
 func (r *Runner) look(ctx context.Context) time.Duration {
 	now := r.o.Now()
 	r.heartbeat(ctx, now)
-	due := r.want.Swap(false) || !now.Before(r.claimAt)
+	due := r.want.Swap(false) || !now.Before(r.loop.claimAt)
 	if due && !r.trouble.waits(now) {
-		r.claimAt = now.Add(r.o.Lease)
+		r.loop.claimAt = now.Add(r.o.Lease)
 		if err := r.claim(ctx, now); err != nil {
 			r.want.Store(true)
 			r.stumble(ctx, err)
@@ -145,13 +145,13 @@ func (r *Runner) look(ctx context.Context) time.Duration {
 
 // next returns when the loop has something to do without being woken.
 func (r *Runner) next() time.Time {
-	at := r.claimAt
+	at := r.loop.claimAt
 	if r.want.Load() {
 		at = r.trouble.until()
 	}
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	for _, u := range r.runs {
+	r.active.mu.Lock()
+	defer r.active.mu.Unlock()
+	for _, u := range r.active.runs {
 		if b := u.nextHeartbeat(); b.Before(at) {
 			at = b
 		}
@@ -176,7 +176,7 @@ func (r *Runner) claim(ctx context.Context, now time.Time) error {
 		if err != nil {
 			return err
 		}
-		r.alone = false
+		r.loop.alone = false
 		r.found(&got)
 		for _, j := range got.Jobs {
 			r.begin(ctx, j, now)
@@ -191,8 +191,8 @@ func (r *Runner) claim(ctx context.Context, now time.Time) error {
 // lookAgain sets when the loop looks again without being woken.
 func (r *Runner) lookAgain(now time.Time, got *understudy.Claimed) {
 	sooner := func(t time.Time) {
-		if t.Before(r.claimAt) {
-			r.claimAt = t
+		if t.Before(r.loop.claimAt) {
+			r.loop.claimAt = t
 		}
 	}
 	if !got.Next.IsZero() {
@@ -209,19 +209,19 @@ func (r *Runner) lookAgain(now time.Time, got *understudy.Claimed) {
 // wanted is what may be claimed: a few jobs at a time, so that each decision
 // knows of those before.
 func (r *Runner) wanted(now time.Time) (understudy.Claim, bool) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	free := r.o.Workers - len(r.runs)
-	if r.ending || free <= 0 || len(r.claims) == 0 {
+	r.active.mu.Lock()
+	defer r.active.mu.Unlock()
+	free := r.o.Workers - len(r.active.runs)
+	if r.active.ending || free <= 0 || len(r.claims) == 0 {
 		return understudy.Claim{}, false
 	}
 	half := max(r.o.Workers/2, 1)
-	limit := max(min(free-r.o.Workers/4, half-r.gathering), 1)
+	limit := max(min(free-r.o.Workers/4, half-r.active.gathering), 1)
 	c := understudy.Claim{
 		Worker: r.o.Worker, Now: now, Kinds: r.claims, Limit: limit, Priority: priorityFor(free, r.o.Workers),
-		Weight: math.MaxInt64, Alone: r.alone,
+		Weight: math.MaxInt64, Alone: r.loop.alone,
 	}
-	if r.gathering >= half {
+	if r.active.gathering >= half {
 		// Enough heavy jobs wait for memory. A job claimed now has to fit beside them.
 		c.Weight = max(r.o.Memory-r.scale.Stats().Held, 0)
 	}
@@ -241,12 +241,12 @@ func priorityFor(free, workers int) understudy.Priority {
 }
 
 func (r *Runner) found(got *understudy.Claimed) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.counts.Failed += int64(got.Failed)
-	r.counts.Cancelled += int64(got.Cancelled)
-	r.counts.Expired += int64(got.Expired)
-	r.counts.Lost += int64(got.Returned + got.Failed + got.Cancelled)
+	r.active.mu.Lock()
+	defer r.active.mu.Unlock()
+	r.active.counts.Failed += int64(got.Failed)
+	r.active.counts.Cancelled += int64(got.Cancelled)
+	r.active.counts.Expired += int64(got.Expired)
+	r.active.counts.Lost += int64(got.Returned + got.Failed + got.Cancelled)
 	if n := got.Returned + got.Failed + got.Cancelled; n > 0 {
 		r.o.Logger.Warn("jobs: leases were lost", "begin_again", got.Returned, "failed", got.Failed, "cancelled", got.Cancelled)
 	}
@@ -254,13 +254,13 @@ func (r *Runner) found(got *understudy.Claimed) {
 
 // trim keeps the archive short.
 func (r *Runner) trim(ctx context.Context, now time.Time) {
-	if now.Before(r.trimAt) && r.ended.Load() < trimAfter {
+	if now.Before(r.loop.trimAt) && r.loop.ended.Load() < trimAfter {
 		return
 	}
 	ctx, cancel := context.WithTimeout(ctx, writeTime)
 	defer cancel()
-	r.trimAt = now.Add(trimEvery)
-	r.ended.Store(0)
+	r.loop.trimAt = now.Add(trimEvery)
+	r.loop.ended.Store(0)
 	if _, err := r.o.Store.TrimJobs(ctx, r.o.Keep, now.Add(-r.o.KeepFor)); err != nil {
 		r.stumble(ctx, err)
 	}
@@ -269,12 +269,12 @@ func (r *Runner) trim(ctx context.Context, now time.Time) {
 // finish ends all runs and sends their heartbeats until they have ended.
 func (r *Runner) finish(ctx context.Context, timer *time.Timer) error {
 	end := r.o.Now().Add(r.o.Grace)
-	r.mu.Lock()
-	r.ending = true
-	for _, u := range r.runs {
+	r.active.mu.Lock()
+	r.active.ending = true
+	for _, u := range r.active.runs {
 		u.cancel(errStopping)
 	}
-	r.mu.Unlock()
+	r.active.mu.Unlock()
 	for {
 		if r.idle() {
 			r.all.Wait() // for the last words of runs that have ended
@@ -283,7 +283,7 @@ func (r *Runner) finish(ctx context.Context, timer *time.Timer) error {
 		now := r.o.Now()
 		r.heartbeat(ctx, now)
 		r.want.Store(false)
-		r.claimAt = end
+		r.loop.claimAt = end
 		if !now.Before(end) {
 			return r.left()
 		}
@@ -296,17 +296,17 @@ func (r *Runner) finish(ctx context.Context, timer *time.Timer) error {
 }
 
 func (r *Runner) idle() bool {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return len(r.runs) == 0
+	r.active.mu.Lock()
+	defer r.active.mu.Unlock()
+	return len(r.active.runs) == 0
 }
 
 // left names the runs that did not end.
 func (r *Runner) left() error {
-	r.mu.Lock()
-	defer r.mu.Unlock()
+	r.active.mu.Lock()
+	defer r.active.mu.Unlock()
 	var errs []error
-	for l, u := range r.runs {
+	for l, u := range r.active.runs {
 		errs = append(errs, fmt.Errorf("jobs: job %d, %s, did not end within %v; its lease ends by itself", l.number, u.kind.Name, r.o.Grace))
 	}
 	return errors.Join(errs...)

@@ -48,7 +48,7 @@ func (v *exchange) answer(a *request.Response, view *access.View) {
 		v.send(status, nil)
 		return
 	}
-	view = encoded(v.atOrigin(view))
+	view = encoded(v.proxy.atOrigin(view))
 	l := v.representation(view)
 	body, length, in := v.formed(a, view, l)
 	if status == http.StatusOK && a.Fwd != fwdMethod && v.r.Method != http.MethodPost {
@@ -69,14 +69,14 @@ func (v *exchange) answer(a *request.Response, view *access.View) {
 // passBack passes on the fields of upstream's header that the spec names, to a caller that
 // sees all of the answer: nobody knows what they tell.
 func (v *exchange) passBack(a *request.Response, view *access.View) {
-	if a.Page.Header == "" || !view.Whole || !v.o.Gate.Whole(v.caller, v.o.Source.Name) {
+	if a.Page.Header == "" || !view.Whole || !v.proxy.o.Gate.Whole(v.caller, v.proxy.o.Source.Name) {
 		return
 	}
-	for _, name := range v.o.Source.Spec.Headers.Back {
+	for _, name := range v.proxy.o.Source.Spec.Headers.Back {
 		value := a.Page.Field(name)
-		if path, ok := strings.CutPrefix(value, v.o.Source.PublicURL+"/"); ok && v.origin != nil && v.o.Source.PublicURL != "" {
+		if path, ok := strings.CutPrefix(value, v.proxy.o.Source.PublicURL+"/"); ok && v.proxy.origin != nil && v.proxy.o.Source.PublicURL != "" {
 			only, _, _ := strings.Cut("/"+path, "?")
-			value = v.origin(only) + "/" + path
+			value = v.proxy.origin(only) + "/" + path
 		}
 		if value != "" {
 			v.w.Header()[name] = []string{value}
@@ -112,11 +112,11 @@ func (v *exchange) links(p *understudy.Page) (name, value string) {
 		return "", ""
 	}
 	paged := t.Spec.PagingOf(t.List)
-	if !paged.InHeader() || !v.o.Gate.Named(v.caller, v.o.Source.Name, t.Kind) {
+	if !paged.InHeader() || !v.proxy.o.Gate.Named(v.caller, v.proxy.o.Source.Name, t.Kind) {
 		return "", ""
 	}
 	if !p.Next.Zero() {
-		name, value = paged.NextHeader(v.linkTo(p.Next.Asked(), t.Own))
+		name, value = paged.NextHeader(v.proxy.linkTo(p.Next.Asked(), t.Own))
 	}
 	kept, _ := understudy.ParseQuery(p.Header) // made by Query.String
 	params := func(relation string) string {
@@ -126,12 +126,12 @@ func (v *exchange) links(p *understudy.Page) (name, value string) {
 	if value != "" && paged.Style == "header" {
 		value += params("next")
 	}
-	if paged.Style != "header" || p.Header == "" || !v.o.Gate.Counts(v.caller, v.o.Source.Name, t.Kind.Name) {
+	if paged.Style != "header" || p.Header == "" || !v.proxy.o.Gate.Counts(v.caller, v.proxy.o.Source.Name, t.Kind.Name) {
 		return name, value
 	}
 	for _, relation := range paging.Relations {
 		if uri, there := kept.Get(paging.RelationField(relation)); there {
-			name, value = "Link", paging.AppendLink(value, v.linkTo(uri, t.Own), relation)+params(relation)
+			name, value = "Link", paging.AppendLink(value, v.proxy.linkTo(uri, t.Own), relation)+params(relation)
 		}
 	}
 	return name, value
@@ -162,7 +162,7 @@ func (v *exchange) start(a *request.Response) {
 	v.line.How, v.line.Upstream = a.Outcome.String(), a.Upstream
 	h := v.w.Header()
 	h["Cache-Control"] = private
-	h["Vary"] = v.fields.vary
+	h["Vary"] = v.proxy.fields.vary
 	if a.Fwd != fwdMethod { // else nothing was kept
 		h["Age"] = ages.value(int64(a.CurrentAge() / time.Second))
 	}
@@ -172,7 +172,7 @@ func (v *exchange) start(a *request.Response) {
 		h["Cache-Status"] = []string{string(appendCacheStatus(nil, a))}
 	}
 	switch {
-	case !v.o.Gate.Whole(v.caller, v.o.Source.Name): // what the store took tells of what is hidden
+	case !v.proxy.o.Gate.Whole(v.caller, v.proxy.o.Source.Name): // what the store took tells of what is hidden
 		if a.Upstream > 0 {
 			h["Server-Timing"] = []string{string(appendMillis([]byte("upstream;dur="), a.Upstream))}
 		}
@@ -182,7 +182,7 @@ func (v *exchange) start(a *request.Response) {
 		h["Server-Timing"] = fromMemory
 	}
 	if v.line.ID == "" {
-		h["X-Request-Id"] = v.ids.Next()
+		h["X-Request-Id"] = v.proxy.ids.Next()
 		v.line.ID = h["X-Request-Id"][0]
 	} else {
 		h["X-Request-Id"] = []string{v.line.ID}

@@ -51,8 +51,8 @@ type batchResponse struct {
 
 // batch is a request that takes several.
 type batch struct {
-	*exchange
-	bytes *atomic.Int64 // of the bodies of all answers so far
+	exchange *exchange
+	bytes    *atomic.Int64 // of the bodies of all answers so far
 }
 
 // errManyBatches refuses a batch when too many are under way.
@@ -60,11 +60,11 @@ var errManyBatches = errors.New("too many batches are under way; send this one a
 
 // serve answers a batch. What is wrong with one of its requests is that one's answer.
 func (v batch) serve() (err error) {
-	if v.caller, err = v.o.Callers.Caller(v.came, v.o.Source.Name); err != nil {
+	if v.exchange.caller, err = v.exchange.proxy.o.Callers.Caller(v.exchange.came, v.exchange.proxy.o.Source.Name); err != nil {
 		return err
 	}
-	v.line.Caller = v.caller.Name
-	leave, err := v.batches.Take(v.caller.Name)
+	v.exchange.line.Caller = v.exchange.caller.Name
+	leave, err := v.exchange.proxy.batches.Take(v.exchange.caller.Name)
 	if err != nil {
 		return fmt.Errorf("proxy: %w: %w", understudy.ErrUnavailable, errManyBatches)
 	}
@@ -72,22 +72,22 @@ func (v batch) serve() (err error) {
 	var in struct {
 		Requests []batchRequest `json:"requests"`
 	}
-	if err := jsonhttp.Read(v.w, v.r, maxBatchBody, &in); err != nil {
+	if err := jsonhttp.Read(v.exchange.w, v.exchange.r, maxBatchBody, &in); err != nil {
 		if tooLarge := (*http.MaxBytesError)(nil); errors.As(err, &tooLarge) {
 			return err
 		}
 		return fmt.Errorf("proxy: %w: want {\"requests\": [{\"path\": \"/…\"}]}: %w", understudy.ErrInvalid, understudy.Plain(err))
 	}
-	v.read = true
+	v.exchange.read = true
 	if n := len(in.Requests); n == 0 || n > maxBatch {
 		return fmt.Errorf("proxy: %w: a batch has 1 to %d requests, this one %d", understudy.ErrInvalid, maxBatch, n)
 	}
-	v.part()
-	h := v.w.Header()
-	h["Cache-Control"], h["Vary"] = []string{"private, no-store"}, v.fields.vary
-	h["Content-Type"], h["X-Request-Id"] = []string{"application/json; charset=utf-8"}, []string{v.id()}
-	v.sent, v.line.Status = true, http.StatusOK
-	v.w.WriteHeader(http.StatusOK)
+	v.exchange.part()
+	h := v.exchange.w.Header()
+	h["Cache-Control"], h["Vary"] = []string{"private, no-store"}, v.exchange.proxy.fields.vary
+	h["Content-Type"], h["X-Request-Id"] = []string{"application/json; charset=utf-8"}, []string{v.exchange.id()}
+	v.exchange.sent, v.exchange.line.Status = true, http.StatusOK
+	v.exchange.w.WriteHeader(http.StatusOK)
 	v.answer(in.Requests)
 	return nil
 }
@@ -106,7 +106,7 @@ func (v batch) answer(all []batchRequest) {
 	for i := range batchAtWork {
 		begin(i)
 	}
-	out := recorder{v.w, v.exchange} // counts what is sent
+	out := recorder{v.exchange.w, v.exchange} // counts what is sent
 	for i := range all {
 		one := bytes.NewBufferString(",")
 		if i == 0 {
@@ -137,17 +137,17 @@ func (v batch) request(one *batchRequest) (*http.Request, error) {
 	if err != nil {
 		return nil, fmt.Errorf("proxy: %w: path: it cannot be read", understudy.ErrInvalid)
 	}
-	r := v.came.Clone(v.came.Context())
+	r := v.exchange.came.Clone(v.exchange.came.Context())
 	r.Method, r.URL, r.RequestURI, r.Body, r.ContentLength, r.TransferEncoding = http.MethodGet, u, one.Path, http.NoBody, 0, nil
 	maps.DeleteFunc(r.Header, func(name string, _ []string) bool { _, ok := batchFields[name]; return ok })
 	for name, value := range one.Headers {
 		name = http.CanonicalHeaderKey(name)
-		if _, asked := v.o.Source.Spec.Headers.Key[name]; !asked && !batchFields[name] {
+		if _, asked := v.exchange.proxy.o.Source.Spec.Headers.Key[name]; !asked && !batchFields[name] {
 			return nil, fmt.Errorf("proxy: %w: headers: a request of a batch may not have %.40q", understudy.ErrInvalid, name)
 		}
 		r.Header[name] = []string{value}
 	}
-	v.carriers.Onto(r, v.came)
+	v.exchange.proxy.carriers.Onto(r, v.exchange.came)
 	return r, nil
 }
 
@@ -161,13 +161,13 @@ func (v batch) alone(r *http.Request, err error) (out batchResponse) {
 		}
 	}()
 	refuse := func(err error) {
-		one := exchange{Proxy: v.Proxy, w: w, r: v.r, came: v.came, caller: v.caller}
+		one := exchange{proxy: v.exchange.proxy, w: w, r: v.exchange.r, came: v.exchange.came, caller: v.exchange.caller}
 		one.fail(err)
 	}
 	if err != nil {
 		refuse(err)
 	} else {
-		v.o.Current().ServeHTTP(w, r)
+		v.exchange.proxy.o.Current().ServeHTTP(w, r)
 	}
 	if w.long {
 		w = &batchWriter{header: http.Header{}, all: &atomic.Int64{}}

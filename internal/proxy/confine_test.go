@@ -163,8 +163,8 @@ func TestAnswersTellTheRateOfTheSource(t *testing.T) {
 // What answers from memory say of the source's rate costs no memory while it is the same.
 func TestTellingTheSameRateAllocatesNothing(t *testing.T) {
 	b := newBed(t)
-	v := &exchange{Proxy: b.Proxy, w: &sink{http.Header{}}, caller: understudy.CommandCaller}
-	v.o.Rate = func(*spec.Target, time.Time) (understudy.Rate, bool) {
+	v := &exchange{proxy: b.Proxy, w: &sink{http.Header{}}, caller: understudy.CommandCaller}
+	v.proxy.o.Rate = func(*spec.Target, time.Time) (understudy.Rate, bool) {
 		return understudy.Rate{Limit: 60, Remaining: 41}, true
 	}
 	if n := testing.AllocsPerRun(100, func() { clear(v.w.Header()); tellSource(v) }); n != 0 {

@@ -55,7 +55,7 @@ func (v *exchange) part() {
 	if unread {
 		// A body that comes slowly holds up neither the answer nor us. Where
 		// there is no such deadline (in tests), the server's own bounds it.
-		_ = http.NewResponseController(v.w).SetReadDeadline(v.o.Now().Add(drainTime))
+		_ = http.NewResponseController(v.w).SetReadDeadline(v.proxy.o.Now().Add(drainTime))
 	}
 }
 

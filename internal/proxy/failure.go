@@ -41,26 +41,26 @@ func (v *exchange) fail(err error) {
 	tellSource(v)
 	f := v.failure(err)
 	if f.Status == http.StatusInternalServerError {
-		v.o.Logger.Error("request failed", "id", v.id(), "method", v.r.Method, "err", err)
+		v.proxy.o.Logger.Error("request failed", "id", v.id(), "method", v.r.Method, "err", err)
 	}
-	body, contentType := access.Error(v.o.Source.Spec, f)
+	body, contentType := access.Error(v.proxy.o.Source.Spec, f)
 	h := v.w.Header()
 	h["Cache-Control"] = private
-	h["Vary"] = v.fields.vary
+	h["Vary"] = v.proxy.fields.vary
 	h["Content-Type"] = []string{contentType}
 	h["Content-Length"] = []string{strconv.Itoa(len(body))}
 	h["X-Request-Id"] = []string{v.id()}
 	jsonhttp.SignError(h, f.Status, f.Message) // hidden and unknown records are signed alike
 	switch f.Status {
 	case http.StatusUnauthorized:
-		h["Www-Authenticate"] = v.fields.challenge
+		h["Www-Authenticate"] = v.proxy.fields.challenge
 	case http.StatusMethodNotAllowed:
 		h["Allow"] = []string{v.allowed()}
 	case http.StatusServiceUnavailable, http.StatusTooManyRequests:
 		wait := upstreamWait(upstream)
 		if over := (*understudy.RateError)(nil); errors.As(err, &over) {
 			wait = over.Wait
-			tellRate(v, over.Rate, v.o.Now())
+			tellRate(v, over.Rate, v.proxy.o.Now())
 		}
 		if errors.Is(err, understudy.ErrNotMirrored) || errors.Is(err, understudy.ErrIndexing) {
 			wait = mirrorAfter
@@ -73,7 +73,7 @@ func (v *exchange) fail(err error) {
 // verbatim passes on the body of an upstream error when nothing is held. It reports
 // whether it did. A body with fields that the role may not see does not pass.
 func (v *exchange) verbatim(e *understudy.UpstreamError) bool {
-	view, err := v.o.Gate.View(v.caller, e.Page)
+	view, err := v.proxy.o.Gate.View(v.caller, e.Page)
 	if err != nil {
 		return false
 	}
@@ -121,7 +121,7 @@ func (v *exchange) ownFailure(err error) (f access.Failure, own bool) {
 	case errors.Is(err, understudy.ErrUnknownOutcome): // its cause does not count
 		return f, false
 	case errors.As(err, &tooLarge):
-		v.o.TooLarge()
+		v.proxy.o.TooLarge()
 		f.Word, f.Status = access.Invalid, http.StatusRequestEntityTooLarge
 		f.Message = "the body is larger than " + strconv.FormatInt(tooLarge.Limit, 10) + " bytes"
 	case errors.As(err, &body) && body.late():
@@ -129,7 +129,7 @@ func (v *exchange) ownFailure(err error) (f access.Failure, own bool) {
 	case errors.As(err, &body):
 		f.Word, f.Status, f.Message = access.Invalid, http.StatusBadRequest, "the body could not be read"
 	case errors.As(err, &limitedError{}):
-		v.o.Limited()
+		v.proxy.o.Limited()
 		f.Word, f.Status = access.Limited, http.StatusTooManyRequests
 		f.Message = "too many writes are under way; this one was not sent"
 	case errors.As(err, &expectationError{}):
@@ -233,7 +233,7 @@ func (v *exchange) allowed() string {
 		}
 	}
 	for _, m := range []string{http.MethodPost, http.MethodPut, http.MethodPatch, http.MethodDelete} {
-		if v.o.Gate.Write(v.caller, v.target, m) == nil {
+		if v.proxy.o.Gate.Write(v.caller, v.target, m) == nil {
 			list += ", " + m
 		}
 	}

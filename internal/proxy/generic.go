@@ -23,38 +23,41 @@ import (
 )
 
 // generic is one request to such a source.
-type generic struct{ *exchange }
+type generic struct{ exchange *exchange }
 
 // serve asks the gate, then the mirror, and answers with what came, its header kept.
 func (v generic) serve() (err error) {
-	if v.target == nil {
-		if v.target, err = v.passed(); err != nil {
-			v.odd = true
+	if v.exchange.target == nil {
+		if v.exchange.target, err = v.passed(); err != nil {
+			v.exchange.odd = true
 			return err
 		}
 	}
-	if v.r.Method == http.MethodConnect || v.r.Method == http.MethodTrace {
-		v.odd = true
+	if v.exchange.r.Method == http.MethodConnect || v.exchange.r.Method == http.MethodTrace {
+		v.exchange.odd = true
 		return fmt.Errorf("proxy: %w", understudy.ErrMethod)
 	}
-	if err := v.o.Gate.Write(v.caller, v.target, v.r.Method); err != nil {
+	if err := v.exchange.proxy.o.Gate.Write(v.exchange.caller, v.exchange.target, v.exchange.r.Method); err != nil {
 		return err
 	}
-	for name := range v.r.Header {
+	for name := range v.exchange.r.Header {
 		if spec.Overrides(name) && v.misleads(name) {
 			return fmt.Errorf("proxy: %w: header %s: use the method itself", understudy.ErrInvalid, name)
 		}
 	}
-	if v.r.ContentLength > v.o.MaxBody {
-		return &http.MaxBytesError{Limit: v.o.MaxBody}
+	if v.exchange.r.ContentLength > v.exchange.proxy.o.MaxBody {
+		return &http.MaxBytesError{Limit: v.exchange.proxy.o.MaxBody}
 	}
-	ctx := v.r.Context()
-	x := request.Exchange{Target: v.target, Method: v.r.Method, Header: v.passable(), Host: v.r.Host, Flow: v.caller.Flow, Early: v.early}
+	ctx := v.exchange.r.Context()
+	x := request.Exchange{
+		Target: v.exchange.target, Method: v.exchange.r.Method, Header: v.passable(), Host: v.exchange.r.Host,
+		Flow: v.exchange.caller.Flow, Early: v.early,
+	}
 	action := understudy.ActionList
-	switch v.r.Method {
+	switch v.exchange.r.Method {
 	case http.MethodGet, http.MethodHead, http.MethodOptions:
 	default:
-		leave, err := v.writes.Take(v.caller.Name)
+		leave, err := v.exchange.proxy.writes.Take(v.exchange.caller.Name)
 		if err != nil {
 			return limitedError{}
 		}
@@ -62,23 +65,23 @@ func (v generic) serve() (err error) {
 		var done func()
 		ctx, done = lasting(ctx, streamTime)
 		defer done()
-		if action = understudy.ActionSend; v.r.Method == http.MethodDelete {
+		if action = understudy.ActionSend; v.exchange.r.Method == http.MethodDelete {
 			action = understudy.ActionDelete
 		}
 	}
-	if v.r.ContentLength != 0 {
-		if x.Body, err = io.ReadAll(http.MaxBytesReader(v.w, v.r.Body, v.o.MaxBody)); err != nil {
+	if v.exchange.r.ContentLength != 0 {
+		if x.Body, err = io.ReadAll(http.MaxBytesReader(v.exchange.w, v.exchange.r.Body, v.exchange.proxy.o.MaxBody)); err != nil {
 			return bodyError{err}
 		}
-		v.read = true
+		v.exchange.read = true
 	}
 	if err := v.mayOverride(x.Body); err != nil {
 		return err
 	}
-	if err := v.audit(action, nil, v.r.Method); err != nil {
+	if err := v.exchange.audit(action, nil, v.exchange.r.Method); err != nil {
 		return err
 	}
-	a, err := v.o.Exchanger.Exchange(ctx, x)
+	a, err := v.exchange.proxy.o.Exchanger.Exchange(ctx, x)
 	switch {
 	case err != nil && action != understudy.ActionList:
 		return unsentError{err}
@@ -94,17 +97,17 @@ const streamTime = 24 * time.Hour
 
 // passed is the target of the request line, as it is.
 func (v generic) passed() (*spec.Target, error) {
-	uri := v.r.RequestURI
+	uri := v.exchange.r.RequestURI
 	if !strings.HasPrefix(uri, "/") { // a whole URL, as proxies are asked
-		uri = v.r.URL.RequestURI()
+		uri = v.exchange.r.URL.RequestURI()
 	}
-	v.line.Written = string(v.o.Log.AppendTarget(nil, uri))
-	return v.o.Source.Spec.Passed(v.o.Source.Name, uri)
+	v.exchange.line.Written = string(v.exchange.proxy.o.Log.AppendTarget(nil, uri))
+	return v.exchange.proxy.o.Source.Spec.Passed(v.exchange.proxy.o.Source.Name, uri)
 }
 
 // knownGeneric is Known of a generic source.
 func (p *Proxy) knownGeneric(r *http.Request) (context.Context, func() bool) {
-	v := generic{&exchange{Proxy: p, r: p.carriers.Without(r), came: r}}
+	v := generic{&exchange{proxy: p, r: p.carriers.Without(r), came: r}}
 	t, err := v.passed()
 	_, admit := p.o.Admit(r, p.o.Source.Name)
 	reads := r.Method == http.MethodGet || r.Method == http.MethodHead
@@ -115,7 +118,7 @@ func (p *Proxy) knownGeneric(r *http.Request) (context.Context, func() bool) {
 	if !p.o.Exchanger.ReadyFor(t, h) {
 		return nil, nil
 	}
-	k := &known{aimed{t, v.line.Written}, admit}
+	k := &known{aimed{t, v.exchange.line.Written}, admit}
 	return context.WithValue(context.Background(), knownKey{}, k), func() bool { return p.o.Exchanger.ReadyFor(t, h) }
 }
 
@@ -123,10 +126,10 @@ func (p *Proxy) knownGeneric(r *http.Request) (context.Context, func() bool) {
 // we know the caller, without cookies of this server, which browsers send to every port of a
 // host, and without fields that name another request than this one.
 func (v generic) passable() http.Header {
-	h := v.r.Header
+	h := v.exchange.r.Header
 	switch {
-	case v.o.Open && v.caller.Name == loopback:
-		h = v.came.Header // it gave none to us: what it gave is upstream's
+	case v.exchange.proxy.o.Open && v.exchange.caller.Name == loopback:
+		h = v.exchange.came.Header // it gave none to us: what it gave is upstream's
 	case h["Authorization"] != nil:
 		h = h.Clone()
 		delete(h, "Authorization")
@@ -159,7 +162,7 @@ func (v generic) passable() http.Header {
 // misleads reports a field that names another method, address, host or sender than those of
 // the request, unless the settings pass it.
 func (v generic) misleads(name string) bool {
-	return spec.Misleads(name) && !slices.Contains(v.o.Source.Spec.Headers.Pass, name)
+	return spec.Misleads(name) && !slices.Contains(v.exchange.proxy.o.Source.Spec.Headers.Pass, name)
 }
 
 // loopback is the name of who is on this machine.
@@ -173,14 +176,14 @@ func ownCookie(line string) bool {
 // early passes an informational answer on, where the writer sends it before the answer: one
 // that sends nothing before the end would take it for the answer.
 func (v generic) early(status int, fields http.Header) {
-	if _, sends := v.w.(http.Flusher); !sends || !v.r.ProtoAtLeast(1, 1) {
+	if _, sends := v.exchange.w.(http.Flusher); !sends || !v.exchange.r.ProtoAtLeast(1, 1) {
 		return
 	}
-	h := v.w.Header()
+	h := v.exchange.w.Header()
 	kept := h.Clone()
 	clear(h)
 	v.setFields(h, fields)
-	v.w.WriteHeader(status)
+	v.exchange.w.WriteHeader(status)
 	clear(h)
 	maps.Copy(h, kept)
 }
@@ -193,15 +196,15 @@ func (v generic) setFields(h, fields http.Header) {
 	if cookies := h["Set-Cookie"]; slices.ContainsFunc(cookies, ownCookie) {
 		h["Set-Cookie"] = slices.DeleteFunc(slices.Clone(cookies), ownCookie)
 	}
-	if v.origin == nil {
-		rewriteLinks(h, v.o.Source)
+	if v.exchange.proxy.origin == nil {
+		rewriteLinks(h, v.exchange.proxy.o.Source)
 	}
 }
 
 // relay sends an answer. What is whole is answered by the conditions and the range of the
 // request; a stream goes out as it comes.
 func (v generic) relay(a *request.Exchanged) error {
-	h := v.w.Header()
+	h := v.exchange.w.Header()
 	delete(h, "X-Content-Type-Options") // the header is upstream's
 	delete(h, "Content-Security-Policy")
 	v.setFields(h, a.Header)
@@ -216,43 +219,43 @@ func (v generic) relay(a *request.Exchanged) error {
 		for _, name := range []string{"Content-Length", "Content-Type", "Content-Encoding"} {
 			delete(h, name)
 		}
-		v.send(http.StatusNotModified, nil)
-	case whole && v.r.Method == http.MethodGet && len(body) > 0 && httprange.Range(v.r.Header) != "":
-		v.part()
+		v.exchange.send(http.StatusNotModified, nil)
+	case whole && v.exchange.r.Method == http.MethodGet && len(body) > 0 && httprange.Range(v.exchange.r.Header) != "":
+		v.exchange.part()
 		delete(h, "Content-Length")
-		v.sent = true
+		v.exchange.sent = true
 		changed, _ := header.Date(h.Get("Last-Modified"))
-		part := v.r.Clone(v.r.Context())
-		part.Header = http.Header{"Range": {httprange.Range(v.r.Header)}, "If-Range": v.r.Header["If-Range"]}
+		part := v.exchange.r.Clone(v.exchange.r.Context())
+		part.Header = http.Header{"Range": {httprange.Range(v.exchange.r.Header)}, "If-Range": v.exchange.r.Header["If-Range"]}
 		if h["Content-Type"] == nil {
 			h["Content-Type"] = nil // else it is guessed
 		}
-		http.ServeContent(&recorder{ResponseWriter: v.w, exchange: v.exchange}, part, "", changed, bytes.NewReader(body))
-	case v.r.Method == http.MethodHead && len(body) == 0, status == http.StatusNoContent, status == http.StatusNotModified:
-		v.sent, v.line.Status = true, status
-		v.w.WriteHeader(status)
+		http.ServeContent(&recorder{ResponseWriter: v.exchange.w, exchange: v.exchange}, part, "", changed, bytes.NewReader(body))
+	case v.exchange.r.Method == http.MethodHead && len(body) == 0, status == http.StatusNoContent, status == http.StatusNotModified:
+		v.exchange.sent, v.exchange.line.Status = true, status
+		v.exchange.w.WriteHeader(status)
 	default:
 		h["Content-Length"] = []string{strconv.Itoa(len(body))}
-		v.send(status, body)
+		v.exchange.send(status, body)
 	}
 	return nil
 }
 
 // reads reports whether the request asks for what is there.
 func (v generic) reads() bool {
-	return (v.r.Method == http.MethodGet || v.r.Method == http.MethodHead) &&
-		len(v.r.Header["If-Match"])+len(v.r.Header["If-Unmodified-Since"]) == 0
+	return (v.exchange.r.Method == http.MethodGet || v.exchange.r.Method == http.MethodHead) &&
+		len(v.exchange.r.Header["If-Match"])+len(v.exchange.r.Header["If-Unmodified-Since"]) == 0
 }
 
 // told sets the fields that say how the answer came, beside those of caches before us.
 func (v generic) told(a *request.Exchanged) {
-	v.part()
-	v.line.How, v.line.Upstream = a.Outcome.String(), a.Upstream
-	h := v.w.Header()
+	v.exchange.part()
+	v.exchange.line.How, v.exchange.line.Upstream = a.Outcome.String(), a.Upstream
+	h := v.exchange.w.Header()
 	h["Cache-Status"] = append(slices.Clip(a.Header["Cache-Status"]), string(appendCacheStatus(nil, &a.Response)))
 	h["Server-Timing"] = append(slices.Clip(a.Header["Server-Timing"]), string(appendServerTiming(nil, &a.Response)))
 	if h["X-Request-Id"] == nil {
-		h["X-Request-Id"] = []string{v.id()}
+		h["X-Request-Id"] = []string{v.exchange.id()}
 	}
 	if age := a.CurrentAge(); a.Outcome != request.Cold || a.Stored && age >= time.Second {
 		h["Age"] = []string{strconv.FormatInt(int64(age/time.Second), 10)}
@@ -261,7 +264,7 @@ func (v generic) told(a *request.Exchanged) {
 
 // unchanged reports whether the requester has the answer already (RFC 9111, 4.3.2).
 func (v generic) unchanged(h http.Header) bool {
-	if lines := v.r.Header["If-None-Match"]; len(lines) > 0 {
+	if lines := v.exchange.r.Header["If-None-Match"]; len(lines) > 0 {
 		tag := strings.TrimPrefix(h.Get("Etag"), "W/")
 		for item := range header.Items(lines) {
 			if item == "*" || tag != "" && strings.TrimPrefix(item, "W/") == tag {
@@ -270,7 +273,7 @@ func (v generic) unchanged(h http.Header) bool {
 		}
 		return false
 	}
-	since, ok := header.Date(v.r.Header.Get("If-Modified-Since"))
+	since, ok := header.Date(v.exchange.r.Header.Get("If-Modified-Since"))
 	if !ok {
 		return false
 	}
@@ -286,8 +289,8 @@ func (v generic) unchanged(h http.Header) bool {
 // does the connection: the client does not take a part for all. When the client leaves, the request
 // upstream ends, though nothing comes of it just then.
 func (v generic) stream(a *request.Exchanged) error {
-	defer context.AfterFunc(v.r.Context(), func() { _ = a.Close() })()
-	h := v.w.Header()
+	defer context.AfterFunc(v.exchange.r.Context(), func() { _ = a.Close() })()
+	h := v.exchange.w.Header()
 	if delete(h, "Content-Length"); a.Length >= 0 {
 		h["Content-Length"] = []string{strconv.FormatInt(a.Length, 10)}
 	}
@@ -295,21 +298,21 @@ func (v generic) stream(a *request.Exchanged) error {
 	for name := range a.Trailer {
 		h["Trailer"], announced[name] = append(h["Trailer"], name), true
 	}
-	v.sent, v.line.Status = true, a.Page.Status
-	v.w.WriteHeader(a.Page.Status)
-	control := http.NewResponseController(v.w)
+	v.exchange.sent, v.exchange.line.Status = true, a.Page.Status
+	v.exchange.w.WriteHeader(a.Page.Status)
+	control := http.NewResponseController(v.exchange.w)
 	_ = control.Flush() // a writer that cannot sends all later
 	buf := make([]byte, 32<<10)
 	for {
 		n, err := a.Stream.Read(buf)
 		if n > 0 {
 			// Where there are no deadlines (in tests), the server's own bound it.
-			_ = control.SetWriteDeadline(v.o.Now().Add(readTime))
-			if _, err := v.w.Write(buf[:n]); err != nil {
+			_ = control.SetWriteDeadline(v.exchange.proxy.o.Now().Add(readTime))
+			if _, err := v.exchange.w.Write(buf[:n]); err != nil {
 				return nil // the caller has left
 			}
-			v.line.Bytes += int64(n)
-			if v.line.Bytes != a.Length { // else all was sent
+			v.exchange.line.Bytes += int64(n)
+			if v.exchange.line.Bytes != a.Length { // else all was sent
 				_ = control.Flush()
 			}
 		}

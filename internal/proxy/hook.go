@@ -54,7 +54,7 @@ func NewHook(o HookOptions) (http.Handler, error) {
 	if len(o.Sources) == 0 || o.Secret == nil || o.Hint == nil {
 		return nil, errors.New("proxy: a hook needs sources, their secrets and somebody to tell")
 	}
-	h := &hook{HookOptions: o, sources: map[string]*spec.Source{}, origins: origins(o.PublicURL)}
+	h := &hook{options: o, sources: map[string]*spec.Source{}, origins: origins(o.PublicURL)}
 	for _, s := range o.Sources {
 		if s.Spec.Hook.Style != "" {
 			h.sources[s.Name] = s
@@ -64,7 +64,7 @@ func NewHook(o HookOptions) (http.Handler, error) {
 }
 
 type hook struct {
-	HookOptions
+	options HookOptions
 	sources map[string]*spec.Source
 	origins []string // the public URL, as it may have been signed
 }
@@ -82,7 +82,7 @@ func (h *hook) take(w http.ResponseWriter, r *http.Request) int {
 	if !ok || s == nil {
 		return http.StatusNotFound
 	}
-	secret := h.Secret(name)
+	secret := h.options.Secret(name)
 	if secret.Empty() {
 		return http.StatusNotFound // with no key anybody could sign
 	}
@@ -220,7 +220,7 @@ func (h *hook) hint(s *spec.Source, form url.Values) {
 			}
 			for _, k := range s.Spec.Kinds {
 				if len(k.ID) == 1 && k.HasPrefix(id) {
-					h.Hint(s.Name, k.Name, id)
+					h.options.Hint(s.Name, k.Name, id)
 				}
 			}
 		}

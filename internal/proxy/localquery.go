@@ -60,16 +60,16 @@ func (v *exchange) localParam(w *request.LocalQuery, p understudy.Param) (wished
 		if w.Since, err = strconv.ParseInt(p.Value, 10, 64); err != nil || w.Since < 0 {
 			return false, ownError(p.Name, "write the number of a change, 0 or more")
 		}
-		if !v.o.Gate.Whole(v.caller, v.o.Source.Name) {
+		if !v.proxy.o.Gate.Whole(v.caller, v.proxy.o.Source.Name) {
 			return false, fmt.Errorf("proxy: %s: %w: it tells of changes in what role %s may not see; the feed tells of the others",
 				p.Name, understudy.ErrForbidden, v.caller.Role())
 		}
 		return true, v.given(p.Name, w.Since)
 	}
-	if v.o.Text == nil {
+	if v.proxy.o.Text == nil {
 		return false, ownError(p.Name, "text is not searched here")
 	}
-	w.Text, w.Only, err = v.o.Text(v.caller, v.target, p.Value)
+	w.Text, w.Only, err = v.proxy.o.Text(v.caller, v.target, p.Value)
 	if err != nil {
 		return false, fmt.Errorf("proxy: %s: %w", p.Name, err)
 	}
@@ -78,10 +78,10 @@ func (v *exchange) localParam(w *request.LocalQuery, p understudy.Param) (wished
 
 // given is an error for the number of a change that was not given yet.
 func (v *exchange) given(name string, n int64) error {
-	if v.o.LastChange == nil || n == 0 {
+	if v.proxy.o.LastChange == nil || n == 0 {
 		return nil
 	}
-	last, err := v.o.LastChange(v.r.Context(), v.o.Source.Name)
+	last, err := v.proxy.o.LastChange(v.r.Context(), v.proxy.o.Source.Name)
 	if err == nil && n > last {
 		return ownError(name, fmt.Sprintf("%d is beyond the end; the last change is %d", n, last))
 	}

@@ -27,13 +27,13 @@ var variesByCaller = []string{"Authorization"}
 // that leaves ends what upstream sends. What goes wrong before the first byte
 // is an error in upstream's shape; later the connection is cut.
 func (v *exchange) medium() error {
-	if err := v.o.Gate.Media(v.caller, v.target); err != nil {
+	if err := v.proxy.o.Gate.Media(v.caller, v.target); err != nil {
 		return err
 	}
-	if v.o.Media == nil {
+	if v.proxy.o.Media == nil {
 		return fmt.Errorf("proxy: contents: %w", understudy.ErrNotFound)
 	}
-	if err := v.o.Gate.Find(v.r.Context(), v.caller, v.target, v.o.Mirror.Page); err != nil {
+	if err := v.proxy.o.Gate.Find(v.r.Context(), v.caller, v.target, v.proxy.o.Mirror.Page); err != nil {
 		return err
 	}
 	ctx, cancel := context.WithCancelCause(v.r.Context())
@@ -41,13 +41,13 @@ func (v *exchange) medium() error {
 	if wait, ok := header.Wait(v.r.Header["Prefer"]); ok {
 		late := time.AfterFunc(wait, func() { cancel(context.DeadlineExceeded) })
 		defer late.Stop()
-		m, err := v.o.Media.Open(ctx, v.mediaAsk())
+		m, err := v.proxy.o.Media.Open(ctx, v.mediaAsk())
 		if !late.Stop() && err != nil {
 			err = fmt.Errorf("proxy: %w", context.Cause(ctx))
 		}
 		return v.sendMedium(m, err)
 	}
-	return v.sendMedium(v.o.Media.Open(ctx, v.mediaAsk()))
+	return v.sendMedium(v.proxy.o.Media.Open(ctx, v.mediaAsk()))
 }
 
 // maxValidator bounds the conditions that are passed on, in bytes.
@@ -108,7 +108,7 @@ func (v *exchange) sendMedium(m *request.MediaResponse, err error) error {
 	sent, err := httprange.Send(v.w, v.r, httprange.Content{
 		File: m.File, Body: m, Status: m.Status, Size: m.Size, Range: m.ContentRange,
 		Type: m.ContentType, ETag: m.ETag, Modified: m.Modified, Shown: v.target.Media.Types,
-		Deadline: func() time.Time { return v.o.Now().Add(mediaStall) },
+		Deadline: func() time.Time { return v.proxy.o.Now().Add(mediaStall) },
 	})
 	v.sent, v.line.Status, v.line.Bytes = sent.Status != 0, sent.Status, sent.Bytes
 	switch {
@@ -143,7 +143,7 @@ func (v *exchange) refuse(f access.Failure) {
 	}
 	v.confine()
 	f.Path = v.target.Key.Path()
-	body, contentType := access.Error(v.o.Source.Spec, f)
+	body, contentType := access.Error(v.proxy.o.Source.Spec, f)
 	h["Cache-Control"] = private
 	h["Content-Type"] = []string{contentType}
 	h["Content-Length"] = []string{fmt.Sprint(len(body))}

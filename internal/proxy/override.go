@@ -23,18 +23,18 @@ import (
 // mayOverride returns nil where no parameter of the query or of the body names another method, as frameworks read it
 // (_method of Rails, Laravel and Symfony), or where the caller may send that method, too.
 func (v generic) mayOverride(body []byte) error {
-	named := append(overridesOfForm(v.r.URL.RawQuery), overridesOfBody(v.r.Header["Content-Type"], body)...)
+	named := append(overridesOfForm(v.exchange.r.URL.RawQuery), overridesOfBody(v.exchange.r.Header["Content-Type"], body)...)
 	for _, other := range named {
-		if other = strings.ToUpper(strings.TrimSpace(other)); other == v.r.Method || other == "" {
+		if other = strings.ToUpper(strings.TrimSpace(other)); other == v.exchange.r.Method || other == "" {
 			continue
 		}
-		if slices.Contains(v.o.Source.Spec.Headers.Pass, "X-Http-Method-Override") {
+		if slices.Contains(v.exchange.proxy.o.Source.Spec.Headers.Pass, "X-Http-Method-Override") {
 			return nil
 		}
-		if read, _ := method(v.r.Method); read || v.r.Method == http.MethodOptions {
+		if read, _ := method(v.exchange.r.Method); read || v.exchange.r.Method == http.MethodOptions {
 			return fmt.Errorf("proxy: %w: a parameter names another method; use the method itself", understudy.ErrInvalid)
 		}
-		if err := v.o.Gate.Write(v.caller, v.target, other); err != nil {
+		if err := v.exchange.proxy.o.Gate.Write(v.exchange.caller, v.exchange.target, other); err != nil {
 			return err
 		}
 	}

@@ -21,13 +21,13 @@ func (v *exchange) own() error {
 	path, _, _ := strings.Cut(v.r.RequestURI, "?")
 	read, _ := method(v.r.Method)
 	switch {
-	case v.origin != nil: // upstream has no such path
+	case v.proxy.origin != nil: // upstream has no such path
 		return fmt.Errorf("proxy: %s: %w", path, access.ErrNoPath)
 	case path == batchPath && v.r.Method == http.MethodPost:
 		return batch{v, &atomic.Int64{}}.serve()
 	case path == batchPath:
 		return fmt.Errorf("proxy: %s: %w", path, understudy.ErrMethod)
-	case path != "/-/health" || v.o.Health == nil:
+	case path != "/-/health" || v.proxy.o.Health == nil:
 		return fmt.Errorf("proxy: %s: %w", path, access.ErrNoPath)
 	case !read:
 		return fmt.Errorf("proxy: %s: %w", path, understudy.ErrMethod)
@@ -35,24 +35,24 @@ func (v *exchange) own() error {
 	v.part()
 	v.w.Header()["X-Request-Id"] = []string{v.id()}
 	rec := &recorder{ResponseWriter: v.w, exchange: v}
-	v.o.Health.ServeHTTP(rec, v.r)
+	v.proxy.o.Health.ServeHTTP(rec, v.r)
 	return nil
 }
 
 // rateFields are the fields of answers that say how much a caller may still ask.
 type rateFields struct {
-	spec.Numbers
+	numbers                       spec.Numbers
 	limit, used, remaining, reset []string
 }
 
 // tellRate says a rate in the fields in which the API tells of its limits.
 func tellRate(v *exchange, r understudy.Rate, now time.Time) {
-	h, l := v.w.Header(), &v.o.Source.Spec.Limits
-	n, f := l.Numbers(r, now), v.fields.rate.Load()
-	if f == nil || f.Numbers != n {
+	h, l := v.w.Header(), &v.proxy.o.Source.Spec.Limits
+	n, f := l.Numbers(r, now), v.proxy.fields.rate.Load()
+	if f == nil || f.numbers != n {
 		text := func(n int64) []string { return []string{strconv.FormatInt(n, 10)} }
 		f = &rateFields{n, text(n.Limit), text(n.Used), text(n.Remaining), text(n.Reset)}
-		v.fields.rate.Store(f)
+		v.proxy.fields.rate.Store(f)
 	}
 	h[l.Limit], h[l.Remaining], h[l.Reset] = f.limit, f.remaining, f.reset
 	if l.Used != "" {
@@ -64,14 +64,15 @@ func tellRate(v *exchange, r understudy.Rate, now time.Time) {
 // rate of its own. To others it would tell whether something hidden was asked for. Where upstream tells of its limits in
 // the body, that alone counts: what is counted here since may differ.
 func tellSource(v *exchange) {
-	if v.target != nil && v.target.Key.Path() == v.o.Source.Spec.Limits.Path {
+	if v.target != nil && v.target.Key.Path() == v.proxy.o.Source.Spec.Limits.Path {
 		return
 	}
-	if v.o.Rate == nil || v.w.Header()[v.o.Source.Spec.Limits.Remaining] != nil || !v.o.Gate.Whole(v.caller, v.o.Source.Name) {
+	src := v.proxy.o.Source
+	if v.proxy.o.Rate == nil || v.w.Header()[src.Spec.Limits.Remaining] != nil || !v.proxy.o.Gate.Whole(v.caller, src.Name) {
 		return
 	}
-	now := v.o.Now()
-	if r, ok := v.o.Rate(v.target, now); ok {
+	now := v.proxy.o.Now()
+	if r, ok := v.proxy.o.Rate(v.target, now); ok {
 		tellRate(v, r, now)
 	}
 }
@@ -80,11 +81,11 @@ func tellSource(v *exchange) {
 // when nothing of it is left. Upstream is not asked.
 func ownRate(v *exchange, r understudy.Rate) error {
 	v.part()
-	now, h := v.o.Now(), v.w.Header()
-	body := v.o.Source.Spec.Limits.Tell(r, now)
+	now, h := v.proxy.o.Now(), v.w.Header()
+	body := v.proxy.o.Source.Spec.Limits.Tell(r, now)
 	tellRate(v, r, now)
 	h["Cache-Control"] = []string{"private, no-store"}
-	h["Vary"] = v.fields.vary
+	h["Vary"] = v.proxy.fields.vary
 	h["Content-Type"] = []string{"application/json; charset=utf-8"}
 	h["Content-Length"] = []string{strconv.Itoa(len(body))}
 	h["X-Request-Id"] = []string{v.id()}

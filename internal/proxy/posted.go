@@ -27,14 +27,14 @@ func (v *exchange) posted(header understudy.Query) error {
 	}
 	v.read = true
 	path, query, _ := strings.Cut(v.r.RequestURI, "?")
-	post, err := v.o.Source.Spec.PostTarget(v.o.Source.Name, path, query, v.r.Header.Get("Content-Type"), body)
+	post, err := v.proxy.o.Source.Spec.PostTarget(v.proxy.o.Source.Name, path, query, v.r.Header.Get("Content-Type"), body)
 	if err != nil {
 		return fmt.Errorf("proxy: %w", err)
 	}
 	if v.target, err = post.Target.With(header); err != nil {
 		return err
 	}
-	v.line.Written = string(v.o.Log.AppendTarget(nil, v.r.RequestURI))
+	v.line.Written = string(v.proxy.o.Log.AppendTarget(nil, v.r.RequestURI))
 	switch post.Purpose {
 	case spec.PostReads:
 		return v.get()

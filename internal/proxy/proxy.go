@@ -229,7 +229,7 @@ func challenges(s *spec.Spec, taken []auth.Scheme) (all []string) {
 
 // exchange is one request on its way.
 type exchange struct {
-	*Proxy
+	proxy  *Proxy
 	w      http.ResponseWriter
 	r      *http.Request // without the credentials that carriers name
 	came   *http.Request // with them
@@ -250,7 +250,7 @@ var exchanges = sync.Pool{New: func() any { return new(exchange) }}
 // ServeHTTP answers one request, whatever happens, and logs it.
 func (p *Proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	v := exchanges.Get().(*exchange)
-	v.Proxy, v.w, v.r, v.came = p, w, p.carriers.Without(r), r
+	v.proxy, v.w, v.r, v.came = p, w, p.carriers.Without(r), r
 	v.line.At, v.line.Method, v.line.Target = p.o.Now(), r.Method, v.r.RequestURI
 	if given := r.Header["X-Request-Id"]; len(given) == 1 && accesslog.ValidID(given[0]) {
 		v.line.ID = given[0]
@@ -264,7 +264,7 @@ func (p *Proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 
 // known is what requests with one head have in common under one policy.
 type known struct {
-	aimed
+	aimed aimed
 	admit func(*http.Request) (understudy.Caller, error)
 }
 
@@ -285,7 +285,7 @@ func (p *Proxy) Known(r *http.Request) (ctx context.Context, ready func() bool) 
 	if err != nil || unknown != "" {
 		return nil, nil
 	}
-	v := exchange{Proxy: p, r: p.carriers.Without(r)}
+	v := exchange{proxy: p, r: p.carriers.Without(r)}
 	t, err := v.aim(header)
 	c, admit := p.o.Admit(r, p.o.Source.Name)
 	ready = func() bool { return p.o.Ready(t) || access.Remembers(p.o.Gate, c, t) }
@@ -302,7 +302,7 @@ func (p *Proxy) Known(r *http.Request) (ctx context.Context, ready func() bool) 
 func (v *exchange) end() {
 	why := recover()
 	if why != nil && why != http.ErrAbortHandler {
-		v.o.Logger.Error("panic while answering", "id", v.id(), "method", v.r.Method, "panic", fmt.Sprint(why))
+		v.proxy.o.Logger.Error("panic while answering", "id", v.id(), "method", v.r.Method, "panic", fmt.Sprint(why))
 		if !v.sent {
 			clear(v.w.Header())
 			v.fail(fmt.Errorf("proxy: panic: %v", why))
@@ -312,11 +312,11 @@ func (v *exchange) end() {
 	if v.line.Status == http.StatusUnauthorized || v.line.Status == http.StatusTooManyRequests && v.caller.Name == "" {
 		v.line.Peer = accesslog.PeerOf(v.r)
 	}
-	v.line.Took = v.o.Now().Sub(v.line.At)
+	v.line.Took = v.proxy.o.Now().Sub(v.line.At)
 	if v.target == nil || v.target.Media == nil {
-		v.o.Took(v.line.How, v.line.Took) // how long a caller listens is no answer time
+		v.proxy.o.Took(v.line.How, v.line.Took) // how long a caller listens is no answer time
 	}
-	v.o.Log.Add(&v.line)
+	v.proxy.o.Log.Add(&v.line)
 	if why != nil {
 		panic(http.ErrAbortHandler)
 	}
@@ -327,7 +327,7 @@ func (v *exchange) end() {
 // id is the request's id, made when first asked for.
 func (v *exchange) id() string {
 	if v.line.ID == "" {
-		v.line.ID = v.ids.Next()[0]
+		v.line.ID = v.proxy.ids.Next()[0]
 	}
 	return v.line.ID
 }
@@ -338,12 +338,12 @@ func (v *exchange) serve() (err error) {
 		return v.own()
 	}
 	path, _, _ := strings.Cut(v.r.RequestURI, "?")
-	asksRate := path == v.o.Source.Spec.Limits.Path
+	asksRate := path == v.proxy.o.Source.Spec.Limits.Path
 	k, _ := v.came.Context().Value(knownKey{}).(*known)
 	if k != nil {
 		v.caller, err = k.admit(v.came)
 	} else {
-		v.caller, err = v.o.Callers.Caller(v.came, v.o.Source.Name)
+		v.caller, err = v.proxy.o.Callers.Caller(v.came, v.proxy.o.Source.Name)
 	}
 	if err != nil {
 		if over := (*understudy.RateError)(nil); asksRate && errors.As(err, &over) {
@@ -352,13 +352,13 @@ func (v *exchange) serve() (err error) {
 		return err
 	}
 	v.line.Caller = v.caller.Name
-	rate, bound := v.o.Callers.Rate(v.caller)
+	rate, bound := v.proxy.o.Callers.Rate(v.caller)
 	if bound {
-		tellRate(v, rate, v.o.Now())
+		tellRate(v, rate, v.proxy.o.Now())
 	}
 	if k != nil {
-		v.target, v.line.Written = k.target, k.written
-		if v.o.Source.Spec.Generic() {
+		v.target, v.line.Written = k.aimed.target, k.aimed.written
+		if v.proxy.o.Source.Spec.Generic() {
 			return generic{v}.serve()
 		}
 		return v.get()
@@ -370,7 +370,7 @@ func (v *exchange) serve() (err error) {
 		v.odd = true
 		return fmt.Errorf("proxy: %w: request target longer than %d bytes", understudy.ErrTooLong, spec.MaxURI)
 	}
-	if v.o.Source.Spec.Generic() {
+	if v.proxy.o.Source.Spec.Generic() {
 		return generic{v}.serve()
 	}
 	reads, named := method(v.r.Method)
@@ -378,8 +378,8 @@ func (v *exchange) serve() (err error) {
 		v.odd = true
 		return fmt.Errorf("proxy: %w", understudy.ErrMethod)
 	}
-	header, unknown, err := v.o.Source.Spec.Headers.Read(v.r.Method, v.r.Header)
-	if err == nil && unknown != "" && !v.o.Gate.Whole(v.caller, v.o.Source.Name) {
+	header, unknown, err := v.proxy.o.Source.Spec.Headers.Read(v.r.Method, v.r.Header)
+	if err == nil && unknown != "" && !v.proxy.o.Gate.Whole(v.caller, v.proxy.o.Source.Name) {
 		err = spec.Unknown(unknown) // what hides a part of an answer does not know its form
 	}
 	if err != nil {
@@ -390,14 +390,14 @@ func (v *exchange) serve() (err error) {
 		return ownRate(v, rate)
 	case asksRate && !reads:
 		return fmt.Errorf("proxy: %s: %w", path, understudy.ErrMethod)
-	case v.r.Method == http.MethodPost && v.o.Source.Spec.Posts(path):
+	case v.r.Method == http.MethodPost && v.proxy.o.Source.Spec.Posts(path):
 		return v.posted(header)
 	}
 	if v.target, err = v.aim(header); err != nil {
 		v.odd = true
 		return err
 	}
-	if t := v.target; t.Kind == nil && v.o.Source.Spec.GraphQLAt(t.Key.Path()) { // its document was not read
+	if t := v.target; t.Kind == nil && v.proxy.o.Source.Spec.GraphQLAt(t.Key.Path()) { // its document was not read
 		return fmt.Errorf("proxy: %w: GraphQL is asked by POST %s, spelt so", understudy.ErrInvalid, t.Key.Path())
 	}
 	if reads {
@@ -431,7 +431,7 @@ func (v *exchange) aim(header understudy.Query) (*spec.Target, error) {
 	if len(header) > 0 {
 		key += " " + header.String()
 	}
-	if a, ok := v.targets.Get(key); ok {
+	if a, ok := v.proxy.targets.Get(key); ok {
 		v.line.Written = a.written
 		return a.target, nil
 	}
@@ -439,15 +439,15 @@ func (v *exchange) aim(header understudy.Query) (*spec.Target, error) {
 	if !strings.HasPrefix(uri, "/") { // a whole URL, as proxies are asked
 		path, params = v.r.URL.EscapedPath(), v.r.URL.RawQuery
 	}
-	t, err := v.o.Source.Spec.Target(v.o.Source.Name, path, params)
+	t, err := v.proxy.o.Source.Spec.Target(v.proxy.o.Source.Name, path, params)
 	if err == nil {
 		t, err = withHeader(t, header)
 	}
 	if err != nil {
 		return nil, err
 	}
-	v.line.Written = string(v.o.Log.AppendTarget(nil, uri))
-	v.targets.Put(strings.Clone(key), aimed{t, v.line.Written}, int64(5*len(key)+targetWeight))
+	v.line.Written = string(v.proxy.o.Log.AppendTarget(nil, uri))
+	v.proxy.targets.Put(strings.Clone(key), aimed{t, v.line.Written}, int64(5*len(key)+targetWeight))
 	return t, nil
 }
 

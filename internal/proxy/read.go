@@ -26,7 +26,7 @@ func (v *exchange) get() error {
 		}
 		return v.medium()
 	}
-	if err := v.o.Gate.Read(v.caller, v.target); err != nil {
+	if err := v.proxy.o.Gate.Read(v.caller, v.target); err != nil {
 		return v.unknown(err)
 	}
 	ask := request.Request{Target: v.target, AgeLimit: v.caller.Grant.MaxStale, Flow: v.caller.Flow, Into: &v.response}
@@ -43,11 +43,11 @@ func (v *exchange) get() error {
 		ctx, cancel = context.WithTimeout(ctx, wait)
 		defer cancel()
 	}
-	a, err := v.o.Gate.Page(ctx, v.caller, ask, v.o.Mirror.Page)
+	a, err := v.proxy.o.Gate.Page(ctx, v.caller, ask, v.proxy.o.Mirror.Page)
 	if err != nil {
 		return err
 	}
-	view, err := v.o.Gate.View(v.caller, a.Page)
+	view, err := v.proxy.o.Gate.View(v.caller, a.Page)
 	if err != nil {
 		return err
 	}
@@ -73,17 +73,17 @@ func readAction(t *spec.Target) understudy.Action {
 // audit lists what the caller is about to be answered, or to have done; p is the page,
 // nil for none.
 func (v *exchange) audit(a understudy.Action, p *understudy.Page, what string, values ...string) error {
-	if v.o.Audit == nil {
+	if v.proxy.o.Audit == nil {
 		return nil
 	}
-	e := understudy.AuditEntry{Caller: v.caller, Action: a, What: what, Source: v.o.Source.Name, Values: values}
+	e := understudy.AuditEntry{Caller: v.caller, Action: a, What: what, Source: v.proxy.o.Source.Name, Values: values}
 	if v.target.Kind != nil {
 		e.Kind = v.target.Kind.Name
 	}
 	if p != nil {
 		e.Rows = len(p.Rows)
 	}
-	if v.o.Audit.Lists(v.caller, a) {
+	if v.proxy.o.Audit.Lists(v.caller, a) {
 		e.Request = v.id()
 		if v.target.ID != "" {
 			e.IDs = []string{v.target.ID}
@@ -101,21 +101,21 @@ func (v *exchange) audit(a understudy.Action, p *understudy.Page, what string, v
 			e.Values = append(e.Values, text)
 		}
 	}
-	return v.o.Audit.Audit(v.r.Context(), e)
+	return v.proxy.o.Audit.Audit(v.r.Context(), e)
 }
 
 // auditMade lists the record that a write has made, when writes are listed.
 func (v *exchange) auditMade(p *understudy.Page) {
 	id := p.Made()
-	if id == "" || v.o.Audit == nil {
+	if id == "" || v.proxy.o.Audit == nil {
 		return
 	}
-	e := understudy.AuditEntry{Caller: v.caller, Action: understudy.ActionSend, What: understudy.WhatMade, Source: v.o.Source.Name,
+	e := understudy.AuditEntry{Caller: v.caller, Action: understudy.ActionSend, What: understudy.WhatMade, Source: v.proxy.o.Source.Name,
 		IDs: []string{id}, Status: p.Status, Request: v.id()}
 	if v.target.Kind != nil {
 		e.Kind = v.target.Kind.Name
 	}
-	_ = v.o.Audit.Audit(v.r.Context(), e) // it was done
+	_ = v.proxy.o.Audit.Audit(v.r.Context(), e) // it was done
 }
 
 // asOf takes over the time of understudy.as_of.
@@ -161,7 +161,7 @@ func (v *exchange) freshen(ask *request.Request) {
 	ask.MinFresh, ask.MaxStale = w.minFresh.pointer(), w.maxStale.pointer()
 	if w.noCache || w.maxAge.said && w.maxAge.Duration == 0 {
 		ask.NoCache = true
-		ask.JoinOnly = !ask.OnlyIfCached && !v.fresh.allow(v.caller.Name, v.target.Key.URI, v.o.Now())
+		ask.JoinOnly = !ask.OnlyIfCached && !v.proxy.fresh.allow(v.caller.Name, v.target.Key.URI, v.proxy.o.Now())
 		return
 	}
 	ask.MaxAge = w.maxAge.pointer()

@@ -49,7 +49,7 @@ const representationWeight = 512
 // of the view's own bytes, so it changes only with what the role sees.
 func (v *exchange) representation(view *access.View) *representation {
 	key := representationKey{view.Sum, view.ContentType}
-	if l, ok := v.representations.Get(key); ok {
+	if l, ok := v.proxy.representations.Get(key); ok {
 		return l
 	}
 	tag := base64.RawURLEncoding.EncodeToString(view.Sum[:])
@@ -57,7 +57,7 @@ func (v *exchange) representation(view *access.View) *representation {
 	for in := range l.etags {
 		l.etags[in] = []string{`"` + tag + endings[in] + `"`}
 	}
-	v.representations.Put(key, l, representationWeight)
+	v.proxy.representations.Put(key, l, representationWeight)
 	return l
 }
 
@@ -83,7 +83,7 @@ func (v *exchange) formed(a *request.Response, view *access.View, l *representat
 	}
 	p, err := v.pack(view, l, in)
 	if err != nil {
-		v.o.Logger.Error("cannot compress", "id", v.id(), "err", err)
+		v.proxy.o.Logger.Error("cannot compress", "id", v.id(), "err", err)
 		return view.Body, l.length, plainForm
 	}
 	return p.body, p.length, in
@@ -103,7 +103,7 @@ func (v *exchange) pack(view *access.View, l *representation, in form) (*pack, e
 			weight += int64(len(p.body))
 		}
 	}
-	v.representations.Put(representationKey{view.Sum, view.ContentType}, l, weight)
+	v.proxy.representations.Put(representationKey{view.Sum, view.ContentType}, l, weight)
 	return p, nil
 }
 
@@ -120,7 +120,7 @@ func (l *representation) lengthOf(in form, body []byte) []string {
 // compress makes a compressed form of a body.
 func (v *exchange) compress(body []byte, in form) ([]byte, error) {
 	if in == zstdForm {
-		z, err := v.zstd()
+		z, err := v.proxy.zstd()
 		if err != nil {
 			return nil, fmt.Errorf("proxy: zstd: %w", err)
 		}

@@ -29,17 +29,17 @@ const writeTime = 45 * time.Second
 // is asked.
 func (v *exchange) write() error {
 	method := v.r.Method
-	if v.queries && v.o.Source.Spec.PassesTo(v.target.Key.Path()) {
+	if v.queries && v.proxy.o.Source.Spec.PassesTo(v.target.Key.Path()) {
 		method = http.MethodGet // it is a read of a path that nobody needs a permission for
 	}
-	if err := v.o.Gate.Write(v.caller, v.target, method); err != nil {
+	if err := v.proxy.o.Gate.Write(v.caller, v.target, method); err != nil {
 		return v.unknown(err)
 	}
-	if err := v.o.Gate.Find(v.r.Context(), v.caller, v.target, v.o.Mirror.Page); err != nil {
+	if err := v.proxy.o.Gate.Find(v.r.Context(), v.caller, v.target, v.proxy.o.Mirror.Page); err != nil {
 		return err
 	}
-	if v.r.ContentLength > v.o.MaxBody {
-		return &http.MaxBytesError{Limit: v.o.MaxBody}
+	if v.r.ContentLength > v.proxy.o.MaxBody {
+		return &http.MaxBytesError{Limit: v.proxy.o.MaxBody}
 	}
 	a, err := v.pass()
 	if err != nil {
@@ -50,10 +50,10 @@ func (v *exchange) write() error {
 	if v.queries {
 		passed.Detail = "a GraphQL query of the caller's own is not stored"
 	}
-	if !v.o.Gate.Shows(v.caller, v.o.Source.Name, a.Page.Kind, a.Page) {
+	if !v.proxy.o.Gate.Shows(v.caller, v.proxy.o.Source.Name, a.Page.Kind, a.Page) {
 		return v.unseen(&passed, nil)
 	}
-	view, err := v.o.Gate.View(v.caller, a.Page)
+	view, err := v.proxy.o.Gate.View(v.caller, a.Page)
 	if err != nil {
 		return v.unseen(&passed, err)
 	}
@@ -63,12 +63,12 @@ func (v *exchange) write() error {
 
 // pass takes a place, reads the body and has the mirror pass it on.
 func (v *exchange) pass() (*request.Response, error) {
-	leave, err := v.writes.Take(v.caller.Name)
+	leave, err := v.proxy.writes.Take(v.caller.Name)
 	if err != nil {
 		return nil, limitedError{}
 	}
 	defer leave()
-	body, err := io.ReadAll(http.MaxBytesReader(v.w, v.r.Body, v.o.MaxBody))
+	body, err := io.ReadAll(http.MaxBytesReader(v.w, v.r.Body, v.proxy.o.MaxBody))
 	if err != nil {
 		return nil, bodyError{err}
 	}
@@ -89,9 +89,9 @@ func (v *exchange) pass() (*request.Response, error) {
 	}
 	ctx, done := lasting(v.r.Context(), writeTime)
 	defer done()
-	a, err := v.o.Mirror.Write(ctx, request.Write{
+	a, err := v.proxy.o.Mirror.Write(ctx, request.Write{
 		Target: target, Method: v.r.Method, Body: body, ContentType: v.r.Header.Get("Content-Type"),
-		Header: v.o.Source.Spec.Headers.OfWrite(v.r.Header), Flow: v.caller.Flow, Reads: v.queries,
+		Header: v.proxy.o.Source.Spec.Headers.OfWrite(v.r.Header), Flow: v.caller.Flow, Reads: v.queries,
 	})
 	switch {
 	case err != nil && v.queries: // it is a read
@@ -131,7 +131,7 @@ func (v *exchange) asWritten(body []byte) (*spec.Target, error) {
 	q = q.Without(func(p understudy.Param) bool { return strings.HasPrefix(p.Name, understudy.OwnPrefix) })
 	target := *v.target
 	if target.Kind == nil {
-		for _, changed := range v.o.Source.Spec.Changes(target.Key, body) {
+		for _, changed := range v.proxy.o.Source.Spec.Changes(target.Key, body) {
 			target.Kind = changed.Kind
 			break
 		}

@@ -86,7 +86,7 @@ func (b *Book) Seen(c understudy.Caller) {
 
 // watcher is a watch that looks, as its owner may now.
 type watcher struct {
-	*entry
+	entry   *entry
 	caller  understudy.Caller
 	request query.SearchRequest
 	test    func(*understudy.Record) bool
@@ -100,7 +100,7 @@ func (b *Book) look(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		if w != nil && w.room() {
+		if w != nil && w.entry.room() {
 			all = append(all, w)
 		}
 	}
@@ -171,9 +171,9 @@ func (e *entry) place(source string) int64 {
 // others waits for them.
 func (b *Book) follow(ctx context.Context, source string, all []*watcher) error {
 	for len(all) > 0 && ctx.Err() == nil {
-		after := all[0].place(source)
+		after := all[0].entry.place(source)
 		for _, w := range all {
-			after = min(after, w.place(source))
+			after = min(after, w.entry.place(source))
 		}
 		page, err := b.o.Records.Changes(ctx, source, after, pageSize)
 		if err != nil || len(page) == 0 {
@@ -189,7 +189,7 @@ func (b *Book) follow(ctx context.Context, source string, all []*watcher) error 
 				return err
 			}
 		}
-		all = slices.DeleteFunc(all, func(w *watcher) bool { return !w.room() })
+		all = slices.DeleteFunc(all, func(w *watcher) bool { return !w.entry.room() })
 	}
 	return ctx.Err()
 }
@@ -197,14 +197,14 @@ func (b *Book) follow(ctx context.Context, source string, all []*watcher) error 
 // advance moves a watch to a change, with what matched up to it. Without a match that is
 // in memory only: after a crash the same changes are looked at again.
 func (b *Book) advance(ctx context.Context, w *watcher, source string, to int64, found []match) error {
-	w.mu.Lock()
-	was := w.at[source]
-	if to <= was || w.gone {
-		w.mu.Unlock()
+	w.entry.mu.Lock()
+	was := w.entry.at[source]
+	if to <= was || w.entry.gone {
+		w.entry.mu.Unlock()
 		return nil
 	}
-	w.at[source], w.dirty = to, true
-	w.mu.Unlock()
+	w.entry.at[source], w.entry.dirty = to, true
+	w.entry.mu.Unlock()
 	if len(found) == 0 {
 		return nil
 	}
@@ -216,9 +216,9 @@ func (b *Book) advance(ctx context.Context, w *watcher, source string, to int64,
 	if err == nil || errors.Is(err, understudy.ErrNotFound) {
 		return nil
 	}
-	w.mu.Lock()
-	w.at[source] = was
-	w.mu.Unlock()
+	w.entry.mu.Lock()
+	w.entry.at[source] = was
+	w.entry.mu.Unlock()
 	return err
 }
 

@@ -23,7 +23,7 @@ type sifting struct {
 
 // candidate is a record that matches now, and the changes of it that its watch has not seen.
 type candidate struct {
-	*watcher
+	watcher *watcher
 	changes []understudy.Change
 	shape   string
 }
@@ -67,7 +67,7 @@ func (s *sifting) judge(ctx context.Context, c *candidate, former map[int64]*und
 			}
 			former[change.N] = before
 		}
-		if before == nil || !c.test(before) {
+		if before == nil || !c.watcher.test(before) {
 			s.found[c.watcher] = append(s.found[c.watcher], match{s.source, change.N})
 			return nil
 		}
@@ -83,7 +83,7 @@ func (s *sifting) candidates(ctx context.Context, kind string, changes map[strin
 	}
 	err = s.b.o.Records.Seek(ctx, q, func(f query.Hit) bool {
 		for _, w := range s.watchers {
-			after := w.place(s.source)
+			after := w.entry.place(s.source)
 			some := changes[f.ID]
 			for len(some) > 0 && some[0].N <= after {
 				some = some[1:]
