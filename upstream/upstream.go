@@ -6,6 +6,7 @@
 package upstream
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -225,6 +226,14 @@ func (c *Client) Stats() throttle.Stats { return c.counts.Stats() }
 // it is not known.
 func (c *Client) Spending(name func(flow uint64) string) []request.Spending {
 	return c.counts.Spending(c.o.Now(), name)
+}
+
+// Down returns why the source cannot be asked; "" when it can.
+func (h Health) Down() string {
+	if h.State == "ok" {
+		return ""
+	}
+	return cmp.Or(h.Why, h.State)
 }
 
 // Health is the state now.

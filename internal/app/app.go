@@ -19,28 +19,16 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"sync/atomic"
 	"time"
 
-	"understudy/internal/actions"
-	"understudy/internal/app/lastday"
-	"understudy/internal/app/lookups"
-	"understudy/internal/audit"
 	"understudy/internal/config"
 	"understudy/internal/crawl"
-	"understudy/internal/credentials"
 	"understudy/internal/datadir"
 	"understudy/internal/diagnostics/profile"
-	"understudy/internal/feed"
 	"understudy/internal/forecast"
 	"understudy/internal/frontend"
 	"understudy/internal/jobs"
-	"understudy/internal/proxy"
 	"understudy/internal/store"
-	"understudy/internal/store/contents"
-	"understudy/internal/viewer/page"
-	"understudy/internal/watch"
-	"understudy/kit/accesslog"
 	"understudy/mirror"
 	"understudy/request"
 	"understudy/spec"
@@ -64,153 +52,85 @@ type Options struct {
 	Offline  bool             // with Headless: upstream is never asked, so that no secret is read
 }
 
-// App is a built application. Close gives back everything that was opened.
+// App is a built application. Serve gives back everything that was opened.
 type App struct {
-	cfg  *config.Settings                // as it was started with
-	live atomic.Pointer[config.Settings] // as last loaded
-	opts Options
-	log  *slog.Logger
-	opened
-	frontends
-	counts
-	lookups *lookups.Lookups
-	exports *exports
-	erasing erasing
-	closers []func() error
-}
+	opts     Options
+	log      *slog.Logger
+	settings *liveSettings
+	tasks    []frontend.Task // that Serve runs
+	closers  []func() error  // run last first
 
-// opened are the packages below the frontends.
-type opened struct {
-	sources []*spec.Source
-	clients map[string]*upstream.Client
-	db      *store.DB
-	files   *contents.Files
-	seals   *page.Seals
-	mirror  *mirror.Mirror
-	saved   *savedBus
-	walker  *crawl.Crawler
-	jobs    *jobs.Runner
-	notifiers
-	searching searching
-	made      *credentials.Book
-}
-
-// notifiers tell of what changed and of what may come.
-type notifiers struct {
-	feed      *feed.Feed
+	sources   []*spec.Source
+	policies  *policyReader
+	db        *store.DB
+	audit     auditLog // nil: nothing is listed
+	issuer    *issuer
+	clients   map[string]*upstream.Client // by source
+	saved     *savedPages
+	mirror    *mirror.Mirror
+	jobs      *jobs.Runner
 	forecasts *forecast.Forecasts
-	watches   *watch.Book
-}
-
-// frontends are the ports and what answers on them.
-type frontends struct {
-	servers    []*frontend.Server // the viewer's first
-	installed  *handlerSet
-	proxies    atomic.Pointer[map[string]*proxy.Proxy] // those in use
-	access     *accesslog.Log
-	accessFile *accesslog.File // nil: the access log goes to standard error, or nowhere
-	profiles   *profile.Recorder
-	signatures hookKeys
-	actions    *actions.Runner
-	visitors
-	tunnels *tunnels // nil: there are none
-	ending  atomic.Bool
-	audit   *audit.Log // nil: nothing is listed
-}
-
-// counts are figures that no package keeps itself.
-type counts struct {
-	reads  reloadStatus
-	recent map[string]*recent // by source
-	day    *lastday.Days
-	// uncounted: the home page could not count what is held; it is logged once.
-	uncounted atomic.Bool
-	// tooLarge counts bodies of writes beyond the limit, noPlace writes that
-	// found no place, by source.
-	tooLarge atomic.Int64
-	noPlace  map[string]*atomic.Int64
+	walker    *crawl.Crawler
+	eraser    *eraser
+	purger    *purger
+	ports     *ports
+	enforcer  *enforcer // nil in a command
 }
 
 // Build opens everything, in the order the packages need each other. On an error
 // what was opened is closed again.
-func Build(ctx context.Context, b Options) (h *App, err error) {
-	h = &App{cfg: b.Settings, opts: b, erasing: newErasing(), exports: newExports(b.Settings)}
-	h.log = newLogger(b)
-	if b.By == "config" {
-		b.Secrets = config.WarnOfBlanks(b.Secrets, func(warning string) { h.log.Warn("settings", "warning", warning) })
-		b.Secrets = h.reads.secrets.Record(b.Secrets)
-		h.opts.Secrets = b.Secrets
+func Build(ctx context.Context, o Options) (a *App, err error) {
+	a = &App{opts: o, log: newLogger(o), settings: newLiveSettings(o.Settings), clients: map[string]*upstream.Client{}}
+	if o.By == "config" {
+		secrets := config.WarnOfBlanks(o.Secrets, func(warning string) { a.log.Warn("settings", "warning", warning) })
+		a.opts.Secrets = a.settings.secrets.Record(secrets)
 	}
-	h.clients, h.recent, h.noPlace = map[string]*upstream.Client{}, map[string]*recent{}, map[string]*atomic.Int64{}
-	h.live.Store(b.Settings)
-	h.profiles = profile.New(profile.Options{Dir: filepath.Join(b.Dir.Path, "profiles"), Version: b.Version, Now: time.Now, Logger: h.log})
-	h.reads.done(time.Now(), nil, nil)
 	defer func() {
 		if err != nil {
-			err = errors.Join(err, h.close())
+			err = errors.Join(err, a.close())
 		}
 	}()
-	if h.visitors, err = newVisitors(); err != nil {
-		return h, err
+	if a.sources, err = o.Settings.ReadSources(o.Folder); err != nil {
+		return a, err
 	}
-	if h.sources, err = b.Settings.ReadSources(b.Folder); err != nil {
-		return h, err
+	a.ports = &ports{limits: &o.Settings.Limits, log: a.log, profiles: profile.New(profile.Options{
+		Dir: filepath.Join(o.Dir.Path, "profiles"), Version: o.Version, Now: time.Now, Logger: a.log})}
+	if a.policies, err = newPolicyReader(a.opts, a.sources, a.ports, a.log); err != nil {
+		return a, err
 	}
-	specs := map[string]*spec.Spec{}
-	for _, src := range h.sources {
-		specs[src.Name] = src.Spec
-		h.recent[src.Name], h.noPlace[src.Name] = newRecent(), &atomic.Int64{}
-	}
-	h.lookups = lookups.New(h.sources, h.log)
 	var p policy
-	if !b.Headless {
-		if p, err = h.policyOf(ctx, b.Settings, b); err != nil {
-			return h, err
+	if !o.Headless {
+		if p, err = a.policies.read(ctx, o.Settings); err != nil {
+			return a, err
 		}
-		if err := h.openAccessLog(b.Stderr); err != nil {
-			return h, err
+		if err := a.openAccessLog(); err != nil {
+			return a, err
 		}
 	}
-	if err := h.openStore(ctx, b, specs); err != nil {
-		return h, err
+	for _, open := range []func(context.Context) error{
+		a.openStore, a.openAudit, a.openCredentials, a.openMirror, a.openJobs, a.openWork,
+	} {
+		if err := open(ctx); err != nil {
+			return a, err
+		}
 	}
-	if err := (audits{h}).open(ctx, b); err != nil {
-		return h, err
+	if p.people != nil {
+		p.people.Audit = a.audit // the policy is older than the log
 	}
-	if err := (issuer{h}).open(ctx); err != nil {
-		return h, err
-	}
-	if err := h.openMedia(b); err != nil {
-		return h, err
-	}
-	if err := h.openMirror(ctx, b); err != nil {
-		return h, err
-	}
-	h.saved.Subscribe(func(_ context.Context, s request.PageSaved) error { h.lookups.Saved(s.Page); return nil })
-	if err := h.lookups.Open(ctx, h.db); err != nil {
-		return h, err
-	}
-	if err := (forecasts{h}).open(); err != nil {
-		return h, err
-	}
-	if err := h.openWalker(); err != nil {
-		return h, err
-	}
-	if err := h.openJobs(); err != nil {
-		return h, err
-	}
-	operations{h}.open()
-	figures{h}.countDay(ctx)
-	if b.Headless {
-		h.setPublicURLs()
-		err = h.openCommands(ctx)
+	if o.Headless {
+		setPublicURLs(a.sources, o.Settings)
+		err = a.openCommands(ctx)
 	} else {
-		err = h.openPorts(ctx, p, b)
+		err = a.openPorts(ctx, p)
 	}
-	if err != nil || b.Offline {
-		return h, err
+	if err != nil || o.Offline {
+		return a, err
 	}
-	return h, h.loadWalks(ctx)
+	kept := map[string][]string{} // what the settings keep complete
+	for _, src := range a.sources {
+		kept[src.Name] = o.Settings.Sources[src.Name].Sync
+	}
+	return a, a.walker.Load(ctx, kept)
 }
 
 // newLogger returns the application's log in the format and from the level that the
@@ -226,84 +146,60 @@ func newLogger(b Options) *slog.Logger {
 	return slog.New(slog.NewTextHandler(b.Stderr, o))
 }
 
-// close gives back what build opened, last first.
-func (h *App) close() error {
+// close gives back what Build opened, last first.
+func (a *App) close() error {
 	var errs []error
-	for i := len(h.closers) - 1; i >= 0; i-- {
-		errs = append(errs, h.closers[i]())
+	for _, end := range slices.Backward(a.closers) {
+		errs = append(errs, end())
 	}
-	h.closers = nil
+	a.closers = nil
 	return errors.Join(errs...)
 }
 
-// Serve runs the servers, the mirror's and the clients' background work and the
-// given tasks until ctx ends. first, when not nil, is served before and ended
-// with the others.
-func (h *App) Serve(ctx context.Context, first *frontend.Server, more []frontend.Task) error {
-	faces := tunnelled{h}.serving()
+// Serve runs the servers, the background work and the given tasks until ctx ends.
+// first, when not nil, is served before and ended with the others.
+func (a *App) Serve(ctx context.Context, first *frontend.Server, more []frontend.Task) error {
+	servers := a.ports.all()
 	if first != nil {
-		faces = append([]*frontend.Server{first}, faces...)
+		servers = append([]*frontend.Server{first}, servers...)
 	}
-	if h.opts.Offline {
-		return errors.Join(frontend.Run(ctx, faces, []frontend.Task{h.jobs.Run}), h.close())
+	tasks := []frontend.Task{a.jobs.Run}
+	if !a.opts.Offline {
+		tasks = slices.Concat(tasks, a.tasks, more)
+		defer context.AfterFunc(ctx, a.ports.end)()
 	}
-	tasks := append([]frontend.Task{h.mirror.Run, h.jobs.Run, h.walker.Run, erasures{h}.eraseSoon, h.lookups.Run, h.loadMedia,
-		h.profiles.Run}, more...)
-	if h.feed != nil {
-		tasks = append(tasks, h.feed.Run, h.watches.Run)
-	}
-	if h.opts.Again != nil {
-		tasks = append(tasks, reloader{h}.reloads)
-	}
-	if h.access != nil {
-		tasks = append(tasks, h.access.Run)
-	}
-	if !h.opts.Headless {
-		tasks = append(tasks, h.sessions.Run, h.cookies.Run, h.forecasts.Run, h.day.Run)
-	}
-	if h.audit != nil {
-		tasks = append(tasks, h.audit.Run, h.audit.Send)
-	}
-	for _, c := range h.clients {
-		tasks = append(tasks, c.Run)
-	}
-	ending := context.AfterFunc(ctx, func() { h.ending.Store(true); h.profiles.Stop() })
-	defer ending()
-	return errors.Join(frontend.Run(ctx, faces, tasks), h.close())
+	return errors.Join(frontend.Run(ctx, servers, tasks), a.close())
 }
 
 // PrintAddresses says where everything is; scripts read the first two columns.
-func (h *App) PrintAddresses(w io.Writer) {
-	for _, f := range h.servers {
+func (a *App) PrintAddresses(w io.Writer) {
+	for _, f := range a.ports.servers {
 		fmt.Fprintf(w, "%-9s %s\n", f.Name, f.URL())
 	}
 }
 
-// Settings are those the application was started with.
-func (h *App) Settings() *config.Settings { return h.cfg }
+// Settings returns the settings the application was started with.
+func (a *App) Settings() *config.Settings { return a.opts.Settings }
 
-// Sources are the configured ones, in the order of their names.
-func (h *App) Sources() []*spec.Source { return h.sources }
+// Sources returns the configured sources, in the order of their names.
+func (a *App) Sources() []*spec.Source { return a.sources }
 
-// Viewer is where people browse.
-func (h *App) Viewer() string { return h.servers[0].URL() }
-
-// Commands is where commands are taken: at the viewer's port or, headless, at one
+// Commands returns where commands are taken: at the viewer's port or, headless, at one
 // of their own.
-func (h *App) Commands() datadir.Running {
-	return datadir.Running{PID: os.Getpid(), Viewer: h.servers[0].URL(), Token: h.opts.Dir.Token}
+func (a *App) Commands() datadir.Running {
+	return datadir.Running{PID: os.Getpid(), Viewer: a.Viewer(), Token: a.opts.Dir.Token}
 }
 
-// Address is where a source's drop-in listens.
-func (h *App) Address(source string) string {
-	i := slices.IndexFunc(h.servers, func(f *frontend.Server) bool { return f.Name == source })
-	return h.servers[i].URL()
+// Viewer returns where people browse.
+func (a *App) Viewer() string { return a.ports.viewer() }
+
+// Address returns where a source's drop-in listens.
+func (a *App) Address(source string) string { return a.ports.address(source) }
+
+// Asked returns how many requests upstream had for a reason.
+func (a *App) Asked(source string, reason request.Reason) int64 {
+	return a.clients[source].Stats().ByReason[reason]
 }
 
-// Asked is how many requests upstream had for a reason.
-func (h *App) Asked(source string, reason request.Reason) int64 {
-	return h.clients[source].Stats().ByReason[reason]
-}
-
-// CaughtUp is when the newest page of a kind was last read; zero: not yet.
-func (h *App) CaughtUp(source, kind string) time.Time { return h.mirror.Stats(source).CaughtUp[kind] }
+// CaughtUp returns when the newest page of a kind was last read; zero: not yet.
+func (a *App) CaughtUp(source, kind string) time.Time { return a.mirror.Stats(source).CaughtUp[kind] }

@@ -1,25 +1,37 @@
-// Commands: a purge forgets a page or a record; the indexes are filled and made anew.
+// Commands: a purge forgets a page or a record; a job fills the indexes; people order both in the viewer.
 
 package app
 
 import (
 	"context"
 	"fmt"
-	"maps"
-	"slices"
+	"log/slog"
 	"strings"
 	"time"
 
 	"understudy"
+	"understudy/internal/crawl"
 	"understudy/internal/diagnostics"
+	"understudy/internal/forecast"
 	"understudy/internal/jobs"
+	"understudy/internal/store"
+	"understudy/internal/store/contents"
 	"understudy/kit/suggest"
 	"understudy/mirror"
 	"understudy/spec"
 )
 
-// purge forgets in the running application.
-func (h *App) purge(ctx context.Context, p diagnostics.Purge) (diagnostics.Purged, error) {
+// purger forgets pages and records.
+type purger struct {
+	sources   []*spec.Source
+	files     *contents.Files
+	walker    *crawl.Crawler
+	mirror    *mirror.Mirror
+	forecasts *forecast.Forecasts
+}
+
+// purge forgets a page or a record.
+func (h *purger) purge(ctx context.Context, p diagnostics.Purge) (diagnostics.Purged, error) {
 	a, err := targetOf(h.sources, p)
 	if err != nil {
 		return diagnostics.Purged{}, err
@@ -52,24 +64,27 @@ type target struct {
 	kind, id string       // the record; of a key too, when it names one
 }
 
-// noSource is the error of a name that no source has.
-func noSource(name string, known []string) error {
+// findSource returns the source of a name. An error wraps ErrInvalid and names those that there are.
+func findSource(sources []*spec.Source, name string) (*spec.Source, error) {
+	var known []string
+	for _, src := range sources {
+		if src.Name == name {
+			return src, nil
+		}
+		known = append(known, src.Name)
+	}
 	if name == "" {
-		return invalid("the name of the source is empty; there is %s", strings.Join(known, ", "))
+		return nil, invalid("the name of the source is empty; there is %s", strings.Join(known, ", "))
 	}
 	name = understudy.Clip(name)
-	return invalid("no source is called %q%s; there is %s", name, suggest.Hint(name, known), strings.Join(known, ", "))
+	return nil, invalid("no source is called %q%s; there is %s", name, suggest.Hint(name, known), strings.Join(known, ", "))
 }
 
 // targetOf understands a purge. Errors wrap ErrInvalid and say what is near.
 func targetOf(sources []*spec.Source, p diagnostics.Purge) (target, error) {
-	byName := map[string]*spec.Source{}
-	for _, src := range sources {
-		byName[src.Name] = src
-	}
-	src := byName[p.Source]
-	if src == nil {
-		return target{}, noSource(p.Source, slices.Sorted(maps.Keys(byName)))
+	src, err := findSource(sources, p.Source)
+	if err != nil {
+		return target{}, err
 	}
 	if src.Spec.Generic() {
 		t, err := src.Spec.Passed(src.Name, p.What)
@@ -124,37 +139,53 @@ func somePath(sp *spec.Spec) string {
 	return "/"
 }
 
-// indexes fills the indexes of the store in a job.
-type indexes struct{ *App }
+// indexer fills the indexes of the store in a job.
+type indexer struct {
+	db   *store.DB
+	jobs *jobs.Runner
+	log  *slog.Logger
+}
 
 // indexJob fills what an index lacks.
 const indexJob = "fill indexes"
 
-// indexKind is the job.
-func (h indexes) indexKind() jobs.Kind {
-	return jobs.Kind{Name: indexJob, Concurrency: 1, Attempts: 20, MaxBackoff: 5 * time.Minute,
-		Run: func(ctx context.Context, r *jobs.Run) error {
-			began, told := time.Now(), time.Now()
-			filled := false
-			err := h.db.Index(ctx, func(done, total int64) {
-				r.Progress(done, total, "")
-				if filled = done == total; time.Since(told) >= indexTell {
-					told = time.Now()
-					h.log.Info("the indexes are being filled; lists come from upstream and searches wait", "done", done, "of", total)
-				}
-			})
-			if filled && err == nil {
-				h.log.Info("the indexes are filled", "took", time.Since(began).Round(time.Millisecond))
-			}
-			return err
-		}}
+// indexLogInterval is how often the log says how far the indexes are.
+const indexLogInterval = 10 * time.Second
+
+// kind returns the kind of the job.
+func (h *indexer) kind() jobs.Kind {
+	return jobs.Kind{Name: indexJob, Run: h.fill, Concurrency: 1, Attempts: 20, MaxBackoff: 5 * time.Minute}
 }
 
-// indexTell is how often the log says how far the indexes are.
-const indexTell = 10 * time.Second
+// fill fills the indexes in a job.
+func (h *indexer) fill(ctx context.Context, r *jobs.Run) error {
+	begun, logged := time.Now(), time.Now()
+	filled := false
+	err := h.db.Index(ctx, func(done, total int64) {
+		r.Progress(done, total, "")
+		if filled = done == total; time.Since(logged) >= indexLogInterval {
+			logged = time.Now()
+			h.log.Info("the indexes are being filled; lists come from upstream and searches wait", "done", done, "of", total)
+		}
+	})
+	if filled && err == nil {
+		h.log.Info("the indexes are filled", "took", time.Since(begun).Round(time.Millisecond))
+	}
+	return err
+}
 
-// indexSoon plans the job when there is something to do.
-func (h indexes) indexSoon(ctx context.Context) (at diagnostics.Indexed, err error) {
+// run plans the job when there is something to do. It ends with ctx: a task that ends earlier
+// ends the server.
+func (h *indexer) run(ctx context.Context) error {
+	if _, err := h.plan(ctx); err != nil {
+		h.log.Error("searches wait for the indexes", "err", err)
+	}
+	<-ctx.Done()
+	return nil
+}
+
+// plan plans the job when there is something to do, and returns how far the indexes are.
+func (h *indexer) plan(ctx context.Context) (at diagnostics.Indexed, err error) {
 	at.Done, at.Total, err = h.db.Indexed(ctx)
 	if err == nil && at.Done < at.Total {
 		_, err = h.jobs.Enqueue(ctx, understudy.Job{Kind: indexJob, Key: "all", Priority: understudy.Steady})
@@ -162,12 +193,45 @@ func (h indexes) indexSoon(ctx context.Context) (at diagnostics.Indexed, err err
 	return at, err
 }
 
-// index says how far the indexes are, with anew after they were emptied.
-func (h indexes) index(ctx context.Context, anew bool) (diagnostics.Indexed, error) {
+// index returns how far the indexes are, with anew after they were emptied.
+func (h *indexer) index(ctx context.Context, anew bool) (diagnostics.Indexed, error) {
 	if anew {
 		if err := h.db.Empty(ctx); err != nil {
 			return diagnostics.Indexed{}, err
 		}
 	}
-	return h.indexSoon(ctx)
+	return h.plan(ctx)
+}
+
+// operator does what people order in the viewer.
+type operator struct {
+	walker *crawl.Crawler
+	purger *purger
+	eraser *eraser
+}
+
+// Sync implements actions.Operator.
+func (h operator) Sync(ctx context.Context, source, kind string) error {
+	return h.walker.Keep(ctx, source, kind)
+}
+
+// Purge implements actions.Operator.
+func (h operator) Purge(ctx context.Context, source, kind, id string) error {
+	_, err := h.purger.purge(ctx, diagnostics.Purge{Source: source, What: kind + "/" + id})
+	return err
+}
+
+// Belongs implements actions.Operator.
+func (h operator) Belongs(ctx context.Context, source, what string) (kinds map[string]int, own bool, err error) {
+	found, err := h.eraser.list(ctx, diagnostics.Erase{Source: source, What: what, Dry: true})
+	return found.Found, found.Own, err
+}
+
+// Erase implements actions.Operator.
+func (h operator) Erase(ctx context.Context, source, what string, own bool) (receipt int64, err error) {
+	got, err := h.eraser.erase(ctx, diagnostics.Erase{Source: source, What: what, Own: own})
+	if got.Receipt != nil {
+		receipt = got.Receipt.Number
+	}
+	return receipt, err
 }

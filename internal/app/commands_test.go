@@ -69,8 +69,8 @@ func TestIndexesAreFilledByAJob(t *testing.T) {
 	if _, err := db.Save(t.Context(), p); err != nil {
 		t.Fatal(err)
 	}
-	h := &App{log: slog.New(slog.DiscardHandler), opened: opened{db: db}}
-	if h.jobs, err = jobs.New(jobs.Options{Store: db, Kinds: []jobs.Kind{indexes{h}.indexKind()}, Alone: true}); err != nil {
+	h := &indexer{log: slog.New(slog.DiscardHandler), db: db}
+	if h.jobs, err = jobs.New(jobs.Options{Store: db, Kinds: []jobs.Kind{h.kind()}, Alone: true}); err != nil {
 		t.Fatal(err)
 	}
 	waiting := func() int64 {
@@ -81,18 +81,18 @@ func TestIndexesAreFilledByAJob(t *testing.T) {
 		}
 		return c.Waiting + c.Running
 	}
-	if at, err := (indexes{h}).indexSoon(t.Context()); err != nil || at.Done != at.Total || waiting() != 0 {
+	if at, err := h.plan(t.Context()); err != nil || at.Done != at.Total || waiting() != 0 {
 		t.Fatalf("with whole indexes %+v, %v, %d jobs", at, err, waiting())
 	}
 	if done, total, err := half(t.Context(), db); !errors.Is(err, context.Canceled) || done == 0 || done >= total {
 		t.Fatalf("%d of %d, %v", done, total, err)
 	}
 	for range 2 { // asked again it is one job
-		if at, err := (indexes{h}).indexSoon(t.Context()); err != nil || at.Done == 0 || at.Done >= at.Total || at.Total != n || waiting() != 1 {
+		if at, err := h.plan(t.Context()); err != nil || at.Done == 0 || at.Done >= at.Total || at.Total != n || waiting() != 1 {
 			t.Fatalf("%+v, %v, %d jobs", at, err, waiting())
 		}
 	}
-	if at, err := (indexes{h}).index(t.Context(), true); err != nil || at.Done != 0 || at.Total != n || waiting() != 1 {
+	if at, err := h.index(t.Context(), true); err != nil || at.Done != 0 || at.Total != n || waiting() != 1 {
 		t.Fatalf("anew: %+v, %v, %d jobs", at, err, waiting())
 	}
 	err = db.Seek(t.Context(), someMessage, func(query.Hit) bool { return true })
@@ -116,7 +116,7 @@ func TestIndexesAreFilledByAJob(t *testing.T) {
 	if err := <-ended; err != nil {
 		t.Error(err)
 	}
-	if at, err := (indexes{h}).index(t.Context(), false); err != nil || at.Done != n || at.Total != n {
+	if at, err := h.index(t.Context(), false); err != nil || at.Done != n || at.Total != n {
 		t.Errorf("then %+v, %v", at, err)
 	}
 	if got, err := db.Count(t.Context(), someMessage, 0, time.Time{}); err != nil || got.N != n {

@@ -3,8 +3,10 @@
 package app
 
 import (
+	"cmp"
 	"context"
 	"fmt"
+	"log/slog"
 	"maps"
 	"slices"
 	"strconv"
@@ -13,9 +15,13 @@ import (
 	"time"
 
 	"understudy"
+	"understudy/internal/config"
 	"understudy/internal/diagnostics"
 	"understudy/internal/jobs"
+	"understudy/internal/store"
+	"understudy/internal/store/contents"
 	"understudy/internal/store/erase"
+	"understudy/mirror"
 	"understudy/spec"
 )
 
@@ -33,37 +39,44 @@ const (
 	expireEvery  = 24 * time.Hour
 )
 
-// erasing rings for the job that erases.
-type erasing struct {
-	wake chan struct{}
-	runs *atomic.Int64 // begun; in the job's key, so that a wake-up during a run adds another
+// eraser lists what is to be erased, and erases it in jobs.
+type eraser struct {
+	delay     time.Duration                       // what is listed is gathered for
+	retention map[string]map[string]time.Duration // by source and kind
+	sources   []*spec.Source
+	log       *slog.Logger
+	wake      chan struct{}
+	runs      atomic.Int64 // begun; in the job's key, so that a wake-up during a run adds another
+
+	db     *store.DB
+	files  *contents.Files
+	mirror *mirror.Mirror
+	jobs   *jobs.Runner
+	forget func(source string) // called after records of a source were erased
 }
 
-func newErasing() erasing { return erasing{wake: make(chan struct{}, 1), runs: new(atomic.Int64)} }
+func newEraser(cfg *config.Settings, sources []*spec.Source, log *slog.Logger) *eraser {
+	return &eraser{delay: cmp.Or(cfg.Store.EraseAfter.Std(), defaultErase), retention: cfg.Retained(), sources: sources, log: log,
+		wake: make(chan struct{}, 1), forget: func(string) {}}
+}
 
-// key is that of the job which will see what is listed by now.
-func (e erasing) key() string { return fmt.Sprint("listed ", e.runs.Load()) }
-
-// ring never waits: its caller may hold what the job needs.
-func (e erasing) ring() {
+// ring notes that something was listed. It never waits: its caller may hold what the job needs.
+func (h *eraser) ring() {
 	select {
-	case e.wake <- struct{}{}:
+	case h.wake <- struct{}{}:
 	default:
 	}
 }
 
-// erasures lists what is to be erased, and erases it in jobs.
-type erasures struct{ *App }
-
-// eraseKinds are the jobs.
-func (h erasures) eraseKinds() []jobs.Kind {
+// kinds returns the kinds of the jobs. A command that is offline has the one that it adds itself.
+func (h *eraser) kinds(offline bool) []jobs.Kind {
 	listed := jobs.Kind{Name: eraseJob, Run: h.eraseListed, Concurrency: 1, Attempts: 20, MaxBackoff: 5 * time.Minute}
-	if h.opts.Offline {
-		return []jobs.Kind{listed} // when the command says so
+	if offline {
+		return []jobs.Kind{listed}
 	}
 	listed.Schedule = jobs.Every(eraseEvery)
 	kinds := []jobs.Kind{listed}
-	if len(h.cfg.Retention) > 0 {
+	if len(h.retention) > 0 {
 		kinds = append(kinds, jobs.Kind{
 			Name: expireJob, Run: h.expire, Concurrency: 1, Lane: understudy.Steady, Schedule: jobs.Every(expireEvery),
 		})
@@ -72,16 +85,14 @@ func (h erasures) eraseKinds() []jobs.Kind {
 }
 
 // eraseListed is the job that carries out what is listed.
-func (h erasures) eraseListed(ctx context.Context, r *jobs.Run) error {
-	h.erasing.runs.Add(1) // what is listed from here on may escape it
+func (h *eraser) eraseListed(ctx context.Context, r *jobs.Run) error {
+	h.runs.Add(1) // what is listed from here on may escape it
 	done, err := h.db.EraseListed(ctx, erase.Job{
 		Files: h.files, Gone: h.mirror.Erased,
 		Progress: func(done, total int64) { r.Progress(done, total, "") },
 	})
 	for _, e := range done {
-		if h.feed != nil {
-			h.feed.Forget(e.Source)
-		}
+		h.forget(e.Source)
 		h.log.Info("erased", "receipt", e.Number, "source", e.Source, "cause", e.Cause.String(), "records", e.Records, "versions", e.Versions,
 			"pages", e.Pages, "files", e.Files)
 	}
@@ -89,14 +100,14 @@ func (h erasures) eraseListed(ctx context.Context, r *jobs.Run) error {
 }
 
 // expire is the job that lists what is past its retention.
-func (h erasures) expire(ctx context.Context, r *jobs.Run) error {
+func (h *eraser) expire(ctx context.Context, r *jobs.Run) error {
 	var done, total int64
-	for _, kinds := range h.cfg.Retention {
+	for _, kinds := range h.retention {
 		total += int64(len(kinds))
 	}
 	listed := 0
-	for _, source := range slices.Sorted(maps.Keys(h.cfg.Retention)) {
-		for _, kind := range slices.Sorted(maps.Keys(h.cfg.Retention[source])) {
+	for _, source := range slices.Sorted(maps.Keys(h.retention)) {
+		for _, kind := range slices.Sorted(maps.Keys(h.retention[source])) {
 			n, err := h.db.Expire(ctx, source, kind)
 			if listed += n; err != nil {
 				return err
@@ -106,40 +117,33 @@ func (h erasures) expire(ctx context.Context, r *jobs.Run) error {
 		}
 	}
 	if listed > 0 {
-		h.erasing.ring()
+		h.ring()
 	}
 	return nil
 }
 
-// eraseSoon adds the job when something was listed, gathering what comes with
-// it: each run reads the whole file once.
-func (h erasures) eraseSoon(ctx context.Context) error {
-	delay := h.cfg.Store.EraseAfter.Std()
-	if delay == 0 {
-		delay = defaultErase
-	}
+// run adds the job when something was listed, gathering what comes with
+// it: each job reads the whole file once.
+func (h *eraser) run(ctx context.Context) error {
 	if w, err := h.db.Waiting(ctx); err != nil || w.Records > 0 {
-		h.erasing.ring() // the last process ended before it was done
+		h.ring() // the last process ended before it was done
 	}
-	if _, err := indexes(h).indexSoon(ctx); err != nil {
-		h.log.Error("searches wait for the indexes", "err", err)
-	}
-	if len(h.cfg.Retention) > 0 { // it may be shorter than it was
+	if len(h.retention) > 0 { // it may be shorter than it was
 		if _, err := h.jobs.Enqueue(ctx, understudy.Job{Kind: expireJob, Key: "start"}); err != nil {
 			h.log.Error("retention waits for its hour", "err", err)
 		}
 	}
 	for {
 		select {
-		case <-h.erasing.wake:
+		case <-h.wake:
 		case <-ctx.Done():
 			return nil
 		}
-		if _, err := h.jobs.Enqueue(ctx, understudy.Job{Kind: eraseJob, Key: h.erasing.key(), Priority: understudy.Steady,
-			RunAfter: time.Now().Add(delay)}); err != nil {
+		if _, err := h.jobs.Enqueue(ctx, understudy.Job{Kind: eraseJob, Key: fmt.Sprint("listed ", h.runs.Load()),
+			Priority: understudy.Steady, RunAfter: time.Now().Add(h.delay)}); err != nil {
 			h.log.Error("erasing waits for its hour", "err", err)
 		}
-		t := time.NewTimer(delay / 2) // a busy sweep rings often
+		t := time.NewTimer(h.delay / 2) // a busy sweep rings often
 		select {
 		case <-t.C:
 		case <-ctx.Done():
@@ -150,7 +154,7 @@ func (h erasures) eraseSoon(ctx context.Context) error {
 }
 
 // erase lists for the running application; the caller waits for the receipt.
-func (h erasures) erase(ctx context.Context, e diagnostics.Erase) (diagnostics.Erasing, error) {
+func (h *eraser) erase(ctx context.Context, e diagnostics.Erase) (diagnostics.Erasing, error) {
 	got, err := h.list(ctx, e)
 	if err == nil && got.Receipt != nil {
 		_, err = h.jobs.Enqueue(ctx, understudy.Job{Kind: eraseJob, Key: fmt.Sprint("receipt ", got.Receipt.Number), Priority: understudy.Soon})
@@ -159,13 +163,9 @@ func (h erasures) erase(ctx context.Context, e diagnostics.Erase) (diagnostics.E
 }
 
 // list lists what belongs to a number, or only looks.
-func (h erasures) list(ctx context.Context, e diagnostics.Erase) (got diagnostics.Erasing, err error) {
-	var names []string
-	for _, src := range h.sources {
-		names = append(names, src.Name)
-	}
-	if !slices.Contains(names, e.Source) {
-		return got, noSource(e.Source, names)
+func (h *eraser) list(ctx context.Context, e diagnostics.Erase) (got diagnostics.Erasing, err error) {
+	if _, err := findSource(h.sources, e.Source); err != nil {
+		return got, err
 	}
 	if n := understudy.ReadPhone(e.What); n.Digits != "" && !n.Country && len(n.Digits) < understudy.NationalPhone {
 		return got, invalid("%s are too few to tell whose number it is: write %d at least, or all with the country's code, as +14155550100",
@@ -219,12 +219,17 @@ func ours(sources []*spec.Source, source string, found map[string]int) bool {
 	return false
 }
 
-func (h erasures) receipts(ctx context.Context, before int64, limit int) (all diagnostics.Receipts, err error) {
+// waiting returns what is listed and not erased yet.
+func (h *eraser) waiting(ctx context.Context) (diagnostics.Waiting, error) {
 	w, err := h.db.Waiting(ctx)
-	if err != nil {
+	return diagnostics.Waiting{Records: w.Records, Since: known(w.Since)}, err
+}
+
+// receipts returns erasures before a number, and what waits.
+func (h *eraser) receipts(ctx context.Context, before int64, limit int) (all diagnostics.Receipts, err error) {
+	if all.Waiting, err = h.waiting(ctx); err != nil {
 		return all, err
 	}
-	all.Waiting = diagnostics.Waiting{Records: w.Records, Since: known(w.Since)}
 	list, err := h.db.Erasures(ctx, before, limit)
 	for _, e := range list {
 		all.Erasures = append(all.Erasures, receiptOf(e))

@@ -60,13 +60,7 @@ func openExporting(t testing.TB) *exporting {
 	if err != nil {
 		t.Fatal(err)
 	}
-	secrets := func(_ context.Context, setting config.SecretRef) (understudy.Secret, error) {
-		if setting == "file:upstream" {
-			return understudy.NewSecret("slowapitoken"), nil
-		}
-		return understudy.NewSecret(string(setting)), nil
-	}
-	if e.h, err = Build(t.Context(), Options{Settings: cfg, Secrets: secrets, Dir: dir, By: "config", Stderr: io.Discard,
+	if e.h, err = Build(t.Context(), Options{Settings: cfg, Secrets: namedSecrets, Dir: dir, By: "config", Stderr: io.Discard,
 		Again: read}); err != nil {
 		t.Fatal(err)
 	}
@@ -76,11 +70,20 @@ func openExporting(t testing.TB) *exporting {
 		}
 	})
 	w := httptest.NewRecorder()
-	e.h.servers[1].ServeHTTP(w, e.request("reports", "/2010-04-01/Accounts/AC00000000000000000000000000000001/Messages.json?PageSize=1000"))
+	list := e.request("reports", "/2010-04-01/Accounts/AC00000000000000000000000000000001/Messages.json?PageSize=1000")
+	e.h.ports.servers[1].ServeHTTP(w, list)
 	if w.Code != 200 {
 		t.Fatalf("%d %s", w.Code, w.Body)
 	}
 	return e
+}
+
+// namedSecrets reads secrets that are their settings.
+func namedSecrets(_ context.Context, setting config.SecretRef) (understudy.Secret, error) {
+	if setting == "file:upstream" {
+		return understudy.NewSecret("slowapitoken"), nil
+	}
+	return understudy.NewSecret(string(setting)), nil
 }
 
 // request is one of a credential's, or of somebody on this machine.
@@ -124,7 +127,7 @@ func (e *exporting) over(who, target string, change ...string) string {
 	w, done := newSlow(), make(chan struct{})
 	go func() {
 		defer close(done)
-		e.h.servers[0].ServeHTTP(w, e.request(who, target))
+		e.h.ports.servers[0].ServeHTTP(w, e.request(who, target))
 	}()
 	select {
 	case <-w.first:
@@ -136,13 +139,13 @@ func (e *exporting) over(who, target string, change ...string) string {
 	if len(change) > 0 && e.settings == was {
 		e.Fatalf("%q changes nothing", change)
 	}
-	if _, _, err := (reloader{e.h}).load(e.Context()); err != nil {
+	if _, _, err := e.h.enforcer.load(e.Context()); err != nil {
 		e.Fatalf("%q: %v", change, err)
 	}
 	close(w.release)
 	<-done
 	e.settings = was
-	if _, _, err := (reloader{e.h}).load(e.Context()); err != nil {
+	if _, _, err := e.h.enforcer.load(e.Context()); err != nil {
 		e.Fatal(err)
 	}
 	return w.Body.String()
@@ -208,8 +211,8 @@ func TestExportsOfPeopleOverAReading(t *testing.T) {
 			t.Errorf("%s: the end %q", who, tail(got))
 		}
 	}
-	if e.h.exports.viewer.Load().Now != 0 || e.h.exports.search.Load().Now != 0 || len(e.h.exports.under) != 0 {
-		t.Errorf("%d exports are under way", len(e.h.exports.under))
+	if e.h.enforcer.exports.viewer.Load().Now != 0 || e.h.enforcer.exports.search.Load().Now != 0 || len(e.h.enforcer.exports.under) != 0 {
+		t.Errorf("%d exports are under way", len(e.h.enforcer.exports.under))
 	}
 }
 
@@ -217,11 +220,11 @@ func TestExportsOfPeopleOverAReading(t *testing.T) {
 // which begins after that was replaced, ends at once where the two differ.
 func TestExportsBegunLate(t *testing.T) {
 	e := openExporting(t)
-	caller, err := e.h.installed.policy.book.Person(e.request("reports", "/"))
+	caller, err := e.h.enforcer.inForce.Load().policy.book.Person(e.request("reports", "/"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	former := e.h.exports.until(e.h.installed.policy)
+	former := e.h.enforcer.exports.until(e.h.enforcer.inForce.Load().policy)
 	ended := func() bool {
 		over, done := former(caller)
 		defer done()
@@ -240,7 +243,7 @@ func TestExportsBegunLate(t *testing.T) {
 		ends     bool
 	}{{"newest: 30s", "newest: 20s", false}, {"phone: last4", "phone: hide", true}, {"phone: hide", "phone: last4", false}} {
 		e.settings = strings.ReplaceAll(e.settings, c.from, c.to)
-		if _, _, err := (reloader{e.h}).load(t.Context()); err != nil {
+		if _, _, err := e.h.enforcer.load(t.Context()); err != nil {
 			t.Fatal(err)
 		}
 		if ended() != c.ends {

@@ -73,7 +73,7 @@ func (c *warmClient) one() {
 }
 
 // express is how many answers came from the express lane.
-func (c *warmClient) express() int64 { return c.h.servers[1].Load().Express }
+func (c *warmClient) express() int64 { return c.h.ports.servers[1].Load().Express }
 
 // BenchmarkExpress is a warm answer: 0 allocations.
 func BenchmarkExpress(b *testing.B) {

@@ -1,115 +1,30 @@
-// Handlers: the ports of programs and people, and the handlers behind them.
+// Handlers: what the ports do under one policy.
 
 package app
 
 import (
-	"context"
 	"errors"
-	"net"
+	"maps"
 	"net/http"
-	"os"
 	"slices"
-	"sync"
 	"time"
 
 	"understudy"
-	"understudy/internal/access"
+	"understudy/internal/agents"
 	"understudy/internal/config"
 	"understudy/internal/diagnostics"
 	"understudy/internal/export"
+	"understudy/internal/forecast"
 	"understudy/internal/frontend"
+	"understudy/internal/jobs"
 	"understudy/internal/proxy"
 	"understudy/internal/search"
 	"understudy/internal/viewer"
 	"understudy/internal/viewer/page"
 	"understudy/internal/watch"
 	"understudy/spec"
+	"understudy/upstream"
 )
-
-// openPorts binds every port first, so that nothing is announced that cannot
-// be served.
-func (h *App) openPorts(ctx context.Context, p policy, b Options) (err error) {
-	if err := h.openPort(ctx, "viewer", h.cfg.Viewer.Listen, "--viewer HOST:PORT", frontend.PlainRefusal()); err != nil {
-		return err
-	}
-	for _, src := range h.sources {
-		body, contentType := access.Error(src.Spec, access.Failure{Word: access.Server, Status: 503,
-			Message: "too many connections; try again in a moment"})
-		if err := h.openPort(ctx, src.Name, b.Settings.Sources[src.Name].Listen, "--drop-in "+src.Name+"=HOST:PORT",
-			frontend.Refusal(body, contentType)); err != nil {
-			return err
-		}
-		if src.PublicURL == "" {
-			src.PublicURL = publicURL(h.servers[len(h.servers)-1].Addr())
-		}
-	}
-	if err := (tunnelled{h}).open(ctx); err != nil {
-		return err
-	}
-	if p, err = h.withMade(p, h.cfg); err != nil {
-		return err
-	}
-	if err := (feeds{h}).open(ctx, p); err != nil {
-		return err
-	}
-	if err := h.openSearch(ctx); err != nil {
-		return err
-	}
-	if err := (watchers{h}).open(ctx); err != nil {
-		return err
-	}
-	if err := (people{h}).load(ctx); err != nil {
-		return err
-	}
-	d, err := h.handlerSet(h.cfg, p)
-	if err != nil {
-		return err
-	}
-	h.install(d)
-	h.closers = append(h.closers, func() error { return h.installed.Close() })
-	return b.Dir.Announce(h.servers[0].URL())
-}
-
-// openCommands binds the port of a command that works in the folder. It takes
-// the commands a server takes, with the token, and no other request.
-func (h *App) openCommands(ctx context.Context) error {
-	if err := h.openPort(ctx, "commands", "127.0.0.1:0", "", frontend.PlainRefusal()); err != nil {
-		return err
-	}
-	if err := h.hashes.Open(ctx, h.db); err != nil {
-		return err
-	}
-	o := h.commands()
-	o.Person = func(*http.Request) (understudy.Caller, error) { return understudy.Caller{}, understudy.ErrForbidden }
-	mux, d := http.NewServeMux(), diagnostics.New(o).Handler()
-	for _, path := range []string{"/-/purge", "/-/erase", "/-/erasures", "/-/index", "/-/credentials", "/-/credentials/", "/-/explain"} {
-		mux.Handle(path, d)
-	}
-	mux.Handle("/-/sync", h.walker.Handler(h.opts.Dir.Token, audits{h}.auditor()))
-	h.servers[0].SetHandler(mux, nil, nil)
-	return nil
-}
-
-// commands are the options of those that need the token of the folder.
-func (h *App) commands() diagnostics.Options {
-	return diagnostics.Options{Purge: h.purge, Erase: erasures{h}.erase, Receipts: erasures{h}.receipts, Index: indexes{h}.index,
-		Credentials: issuer{h}, Now: time.Now, Explain: gates{h}.explain, Token: h.opts.Dir.Token,
-		Audit: audits{h}.auditor(), Logger: h.log}
-}
-
-func (h *App) openPort(ctx context.Context, name, addr, flag string, refusal []byte) error {
-	l, err := frontend.Listen(ctx, addr, flag)
-	if err != nil {
-		return err
-	}
-	h.closers = append(h.closers, frontend.CloseListener(l))
-	f := frontend.NewServer(name, l, nil, &h.cfg.Limits, refusal, h.log)
-	if _, bytes := h.cfg.Caches(os.ReadFile); bytes > 0 && h.cfg.Sources[name] != nil { // people and tunnels have none
-		f.Express(bytes)
-	}
-	h.servers = append(h.servers, f)
-	return nil
-}
 
 // handlerSet is what the ports do under one policy: a handler for each, in order.
 // Gate, callers and every view in memory go when it is replaced.
@@ -127,143 +42,127 @@ type handlerSet struct {
 // Close ends what the viewer and the search do by themselves.
 func (d *handlerSet) Close() error { return errors.Join(d.viewer.Close(), d.search.Close()) }
 
-// handlerSet makes the handlers of a policy; it begins nothing.
-func (h *App) handlerSet(cfg *config.Settings, p policy) (*handlerSet, error) {
-	o := h.commands()
-	o.Snapshot, o.Readable, o.Ending, o.Loads = figures{h}.snapshot, figures{h}.readable, h.ending.Load, h.reads.now
-	o.Person, o.All, o.Sees, o.Bound = p.book.Person, h.seesAll, p.gate.Counts, func(c understudy.Caller) bool {
-		return slices.ContainsFunc(h.sources, func(s *spec.Source) bool { return p.gate.Ruled(c, s.Name) })
-	}
-	o.Profiles, o.PublicURL = h.profiles, cfg.Viewer.PublicURL
-	if h.opts.Again != nil {
-		o.Reload = reloader{h}.reload
-	}
-	var v *viewer.Viewer
-	o.ProfilePage = func(w http.ResponseWriter, r *http.Request, page *diagnostics.ProfilePage) {
-		v.ServeFramed(w, r, "profile", "Profiles", page)
-	}
-	diag := diagnostics.New(o)
-	found, err := h.searcher(cfg, p)
-	if err != nil {
+// builder makes the handlers of a policy. Its options hold what is the same under every policy.
+type builder struct {
+	sources []*spec.Source
+	clients map[string]*upstream.Client
+	ports   *ports
+	exports *exports
+	traffic *traffic
+	inForce func() *handlerSet
+	notes   annotations
+	routes  map[string]http.Handler // under /-/, the same under every policy
+	hook    proxy.HookOptions
+
+	viewer      page.Options
+	dropIn      proxy.Options
+	search      search.Options
+	searches    search.HandlerOptions
+	agents      agents.Options
+	jobs        jobs.HandlerOptions
+	forecasts   forecast.HandlerOptions
+	diagnostics diagnostics.Options
+}
+
+// build makes the handlers of a policy; it begins nothing.
+func (b *builder) build(cfg *config.Settings, p policy) (*handlerSet, error) {
+	d := &handlerSet{policy: p, proxies: map[string]*proxy.Proxy{}}
+	diag := diagnostics.New(b.diagnosticsOptions(cfg, p, d))
+	var err error
+	if d.search, err = b.newSearch(cfg, p); err != nil {
 		return nil, err
 	}
-	control, err := h.control(cfg, p, found, diag.Handler())
-	if err != nil {
+	v, dropIns := b.viewer, map[string]http.Handler{}
+	if v.Control, err = b.control(cfg, p, d.search, diag.Handler()); err != nil {
 		return nil, err
 	}
-	dropIns := map[string]http.Handler{}
-	v, err = viewer.New(page.Options{
-		Sources: h.sources, Mirror: h.mirror, Media: h.mirror, Seals: h.seals, Lookups: h.searching.lookups, Gate: p.gate, Callers: p.book,
-		People: p.people, Cookies: h.cookies, PublicURL: cfg.Viewer.PublicURL, ExportRows: cfg.Viewer.ExportRows,
-		ExportTime: cfg.Viewer.ExportTime.Std(),
-		Exports:    export.New(h.exports.viewer, h.exports.until(p)), Snapshot: figures{h}.viewerSnapshot, Control: control,
-		History: h.db, Jobs: h.jobs, Feed: "/-/feed", Search: found, Sums: found, Shelf: found, Forecasts: h.forecasts, Actions: h.actions,
-		Annotations: h.db,
-		Watches:     h.watches,
-		Programs:    &page.Programs{Credentials: issuer{h}, Configured: cfg.Configured(), DropIn: dropIns},
-		Holders:     people{h}.holders(cfg, p.people), Server: administration{h},
-		Audit: audits{h}.auditor(), Trail: audits{h}.trail(),
-		Version: h.opts.Version, Logger: h.log, Now: time.Now,
-	})
-	if err != nil {
+	v.Gate, v.Callers, v.People, v.Holders = p.gate, p.book, p.people, holders(cfg, p.people)
+	v.PublicURL, v.ExportRows, v.ExportTime = cfg.Viewer.PublicURL, cfg.Viewer.ExportRows, cfg.Viewer.ExportTime.Std()
+	v.Exports, v.Search, v.Sums, v.Shelf = export.New(b.exports.viewer, b.exports.until(p)), d.search, d.search, d.search
+	v.Programs = &page.Programs{Credentials: b.diagnostics.Credentials, Configured: cfg.Configured(), DropIn: dropIns}
+	if d.viewer, err = viewer.New(v); err != nil {
 		return nil, err
 	}
 	front := config.ReverseProxies(cfg)
-	d := &handlerSet{policy: p, viewer: v, search: found, proxies: map[string]*proxy.Proxy{}, watches: watchers{h}.policy(cfg, p, found),
-		handlers: []http.Handler{front.Handler(h.profiles.Handler(h.access.Handler(v, time.Now)))}, known: []frontend.Known{nil}}
-	for _, src := range h.sources {
-		px, err := proxy.New(proxy.Options{
-			Source: src, Mirror: h.mirror, Ready: h.mirror.Ready, Media: h.mirror, Gate: p.gate, Callers: p.book, Admit: p.book.Admit,
-			Rate:      h.clients[src.Name].Rate,
-			Current:   func() *proxy.Proxy { return (*h.proxies.Load())[src.Name] },
-			Exchanger: h.mirror, Open: cfg.Sources[src.Name].Loopback,
-			Text:       queryText(found),
-			LastChange: h.db.LastChange,
-			Health:     diag.Health(), MaxBody: int64(cfg.Limits.RequestBody),
-			MaxWrites: cfg.Limits.Writes, Limited: func() { h.noPlace[src.Name].Add(1) },
-			Log: h.access, Took: h.recent[src.Name].add, TooLarge: func() { h.tooLarge.Add(1) }, Audit: audits{h}.auditor(), Logger: h.log,
-			Now: time.Now,
-		})
+	d.watches = watch.Policy{Search: d.search, Owners: p.book, Rules: cfg.WatchRules(), Mailer: p.mailer, URL: b.ports.publicViewer(cfg)}
+	d.handlers = []http.Handler{front.Handler(b.ports.profiles.Handler(b.ports.access.Handler(d.viewer, time.Now)))}
+	d.known = []frontend.Known{nil}
+	for _, src := range b.sources {
+		px, err := proxy.New(b.dropInOptions(cfg, p, src, d.search, diag.Health()))
 		if err != nil {
-			return nil, errors.Join(err, v.Close())
+			return nil, errors.Join(err, d.Close())
 		}
-		d.handlers, d.known = append(d.handlers, front.Handler(h.profiles.Handler(px))), append(d.known, px.Known)
+		d.handlers, d.known = append(d.handlers, front.Handler(b.ports.profiles.Handler(px))), append(d.known, px.Known)
 		d.proxies[src.Name], dropIns[src.Name] = px, px
 	}
-	tunnelled{h}.add(p, d)
+	if t := b.ports.tunnels; t != nil {
+		d.inside = t.handler(func(source string, url func(string) string) http.Handler {
+			return b.ports.profiles.Handler(d.proxies[source].At(url, p.tunnelled))
+		})
+		d.handlers, d.known = append(d.handlers, t.proxy), append(d.known, nil)
+	}
 	return d, nil
 }
 
-// install puts handlers on the ports. Requests under way end with the former
-// ones, but for exports, which may take long: those of whose callers the policy
-// decides otherwise by now are broken off, and say so. The former viewer is
-// closed after its last.
-func (h *App) install(d *handlerSet) {
-	h.exports.replace(d.policy)
-	h.installed = d
-	h.forecasts.SetAlerts(d.policy.alerts)
-	h.proxies.Store(&d.proxies)
-	for i, f := range h.servers {
-		var end func()
-		if i == 0 {
-			end = func() {
-				if err := d.Close(); err != nil {
-					h.log.Error("close the former viewer", "err", err)
-				}
-			}
-		}
-		f.SetHandler(d.handlers[i], d.known[i], end)
+// diagnosticsOptions returns the options of the diagnostics, whose pages the viewer of d shows.
+func (b *builder) diagnosticsOptions(cfg *config.Settings, p policy, d *handlerSet) diagnostics.Options {
+	o := b.diagnostics
+	o.Person, o.Sees, o.PublicURL = p.book.Person, p.gate.Counts, cfg.Viewer.PublicURL
+	o.Bound = func(c understudy.Caller) bool {
+		return slices.ContainsFunc(b.sources, func(s *spec.Source) bool { return p.gate.Ruled(c, s.Name) })
 	}
-	if h.tunnels != nil {
-		h.tunnels.inside.SetHandler(d.inside, nil, nil)
+	o.ProfilePage = func(w http.ResponseWriter, r *http.Request, page *diagnostics.ProfilePage) {
+		d.viewer.ServeFramed(w, r, "profile", "Profiles", page)
 	}
-	people{h}.endGone(d.policy.people)
-	h.watches.SetPolicy(d.watches)
-	h.reads.policies.Add(1)
+	return o
 }
 
-// publicURL is what absolute URLs are rewritten to when it is not configured:
-// where a drop-in listens. One that listens everywhere is named by this machine.
-func publicURL(at net.Addr) string {
-	host, port, err := net.SplitHostPort(at.String())
-	if ip := net.ParseIP(host); err == nil && ip != nil && ip.IsUnspecified() {
-		return "http://" + net.JoinHostPort("127.0.0.1", port)
-	}
-	return "http://" + at.String()
+// dropInOptions returns the options of a source's proxy.
+func (b *builder) dropInOptions(cfg *config.Settings, p policy, src *spec.Source, s *search.Searcher, health http.Handler) proxy.Options {
+	o, name := b.dropIn, src.Name
+	o.Source, o.Gate, o.Callers, o.Admit, o.Text, o.Health = src, p.gate, p.book, p.book.Admit, s.Text, health
+	o.Current = func() *proxy.Proxy { return b.inForce().proxies[name] }
+	o.Rate, o.Open = b.clients[name].Rate, cfg.Sources[name].Loopback
+	o.MaxBody, o.MaxWrites = int64(cfg.Limits.RequestBody), cfg.Limits.Writes
+	o.Took, o.Limited = b.traffic.recent[name].add, func() { b.traffic.noPlace[name].Add(1) }
+	return o
 }
 
-// hookKeys are the secrets callbacks are signed with, by source. They follow the
-// settings.
-type hookKeys struct {
-	sync.RWMutex
-	of map[string]understudy.Secret
-}
-
-func (k *hookKeys) set(source string, secret understudy.Secret) {
-	k.Lock()
-	defer k.Unlock()
-	if k.of == nil {
-		k.of = map[string]understudy.Secret{}
-	}
-	k.of[source] = secret
-}
-
-func (k *hookKeys) get(source string) understudy.Secret {
-	k.RLock()
-	defer k.RUnlock()
-	return k.of[source]
-}
-
-// controlHook puts callbacks beside the others under /-/.
-func (h *App) controlHook(cfg *config.Settings, mux *http.ServeMux) error {
+// control returns everything under /-/ that the viewer does not answer itself.
+func (b *builder) control(cfg *config.Settings, p policy, s *search.Searcher, rest http.Handler) (http.Handler, error) {
 	public := cfg.Viewer.PublicURL
-	if public == "" {
-		public = h.servers[0].URL()
-	}
-	hook, err := proxy.NewHook(proxy.HookOptions{Sources: h.sources, PublicURL: public, Secret: h.signatures.get, Hint: h.mirror.Hint})
+	routes := maps.Clone(b.routes)
+	routes["/"] = rest
+	o := b.jobs
+	o.Person, o.PublicURL = p.book.Person, public
+	j, err := jobs.NewHandler(o)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	mux.Handle("/-/hook/", hook)
-	return nil
+	routes["/-/jobs"], routes["/-/jobs/"] = j, j
+	so := b.searches
+	so.Searcher, so.Callers, so.PublicURL = s, p.book, public
+	found, err := search.NewHandler(so)
+	if err != nil {
+		return nil, err
+	}
+	routes["/-/search"], routes["/-/search/"] = found, found
+	ao := b.agents
+	ao.Gate, ao.Callers, ao.Search, ao.PublicURL = p.gate, p.book, s, public
+	if routes[agents.Path], err = agents.New(ao); err != nil {
+		return nil, err
+	}
+	fo := b.forecasts
+	fo.Gate, fo.Callers = p.gate, p.book
+	routes[forecast.Path] = forecast.NewHandler(fo)
+	ho := b.hook
+	ho.PublicURL = b.ports.publicViewer(cfg)
+	if routes["/-/hook/"], err = proxy.NewHook(ho); err != nil {
+		return nil, err
+	}
+	mux := http.NewServeMux()
+	for path, h := range routes {
+		mux.Handle(path, h)
+	}
+	return mux, nil
 }

@@ -16,20 +16,21 @@ import (
 // countTime bounds reading the counts for a page.
 const countTime = time.Second
 
-// viewerSnapshot is the same for one source, as people see it.
-func (h figures) viewerSnapshot(ctx context.Context, source string) page.Snapshot {
+// viewerSnapshot returns what people see of a source.
+func (h *figures) viewerSnapshot(ctx context.Context, source string) page.Snapshot {
 	// The page that says a request took too long still tells what is held.
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), countTime)
 	defer cancel()
 	m, c, health := h.mirror.Stats(source), h.clients[source].Stats(), h.clients[source].Health()
-	queue := h.clients[source].Queue()
+	queue, day := h.clients[source].Queue(), h.traffic.day.Of(source)
 	s := page.Snapshot{
 		State: health.State, Why: health.Why, Since: health.Since, NextProbe: health.NextProbe,
-		Kinds:     map[string]page.Held{},
-		Day:       page.Day(h.day.Of(source)),
+		Kinds: map[string]page.Held{},
+		Day: page.Day{Warm: day.Warm, Stale: day.Stale, Cold: day.Cold, Composed: day.Composed, Readers: day.Readers,
+			Upstream: day.Upstream},
 		Sending:   page.Sending{Upstream: c.Requests, AtOnce: queue.AtOnce, AtOnceWhy: queue.Why},
-		Latencies: page.Latencies{Ours: h.recent[source].last(), Theirs: health.Recent},
-		DropIn:    h.Address(source),
+		Latencies: page.Latencies{Ours: h.traffic.recent[source].last(), Theirs: health.Recent},
+		DropIn:    h.ports.address(source),
 	}
 	h.addTimes(source, &s.Latencies)
 	lists := h.mirror.Scores(source)
@@ -52,21 +53,8 @@ func (h figures) viewerSnapshot(ctx context.Context, source string) page.Snapsho
 	return s
 }
 
-// countDay begins to keep what is answered in a day.
-func (h figures) countDay(ctx context.Context) {
-	var names []string
-	for _, src := range h.sources {
-		names = append(names, src.Name)
-	}
-	h.day = lastday.New(ctx, lastday.Options{KV: h.db, Sources: names, Now: time.Now, Log: h.log, Read: func(source string) lastday.Counts {
-		m, c := h.mirror.Stats(source), h.clients[source].Stats()
-		return lastday.Counts{Warm: m.Warm, Stale: m.Stale, Cold: m.Cold, Composed: m.Composed,
-			Readers: c.ByReason[request.Waiting], Upstream: c.Requests}
-	}})
-}
-
-// walkHeld adds the same to what people see.
-func (h figures) walkHeld(ctx context.Context, source, kind string, held *page.Held) {
+// walkHeld adds what is known of a kind's walks to what people see.
+func (h *figures) walkHeld(ctx context.Context, source, kind string, held *page.Held) {
 	s, err := h.walker.State(ctx, source, kind)
 	if err != nil || !s.Kept {
 		return
@@ -78,29 +66,8 @@ func (h figures) walkHeld(ctx context.Context, source, kind string, held *page.H
 	}
 }
 
-// administration is what people who administer see and do beside the figures.
-type administration struct{ *App }
-
-// Spending is what a source was sent lately.
-func (h administration) Spending(source string) []request.Spending {
-	return h.clients[source].Spending(h.names.Of)
-}
-
-// Webhooks are the receivers of changes.
-func (h administration) Webhooks() []request.Webhook { return h.feed.Webhooks() }
-
-// Resume sets a webhook going again.
-func (h administration) Resume(ctx context.Context, name string, after *int64) error {
-	return h.feed.Resume(ctx, name, after)
-}
-
-// Pause stops a webhook.
-func (h administration) Pause(ctx context.Context, name, by string) error {
-	return h.feed.Pause(ctx, name, by)
-}
-
 // addTimes adds how long our answers took, and upstream's, these also by kind and reason.
-func (h figures) addTimes(source string, to *page.Latencies) {
+func (h *figures) addTimes(source string, to *page.Latencies) {
 	list, all := h.clients[source].Times()
 	for _, t := range list {
 		out := viewerTime(t.Whole)
@@ -109,14 +76,22 @@ func (h figures) addTimes(source string, to *page.Latencies) {
 	}
 	to.TheirTimes = viewerTime(all.Whole)
 	to.TheirTimes.Lost = all.Lost
-	to.HeldTimes = viewerTime(h.recent[source].held.Stat().Summary())
-	to.AskedTimes = viewerTime(h.recent[source].asked.Stat().Summary())
+	to.HeldTimes = viewerTime(h.traffic.recent[source].held.Stat().Summary())
+	to.AskedTimes = viewerTime(h.traffic.recent[source].asked.Stat().Summary())
 }
 
 func viewerTime(s onlinestat.Summary) page.Times {
 	of := func(seconds float64) time.Duration { return time.Duration(seconds * float64(time.Second)) }
 	return page.Times{Answers: s.Count, Mean: of(s.Mean), Deviation: of(s.Deviation), Min: of(s.Min), Max: of(s.Max), P50: of(s.P50),
 		P99: of(s.P99)}
+}
+
+// traffic counts the answers of the drop-in ports.
+type traffic struct {
+	recent   map[string]*recent       // by source
+	noPlace  map[string]*atomic.Int64 // writes that found no place, by source
+	tooLarge atomic.Int64             // bodies of writes beyond the limit
+	day      *lastday.Days
 }
 
 // recentCount is how many answer times are kept.

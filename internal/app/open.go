@@ -1,4 +1,4 @@
-// Open: the database, the mirror with its clients, and the files they need.
+// Open: what the frontends stand on: the store, the mirror with its clients, the jobs.
 
 package app
 
@@ -7,20 +7,24 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
+	"log/slog"
 	"os"
 	"path/filepath"
-	"slices"
 	"time"
 
 	"understudy"
+	"understudy/internal/audit"
 	"understudy/internal/config"
+	"understudy/internal/crawl"
 	"understudy/internal/datadir"
+	"understudy/internal/forecast"
+	"understudy/internal/frontend"
+	"understudy/internal/jobs"
+	"understudy/internal/proxy"
 	"understudy/internal/store"
 	"understudy/internal/store/contents"
 	"understudy/internal/store/intents"
 	"understudy/internal/viewer/page"
-	"understudy/kit/accesslog"
 	"understudy/kit/dispatch"
 	"understudy/kit/semaphore"
 	"understudy/mirror"
@@ -29,181 +33,282 @@ import (
 	"understudy/upstream"
 )
 
-// openAccessLog opens the file of the access log, or uses standard error.
-func (h *App) openAccessLog(stderr io.Writer) error {
-	switch path := h.cfg.Log.Access; path {
-	case "off":
-		return nil
-	case "":
-		h.access = accesslog.New(stderr)
-	default:
-		f, err := accesslog.OpenFile(path, time.Now)
-		if err != nil {
-			return fmt.Errorf("log.access: %w; name a file, a named pipe or a device", err)
-		}
-		if f.IsPipe() {
-			h.log.Info("log.access is no file: lines are lost, and counted, while nobody reads it", "path", path)
-		}
-		h.closers = append(h.closers, f.Close)
-		h.access, h.accessFile = accesslog.New(f), f
+// openStore opens the database and the folder of contents, and lets every source claim its
+// world: a folder filled from one upstream must not answer for another.
+func (a *App) openStore(ctx context.Context) (err error) {
+	specs := map[string]*spec.Spec{}
+	for _, src := range a.sources {
+		specs[src.Name] = src.Spec
 	}
-	h.access.Known, h.access.JSON = knownID(h.sources), h.cfg.Log.Format == config.FormatJSON
-	return nil
-}
-
-// knownID reports texts that are ids of any source's records.
-func knownID(sources []*spec.Source) func(text string) bool {
-	return func(text string) bool {
-		return slices.ContainsFunc(sources, func(s *spec.Source) bool { return s.Spec.HasID(text) })
-	}
-}
-
-// openStore opens the database and lets every source claim its world: a folder
-// filled from one upstream must not answer for another.
-func (h *App) openStore(ctx context.Context, b Options, specs map[string]*spec.Spec) error {
-	db, err := store.Open(ctx, store.Options{Path: b.Dir.Database(b.Settings.Store.DSN), Specs: specs, Limit: int64(b.Settings.Store.Limit),
-		Retention: b.Settings.Retained(), ToErase: h.erasing.ring, Now: time.Now, Logger: h.log})
+	cfg := a.opts.Settings
+	a.eraser = newEraser(cfg, a.sources, a.log)
+	a.db, err = store.Open(ctx, store.Options{Path: a.opts.Dir.Database(cfg.Store.DSN), Specs: specs, Limit: int64(cfg.Store.Limit),
+		Retention: cfg.Retained(), ToErase: a.eraser.ring, Now: time.Now, Logger: a.log})
 	if err != nil {
 		return err
 	}
-	h.db = db
-	h.closers = append(h.closers, db.Close)
-	if b.Offline {
-		return nil
-	}
-	for _, src := range h.sources {
-		world := b.World
+	a.closers = append(a.closers, a.db.Close)
+	for _, src := range a.sources {
+		if a.opts.Offline {
+			break
+		}
+		world := a.opts.World
 		if world == "" {
-			s := b.Settings.Sources[src.Name]
-			base := s.Upstream
-			if base == "" {
-				base = src.Spec.Hosts[0].URL
-			}
-			world = src.Spec.Name + " at " + base + " as " + src.User
+			world = src.Spec.Name + " at " + cmp.Or(cfg.Sources[src.Name].Upstream, src.Spec.Hosts[0].URL) + " as " + src.User
 		}
-		if err := db.Origin(ctx, src.Name, world); err != nil {
+		if err := a.db.Origin(ctx, src.Name, world); err != nil {
 			return err
 		}
 	}
-	return nil
-}
-
-// openMirror makes the clients and the mirror over all of them.
-func (h *App) openMirror(ctx context.Context, b Options) error {
-	hot, _ := b.Settings.Caches(os.ReadFile)
-	h.openBus()
-	o := mirror.Options{
-		PageSaved: h.tell,
-		Store:     h.db, Writes: h.db.Writes, Files: h.files, Hot: hot, Now: time.Now, Logger: h.log,
-		Ages: config.Ages(&b.Settings.Mirror), Limits: config.MirrorLimits(&b.Settings.Limits), KV: h.db,
-	}
-	intents, err := intents.Open(filepath.Join(b.Dir.Path, "intents"))
-	if err != nil {
-		return err
-	}
-	h.closers = append(h.closers, intents.Close)
-	o.Intents = intents
-	bodies := config.MaxBody(b.Settings, "", os.ReadFile)
-	for name := range b.Settings.Sources {
-		bodies = max(bodies, config.MaxBody(b.Settings, name, os.ReadFile))
-	}
-	together := semaphore.New(semaphore.Options{Limit: bodies})
-	for _, src := range h.sources {
-		s := b.Settings.Sources[src.Name]
-		secrets, issuer := []understudy.Secret{{}}, upstream.Tokens(nil)
-		if src.Spec.Auth.Style != "none" && !b.Offline {
-			var err error
-			if secrets, err = s.ReadSecrets(ctx, src.Spec, b.Secrets); err != nil {
-				return fmt.Errorf("sources.%s.%w", src.Name, err)
-			}
-			made, err := s.Issuer(ctx, src, b.Secrets, h.db)
-			if err != nil {
-				return fmt.Errorf("sources.%s.%w", src.Name, err)
-			}
-			if made != nil {
-				issuer = made
-			}
-		}
-		h.signatures.set(src.Name, secrets[0])
-		client, err := upstream.New(upstream.Options{
-			Source: src, Base: s.Upstream, User: cmp.Or(s.Login, s.User), Secret: secrets[0], Pool: secrets[1:], Tokens: issuer,
-			Rate: s.Rate, Concurrency: s.Concurrency, Queue: b.Settings.Limits.Queue, MaxMedia: int64(s.MaxMedia),
-			MaxBody: config.MaxBody(b.Settings, src.Name, os.ReadFile), Now: time.Now,
-			Connect: s.Timeouts.Connect.Std(), FirstByte: s.Timeouts.FirstByte.Std(), Stall: s.Timeouts.Stall.Std(), Total: s.Timeouts.Total.Std(),
-			Bodies: together, Logger: h.log, UserAgent: "understudy/" + b.Version,
-		})
-		if err != nil {
-			return fmt.Errorf("sources.%s: %w", src.Name, err)
-		}
-		h.clients[src.Name] = client
-		h.closers = append(h.closers, client.Close)
-		kinds, err := h.db.Kinds(ctx, src.Name)
-		if err != nil {
-			return err
-		}
-		generations := map[string]int64{}
-		for _, k := range kinds {
-			generations[k.Kind] = k.Generation
-		}
-		o.Sources = append(o.Sources, mirror.Source{Source: src, Upstream: client, Generations: generations, Rate: s.Rate, Answers: s.Answers,
-			Checks: s.Checks})
-	}
-	m2, err := mirror.New(o)
-	h.mirror = m2
+	files, err := contents.Open(contents.Options{
+		Dir: filepath.Join(a.opts.Dir.Path, datadir.MediaFolder), Limit: int64(cfg.Store.Media), Most: int64(cfg.Store.MediaFile),
+		Erased: a.db.Erased, Later: !a.opts.Headless, Now: time.Now, Logger: a.log,
+	})
+	a.eraser.db, a.eraser.files = a.db, files
+	a.tasks = append(a.tasks, loadFiles(files, a.log))
 	return err
 }
 
-// savedBus tells of every page that was saved. A listener returns at once and
-// waits for nothing: it wakes its own goroutine. What it misses it finds in the
-// rows of the store.
-type savedBus = dispatch.Bus[request.PageSaved]
+// loadFiles returns a task that reads the index of contents beside the first requests. It ends with
+// its context: a task that ends earlier ends the server.
+func loadFiles(files *contents.Files, log *slog.Logger) frontend.Task {
+	return func(ctx context.Context) error {
+		if err := files.Load(ctx); err != nil && ctx.Err() == nil {
+			log.Error("the index of contents cannot be read; what is held is played, and none of it makes room", "err", err)
+		}
+		<-ctx.Done()
+		return nil
+	}
+}
 
-// openBus makes the bus. It is closed after everything that dispatches.
-func (h *App) openBus() {
-	h.saved = dispatch.New[request.PageSaved](dispatch.Options{Logger: h.log})
-	h.closers = append(h.closers, func() error {
-		ctx, cancel := context.WithTimeout(context.Background(), busTime)
-		defer cancel()
-		return h.saved.Close(ctx)
-	})
+// auditLog keeps what callers do; audit.Log fills it.
+type auditLog interface {
+	proxy.Auditor
+	page.Trail
+	SetPolicy(p audit.Policy)
+}
+
+// openAudit makes the audit log of the data folder, which its first entry opens.
+func (a *App) openAudit(ctx context.Context) error {
+	if a.opts.Settings.Audit.Off {
+		return nil
+	}
+	o, err := a.opts.Settings.AuditOptions(ctx, a.opts.Dir.Path, a.opts.Secrets)
+	if err != nil {
+		return err
+	}
+	o.Now, o.Logger = time.Now, a.log
+	if a.opts.Headless || a.opts.Offline {
+		o.Send = audit.SendOptions{} // the server sends it
+	}
+	o.Send.KV = a.db
+	o.Send.Host, _ = os.Hostname() // without a name none is said
+	l := audit.New(o)
+	a.audit, a.policies.auditor = l, l
+	a.closers, a.tasks = append(a.closers, l.Close), append(a.tasks, l.Run, l.Send)
+	return nil
+}
+
+// openMirror makes the clients and the mirror over all of them, and what row rules ask.
+func (a *App) openMirror(ctx context.Context) error {
+	cfg := a.opts.Settings
+	// The bus is closed after everything that dispatches.
+	a.saved = &savedPages{bus: dispatch.New[request.PageSaved](dispatch.Options{Logger: a.log}), log: a.log}
+	a.closers = append(a.closers, a.saved.close)
+	intents, err := intents.Open(filepath.Join(a.opts.Dir.Path, "intents"))
+	if err != nil {
+		return err
+	}
+	a.closers = append(a.closers, intents.Close)
+	secrets := map[string][]understudy.Secret{}
+	if !a.opts.Offline {
+		if secrets, err = readSecrets(ctx, cfg, a.sources, a.opts.Secrets); err != nil {
+			return err
+		}
+	}
+	a.settings.upstream.Store(&secrets)
+	hot, _ := cfg.Caches(os.ReadFile)
+	o := mirror.Options{
+		PageSaved: a.saved.dispatch,
+		Store:     a.db, Writes: a.db.Writes, Files: a.eraser.files, Hot: hot, Intents: intents, Now: time.Now, Logger: a.log,
+		Ages: config.Ages(&cfg.Mirror), Limits: config.MirrorLimits(&cfg.Limits), KV: a.db,
+	}
+	bodies := config.MaxBody(cfg, "", os.ReadFile)
+	for name := range cfg.Sources {
+		bodies = max(bodies, config.MaxBody(cfg, name, os.ReadFile))
+	}
+	together := semaphore.New(semaphore.Options{Limit: bodies})
+	for _, src := range a.sources {
+		one, err := a.openUpstream(ctx, src, secrets[src.Name], together)
+		if err != nil {
+			return err
+		}
+		o.Sources = append(o.Sources, one)
+	}
+	if a.mirror, err = mirror.New(o); err != nil {
+		return err
+	}
+	l := a.policies.lookups
+	a.saved.listen(func(s request.PageSaved) { l.Saved(s.Page) })
+	a.tasks = append(a.tasks, a.mirror.Run, l.Run)
+	return l.Open(ctx, a.db)
+}
+
+// readSecrets reads the secrets of each source. A source that needs none has an empty one.
+func readSecrets(ctx context.Context, cfg *config.Settings, sources []*spec.Source, read config.Secrets) (map[string][]understudy.Secret,
+	error) {
+	all := map[string][]understudy.Secret{}
+	for _, src := range sources {
+		all[src.Name] = []understudy.Secret{{}}
+		if src.Spec.Auth.Style == "none" {
+			continue
+		}
+		var err error
+		if all[src.Name], err = cfg.Sources[src.Name].ReadSecrets(ctx, src.Spec, read); err != nil {
+			return nil, fmt.Errorf("sources.%s.%w", src.Name, err)
+		}
+	}
+	return all, nil
+}
+
+// openUpstream makes the client of a source, as a source of the mirror.
+func (a *App) openUpstream(ctx context.Context, src *spec.Source, secrets []understudy.Secret, bodies *semaphore.Weighted,
+) (one mirror.Source, err error) {
+	cfg := a.opts.Settings
+	s := cfg.Sources[src.Name]
+	o := upstream.Options{
+		Source: src, Base: s.Upstream, User: cmp.Or(s.Login, s.User), Rate: s.Rate, Concurrency: s.Concurrency, Queue: cfg.Limits.Queue,
+		MaxMedia: int64(s.MaxMedia), MaxBody: config.MaxBody(cfg, src.Name, os.ReadFile), Now: time.Now,
+		Connect: s.Timeouts.Connect.Std(), FirstByte: s.Timeouts.FirstByte.Std(), Stall: s.Timeouts.Stall.Std(), Total: s.Timeouts.Total.Std(),
+		Bodies: bodies, Logger: a.log, UserAgent: "understudy/" + a.opts.Version,
+	}
+	if len(secrets) > 0 {
+		o.Secret, o.Pool = secrets[0], secrets[1:]
+	}
+	if src.Spec.Auth.Style != "none" && !a.opts.Offline {
+		issuer, err := s.Issuer(ctx, src, a.opts.Secrets, a.db)
+		if err != nil {
+			return one, fmt.Errorf("sources.%s.%w", src.Name, err)
+		}
+		if issuer != nil {
+			o.Tokens = issuer
+		}
+	}
+	client, err := upstream.New(o)
+	if err != nil {
+		return one, fmt.Errorf("sources.%s: %w", src.Name, err)
+	}
+	a.clients[src.Name] = client
+	a.closers, a.tasks = append(a.closers, client.Close), append(a.tasks, client.Run)
+	kinds, err := a.db.Kinds(ctx, src.Name)
+	generations := map[string]int64{}
+	for _, k := range kinds {
+		generations[k.Kind] = k.Generation
+	}
+	return mirror.Source{Source: src, Upstream: client, Generations: generations, Rate: s.Rate, Answers: s.Answers, Checks: s.Checks}, err
+}
+
+// savedPages tells listeners of every page that was saved. A listener returns at once and
+// waits for nothing: it wakes its own goroutine. What it misses it finds in the rows of the store.
+type savedPages struct {
+	bus *dispatch.Bus[request.PageSaved]
+	log *slog.Logger
+}
+
+// listen calls f for every page that is saved from now on.
+func (p *savedPages) listen(f func(request.PageSaved)) {
+	p.bus.Subscribe(func(_ context.Context, s request.PageSaved) error { f(s); return nil })
+}
+
+// dispatch tells the listeners of a page that was saved. The error of a listener is logged; the
+// other listeners and the save do not see it.
+func (p *savedPages) dispatch(s request.PageSaved) {
+	err := p.bus.Dispatch(context.Background(), s)
+	var panicked *dispatch.PanicError
+	switch {
+	case errors.As(err, &panicked):
+		p.log.Error("a listener panicked", "panic", panicked.Value, "stack", string(panicked.Stack))
+	case err != nil:
+		p.log.Error("a listener failed", "err", err)
+	}
 }
 
 // busTime bounds the wait for what is on its way to listeners.
 const busTime = time.Second
 
-// tell dispatches a page that was saved. The error of a listener is logged; the
-// other listeners and the save do not see it.
-func (h *App) tell(l request.PageSaved) {
-	err := h.saved.Dispatch(context.Background(), l)
-	var panicked *dispatch.PanicError
-	switch {
-	case errors.As(err, &panicked):
-		h.log.Error("a listener panicked", "panic", panicked.Value, "stack", string(panicked.Stack))
-	case err != nil:
-		h.log.Error("a listener failed", "err", err)
-	}
+func (p *savedPages) close() error {
+	ctx, cancel := context.WithTimeout(context.Background(), busTime)
+	defer cancel()
+	return p.bus.Close(ctx)
 }
 
-// openMedia opens the folder of contents, and makes the seals of their
-// addresses in the viewer, which outlive any policy.
-func (h *App) openMedia(b Options) (err error) {
-	h.files, err = contents.Open(contents.Options{
-		Dir: filepath.Join(b.Dir.Path, datadir.MediaFolder), Limit: int64(b.Settings.Store.Media), Most: int64(b.Settings.Store.MediaFile),
-		Erased: h.db.Erased, Later: !b.Headless, Now: time.Now, Logger: h.log,
+// openJobs makes the runner. The folder's lock makes sure that no other process runs jobs of this store.
+func (a *App) openJobs(context.Context) (err error) {
+	cfg := a.opts.Settings
+	a.jobs, err = jobs.New(jobs.Options{
+		Store: a.db, Workers: cfg.Jobs.Workers, Memory: cfg.JobsMemory(cfg.MemoryLimit(os.ReadFile)), Lease: cfg.Jobs.Lease.Std(),
+		Keep: cfg.Jobs.Keep, KeepFor: cfg.Jobs.KeepFor.Std(), Alone: cfg.Store.DSN == "", Now: time.Now, Logger: a.log,
 	})
-	if err != nil {
-		return err
-	}
-	h.seals, err = page.NewSeals()
 	return err
 }
 
-// loadMedia reads the index of contents beside the first requests. It ends with
-// ctx: a task that ends earlier ends the server.
-func (h *App) loadMedia(ctx context.Context) error {
-	if err := h.files.Load(ctx); err != nil && ctx.Err() == nil {
-		h.log.Error("the index of contents cannot be read; what is held is played, and none of it makes room", "err", err)
+// openWork makes the forecasts, and what works in jobs of every process: the crawler, the eraser, the indexes.
+func (a *App) openWork(context.Context) (err error) {
+	a.forecasts, err = forecast.New(forecast.Options{Sources: a.sources, Store: a.db, KV: a.db, Mirror: a.mirror, Enqueue: a.jobs.Enqueue,
+		Now: time.Now, Logger: a.log})
+	if err != nil {
+		return err
 	}
-	<-ctx.Done()
-	return nil
+	a.saved.listen(func(s request.PageSaved) { a.forecasts.Saved(s.Page) })
+	if err := a.openWalker(); err != nil {
+		return err
+	}
+	e := a.eraser
+	e.mirror, e.jobs = a.mirror, a.jobs
+	indexes := &indexer{db: a.db, jobs: a.jobs, log: a.log}
+	a.purger = &purger{sources: a.sources, files: e.files, walker: a.walker, mirror: a.mirror, forecasts: a.forecasts}
+	a.tasks = append(a.tasks, a.walker.Run, e.run, indexes.run)
+	kinds := append(e.kinds(a.opts.Offline), indexes.kind())
+	if !a.opts.Offline {
+		kinds = append(kinds, crawl.JobKinds(a.walker.Work())...)
+	}
+	return a.jobs.Add(kinds...)
+}
+
+// openWalker makes the crawler.
+func (a *App) openWalker() (err error) {
+	c, begun := a.opts.Settings.Sync, time.Now()
+	a.walker, err = crawl.New(crawl.Options{
+		Sources: a.sources, Mirror: a.mirror, Store: a.db, KV: a.db, Jobs: a.jobs, Retention: a.opts.Settings.Retained(),
+		Down: func(source string) string { return a.clients[source].Health().Down() },
+		Count: func(ctx context.Context, source, kind string) (n int64, err error) {
+			kinds, err := a.db.Kinds(ctx, source)
+			for _, k := range kinds {
+				if k.Kind == kind {
+					n = k.Records
+				}
+			}
+			return n, err
+		},
+		Settings: crawl.Settings{
+			Horizon: c.Horizon.Std(), Sweep: c.Sweep.Std(), Window: c.Window.Std(), Slice: c.Slice.Std(), Overlap: c.Overlap.Std(),
+			Slices: c.Slices, Page: c.Page, Pages: c.Pages,
+		},
+		Now: time.Now, Elapsed: func() time.Duration { return time.Since(begun) }, Logger: a.log,
+	})
+	if err == nil {
+		a.mirror.SetCoverage(a.walker)
+		a.saved.bus.Subscribe(a.walker.PageSaved)
+	}
+	return err
+}
+
+// setPublicURLs does for sources what their ports would: what is rewritten to the
+// public address has to read the same.
+func setPublicURLs(sources []*spec.Source, cfg *config.Settings) {
+	for _, src := range sources {
+		if src.PublicURL == "" {
+			src.PublicURL = "http://" + cfg.Sources[src.Name].Listen
+		}
+	}
 }

@@ -3,7 +3,6 @@
 package app
 
 import (
-	"cmp"
 	"context"
 	"crypto/rand"
 	"crypto/sha256"
@@ -15,6 +14,7 @@ import (
 	"understudy/internal/callers"
 	"understudy/internal/config"
 	"understudy/internal/signin"
+	"understudy/internal/store"
 	"understudy/internal/viewer/page"
 )
 
@@ -39,59 +39,43 @@ func newVisitors() (v visitors, err error) {
 	return v, err
 }
 
-// people is who may come in.
-type people struct{ *App }
-
 // load reads what the store keeps of them.
-func (h people) load(ctx context.Context) error {
-	return errors.Join(h.sessions.Load(ctx, h.db), h.cookies.Load(ctx, h.db), h.hashes.Open(ctx, h.db))
+func (v *visitors) load(ctx context.Context, db *store.DB) error {
+	return errors.Join(v.sessions.Load(ctx, db), v.cookies.Load(ctx, db), v.hashes.Open(ctx, db))
 }
 
-// signIns are the ways in which people sign in; one of both is nil, or both.
-type signIns struct {
-	people *signin.People // they have sessions
-	header *signin.Header
-}
-
-// callers are what the book of callers asks.
-func (s signIns) callers() callers.People {
-	switch {
-	case s.people != nil:
-		return s.people
-	case s.header != nil:
-		return s.header
-	}
-	return nil
-}
-
-// signIns are those of the settings.
-func (h people) signIns(ctx context.Context, cfg *config.Settings) (s signIns, err error) {
-	s.header = cfg.HeaderSignIn(time.Now)
-	users, err := cfg.ReadUsers(h.opts.Folder)
+// signIns returns who signs in by a form (nil: nobody does), and what the book of callers asks (nil: nothing).
+func (r *policyReader) signIns(ctx context.Context, cfg *config.Settings) (who *signin.People, asked callers.People, err error) {
+	users, err := cfg.ReadUsers(r.opts.Folder)
 	if err != nil {
-		return s, err
+		return nil, nil, err
 	}
-	provider, err := cfg.Provider(ctx, h.opts.Secrets)
+	provider, err := cfg.Provider(ctx, r.opts.Secrets)
 	if err != nil {
-		return s, err
+		return nil, nil, err
 	}
-	if s.header != nil {
-		s.header.Taken = h.notMade(s.header.Taken)
+	notMade := func(taken func(string) bool) func(string) bool { // no person has the name of a credential
+		return func(name string) bool { return taken(name) || r.made.Has(name) }
+	}
+	if header := cfg.HeaderSignIn(time.Now); header != nil {
+		header.Taken = notMade(header.Taken)
+		asked = header
 	}
 	if users == nil && provider == nil {
-		return s, nil
+		return nil, asked, nil
 	}
-	s.people = &signin.People{Sessions: h.sessions, Users: users, Provider: provider, Guesses: h.guesses, Audit: audits(h).auditor(),
+	v := &r.visitors
+	who = &signin.People{Sessions: v.sessions, Users: users, Provider: provider, Guesses: v.guesses, Audit: r.auditor,
 		Secure: strings.HasPrefix(cfg.Viewer.PublicURL, "https://")}
 	if provider != nil {
-		provider.Cookies, provider.Taken = h.cookies, h.notMade(provider.Taken)
-		provider.Callback = func() string { return h.publicViewer(cfg) + page.CallbackPath }
+		provider.Cookies, provider.Taken = v.cookies, notMade(provider.Taken)
+		provider.Callback = func() string { return r.ports.publicViewer(cfg) + page.CallbackPath }
 	}
-	return s, nil
+	return who, who, nil
 }
 
-// holders are those who have a role, but for credentials that are made.
-func (h people) holders(cfg *config.Settings, who *signin.People) (all []page.Holder) {
+// holders returns who has a role, but for credentials that are made.
+func holders(cfg *config.Settings, who *signin.People) (all []page.Holder) {
 	if cfg.Viewer.Role != "" && !cfg.Viewer.BehindProxy() && who == nil {
 		all = append(all, page.Holder{Role: cfg.Viewer.Role, Name: "loopback", How: "people on this machine"})
 	}
@@ -112,29 +96,3 @@ func (h people) holders(cfg *config.Settings, who *signin.People) (all []page.Ho
 	}
 	return all
 }
-
-// notMade adds the names of credentials that were made to those no person may have.
-func (h people) notMade(taken func(string) bool) func(string) bool {
-	return func(name string) bool { return taken(name) || h.made.Has(name) }
-}
-
-// publicViewer is where browsers reach the viewer.
-func (h people) publicViewer(cfg *config.Settings) string {
-	return strings.TrimSuffix(cmp.Or(cfg.Viewer.PublicURL, h.Viewer()), "/")
-}
-
-// endGone ends the sessions of those who may not come in any more, with what they
-// have open.
-func (h people) endGone(who *signin.People) {
-	if who == nil {
-		return
-	}
-	ctx, cancel := context.WithTimeout(context.Background(), kvTime)
-	defer cancel()
-	if err := who.EndGone(ctx); err != nil {
-		h.log.Error("sessions that ended are still in the store; they open nothing", "err", err)
-	}
-}
-
-// kvTime bounds the writing of values.
-const kvTime = 5 * time.Second

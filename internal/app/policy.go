@@ -3,15 +3,20 @@
 package app
 
 import (
+	"cmp"
 	"context"
 	"fmt"
+	"log/slog"
+	"net/http"
 	"slices"
 	"time"
 
 	"understudy"
 	"understudy/internal/access"
+	"understudy/internal/app/lookups"
 	"understudy/internal/callers"
 	"understudy/internal/config"
+	"understudy/internal/credentials"
 	"understudy/internal/feed"
 	"understudy/internal/forecast"
 	"understudy/internal/signin"
@@ -33,63 +38,83 @@ type policy struct {
 	mailer    *watch.Mailer // nil: no mail is sent
 }
 
-// policyOf reads a policy, with the secrets of its credentials.
-func (h *App) policyOf(ctx context.Context, cfg *config.Settings, b Options) (policy, error) {
-	gate, err := gates{h}.of(cfg)
+func (p policy) feed() feed.Policy {
+	return feed.Policy{Gate: p.gate, Callers: p.book, Hooks: p.hooks}
+}
+
+// policyReader reads policies from settings. What a policy shares with the next one is kept here.
+type policyReader struct {
+	opts     Options
+	sources  []*spec.Source
+	lookups  *lookups.Lookups
+	ports    *ports
+	visitors visitors
+	log      *slog.Logger
+
+	made    *credentials.Book  // set when the store is open
+	auditor understudy.Auditor // nil: nothing is listed
+	watches *watch.Book        // set before any request
+}
+
+func newPolicyReader(opts Options, sources []*spec.Source, ports *ports, log *slog.Logger) (*policyReader, error) {
+	v, err := newVisitors()
+	return &policyReader{opts: opts, sources: sources, lookups: lookups.New(sources, log), ports: ports, visitors: v, log: log}, err
+}
+
+// read reads a policy, with the secrets of its credentials.
+func (r *policyReader) read(ctx context.Context, cfg *config.Settings) (policy, error) {
+	by, secrets, v := r.opts.By, r.opts.Secrets, &r.visitors
+	gate, err := r.gate(cfg)
 	if err != nil {
 		return policy{}, err
 	}
-	creds, err := cfg.ReadCredentials(ctx, b.Secrets, b.By)
+	creds, err := cfg.ReadCredentials(ctx, secrets, by)
 	if err != nil {
 		return policy{}, err
 	}
-	ways, err := people{h}.signIns(ctx, cfg)
+	who, asked, err := r.signIns(ctx, cfg)
 	if err != nil {
 		return policy{}, err
 	}
 	from := callers.Options{
-		Credentials: creds, Sources: h.sources, Loopback: understudy.Grant{Role: cfg.Viewer.Role, By: b.By},
-		Open:   config.Open(cfg.Sources),
-		Behind: cfg.Viewer.BehindProxy(), Narrowest: gate.Narrowest(), Salt: h.salt, Guesses: h.guesses, Now: time.Now, Known: watchers{h}.known,
-		People: ways.callers(), ViewAs: signin.ViewAs{Cookies: h.cookies},
+		Credentials: creds, Sources: r.sources, Loopback: understudy.Grant{Role: cfg.Viewer.Role, By: by}, Open: config.Open(cfg.Sources),
+		Behind: cfg.Viewer.BehindProxy(), Narrowest: gate.Narrowest(), Salt: v.salt, Guesses: v.guesses, Now: time.Now, Known: r.noteCaller,
+		People: asked, ViewAs: signin.ViewAs{Cookies: v.cookies},
 	}
 	book, err := callers.New(from)
 	if err != nil {
 		return policy{}, err
 	}
-	if b.By == "config" {
-		for _, w := range slices.Concat(cfg.Warnings(b.Folder, h.sources), config.WeakSecrets(creds)) {
-			h.log.Warn("settings", "warning", w)
+	if by == "config" {
+		for _, w := range slices.Concat(cfg.Warnings(r.opts.Folder, r.sources), config.WeakSecrets(creds)) {
+			r.log.Warn("settings", "warning", w)
 		}
 	}
-	alerts, err := cfg.CheckAlerts(gate, h.sources)
+	alerts, err := cfg.CheckAlerts(gate, r.sources)
 	if err != nil {
 		return policy{}, err
 	}
-	hooks, err := cfg.ReadWebhooks(ctx, b.Secrets)
+	hooks, err := cfg.ReadWebhooks(ctx, secrets)
 	if err != nil {
 		return policy{}, err
 	}
-	own, err := cfg.Connect.Credentials(ctx, cfg, h.sources, b.Secrets, b.By)
+	own, err := cfg.Connect.Credentials(ctx, cfg, r.sources, secrets, by)
 	if err != nil {
 		return policy{}, err
 	}
-	mailer, err := cfg.ReadMailer(ctx, b.Secrets)
-	return policy{gate: gate, book: book, from: from, own: own, people: ways.people, hooks: hooks, alerts: alerts, mailer: mailer}, err
+	mailer, err := cfg.ReadMailer(ctx, secrets)
+	return policy{gate: gate, book: book, from: from, own: own, people: who, hooks: hooks, alerts: alerts, mailer: mailer}, err
 }
 
-// gates makes gates.
-type gates struct{ *App }
-
-// of is the gate of the roles that settings define.
-func (h gates) of(cfg *config.Settings) (*access.Gate, error) {
+// gate returns the gate of the roles that settings define.
+func (r *policyReader) gate(cfg *config.Settings) (*access.Gate, error) {
 	specs, users := map[string]*spec.Spec{}, map[string]string{}
-	for _, src := range h.sources {
+	for _, src := range r.sources {
 		specs[src.Name], users[src.Name] = src.Spec, src.User
 	}
 	o := cfg.Policy()
-	o.Specs, o.Users, o.Now, o.Hasher = specs, users, time.Now, h.hashes
-	o.Own, o.Newest, o.Last, o.Addressed = h.lookups.IsOwn, h.lookups.Newest, h.lookups.Last, h.lookups.Addressed
+	o.Specs, o.Users, o.Now, o.Hasher = specs, users, time.Now, r.visitors.hashes
+	o.Own, o.Newest, o.Last, o.Addressed = r.lookups.IsOwn, r.lookups.Newest, r.lookups.Last, r.lookups.Addressed
 	gate, err := access.NewWith(o)
 	if err != nil {
 		return nil, fmt.Errorf("roles: %w", understudy.Plain(err))
@@ -97,18 +122,9 @@ func (h gates) of(cfg *config.Settings) (*access.Gate, error) {
 	return gate, nil
 }
 
-// explain says what a role sees of a record, by the settings in force.
-func (h gates) explain(role, source, kind, id string) (*access.Explained, error) {
-	gate, err := h.of(h.live.Load())
-	if err != nil {
-		return nil, err
-	}
-	return gate.ExplainRecord(role, source, kind, id)
-}
-
-// withMade is a policy with the credentials that were made, as they are now.
-func (h *App) withMade(p policy, cfg *config.Settings) (policy, error) {
-	made, skipped := cfg.Made(h.made.All())
+// withMade returns a policy with the credentials that were made, as they are now.
+func (r *policyReader) withMade(p policy, cfg *config.Settings) (policy, error) {
+	made, skipped := cfg.Made(r.made.All())
 	made = slices.DeleteFunc(made, func(c callers.Credential) bool {
 		isUser := p.people != nil && p.people.Users != nil && p.people.Users.Has(c.Name)
 		if isUser {
@@ -117,7 +133,7 @@ func (h *App) withMade(p policy, cfg *config.Settings) (policy, error) {
 		return isUser
 	})
 	for _, why := range skipped {
-		h.log.Warn("a credential that was made is not in force", "why", why)
+		r.log.Warn("a credential that was made is not in force", "why", why)
 	}
 	o := p.from
 	o.Credentials = slices.Concat(o.Credentials, made)
@@ -131,11 +147,15 @@ func (h *App) withMade(p policy, cfg *config.Settings) (policy, error) {
 	return p, err
 }
 
-// seesAll reports whether a caller sees every record of every source.
-func (h *App) seesAll(c understudy.Caller) bool {
-	return c.Role() == understudy.RoleAll && (c.Source == "" || len(h.sources) == 1)
+// noRole is what callers are told that send a source's own credential, while they have no role.
+func noRole(narrowest string) string {
+	return fmt.Sprintf("the source's own credential has no role here; add this line to the settings: connect: {role: %s}",
+		cmp.Or(narrowest, "NAME"))
 }
 
-func (p policy) feed() feed.Policy {
-	return feed.Policy{Gate: p.gate, Callers: p.book, Hooks: p.hooks}
+// noteCaller notes the caller of a request: what an owner of a watch may do is known from then.
+func (r *policyReader) noteCaller(req *http.Request, c understudy.Caller) {
+	r.visitors.names.Note(c)
+	r.ports.profiles.Known(req, c)
+	r.watches.Seen(c)
 }

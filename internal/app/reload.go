@@ -7,6 +7,7 @@ import (
 	"crypto/sha256"
 	"errors"
 	"fmt"
+	"log/slog"
 	"maps"
 	"os"
 	"slices"
@@ -18,23 +19,96 @@ import (
 	"understudy"
 	"understudy/internal/config"
 	"understudy/internal/diagnostics"
+	"understudy/internal/feed"
+	"understudy/internal/forecast"
+	"understudy/internal/search/columns"
+	"understudy/internal/watch"
+	"understudy/mirror"
 	"understudy/spec"
+	"understudy/upstream"
 )
 
-// reloader reads the settings again.
-type reloader struct{ *App }
+// liveSettings are the settings in force, and how they were last read.
+type liveSettings struct {
+	now      atomic.Pointer[config.Settings]
+	upstream atomic.Pointer[map[string][]understudy.Secret] // the secrets of the sources
+	secrets  config.SecretSums
+	policies atomic.Int64 // that were put in force
 
-// reloads reads the settings again whenever it is told to, until ctx ends.
-func (h reloader) reloads(ctx context.Context) error {
+	mu   sync.Mutex
+	last diagnostics.Settings
+}
+
+func newLiveSettings(cfg *config.Settings) *liveSettings {
+	l := &liveSettings{}
+	l.now.Store(cfg)
+	l.noteLoad(nil, nil)
+	return l
+}
+
+// hookSecret returns the secret that callbacks of a source are signed with.
+func (l *liveSettings) hookSecret(source string) understudy.Secret {
+	return (*l.upstream.Load())[source][0]
+}
+
+// status returns when settings were read, and how the last reading went.
+func (l *liveSettings) status() diagnostics.Settings {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	s := l.last
+	s.Policy = l.policies.Load()
+	return s
+}
+
+// noteLoad notes a reading; restart names what waits for a restart.
+func (l *liveSettings) noteLoad(restart []string, err error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	at := known(time.Now())
+	if err != nil {
+		l.last.FailedAt, l.last.Error = at, understudy.PlainText(err)
+		return
+	}
+	l.last = diagnostics.Settings{LoadedAt: at, NeedRestart: restart}
+}
+
+// enforcer puts settings and policies in force.
+type enforcer struct {
+	opts     Options
+	settings *liveSettings
+	policies *policyReader
+	sources  []*spec.Source
+	log      *slog.Logger
+	build    func(*config.Settings, policy) (*handlerSet, error)
+
+	mu      sync.Mutex                 // held while settings are read
+	inForce atomic.Pointer[handlerSet] // nil until the first policy
+
+	// They take settings while they run.
+	ports     *ports
+	clients   map[string]*upstream.Client
+	mirror    *mirror.Mirror
+	columns   *columns.Set
+	exports   *exports
+	audit     auditLog // nil: nothing is listed
+	feed      *feed.Feed
+	forecasts *forecast.Forecasts
+	watches   *watch.Book
+}
+
+// run reads the settings again whenever a signal asks for it, until ctx ends.
+func (e *enforcer) run(ctx context.Context) error {
 	for {
 		select {
-		case <-h.opts.Hangup:
-			if err := audits(h).hungUp(ctx); err != nil {
-				h.reopenAccessLog()
-				h.log.Error("settings not loaded; the former ones stay", "err", err)
+		case <-e.opts.Hangup:
+			err := understudy.Audit(ctx, e.policies.auditor, understudy.AuditEntry{Caller: understudy.Caller{Name: "SIGHUP"},
+				Action: understudy.ActionAdminister, What: "reload"})
+			if err != nil {
+				e.ports.reopenAccessLog()
+				e.log.Error("settings not loaded; the former ones stay", "err", err)
 				continue
 			}
-			_, _ = h.reload(ctx) // the log has the error
+			_, _ = e.reload(ctx) // the log has the error
 		case <-ctx.Done():
 			return nil
 		}
@@ -44,96 +118,78 @@ func (h reloader) reloads(ctx context.Context) error {
 // reload opens the access log again, reads settings, secrets and users again and applies
 // what can be applied while serving; restart names what cannot. Anything wrong with them is one line in
 // the log, and everything stays as it was.
-func (h reloader) reload(ctx context.Context) (restart []string, err error) {
-	h.reads.one.Lock()
-	defer h.reads.one.Unlock()
-	h.reopenAccessLog()
-	cfg, restart, err := h.load(ctx)
-	h.reads.done(time.Now(), restart, err)
+func (e *enforcer) reload(ctx context.Context) (restart []string, err error) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.ports.reopenAccessLog()
+	cfg, restart, err := e.load(ctx)
+	e.settings.noteLoad(restart, err)
 	switch {
 	case err != nil:
-		h.log.Error("settings not loaded; the former ones stay", "err", err)
+		e.log.Error("settings not loaded; the former ones stay", "err", err)
 	case len(restart) > 0:
-		h.log.Warn("settings loaded again; some need a restart", "restart", strings.Join(restart, ", "))
+		e.log.Warn("settings loaded again; some need a restart", "restart", strings.Join(restart, ", "))
 	default:
-		h.log.Info("settings loaded again", "credentials", len(cfg.Credentials), "roles", len(cfg.Roles))
+		e.log.Info("settings loaded again", "credentials", len(cfg.Credentials), "roles", len(cfg.Roles))
 	}
 	return restart, err
 }
 
-// reopenAccessLog opens the file of the access log again, so that lines go to its path
-// after a rename (logrotate).
-func (h reloader) reopenAccessLog() {
-	if h.accessFile == nil {
-		return
-	}
-	if err := h.access.Flush(); err != nil {
-		h.log.Error("log.access: lines that waited are lost", "err", err)
-	}
-	if err := h.accessFile.Reopen(); err != nil {
-		h.log.Error("log.access cannot be opened again; lines still go to the former file", "err", err)
-	}
-}
-
 // load reads everything first, and applies only what can no longer fail.
-func (h reloader) load(ctx context.Context) (cfg *config.Settings, restart []string, err error) {
-	if cfg, err = h.opts.Again(); err != nil {
+func (e *enforcer) load(ctx context.Context) (cfg *config.Settings, restart []string, err error) {
+	if cfg, err = e.opts.Again(); err != nil {
 		return nil, nil, err
 	}
-	if err := h.sameSources(cfg); err != nil {
+	started := e.opts.Settings
+	if err := sameSources(started, cfg); err != nil {
 		return nil, nil, err
 	}
-	again, err := cfg.ReadSources(h.opts.Folder)
+	again, err := cfg.ReadSources(e.opts.Folder)
 	if err != nil {
 		return nil, nil, err
 	}
-	replaced, err := h.reads.secrets.NeedRestart(ctx, cfg, h.opts.Secrets)
+	replaced, err := e.settings.secrets.NeedRestart(ctx, cfg, e.opts.Secrets)
 	if err != nil {
 		return nil, nil, err
 	}
-	secrets, polls := map[string][]understudy.Secret{}, map[string][]string{}
-	for _, src := range h.sources {
-		s := cfg.Sources[src.Name]
-		secrets[src.Name] = []understudy.Secret{{}}
-		if src.Spec.Auth.Style != "none" {
-			if secrets[src.Name], err = s.ReadSecrets(ctx, src.Spec, h.opts.Secrets); err != nil {
-				return nil, nil, fmt.Errorf("sources.%s.%w", src.Name, err)
-			}
-		}
-		polled := &spec.Source{Name: src.Name, Spec: src.Spec, User: src.User, Polls: s.Polls} // the spec in use
-		if err := config.CheckPolls(polled, s); err != nil {
+	secrets, err := readSecrets(ctx, cfg, e.sources, e.opts.Secrets)
+	if err != nil {
+		return nil, nil, err
+	}
+	polls := map[string][]string{}
+	for _, src := range e.sources {
+		if polls[src.Name], err = readPolls(src, cfg); err != nil {
 			return nil, nil, fmt.Errorf("sources.%s.polls: %w", src.Name, err)
 		}
-		polls[src.Name] = polled.Polls
 	}
-	p, err := h.policyOf(ctx, cfg, h.opts)
+	p, err := e.policies.read(ctx, cfg)
 	if err == nil {
-		p, err = h.withMade(p, cfg)
+		p, err = e.policies.withMade(p, cfg)
 	}
 	if err != nil {
 		return nil, nil, err
 	}
-	d, err := h.handlerSet(cfg, p)
+	d, err := e.build(cfg, p)
 	if err != nil {
 		return nil, nil, err
 	}
-	if err := h.feed.SetPolicy(ctx, p.feed()); err != nil {
+	if err := e.feed.SetPolicy(ctx, p.feed()); err != nil {
 		return nil, nil, errors.Join(err, d.Close())
 	}
-	if err := h.poll(polls); err != nil {
-		return nil, nil, errors.Join(err, d.Close(), h.feed.SetPolicy(ctx, h.installed.policy.feed()))
+	if err := e.setPolls(polls); err != nil {
+		return nil, nil, errors.Join(err, d.Close(), e.feed.SetPolicy(ctx, e.inForce.Load().policy.feed()))
 	}
-	h.apply(cfg, secrets)
-	h.install(d)
-	restart = slices.Concat(h.changedSpecs(again), replaced, config.NeedRestart(h.cfg, cfg))
+	e.apply(cfg, secrets)
+	e.install(d)
+	restart = slices.Concat(changedSpecs(e.sources, again), replaced, config.NeedRestart(started, cfg))
 	slices.Sort(restart)
 	return cfg, slices.Compact(restart), nil
 }
 
 // changedSpecs names the sources whose spec file has another text than at the start: a
 // spec is in force until the server ends.
-func (h reloader) changedSpecs(again []*spec.Source) (names []string) {
-	for i, src := range h.sources { // in the order of their names, as again
+func changedSpecs(started, again []*spec.Source) (names []string) {
+	for i, src := range started { // in the order of their names, as again
 		if again[i].SpecSum != src.SpecSum && again[i].SpecSum != ([sha256.Size]byte{}) && src.SpecSum != ([sha256.Size]byte{}) {
 			names = append(names, "sources."+src.Name+".spec")
 		}
@@ -143,8 +199,8 @@ func (h reloader) changedSpecs(again []*spec.Source) (names []string) {
 
 // sameSources refuses settings that add or take away a source: every port,
 // file and kind of it would have to come or go.
-func (h reloader) sameSources(cfg *config.Settings) error {
-	now, want := slices.Sorted(maps.Keys(h.cfg.Sources)), slices.Sorted(maps.Keys(cfg.Sources))
+func sameSources(started, again *config.Settings) error {
+	now, want := slices.Sorted(maps.Keys(started.Sources)), slices.Sorted(maps.Keys(again.Sources))
 	if !slices.Equal(now, want) {
 		return fmt.Errorf("sources: %s are running and %s are wanted; a source comes or goes with a restart", strings.Join(now, ", "),
 			strings.Join(want, ", "))
@@ -152,17 +208,24 @@ func (h reloader) sameSources(cfg *config.Settings) error {
 	return nil
 }
 
-// poll replaces the polls of every source, or of none.
-func (h reloader) poll(polls map[string][]string) error {
-	for i, src := range h.sources {
-		err := h.mirror.SetPolls(src.Name, polls[src.Name])
+// readPolls returns the polls of a source in settings, by the spec in use.
+func readPolls(src *spec.Source, cfg *config.Settings) ([]string, error) {
+	s := cfg.Sources[src.Name]
+	polled := &spec.Source{Name: src.Name, Spec: src.Spec, User: src.User, Polls: s.Polls}
+	err := config.CheckPolls(polled, s)
+	return polled.Polls, err
+}
+
+// setPolls replaces the polls of every source, or of none.
+func (e *enforcer) setPolls(polls map[string][]string) error {
+	for i, src := range e.sources {
+		err := e.mirror.SetPolls(src.Name, polls[src.Name])
 		if err == nil {
 			continue
 		}
-		for _, done := range h.sources[:i] {
-			was := &spec.Source{Name: done.Name, Spec: done.Spec, User: done.User, Polls: h.live.Load().Sources[done.Name].Polls}
-			err = errors.Join(err, config.CheckPolls(was, h.live.Load().Sources[done.Name]),
-				h.mirror.SetPolls(done.Name, was.Polls))
+		for _, done := range e.sources[:i] {
+			former, failed := readPolls(done, e.settings.now.Load())
+			err = errors.Join(err, failed, e.mirror.SetPolls(done.Name, former))
 		}
 		return err
 	}
@@ -170,59 +233,78 @@ func (h reloader) poll(polls map[string][]string) error {
 }
 
 // apply hands the packages what they take while they run.
-func (h reloader) apply(cfg *config.Settings, secrets map[string][]understudy.Secret) {
-	for _, src := range h.sources {
-		s, c := cfg.Sources[src.Name], h.clients[src.Name]
+func (e *enforcer) apply(cfg *config.Settings, secrets map[string][]understudy.Secret) {
+	for _, src := range e.sources {
+		s, c := cfg.Sources[src.Name], e.clients[src.Name]
 		c.SetBudget(s.Rate, s.Concurrency)
-		if err := h.mirror.SetRate(src.Name, s.Rate); err != nil {
-			h.log.Error("settings: rate", "source", src.Name, "err", err)
+		if err := e.mirror.SetRate(src.Name, s.Rate); err != nil {
+			e.log.Error("settings: rate", "source", src.Name, "err", err)
 		}
-		if err := errors.Join(h.mirror.SetAnswers(src.Name, s.Answers), h.mirror.SetChecks(src.Name, s.Checks)); err != nil {
-			h.log.Error("settings: answers", "source", src.Name, "err", err)
+		if err := errors.Join(e.mirror.SetAnswers(src.Name, s.Answers), e.mirror.SetChecks(src.Name, s.Checks)); err != nil {
+			e.log.Error("settings: answers", "source", src.Name, "err", err)
 		}
 		c.SetQueue(cfg.Limits.Queue)
 		// Also when it is the same: what refused it may have changed its mind.
 		c.SetCredential("", secrets[src.Name][0], secrets[src.Name][1:]...)
-		h.signatures.set(src.Name, secrets[src.Name][0])
 	}
-	h.mirror.SetAges(config.Ages(&cfg.Mirror))
-	h.mirror.SetLimits(config.MirrorLimits(&cfg.Limits))
-	h.exports.limit(cfg)
-	h.searching.columns.SetLimit(config.ColumnsMemory(cfg, os.ReadFile))
-	if h.audit != nil {
-		h.audit.SetPolicy(cfg.AuditPolicy())
+	e.settings.upstream.Store(&secrets)
+	e.mirror.SetAges(config.Ages(&cfg.Mirror))
+	e.mirror.SetLimits(config.MirrorLimits(&cfg.Limits))
+	e.exports.limit(cfg)
+	e.columns.SetLimit(config.ColumnsMemory(cfg, os.ReadFile))
+	if e.audit != nil {
+		e.audit.SetPolicy(cfg.AuditPolicy())
 	}
-	for _, f := range h.servers {
+	for _, f := range e.ports.servers {
 		f.SetLimit(cfg.Limits.Connections)
 	}
-	h.live.Store(cfg)
+	e.settings.now.Store(cfg)
 }
 
-// loads remembers when settings were read, and how the last reading went.
-type reloadStatus struct {
-	one  sync.Mutex // held while they are read
-	mu   sync.Mutex
-	last diagnostics.Settings
-
-	policies atomic.Int64 // that were put in force
-	secrets  config.SecretSums
-}
-
-func (l *reloadStatus) now() diagnostics.Settings {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	s := l.last
-	s.Policy = l.policies.Load()
-	return s
-}
-
-// done notes a reading; restart names what waits for a restart.
-func (l *reloadStatus) done(at time.Time, restart []string, err error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
+// enforceMade puts the credentials that were made in force, as they are now, under the settings as
+// they are, also when the reader who asked has left: the store has them already.
+func (e *enforcer) enforceMade(ctx context.Context) error {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	cfg := e.settings.now.Load()
+	p, err := e.policies.withMade(e.inForce.Load().policy, cfg)
 	if err != nil {
-		l.last.FailedAt, l.last.Error = known(at), understudy.PlainText(err)
-		return
+		return err
 	}
-	l.last = diagnostics.Settings{LoadedAt: known(at), NeedRestart: restart}
+	d, err := e.build(cfg, p)
+	if err != nil {
+		return err
+	}
+	if err := e.feed.SetPolicy(ctx, p.feed()); err != nil {
+		return errors.Join(err, d.Close())
+	}
+	e.install(d)
+	return nil
 }
+
+// install puts handlers on the ports. Requests under way end with the former
+// ones, but for exports, which may take long: those of whose callers the policy
+// decides otherwise by now are broken off, and say so. The former viewer is
+// closed after its last.
+func (e *enforcer) install(d *handlerSet) {
+	e.exports.replace(d.policy)
+	e.inForce.Store(d)
+	e.forecasts.SetAlerts(d.policy.alerts)
+	e.ports.install(d, func() {
+		if err := d.Close(); err != nil {
+			e.log.Error("close the former viewer", "err", err)
+		}
+	})
+	if who := d.policy.people; who != nil { // sessions of those who may not come in any more end, with what they have open
+		ctx, cancel := context.WithTimeout(context.Background(), kvTime)
+		defer cancel()
+		if err := who.EndGone(ctx); err != nil {
+			e.log.Error("sessions that ended are still in the store; they open nothing", "err", err)
+		}
+	}
+	e.watches.SetPolicy(d.watches)
+	e.settings.policies.Add(1)
+}
+
+// kvTime bounds the writing of values.
+const kvTime = 5 * time.Second

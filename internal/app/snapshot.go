@@ -4,43 +4,93 @@ package app
 
 import (
 	"context"
+	"log/slog"
 	"math"
 	"os"
 	"runtime"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"understudy"
+	"understudy/internal/app/lastday"
+	"understudy/internal/callers"
 	"understudy/internal/config"
 	"understudy/internal/crawl"
 	"understudy/internal/diagnostics"
+	"understudy/internal/feed"
+	"understudy/internal/jobs"
+	"understudy/internal/store"
+	"understudy/internal/store/contents"
+	"understudy/internal/viewer/page"
 	"understudy/kit/limiter"
 	"understudy/kit/onlinestat"
 	"understudy/mirror"
 	"understudy/request"
+	"understudy/spec"
+	"understudy/upstream"
 	"understudy/upstream/throttle"
 )
 
 // figures reads what the packages count.
-type figures struct{ *App }
+type figures struct {
+	started  *config.Settings
+	settings *liveSettings
+	log      *slog.Logger
+	sources  []*spec.Source
+	clients  map[string]*upstream.Client
+	db       *store.DB
+	files    *contents.Files
+	mirror   *mirror.Mirror
+	walker   *crawl.Crawler
+	jobs     *jobs.Runner
+	eraser   *eraser
+	feed     *feed.Feed
+	audit    auditLog // nil: nothing is listed
+	ports    *ports
+	names    *callers.Names
+	exports  *exports
+	inForce  func() *handlerSet
+	traffic  *traffic
+	// uncounted: the home page could not count what is held; it is logged once.
+	uncounted atomic.Bool
+}
+
+// newFigures returns the figures, with a day of them as it was saved.
+func (a *App) newFigures(ctx context.Context, e *enforcer, changes *feed.Feed) *figures {
+	t := &traffic{recent: map[string]*recent{}, noPlace: map[string]*atomic.Int64{}}
+	var names []string
+	for _, src := range a.sources {
+		names = append(names, src.Name)
+		t.recent[src.Name], t.noPlace[src.Name] = newRecent(), &atomic.Int64{}
+	}
+	t.day = lastday.New(ctx, lastday.Options{KV: a.db, Sources: names, Now: time.Now, Log: a.log, Read: func(source string) lastday.Counts {
+		m, c := a.mirror.Stats(source), a.clients[source].Stats()
+		return lastday.Counts{Warm: m.Warm, Stale: m.Stale, Cold: m.Cold, Composed: m.Composed,
+			Readers: c.ByReason[request.Waiting], Upstream: c.Requests}
+	}})
+	return &figures{started: a.opts.Settings, settings: a.settings, log: a.log, sources: a.sources, clients: a.clients, db: a.db,
+		files: a.eraser.files, mirror: a.mirror, walker: a.walker, jobs: a.jobs, eraser: a.eraser, feed: changes, audit: a.audit, ports: a.ports,
+		names: a.policies.visitors.names, exports: e.exports, inForce: e.inForce.Load, traffic: t}
+}
 
 // readable fails when the store cannot be read.
-func (h figures) readable(ctx context.Context) error {
+func (h *figures) readable(ctx context.Context) error {
 	_, err := h.db.Kinds(ctx, h.sources[0].Name)
 	return err
 }
 
 // snapshot joins what the packages count.
-func (h figures) snapshot(ctx context.Context) (diagnostics.Snapshot, error) {
+func (h *figures) snapshot(ctx context.Context) (diagnostics.Snapshot, error) {
 	s := diagnostics.Snapshot{
 		Traffic:  diagnostics.Traffic{Upstream: diagnostics.NewUpstream()},
 		Sources:  map[string]diagnostics.Source{},
 		Limits:   h.limits(),
-		Ports:    h.faceLoads(),
+		Ports:    h.ports.loads(),
 		Process:  processNow(),
-		Settings: h.reads.now(),
-		LogMoved: h.accessFile != nil && h.accessFile.IsMoved(),
+		Settings: h.settings.status(),
+		LogMoved: h.ports.file != nil && h.ports.file.IsMoved(),
 	}
 	space, err := h.db.Space(ctx)
 	if err != nil {
@@ -104,7 +154,7 @@ func (h figures) snapshot(ctx context.Context) (diagnostics.Snapshot, error) {
 		stats := h.audit.Stats()
 		s.Audit = &stats
 	}
-	if s.Erasing, err = h.erasingStats(ctx); err != nil {
+	if s.Erasing, err = h.eraser.waiting(ctx); err != nil {
 		return s, err
 	}
 	if s.Jobs, err = h.jobStats(ctx); err != nil {
@@ -124,13 +174,13 @@ func known(t time.Time) *time.Time {
 }
 
 // limits are the limits of the whole process.
-func (h figures) limits() map[string]diagnostics.Limit {
+func (h *figures) limits() map[string]diagnostics.Limit {
 	l := h.mirror.Loads()
 	out := map[string]diagnostics.Limit{
 		"waiters": limitOf(l.Waiters), "waiters_each": limitOf(l.Each),
 		"flights": limitOf(l.Flights), "behind": limitOf(l.Behind), "hints": limitOf(l.Hints), "lists": limitOf(l.Lists),
 		"feed_subscribers": h.feedLoad(),
-		"request_body":     {Limit: int64(h.live.Load().Limits.RequestBody), Refused: h.tooLarge.Load()},
+		"request_body":     {Limit: int64(h.settings.now.Load().Limits.RequestBody), Refused: h.traffic.tooLarge.Load()},
 	}
 	for name, p := range map[string]*limiter.Limiter{"viewer_exports": h.exports.viewer, "search_exports": h.exports.search} {
 		l := p.Load()
@@ -145,18 +195,18 @@ func limitOf(l mirror.Load) diagnostics.Limit {
 }
 
 // sourceLimits are those of one source.
-func (h figures) sourceLimits(name string, c throttle.Stats) map[string]diagnostics.Limit {
+func (h *figures) sourceLimits(name string, c throttle.Stats) map[string]diagnostics.Limit {
 	q, writes := h.clients[name].Queue(), 0
-	if p := h.proxies.Load(); p != nil {
-		writes = (*p)[name].Writes()
+	if d := h.inForce(); d != nil {
+		writes = d.proxies[name].Writes()
 	}
 	limits := map[string]diagnostics.Limit{
 		"upstream": {},
 		"queue": {Limit: int64(q.Limit), Now: int64(q.Now), Refused: q.Refused,
 			OldestMS: q.Oldest.Milliseconds(), LongestMS: q.Longest.Milliseconds(),
 			Reserve: math.Round(q.Reserve*100) / 100, AtOnce: q.AtOnce, Why: q.Why},
-		"max_body": {Limit: config.MaxBody(h.cfg, name, os.ReadFile), Refused: c.TooLarge},
-		"writes":   {Limit: int64(h.live.Load().Limits.Writes), Now: int64(writes), Refused: h.noPlace[name].Load()},
+		"max_body": {Limit: config.MaxBody(h.started, name, os.ReadFile), Refused: c.TooLarge},
+		"writes":   {Limit: int64(h.settings.now.Load().Limits.Writes), Now: int64(writes), Refused: h.traffic.noPlace[name].Load()},
 	}
 	for i, w := range q.Windows {
 		key := "upstream"
@@ -166,20 +216,6 @@ func (h figures) sourceLimits(name string, c throttle.Stats) map[string]diagnost
 		limits[key] = diagnostics.Limit{Limit: w.Limit, Now: w.Left}
 	}
 	return limits
-}
-
-// faceLoads are the limits of each port.
-func (h figures) faceLoads() map[string]diagnostics.Port {
-	out := map[string]diagnostics.Port{}
-	for _, f := range h.servers {
-		l := f.Load()
-		out[f.Name] = diagnostics.Port{Limits: map[string]diagnostics.Limit{
-			"connections": {Limit: l.Limit, Now: l.Now, Refused: l.Refused, Dropped: l.Dropped},
-			"headers":     {Limit: int64(h.cfg.Limits.Headers), Refused: l.LargeHeads},
-			"head_time":   {Limit: int64(h.cfg.Limits.HeadTime.Std() / time.Second), Refused: l.SlowHeads},
-		}, Express: l.Express, Tunnels: tunnelled(h).counts(f.Name)}
-	}
-	return out
 }
 
 // processNow is what the process holds; what cannot be read is 0.
@@ -210,7 +246,7 @@ func scoresOf(all []request.ListScore, kind string) (out []request.ListScore) {
 }
 
 // jobStats is how it is going with jobs.
-func (h figures) jobStats(ctx context.Context) (diagnostics.Jobs, error) {
+func (h *figures) jobStats(ctx context.Context) (diagnostics.Jobs, error) {
 	s := h.jobs.Stats()
 	n, err := h.jobs.Counts(ctx)
 	return diagnostics.Jobs{
@@ -220,19 +256,13 @@ func (h figures) jobStats(ctx context.Context) (diagnostics.Jobs, error) {
 	}, err
 }
 
-func (h figures) feedLoad() diagnostics.Limit {
+func (h *figures) feedLoad() diagnostics.Limit {
 	s := h.feed.Stats()
 	return diagnostics.Limit{Limit: int64(s.Limit), Now: int64(s.Subscribers), Refused: s.Refused, Dropped: s.Stalled}
 }
 
-// erasingStats is what waits to be erased.
-func (h figures) erasingStats(ctx context.Context) (diagnostics.Waiting, error) {
-	w, err := h.db.Waiting(ctx)
-	return diagnostics.Waiting{Records: w.Records, Since: known(w.Since)}, err
-}
-
 // walkStats adds what is known of a kind's walks to its figures.
-func (h figures) walkStats(ctx context.Context, source, kind string, k *diagnostics.Kind) error {
+func (h *figures) walkStats(ctx context.Context, source, kind string, k *diagnostics.Kind) error {
 	s, err := h.walker.State(ctx, source, kind)
 	if err != nil || !s.Kept {
 		if crawl.Never(err) {
@@ -250,7 +280,7 @@ func (h figures) walkStats(ctx context.Context, source, kind string, k *diagnost
 }
 
 // mediaStats joins what the mirror counts of contents and what is held.
-func (h figures) mediaStats() diagnostics.Media {
+func (h *figures) mediaStats() diagnostics.Media {
 	files := h.files.Stats()
 	all := diagnostics.Media{
 		Files: files.Files, Bytes: files.Bytes, Limit: files.Limit, FileLimit: files.Most, Evicted: files.Evicted, Forgotten: files.Forgotten,
@@ -269,7 +299,7 @@ func (h figures) mediaStats() diagnostics.Media {
 }
 
 // times are those of a source's upstream, by kind and reason.
-func (h figures) times(source string) []diagnostics.Times {
+func (h *figures) times(source string) []diagnostics.Times {
 	each, _ := h.clients[source].Times()
 	out := make([]diagnostics.Times, 0, len(each))
 	for _, t := range each {
@@ -280,8 +310,13 @@ func (h figures) times(source string) []diagnostics.Times {
 	return out
 }
 
+// spending returns what a source was sent lately.
+func (h *figures) spending(source string) []request.Spending {
+	return h.clients[source].Spending(h.names.Of)
+}
+
 // spent is what a source was sent in the last day, by hour.
-func (h figures) spent(source string) (out []diagnostics.Spent) {
+func (h *figures) spent(source string) (out []diagnostics.Spent) {
 	var hour request.Spending
 	end := func() {
 		if hour.Sent() == 0 {
@@ -295,7 +330,7 @@ func (h figures) spent(source string) (out []diagnostics.Spent) {
 		}
 		out = append(out, s)
 	}
-	for _, one := range h.clients[source].Spending(h.names.Of) {
+	for _, one := range h.spending(source) {
 		if from := one.From.Truncate(time.Hour); !from.Equal(hour.From) {
 			end()
 			hour = request.Spending{From: from}
@@ -312,4 +347,11 @@ func spread(s onlinestat.Summary) diagnostics.Spread {
 	return diagnostics.Spread{
 		Mean: ms(s.Mean), Deviation: ms(s.Deviation), Min: ms(s.Min), Max: ms(s.Max), Range: ms(s.Max - s.Min), P50: ms(s.P50), P99: ms(s.P99),
 	}
+}
+
+// held says how far the records of a kind are held.
+func (h *figures) held(ctx context.Context, source, kind string) (complete bool, caughtUp time.Time) {
+	held := page.Held{CaughtUp: h.mirror.Stats(source).CaughtUp[kind]}
+	h.walkHeld(ctx, source, kind, &held)
+	return held.Complete, held.CaughtUp
 }

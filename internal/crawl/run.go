@@ -10,9 +10,11 @@ import (
 	"hash/fnv"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"understudy"
+	"understudy/internal/jobs"
 )
 
 // round is the interval between two checks of what is due. It is shorter if sweeps
@@ -36,6 +38,25 @@ func (w *Crawler) Work() map[string]func(context.Context, Run) error {
 		}
 	}
 	return out
+}
+
+// maxWalkRuns is how many runs of a walk may begin. Failures of upstream do not count, and no number of
+// killed processes is a reason to give up.
+const maxWalkRuns = 1000
+
+// JobKinds returns the kinds of jobs that do the work of a crawler.
+func JobKinds(work map[string]func(context.Context, Run) error) (all []jobs.Kind) {
+	for name, do := range work {
+		maxBackoff := time.Minute
+		if strings.HasPrefix(name, "sweep ") {
+			maxBackoff = time.Hour // a failed sweep has cost a whole walk
+		}
+		all = append(all, jobs.Kind{
+			Name: name, Run: func(ctx context.Context, r *jobs.Run) error { return do(ctx, r) },
+			Concurrency: 1, Attempts: maxWalkRuns, Weight: 8 << 20, Backoff: 5 * time.Second, MaxBackoff: maxBackoff,
+		})
+	}
+	return all
 }
 
 // Run handles saved pages and adds jobs for the work that is due, until ctx ends.

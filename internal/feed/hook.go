@@ -14,6 +14,7 @@ import (
 
 	"understudy"
 	"understudy/internal/access"
+	"understudy/internal/jobs"
 	"understudy/internal/webhook"
 	"understudy/request"
 	"understudy/spec"
@@ -22,6 +23,14 @@ import (
 // DeliverKind is the kind of the jobs that deliver; their key is the webhook's
 // name.
 const DeliverKind = "deliver changes"
+
+// JobKind returns the kind of the jobs that deliver. They are retried until the webhook is paused.
+func JobKind(deliver func(context.Context, Run) error) jobs.Kind {
+	return jobs.Kind{
+		Name: DeliverKind, Lane: understudy.Steady, Concurrency: 4, Attempts: 1000, Backoff: 5 * time.Second,
+		Run: func(ctx context.Context, r *jobs.Run) error { return deliver(ctx, r) },
+	}
+}
 
 // Hook is one webhook out, as the settings say.
 type Hook struct {

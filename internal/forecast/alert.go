@@ -7,10 +7,12 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"understudy"
 	"understudy/internal/access"
+	"understudy/internal/jobs"
 	"understudy/kit/suggest"
 	"understudy/spec"
 )
@@ -57,6 +59,26 @@ type Told struct {
 	Forecast *Forecast `json:"forecast"`
 }
 
+// tellJob is the kind of the jobs that tell a webhook of an alert.
+const tellJob = "tell forecast"
+
+// JobKind returns the kind of the jobs that tell webhooks of alerts by send. They are retried for some hours. A job whose
+// alert is no longer in force sends nothing.
+func (f *Forecasts) JobKind(send func(ctx context.Context, webhook, sort, key string, data any) error) jobs.Kind {
+	return jobs.Kind{Name: tellJob, Lane: understudy.Steady, Concurrency: 2, Attempts: 40, Backoff: 5 * time.Second,
+		Run: func(ctx context.Context, r *jobs.Run) error {
+			var t Told
+			if err := json.Unmarshal(r.Job().Payload, &t); err != nil {
+				return fmt.Errorf("%w: what is to be told cannot be read", understudy.ErrInvalid)
+			}
+			wanted := func(a Alert) bool { return a.Webhook == t.Webhook && a.Series.String() == t.Forecast.Of }
+			if !slices.ContainsFunc(f.Alerts(), wanted) {
+				return nil
+			}
+			return send(ctx, t.Webhook, "forecast", t.Key, t.Forecast)
+		}}
+}
+
 // again is how much the probability has to fall below that of an alert before it can be
 // told once more: a figure that trembles about it is told once.
 const again = 0.8
@@ -80,7 +102,7 @@ func (f *Forecasts) askAlerts(ctx context.Context, s understudy.Series) {
 	alerts := f.alerts
 	f.mu.Unlock()
 	for _, a := range alerts {
-		if a.Series != s || f.o.Tell == nil {
+		if a.Series != s || f.o.Enqueue == nil {
 			continue
 		}
 		if err := f.judge(ctx, a); err != nil && ctx.Err() == nil {
@@ -112,7 +134,11 @@ func (f *Forecasts) judge(ctx context.Context, a Alert) error {
 	switch {
 	case likely >= a.Percent && state.Told.IsZero():
 		told := Told{Key: fmt.Sprintf("%s, %d", a.name(), state.Times), Webhook: a.Webhook, Forecast: made}
-		if err := f.o.Tell(ctx, told); err != nil {
+		payload, err := json.Marshal(told)
+		if err != nil {
+			return err
+		}
+		if _, err := f.o.Enqueue(ctx, understudy.Job{Kind: tellJob, Key: told.Key, Payload: payload, Priority: understudy.Steady}); err != nil {
 			return err
 		}
 		state.Told, state.Times = f.o.Now().UTC(), state.Times+1

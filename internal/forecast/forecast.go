@@ -48,10 +48,10 @@ type Options struct {
 	Store   Store
 	KV      KV
 	Mirror  Mirror
-	// Tell has an alert told to a webhook, at least once; nil: none is told.
-	Tell   func(ctx context.Context, t Told) error
-	Now    func() time.Time // nil: time.Now
-	Logger *slog.Logger     // nil: discard
+	// Enqueue adds the jobs that tell webhooks of alerts; nil: no webhook is told.
+	Enqueue func(ctx context.Context, jobs ...understudy.Job) ([]int64, error)
+	Now     func() time.Time // nil: time.Now
+	Logger  *slog.Logger     // nil: discard
 }
 
 // Forecasts samples numbers and answers questions about them. It is safe for concurrent

@@ -4,6 +4,7 @@ package forecast
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"math"
@@ -84,7 +85,12 @@ func begin(t *testing.T, path string, value func() string) *world {
 	must(t, err)
 	w := &world{up: &upstream{value: value}, db: db}
 	w.Forecasts, err = New(Options{Sources: []*spec.Source{acme(t)}, Store: db, KV: db, Mirror: w.up, Now: time.Now,
-		Tell: func(_ context.Context, one Told) error { w.hold(func() { w.told = append(w.told, one) }); return nil }})
+		Enqueue: func(_ context.Context, jobs ...understudy.Job) ([]int64, error) {
+			var one Told
+			err := json.Unmarshal(jobs[0].Payload, &one)
+			w.hold(func() { w.told = append(w.told, one) })
+			return nil, err
+		}})
 	must(t, err)
 	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan error, 1)

@@ -47,7 +47,7 @@ var imports = map[string]string{
 		"kit/charset kit/header kit/suggest mirror mirror/shadow " +
 		"spec upstream upstream/tokens",
 	"internal/connect": "internal/datadir internal/smallfile internal/webhook kit/accesslog kit/jsonhttp kit/limiter spec",
-	"internal/crawl": ". internal/crawl/overlap internal/query kit/accesslog kit/cycle kit/folder kit/jsonhttp " +
+	"internal/crawl": ". internal/crawl/overlap internal/jobs internal/query kit/accesslog kit/cycle kit/folder kit/jsonhttp " +
 		"kit/jsonspan kit/suggest request spec spec/paging",
 	"internal/crawl/overlap": ".",
 	"internal/credentials":   ".",
@@ -56,11 +56,12 @@ var imports = map[string]string{
 		"request",
 	"internal/diagnostics/profile": ".",
 	"internal/export":              ". kit/limiter",
-	"internal/feed": ". internal/access internal/webhook kit/accesslog kit/jsonhttp kit/jsonspan kit/limiter " +
+	"internal/feed": ". internal/access internal/jobs internal/webhook kit/accesslog kit/jsonhttp kit/jsonspan kit/limiter " +
 		"kit/suggest kit/token request spec",
 	"internal/frontend": "internal/config kit/jsonhttp kit/lru",
-	"internal/forecast": ". internal/access internal/query kit/accesslog kit/jsonhttp kit/jsonspan kit/suggest kit/touch request spec",
-	"internal/jobs":     ". kit/accesslog kit/jsonhttp kit/semaphore",
+	"internal/forecast": ". internal/access internal/jobs internal/query kit/accesslog kit/jsonhttp kit/jsonspan kit/suggest kit/touch " +
+		"request spec",
+	"internal/jobs": ". kit/accesslog kit/jsonhttp kit/semaphore",
 	"internal/proxy": ". internal/access internal/query kit/accesslog kit/charset kit/header kit/httprange kit/jsonhttp kit/limiter " +
 		"kit/lru kit/suggest request spec spec/auth spec/paging",
 	"internal/query":         ". kit/jsonspan spec",
@@ -149,7 +150,7 @@ var imports = map[string]string{
 	"internal/viewer/roles":    ". internal/access internal/signin internal/viewer/page internal/viewer/plan kit/suggest spec",
 	"internal/viewer/sums":     ". internal/query internal/viewer/page internal/viewer/plan spec",
 	"internal/viewer/watches":  ". internal/query internal/viewer/page internal/viewer/plan internal/watch internal/webhook",
-	"internal/watch":           ". internal/query internal/webhook spec",
+	"internal/watch":           ". internal/jobs internal/query internal/webhook spec",
 	"internal/webhook":         ".",
 	"mirror": ". internal/query kit/jsonspan kit/lru mirror/cache mirror/compose mirror/hints mirror/httpcache mirror/media " +
 		"mirror/shadow mirror/shared mirror/slide mirror/warm mirror/writes request spec",

@@ -89,9 +89,9 @@ const periodicKey = "periodic"
 // Options are a runner's settings.
 type Options struct {
 	Store   Store
-	Kinds   []Kind
-	Workers int   // runs at once; 0: 8
-	Memory  int64 // bytes all runs together may weigh; 0: 256 MiB
+	Kinds   []Kind // more are added by Add
+	Workers int    // runs at once; 0: 8
+	Memory  int64  // bytes all runs together may weigh; 0: 256 MiB
 	// Lease is how long a run without heartbeats keeps its job. Every run sends three
 	// heartbeats in this time. 0: 30s.
 	Lease time.Duration
@@ -146,19 +146,24 @@ func New(o Options) (*Runner, error) {
 	if o.Store == nil {
 		return nil, errors.New("jobs: a runner has a store")
 	}
-	if len(o.Kinds) > maxKinds {
-		return nil, fmt.Errorf("jobs: there are %d kinds, and at most %d can be claimed together", len(o.Kinds), maxKinds)
-	}
 	r := &Runner{
 		o: o, kinds: map[string]*Kind{}, active: active{runs: map[lease]*Run{}}, wake: make(chan struct{}, 1),
 		scale: semaphore.New(semaphore.Options{Limit: o.Memory, Refuse: true}), loop: loop{alone: o.Alone},
 	}
-	for _, k := range o.Kinds {
+	return r, r.Add(o.Kinds...)
+}
+
+// Add adds kinds of jobs. Call it before any other method.
+func (r *Runner) Add(kinds ...Kind) error {
+	if n := len(r.kinds) + len(kinds); n > maxKinds {
+		return fmt.Errorf("jobs: there are %d kinds, and at most %d can be claimed together", n, maxKinds)
+	}
+	for _, k := range kinds {
 		if err := r.add(k); err != nil {
-			return nil, fmt.Errorf("jobs: kind %q: %w", k.Name, err)
+			return fmt.Errorf("jobs: kind %q: %w", k.Name, err)
 		}
 	}
-	return r, nil
+	return nil
 }
 
 func (r *Runner) add(k Kind) error {

@@ -337,12 +337,15 @@ func (s *Searcher) Check(c understudy.Caller, a query.SearchRequest) error {
 	return err
 }
 
-// Text compiles a text for the records of one kind: a condition for the index of a
+// Text compiles a text for the records that a target lists: a condition for the index of a
 // store, and a test of a record. The condition is nil when the index cannot help, and
 // TextNone when no record of the kind can match. Names in the text are of that kind.
 // Errors: a *query.SyntaxError, ErrInvalid, ErrForbidden.
-func (s *Searcher) Text(c understudy.Caller, source, kind, text string) (*query.Text, func(*understudy.Record) bool, error) {
-	q, err := s.read(c, &query.SearchRequest{Text: text, Source: source, Kinds: []string{kind}}, s.o.Now())
+func (s *Searcher) Text(c understudy.Caller, t *spec.Target, text string) (*query.Text, func(*understudy.Record) bool, error) {
+	if t.Kind == nil {
+		return nil, nil, fmt.Errorf("search: %w: the path lists no records", understudy.ErrInvalid)
+	}
+	q, err := s.read(c, &query.SearchRequest{Text: text, Source: t.Key.Source, Kinds: []string{t.Kind.Name}}, s.o.Now())
 	if err != nil {
 		return nil, nil, err
 	}

@@ -17,6 +17,7 @@ import (
 
 	"understudy"
 	"understudy/internal/query"
+	"understudy/spec"
 )
 
 // roleHeader says who asks: the caller's role, or its name and role.
@@ -312,7 +313,8 @@ func TestIndexing(t *testing.T) {
 
 func TestTextOfOneKind(t *testing.T) {
 	r := newRig(t, true)
-	text, test, err := r.s.Text(as("support"), "twilio", "messages", "status:delivered OR hello")
+	list := &spec.Target{Key: understudy.Key{Source: "twilio"}, Kind: r.spec.Kind("messages")}
+	text, test, err := r.s.Text(as("support"), list, "status:delivered OR hello")
 	if err != nil || text != nil {
 		t.Fatalf("%+v %v", text, err)
 	}
@@ -327,14 +329,14 @@ func TestTextOfOneKind(t *testing.T) {
 	if !slices.Equal(got, want) || len(got) == 0 {
 		t.Errorf("%d of %d", len(got), len(want))
 	}
-	if text, _, err = r.s.Text(as("support"), "twilio", "messages", "hello -world"); err != nil || text == nil || text.Op != query.TextWord ||
+	if text, _, err = r.s.Text(as("support"), list, "hello -world"); err != nil || text == nil || text.Op != query.TextWord ||
 		slices.Contains(text.In["messages"], "body") || !slices.Contains(text.In["messages"], "status") {
 		t.Errorf("%+v %v", text, err)
 	}
 	for params, none := range map[string]bool{"-kind:messages": true, "hello -kind:messages": true,
 		"kind:messages (-kind:message OR -kind:messages)": true, "-kind:messages OR hello": false, "kind:messages": false, "-hello": false,
 		"-(hello kind:messages)": false} {
-		text, test, err := r.s.Text(as("support"), "twilio", "messages", params)
+		text, test, err := r.s.Text(as("support"), list, params)
 		if err != nil || none != (text != nil && text.Op == query.TextNone) {
 			t.Fatalf("%s: %+v %v", params, text, err)
 		}
@@ -345,13 +347,16 @@ func TestTextOfOneKind(t *testing.T) {
 			return !t.Failed()
 		})
 	}
-	if _, _, err := r.s.Text(as("support"), "twilio", "messages", "kind:calls"); !errors.Is(err, understudy.ErrInvalid) {
+	if _, _, err := r.s.Text(as("support"), list, "kind:calls"); !errors.Is(err, understudy.ErrInvalid) {
 		t.Error(err)
 	}
-	if _, _, err := r.s.Text(as("support"), "twilio", "messages", "body:x"); !errors.Is(err, understudy.ErrForbidden) {
+	if _, _, err := r.s.Text(as("support"), &spec.Target{}, "hello"); !errors.Is(err, understudy.ErrInvalid) {
 		t.Error(err)
 	}
-	if _, _, err := r.s.Text(as("support"), "twilio", "messages", "duration>5"); !errors.Is(err, understudy.ErrInvalid) {
+	if _, _, err := r.s.Text(as("support"), list, "body:x"); !errors.Is(err, understudy.ErrForbidden) {
+		t.Error(err)
+	}
+	if _, _, err := r.s.Text(as("support"), list, "duration>5"); !errors.Is(err, understudy.ErrInvalid) {
 		t.Error(err)
 	}
 }

@@ -85,7 +85,7 @@ func TestBudgetBeginsWhereDataBegin(t *testing.T) {
 	for spans, first := range map[int]string{3: "11:10", 15: "10:10", 288: "12:10"} {
 		day := busyDay()
 		server := &aServer{spent: day[max(len(day)-spans, 0):]}
-		shown := open(t, func(o *page.Options) { o.Server = server }).page("/-/administration", all)
+		shown := open(t, func(o *page.Options) { o.Webhooks, o.Spending = server, server.Spending }).page("/-/administration", all)
 		_, marks, _ := strings.Cut(shown, `<g class="marks">`)
 		if !strings.HasPrefix(marks, `<text x="0%" y="100%" dy="18" text-anchor="middle">`+first) || !strings.Contains(marks[:500], "12:10") {
 			t.Errorf("%d spans: the axis is %.400s", spans, marks)
@@ -100,7 +100,7 @@ func TestAdministration(t *testing.T) {
 	}}
 	log := &entries{}
 	h := open(t, withPrograms, func(o *page.Options) {
-		o.Server, o.Audit, o.Jobs = server, log, &workshop{}
+		o.Webhooks, o.Spending, o.Audit, o.Jobs = server, server.Spending, log, &workshop{}
 		o.Snapshot = func(context.Context, string) page.Snapshot {
 			return page.Snapshot{State: "limited", Why: "upstream answered 429", Since: noon.Add(-10 * time.Minute),
 				NextProbe: noon.Add(time.Minute),
@@ -163,7 +163,7 @@ func TestAdministration(t *testing.T) {
 
 // Nobody else sees any of it, nor learns which of it there is.
 func TestAdministrationIsRefused(t *testing.T) {
-	h := open(t, func(o *page.Options) { o.Server = &aServer{spent: busyDay()} })
+	h := open(t, func(o *page.Options) { o.Webhooks, o.Spending = &aServer{}, (&aServer{spent: busyDay()}).Spending })
 	for _, route := range h.viewer.Routes() {
 		method, path, _ := strings.Cut(route, " ")
 		if !strings.HasPrefix(path, "/-/administration") {

@@ -13,12 +13,21 @@ import (
 	"time"
 
 	"understudy"
+	"understudy/internal/jobs"
 	"understudy/internal/query"
 	"understudy/internal/webhook"
 )
 
 // Kind is the kind of the jobs that tell; their key is the watch's id.
 const Kind = "tell matches"
+
+// JobKind returns the kind of the jobs that tell. They are retried until the watch is stopped.
+func JobKind(tell func(context.Context, Run) error) jobs.Kind {
+	return jobs.Kind{
+		Name: Kind, Lane: understudy.Steady, Concurrency: 4, Attempts: 1000, Backoff: 5 * time.Second,
+		Run: func(ctx context.Context, r *jobs.Run) error { return tell(ctx, r) },
+	}
+}
 
 // Run is what telling needs of the job it is run for.
 type Run interface {

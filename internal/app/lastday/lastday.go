@@ -27,6 +27,7 @@ const (
 // Counts are answers to readers, by how they came, and requests to upstream: Readers those for
 // which somebody waited, Upstream all.
 type Counts struct {
+	Start    int64 `json:"start"` // Unix time of an hour; 0: they are of no single hour
 	Warm     int64 `json:"warm,omitempty"`
 	Stale    int64 `json:"stale,omitempty"`
 	Cold     int64 `json:"cold,omitempty"`
@@ -61,26 +62,20 @@ type Options struct {
 	Log  *slog.Logger
 }
 
-// hour is what was counted in one hour.
-type hour struct {
-	Start int64 `json:"start"` // Unix time
-	Counts
-}
-
 // Days are the counts of all sources. It is safe for concurrent use.
 type Days struct {
 	o Options
 
 	mu      sync.Mutex
-	hours   map[string][]hour // by source, oldest first
-	seen    map[string]Counts // what Read said when the hours were brought up to date
-	changed bool              // since the hours were saved
+	hours   map[string][]Counts // by source, oldest first
+	seen    map[string]Counts   // what Read said when the hours were brought up to date
+	changed bool                // since the hours were saved
 }
 
 // New reads the hours that an earlier process saved. Hours that cannot be read are logged and begun
 // anew: nothing else depends on them.
 func New(ctx context.Context, o Options) *Days {
-	d := &Days{o: o, hours: map[string][]hour{}, seen: map[string]Counts{}}
+	d := &Days{o: o, hours: map[string][]Counts{}, seen: map[string]Counts{}}
 	data, err := o.KV.Value(ctx, valueName)
 	if err == nil {
 		err = json.Unmarshal(data, &d.hours)
@@ -89,7 +84,7 @@ func New(ctx context.Context, o Options) *Days {
 		if !errors.Is(err, understudy.ErrNotFound) {
 			o.Log.Warn("the counts of the last day begin anew", "err", err)
 		}
-		d.hours = map[string][]hour{}
+		d.hours = map[string][]Counts{}
 	}
 	return d
 }
@@ -100,7 +95,7 @@ func (d *Days) Of(source string) (sum Counts) {
 	defer d.mu.Unlock()
 	d.update(source)
 	for _, h := range d.hours[source] {
-		sum.add(h.Counts, 1)
+		sum.add(h, 1)
 	}
 	return sum
 }
@@ -117,7 +112,7 @@ func (d *Days) update(source string) {
 	if more.add(d.seen[source], -1); more != (Counts{}) {
 		start := now.Truncate(time.Hour).Unix()
 		if len(all) == 0 || all[len(all)-1].Start < start {
-			all = append(all, hour{Start: start})
+			all = append(all, Counts{Start: start})
 		}
 		all[len(all)-1].add(more, 1)
 		d.changed = true

@@ -21,11 +21,16 @@ import (
 // Lookups answers the questions of row rules. The own numbers of every source are
 // in memory.
 type Lookups struct {
-	sources []*spec.Source
+	sources map[string]*source
 	db      *store.DB
 	log     *slog.Logger
-	numbers map[string]*atomic.Pointer[map[string]bool] // by source
-	stale   chan struct{}                               // told when they may have changed
+	stale   chan struct{} // own numbers may have changed
+}
+
+// source is a source with its own numbers; nil: they were not read yet.
+type source struct {
+	spec *spec.Source
+	own  atomic.Pointer[map[string]bool]
 }
 
 // ownEvery is how often own numbers are read without being told to.
@@ -34,10 +39,11 @@ const ownEvery = time.Minute
 // lookTime bounds one look into the store for a row rule.
 const lookTime = 5 * time.Second
 
+// New returns the lookups of sources. Open comes before any question about records.
 func New(sources []*spec.Source, log *slog.Logger) *Lookups {
-	l := &Lookups{sources: sources, log: log, numbers: map[string]*atomic.Pointer[map[string]bool]{}, stale: make(chan struct{}, 1)}
+	l := &Lookups{sources: map[string]*source{}, log: log, stale: make(chan struct{}, 1)}
 	for _, src := range sources {
-		l.numbers[src.Name] = &atomic.Pointer[map[string]bool]{}
+		l.sources[src.Name] = &source{spec: src}
 	}
 	return l
 }
@@ -45,12 +51,12 @@ func New(sources []*spec.Source, log *slog.Logger) *Lookups {
 // IsOwn reports whether a number, as access.Number writes it, is one of the
 // account's own.
 func (l *Lookups) IsOwn(source, number string) bool {
-	if set := l.numbers[source]; set != nil {
-		if all := set.Load(); all != nil {
-			return (*all)[number]
-		}
+	src := l.sources[source]
+	if src == nil {
+		return false
 	}
-	return false
+	all := src.own.Load()
+	return all != nil && (*all)[number]
 }
 
 // Open reads the numbers from the store.
@@ -61,7 +67,11 @@ func (l *Lookups) Open(ctx context.Context, db *store.DB) error {
 
 // Saved notes a page that shows own numbers.
 func (l *Lookups) Saved(page *understudy.Page) {
-	if k := l.kindOf(page.Key.Source, page.Kind); k != nil && k.Own != "" {
+	src := l.sources[page.Key.Source]
+	if src == nil {
+		return
+	}
+	if k := src.spec.Spec.Kind(page.Kind); k != nil && k.Own != "" {
 		select {
 		case l.stale <- struct{}{}:
 		default:
@@ -88,14 +98,14 @@ func (l *Lookups) Run(ctx context.Context) error {
 
 // readOwn reads the numbers of every source.
 func (l *Lookups) readOwn(ctx context.Context) error {
-	for _, src := range l.sources {
+	for name, src := range l.sources {
 		all := map[string]bool{}
-		for _, k := range src.Spec.Kinds {
+		for _, k := range src.spec.Spec.Kinds {
 			if k.Own == "" {
 				continue
 			}
 			for _, shape := range k.Shapes() {
-				w := query.RangeScan{Source: src.Name, Kind: k.Name, Shape: shape}
+				w := query.RangeScan{Source: name, Kind: k.Name, Shape: shape}
 				for _, w.Unclocked = range []bool{false, true} {
 					err := l.db.RecordsAt(ctx, w, time.Time{}, func(rec *understudy.Record, _ int64) bool {
 						if n := fieldOf(rec.Body, k.Own); n != "" {
@@ -109,7 +119,7 @@ func (l *Lookups) readOwn(ctx context.Context) error {
 				}
 			}
 		}
-		l.numbers[src.Name].Store(&all)
+		src.own.Store(&all)
 	}
 	return nil
 }
@@ -125,16 +135,6 @@ func fieldOf(body []byte, name string) string {
 		return ""
 	}
 	return jsonspan.Text(body, v)
-}
-
-// kindOf is a kind of a source, nil when there is none of the name.
-func (l *Lookups) kindOf(source, kind string) *spec.Kind {
-	for _, src := range l.sources {
-		if src.Name == source {
-			return src.Spec.Kind(kind)
-		}
-	}
-	return nil
 }
 
 // Newest returns the version of a record that upstream showed last, in whichever shape.
@@ -164,18 +164,14 @@ func (l *Lookups) newestOrNext(source, kind, id string, gone bool) *understudy.R
 	return rec
 }
 
-// Addressed is the id of the record whose own address a path is; "" when none is held, or
+// Addressed returns the id of the record whose own address a path is; "" when none is held, or
 // when the store cannot be read.
 func (l *Lookups) Addressed(t *spec.Target) string {
-	if l.db == nil || !t.Addressed() {
+	src := l.sources[t.Key.Source]
+	if l.db == nil || src == nil || !t.Addressed() {
 		return ""
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), lookTime)
 	defer cancel()
-	for _, src := range l.sources {
-		if src.Name == t.Key.Source {
-			return compose.IDAt(ctx, src, t, l.db)
-		}
-	}
-	return ""
+	return compose.IDAt(ctx, src.spec, t, l.db)
 }

@@ -90,8 +90,8 @@ func serve(q *page.Exchange) error {
 	for _, s := range q.V.Planned {
 		p.Sources = append(p.Sources, source(q, s))
 	}
-	if q.V.Server != nil {
-		for _, w := range q.V.Server.Webhooks() {
+	if q.V.Webhooks != nil {
+		for _, w := range q.V.Webhooks.Webhooks() {
 			p.Webhooks = append(p.Webhooks, webhook(q, w))
 		}
 	}
@@ -195,8 +195,8 @@ func source(q *page.Exchange, s *plan.Source) sourceView {
 	out := sourceView{Name: s.Name, Title: s.Spec.Title, Health: page.HealthOf(q, snap)}
 	out.Chart = newChart(s, &snap)
 	var spent []request.Spending
-	if q.V.Server != nil {
-		spent = q.V.Server.Spending(s.Name)
+	if q.V.Spending != nil {
+		spent = q.V.Spending(s.Name)
 	}
 	out.Budget = newBudget(q, spent)
 	for _, span := range []struct {

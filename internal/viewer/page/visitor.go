@@ -102,7 +102,10 @@ type Options struct {
 
 	Programs *Programs // credentials of programs; nil: no page of them
 	Holders  []Holder  // who has which role, but for credentials that are made
-	Server   Server    // what administration asks; nil: it shows less
+	// Webhooks receive changes; nil: there are none.
+	Webhooks Webhooks
+	// Spending returns what a source was sent lately, in spans, oldest first; nil: it is not known.
+	Spending func(source string) []request.Spending
 
 	// Snapshot says how a source does; nil: nothing is known of any.
 	Snapshot func(ctx context.Context, source string) Snapshot
@@ -322,10 +325,8 @@ type Programs struct {
 	DropIn      map[string]http.Handler  // what answers programs, by source
 }
 
-// Server is what the pages of administration ask of the rest; the application does it.
-type Server interface {
-	// Spending is what a source was sent lately, in spans, oldest first.
-	Spending(source string) []request.Spending
+// Webhooks are receivers of changes; feed.Feed fills it.
+type Webhooks interface {
 	// Webhooks are the receivers of changes, by name.
 	Webhooks() []request.Webhook
 	// Resume sets a webhook going again, after a change's number when after is not nil.

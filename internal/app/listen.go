@@ -1,0 +1,226 @@
+// Listen: the ports of the server, or the one of a command, and what answers there.
+
+package app
+
+import (
+	"context"
+	"net/http"
+	"os"
+	"strings"
+	"time"
+
+	"understudy"
+	"understudy/internal/access"
+	"understudy/internal/actions"
+	"understudy/internal/agents"
+	"understudy/internal/config"
+	"understudy/internal/diagnostics"
+	"understudy/internal/feed"
+	"understudy/internal/forecast"
+	"understudy/internal/frontend"
+	"understudy/internal/jobs"
+	"understudy/internal/proxy"
+	"understudy/internal/search"
+	"understudy/internal/search/columns"
+	"understudy/internal/viewer/page"
+	"understudy/internal/watch"
+	"understudy/request"
+)
+
+// openPort binds a port.
+func (a *App) openPort(ctx context.Context, name, addr, flag string, refusal []byte) error {
+	cfg, express := a.opts.Settings, int64(0)
+	if cfg.Sources[name] != nil { // people and tunnels have none
+		_, express = cfg.Caches(os.ReadFile)
+	}
+	free, err := a.ports.listen(ctx, name, addr, flag, refusal, express)
+	if err == nil {
+		a.closers = append(a.closers, free)
+	}
+	return err
+}
+
+// openPorts binds every port first, so that nothing is announced that cannot
+// be served.
+func (a *App) openPorts(ctx context.Context, p policy) (err error) {
+	cfg := a.opts.Settings
+	if err := a.openPort(ctx, "viewer", cfg.Viewer.Listen, "--viewer HOST:PORT", frontend.PlainRefusal()); err != nil {
+		return err
+	}
+	for _, src := range a.sources {
+		body, contentType := access.Error(src.Spec, access.Failure{Word: access.Server, Status: 503,
+			Message: "too many connections; try again in a moment"})
+		if err := a.openPort(ctx, src.Name, cfg.Sources[src.Name].Listen, "--drop-in "+src.Name+"=HOST:PORT",
+			frontend.Refusal(body, contentType)); err != nil {
+			return err
+		}
+		if src.PublicURL == "" {
+			src.PublicURL = publicURL(a.ports.servers[len(a.ports.servers)-1].Addr())
+		}
+	}
+	if err := a.openTunnels(ctx); err != nil {
+		return err
+	}
+	if p, err = a.policies.withMade(p, cfg); err != nil {
+		return err
+	}
+	if err := a.openFrontends(ctx, p); err != nil {
+		return err
+	}
+	if err := a.policies.visitors.load(ctx, a.db); err != nil {
+		return err
+	}
+	e := a.enforcer
+	d, err := e.build(cfg, p)
+	if err != nil {
+		return err
+	}
+	e.install(d)
+	a.closers = append(a.closers, func() error { return e.inForce.Load().Close() })
+	return a.opts.Dir.Announce(a.Viewer())
+}
+
+// openFrontends makes what is behind the ports and outlives any policy.
+func (a *App) openFrontends(ctx context.Context, p policy) error {
+	cfg, token := a.opts.Settings, a.opts.Dir.Token
+	changes, err := a.openFeed(ctx, p)
+	if err != nil {
+		return err
+	}
+	sums := columns.NewSet(a.db, config.ColumnsMemory(cfg, os.ReadFile), a.log)
+	a.closers = append(a.closers, sums.Close)
+	key, err := search.Key(ctx, a.db)
+	if err != nil {
+		return err
+	}
+	watches, err := a.openWatches(ctx, key)
+	if err != nil {
+		return err
+	}
+	commands := a.commandOptions()
+	orders := operator{walker: a.walker, purger: a.purger, eraser: a.eraser}
+	doer := actions.New(actions.Options{Store: a.db, Mirror: a.mirror, Operator: orders, Logger: a.log, Now: time.Now})
+	a.closers = append(a.closers, doer.Close)
+	seals, err := page.NewSeals()
+	if err != nil {
+		return err
+	}
+	e := &enforcer{opts: a.opts, settings: a.settings, policies: a.policies, sources: a.sources, log: a.log, ports: a.ports,
+		clients: a.clients, mirror: a.mirror, columns: sums, exports: newExports(cfg), audit: a.audit, feed: changes, forecasts: a.forecasts,
+		watches: watches}
+	a.enforcer, a.issuer.enforce = e, e.enforceMade
+	f := a.newFigures(ctx, e, changes)
+	commands.Snapshot, commands.Readable, commands.Ending, commands.Loads = f.snapshot, f.readable, a.ports.ending.Load, a.settings.status
+	commands.All, commands.Profiles = a.seesAll, a.ports.profiles
+	if a.opts.Again != nil {
+		commands.Reload = e.reload
+		a.tasks = append(a.tasks, e.run)
+	}
+	b := &builder{sources: a.sources, clients: a.clients, ports: a.ports, exports: e.exports, traffic: f.traffic, inForce: e.inForce.Load,
+		notes: a.db, diagnostics: commands, routes: map[string]http.Handler{"/-/sync": a.walker.Handler(token, a.audit)},
+		hook: proxy.HookOptions{Sources: a.sources, Secret: a.settings.hookSecret, Hint: a.mirror.Hint},
+		viewer: page.Options{
+			Sources: a.sources, Mirror: a.mirror, Media: a.mirror, Seals: seals, Lookups: page.NewLookups(a.sources),
+			Cookies: a.policies.visitors.cookies, Snapshot: f.viewerSnapshot, History: a.db, Jobs: a.jobs, Feed: "/-/feed",
+			Forecasts: a.forecasts, Actions: doer, Annotations: a.db, Watches: watches, Webhooks: changes, Spending: f.spending,
+			Audit: a.audit, Trail: a.audit, Version: a.opts.Version, Logger: a.log, Now: time.Now,
+		},
+		dropIn: proxy.Options{
+			Mirror: a.mirror, Ready: a.mirror.Ready, Media: a.mirror, Exchanger: a.mirror, LastChange: a.db.LastChange, Log: a.ports.access,
+			TooLarge: func() { f.traffic.tooLarge.Add(1) }, Audit: a.audit, Logger: a.log, Now: time.Now,
+		},
+		search:   search.Options{Sources: a.sources, Store: a.db, KV: a.db, Key: key, Columns: sums, Held: f.held, Now: time.Now, Logger: a.log},
+		searches: search.HandlerOptions{Token: token, Audit: a.audit, Logger: a.log},
+		agents: agents.Options{Sources: a.sources, Mirror: a.mirror, History: a.db, Held: f.held, Key: key, Version: a.opts.Version,
+			Audit: a.audit, Logger: a.log, Now: time.Now},
+		jobs:      jobs.HandlerOptions{Jobs: a.jobs, All: a.seesAll, Token: token, Audit: a.audit, Logger: a.log},
+		forecasts: forecast.HandlerOptions{Forecasts: a.forecasts, Audit: a.audit, Token: token},
+	}
+	e.build = b.build
+	for _, route := range feed.Routes() {
+		if _, path, _ := strings.Cut(route, " "); path != "" {
+			b.routes[path] = changes.Handler()
+		}
+	}
+	v := &a.policies.visitors
+	a.tasks = append(a.tasks, v.sessions.Run, v.cookies.Run, a.forecasts.Run, f.traffic.day.Run)
+	return nil
+}
+
+// openFeed makes the feed. Its streams end before the viewer's port waits for
+// its last answers.
+func (a *App) openFeed(ctx context.Context, p policy) (*feed.Feed, error) {
+	c := a.opts.Settings.Feed
+	f, err := feed.New(ctx, feed.Options{
+		Sources: a.sources, Store: a.db, Policy: p.feed(), Token: a.opts.Dir.Token, Enqueue: a.jobs.Enqueue, Seen: a.mirror.Reading,
+		Audit: a.audit, Now: time.Now, Logger: a.log,
+		Limits: feed.Limits{
+			Subscribers: c.Subscribers, Each: c.SubscribersEach, Buffer: c.Buffer, Heartbeat: c.Heartbeat.Std(), Stall: c.Stall.Std(),
+			Wait: c.Wait.Std(), Look: c.Look.Std(), Pause: c.Pause.Std(),
+		},
+	})
+	if err != nil {
+		return nil, err
+	}
+	a.saved.listen(f.Ring)
+	a.ports.servers[0].OnShutdown(f.End)
+	a.eraser.forget = f.Forget
+	a.tasks = append(a.tasks, f.Run)
+	return f, a.jobs.Add(feed.JobKind(f.Deliver), a.forecasts.JobKind(f.Tell))
+}
+
+// openWatches reads the watches.
+func (a *App) openWatches(ctx context.Context, key []byte) (*watch.Book, error) {
+	b, err := watch.Open(ctx, watch.Options{Sources: a.sources, Records: a.db, KV: a.db, Key: key, Enqueue: a.jobs.Enqueue,
+		Audit: a.audit, Now: time.Now, Logger: a.log})
+	if err != nil {
+		return nil, err
+	}
+	a.saved.listen(func(l request.PageSaved) {
+		if len(l.Changes) > 0 {
+			b.Ring()
+		}
+	})
+	a.policies.watches = b
+	a.tasks = append(a.tasks, b.Run)
+	return b, a.jobs.Add(watch.JobKind(b.Tell))
+}
+
+// openCommands binds the port of a command that works in the folder. It takes
+// the commands a server takes, with the token, and no other request.
+func (a *App) openCommands(ctx context.Context) error {
+	if err := a.openPort(ctx, "commands", "127.0.0.1:0", "", frontend.PlainRefusal()); err != nil {
+		return err
+	}
+	if err := a.policies.visitors.hashes.Open(ctx, a.db); err != nil {
+		return err
+	}
+	o := a.commandOptions()
+	o.Person = func(*http.Request) (understudy.Caller, error) { return understudy.Caller{}, understudy.ErrForbidden }
+	mux, d := http.NewServeMux(), diagnostics.New(o).Handler()
+	for _, path := range []string{"/-/purge", "/-/erase", "/-/erasures", "/-/index", "/-/credentials", "/-/credentials/", "/-/explain"} {
+		mux.Handle(path, d)
+	}
+	mux.Handle("/-/sync", a.walker.Handler(a.opts.Dir.Token, a.audit))
+	a.ports.servers[0].SetHandler(mux, nil, nil)
+	return nil
+}
+
+// commandOptions returns the options of the commands, which need the token of the folder.
+func (a *App) commandOptions() diagnostics.Options {
+	indexes := indexer{db: a.db, jobs: a.jobs, log: a.log}
+	explain := func(role, source, kind, id string) (*access.Explained, error) {
+		gate, err := a.policies.gate(a.settings.now.Load())
+		if err != nil {
+			return nil, err
+		}
+		return gate.ExplainRecord(role, source, kind, id)
+	}
+	return diagnostics.Options{Purge: a.purger.purge, Erase: a.eraser.erase, Receipts: a.eraser.receipts, Index: indexes.index,
+		Credentials: a.issuer, Now: time.Now, Explain: explain, Token: a.opts.Dir.Token, Audit: a.audit, Logger: a.log}
+}
+
+// seesAll reports whether a caller sees every record of every source.
+func (a *App) seesAll(c understudy.Caller) bool {
+	return c.Role() == understudy.RoleAll && (c.Source == "" || len(a.sources) == 1)
+}

@@ -1,0 +1,42 @@
+package app
+
+import (
+	"io"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"understudy/internal/config"
+	"understudy/internal/datadir"
+)
+
+// The policy of the start is read before the audit log is opened.
+func TestSignInsOfTheFirstPolicyAreListed(t *testing.T) {
+	folder := t.TempDir()
+	if err := os.WriteFile(filepath.Join(folder, "users"), nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	cfg, err := config.Parse([]byte(`
+viewer: {listen: "127.0.0.1:0", sign_in: users}
+sources:
+  twilio: {spec: twilio, user: AC00000000000000000000000000000001, secret: "file:one", upstream: "http://127.0.0.1:1",
+    listen: "127.0.0.1:0"}
+`), noEnv)
+	if err != nil {
+		t.Fatal(err)
+	}
+	cfg.Log.Access = "off"
+	dir, err := datadir.Open(t.TempDir(), false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer dir.Close()
+	a, err := Build(t.Context(), Options{Settings: cfg, Folder: folder, Secrets: namedSecrets, Dir: dir, By: "config", Stderr: io.Discard})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer a.close()
+	if a.enforcer.inForce.Load().policy.people.Audit == nil {
+		t.Error("sign-ins are not listed")
+	}
+}

@@ -1,0 +1,219 @@
+// Ports: the servers, and what each request goes through before its handler.
+
+package app
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"understudy/internal/config"
+	"understudy/internal/connect"
+	"understudy/internal/diagnostics"
+	"understudy/internal/diagnostics/profile"
+	"understudy/internal/frontend"
+	"understudy/kit/accesslog"
+	"understudy/spec"
+)
+
+// ports are the servers of the application.
+type ports struct {
+	limits   *config.Limits
+	log      *slog.Logger
+	servers  []*frontend.Server // the viewer's first
+	tunnels  *tunnels           // nil: there are none
+	profiles *profile.Recorder
+	access   *accesslog.Log
+	file     *accesslog.File // of the access log; nil: it goes to standard error, or nowhere
+	ending   atomic.Bool
+}
+
+// listen binds a port, with so many bytes for its express lane, and returns what frees it.
+func (p *ports) listen(ctx context.Context, name, addr, flag string, refusal []byte, express int64) (free func() error, err error) {
+	l, err := frontend.Listen(ctx, addr, flag)
+	if err != nil {
+		return nil, err
+	}
+	f := frontend.NewServer(name, l, nil, p.limits, refusal, p.log)
+	if express > 0 {
+		f.Express(express)
+	}
+	p.servers = append(p.servers, f)
+	return frontend.CloseListener(l), nil
+}
+
+// viewer returns the address of the first port.
+func (p *ports) viewer() string { return p.servers[0].URL() }
+
+// publicViewer returns where browsers reach the viewer.
+func (p *ports) publicViewer(cfg *config.Settings) string {
+	return strings.TrimSuffix(cmp.Or(cfg.Viewer.PublicURL, p.viewer()), "/")
+}
+
+// address returns the address of a source's port.
+func (p *ports) address(source string) string {
+	i := slices.IndexFunc(p.servers, func(f *frontend.Server) bool { return f.Name == source })
+	return p.servers[i].URL()
+}
+
+// all returns the servers that have to run.
+func (p *ports) all() []*frontend.Server {
+	if p.tunnels == nil {
+		return p.servers
+	}
+	return append(slices.Clone(p.servers), p.tunnels.inside)
+}
+
+// end notes that the application ends.
+func (p *ports) end() {
+	p.ending.Store(true)
+	p.profiles.Stop()
+}
+
+// openAccessLog opens the file of the access log, or uses standard error.
+func (a *App) openAccessLog() error {
+	p, c := a.ports, a.opts.Settings.Log
+	switch c.Access {
+	case "off":
+		return nil
+	case "":
+		p.access = accesslog.New(a.opts.Stderr)
+	default:
+		f, err := accesslog.OpenFile(c.Access, time.Now)
+		if err != nil {
+			return fmt.Errorf("log.access: %w; name a file, a named pipe or a device", err)
+		}
+		if f.IsPipe() {
+			a.log.Info("log.access is no file: lines are lost, and counted, while nobody reads it", "path", c.Access)
+		}
+		a.closers = append(a.closers, f.Close)
+		p.access, p.file = accesslog.New(f), f
+	}
+	a.tasks = append(a.tasks, p.access.Run)
+	p.access.JSON = c.Format == config.FormatJSON
+	p.access.Known = func(text string) bool {
+		return slices.ContainsFunc(a.sources, func(s *spec.Source) bool { return s.Spec.HasID(text) })
+	}
+	return nil
+}
+
+// reopenAccessLog opens the file of the access log again, so that lines go to its path
+// after a rename (logrotate).
+func (p *ports) reopenAccessLog() {
+	if p.file == nil {
+		return
+	}
+	if err := p.access.Flush(); err != nil {
+		p.log.Error("log.access: lines that waited are lost", "err", err)
+	}
+	if err := p.file.Reopen(); err != nil {
+		p.log.Error("log.access cannot be opened again; lines still go to the former file", "err", err)
+	}
+}
+
+// install puts handlers on the ports. end is called after the last request of the former ones.
+func (p *ports) install(d *handlerSet, end func()) {
+	for i, f := range p.servers {
+		f.SetHandler(d.handlers[i], d.known[i], end)
+		end = nil
+	}
+	if p.tunnels != nil {
+		p.tunnels.inside.SetHandler(d.inside, nil, nil)
+	}
+}
+
+// loads returns the limits of each port.
+func (p *ports) loads() map[string]diagnostics.Port {
+	out := map[string]diagnostics.Port{}
+	for _, f := range p.servers {
+		l := f.Load()
+		port := diagnostics.Port{Limits: map[string]diagnostics.Limit{
+			"connections": {Limit: l.Limit, Now: l.Now, Refused: l.Refused, Dropped: l.Dropped},
+			"headers":     {Limit: int64(p.limits.Headers), Refused: l.LargeHeads},
+			"head_time":   {Limit: int64(p.limits.HeadTime.Std() / time.Second), Refused: l.SlowHeads},
+		}, Express: l.Express}
+		if p.tunnels != nil && f.Name == connectPort {
+			stats := diagnostics.Tunnels(p.tunnels.proxy.Stats())
+			port.Tunnels = &stats
+		}
+		out[f.Name] = port
+	}
+	return out
+}
+
+// publicURL is what absolute URLs are rewritten to when it is not configured:
+// where a drop-in listens. One that listens everywhere is named by this machine.
+func publicURL(at net.Addr) string {
+	host, port, err := net.SplitHostPort(at.String())
+	if ip := net.ParseIP(host); err == nil && ip != nil && ip.IsUnspecified() {
+		return "http://" + net.JoinHostPort("127.0.0.1", port)
+	}
+	return "http://" + at.String()
+}
+
+// tunnels are the proxy for programs that keep upstream's own addresses, and the server of
+// what comes in its tunnels.
+type tunnels struct {
+	proxy  *connect.Proxy
+	inside *frontend.Server // has no port
+	serves []*spec.Source
+	bases  map[string]*config.Source // by the source's name
+}
+
+// connectPort is the name of the proxy's port. No source has it.
+const connectPort = "connect"
+
+// openTunnels binds the port of the proxy, after all others, and opens the certificate authority.
+func (a *App) openTunnels(ctx context.Context) error {
+	cfg := a.opts.Settings
+	o := cfg.Connect
+	if o == nil {
+		return nil
+	}
+	var origins []connect.Origin
+	hosts := []string{}
+	serves := o.Serves(a.sources)
+	for _, src := range serves {
+		for _, at := range connect.Origins(src.Spec, cfg.Sources[src.Name].Upstream) {
+			origins, hosts = append(origins, at), append(hosts, at.Host)
+		}
+	}
+	authority, made, err := connect.OpenAuthority(a.opts.Dir.Path, hosts, time.Now)
+	if err != nil {
+		return err
+	}
+	if made {
+		a.log.Warn("the certificate of the proxy was made; programs read it when they start", "file", authority.Path(), "hosts", hosts)
+	}
+	if err := a.openPort(ctx, connectPort, o.Listen, "--connect HOST:PORT", frontend.PlainRefusal()); err != nil {
+		return err
+	}
+	limits := &cfg.Limits
+	p := connect.New(connect.Options{Authority: authority, Origins: origins, Tunnel: o.Tunnel, Tunnels: o.Tunnels,
+		AllowPrivate: o.AllowPrivate, Idle: limits.IdleTime.Std(), Greet: limits.HeadTime.Std(), Log: a.ports.access, Now: time.Now})
+	a.closers = append(a.closers, p.Close)
+	a.ports.tunnels = &tunnels{proxy: p, inside: frontend.NewServer(connectPort, p.Listener(), nil, limits, nil, a.log), serves: serves,
+		bases: cfg.Sources}
+	a.ports.servers[len(a.ports.servers)-1].OnShutdown(p.End)
+	return nil
+}
+
+// handler returns the handler of what comes in tunnels: of each source, the one that serve returns.
+func (t *tunnels) handler(serve func(source string, url func(path string) string) http.Handler) http.Handler {
+	var all []connect.Served
+	for _, src := range t.serves {
+		upstream := t.bases[src.Name].Upstream
+		h := serve(src.Name, connect.URLs(src.Spec, upstream))
+		for _, at := range connect.Origins(src.Spec, upstream) {
+			all = append(all, connect.Served{Origin: at, Handler: h})
+		}
+	}
+	return connect.Inside(all)
+}
