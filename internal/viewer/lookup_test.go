@@ -94,6 +94,11 @@ func TestLookupFindsACallerByTheWholeNumber(t *testing.T) {
 			t.Errorf("%s %s is not found", hit.Kind, hit.ID)
 		}
 	}
+	for _, side := range []string{`<li class="turn"`, `<li class="turn ours`} {
+		if !strings.Contains(body, side) {
+			t.Errorf("no record stands on the side of %q", side)
+		}
+	}
 	last := log.last
 	if last.Action != understudy.ActionSearch || last.What != "lookup" || !slices.Equal(last.Values, []string{number}) ||
 		last.Rows != len(found.Hits) || last.Caller.Name != "masked" {
@@ -128,6 +133,28 @@ func TestLookupFindsACallerByTheWholeNumber(t *testing.T) {
 	}
 }
 
+// TestTheBoxOfAListTakesNumbers types a number, and words, into the box of a list.
+func TestTheBoxOfAListTakesNumbers(t *testing.T) {
+	h, _, _ := lookedUp(t, nil)
+	form := regexp.MustCompile(`(?s)<form method="post" action="/-/lookup"[^>]*>\s*<input type="hidden" name="list" value="([^"]*)">`)
+	found := form.FindStringSubmatch(h.page("/twilio/calls?Status=busy", support))
+	if found == nil || found[1] != "/twilio/calls" {
+		t.Fatalf("the form of a list leads to %q", found)
+	}
+	leads := map[string]string{h.ownNumber(): "/-/lookup/", "duration>9": "/twilio/calls?Status=busy&understudy.q=duration%3E9"}
+	for text, want := range leads {
+		sent := url.Values{"list": {found[1]}, "Status": {"busy"}, "understudy.q": {text}}
+		status, _, head := h.do("POST", "/-/lookup", sent.Encode(), support)
+		if status != 303 || !strings.HasPrefix(head.Get("Location"), want) {
+			t.Errorf("%q: %d %s", text, status, head.Get("Location"))
+		}
+	}
+	sent := url.Values{"list": {"//evil.example/x"}, "understudy.q": {"late"}}
+	if _, _, head := h.do("POST", "/-/lookup", sent.Encode(), support); head.Get("Location") != "/?understudy.q=late" {
+		t.Errorf("a form that names another host leads to %s", head.Get("Location"))
+	}
+}
+
 // The box of searches takes a whole number as well, and puts no number in an address.
 func TestTheBoxOfSearchesTakesNumbers(t *testing.T) {
 	h, _, _ := lookedUp(t, nil)
@@ -142,6 +169,16 @@ func TestTheBoxOfSearchesTakesNumbers(t *testing.T) {
 	}
 	if status, to, who := h.lookUp("q", number, support); status != 303 || len(links(h.page(to, who))) < 10 {
 		t.Errorf("a number: %d %s", status, to)
+	}
+	for _, text := range []string{"tel:" + number, "\u202a" + number + "\u202c", strings.Map(func(r rune) rune {
+		if r == '+' {
+			return '\uff0b'
+		}
+		return r - '0' + '\uff10'
+	}, number)} {
+		if status, to, _ := h.lookUp("q", text, support); status != 303 || !strings.HasPrefix(to, "/-/lookup/") {
+			t.Errorf("%q: %d %s", text, status, to)
+		}
 	}
 	for text, want := range map[string]string{"late delivery": "/search?q=late+delivery", "": "/search?q=", "4176": "/search?q=4176",
 		"status:failed": "/search?q=status%3Afailed", "id:4155550123": "/search?q=id%3A4155550123"} {

@@ -65,7 +65,7 @@ func (v *Viewer) ownRoutes() map[string]http.Handler {
 		"POST /-/columns":      v.Forms.Handler(list.SetColumns(v.Visitor)),
 	}
 	for _, r := range slices.Concat(people.Routes(), programs.Routes(), roles.Routes(), outlook.Routes(),
-		actions.Routes(), administration.Routes(), trail.Routes(), list.LookupRoutes()) {
+		actions.Routes(), administration.Routes(), trail.Routes(), list.LookupRoutes(talkOf)) {
 		all[r.Pattern] = v.Forms.Handler(v.page(r.Handler))
 	}
 	for _, r := range watches.Routes() {

@@ -24,6 +24,7 @@ type form struct {
 	Zone   string // what the moments in it mean
 	Clear  string
 	Sorted bool        // by a column
+	Looks  bool        // what is sent may be a number to be looked up
 	Ranges []page.Link // the same list since some moments
 }
 
@@ -57,6 +58,10 @@ func (q filterForm) form(asked *listQuery) form {
 	f.Hidden = append(f.Hidden, ask.arrangement.params().Without(func(p understudy.Param) bool { return p.Name == ownText })...)
 	f.Hidden = append(f.Hidden, ask.asOf.Param()...)
 	q.formText(ask, &f)
+	if f.Looks = page.Looks(q.Exchange); f.Looks {
+		f.Hidden = append(f.Hidden, understudy.Param{Name: lookupList, Value: f.Action})
+		f.Action = lookupPath
+	}
 	for i, name := range ask.list.Needs {
 		f.Inputs = append(f.Inputs, ask.needInput(i, name))
 	}

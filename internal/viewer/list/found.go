@@ -76,7 +76,7 @@ func (q searchView) find() (out *foundPage, wrong *page.Pointer, err error) {
 	}
 	q.Found = true
 	p := &foundPage{Notes: facetPart{q.Exchange}.foundNotes(r, nil, nil), Chips: q.s.chips(q.Exchange)}
-	p.Hits = q.foundHits(r)
+	p.Hits = q.foundHits(q.Hits(r))
 	if len(p.Hits) > 0 {
 		p.Select = newSelection(q.Exchange, q.s.address(""), searchForm, q.s.form, page.SeesAnyNotes(q.Exchange))
 	}
@@ -175,9 +175,9 @@ func (q searchView) asLists(found []foundHit) []page.Link {
 }
 
 // foundHits draws the records found.
-func (q searchView) foundHits(r *query.SearchResult) (all []foundHit) {
+func (q searchView) foundHits(hits []page.Hit) (all []foundHit) {
 	sheets := map[*plan.Kind]*page.CellContext{}
-	for _, h := range q.Hits(r) {
+	for _, h := range hits {
 		sh := sheets[h.Kind]
 		if sh == nil {
 			sh = q.CellContext(h.Kind, nil, nil)

@@ -154,7 +154,7 @@ func serveList(q *page.Exchange) error {
 	p := &listPage{AsOf: q.AgedAt(q.Answer), Came: l.provenance()}
 	if q.Kind.Rollup == "" && view.Sum != [16]byte{} { // nothing in it goes by the clock but what is drawn for each view
 		acts := append(actions.Made(q, q.Kind, nil), actions.Sync(q, q.Kind)...)
-		of := q.Identity("list").With(q.V.Seed, view.Sum[:], q.Answer.Page.Next.URI, marked, acts)
+		of := q.Identity("list").With(q.V.Seed, view.Sum[:], q.Answer.Page.Next.URI, marked, acts, page.Looks(q))
 		p.Kept, err = q.Keep("list", of, func() any { return l.listPage(view, marked) }, "list-top", "list-order", "list-acts", "list-beside",
 			"list-rows")
 		if err != nil {

@@ -30,14 +30,23 @@ type lookupPage struct {
 	In    string     // the sources that are looked in
 	Wrong string     // what is wrong with the number that was sent
 	Found *foundPage // nil: no number was sent
+	Turns any        // the calls and messages among what was found; nil: there are none
+	Rest  []foundHit // what else was found
 }
 
+// Conversation orders the calls and messages among the records of a number as a conversation, oldest first. talk is what the
+// template of that name shows, nil: nothing; rest are the other records.
+type Conversation func(q *page.Exchange, number string, hits []page.Hit) (talk any, rest []page.Hit)
+
+// lookupList is the field of a list's form that names the list.
+const lookupList = "list"
+
 // LookupRoutes are the form that takes a number, and what was found.
-func LookupRoutes() []page.Route {
+func LookupRoutes(talk Conversation) []page.Route {
 	return []page.Route{
 		{Pattern: "GET " + lookupPath, Handler: serveLookup},
 		{Pattern: "POST " + lookupPath, Handler: sendLookup},
-		{Pattern: "GET " + lookupPath + "/{token}", Handler: serveLookedUp},
+		{Pattern: "GET " + lookupPath + "/{token}", Handler: func(q *page.Exchange) error { return serveLookedUp(q, talk) }},
 	}
 }
 
@@ -81,20 +90,26 @@ func sendLookup(q *page.Exchange) error {
 		return page.BadRequest("This form cannot be read", "Send the number in the form of the page Find a caller.", nil)
 	}
 	form := q.R.PostForm
-	text := strings.TrimSpace(form.Get(searchText))
-	switch box := form.Has(searchText); {
-	case !box:
+	text := strings.TrimSpace(form.Get(searchText) + form.Get(ownText))
+	switch {
+	case !form.Has(searchText) && !form.Has(lookupList):
 		text = strings.TrimSpace(form.Get(lookupNumber))
 	case resemblesNumber(text):
-	case holdsNumber.MatchString(text):
-		return page.BadRequest("A number is looked up by itself", "Take the other words out. A search has what is typed in its address, "+
-			"and a number that your role does not show must not stand there.", nil)
+	case holdsNumber.MatchString(understudy.PlainNumber(text)):
+		return &page.Problem{Title: "A number is looked up by itself", Kind: understudy.ErrInvalid, Href: lookupPath, Link: "Find a caller",
+			Hint: "Type the number alone. A search has what is typed in its address, and a number that your role does not show must not " +
+				"stand there."}
 	default:
 		form.Del(lookupNumber)
-		q.GoBack("/search?"+form.Encode(), "")
+		to := "/search"
+		if form.Has(lookupList) {
+			to, _, _ = strings.Cut(page.LocalPath(form.Get(lookupList)), "?")
+			form.Del(lookupList)
+		}
+		q.GoBack(to+"?"+form.Encode(), "")
 		return nil
 	}
-	number := understudy.ReadPhone(typedMarks.Replace(text))
+	number := understudy.ReadPhone(text)
 	if !number.Country {
 		return lookupView{q}.render(http.StatusBadRequest, &lookupPage{
 			Wrong: "Write the whole number, with + and the country's code, as in +15551234567. A part of a number is not looked up. " +
@@ -109,16 +124,13 @@ func sendLookup(q *page.Exchange) error {
 	return nil
 }
 
-// typedMarks puts plain marks for those that people paste.
-var typedMarks = strings.NewReplacer("\u00a0", " ", "\u2011", "-")
-
 // holdsNumber is a number with its country's code in a longer text.
 var holdsNumber = regexp.MustCompile(`\+([ ().\-/]*[0-9]){7}`)
 
 // resemblesNumber reports whether a text in the box of searches is meant as a phone number.
 func resemblesNumber(text string) bool {
 	digits, plus, ok := page.Dialled(text)
-	return ok && (plus || len(digits) >= understudy.LeastPhone)
+	return ok && (plus || len(digits) >= understudy.LeastPhone) || understudy.ReadPhone(text).Country
 }
 
 // refuse lists a number that came too soon after others, and says when the next may come.
@@ -140,7 +152,7 @@ type overLimit struct{ *understudy.RateError }
 func (e overLimit) Unwrap() []error { return []error{understudy.ErrTooMany, e.RateError} }
 
 // serveLookedUp shows the records of the number that a token stands for.
-func serveLookedUp(q *page.Exchange) error {
+func serveLookedUp(q *page.Exchange, talk Conversation) error {
 	if err := mayLookUp(q); err != nil {
 		return err
 	}
@@ -157,14 +169,14 @@ func serveLookedUp(q *page.Exchange) error {
 	if s.cursor, s.back = "", nil; !s.plain() || s.text != "" || s.sort != "" {
 		return page.BadRequest("These records cannot be narrowed", "The records of a number come newest first, all of them.", nil)
 	}
-	return lookupView{q}.found(number, here)
+	return lookupView{q}.found(number, here, talk)
 }
 
 // lookupView is the page of lookups.
 type lookupView struct{ *page.Exchange }
 
 // found finds the records of a number, from a cursor on.
-func (q lookupView) found(number string, s *searchRequest) error {
+func (q lookupView) found(number string, s *searchRequest, talk Conversation) error {
 	var r *query.SearchResult
 	err := q.First(func(ctx context.Context) (err error) {
 		r, err = q.V.Search.Find(ctx, q.Caller, query.SearchRequest{Number: number, Cursor: s.cursor})
@@ -181,12 +193,15 @@ func (q lookupView) found(number string, s *searchRequest) error {
 	}
 	q.Found = true
 	view := searchView{q.Exchange, s}
-	out := &foundPage{Hits: view.foundHits(r), Notes: r.Notes}
+	p := &lookupPage{Found: &foundPage{Hits: view.foundHits(q.Hits(r)), Notes: r.Notes}}
+	out, rest := p.Found, []page.Hit(nil)
+	p.Turns, rest = talk(q.Exchange, number, q.Hits(r))
+	p.Rest = view.foundHits(rest)
 	if r.Unheld != "" {
 		out.Notes = append(out.Notes, plan.UpperFirst(r.Unheld)+".")
 	}
 	view.turnSearch(r, out)
-	return q.render(http.StatusOK, &lookupPage{Found: out})
+	return q.render(http.StatusOK, p)
 }
 
 func (q lookupView) render(status int, p *lookupPage) error {

@@ -210,7 +210,7 @@ func Grouped(text string) string {
 	digits, _, ok := Dialled(text)
 	switch {
 	case ok && len(digits) >= leastDialled && len(digits) < len(text):
-		return "number:" + quote(strings.NewReplacer("\u00a0", " ", "\u2011", "-").Replace(text))
+		return "number:" + quote(understudy.PlainNumber(text))
 	case strings.Contains(text, "OR"):
 		return "(" + text + ")"
 	}
@@ -254,13 +254,13 @@ func (q *Exchange) Hits(r *query.SearchResult) []Hit {
 // anything else. plus says that a country code comes first.
 func Dialled(text string) (digits string, plus, ok bool) {
 	var b strings.Builder
-	for i, r := range text {
+	for i, r := range understudy.PlainNumber(text) {
 		switch {
 		case r >= '0' && r <= '9':
 			b.WriteRune(r)
 		case r == '+' && b.Len() == 0 && !plus:
 			plus = true
-		case strings.ContainsRune(" -./()\u00a0\u2011", r):
+		case strings.ContainsRune(" -./()", r):
 		default:
 			return "", false, false
 		}

@@ -1,0 +1,66 @@
+// Records of a number that was looked up, as a conversation.
+
+package viewer
+
+import (
+	"cmp"
+	"net/http"
+	"slices"
+	"strings"
+	"time"
+
+	"understudy"
+	"understudy/internal/access"
+	"understudy/internal/viewer/page"
+	"understudy/internal/viewer/plan"
+)
+
+// talkOf orders the calls and messages among the records of a number that was looked up as a conversation, oldest
+// first. rest are the other records.
+func talkOf(q *page.Exchange, number string, hits []page.Hit) (talk any, rest []page.Hit) {
+	c := conversationView{q}
+	p := &messages{A: party{Shown: "our number"}}
+	for _, h := range hits {
+		i := slices.IndexFunc(h.Kind.Source.Contacts, func(t *plan.Contact) bool { return t.Kind == h.Kind })
+		if i < 0 {
+			rest = append(rest, h)
+			continue
+		}
+		contact := h.Kind.Source.Contacts[i]
+		theirs := shows(q, contact.Ends[0], h, number)
+		t, ok := c.messageOf(direction{kind: contact, byA: !theirs}, h.Row, time.Time{})
+		if !ok {
+			rest = append(rest, h)
+			continue
+		}
+		end := contact.Ends[1]
+		if theirs {
+			end = contact.Ends[0]
+		}
+		p.B.Shown = cmp.Or(p.B.Shown, q.CellContext(h.Kind, nil, nil).Cell(end.Column, h.Row, true).Text)
+		p.all = append(p.all, t)
+	}
+	if len(p.all) == 0 {
+		return nil, rest
+	}
+	slices.SortStableFunc(p.all, func(a, b message) int { return a.at.Compare(b.at) })
+	p.Days = c.days(p.all)
+	return p, rest
+}
+
+// shows reports whether a record shows at one end what the number looks like to the caller, who may see it masked.
+func shows(q *page.Exchange, end plan.End, h page.Hit, number string) bool {
+	name := end.Column.Name
+	if strings.ContainsAny(name, `."\`) {
+		return false
+	}
+	record := understudy.Page{Key: understudy.Key{Source: h.Source}, Kind: h.Kind.Name, Status: http.StatusOK,
+		Body: []byte(`{"` + name + `":"` + number + `"}`)}
+	view, err := q.Gate.View(q.Caller, &record)
+	if err != nil {
+		return false
+	}
+	row, err := q.Gate.Seen(q.Caller, h.Source, h.Kind.Name, view.Body)
+	want, got := row.Field(name), h.Row.Field(name)
+	return err == nil && got.State != access.Hidden && got.Text == want.Text
+}
