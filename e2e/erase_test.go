@@ -156,7 +156,7 @@ func (w *erasure) receipts() diagnostics.Receipts {
 		w.decode(get(w, account+":"+demoToken, w.server.URL("viewer")+"/-/erasures"), &all)
 		open := all.Waiting.Records > 0
 		for _, e := range all.Erasures {
-			open = open || e.Done == nil
+			open = open || e.Done.IsZero()
 		}
 		switch {
 		case !open:

@@ -494,7 +494,7 @@ func (x *hostileAPI) walked(way hostileWay, house *binary.Server, token string, 
 	var r crawl.Report
 	await(x.t, func() string {
 		r = x.order(http.MethodGet, way, house, token)
-		if r.Complete || r.Failed || r.Stuck != nil {
+		if r.Complete || r.Failed || !r.Stuck.IsZero() {
 			return ""
 		}
 		return fmt.Sprintf("%s, %s: %+v", x.style.name, way.name, r)

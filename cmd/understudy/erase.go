@@ -95,7 +95,7 @@ func awaitReceipt(ctx context.Context, server *admin, number int64) (r diagnosti
 			return false, err
 		}
 		r = all.Erasures[0]
-		return r.Done != nil, nil
+		return !r.Done.IsZero(), nil
 	})
 	if ctx.Err() != nil {
 		return r, fmt.Errorf("receipt %d is not there yet: %w; what is listed is erased all the same, see understudy erase --list", number,
@@ -115,7 +115,7 @@ func kindsOf(found map[string]int) string {
 
 func receiptLine(r diagnostics.Receipt) string {
 	done := "under way"
-	if r.Done != nil {
+	if !r.Done.IsZero() {
 		done = r.Done.UTC().Format(time.RFC3339)
 	}
 	line := fmt.Sprintf("%d  %s  %s %s: %s, %s, %s, %s", r.Number, done, r.Source, r.Cause,

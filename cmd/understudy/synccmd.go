@@ -80,7 +80,7 @@ func watchSync(ctx context.Context, p *process, o crawl.Order, ask func(ctx cont
 			return false, errors.New(r.Why)
 		case !r.Kept:
 			return false, errors.New("somebody ended the sync: it is kept up no longer")
-		case r.Stuck != nil && time.Since(*r.Stuck) > syncPatience:
+		case !r.Stuck.IsZero() && time.Since(r.Stuck) > syncPatience:
 			return false, fmt.Errorf("%s; the sync goes on when it can", r.Why)
 		case r.Down == "":
 			down = time.Time{}
@@ -89,7 +89,7 @@ func watchSync(ctx context.Context, p *process, o crawl.Order, ask func(ctx cont
 		case time.Since(down) > syncPatience:
 			return false, fmt.Errorf("upstream cannot be asked: %s; the sync goes on when it can", r.Down)
 		}
-		if r.Stuck != nil && r.Why != told {
+		if !r.Stuck.IsZero() && r.Why != told {
 			told = r.Why
 			show.end()
 			fmt.Fprintf(p.stderr, "%s/%s waits: %s; it is tried again\n", o.Source, o.Kind, r.Why)

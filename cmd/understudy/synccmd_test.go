@@ -34,14 +34,14 @@ func TestASyncEnds(t *testing.T) {
 			return crawl.Report{Kept: true, Why: "not synced", Down: "the credential is refused"}
 		}, syncPatience + time.Second, "upstream cannot be asked: the credential is refused"},
 		"stuck": {func(began time.Time) crawl.Report {
-			return crawl.Report{Kept: true, Why: "not synced: a page always fails", Stuck: &began}
+			return crawl.Report{Kept: true, Why: "not synced: a page always fails", Stuck: began}
 		}, syncPatience + time.Second, "a page always fails"},
 		"stuck for a while, then not": {func(began time.Time) crawl.Report {
 			now := time.Now()
 			if now.Sub(began) > time.Hour {
 				return crawl.Report{Kept: true, Complete: true, Progress: progress}
 			}
-			return crawl.Report{Kept: true, Why: "not synced", Stuck: &now}
+			return crawl.Report{Kept: true, Why: "not synced", Stuck: now}
 		}, time.Hour + time.Minute, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -82,7 +82,7 @@ func TestASyncSaysAtOnceWhatHoldsItUp(t *testing.T) {
 				if asked++; messages.Len() > 0 {
 					said = min(said, time.Since(began))
 				}
-				return crawl.Report{Kept: true, Why: "a page cannot be stored", Stuck: &began}, nil
+				return crawl.Report{Kept: true, Why: "a page cannot be stored", Stuck: began}, nil
 			})
 		if said > 5*time.Second {
 			t.Errorf("said after %v", said)

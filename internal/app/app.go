@@ -21,6 +21,7 @@ import (
 	"slices"
 	"time"
 
+	"understudy/internal/app/operations"
 	"understudy/internal/config"
 	"understudy/internal/crawl"
 	"understudy/internal/datadir"
@@ -29,6 +30,7 @@ import (
 	"understudy/internal/frontend"
 	"understudy/internal/jobs"
 	"understudy/internal/store"
+	"understudy/internal/store/contents"
 	"understudy/mirror"
 	"understudy/request"
 	"understudy/spec"
@@ -63,6 +65,7 @@ type App struct {
 	sources   []*spec.Source
 	policies  *policyReader
 	db        *store.DB
+	files     *contents.Files
 	audit     auditLog // nil: nothing is listed
 	issuer    *issuer
 	clients   map[string]*upstream.Client // by source
@@ -71,8 +74,7 @@ type App struct {
 	jobs      *jobs.Runner
 	forecasts *forecast.Forecasts
 	walker    *crawl.Crawler
-	eraser    *eraser
-	purger    *purger
+	eraser    *operations.Eraser
 	ports     *ports
 	enforcer  *enforcer // nil in a command
 }
@@ -118,7 +120,6 @@ func Build(ctx context.Context, o Options) (a *App, err error) {
 		p.people.Audit = a.audit // the policy is older than the log
 	}
 	if o.Headless {
-		setPublicURLs(a.sources, o.Settings)
 		err = a.openCommands(ctx)
 	} else {
 		err = a.openPorts(ctx, p)

@@ -1,9 +1,10 @@
-// Exports: those under way, whichever settings they began under.
+// Exports: the exports under way, whichever settings they began under.
 
 package app
 
 import (
 	"cmp"
+	"context"
 	"sync"
 
 	"understudy"
@@ -11,12 +12,12 @@ import (
 	"understudy/kit/limiter"
 )
 
-// exports are those of the viewer and of the search. They outlive the handlers,
-// which go with every reading of the settings: an export goes on under the
-// policy it began under as long as the one in force decides of its caller alike.
+// exports are the exports of the viewer and of the search. They outlive the handlers, which
+// every reload replaces: an export goes on under the policy it began under as long as the
+// policy in force decides the same for its caller.
 //
-//	reading of the settings --> judge --> over closed --> the export breaks off
-//	                               '----> standing as it was: it goes on
+//	reload --> judge --> another fingerprint: the export breaks off
+//	              '----> the same fingerprint: it goes on
 type exports struct {
 	viewer, search *limiter.Limiter
 
@@ -25,17 +26,15 @@ type exports struct {
 	under map[*underWay]bool
 }
 
-// underWay is one export.
+// underWay is one export under way.
 type underWay struct {
-	caller   understudy.Caller
-	standing string // when it began
-	over     chan struct{}
-	ended    bool // over is closed
+	caller      understudy.Caller
+	fingerprint string // of the caller's policy when it began
+	end         context.CancelFunc
 }
 
-// usualExports is how many go on at once, of either, where the settings
-// say nothing; one caller has half of them.
-const usualExports = 4
+// defaultExports is how many exports of either may run at once; one caller may have half of them.
+const defaultExports = 4
 
 func newExports(cfg *config.Settings) *exports {
 	e := &exports{viewer: limiter.New(0, 0), search: limiter.New(0, 0), under: map[*underWay]bool{}}
@@ -43,26 +42,28 @@ func newExports(cfg *config.Settings) *exports {
 	return e
 }
 
-// limit takes the limits of the settings over.
+// limit sets the limits of the settings.
 func (e *exports) limit(cfg *config.Settings) {
 	set := func(p *limiter.Limiter, all, each int) {
-		all = cmp.Or(all, usualExports)
+		all = cmp.Or(all, defaultExports)
 		p.Limit(all, cmp.Or(each, (all+1)/2))
 	}
 	set(e.viewer, cfg.Viewer.Exports, cfg.Viewer.ExportsEach)
 	set(e.search, cfg.Search.Exports, cfg.Search.ExportsEach)
 }
 
-// until is when exports that begin under a policy must end: over is closed when
-// what their caller may see is another matter. done is called at their end.
-func (e *exports) until(began policy) func(c understudy.Caller) (over <-chan struct{}, done func()) {
+// begin returns what registers exports that begin under a policy. over is closed when the policy in force
+// decides otherwise for their caller. done is called at their end.
+func (e *exports) begin(began policy) func(c understudy.Caller) (over <-chan struct{}, done func()) {
 	return func(c understudy.Caller) (<-chan struct{}, func()) {
-		u := &underWay{caller: c, standing: began.gate.PolicyFingerprint(c), over: make(chan struct{})}
+		ctx, end := context.WithCancel(context.Background())
+		u := &underWay{caller: c, fingerprint: began.gate.PolicyFingerprint(c), end: end}
 		e.mu.Lock()
 		defer e.mu.Unlock()
 		e.under[u] = true
 		e.judge(u) // another policy may have come since its request did
-		return u.over, func() {
+		return ctx.Done(), func() {
+			end()
 			e.mu.Lock()
 			defer e.mu.Unlock()
 			delete(e.under, u)
@@ -70,7 +71,7 @@ func (e *exports) until(began policy) func(c understudy.Caller) (over <-chan str
 	}
 }
 
-// replace puts another policy in force, and ends what differs under it.
+// replace puts another policy in force, and ends the exports that it decides otherwise for.
 func (e *exports) replace(p policy) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -80,18 +81,17 @@ func (e *exports) replace(p policy) {
 	}
 }
 
-// judge ends an export whose caller does not stand as when it began; the lock is
-// held. Who has no standing may see nothing.
+// judge ends an export whose caller has another fingerprint than when it began. The caller of judge
+// holds the lock.
 func (e *exports) judge(u *underWay) {
-	if now := e.now.standing(u.caller); !u.ended && (now == "" || now != u.standing) {
-		u.ended = true
-		close(u.over)
+	if now := e.now.fingerprint(u.caller); now == "" || now != u.fingerprint {
+		u.end()
 	}
 }
 
-// standing is that of a caller some policy knew, under this one; "" when this
-// one knows it no more.
-func (p *policy) standing(c understudy.Caller) string {
+// fingerprint returns the fingerprint of what a caller of another policy may see under this one; "" when this
+// policy does not know the caller.
+func (p *policy) fingerprint(c understudy.Caller) string {
 	if c.Source == "" && c.Name == understudy.CommandCaller.Name { // of the token, which lasts as long as the process
 		return p.gate.PolicyFingerprint(c)
 	}

@@ -224,7 +224,7 @@ func TestExportsBegunLate(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	former := e.h.enforcer.exports.until(e.h.enforcer.inForce.Load().policy)
+	former := e.h.enforcer.exports.begin(e.h.enforcer.inForce.Load().policy)
 	ended := func() bool {
 		over, done := former(caller)
 		defer done()

@@ -78,7 +78,7 @@ func (b *builder) build(cfg *config.Settings, p policy) (*handlerSet, error) {
 	}
 	v.Gate, v.Callers, v.People, v.Holders = p.gate, p.book, p.people, holders(cfg, p.people)
 	v.PublicURL, v.ExportRows, v.ExportTime = cfg.Viewer.PublicURL, cfg.Viewer.ExportRows, cfg.Viewer.ExportTime.Std()
-	v.Exports, v.Search, v.Sums, v.Shelf = export.New(b.exports.viewer, b.exports.until(p)), d.search, d.search, d.search
+	v.Exports, v.Search, v.Sums, v.Shelf = export.New(b.exports.viewer, b.exports.begin(p)), d.search, d.search, d.search
 	v.Programs = &page.Programs{Credentials: b.diagnostics.Credentials, Configured: cfg.Configured(), DropIn: dropIns}
 	if d.viewer, err = viewer.New(v); err != nil {
 		return nil, err

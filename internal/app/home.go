@@ -41,7 +41,7 @@ func (h *figures) viewerSnapshot(ctx context.Context, source string) page.Snapsh
 		h.uncounted.Store(false)
 	}
 	for _, k := range kinds {
-		held := page.Held{Records: k.Records, CaughtUp: m.CaughtUp[k.Kind], Lists: scoresOf(lists, k.Kind)}
+		held := page.Held{Records: k.Records, CaughtUp: m.CaughtUp[k.Kind], Lists: knownScores(lists, k.Kind)}
 		h.walkHeld(ctx, source, k.Kind, &held)
 		s.Kinds[k.Kind] = held
 	}
@@ -124,7 +124,7 @@ func (r *recent) add(how string, took time.Duration) {
 	r.held.Add(took.Seconds())
 }
 
-// last are the latest times of answers from what is held, oldest first.
+// last returns the latest times of answers from what is held, oldest first.
 func (r *recent) last() []time.Duration {
 	n := r.n.Load()
 	out := make([]time.Duration, 0, recentCount)

@@ -13,6 +13,7 @@ import (
 	"understudy/internal/access"
 	"understudy/internal/actions"
 	"understudy/internal/agents"
+	"understudy/internal/app/operations"
 	"understudy/internal/config"
 	"understudy/internal/diagnostics"
 	"understudy/internal/feed"
@@ -98,7 +99,7 @@ func (a *App) openFrontends(ctx context.Context, p policy) error {
 		return err
 	}
 	commands := a.commandOptions()
-	orders := operator{walker: a.walker, purger: a.purger, eraser: a.eraser}
+	orders := operations.Operator{Crawler: a.walker, Purger: a.purger(), Eraser: a.eraser}
 	doer := actions.New(actions.Options{Store: a.db, Mirror: a.mirror, Operator: orders, Logger: a.log, Now: time.Now})
 	a.closers = append(a.closers, doer.Close)
 	seals, err := page.NewSeals()
@@ -164,7 +165,7 @@ func (a *App) openFeed(ctx context.Context, p policy) (*feed.Feed, error) {
 	}
 	a.saved.listen(f.Ring)
 	a.ports.servers[0].OnShutdown(f.End)
-	a.eraser.forget = f.Forget
+	a.eraser.Erased = f.Forget
 	a.tasks = append(a.tasks, f.Run)
 	return f, a.jobs.Add(feed.JobKind(f.Deliver), a.forecasts.JobKind(f.Tell))
 }
@@ -192,7 +193,13 @@ func (a *App) openCommands(ctx context.Context) error {
 	if err := a.openPort(ctx, "commands", "127.0.0.1:0", "", frontend.PlainRefusal()); err != nil {
 		return err
 	}
-	if err := a.policies.visitors.hashes.Open(ctx, a.db); err != nil {
+	for _, src := range a.sources { // what is rewritten to the public address has to read the same as on a port
+		if src.PublicURL == "" {
+			src.PublicURL = "http://" + a.opts.Settings.Sources[src.Name].Listen
+		}
+	}
+	v := &a.policies.visitors
+	if err := v.hashes.Open(ctx, a.db); err != nil {
 		return err
 	}
 	o := a.commandOptions()
@@ -208,7 +215,7 @@ func (a *App) openCommands(ctx context.Context) error {
 
 // commandOptions returns the options of the commands, which need the token of the folder.
 func (a *App) commandOptions() diagnostics.Options {
-	indexes := indexer{db: a.db, jobs: a.jobs, log: a.log}
+	indexes := operations.Indexer{DB: a.db, Jobs: a.jobs, Now: time.Now, Log: a.log}
 	explain := func(role, source, kind, id string) (*access.Explained, error) {
 		gate, err := a.policies.gate(a.settings.now.Load())
 		if err != nil {
@@ -216,8 +223,13 @@ func (a *App) commandOptions() diagnostics.Options {
 		}
 		return gate.ExplainRecord(role, source, kind, id)
 	}
-	return diagnostics.Options{Purge: a.purger.purge, Erase: a.eraser.erase, Receipts: a.eraser.receipts, Index: indexes.index,
+	return diagnostics.Options{Purge: a.purger().Purge, Erase: a.eraser.Erase, Receipts: a.eraser.Receipts, Index: indexes.Index,
 		Credentials: a.issuer, Now: time.Now, Explain: explain, Token: a.opts.Dir.Token, Audit: a.audit, Logger: a.log}
+}
+
+// purger returns what forgets pages and records.
+func (a *App) purger() *operations.Purger {
+	return &operations.Purger{Sources: a.sources, Files: a.files, Crawler: a.walker, Mirror: a.mirror, Forecasts: a.forecasts}
 }
 
 // seesAll reports whether a caller sees every record of every source.

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"understudy"
+	"understudy/internal/app/operations"
 	"understudy/internal/audit"
 	"understudy/internal/config"
 	"understudy/internal/crawl"
@@ -41,9 +42,10 @@ func (a *App) openStore(ctx context.Context) (err error) {
 		specs[src.Name] = src.Spec
 	}
 	cfg := a.opts.Settings
-	a.eraser = newEraser(cfg, a.sources, a.log)
+	a.eraser = &operations.Eraser{Delay: cfg.Store.EraseAfter.Std(), Retention: cfg.Retained(), Wake: make(chan struct{}, 1),
+		Sources: a.sources, Now: time.Now, Log: a.log}
 	a.db, err = store.Open(ctx, store.Options{Path: a.opts.Dir.Database(cfg.Store.DSN), Specs: specs, Limit: int64(cfg.Store.Limit),
-		Retention: cfg.Retained(), ToErase: a.eraser.ring, Now: time.Now, Logger: a.log})
+		Retention: cfg.Retained(), ToErase: a.eraser.Ring, Now: time.Now, Logger: a.log})
 	if err != nil {
 		return err
 	}
@@ -60,12 +62,11 @@ func (a *App) openStore(ctx context.Context) (err error) {
 			return err
 		}
 	}
-	files, err := contents.Open(contents.Options{
+	a.files, err = contents.Open(contents.Options{
 		Dir: filepath.Join(a.opts.Dir.Path, datadir.MediaFolder), Limit: int64(cfg.Store.Media), Most: int64(cfg.Store.MediaFile),
 		Erased: a.db.Erased, Later: !a.opts.Headless, Now: time.Now, Logger: a.log,
 	})
-	a.eraser.db, a.eraser.files = a.db, files
-	a.tasks = append(a.tasks, loadFiles(files, a.log))
+	a.tasks = append(a.tasks, loadFiles(a.files, a.log))
 	return err
 }
 
@@ -130,7 +131,7 @@ func (a *App) openMirror(ctx context.Context) error {
 	hot, _ := cfg.Caches(os.ReadFile)
 	o := mirror.Options{
 		PageSaved: a.saved.dispatch,
-		Store:     a.db, Writes: a.db.Writes, Files: a.eraser.files, Hot: hot, Intents: intents, Now: time.Now, Logger: a.log,
+		Store:     a.db, Writes: a.db.Writes, Files: a.files, Hot: hot, Intents: intents, Now: time.Now, Logger: a.log,
 		Ages: config.Ages(&cfg.Mirror), Limits: config.MirrorLimits(&cfg.Limits), KV: a.db,
 	}
 	bodies := config.MaxBody(cfg, "", os.ReadFile)
@@ -260,23 +261,6 @@ func (a *App) openWork(context.Context) (err error) {
 		return err
 	}
 	a.saved.listen(func(s request.PageSaved) { a.forecasts.Saved(s.Page) })
-	if err := a.openWalker(); err != nil {
-		return err
-	}
-	e := a.eraser
-	e.mirror, e.jobs = a.mirror, a.jobs
-	indexes := &indexer{db: a.db, jobs: a.jobs, log: a.log}
-	a.purger = &purger{sources: a.sources, files: e.files, walker: a.walker, mirror: a.mirror, forecasts: a.forecasts}
-	a.tasks = append(a.tasks, a.walker.Run, e.run, indexes.run)
-	kinds := append(e.kinds(a.opts.Offline), indexes.kind())
-	if !a.opts.Offline {
-		kinds = append(kinds, crawl.JobKinds(a.walker.Work())...)
-	}
-	return a.jobs.Add(kinds...)
-}
-
-// openWalker makes the crawler.
-func (a *App) openWalker() (err error) {
 	c, begun := a.opts.Settings.Sync, time.Now()
 	a.walker, err = crawl.New(crawl.Options{
 		Sources: a.sources, Mirror: a.mirror, Store: a.db, KV: a.db, Jobs: a.jobs, Retention: a.opts.Settings.Retained(),
@@ -296,19 +280,18 @@ func (a *App) openWalker() (err error) {
 		},
 		Now: time.Now, Elapsed: func() time.Duration { return time.Since(begun) }, Logger: a.log,
 	})
-	if err == nil {
-		a.mirror.SetCoverage(a.walker)
-		a.saved.bus.Subscribe(a.walker.PageSaved)
+	if err != nil {
+		return err
 	}
-	return err
-}
-
-// setPublicURLs does for sources what their ports would: what is rewritten to the
-// public address has to read the same.
-func setPublicURLs(sources []*spec.Source, cfg *config.Settings) {
-	for _, src := range sources {
-		if src.PublicURL == "" {
-			src.PublicURL = "http://" + cfg.Sources[src.Name].Listen
-		}
+	a.mirror.SetCoverage(a.walker)
+	a.saved.bus.Subscribe(a.walker.PageSaved)
+	e := a.eraser
+	e.DB, e.Files, e.Mirror, e.Jobs = a.db, a.files, a.mirror, a.jobs
+	indexes := &operations.Indexer{DB: a.db, Jobs: a.jobs, Now: time.Now, Log: a.log}
+	a.tasks = append(a.tasks, a.walker.Run, e.Run, indexes.Run)
+	kinds := append(e.JobKinds(a.opts.Offline), indexes.JobKind())
+	if !a.opts.Offline {
+		kinds = append(kinds, crawl.JobKinds(a.walker.Work())...)
 	}
+	return a.jobs.Add(kinds...)
 }

@@ -142,15 +142,11 @@ func (r *policyReader) withMade(p policy, cfg *config.Settings) (policy, error) 
 		return p, err
 	}
 	o.Open = nil // a request in a tunnel is for another host
-	o.Credentials, o.NoRole = slices.Concat(o.Credentials, p.own), noRole(o.Narrowest)
+	o.Credentials = slices.Concat(o.Credentials, p.own)
+	o.NoRole = "the source's own credential has no role here; add this line to the settings: connect: {role: " +
+		cmp.Or(o.Narrowest, "NAME") + "}"
 	p.tunnelled, err = callers.New(o)
 	return p, err
-}
-
-// noRole is what callers are told that send a source's own credential, while they have no role.
-func noRole(narrowest string) string {
-	return fmt.Sprintf("the source's own credential has no role here; add this line to the settings: connect: {role: %s}",
-		cmp.Or(narrowest, "NAME"))
 }
 
 // noteCaller notes the caller of a request: what an owner of a watch may do is known from then.

@@ -64,7 +64,7 @@ func (l *liveSettings) status() diagnostics.Settings {
 func (l *liveSettings) noteLoad(restart []string, err error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	at := known(time.Now())
+	at := time.Now().UTC()
 	if err != nil {
 		l.last.FailedAt, l.last.Error = at, understudy.PlainText(err)
 		return

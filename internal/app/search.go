@@ -17,7 +17,7 @@ import (
 func (b *builder) newSearch(cfg *config.Settings, p policy) (*search.Searcher, error) {
 	o, c := b.search, cfg.Search
 	o.Gate, o.Masked, o.Annotations = searchGate{p.gate}, p.gate, annotated{b.notes, p.gate}
-	o.Exports = export.New(b.exports.search, b.exports.until(p))
+	o.Exports = export.New(b.exports.search, b.exports.begin(p))
 	o.Limits = search.Limits{
 		Time: c.Time.Std(), Look: c.Look, Window: c.Window, Count: c.Count.Std(), Facets: c.Facets.Std(), Sum: c.Sum.Std(),
 		AtOnce: c.AtOnce, Silence: c.Silence.Std(), Saved: c.Saved, SavedEach: c.SavedEach,

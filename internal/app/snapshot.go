@@ -15,6 +15,7 @@ import (
 
 	"understudy"
 	"understudy/internal/app/lastday"
+	"understudy/internal/app/operations"
 	"understudy/internal/callers"
 	"understudy/internal/config"
 	"understudy/internal/crawl"
@@ -45,7 +46,7 @@ type figures struct {
 	mirror   *mirror.Mirror
 	walker   *crawl.Crawler
 	jobs     *jobs.Runner
-	eraser   *eraser
+	eraser   *operations.Eraser
 	feed     *feed.Feed
 	audit    auditLog // nil: nothing is listed
 	ports    *ports
@@ -71,7 +72,7 @@ func (a *App) newFigures(ctx context.Context, e *enforcer, changes *feed.Feed) *
 			Readers: c.ByReason[request.Waiting], Upstream: c.Requests}
 	}})
 	return &figures{started: a.opts.Settings, settings: a.settings, log: a.log, sources: a.sources, clients: a.clients, db: a.db,
-		files: a.eraser.files, mirror: a.mirror, walker: a.walker, jobs: a.jobs, eraser: a.eraser, feed: changes, audit: a.audit, ports: a.ports,
+		files: a.files, mirror: a.mirror, walker: a.walker, jobs: a.jobs, eraser: a.eraser, feed: changes, audit: a.audit, ports: a.ports,
 		names: a.policies.visitors.names, exports: e.exports, inForce: e.inForce.Load, traffic: t}
 }
 
@@ -88,7 +89,7 @@ func (h *figures) snapshot(ctx context.Context) (diagnostics.Snapshot, error) {
 		Sources:  map[string]diagnostics.Source{},
 		Limits:   h.limits(),
 		Ports:    h.ports.loads(),
-		Process:  processNow(),
+		Process:  readProcess(),
 		Settings: h.settings.status(),
 		LogMoved: h.ports.file != nil && h.ports.file.IsMoved(),
 	}
@@ -98,7 +99,7 @@ func (h *figures) snapshot(ctx context.Context) (diagnostics.Snapshot, error) {
 	}
 	s.Store = diagnostics.Store{
 		File: space.File, Log: space.WAL, Free: space.Free, Limit: space.Limit,
-		EvictedPages: space.EvictedPages, EvictedVersions: space.EvictedVersions, EvictedAt: known(space.EvictedAt),
+		EvictedPages: space.EvictedPages, EvictedVersions: space.EvictedVersions, EvictedAt: space.EvictedAt.UTC(),
 		Trouble: h.mirror.Stats(h.sources[0].Name).Trouble,
 		Read:    diagnostics.Read{Rows: space.ReadRows, Index: space.ReadIndex, Blocks: space.ReadBlocks},
 	}
@@ -126,7 +127,7 @@ func (h *figures) snapshot(ctx context.Context) (diagnostics.Snapshot, error) {
 		}
 		held := map[string]diagnostics.Kind{}
 		for _, k := range src.Spec.Kinds {
-			held[k.Name] = diagnostics.Kind{CaughtUpTo: known(m.CaughtUp[k.Name])}
+			held[k.Name] = diagnostics.Kind{CaughtUpTo: m.CaughtUp[k.Name].UTC()}
 		}
 		for _, k := range kinds {
 			kind := held[k.Kind]
@@ -138,15 +139,15 @@ func (h *figures) snapshot(ctx context.Context) (diagnostics.Snapshot, error) {
 		}
 		lists := h.mirror.Scores(src.Name)
 		for name, kind := range held {
-			kind.Lists = scoresOf(lists, name)
+			kind.Lists = knownScores(lists, name)
 			if err := h.walkStats(ctx, src.Name, name, &kind); err != nil {
 				return s, err
 			}
 			held[name] = kind
 		}
 		s.Sources[src.Name] = diagnostics.Source{
-			State: health.State, Why: health.Why, Since: known(health.Since), NextProbe: known(health.NextProbe), Kinds: held,
-			Limits: h.sourceLimits(src.Name, c), Times: h.times(src.Name), Spent: h.spent(src.Name), Traffic: traffic,
+			State: health.State, Why: health.Why, Since: health.Since.UTC(), NextProbe: health.NextProbe.UTC(), Kinds: held,
+			Limits: h.sourceLimits(src.Name, c), Times: h.times(src.Name), Spent: h.spentByHour(src.Name), Traffic: traffic,
 		}
 	}
 	s.Media = h.mediaStats()
@@ -154,7 +155,7 @@ func (h *figures) snapshot(ctx context.Context) (diagnostics.Snapshot, error) {
 		stats := h.audit.Stats()
 		s.Audit = &stats
 	}
-	if s.Erasing, err = h.eraser.waiting(ctx); err != nil {
+	if s.Erasing, err = h.eraser.Waiting(ctx); err != nil {
 		return s, err
 	}
 	if s.Jobs, err = h.jobStats(ctx); err != nil {
@@ -164,21 +165,12 @@ func (h *figures) snapshot(ctx context.Context) (diagnostics.Snapshot, error) {
 	return s, nil
 }
 
-// known is nil for the zero time, so that JSON leaves it out.
-func known(t time.Time) *time.Time {
-	if t.IsZero() {
-		return nil
-	}
-	t = t.UTC()
-	return &t
-}
-
-// limits are the limits of the whole process.
+// limits returns the limits of the whole process.
 func (h *figures) limits() map[string]diagnostics.Limit {
 	l := h.mirror.Loads()
 	out := map[string]diagnostics.Limit{
-		"waiters": limitOf(l.Waiters), "waiters_each": limitOf(l.Each),
-		"flights": limitOf(l.Flights), "behind": limitOf(l.Behind), "hints": limitOf(l.Hints), "lists": limitOf(l.Lists),
+		"waiters": newLimit(l.Waiters), "waiters_each": newLimit(l.Each),
+		"flights": newLimit(l.Flights), "behind": newLimit(l.Behind), "hints": newLimit(l.Hints), "lists": newLimit(l.Lists),
 		"feed_subscribers": h.feedLoad(),
 		"request_body":     {Limit: int64(h.settings.now.Load().Limits.RequestBody), Refused: h.traffic.tooLarge.Load()},
 	}
@@ -190,11 +182,11 @@ func (h *figures) limits() map[string]diagnostics.Limit {
 	return out
 }
 
-func limitOf(l mirror.Load) diagnostics.Limit {
+func newLimit(l mirror.Load) diagnostics.Limit {
 	return diagnostics.Limit{Limit: int64(l.Limit), Now: int64(l.Now), Refused: l.Refused}
 }
 
-// sourceLimits are those of one source.
+// sourceLimits returns the limits of one source.
 func (h *figures) sourceLimits(name string, c throttle.Stats) map[string]diagnostics.Limit {
 	q, writes := h.clients[name].Queue(), 0
 	if d := h.inForce(); d != nil {
@@ -218,8 +210,8 @@ func (h *figures) sourceLimits(name string, c throttle.Stats) map[string]diagnos
 	return limits
 }
 
-// processNow is what the process holds; what cannot be read is 0.
-func processNow() diagnostics.Process {
+// readProcess returns what the process holds; what cannot be read is 0.
+func readProcess() diagnostics.Process {
 	p := diagnostics.Process{Goroutines: runtime.NumGoroutine()}
 	if dir, err := os.Open("/proc/self/fd"); err == nil {
 		if names, err := dir.Readdirnames(-1); err == nil {
@@ -235,8 +227,8 @@ func processNow() diagnostics.Process {
 	return p
 }
 
-// scoresOf are the lists of a kind of which there is anything to tell.
-func scoresOf(all []request.ListScore, kind string) (out []request.ListScore) {
+// knownScores returns the scores of a kind's lists of which there is anything to tell.
+func knownScores(all []request.ListScore, kind string) (out []request.ListScore) {
 	for _, s := range all {
 		if s.Kind == kind && s.Known() {
 			out = append(out, s)
@@ -245,7 +237,7 @@ func scoresOf(all []request.ListScore, kind string) (out []request.ListScore) {
 	return out
 }
 
-// jobStats is how it is going with jobs.
+// jobStats returns what the runner of jobs has done and does.
 func (h *figures) jobStats(ctx context.Context) (diagnostics.Jobs, error) {
 	s := h.jobs.Stats()
 	n, err := h.jobs.Counts(ctx)
@@ -272,7 +264,7 @@ func (h *figures) walkStats(ctx context.Context, source, kind string, k *diagnos
 	}
 	r := s.Report()
 	k.Complete, k.Why, k.Swept = r.Complete, r.Why, r.Swept
-	if r.CaughtUp != nil {
+	if !r.CaughtUp.IsZero() {
 		k.CaughtUpTo = r.CaughtUp
 	}
 	k.Sync = &diagnostics.Sync{Done: r.Progress.Done, Total: r.Progress.Total, ETA: r.Progress.ETA, Walk: r.Progress.Walk}
@@ -298,13 +290,14 @@ func (h *figures) mediaStats() diagnostics.Media {
 	return all
 }
 
-// times are those of a source's upstream, by kind and reason.
+// times returns how long answers of a source's upstream took, by kind and reason.
 func (h *figures) times(source string) []diagnostics.Times {
 	each, _ := h.clients[source].Times()
 	out := make([]diagnostics.Times, 0, len(each))
 	for _, t := range each {
 		out = append(out, diagnostics.Times{
-			Kind: t.Kind, Reason: t.Reason.String(), Answers: t.Whole.Count, Lost: t.Lost, First: spread(t.First), Whole: spread(t.Whole),
+			Kind: t.Kind, Reason: t.Reason.String(), Answers: t.Whole.Count, Lost: t.Lost, First: milliseconds(t.First),
+			Whole: milliseconds(t.Whole),
 		})
 	}
 	return out
@@ -315,8 +308,8 @@ func (h *figures) spending(source string) []request.Spending {
 	return h.clients[source].Spending(h.names.Of)
 }
 
-// spent is what a source was sent in the last day, by hour.
-func (h *figures) spent(source string) (out []diagnostics.Spent) {
+// spentByHour returns what a source was sent in the last day.
+func (h *figures) spentByHour(source string) (out []diagnostics.Spent) {
 	var hour request.Spending
 	end := func() {
 		if hour.Sent() == 0 {
@@ -341,8 +334,8 @@ func (h *figures) spent(source string) (out []diagnostics.Spent) {
 	return out
 }
 
-// spread is a summary of seconds in milliseconds, to the microsecond.
-func spread(s onlinestat.Summary) diagnostics.Spread {
+// milliseconds returns a summary of seconds in milliseconds, to the microsecond.
+func milliseconds(s onlinestat.Summary) diagnostics.Spread {
 	ms := func(seconds float64) float64 { return float64(int64(seconds*1e6+0.5)) / 1e3 }
 	return diagnostics.Spread{
 		Mean: ms(s.Mean), Deviation: ms(s.Deviation), Min: ms(s.Min), Max: ms(s.Max), Range: ms(s.Max - s.Min), P50: ms(s.P50), P99: ms(s.P99),

@@ -23,16 +23,16 @@ type Order struct {
 
 // Report is the answer: how complete the kind is. Its names are only added to.
 type Report struct {
-	Kept     bool       `json:"kept"`
-	Complete bool       `json:"complete"`
-	Why      string     `json:"why,omitempty"`
-	Failed   bool       `json:"failed,omitempty"` // Why is an error a person has to see to
-	Down     string     `json:"down,omitempty"`   // why upstream cannot be asked now
-	Stuck    *time.Time `json:"stuck,omitempty"`  // since when it comes no further, though it tries
-	Ended    string     `json:"ended,omitempty"`
-	CaughtUp *time.Time `json:"caught_up_to,omitempty"`
-	Swept    *time.Time `json:"swept,omitempty"`
-	Progress *Progress  `json:"sync,omitempty"`
+	Kept     bool      `json:"kept"`
+	Complete bool      `json:"complete"`
+	Why      string    `json:"why,omitempty"`
+	Failed   bool      `json:"failed,omitempty"` // Why is an error a person has to see to
+	Down     string    `json:"down,omitempty"`   // why upstream cannot be asked now
+	Stuck    time.Time `json:"stuck,omitzero"`   // since when it comes no further, though it tries
+	Ended    string    `json:"ended,omitempty"`
+	CaughtUp time.Time `json:"caught_up_to,omitzero"`
+	Swept    time.Time `json:"swept,omitzero"`
+	Progress *Progress `json:"sync,omitempty"`
 }
 
 // Progress is how far a sync has come, in records.
@@ -48,7 +48,7 @@ type Progress struct {
 func (s State) Report() Report {
 	r := Report{
 		Kept: s.Kept, Complete: s.Complete, Why: s.Why, Failed: s.Failed, Down: s.Down, Ended: s.Ended,
-		Stuck: known(s.Stuck), CaughtUp: known(s.CaughtUp), Swept: known(s.Swept),
+		Stuck: s.Stuck.UTC(), CaughtUp: s.CaughtUp.UTC(), Swept: s.Swept.UTC(),
 	}
 	if s.Kept {
 		r.Progress = &Progress{Done: s.Done, ETA: int64(s.ETA / time.Second), Walk: s.Walk, Running: s.Running}
@@ -57,14 +57,6 @@ func (s State) Report() Report {
 		}
 	}
 	return r
-}
-
-func known(t time.Time) *time.Time {
-	if t.IsZero() {
-		return nil
-	}
-	t = t.UTC()
-	return &t
 }
 
 const maxOrder = 4 << 10 // bytes of a body

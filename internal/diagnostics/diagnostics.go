@@ -131,11 +131,11 @@ type Process struct {
 
 // Settings say when the settings were last read.
 type Settings struct {
-	LoadedAt    *time.Time `json:"loaded_at,omitempty"` // and applied
-	NeedRestart []string   `json:"need_restart,omitempty"`
-	FailedAt    *time.Time `json:"failed_at,omitempty"` // the last reading, if it failed
-	Error       string     `json:"error,omitempty"`
-	Policy      int64      `json:"policy"` // rises with every policy that is put in force
+	LoadedAt    time.Time `json:"loaded_at,omitzero"` // and applied
+	NeedRestart []string  `json:"need_restart,omitempty"`
+	FailedAt    time.Time `json:"failed_at,omitzero"` // the last reading, if it failed
+	Error       string    `json:"error,omitempty"`
+	Policy      int64     `json:"policy"` // rises with every policy that is put in force
 }
 
 // Media counts contents (audio, images), over all sources, and says what is
@@ -209,15 +209,15 @@ type Hot struct {
 
 // Store is what the store takes on disk, in bytes, and what had to go for it.
 type Store struct {
-	File            int64      `json:"file"`
-	Log             int64      `json:"log"`
-	Free            int64      `json:"free"`  // inside the file
-	Limit           int64      `json:"limit"` // of file and log; 0: none
-	EvictedPages    int64      `json:"evicted_pages"`
-	EvictedVersions int64      `json:"evicted_versions"`
-	EvictedAt       *time.Time `json:"evicted_at,omitempty"` // the last time
-	Trouble         string     `json:"trouble,omitempty"`    // why nothing can be saved, or not all be read
-	Read            Read       `json:"read"`
+	File            int64     `json:"file"`
+	Log             int64     `json:"log"`
+	Free            int64     `json:"free"`  // inside the file
+	Limit           int64     `json:"limit"` // of file and log; 0: none
+	EvictedPages    int64     `json:"evicted_pages"`
+	EvictedVersions int64     `json:"evicted_versions"`
+	EvictedAt       time.Time `json:"evicted_at,omitzero"` // the last time
+	Trouble         string    `json:"trouble,omitempty"`   // why nothing can be saved, or not all be read
+	Read            Read      `json:"read"`
 }
 
 // Read counts what readers have read of the store since the start.
@@ -231,8 +231,8 @@ type Read struct {
 type Source struct {
 	State     string          `json:"state"` // ok, down, credential, limited
 	Why       string          `json:"why,omitempty"`
-	Since     *time.Time      `json:"since,omitempty"`
-	NextProbe *time.Time      `json:"next_probe,omitempty"`
+	Since     time.Time       `json:"since,omitzero"`
+	NextProbe time.Time       `json:"next_probe,omitzero"`
 	Kinds     map[string]Kind `json:"kinds"`
 
 	Limits map[string]Limit `json:"limits"`
@@ -250,8 +250,8 @@ type Kind struct {
 	Why      string `json:"why,omitempty"` // why it is not, of a kind that is synced
 	// CaughtUpTo is when its newest page was read. Of a kind that is synced, no older
 	// record is missing.
-	CaughtUpTo *time.Time          `json:"caught_up_to,omitempty"`
-	Swept      *time.Time          `json:"swept,omitempty"`    // every part of it was walked since
+	CaughtUpTo time.Time           `json:"caught_up_to,omitzero"`
+	Swept      time.Time           `json:"swept,omitzero"`     // every part of it was walked since
 	Sync       *Sync               `json:"sync,omitempty"`     // of a kind that is synced
 	Lists      []request.ListScore `json:"lists,omitempty"`    // those whose agreement with upstream was measured
 	NoClock    int64               `json:"no_clock,omitempty"` // records that have no time, or none that can be read, up to 1,000

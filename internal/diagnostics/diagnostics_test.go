@@ -60,9 +60,9 @@ func TestHealth(t *testing.T) {
 			`{"status":"degraded","reasons":["no job begins: disk full"]}`},
 		"audit damaged": {fixture{snapshot: Snapshot{Sources: ok, Audit: &audit.Stats{Damaged: "20260601T120000Z-01020304"}}}, 200,
 			`{"status":"degraded","reasons":["the audit log of an earlier run is damaged and left as it is; understudy audit verify says where"]}`},
-		"loaded": {fixture{snapshot: Snapshot{Sources: ok}, settings: Settings{LoadedAt: &at}}, 200,
+		"loaded": {fixture{snapshot: Snapshot{Sources: ok}, settings: Settings{LoadedAt: at}}, 200,
 			`{"status":"ok","loaded_at":"2026-06-01T12:00:00Z"}`},
-		"not loaded": {fixture{snapshot: Snapshot{Sources: ok}, settings: Settings{LoadedAt: &at, FailedAt: &at, Error: "secret detail"}}, 200,
+		"not loaded": {fixture{snapshot: Snapshot{Sources: ok}, settings: Settings{LoadedAt: at, FailedAt: at, Error: "secret detail"}}, 200,
 			`{"status":"degraded","reasons":["the settings could not be loaded again; the former ones are in force"],` +
 				`"loaded_at":"2026-06-01T12:00:00Z"}`},
 		"ending": {fixture{ending: true, snapshot: Snapshot{Sources: ok}}, 503, `{"status":"down","reasons":["shutting down"]}`},
@@ -238,7 +238,7 @@ func TestStatsShape(t *testing.T) {
 		caller: understudy.Caller{Grant: &understudy.Grant{Role: understudy.RoleAll}},
 		snapshot: Snapshot{
 			Traffic: Traffic{Requests: 7, Upstream: Upstream{Requests: 2, ByReason: map[string]int64{"waiting": 2}}},
-			Sources: map[string]Source{"web": {State: "ok", Kinds: map[string]Kind{"calls": {Records: 5, CaughtUpTo: &at}}}},
+			Sources: map[string]Source{"web": {State: "ok", Kinds: map[string]Kind{"calls": {Records: 5, CaughtUpTo: at}}}},
 		},
 	}
 	w := get(h.handler(), "/-/stats")

@@ -33,22 +33,22 @@ type Erasing struct {
 // Receipt is one erasure. It identifies no person: hash is a keyed hash of the
 // number.
 type Receipt struct {
-	Number   int64      `json:"number"`
-	Source   string     `json:"source"`
-	Cause    string     `json:"cause"` // deleted, redacted, asked, aged
-	Hash     string     `json:"hash,omitempty"`
-	Begun    time.Time  `json:"begun"`
-	Done     *time.Time `json:"done,omitempty"` // none: it is under way
-	Records  int64      `json:"records"`
-	Versions int64      `json:"versions"`
-	Pages    int64      `json:"pages"`
-	Files    int64      `json:"files"`
+	Number   int64     `json:"number"`
+	Source   string    `json:"source"`
+	Cause    string    `json:"cause"` // deleted, redacted, asked, aged
+	Hash     string    `json:"hash,omitempty"`
+	Begun    time.Time `json:"begun"`
+	Done     time.Time `json:"done,omitzero"` // none: it is under way
+	Records  int64     `json:"records"`
+	Versions int64     `json:"versions"`
+	Pages    int64     `json:"pages"`
+	Files    int64     `json:"files"`
 }
 
 // Waiting is what was listed and is not erased yet.
 type Waiting struct {
-	Records int64      `json:"records"`
-	Since   *time.Time `json:"since,omitempty"`
+	Records int64     `json:"records"`
+	Since   time.Time `json:"since,omitzero"`
 }
 
 // Receipts is the body of GET /-/erasures, the newest first.

@@ -23,7 +23,7 @@ type health struct {
 	Status  string   `json:"status"` // ok, degraded, down
 	Reasons []string `json:"reasons,omitempty"`
 	// LoadedAt is when the settings in force were read.
-	LoadedAt *time.Time `json:"loaded_at,omitempty"`
+	LoadedAt time.Time `json:"loaded_at,omitzero"`
 }
 
 // Health answers 200 while reads can be answered. It says "degraded", with the reasons,

@@ -30,15 +30,18 @@ var imports = map[string]string{
 	"internal/actions":           ". kit/limiter request",
 	"internal/agents": ". internal/access internal/access/seen internal/query internal/viewer/plan kit/accesslog kit/jsonhttp " +
 		"kit/limiter kit/suggest kit/token request spec",
-	"internal/app": ". internal/access internal/actions internal/agents internal/app/lastday internal/app/lookups internal/audit " +
+	"internal/app": ". internal/access internal/actions internal/agents internal/app/lastday internal/app/lookups " +
+		"internal/app/operations internal/audit " +
 		"internal/callers internal/config internal/connect internal/crawl internal/credentials internal/datadir internal/diagnostics " +
 		"internal/diagnostics/profile internal/export internal/feed internal/forecast internal/frontend internal/jobs internal/proxy " +
 		"internal/query internal/search internal/search/columns internal/signin internal/store internal/store/contents " +
-		"internal/store/erase internal/store/intents internal/viewer internal/viewer/page internal/watch kit/accesslog kit/dispatch " +
-		"kit/limiter kit/onlinestat kit/semaphore kit/suggest mirror request spec upstream upstream/throttle spec/auth",
+		"internal/store/intents internal/viewer internal/viewer/page internal/watch kit/accesslog kit/dispatch " +
+		"kit/limiter kit/onlinestat kit/semaphore mirror request spec upstream upstream/throttle spec/auth",
 	"internal/app/gctune":  "",
 	"internal/audit":       ". internal/datadir internal/smallfile internal/webhook kit/accesslog kit/wal",
 	"internal/app/lastday": ".",
+	"internal/app/operations": ". internal/crawl internal/diagnostics internal/forecast internal/jobs internal/store " +
+		"internal/store/contents internal/store/erase kit/suggest mirror spec",
 	"internal/app/lookups": ". internal/access internal/query internal/store kit/jsonspan mirror/compose spec",
 	"internal/callers":     ". kit/accesslog kit/limiter spec spec/auth",
 	"internal/config": ". internal/forecast internal/access internal/audit internal/callers internal/connect internal/credentials " +

@@ -93,21 +93,21 @@ type jobJSON struct {
 	Attempt   int           `json:"attempt"`
 	Attempts  int           `json:"attempts"`
 	Weight    int64         `json:"weight,omitempty"` // bytes
-	Created   *time.Time    `json:"created,omitempty"`
-	RunAfter  *time.Time    `json:"run_after,omitempty"`
-	ExpiresAt *time.Time    `json:"expires_at,omitempty"`
-	Started   *time.Time    `json:"started,omitempty"`
-	Ended     *time.Time    `json:"ended,omitempty"`
+	Created   time.Time     `json:"created,omitzero"`
+	RunAfter  time.Time     `json:"run_after,omitzero"`
+	ExpiresAt time.Time     `json:"expires_at,omitzero"`
+	Started   time.Time     `json:"started,omitzero"`
+	Ended     time.Time     `json:"ended,omitzero"`
 	Stopping  bool          `json:"stopping,omitempty"` // cancelled, and not yet ended
 	Error     string        `json:"error,omitempty"`
 	Progress  *progressJSON `json:"progress,omitempty"`
 }
 
 type progressJSON struct {
-	Done  int64      `json:"done"`
-	Total int64      `json:"total,omitempty"` // absent: not known
-	Note  string     `json:"note,omitempty"`
-	End   *time.Time `json:"end,omitempty"` // when it is expected to be through
+	Done  int64     `json:"done"`
+	Total int64     `json:"total,omitempty"` // absent: not known
+	Note  string    `json:"note,omitempty"`
+	End   time.Time `json:"end,omitzero"` // when it is expected to be through
 }
 
 // jobPage is the answer of GET. Before is the parameter of the next page; absent:
@@ -117,27 +117,20 @@ type jobPage struct {
 	Before int64     `json:"before,omitempty"`
 }
 
-func known(t time.Time) *time.Time {
-	if t.IsZero() {
-		return nil
-	}
-	return &t
-}
-
 func show(j *understudy.Job) jobJSON {
 	s := jobJSON{
 		Number: j.Number, Kind: j.Kind, Key: j.Key, State: j.State.String(), Lane: j.Priority.String(), Once: j.Once, Attempt: j.Attempt,
-		Attempts: j.Attempts, Weight: j.Weight, Created: known(j.Created), ExpiresAt: known(j.ExpiresAt), Started: known(j.Started),
-		Ended: known(j.Ended), Error: understudy.PlainText(errors.New(j.Error)),
+		Attempts: j.Attempts, Weight: j.Weight, Created: j.Created, ExpiresAt: j.ExpiresAt, Started: j.Started,
+		Ended: j.Ended, Error: understudy.PlainText(errors.New(j.Error)),
 	}
 	switch j.State {
 	case understudy.JobWaiting:
-		s.RunAfter = known(j.RunAfter)
+		s.RunAfter = j.RunAfter
 	case understudy.JobRunning:
 		s.Stopping = j.Stop
 	}
 	if p := j.Progress; p.Done != 0 || p.Total != 0 || p.Note != "" {
-		s.Progress = &progressJSON{p.Done, p.Total, p.Note, known(p.End)}
+		s.Progress = &progressJSON{p.Done, p.Total, p.Note, p.End}
 	}
 	return s
 }

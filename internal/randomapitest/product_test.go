@@ -242,7 +242,7 @@ func (o *outcome) sync(t *testing.T, sp *spec.Spec) {
 		state, err := walker.State(t.Context(), "drawn", kind)
 		must(t, err)
 		o.report = state.Report()
-		stuck := o.report.Stuck != nil && time.Since(*o.report.Stuck) > 2*time.Minute
+		stuck := !o.report.Stuck.IsZero() && time.Since(o.report.Stuck) > 2*time.Minute
 		if o.report.Complete || o.report.Failed || stuck {
 			break
 		}

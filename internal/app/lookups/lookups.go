@@ -33,7 +33,7 @@ type source struct {
 	own  atomic.Pointer[map[string]bool]
 }
 
-// ownEvery is how often own numbers are read without being told to.
+// ownEvery is how often own numbers are read when no page that shows them is saved.
 const ownEvery = time.Minute
 
 // lookTime bounds one look into the store for a row rule.
@@ -65,7 +65,7 @@ func (l *Lookups) Open(ctx context.Context, db *store.DB) error {
 	return l.readOwn(ctx)
 }
 
-// Saved notes a page that shows own numbers.
+// Saved notes that a page was saved, which may show own numbers.
 func (l *Lookups) Saved(page *understudy.Page) {
 	src := l.sources[page.Key.Source]
 	if src == nil {
@@ -108,7 +108,7 @@ func (l *Lookups) readOwn(ctx context.Context) error {
 				w := query.RangeScan{Source: name, Kind: k.Name, Shape: shape}
 				for _, w.Unclocked = range []bool{false, true} {
 					err := l.db.RecordsAt(ctx, w, time.Time{}, func(rec *understudy.Record, _ int64) bool {
-						if n := fieldOf(rec.Body, k.Own); n != "" {
+						if n := readField(rec.Body, k.Own); n != "" {
 							all[access.Number(n)] = true
 						}
 						return true
@@ -124,8 +124,8 @@ func (l *Lookups) readOwn(ctx context.Context) error {
 	return nil
 }
 
-// fieldOf is the text of a field of a record, "" when it has none.
-func fieldOf(body []byte, name string) string {
+// readField returns the text of a field of a record, "" when it has none.
+func readField(body []byte, name string) string {
 	doc, err := jsonspan.Document(body)
 	if err != nil {
 		return ""

@@ -1,6 +1,6 @@
 // Indexes: the job that finishes them.
 
-package app
+package operations
 
 import (
 	"context"
@@ -14,7 +14,6 @@ import (
 
 	"understudy"
 	"understudy/internal/datadir"
-	"understudy/internal/diagnostics"
 	"understudy/internal/jobs"
 	"understudy/internal/query"
 	"understudy/internal/store"
@@ -32,17 +31,6 @@ func half(ctx context.Context, db *store.DB) (done, total int64, err error) {
 		stop()
 	}))
 	return done, total, err
-}
-
-func TestAnEmptySourceIsToldAsEmpty(t *testing.T) {
-	_, err := targetOf([]*spec.Source{{Name: "g"}}, diagnostics.Purge{What: "/x"})
-	if err == nil || !errors.Is(err, understudy.ErrInvalid) || !strings.HasSuffix(err.Error(), "the name of the source is empty; there is g") {
-		t.Error(err)
-	}
-	_, err = targetOf([]*spec.Source{{Name: "g"}}, diagnostics.Purge{Source: "h", What: "/x"})
-	if err == nil || !strings.HasSuffix(err.Error(), `no source is called "h"; did you mean "g"?; there is g`) {
-		t.Error(err)
-	}
 }
 
 var someMessage = query.RecordQuery{Text: &query.Text{Op: query.TextPrefix, Words: []string{"a"}}}
@@ -69,13 +57,13 @@ func TestIndexesAreFilledByAJob(t *testing.T) {
 	if _, err := db.Save(t.Context(), p); err != nil {
 		t.Fatal(err)
 	}
-	h := &indexer{log: slog.New(slog.DiscardHandler), db: db}
-	if h.jobs, err = jobs.New(jobs.Options{Store: db, Kinds: []jobs.Kind{h.kind()}, Alone: true}); err != nil {
+	h := &Indexer{Log: slog.New(slog.DiscardHandler), DB: db, Now: time.Now}
+	if h.Jobs, err = jobs.New(jobs.Options{Store: db, Kinds: []jobs.Kind{h.JobKind()}, Alone: true}); err != nil {
 		t.Fatal(err)
 	}
 	waiting := func() int64 {
 		t.Helper()
-		c, err := h.jobs.Counts(t.Context())
+		c, err := h.Jobs.Counts(t.Context())
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -92,7 +80,7 @@ func TestIndexesAreFilledByAJob(t *testing.T) {
 			t.Fatalf("%+v, %v, %d jobs", at, err, waiting())
 		}
 	}
-	if at, err := h.index(t.Context(), true); err != nil || at.Done != 0 || at.Total != n || waiting() != 1 {
+	if at, err := h.Index(t.Context(), true); err != nil || at.Done != 0 || at.Total != n || waiting() != 1 {
 		t.Fatalf("anew: %+v, %v, %d jobs", at, err, waiting())
 	}
 	err = db.Seek(t.Context(), someMessage, func(query.Hit) bool { return true })
@@ -102,7 +90,7 @@ func TestIndexesAreFilledByAJob(t *testing.T) {
 	ctx, end := context.WithTimeout(t.Context(), time.Minute)
 	defer end()
 	ended := make(chan error, 1)
-	go func() { ended <- h.jobs.Run(ctx) }()
+	go func() { ended <- h.Jobs.Run(ctx) }()
 	tick := time.NewTicker(5 * time.Millisecond)
 	defer tick.Stop()
 	for waiting() > 0 {
@@ -116,25 +104,10 @@ func TestIndexesAreFilledByAJob(t *testing.T) {
 	if err := <-ended; err != nil {
 		t.Error(err)
 	}
-	if at, err := h.index(t.Context(), false); err != nil || at.Done != n || at.Total != n {
+	if at, err := h.Index(t.Context(), false); err != nil || at.Done != n || at.Total != n {
 		t.Errorf("then %+v, %v", at, err)
 	}
 	if got, err := db.Count(t.Context(), someMessage, 0, time.Time{}); err != nil || got.N != n {
 		t.Errorf("%d are found, %v", got.N, err)
-	}
-}
-
-func TestPurgesOfGenericSources(t *testing.T) {
-	sp, err := spec.NewGeneric("http://web.example", "none")
-	if err != nil {
-		t.Fatal(err)
-	}
-	sources := []*spec.Source{{Name: "web", Spec: sp}}
-	got, err := targetOf(sources, diagnostics.Purge{Source: "web", What: "/a?b=2&a=1"})
-	if err != nil || got.target.Key.URI != "/a?b=2&a=1" || got.isRecord() {
-		t.Errorf("%+v, %v", got, err)
-	}
-	if _, err := targetOf(sources, diagnostics.Purge{Source: "web", What: "calls/1"}); !errors.Is(err, understudy.ErrInvalid) {
-		t.Error(err)
 	}
 }

@@ -1,4 +1,4 @@
-package app
+package operations
 
 import (
 	"testing"
@@ -23,7 +23,7 @@ func TestErasingAnOwnNumberIsKnown(t *testing.T) {
 		{"twilio", map[string]int{"calls": 3, "incoming_phone_numbers": 1}, true},
 		{"other", map[string]int{"incoming_phone_numbers": 1}, false},
 	} {
-		if got := ours(sources, tt.source, tt.found); got != tt.want {
+		if got := hasOwn(sources, tt.source, tt.found); got != tt.want {
 			t.Errorf("%s %v: %v", tt.source, tt.found, got)
 		}
 	}

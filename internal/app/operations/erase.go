@@ -1,0 +1,237 @@
+// Erase: takes what belongs to a number or a record out of the data folder.
+
+package operations
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"log/slog"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"understudy"
+	"understudy/internal/diagnostics"
+	"understudy/internal/jobs"
+	"understudy/internal/store"
+	"understudy/internal/store/contents"
+	"understudy/internal/store/erase"
+	"understudy/mirror"
+	"understudy/spec"
+)
+
+// newReceipt returns an erasure as people read it.
+func newReceipt(e erase.Erasure) diagnostics.Receipt {
+	return diagnostics.Receipt{Number: e.Number, Source: e.Source, Cause: e.Cause.String(), Hash: e.Hash, Begun: e.Begun, Done: e.Done.UTC(),
+		Records: e.Records, Versions: e.Versions, Pages: e.Pages, Files: e.Files}
+}
+
+const (
+	eraseJob  = "erase records"
+	expireJob = "expire records"
+
+	defaultErase = 10 * time.Second // what is listed is gathered for
+	eraseEvery   = time.Hour        // a look, in case a wake-up was lost
+	expireEvery  = 24 * time.Hour
+)
+
+// Eraser lists what is to be erased, and erases it in jobs. All fields must be set before any method but Ring.
+type Eraser struct {
+	Delay     time.Duration                       // what is listed is gathered for; 0: 10 s
+	Retention map[string]map[string]time.Duration // records that are older are erased, by source and kind
+	Wake      chan struct{}                       // has room for one
+	Sources   []*spec.Source
+	DB        *store.DB
+	Files     *contents.Files
+	Mirror    *mirror.Mirror
+	Jobs      *jobs.Runner
+	Erased    func(source string) // called after records of a source were erased; nil: no call
+	Now       func() time.Time
+	Log       *slog.Logger
+
+	runs atomic.Int64 // begun; in the job's key, so that a wake-up during a run adds another
+}
+
+// Ring notes that something was listed. It never waits: its caller may hold what the job needs.
+func (h *Eraser) Ring() {
+	select {
+	case h.Wake <- struct{}{}:
+	default:
+	}
+}
+
+// JobKinds returns the kinds of the jobs. A command that is offline has the one that it adds itself.
+func (h *Eraser) JobKinds(offline bool) []jobs.Kind {
+	listed := jobs.Kind{Name: eraseJob, Run: h.eraseListed, Concurrency: 1, Attempts: 20, MaxBackoff: 5 * time.Minute}
+	if offline {
+		return []jobs.Kind{listed}
+	}
+	listed.Schedule = jobs.Every(eraseEvery)
+	kinds := []jobs.Kind{listed}
+	if len(h.Retention) > 0 {
+		kinds = append(kinds, jobs.Kind{
+			Name: expireJob, Run: h.expire, Concurrency: 1, Lane: understudy.Steady, Schedule: jobs.Every(expireEvery),
+		})
+	}
+	return kinds
+}
+
+// eraseListed carries out what is listed.
+func (h *Eraser) eraseListed(ctx context.Context, r *jobs.Run) error {
+	h.runs.Add(1) // what is listed from here on may escape it
+	done, err := h.DB.EraseListed(ctx, erase.Job{
+		Files: h.Files, Gone: h.Mirror.Erased,
+		Progress: func(done, total int64) { r.Progress(done, total, "") },
+	})
+	for _, e := range done {
+		if h.Erased != nil {
+			h.Erased(e.Source)
+		}
+		h.Log.Info("erased", "receipt", e.Number, "source", e.Source, "cause", e.Cause.String(), "records", e.Records, "versions", e.Versions,
+			"pages", e.Pages, "files", e.Files)
+	}
+	return err
+}
+
+// expire lists what is past its retention.
+func (h *Eraser) expire(ctx context.Context, r *jobs.Run) error {
+	var done, total int64
+	for _, kinds := range h.Retention {
+		total += int64(len(kinds))
+	}
+	listed := 0
+	for _, source := range slices.Sorted(maps.Keys(h.Retention)) {
+		for _, kind := range slices.Sorted(maps.Keys(h.Retention[source])) {
+			n, err := h.DB.Expire(ctx, source, kind)
+			if listed += n; err != nil {
+				return err
+			}
+			done++
+			r.Progress(done, total, fmt.Sprintf("%d records are too old", listed))
+		}
+	}
+	if listed > 0 {
+		h.Ring()
+	}
+	return nil
+}
+
+// Run adds the job when something was listed, gathering what comes with
+// it: each job reads the whole file once.
+func (h *Eraser) Run(ctx context.Context) error {
+	delay := cmp.Or(h.Delay, defaultErase)
+	if w, err := h.DB.Waiting(ctx); err != nil || w.Records > 0 {
+		h.Ring() // the last process ended before it was done
+	}
+	if len(h.Retention) > 0 { // it may be shorter than it was
+		if _, err := h.Jobs.Enqueue(ctx, understudy.Job{Kind: expireJob, Key: "start"}); err != nil {
+			h.Log.Error("retention waits for its hour", "err", err)
+		}
+	}
+	for {
+		select {
+		case <-h.Wake:
+		case <-ctx.Done():
+			return nil
+		}
+		if _, err := h.Jobs.Enqueue(ctx, understudy.Job{Kind: eraseJob, Key: fmt.Sprint("listed ", h.runs.Load()),
+			Priority: understudy.Steady, RunAfter: h.Now().Add(delay)}); err != nil {
+			h.Log.Error("erasing waits for its hour", "err", err)
+		}
+		t := time.NewTimer(delay / 2) // a busy sweep rings often
+		select {
+		case <-t.C:
+		case <-ctx.Done():
+			t.Stop()
+			return nil
+		}
+	}
+}
+
+// Erase lists for the running application; the caller waits for the receipt.
+func (h *Eraser) Erase(ctx context.Context, e diagnostics.Erase) (diagnostics.Erasing, error) {
+	got, err := h.List(ctx, e)
+	if err == nil && got.Receipt != nil {
+		_, err = h.Jobs.Enqueue(ctx, understudy.Job{Kind: eraseJob, Key: fmt.Sprint("receipt ", got.Receipt.Number), Priority: understudy.Soon})
+	}
+	return got, err
+}
+
+// List lists what belongs to a number, or only looks.
+func (h *Eraser) List(ctx context.Context, e diagnostics.Erase) (got diagnostics.Erasing, err error) {
+	if _, err := findSource(h.Sources, e.Source); err != nil {
+		return got, err
+	}
+	if n := understudy.ReadPhone(e.What); n.Digits != "" && !n.Country && len(n.Digits) < understudy.NationalPhone {
+		return got, invalid("%s are too few to tell whose number it is: write %d at least, or all with the country's code, as +14155550100",
+			digits(len(n.Digits)), understudy.NationalPhone)
+	}
+	kinds, err := h.DB.Kinds(ctx, e.Source)
+	if err != nil || len(kinds) == 0 {
+		return got, err // nothing was ever held
+	}
+	var found erase.Found
+	if e.Dry || !e.Own {
+		if found, err = h.DB.Find(ctx, e.Source, e.What); err != nil {
+			return got, err
+		}
+		number := !strings.Contains(e.What, "/")
+		if got.Own = number && hasOwn(h.Sources, e.Source, found.Kinds); got.Own && !e.Dry {
+			return got, invalid("it is one of the account's own numbers: everything that went through it would go, whoever called; add --own to " +
+				"erase it")
+		}
+	}
+	if !e.Dry {
+		var one erase.Erasure
+		if one, found, err = h.DB.EraseNumber(ctx, e.Source, e.What); one.Number != 0 {
+			r := newReceipt(one)
+			got.Receipt = &r
+		}
+	}
+	got.Found = found.Kinds
+	return got, err
+}
+
+func digits(n int) string {
+	if n == 1 {
+		return "1 digit"
+	}
+	return strconv.Itoa(n) + " digits"
+}
+
+// hasOwn reports whether records of own numbers are among what was found.
+func hasOwn(sources []*spec.Source, source string, found map[string]int) bool {
+	for _, src := range sources {
+		if src.Name != source {
+			continue
+		}
+		for _, k := range src.Spec.Kinds {
+			if k.Own != "" && found[k.Name] > 0 {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// Waiting returns what is listed and not erased yet.
+func (h *Eraser) Waiting(ctx context.Context) (diagnostics.Waiting, error) {
+	w, err := h.DB.Waiting(ctx)
+	return diagnostics.Waiting{Records: w.Records, Since: w.Since.UTC()}, err
+}
+
+// Receipts returns erasures before a number, and what waits.
+func (h *Eraser) Receipts(ctx context.Context, before int64, limit int) (all diagnostics.Receipts, err error) {
+	if all.Waiting, err = h.Waiting(ctx); err != nil {
+		return all, err
+	}
+	list, err := h.DB.Erasures(ctx, before, limit)
+	for _, e := range list {
+		all.Erasures = append(all.Erasures, newReceipt(e))
+	}
+	return all, err
+}

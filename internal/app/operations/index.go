@@ -1,0 +1,79 @@
+// Index: the indexes of the store, filled in a job.
+
+package operations
+
+import (
+	"context"
+	"log/slog"
+	"time"
+
+	"understudy"
+	"understudy/internal/diagnostics"
+	"understudy/internal/jobs"
+	"understudy/internal/store"
+)
+
+// Indexer fills the indexes of the store in a job.
+type Indexer struct {
+	DB   *store.DB
+	Jobs *jobs.Runner
+	Now  func() time.Time
+	Log  *slog.Logger
+}
+
+// indexJob fills what an index lacks.
+const indexJob = "fill indexes"
+
+// indexLogInterval is how often the log says how far the indexes are.
+const indexLogInterval = 10 * time.Second
+
+// JobKind returns the kind of the job.
+func (h *Indexer) JobKind() jobs.Kind {
+	return jobs.Kind{Name: indexJob, Run: h.fill, Concurrency: 1, Attempts: 20, MaxBackoff: 5 * time.Minute}
+}
+
+// fill fills the indexes in a job.
+func (h *Indexer) fill(ctx context.Context, r *jobs.Run) error {
+	begun, logged := h.Now(), h.Now()
+	filled := false
+	err := h.DB.Index(ctx, func(done, total int64) {
+		r.Progress(done, total, "")
+		if filled = done == total; h.Now().Sub(logged) >= indexLogInterval {
+			logged = h.Now()
+			h.Log.Info("the indexes are being filled; lists come from upstream and searches wait", "done", done, "of", total)
+		}
+	})
+	if filled && err == nil {
+		h.Log.Info("the indexes are filled", "took", h.Now().Sub(begun).Round(time.Millisecond))
+	}
+	return err
+}
+
+// Run plans the job when there is something to do. It ends with ctx: a task that ends earlier
+// ends the server.
+func (h *Indexer) Run(ctx context.Context) error {
+	if _, err := h.plan(ctx); err != nil {
+		h.Log.Error("searches wait for the indexes", "err", err)
+	}
+	<-ctx.Done()
+	return nil
+}
+
+// plan plans the job when there is something to do, and returns how far the indexes are.
+func (h *Indexer) plan(ctx context.Context) (at diagnostics.Indexed, err error) {
+	at.Done, at.Total, err = h.DB.Indexed(ctx)
+	if err == nil && at.Done < at.Total {
+		_, err = h.Jobs.Enqueue(ctx, understudy.Job{Kind: indexJob, Key: "all", Priority: understudy.Steady})
+	}
+	return at, err
+}
+
+// Index returns how far the indexes are, with anew after they were emptied.
+func (h *Indexer) Index(ctx context.Context, anew bool) (diagnostics.Indexed, error) {
+	if anew {
+		if err := h.DB.Empty(ctx); err != nil {
+			return diagnostics.Indexed{}, err
+		}
+	}
+	return h.plan(ctx)
+}
