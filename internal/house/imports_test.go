@@ -82,7 +82,7 @@ var imports = map[string]string{
 		"internal/slowapi/kinds internal/slowapi/stripe internal/slowapi/table internal/slowapi/world",
 	"internal/slowapi/computed": "internal/slowapi/fake internal/slowapi/format internal/slowapi/kinds internal/slowapi/table " +
 		"internal/slowapi/world",
-	"internal/slowapi/fake":   "",
+	"internal/slowapi/fake":   "internal/slowapi/format",
 	"internal/slowapi/format": "",
 	"internal/slowapi/kinds":  "internal/slowapi/fake internal/slowapi/format internal/slowapi/table internal/slowapi/world",
 	"internal/slowapi/github": "internal/slowapi/fake internal/slowapi/format internal/slowapi/table",

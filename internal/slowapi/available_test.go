@@ -36,7 +36,7 @@ func TestCountries(t *testing.T) {
 	if err := format.Strict(r.get(root+"/AvailablePhoneNumbers.json?PageSize=2"), &body); err != nil {
 		t.Fatal(err)
 	}
-	if len(body.Countries) != len(computed.NumberCountries) || body.URI != root+"/AvailablePhoneNumbers.json" {
+	if len(body.Countries) != len(computed.NumberCountries()) || body.URI != root+"/AvailablePhoneNumbers.json" {
 		t.Errorf("%d countries at %s", len(body.Countries), body.URI)
 	}
 	sorts := map[string]bool{}

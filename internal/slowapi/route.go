@@ -2,6 +2,7 @@
 package slowapi
 
 import (
+	"cmp"
 	"net/http"
 	"net/url"
 	"strings"
@@ -9,7 +10,6 @@ import (
 	"understudy/internal/slowapi/computed"
 	"understudy/internal/slowapi/format"
 	"understudy/internal/slowapi/kinds"
-	"understudy/internal/slowapi/table"
 	"understudy/internal/slowapi/world"
 )
 
@@ -53,20 +53,10 @@ func (r *route) listFilters() []world.Filter {
 }
 
 // listKey returns the list's key.
-func (r *route) listKey() string {
-	if r.key != "" {
-		return r.key
-	}
-	return r.kind.Name
-}
+func (r *route) listKey() string { return cmp.Or(r.key, r.kind.Name) }
 
-// shown returns the template of its records.
-func (r *route) shown() *table.Template {
-	if r.shape != "" {
-		return kinds.Shapes[r.shape]
-	}
-	return r.kind.Shape
-}
+// shown returns the name of the template of its records.
+func (r *route) shown() string { return cmp.Or(r.shape, r.kind.Shape) }
 
 // routeOf finds the route of a path and the SIDs in it; nil when there is none.
 // JSON is all this API speaks: a path without .json is not found, where Twilio

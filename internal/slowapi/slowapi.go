@@ -122,6 +122,7 @@ func (o Options) world() world.Options {
 	return world.Options{
 		Seed: o.Seed, Records: int64(o.Records), Epoch: o.Epoch, Account: o.Account, Token: o.Token, Flows: o.Arrivals > 0,
 		Kept: slices.Contains(o.Quirks, world.ParticipantsKept), Real: o.Now, Accounts: kinds.Accounts, Kinds: kinds.All,
+		Shapes: kinds.Shapes(),
 	}
 }
 

@@ -102,7 +102,7 @@ func AvailableNumbers(r *Request) format.Answer {
 	rows := []table.Part{}
 	for i := int64(0); i < n.of.count() && int64(len(rows)) < p.Size; i++ {
 		if n.Load(w, nil, i); x.Suits(n) {
-			rows = append(rows, table.Part{T: shapes["available_number"], V: n.Values(w)})
+			rows = append(rows, table.Part{T: shapes()["available_number"], V: n.Values(w)})
 		}
 	}
 	uri := r.Path
@@ -110,7 +110,7 @@ func AvailableNumbers(r *Request) format.Answer {
 		uri += "?" + strings.TrimSuffix(string(echo), "&")
 	}
 	v := table.Values{"rows": rows, "uri": uri}
-	return format.Answer{Status: http.StatusOK, Body: shapes["available_numbers"].Append(nil, v, "")}
+	return format.Answer{Status: http.StatusOK, Body: shapes()["available_numbers"].Append(nil, v, "")}
 }
 
 // CountryList answers the list of countries, or one of them.
@@ -126,10 +126,10 @@ func CountryList(r *Request) format.Answer {
 		return format.Answer{Status: http.StatusOK, Body: table.AppendValue(nil, one.part(base), "")}
 	}
 	rows := []table.Part{}
-	for i := range NumberCountries {
-		rows = append(rows, NumberCountries[i].part(base))
+	for i := range NumberCountries() {
+		rows = append(rows, NumberCountries()[i].part(base))
 	}
-	return format.Answer{Status: http.StatusOK, Body: shapes["countries"].Append(nil, table.Values{"rows": rows, "base": base}, "")}
+	return format.Answer{Status: http.StatusOK, Body: shapes()["countries"].Append(nil, table.Values{"rows": rows, "base": base}, "")}
 }
 
 // part returns the country as its template shows it.
@@ -138,7 +138,7 @@ func (t *numberCountry) part(base string) table.Part {
 	for _, one := range t.Offers {
 		uris = append(uris, table.Member{Name: OfferNames[one.Path], Value: base + "/" + t.ISO + "/" + one.Path + ".json"})
 	}
-	return table.Part{T: shapes["country"], V: table.Values{"beta": t.Beta, "name": t.Name, "code": t.ISO, "uris": uris, "base": base}}
+	return table.Part{T: shapes()["country"], V: table.Values{"beta": t.Beta, "name": t.Name, "code": t.ISO, "uris": uris, "base": base}}
 }
 
 // OfferNames are what a country calls its sorts of numbers.

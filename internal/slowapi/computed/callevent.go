@@ -33,7 +33,7 @@ func eventsOf(w *world.World, c *kinds.Call) (all []table.Part) {
 	}
 	d := fake.RngFor(w.Seed, kinds.TagCallEvents, c.I)
 	add := func(shape string, at int64) {
-		all = append(all, table.Part{T: shapes[shape], V: v.With(table.Values{"took": int64(20 + d.Below(900)), "at": at})})
+		all = append(all, table.Part{T: shapes()[shape], V: v.With(table.Values{"took": int64(20 + d.Below(900)), "at": at})})
 	}
 	if c.Direction == "outbound-api" {
 		add("call_created", c.Progress.Created)

@@ -31,13 +31,13 @@ var rawCategories []byte
 
 // Categories are the world's, in the order lists show them. The figures are
 // shares of true counts, not sums over the records themselves.
-var Categories = readData[[]category](rawCategories)
+var Categories = format.Embedded[[]category](rawCategories)
 
 // categoryNamed finds a category; nil for none.
 func categoryNamed(name string) *category {
-	for i := range Categories {
-		if Categories[i].Name == name {
-			return &Categories[i]
+	for i := range Categories() {
+		if Categories()[i].Name == name {
+			return &Categories()[i]
 		}
 	}
 	return nil
@@ -100,7 +100,7 @@ func Balance(r *Request) format.Answer {
 		had = 10_000_000 + int64(d.Below(5_000_000)) // 100 to 150 dollars
 	}
 	v := table.Values{"account": w.AccountSID(r.Account), "balance": format.Decimal(had - kinds.Spent(w, r.Account))}
-	return format.Answer{Status: http.StatusOK, Body: shapes["balance"].Append(nil, v, "")}
+	return format.Answer{Status: http.StatusOK, Body: shapes()["balance"].Append(nil, v, "")}
 }
 
 // NewToken answers POST to Tokens with a user name and a real password. Nothing
@@ -122,5 +122,5 @@ func NewToken(r *Request) format.Answer {
 	v := table.Values{
 		"account": w.AccountSID(r.Account), "created": w.Now().Unix(), "user": user, "password": password, "ttl": strconv.FormatInt(ttl, 10),
 	}
-	return format.Answer{Status: http.StatusCreated, Body: shapes["token"].Append(nil, v, "")}
+	return format.Answer{Status: http.StatusCreated, Body: shapes()["token"].Append(nil, v, "")}
 }

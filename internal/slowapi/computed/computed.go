@@ -9,6 +9,7 @@ import (
 	"net/url"
 	"strconv"
 	"strings"
+	"sync"
 
 	"understudy/internal/slowapi/format"
 	"understudy/internal/slowapi/table"
@@ -19,15 +20,7 @@ import (
 var files embed.FS
 
 // shapes are the templates of the rows, by the names of their files.
-var shapes = table.ParseAll(files, "shapes")
-
-// readData reads an embedded table.
-func readData[T any](raw []byte) (data T) {
-	if err := format.Strict(raw, &data); err != nil {
-		panic(err) // it is embedded
-	}
-	return data
-}
+var shapes = sync.OnceValue(func() map[string]*table.Template { return table.ParseAll(files, "shapes") })
 
 // Request is a request to what is neither a list nor a record of a kind.
 type Request struct {

@@ -5,6 +5,8 @@ import (
 	_ "embed"
 	"math"
 	"strings"
+
+	"understudy/internal/slowapi/format"
 )
 
 // numberCountry is one country numbers can be had in.
@@ -27,13 +29,13 @@ type offer struct {
 var rawCountries []byte
 
 // NumberCountries are the countries numbers can be bought in.
-var NumberCountries = readData[[]numberCountry](rawCountries)
+var NumberCountries = format.Embedded[[]numberCountry](rawCountries)
 
 // numberCountryOf finds a country by its ISO code; nil for none.
 func numberCountryOf(iso string) *numberCountry {
-	for i := range NumberCountries {
-		if NumberCountries[i].ISO == iso {
-			return &NumberCountries[i]
+	for i := range NumberCountries() {
+		if NumberCountries()[i].ISO == iso {
+			return &NumberCountries()[i]
 		}
 	}
 	return nil
@@ -58,14 +60,14 @@ type locale struct {
 //go:embed locales.json
 var rawLocales []byte
 
-var locales = readData[[]locale](rawLocales)
+var locales = format.Embedded[[]locale](rawLocales)
 
 // placeOf is where a number of North America is; nil for any other.
 func placeOf(number string) *locale {
 	rest, there := strings.CutPrefix(number, "+1")
-	for i := range locales {
-		if there && strings.HasPrefix(rest, locales[i].Area) {
-			return &locales[i]
+	for i := range locales() {
+		if there && strings.HasPrefix(rest, locales()[i].Area) {
+			return &locales()[i]
 		}
 	}
 	return nil

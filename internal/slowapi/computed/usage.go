@@ -126,9 +126,9 @@ func Usage(r *Request, name string) format.Answer {
 		}
 	}
 	shown := []*category{}
-	for i := range Categories {
-		if asked := q.Given["Category"].Value; asked == "" || asked == Categories[i].Name {
-			shown = append(shown, &Categories[i])
+	for i := range Categories() {
+		if asked := q.Given["Category"].Value; asked == "" || asked == Categories()[i].Name {
+			shown = append(shown, &Categories()[i])
 		}
 	}
 	life := wholeLife(w, r.Account)
@@ -142,7 +142,9 @@ func Usage(r *Request, name string) format.Answer {
 	}
 	l := numberedList{count: int64(len(times) * len(shown)), row: func(i int64) table.Part {
 		c, time := shown[i%int64(len(shown))], times[i/int64(len(shown))]
-		return table.Part{T: shapes["usage"], V: usageValues(w, c, in, time).With(table.Values{"account": w.AccountSID(r.Account), "list": path})}
+		v := usageValues(w, c, in, time)
+		v["account"], v["list"] = w.AccountSID(r.Account), path
+		return table.Part{T: shapes()["usage"], V: v}
 	}}
 	return l.page(r)
 }

@@ -1,13 +1,19 @@
 // The people of the world: a book of numbers in many countries.
 package fake
 
-// country says how its numbers look. Codes of areas stand in areas; size is
+import (
+	_ "embed"
+
+	"understudy/internal/slowapi/format"
+)
+
+// country says how its numbers look. Codes of areas stand in Areas; Size is
 // how many digits follow the area.
 type country struct {
 	Code  string
-	areas []string
-	size  int
-	share int   // of a thousand people
+	Areas []string
+	Size  int
+	Share int   // of a thousand people
 	Cents int64 // what a minute or a segment costs, in hundred-thousandths of a dollar
 }
 
@@ -17,33 +23,10 @@ const (
 	TagOwn    = 0x6f776e
 )
 
-var countries = []country{
-	{"1", []string{"212", "305", "312", "404", "415", "503", "602", "617", "702", "713", "808", "919"}, 7, 440, 1400},
-	{"1", []string{"416", "514", "604", "780"}, 7, 60, 1400},
-	{"44", []string{"20", "113", "121", "161"}, 8, 60, 1580},
-	{"44", []string{"7400", "7700", "7911", "7975"}, 6, 50, 4000},
-	{"49", []string{"30", "40", "89", "151", "170"}, 8, 60, 2300},
-	{"33", []string{"1", "4", "6", "7"}, 8, 40, 2150},
-	{"34", []string{"91", "93", "61"}, 7, 30, 1900},
-	{"39", []string{"02", "06", "347"}, 7, 20, 2480},
-	{"41", []string{"44", "22", "79"}, 7, 20, 2720},
-	{"31", []string{"20", "6"}, 7, 15, 2600},
-	{"48", []string{"22", "501", "602"}, 6, 15, 2810},
-	{"46", []string{"8", "70"}, 7, 15, 2230},
-	{"61", []string{"2", "3", "4"}, 8, 25, 3210},
-	{"81", []string{"3", "6", "90", "80"}, 8, 25, 7450},
-	{"82", []string{"2", "10"}, 8, 10, 3320},
-	{"86", []string{"10", "21", "138", "139"}, 8, 20, 2650},
-	{"91", []string{"11", "22", "98", "99"}, 8, 30, 4490},
-	{"972", []string{"2", "3", "50", "54"}, 7, 15, 1120},
-	{"971", []string{"4", "50"}, 7, 10, 18900},
-	{"966", []string{"11", "50"}, 7, 5, 15100},
-	{"20", []string{"2", "10"}, 8, 5, 14500},
-	{"234", []string{"1", "803"}, 7, 5, 15500},
-	{"27", []string{"11", "21", "82"}, 7, 5, 8800},
-	{"55", []string{"11", "21"}, 9, 10, 5100},
-	{"52", []string{"55", "81"}, 8, 10, 1750},
-}
+//go:embed countries.json
+var rawCountries []byte
+
+var countries = format.Embedded[[]country](rawCountries)
 
 // Party is one side of a call or message.
 type Party struct {
@@ -79,13 +62,13 @@ func HomeOf(seed uint64, person int64) *country {
 
 func countryOf(d Rng) *country {
 	at := d.Below(1000)
-	for i := range countries {
-		at -= countries[i].share
-		if at < 0 {
-			return &countries[i]
+	all := countries()
+	for i := range all {
+		if at -= all[i].Share; at < 0 {
+			return &all[i]
 		}
 	}
-	return &countries[0]
+	return &all[0]
 }
 
 // AppendPerson appends the number of a person of the book, in E.164.
@@ -95,8 +78,8 @@ func AppendPerson(dst []byte, seed uint64, person int64) []byte {
 	d.Next() // the country's
 	dst = append(dst, '+')
 	dst = append(dst, c.Code...)
-	dst = append(dst, c.areas[d.Below(len(c.areas))]...)
-	return AppendSubscriber(dst, &d, c.size)
+	dst = append(dst, c.Areas[d.Below(len(c.Areas))]...)
+	return AppendSubscriber(dst, &d, c.Size)
 }
 
 // AppendSubscriber appends digits that begin with 2 to 9.

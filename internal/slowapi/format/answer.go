@@ -4,8 +4,8 @@
 package format
 
 import (
+	"fmt"
 	"net/http"
-	"strconv"
 )
 
 // Answer is what a request gets, before faults and compression.
@@ -57,14 +57,9 @@ func RefusalFor(status int) *Refusal {
 
 // Answer renders the refusal.
 func (r *Refusal) Answer() Answer {
-	var o Object
-	o.Open()
-	o.Number("code", int64(r.code))
-	o.Text("message", r.message)
-	o.Text("more_info", "https://www.twilio.com/docs/errors/"+strconv.Itoa(r.code))
-	o.Number("status", int64(r.status))
-	o.Close()
-	return Answer{Status: r.status, Body: o.B, Header: r.Header}
+	body := fmt.Appendf(nil, `{"code":%d,"message":%s,"more_info":"https://www.twilio.com/docs/errors/%d","status":%d}`, r.code,
+		quote(r.message), r.code, r.status)
+	return Answer{Status: r.status, Body: body, Header: r.Header}
 }
 
 // Where paths of the API begin.

@@ -1,7 +1,10 @@
 // Envelopes: what a page of a list says about itself.
 package format
 
-import "strconv"
+import (
+	"fmt"
+	"strconv"
+)
 
 // Envelope is what a page says about itself.
 type Envelope struct {
@@ -31,13 +34,12 @@ func (e *Envelope) own() string {
 	return e.uri(e.Page, e.Token)
 }
 
-// neighbour writes where the page before or after this one stands, or null.
-func (e *Envelope) neighbour(o *Object, name string, page int64, token string) {
+// neighbour returns as JSON where the page before or after this one stands, or null.
+func (e *Envelope) neighbour(page int64, token string) string {
 	if token == "" {
-		o.Null(name)
-		return
+		return "null"
 	}
-	o.Text(name, e.uri(page, token))
+	return quote(e.uri(page, token))
 }
 
 // List puts rows into the envelope of the 2010 API.
@@ -47,36 +49,16 @@ func (e *Envelope) List(rows []byte) []byte {
 		start = e.Page * e.Size
 		end = start + int64(e.Rows) - 1
 	}
-	o := Object{B: make([]byte, 0, 1024+len(rows))}
-	o.Open()
-	o.Number("end", end)
-	o.Text("first_page_uri", e.uri(0, ""))
-	e.neighbour(&o, "next_page_uri", e.Page+1, e.Next)
-	o.Number("page", e.Page)
-	o.Number("page_size", e.Size)
-	e.neighbour(&o, "previous_page_uri", e.Page-1, e.Previous)
-	o.Number("start", start)
-	o.Text("uri", e.own())
-	o.Array(e.Key, rows)
-	o.Close()
-	return o.B
+	out := fmt.Appendf(make([]byte, 0, 1024+len(rows)), `{"end":%d,"first_page_uri":%s,"next_page_uri":%s,"page":%d,"page_size":%d,`+
+		`"previous_page_uri":%s,"start":%d,"uri":%s,%q:[`, end, quote(e.uri(0, "")), e.neighbour(e.Page+1, e.Next), e.Page, e.Size,
+		e.neighbour(e.Page-1, e.Previous), start, quote(e.own()), e.Key)
+	return append(append(out, rows...), "]}"...)
 }
 
 // Monitor puts rows into the envelope of the Monitor API, whose base is absolute.
 func (e *Envelope) Monitor(rows []byte) []byte {
-	o := Object{B: make([]byte, 0, 1024+len(rows))}
-	o.Open()
-	o.Array(e.Key, rows)
-	o.Name("meta")
-	o.Open()
-	o.Text("first_page_url", e.uri(0, ""))
-	o.Text("key", e.Key)
-	e.neighbour(&o, "next_page_url", e.Page+1, e.Next)
-	o.Number("page", e.Page)
-	o.Number("page_size", e.Size)
-	e.neighbour(&o, "previous_page_url", e.Page-1, e.Previous)
-	o.Text("url", e.own())
-	o.Close()
-	o.Close()
-	return o.B
+	out := append(fmt.Appendf(make([]byte, 0, 1024+len(rows)), `{%q:[`, e.Key), rows...)
+	return fmt.Appendf(out, `],"meta":{"first_page_url":%s,"key":%q,"next_page_url":%s,"page":%d,"page_size":%d,"previous_page_url":%s,`+
+		`"url":%s}}`, quote(e.uri(0, "")), e.Key, e.neighbour(e.Page+1, e.Next), e.Page, e.Size, e.neighbour(e.Page-1, e.Previous),
+		quote(e.own()))
 }

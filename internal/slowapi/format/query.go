@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"net/url"
 	"strings"
+	"sync"
 )
 
 // Query is what stands behind the question mark, read once.
@@ -74,6 +75,16 @@ func Strict(raw []byte, into any) error {
 		return errors.New("something follows the JSON value")
 	}
 	return nil
+}
+
+// Embedded returns what reads an embedded JSON file, once, when it is first needed.
+func Embedded[T any](raw []byte) func() T {
+	return sync.OnceValue(func() (data T) {
+		if err := Strict(raw, &data); err != nil {
+			panic(err) // it is part of the program
+		}
+		return data
+	})
 }
 
 // Match compares a path with a pattern, part by part. A star in the pattern stands

@@ -65,7 +65,7 @@ type world struct {
 func (a *world) seed() {
 	a.person(a.Account, "User")
 	a.person("acme", "Organization")
-	for _, name := range fake.Names {
+	for _, name := range fake.Names() {
 		a.person(plainLogin(name), "User")
 	}
 	a.people = a.Kinds["users"].Rows()[2:]

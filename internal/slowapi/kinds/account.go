@@ -13,7 +13,7 @@ import (
 // Accounts are the main account and those below it.
 var Accounts = &world.Kind{
 	Name: "accounts", Prefix: "AC", Tag: 'A',
-	Blank: func() world.Row { return new(account) }, Shape: Shapes["account"],
+	Blank: func() world.Row { return new(account) }, Shape: "account",
 	Filters: []world.Filter{
 		world.TextFilter("FriendlyName", func(r *account) string { return r.name }),
 		world.TextFilter("Status", func(r *account) string { return r.status }),

@@ -11,7 +11,7 @@ import (
 // Alerts are the alerts of the Monitor API.
 var Alerts = &world.Kind{
 	Name: "alerts", Prefix: "NO", Tag: 0x4e4c,
-	Blank: func() world.Row { return new(alert) }, Shape: Shapes["alert"],
+	Blank: func() world.Row { return new(alert) }, Shape: "alert",
 	Seed: seedAlerts,
 	Filters: []world.Filter{
 		world.TextFilter("LogLevel", func(r *alert) string { return r.trouble().level }),

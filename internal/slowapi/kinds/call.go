@@ -15,7 +15,7 @@ import (
 // Calls are the calls of an account.
 var Calls = &world.Kind{
 	Name: "calls", Prefix: "CA", Tag: 'C',
-	Blank: func() world.Row { return new(Call) }, Shape: Shapes["call"],
+	Blank: func() world.Row { return new(Call) }, Shape: "call",
 	Seed: func(w *world.World, k *world.Kind) *world.Sequence {
 		return w.Sequence(k, 0, w.Records, w.Epoch.Unix(), world.Days*86400)
 	},
@@ -31,7 +31,7 @@ var Calls = &world.Kind{
 		world.ClockFilters("EndTime", false, func(r *Call) int64 { return r.End }),
 	),
 	Create: createCall, Update: updateCall, Remove: true, Arrives: true,
-	Fresh: world.Fresh{Shape: Shapes["new_call"]}, // Twilio answers before the call is under way
+	Fresh: world.Fresh{Shape: "new_call"}, // Twilio answers before the call is under way
 	Edits: world.Edits{Finals: []string{"completed", "busy", "failed", "no-answer", "canceled"}},
 }
 

@@ -17,25 +17,27 @@ import (
 var CallerIDs = callerIDKind()
 
 func callerIDKind() *world.Kind {
-	k := settingKind("outgoing_caller_ids", "PN", tagCallerIDs, "caller_id", fieldFilter("PhoneNumber"), nameFilter)
-	l := allRules[k.Name]
-	l.draw = func(w *world.World, _ *world.Sequence, i int64, fields map[string]string) {
-		fields["PhoneNumber"] = string(fake.AppendPerson(nil, w.Seed, i%w.People))
+	l := &settingKind{
+		name: "outgoing_caller_ids", prefix: "PN", tag: tagCallerIDs, shape: "caller_id", derive: deriveValidation,
+		filters: []world.Filter{fieldFilter("PhoneNumber"), nameFilter},
+		draw: func(w *world.World, _ *world.Sequence, i int64, fields map[string]string) {
+			fields["PhoneNumber"] = string(fake.AppendPerson(nil, w.Seed, i%w.People))
+		},
 	}
-	l.derive = deriveValidation
+	k := l.kind()
 	// Twilio calls the number and waits for the code; here it counts as verified at once.
 	k.Create = func(_ *world.World, _ *world.Sequence, form url.Values) (map[string]string, *format.Refusal) {
 		number := form.Get("PhoneNumber")
 		if !format.IsNumber(number) {
 			return nil, format.Refuse(http.StatusBadRequest, 21401, "Invalid phone number: "+number)
 		}
-		fields, r := l.read(form)
+		fields, r := l.rules().read(form)
 		if r == nil {
 			fields["PhoneNumber"] = number
 		}
 		return fields, r
 	}
-	k.Fresh = world.Fresh{Status: http.StatusOK, Shape: Shapes["new_caller_id"]}
+	k.Fresh = world.Fresh{Status: http.StatusOK, Shape: "new_caller_id"}
 	return k
 }
 

@@ -79,11 +79,11 @@ func (c *Call) answeredBy(d *fake.Rng) string {
 }
 
 func (c *Call) callerName(d *fake.Rng) string {
-	pick, name := d.Below(100), d.Below(len(fake.Names))
+	pick, name := d.Below(100), d.Below(len(fake.Names()))
 	if c.Direction != "inbound" || pick >= 15 {
 		return ""
 	}
-	return fake.Names[name]
+	return fake.Names()[name]
 }
 
 func (c *Call) forwardedFrom(w *world.World, d *fake.Rng) string {

@@ -15,7 +15,7 @@ import (
 // Conferences are the conferences of an account.
 var Conferences = &world.Kind{
 	Name: "conferences", Prefix: "CF", Tag: 'F',
-	Blank: func() world.Row { return new(conference) }, Shape: Shapes["conference"],
+	Blank: func() world.Row { return new(conference) }, Shape: "conference",
 	Seed: seedConferences,
 	Life: conferenceLife,
 	Filters: slices.Concat(

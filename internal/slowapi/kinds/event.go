@@ -13,7 +13,7 @@ import (
 // Events are the audit events of the Monitor API.
 var Events = &world.Kind{
 	Name: "monitor_events", Prefix: "AE", Tag: 0x4145,
-	Blank: func() world.Row { return new(event) }, Shape: Shapes["event"],
+	Blank: func() world.Row { return new(event) }, Shape: "event",
 	Seed: func(w *world.World, k *world.Kind) *world.Sequence {
 		return w.Sequence(k, 0, w.Records/troubled, w.Epoch.Unix(), world.Days*86400)
 	},
@@ -82,7 +82,7 @@ func (e *event) resource(w *world.World) (sid, path string) {
 		sid = ownSID(w, int64(e.which))
 		return sid, path + "/IncomingPhoneNumbers/" + sid
 	case "application":
-		sid = string(w.Cipher.AppendSID(nil, "AP", e.s.Account, tagApplications, int64(e.which%len(allRules["applications"].First))))
+		sid = string(w.Cipher.AppendSID(nil, "AP", e.s.Account, tagApplications, int64(e.which%len(allRules()["applications"].First))))
 		return sid, path + "/Applications/" + sid
 	case "api-key":
 		sid = drawHex("SK", e.s.Kind.Tag<<8|1, e.s, int64(e.which))

@@ -193,7 +193,7 @@ func (c *scene) requestHeaders() string {
 // Notifications are what went wrong in calls.
 var Notifications = &world.Kind{
 	Name: "notifications", Prefix: "NO", Tag: 0x4e4f,
-	Blank: func() world.Row { return new(notification) }, Shape: Shapes["notification"],
+	Blank: func() world.Row { return new(notification) }, Shape: "notification",
 	Seed: seedNotifications,
 	Filters: slices.Concat(
 		[]world.Filter{world.TextFilter("Log", (*notification).log)},

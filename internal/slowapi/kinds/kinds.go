@@ -12,8 +12,8 @@ import (
 //go:embed shapes
 var files embed.FS
 
-// Shapes are the templates of the records, by the names of their files.
-var Shapes = table.ParseAll(files, "shapes")
+// Shapes returns the templates of the records, by the names of their files.
+func Shapes() map[string]*table.Template { return table.ParseAll(files, "shapes") }
 
 // All are all the kinds of the world that live in an account.
 var All = []*world.Kind{

@@ -18,7 +18,7 @@ import (
 // Media are what messages carry besides text.
 var Media = &world.Kind{
 	Name: "media", Prefix: "ME", Tag: 'E',
-	Blank: func() world.Row { return new(Medium) }, Shape: Shapes["media"],
+	Blank: func() world.Row { return new(Medium) }, Shape: "media",
 	Derive:  deriveMedia,
 	Filters: world.ClockFilters("DateCreated", false, func(r *Medium) int64 { return r.created }),
 	Remove:  true,

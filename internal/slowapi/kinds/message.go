@@ -17,7 +17,7 @@ import (
 // Messages are the messages of an account.
 var Messages = &world.Kind{
 	Name: "messages", Prefix: "SM", Tag: 'M', Second: world.SecondPrefix{Text: "MM", Of: carriesMedia},
-	Blank: func() world.Row { return new(message) }, Shape: Shapes["message"],
+	Blank: func() world.Row { return new(message) }, Shape: "message",
 	Seed: func(w *world.World, k *world.Kind) *world.Sequence {
 		return w.Sequence(k, 0, 2*w.Records, w.Epoch.Unix(), world.Days*86400)
 	},

@@ -15,10 +15,21 @@ import (
 var Numbers = numberKind()
 
 func numberKind() *world.Kind {
-	k := settingKind("incoming_phone_numbers", "PN", 'N', "number", flagFilter("Beta"), nameFilter,
-		world.PatternFilter("PhoneNumber", func(c *Setting) string { return c.Field("PhoneNumber") }), fieldFilter("Origin"))
-	k.Create = createNumber
-	allRules[k.Name].draw, allRules[k.Name].derive = drawNumber, deriveCapabilities
+	l := &settingKind{
+		name: "incoming_phone_numbers", prefix: "PN", tag: 'N', shape: "number", draw: drawNumber, derive: deriveCapabilities,
+		filters: []world.Filter{
+			flagFilter("Beta"), nameFilter, world.PatternFilter("PhoneNumber", func(c *Setting) string { return c.Field("PhoneNumber") }),
+			fieldFilter("Origin"),
+		},
+	}
+	k := l.kind()
+	k.Create = func(w *world.World, s *world.Sequence, form url.Values) (map[string]string, *format.Refusal) {
+		fields, r := l.rules().read(form)
+		if r != nil {
+			return nil, r
+		}
+		return fields, buyNumber(w, s, form, fields)
+	}
 	return k
 }
 
@@ -39,22 +50,18 @@ func deriveCapabilities(_ *world.World, c *Setting, v table.Values) {
 	v["mms"], v["sms"] = north, north || c.Field("Type") != "local"
 }
 
-// createNumber buys a number, by itself or by its area.
-func createNumber(w *world.World, s *world.Sequence, form url.Values) (map[string]string, *format.Refusal) {
-	fields, r := allRules["incoming_phone_numbers"].read(form)
-	if r != nil {
-		return nil, r
-	}
+// buyNumber adds the number that is bought, by itself or by its area.
+func buyNumber(w *world.World, s *world.Sequence, form url.Values, fields map[string]string) *format.Refusal {
 	number, area := form.Get("PhoneNumber"), form.Get("AreaCode")
 	if number == "" && len(area) == 3 && format.Digits(area) {
 		d := fake.RngFor(w.Seed, fake.TagOwn, s.Count()+1000)
 		number = string(fake.AppendSubscriber([]byte("+1"+area), &d, 7))
 	}
 	if !format.IsNumber(number) {
-		return nil, format.Refuse(400, 21421, "PhoneNumber is invalid: "+number)
+		return format.Refuse(400, 21421, "PhoneNumber is invalid: "+number)
 	}
 	fields["PhoneNumber"], fields["Type"] = number, sortOf(number)
-	return fields, nil
+	return nil
 }
 
 // sortOf tells from a number's first digits what sort it is.

@@ -15,7 +15,7 @@ import (
 // Participants are the calls in conferences.
 var Participants = &world.Kind{
 	Name: "participants", Prefix: "CP", Tag: 'P', // its SID shows in page tokens only
-	Blank: func() world.Row { return new(participant) }, Shape: Shapes["participant"],
+	Blank: func() world.Row { return new(participant) }, Shape: "participant",
 	Derive: deriveParticipants,
 	Found:  findParticipant,
 	Filters: []world.Filter{

@@ -15,12 +15,12 @@ import (
 var Queues = queueKind()
 
 func queueKind() *world.Kind {
-	k := settingKind("queues", "QU", tagQueues, "queue")
-	allRules[k.Name].derive = func(w *world.World, c *Setting, v table.Values) {
+	derive := func(w *world.World, c *Setting, v table.Values) {
 		in := waiting(w, c.s, c.i)
 		most, _ := strconv.ParseInt(c.Field("MaxSize"), 10, 64) // 0 for what a journal of any origin says
 		v["current_size"], v["average_wait_time"], v["max_size"] = in.size, in.average(), most
 	}
+	k := (&settingKind{name: "queues", prefix: "QU", tag: tagQueues, shape: "queue", derive: derive}).kind()
 	k.Keeps = func(w *world.World, s *world.Sequence, i int64) *format.Refusal {
 		if waiting(w, s, i).size > 0 {
 			return format.Invalid("Queue is not empty, cannot delete")
@@ -51,7 +51,7 @@ func waiting(w *world.World, s *world.Sequence, queue int64) (q queued) {
 // Members have no SID of their own. The one their tokens carry is never shown.
 var Members = &world.Kind{
 	Name: "queue_members", Prefix: "QM", Tag: 0x514d,
-	Blank: func() world.Row { return new(member) }, Shape: Shapes["member"],
+	Blank: func() world.Row { return new(member) }, Shape: "member",
 	Seed: func(w *world.World, k *world.Kind) *world.Sequence {
 		return w.Sequence(k, 0, min(w.Records/40, maxMembers), w.Epoch.Unix(), 0)
 	},
@@ -77,7 +77,7 @@ func memberCall(w *world.World, i int64) int64 { return w.Records - 1 - 3*i }
 // Load reads the member with an index.
 func (m *member) Load(w *world.World, s *world.Sequence, i int64) {
 	d := fake.RngFor(s.Seed, s.Kind.Tag, i)
-	*m = member{s: s, i: i, call: memberCall(w, i), queue: int64(min(d.Below(5)/2, len(allRules["queues"].First)-2))}
+	*m = member{s: s, i: i, call: memberCall(w, i), queue: int64(min(d.Below(5)/2, len(allRules()["queues"].First)-2))}
 	m.enqueued = w.Below[s.Account][Calls].Created(m.call)
 }
 

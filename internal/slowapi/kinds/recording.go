@@ -17,7 +17,7 @@ import (
 // Recordings are the recordings of calls and conferences.
 var Recordings = &world.Kind{
 	Name: "recordings", Prefix: "RE", Tag: 'R',
-	Blank: func() world.Row { return new(Recording) }, Shape: Shapes["recording"],
+	Blank: func() world.Row { return new(Recording) }, Shape: "recording",
 	Seed: seedRecordings,
 	Life: recordingLife,
 	Filters: slices.Concat(RecordingDates, []world.Filter{

@@ -15,7 +15,7 @@ import (
 
 // Setting is one number, address, application, key, caller id or queue.
 type Setting struct {
-	rules  *rules
+	kind   *settingKind
 	s      *world.Sequence
 	i      int64
 	fields map[string]string // what is set, by the name of the form field
@@ -31,43 +31,46 @@ type rules struct {
 	Needs    []string            // what a creation must say
 	Defaults map[string]string   // what a field holds that was never set
 	First    []map[string]string // those the main account begins with
-
-	// draw adds fields to one of the first; nil for most kinds.
-	draw func(w *world.World, s *world.Sequence, i int64, fields map[string]string)
-	// derive adds what a template shows beside the fields; nil for most kinds.
-	derive func(w *world.World, c *Setting, v table.Values)
 }
 
 //go:embed settings.json
 var rawRules []byte
 
 // allRules are the rules by the name of the kind.
-var allRules = func() (all map[string]*rules) {
-	if err := format.Strict(rawRules, &all); err != nil {
-		panic(err) // it is embedded
-	}
-	return all
-}()
+var allRules = format.Embedded[map[string]*rules](rawRules)
 
-// settingKind returns a kind of settings whose rules stand in settings.json.
-func settingKind(name, prefix string, tag uint64, shape string, filters ...world.Filter) *world.Kind {
-	l := allRules[name]
+// settingKind is one kind of settings. Its rules stand in settings.json.
+type settingKind struct {
+	name, prefix string
+	tag          uint64
+	shape        string
+	filters      []world.Filter
+	// draw adds fields to one of the first; nil for most kinds.
+	draw func(w *world.World, s *world.Sequence, i int64, fields map[string]string)
+	// derive adds what a template shows beside the fields; nil for most kinds.
+	derive func(w *world.World, c *Setting, v table.Values)
+}
+
+func (l *settingKind) rules() *rules { return allRules()[l.name] }
+
+// kind returns the kind of the world.
+func (l *settingKind) kind() *world.Kind {
 	return &world.Kind{
-		Name: name, Prefix: prefix, Tag: tag, Filters: filters, Shape: Shapes[shape],
-		Blank: func() world.Row { return &Setting{rules: l} },
+		Name: l.name, Prefix: l.prefix, Tag: l.tag, Filters: l.filters, Shape: l.shape,
+		Blank: func() world.Row { return &Setting{kind: l} },
 		Seed: func(w *world.World, k *world.Kind) *world.Sequence {
-			return w.Sequence(k, 0, int64(len(l.First)), w.Epoch.Unix()-(world.Days+1)*86400, 300*86400)
+			return w.Sequence(k, 0, int64(len(l.rules().First)), w.Epoch.Unix()-(world.Days+1)*86400, 300*86400)
 		},
 		Create: func(_ *world.World, _ *world.Sequence, form url.Values) (map[string]string, *format.Refusal) {
-			for _, name := range l.Needs {
+			for _, name := range l.rules().Needs {
 				if form.Get(name) == "" {
 					return nil, format.Invalid("Missing required parameter " + name + " in the post body")
 				}
 			}
-			return l.read(form)
+			return l.rules().read(form)
 		},
 		Update: func(_ *world.World, _ *world.Sequence, _ int64, form url.Values) (map[string]string, []string, *format.Refusal) {
-			fields, r := l.read(form)
+			fields, r := l.rules().read(form)
 			return fields, nil, r
 		},
 		Remove: true,
@@ -104,11 +107,11 @@ func (l *rules) read(form url.Values) (map[string]string, *format.Refusal) {
 
 // Load reads the setting with an index.
 func (c *Setting) Load(w *world.World, s *world.Sequence, i int64) {
-	*c = Setting{rules: c.rules, s: s, i: i, fields: map[string]string{}}
+	*c = Setting{kind: c.kind, s: s, i: i, fields: map[string]string{}}
 	if !s.Written(i) && i < s.Base {
-		maps.Copy(c.fields, c.rules.First[i])
-		if c.rules.draw != nil {
-			c.rules.draw(w, s, i, c.fields)
+		maps.Copy(c.fields, c.kind.rules().First[i])
+		if c.kind.draw != nil {
+			c.kind.draw(w, s, i, c.fields)
 		}
 	}
 	if m := s.Marks[i]; m != nil {
@@ -121,7 +124,7 @@ func (c *Setting) Field(name string) string {
 	if value := c.fields[name]; value != "" {
 		return value
 	}
-	return c.rules.Defaults[name]
+	return c.kind.rules().Defaults[name]
 }
 
 // displayName returns the name it was given, or else its number as people read it.
@@ -136,15 +139,15 @@ func (c *Setting) displayName() string {
 // what follows from them.
 func (c *Setting) Values(w *world.World) table.Values {
 	v := table.Values{"created": c.s.Created(c.i), "updated": c.s.Updated(c.i), "display_name": c.displayName()}
-	for _, fields := range []map[string]string{c.rules.Defaults, c.fields} {
+	for _, fields := range []map[string]string{c.kind.rules().Defaults, c.fields} {
 		for name, value := range fields {
 			if value != "" {
 				v[name] = value
 			}
 		}
 	}
-	if c.rules.derive != nil {
-		c.rules.derive(w, c, v)
+	if c.kind.derive != nil {
+		c.kind.derive(w, c, v)
 	}
 	return v
 }
@@ -163,8 +166,11 @@ func flagFilter(name string) world.Filter {
 var nameFilter = world.TextFilter("FriendlyName", (*Setting).displayName)
 
 // Addresses are the addresses of an account.
-var Addresses = settingKind("addresses", "AD", tagAddresses, "address",
-	fieldFilter("CustomerName"), fieldFilter("FriendlyName"), flagFilter("EmergencyEnabled"), fieldFilter("IsoCountry"))
+var Addresses = (&settingKind{
+	name: "addresses", prefix: "AD", tag: tagAddresses, shape: "address",
+	filters: []world.Filter{fieldFilter("CustomerName"), fieldFilter("FriendlyName"), flagFilter("EmergencyEnabled"),
+		fieldFilter("IsoCountry")},
+}).kind()
 
 // DependOn are the numbers that name an address.
 func DependOn(w *world.World, s *world.Sequence, address int64) world.Condition {
@@ -176,7 +182,9 @@ func DependOn(w *world.World, s *world.Sequence, address int64) world.Condition 
 }
 
 // Applications are the applications of an account.
-var Applications = settingKind("applications", "AP", tagApplications, "application", fieldFilter("FriendlyName"))
+var Applications = (&settingKind{
+	name: "applications", prefix: "AP", tag: tagApplications, shape: "application", filters: []world.Filter{fieldFilter("FriendlyName")},
+}).kind()
 
 var (
 	ApiKeys     = keyKind("keys", tagKeys)
@@ -186,10 +194,10 @@ var (
 // keyKind returns a kind of keys. The answer to a creation has a real secret, 32
 // letters and digits, as Twilio's does; it opens nothing here.
 func keyKind(name string, tag uint64) *world.Kind {
-	k := settingKind(name, "SK", tag, "key")
-	k.Fresh.Shape = Shapes["new_key"]
-	allRules[name].derive = func(_ *world.World, c *Setting, v table.Values) {
+	derive := func(_ *world.World, c *Setting, v table.Values) {
 		v["secret"] = drawHex("", world.TagSecrets<<8|tag, c.s, c.i)
 	}
+	k := (&settingKind{name: name, prefix: "SK", tag: tag, shape: "key", derive: derive}).kind()
+	k.Fresh.Shape = "new_key"
 	return k
 }

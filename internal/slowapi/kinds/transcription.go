@@ -11,7 +11,7 @@ import (
 // Transcriptions are what recordings say in words.
 var Transcriptions = &world.Kind{
 	Name: "transcriptions", Prefix: "TR", Tag: 'T',
-	Blank: func() world.Row { return new(transcription) }, Shape: Shapes["transcription"],
+	Blank: func() world.Row { return new(transcription) }, Shape: "transcription",
 	Seed: seedTranscriptions,
 	Life: transcriptionLife, Remove: true,
 }

@@ -85,7 +85,7 @@ func (a *API) product(account string, i int, at int64) {
 func (a *API) customer(account string, at int64) {
 	n := len(a.Kinds["customers"].Rows())
 	d := a.Draw(tagCustomer, n)
-	name := fake.Names[d.Below(len(fake.Names))] + " " + fake.Names[d.Below(len(fake.Names))]
+	name := fake.Names()[d.Below(len(fake.Names()))] + " " + fake.Names()[d.Below(len(fake.Names()))]
 	email := fmt.Sprintf("customer%d@example.com", n)
 	v := table.Values{
 		"name": name, "email": email, "currency": "usd", "invoice_prefix": strings.ToUpper(string(d.Hex(nil, 4))), "phone": nil,

@@ -34,7 +34,7 @@ func (w *World) EntryOf(kind string, account int, e *Edit) (out Entry, sid strin
 	}
 	index, ok := w.indexOf(s, e)
 	if !ok {
-		return out, "", fmt.Errorf("there is no such record of %q: index %v, sid %q", kind, e.Index, e.SID)
+		return out, "", fmt.Errorf("there is no such record of %q: index %d, sid %q", kind, valueOf(e.Index), e.SID)
 	}
 	out = Entry{Op: "edit", Kind: kind, Account: account, Index: index, Fields: map[string]string{}}
 	switch {

@@ -17,7 +17,7 @@ type Kind struct {
 	Tag     uint64       // keeps its SIDs and its draws apart from those of others
 	Filters []Filter
 	Blank   func() Row
-	Shape   *table.Template // of a record, unless its route says another
+	Shape   string // the template of its records, unless their route says another
 	Fresh   Fresh
 
 	// Seed is what the main account begins with; nil when that is nothing. Those
@@ -58,7 +58,7 @@ type SecondPrefix struct {
 // means that it does not.
 type Fresh struct {
 	Status int // in place of 201
-	Shape  *table.Template
+	Shape  string
 }
 
 // Edits say how an edit may change a record of a kind.
@@ -79,12 +79,12 @@ type Row interface {
 
 // Show appends the JSON of a record as a template shows it. here is the address the
 // request came to. The caller holds mu.
-func (w *World) Show(dst []byte, s *Sequence, i int64, shape *table.Template, here string) []byte {
+func (w *World) Show(dst []byte, s *Sequence, i int64, shape, here string) []byte {
 	r := s.Kind.Blank()
 	r.Load(w, s, i)
 	v := r.Values(w)
 	v["account"], v["sid"] = w.AccountSID(s.Account), string(w.AppendSID(nil, s, i))
-	return shape.Append(dst, v, here)
+	return w.Shapes[shape].Append(dst, v, here)
 }
 
 const (

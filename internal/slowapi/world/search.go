@@ -7,7 +7,6 @@ import (
 	"slices"
 
 	"understudy/internal/slowapi/format"
-	"understudy/internal/slowapi/table"
 )
 
 // Search walks the records of a sequence that meet every condition.
@@ -190,7 +189,7 @@ func (x *Search) Sid(i int64) string {
 
 // Rows appends the records as a template shows them, some at a time, so that
 // writers need not wait.
-func (x *Search) Rows(dst []byte, found []int64, shape *table.Template, here string) []byte {
+func (x *Search) Rows(dst []byte, found []int64, shape, here string) []byte {
 	first := true
 	for some := range slices.Chunk(found, 64) {
 		x.W.Mu.RLock()

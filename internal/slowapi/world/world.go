@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"understudy/internal/slowapi/fake"
+	"understudy/internal/slowapi/table"
 )
 
 // World is everything there is. Reads hold mu for reading, and for long lists
@@ -59,6 +60,7 @@ type Options struct {
 	// their making.
 	Accounts *Kind
 	Kinds    []*Kind
+	Shapes   map[string]*table.Template // of their records, by name
 }
 
 // New makes a world in which nothing happened yet.
