@@ -193,7 +193,7 @@ func TestAccountsBelowHaveEverything(t *testing.T) {
 		want := 200
 		if strings.Contains(target, "*") {
 			target, want = strings.Replace(target, "*", "XX00000000000000000000000000000000", 1), 404
-		} else if one.methods == "POST" {
+		} else if one.allow() == "POST" {
 			want = 405
 		}
 		if status, body, _ := r.ask("GET", target, nil); status != want || !json.Valid(body) {

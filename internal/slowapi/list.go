@@ -2,15 +2,16 @@
 package slowapi
 
 import (
-	"context"
+	"net/http"
+	"net/url"
 
 	"understudy/internal/slowapi/format"
 	"understudy/internal/slowapi/world"
 )
 
 // page builds a list's answer.
-func (s *Server) page(ctx context.Context, t target, q format.Query) (format.Answer, error) {
-	w := s.world
+func (s *Server) page(req *http.Request, t target, _ url.Values) (format.Answer, error) {
+	w, ctx, q := s.world, req.Context(), format.ReadQuery(req.URL.RawQuery)
 	w.Mu.RLock()
 	x, r := world.NewSearch(w, t.seq, t.narrow, t.route.listFilters(), s.quirks, q)
 	var p world.Place

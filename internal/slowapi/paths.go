@@ -2,8 +2,8 @@
 package slowapi
 
 import (
+	"net/http"
 	"slices"
-	"strings"
 
 	"understudy/internal/slowapi/computed"
 	"understudy/internal/slowapi/format"
@@ -11,180 +11,139 @@ import (
 	"understudy/internal/slowapi/world"
 )
 
-var routes = slices.Concat([]route{
-	{pattern: "Accounts", kind: kinds.Accounts},
-	{pattern: "Accounts/*", kind: kinds.Accounts, instance: true},
-	{pattern: "Accounts/*/Calls", kind: kinds.Calls},
-	{pattern: "Accounts/*/Calls/*", kind: kinds.Calls, instance: true},
-	{pattern: "Accounts/*/Messages", kind: kinds.Messages},
-	{pattern: "Accounts/*/Messages/*", kind: kinds.Messages, instance: true},
-	{pattern: "Accounts/*/IncomingPhoneNumbers", kind: kinds.Numbers},
-	numbersOf("Local", "local"),
-	numbersOf("Mobile", "mobile"),
-	numbersOf("TollFree", "toll-free"),
-	{pattern: "Accounts/*/IncomingPhoneNumbers/*", kind: kinds.Numbers, instance: true},
-}, soundRoutes, notificationRoutes, callEventRoutes, queueRoutes, applicationRoutes, callerIDRoutes, keyRoutes, addressRoutes,
-	usageRoutes, balanceRoutes, availableRoutes)
+// routes are the paths of JSON below /2010-04-01/. The first that matches counts.
+var routes = slices.Concat(
+	records("Accounts", route{kind: kinds.Accounts}),
+	records("Accounts/*/Calls", route{kind: kinds.Calls}),
+	records("Accounts/*/Messages", route{kind: kinds.Messages}),
+	records("Accounts/*/Messages/*/Media", mediaOfMessage),
+	[]route{numbersOf("Local", "local"), numbersOf("Mobile", "mobile"), numbersOf("TollFree", "toll-free")},
+	records("Accounts/*/IncomingPhoneNumbers", route{kind: kinds.Numbers}),
+	records("Accounts/*/Conferences", route{kind: kinds.Conferences}),
+	records("Accounts/*/Conferences/*/Participants", route{kind: kinds.Participants, parent: kinds.Conferences, within: kinds.ParticipantsOf}),
+	records("Accounts/*/Recordings", route{kind: kinds.Recordings}),
+	records("Accounts/*/Calls/*/Recordings", recordingsOfCall),
+	records("Accounts/*/Conferences/*/Recordings", recordingsOfConference),
+	records("Accounts/*/Transcriptions", route{kind: kinds.Transcriptions}),
+	records("Accounts/*/Recordings/*/Transcriptions",
+		route{kind: kinds.Transcriptions, parent: kinds.Recordings, within: kinds.TranscriptionsOf}),
+	records("Accounts/*/Notifications", route{kind: kinds.Notifications, whole: "whole_notification"}),
+	records("Accounts/*/Calls/*/Notifications", route{kind: kinds.Notifications, parent: kinds.Calls, within: kinds.NotificationsOf,
+		shape: "notification_of_call", whole: "whole_notification_of_call"}),
+	records("Accounts/*/Queues", route{kind: kinds.Queues}),
+	membersOfQueue(),
+	records("Accounts/*/Applications", route{kind: kinds.Applications}),
+	records("Accounts/*/OutgoingCallerIds", route{kind: kinds.CallerIDs}),
+	records("Accounts/*/Keys", route{kind: kinds.ApiKeys}),
+	records("Accounts/*/SigningKeys", route{kind: kinds.SigningKeys}),
+	records("Accounts/*/Addresses", route{kind: kinds.Addresses}),
+	[]route{
+		{pattern: "Accounts/*/Addresses/*/DependentPhoneNumbers", kind: kinds.Numbers, parent: kinds.Addresses, within: kinds.DependOn,
+			key: "dependent_phone_numbers", filters: []world.Filter{}, shape: "dependent_number", do: methods{http.MethodGet: (*Server).page}},
+		{pattern: "Accounts/*/Calls/*/Events", parent: kinds.Calls, key: "events", do: readOf(computed.CallEvents)},
+		{pattern: "Accounts/*/Balance", instance: true, do: readOf(computed.Balance)},
+		{pattern: "Accounts/*/Tokens", instance: true, do: methods{http.MethodPost: compute(computed.NewToken)}},
+	},
+	usageRoutes(), availableRoutes(),
+)
 
-// numbersOf is the list of one sort of numbers.
+// fileRoutes are the paths of what is no JSON.
+var fileRoutes = []route{
+	audioAt("Accounts/*/Recordings/*", route{kind: kinds.Recordings}),
+	audioAt("Accounts/*/Calls/*/Recordings/*", recordingsOfCall),
+	audioAt("Accounts/*/Conferences/*/Recordings/*", recordingsOfConference),
+	fileAt("Accounts/*/Messages/*/Media/*", mediaOfMessage, (*Server).redirectMedium, ""),
+}
+
+// monitorRoutes are the paths of the Monitor API, below /v1/. They show the main account.
+var monitorRoutes = slices.Concat(
+	records("Alerts", route{kind: kinds.Alerts, monitor: true, whole: "whole_alert", endings: []string{""}}),
+	records("Events", route{kind: kinds.Events, monitor: true, key: "events", endings: []string{""}}),
+)
+
+// Records that belong to another, without their patterns.
+var (
+	mediaOfMessage   = route{kind: kinds.Media, parent: kinds.Messages, within: kinds.MediaOf, key: "media_list"}
+	recordingsOfCall = route{
+		kind: kinds.Recordings, parent: kinds.Calls, within: kinds.RecordingsOfCall, filters: kinds.RecordingDates, shape: "recording_of_call",
+	}
+	recordingsOfConference = route{
+		kind: kinds.Recordings, parent: kinds.Conferences, within: kinds.RecordingsOfConference, filters: kinds.RecordingDates,
+		shape: "recording_of_conference",
+	}
+)
+
+// records returns the routes of a list and of each of its records, with what may be
+// done to them.
+func records(pattern string, list route) []route {
+	list.pattern, list.do = pattern, methods{http.MethodGet: (*Server).page}
+	if list.kind.Create != nil {
+		list.do[http.MethodPost] = (*Server).create
+	}
+	one := list
+	one.pattern, one.instance, one.do = pattern+"/*", true, methods{http.MethodGet: (*Server).instance}
+	if list.whole != "" {
+		one.shape = list.whole
+	}
+	if list.kind.Update != nil {
+		one.do[http.MethodPost] = (*Server).update
+	}
+	if list.kind.Remove {
+		one.do[http.MethodDelete] = (*Server).remove
+	}
+	return []route{list, one}
+}
+
+// numbersOf returns the list of one sort of numbers.
 func numbersOf(path, sort string) route {
 	return route{
 		pattern: "Accounts/*/IncomingPhoneNumbers/" + path, kind: kinds.Numbers,
 		narrow: func(r world.Row) bool { return r.(*kinds.Setting).Field("Type") == sort },
-		preset: map[string]string{"Type": sort},
+		preset: map[string]string{"Type": sort}, do: methods{http.MethodGet: (*Server).page, http.MethodPost: (*Server).create},
 	}
 }
 
-var soundRoutes = []route{
-	{pattern: "Accounts/*/Conferences", kind: kinds.Conferences},
-	{pattern: "Accounts/*/Conferences/*", kind: kinds.Conferences, instance: true},
-	{pattern: "Accounts/*/Conferences/*/Participants", kind: kinds.Participants, parent: kinds.Conferences, within: kinds.ParticipantsOf},
-	{pattern: "Accounts/*/Conferences/*/Participants/*", kind: kinds.Participants, parent: kinds.Conferences, within: kinds.ParticipantsOf,
-		instance: true},
-	{pattern: "Accounts/*/Recordings", kind: kinds.Recordings},
-	{pattern: "Accounts/*/Recordings/*", kind: kinds.Recordings, instance: true},
-	recordedIn("Calls", kinds.Calls, kinds.RecordingsOfCall, "recording_of_call", false),
-	recordedIn("Calls", kinds.Calls, kinds.RecordingsOfCall, "recording_of_call", true),
-	recordedIn("Conferences", kinds.Conferences, kinds.RecordingsOfConference, "recording_of_conference", false),
-	recordedIn("Conferences", kinds.Conferences, kinds.RecordingsOfConference, "recording_of_conference", true),
-	{pattern: "Accounts/*/Transcriptions", kind: kinds.Transcriptions},
-	{pattern: "Accounts/*/Transcriptions/*", kind: kinds.Transcriptions, instance: true},
-	{pattern: "Accounts/*/Recordings/*/Transcriptions", kind: kinds.Transcriptions, parent: kinds.Recordings, within: kinds.TranscriptionsOf},
-	{pattern: "Accounts/*/Recordings/*/Transcriptions/*", kind: kinds.Transcriptions, parent: kinds.Recordings, within: kinds.TranscriptionsOf,
-		instance: true},
-	{pattern: "Accounts/*/Messages/*/Media", kind: kinds.Media, parent: kinds.Messages, within: kinds.MediaOf, key: "media_list"},
-	{pattern: "Accounts/*/Messages/*/Media/*", kind: kinds.Media, parent: kinds.Messages, within: kinds.MediaOf, instance: true},
+// membersOfQueue returns the routes of the calls that wait in a queue.
+func membersOfQueue() []route {
+	all := records("Accounts/*/Queues/*/Members", route{kind: kinds.Members, parent: kinds.Queues, within: kinds.MembersOf})
+	all[1].do[http.MethodPost] = (*Server).dequeue
+	return all
 }
 
-// recordedIn is the list of recordings of one call or conference, or one of them.
-func recordedIn(path string, parent *world.Kind, within func(*world.World, *world.Sequence, int64) world.Condition,
-	shape string, instance bool) route {
-	r := route{
-		pattern: "Accounts/*/" + path + "/*/Recordings", kind: kinds.Recordings, instance: instance,
-		parent: parent, within: within, filters: kinds.RecordingDates, shape: shape,
-	}
-	if instance {
-		r.pattern += "/*"
-	}
+// audioAt returns where a recording can be heard.
+func audioAt(pattern string, r route) route {
+	return fileAt(pattern, r, (*Server).serveAudio, "", ".wav", ".mp3")
+}
+
+// fileAt returns where the content of a record is.
+func fileAt(pattern string, r route, do handler, endings ...string) route {
+	r.pattern, r.instance, r.endings, r.do = pattern, true, endings, methods{http.MethodGet: do}
 	return r
 }
 
-// fileRoutes are the paths of what is no JSON.
-var fileRoutes = []route{
-	audioAt("Accounts/*/Recordings/*", nil, nil),
-	audioAt("Accounts/*/Calls/*/Recordings/*", kinds.Calls, kinds.RecordingsOfCall),
-	audioAt("Accounts/*/Conferences/*/Recordings/*", kinds.Conferences, kinds.RecordingsOfConference),
-	{
-		pattern: "Accounts/*/Messages/*/Media/*", kind: kinds.Media, parent: kinds.Messages, within: kinds.MediaOf, instance: true,
-		serve: (*Server).redirectMedium, methods: "GET, HEAD", endings: []string{""},
-	},
-}
-
-// audioAt is where a recording can be heard.
-func audioAt(pattern string, parent *world.Kind, within func(*world.World, *world.Sequence, int64) world.Condition) route {
-	return route{
-		pattern: pattern, kind: kinds.Recordings, parent: parent, within: within, instance: true,
-		serve: (*Server).serveAudio, methods: "GET, HEAD", endings: []string{"", ".wav", ".mp3"},
-	}
-}
-
-// fileRouteOf finds the route of a path that does not end in .json.
-func fileRouteOf(path string) (*route, []string) {
-	name, ending := splitEnding(path)
-	for i := range fileRoutes {
-		r := &fileRoutes[i]
-		if sids, ok := format.Match(r.pattern, name); ok && slices.Contains(r.endings, ending) {
-			return r, sids
+// usageRoutes returns the lists of usage: one row a category over the whole time,
+// and by day, month and year, and those of one certain time.
+func usageRoutes() (all []route) {
+	for _, name := range []string{"", "AllTime", "Daily", "LastMonth", "Monthly", "ThisMonth", "Today", "Yearly", "Yesterday"} {
+		path := "Accounts/*/Usage/Records"
+		if name != "" {
+			path += "/" + name
 		}
-	}
-	return nil, nil
-}
-
-// Their paths; a list's rows say less than an instance.
-var notificationRoutes = []route{
-	{pattern: "Accounts/*/Notifications", kind: kinds.Notifications},
-	{pattern: "Accounts/*/Notifications/*", kind: kinds.Notifications, instance: true, shape: "whole_notification"},
-	{pattern: "Accounts/*/Calls/*/Notifications", kind: kinds.Notifications, parent: kinds.Calls, within: kinds.NotificationsOf,
-		shape: "notification_of_call"},
-	{pattern: "Accounts/*/Calls/*/Notifications/*", kind: kinds.Notifications, instance: true, parent: kinds.Calls,
-		within: kinds.NotificationsOf, shape: "whole_notification_of_call"},
-}
-
-var callEventRoutes = []route{
-	{pattern: "Accounts/*/Calls/*/Events", parent: kinds.Calls, key: "events", compute: computed.CallEvents, methods: "GET, HEAD"},
-}
-
-var queueRoutes = []route{
-	{pattern: "Accounts/*/Queues", kind: kinds.Queues},
-	{pattern: "Accounts/*/Queues/*", kind: kinds.Queues, instance: true},
-	{pattern: "Accounts/*/Queues/*/Members", kind: kinds.Members, parent: kinds.Queues, within: kinds.MembersOf},
-	{pattern: "Accounts/*/Queues/*/Members/*", kind: kinds.Members, parent: kinds.Queues, within: kinds.MembersOf, instance: true,
-		serve: (*Server).member, methods: "GET, HEAD, POST"},
-}
-
-var applicationRoutes = []route{
-	{pattern: "Accounts/*/Applications", kind: kinds.Applications},
-	{pattern: "Accounts/*/Applications/*", kind: kinds.Applications, instance: true},
-}
-
-var callerIDRoutes = []route{
-	{pattern: "Accounts/*/OutgoingCallerIds", kind: kinds.CallerIDs},
-	{pattern: "Accounts/*/OutgoingCallerIds/*", kind: kinds.CallerIDs, instance: true},
-}
-
-var keyRoutes = []route{
-	{pattern: "Accounts/*/Keys", kind: kinds.ApiKeys},
-	{pattern: "Accounts/*/Keys/*", kind: kinds.ApiKeys, instance: true},
-	{pattern: "Accounts/*/SigningKeys", kind: kinds.SigningKeys},
-	{pattern: "Accounts/*/SigningKeys/*", kind: kinds.SigningKeys, instance: true},
-}
-
-var addressRoutes = []route{
-	{pattern: "Accounts/*/Addresses", kind: kinds.Addresses},
-	{pattern: "Accounts/*/Addresses/*", kind: kinds.Addresses, instance: true},
-	{pattern: "Accounts/*/Addresses/*/DependentPhoneNumbers", kind: kinds.Numbers, parent: kinds.Addresses, within: kinds.DependOn,
-		key: "dependent_phone_numbers", filters: []world.Filter{}, readOnly: true,
-		shape: "dependent_number"},
-}
-
-// usageRoutes are the lists: one row a category over the whole time, and by day,
-// month and year, and those of one certain time.
-var usageRoutes = func() (all []route) {
-	for _, name := range []string{"", "/AllTime", "/Daily", "/LastMonth", "/Monthly", "/ThisMonth", "/Today", "/Yearly", "/Yesterday"} {
-		all = append(all, route{
-			pattern: "Accounts/*/Usage/Records" + name, key: "usage_records", filters: computed.UsageFilters, methods: "GET, HEAD",
-			compute: func(r *computed.Request) format.Answer {
-				return computed.Usage(r, strings.TrimPrefix(name, "/"))
-			},
-		})
+		all = append(all, route{pattern: path, key: "usage_records", filters: computed.UsageFilters,
+			do: readOf(func(r *computed.Request) format.Answer { return computed.Usage(r, name) })})
 	}
 	return all
-}()
-
-var balanceRoutes = []route{
-	{pattern: "Accounts/*/Balance", instance: true, compute: computed.Balance, methods: "GET, HEAD"},
-	{pattern: "Accounts/*/Tokens", instance: true, compute: computed.NewToken, methods: "POST"},
 }
 
-// availableRoutes are the countries, one of them, and each sort of number in one.
-var availableRoutes = func() []route {
+// availableRoutes returns the countries, one of them, and each sort of number in one.
+func availableRoutes() []route {
 	all := []route{
-		{pattern: "Accounts/*/AvailablePhoneNumbers", compute: computed.CountryList, methods: "GET, HEAD"},
-		{pattern: "Accounts/*/AvailablePhoneNumbers/*", instance: true, compute: computed.CountryList, methods: "GET, HEAD"},
+		{pattern: "Accounts/*/AvailablePhoneNumbers", do: readOf(computed.CountryList)},
+		{pattern: "Accounts/*/AvailablePhoneNumbers/*", instance: true, do: readOf(computed.CountryList)},
 	}
 	for path := range computed.OfferNames {
-		all = append(all, route{
-			pattern: "Accounts/*/AvailablePhoneNumbers/*/" + path, key: "available_phone_numbers", filters: computed.AvailableFilters,
-			compute: computed.AvailableNumbers, methods: "GET, HEAD",
-		})
+		all = append(all, route{pattern: "Accounts/*/AvailablePhoneNumbers/*/" + path, key: "available_phone_numbers",
+			filters: computed.AvailableFilters, do: readOf(computed.AvailableNumbers)})
 	}
 	return all
-}()
-
-// monitorRoutes are the paths below it. They show the main account.
-var monitorRoutes = []route{
-	{pattern: "Alerts", kind: kinds.Alerts, monitor: true},
-	{pattern: "Alerts/*", kind: kinds.Alerts, monitor: true, instance: true, shape: "whole_alert"},
-	{pattern: "Events", kind: kinds.Events, monitor: true, key: "events"},
-	{pattern: "Events/*", kind: kinds.Events, monitor: true, instance: true},
 }

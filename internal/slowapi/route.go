@@ -5,6 +5,7 @@ import (
 	"cmp"
 	"net/http"
 	"net/url"
+	"slices"
 	"strings"
 
 	"understudy/internal/slowapi/computed"
@@ -13,11 +14,18 @@ import (
 	"understudy/internal/slowapi/world"
 )
 
-// route is one path below /2010-04-01, a star for each SID in it. The last star
-// of an instance names a record of the kind, the first one the account.
+// handler answers a request to what its path names.
+type handler func(s *Server, r *http.Request, t target, form url.Values) (format.Answer, error)
+
+// methods are the handlers of a route. That of GET answers HEAD too.
+type methods map[string]handler
+
+// route is one path below /2010-04-01 or /v1, a star for each SID in it. The last
+// star of an instance names a record of the kind, the first one the account.
 type route struct {
 	pattern  string
-	kind     *world.Kind
+	kind     *world.Kind // nil for what is neither a list nor a record of a kind
+	do       methods
 	instance bool
 	narrow   func(world.Row) bool // a list that shows a part of the kind
 	preset   map[string]string    // what POST to such a list adds to the fields
@@ -26,21 +34,15 @@ type route struct {
 	// which must exist, and within which records of the kind belong to it.
 	parent *world.Kind
 	within func(w *world.World, s *world.Sequence, parent int64) world.Condition
-	// key and filters stand in place of the kind's.
-	key     string
-	filters []world.Filter
-	shape   string // the template of its records in place of the kind's
-	// monitor is a path of the Monitor API: no account, no .json, another envelope.
+	// key, filters and shape stand in place of the kind's, and whole in place of the
+	// shape where a record stands alone.
+	key          string
+	filters      []world.Filter
+	shape, whole string
+	// monitor is a path of the Monitor API: no account, another envelope.
 	monitor bool
-	// readOnly is a list whose records are made elsewhere.
-	readOnly bool
-	// serve answers what is neither a list nor a record of a kind; methods are
-	// what it takes, as an Allow header has them.
-	serve   func(s *Server, r *http.Request, t target, form url.Values) (format.Answer, error)
-	compute func(*computed.Request) format.Answer // in its place where the world alone decides
-	methods string
-	// endings are what may stand behind the path in place of .json, as ".wav"; "" is
-	// nothing at all.
+	// endings are what may stand behind the path; nil means .json. JSON is all this API
+	// speaks: a path without an ending is not found, where Twilio would answer XML.
 	endings []string
 }
 
@@ -59,42 +61,66 @@ func (r *route) listKey() string { return cmp.Or(r.key, r.kind.Name) }
 func (r *route) shown() string { return cmp.Or(r.shape, r.kind.Shape) }
 
 // routeOf finds the route of a path and the SIDs in it; nil when there is none.
-// JSON is all this API speaks: a path without .json is not found, where Twilio
-// would answer XML. The paths of the Monitor API have no ending.
 func routeOf(path string) (*route, []string) {
-	all := routes
-	rest, versioned := strings.CutPrefix(path, format.Version+"/")
-	rest, json := strings.CutSuffix(rest, ".json")
-	if after, monitor := strings.CutPrefix(path, format.MonitorVersion+"/"); monitor {
-		all, rest, versioned, json = monitorRoutes, after, true, true
-	}
-	if versioned && !json {
-		return fileRouteOf(rest)
-	}
-	if !versioned || !json {
-		return nil, nil
-	}
-	for i := range all {
-		if sids, ok := format.Match(all[i].pattern, rest); ok {
-			return &all[i], sids
+	name, ending := splitEnding(path)
+	for _, all := range [][]route{routes, fileRoutes, monitorRoutes} {
+		for i := range all {
+			if sids, ok := all[i].match(name, ending); ok {
+				return &all[i], sids
+			}
 		}
 	}
 	return nil, nil
 }
 
-// allow is what may be done at a route, as an Allow header has it.
+// match tells whether a path and its ending are the route's, and which SIDs it names.
+func (r *route) match(name, ending string) (sids []string, ok bool) {
+	version, endings := format.Version, r.endings
+	if r.monitor {
+		version = format.MonitorVersion
+	}
+	if endings == nil {
+		endings = []string{".json"}
+	}
+	rest, ok := strings.CutPrefix(name, version+"/")
+	if !ok || !slices.Contains(endings, ending) {
+		return nil, false
+	}
+	return format.Match(r.pattern, rest)
+}
+
+// allow returns what may be done at a route, as an Allow header has it.
 func (r *route) allow() string {
-	if r.serve != nil || r.compute != nil {
-		return r.methods
+	var all []string
+	for _, method := range []string{http.MethodGet, http.MethodHead, http.MethodPost, http.MethodDelete} {
+		if r.handler(method) != nil {
+			all = append(all, method)
+		}
 	}
-	allow := "GET, HEAD"
-	if !r.instance && !r.readOnly && r.kind.Create != nil || r.instance && r.kind.Update != nil {
-		allow += ", POST"
+	return strings.Join(all, ", ")
+}
+
+// handler returns what answers a method, nil when nothing does.
+func (r *route) handler(method string) handler {
+	if method == http.MethodHead {
+		method = http.MethodGet
 	}
-	if r.instance && r.kind.Remove {
-		allow += ", DELETE"
+	return r.do[method]
+}
+
+// readOf returns the methods of what is computed and can only be read.
+func readOf(f func(*computed.Request) format.Answer) methods {
+	return methods{http.MethodGet: compute(f)}
+}
+
+// compute returns the handler of what the world alone decides.
+func compute(f func(*computed.Request) format.Answer) handler {
+	return func(s *Server, r *http.Request, t target, form url.Values) (format.Answer, error) {
+		return f(&computed.Request{
+			W: s.world, Quirks: s.quirks, Path: t.path, Sids: t.sids, Account: t.account, Parent: t.parent,
+			Key: t.route.key, Filters: t.route.filters, Q: format.ReadQuery(r.URL.RawQuery), Form: form,
+		}), nil
 	}
-	return allow
 }
 
 // target is what a request asks about.

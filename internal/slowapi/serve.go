@@ -10,12 +10,10 @@ import (
 	"net"
 	"net/http"
 	"net/url"
-	"slices"
 	"strconv"
 	"strings"
 	"time"
 
-	"understudy/internal/slowapi/computed"
 	"understudy/internal/slowapi/format"
 )
 
@@ -117,40 +115,23 @@ func (s *Server) truth(r *http.Request, raw []byte, tooLong bool, err error) (fo
 
 // do does what the method says to what the path names.
 func (s *Server) do(r *http.Request, t target, form url.Values) (format.Answer, error) {
-	read := r.Method == http.MethodGet || r.Method == http.MethodHead
-	switch allowed := slices.Contains(strings.Split(t.route.allow(), ", "), r.Method); {
-	case !allowed:
-		refused := format.Refuse(http.StatusMethodNotAllowed, 20405, "Method not allowed")
-		refused.Header = map[string]string{"Allow": t.route.allow()}
-		return refused.Answer(), nil
-	case t.route.serve != nil:
-		return t.route.serve(s, r, t, form)
-	case t.route.compute != nil:
-		return t.route.compute(&computed.Request{
-			W: s.world, Quirks: s.quirks, Path: t.path, Sids: t.sids, Account: t.account, Parent: t.parent,
-			Key: t.route.key, Filters: t.route.filters, Q: format.ReadQuery(r.URL.RawQuery), Form: form,
-		}), nil
-	case read && t.route.instance:
-		return s.instance(t), nil
-	case read:
-		return s.page(r.Context(), t, format.ReadQuery(r.URL.RawQuery))
-	case r.Method == http.MethodDelete:
-		return s.remove(t)
-	case t.route.instance:
-		return s.update(t, form)
+	if do := t.route.handler(r.Method); do != nil {
+		return do(s, r, t, form)
 	}
-	return s.create(t, form)
+	refused := format.Refuse(http.StatusMethodNotAllowed, 20405, "Method not allowed")
+	refused.Header = map[string]string{"Allow": t.route.allow()}
+	return refused.Answer(), nil
 }
 
 // instance shows one record.
-func (s *Server) instance(t target) format.Answer {
+func (s *Server) instance(_ *http.Request, t target, _ url.Values) (format.Answer, error) {
 	w := s.world
 	w.Mu.RLock()
 	defer w.Mu.RUnlock()
 	if !shows(w, &t) {
-		return format.NotFound(t.path).Answer()
+		return format.NotFound(t.path).Answer(), nil
 	}
-	return format.Answer{Status: http.StatusOK, Body: w.Show(nil, t.seq, t.index, t.route.shown(), t.here)}
+	return format.Answer{Status: http.StatusOK, Body: w.Show(nil, t.seq, t.index, t.route.shown(), t.here)}, nil
 }
 
 // readBody reads the body of a write.

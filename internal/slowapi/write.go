@@ -13,7 +13,7 @@ import (
 )
 
 // create makes a record from a form and answers 201 with it.
-func (s *Server) create(t target, form url.Values) (format.Answer, error) {
+func (s *Server) create(_ *http.Request, t target, form url.Values) (format.Answer, error) {
 	w := s.world
 	w.Writing.Lock()
 	defer w.Writing.Unlock()
@@ -36,7 +36,7 @@ func (s *Server) create(t target, form url.Values) (format.Answer, error) {
 }
 
 // update changes a record and answers 200 with it.
-func (s *Server) update(t target, form url.Values) (format.Answer, error) {
+func (s *Server) update(r *http.Request, t target, form url.Values) (format.Answer, error) {
 	w := s.world
 	w.Writing.Lock()
 	defer w.Writing.Unlock()
@@ -57,11 +57,11 @@ func (s *Server) update(t target, form url.Values) (format.Answer, error) {
 	if err != nil {
 		return s.unwritten(err), nil
 	}
-	return s.instance(t), nil
+	return s.instance(r, t, form)
 }
 
 // remove deletes a record and answers 204.
-func (s *Server) remove(t target) (format.Answer, error) {
+func (s *Server) remove(_ *http.Request, t target, _ url.Values) (format.Answer, error) {
 	w := s.world
 	w.Writing.Lock()
 	defer w.Writing.Unlock()
@@ -132,18 +132,17 @@ func (s *Server) unwritten(err error) format.Answer {
 	return format.RefusalFor(http.StatusInternalServerError).Answer()
 }
 
-// member shows a member, or takes it out of its queue: POST sends the call on
-// to other instructions, which no record shows, and answers with the member as
-// it was.
-func (s *Server) member(r *http.Request, t target, form url.Values) (format.Answer, error) {
-	was := s.instance(t)
-	if r.Method != http.MethodPost || was.Status != http.StatusOK {
-		return was, nil
+// dequeue takes a member out of its queue: it sends the call on to other
+// instructions, which no record shows, and answers with the member as it was.
+func (s *Server) dequeue(r *http.Request, t target, form url.Values) (format.Answer, error) {
+	was, err := s.instance(r, t, form)
+	if err != nil || was.Status != http.StatusOK {
+		return was, err
 	}
 	if form.Get("Url") == "" {
 		return format.Invalid("Missing required parameter Url in the post body").Answer(), nil
 	}
-	if gone, err := s.remove(t); err != nil || gone.Status != http.StatusNoContent {
+	if gone, err := s.remove(r, t, form); err != nil || gone.Status != http.StatusNoContent {
 		return gone, err
 	}
 	return was, nil
