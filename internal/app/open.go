@@ -288,7 +288,7 @@ func (a *App) openWork(context.Context) (err error) {
 	e := a.eraser
 	e.DB, e.Files, e.Mirror, e.Jobs = a.db, a.files, a.mirror, a.jobs
 	indexes := &operations.Indexer{DB: a.db, Jobs: a.jobs, Now: time.Now, Log: a.log}
-	a.tasks = append(a.tasks, a.walker.Run, e.Run, indexes.Run)
+	a.tasks = append(a.tasks, a.walker.Run, e.Run, indexes.Run, a.ports.profiles.Run)
 	kinds := append(e.JobKinds(a.opts.Offline), indexes.JobKind())
 	if !a.opts.Offline {
 		kinds = append(kinds, crawl.JobKinds(a.walker.Work())...)
