@@ -40,20 +40,36 @@ func (t *jobRun) noteOpen(key understudy.Key, list int, d understudy.OpenEnd) {
 	}
 }
 
-// noteRepeated notes that several records of a list have one id.
-func (t *jobRun) noteRepeated(key understudy.Key, p *plan, id string) {
+// noteRepeated notes that several rows of a list have one id, and what they are.
+func (t *jobRun) noteRepeated(key understudy.Key, p *plan, what, id string) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.ends.Shared = true; t.ends.Open == "" {
-		t.ends.Open = (&endlessError{key, fmt.Sprintf("list has several contents under the id %s; check whether %s is the id in the spec",
-			understudy.Clip(id), strings.Join(p.kind.ID, " and "))}).Error()
+		t.ends.Open = (&endlessError{key, fmt.Sprintf("list has %s under the id %s; check whether %s is the id in the spec",
+			what, understudy.Clip(id), strings.Join(p.kind.ID, " and "))}).Error()
 	}
+}
+
+// repeatedIn returns an id that two rows of one page have, with the same content; "" where none has.
+func repeatedIn(rows []understudy.Row) string {
+	versions := make(map[int64]int64, len(rows))
+	for _, r := range rows {
+		if r.Version != 0 && versions[r.Record] == r.Version {
+			return r.ID
+		}
+		versions[r.Record] = r.Version
+	}
+	return ""
 }
 
 // checkRepeats asks again for the pages that showed records of a page before, with another content.
 // It notes an id that several records have. It returns an id where that remains open, because the
 // earlier page has it no more.
 func (t *jobRun) checkRepeats(ctx context.Context, p *plan, page *understudy.Page) (open string, err error) {
+	if id := repeatedIn(page.Rows); id != "" {
+		t.noteRepeated(page.Key, p, "two rows of one page", id)
+		return "", nil
+	}
 	var earlier *understudy.Page
 	link := ""
 	for _, r := range t.sights.Add(page) {
@@ -72,7 +88,7 @@ func (t *jobRun) checkRepeats(ctx context.Context, p *plan, page *understudy.Pag
 		}
 		switch {
 		case r.Stays(earlier):
-			t.noteRepeated(page.Key, p, r.ID)
+			t.noteRepeated(page.Key, p, "several contents", r.ID)
 			return "", nil
 		case r.Moved(earlier):
 			open = r.ID

@@ -304,7 +304,7 @@ func (t *jobRun) forEachPage(ctx context.Context, p *plan, first *spec.Target, a
 			again()
 			continue
 		case id != "":
-			t.noteRepeated(page.Key, p, id)
+			t.noteRepeated(page.Key, p, "several contents", id)
 		}
 		back, err := t.slid(ctx, target, page, at, &trail, see)
 		if err != nil {

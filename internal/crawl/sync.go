@@ -214,7 +214,7 @@ func (s *syncRun) head(ctx context.Context) error {
 	if id, err := s.checkRepeats(ctx, s.x.plan, page); err != nil {
 		return err
 	} else if id != "" {
-		s.noteRepeated(page.Key, s.x.plan, id)
+		s.noteRepeated(page.Key, s.x.plan, "several contents", id)
 	}
 	at := position{}
 	at.count(page, len(page.Rows))

@@ -39,7 +39,7 @@ func (a *Answer) text(v jsonspan.Value) string {
 }
 
 // no are the texts that say no, in small letters. Null has the empty text.
-var no = []string{"", "false", "0", "n", "no"}
+var no = []string{"", "false", "0", "n", "no", "off", "f"}
 
 // isYes reads what an answer says of whether there is more. Every API writes it otherwise, so
 // that all but a few texts say yes.
@@ -84,7 +84,18 @@ func (r *Rules) statedTotal(a *Answer) int64 {
 	return total
 }
 
+// grouped matches a number whose digits stand in groups of three: 1,333.
+var grouped = regexp.MustCompile(`^[0-9]{1,3}(?:[,_ '.’][0-9]{3})+$`)
+
 func count(text string) int64 {
+	if grouped.MatchString(text) && strings.Count(text, ".") != 1 {
+		text = strings.Map(func(r rune) rune {
+			if r < '0' || r > '9' {
+				return -1
+			}
+			return r
+		}, text)
+	}
 	n, err := strconv.ParseFloat(text, 64)
 	if err != nil || n < 1 || n != math.Trunc(n) || math.IsInf(n, 1) {
 		return 0
@@ -119,8 +130,10 @@ func (r *Rules) addClues(a *Answer, step Step) Step {
 	if a.Doc.Kind == jsonspan.Object {
 		c.object(a.Doc, "", 0)
 	}
-	step.Open.Partial = c.partial
-	if step.Total = r.statedTotal(a); r.Total == "" && r.Slides() {
+	if step.Open.Partial = c.partial; c.partial == "" {
+		step.Open.Partial = partial(a)
+	}
+	if step.Total = r.statedTotal(a); r.Total == "" {
 		step.Total = min(1-c.total, 0) // it may contradict the end, and never proves it
 	}
 	if step.Link != "" || step.Param.Name != "" || kind == understudy.OpenShort || kind == understudy.OpenSilent {
@@ -163,19 +176,21 @@ var (
 	// lastNames say whether a page is the last one, doneNames so at the top of an answer. A "true"
 	// of doneNames may be said of the request.
 	lastNames = []string{"islast", "last", "islastpage", "lastpage", "endreached", "isend", "endofstream", "endoflist", "endofresults",
-		"nomore", "nomoreresults"}
+		"nomore", "nomoreresults", "final", "isfinal", "finalpage"}
 	doneNames = []string{"done", "complete", "finished", "exhausted", "eof", "end"}
 	nextNames = []string{"next", "nextpage", "nexturl", "nexturi", "nextlink", "nexthref", "nextpageurl", "nextpageuri",
 		"nextpagelink", "nextcursor", "nextpagetoken", "nextpagecursor", "nexttoken", "nextoffset", "nextstart", "nextmarker",
 		"nextkey", "nextrecordsurl", "continuationtoken", "nextcontinuationtoken", "continuation", "continue", "nextpagestart",
-		"nextpagenumber", "cursornext", "pagenext", "tokennext", "nextrange", "nextopenid", "lastevaluatedkey"}
+		"nextpagenumber", "nextpageparams", "resumptiontoken", "resumetoken", "offsetnext",
+		"cursornext", "pagenext", "tokennext", "nextrange", "nextopenid", "lastevaluatedkey"}
 	// tokenNames are the names of a next page's token, which may also be that of another page.
 	tokenNames = []string{"cursor", "aftercursor", "endcursor", "after", "marker", "bookmark", "pagetoken", "scrollid", "offset",
 		"nextid", "nextindex", "nextposition", "nextbatch"}
 	totalNames = []string{"total", "totalcount", "totalresults", "totalitems", "totalelements", "totalrows", "totalrecords", "totalsize",
 		"totalhits", "fullcount", "recordstotal", "count", "of", "nbhits", "hits", "hitcount", "numfound", "totalentries", "itemstotal",
 		"totalsetsize", "numbermatched", "matched", "itemcount", "objectcount", "recordcount", "resultcount", "results",
-		"resultstotal", "rowstotal", "recordsfound", "resultsfound", "found", "matches"}
+		"resultstotal", "rowstotal", "recordsfound", "resultsfound", "found", "matches", "nbresults", "totalfound", "totalmatches",
+		"datatotal", "entriestotal", "allcount"}
 	// vagueNames say nothing against an end that something else proves.
 	vagueNames = append([]string{"remaining", "of", "hits", "results", "matched", "found", "matches"}, doneNames...)
 	// partialNames say that rows are left out, and nothing of further pages.
@@ -184,7 +199,8 @@ var (
 	remainingNames = []string{"remaining", "remainingitems", "remainingitemcount", "remainingcount", "remainingpages", "remainingresults"}
 	leastRelations = []string{"gte", "gt", ">=", ">", "at_least", "lower_bound"} // of a total to the rows
 	guessNames     = []string{"estimated", "isestimated", "totalisestimated", "approximate", "isapproximate", "totalisapproximate"}
-	pagesNames     = []string{"pages", "totalpages", "totalpage", "pagecount", "pagestotal", "numpages", "nbpages", "lastpage", "maxpage"}
+	pagesNames     = []string{"pages", "totalpages", "totalpage", "pagecount", "pagestotal", "pagetotal", "numpages", "nbpages", "lastpage",
+		"maxpage"}
 )
 
 // ofPages matches where an answer says of the list, and of no other object, that it has ended.
@@ -196,7 +212,7 @@ var allowance = regexp.MustCompile("(?i)rate|quota|limit|credit|call|request|usa
 // read reads one place. Nobody has said what it means, so that only a clear yes counts.
 func (c *clues) read(path, name, text string) {
 	name, small := plain(name), strings.ToLower(text)
-	more, yes, isLast := false, slices.Contains([]string{"true", "1", "y", "yes"}, small), slices.Contains(lastNames, name)
+	more, yes, isLast := false, slices.Contains([]string{"true", "1", "y", "yes", "on", "t"}, small), slices.Contains(lastNames, name)
 	switch {
 	case small == "false" && (isLast || !strings.Contains(path, ".") && slices.Contains(doneNames, name)):
 		more = true
@@ -233,6 +249,9 @@ func (c *clues) read(path, name, text string) {
 		more = c.first && count(text) > 1
 	case strings.Contains(name, "more"):
 		more = yes
+	default:
+		m := ofWhole.FindStringSubmatch(text)
+		more = m != nil && c.first && !allowance.MatchString(path) && count(m[2]) > max(count(m[1]), 1)
 	}
 	if vague := slices.Contains(vagueNames, name); more && c.more == "" && (c.unproven || !vague || path == c.next) {
 		c.more = understudy.Clip(path) + ": " + understudy.Clip(text)
@@ -241,6 +260,9 @@ func (c *clues) read(path, name, text string) {
 
 // inWords matches a total that is not a number alone: "25+", "333 items".
 var inWords = regexp.MustCompile(`^([0-9]+)(\+| [A-Za-z]+)$`)
+
+// ofWhole matches a part and the whole that it is of: "1-25/333", "1 of 12".
+var ofWhole = regexp.MustCompile(`^(?:[0-9]+ ?- ?)?([0-9]+) ?(?:/| of ) ?([0-9]+)$`)
 
 // isAbove reports whether a total is above the rows of a page.
 func isAbove(text string, rows int64) bool {
@@ -314,10 +336,33 @@ func (c *clues) object(v jsonspan.Value, under string, depth int) {
 				c.read(path, name, "true")
 			}
 		case depth < maxClueDepth:
+			c.ofPages(path, v)
 			c.object(v, path, depth+1)
 		}
 		return true
 	})
+}
+
+// ofPages reads an object that says which page it is and how many there are, and one of totals.
+func (c *clues) ofPages(path string, v jsonspan.Value) {
+	current, last, total := "", "", ""
+	jsonspan.Members(c.a.Body, v, func(raw []byte, v jsonspan.Value) bool {
+		switch name := plain(jsonspan.Name(raw)); name {
+		case "current":
+			current = c.a.text(v)
+		case "last", "total", "pages":
+			last = c.a.text(v)
+		case "all", "items":
+			total = c.a.text(v)
+		}
+		return true
+	})
+	if current == "1" && last != "" {
+		c.read(path, "pages", last)
+	}
+	if plain(path[strings.LastIndexByte(path, '.')+1:]) == "totals" && total != "" {
+		c.read(path, "total", total)
+	}
 }
 
 // links reads an array of links that have their relation beside them.
