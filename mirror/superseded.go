@@ -304,10 +304,14 @@ func (fl *filler) pastGone(f *flight, p *understudy.Page) *understudy.Page {
 // moved from it into the page before, unless the reader has that page as it is now.
 func (rd *reader) shown(r *reading, f *flight, p *understudy.Page) *understudy.Page {
 	t := f.origin.target
-	if len(f.result.behind) == 0 || p.Status != http.StatusOK || rd.entries.slides.HasNow(t.Sliding(), t.Key, r.Flow, r.now) {
+	if len(f.result.behind) == 0 || p.Status != http.StatusOK {
 		return p
 	}
-	return slide.Splice(p, t.List.Key, f.result.behind)
+	has, now := rd.entries.slides.Has(t.Sliding(), t.Key, r.Flow, r.now)
+	if now {
+		return p
+	}
+	return slide.Splice(p, t.List.Key, rd.entries.slides.Without(f.result.behind, has))
 }
 
 // gave notes that a reader has a page that is named by a number.

@@ -261,46 +261,6 @@ func TestPagesByNumberStandTogether(t *testing.T) {
 	})
 }
 
-// TestAReaderOfTheNewPageGetsNoRowTwice: rows go, and a reader has the page before as it is since
-// then. The page after it has its own rows alone. Another reader, who goes on from that page as it
-// was, gets those that have moved into it, too.
-func TestAReaderOfTheNewPageGetsNoRowTwice(t *testing.T) {
-	byNumber(t, Ages{Stale: -1}, func(w *walks) {
-		as := func(flow uint64) func(*spec.Target) (*understudy.Page, string, error) {
-			return func(target *spec.Target) (*understudy.Page, string, error) {
-				a, err := w.mirror.Page(w.Context(), request.Request{Target: target, Flow: flow})
-				if err != nil {
-					return nil, "", err
-				}
-				return a.Page, "", nil
-			}
-		}
-		slow := &walker{ask: as(1), next: "/things", ids: map[string]bool{}}
-		w.step(slow)
-		there := slices.Clone(w.rows)
-		w.pass(31)
-		w.remove(1, 4)
-		for range 3 {
-			k := &walker{ask: as(2), next: "/things", ids: map[string]bool{}}
-			for k.next != "" {
-				w.step(k)
-			}
-			if k.rows != len(w.rows) || len(k.ids) != len(w.rows) {
-				w.Errorf("%d rows, %d of them once, want %d: %v", k.rows, len(k.ids), len(w.rows), k.took)
-			}
-			w.pass(1)
-		}
-		for slow.next != "" {
-			w.step(slow)
-		}
-		for _, row := range there[4:] {
-			if !slow.ids[row.ID] {
-				w.Errorf("the slow reader misses %s: %v", row.ID, slow.took)
-			}
-		}
-	})
-}
-
 // TestPagesThatCameTogetherAreChecked: rows go while a list is walked for the first time,
 // between one page and the next. Whoever walks a second later misses nothing.
 func TestPagesThatCameTogetherAreChecked(t *testing.T) {

@@ -65,6 +65,7 @@ type given struct {
 	first int64 // when upstream gave the oldest of them
 	until int64 // when the reader does not go on from it any more
 	open  int   // how often it was given, less how often the page after it was
+	rows  Rows  // of the page, if it was given once; nil: they are not known, or differ
 }
 
 // page is a page as upstream last gave it.
@@ -264,25 +265,40 @@ func (l *Lists) Gave(name string, key understudy.Key, reader uint64, at, now tim
 		li.rows += givenRows
 		l.lists.Put(name, li, li.rows)
 	}
+	var rows Rows
+	if p := li.pages[key]; p != nil && p.at == at.UnixNano() {
+		rows = p.rows
+	}
 	if g.open == 0 || g.until < now.UnixNano() {
-		g = given{first: at.UnixNano()}
+		g = given{first: at.UnixNano(), rows: rows}
+	} else if !slices.Equal(g.rows, rows) {
+		g.rows = nil
 	}
 	g.first, g.until, g.open = min(g.first, at.UnixNano()), now.Add(window).UnixNano(), g.open+1
 	li.given[this] = g
 }
 
-// HasNow reports whether a reader who asks for a page has the page before it as it is now, in
-// whichever of the walks that the reader may have begun. False where that is not known.
-func (l *Lists) HasNow(name string, key understudy.Key, reader uint64, now time.Time) bool {
+// Has returns the rows that a reader who asks for a page has of the page before it, in whichever of the walks that
+// the reader may have begun: now reports that it is the page as it is now. nil and false where that is not known.
+func (l *Lists) Has(name string, key understudy.Key, reader uint64, at time.Time) (rows Rows, now bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	li, ok := l.lists.Get(name)
 	if !ok {
-		return false
+		return nil, false
 	}
 	before, ok := li.from[key]
 	p, g := li.pages[before], li.given[reading{before, reader}]
-	return ok && p != nil && g.until >= now.UnixNano() && g.first >= p.changed
+	if !ok || p == nil || g.until < at.UnixNano() {
+		return nil, false
+	}
+	return g.rows, g.first >= p.changed
+}
+
+// Without returns those of some rows of a page whose ids are not among others.
+func (l *Lists) Without(rows []Row, others Rows) []Row {
+	has := others.set()
+	return slices.DeleteFunc(slices.Clone(rows), func(r Row) bool { return has[maphash.String(l.seed, r.ID)] })
 }
 
 // Missing are the rows that a reader would miss who has a page as it was given and goes
