@@ -41,7 +41,7 @@ type api struct {
 	notes  []unsure
 	passes []string // paths whose answers say nothing that could be kept
 	levels int      // of fields
-	told   told
+	fields described
 	key    string   // a parameter of reads that is a credential
 	paths  []string // where the lists are that are drawn; none: anywhere
 }
@@ -63,7 +63,7 @@ func FromDocument(doc *openapi.Document, from string, paths ...string) (*Draft, 
 // draw draws the spec.
 func (a *api) draw(from string) (*Draft, error) {
 	doc := a.doc
-	a.told = told{}
+	a.fields = described{}
 	for _, op := range doc.Reads {
 		a.addList(op)
 	}
@@ -339,7 +339,7 @@ func (a *api) describe() {
 			levels = max(levels-1, 1)
 		}
 		isWhole := false
-		k.fields, isWhole = a.told.fieldsOf(schemas, levels)
+		k.fields, isWhole = a.fields.fieldsOf(schemas, levels)
 		if k.columns, k.clock = nil, ""; !isWhole {
 			a.once("kind "+k.name, "it has more fields than are looked at: a secret among the others is not hidden")
 		}

@@ -31,7 +31,7 @@ const (
 // fieldsOf lists the fields of a record in one or more schemas, outer ones first. The values of a map have any
 // name: of what is inside them the secrets alone are fields, by their own names. isWhole is false where there are
 // more than are looked at.
-func (t told) fieldsOf(schemas []openapi.Schema, levels int) (all []*field, isWhole bool) {
+func (d described) fieldsOf(schemas []openapi.Schema, levels int) (all []*field, isWhole bool) {
 	type level struct {
 		prefix  string
 		schemas []openapi.Schema
@@ -53,9 +53,9 @@ func (t told) fieldsOf(schemas []openapi.Schema, levels int) (all []*field, isWh
 			case seen[name] || strings.ContainsAny(p.Name, ".\x00"):
 				continue
 			default:
-				f := t.field(p.Name, p.Schema)
+				f := d.field(p.Name, p.Schema)
 				f.Name = name
-				t.findSecret(&f, p, &left)
+				d.findSecret(&f, p, &left)
 				isSecret := f.Class == spec.ClassSecret
 				seen[name] = isSecret || !at.isMap
 				// A secret counts at any depth; of the rest a table needs few.
@@ -75,10 +75,10 @@ func (t told) fieldsOf(schemas []openapi.Schema, levels int) (all []*field, isWh
 }
 
 // findSecret makes a field a secret where any variant of it is one.
-func (t told) findSecret(f *field, p openapi.Property, left *int) {
+func (d described) findSecret(f *field, p openapi.Property, left *int) {
 	for _, s := range append([]openapi.Schema{p.Schema}, p.Others...) {
 		for _, one := range s.Variants(left) {
-			if other := t.field(p.Name, one); other.Class == spec.ClassSecret {
+			if other := d.field(p.Name, one); other.Class == spec.ClassSecret {
 				f.Class, f.why = other.Class, other.why
 				return
 			}
@@ -86,21 +86,21 @@ func (t told) findSecret(f *field, p openapi.Property, left *int) {
 	}
 }
 
-// told is what a document tells of its members, of which many kinds have the same.
-type told map[member]field
+// described holds the fields that the members of a document are, as many kinds have the same.
+type described map[member]field
 
 type member struct {
 	name   string
 	schema openapi.Schema
 }
 
-// field returns what is told of a member: the field without its name.
-func (t told) field(name string, schema openapi.Schema) field {
-	f, ok := t[member{name, schema}]
+// field returns the field that a member is, without its name.
+func (d described) field(name string, schema openapi.Schema) field {
+	f, ok := d[member{name, schema}]
 	if !ok {
 		f.schema = schema
 		f.describe(name)
-		t[member{name, schema}] = f
+		d[member{name, schema}] = f
 	}
 	return f
 }
@@ -182,7 +182,7 @@ func (f *field) classify(name, typ, format string) {
 	if x := f.schema.Example(); x != nil && x.Kind == openapi.String {
 		example = x.Text
 	}
-	text := typ == "string" || typ == ""
+	text := typ == "string" || typ == "" || typ == "array" && f.schema.Items().Type() == "string"
 	inside := typ == "object" || typ == "array"
 	switch {
 	case isSecret(name) && text && len(f.enum) == 0:
@@ -225,17 +225,22 @@ const ofFormat = "its format says so"
 
 // isSecret reports whether a field is a secret by its name.
 func isSecret(name string) bool {
-	return is(name, "password", "secret", "clientsecret", "apikey", "apitoken", "apisecret", "secretkey", "privatekey", "accesstoken",
-		"refreshtoken", "authtoken", "sessiontoken", "webhooksecret", "signingsecret", "bearertoken", "passphrase", "authorization", "token",
-		"pin", "cvc", "cvv", "ssn", "otp", "encryptedvalue", "temptoken", "tempclonetoken") ||
-		secretEnd.MatchString(strings.Join(words(name), " "))
+	short, last := plain(name), strings.Join(words(name), " ")
+	return is(name, "secretkey", "authorization", "pin", "cvc", "cvv", "ssn", "otp", "encryptedvalue") || secretEnd.MatchString(last) ||
+		keyEnd.MatchString(short) && !has(name, "public", "publishable") || tokenEnd.MatchString(short) && !placeToken.MatchString(short)
 }
 
-// secretEnd matches the end of a name that names a secret: client_secret and secret_access_key, but not
-// password_changed and secret_name.
-var secretEnd = regexp.MustCompile(
-	`\b(?:password|passwd|secret|passphrase)(?: (?:access|api|auth))?` +
-		`(?: (?:hash|salt|value|key|token|text|plaintext|digest|string|data|confirmation))?\d*$`)
+// How names of secrets end: client_secret and secret_access_key, sshPrivateKey and recovery_codes, but not
+// password_changed, secret_name and key_id. A token that says where a page or a version stands is no secret.
+var (
+	secretEnd = regexp.MustCompile(`\b(?:(?:password|passwd|pwd|secret|passphrase|passcode|jwt)s?(?: (?:access|api|auth))?` +
+		`(?: (?:hash|salt|value|key|token|text|plaintext|digest|string|data|confirmation))?\d*)$`)
+	keyEnd = regexp.MustCompile(`(?:(?:private|encryption|decryption|signing|hmac|auth|api|access|shared|master)keys?` +
+		`(?:pem|value|data|plaintext|hash|base64)?|(?:recovery|backup)codes?|(?:otp|mfa|recovery)seeds?|connectionstrings?)\d*$`)
+	tokenEnd   = regexp.MustCompile(`tokens?(?:value|hash|plaintext)?\d*$`)
+	placeToken = regexp.MustCompile(`(?:page|next|prev|previous|cursor|continuation|continue|pagination|sync|start|skip|scroll|resume|delta|` +
+		`change|cancel|cancellation|idempotency|concurrency|version|lock)tokens?$`)
+)
 
 // checkSecrets takes back secrets that a spec would hide in other kinds, too: those that the format
 // alone tells of, where another kind has a field of the name. It says which fields of writes are no

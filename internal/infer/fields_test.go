@@ -74,6 +74,34 @@ func TestANameThatTellsOfASecretIsNone(t *testing.T) {
 	}
 }
 
+// TestNamesOfCredentialsAreSecrets draws fields with the names that APIs give to keys, tokens and codes, in several
+// spellings, and those that name a key or say where a page stands.
+func TestNamesOfCredentialsAreSecrets(t *testing.T) {
+	for name, secret := range map[string]bool{
+		"ssh_private_key": true, "certPrivateKey": true, "private_key_pem": true, "encryption_key": true, "SigningKey": true, "hmac_key": true,
+		"auth_key": true, "x_api_key": true, "X-Api-Key": true, "APIKey": true, "api_keys": true, "access_key": true, "accessKeys": true,
+		"oauth_access_token": true, "personalAccessToken": true, "deploy_token": true, "id_token": true, "IDToken": true, "tokens": true,
+		"scim_oauth_access_token": true, "api_token_2": true, "jwt": true, "session_jwt": true, "pwd": true, "db_pwd": true,
+		"passcode": true, "recovery_codes": true, "backupCode": true, "otp_seed": true, "totpSeed": true, "connection_string": true,
+		"primaryConnectionStrings": true, "client_secrets": true, "passwords": true,
+		"page_token": false, "next_page_token": false, "nextPageToken": false, "nextToken": false, "next_sync_token": false,
+		"continuationTokens": false, "cancellation_token": false, "token_type": false, "token_expires_at": false, "tokenName": false,
+		"access_token_expires_at": false, "key_id": false, "access_key_id": false, "public_key": false, "public_api_key": false,
+		"primary_key": false, "sort_key": false, "foreign_key": false, "api_key_name": false, "passcode_length": false, "jwt_issuer": false,
+		"recovery_code_count": false, "monkey": false, "keys": false,
+	} {
+		for typ, hidden := range map[string]bool{
+			`"string"`: secret, `"array","items":{"type":"string"}`: secret, `"integer"`: false, `"boolean"`: false,
+			`"array","items":{"type":"integer"}`: false,
+		} {
+			f := drawnSpec(t, drafted(t, twoKinds(`"`+name+`":{"type":`+typ+`}`, `"other":{"type":"string"}`))).Kind("domains").Field(name)
+			if f == nil || (f.Class == spec.ClassSecret) != hidden {
+				t.Errorf("%s of type %s: %+v, want a secret: %v", name, typ, f, hidden)
+			}
+		}
+	}
+}
+
 // TestASecretInAnyVariantIsHidden draws objects whose secrets stand in a variant that is not the first: beside others,
 // in objects that all variants have, in elements, in values of maps, and where only the discriminator names it.
 func TestASecretInAnyVariantIsHidden(t *testing.T) {
