@@ -104,8 +104,8 @@ func (q homeView) sourcePart(s *plan.Source) *page.Part {
 		if asked.Err != nil {
 			return "broken", s.Spec.Title
 		}
-		out := sourceView{Name: s.Name, Title: s.Spec.Title, Health: page.HealthOf(q.Exchange, snap), Today: today, Numbers: lines,
-			Groups: page.KindGroups(q.Exchange, s, snap)}
+		out := sourceView{Name: s.Name, Title: s.Spec.Title, Health: page.HealthOf(q.Exchange, snap), Numbers: lines,
+			Today: keepFetched(q.Exchange, s, today, &snap), Groups: page.KindGroups(q.Exchange, s, snap)}
 		if page.Administers(q.Exchange) {
 			out.Server = q.serverView(&snap)
 		}

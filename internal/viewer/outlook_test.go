@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"net/http"
+	"regexp"
 	"strings"
 	"testing"
 	"time"
@@ -98,6 +99,21 @@ func TestOutlookIsLinked(t *testing.T) {
 	}
 	if _, shown, _ := h.get("/twilio/balance", as{token: "clerktoken"}); strings.Contains(shown, "orecast") {
 		t.Error("a link for who does not see the balance")
+	}
+}
+
+// TestHomeSaysACurrencyAndATimeOfABalance also when the record that has the currency is no longer held.
+func TestHomeSaysACurrencyAndATimeOfABalance(t *testing.T) {
+	h := foreseen(t, 600)
+	balance := regexp.MustCompile(`<p class="figure[ a-z]*">\$[0-9.]+</p><p class="fine">at <time `)
+	h.page("/twilio/balance", all)
+	for _, held := range []bool{true, false} {
+		if !held {
+			h.mirror.forget()
+		}
+		if home := h.page("/", all); !balance.MatchString(home) {
+			t.Errorf("held %v: home has no balance with its currency and time", held)
+		}
 	}
 }
 

@@ -16,6 +16,7 @@ import (
 type todayView struct {
 	Kind   string
 	Counts []todayCount
+	Name   string // of the kind
 }
 
 // todayCount is how many there are: what failed today, and what nobody has handled.
@@ -78,7 +79,7 @@ func (q homeView) today(ctx context.Context, s *plan.Source, asked []todayAsked)
 		conditions = append(conditions, struct{ title, text, handled string }{"Not handled, 7 days", "date:-7d", " handled:"})
 	}
 	for _, one := range asked {
-		view, known := todayView{Kind: plan.UpperFirst(one.kind.Title)}, false
+		view, known := todayView{Kind: plan.UpperFirst(one.kind.Title), Name: one.kind.Name}, false
 		for _, c := range conditions {
 			ask := query.SearchRequest{Text: one.failed + " " + c.text, Source: s.Name, Kinds: []string{one.kind.Name}, CountOnly: true}
 			n := q.countOf(ctx, s, one.kind, ask)
@@ -97,6 +98,16 @@ func (q homeView) today(ctx context.Context, s *plan.Source, asked []todayAsked)
 			view.Counts = append(view.Counts, count)
 		}
 		if known {
+			all = append(all, view)
+		}
+	}
+	return all
+}
+
+// keepFetched returns the counts without those of kinds of which nothing was fetched yet, as far as the role may know.
+func keepFetched(q *page.Exchange, s *plan.Source, today []todayView, snap *page.Snapshot) (all []todayView) {
+	for _, view := range today {
+		if held := snap.Kinds[view.Name]; held.Records > 0 || held.Complete || !q.Counts(s.ByName[view.Name]) {
 			all = append(all, view)
 		}
 	}

@@ -137,6 +137,7 @@ func Links(q *page.Exchange) (links []page.Link) {
 // Line is a sampled number on the home page, and what its forecast says; "": nothing.
 type Line struct {
 	Name, Href, Value, Text string
+	At                      *page.When // of the value
 	Bad                     bool
 }
 
@@ -156,7 +157,7 @@ func Lines(ctx context.Context, q *page.Exchange, s *plan.Source) (lines []Line)
 			return lines
 		}
 		v := viewOf(q, made, one, figuresOf(ctx, q, one))
-		line := Line{Name: v.Name, Href: v.Href, Value: v.Says.Value}
+		line := Line{Name: v.Name, Href: v.Href, Value: v.Says.Value, At: v.Newest}
 		switch {
 		case made.Value == "":
 			continue
@@ -180,7 +181,8 @@ type figures struct {
 	unit  string      // a currency; "": it is not known
 }
 
-// figuresOf finds the currency of a series in the record that the number is of, if that is held.
+// figuresOf finds the currency of a series in the record that the number is of, if that is held; else it is the one that
+// the record last had.
 func figuresOf(ctx context.Context, q *page.Exchange, s understudy.Series) (w figures) {
 	src := q.V.ByName[s.Source]
 	k := src.ByName[s.Kind]
@@ -192,9 +194,13 @@ func figuresOf(ctx context.Context, q *page.Exchange, s understudy.Series) (w fi
 	if w.field.Unit == "" || err != nil {
 		return w
 	}
+	if unit, ok := q.V.Units.Load(s); ok && q.Level(k, w.field.Unit) == access.See {
+		w.unit, _ = unit.(string)
+	}
 	for _, row := range q.ReadOn(ctx, target, false, false).Rows() {
 		if v := row.Field(w.field.Unit); v.State == access.Seen {
 			w.unit = v.Text
+			q.V.Units.Store(s, v.Text)
 		}
 	}
 	return w

@@ -11,6 +11,7 @@ import (
 	"log/slog"
 	"net/http"
 	"strings"
+	"sync"
 	"time"
 
 	"understudy"
@@ -164,6 +165,8 @@ type caches struct {
 	searched  *lru.Cache[Identity, *query.SearchResult]
 	listed    *lru.Cache[idsKey, []string]
 	Snapshots snapshots
+	// Units are the currencies that numbers were last seen to have, by understudy.Series.
+	Units sync.Map
 }
 
 // idsKey names the bytes of a list, its kind, and the role that sees them.
