@@ -64,3 +64,37 @@ func TestBrokenOffCountsFitTogether(t *testing.T) {
 		t.Fatal("the world has too little for this")
 	}
 }
+
+// TestCountsByMonthAreThoseOfADate compares the counts by month and day with the searches that they lead to, also of
+// calls that never began.
+func TestCountsByMonthAreThoseOfADate(t *testing.T) {
+	r := newRig(t, true)
+	s := r.with(func(*Options) {})
+	for _, text := range []string{"kind:calls", "kind:calls status:failed", "kind:messages"} {
+		out, err := s.Find(t.Context(), as("all"), query.SearchRequest{Text: text, Facets: true})
+		if err != nil {
+			t.Fatal(err)
+		}
+		counted := int64(0)
+		for _, f := range out.Facets {
+			for _, v := range f.Values {
+				if f.Name != "month" && f.Name != "day" {
+					continue
+				}
+				found, err := s.Find(t.Context(), as("all"), query.SearchRequest{Text: text + " date:" + v.Value, CountOnly: true})
+				if err != nil {
+					t.Fatal(err)
+				}
+				if found.Total.N != v.Count.N {
+					t.Errorf("%s: %d in %s, which finds %d", text, v.Count.N, v.Value, found.Total.N)
+				}
+				if f.Name == "month" {
+					counted += v.Count.N
+				}
+			}
+		}
+		if counted != out.Total.N {
+			t.Errorf("%s: %d in months, %d found", text, counted, out.Total.N)
+		}
+	}
+}

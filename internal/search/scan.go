@@ -206,8 +206,10 @@ func (v *execution) tallyKind(ctx context.Context, t *tally, s *lang.KindView) b
 		return false
 	}
 	var clock func(row int32) int64
-	if _, ok := s.Fields[s.Kind.Clock]; ok {
-		clock = table.Times(s.Kind.Clock)
+	if s.ShowsTime() {
+		if clock = lang.Clock(s.Kind, table); clock == nil {
+			return false
+		}
 	}
 	counted := make([]*columns.Column, len(s.Counted))
 	for i, field := range s.Counted {

@@ -94,8 +94,8 @@ func (t *tally) size() int64 { return int64(len(t.pages))*(perPage*4+64) + int64
 // number of groups is reached.
 func (t *tally) group(c *lang.Candidate) uint32 {
 	day := ""
-	if _, ok := c.View.Fields[c.View.Kind.Clock]; ok {
-		day = dayOf(c.ClockAlone())
+	if c.View.ShowsTime() {
+		day = dayOf(c.Clock())
 	}
 	return t.groupOf(c.View, day, c.TextOf)
 }

@@ -232,7 +232,7 @@ func (b *Binder) date(n *Node, scope []*KindView) *predicate {
 	}
 	spans := times(ranges)
 	l.whole = func(c *Candidate) bool {
-		t := c.clock()
+		t := c.Clock()
 		return slices.ContainsFunc(spans, func(s query.Span) bool { return s.Has(t) })
 	}
 	l.rows = func(s *KindView, of RowTests) func(int32) bool {
@@ -254,8 +254,19 @@ func (b *Binder) date(n *Node, scope []*KindView) *predicate {
 	return l
 }
 
-// clock is the time of a record's clock or, while it has none, of its order.
-func (c *Candidate) clock() int64 {
+// ShowsTime reports whether the caller sees the fields by which a date finds records of the kind.
+func (s *KindView) ShowsTime() bool {
+	own := query.OwnTimes(s.Kind)
+	for _, f := range own {
+		if _, ok := s.Fields[f.Name]; !ok {
+			return false
+		}
+	}
+	return len(own) > 0
+}
+
+// Clock is the time by which a date finds a record: of its clock or, while it has none, of its order.
+func (c *Candidate) Clock() int64 {
 	for _, name := range []string{c.View.Kind.Clock, c.View.Kind.Order} {
 		if name == "" {
 			continue
