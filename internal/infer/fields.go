@@ -188,7 +188,7 @@ func (f *field) classify(name, typ, format string) {
 	case isSecret(name) && text && len(f.enum) == 0:
 		f.class(spec.ClassSecret, "by its name")
 	case format == "password":
-		f.class(spec.ClassSecret, ofFormat)
+		f.Class, f.why = spec.ClassSecret, ofFormat
 	case inside:
 	case format == "phone" || format == "phone-number" || format == "e164" || e164.MatchString(example):
 		f.class(spec.ClassPhone, "by its format or example")
@@ -221,7 +221,7 @@ func (f *field) classify(name, typ, format string) {
 func (f *field) class(class, why string) { f.Class, f.why = class, "class: "+why }
 
 // ofFormat is why a field is a secret whose name does not say it.
-const ofFormat = "its format says so"
+const ofFormat = "class: its format says so"
 
 // isSecret reports whether a field is a secret by its name.
 func isSecret(name string) bool {
@@ -242,27 +242,57 @@ var (
 		`change|cancel|cancellation|idempotency|concurrency|version|lock)tokens?$`)
 )
 
-// checkSecrets takes back secrets that a spec would hide in other kinds, too: those that the format
-// alone tells of, where another kind has a field of the name. It says which fields of writes are no
-// secrets.
+// checkSecrets declares in each kind what has the name of another kind's secret and is none: a spec hides a secret by its
+// name, in every kind that does not declare the name. It says what is hidden all the same, and which fields of writes are not.
 func (a *api) checkSecrets() {
-	last := func(name string) string { return plain(lastPart(name)) }
-	plainly := map[string]bool{} // names that are no secret somewhere
+	secrets := map[string]*field{}
 	for _, k := range a.kinds {
 		for _, f := range k.fields {
-			plainly[last(f.Name)] = plainly[last(f.Name)] || f.Class != spec.ClassSecret
-		}
-	}
-	for _, k := range a.kinds {
-		for _, f := range k.fields {
-			where := "kind " + k.name + ", field " + f.Name
-			switch {
-			case f.why == "class: "+ofFormat && plainly[last(f.Name)]:
-				f.Class, f.why = "", ""
-				a.once(where, "its format says that it is a secret, and another field of the name is none: it is not hidden")
-			case f.schema.WriteOnly() && f.Class != spec.ClassSecret:
-				a.once(where, "it is written and never answered, and nothing says that it is a secret: it is not hidden")
+			if f.Class == spec.ClassSecret && (secrets[f.Name] == nil || f.why != ofFormat) {
+				secrets[f.Name] = f
+			}
+			if f.schema.WriteOnly() && f.Class != spec.ClassSecret {
+				a.once("kind "+k.name+", field "+f.Name, "it is written and never answered, and nothing says that it is a secret: it is not hidden")
 			}
 		}
 	}
+	for _, k := range a.kinds {
+		for name, secret := range sorted(secrets) {
+			own := slices.IndexFunc(k.fields, func(f *field) bool { return f.Name == name })
+			var hidden []string
+			if end := "." + name; secret.why == ofFormat {
+				for _, f := range k.fields {
+					if f.Class != spec.ClassSecret && strings.HasSuffix(f.Name, end) {
+						hidden = append(hidden, "field "+f.Name)
+					}
+				}
+			}
+			if key := k.keyWith(name); key != "" {
+				hidden = append(hidden, "key "+key)
+			}
+			switch {
+			case len(hidden) == 0:
+			case own < 0:
+				k.fields = append(k.fields, &field{Field: spec.Field{Name: name}, why: "no secret here, as it is in another kind"})
+			case k.fields[own].Class == spec.ClassSecret:
+				a.once("kind "+k.name+", "+hidden[0], "it is hidden and not read, as "+name+" is a secret of the kind")
+			}
+		}
+	}
+}
+
+// keyWith returns the key of a list or a record that leads through a member of the name; "" = none does.
+func (k *kind) keyWith(name string) string {
+	var keys []string
+	for _, l := range k.lists {
+		keys = append(keys, l.env.key)
+	}
+	for _, in := range k.instances {
+		keys = append(keys, in.key)
+	}
+	i := slices.IndexFunc(keys, func(key string) bool { return strings.Contains("."+key+".", "."+name+".") })
+	if i < 0 {
+		return ""
+	}
+	return keys[i]
 }

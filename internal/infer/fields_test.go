@@ -25,27 +25,46 @@ func TestAFieldOfWritesIsNoSecret(t *testing.T) {
 	}
 }
 
-// TestAFormatMakesASecretWhereNoOtherFieldHasTheName draws format: password of a name that another
-// kind has for something else, of one that none has, and of one that says it by itself.
-func TestAFormatMakesASecretWhereNoOtherFieldHasTheName(t *testing.T) {
-	for _, one := range []struct {
-		domain, droplet, name string
-		secret                bool
-	}{
-		{`"entry":{"type":"string","format":"password"}`, `"entry":{"type":"string"}`, "entry", false},
-		{`"entry":{"type":"string","format":"password"}`, `"inside":{"type":"object","properties":{"entry":{"type":"integer"}}}`, "entry", false},
-		{`"entry":{"type":"string","format":"password"}`, `"other":{"type":"string"}`, "entry", true},
-		{`"password":{"type":"string","format":"password"}`, `"password":{"type":"string"}`, "password", true},
-		{`"secret":{"type":"string","enum":["shown","hidden"]}`, `"other":{"type":"string"}`, "secret", false},
+// TestAFormatMakesASecretOfItsKindAlone draws format: password of a name that another kind has for something else, at any
+// depth: it is hidden in its kind, and the other kind declares the name as no secret. So it does where its list has its rows
+// under the name of a secret.
+func TestAFormatMakesASecretOfItsKindAlone(t *testing.T) {
+	const entry, secret, plain, none = `"entry":{"type":"string","format":"password"}`, "secret", "plain", "none"
+	inside := func(field string) string { return `"inside":{"type":"object","properties":{` + field + `}}` }
+	for _, one := range []struct{ domain, droplet, name, inDomains, inDroplets string }{
+		{entry, `"entry":{"type":"string"}`, "entry", secret, plain},
+		{entry, inside(`"entry":{"type":"integer"}`), "entry", secret, plain},
+		{inside(entry), `"entry":{"type":"string"}`, "inside.entry", secret, none},
+		{inside(entry), `"more":{"type":"object","properties":{` + inside(`"entry":{"type":"string"}`) + `}}`, "inside.entry", secret, plain},
+		{entry, `"other":{"type":"string"}`, "entry", secret, none},
+		{entry, entry, "entry", secret, secret},
+		{`"password":{"type":"string","format":"password"}`, inside(`"password":{"type":"boolean"}`), "password", secret, none},
+		{`"password":{"type":"string","format":"password"}`, `"password":{"type":"string"}`, "password", secret, secret},
+		{`"secret":{"type":"string","enum":["shown","hidden"]}`, `"other":{"type":"string"}`, "secret", plain, none},
+		{`"tokens":{"type":"array","items":{"type":"string"}}`, `"other":{"type":"string"}`, "tokens", secret, none},
 	} {
-		draft := drafted(t, twoKinds(one.domain, one.droplet))
-		f := drawnSpec(t, draft).Kind("domains").Field(one.name)
-		if f == nil || (f.Class == spec.ClassSecret) != one.secret {
-			t.Errorf("%s beside %s: %+v, want a secret: %v", one.domain, one.droplet, f, one.secret)
+		sp := drawnSpec(t, drafted(t, twoKinds(one.domain, one.droplet)))
+		for kind, want := range map[string]string{"domains": one.inDomains, "droplets": one.inDroplets} {
+			got := none
+			if f := sp.Kind(kind).Field(one.name); f != nil && f.Class == spec.ClassSecret {
+				got = secret
+			} else if f != nil {
+				got = plain
+			}
+			if got != want {
+				t.Errorf("%s beside %s: %s is %s in %s, want %s", one.domain, one.droplet, one.name, got, kind, want)
+			}
 		}
-		if said := hasDoubt(draft, "field "+one.name, "not hidden"); said && one.secret {
-			t.Errorf("%s: a doubt says that it is not hidden: %q", one.domain, draft.Unsure)
-		}
+	}
+	draft := drafted(t, twoKinds(entry+","+inside(`"entry":{"type":"integer"}`), `"other":{}`))
+	if !hasDoubt(draft, "field inside.entry", "it is hidden") {
+		t.Errorf("no doubt says that the other field is hidden: %q", draft.Unsure)
+	}
+	document := strings.Replace(twoKinds(`"tokens":{"type":"array","items":{"type":"string"}}`, `"other":{}`), `"paths":{`, `"paths":{
+		"/tokens":{"get":{"responses":{"200":{"content":{"application/json":{"schema":{"type":"object","properties":{"tokens":
+			{"type":"array","items":{"type":"object","properties":{"id":{"type":"string"}}}}}}}}}}}},`, 1)
+	if f := drawnSpec(t, drafted(t, document)).Kind("tokens").Field("tokens"); f == nil || f.Class != "" {
+		t.Errorf("a list under the name of a secret declares %+v, want a field that is none", f)
 	}
 }
 
