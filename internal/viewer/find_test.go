@@ -5,6 +5,7 @@ package viewer
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/csv"
 	"encoding/json"
@@ -153,6 +154,26 @@ func TestSortedList(t *testing.T) {
 	page = h.page("/twilio/calls?Status=completed&PageSize=20&understudy.sort=duration", all)
 	if states := columnOf(page, "Status"); len(states) != 20 || slices.ContainsFunc(states, func(s string) bool { return s != "completed" }) {
 		t.Errorf("%q", states)
+	}
+}
+
+// TestSortingByACostIsAsItIsShown: a cost is shown without its sign, and orders the rows so.
+func TestSortingByACostIsAsItIsShown(t *testing.T) {
+	h := open(t, searched(t))
+	costs := func(path string) (found []float64) {
+		for _, text := range columnOf(h.page(path, all), "Price") {
+			if n, err := strconv.ParseFloat(strings.TrimLeft(strings.ReplaceAll(text, ",", ""), "$"), 64); err == nil {
+				found = append(found, n)
+			}
+		}
+		return found
+	}
+	down := costs("/twilio/messages?understudy.sort=-price")
+	if len(down) < 40 || down[0] <= 0 || !slices.IsSortedFunc(down, func(a, b float64) int { return cmp.Compare(b, a) }) {
+		t.Errorf("largest first: %v", down)
+	}
+	if up := costs("/twilio/messages?understudy.sort=price"); len(up) < 40 || !slices.IsSorted(up) {
+		t.Errorf("smallest first: %v", up)
 	}
 }
 

@@ -13,6 +13,7 @@ import (
 	"understudy/internal/query"
 	"understudy/internal/viewer/page"
 	"understudy/internal/viewer/plan"
+	"understudy/spec"
 )
 
 // conditions are a list's path, filters and own condition as a search. ok is false
@@ -75,8 +76,12 @@ func (q listing) searchAsk() (query.SearchRequest, error) {
 	return ask, nil
 }
 
-// searchOrder is the order in the words of the search.
+// searchOrder returns the order in the words of the search. A cost is shown without the sign that it has, so that the
+// largest cost is the least number.
 func (a arrangement) searchOrder(k *plan.Kind) string {
+	if a.sort != nil && a.sort.Show == spec.ShowCost {
+		a.down = !a.down
+	}
 	if a.sort != nil && a.sort.Name == k.Clock && !a.down {
 		return "oldest"
 	}
