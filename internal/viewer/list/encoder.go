@@ -3,6 +3,7 @@
 package list
 
 import (
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -21,13 +22,14 @@ import (
 type csvEncoder struct {
 	q       *page.Exchange
 	columns []*plan.Column
-	kinds   bool // rows say their source and kind
+	kinds   bool     // rows say their source and kind
+	fields  []string // of rows of several kinds; a kind has some of them
 }
 
 func (w *csvEncoder) begin(dst []byte) []byte {
 	var names []string
 	if w.kinds {
-		names = append(names, "source", "kind", "id", "time", "found")
+		names = slices.Concat(foundColumns, w.fields)
 	}
 	for _, c := range w.columns {
 		names = append(names, c.Name)
@@ -39,16 +41,27 @@ func (w *csvEncoder) row(dst []byte, one exported) []byte {
 	cells := make([]string, 0, len(w.columns)+5)
 	if w.kinds {
 		cells = append(cells, one.kind.Source.Name, one.kind.Name, csvline.Harmless(one.row.ID))
-		at := ""
-		if c := one.kind.ByField[one.kind.Clock]; c != nil {
-			at = w.text(c, one.row.Field(c.Name))
+		at := w.field(one, one.kind.Clock)
+		if at == "" {
+			at = w.field(one, one.kind.Order)
 		}
 		cells = append(cells, at, csvline.Harmless(foundText(one.hit)))
+		for _, name := range w.fields {
+			cells = append(cells, w.field(one, name))
+		}
 	}
 	for _, c := range w.columns {
 		cells = append(cells, w.text(c, one.row.Field(c.Name)))
 	}
 	return csvline.Append(dst, cells)
+}
+
+// field returns what a row has in a field, "" where its kind has none of the name.
+func (w *csvEncoder) field(one exported, name string) string {
+	if c := one.kind.ByField[name]; c != nil {
+		return w.text(c, one.row.Field(name))
+	}
+	return ""
 }
 
 // foundText is where the words of a search were found.
@@ -175,4 +188,45 @@ func flat(value []byte) []byte {
 		return value
 	}
 	return slices.DeleteFunc(slices.Clone(value), func(c byte) bool { return c == '\n' || c == '\r' })
+}
+
+// ofIDs matches a search for ids alone, as page.AnyID writes it of ids without blanks.
+var ofIDs = regexp.MustCompile(`^id:[^ ]+(?: OR id:[^ ]+)*$`)
+
+// pickedIDs returns how many ids a search is for, 0 where it is for anything else.
+func pickedIDs(text string) int {
+	if !ofIDs.MatchString(text) {
+		return 0
+	}
+	return 1 + strings.Count(text, ",") + strings.Count(text, " OR ")
+}
+
+// foundColumns begin the rows of what was found in several kinds.
+var foundColumns = []string{"source", "kind", "id", "time", "found"}
+
+// foundFields are the fields of the kinds that a search looks in, each once; without kinds those that lists of at least
+// two of the main kinds show.
+func foundFields(q *page.Exchange, search query.SearchRequest) (names []string) {
+	kinds := map[string]int{}
+	for _, s := range q.V.Planned {
+		if search.Source != "" && s.Name != search.Source {
+			continue
+		}
+		for _, k := range q.Readable(s) {
+			columns := q.ColumnsOf(k)
+			switch asked := slices.Contains(search.Kinds, k.Name); {
+			case asked:
+				columns = q.Visible(k, k.Every)
+			case len(search.Kinds) > 0 || k.Group != "":
+				continue
+			}
+			for _, c := range columns {
+				if kinds[c.Name]++; kinds[c.Name] == 1 && c.Name != k.Clock && !slices.Contains(foundColumns, c.Name) {
+					names = append(names, c.Name)
+				}
+			}
+		}
+	}
+	names = slices.DeleteFunc(names, func(name string) bool { return len(search.Kinds) == 0 && kinds[name] < 2 })
+	return names[:min(len(names), mostColumns)]
 }

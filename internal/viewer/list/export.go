@@ -342,10 +342,14 @@ func idsOf(p *understudy.Page) iter.Seq[string] {
 // a list; without them rows say of which kind they are.
 func exportFound(q *page.Exchange, name string, search query.SearchRequest, columns []*plan.Column) error {
 	w, mime := encoderOf(q, columns, columns == nil)
+	if table, ok := w.(*csvEncoder); ok && columns == nil {
+		table.fields = foundFields(q, search)
+	}
 	e := &exporter{w: w, mime: mime, name: exportName(q, name), auditing: auditing{values: valuesOf(search)}}
 	return exportRows(q, e, func(ctx context.Context, take func(exported) error) (string, error) {
 		search.Limit, search.Facets = query.MostHits, false
 		window, rest := 0, ""
+		picked, ids := pickedIDs(search.Text), map[string]bool{}
 		for {
 			r, err := q.V.Search.Find(ctx, q.Caller, search)
 			if err != nil {
@@ -358,11 +362,16 @@ func exportFound(q *page.Exchange, name string, search query.SearchRequest, colu
 				if err := take(exported{h.Kind, h.Row, h.SearchHit}); err != nil {
 					return "", err
 				}
+				if picked > 0 {
+					ids[h.ID] = true
+				}
 			}
 			switch {
 			case r.Next == "" && window > 0:
 				rest = "only the newest " + page.Thousands(int64(window)) + " matches can be had in this order"
 				return rest, nil
+			case r.Next == "" && picked > 0 && len(ids) == picked:
+				return "", nil // what was picked came, whatever else is not held
 			case r.Next == "":
 				return r.Unheld, nil
 			case r.Next == search.Cursor:
