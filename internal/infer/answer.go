@@ -84,7 +84,7 @@ func (l *list) object(s openapi.Schema, example *openapi.Value, inside string) (
 		if p.Name == "" || strings.Contains(p.Name, ".") {
 			return "", "no name leads to " + quote(p.Name)
 		}
-		value, why := l.member(place{inside + p.Name, p.Schema}, example.Get(p.Name))
+		value, why := l.member(place{path: inside + p.Name, schema: p.Schema}, example.Get(p.Name))
 		if why != "" {
 			return "", why
 		}
@@ -121,7 +121,7 @@ func (l *list) member(p place, example *openapi.Value) (value, missing string) {
 		return quote(example.Text), ""
 	case typ == "boolean" && is(name, goodNames...):
 		return "true", ""
-	case is(name, stateNames...) && errorState(place{name, p.schema}) != "":
+	case is(name, stateNames...) && errorState(place{path: name, schema: p.schema}) != "":
 		return quote(enum[slices.IndexFunc(enum, isGood)]), ""
 	case is(name, "error") && p.schema.Nullable():
 		return "null", ""
@@ -171,10 +171,11 @@ func (in *instance) wrap() bool {
 	if ofPages.MatchString(form) {
 		missing = "only an answer with pages has them"
 	}
+	alone := "{" + quote(in.key) + ":{record}}"
 	if in.answer = strings.NewReplacer("{key}", quote(in.key), "{rows}", "{record}").Replace(form); missing != "" {
-		in.answer = ""
+		in.answer = alone
 	}
-	if in.answer == "{"+quote(in.key)+":{record}}" {
+	if in.answer == alone && !strings.Contains(in.key, ".") {
 		in.answer = "" // it is made so without being named
 	}
 	return missing == ""

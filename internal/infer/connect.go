@@ -156,9 +156,8 @@ func (a *api) link() {
 			if f.Class != "" || !isScalar(f.schema) || slices.Contains(k.id, f.Name) && len(k.id) == 1 {
 				continue
 			}
-			name := lastPart(f.Name)
 			for _, end := range idEnds {
-				if stem, ok := strings.CutSuffix(name, end); ok && byName[plain(stem)] != nil {
+				if stem, ok := strings.CutSuffix(f.own, end); ok && byName[plain(stem)] != nil {
 					f.Link, f.why = byName[plain(stem)].name, linkByName
 				}
 			}
@@ -212,7 +211,7 @@ func (k *kind) findAbove(kinds []*kind, path, variable string) string {
 		}
 		for _, f := range k.fields {
 			named := f.why == linkByName || plain(f.Name) == plain(variable)
-			if named && f.Link == p.name && !strings.Contains(f.Name, ".") && !f.schema.Nullable() {
+			if named && f.Link == p.name && f.own == f.Name && !f.schema.Nullable() {
 				return f.Name
 			}
 		}

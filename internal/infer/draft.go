@@ -338,8 +338,12 @@ func (a *api) describe() {
 		if len(k.lists) == 0 {
 			levels = max(levels-1, 1)
 		}
-		isWhole := false
-		k.fields, isWhole = a.fields.fieldsOf(schemas, levels)
+		fields, twice, isWhole := a.fields.fieldsOf(schemas, levels)
+		for _, name := range twice {
+			a.once("kind "+k.name+", field "+name, "a member has the name, dots and all, and another one stands there inside an object: where "+
+				"both are, the first alone is read")
+		}
+		k.fields = fields
 		if k.columns, k.clock = nil, ""; !isWhole {
 			a.once("kind "+k.name, "it has more fields than are looked at: a secret among the others is not hidden")
 		}
@@ -368,7 +372,7 @@ func (k *kind) keepID() {
 	for _, name := range k.id {
 		if !slices.ContainsFunc(k.fields, func(f *field) bool { return f.Name == name }) {
 			f := &field{schema: k.row().Property(name)}
-			f.Name = name
+			f.Name, f.own = name, name
 			f.describe(name)
 			k.fields = append(k.fields, f)
 		}

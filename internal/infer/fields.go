@@ -14,6 +14,7 @@ import (
 // field is one field of a kind.
 type field struct {
 	spec.Field
+	own    string // the member's own name, which ends Name and may have dots
 	why    string
 	schema openapi.Schema
 	enum   []string
@@ -29,38 +30,51 @@ const (
 )
 
 // fieldsOf lists the fields of a record in one or more schemas, outer ones first. The values of a map have any
-// name: of what is inside them the secrets alone are fields, by their own names. isWhole is false where there are
-// more than are looked at.
-func (d described) fieldsOf(schemas []openapi.Schema, levels int) (all []*field, isWhole bool) {
+// name, and no path leads into a member whose own name has dots: of what is inside them the secrets alone are fields.
+// twice are the names that a member has by its own name and another one inside an object. isWhole is false where
+// there are more than are looked at.
+func (d described) fieldsOf(schemas []openapi.Schema, levels int) (all []*field, twice []string, isWhole bool) {
 	type level struct {
 		prefix  string
+		path    string // the same, with a zero byte between the members
 		schemas []openapi.Schema
 		depth   int
-		isMap   bool
+		hides   bool // secrets alone
 	}
-	seen := map[string]bool{}
+	seen := map[string]string{} // the paths of fields
 	queue := []level{{schemas: schemas, depth: 1}}
 	looked, left := 0, maxVariants
 	for ; len(queue) > 0 && looked < maxFound; queue = queue[1:] {
 		at := queue[0]
 		for _, p := range openapi.Members(at.schemas, &left) {
 			looked++
-			name := at.prefix + p.Name
-			inside := level{name + ".", append([]openapi.Schema{p.Schema}, p.Others...), at.depth + 1, at.isMap}
+			name, path := at.prefix+p.Name, at.path+p.Name
+			inside := level{name + ".", path + "\x00", append([]openapi.Schema{p.Schema}, p.Others...), at.depth + 1,
+				at.hides || strings.Contains(p.Name, ".")}
 			switch {
 			case p.Name == "":
-				inside.prefix, inside.isMap = "", true
-			case seen[name] || strings.ContainsAny(p.Name, ".\x00"):
+				inside.prefix, inside.path, inside.hides = "", "", true
+			case seen[name] == path || strings.Contains(p.Name, "\x00"):
 				continue
 			default:
 				f := d.field(p.Name, p.Schema)
 				f.Name = name
 				d.findSecret(&f, p, &left)
 				isSecret := f.Class == spec.ClassSecret
-				seen[name] = isSecret || !at.isMap
-				// A secret counts at any depth; of the rest a table needs few.
-				if isSecret || len(all) < maxFields && !at.isMap {
+				first := -1
+				if seen[name] != "" {
+					first = slices.IndexFunc(all, func(f *field) bool { return f.Name == name })
+				}
+				switch {
+				case first >= 0 && isSecret:
+					all[first].Class, all[first].why = f.Class, f.why
+				case first < 0 && (isSecret || len(all) < maxFields && !at.hides): // a table needs few, and a secret counts at any depth
 					all = append(all, &f)
+				}
+				if seen[name] != "" && !at.hides {
+					twice = append(twice, name)
+				} else if isSecret || !at.hides {
+					seen[name] = path
 				}
 				if isSecret {
 					continue
@@ -71,7 +85,7 @@ func (d described) fieldsOf(schemas []openapi.Schema, levels int) (all []*field,
 			}
 		}
 	}
-	return all, len(queue) == 0 && left > 0
+	return all, twice, len(queue) == 0 && left > 0
 }
 
 // findSecret makes a field a secret where any variant of it is one.
@@ -98,7 +112,7 @@ type member struct {
 func (d described) field(name string, schema openapi.Schema) field {
 	f, ok := d[member{name, schema}]
 	if !ok {
-		f.schema = schema
+		f.schema, f.own = schema, name
 		f.describe(name)
 		d[member{name, schema}] = f
 	}
@@ -262,7 +276,7 @@ func (a *api) checkSecrets() {
 			var hidden []string
 			if end := "." + name; secret.why == ofFormat {
 				for _, f := range k.fields {
-					if f.Class != spec.ClassSecret && strings.HasSuffix(f.Name, end) {
+					if f.Class != spec.ClassSecret && len(f.own) <= len(name) && strings.HasSuffix(f.Name, end) {
 						hidden = append(hidden, "field "+f.Name)
 					}
 				}
@@ -273,7 +287,7 @@ func (a *api) checkSecrets() {
 			switch {
 			case len(hidden) == 0:
 			case own < 0:
-				k.fields = append(k.fields, &field{Field: spec.Field{Name: name}, why: "no secret here, as it is in another kind"})
+				k.fields = append(k.fields, &field{Field: spec.Field{Name: name}, own: name, why: "no secret here, as it is in another kind"})
 			case k.fields[own].Class == spec.ClassSecret:
 				a.once("kind "+k.name+", "+hidden[0], "it is hidden and not read, as "+name+" is a secret of the kind")
 			}

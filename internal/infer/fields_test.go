@@ -205,3 +205,52 @@ func TestADocumentWithThousandsOfVariantsIsDrawn(t *testing.T) {
 		t.Errorf("no doubt says that there are more: %q", draft.Unsure)
 	}
 }
+
+// TestMembersNamedWithDotsAreDrawn draws records with members that have dots in their names: as fields, an id, a clock, a key of
+// rows. A name that may be a member or a path is doubted, and a secret by either.
+func TestMembersNamedWithDotsAreDrawn(t *testing.T) {
+	const text = `{"type":"string"}`
+	object := func(members string) string { return `{"type":"object","properties":{` + members + `}}` }
+	for row, want := range map[string]string{ // name: class
+		`"api.key":` + text:                                     "api.key: secret",
+		`"access.token":` + text:                                "access.token: secret",
+		`"x.y":{"type":"string","format":"email"}`:              "x.y: name",
+		`"@odata.etag":` + text:                                 "@odata.etag: ",
+		`"a..b":` + text:                                        "a..b: ",
+		`".":` + text:                                           ".: ",
+		`"o":` + object(`"api.key":`+text):                      "o.api.key: secret",
+		`"push.to":` + object(`"token":`+text):                  "push.to.token: secret",
+		`"push.to":` + object(`"plain":`+text):                  "push.to.plain: none",
+		`"api.key":` + text + `,"api":` + object(`"key":`+text): "api.key: secret, doubted",
+		`"user.name":` + text + `,"user":` + object(`"name":{"type":"integer"}`):              "user.name: name, doubted",
+		`"user.x":` + text + `,"user":` + object(`"x":{"type":"string","format":"password"}`): "user.x: secret, doubted",
+		`"user.name":` + text + `,"user":` + object(`"id":`+text):                             "user.name: name",
+	} {
+		draft := drafted(t, listing(object(`"id":`+text+`,`+row), ""))
+		name, rest, _ := strings.Cut(want, ": ")
+		class, _, doubted := strings.Cut(rest, ", ")
+		got := "none"
+		if f := drawnSpec(t, draft).Kinds[0].Field(name); f != nil {
+			got = f.Class
+		}
+		if got != class {
+			t.Errorf("%s: the class of %s is %q, want %q", row, name, got, class)
+		}
+		if said := hasDoubt(draft, "field "+name, "another one stands there inside an object"); said != doubted {
+			t.Errorf("%s: a doubt says that the name stands twice: %v, want %v", row, said, doubted)
+		}
+	}
+	const rows = `"d.results":{"type":"array","items":{"type":"object","properties":{"thing.id":{"type":"string"},
+		"created.at":{"type":"string","format":"date-time"}}}}`
+	for members, doubted := range map[string]bool{rows: false, rows + `,"d":` + object(`"results":{"type":"array","items":`+
+		object(`"n":`+text)+`}`): true} {
+		draft := drafted(t, strings.Replace(listing(text, ""), `"things":{"type":"array","items":`+text+`}`, members, 1))
+		k := drawnSpec(t, draft).Kinds[0]
+		if k.Lists[0].Key != "d.results" || !slices.Equal(k.ID, []string{"thing.id"}) || k.Clock != "created.at" {
+			t.Errorf("the key is %q, the id %v, the clock %q", k.Lists[0].Key, k.ID, k.Clock)
+		}
+		if said := hasDoubt(draft, "the name d.results", "inside an object"); said != doubted {
+			t.Errorf("a doubt says that the rows stand twice: %v, want %v: %q", said, doubted, draft.Unsure)
+		}
+	}
+}

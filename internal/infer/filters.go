@@ -54,8 +54,8 @@ func widens(name string) bool {
 func filtersOf(l *list, k *kind) {
 	at := func(name string) *field {
 		for _, f := range k.fields {
-			outer, inner, inside := strings.Cut(f.Name, ".")
-			same := plain(f.Name) == plain(name) && !inside || plain(outer) == "attributes" && plain(inner) == plain(name)
+			outer := strings.TrimSuffix(f.Name, f.own)
+			same := plain(f.own) == plain(name) && !strings.Contains(f.own, ".") && (outer == "" || plain(outer) == "attributes")
 			if same && f.Class != spec.ClassSecret {
 				return f
 			}

@@ -141,9 +141,7 @@ func isScalar(s openapi.Schema) bool {
 // findID finds the field that names a record. paths are the paths below the kind's lists
 // that show one record.
 func (k *kind) findID(paths []*openapi.Operation) (unsure string) {
-	props := slices.DeleteFunc(k.row().Properties(), func(p openapi.Property) bool {
-		return !isScalar(p.Schema) || strings.Contains(p.Name, ".")
-	})
+	props := slices.DeleteFunc(k.row().Properties(), func(p openapi.Property) bool { return !isScalar(p.Schema) })
 	sure := 0
 	for _, p := range props {
 		if !p.Schema.Nullable() {
@@ -295,32 +293,36 @@ func (k *kind) findClock() (unsure string) {
 	if len(k.lists) == 0 {
 		return ""
 	}
-	var times []string
+	var times []*field
 	for _, f := range k.fields {
-		outer, _, inside := strings.Cut(f.Name, ".")
-		if f.isTime() && (!inside || is(outer, timeObjects...)) {
-			times = append(times, f.Name)
+		outer, _, _ := strings.Cut(f.Name, ".")
+		if f.isTime() && (f.own == f.Name || is(outer, timeObjects...)) {
+			times = append(times, f)
 		}
 	}
-	find := func(why string, fits func(name string) bool) bool {
+	find := func(why string, fits func(f *field) bool) bool {
 		i := slices.IndexFunc(times, fits)
 		if i >= 0 {
-			k.clock, k.why["clock"] = times[i], why
+			k.clock, k.why["clock"] = times[i].Name, why
 		}
 		return i >= 0
 	}
 	const byName = "a time, by its name that of creation"
 	for _, name := range clockFields {
-		if find(byName, func(at string) bool { return plain(lastPart(at)) == name }) {
+		if find(byName, func(f *field) bool { return plain(f.own) == name }) {
 			return ""
 		}
 	}
 	one := plain(singular(k.name))
 	switch {
-	case find("a time, with the kind's name", func(at string) bool { return is(at, one+"date", one+"time", one+"at") }):
-	case find(byName, func(at string) bool { return has(at, "created", "creation") }):
+	case find("a time, with the kind's name", func(f *field) bool { return is(f.Name, one+"date", one+"time", one+"at") }):
+	case find(byName, func(f *field) bool { return has(f.Name, "created", "creation") }):
 	case len(times) > 0:
-		return "which of the times orders its records is not clear: " + strings.Join(times[:min(3, len(times))], ", ")
+		var names []string
+		for _, f := range times[:min(3, len(times))] {
+			names = append(names, f.Name)
+		}
+		return "which of the times orders its records is not clear: " + strings.Join(names, ", ")
 	}
 	return ""
 }

@@ -15,6 +15,7 @@ import (
 type place struct {
 	path   string // dotted
 	schema openapi.Schema
+	depth  int // how many objects are around it
 }
 
 // envelope is the answer of a list: where its rows are, and what stands beside them.
@@ -55,10 +56,12 @@ func rowsOf(op *openapi.Operation) (e envelope, ok bool) {
 	if len(arrays) == 0 {
 		return e, false
 	}
-	depth := func(p place) int { return strings.Count(p.path, ".") }
-	slices.SortStableFunc(arrays, func(a, b place) int { return cmp.Or(rank(a)-rank(b), depth(a)-depth(b)) })
+	slices.SortStableFunc(arrays, func(a, b place) int { return cmp.Or(rank(a)-rank(b), a.depth-b.depth) })
 	first := arrays[0]
-	arrays = slices.DeleteFunc(arrays, func(p place) bool { return depth(p) > depth(first) }) // they are parts of something else
+	if slices.ContainsFunc(arrays[1:], func(p place) bool { return p.path == first.path }) {
+		e.unsure = "an array of objects has the name " + first.path + ", dots and all, and another one stands there inside an object"
+	}
+	arrays = slices.DeleteFunc(arrays, func(p place) bool { return p.depth > first.depth }) // they are parts of something else
 	e.key, e.row = first.path, first.schema.Items()
 	e.why = "the array of records"
 	if len(arrays) > 1 && rank(first) > len(rowNames) {
@@ -92,20 +95,18 @@ func (e *envelope) collect(arrays *[]place, s openapi.Schema, prefix string, dep
 		if len(e.beside) == maxBeside {
 			return
 		}
-		at := place{prefix + p.Name, p.Schema}
+		at := place{prefix + p.Name, p.Schema, depth}
 		switch typ := p.Schema.Type(); {
 		case p.Name == "": // no name leads there
-		case strings.Contains(p.Name, "."): // @odata.nextLink
-			if typ != "array" && typ != "object" {
-				e.beside = append(e.beside, at)
-			}
 		case typ == "array":
 			if isRow(p.Schema.Items()) && !is(p.Name, "errors", "warnings", "links", "included", "facets") {
 				*arrays = append(*arrays, at)
 			}
 		case typ == "object" && depth < 2:
 			e.beside = append(e.beside, at)
-			e.collect(arrays, p.Schema, at.path+".", depth+1)
+			if !strings.Contains(p.Name, ".") { // else no path leads into it
+				e.collect(arrays, p.Schema, at.path+".", depth+1)
+			}
 		default:
 			e.beside = append(e.beside, at)
 		}

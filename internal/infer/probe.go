@@ -60,9 +60,13 @@ func (l *liveList) shorten(ctx context.Context, e *envelope, rows *openapi.Value
 func replaceAt(v **openapi.Value, dotted string, to *openapi.Value) bool {
 	for more := dotted != ""; more; {
 		var part string
-		part, dotted, more = strings.Cut(dotted, ".")
 		i := -1
 		if *v != nil {
+			i = slices.Index((*v).Keys, dotted) // @odata.nextLink
+		}
+		if part, dotted, more = strings.Cut(dotted, "."); i >= 0 {
+			more = false
+		} else if *v != nil {
 			i = slices.Index((*v).Keys, part)
 		}
 		if i < 0 {
