@@ -89,7 +89,7 @@ func nameKinds(kinds []*kind) {
 	taken := map[string]bool{"": true, "number": true, "search": true, "jobs": true}
 	for _, k := range order {
 		path := k.shortest().op.Path
-		last := word(lastName(path))
+		last := word(k.shortest().subject())
 		wish := []string{last}
 		if k.ref != "" && len(k.ref) <= maxKindName {
 			wish = append(wish, plural(word(k.ref)), word(k.ref))
@@ -148,12 +148,14 @@ func (k *kind) findID(paths []*openapi.Operation) (unsure string) {
 			sure++
 		}
 	}
-	refused, mayBeNull := "", false
-	pick := func(names ...string) string {
+	refused, parent, mayBeNull := "", "", false
+	pick := func(above bool, names ...string) string {
 		for _, name := range names {
 			for _, p := range props {
 				switch {
 				case plain(p.Name) != plain(name):
+				case !above && k.namesParent(p.Name):
+					parent = p.Name
 				case p.Schema.Nullable() && !mayBeNull || !k.tellsApart(p.Name):
 					refused = p.Name
 				default:
@@ -174,26 +176,29 @@ func (k *kind) findID(paths []*openapi.Operation) (unsure string) {
 	if refused != "" {
 		return refused + " may be null or repeats within a page, so that it names no record: it is kept as whole pages; give it an id"
 	}
+	if parent != "" {
+		return parent + " names the record above its lists, and no field surely names a record: it is kept as whole pages; give it an id"
+	}
 	return "no field surely names a record, so that it is kept as whole pages; give it an id"
 }
 
-// pickID finds the id among the fields that pick returns; false where none of them is one.
-func (k *kind) pickID(paths []*openapi.Operation, pick func(...string) string) bool {
+// pickID finds the id among the fields that pick returns, which may be those of records above the lists; false where none is one.
+func (k *kind) pickID(paths []*openapi.Operation, pick func(bool, ...string) string) bool {
 	one := plain(singular(k.name))
-	if name := pick(idFields...); name != "" {
+	if name := pick(false, idFields...); name != "" {
 		k.id, k.why["id"] = []string{name}, "the field is called so"
 		return true
 	}
-	if name := pick(one+"id", plain(singular(k.ref))+"id", one+"uuid", one+"sid"); name != "" {
+	if name := pick(false, one+"id", plain(singular(k.ref))+"id", one+"uuid", one+"sid"); name != "" {
 		k.id, k.why["id"] = []string{name}, "the kind's name with id"
 		return true
 	}
 	for _, op := range paths {
 		v, _ := lastVar(op.Path)
 		rest, _ := strings.CutPrefix(plain(v), one)
-		name := pick(v, rest)
+		name := pick(false, v, rest)
 		if name == "" && plain(v) == one {
-			name = pick("name", "code", "slug", "number")
+			name = pick(false, "name", "code", "slug", "number")
 		}
 		if name != "" && k.idUnder(op.Path, name, pick) {
 			return true
@@ -220,23 +225,15 @@ func (k *kind) tellsApart(name string) bool {
 	return true
 }
 
-// exampleRows returns the rows of the list's example.
-func (l *list) exampleRows() []*openapi.Value {
-	if rows := at(l.op.Example, l.env.key); rows != nil && rows.Kind == openapi.Array {
-		return rows.Items
-	}
-	return nil
-}
-
 // idUnder makes an id of a field that a path's last variable names. It is a name below the
 // records that the path's other variables name, so these are part of the id. It returns false where
 // no field shows one of them.
-func (k *kind) idUnder(path, name string, pick func(...string) string) bool {
+func (k *kind) idUnder(path, name string, pick func(bool, ...string) string) bool {
 	vars := varsOf(path)
 	var id []string
 	for _, v := range vars[:len(vars)-1] {
-		field := pick(v, strings.TrimSuffix(plain(v), "id"))
-		if field == "" {
+		field := pick(true, v, stem(v))
+		if field == "" || field == name {
 			return false
 		}
 		id = append(id, field)
@@ -244,11 +241,6 @@ func (k *kind) idUnder(path, name string, pick func(...string) string) bool {
 	k.id = append(id, name)
 	k.why["id"] = "{" + vars[len(vars)-1] + "} of " + path
 	return true
-}
-
-// listed reports whether one of the kind's lists has a path that ends with the name.
-func (k *kind) listed(name string) bool {
-	return slices.ContainsFunc(k.lists, func(l *list) bool { return lastName(l.op.Path) == name })
 }
 
 // idVars are the variables of an instance's path that name the record; the unsure says why
@@ -286,6 +278,19 @@ func (k *kind) idVars(path string) (vars []string, unsure string) {
 		vars = append(vars, all[at])
 	}
 	return vars, ""
+}
+
+// exampleRows returns the rows of the list's example.
+func (l *list) exampleRows() []*openapi.Value {
+	if rows := at(l.op.Example, l.env.key); rows != nil && rows.Kind == openapi.Array {
+		return rows.Items
+	}
+	return nil
+}
+
+// listed reports whether one of the kind's lists has a path that ends with the name.
+func (k *kind) listed(name string) bool {
+	return slices.ContainsFunc(k.lists, func(l *list) bool { return lastName(l.op.Path) == name })
 }
 
 // findClock finds the field that orders records in time.

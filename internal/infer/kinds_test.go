@@ -103,6 +103,42 @@ func TestIDsThatRepeatOrAreNullAreRefused(t *testing.T) {
 	}
 }
 
+// TestAVariableOfTheListsPathIsNoID draws lists below a record whose id the rows have, too: it is no id of theirs, and names
+// no kind, but with another field where a path shows one record so.
+func TestAVariableOfTheListsPathIsNoID(t *testing.T) {
+	for _, one := range []struct{ path, members, record, kind, id string }{
+		{"/webhooks/incoming/user/{userId}", "webhookId userId name", "", "incoming", "[]"},
+		{"/departures/route_type/{route_type}/stop/{stop_id}", "stop_id route_id", "", "departures", "[]"},
+		{"/departures/stop/{stop_id}", "stop_id departure_id", "", "departures", "[departure_id]"},
+		{"/departures/stop/{stop_id}", "stop_id id", "", "departures", "[id]"},
+		{"/users/{user_id}/user", "userId text", "", "user", "[userId]"},
+		{"/folders/{folder_id}/folders", "folder_id text", "", "folders", "[folder_id]"},
+		{"/v1/user/{userId}", "userId text", "", "user", "[]"},
+		{"/user/{userId}", "text more", "", "user", "[]"},
+		{"/projects/{id}/branches", "id text", "", "branches", "[id]"},
+		{"/projects/{name}/branches", "name text", "/projects/{name}/branches/{branch}", "branches", "[]"},
+		{"/devices/{device_sid}/configs", "device_sid key", "/devices/{device_sid}/configs/{key}", "configs", "[device_sid key]"},
+		{"/devices/{device_sid}/configs", "device_sid key", "", "configs", "[]"},
+		{"/files/{path}", "path text", "/file/{path}", "files", "[]"},
+	} {
+		row := `{"type":"object","properties":{"` + strings.ReplaceAll(one.members, " ", `":{"type":"string"},"`) + `":{"type":"string"}}}`
+		read := func(path, schema string) string {
+			return `"` + path + `":{"get":{"responses":{"200":{"content":{"application/json":{"schema":` + schema + `}}}}}}`
+		}
+		paths := read(one.path, `{"type":"array","items":`+row+`}`)
+		if one.record != "" {
+			paths += "," + read(one.record, row)
+		}
+		k := drawnSpec(t, drafted(t, `{"openapi":"3.0.3","servers":[{"url":"https://api.desk.example"}],"paths":{`+paths+`}}`)).Kinds[0]
+		if k.Name != one.kind {
+			t.Errorf("%s: the kind is %s, want %s", one.path, k.Name, one.kind)
+		}
+		if id := fmt.Sprint(k.ID); id != one.id {
+			t.Errorf("%s of %s: the id is %s, want %s", one.path, one.members, id, one.id)
+		}
+	}
+}
+
 // wrapped is a document with a list of droplets and a read of one, whose answer has members.
 func wrapped(members, example string) string {
 	return `{"openapi":"3.0.3","servers":[{"url":"https://api.desk.example"}],"paths":{

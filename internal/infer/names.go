@@ -80,6 +80,9 @@ func plural(noun string) string {
 	return noun + "s"
 }
 
+// stem returns a plain name without id at its end.
+func stem(name string) string { return strings.TrimSuffix(plain(name), "id") }
+
 // lastPart returns what stands behind the last dot of a name.
 func lastPart(dotted string) string { return dotted[strings.LastIndexByte(dotted, '.')+1:] }
 
@@ -129,3 +132,6 @@ var (
 		"submittedat", "publishedat",
 		"receivedat", "sentat", "datesent", "loggedat", "time", "datetime", "date", "ts", "at"}
 )
+
+// usualVars are variables that records of any kind have.
+var usualVars = append([]string{"name", "code", "slug", "number", "key", "path"}, idFields...)

@@ -205,6 +205,40 @@ func lastName(path string) string {
 	return "records"
 }
 
+// namesParent reports whether a field has the name of a variable in the path of each of the kind's lists: all rows of an
+// answer have the same value, that of the record above them. Variables such as {id} say nothing of a field, nor does
+// {folder_id} of the rows of /folders/{folder_id}/folders.
+func (k *kind) namesParent(field string) bool {
+	return len(k.lists) > 0 && !slices.ContainsFunc(k.lists, func(l *list) bool {
+		_, ends := lastVar(l.op.Path)
+		return !slices.ContainsFunc(varsOf(l.op.Path), func(v string) bool {
+			return stem(v) == stem(field) && !slices.Contains(usualVars, plain(v)) && (ends || plain(singular(lastName(l.op.Path))) != stem(v))
+		})
+	})
+}
+
+// subject returns the word of the list's path that says what it lists: the last one that does not name the record above its
+// rows, as stop does in /departures/stop/{stop_id} where rows have stop_id.
+func (l *list) subject() string {
+	last := lastName(l.op.Path)
+	v, ends := lastVar(l.op.Path)
+	if !ends || !slices.ContainsFunc(l.env.row.Properties(), func(p openapi.Property) bool { return stem(p.Name) == stem(v) }) {
+		return last
+	}
+	all := segments(l.op.Path)
+	for len(all) > 1 {
+		word := lastName(all[len(all)-2])
+		if v, ok := lastVar(all[len(all)-1]); !ok || stem(v) != plain(word) {
+			break
+		}
+		all = all[:len(all)-2]
+	}
+	if rest := lastName(strings.Join(all, "/")); !isVersion.MatchString(rest) && !is(rest, "api", "rest", "records") {
+		return rest
+	}
+	return last
+}
+
 // param is the query parameter that has one of the names, the likely ones first.
 func param(op *openapi.Operation, names []string, types ...string) *openapi.Param {
 	for _, name := range names {
