@@ -91,11 +91,32 @@ var (
 	consents     = []string{"dangerous", "danger", "confirm", "confirmed", "confirmation", "force", "acknowledge", "acknowledged", "accept"}
 	consentValue = regexp.MustCompile(`(?i)^(true|yes|y|1|on|ok|confirm\w*|i[ _-].*)$`)
 	consentText  = regexp.MustCompile(`(?i)\b(confirm|acknowledge|consent|agree|destroy|irreversibl|dangerous)`)
-	versionValue = regexp.MustCompile(`^v?\d[\w.-]*$`)
+	versionValue = regexp.MustCompile(`(?i)^v?\d[\w.-]*$`)
 )
 
-// sentValue returns the value of a field that every request is sent with: every operation demands it. A field
-// that some demand, or that confirms something, is left to the callers.
+// What a program says of itself with each request: clientName matches the words of a field's name, clientValue its value.
+var (
+	clientName  = regexp.MustCompile(`(?:^| )(?:api|client|app|application|platform|user agent)(?: (?:name|type))?$`)
+	clientValue = regexp.MustCompile(`^[A-Za-z][\w./-]*$`)
+	standIns    = []string{"your", "my", "example", "string", "admin", "demo", "test", "live", "sandbox", "production"}
+)
+
+// identifies reports whether a field plainly says which API is asked, and by which program, so that each request may
+// have it: a version or its date, a media type, the name of a client.
+func identifies(name, value string) bool {
+	switch {
+	case name == "Accept":
+		return strings.Contains(value, "/")
+	case has(name, "version", "revision", "release") || has(name, "api") && has(name, "date"):
+		return versionValue.MatchString(value)
+	}
+	return clientName.MatchString(strings.Join(words(name), " ")) && clientValue.MatchString(value) && !consentValue.MatchString(value) &&
+		!has(value, standIns...)
+}
+
+// sentValue returns the value of a field that every request is sent with: every operation demands it, and it plainly
+// identifies the API or its client, or it was given by hand. Any other field is left to the callers, as it may change
+// what a request does.
 func (a *api) sentValue(name string, w *openapi.Header) string {
 	if w.Required == 0 || ofWrites(name) {
 		return ""
@@ -108,12 +129,17 @@ func (a *api) sentValue(name string, w *openapi.Header) string {
 	}
 	all, version := a.doc.All, has(name, "version") && w.Required == a.doc.All
 	dated := !slices.ContainsFunc(w.Values, func(v string) bool { return v[0] < '0' || v[0] > '9' })
+	plainly := identifies(name, value)
 	switch left := "it goes upstream as a caller sends it, and is not added"; {
-	case value != "" && consentValue.MatchString(value), has(name, consents...) && name != "Accept", consentText.MatchString(w.Text):
+	case value != "" && consentValue.MatchString(value) && !plainly, has(name, consents...) && name != "Accept",
+		consentText.MatchString(w.Text):
 		a.once("", "headers: "+name+" confirms what a request does: "+left)
 		return ""
-	case value != "" && w.Demanded[value] == all:
+	case value != "" && w.Demanded[value] == all && (plainly || a.seen):
 		return value
+	case value != "" && w.Demanded[value] == all:
+		a.once("", fmt.Sprintf("headers: %s: %s is demanded, and may change what a request does: %s; write send: {%s: %s} under headers "+
+			"if each request is to have it", name, quote(value), left, name, quote(value)))
 	case version && len(w.Values) > 1 && dated:
 		value = slices.Max(w.Values)
 		a.once("", "headers: "+name+" is demanded, and may have several values: "+quote(value)+" is sent")

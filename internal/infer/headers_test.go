@@ -107,6 +107,38 @@ func TestWhatEveryOperationDemandsIsSent(t *testing.T) {
 	}
 }
 
+// TestWhatMayChangeARequestIsNotSent draws header fields that every operation demands with one value: sent is what plainly
+// identifies the API or its client. For the others a doubt has the line to write.
+func TestWhatMayChangeARequestIsNotSent(t *testing.T) {
+	for name, sent := range map[string]bool{
+		"X-Dry-Run: false": false, "X-Validate-Only: false": false, "X-Sandbox: off": false, "X-Safe-Mode: off": false, "X-Cascade: all": false,
+		"X-Charge: now": false, "X-Consent: given": false, "X-Irreversible: understood": false, "X-Mode: live": false, "X-Notify: all": false,
+		"X-Impersonate-User: admin": false, "X-User: admin": false, "X-Tenant: acme": false, "X-Hard-Delete: soft": false,
+		"Prefer: return=minimal": false, "X-Client-Id: your-id": false, "X-App: your-app": false, "X-Version: latest": false,
+		"X-Platform: sandbox": false, "X-Client: true": false, "X-Force-Version: 2": false, "X-Delete-Date: 2024-01-01": false,
+		"X-Api-Version: 2022-11-28": true, "X-Github-Api-Version: 2022-11-28": true, "Notion-Version: 2022-06-28": true, "Api-Version: v1": true,
+		"Stripe-Version: 2024-06-20": true, "Linkedin-Version: 202401": true, "X-Api-Version: 1": true, "X-Version: V2": true,
+		"X-Api-Revision: 3": true, "X-Api-Date: 2024-01-01": true, "X-Client-Name: web": true, "X-Application: desk": true,
+		"Accept: application/vnd.desk+json;version=2": true,
+	} {
+		name, value, _ := strings.Cut(name, ": ")
+		for form, schema := range map[string]string{"enum": `"enum":["` + value + `"]`, "default": `"default":"` + value + `"`} {
+			param := `{"name":"` + name + `","in":"header","required":true,"schema":{"type":"string",` + schema + `}}`
+			draft := drafted(t, headered(param, param, param))
+			h := drawnSpec(t, draft).Headers
+			if (h.Send[name] == value) != sent || !sent && len(h.Send) > 0 {
+				t.Errorf("%s: %s by its %s: sent is %v, want it there: %v", name, value, form, h.Send, sent)
+			}
+			if _, passed := h.Key[name]; !sent && !passed {
+				t.Errorf("%s: %s by its %s: a caller's own is not passed on: %v", name, value, form, h.Key)
+			}
+			if !sent && !hasDoubt(draft, `send: {`+name+`: "`+value+`"}`) && !hasDoubt(draft, name+" confirms what a request does") {
+				t.Errorf("%s: %s by its %s: no doubt has the line to write: %q", name, value, form, draft.Unsure)
+			}
+		}
+	}
+}
+
 // TestDefaultsThatDifferAreNone draws an optional field with one default, and with two.
 func TestDefaultsThatDifferAreNone(t *testing.T) {
 	const a = `{"name":"X-Region","in":"header","schema":{"type":"string","default":"eu"}}`
