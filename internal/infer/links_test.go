@@ -1,6 +1,7 @@
 package infer_test
 
 import (
+	"slices"
 	"strings"
 	"testing"
 )
@@ -20,6 +21,36 @@ func TestLinksBesideTheNextAreAddresses(t *testing.T) {
 	for _, name := range []string{"first", "prev", "next", "last"} {
 		if !strings.Contains(draft, "{name: links.pages."+name+", absolute: true}") {
 			t.Errorf("links.pages.%s is not rewritten:\n%s", name, draft)
+		}
+	}
+}
+
+// TestOnlyLinksOfTheDocumentStandInTheEnvelope draws lists whose next link has another name, or an object of its own: no other
+// links are made up beside it.
+func TestOnlyLinksOfTheDocumentStandInTheEnvelope(t *testing.T) {
+	object := func(name, members string) string {
+		return `"` + name + `":{"type":"object","properties":{` + members + `}}`
+	}
+	const link = `{"type":"string","format":"uri"}`
+	for members, want := range map[string]string{
+		`"next":` + link:            "next",
+		`"@odata.nextLink":` + link: "@odata.nextLink",
+		object("_links", object("next", `"href":`+link)+","+object("prev", `"href":`+link)): "_links _links.next _links.next.href " +
+			"_links.prev _links.prev.href",
+		object("paging", `"next_url":`+link):         "paging paging.next_url",
+		object("next", `"next":`+link):               "next next.next",
+		object("links", `"next":`+link+`,"x":`+link): "links links.next links.x links.first links.prev links.previous links.last",
+	} {
+		sp := drawnSpec(t, drafted(t, paged(members, parameter("limit", "integer"))))
+		var got []string
+		for _, f := range sp.Paging.Envelope {
+			got = append(got, f.Name)
+		}
+		if strings.Join(got, " ") != want {
+			t.Errorf("%s: the envelope has %q, want %q", members, got, want)
+		}
+		if name := sp.Paging.Next; strings.HasPrefix(name, "@") && !slices.Contains(sp.Absolute, name) {
+			t.Errorf("lists that do not name the link %s have %q rewritten", name, sp.Absolute)
 		}
 	}
 }

@@ -258,7 +258,7 @@ func (a *api) writePaging(w *writer, indent int, c *cut, same string) {
 	around := c.Next[:strings.LastIndexByte(c.Next, '.')+1]
 	for _, name := range pageLinks { // a document often shows those of one page alone
 		missing := !slices.ContainsFunc(beside, func(p place) bool { return p.path == around+name })
-		if c.Style == "body" && around != "" && missing {
+		if c.Style == "body" && around != "" && c.Next == around+"next" && !strings.HasSuffix("."+around, ".next.") && missing {
 			beside = append(beside, place{path: around + name})
 		}
 	}
@@ -284,7 +284,11 @@ var pageLinks = []string{"first", "prev", "previous", "next", "last"}
 func linksOf(lists []*list) (names []string) {
 	for _, l := range lists {
 		if l.cut.Style == "body" {
-			names = append(names, lastPart(l.cut.Next))
+			name := lastPart(l.cut.Next)
+			if l.op.Answer.Property(l.cut.Next).Known() {
+				name = l.cut.Next // @odata.nextLink
+			}
+			names = append(names, name)
 		}
 	}
 	if slices.Contains(names, "next") {
