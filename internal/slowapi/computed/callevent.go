@@ -27,7 +27,7 @@ func CallEvents(r *Request) format.Answer {
 // it was answered or rang, and the status callback when it was over.
 func eventsOf(w *world.World, c *kinds.Call) (all []table.Part) {
 	v := table.Values{
-		"sid": string(w.AppendSID(nil, c.S, c.I)), "account": w.AccountSID(c.S.Account), "status": c.Progress.Status(),
+		"sid": w.SID(c.S, c.I), "account": w.AccountSID(c.S.Account), "status": c.Progress.Status(),
 		"from": string(c.From.AppendTo(nil, w.Seed)), "to": string(c.To.AppendTo(nil, w.Seed)), "direction": c.Direction,
 		"duration": strconv.FormatInt(c.Duration(), 10),
 	}

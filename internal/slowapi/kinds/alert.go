@@ -14,7 +14,7 @@ var Alerts = &world.Kind{
 	Blank: func() world.Row { return new(alert) }, Shape: "alert",
 	Seed: seedAlerts,
 	Filters: []world.Filter{
-		world.TextFilter("LogLevel", func(r *alert) string { return r.trouble().level }),
+		world.TextFilter("LogLevel", func(r *alert) string { return r.trouble().Level }),
 		{Key: "StartDate", Read: monthLong(alertDates[2].Read)},
 		{Key: "EndDate", Read: monthLong(alertDates[1].Read)},
 		{Key: "ResourceSid", Read: resourceFilter},
@@ -78,9 +78,9 @@ func (a *alert) Load(w *world.World, s *world.Sequence, i int64) {
 
 // trouble is what it is about.
 func (a *alert) trouble() incident {
-	d, all := a.d, callIncidents
+	d, all := a.d, incidents().Calls
 	if a.message {
-		all = messageIncidents
+		all = incidents().Messages
 	}
 	return all[d.Below(len(all))]
 }

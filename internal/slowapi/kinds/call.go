@@ -108,7 +108,7 @@ var (
 
 // callLife is what a call goes through.
 func callLife(s *world.Sequence, i int64) world.Lifecycle {
-	d := fake.RngFor(s.Seed, s.Kind.Tag, i)
+	d := s.Draw(i)
 	plan, _ := callPlan(s.Seed, i, &d)
 	if s.Written(i) {
 		plan = answeredOutbound
@@ -141,7 +141,7 @@ func callDwell(d *fake.Rng, plan []string) (dwell [8]int64) {
 // Load reads the call with an index. Strings are left for later: a scan reads
 // many calls and shows few.
 func (c *Call) Load(w *world.World, s *world.Sequence, i int64) {
-	d := fake.RngFor(s.Seed, s.Kind.Tag, i)
+	d := s.Draw(i)
 	plan, inbound := callPlan(s.Seed, i, &d)
 	role := callRole(s.Seed, i)
 	written := s.Written(i)
@@ -237,7 +237,7 @@ func callable(party string) bool {
 // updateCall reads what POST to a call asks for: to end it, or to go on with
 // other instructions, which no row shows.
 func updateCall(_ *world.World, s *world.Sequence, i int64, form url.Values) (map[string]string, []string, *format.Refusal) {
-	p := world.ProgressOf(s, i, callLife(s, i))
+	p := s.Progress(i)
 	begun := p.Reached("in-progress") != 0
 	over := p.Status() == p.Plan[p.Final()]
 	switch status := form.Get("Status"); {

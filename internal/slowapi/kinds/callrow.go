@@ -27,7 +27,7 @@ func (c *Call) Values(w *world.World) table.Values {
 		v["duration"] = strconv.FormatInt(c.Duration(), 10)
 	}
 	if c.parent {
-		v["parent"] = string(w.AppendSID(nil, c.S, c.I-1))
+		v["parent"] = w.SID(c.S, c.I-1)
 	}
 	if c.own >= 0 {
 		v["number"] = ownSID(w, c.own)

@@ -42,7 +42,7 @@ var conferencePlan = []string{"init", "in-progress", "completed"}
 
 // conferenceLife is what a conference goes through. It lasts less than an hour.
 func conferenceLife(s *world.Sequence, i int64) world.Lifecycle {
-	d := fake.RngFor(s.Seed, s.Kind.Tag, i)
+	d := s.Draw(i)
 	return world.Lifecycle{Plan: conferencePlan, Dwell: [8]int64{int64(5 + d.Below(25)), int64(60 + min(d.Below(2900), d.Below(2900)))}}
 }
 
@@ -53,7 +53,7 @@ var rooms = [...]string{
 
 // Load reads the conference with an index.
 func (c *conference) Load(_ *world.World, s *world.Sequence, i int64) {
-	*c = conference{s: s, i: i, progress: world.ProgressOf(s, i, conferenceLife(s, i))}
+	*c = conference{s: s, i: i, progress: s.Progress(i)}
 	c.rest = fake.RngFor(s.Seed, tagRooms, i)
 	c.name = rooms[c.rest.Below(len(rooms))]
 }
@@ -95,7 +95,7 @@ func (c *conference) ending(w *world.World, d *fake.Rng) (reason, call string) {
 		reason = "last-participant-left"
 	}
 	if i := participantCall(c.s, c.i, who); i >= 0 {
-		call = string(w.AppendSID(nil, c.s.Among[Calls], i))
+		call = w.SID(c.s.Among[Calls], i)
 	}
 	return reason, call
 }
@@ -103,7 +103,7 @@ func (c *conference) ending(w *world.World, d *fake.Rng) (reason, call string) {
 // updateConference reads what POST to a conference asks for: to end it, or to
 // say something to everybody in it, which no row shows.
 func updateConference(_ *world.World, s *world.Sequence, i int64, form url.Values) (map[string]string, []string, *format.Refusal) {
-	p := world.ProgressOf(s, i, conferenceLife(s, i))
+	p := s.Progress(i)
 	switch status := form.Get("Status"); {
 	case status != "" && status != "completed":
 		return nil, nil, format.Invalid("Status is not valid: " + status)

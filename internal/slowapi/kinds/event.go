@@ -4,7 +4,6 @@ package kinds
 import (
 	"strconv"
 
-	"understudy/internal/slowapi/fake"
 	"understudy/internal/slowapi/format"
 	"understudy/internal/slowapi/table"
 	"understudy/internal/slowapi/world"
@@ -58,7 +57,7 @@ type event struct {
 
 // Load reads the event with an index.
 func (e *event) Load(_ *world.World, s *world.Sequence, i int64) {
-	d := fake.RngFor(s.Seed, s.Kind.Tag, i)
+	d := s.Draw(i)
 	*e = event{s: s, i: i, at: s.Created(i), what: d.Below(len(auditEvents)), who: d.Below(6), from: d.Below(20),
 		which: d.Below(world.OwnNumbers)}
 }

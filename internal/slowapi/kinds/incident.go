@@ -2,6 +2,7 @@
 package kinds
 
 import (
+	_ "embed"
 	"net/url"
 	"slices"
 	"strconv"
@@ -16,35 +17,25 @@ import (
 // incident is one way for things to go wrong. In what it says {to}, {from},
 // {body} and {url} stand for those of the call or message.
 type incident struct {
-	code   int64
-	level  string // error, warning, notice or debug
-	says   string
-	status int // what the webhook answered, 0 when it was not asked or was silent
+	Code   int64
+	Level  string // error, warning, notice or debug
+	Says   string
+	Status int // what the webhook answered, 0 when it was not asked or was silent
 }
 
-// callIncidents and messageIncidents bear the codes of Twilio's dictionary of
-// errors (twilio.com/docs/api/errors).
-var callIncidents = []incident{
-	{11200, "error", "Got HTTP 502 response to {url}", 502},
-	{11205, "error", "HTTP connection failure to {url}", 0},
-	{12100, "error", "Document parse failure: content is not allowed in prolog", 200},
-	{12200, "warning", "Schema validation warning: <Dail> is no verb", 200},
-	{12300, "error", "Invalid Content-Type text/html from {url}", 200},
-	{13224, "error", "Dial: {to} is no number that can be called", 200},
-	{13227, "error", "Geo permissions do not permit a call to {to}", 200},
-	{15003, "warning", "Got HTTP 404 response to the status callback for {from}", 404},
-	{13214, "warning", "Dial: the caller id {from} is not verified", 200},
-}
+//go:embed incidents.json
+var rawIncidents []byte
 
-var messageIncidents = []incident{
-	{30003, "error", "Unreachable destination handset {to}", 0},
-	{30006, "error", "{to} is a landline or its carrier is unreachable", 0},
-	{30007, "warning", "Filtered by the carrier: \"{body}\"", 0},
-	{21610, "notice", "{to} has replied STOP and is not written to", 0},
-	{11200, "error", "Got HTTP 500 response to {url}", 500},
-	{12200, "debug", "Schema validation warning in the answer to \"{body}\" from {from}", 200},
-	{14107, "warning", "Reply rate limit hit replying to {from}", 200},
-}
+// incidents bear the codes of Twilio's dictionary of errors
+// (twilio.com/docs/api/errors).
+var incidents = format.Embedded[struct {
+	Calls    []incident
+	Messages []incident
+	Failures []struct { // why messages do not arrive
+		Code   int64
+		Reason string
+	}
+}](rawIncidents)
 
 // scene is the call or message a trouble happened to.
 type scene struct {
@@ -60,10 +51,10 @@ func callScene(w *world.World, s *world.Sequence, i int64, d fake.Rng) scene {
 	var c Call
 	c.Load(w, s, i)
 	return scene{
-		account: w.AccountSID(s.Account), sid: string(w.AppendSID(nil, s, i)),
+		account: w.AccountSID(s.Account), sid: w.SID(s, i),
 		from: string(c.From.AppendTo(nil, w.Seed)), to: string(c.To.AppendTo(nil, w.Seed)),
 		status: c.Progress.Status(), direction: c.Direction,
-		trouble: callIncidents[d.Below(len(callIncidents))], d: d,
+		trouble: incidents().Calls[d.Below(len(incidents().Calls))], d: d,
 	}
 }
 
@@ -71,21 +62,19 @@ func callScene(w *world.World, s *world.Sequence, i int64, d fake.Rng) scene {
 func messageScene(w *world.World, s *world.Sequence, i int64, d fake.Rng) scene {
 	var m message
 	m.Load(w, s, i)
-	rest := m.rest
-	m.failure(&rest)
-	service := m.serviceSID(w, &rest)
+	t := m.text(w)
 	return scene{
-		account: w.AccountSID(s.Account), sid: string(w.AppendSID(nil, s, i)),
+		account: w.AccountSID(s.Account), sid: w.SID(s, i),
 		from: string(m.from.AppendTo(nil, w.Seed)), to: string(m.to.AppendTo(nil, w.Seed)),
 		status: m.progress.Status(), direction: m.direction,
-		message: true, body: m.say(rest), service: service,
-		trouble: messageIncidents[d.Below(len(messageIncidents))], d: d,
+		message: true, body: t.body, service: t.service,
+		trouble: incidents().Messages[d.Below(len(incidents().Messages))], d: d,
 	}
 }
 
 // asked tells whether a webhook of ours was asked, and how; those that were
 // only called back about a carrier's doing were not.
-func (c *scene) asked() bool { return c.trouble.code < 20000 }
+func (c *scene) asked() bool { return c.trouble.Code < 20000 }
 
 // method is how the webhook was asked, empty when none was.
 func (c *scene) method() string {
@@ -140,20 +129,20 @@ func (c *scene) variables() string {
 
 // sentence is what happened, in words.
 func (c *scene) sentence() string {
-	return strings.NewReplacer("{to}", c.to, "{from}", c.from, "{body}", c.body, "{url}", c.url()).Replace(c.trouble.says)
+	return strings.NewReplacer("{to}", c.to, "{from}", c.from, "{body}", c.body, "{url}", c.url()).Replace(c.trouble.Says)
 }
 
 // text is what happened in Twilio's own way, a form of its own.
 func (c *scene) text() string {
-	level := map[string]string{"error": "ERROR", "warning": "WARN", "notice": "NOTICE", "debug": "DEBUG"}[c.trouble.level]
-	return pairs("Msg", c.sentence(), "ErrorCode", strconv.FormatInt(c.trouble.code, 10), "LogLevel", level,
+	level := map[string]string{"error": "ERROR", "warning": "WARN", "notice": "NOTICE", "debug": "DEBUG"}[c.trouble.Level]
+	return pairs("Msg", c.sentence(), "ErrorCode", strconv.FormatInt(c.trouble.Code, 10), "LogLevel", level,
 		"EmailNotification", "false", "url", c.url())
 }
 
 // values are what notifications and alerts say of it.
 func (c *scene) values() table.Values {
 	return table.Values{
-		"subject": c.sid, "code": strconv.FormatInt(c.trouble.code, 10), "log_level": c.trouble.level, "service": c.service,
+		"subject": c.sid, "code": strconv.FormatInt(c.trouble.Code, 10), "log_level": c.trouble.Level, "service": c.service,
 		"method": c.method(), "url": c.url(), "request_headers": c.requestHeaders(), "request_variables": c.variables(),
 		"response_body": c.responseBody(), "response_headers": c.responseHeaders(),
 	}
@@ -161,22 +150,22 @@ func (c *scene) values() table.Values {
 
 // responseBody is what the webhook answered.
 func (c *scene) responseBody() string {
-	switch c.trouble.status {
+	switch c.trouble.Status {
 	case 0:
 		return ""
 	case 200:
 		return "<?xml version=\"1.0\"?>\n<Response><Dail>" + c.to + "</Dail></Response>"
 	}
-	return "<html><head><title>" + strconv.Itoa(c.trouble.status) + "</title></head><body>No answer for " + c.from + "</body></html>\n"
+	return "<html><head><title>" + strconv.Itoa(c.trouble.Status) + "</title></head><body>No answer for " + c.from + "</body></html>\n"
 }
 
 // responseHeaders are what stood above it.
 func (c *scene) responseHeaders() string {
-	if c.trouble.status == 0 {
+	if c.trouble.Status == 0 {
 		return ""
 	}
 	kind := "text/html; charset=UTF-8"
-	if c.trouble.status == 200 && c.trouble.code != 12300 {
+	if c.trouble.Status == 200 && c.trouble.Code != 12300 {
 		kind = "text/xml"
 	}
 	return pairs("Content-Type", kind, "Content-Length", strconv.Itoa(len(c.responseBody())), "Connection", "close", "Server", "nginx")
@@ -235,18 +224,18 @@ func NotificationsOf(_ *world.World, _ *world.Sequence, call int64) world.Condit
 
 // Load reads the notification with an index.
 func (n *notification) Load(w *world.World, s *world.Sequence, i int64) {
-	*n = notification{s: s, i: i, call: notifiedCall(s.Seed, i), at: s.Created(i), d: fake.RngFor(s.Seed, s.Kind.Tag, i)}
+	*n = notification{s: s, i: i, call: notifiedCall(s.Seed, i), at: s.Created(i), d: s.Draw(i)}
 }
 
 // trouble is what it is about.
 func (n *notification) trouble() incident {
 	d := n.d
-	return callIncidents[d.Below(len(callIncidents))]
+	return incidents().Calls[d.Below(len(incidents().Calls))]
 }
 
 // log is 0 for an error and 1 for a warning.
 func (n *notification) log() string {
-	if n.trouble().level == "error" {
+	if n.trouble().Level == "error" {
 		return "0"
 	}
 	return "1"

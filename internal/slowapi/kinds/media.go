@@ -70,7 +70,7 @@ func (m *Medium) Load(_ *world.World, s *world.Sequence, i int64) { *m = Medium{
 
 // contentType is what sort of picture it is.
 func (m *Medium) contentType() string {
-	d := fake.RngFor(m.s.Seed, m.s.Kind.Tag, m.i)
+	d := m.s.Draw(m.i)
 	if d.Below(2) == 0 {
 		return "image/png"
 	}
@@ -80,7 +80,7 @@ func (m *Medium) contentType() string {
 // Values are the medium as its template shows it.
 func (m *Medium) Values(w *world.World) table.Values {
 	return table.Values{
-		"content_type": m.contentType(), "created": m.created, "message": string(w.AppendSID(nil, m.s.Among[Messages], m.i/Places)),
+		"content_type": m.contentType(), "created": m.created, "message": w.SID(m.s.Among[Messages], m.i/Places),
 	}
 }
 

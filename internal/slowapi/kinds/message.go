@@ -134,7 +134,7 @@ func writtenPlan(form map[string]string) []string {
 
 // messageLife is what a message goes through.
 func messageLife(s *world.Sequence, i int64) world.Lifecycle {
-	d := fake.RngFor(s.Seed, s.Kind.Tag, i)
+	d := s.Draw(i)
 	plan := new(message).draft(&d)
 	if s.Written(i) {
 		plan = writtenPlan(s.Marks[i].Form)
@@ -145,7 +145,7 @@ func messageLife(s *world.Sequence, i int64) world.Lifecycle {
 // Load reads the message with an index; its body waits until a row is written.
 func (m *message) Load(w *world.World, s *world.Sequence, i int64) {
 	*m = message{s: s, i: i}
-	d := fake.RngFor(s.Seed, s.Kind.Tag, i)
+	d := s.Draw(i)
 	plan := m.draft(&d)
 	written := s.Written(i)
 	if written {
@@ -205,58 +205,51 @@ func (m *message) sentAt() int64 {
 	return 0
 }
 
-// say is what the message says now.
-func (m *message) say(d fake.Rng) string {
-	if text, set := m.s.Form(m.i, "Body"); set {
-		return text
+// messageText is what only the row of a message needs.
+type messageText struct {
+	code    int64 // why it did not arrive, 0 if it did
+	reason  string
+	service string // the messaging service it went through
+	body    string
+	parts   int // how many segments were sent
+}
+
+// text draws the rest of the message.
+func (m *message) text(w *world.World) (t messageText) {
+	d := m.rest
+	t.code, t.reason = m.failure(&d)
+	t.service = m.serviceSID(w, &d)
+	said, set := m.s.Form(m.i, "Body")
+	if t.body = said; !set && !m.s.Written(m.i) {
+		t.body = fake.Body(d, m.media > 0)
 	}
-	if m.s.Written(m.i) {
-		return ""
+	if text, set := m.s.Form(m.i, "Segments"); set { // a redacted message keeps its number
+		t.parts, _ = strconv.Atoi(text)
+	} else {
+		t.parts = fake.Segments(t.body)
 	}
-	return fake.Body(d, m.media > 0)
+	return t
 }
 
 // Values are the message as its template shows it.
 func (m *message) Values(w *world.World) table.Values {
-	d := m.rest
-	code, reason := m.failure(&d)
-	service := m.serviceSID(w, &d)
+	t := m.text(w)
 	return table.Values{
-		"body": m.say(d), "created": m.progress.Created, "sent": m.sent, "updated": m.progress.Updated(), "direction": m.direction,
-		"error_code": code, "error_message": reason, "from": string(m.from.AppendTo(nil, w.Seed)), "to": string(m.to.AppendTo(nil, w.Seed)),
-		"service": service, "media": strconv.Itoa(m.media - deletedMedia(m.s, m.i)), "segments": strconv.Itoa(m.parts(d)),
-		"price": m.price(w), "status": m.progress.Status(),
+		"body": t.body, "created": m.progress.Created, "sent": m.sent, "updated": m.progress.Updated(), "direction": m.direction,
+		"error_code": t.code, "error_message": t.reason, "from": string(m.from.AppendTo(nil, w.Seed)), "to": string(m.to.AppendTo(nil, w.Seed)),
+		"service": t.service, "media": strconv.Itoa(m.media - deletedMedia(m.s, m.i)), "segments": strconv.Itoa(t.parts),
+		"price": m.price(w, t.parts), "status": m.progress.Status(),
 	}
-}
-
-// parts is how many segments were sent; a redacted message keeps its number.
-func (m *message) parts(d fake.Rng) int {
-	if text, set := m.s.Form(m.i, "Segments"); set {
-		n, _ := strconv.Atoi(text)
-		return n
-	}
-	return fake.Segments(m.say(d))
-}
-
-var messageFailures = []struct {
-	code   int64
-	reason string
-}{
-	{30003, "Unreachable destination handset"},
-	{30004, "Message blocked"},
-	{30005, "Unknown destination handset"},
-	{30006, "Landline or unreachable carrier"},
-	{30007, "Carrier violation"},
-	{30008, "Unknown error"},
 }
 
 // failure is why a message did not arrive.
 func (m *message) failure(d *fake.Rng) (int64, string) {
-	why := messageFailures[d.Below(len(messageFailures))]
+	all := incidents().Failures
+	why := all[d.Below(len(all))]
 	if status := m.progress.Status(); status != "failed" && status != "undelivered" {
 		return 0, ""
 	}
-	return why.code, why.reason
+	return why.Code, why.Reason
 }
 
 // serviceSID is the messaging service the message went through.
@@ -272,27 +265,25 @@ func (m *message) serviceSID(w *world.World, d *fake.Rng) string {
 }
 
 // price is for each segment, once the step after the final state is reached.
-func (m *message) price(w *world.World) string {
+func (m *message) price(w *world.World, parts int) string {
 	if text, set := m.s.Form(m.i, world.EditedPrice); set {
 		return text
 	}
 	if !m.settled() {
 		return ""
 	}
-	return format.Money(m.charge(w))
+	return format.Money(m.rate(w) * int64(parts))
 }
 
 // charge is the price of a message by its rate.
-func (m *message) charge(w *world.World) int64 {
-	d := m.rest
-	m.failure(&d) // the draws before those of the text
-	m.serviceSID(w, &d)
-	parts := m.parts(d)
-	rate := int64(790)
+func (m *message) charge(w *world.World) int64 { return m.rate(w) * int64(m.text(w).parts) }
+
+// rate is the price of one segment.
+func (m *message) rate(w *world.World) int64 {
 	if m.direction != "inbound" && m.to.Text == "" && !m.to.Given {
-		rate = fake.HomeOf(w.Seed, m.to.Index).Cents
+		return fake.HomeOf(w.Seed, m.to.Index).Cents
 	}
-	return rate * int64(parts)
+	return 790
 }
 
 // carriesMedia tells whether a message's SID begins with MM.
@@ -304,15 +295,12 @@ func carriesMedia(w *world.World, s *world.Sequence, i int64) bool {
 	return MediaPlace(w.Seed, i/20) == i
 }
 
-// rewriteMessage is what an edit of a message's body sets: the body and the
+// rewriteMessage returns what a write of a message's body sets: the body and the
 // number of segments it was sent in.
 func rewriteMessage(w *world.World, s *world.Sequence, i int64, body string) map[string]string {
 	var m message
 	m.Load(w, s, i)
-	d := m.rest
-	m.failure(&d)
-	m.serviceSID(w, &d)
-	return map[string]string{"Segments": strconv.Itoa(m.parts(d)), "Body": body}
+	return map[string]string{"Segments": strconv.Itoa(m.text(w).parts), "Body": body}
 }
 
 // createMessage reads what POST to Messages asks for.
@@ -349,7 +337,7 @@ func createMessage(_ *world.World, _ *world.Sequence, form url.Values) (map[stri
 // to call it back while it has not left.
 func updateMessage(w *world.World, s *world.Sequence, i int64, form url.Values) (map[string]string, []string, *format.Refusal) {
 	status := form.Get("Status")
-	p := world.ProgressOf(s, i, messageLife(s, i))
+	p := s.Progress(i)
 	switch {
 	case form.Get("Body") != "":
 		return nil, nil, format.Invalid("Body may only be set to an empty string")
@@ -360,12 +348,7 @@ func updateMessage(w *world.World, s *world.Sequence, i int64, form url.Values) 
 	}
 	fields, cut := map[string]string{}, []string(nil)
 	if form.Has("Body") {
-		var m message
-		m.Load(w, s, i)
-		d := m.rest
-		m.failure(&d)
-		m.serviceSID(w, &d)
-		fields["Segments"], fields["Body"] = strconv.Itoa(m.parts(d)), ""
+		fields = rewriteMessage(w, s, i, "")
 	}
 	if status == "canceled" {
 		cut = []string{"canceled"}

@@ -81,5 +81,5 @@ func sortOf(number string) string {
 
 // ownSID is the SID of one of the numbers the main account began with.
 func ownSID(w *world.World, own int64) string {
-	return string(w.AppendSID(nil, w.Below[0][Numbers], own))
+	return w.SID(w.Below[0][Numbers], own)
 }

@@ -95,15 +95,15 @@ func seated(s *world.Sequence, i int64, kept bool) bool {
 	if !rooms.Exists(room) || seat >= participantCount(rooms, room) {
 		return false
 	}
-	p := world.ProgressOf(rooms, room, conferenceLife(rooms, room))
+	p := rooms.Progress(room)
 	return (kept || p.Status() != "completed") && participantCall(rooms, room, seat) >= 0
 }
 
 // Load reads the participant of a seat.
 func (p *participant) Load(w *world.World, s *world.Sequence, i int64) {
 	rooms, room, seat := s.Among[Conferences], i/seats, int(i%seats)
-	d := fake.RngFor(s.Seed, s.Kind.Tag, i)
-	*p = participant{s: s, i: i, room: world.ProgressOf(rooms, room, conferenceLife(rooms, room)), call: participantCall(rooms, room, seat)}
+	d := s.Draw(i)
+	*p = participant{s: s, i: i, room: rooms.Progress(room), call: participantCall(rooms, room, seat)}
 	p.joined = p.room.Created + int64(seat*(1+d.Below(20)))
 	p.queued = int64(d.Below(3000))
 	p.muted, p.hold, p.endOnExit = d.Below(4) == 0, d.Below(6) == 0, seat == 0 && d.Below(2) == 0
@@ -111,7 +111,7 @@ func (p *participant) Load(w *world.World, s *world.Sequence, i int64) {
 		p.label = [...]string{"agent", "customer", "supervisor", "translator", "trainee"}[min(seat, 4)]
 	}
 	if seat > 0 && d.Below(5) == 0 {
-		p.coaching, p.coached = true, string(w.AppendSID(nil, s.Among[Calls], participantCall(rooms, room, 0)))
+		p.coaching, p.coached = true, w.SID(s.Among[Calls], participantCall(rooms, room, 0))
 	}
 	p.rest = d
 	p.fromForm()
@@ -152,12 +152,10 @@ func (p *participant) Values(w *world.World) table.Values {
 	if host {
 		updated = max(updated, p.room.Reached("in-progress"))
 	}
-	if m := p.s.Marks[p.i]; m != nil {
-		updated = max(updated, m.Touched)
-	}
+	updated = max(updated, p.s.Touched(p.i))
 	return table.Values{
-		"call":       string(w.AppendSID(nil, p.s.Among[Calls], p.call)),
-		"conference": string(w.AppendSID(nil, p.s.Among[Conferences], p.i/seats)),
+		"call":       w.SID(p.s.Among[Calls], p.call),
+		"conference": w.SID(p.s.Among[Conferences], p.i/seats),
 		"joined":     p.joined, "updated": updated, "label": p.label, "host": host, "muted": p.muted, "hold": p.hold, "coaching": p.coaching,
 		"coached": p.coached, "end_on_exit": p.endOnExit, "queue_time": strconv.FormatInt(p.queued, 10), "status": p.status(),
 	}

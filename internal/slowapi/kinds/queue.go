@@ -5,7 +5,6 @@ import (
 	"math"
 	"strconv"
 
-	"understudy/internal/slowapi/fake"
 	"understudy/internal/slowapi/format"
 	"understudy/internal/slowapi/table"
 	"understudy/internal/slowapi/world"
@@ -76,7 +75,7 @@ func memberCall(w *world.World, i int64) int64 { return w.Records - 1 - 3*i }
 
 // Load reads the member with an index.
 func (m *member) Load(w *world.World, s *world.Sequence, i int64) {
-	d := fake.RngFor(s.Seed, s.Kind.Tag, i)
+	d := s.Draw(i)
 	*m = member{s: s, i: i, call: memberCall(w, i), queue: int64(min(d.Below(5)/2, len(allRules()["queues"].First)-2))}
 	m.enqueued = w.Below[s.Account][Calls].Created(m.call)
 }
@@ -120,7 +119,7 @@ func findMember(w *world.World, s *world.Sequence, queue int64, name string) (in
 // Values are the member as its template shows it.
 func (m *member) Values(w *world.World) table.Values {
 	return table.Values{
-		"call":     string(w.AppendSID(nil, w.Below[m.s.Account][Calls], m.call)),
+		"call":     w.SID(w.Below[m.s.Account][Calls], m.call),
 		"queue":    string(w.Cipher.AppendSID(nil, "QU", m.s.Account, tagQueues, m.queue)),
 		"enqueued": m.enqueued, "position": m.position(w), "wait_time": m.wait(w),
 	}

@@ -50,7 +50,7 @@ var (
 // recordingLife is what a recording goes through.
 func recordingLife(s *world.Sequence, i int64) world.Lifecycle {
 	of := SubjectOf(s, i)
-	d := fake.RngFor(s.Seed, s.Kind.Tag, i)
+	d := s.Draw(i)
 	length := lengthOf(callLife(s.Among[Calls], of.Call), "in-progress")
 	if of.Conference >= 0 {
 		rooms := s.Among[Conferences]
@@ -64,7 +64,7 @@ func recordingLife(s *world.Sequence, i int64) world.Lifecycle {
 
 // Load reads the recording with an index.
 func (r *Recording) Load(w *world.World, s *world.Sequence, i int64) {
-	*r = Recording{S: s, i: i, of: SubjectOf(s, i), progress: world.ProgressOf(s, i, recordingLife(s, i))}
+	*r = Recording{S: s, i: i, of: SubjectOf(s, i), progress: s.Progress(i)}
 	r.rest = fake.RngFor(s.Seed, tagRecorded<<8, i)
 	if r.of.Conference >= 0 {
 		var c conference
@@ -117,10 +117,7 @@ func (r *Recording) updated() int64 {
 	if r.end == 0 && r.Status != "absent" {
 		at = r.progress.Created
 	}
-	if m := r.S.Marks[r.i]; m != nil {
-		at = max(at, m.Touched)
-	}
-	return at
+	return max(at, r.S.Touched(r.i))
 }
 
 // price is for begun minutes, once the step after the final state is reached.
@@ -149,10 +146,10 @@ func (r *Recording) source() string {
 func (r *Recording) Values(w *world.World) table.Values {
 	room := ""
 	if r.of.Conference >= 0 {
-		room = string(w.AppendSID(nil, r.S.Among[Conferences], r.of.Conference))
+		room = w.SID(r.S.Among[Conferences], r.of.Conference)
 	}
 	return table.Values{
-		"call": string(w.AppendSID(nil, r.S.Among[Calls], r.of.Call)), "conference": room, "channels": r.channels(), "source": r.source(),
+		"call": w.SID(r.S.Among[Calls], r.of.Call), "conference": room, "channels": r.channels(), "source": r.source(),
 		"created": r.progress.Created, "updated": r.updated(), "start": r.of.Since, "duration": someSeconds(r.seconds()), "status": r.Status,
 		"price": r.price(),
 	}

@@ -174,7 +174,7 @@ var Addresses = (&settingKind{
 
 // DependOn are the numbers that name an address.
 func DependOn(w *world.World, s *world.Sequence, address int64) world.Condition {
-	sid := string(w.AppendSID(nil, w.Below[s.Account][Addresses], address))
+	sid := w.SID(w.Below[s.Account][Addresses], address)
 	return world.Everywhere(func(r world.Row) bool {
 		n := r.(*Setting)
 		return n.Field("AddressSid") == sid || n.Field("EmergencyAddressSid") == sid

@@ -31,7 +31,7 @@ var (
 
 // transcriptionLife is what a transcription goes through.
 func transcriptionLife(s *world.Sequence, i int64) world.Lifecycle {
-	d := fake.RngFor(s.Seed, s.Kind.Tag, i)
+	d := s.Draw(i)
 	dwell := [8]int64{int64(10 + d.Below(80)), int64(5 + d.Below(55))}
 	if d.Below(12) == 0 {
 		return world.Lifecycle{Plan: transcriptionFailed, Dwell: dwell}
@@ -41,7 +41,7 @@ func transcriptionLife(s *world.Sequence, i int64) world.Lifecycle {
 
 // Load reads the transcription with an index.
 func (t *transcription) Load(w *world.World, s *world.Sequence, i int64) {
-	*t = transcription{s: s, i: i, progress: world.ProgressOf(s, i, transcriptionLife(s, i))}
+	*t = transcription{s: s, i: i, progress: s.Progress(i)}
 	t.of.Load(w, s.Among[Recordings], spokenIn(s, i))
 }
 
@@ -50,7 +50,7 @@ func (t *transcription) Load(w *world.World, s *world.Sequence, i int64) {
 func (t *transcription) Values(w *world.World) table.Values {
 	v := table.Values{
 		"created": t.progress.Created, "updated": t.progress.Updated(), "status": t.progress.Status(),
-		"duration": someSeconds(t.of.seconds()), "recording": string(w.AppendSID(nil, t.of.S, t.of.i)),
+		"duration": someSeconds(t.of.seconds()), "recording": w.SID(t.of.S, t.of.i),
 	}
 	if t.progress.Status() == "completed" {
 		d := fake.RngFor(t.s.Seed, tagSpoken<<8, t.i)

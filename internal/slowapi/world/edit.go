@@ -56,13 +56,13 @@ func (w *World) EntryOf(kind string, account int, e *Edit) (out Entry, sid strin
 			out.Fields[name] = value
 		}
 	}
-	return out, string(w.AppendSID(nil, s, index)), nil
+	return out, w.SID(s, index), nil
 }
 
 func (w *World) indexOf(s *Sequence, e *Edit) (int64, bool) {
 	if e.SID != "" {
 		for i := range s.Count() {
-			if string(w.AppendSID(nil, s, i)) == e.SID {
+			if w.SID(s, i) == e.SID {
 				return i, true
 			}
 		}
@@ -100,7 +100,7 @@ func (w *World) checkEdit(e Entry) error {
 	if !set {
 		return nil
 	}
-	p := ProgressOf(s, e.Index, s.Kind.Life(s, e.Index))
+	p := s.Progress(e.Index)
 	if !p.done() || !slices.Contains(s.Kind.Edits.Finals, status) {
 		return fmt.Errorf("slowapi: edit: record %d of %q is %s; a record in a final state can become one of %v", e.Index, e.Kind, p.Status(),
 			s.Kind.Edits.Finals)
@@ -119,7 +119,7 @@ func (w *World) applyEdit(e Entry) {
 	m := s.markFor(e.Index)
 	fields := maps.Clone(e.Fields)
 	if status, set := fields[editedStatus]; set {
-		p := ProgressOf(s, e.Index, s.Kind.Life(s, e.Index))
+		p := s.Progress(e.Index)
 		m.plan = slices.Clone(p.Plan)
 		for i, before := range p.Plan {
 			if before == p.Status() {

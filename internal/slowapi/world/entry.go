@@ -79,7 +79,7 @@ func (w *World) checkWrite(e Entry) error {
 	if s.Kind.Life == nil || len(e.Cut) > 2 {
 		return fmt.Errorf("slowapi: update: a record of %q cannot go to %q", e.Kind, e.Cut)
 	}
-	if p := ProgressOf(s, e.Index, s.Kind.Life(s, e.Index)); p.done() {
+	if p := s.Progress(e.Index); p.done() {
 		return fmt.Errorf("slowapi: update: record %d of %q is in a final state", e.Index, e.Kind)
 	}
 	return nil
@@ -133,7 +133,7 @@ func (w *World) applyTime(e Entry) (moved int) {
 
 // step moves one record on by one step.
 func (w *World) step(s *Sequence, i, at int64) bool {
-	p := ProgressOf(s, i, s.Kind.Life(s, i))
+	p := s.Progress(i)
 	if p.done() {
 		s.live = without(s.live, i)
 		return false
@@ -152,7 +152,7 @@ func (w *World) step(s *Sequence, i, at int64) bool {
 // catchUp moves one record through every step that is due by now.
 func (w *World) catchUp(s *Sequence, i, now int64) (moved bool) {
 	for {
-		p := ProgressOf(s, i, s.Kind.Life(s, i))
+		p := s.Progress(i)
 		if p.done() || p.due() > now {
 			return moved
 		}
@@ -188,7 +188,7 @@ func (w *World) applyWrite(e Entry) {
 	}
 	m, at := s.markFor(e.Index), e.At.Unix()
 	if len(e.Cut) > 0 {
-		p := ProgressOf(s, e.Index, s.Kind.Life(s, e.Index))
+		p := s.Progress(e.Index)
 		m.plan = p.cut(e.Cut...)
 		w.step(s, e.Index, at)
 	}
@@ -209,7 +209,7 @@ func (w *World) NextDue() int64 {
 	for _, account := range w.Below {
 		for _, s := range account {
 			for _, i := range s.live {
-				p := ProgressOf(s, i, s.Kind.Life(s, i))
+				p := s.Progress(i)
 				due = min(due, p.due())
 			}
 		}

@@ -83,7 +83,7 @@ func (w *World) Show(dst []byte, s *Sequence, i int64, shape, here string) []byt
 	r := s.Kind.Blank()
 	r.Load(w, s, i)
 	v := r.Values(w)
-	v["account"], v["sid"] = w.AccountSID(s.Account), string(w.AppendSID(nil, s, i))
+	v["account"], v["sid"] = w.AccountSID(s.Account), w.SID(s, i)
 	return w.Shapes[shape].Append(dst, v, here)
 }
 

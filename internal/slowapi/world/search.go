@@ -184,7 +184,7 @@ func (x *Search) Indexes(ctx context.Context, p Place) ([]int64, error) {
 func (x *Search) Sid(i int64) string {
 	x.W.Mu.RLock()
 	defer x.W.Mu.RUnlock()
-	return string(x.W.AppendSID(nil, x.S, i))
+	return x.W.SID(x.S, i)
 }
 
 // Rows appends the records as a template shows them, some at a time, so that

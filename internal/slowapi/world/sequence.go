@@ -138,13 +138,22 @@ func (s *Sequence) markFor(i int64) *mark {
 	return m
 }
 
-// Updated is when a record that nothing happens to by itself last changed.
-func (s *Sequence) Updated(i int64) int64 {
+// Draw begins the stream of numbers of a record.
+func (s *Sequence) Draw(i int64) fake.Rng { return fake.RngFor(s.Seed, s.Kind.Tag, i) }
+
+// Progress reads how far a record of a kind that has a life has come.
+func (s *Sequence) Progress(i int64) Progress { return ProgressOf(s, i, s.Kind.Life(s, i)) }
+
+// Touched is when a write last changed a record, 0 when none did.
+func (s *Sequence) Touched(i int64) int64 {
 	if m := s.Marks[i]; m != nil {
-		return max(s.Created(i), m.Touched)
+		return m.Touched
 	}
-	return s.Created(i)
+	return 0
 }
+
+// Updated is when a record that nothing happens to by itself last changed.
+func (s *Sequence) Updated(i int64) int64 { return max(s.Created(i), s.Touched(i)) }
 
 // Form is what writes set in a field of a record.
 func (s *Sequence) Form(i int64, field string) (string, bool) {

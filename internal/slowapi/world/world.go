@@ -108,7 +108,7 @@ func (w *World) findLive(s *Sequence) {
 		return
 	}
 	for i := max(s.Base-Unfinished, 0); i < s.Base; i++ {
-		p := ProgressOf(s, i, s.Kind.Life(s, i))
+		p := s.Progress(i)
 		if !p.done() {
 			s.live = append(s.live, i)
 		}
@@ -145,6 +145,9 @@ func (w *World) AppendSID(dst []byte, s *Sequence, i int64) []byte {
 	}
 	return w.Cipher.AppendSID(dst, prefix, s.Account, s.Kind.Tag, i)
 }
+
+// SID returns the SID of a record.
+func (w *World) SID(s *Sequence, i int64) string { return string(w.AppendSID(nil, s, i)) }
 
 // Find is the index of the record a SID names, deleted or not; false when this
 // sequence never had it.
