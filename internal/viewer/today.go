@@ -4,6 +4,7 @@ package viewer
 
 import (
 	"context"
+	"slices"
 	"strings"
 	"time"
 
@@ -104,12 +105,25 @@ func (q homeView) today(ctx context.Context, s *plan.Source, asked []todayAsked)
 	return all
 }
 
-// keepFetched returns the counts without those of kinds of which nothing was fetched yet, as far as the role may know.
+// keepFetched returns the counts of kinds whose newest records are held, as far as the role may know. Of other kinds, such
+// as one of which a single record was fetched, it keeps what was found: a 0 would say that nothing failed.
 func keepFetched(q *page.Exchange, s *plan.Source, today []todayView, snap *page.Snapshot) (all []todayView) {
 	for _, view := range today {
-		if held := snap.Kinds[view.Name]; held.Records > 0 || held.Complete || !q.Counts(s.ByName[view.Name]) {
-			all = append(all, view)
+		if held := snap.Kinds[view.Name]; !held.Complete && held.CaughtUp.IsZero() && q.Counts(s.ByName[view.Name]) {
+			some := false
+			view.Counts = slices.Clone(view.Counts)
+			for i := range view.Counts {
+				if c := &view.Counts[i]; c.Some {
+					some = true
+				} else {
+					c.Text = ""
+				}
+			}
+			if !some {
+				continue
+			}
 		}
+		all = append(all, view)
 	}
 	return all
 }

@@ -19,13 +19,20 @@ var todayCell = regexp.MustCompile(`<td><a href="(/search[^"]*)"[^>]*>([^<]*)</a
 // role may not ask for is not on its page.
 func TestHomeCountsWhatFailedAsItsLinksFindIt(t *testing.T) {
 	day := func(o *page.Options) { o.Now = func() time.Time { return noon.AddDate(0, 0, -4) } } // on which messages failed
-	h := open(t, day, searched(t))
+	single := func(o *page.Options) {
+		o.Snapshot = func(ctx context.Context, source string) page.Snapshot {
+			s := snapshot(ctx, source)
+			s.Kinds["recordings"] = page.Held{Records: 2} // which came with calls
+			return s
+		}
+	}
+	h := open(t, day, single, searched(t))
 	for _, c := range []struct {
 		who   as
 		kinds []string
 		never string
 	}{
-		{all, []string{"Calls", "Messages"}, "Recordings"}, // of which nothing was fetched
+		{all, []string{"Calls", "Messages"}, "Recordings"}, // whose list was not fetched
 		{as{token: "supporttoken"}, []string{"Calls", "Messages"}, "/-/administration"},
 		{as{token: "clerktoken"}, []string{"Calls"}, "messages"},
 	} {
