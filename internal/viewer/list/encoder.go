@@ -45,7 +45,7 @@ func (w *csvEncoder) row(dst []byte, one exported) []byte {
 		if at == "" {
 			at = w.field(one, one.kind.Order)
 		}
-		cells = append(cells, at, csvline.Harmless(foundText(one.hit)))
+		cells = append(cells, at, csvline.Harmless(foundText(one.hit)), csvline.Harmless(meaning(one)))
 		for _, name := range w.fields {
 			cells = append(cells, w.field(one, name))
 		}
@@ -60,6 +60,19 @@ func (w *csvEncoder) row(dst []byte, one exported) []byte {
 func (w *csvEncoder) field(one exported, name string) string {
 	if c := one.kind.ByField[name]; c != nil {
 		return w.text(c, one.row.Field(name))
+	}
+	return ""
+}
+
+// meaning returns what the error code of a record means, "" where it has none that the role sees.
+func meaning(one exported) string {
+	for _, c := range one.kind.Every {
+		if c.Shape != plan.ErrorCode {
+			continue
+		}
+		if v := one.row.Field(c.Name); v.State == access.Seen && v.Text != "" {
+			return one.kind.Source.Reason(v.Text).Meaning
+		}
 	}
 	return ""
 }
@@ -193,40 +206,42 @@ func flat(value []byte) []byte {
 // ofIDs matches a search for ids alone, as page.AnyID writes it of ids without blanks.
 var ofIDs = regexp.MustCompile(`^id:[^ ]+(?: OR id:[^ ]+)*$`)
 
-// pickedIDs returns how many ids a search is for, 0 where it is for anything else.
-func pickedIDs(text string) int {
+// pickedIDs returns the ids that a search is for, none where it is for anything else.
+func pickedIDs(text string) []string {
 	if !ofIDs.MatchString(text) {
-		return 0
+		return nil
 	}
-	return 1 + strings.Count(text, ",") + strings.Count(text, " OR ")
+	return strings.Split(strings.NewReplacer(" OR id:", ",", `"`, "").Replace(strings.TrimPrefix(text, "id:")), ",")
 }
 
 // foundColumns begin the rows of what was found in several kinds.
-var foundColumns = []string{"source", "kind", "id", "time", "found"}
+var foundColumns = []string{"source", "kind", "id", "time", "found", "meaning"}
 
-// foundFields are the fields of the kinds that a search looks in, each once; without kinds those that lists of at least
-// two of the main kinds show.
-func foundFields(q *page.Exchange, search query.SearchRequest) (names []string) {
+// foundFields returns the fields of the kinds that a search looks in, each once; without kinds those that lists of at least
+// two of the main kinds show, and error codes.
+func foundFields(q *page.Exchange, source string, in []string) (names []string) {
 	kinds := map[string]int{}
 	for _, s := range q.V.Planned {
-		if search.Source != "" && s.Name != search.Source {
+		if source != "" && s.Name != source {
 			continue
 		}
 		for _, k := range q.Readable(s) {
-			columns := q.ColumnsOf(k)
-			switch asked := slices.Contains(search.Kinds, k.Name); {
-			case asked:
-				columns = q.Visible(k, k.Every)
-			case len(search.Kinds) > 0 || k.Group != "":
+			if asked := slices.Contains(in, k.Name); !asked && (len(in) > 0 || k.Group != "") {
 				continue
 			}
-			for _, c := range columns {
-				if kinds[c.Name]++; kinds[c.Name] == 1 && c.Name != k.Clock && !slices.Contains(foundColumns, c.Name) {
+			shown := q.ColumnsOf(k)
+			for _, c := range q.Visible(k, k.Every) {
+				switch {
+				case len(in) > 0, c.Shape == plan.ErrorCode:
+					kinds[c.Name] = 2
+				case slices.Contains(shown, c):
+					kinds[c.Name]++
+				}
+				if kinds[c.Name] >= 2 && c.Name != k.Clock && !slices.Contains(slices.Concat(foundColumns, names), c.Name) {
 					names = append(names, c.Name)
 				}
 			}
 		}
 	}
-	names = slices.DeleteFunc(names, func(name string) bool { return len(search.Kinds) == 0 && kinds[name] < 2 })
 	return names[:min(len(names), mostColumns)]
 }

@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"iter"
 	"net/http"
+	"slices"
 	"strings"
 	"time"
 
@@ -339,17 +340,18 @@ func idsOf(p *understudy.Page) iter.Seq[string] {
 }
 
 // exportFound sends everything a search finds, page by page. columns are those of
-// a list; without them rows say of which kind they are.
-func exportFound(q *page.Exchange, name string, search query.SearchRequest, columns []*plan.Column) error {
+// a list; without them rows say of which kind they are, and as CSV have the fields.
+func exportFound(q *page.Exchange, name string, search query.SearchRequest, columns []*plan.Column, fields []string) error {
 	w, mime := encoderOf(q, columns, columns == nil)
-	if table, ok := w.(*csvEncoder); ok && columns == nil {
-		table.fields = foundFields(q, search)
+	if table, ok := w.(*csvEncoder); ok {
+		table.fields = fields
 	}
 	e := &exporter{w: w, mime: mime, name: exportName(q, name), auditing: auditing{values: valuesOf(search)}}
 	return exportRows(q, e, func(ctx context.Context, take func(exported) error) (string, error) {
 		search.Limit, search.Facets = query.MostHits, false
 		window, rest := 0, ""
-		picked, ids := pickedIDs(search.Text), map[string]bool{}
+		picked := pickedIDs(search.Text)
+		ofIDs := len(picked) > 0
 		for {
 			r, err := q.V.Search.Find(ctx, q.Caller, search)
 			if err != nil {
@@ -362,15 +364,13 @@ func exportFound(q *page.Exchange, name string, search query.SearchRequest, colu
 				if err := take(exported{h.Kind, h.Row, h.SearchHit}); err != nil {
 					return "", err
 				}
-				if picked > 0 {
-					ids[h.ID] = true
-				}
+				picked = slices.DeleteFunc(picked, func(id string) bool { return id == h.ID })
 			}
 			switch {
 			case r.Next == "" && window > 0:
 				rest = "only the newest " + page.Thousands(int64(window)) + " matches can be had in this order"
 				return rest, nil
-			case r.Next == "" && picked > 0 && len(ids) == picked:
+			case r.Next == "" && ofIDs && len(picked) == 0:
 				return "", nil // what was picked came, whatever else is not held
 			case r.Next == "":
 				return r.Unheld, nil

@@ -101,7 +101,7 @@ func (q listing) foundList() error {
 		return err
 	}
 	if q.Data != "" {
-		return exportFound(q.Exchange, q.Source.Name+"-"+q.Kind.Name, search, q.chosen())
+		return exportFound(q.Exchange, q.Source.Name+"-"+q.Kind.Name, search, q.chosen(), nil)
 	}
 	counting := facetPart{q.Exchange}.counting(search, nil)
 	search.Cursor, search.Limit = q.ask.cursor, min(q.ask.pageSize(), query.MostHits)

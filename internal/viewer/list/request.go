@@ -3,6 +3,7 @@
 package list
 
 import (
+	"regexp"
 	"slices"
 	"strings"
 
@@ -131,6 +132,24 @@ func (s *searchRequest) query() string {
 		}
 	}
 	return strings.Join(parts, " ")
+}
+
+// onlyKinds matches the condition that a record is of some kinds.
+var onlyKinds = regexp.MustCompile(`^kind:[a-z0-9_]+(?:,[a-z0-9_]+)*$`)
+
+// kindsIn returns the kinds that a search is limited to by its form or by a condition that holds for every match, none where
+// there is no such limit.
+func (s *searchRequest) kindsIn() []string {
+	terms := strings.Fields(s.text)
+	if strings.ContainsAny(s.text, `"()`) || slices.Contains(terms, "OR") || slices.Contains(terms, "NOT") {
+		terms = nil
+	}
+	for _, term := range append(terms, s.narrow...) {
+		if onlyKinds.MatchString(term) {
+			return strings.Split(strings.TrimPrefix(term, "kind:"), ",")
+		}
+	}
+	return s.kinds
 }
 
 func (s *searchRequest) ask() query.SearchRequest {

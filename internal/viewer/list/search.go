@@ -12,6 +12,7 @@ import (
 	"understudy"
 	"understudy/internal/viewer/page"
 	"understudy/internal/viewer/plan"
+	"understudy/spec"
 )
 
 // searchPage is what search.html shows.
@@ -131,7 +132,7 @@ func (q searchView) searchData(matches []page.Link) error {
 		return q.SendJSON(map[string]any{"matches": all})
 	}
 	first := q.s.first()
-	err := exportFound(q.Exchange, "search", first.ask(), nil)
+	err := exportFound(q.Exchange, "search", first.ask(), nil, foundFields(q.Exchange, first.source, first.kindsIn()))
 	if wrong := page.SyntaxOf(err); wrong != nil {
 		return &page.Problem{Title: "This cannot be searched for", Hint: fmt.Sprintf("Character %d: %s.", wrong.Character+1, wrong.Why),
 			Kind: wrong.Kind}
@@ -161,7 +162,7 @@ func (q searchView) orderOptions() []page.Option {
 	all := slices.Clone(orders)
 	if c := orderField(q.Exchange, q.s.sort); c != nil && !ordered(q.s.sort) {
 		text := "by " + c.Words
-		if strings.HasPrefix(q.s.sort, "-") {
+		if strings.HasPrefix(q.s.sort, "-") != (c.Show == spec.ShowCost) { // a cost is shown without its sign
 			text += ", largest first"
 		}
 		all = append(all, page.Option{Value: q.s.sort, Text: text})
