@@ -94,8 +94,10 @@ func (p *Paging) ShowsNoRows(key string, body []byte, doc jsonspan.Value) bool {
 // the answer says of the list's end (understudy.EndFields). The error says why a page that
 // has a successor has none that can be asked for.
 func (a *ListAnswer) NextPage() (next understudy.Key, end understudy.Query, err error) {
-	if what := paging.Refuses(a.Body, a.Doc); what != "" && a.Count == 0 {
-		return next, nil, fmt.Errorf("%s%q: the answer says an error (%s)", understudy.NotStoredNoRows, a.Target.List.Key, what)
+	if a.Count == 0 {
+		if what := paging.Refuses(a.Body, a.Doc); what != "" {
+			return next, nil, fmt.Errorf("%s%q: the answer says an error (%s)", understudy.NotStoredNoRows, a.Target.List.Key, what)
+		}
 	}
 	p := a.Target.Spec.PagingOf(a.Target.List)
 	to, err := p.After(&paging.Answer{

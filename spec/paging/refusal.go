@@ -19,8 +19,9 @@ var (
 		"statuscode"}
 	// fine are what they say where there is no error.
 	fine = []string{"", "null", "false", "0", "200", "ok", "success", "none", "[]", "{}"}
-	// clear are those of errorNames that name nothing but an error.
-	clear = []string{"error", "errors", "err", "errormessage", "errorcode", "errmsg", "errcode", "errordescription", "fault", "exception"}
+	// errorsAlone are those of errorNames that name nothing but an error.
+	errorsAlone = []string{"error", "errors", "err", "errormessage", "errorcode", "errmsg", "errcode", "errordescription", "fault",
+		"exception"}
 	// bad matches what a status, a code or a message says of an error.
 	bad = regexp.MustCompile(`^[45][0-9][0-9]$|error|fail|exception|fault|denied|forbidden|unauthori|limit|exceed|overload|unavailable|` +
 		`time.?out|timed out|try again|invalid|expired`)
@@ -36,23 +37,24 @@ func refuses(body []byte, object jsonspan.Value, under string) (what string) {
 	}
 	jsonspan.Members(body, object, func(raw []byte, v jsonspan.Value) bool {
 		member := jsonspan.Name(raw)
-		name, text := plain(member), strings.ToLower(strings.Trim(string(v.Of(body)), `" `))
+		name := plain(member)
+		text := func() string { return strings.ToLower(strings.Trim(string(v.Of(body)), `" `)) } // of rows it would be long
 		is := false
 		switch {
-		case slices.Contains(clear, name):
-			is = !slices.Contains(fine, text)
+		case slices.Contains(errorsAlone, name):
+			is = !slices.Contains(fine, text())
 		case name == "failed" && strings.HasSuffix(plain(under), "shards"):
-			is = !slices.Contains(fine, text)
+			is = !slices.Contains(fine, text())
 		case v.Kind == jsonspan.Object && under == "":
 			what = refuses(body, v, member)
 		case v.Kind == jsonspan.Array, v.Kind == jsonspan.Object, under != "":
 		case name == "success" || name == "ok":
-			is = !isYes(text)
+			is = !isYes(text())
 		case slices.Contains(errorNames, name):
-			is = bad.MatchString(text)
+			is = bad.MatchString(text())
 		}
 		if is {
-			what = understudy.Clip(strings.TrimPrefix(under+"."+member, ".") + ": " + text)
+			what = understudy.Clip(strings.TrimPrefix(under+"."+member, ".") + ": " + text())
 		}
 		return what == ""
 	})
