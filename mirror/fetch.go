@@ -75,6 +75,7 @@ func (fs *flights) fetchFor(f *flight) request.Fetch {
 		Target: f.origin.target, Reason: f.origin.reason, Generation: f.origin.generation,
 		Promote: f.signals.promote, Patient: f.waits,
 		Flow: f.waiting.flow, Queue: fs.env.ages().Wait, By: f.waiting.deadline,
+		Keeps: f.signals.kept,
 		Tried: func(e *understudy.UpstreamError) { fs.failed(f, e) },
 	}
 	if f.origin.source.validates.Load() && f.origin.kind.name != "" && !f.origin.recordsOnly {
@@ -164,6 +165,7 @@ func (f *flight) offerUnsaved(p *understudy.Page) (over func()) {
 func (fs *flights) removeFlight(f *flight) {
 	f.signals.ends.Stop()
 	f.signals.cancel()
+	f.signals.free()
 	fs.Lock()
 	defer fs.Unlock()
 	fs.remove(f)

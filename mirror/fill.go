@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"time"
+	"weak"
 
 	"understudy"
 	"understudy/mirror/cache"
@@ -228,7 +229,7 @@ type prefetcher struct {
 type candidate struct {
 	next   understudy.Key
 	source *source
-	from   *cache.Entry // the page that was read; may be nil
+	from   weak.Pointer[cache.Entry] // the page that was read: one that waits here keeps no page in memory
 }
 
 // follow queues the next page of a held page that is read. It costs a comparison
@@ -250,7 +251,7 @@ func (pf *prefetcher) addCandidate(p *understudy.Page, s *source, from *cache.En
 		return
 	}
 	select {
-	case pf.queue <- candidate{next: p.Next, source: s, from: from}:
+	case pf.queue <- candidate{next: p.Next, source: s, from: weak.Make(from)}:
 	default:
 	}
 }
@@ -294,8 +295,8 @@ func (pf *prefetcher) prefetchOne(h candidate) {
 
 // until notes on the page read that its next one is fresh for so long.
 func (h candidate) until(pf *prefetcher, left time.Duration) {
-	if h.from != nil {
-		h.from.Followed.Store(pf.env.monotonic(pf.env.now()) + int64(left))
+	if from := h.from.Value(); from != nil {
+		from.Followed.Store(pf.env.monotonic(pf.env.now()) + int64(left))
 	}
 }
 

@@ -84,6 +84,8 @@ type means struct {
 type signals struct {
 	ctx      context.Context
 	cancel   context.CancelFunc
+	kept     context.Context           // while what it brought is in memory for it; it outlasts ctx
+	free     context.CancelFunc        // ends kept
 	ends     *time.Timer               // the longest it may take
 	promote  chan struct{}             // closed when a reader joins what was begun without one
 	tried    chan struct{}             // closed when the first try has failed
@@ -182,6 +184,7 @@ func (fs *flights) begin(t *spec.Target, s *source, k *kind, want fetchOptions) 
 		waiting: waiting{kept: want.reason != request.Waiting && !want.fill, flow: want.flow, deadline: want.deadline},
 	}
 	f.signals.ctx, f.signals.cancel = context.WithCancel(fs.env.ctx)
+	f.signals.kept, f.signals.free = context.WithCancel(context.Background())
 	lasts := fs.env.ages().Wait + fs.env.ages().Try
 	if f.origin.filled {
 		lasts = fillTime

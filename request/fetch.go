@@ -65,6 +65,9 @@ type Fetch struct {
 	// that. It waits until there is memory, as long as ctx lasts; the body stays in the
 	// socket. An error ends the fetch. May be nil.
 	Reserve func(ctx context.Context, bytes int64) error
+	// Keeps ends when the caller has no more use for the body: without Reserve the memory for
+	// bodies under way is bounded, and this one counts until then. nil: until it is read.
+	Keeps context.Context
 	// Tried is called at once with each failed try that is followed by another, and with each
 	// refusal of the source's that the fetch waits out, from the fetching goroutine. May be nil.
 	Tried func(*understudy.UpstreamError)

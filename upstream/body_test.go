@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"understudy"
+	"understudy/kit/semaphore"
 	"understudy/request"
 	"understudy/spec"
 	"understudy/upstream/body"
@@ -155,6 +156,26 @@ func TestAWaitForRoomEnds(t *testing.T) {
 		}
 		if _, err := c.Fetch(t.Context(), request.Fetch{Target: light}); err != nil || c.Health().State != "ok" {
 			t.Errorf("%v, %+v", err, c.Health())
+		}
+	})
+}
+
+// TestABodyCountsUntilItIsSaved: with room for one body the next is read once its caller has no more use for the first.
+func TestABodyCountsUntilItIsSaved(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		text := string(callsPage(1000))
+		client := scripted(t, &script{do: func(int, *http.Request) (*http.Response, error) { return reply(200, text), nil }},
+			func(o *Options) { o.Bodies = semaphore.New(semaphore.Options{Limit: int64(len(text)) * 3 / 2}) })
+		kept, saved := context.WithCancel(t.Context())
+		fetch := request.Fetch{Target: target(t, client, callsPath), Keeps: kept}
+		if _, err := client.Fetch(t.Context(), fetch); err != nil {
+			t.Fatal(err)
+		}
+		begin := time.Now()
+		time.AfterFunc(3*time.Second, saved)
+		fetch.Keeps = nil
+		if _, err := client.Fetch(t.Context(), fetch); err != nil || time.Since(begin) != 3*time.Second {
+			t.Errorf("%v after %v", err, time.Since(begin))
 		}
 	})
 }

@@ -290,7 +290,7 @@ func (g *attempt) try(ctx context.Context, probe bool) (*understudy.Page, *under
 	method, uri, content, contentType := g.f.Target.Request()
 	a, failed, err := g.round(ctx, httpRequest{
 		method: method, uri: uri, body: content, contentType: contentType, header: g.condition(),
-		weigh: g.f.Reserve, park: park, like: likeOf(g.f.Target), limits: limits, purpose: g.purpose(),
+		weigh: g.f.Reserve, keeps: g.f.Keeps, park: park, like: likeOf(g.f.Target), limits: limits, purpose: g.purpose(),
 	})
 	probe = probe && !decided.Swap(true)
 	if err != nil {

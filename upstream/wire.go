@@ -54,6 +54,7 @@ type httpRequest struct {
 	header      http.Header // more of it, by the spec; may be nil
 	purpose     purpose
 	weigh       func(context.Context, int64) error // of a Fetch; may be nil
+	keeps       context.Context                    // until it ends a good body counts; nil: until it is read
 	park        func()                             // gives the place in the budget back; may be called from another goroutine, and twice
 	like        string                             // bodies of the same are about as long
 	limits      limits                             // zero: the settings'
@@ -136,7 +137,13 @@ func (c *Client) send(ctx context.Context, e httpRequest) (a *answer, sent bool,
 			}
 		} else { // the fetch's own Reserve bounds it together with others
 			weight := body.Room{All: c.o.Bodies}
-			defer weight.Release()
+			defer func() {
+				if e.keeps == nil || a == nil || a.broken != nil || a.status != http.StatusOK {
+					weight.Release()
+					return
+				}
+				context.AfterFunc(e.keeps, weight.Release)
+			}()
 			s.Weigh, s.Park = weight.Hold, nil
 		}
 		in := &deadlineReader{in: resp.Body, c: c, e: &e, quiet: quiet}

@@ -95,8 +95,9 @@ func Build(ctx context.Context, o Options) (a *App, err error) {
 	if a.sources, err = o.Settings.ReadSources(o.Folder); err != nil {
 		return a, err
 	}
-	a.ports = &ports{limits: &o.Settings.Limits, log: a.log, profiles: profile.New(profile.Options{
-		Dir: filepath.Join(o.Dir.Path, "profiles"), Version: o.Version, Now: time.Now, Logger: a.log})}
+	a.ports = &ports{limits: &o.Settings.Limits, log: a.log, unread: frontend.NewUnread(o.Settings.Shares(os.ReadFile).Unread),
+		profiles: profile.New(profile.Options{
+			Dir: filepath.Join(o.Dir.Path, "profiles"), Version: o.Version, Now: time.Now, Logger: a.log})}
 	if a.policies, err = newPolicyReader(a.opts, a.sources, a.ports, a.log); err != nil {
 		return a, err
 	}

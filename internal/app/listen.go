@@ -25,6 +25,7 @@ import (
 	"understudy/internal/search/columns"
 	"understudy/internal/viewer/page"
 	"understudy/internal/watch"
+	"understudy/kit/limiter"
 	"understudy/request"
 )
 
@@ -32,7 +33,7 @@ import (
 func (a *App) openPort(ctx context.Context, name, addr, flag string, refusal []byte) error {
 	cfg, express := a.opts.Settings, int64(0)
 	if cfg.Sources[name] != nil { // people and tunnels have none
-		_, express = cfg.Caches(os.ReadFile)
+		express = cfg.Shares(os.ReadFile).Express
 	}
 	free, err := a.ports.listen(ctx, name, addr, flag, refusal, express)
 	if err == nil {
@@ -88,6 +89,11 @@ func (a *App) openFrontends(ctx context.Context, p policy) error {
 	if err != nil {
 		return err
 	}
+	shares := cfg.Shares(os.ReadFile)
+	var lists *limiter.Limiter
+	if n := shares.Lists; n > 0 {
+		lists = limiter.New(n, n/2)
+	}
 	sums := columns.NewSet(a.db, config.ColumnsMemory(cfg, os.ReadFile), a.log)
 	a.closers = append(a.closers, sums.Close)
 	key, err := search.Key(ctx, a.db)
@@ -129,6 +135,7 @@ func (a *App) openFrontends(ctx context.Context, p policy) error {
 		dropIn: proxy.Options{
 			Mirror: a.mirror, Ready: a.mirror.Ready, Media: a.mirror, Exchanger: a.mirror, LastChange: a.db.LastChange, Log: a.ports.access,
 			TooLarge: func() { f.traffic.tooLarge.Add(1) }, Audit: a.audit, Logger: a.log, Now: time.Now,
+			Unread: a.ports.unread, Cache: shares.Forms, Lists: lists,
 		},
 		search:   search.Options{Sources: a.sources, Store: a.db, KV: a.db, Key: key, Columns: sums, Held: f.held, Now: time.Now, Logger: a.log},
 		searches: search.HandlerOptions{Token: token, Audit: a.audit, Logger: a.log},

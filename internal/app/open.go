@@ -128,10 +128,9 @@ func (a *App) openMirror(ctx context.Context) error {
 		}
 	}
 	a.settings.upstream.Store(&secrets)
-	hot, _ := cfg.Caches(os.ReadFile)
 	o := mirror.Options{
 		PageSaved: a.saved.dispatch,
-		Store:     a.db, Writes: a.db.Writes, Files: a.files, Hot: hot, Intents: intents, Now: time.Now, Logger: a.log,
+		Store:     a.db, Writes: a.db.Writes, Files: a.files, Hot: cfg.Shares(os.ReadFile).Hot, Intents: intents, Now: time.Now, Logger: a.log,
 		Ages: config.Ages(&cfg.Mirror), Limits: config.MirrorLimits(&cfg.Limits), KV: a.db,
 	}
 	bodies := config.MaxBody(cfg, "", os.ReadFile)

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"log/slog"
 	"net/http"
+	"os"
 	"slices"
 	"time"
 
@@ -114,6 +115,7 @@ func (r *policyReader) gate(cfg *config.Settings) (*access.Gate, error) {
 	}
 	o := cfg.Policy()
 	o.Specs, o.Users, o.Now, o.Hasher = specs, users, time.Now, r.visitors.hashes
+	o.Cache = cfg.Shares(os.ReadFile).Forms
 	o.Own, o.Newest, o.Last, o.Addressed = r.lookups.IsOwn, r.lookups.Newest, r.lookups.Last, r.lookups.Addressed
 	gate, err := access.NewWith(o)
 	if err != nil {

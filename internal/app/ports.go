@@ -32,6 +32,7 @@ type ports struct {
 	profiles *profile.Recorder
 	access   *accesslog.Log
 	file     *accesslog.File // of the access log; nil: it goes to standard error, or nowhere
+	unread   *frontend.Unread
 	ending   atomic.Bool
 }
 
@@ -42,6 +43,7 @@ func (p *ports) listen(ctx context.Context, name, addr, flag string, refusal []b
 		return nil, err
 	}
 	f := frontend.NewServer(name, l, nil, p.limits, refusal, p.log)
+	f.Bound(p.unread)
 	if express > 0 {
 		f.Express(express)
 	}
@@ -129,6 +131,12 @@ func (p *ports) install(d *handlerSet, end func()) {
 	}
 }
 
+// unreadLoad returns the limit of what is kept of answers that clients have not read, in bytes.
+func (p *ports) unreadLoad() diagnostics.Limit {
+	limit, now, dropped := p.unread.Load()
+	return diagnostics.Limit{Limit: limit, Now: now, Dropped: dropped}
+}
+
 // loads returns the limits of each port.
 func (p *ports) loads() map[string]diagnostics.Port {
 	out := map[string]diagnostics.Port{}
@@ -201,6 +209,7 @@ func (a *App) openTunnels(ctx context.Context) error {
 	a.closers = append(a.closers, p.Close)
 	a.ports.tunnels = &tunnels{proxy: p, inside: frontend.NewServer(connectPort, p.Listener(), nil, limits, nil, a.log), serves: serves,
 		bases: cfg.Sources}
+	a.ports.tunnels.inside.Bound(a.ports.unread)
 	a.ports.servers[len(a.ports.servers)-1].OnShutdown(p.End)
 	return nil
 }

@@ -171,8 +171,8 @@ func (h *figures) limits() map[string]diagnostics.Limit {
 	out := map[string]diagnostics.Limit{
 		"waiters": newLimit(l.Waiters), "waiters_each": newLimit(l.Each),
 		"flights": newLimit(l.Flights), "behind": newLimit(l.Behind), "hints": newLimit(l.Hints), "lists": newLimit(l.Lists),
-		"feed_subscribers": h.feedLoad(),
-		"request_body":     {Limit: int64(h.settings.now.Load().Limits.RequestBody), Refused: h.traffic.tooLarge.Load()},
+		"feed_subscribers": h.feedLoad(), "unread": h.ports.unreadLoad(),
+		"request_body": {Limit: int64(h.settings.now.Load().Limits.RequestBody), Refused: h.traffic.tooLarge.Load()},
 	}
 	for name, p := range map[string]*limiter.Limiter{"viewer_exports": h.exports.viewer, "search_exports": h.exports.search} {
 		l := p.Load()

@@ -23,9 +23,14 @@ const (
 	partForCache  = 12 // of a limit below that: hot and express are an eighth of it together
 	mostHot       = 1 << 30
 	partForHot    = 32
-	usualColumns  = 96 << 20
-	idleMemory    = 48 << 20 // a server without work, its caches empty
-	usualBody     = 64 << 20
+	partForUnread = 8
+	mostForms     = 16 << 20
+	// A list of 1,000 records takes some megabytes while it is fetched, masked and compressed.
+	memoryOfAnswer = 4 << 20
+	leastLists     = 16
+	usualColumns   = 96 << 20
+	idleMemory     = 48 << 20 // a server without work, its caches empty
+	usualBody      = 64 << 20
 	// Beyond busyMemory a tenth of the limit may be one answer: reading, searching and storing it
 	// takes several times its length, and what the former one took is garbage then.
 	busyMemory  = 128 << 20
@@ -65,23 +70,36 @@ func (c *Settings) JobsMemory(wall int64) int64 {
 	return usualJobs
 }
 
-// Caches is the memory for pages, and what one drop-in remembers of requests, in bytes: as
-// set, else a part of what the process, its container or the machine has. More pages in memory
-// are more answers without a read of the store; the memory is taken when there are so many.
-func (c *Settings) Caches(readFile func(string) ([]byte, error)) (hot, express int64) {
+// Shares are what parts of the process may take of its memory, in bytes.
+type Shares struct {
+	Hot     int64 // pages
+	Express int64 // what one drop-in remembers of requests
+	Forms   int64 // each cache of other forms of pages, masked or compressed
+	Unread  int64 // answers that clients have not read yet; 0: nothing says how much there is
+	Lists   int   // lists on their way to callers at once; 0: as many as are asked for
+}
+
+// Shares returns the shares: as set, else a part of what the process, its container or the machine has. More pages
+// in memory are more answers without a read of the store; the memory is taken when there are so many.
+func (c *Settings) Shares(readFile func(string) ([]byte, error)) (s Shares) {
 	least := int64(usualCache)
 	if limit := c.MemoryLimit(readFile); limit > 0 {
 		least = min(least, limit/partForCache)
 	}
-	hot = min(max(memory(c, readFile)/partForHot, least), mostHot)
-	express = max(hot/2, least) // a request weighs a quarter of its page, and half of those kept may be older
+	all := memory(c, readFile)
+	s.Hot = min(max(all/partForHot, least), mostHot)
+	s.Express = max(s.Hot/2, least) // a request weighs a quarter of its page, and half of those kept may be older
 	if c.Mirror.Hot > 0 {
-		hot = int64(c.Mirror.Hot)
+		s.Hot = int64(c.Mirror.Hot)
 	}
 	if c.Limits.Express != nil {
-		express = int64(*c.Limits.Express)
+		s.Express = int64(*c.Limits.Express)
 	}
-	return hot, express
+	s.Forms, s.Unread = min(s.Hot/4, mostForms), all/partForUnread
+	if c.MemoryLimit(readFile) > 0 {
+		s.Lists = int(max(all/memoryOfAnswer, leastLists))
+	}
+	return s
 }
 
 // ColumnsMemory returns the memory for the fields that sums are made of, in bytes: as set, else

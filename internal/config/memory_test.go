@@ -89,7 +89,8 @@ func TestCachesGoByTheMemoryThereIs(t *testing.T) {
 		if got := ColumnsMemory(cfg, read) / mib; got != c.wantColumns {
 			t.Errorf("%s: %d MiB for sums, want %d", name, got, c.wantColumns)
 		}
-		hot, each := cfg.Caches(read)
+		shares := cfg.Shares(read)
+		hot, each := shares.Hot, shares.Express
 		if hot/mib != c.wantHot || each/mib != c.wantEach {
 			t.Errorf("%s: %d and %d MiB, want %d and %d", name, hot/mib, each/mib, c.wantHot, c.wantEach)
 		}

@@ -34,10 +34,23 @@ type lane struct {
 // writer is what answers are written to.
 func (l *lane) writer() *reply {
 	if l.reply == nil {
-		l.reply = replies.Get().(*reply)
+		l.reply = l.newReply()
 	}
 	return l.reply
 }
+
+// newReply returns a reply of this connection.
+func (l *lane) newReply() *reply {
+	w := replies.Get().(*reply)
+	w.lane = l
+	return w
+}
+
+// count counts bytes that are about to be sent, until the function that it returns is called.
+func (l *lane) count(bytes int) (leave func()) { return l.x.server.unread.Enter(bytes, l.cut) }
+
+// cut closes the connection below: what is being sent fails, and who reads learns of it.
+func (l *lane) cut() { _ = l.c.TCPConn.Close() }
 
 // incoming is what has come.
 type incoming struct {

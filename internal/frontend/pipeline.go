@@ -71,7 +71,7 @@ func (l *lane) ahead() {
 	for _, e := range l.pipeline.queue {
 		at += e.length
 	}
-	for len(l.pipeline.queue) < mostAhead && at <= len(l.incoming.buf) {
+	for len(l.pipeline.queue) < mostAhead && !l.x.server.unread.Crowded() && at <= len(l.incoming.buf) {
 		n := bytes.Index(l.incoming.buf[at:], crlf2) + 4
 		if n < 4 || n > maxHead {
 			return
@@ -109,13 +109,19 @@ func (l *lane) early(head []byte) *early {
 	}
 	r = r.WithContext(l.pipeline.gone)
 	r.RemoteAddr = l.remote
-	e := &early{length: len(head), reply: replies.Get().(*reply), due: make(chan struct{}), done: make(chan struct{})}
+	e := &early{length: len(head), reply: l.newReply(), due: make(chan struct{}), done: make(chan struct{})}
+	leave := l.count(maxReply) // what it keeps; larger bodies are counted when they are written
 	e.hold = &hold{l.c.TCPConn, e.due, l.pipeline.closed}
 	e.reply.begin(e.hold, l.x.server.listener.now(), r.Method == http.MethodHead)
 	go func() {
-		defer close(e.done)
-		defer h.leave()
 		e.reply.serve(h, r)
+		h.leave()
+		close(e.done)
+		select {
+		case <-e.due:
+		case <-l.pipeline.closed:
+		}
+		leave()
 	}()
 	return e
 }

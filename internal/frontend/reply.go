@@ -18,6 +18,7 @@ import (
 // requests that came together go out in one write.
 type reply struct {
 	to      io.Writer
+	lane    *lane // of its connection
 	now     time.Time
 	request http.Request // that the answer under way is to
 	header  http.Header
@@ -157,6 +158,7 @@ func (w *reply) Write(p []byte) (int, error) {
 
 // both writes what is to go out, and p.
 func (w *reply) both(p []byte) (int64, error) {
+	defer w.lane.count(len(w.out) + len(p))()
 	if s, ok := w.to.(*socket); ok {
 		return s.both(w.out, p)
 	}
@@ -202,6 +204,7 @@ func (w *reply) SetWriteDeadline(t time.Time) error {
 
 func (w *reply) flush() error {
 	if len(w.out) > 0 && w.broken == nil {
+		defer w.lane.count(len(w.out))()
 		_, w.broken = w.to.Write(w.out)
 	}
 	w.out = w.out[:0]

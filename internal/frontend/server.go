@@ -24,6 +24,7 @@ type Server struct {
 	handler  *swapHandler
 	server   *http.Server
 	express  *express // nil: net/http answers all
+	unread   *Unread
 }
 
 // Listen binds an address; a taken port is one sentence that names the flag.
@@ -70,6 +71,9 @@ func NewServer(name string, l net.Listener, h http.Handler, limits *config.Limit
 func (f *Server) Express(bytes int64) {
 	f.express = newExpress(f, bytes)
 }
+
+// Bound bounds what clients have not read of answers. It is called before the server runs.
+func (f *Server) Bound(u *Unread) { f.unread = u }
 
 // serverLog takes what net/http says of connections: a panic of a handler is an
 // error of ours, the rest is what clients do.
@@ -143,7 +147,7 @@ func (f *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	h := f.handler.enter()
 	defer h.leave()
-	h.ServeHTTP(w, r)
+	h.ServeHTTP(&countedWriter{w, f.unread}, r)
 	if f.express != nil {
 		f.express.learn(r, h)
 	}

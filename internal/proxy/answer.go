@@ -226,6 +226,10 @@ func (v *exchange) send(status int, body []byte) {
 	if v.r.Method == http.MethodHead || len(body) == 0 {
 		return
 	}
+	v.response = request.Response{} // while the client reads, only what it is sent is kept
+	if v.leave != nil {
+		v.leave()
+	}
 	n, _ := v.w.Write(body) // the caller has left
 	v.line.Bytes = int64(n)
 }

@@ -4,6 +4,7 @@ package proxy
 
 import (
 	"bytes"
+	"context"
 	"encoding/base64"
 	"encoding/json"
 	"errors"
@@ -14,6 +15,7 @@ import (
 	"net/url"
 	"strings"
 	"sync/atomic"
+	"time"
 	"unicode/utf8"
 
 	"understudy"
@@ -94,31 +96,57 @@ func (v batch) serve() (err error) {
 
 // answer works on the requests and sends each answer when its turn has come.
 func (v batch) answer(all []batchRequest) {
-	answers := make([]chan batchResponse, len(all))
-	begin := func(i int) {
-		if i >= len(all) {
-			return
-		}
-		answers[i] = make(chan batchResponse, 1)
-		r, err := v.request(&all[i])
-		go func() { answers[i] <- v.alone(r, err) }()
+	ctx, end := context.WithCancel(v.exchange.came.Context())
+	defer end()
+	v.exchange.came = v.exchange.came.WithContext(ctx)
+	cut := func() {
+		_ = http.NewResponseController(v.exchange.w).SetWriteDeadline(time.Unix(1, 0))
+		end()
 	}
-	for i := range batchAtWork {
-		begin(i)
-	}
+	answers := make([]chan keptAnswer, 0, len(all))
 	out := recorder{v.exchange.w, v.exchange} // counts what is sent
 	for i := range all {
-		one := bytes.NewBufferString(",")
-		if i == 0 {
-			one = bytes.NewBufferString(`{"responses":[`)
+		for len(answers) < min(i+batchAtWork, len(all)) && (len(answers) == i || !v.crowded()) {
+			r, err := v.request(&all[len(answers)])
+			answer := make(chan keptAnswer, 1)
+			answers = append(answers, answer)
+			go func() { answer <- v.keep(v.alone(r, err), cut) }()
 		}
-		as := json.NewEncoder(one)
-		as.SetEscapeHTML(false)       // URLs in bodies stay as they are
-		_ = as.Encode(<-answers[i])   // it cannot fail: a body that is no JSON is a text
-		_, _ = out.Write(one.Bytes()) // the caller has left: its context ends what is under way
-		begin(i + batchAtWork)
+		before := ","
+		if i == 0 {
+			before = `{"responses":[`
+		}
+		_, _ = out.Write([]byte(before))
+		answer := <-answers[i]
+		_, _ = out.Write(answer.text) // the caller has left: its context ends what is under way
+		answer.leave()
 	}
 	_, _ = out.Write([]byte("]}\n"))
+}
+
+// keptAnswer is the text of an answer that waits for its turn.
+type keptAnswer struct {
+	text  []byte
+	leave func() // ends its counting
+}
+
+// keep writes an answer as it goes out. Where too much is kept for clients cut ends the batch.
+func (v batch) keep(a batchResponse, cut func()) keptAnswer {
+	var text bytes.Buffer
+	as := json.NewEncoder(&text)
+	as.SetEscapeHTML(false) // URLs in bodies stay as they are
+	_ = as.Encode(a)        // it cannot fail: a body that is no JSON is a text
+	kept := keptAnswer{text.Bytes(), func() {}}
+	if unread := v.exchange.proxy.o.Unread; unread != nil {
+		kept.leave = unread.Enter(text.Cap(), cut)
+	}
+	return kept
+}
+
+// crowded reports whether so much is kept for clients that each answer waits for the one before.
+func (v batch) crowded() bool {
+	unread := v.exchange.proxy.o.Unread
+	return unread != nil && unread.Crowded()
 }
 
 // batchFields are the header fields of a batch that are not those of its requests; some of

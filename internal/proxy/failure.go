@@ -161,6 +161,8 @@ func message(err error) string {
 		return over.Error()
 	case errors.Is(err, errManyBatches):
 		return errManyBatches.Error()
+	case errors.Is(err, errManyLists):
+		return errManyLists.Error()
 	case errors.Is(err, understudy.ErrTooMany):
 		return "too many wrong credentials; wait a second"
 	case errors.Is(err, access.ErrNoPath), errors.Is(err, understudy.ErrInvalid) && errors.Is(err, understudy.ErrNotFound):

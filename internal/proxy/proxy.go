@@ -76,6 +76,14 @@ type Auditor interface {
 	Lists(c understudy.Caller, a understudy.Action) bool
 }
 
+// Unread bounds what is kept of answers that clients have not read yet; frontend.Unread fills it.
+type Unread interface {
+	// Enter counts bytes until leave is called; beyond the bound it ends what has waited longest.
+	Enter(bytes int, end func()) (leave func())
+	// Crowded reports whether nothing is to be made before its turn.
+	Crowded() bool
+}
+
 // Options are what a Proxy is made of. Source, Mirror, Gate and Callers must
 // be set.
 type Options struct {
@@ -102,6 +110,10 @@ type Options struct {
 	// Audit lists what callers do, before they are answered, and counts the rest; nil:
 	// neither.
 	Audit Auditor
+	// Lists bounds the lists that are fetched, read and formed at once, by credential; others wait. nil: nothing does.
+	Lists *limiter.Limiter
+	// Unread counts what is kept of answers until clients read it; nil: nothing does.
+	Unread Unread
 	// Text parses understudy.q for a caller. It returns the query for the store, and a
 	// filter for the hits (nil: all). Errors: ErrInvalid with a text for the caller,
 	// ErrForbidden. nil: text search is not available.
@@ -238,10 +250,11 @@ type exchange struct {
 	line   accesslog.Line
 	// response is memory for that of a hit.
 	response request.Response
-	sent     bool // the header has gone out
-	read     bool // the body has been read to its end
-	queries  bool // the body is a GraphQL query that the spec does not name
-	odd      bool // the request line is not one of this API: nothing more is read from its sender
+	leave    func() // gives the place of a list back; nil: there is none
+	sent     bool   // the header has gone out
+	read     bool   // the body has been read to its end
+	queries  bool   // the body is a GraphQL query that the spec does not name
+	odd      bool   // the request line is not one of this API: nothing more is read from its sender
 }
 
 // exchanges are those that no request has.

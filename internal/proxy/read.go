@@ -43,6 +43,12 @@ func (v *exchange) get() error {
 		ctx, cancel = context.WithTimeout(ctx, wait)
 		defer cancel()
 	}
+	leave, err := v.proxy.waitForPlace(ctx, v.target, v.caller.Name)
+	if err != nil {
+		return err
+	}
+	defer leave()
+	v.leave = leave
 	a, err := v.proxy.o.Gate.Page(ctx, v.caller, ask, v.proxy.o.Mirror.Page)
 	if err != nil {
 		return err
@@ -56,6 +62,23 @@ func (v *exchange) get() error {
 	}
 	v.answer(a, view)
 	return nil
+}
+
+// listWait is how long a list waits until it may be made.
+const listWait = 8 * time.Second
+
+// errManyLists refuses a list when too many wait before it.
+var errManyLists = errors.New("too many lists are under way; ask for this one again in a moment")
+
+// waitForPlace waits until a list may be fetched, read and formed, where memory is bounded. One that is in memory
+// does not wait, nor does a record. Error: ErrUnavailable or the context's.
+func (p *Proxy) waitForPlace(ctx context.Context, t *spec.Target, credential string) (leave func(), err error) {
+	if p.o.Lists == nil || t.List == nil || p.o.Ready != nil && p.o.Ready(t) {
+		return func() {}, nil
+	}
+	ctx, cancel := context.WithTimeoutCause(ctx, listWait, fmt.Errorf("%w: %w", understudy.ErrUnavailable, errManyLists))
+	defer cancel()
+	return p.o.Lists.Wait(ctx, credential)
 }
 
 // readAction is what a read does.

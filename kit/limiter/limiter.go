@@ -1,12 +1,14 @@
 // Limiter: how many are at work at once, all together and under one name.
 
 // Package limiter bounds how many are at work at once, all together and under one name:
-// no name alone can take every slot. A caller without a slot gets an error at once and
-// never waits (kit/semaphore waits).
+// no name alone can take every slot. What weighs more than one slot is for kit/semaphore.
 package limiter
 
 import (
+	"context"
 	"errors"
+	"fmt"
+	"slices"
 	"sync"
 )
 
@@ -24,8 +26,15 @@ type Limiter struct {
 	all, each int
 	now       int
 	taken     map[string]int // by name
+	waiting   []*waiter      // first come first
 	full      int64
 	fullEach  int64
+}
+
+// waiter is one that waits for a slot under a name.
+type waiter struct {
+	name string
+	in   chan struct{} // closed when it has one
 }
 
 // New makes a limiter with so many slots in all, and under each name. A number below 1
@@ -56,10 +65,42 @@ func (p *Limiter) Take(name string) (leave func(), err error) {
 		p.full++
 		return nil, ErrFull
 	}
+	return p.enter(name), nil
+}
+
+// Wait waits for a slot under a name. Who waits for a name whose slots are taken does not hold up others. The error
+// is ctx's cause.
+func (p *Limiter) Wait(ctx context.Context, name string) (leave func(), err error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.fits(name) {
+		return p.enter(name), nil
+	}
+	w := &waiter{name, make(chan struct{})}
+	p.waiting = append(p.waiting, w)
+	p.mu.Unlock()
+	select {
+	case <-w.in:
+	case <-ctx.Done():
+	}
+	p.mu.Lock()
+	if i := slices.Index(p.waiting, w); i >= 0 {
+		p.waiting = slices.Delete(p.waiting, i, i+1)
+		return nil, fmt.Errorf("limiter: %w", context.Cause(ctx))
+	}
+	return p.once(name), nil
+}
+
+func (p *Limiter) fits(name string) bool { return p.taken[name] < p.each && p.now < p.all }
+
+// enter takes a slot; p.mu is held.
+func (p *Limiter) enter(name string) (leave func()) {
 	p.now++
 	p.taken[name]++
-	return sync.OnceFunc(func() { p.leave(name) }), nil
+	return p.once(name)
 }
+
+func (p *Limiter) once(name string) func() { return sync.OnceFunc(func() { p.leave(name) }) }
 
 func (p *Limiter) leave(name string) {
 	p.mu.Lock()
@@ -67,6 +108,14 @@ func (p *Limiter) leave(name string) {
 	p.now--
 	if p.taken[name]--; p.taken[name] == 0 {
 		delete(p.taken, name)
+	}
+	for i := 0; i < len(p.waiting) && p.now < p.all; i++ {
+		if w := p.waiting[i]; p.fits(w.name) {
+			p.enter(w.name)
+			close(w.in)
+			p.waiting = slices.Delete(p.waiting, i, i+1)
+			i--
+		}
 	}
 }
 

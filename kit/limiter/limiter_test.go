@@ -3,11 +3,15 @@
 package limiter
 
 import (
+	"context"
 	"errors"
 	"strconv"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
+	"time"
 )
 
 func TestPlaces(t *testing.T) {
@@ -83,4 +87,42 @@ func TestPlacesUnderLoad(t *testing.T) {
 	if l.Now != 0 || l.Most != 0 || len(p.taken) != 0 || entered.Load()+l.Refused+l.RefusedEach != 16*2000 {
 		t.Errorf("%+v, %d names, %d entered", l, len(p.taken), entered.Load())
 	}
+}
+
+// TestWait: who waits is let in by the next that leaves, unless its name's slots are taken; who has left the wait is not.
+func TestWait(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := New(2, 1)
+		ann, _ := p.Wait(t.Context(), "ann")
+		bob, _ := p.Wait(t.Context(), "bob")
+		in := make(chan string)
+		for _, name := range []string{"ann", "bob", "cid"} {
+			go func() {
+				leave, err := p.Wait(t.Context(), name)
+				if err != nil {
+					t.Error(err)
+				}
+				in <- name
+				leave()
+			}()
+			synctest.Wait()
+		}
+		short, cancel := context.WithTimeoutCause(t.Context(), time.Second, errors.New("enough"))
+		defer cancel()
+		if _, err := p.Wait(short, "ann"); err == nil || !strings.Contains(err.Error(), "enough") {
+			t.Errorf("who waits too long: %v", err)
+		}
+		bob()
+		if first, second := <-in, <-in; first != "bob" || second != "cid" {
+			t.Errorf("%s, then %s, are in before ann's slot is free", first, second)
+		}
+		ann()
+		if last := <-in; last != "ann" {
+			t.Errorf("%s is in", last)
+		}
+		synctest.Wait()
+		if l := p.Load(); l.Now != 0 || len(p.waiting) != 0 {
+			t.Errorf("%+v, %d wait", l, len(p.waiting))
+		}
+	})
 }

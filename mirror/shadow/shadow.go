@@ -15,6 +15,7 @@ import (
 	"context"
 	"log/slog"
 	"runtime/debug"
+	"sync/atomic"
 	"time"
 
 	"understudy"
@@ -23,6 +24,7 @@ import (
 
 const (
 	maxSamples = 64              // waiting to be compared; more are left out
+	maxBytes   = 4 << 20         // of their pages, beside the last
 	keepEvery  = 5 * time.Second // between two writings of the agreement
 	keepTime   = 5 * time.Second // for the last writing
 )
@@ -60,6 +62,7 @@ type Reads struct {
 	log     *slog.Logger
 	sources map[string]*Lists
 	samples chan Sample
+	bytes   atomic.Int64 // of the pages of samples
 }
 
 // New makes shadow reads without sources.
@@ -91,9 +94,15 @@ func (r *Reads) AddSource(src *spec.Source, answers map[string]Answers, perMinut
 // Add has a sample of a list compared. It does not wait; when many samples wait,
 // it is left out.
 func (r *Reads) Add(s Sample) {
+	bytes := int64(len(s.Page.Body))
+	if r.bytes.Load() > maxBytes {
+		return
+	}
+	r.bytes.Add(bytes)
 	select {
 	case r.samples <- s:
 	default:
+		r.bytes.Add(-bytes)
 	}
 }
 
@@ -110,6 +119,7 @@ func (r *Reads) Run(ctx context.Context) {
 			return
 		case s := <-r.samples:
 			r.measure(ctx, s)
+			r.bytes.Add(-int64(len(s.Page.Body)))
 		case <-ticker.C:
 			r.keep(ctx)
 		}

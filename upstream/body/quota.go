@@ -12,7 +12,7 @@ import (
 )
 
 // light is the length, in bytes, below which the weight of a body is not told.
-const light = 1 << 20
+const light = 128 << 10
 
 // ParkTime is how long a body without room stays in the socket. Then the fetch gives up: servers and balancers close a
 // connection on which nothing has moved for a minute.
