@@ -179,6 +179,7 @@ func wholeServer(gotool string) []part {
 		endToEnd(gotool, "time at 10^6 records,", "TestHiddenValuesTakeAsLongAsUnknownOnes",
 			"PROVE_HIDDEN="+or("PROVE_HIDDEN_MILLION", hiddenMillion), `--- PASS`, 6*time.Minute),
 		endToEnd(gotool, "full", "TestAMemoryLimitIsKept", fullCounts+"=1", `resident at most`, 2*time.Minute),
+		endToEnd(gotool, "full", "TestUnreadAnswersKeepTheMemoryLimit", fullCounts+"=1", `resident at most`, time.Minute),
 		endToEnd(gotool, "full", "TestPackagesOfWholeDocuments", fullCounts+"=1", `operations equal`, 4*time.Minute),
 	}
 	for _, test := range []string{
