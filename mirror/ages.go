@@ -246,6 +246,8 @@ func (a *Ages) bounds(ask *request.Request) bounds {
 	}
 	b.asked = ask.MaxStale != nil
 	switch {
+	case ask.MaxStale == nil && ask.NotFinal && ask.Target.List == nil:
+		b.past = 0 // a record that is not final is looked at again, and would be answered as younger than one that is
 	case ask.MaxStale == nil:
 	case *ask.MaxStale < 0:
 		b.past = a.Hard
