@@ -56,11 +56,12 @@ var (
 
 // misleading are patterns of the fields by which a request names another method, address, host or
 // sender than its own. The sender is also what a server before an API adds once it knows who asks.
-var misleading = []string{"Destination", "Front-End-Https", "Proxy", "*Auth-Groups", "*Auth-User", "*Auth-Username",
-	"*Route-To", "*Script-Name", "Cf-Connecting-*", "Iv-Groups", "Iv-User", "Oidc-Claim-*", "Remote-*", "Sm-User", "Tailscale-*",
-	"X-Accel-*", "X-Amzn-Oidc-Identity", "X-Authentik-*", "X-Consumer-*", "X-Envoy-*", "X-Forward*", "X-Host*", "X-Http-*", "X-Invoke-*",
-	"X-Middleware-*", "X-Ms-Original-*", "X-Now-*", "X-Original-*", "X-Originating-*", "X-Override-*", "X-Remote-*",
-	"X-Rewrite-*", "X-Sendfile-*", "X-Waws-*"}
+var misleading = []string{"Destination", "Front-End-Https", "Proxy", "*Auth-Groups", "*Auth-User", "*Auth-Username", "*Jwt-Assertion",
+	"*Route-To", "*Script-Name", "Api-Username", "Cf-Connecting-*", "Iv-Groups", "Iv-User", "Oidc-Claim-*", "Remote-*", "Shib-*",
+	"Sm-User", "Tailscale-*", "X-Accel-*", "X-Amzn-Oidc-*", "X-Anonymous-Consumer", "X-Authentik-*", "X-Credential-*", "X-Groups",
+	"X-Ms-Token-*", "X-Oidc-*", "X-Roles", "X-Saml-*", "X-Token-Subject", "X-User-Groups", "X-User-Roles", "X-Vouch-*", "X-Consumer-*",
+	"X-Envoy-*", "X-Forward*", "X-Host*", "X-Http-*", "X-Invoke-*", "X-Middleware-*", "X-Ms-Original-*", "X-Now-*", "X-Original-*",
+	"X-Originating-*", "X-Override-*", "X-Remote-*", "X-Rewrite-*", "X-Sendfile-*", "X-Waws-*"}
 
 // misleadingWords are words that no field has but one which misleads, and pairs of words.
 var misleadingWords = set("Authenticated", "Clientcert", "Clientip", "Forwarded", "Ip", "Mtls", "Realip", "Remoteip", "Socketip",
@@ -70,11 +71,13 @@ var misleadingWords = set("Authenticated", "Clientcert", "Clientip", "Forwarded"
 // A field misleads, too, all of whose words are of these, one at least of addressWords: X-Base-Url
 // does, and X-Callback-Url does not.
 var (
-	addressWords = set("Addr", "Backend", "Host", "Hostname", "Httpmethod", "Method", "Path", "Port", "Proto", "Scheme", "Server",
-		"Target", "Tunneled", "Upstream", "Uri", "Url", "Verb", "Vhost")
-	besideAddress = set("X", "Absolute", "Arr", "Base", "Client", "Effective", "Forward", "Full", "Http", "Info", "Internal", "Matched",
-		"Name", "Orig", "Original", "Override", "Prefix", "Proxy", "Raw", "Real", "Replaced", "Request", "Requested", "Rewrite", "Rewritten",
-		"Root", "Service")
+	addressWords = set("Addr", "Authority", "Backend", "Host", "Hostname", "Httpmethod", "Method", "Path", "Pathinfo", "Port", "Proto",
+		"Scheme", "Server", "Target", "Tunneled", "Upstream", "Uri", "Url", "Verb", "Vhost")
+	besideAddress = set("X", "Absolute", "Actual", "Alt", "Api", "Arr", "Base", "Client", "Cluster", "Context", "Edge", "Effective",
+		"External", "Final", "Forward", "Front", "Frontend", "Full", "Gateway", "Http", "Info", "Ingress", "Internal", "Local", "Matched",
+		"Name", "New", "Nginx", "Node", "Orig", "Origin", "Original", "Override", "Prefix", "Proxy", "Public", "Raw", "Real", "Replaced",
+		"Request", "Requested", "Resolved", "Rewrite", "Rewritten", "Root", "Route", "Router", "Sent", "Service", "Site", "Tls", "True",
+		"Tunnel", "Use", "Virtual", "Web")
 )
 
 // set is a set of words.

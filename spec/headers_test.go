@@ -248,7 +248,10 @@ func TestFieldsThatMisleadAreKnown(t *testing.T) {
 		"X-Consumer-Username", "X-Apigateway-Api-Userinfo", "OIDC_CLAIM_email", "X-Tunneled-Method", "Method", "X-Rest-Method",
 		"X-HttpMethod", "X.HTTP.Method.Override", "_method", "X-Verb", "Sudo", "Impersonate-User", "X-Impersonate-User", "On-Behalf-Of",
 		"X-On-Behalf-Of", "X-Act-As", "X-Assume-User", "X-Account-Override", "X-Sudo", "X-As-User", "As-User", "X-Effective-User", "X-Runas",
-		"X-Switch-User", "_switch_user", "Acting-User", "X-Arr-Url", "X-Target-URL", "X-Service-Url", "X-Target", "X-Upstream"} {
+		"X-Switch-User", "_switch_user", "Acting-User", "X-Arr-Url", "X-Target-URL", "X-Service-Url", "X-Target", "X-Upstream", "X-Tunnel-Method",
+		"X-API-Method", "X-Sent-Method", "X-Use-Method", "X-Virtual-Host", "X-Authority", "X-Alt-Host", "X-TLS-Host", "X-Actual-Path",
+		"X-PathInfo", "X-New-Url", "X-Ingress-Path", "X-Context-Path", "X-Vouch-User", "X-Credential-Identifier", "X-Anonymous-Consumer",
+		"X-Amzn-Oidc-Data", "X-Pomerium-Jwt-Assertion", "X-Token-Subject", "X-Groups", "X-Roles", "Api-Username", "Shib-Session-Id"} {
 		if name := http.CanonicalHeaderKey(name); !Misleads(name) {
 			t.Errorf("%s is taken for a field like others", name)
 		}

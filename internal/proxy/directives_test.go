@@ -151,11 +151,11 @@ func FuzzOverrideIn(f *testing.F) {
 			t.Errorf("%q: %q", before, got)
 		}
 		part := before + "\r\n--x\r\nContent-Disposition: form-data; name=\"_method\"\r\n\r\nDELETE"
-		if got := overridesOfBody(nil, []byte(part)); !slices.Contains(got, "DELETE") {
+		if got := overridesOfBody(nil, nil, []byte(part)); !slices.Contains(got, "DELETE") {
 			t.Errorf("%q as a part: %q", before, got)
 		}
 		object := `{"x":` + strconv.Quote(before) + `,"_method":"DELETE"}` + before
-		if json.Valid([]byte(strconv.Quote(before))) && !slices.Contains(overridesOfBody(nil, []byte(object)), "DELETE") {
+		if json.Valid([]byte(strconv.Quote(before))) && !slices.Contains(overridesOfBody(nil, nil, []byte(object)), "DELETE") {
 			t.Errorf("%q in JSON", before)
 		}
 		lines := before + "\n" + `{"_method":"DELETE"}`

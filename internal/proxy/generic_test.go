@@ -129,6 +129,8 @@ func (s *site) answer(w http.ResponseWriter, r *http.Request) {
 		if r.Header.Get("If-None-Match") != "" {
 			w.WriteHeader(http.StatusNotModified)
 		}
+	case "/unchanged": // whatever it is asked
+		w.WriteHeader(http.StatusNotModified)
 	case "/signed": // as another Understudy answers
 		h.Set("Understudy-Error", "of upstream")
 		w.WriteHeader(http.StatusNotFound)

@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"io"
 	"mime"
+	"mime/multipart"
 	"net/http"
 	"net/url"
 	"regexp"
@@ -23,40 +24,58 @@ import (
 // mayOverride returns nil where no parameter of the query or of the body names another method, as frameworks read it
 // (_method of Rails, Laravel and Symfony), or where the caller may send that method, too.
 func (v generic) mayOverride(body []byte) error {
-	named := append(overridesOfForm(v.exchange.r.URL.RawQuery), overridesOfBody(v.exchange.r.Header["Content-Type"], body)...)
+	if slices.Contains(v.exchange.proxy.o.Source.Spec.Headers.Pass, "X-Http-Method-Override") {
+		return nil
+	}
+	r := v.exchange.r
+	named := append(overridesOfForm(r.URL.RawQuery), overridesOfBody(r.Header["Content-Type"], r.Header["Content-Encoding"], body)...)
+	if slices.Contains(named, anyMethod) {
+		named = append(named, http.MethodPost, http.MethodPut, http.MethodPatch, http.MethodDelete)
+	}
 	for _, other := range named {
-		if other = strings.ToUpper(strings.TrimSpace(other)); other == v.exchange.r.Method || other == "" {
+		if other = strings.ToUpper(strings.TrimSpace(other)); other == r.Method || other == "" || other == anyMethod {
 			continue
 		}
-		if slices.Contains(v.exchange.proxy.o.Source.Spec.Headers.Pass, "X-Http-Method-Override") {
-			return nil
-		}
-		if read, _ := method(v.exchange.r.Method); read || v.exchange.r.Method == http.MethodOptions {
+		if read, _ := method(r.Method); read || r.Method == http.MethodOptions {
 			return fmt.Errorf("proxy: %w: a parameter names another method; use the method itself", understudy.ErrInvalid)
 		}
-		if err := v.exchange.proxy.o.Gate.Write(v.exchange.caller, v.exchange.target, other); err != nil {
+		err := v.exchange.proxy.o.Gate.Write(v.exchange.caller, v.exchange.target, other)
+		switch {
+		case err != nil && slices.Contains(named, anyMethod):
+			return fmt.Errorf("proxy: %w: the body is written in a way in which it may name another method; send it plain, in UTF-8: %w",
+				understudy.ErrForbidden, err)
+		case err != nil:
 			return err
 		}
 	}
 	return nil
 }
 
+// anyMethod stands for the methods that a body may name which cannot be read for certain.
+const anyMethod = "*"
+
 // overridesOfBody returns the methods that parameters in a body name. Frameworks read a type that
 // is missing or cannot be parsed in ways of their own, so that such a body is read as every form.
-func overridesOfBody(types []string, body []byte) (methods []string) {
+func overridesOfBody(types, codings []string, body []byte) (methods []string) {
 	if len(body) == 0 {
 		return nil
 	}
 	kind, params, err := mime.ParseMediaType(strings.Join(types, ", "))
 	unclear := err != nil || !strings.Contains(kind, "/")
-	if unclear || strings.Contains(kind, "form-urlencoded") {
+	form, parts, text := strings.Contains(kind, "form-urlencoded"), strings.HasPrefix(kind, "multipart/"), strings.Contains(kind, "json")
+	coded, known := charset.Of(params["charset"], body)
+	coding := strings.ToLower(strings.Trim(strings.Join(codings, ","), " ,"))
+	odd := !plainCharset.MatchString(params["charset"]) && !(text && known) || coding != "" && coding != "identity"
+	if odd && (unclear || form || parts || text) || parts && !plainParts(params["boundary"], body) {
+		methods = append(methods, anyMethod)
+	}
+	if unclear || form {
 		methods = append(methods, overridesOfForm(string(body))...)
 	}
-	if unclear || strings.HasPrefix(kind, "multipart/") {
+	if unclear || parts {
 		methods = append(methods, overridesOfParts(body)...)
 	}
-	if unclear || strings.Contains(kind, "json") {
-		coded, _ := charset.Of(params["charset"], body)
+	if unclear || text {
 		text, _ := coded.Decode(body)
 		if text == nil {
 			text = body
@@ -64,6 +83,27 @@ func overridesOfBody(types []string, body []byte) (methods []string) {
 		methods = append(methods, overridesOfJSON(text)...)
 	}
 	return methods
+}
+
+// plainCharset is one whose first 128 characters are those of ASCII.
+var plainCharset = regexp.MustCompile(`(?i)^(utf-?8|us-ascii|ascii|iso-8859-\d+|latin1|windows-125\d|)$`)
+
+// plainDisposition is one that nobody reads in another way.
+var plainDisposition = regexp.MustCompile(`(?i)^form-data; *name="[^"\\\r\n]*"(; *filename="[^"\r\n]*")?(; *filename\*=[^;"\s]+)?$`)
+
+// plainParts reports a multipart body each of whose parts has a name that all read alike.
+func plainParts(boundary string, body []byte) bool {
+	in := multipart.NewReader(bytes.NewReader(body), boundary)
+	for {
+		part, err := in.NextRawPart()
+		if err != nil {
+			return err == io.EOF
+		}
+		named := part.Header["Content-Disposition"]
+		if len(named) > 1 || len(named) == 1 && (!plainDisposition.MatchString(named[0]) || strings.Contains(named[0], "=?")) {
+			return false
+		}
+	}
 }
 
 // overridesOfForm returns the methods that parameters of a query or a form name.
@@ -112,6 +152,9 @@ func overridesOfJSON(text []byte) (methods []string) {
 			continue
 		}
 		// Some read more than JSON, such as comments and single quotes.
+		if bytes.ContainsAny(text, `\#`) || bytes.Contains(text, []byte("/*")) || bytes.Contains(text, []byte("//")) {
+			methods = append(methods, anyMethod)
+		}
 		for _, member := range looseMember.FindAllStringSubmatch(strings.ReplaceAll(string(text), "\x00", ""), -1) {
 			if namesMethod(member[1]) {
 				methods = append(methods, member[2])
@@ -150,13 +193,15 @@ func overridesOfValue(in *json.Decoder) (methods []string, err error) {
 	return methods, err
 }
 
-// namesMethod reports a parameter that names another method: _method, _HttpMethod, !method, _method[].
-// One that is named method alone is an ordinary parameter of many APIs.
+// namesMethod reports a parameter that names another method: _method, _HttpMethod, httpMethod, !method, _method[].
+// One that is named method or http_method alone is an ordinary parameter of many APIs.
 func namesMethod(name string) bool {
 	name, _, _ = strings.Cut(name, "\x00") // where C ends it
 	name, _, _ = strings.Cut(strings.TrimSpace(name), "[")
 	switch word := strings.TrimLeft(name, "_.$!@ "); strings.ToLower(word) {
-	case "method", "httpmethod", "http_method":
+	case "httpmethod":
+		return true
+	case "method", "http_method":
 		return word != name
 	}
 	return spec.Overrides(http.CanonicalHeaderKey(name))

@@ -81,6 +81,23 @@ func TestGenericParameterGivesNoOtherMethod(t *testing.T) {
 		{"POST", "/echo", part, strings.Replace(named, `name="_method"`, "name*=iso-8859-1'en'_method", 1), 403},
 		{"POST", "/echo", part, strings.Replace(named, `name="_method"`, `x=name=a'; name="_method'"; name="_method"`, 1), 403},
 		{"POST", "/echo", "application/json", `{"jsonrpc":"2.0","method":"eth_call"}`, 200},
+		{"POST", "/echo", "application/json; charset=utf-16le", utf16Of(`{"_method":"DELETE"}`), 403},
+		{"POST", "/echo", "application/json; charset=ibm037", "\xc0\x7f\x6d\x94\x85\xa3\x88\x96\x84\x7f", 403},
+		{"POST", "/echo", form + "; charset=utf-7", "+AF8-method=DELETE", 403},
+		{"POST", "/echo", form + "; charset=UTF-8", "a=1", 200},
+		{"POST", "/echo", form + "; charset=iso-8859-1", "a=\xe4", 200},
+		{"POST", "/echo", "application/json", `{"_method"/*c*/:/*c*/"DELETE"}`, 403},
+		{"POST", "/echo", "application/json", "{\"_method\" // c\n: \"DELETE\"}", 403},
+		{"POST", "/echo", "application/json", `{\_method:"DELETE"}`, 403},
+		{"POST", "/echo", "application/json", `{"a":"http://x.example/*b*/"}`, 200},
+		{"POST", "/echo", "application/json", `{"httpMethod":"DELETE"}`, 403},
+		{"POST", "/echo", part, strings.Replace(named, `name="_method"`, `name*0="_met"; name*1="hod"`, 1), 403},
+		{"POST", "/echo", part, strings.Replace(named, `name="_method"`, `name="=?utf-8?q?=5fmethod?="`, 1), 403},
+		{"POST", "/echo", part, strings.Replace(named, `name="_method"`, `name="\_method"`, 1), 403},
+		{"POST", "/echo", part, strings.Replace(named, "form-data; ", "form-data;\rX: y; ", 1), 403},
+		{"POST", "/echo", part, strings.Replace(named, `name="_method"`, `name="file"; filename="ä -- b.txt"; filename*=UTF-8''%c3%a4`, 1), 200},
+		{"POST", "/echo", part, "--x\r\nContent-Disposition: form-data; name=\"f\"\r\n\r\n-----BEGIN name=\r\n\r\na\r\n--x--\r\n", 200},
+		{"GET", "/echo?httpMethod=DELETE", "", "", 400},
 		{"GET", "/echo?_HttpMethod=DELETE", "", "", 400},
 		{"GET", "/echo?$httpMethod=DELETE", "", "", 400},
 		{"GET", "/echo?!method=DELETE", "", "", 400},
@@ -98,6 +115,24 @@ func TestGenericParameterGivesNoOtherMethod(t *testing.T) {
 		}
 		if asked := s.count() > before; asked != (c.status == 200) {
 			t.Errorf("%s %s %s %q: upstream was asked: %v", c.method, c.path, c.kind, c.body, asked)
+		}
+	}
+}
+
+// TestACodedBodyGivesNoOtherMethod: a body that is packed may name any method.
+func TestACodedBodyGivesNoOtherMethod(t *testing.T) {
+	t.Parallel()
+	s := openSite(t)
+	for _, c := range []struct {
+		coding, kind string
+		status       int
+	}{
+		{"gzip", "application/json", 403}, {"deflate", "application/x-www-form-urlencoded", 403}, {"gzip", "", 403},
+		{"identity", "application/json", 200}, {"gzip", "application/octet-stream", 200},
+	} {
+		resp, _ := s.do("POST", "/echo", `{"a":1}`, "Content-Type", c.kind, "Content-Encoding", c.coding)
+		if resp.StatusCode != c.status {
+			t.Errorf("%s of %q: %s, want %d", c.coding, c.kind, resp.Status, c.status)
 		}
 	}
 }

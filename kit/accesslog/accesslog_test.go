@@ -171,10 +171,10 @@ func TestRequestIDMayHoldNumber(t *testing.T) {
 		if got := MayHoldNumber(id); got != want {
 			t.Errorf("%q may hold a number: %v, want %v", id, got, want)
 		}
-		line := Line{ID: id}
+		line := Line{ID: id, Method: id}
 		for how, out := range map[string]string{"logfmt": string(line.appendTo(nil, nil)), "JSON": string(line.appendJSON(nil, nil))} {
-			if strings.Contains(out, redacted) != want {
-				t.Errorf("%s of %q leaves the id out: %v, want %v: %s", how, id, !want, want, out)
+			if n := strings.Count(out, redacted); n != 0 && n != 2 || (n == 2) != want {
+				t.Errorf("%s of %q leaves id and method out: %d of 2, want %v: %s", how, id, n, want, out)
 			}
 		}
 	}

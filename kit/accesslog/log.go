@@ -156,12 +156,8 @@ func (l *Log) AppendTarget(dst []byte, target string) []byte {
 // appendTo appends the line in logfmt, its line feed included.
 func (line *Line) appendTo(dst []byte, known func(string) bool) []byte {
 	dst = appendTime(append(dst, "time="...), line.At)
-	if MayHoldNumber(line.ID) {
-		dst = append(dst, " id="+redacted...)
-	} else {
-		dst = appendPair(dst, " id=", line.ID)
-	}
-	dst = appendPair(dst, " method=", line.Method)
+	dst = appendGiven(dst, " id=", line.ID)
+	dst = appendGiven(dst, " method=", line.Method)
 	dst = line.appendPath(append(dst, ` path="`...), known)
 	dst = append(dst, `" status=`...)
 	dst = strconv.AppendInt(dst, int64(line.Status), 10)
@@ -179,6 +175,14 @@ func (line *Line) appendTo(dst []byte, known func(string) bool) []byte {
 	return append(dst, '\n')
 }
 
+// appendGiven appends a pair whose value the client chose.
+func appendGiven(dst []byte, name, value string) []byte {
+	if MayHoldNumber(value) {
+		return append(append(dst, name...), redacted...)
+	}
+	return appendPair(dst, name, value)
+}
+
 // appendPath appends the target as it may be logged.
 func (line *Line) appendPath(dst []byte, known func(string) bool) []byte {
 	if line.Written != "" {
@@ -191,12 +195,12 @@ func (line *Line) appendPath(dst []byte, known func(string) bool) []byte {
 // Durations are in milliseconds.
 func (line *Line) appendJSON(dst []byte, known func(string) bool) []byte {
 	dst = append(appendTime(append(dst, `{"time":"`...), line.At), '"')
-	if MayHoldNumber(line.ID) {
-		dst = appendMember(dst, "id", redacted)
-	} else {
-		dst = appendMember(dst, "id", line.ID)
+	for _, given := range []struct{ name, value string }{{"id", line.ID}, {"method", line.Method}} {
+		if MayHoldNumber(given.value) {
+			given.value = redacted
+		}
+		dst = appendMember(dst, given.name, given.value)
 	}
-	dst = appendMember(dst, "method", line.Method)
 	dst = append(dst, `,"path":"`...)
 	// logfmt escapes a byte as \x0a, JSON as \u000a.
 	dst = append(dst, bytes.ReplaceAll(line.appendPath(nil, known), []byte(`\x`), []byte(`\u00`))...)

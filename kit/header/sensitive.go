@@ -9,11 +9,15 @@ import (
 
 // sensitive are the words of names that may say who asks, whose data are meant, or that another
 // address or method is.
-var sensitive = []string{"account", "admin", "authorized", "cert", "cookie", "cookie2", "credential", "credentials", "customer",
-	"delegate", "delegated", "dpop", "email", "forwarded", "groups", "host", "identity", "jwt", "login",
-	"member", "method", "oidc", "org", "organisation", "organization", "original", "override", "owner", "passwd", "password", "path",
-	"principal", "project", "remote", "rewrite", "role", "roles", "saml", "scope", "secret", "sid", "signature", "subaccount",
-	"team", "tenant", "uid", "uri", "url", "username", "workspace"}
+var sensitive = []string{"account", "admin", "authorized", "cert", "company", "consumer", "cookie", "cookie2", "credential", "credentials",
+	"customer", "delegate", "delegated", "dpop", "email", "employee", "forwarded", "groups", "guest", "host", "identity", "jwt", "license",
+	"login", "member", "merchant", "method", "msisdn", "oidc", "org", "organisation", "organization", "original", "override", "owner",
+	"passwd", "password", "path", "patient", "person", "phone", "principal", "profile", "project", "remote", "rewrite", "role", "roles",
+	"saml", "scope", "secret", "shop", "sid", "signature", "subaccount", "subject", "subscriber", "team", "tenant", "uid", "uri", "url",
+	"username", "visitor", "workspace"}
+
+// things have versions and kinds, which all share, and ids, which tell one from another.
+var things = []string{"client", "device", "installation", "instance", "machine"}
 
 // impersonating are words of the fields by which a request names another sender than its own. So
 // does a field with a word of acting beside one of actors: As-User does, and X-User-Id does not.
@@ -36,9 +40,16 @@ func Sensitive(name string) bool {
 	if Impersonates(name) {
 		return true
 	}
+	before := ""
 	for word := range strings.FieldsFuncSeq(name, isBetweenWords) {
 		noun := strings.TrimSuffix(word, "id") // userid
+		thing := before
+		if before = word; noun != "" {
+			thing = noun
+		}
 		switch {
+		case noun != word && slices.Contains(things, thing):
+			return true
 		case slices.Contains(sensitive, word), slices.Contains(sensitive, noun):
 			return true
 		case strings.HasPrefix(word, "auth") && !strings.HasPrefix(word, "author"):

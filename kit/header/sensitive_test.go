@@ -10,7 +10,8 @@ func TestNamesOfCredentialsAndPersonsAreSensitive(t *testing.T) {
 		"X-Amz-Security-Token", "X-Amzn-Oidc-Data", "X-Authorization", "Authentication", "X-Jwt", "X-Id-Token", "X-Token", "Token",
 		"Session", "Sessionid", "X-Plex-Token", "X-Figma-Token", "X-Csrf-Token", "X-User-Id", "X-Userid", "X-Enduser", "X-Tenant",
 		"X-Tenant-Id", "X-Tenantid", "X-Account", "Stripe-Account", "Dpop", "Signature", "Signature-Input", "X_auth_token",
-		"X-Els-Insttoken", "Cf-Access-Client-Secret", "X-Accesskey", "X-Authz", "X-Callback-Url", "Impersonate-User", "X-Sid"} {
+		"X-Els-Insttoken", "Cf-Access-Client-Secret", "X-Accesskey", "X-Authz", "X-Callback-Url", "Impersonate-User", "X-Sid",
+		"X-Device-Id", "X-Deviceid", "X-Client-Id", "X-Visitor", "X-Merchant-Id", "X-Shop", "X-Consumer-Id", "X-Subject", "X-Company"} {
 		if !Sensitive(name) {
 			t.Errorf("%s is not", name)
 		}

@@ -127,6 +127,16 @@ type source struct {
 	ended atomic.Int64 // invalidations of its URIs
 }
 
+// Exchange passes a request on. A 304 to one without a condition is no answer (RFC 9110, 15.4.5).
+func (s *source) Exchange(ctx context.Context, x request.Exchange) (*request.Exchanged, error) {
+	got, err := s.Upstream.Exchange(ctx, x)
+	if asked := (&httpcache.Request{Header: x.Header}); err == nil && got.Page.Status == http.StatusNotModified && !asked.Partial() {
+		_ = got.Close()
+		return nil, &understudy.UpstreamError{Why: understudy.FailUnusable, Err: errors.New("304 to a request without a condition")}
+	}
+	return got, err
+}
+
 // Do answers a request, from what is stored or from upstream. The answer must be closed.
 //
 // Errors: ErrNotHeld (only-if-cached), ErrUnavailable (nearly always an
