@@ -237,11 +237,13 @@ func TestBrowserWalk(t *testing.T) {
 	b.calm("cross-link")
 }
 
-// The weight of a page: what a first visit costs on the wire.
+// The weight of a page is what a first visit costs on the wire: at most 30,000 bytes. A page without the second style
+// sheet shows nothing that the sheet is for.
 func TestBrowserWeight(t *testing.T) {
 	t.Parallel()
 	demo := startDemo(t, "--latency", "20ms", "--records", "2000")
-	for _, path := range []string{"/", "/twilio/calls", "/twilio/messages", "/search?q=hello"} {
+	var second string
+	for _, path := range []string{"/", "/twilio/calls", "/twilio/messages", "/search?q=hello", "/search?q=kind%3Amessages"} {
 		b := openTab(t, demo.URL("viewer"))
 		b.mu.Lock()
 		b.bytes = 0
@@ -257,8 +259,20 @@ func TestBrowserWeight(t *testing.T) {
 		weight := b.bytes
 		b.mu.Unlock()
 		t.Logf("%s: %.1f KB on the wire", path, weight/1000)
-		if weight < 2000 || weight > 40_000 {
-			t.Errorf("%s weighs %.0f bytes on the wire, want at most 40,000", path, weight)
+		if weight < 2000 || weight > 30_000 {
+			t.Errorf("%s weighs %.0f bytes on the wire, want at most 30,000", path, weight)
+		}
+		if path == "/" {
+			second = eval[string](b, `document.querySelector("link[href*='/more.']").href`)
+			continue
+		}
+		for _, rule := range eval[[]string](b, fmt.Sprintf(`fetch(%q).then(r => r.text()).then(text => {
+			const sheet = new CSSStyleSheet();
+			sheet.replaceSync(text);
+			const rules = all => [...all].flatMap(r => r.selectorText ? r.selectorText : r.cssRules ? rules(r.cssRules) : []);
+			return rules(sheet.cssRules).filter(s => document.querySelector(s.replaceAll(/::[a-z-]+/g, "")));
+		})`, second)) {
+			t.Errorf("%s has what only the second style sheet is for: %s", path, rule)
 		}
 	}
 }

@@ -19,7 +19,11 @@ require (
 	understudy v0.0.0-00010101000000-000000000000
 )
 
-require github.com/vektah/gqlparser/v2 v2.5.64 // indirect
+require (
+	github.com/tdewolff/minify/v2 v2.24.25 // indirect
+	github.com/tdewolff/parse/v2 v2.8.20 // indirect
+	github.com/vektah/gqlparser/v2 v2.5.64 // indirect
+)
 
 require (
 	github.com/andybalholm/brotli v1.2.8 // indirect
@@ -84,7 +88,7 @@ require (
 	golang.org/x/crypto v0.57.0 // indirect
 	golang.org/x/oauth2 v0.37.0 // indirect
 	golang.org/x/sync v0.24.0 // indirect
-	golang.org/x/sys v0.48.0 // indirect
+	golang.org/x/sys v0.49.0 // indirect
 	golang.org/x/text v0.43.0 // indirect
 	golang.org/x/time v0.15.0 // indirect
 	google.golang.org/protobuf v1.36.12 // indirect

@@ -22,6 +22,10 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/tdewolff/minify/v2"
+	"github.com/tdewolff/minify/v2/css"
+	"github.com/tdewolff/minify/v2/js"
+
 	"understudy"
 	"understudy/internal/viewer/page"
 	"understudy/request"
@@ -269,7 +273,7 @@ func TestWeight(t *testing.T) {
 			total += len(body)
 		}
 		t.Logf("%s: %d bytes on the wire", path, total)
-		if total > 40_000 {
+		if total > 30_000 {
 			t.Errorf("%s weighs %d bytes", path, total)
 		}
 	}
@@ -277,6 +281,14 @@ func TestWeight(t *testing.T) {
 
 func TestFiles(t *testing.T) {
 	h := open(t)
+	small := minify.New()
+	small.AddFunc(".css", css.Minify)
+	small.AddFunc(".js", js.Minify)
+	minified := func(kind string, source []byte) string {
+		text, err := small.String(kind, string(source))
+		must(t, err)
+		return text
+	}
 	var script []byte
 	for _, name := range []string{"choices.js", "comforts.js", "complete.js", "keys.js"} {
 		part, err := os.ReadFile("static/viewer.js/" + name)
@@ -286,13 +298,15 @@ func TestFiles(t *testing.T) {
 		}
 		script = append(script, part...)
 	}
-	if status, body, _ := h.get(h.viewer.Files.Address["viewer.js"], as{}); status != 200 || body != string(script) {
-		t.Errorf("viewer.js is %d and %d bytes, want %d", status, len(body), len(script))
+	if status, body, _ := h.get(h.viewer.Files.Address["viewer.js"], as{}); status != 200 || body != minified(".js", script) {
+		t.Errorf("viewer.js is %d and %d bytes, want the %d of its source minified", status, len(body), len(script))
 	}
 	sheet, err := os.ReadFile("static/viewer.css")
 	must(t, err)
+	second, err := os.ReadFile("static/more.css")
+	must(t, err)
 	for _, bad := range []string{"@import", "url(", "http:", "https:"} {
-		if bytes.Contains(sheet, []byte(bad)) || bytes.Contains(script, []byte(bad)) {
+		if bytes.Contains(slices.Concat(sheet, second, script), []byte(bad)) {
 			t.Errorf("a static file holds %q", bad)
 		}
 	}
@@ -303,14 +317,15 @@ func TestFiles(t *testing.T) {
 	}
 	address := h.viewer.Files.Address["viewer.css"]
 	status, body, head := h.get(address, as{})
-	if status != 200 || body != string(sheet) || !strings.Contains(head.Get("Cache-Control"), "immutable") ||
+	if status != 200 || body != minified(".css", sheet) || !strings.Contains(head.Get("Cache-Control"), "immutable") ||
 		head.Get("Content-Type") != "text/css; charset=utf-8" {
 		t.Errorf("%s: %d, %v", address, status, head)
 	}
 	if status, _, _ := h.get("/-/static/viewer.000000000000.css", as{}); status != 404 {
 		t.Errorf("a file of another version: %d", status)
 	}
-	if _, body, head := h.do("HEAD", address, "", as{}); body != "" || head.Get("Content-Length") != strconv.Itoa(len(sheet)) {
+	length := strconv.Itoa(len(minified(".css", sheet)))
+	if _, body, head := h.do("HEAD", address, "", as{}); body != "" || head.Get("Content-Length") != length {
 		t.Errorf("HEAD of a file: %d bytes, %v", len(body), head)
 	}
 }

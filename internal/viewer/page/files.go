@@ -15,9 +15,12 @@ import (
 	"strings"
 
 	"github.com/klauspost/compress/gzip"
+	"github.com/tdewolff/minify/v2"
+	"github.com/tdewolff/minify/v2/css"
+	"github.com/tdewolff/minify/v2/js"
 )
 
-// files serves what is in static/, compressed once at start.
+// files serves what is in static/, minified and compressed once at start.
 type files struct {
 	byName  map[string]file   // "viewer.0a1b2c3d.css"
 	Address map[string]string // "viewer.css" -> "/-/static/viewer.0a1b2c3d.css"
@@ -59,10 +62,23 @@ func readFiles(assets fs.FS) (*files, error) {
 		return nil, err
 	}
 	all := &files{byName: map[string]file{}, Address: map[string]string{}}
+	small := minify.New()
+	small.AddFunc(".css", css.Minify)
+	small.AddFunc(".js", js.Minify)
 	for _, e := range entries {
 		body, err := readStatic(assets, "static/"+e.Name(), e.IsDir())
 		if err != nil {
 			return nil, err
+		}
+		ext := path.Ext(e.Name())
+		contentType, known := contentTypes[ext]
+		if !known {
+			return nil, fmt.Errorf("static/%s: unknown type", e.Name())
+		}
+		if ext != ".svg" {
+			if body, err = small.Bytes(ext, body); err != nil {
+				return nil, fmt.Errorf("static/%s: %w", e.Name(), err)
+			}
 		}
 		var packed bytes.Buffer
 		zw, err := gzip.NewWriterLevel(&packed, gzip.BestCompression)
@@ -75,13 +91,8 @@ func readFiles(assets fs.FS) (*files, error) {
 		if err := zw.Close(); err != nil {
 			return nil, err
 		}
-		ext := path.Ext(e.Name())
 		sum := sha256.Sum256(body)
 		name := strings.TrimSuffix(e.Name(), ext) + "." + hex.EncodeToString(sum[:4]) + ext
-		contentType, known := contentTypes[ext]
-		if !known {
-			return nil, fmt.Errorf("static/%s: unknown type", e.Name())
-		}
 		all.byName[name] = file{contentType: contentType, plain: body, gzip: packed.Bytes()}
 		all.Address[e.Name()] = "/-/static/" + name
 	}

@@ -85,6 +85,7 @@ type frame struct {
 // pageFiles are the addresses of the files of a page.
 type pageFiles struct {
 	CSS  string
+	More string // the second style sheet; "" on lists and the search, which do without
 	JS   string
 	Icon string
 }
@@ -196,9 +197,13 @@ func (q layout) footer() footer { return footer{q: q.Exchange, began: q.V.Now(),
 // that has been read.
 func (q layout) frame(page, title string) frame {
 	files := q.V.pages.files.Address
+	more := files["more.css"]
+	if page == "list" || page == "search" {
+		more = ""
+	}
 	return frame{
 		Title: title, Version: q.V.Version, Hints: q.hints(),
-		pageFiles: pageFiles{CSS: files["viewer.css"], JS: files["viewer.js"], Icon: files["icon.svg"]},
+		pageFiles: pageFiles{CSS: files["viewer.css"], More: more, JS: files["viewer.js"], Icon: files["icon.svg"]},
 		location:  location{Where: page, Source: q.Source, Nav: q.nav()},
 		Notices:   notices{Banners: q.banners()},
 		searchBox: searchBox{Typed: q.Typed, Finds: q.Findable(), Looks: Looks(q.Exchange)},

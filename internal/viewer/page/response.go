@@ -28,8 +28,11 @@ func (q response) above() error {
 	buf.Reset()
 	defer q.V.pages.buffers.Put(buf)
 	where := "list"
-	if q.Kind == nil {
+	switch {
+	case q.R.URL.Path == "/search":
 		where = "search" // it has a box of its own
+	case q.Kind == nil || q.R.PathValue("id") != "":
+		where = "detail"
 	}
 	f := layout(q).frame(where, q.expected())
 	f.Notices.Asked = "Upstream"
