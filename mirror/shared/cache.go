@@ -130,7 +130,8 @@ type source struct {
 // Exchange passes a request on. A 304 to one without a condition is no answer (RFC 9110, 15.4.5).
 func (s *source) Exchange(ctx context.Context, x request.Exchange) (*request.Exchanged, error) {
 	got, err := s.Upstream.Exchange(ctx, x)
-	if asked := (&httpcache.Request{Header: x.Header}); err == nil && got.Page.Status == http.StatusNotModified && !asked.Partial() {
+	asked := len(x.Header["If-None-Match"])+len(x.Header["If-Modified-Since"]) > 0
+	if err == nil && got.Page.Status == http.StatusNotModified && !asked {
 		_ = got.Close()
 		return nil, &understudy.UpstreamError{Why: understudy.FailUnusable, Err: errors.New("304 to a request without a condition")}
 	}
