@@ -4,6 +4,7 @@ package proxy
 
 import (
 	"net/http"
+	"net/netip"
 	"regexp"
 	"strings"
 	"testing"
@@ -70,6 +71,52 @@ func TestLinksWithTheUsualPortLeadHere(t *testing.T) {
 			}
 		}
 	}
+}
+
+func TestEverySpellingOfUpstreamsAddressLeadsHere(t *testing.T) {
+	for base, spellings := range map[string][]string{
+		"http://127.0.0.1:8000": {"127.1", "127.0.1", "0x7f.1", "0X7F.0x0.0.1", "2130706433", "0x7f000001", "017700000001", "0177.0.0.1",
+			"127.0.0.1.", "2130706433.", "[::ffff:127.0.0.1]", "[::ffff:7f00:1]", "[0:0:0:0:0:ffff:7f00:0001]", "%31%32%37.1"},
+		"http://2130706433:8000":        {"127.0.0.1"},
+		"http://[::1]:8000":             {"[0:0:0:0:0:0:0:1]", "[::0001]", "[::0.0.0.1]"},
+		"http://[2001:db8::a]:8000":     {"[2001:DB8::A]", "[2001:0db8:0::000a]"},
+		"http://[::ffff:10.0.0.1]:8000": {"10.0.0.1", "10.1"},
+		"http://up.example.:8000":       {"up.example", "UP.example.", "%75p.example"},
+	} {
+		sp, err := spec.NewGeneric(base, "none")
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, host := range spellings {
+			h := http.Header{"Location": {"http://" + host + ":8000/a"}}
+			if rewriteLinks(h, &spec.Source{Name: "site", Spec: sp}); h.Get("Location") != "/a" {
+				t.Errorf("%s: %s became %q", base, host, h.Get("Location"))
+			}
+		}
+		for _, host := range []string{"127.2", "0x7f.0x100.1", "4294967296", "256.1", "127.0.0.0.1", "127..1", "0x7g.1", "089.1",
+			"-1", "+1", "1_0.1", "[::2]", "[::ffff:127.0.0.2]", "127.0.0.1.evil.example", "1e1"} {
+			h := http.Header{"Location": {"http://" + host + ":8000/a"}}
+			if rewriteLinks(h, &spec.Source{Name: "site", Spec: sp}); h.Get("Location") == "/a" {
+				t.Errorf("%s: %s, another host, became a path", base, host)
+			}
+		}
+	}
+}
+
+// FuzzPlainHost: a host that was made plain stays as it is, and an address stays the same address.
+func FuzzPlainHost(f *testing.F) {
+	for _, host := range []string{"127.1", "0x7f.1", "::ffff:127.0.0.1", "up.example.", "%31%32%37.1", "017700000001", "fe80::1%25eth0"} {
+		f.Add(host)
+	}
+	f.Fuzz(func(t *testing.T, host string) {
+		plain := plainHost(host)
+		if at, err := netip.ParseAddr(host); err == nil && plain != at.Unmap().WithZone("").String() {
+			t.Errorf("the address %q became %q", host, plain)
+		}
+		if at, ok := parseIPv4(plain); ok && plainHost(plain) != at.String() {
+			t.Errorf("%q became %q, and then %q", host, plain, plainHost(plain))
+		}
+	})
 }
 
 // Clients find links in lines that break the grammar, too.

@@ -5,10 +5,13 @@ package proxy
 import (
 	"bytes"
 	"crypto/sha256"
+	"encoding/binary"
 	"net/http"
+	"net/netip"
 	"net/url"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 
 	"understudy/internal/access"
@@ -170,12 +173,56 @@ func (u *upstreamOrigin) lengthIn(text string) int {
 // ownPorts are the ports of the schemes.
 var ownPorts = map[string]string{"http": "80", "https": "443"}
 
-// hostOf returns the host without the dot that may end it, and the port.
+// hostOf returns the host as plainHost does, and the port.
 func hostOf(u *url.URL) (name, port string) {
 	if port = strings.TrimLeft(u.Port(), "0"); port == "" {
 		port = ownPorts[strings.ToLower(u.Scheme)]
 	}
-	return strings.TrimSuffix(u.Hostname(), "."), port
+	return plainHost(u.Hostname()), port
+}
+
+// plainHost returns a host without its percent escapes and without the dot that may end it, and an address
+// in its shortest form. Clients read 127.1, 0x7f.1, 2130706433 and ::ffff:127.0.0.1 as 127.0.0.1.
+func plainHost(host string) string {
+	if plain, err := url.PathUnescape(host); err == nil && !strings.Contains(host, ":") { // % begins a zone of IPv6
+		host = plain
+	}
+	host = strings.TrimSuffix(host, ".")
+	if at, ok := parseIPv4(host); ok {
+		return at.String()
+	}
+	if at, err := netip.ParseAddr(host); err == nil {
+		return at.Unmap().WithZone("").String()
+	}
+	return host
+}
+
+// parseIPv4 reads an address as browsers do (WHATWG URL, 3.5): of one to four numbers, which may be octal
+// or hexadecimal, and the last of which fills the bytes that are left.
+func parseIPv4(host string) (at netip.Addr, ok bool) {
+	parts := strings.Split(host, ".")
+	if len(parts) > 4 {
+		return at, false
+	}
+	var all uint64
+	for i, part := range parts {
+		base, digits := 10, part
+		if hex, is := strings.CutPrefix(strings.ToLower(part), "0x"); is {
+			base, digits = 16, "0"+hex
+		} else if len(part) > 1 && part[0] == '0' {
+			base = 8
+		}
+		bits := 8
+		if i == len(parts)-1 {
+			bits = 8 * (5 - len(parts))
+		}
+		n, err := strconv.ParseUint(digits, base, bits)
+		if err != nil {
+			return at, false
+		}
+		all = all<<bits | n
+	}
+	return netip.AddrFrom4([4]byte(binary.BigEndian.AppendUint32(nil, uint32(all)))), true
 }
 
 // renamed puts upstream's origins in place of ours, which begins with a quote.
