@@ -27,8 +27,7 @@ type found query.SearchHit
 // findings is an answer of the server; a hit stays as it was sent.
 type findings struct {
 	query.SearchResult
-	Hits    []json.RawMessage   `json:"hits"`
-	Columns map[string][]string `json:"columns"`
+	Hits []json.RawMessage `json:"hits"`
 }
 
 func countText(n query.Count) string {

@@ -86,6 +86,8 @@ type SearchResult struct {
 	// Total and Facets are there when they were asked for.
 	Total  *Count        `json:"total,omitempty"`
 	Facets []SearchFacet `json:"facets,omitempty"`
+	// Columns are the fields a table of a kind shows best, by source/kind. Only programs get them.
+	Columns map[string][]string `json:"columns,omitempty"`
 }
 
 // SearchMeant is the record or the number that a text names.

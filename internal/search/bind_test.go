@@ -111,7 +111,7 @@ func FuzzQuery(f *testing.F) {
 			return
 		}
 		for _, one := range q.Plan() {
-			for _, term := range one.Predicates {
+			for _, term := range one.Query.Predicates {
 				if len(term.Any) == 0 && term.Number == "" && term.From == 0 && term.To == 0 || term.Field == "" && len(term.Any) > 0 ||
 					slices.Contains(term.Any, "") {
 					t.Fatalf("%q: a term that asks for nothing: %+v", text, term)

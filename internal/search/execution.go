@@ -43,7 +43,7 @@ func (v *execution) run(ctx context.Context) error {
 			}
 			v.add(c)
 		}
-		last = f.Order
+		last = f.order
 		if looked >= v.s.o.Limits.Look {
 			more = true
 			if len(v.out.Hits) < v.limit {
@@ -77,16 +77,18 @@ func (v *execution) each(ctx context.Context, below query.OrderKey, yield func(f
 		if ctx.Err() != nil {
 			return false
 		}
-		if !f.view.See(&c, f.Record) || !v.q.Cond.Holds(&c) || v.isMeant(f.Record) {
+		if !f.view.See(&c, f.record) || !v.q.Cond.Holds(&c) || v.isMeant(f.record) {
 			return yield(f, nil)
 		}
-		c.Place = f.Order
+		c.Place = f.order
 		return yield(f, &c)
 	})
 }
 
 func (v *execution) isMeant(r *understudy.Record) bool {
-	return slices.ContainsFunc(v.meant, func(c *lang.Candidate) bool { return r.ID == c.ID && r.Kind == c.Kind && r.Source == c.Source })
+	return slices.ContainsFunc(v.meant, func(c *lang.Candidate) bool {
+		return r.ID == c.Record.ID && r.Kind == c.Record.Kind && r.Source == c.Record.Source
+	})
 }
 
 // window sorts the newest matches by rank or by a field.
@@ -97,10 +99,10 @@ func (v *execution) window(ctx context.Context) error {
 	top, bottom := v.position.Top, v.position.Bottom
 	started := v.request.Cursor != ""
 	err := v.each(ctx, 0, func(f found, c *lang.Candidate) bool {
-		if top != 0 && f.Order > top {
+		if top != 0 && f.order > top {
 			return true
 		}
-		if bottom != 0 && f.Order < bottom || matched == v.s.o.Limits.Window {
+		if bottom != 0 && f.order < bottom || matched == v.s.o.Limits.Window {
 			v.out.More = true
 			return false
 		}
@@ -113,12 +115,12 @@ func (v *execution) window(ctx context.Context) error {
 		}
 		matched++
 		if v.position.Top == 0 {
-			v.position.Top = f.Order
+			v.position.Top = f.order
 		}
 		if !started {
-			v.position.Bottom = f.Order
+			v.position.Bottom = f.order
 		}
-		e := &entry{position: position{Place: f.Order}}
+		e := &entry{position: position{Place: f.order}}
 		v.order.key(v.q, c, &e.position)
 		if started && v.order.compare(&e.position, &v.position) <= 0 {
 			return true // an earlier page had it
@@ -156,7 +158,7 @@ func (v *execution) give(all []*entry) error {
 	if room == 0 {
 		return nil
 	}
-	last := all[room-1]
+	last := all[room-1].position
 	v.position.Place, v.position.Missing, v.position.Used, v.position.Key = last.Place, last.Missing, last.Used, last.Key
 	return v.next()
 }
@@ -208,7 +210,7 @@ func (v *execution) exact(ctx context.Context) error {
 	}
 	if len(v.meant) == 1 {
 		c := v.meant[0]
-		v.out.Meant.Source, v.out.Meant.Kind, v.out.Meant.ID = c.Source, c.Kind, c.ID
+		v.out.Meant.Source, v.out.Meant.Kind, v.out.Meant.ID = c.Record.Source, c.Record.Kind, c.Record.ID
 	}
 	if len(v.meant) == 0 || v.position.Met {
 		return nil

@@ -159,13 +159,13 @@ func (v *execution) countInStore(ctx context.Context, end time.Time) error {
 		}
 		return nil
 	}
-	if err := one(plan[0].RecordQuery, v.out.Total); err != nil {
+	if err := one(plan[0].Query, v.out.Total); err != nil {
 		return err
 	}
 	for i := range v.out.Facets {
 		f := &v.out.Facets[i]
 		for j := range f.Values {
-			q := plan[0].RecordQuery
+			q := plan[0].Query
 			switch f.Name {
 			case "day", "month":
 				continue
@@ -189,7 +189,7 @@ const mostCounted = 1_000_000_000
 // countable says whether what the store finds is just what the query means to
 // this caller: nothing is hidden, and every condition is one the store decides.
 func (v *execution) countable() bool {
-	if !v.whole() {
+	if !seesAll(v.q.Views) {
 		return false
 	}
 	for _, p := range v.q.Cond.Parts() {

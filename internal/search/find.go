@@ -161,7 +161,7 @@ func (v *execution) part(looked int, why string) error {
 	}
 	v.out.Partial = true
 	note := "Only a part was looked through: " + why + ". Go on, or say more closely what you look for."
-	if looked > 0 && v.whole() {
+	if looked > 0 && seesAll(v.q.Views) {
 		note = fmt.Sprintf("Looked at the newest %d: %s. Go on, or say more closely what you look for.", looked, why)
 		if v.order.up || v.request.Cursor != "" {
 			note = fmt.Sprintf("Looked at %d: %s. Go on, or say more closely what you look for.", looked, why)
@@ -171,9 +171,9 @@ func (v *execution) part(looked int, why string) error {
 	return nil
 }
 
-// whole reports whether the caller sees everything in the searched kinds.
-func (v *execution) whole() bool {
-	return !slices.ContainsFunc(v.q.Views, func(s *lang.KindView) bool { return !s.Whole && !s.All || s.Rule != nil })
+// seesAll reports whether a caller with some views sees everything in their kinds.
+func seesAll(views []*lang.KindView) bool {
+	return !slices.ContainsFunc(views, func(s *lang.KindView) bool { return !s.Whole && !s.All || s.Rule != nil })
 }
 
 // Annotations are what people wrote on records, for those who see it.
@@ -206,18 +206,19 @@ func (s *Searcher) written(q *lang.BoundQuery) int64 {
 
 // hit is a record as the caller sees it.
 func (s *Searcher) hit(caller understudy.Caller, q *lang.BoundQuery, c *lang.Candidate) (query.SearchHit, error) {
-	body, err := s.o.Gate.View(caller, c.Record)
+	r := c.Record
+	body, err := s.o.Gate.View(caller, r)
 	if err != nil {
-		s.o.Logger.Debug("search: view", "source", c.Source, "kind", c.Kind, "err", err)
+		s.o.Logger.Debug("search: view", "source", r.Source, "kind", r.Kind, "err", err)
 		return query.SearchHit{}, err
 	}
-	h := query.SearchHit{Source: c.Source, Kind: c.Kind, Shape: c.Shape, Body: body, Snippets: snippets(q, c)}
+	h := query.SearchHit{Source: r.Source, Kind: r.Kind, Shape: r.Shape, Body: body, Snippets: snippets(q, c)}
 	if c.View.SeesID() {
-		h.ID = c.Record.ID
-		h.URL = "/" + url.PathEscape(c.Source) + "/" + url.PathEscape(c.Kind) + "/" + url.PathEscape(c.Record.ID)
+		h.ID = r.ID
+		h.URL = "/" + url.PathEscape(r.Source) + "/" + url.PathEscape(r.Kind) + "/" + url.PathEscape(r.ID)
 	}
 	if c.View.Annotations != nil {
-		if a := c.View.Annotations.Of(c.Record.ID); a != nil {
+		if a := c.View.Annotations.Of(r.ID); a != nil {
 			h.Notes, h.Handled = a.Notes, a.Handled
 		}
 	}

@@ -14,27 +14,15 @@ import (
 	"understudy/kit/jsonhttp"
 )
 
-// result is an answer in JSON.
-type result struct {
-	*query.SearchResult
-	// Columns are the fields a table of a kind shows best, by source/kind.
-	Columns map[string][]string `json:"columns,omitempty"`
-}
-
-func (s *Searcher) resultJSON(r *query.SearchResult) result {
-	out := result{SearchResult: r}
+// setColumns names the fields that a table of each kind of hit shows best.
+func (s *Searcher) setColumns(r *query.SearchResult) {
+	r.Columns = map[string][]string{}
 	for i := range r.Hits {
 		h := &r.Hits[i]
-		name := h.Source + "/" + h.Kind
-		if _, ok := out.Columns[name]; ok {
-			continue
+		if name := h.Source + "/" + h.Kind; r.Columns[name] == nil {
+			r.Columns[name] = s.columns(h.Source, h.Kind)
 		}
-		if out.Columns == nil {
-			out.Columns = map[string][]string{}
-		}
-		out.Columns[name] = s.columns(h.Source, h.Kind)
 	}
-	return out
 }
 
 // savedSearch is a saved search in JSON.
@@ -104,7 +92,7 @@ func (h *handler) forget(ctx context.Context, c understudy.Caller, r *http.Reque
 	return http.StatusNoContent, nil, h.s.Forget(ctx, c, r.PathValue("name"))
 }
 
-// columns are the fields a table of a kind shows, besides its clock and its id.
+// columns returns the fields a table of a kind shows, besides its clock and its id.
 func (s *Searcher) columns(source, kind string) []string {
 	names := []string{}
 	src := s.sourceOf(source)

@@ -125,7 +125,8 @@ func (r *rig) marked(role, kind, field, text string, hidden bool, without *rig) 
 				r.Errorf("%s learns of the hidden %s.%s by %s: %d of %d: %v", role, kind, field, q, out.Total.N, all.Total.N, err)
 			}
 		}
-		shown, _ := json.Marshal(r.s.resultJSON(out))
+		r.s.setColumns(out)
+		shown, _ := json.Marshal(out)
 		if told := strings.ReplaceAll(string(shown), text, ""); len(told) < len(shown)-len(q)*2-len(text) || strings.Contains(hitsOf(out), text) {
 			r.Errorf("%s is shown the hidden %s.%s by %s: %s", role, kind, field, q, shown)
 		}
@@ -191,7 +192,8 @@ func TestHiddenValuesChangeNothing(t *testing.T) {
 					said = err.Error()
 				} else {
 					out.Next = map[bool]string{true: "more"}[out.Next != ""]
-					shown, _ := json.Marshal(r.s.resultJSON(out))
+					r.s.setColumns(out)
+					shown, _ := json.Marshal(out)
 					said = string(shown)
 				}
 				// Masks show the last four digits, which differ by themselves.

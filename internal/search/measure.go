@@ -289,7 +289,7 @@ func sortedFrom(all []string, from int) []string {
 // options are what a part of a kind adds up. The table is locked.
 func (m *measure) options(s *lang.KindView, t *columns.Table) aggregate.Options {
 	in := m.in[s]
-	o := aggregate.Options{Table: t, Timed: in.elapsed != nil}
+	o := aggregate.Options{Timed: in.elapsed != nil}
 	for i, name := range m.request.By {
 		o.By = append(o.By, m.dimension(s, t, name, in.by[i]))
 	}

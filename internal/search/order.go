@@ -82,8 +82,8 @@ func orderOf(q *lang.BoundQuery, name string) (o order, err error) {
 
 // entry is a match in a window.
 type entry struct {
-	position
-	record lang.Candidate
+	position position
+	record   lang.Candidate
 }
 
 // key fills in the position of a match in the order.

@@ -73,7 +73,7 @@ func (v *summing) read(some []*lang.KindView) *fill {
 	}
 	q := *v.q
 	q.Views = some
-	behind := &execution{s: v.s, c: v.c, request: v.request, q: &q, began: v.began}
+	behind := &execution{s: v.s, c: v.c, q: &q}
 	f := &fill{done: make(chan struct{})}
 	all.work.Go(func() {
 		defer close(f.done) // last: who waits may begin another
@@ -105,7 +105,7 @@ func (v *summing) fromRecords(s *lang.KindView) *aggregate.Part {
 	var c lang.Candidate
 	cond := v.q.Cond
 	o.Records = func(r *understudy.Record) bool { return s.See(&c, r) && cond.Holds(&c) }
-	p := aggregate.New(o, t.Change())
+	p := aggregate.New(t, o)
 	t.Watch(p)
 	v.k.parts[t] = p
 	return p
@@ -132,9 +132,9 @@ func (v *execution) addAll(ctx context.Context, parts map[*lang.KindView]*aggreg
 			stopped = errAnew
 			return false
 		}
-		row, ok := p.Table.Row(f.Number)
+		row, ok := p.Table.Row(f.record.Number)
 		if !ok && !full {
-			row, ok = p.Table.Ensure(f.Record)
+			row, ok = p.Table.Ensure(f.record)
 		}
 		if full = full || !ok; ok {
 			p.Add(row)
@@ -161,7 +161,7 @@ func (v *summing) render(states []columns.State) {
 		}
 		versions[t] = t.Version()
 		t.Unlock()
-		if v.out.AsOf = states[i].Change; !v.whole() || s.Source != v.m.views[0].Source {
+		if v.out.AsOf = states[i].Change; !seesAll(v.q.Views) || s.Source != v.m.views[0].Source {
 			v.out.AsOf = 0
 		}
 	}

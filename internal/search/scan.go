@@ -97,7 +97,7 @@ func (v *execution) all(ctx context.Context, tell func(*tally, edition)) (t *tal
 		most = mostRecounted
 	}
 	err = v.s.stream(ctx, v.q.Plan(), 0, false, func(f found) bool {
-		t.set(f.Number, v.match(&c, f.view, f.Record))
+		t.set(f.record.Number, v.match(&c, f.view, f.record))
 		if looked++; looked%tellEvery == 0 {
 			tell(t, begun)
 		}

@@ -45,7 +45,7 @@ func Routes() []string {
 }
 
 type handler struct {
-	HandlerOptions
+	o HandlerOptions
 	s *Searcher
 }
 
@@ -123,7 +123,8 @@ func (h *handler) search(w http.ResponseWriter, r *http.Request) {
 		h.refuse(w, r, err)
 		return
 	}
-	jsonhttp.Write(w, http.StatusOK, h.s.resultJSON(result))
+	h.s.setColumns(result)
+	jsonhttp.Write(w, http.StatusOK, result)
 }
 
 // audit lists what a caller does with a search.
@@ -135,7 +136,7 @@ func (h *handler) audit(r *http.Request, c understudy.Caller, a query.SearchRequ
 	if len(a.Kinds) == 1 {
 		e.Kind = a.Kinds[0]
 	}
-	return understudy.Audit(r.Context(), h.Audit, e)
+	return understudy.Audit(r.Context(), h.o.Audit, e)
 }
 
 func prepare(w http.ResponseWriter) {
@@ -251,11 +252,11 @@ func weight(params string) float64 {
 
 // who returns the caller of a request: a person, or the bearer of the token.
 func (h *handler) who(r *http.Request) (understudy.Caller, error) {
-	if jsonhttp.Local(r) && jsonhttp.Bears(r, h.Token) {
+	if jsonhttp.Local(r) && jsonhttp.Bears(r, h.o.Token) {
 		accesslog.Of(r.Context()).Caller = understudy.CommandCaller.Name
 		return understudy.CommandCaller, nil
 	}
-	c, err := h.Callers.Person(r)
+	c, err := h.o.Callers.Person(r)
 	if err == nil && c.Role() == "" {
 		err = fmt.Errorf("search: %w: %s has no role", understudy.ErrForbidden, c.Name)
 	}
@@ -319,11 +320,11 @@ func (h *handler) refuse(w http.ResponseWriter, r *http.Request, err error) {
 		} else if errors.Is(err, understudy.ErrNotAudited) {
 			p.Error = understudy.ErrNotAudited.Error() + ": the audit log cannot be written now"
 		} else if errors.Is(err, understudy.ErrDamaged) {
-			h.Logger.Error("search", "err", err)
+			h.o.Logger.Error("search", "err", err)
 			p.Error = understudy.ErrDamaged.Error()
 		} else if busy := busyError(""); !errors.As(err, &busy) {
 			if r.Context().Err() == nil {
-				h.Logger.Error("search", "err", err)
+				h.o.Logger.Error("search", "err", err)
 			}
 			p.Error = "the records cannot be read now"
 		}

@@ -6,26 +6,28 @@ import (
 	"context"
 	"iter"
 
+	"understudy"
 	"understudy/internal/query"
 	"understudy/internal/search/lang"
 )
 
 // found is a record of a store query, with the view of its kind.
 type found struct {
-	query.Hit
-	view *lang.KindView
+	record *understudy.Record
+	order  query.OrderKey
+	view   *lang.KindView
 }
 
 // stream yields the records of a plan after a place, each once. The newest come first,
 // with up the oldest.
 func (s *Searcher) stream(ctx context.Context, plan []lang.StoreQuery, below query.OrderKey, up bool, yield func(found) bool) error {
 	for i := range plan {
-		plan[i].Below, plan[i].Up = below, up
+		plan[i].Query.Below, plan[i].Query.Up = below, up
 	}
 	if len(plan) == 1 {
-		return s.o.Store.Seek(ctx, plan[0].RecordQuery, func(f query.Hit) bool {
+		return s.o.Store.Seek(ctx, plan[0].Query, func(f query.Hit) bool {
 			in := plan[0].Views[f.Kind]
-			return in == nil || yield(found{f, in})
+			return in == nil || yield(found{f.Record, f.Order, in})
 		})
 	}
 	return s.merge(ctx, plan, up, yield)
@@ -43,9 +45,9 @@ func (s *Searcher) merge(ctx context.Context, plan []lang.StoreQuery, up bool, y
 	var open []*branch
 	for _, q := range plan {
 		next, stop := iter.Pull(func(yield func(found) bool) {
-			err := s.o.Store.Seek(ctx, q.RecordQuery, func(f query.Hit) bool {
+			err := s.o.Store.Seek(ctx, q.Query, func(f query.Hit) bool {
 				in := q.Views[f.Kind]
-				return in == nil || yield(found{f, in})
+				return in == nil || yield(found{f.Record, f.Order, in})
 			})
 			if err != nil && failed == nil {
 				failed = err
@@ -62,7 +64,7 @@ func (s *Searcher) merge(ctx context.Context, plan []lang.StoreQuery, up bool, y
 	for len(open) > 0 && failed == nil {
 		first := 0
 		for i, b := range open[1:] {
-			if p := open[first].head.Order; b.head.Order > p != up && b.head.Order != p {
+			if p := open[first].head.order; b.head.order > p != up && b.head.order != p {
 				first = i + 1
 			}
 		}
@@ -71,10 +73,10 @@ func (s *Searcher) merge(ctx context.Context, plan []lang.StoreQuery, up bool, y
 		if open[first].head, ok = open[first].next(); !ok {
 			open = append(open[:first], open[first+1:]...)
 		}
-		if begun && f.Order == last {
+		if begun && f.order == last {
 			continue // found by another query, too
 		}
-		last, begun = f.Order, true
+		last, begun = f.order, true
 		if !yield(f) {
 			return nil
 		}

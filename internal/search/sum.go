@@ -131,7 +131,9 @@ func (k *keptSum) drop() {
 
 // summing is one run of a sum.
 type summing struct {
-	execution
+	s *Searcher
+	c understudy.Caller
+	q *lang.BoundQuery
 	m *measure
 	k *keptSum
 	// enough ends the wait for a complete answer.
@@ -149,8 +151,8 @@ func (s *Searcher) Sum(ctx context.Context, c understudy.Caller, r query.SumRequ
 		return nil, err
 	}
 	defer leave()
-	v := &summing{execution: execution{s: s, c: c, request: &r.Search, began: s.o.Now()}}
-	if v.q, v.m, err = s.summed(c, &r, v.began); err != nil {
+	v := &summing{s: s, c: c}
+	if v.q, v.m, err = s.summed(c, &r, s.o.Now()); err != nil {
 		return nil, err
 	}
 	if v.k = s.sums.of(v.key(&r)); v.k == nil {
@@ -320,7 +322,7 @@ func (v *summing) fromColumns(ctx context.Context, s *lang.KindView, t *columns.
 	}
 	o := v.m.options(s, t)
 	o.Rows = test
-	p := aggregate.New(o, t.Change())
+	p := aggregate.New(t, o)
 	if p.Fill(func() bool { return ctx.Err() == nil }) {
 		t.Watch(p)
 		v.k.parts[t] = p

@@ -90,7 +90,7 @@ func (h *handler) export(w http.ResponseWriter, r *http.Request, c understudy.Ca
 		h.refuse(w, r, err)
 	case err != nil:
 		if r.Context().Err() == nil {
-			h.Logger.Warn("search: an export was broken off", "records", n, "err", err)
+			h.o.Logger.Warn("search: an export was broken off", "records", n, "err", err)
 		}
 		out.broken("broken off")
 		_ = out.flush()

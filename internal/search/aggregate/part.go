@@ -18,7 +18,6 @@ type Dimension struct {
 
 // Options say what a part adds up. All functions are called with the table locked.
 type Options struct {
-	Table *columns.Table
 	// Rows tells whether a row matches; nil: only its record tells.
 	Rows func(row int32) bool
 	// Records tells whether a record matches.
@@ -38,7 +37,8 @@ type Value = columns.Value
 
 // Part adds up the matches of one kind. Its table guards it.
 type Part struct {
-	Options
+	Table  *columns.Table
+	o      Options
 	has    []uint64 // the rows that are added up
 	groups map[key]*group
 	last   key
@@ -55,9 +55,9 @@ type Part struct {
 // maxGroups bounds the groups of a part.
 const maxGroups = 1 << 16
 
-// New makes an empty part, right at a change. The table is locked.
-func New(o Options, change int64) *Part {
-	return &Part{Options: o, groups: map[key]*group{}, from: change}
+// New returns an empty part of the rows that a table has now. The table is locked.
+func New(t *columns.Table, o Options) *Part {
+	return &Part{Table: t, o: o, groups: map[key]*group{}, from: t.Change()}
 }
 
 // Fill adds every row that matches; Rows must be set. The table is locked. It ends early
@@ -65,7 +65,7 @@ func New(o Options, change int64) *Part {
 func (p *Part) Fill(goOn func() bool) (whole bool) {
 	n := 0
 	for row := range p.Table.Rows {
-		if p.Rows(row) {
+		if p.o.Rows(row) {
 			p.Add(row)
 		}
 		if n++; n%(1<<14) == 0 && !goOn() {
@@ -96,7 +96,7 @@ func (p *Part) Add(row int32) {
 	if g == nil {
 		g = p.spill(row)
 	}
-	g.add(p.value(row), 1, p.Timed)
+	g.add(p.value(row), 1, p.o.Timed)
 }
 
 // spill puts a row among those beyond maxGroups.
@@ -121,12 +121,12 @@ func (p *Part) Leave(row int32) {
 	k := p.keyOf(row)
 	if bit(p.spilled, row) {
 		p.spilled[row/64] &^= 1 << (row % 64)
-		if g := p.rest[k.unit]; g.add(p.value(row), -1, p.Timed) == 0 {
+		if g := p.rest[k.unit]; g.add(p.value(row), -1, p.o.Timed) == 0 {
 			delete(p.rest, k.unit)
 		}
 		return
 	}
-	if g := p.groups[k]; g.add(p.value(row), -1, p.Timed) == 0 {
+	if g := p.groups[k]; g.add(p.value(row), -1, p.o.Timed) == 0 {
 		delete(p.groups, k)
 		p.of = nil
 	}
@@ -146,7 +146,7 @@ func set(of *[]uint64, row int32) {
 
 // Enter adds a row when it matches.
 func (p *Part) Enter(row int32, r *understudy.Record) {
-	if p.Rows != nil && p.Rows(row) || p.Rows == nil && p.Records(r) {
+	if p.o.Rows != nil && p.o.Rows(row) || p.o.Rows == nil && p.o.Records(r) {
 		p.Add(row)
 	}
 }
@@ -161,18 +161,18 @@ func (p *Part) Reached(change int64) { p.from = max(p.from, change) }
 func (p *Part) Reset() { p.gone = true }
 
 func (p *Part) value(row int32) (v value) {
-	if p.Value != nil {
-		v.millionths, v.odd, v.ok = p.Value(row)
+	if p.o.Value != nil {
+		v.millionths, v.odd, v.ok = p.o.Value(row)
 	}
 	return v
 }
 
 func (p *Part) keyOf(row int32) (k key) {
-	for i := range p.By {
-		k.by[i] = p.By[i].Key(row)
+	for i := range p.o.By {
+		k.by[i] = p.o.By[i].Key(row)
 	}
-	if p.Unit != nil {
-		k.unit = uint32(p.Unit.Key(row))
+	if p.o.Unit != nil {
+		k.unit = uint32(p.o.Unit.Key(row))
 	}
 	return k
 }

@@ -55,14 +55,14 @@ func (t *Tables) Add(p *Part) {
 		t.all, t.rest = map[names]*group{}, map[string]*group{}
 	}
 	for unit, g := range p.rest {
-		mergeInto(t.rest, p.Unit.text(int64(unit)), g)
+		mergeInto(t.rest, p.o.Unit.text(int64(unit)), g)
 	}
 	for k, g := range p.groups {
 		var n names
-		for i := range p.By {
-			n.by[i] = p.By[i].Text(k.by[i])
+		for i := range p.o.By {
+			n.by[i] = p.o.By[i].Text(k.by[i])
 		}
-		n.unit = p.Unit.text(int64(k.unit))
+		n.unit = p.o.Unit.text(int64(k.unit))
 		mergeInto(t.all, n, g)
 	}
 }

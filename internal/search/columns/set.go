@@ -66,7 +66,7 @@ func (s *Set) SetLimit(limit int64) {
 		limit = DefaultLimit
 	}
 	for _, t := range s.all {
-		if t.Lock(); limit > s.limit && t.full && t.working == nil {
+		if t.Lock(); limit > s.limit && t.progress.full && t.progress.working == nil {
 			t.reset()
 		}
 		t.Unlock()
@@ -96,7 +96,7 @@ func (s *Set) Table(source string, k *spec.Kind) *Table {
 		s.all[[2]string{source, k.Name}] = t
 	}
 	s.used++
-	t.used = s.used
+	t.progress.used = s.used
 	return t
 }
 
@@ -117,17 +117,17 @@ func (s *Set) Refresh(ctx context.Context, enough <-chan struct{}, t *Table, who
 	}
 	for {
 		t.Lock()
-		if t.begun && t.silent != silent || !t.begun {
+		if !t.progress.isOf(silent) {
 			t.reset()
-			t.silent, t.change, t.begun = silent, change, true
+			t.progress.silent, t.progress.change, t.progress.begun = silent, change, true
 		}
-		now := State{Current: t.from() >= change, Whole: t.whole, Full: t.full, Change: t.change}
-		done, failed := t.working, t.failed
+		now := State{Current: t.from() >= change, Whole: t.progress.whole, Full: t.progress.full, Change: t.progress.change}
+		done, failed := t.progress.working, t.progress.failed
 		ready := now.Current && (now.Whole || now.Full || !whole)
 		if !ready && done == nil && failed == nil {
 			done = s.begin(t, whole)
 		}
-		t.failed = nil
+		t.progress.failed = nil
 		t.Unlock()
 		switch {
 		case ready:
@@ -149,7 +149,7 @@ func (s *Set) Refresh(ctx context.Context, enough <-chan struct{}, t *Table, who
 
 // from is the change from which on changes have to be read. The table is locked.
 func (t *Table) from() int64 {
-	from := t.change
+	from := t.progress.change
 	for w := range t.watchers {
 		if at, ok := w.From(); ok {
 			from = min(from, at)
@@ -166,7 +166,7 @@ func (s *Set) begin(t *Table, whole bool) chan struct{} {
 		return nil
 	}
 	done := make(chan struct{})
-	t.working = done
+	t.progress.working = done
 	s.work.Go(func() {
 		ctx, cancel := context.WithTimeout(s.ctx, workTime)
 		defer cancel()
@@ -178,7 +178,7 @@ func (s *Set) begin(t *Table, whole bool) chan struct{} {
 			s.log.Warn("search: columns", "source", t.Source, "kind", t.Kind.Name, "err", err)
 		}
 		t.Lock()
-		t.working, t.failed = nil, err
+		t.progress.working, t.progress.failed = nil, err
 		t.Unlock()
 		close(done)
 	})
@@ -191,7 +191,7 @@ var errAgain = errors.New("columns: the table begins anew")
 // fill puts every record into a table, the newest first.
 func (s *Set) fill(ctx context.Context, t *Table, whole bool) error {
 	t.Lock()
-	silent, done := t.silent, t.whole || t.full
+	silent, done := t.progress.silent, t.progress.whole || t.progress.full
 	t.Unlock()
 	if done || !whole {
 		return nil
@@ -221,7 +221,7 @@ func (s *Set) fill(ctx context.Context, t *Table, whole bool) error {
 		return ctx.Err()
 	}
 	t.Lock()
-	t.whole = t.silent == silent && !t.full
+	t.progress.whole = t.progress.silent == silent && !t.progress.full
 	t.Unlock()
 	return nil
 }
@@ -232,13 +232,13 @@ var errFull = errors.New("columns: no room for more rows")
 func (s *Set) put(t *Table, silent int64, batch []*understudy.Record) error {
 	if !s.room(t) {
 		t.Lock()
-		t.full = true
+		t.progress.full = true
 		t.Unlock()
 		return errFull
 	}
 	t.Lock()
 	defer t.Unlock()
-	if t.silent != silent || !t.begun {
+	if !t.progress.isOf(silent) {
 		return errAgain
 	}
 	for _, r := range batch {
@@ -261,7 +261,7 @@ func (s *Set) room(keep *Table) bool {
 		for _, t := range s.all {
 			t.Lock()
 			all += t.bytes()
-			if t != keep && t.working == nil && len(t.unreadable) > 0 && (oldest == nil || t.used < oldest.used) {
+			if t != keep && t.progress.working == nil && len(t.unreadable) > 0 && (oldest == nil || t.progress.used < oldest.progress.used) {
 				oldest = t
 			}
 			t.Unlock()
@@ -282,7 +282,7 @@ func (s *Set) room(keep *Table) bool {
 func (s *Set) follow(ctx context.Context, t *Table) error {
 	for read := 0; ; {
 		t.Lock()
-		after, silent, begun := t.from(), t.silent, t.begun
+		after, silent, begun := t.from(), t.progress.silent, t.progress.begun
 		t.Unlock()
 		if !begun {
 			return nil
@@ -336,14 +336,14 @@ func (s *Set) followed(ctx context.Context, t *Table, silent int64, changes []un
 	}
 	t.Lock()
 	defer t.Unlock()
-	if t.silent != silent || !t.begun {
+	if !t.progress.isOf(silent) {
 		return errAgain
 	}
 	for record := range gone {
 		t.apply(record, nil)
 	}
 	last := changes[len(changes)-1].N
-	t.change = max(t.change, last)
+	t.progress.change = max(t.progress.change, last)
 	for w := range t.watchers {
 		if _, ok := w.From(); ok {
 			w.Reached(last)
@@ -356,13 +356,13 @@ func (s *Set) followed(ctx context.Context, t *Table, silent int64, changes []un
 func (s *Set) replace(t *Table, silent int64, held []*understudy.Record) error {
 	t.Lock()
 	defer t.Unlock()
-	if t.silent != silent || !t.begun {
+	if !t.progress.isOf(silent) {
 		return errAgain
 	}
 	for _, r := range held {
 		t.apply(r.Number, r)
 		_, there := t.Row(r.Number)
-		t.whole = t.whole && there
+		t.progress.whole = t.progress.whole && there
 	}
 	return nil
 }

@@ -43,12 +43,8 @@ type Table struct {
 	watchers map[Watcher]bool
 	values   []query.Value // room for those of one record
 
-	rowSet
-	progress
-}
+	progress progress
 
-// rowSet says which rows there are.
-type rowSet struct {
 	pages map[int64]*[perPage]int32 // row + 1, by the store's number of the record
 	free  []int32
 	live  []uint64 // the rows in use, a bit each
@@ -69,6 +65,9 @@ type progress struct {
 	failed  error // of the work that ended last
 }
 
+// isOf reports whether the rows are those of a store's edition.
+func (p *progress) isOf(silent int64) bool { return p.begun && p.silent == silent }
+
 const (
 	perPage    = 256
 	maxColumns = 64
@@ -77,7 +76,7 @@ const (
 // newTable makes an empty table.
 func newTable(source string, k *spec.Kind) *Table {
 	t := &Table{Source: source, Kind: k, byField: map[string]*Column{}, watchers: map[Watcher]bool{},
-		rowSet: rowSet{pages: map[int64]*[perPage]int32{}}}
+		pages: map[int64]*[perPage]int32{}}
 	for f, s := range sorts(k) {
 		c := &Column{Field: f, Sort: s}
 		t.columns = append(t.columns, c)
@@ -104,9 +103,10 @@ func sorts(k *spec.Kind) iter.Seq2[*spec.Field, Sort] {
 // reset takes all rows out and lets the watchers go.
 func (t *Table) reset() {
 	empty := newTable(t.Source, t.Kind)
-	t.columns, t.byField, t.rowSet = empty.columns, empty.byField, empty.rowSet
-	t.whole, t.full, t.begun = false, false, false
-	t.version++
+	t.columns, t.byField = empty.columns, empty.byField
+	t.pages, t.free, t.live, t.unreadable = empty.pages, nil, nil, nil
+	t.progress.whole, t.progress.full, t.progress.begun = false, false, false
+	t.progress.version++
 	t.letGo()
 }
 
@@ -138,7 +138,7 @@ func Has(k *spec.Kind, field string) (s Sort, ok bool) {
 }
 
 // Version is a number that stays while no row changes. The table is locked.
-func (t *Table) Version() int64 { return t.version }
+func (t *Table) Version() int64 { return t.progress.version }
 
 // Rows calls yield with every row in use, until it returns false.
 func (t *Table) Rows(yield func(row int32) bool) {
@@ -164,10 +164,10 @@ func (t *Table) Records(yield func(record int64, row int32) bool) {
 }
 
 // Whole reports whether every record of the kind has a row. The table is locked.
-func (t *Table) Whole() bool { return t.whole }
+func (t *Table) Whole() bool { return t.progress.whole }
 
 // Change is the number of the last change that is in the rows. The table is locked.
-func (t *Table) Change() int64 { return t.change }
+func (t *Table) Change() int64 { return t.progress.change }
 
 // Row is the row of a record; ok is false when it has none.
 func (t *Table) Row(record int64) (int32, bool) {
@@ -200,17 +200,17 @@ func (t *Table) apply(record int64, r *understudy.Record) {
 	if r == nil {
 		if had {
 			t.remove(record, row)
-			t.version++
+			t.progress.version++
 		}
 		return
 	}
 	if !had {
-		if t.full {
+		if t.progress.full {
 			return
 		}
 		row = t.add(record)
 	}
-	t.version++
+	t.progress.version++
 	if t.fill(row, r) { // tests that were made of the cells may be wrong now
 		t.letGo()
 		return

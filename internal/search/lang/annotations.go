@@ -58,7 +58,7 @@ func (b *Binder) annotated(n *Node, scope []*KindView) *predicate {
 	}
 	l := &predicate{Node: n, In: map[*KindView]string{}}
 	l.whole = func(c *Candidate) bool {
-		a := c.View.Annotations.Of(c.ID)
+		a := c.View.Annotations.Of(c.Record.ID)
 		if a == nil {
 			a = &understudy.Annotation{}
 		}

@@ -235,7 +235,7 @@ func (b *Binder) ids(n *Node, scope []*KindView) (all []*Cond) {
 		return nil
 	}
 	byName := map[string]*predicate{}
-	own := &predicate{Node: n, In: map[*KindView]string{}, ids: []string{id}, whole: func(c *Candidate) bool { return c.ID == id }}
+	own := &predicate{Node: n, In: map[*KindView]string{}, ids: []string{id}, whole: func(c *Candidate) bool { return c.Record.ID == id }}
 	for _, s := range scope {
 		if s.SeesID() && len(s.Kind.ID) == strings.Count(id, spec.IDSeparator)+1 {
 			own.In[s] = s.Kind.ID[0]

@@ -39,24 +39,14 @@ type KindView struct {
 	texts   TextRule
 	Counted []string // the fields whose values are counted: choices, codes, what is true or false, the root
 	visible []string // the fields of text that are fully seen
-	phoneFields
-	Lookups
-}
-
-// Lookups are what else than a record's own fields tells whether it is found.
-type Lookups struct {
+	phones  []string // the fields of class phone that are fully seen, but for what is derived from one
+	masked  []string // the others, likewise
+	used    *use     // of numbers of our own; nil: the kind has none that are looked for
 	// Equal is the condition that a field has the value of a hash, or the last four digits of a
 	// number, when the caller may ask for it (access.Gate); nil: nothing of this may be asked for.
 	Equal func(field, hash string) (e query.Equality, ok bool)
 	// Annotations are what people wrote on its records; nil: the caller does not see it.
 	Annotations *Annotations
-}
-
-// phoneFields are the fields of class phone by what is seen of them.
-type phoneFields struct {
-	phones []string // those that are fully seen, but for what is derived from one
-	masked []string // the others, likewise
-	used   *use     // of numbers of our own; nil: the kind has none that are looked for
 }
 
 // use says which numbers of our own are in use.
@@ -165,12 +155,12 @@ func (s *KindView) has(name string) bool {
 
 // Candidate is a record that may be one of those looked for.
 type Candidate struct {
-	*understudy.Record
-	View  *KindView
-	Place query.OrderKey
-	doc   jsonspan.Value
-	Read  bool
-	Held  []tokenizer.Field // its texts, once they were asked for
+	Record *understudy.Record
+	View   *KindView
+	Place  query.OrderKey
+	doc    jsonspan.Value
+	Read   bool
+	Held   []tokenizer.Field // its texts, once they were asked for
 }
 
 // See makes a candidate of a record; false when its body is no document or a
@@ -190,7 +180,7 @@ func (c *Candidate) find(name string) query.Value {
 	if f := c.View.Kind.Field(name); f != nil {
 		of = query.FieldOf(f)
 	}
-	return query.Find(c.Body, c.doc, of)
+	return query.Find(c.Record.Body, c.doc, of)
 }
 
 // value is the value of a field that is fully seen; false when it is absent, null

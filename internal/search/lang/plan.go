@@ -16,7 +16,7 @@ const maxBranches = 24
 
 // StoreQuery is one Seek and the kinds it is about.
 type StoreQuery struct {
-	query.RecordQuery
+	Query query.RecordQuery
 	Views map[string]*KindView // by kind
 }
 
@@ -42,7 +42,7 @@ func (q *BoundQuery) Plan() []StoreQuery {
 		}
 	}
 	for i := range all {
-		all[i].Even = ruled
+		all[i].Query.Even = ruled
 	}
 	return all
 }
@@ -72,23 +72,24 @@ func (c *Cond) storeQueries(source string, about []*KindView) []StoreQuery {
 	if !rule.Whole && !c.named() {
 		c = &Cond{Op: opAnd}
 	}
-	q := c.storeQuery(source, about)
+	all := []StoreQuery{c.storeQuery(source, about)}
+	q := &all[0].Query
 	if q.Text = nil; c.named() {
 		q.Predicates = nil
 		q.IDs = slices.DeleteFunc(slices.Clone(q.IDs), func(id string) bool { return !rule.Named(id) })
 		if len(q.IDs) == 0 {
 			return nil
 		}
-		return []StoreQuery{q}
+		return all
 	}
 	q.Rule, q.From = rule.Predicates, max(q.From, rule.From)
 	if len(rule.Numbers) == 0 {
-		return []StoreQuery{q}
+		return all
 	}
-	var all []StoreQuery
+	one := all[0]
+	all = nil
 	for _, n := range rule.Numbers {
-		one := q
-		one.Rule = append(q.Rule[:len(q.Rule):len(q.Rule)], query.Predicate{Number: n})
+		one.Query.Rule = append(q.Rule[:len(q.Rule):len(q.Rule)], query.Predicate{Number: n})
 		all = append(all, one)
 	}
 	return all
@@ -148,10 +149,10 @@ func (c *Cond) named() bool {
 
 // storeQuery makes the query for some kinds of a source.
 func (c *Cond) storeQuery(source string, about []*KindView) StoreQuery {
-	q := StoreQuery{RecordQuery: query.RecordQuery{Source: source}, Views: map[string]*KindView{}}
+	q, views := query.RecordQuery{Source: source}, map[string]*KindView{}
 	for _, s := range about {
 		q.Kinds = append(q.Kinds, s.Kind.Name)
-		q.Views[s.Kind.Name] = s
+		views[s.Kind.Name] = s
 	}
 	slices.Sort(q.Kinds)
 	var texts []*query.Text
@@ -170,7 +171,7 @@ func (c *Cond) storeQuery(source string, about []*KindView) StoreQuery {
 		}
 	}
 	q.Text = joined(query.TextAnd, texts)
-	return q
+	return StoreQuery{q, views}
 }
 
 // StorePredicate is the term of the predicate for some kinds, nil when there is none they share.

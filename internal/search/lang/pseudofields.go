@@ -184,8 +184,7 @@ func (b *Binder) id(n *Node, scope []*KindView) *Cond {
 	values := b.folded(&predicate{Node: n})
 	whole := func(c *Candidate) bool {
 		return slices.ContainsFunc(values, func(v Value) bool {
-			return !v.prefix && c.ID == v.Text || v.prefix &&
-				strings.HasPrefix(c.ID, v.Text)
+			return c.Record.ID == v.Text || v.prefix && strings.HasPrefix(c.Record.ID, v.Text)
 		})
 	}
 	l := &predicate{Node: n, In: map[*KindView]string{}, whole: whole}

@@ -30,7 +30,7 @@ func TextRuleOf(k *spec.Kind) TextRule {
 func (c *Candidate) Text() []tokenizer.Field {
 	if !c.Read {
 		c.Read = true
-		cur := jsonspan.At(c.Body, c.doc)
+		cur := jsonspan.At(c.Record.Body, c.doc)
 		var name [64]byte
 		c.gather(&cur, name[:0], "")
 	}
@@ -78,7 +78,7 @@ func (c *Candidate) add(name []byte, class string, v jsonspan.Value) {
 	if !c.View.sees(name) {
 		return
 	}
-	text := jsonspan.Text(c.Body, v)
+	text := jsonspan.Text(c.Record.Body, v)
 	if v.Kind == jsonspan.String && class == "" && spec.LooksLikeTime(text) {
 		return
 	}
