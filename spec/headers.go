@@ -58,26 +58,33 @@ var (
 // sender than its own. The sender is also what a server before an API adds once it knows who asks.
 var misleading = []string{"Destination", "Front-End-Https", "Proxy", "*Auth-Groups", "*Auth-User", "*Auth-Username", "*Jwt-Assertion",
 	"*Route-To", "*Script-Name", "Api-Username", "Cf-Connecting-*", "Iv-Groups", "Iv-User", "Oidc-Claim-*", "Remote-*", "Shib-*",
-	"Sm-User", "Tailscale-*", "X-Accel-*", "X-Amzn-Oidc-*", "X-Anonymous-Consumer", "X-Authentik-*", "X-Credential-*", "X-Groups",
-	"X-Ms-Token-*", "X-Oidc-*", "X-Roles", "X-Saml-*", "X-Token-Subject", "X-User-Groups", "X-User-Roles", "X-Vouch-*", "X-Consumer-*",
-	"X-Envoy-*", "X-Forward*", "X-Host*", "X-Http-*", "X-Invoke-*", "X-Middleware-*", "X-Ms-Original-*", "X-Now-*", "X-Original-*",
-	"X-Originating-*", "X-Override-*", "X-Remote-*", "X-Rewrite-*", "X-Sendfile-*", "X-Waws-*"}
+	"Sm-User", "Tailscale-*", "X-Accel-*", "X-Amzn-Oidc-*", "X-Anonymous-Consumer", "X-Authentik-*", "X-Consumer-*", "X-Credential-*",
+	"X-Envoy-*", "X-Forward*", "X-Host*", "X-Http-*", "X-Invoke-*", "X-Middleware-*", "X-Ms-Original-*", "X-Ms-Token-*", "X-Now-*",
+	"X-Oidc-*", "X-Original-*", "X-Originating-*", "X-Override-*", "X-Remote-*", "X-Rewrite-*", "X-Saml-*", "X-Sendfile-*", "X-Vouch-*",
+	"X-Waws-*"}
 
 // misleadingWords are words that no field has but one which misleads, and pairs of words.
 var misleadingWords = set("Authenticated", "Clientcert", "Clientip", "Forwarded", "Ip", "Mtls", "Realip", "Remoteip", "Socketip",
 	"Userinfo", "Webauth", "Auth Request", "Client Cert", "Client Certificate", "Client Dn", "Client Principal", "Client Verify",
 	"Remote Addr", "Remote User", "Request Uri", "Ssl Cert", "Ssl Client", "Tls Client")
 
-// A field misleads, too, all of whose words are of these, one at least of addressWords: X-Base-Url
-// does, and X-Callback-Url does not.
+// A field misleads, too, whose last word is of requestWords or, behind X, of senderWords, unless a word of
+// contentWords says that it is about something in the request: X-Base-Url does, and X-Callback-Url does not.
 var (
-	addressWords = set("Addr", "Authority", "Backend", "Host", "Hostname", "Httpmethod", "Method", "Path", "Pathinfo", "Port", "Proto",
-		"Scheme", "Server", "Target", "Tunneled", "Upstream", "Uri", "Url", "Verb", "Vhost")
-	besideAddress = set("X", "Absolute", "Actual", "Alt", "Api", "Arr", "Base", "Client", "Cluster", "Context", "Edge", "Effective",
-		"External", "Final", "Forward", "Front", "Frontend", "Full", "Gateway", "Http", "Info", "Ingress", "Internal", "Local", "Matched",
-		"Name", "New", "Nginx", "Node", "Orig", "Origin", "Original", "Override", "Prefix", "Proxy", "Public", "Raw", "Real", "Replaced",
-		"Request", "Requested", "Resolved", "Rewrite", "Rewritten", "Root", "Route", "Router", "Sent", "Service", "Site", "Tls", "True",
-		"Tunnel", "Use", "Virtual", "Web")
+	requestWords = set("Authority", "Host", "Hostname", "Httpmethod", "Method", "Path", "Pathinfo", "Uri", "Url", "Verb", "Vhost")
+	senderWords  = set("Assertion", "Groups", "Principal", "Roles", "Subject", "User")
+	contentWords = set("Access", "Audio", "Avatar", "Callback", "Cancel", "Contact", "Copy", "Current", "Delivery", "Document", "Download",
+		"Error", "File", "Folder", "Hook", "Image", "Logo", "Mcp", "Media", "Meta", "Notification", "Notify", "Object", "Page", "Payment",
+		"Rapidapi", "Redirect", "Referer", "Referrer", "Return", "Shipping", "Source", "Success", "Upload", "Video", "Webhook")
+)
+
+// A field misleads, too, all of whose words are of these, one at least of addressWords.
+var (
+	addressWords = set("Addr", "Backend", "Host", "Hostname", "Method", "Path", "Port", "Proto", "Scheme", "Server", "Target", "Tunneled",
+		"Upstream", "Uri", "Url", "Verb")
+	besideAddress = set("X", "Absolute", "Arr", "Base", "Client", "Effective", "Forward", "Full", "Http", "Info", "Internal", "Matched",
+		"Name", "Orig", "Original", "Override", "Prefix", "Proxy", "Raw", "Real", "Replaced", "Request", "Requested", "Rewrite", "Rewritten",
+		"Root", "Service")
 )
 
 // set is a set of words.
@@ -117,16 +124,18 @@ func Misleads(name string) bool {
 	if name == "Host" || name == "Server" {
 		return false
 	}
-	named, others, before := false, false, ""
+	named, others, content, before := false, false, false, ""
 	for word := range strings.SplitSeq(name, "-") {
 		if misleadingWords[word] || misleadingWords[before+" "+word] {
 			return true
 		}
 		named = named || addressWords[word]
 		others = others || !addressWords[word] && !besideAddress[word]
+		content = content || contentWords[word]
 		before = word
 	}
-	return named && !others || fitsAny(misleading, name) || Overrides(name) || header.Impersonates(name)
+	ends := requestWords[before] || senderWords[before] && strings.HasPrefix(name, "X-")
+	return ends && !content || named && !others || fitsAny(misleading, name) || Overrides(name) || header.Impersonates(name)
 }
 
 // dashed returns a name as CGI and its like read it: for them what is no letter and no digit is a dash.

@@ -251,7 +251,8 @@ func TestFieldsThatMisleadAreKnown(t *testing.T) {
 		"X-Switch-User", "_switch_user", "Acting-User", "X-Arr-Url", "X-Target-URL", "X-Service-Url", "X-Target", "X-Upstream", "X-Tunnel-Method",
 		"X-API-Method", "X-Sent-Method", "X-Use-Method", "X-Virtual-Host", "X-Authority", "X-Alt-Host", "X-TLS-Host", "X-Actual-Path",
 		"X-PathInfo", "X-New-Url", "X-Ingress-Path", "X-Context-Path", "X-Vouch-User", "X-Credential-Identifier", "X-Anonymous-Consumer",
-		"X-Amzn-Oidc-Data", "X-Pomerium-Jwt-Assertion", "X-Token-Subject", "X-Groups", "X-Roles", "Api-Username", "Shib-Session-Id"} {
+		"X-Amzn-Oidc-Data", "X-Pomerium-Jwt-Assertion", "X-Token-Subject", "X-Groups", "X-Roles", "Api-Username", "Shib-Session-Id",
+		"X-Acme-Host", "X-Legacy-Url", "Acme-Method", "X-Hop-Authority", "X-Sso-User", "X-Portal-Groups", "X-Gate-Jwt-Assertion"} {
 		if name := http.CanonicalHeaderKey(name); !Misleads(name) {
 			t.Errorf("%s is taken for a field like others", name)
 		}
@@ -264,7 +265,8 @@ func TestFieldsThatMisleadAreKnown(t *testing.T) {
 		"X-Client-Name", "X-Client-Id", "X-Client-Version", "X-Source", "X-Name", "X-Zip", "X-Membership", "X-Prefix",
 		"X-Target-Language", "HX-Target", "X-Service-Name", "X-Arr-Log-Id", "X-Account-Id", "X-Verbose",
 		"Mcp-Protocol-Version", "Sec-Websocket-Protocol", "Stripe-Account", "X-Csrf-Token", "X-Request-Source",
-		"X-Remote", "Client-Request-Id", "X-Shopify-Access-Token", "Cf-Access-Client-Id", "Cf-Access-Client-Secret"} {
+		"X-Remote", "Client-Request-Id", "X-Shopify-Access-Token", "Cf-Access-Client-Id", "Cf-Access-Client-Secret",
+		"X-Amz-Meta-Path", "X-Archive-Meta-Subject", "Ce-Subject", "Mcp-Method", "Sec-Fetch-User", "X-Shipping-Method", "X-Return-Url"} {
 		if name := http.CanonicalHeaderKey(name); Misleads(name) {
 			t.Errorf("%s is taken out", name)
 		}
