@@ -5,6 +5,7 @@ package e2e
 
 import (
 	"encoding/json"
+	"fmt"
 	"testing"
 
 	"github.com/chromedp/cdproto/emulation"
@@ -55,6 +56,15 @@ func (b *tab) sound(axe, where string) {
 	}
 }
 
+// soundAtWidths does so as on a desk, on a tablet and on a telephone, whose width it leaves.
+func (b *tab) soundAtWidths(axe, where string) {
+	b.t.Helper()
+	for _, width := range []int64{1024, 768, 360} {
+		b.size(width, 740)
+		b.sound(axe, fmt.Sprintf("%s at %d px", where, width))
+	}
+}
+
 // unfocused are the controls that show no focus, on a screen so small that tables are cards.
 const unfocused = `[...document.querySelectorAll("a[href], button, input, select, textarea, summary, [tabindex='0']")].filter(e => {
 	if (e.tabIndex < 0 || !e.checkVisibility({visibilityProperty: true})) return false;
@@ -79,19 +89,16 @@ func TestBrowserAxe(t *testing.T) {
 		t.Fatal(err)
 	}
 	b := openTab(t, viewer)
-	b.size(1024, 720)
 	run := sample.OneIn(t, 12)
 	for _, p := range append(all, past...) {
 		if !run() {
 			continue
 		}
 		b.open(p.Path)
-		b.sound(script, p.Name)
-		b.size(360, 740)
+		b.soundAtWidths(script, p.Name)
 		for _, control := range eval[[]string](b, unfocused) {
 			t.Errorf("%s: no focus is seen at %s", p.Name, control)
 		}
-		b.size(1024, 720)
 	}
 	down, err := pages.Down(viewer, api)
 	if err != nil {
@@ -99,6 +106,6 @@ func TestBrowserAxe(t *testing.T) {
 	}
 	for _, p := range down {
 		b.open(p.Path)
-		b.sound(script, p.Name)
+		b.soundAtWidths(script, p.Name)
 	}
 }

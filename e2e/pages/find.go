@@ -34,7 +34,7 @@ func Find(viewer string) ([]Page, error) {
 		{"lasted", "/search/sums?kind=messages&sum=delivery&by=to.country"}, {"unsummed", "/search/sums?kind=messages&sum=prize"}, {"sorted", "/twilio/calls?understudy.sort=-duration&understudy.narrow=direction%3Dinbound"},
 		{"connect", "/-/connect"}, {"credential", "/-/connect/masked"}, {"roles", "/-/roles"}, {"role", "/-/roles/support"},
 		{"explain", "/-/roles/support/twilio/messages"}, {"audit", "/-/audit"}, {"forecast", "/-/forecast/twilio/balance.balance"}, {"watches", "/-/watches"},
-		{"watch", "/-/watches/new?search=late"}, {"send", "/-/do/twilio/messages/send"}, {"sync", "/-/do/twilio/messages/sync"}, {"timezones", "/-/timezone?back=/"},
+		{"watch", "/-/watches/new?search=late"}, {"send", "/-/do/twilio/messages/send"}, {"sync", "/-/do/twilio/messages/sync"}, {"timezones", "/-/timezone?back=/"}, {"keys", "/-/keys"},
 	}
 	for _, add := range []func(string, []Page) ([]Page, error){findCalls, findMessages, findConferences, findOthers} {
 		var err error
