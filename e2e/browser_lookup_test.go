@@ -78,6 +78,8 @@ func TestBrowserFindsACaller(t *testing.T) {
 		}
 		return ""
 	})
+	b.open("/search")
+	b.sound(script, "the search of who may look numbers up")
 	// The page of its own, with a part of a number and with one that nobody has.
 	b.open("/")
 	b.follow(chromedp.Click(chromedp.CSS(`main a[href="/-/lookup"]`)))

@@ -23,7 +23,7 @@ func TestProfilesStandInTheFrame(t *testing.T) {
 	}
 	id := list.Kept[0].ID
 	when, _, _ := strings.Cut(id, "_")
-	for path, want := range map[string]string{"/-/profile": "Take allocs", "/-/profile?id=" + url.QueryEscape(id): "<h3>Functions</h3>"} {
+	for path, want := range map[string]string{"/-/profile": "Take a profile of allocations", "/-/profile?id=" + url.QueryEscape(id): "<h3>Functions</h3>"} {
 		shown := string(get(t, "", web+path).body)
 		for _, want := range []string{`<header class="top">`, "<h1>Profiles</h1>", when, want, "</html>"} {
 			if !strings.Contains(shown, want) {

@@ -316,6 +316,8 @@ type Options struct {
 	Profiles *profile.Recorder
 	// ProfilePage shows their page to a caller that was admitted; nil: it is there as JSON alone.
 	ProfilePage func(w http.ResponseWriter, r *http.Request, page *ProfilePage)
+	// ProfileRefused tells a browser why its caller was not; nil: it is told in JSON.
+	ProfileRefused func(w http.ResponseWriter, r *http.Request, err error)
 	// PublicURL is the viewer's origin, when a server in front gives it another;
 	// forms from there are taken.
 	PublicURL string

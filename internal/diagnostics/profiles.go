@@ -39,13 +39,23 @@ func (d *Diagnostics) profiles(do func(w http.ResponseWriter, r *http.Request, b
 				return
 			}
 		} else {
+			const alone = "profiles are shown to the role " + understudy.RoleAll + " alone, as they count the work of every record"
+			if d.o.ProfileRefused != nil && strings.Contains(r.Header.Get("Accept"), "text/html") {
+				caller, err := d.o.Person(r)
+				if err == nil && !d.o.All(caller) {
+					err = fmt.Errorf("%w: %s", understudy.ErrForbidden, alone)
+				}
+				if err != nil {
+					d.o.ProfileRefused(w, r, err)
+					return
+				}
+			}
 			caller, ok := d.known(w, r)
 			switch {
 			case !ok:
 				return
 			case !d.o.All(caller):
-				jsonhttp.Error(w, http.StatusForbidden,
-					"profiles are shown to the role "+understudy.RoleAll+" alone, as they count the work of every record")
+				jsonhttp.Error(w, http.StatusForbidden, alone)
 				return
 			case foreign(r) || d.forms.Check(r) != nil:
 				jsonhttp.Error(w, http.StatusForbidden, "this request comes from another site")

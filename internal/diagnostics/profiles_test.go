@@ -43,6 +43,10 @@ func profiling(t *testing.T) (http.Handler, *ours.Recorder) {
 				fmt.Fprintf(w, ", %s of %s", page.Value(page.Report.Total), page.Report.Measure)
 			}
 		},
+		ProfileRefused: func(w http.ResponseWriter, _ *http.Request, err error) {
+			w.WriteHeader(understudy.OwnStatus(err))
+			fmt.Fprintf(w, "a page: %v", err)
+		},
 	}).Handler(), r
 }
 
@@ -78,6 +82,12 @@ func TestProfilesAreForTheRoleAll(t *testing.T) {
 			if w := serve(h, method, path, "", c.headers...); w.Code != c.status || !strings.Contains(w.Body.String(), `"error"`) {
 				t.Errorf("%s %v: %d %s", route, c.headers, w.Code, w.Body)
 			}
+		}
+	}
+	for status, role := range map[int]string{401: "", 403: "support"} {
+		w := serve(h, "GET", "/-/profile", "", "Role", role, "Accept", "text/html,*/*;q=0.8")
+		if w.Code != status || !strings.HasPrefix(w.Body.String(), "a page: ") {
+			t.Errorf("a browser of %q: %d %s", role, w.Code, w.Body)
 		}
 	}
 	if all, err := r.List(); len(all) != 0 || err != nil {

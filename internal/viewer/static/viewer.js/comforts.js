@@ -57,7 +57,8 @@ if (selecting) {
     const ticked = boxes().filter((box) => box.checked).length;
     all.checked = ticked > 0 && ticked === boxes().length;
     all.indeterminate = ticked > 0 && !all.checked;
-    said.textContent = ticked === 1 ? "1 row is selected:" : `${ticked} rows are selected:`;
+    said.textContent = ticked === 1 ? "1 row selected" : `${ticked || "No"} rows selected`;
+    selecting.querySelectorAll("button").forEach((button) => { button.disabled = !ticked; });
   };
   all.addEventListener("change", () => boxes().forEach((box) => { box.checked = all.checked; }));
   document.addEventListener("change", count);
