@@ -3,6 +3,8 @@
 package proxy
 
 import (
+	"bytes"
+	"compress/gzip"
 	"encoding/json"
 	"fmt"
 	"slices"
@@ -153,6 +155,16 @@ func FuzzOverrideIn(f *testing.F) {
 		part := before + "\r\n--x\r\nContent-Disposition: form-data; name=\"_method\"\r\n\r\nDELETE"
 		if got := overridesOfBody(nil, nil, []byte(part)); !slices.Contains(got, "DELETE") {
 			t.Errorf("%q as a part: %q", before, got)
+		}
+		var packed bytes.Buffer
+		z := gzip.NewWriter(&packed)
+		_, _ = z.Write([]byte(before + "&_method=DELETE")) // a buffer has no error
+		_ = z.Close()
+		if got := overridesOfBody(nil, []string{"gzip"}, packed.Bytes()); !slices.Contains(got, "DELETE") {
+			t.Errorf("%q in gzip: %q", before, got)
+		}
+		if plain, ok := unpack([]string{"gzip"}, []byte(before)); !ok && string(plain) != before || len(plain) > maxUnpacked {
+			t.Errorf("%q was unpacked as %d bytes, %v", before, len(plain), ok)
 		}
 		object := `{"x":` + strconv.Quote(before) + `,"_method":"DELETE"}` + before
 		if json.Valid([]byte(strconv.Quote(before))) && !slices.Contains(overridesOfBody(nil, nil, []byte(object)), "DELETE") {

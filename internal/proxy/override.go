@@ -4,6 +4,7 @@ package proxy
 
 import (
 	"bytes"
+	"compress/gzip"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -63,9 +64,9 @@ func overridesOfBody(types, codings []string, body []byte) (methods []string) {
 	kind, params, err := mime.ParseMediaType(strings.Join(types, ", "))
 	unclear := err != nil || !strings.Contains(kind, "/")
 	form, parts, text := strings.Contains(kind, "form-urlencoded"), strings.HasPrefix(kind, "multipart/"), strings.Contains(kind, "json")
+	body, unpacked := unpack(codings, body)
 	coded, known := charset.Of(params["charset"], body)
-	coding := strings.ToLower(strings.Trim(strings.Join(codings, ","), " ,"))
-	odd := !plainCharset.MatchString(params["charset"]) && !(text && known) || coding != "" && coding != "identity"
+	odd := !plainCharset.MatchString(params["charset"]) && !(text && known) || !unpacked
 	if odd && (unclear || form || parts || text) || parts && !plainParts(params["boundary"], body) {
 		methods = append(methods, anyMethod)
 	}
@@ -83,6 +84,32 @@ func overridesOfBody(types, codings []string, body []byte) (methods []string) {
 		methods = append(methods, overridesOfJSON(text)...)
 	}
 	return methods
+}
+
+// maxUnpacked bounds the bytes of a body that is unpacked.
+const maxUnpacked = 8 << 20
+
+// unpack returns a body without its content coding. ok is false, and the body as it came, where servers may read
+// another: for a coding beside gzip, for a second stream behind the first, and past maxUnpacked.
+func unpack(codings []string, body []byte) (plain []byte, ok bool) {
+	switch strings.ToLower(strings.Trim(strings.Join(codings, ","), " ,")) {
+	case "", "identity":
+		return body, true
+	case "gzip", "x-gzip":
+	default:
+		return body, false
+	}
+	in := bytes.NewReader(body) // an io.ByteReader, of which no byte too many is read
+	packed, err := gzip.NewReader(in)
+	if err != nil {
+		return body, false
+	}
+	packed.Multistream(false)
+	plain, err = io.ReadAll(io.LimitReader(packed, maxUnpacked+1))
+	if err != nil || len(plain) > maxUnpacked || in.Len() > 0 {
+		return body, false
+	}
+	return plain, true
 }
 
 // plainCharset is one whose first 128 characters are those of ASCII.
