@@ -86,12 +86,13 @@ const (
 	openField    = "End;open"
 	partialField = "End;partial"
 	totalField   = "End;total"
+	pagesField   = "End;pages"
 	lacksField   = "End;lacks"
 )
 
 // EndFields returns what a page keeps of its list's end. total is how many rows all pages have, as
-// Page.Total returns it. The answer lacks some of the places where the spec has it say so.
-func EndFields(d OpenEnd, total int64, lacks string) (q Query) {
+// Page.Total returns it, pages how many pages there are. The answer lacks some of the places where the spec has it say so.
+func EndFields(d OpenEnd, total, pages int64, lacks string) (q Query) {
 	if d.Kind != "" {
 		q = append(q, Param{Name: openField, Value: d.Kind + " " + d.Why})
 	}
@@ -100,6 +101,9 @@ func EndFields(d OpenEnd, total int64, lacks string) (q Query) {
 	}
 	if total != 0 {
 		q = append(q, Param{Name: totalField, Value: strconv.FormatInt(total, 10)})
+	}
+	if pages != 0 {
+		q = append(q, Param{Name: pagesField, Value: strconv.FormatInt(pages, 10)})
 	}
 	if lacks != "" {
 		q = append(q, Param{Name: lacksField, Value: lacks})
@@ -122,6 +126,12 @@ func (p *Page) OpenEnd() (d OpenEnd) {
 // negative number is of a list that has at least so many, without the sign.
 func (p *Page) Total() int64 {
 	n, _ := strconv.ParseInt(p.Field(totalField), 10, 64) // made by EndFields
+	return n
+}
+
+// Pages returns how many pages the list has, 0 when the answer does not say it.
+func (p *Page) Pages() int64 {
+	n, _ := strconv.ParseInt(p.Field(pagesField), 10, 64) // made by EndFields
 	return n
 }
 

@@ -112,7 +112,7 @@ func (a *ListAnswer) NextPage() (next understudy.Key, end understudy.Query, err 
 	case to.Open.Kind == understudy.OpenAlone && a.Target.List.Shows():
 		to.Open = understudy.OpenEnd{}
 	}
-	return next, understudy.EndFields(to.Open, to.Total, to.Lacks), err
+	return next, understudy.EndFields(to.Open, to.Total, to.Pages, to.Lacks), err
 }
 
 // Related says where the links of the answer's header lead, beside the next page: the
@@ -289,6 +289,16 @@ func (t *Target) ByLastID() bool {
 
 // ByOffset reports whether the page is named by the number of rows before it.
 func (t *Target) ByOffset() bool { return t.List != nil && t.Spec.PagingOf(t.List).Style == "offset" }
+
+// EndUnsaid reports whether an answer to a page by number or offset says nothing of the end of the list:
+// only its rows tell.
+func (t *Target) EndUnsaid(page *understudy.Page) bool {
+	if t.Sliding() == "" {
+		return false
+	}
+	next := t.Spec.PagingOf(t.List).Next
+	return next == "" || slices.Contains(page.Lacks(), next)
+}
 
 // Guessed reports whether no answer says that the page is there: a page by number or offset is
 // asked for where a list may end.

@@ -189,7 +189,7 @@ func TestAnEndNobodyKnowsIsNotComplete(t *testing.T) {
 		open := understudy.OpenEnd{Kind: understudy.OpenRefuted, Why: "the answer says that there is more (has_more: true)"}
 		w.change = func(p *understudy.Page) {
 			if p.Kind == "letters" && p.Next.Zero() {
-				p.Header = understudy.EndFields(open, 0, "").String()
+				p.Header = understudy.EndFields(open, 0, 0, "").String()
 			}
 		}
 		x := w.walker(Settings{})

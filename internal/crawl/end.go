@@ -146,6 +146,10 @@ func (e *openError) Is(target error) bool { return target == understudy.ErrInval
 func (at *position) count(page *understudy.Page, rows int) {
 	at.Rows += int64(rows)
 	at.Most = max(at.Most, len(page.Rows))
+	at.Shown++
+	if pages := page.Pages(); pages > 0 && (at.Stated == 0 || pages < at.Stated) {
+		at.Stated = pages
+	}
 	switch total := page.Total(); {
 	case total > 0 && (at.Total <= 0 || total < at.Total):
 		at.Total = total
@@ -160,21 +164,31 @@ func (at *position) behind(target *spec.Target, page *understudy.Page) (beyond *
 	switch d = page.OpenEnd(); {
 	case d.Kind == understudy.OpenShort, d.Kind == understudy.OpenSilent,
 		d.Kind == understudy.OpenUnseen && at.Rows == int64(len(page.Rows)):
-		if beyond = target.Beyond(len(page.Rows)); beyond != nil {
-			return beyond, d
-		}
-	case d.Kind == "" && at.lacking() != "":
+		beyond = target.Beyond(len(page.Rows))
+	case d.Kind == "" && len(page.Rows) == 0 && target.EndUnsaid(page) && at.mayGoOn():
+		beyond = target.Beyond(max(at.Most, target.PageSize, 1))
+	}
+	if beyond == nil && d.Kind == "" && at.lacking() != "" {
 		d.Kind, d.Why = understudy.OpenRefuted, at.lacking()
 	}
-	return nil, d
+	return beyond, d
 }
 
-// lacking returns how many rows were not shown by what upstream says of all pages, "" where it
+// mayGoOn reports whether rows may follow a page that has none: filters leave pages empty. Two such pages
+// are the end, unless a count of pages says otherwise.
+func (at *position) mayGoOn() bool {
+	isAll := at.Total > 0 && at.Total == at.Rows
+	return !isAll && (at.Pages.Empty == 0 || at.Shown < at.Stated)
+}
+
+// lacking returns how many rows or pages were not shown by what upstream says of all, "" where it
 // does not say that there are more.
 func (at *position) lacking() string {
 	switch {
 	case at.Total > at.Rows:
 		return fmt.Sprintf("upstream says that there are %d rows, and %d were shown", at.Total, at.Rows)
+	case at.Stated > at.Shown:
+		return fmt.Sprintf("upstream says that there are %d pages, and %d were shown", at.Stated, at.Shown)
 	case at.Total < 0 && -at.Total >= at.Rows:
 		return fmt.Sprintf("upstream says that there are at least %d rows, and %d were shown", -at.Total, at.Rows)
 	}

@@ -199,6 +199,8 @@ type position struct {
 	Rows   int64 `json:"rows,omitempty"`   // different rows of the list so far
 	Most   int   `json:"most,omitempty"`   // rows of the largest page
 	Total  int64 `json:"total,omitempty"`  // the fewest rows that an answer said all pages have (understudy.Page.Total)
+	Shown  int64 `json:"shown,omitempty"`  // pages so far
+	Stated int64 `json:"stated,omitempty"` // the fewest pages that an answer said there are
 	Beyond bool  `json:"beyond,omitempty"` // the next page is asked for though no page leads to it
 	Again  int   `json:"again,omitempty"`  // how often the list was begun anew
 
@@ -283,10 +285,10 @@ func (t *jobRun) forEachPage(ctx context.Context, p *plan, first *spec.Target, a
 			continue
 		case at.Next != "" && isDead(page) && (at.Beyond || target.Guessed()) && !refused.retention():
 			end = understudy.OpenEnd{Kind: understudy.OpenRefuted, Why: "the page behind the last one has " + answerOf(page)}
-			if at.Total > 0 && at.Total == at.Rows && provesEnd(page, at.Total) {
-				end = understudy.OpenEnd{} // all that upstream says there is was seen
+			if at.Pages.Empty > 0 && at.lacking() == "" || at.Total > 0 && at.Total == at.Rows && provesEnd(page, at.Total) {
+				end = understudy.OpenEnd{} // the page before it has no rows, or all that upstream says there is was seen
 			}
-			page = &understudy.Page{Key: page.Key, Status: http.StatusOK, Header: understudy.EndFields(end, 0, "").String()}
+			page = &understudy.Page{Key: page.Key, Status: http.StatusOK, Header: understudy.EndFields(end, 0, 0, "").String()}
 		case at.Next == "" || !isDead(page) || refused.retention():
 			return refused
 		case at.Again == maxAgain:
@@ -381,7 +383,8 @@ func (t *jobRun) slid(ctx context.Context, target *spec.Target, page *understudy
 		}
 	}
 	switch {
-	case earlier == nil || !at.Apart && trail.Joins(page.Rows), at.Beyond && len(page.Rows) == 0 && at.Total == at.Rows:
+	case earlier == nil || !at.Apart && trail.Joins(page.Rows),
+		at.Beyond && len(page.Rows) == 0 && (at.Total == at.Rows || at.Pages.Empty > 0):
 		return nil, nil
 	case !at.Apart:
 		return earlier, trail.Back(page.Key)

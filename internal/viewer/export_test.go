@@ -409,7 +409,7 @@ func TestExportsSayCompleteOfProvenEnds(t *testing.T) {
 		return &turned, nil
 	}
 	end := func(kind, why string, total int64) understudy.Query {
-		return understudy.EndFields(understudy.OpenEnd{Kind: kind, Why: why}, total, "")
+		return understudy.EndFields(understudy.OpenEnd{Kind: kind, Why: why}, total, 0, "")
 	}
 	for _, c := range []struct {
 		pages []understudy.Query
@@ -424,6 +424,8 @@ func TestExportsSayCompleteOfProvenEnds(t *testing.T) {
 		{[]understudy.Query{nil, end(understudy.OpenUnseen, "next was in no answer", 0)}, `"complete":true}`},
 		{[]understudy.Query{end("", "", 51)}, `"complete":false,"why":"upstream says that there are 51 rows, and 50 were shown"}`},
 		{[]understudy.Query{end("", "", 70), nil}, `"complete":true}`},
+		{[]understudy.Query{understudy.EndFields(understudy.OpenEnd{}, 0, 3, ""), nil},
+			`"complete":false,"why":"upstream says that there are 3 pages, and 2 were shown"}`},
 	} {
 		pages = c.pages
 		status, body, _ := h.get("/twilio/calls.json?understudy.columns=sid", all)

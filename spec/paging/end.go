@@ -136,6 +136,7 @@ func (r *Rules) addClues(a *Answer, step Step) Step {
 	if step.Total = r.statedTotal(a); r.Total == "" {
 		step.Total = min(1-c.total, 0) // it may contradict the end, and never proves it
 	}
+	step.Pages = c.pages
 	if step.Link != "" || step.Param.Name != "" || kind == understudy.OpenShort || kind == understudy.OpenSilent {
 		return step // the page after this one tells
 	}
@@ -163,6 +164,7 @@ type clues struct {
 	token    string // what may be the token of a next page, with its value
 	partial  string // what says that rows are left out
 	total    int64  // how many rows all pages have, 0: nothing says so
+	pages    int64  // how many pages there are, 0: nothing says so
 	none     bool   // something says that there is no more
 }
 
@@ -246,7 +248,10 @@ func (c *clues) read(path, name, text string) {
 			c.total = n
 		}
 	case slices.Contains(pagesNames, name):
-		more = c.first && count(text) > 1
+		n := count(text)
+		if more = c.first && n > 1; ofPages.MatchString(path) && n != int64(c.a.Count) && (c.pages == 0 || n < c.pages) {
+			c.pages = n // unless it is that of the page's rows
+		}
 	case strings.Contains(name, "more"):
 		more = yes
 	default:

@@ -69,6 +69,7 @@ type Step struct {
 	Param understudy.Param // stands in place of all parameters that say where a page stands
 	Open  understudy.OpenEnd
 	Total int64 // how many rows all pages have, as far as the answer says it (understudy.Page.Total)
+	Pages int64 // how many pages there are, as far as the answer says it
 	// Missing are the places Rules.Next and Rules.Total that the answer does not have, of a style that
 	// counts: it goes on without them. A space stands between the two.
 	Lacks string

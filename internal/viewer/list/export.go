@@ -312,10 +312,10 @@ func walkList(ctx context.Context, q *page.Exchange, t *spec.Target, take func(e
 		switch {
 		case next.Zero() && end.lost != "":
 			return end.lost, nil
-		case next.Zero() && !q.Counts(q.Kind) && end.open(page) != "":
+		case next.Zero() && !q.Counts(q.Kind) && end.open(t, page) != "":
 			return "the list may go on behind its last page here", nil // the reason may count what is hidden
 		case next.Zero():
-			return end.open(page), nil
+			return end.open(t, page), nil
 		case next == t.Key:
 			return "upstream's next link leads to its own page", nil
 		}

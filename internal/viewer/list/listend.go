@@ -12,10 +12,11 @@ import (
 
 // listEnd is what the pages of a list have said of its end.
 type listEnd struct {
-	rows, total int64  // total: the fewest rows that a page said all have, 0: none did
-	led         bool   // a page led on to another
-	lost        string // why rows are not told apart, or not at all; it tells nobody of hidden ones
-	seen        overlap.Sights
+	rows, total  int64  // total: the fewest rows that a page said all have, 0: none did
+	shown, pages int64  // pages: the fewest pages that a page said there are, 0: none did
+	led          bool   // a page led on to another
+	lost         string // why rows are not told apart, or not at all; it tells nobody of hidden ones
+	seen         overlap.Sights
 }
 
 // saw takes in what a page of a list says.
@@ -30,20 +31,28 @@ func (e *listEnd) saw(l *spec.List, p *understudy.Page) {
 		e.lost = p.OpenEnd().Partial
 	}
 	e.rows += int64(len(p.Rows))
+	e.shown++
 	e.led = e.led || !p.Next.Zero()
 	if total := p.Total(); total > 0 && (e.total == 0 || total < e.total) {
 		e.total = total
 	}
+	if pages := p.Pages(); pages > 0 && (e.pages == 0 || pages < e.pages) {
+		e.pages = pages
+	}
 }
 
 // open returns why the list may go on behind its last page, "" where its end is proven.
-func (e *listEnd) open(last *understudy.Page) string {
+func (e *listEnd) open(t *spec.Target, last *understudy.Page) string {
 	end := last.OpenEnd()
 	switch {
 	case end.Kind == understudy.OpenUnseen && e.led:
 		return ""
 	case end.Kind == "" && e.total > e.rows:
 		return fmt.Sprintf("upstream says that there are %d rows, and %d were shown", e.total, e.rows)
+	case end.Kind == "" && e.pages > e.shown:
+		return fmt.Sprintf("upstream says that there are %d pages, and %d were shown", e.pages, e.shown)
+	case end.Kind == "" && len(last.Rows) == 0 && e.rows != e.total && t.EndUnsaid(last):
+		return "only the page after one without rows shows that the list ends"
 	}
 	return end.Why
 }
