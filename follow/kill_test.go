@@ -92,7 +92,7 @@ func openSource(t *testing.T) *source {
 		t.Fatal(err)
 	}
 	f, err := feed.New(t.Context(), feed.Options{
-		Sources: []*spec.Source{{Name: storetest.Source, Spec: sp}}, Store: db,
+		Sources: []*spec.Source{{Name: storetest.Source, Spec: sp}}, Store: db, KV: db.KV,
 		Policy: feed.Policy{Gate: gate, Callers: everyone{}}, Limits: feed.Limits{Buffer: 64},
 	})
 	if err != nil {

@@ -44,7 +44,7 @@ func TestRowsOfTheirOwn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c, status := &claims{kind: "recordings"}, "processing"
 		s := open(t, 1, pinned(shadow.Records), func(o *Options) {
-			o.Coverage, o.KV = c, o.Store.(shadow.KV)
+			o.Coverage, o.KV = c, valuesOf(o.Store)
 		})
 		taped(s.world, &status)
 		all, of := s.target(t, "Recordings.json", ""), s.target(t, "Calls/"+sid(1)+"/Recordings.json", "")
@@ -109,7 +109,7 @@ func TestKeysOfTwoAccounts(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := &claims{kind: "keys"}
 		s := open(t, 0, pinned(shadow.Records), func(o *Options) {
-			o.Coverage, o.KV = c, o.Store.(shadow.KV)
+			o.Coverage, o.KV = c, valuesOf(o.Store)
 		})
 		keyring(s.world)
 		list := s.target(t, "Keys.json", "")

@@ -153,7 +153,7 @@ func covered(t testing.TB, n int, settings ...setting) (*stage, *claims) {
 	c := &claims{}
 	s := open(t, n, append(settings, func(o *Options) {
 		o.Coverage = c
-		o.KV = o.Store.(shadow.KV)
+		o.KV = valuesOf(o.Store)
 	})...)
 	faithful(s.world, nil)
 	if _, err := s.Fill(t.Context(), request.Fill{Target: s.target(t, "Calls.json", "PageSize=1000"), RecordsOnly: true}); err != nil {

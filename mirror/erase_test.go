@@ -18,10 +18,10 @@ import (
 // erase erases one call, as a person who asks for it.
 func (s *stage) erase(t *testing.T, id string) {
 	t.Helper()
-	if _, found, err := s.memory.EraseNumber(t.Context(), "twilio", "calls/"+id); err != nil || found.Records() != 1 {
+	if _, found, err := s.memory.Eraser.EraseNumber(t.Context(), "twilio", "calls/"+id); err != nil || found.Records() != 1 {
 		t.Fatalf("found %+v, %v", found, err)
 	}
-	done, err := s.memory.EraseListed(t.Context(), erase.Job{Gone: s.Erased})
+	done, err := s.memory.Eraser.EraseListed(t.Context(), erase.Job{Gone: s.Erased})
 	if err != nil || len(done) != 1 {
 		t.Fatalf("receipts %+v, %v", done, err)
 	}

@@ -186,7 +186,7 @@ func TestScoresOutliveTheProcess(t *testing.T) {
 		s.samples(t, c, 20)
 		s.stop()
 		o := Options{Sources: []Source{{Source: &spec.Source{Name: "twilio", Spec: s.spec, User: account}, Upstream: s.world}}, Store: s.store,
-			Coverage: c, KV: s.memory}
+			Coverage: c, KV: s.memory.KV}
 		s.start(t, o)
 		synctest.Wait()
 		if f := s.ofCalls(t); f.Equal != 20 || f.Samples != 20 {
@@ -214,7 +214,7 @@ func TestScoresAreOfOneSpec(t *testing.T) {
 				}
 				change(sp)
 				s.start(t, Options{Sources: []Source{{Source: &spec.Source{Name: "twilio", Spec: sp, User: account}, Upstream: s.world}},
-					Store: s.store, Coverage: c, KV: s.memory})
+					Store: s.store, Coverage: c, KV: s.memory.KV})
 				synctest.Wait()
 				if f := s.ofCalls(t); (f.Samples == 20) != (name == "") {
 					t.Errorf("%+v", f)

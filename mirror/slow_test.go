@@ -13,6 +13,7 @@ import (
 
 	"understudy"
 	"understudy/internal/query"
+	"understudy/internal/store"
 	"understudy/mirror/compose"
 	"understudy/mirror/shadow"
 	"understudy/request"
@@ -111,12 +112,12 @@ type slowSeek struct {
 	seeks   int
 }
 
-func (s *slowSeek) Value(ctx context.Context, name string) ([]byte, error) {
-	return s.Store.(shadow.KV).Value(ctx, name)
-}
-
-func (s *slowSeek) SetValue(ctx context.Context, name string, value []byte) error {
-	return s.Store.(shadow.KV).SetValue(ctx, name, value)
+// valuesOf returns the values that a store keeps, also when it is a slow one.
+func valuesOf(s Store) shadow.KV {
+	if slow, ok := s.(*slowSeek); ok {
+		s = slow.Store
+	}
+	return s.(*store.DB).KV
 }
 
 func (s *slowSeek) PlaceOf(ctx context.Context, source, kind, id string) (query.OrderKey, error) {

@@ -52,7 +52,7 @@ func TestAWriteIsRememberedOverARestart(t *testing.T) {
 				s.start(t, Options{
 					Sources: []Source{{Source: &spec.Source{Name: "twilio", Spec: s.spec, User: account, Polls: []string{"calls"}}, Upstream: s.world,
 						Answers: map[string]shadow.Answers{"": shadow.Records}, Generations: generations}},
-					Store: s.store, Coverage: c, KV: s.memory,
+					Store: s.store, Coverage: c, KV: s.memory.KV,
 				})
 				target := s.target(t, "Calls.json", "PageSize=2")
 				if after > 0 {

@@ -63,18 +63,20 @@ func printStats(out io.Writer, s store.Stats) error {
 	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(w, "SOURCE\tKIND\tRECORDS\tVERSIONS\tCHANGES\tAS SENT\tPACKED")
 	for _, k := range s.Kinds {
-		fmt.Fprintf(w, "%s\t%s\t%d\t%d\t%d\t%d\t%d\n", k.Source, k.Kind, k.Records, k.Versions, k.Changes, k.Unpacked, k.Packed)
+		is := k.State
+		fmt.Fprintf(w, "%s\t%s\t%d\t%d\t%d\t%d\t%d\n", k.Source, is.Kind, is.Records, k.Versions, is.Changes, k.Unpacked, k.Packed)
 	}
 	if err := w.Flush(); err != nil {
 		return err
 	}
+	on := s.Space
 	fmt.Fprintf(out, "\n%d pages, %d records\n%d bytes on disk (log %d, free %d)\n%.1f bytes per record\n",
-		s.Pages, s.Records, s.File+s.WAL, s.WAL, s.Free, s.PerRecord)
+		s.Pages, s.Records, on.File+on.WAL, on.WAL, on.Free, s.PerRecord)
 	when := "never"
-	if !s.EvictedAt.IsZero() {
-		when = s.EvictedAt.Format(time.RFC3339)
+	if !on.EvictedAt.IsZero() {
+		when = on.EvictedAt.Format(time.RFC3339)
 	}
-	_, err := fmt.Fprintf(out, "evicted near the limit: %d pages, %d versions (last: %s)\n", s.EvictedPages, s.EvictedVersions, when)
+	_, err := fmt.Fprintf(out, "evicted near the limit: %d pages, %d versions (last: %s)\n", on.EvictedPages, on.EvictedVersions, when)
 	return err
 }
 
@@ -87,7 +89,7 @@ func (c *storeVerifyCmd) Run(ctx context.Context, p *process) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, db.Close()) }()
-	r, err := db.Verify(ctx)
+	r, err := db.Verifier.Verify(ctx)
 	if err != nil {
 		return err
 	}

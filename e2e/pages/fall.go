@@ -29,7 +29,7 @@ func Fall(ctx context.Context, data string) error {
 		left -= 0.1 + 0.02*float64(i*7%11)
 		samples = append(samples, understudy.Sample{At: now.Add(time.Duration(i-240) * time.Hour), Value: fmt.Sprintf("%.5f", left)})
 	}
-	err = db.AddSamples(ctx, understudy.Series{Source: "twilio", Kind: "balance", Field: "balance"}, samples...)
+	err = db.Series.AddSamples(ctx, understudy.Series{Source: "twilio", Kind: "balance", Field: "balance"}, samples...)
 	if closed := db.Close(); err == nil {
 		err = closed
 	}

@@ -20,7 +20,7 @@ func open(t *testing.T, path string) (*actions.Runner, func()) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	r := actions.New(actions.Options{Store: db})
+	r := actions.New(actions.Options{Store: db.Actions})
 	return r, func() {
 		if err := errors.Join(r.Close(), db.Close()); err != nil {
 			t.Error(err)

@@ -136,7 +136,7 @@ func newRig(t *testing.T, change func(*Options)) *rig {
 	}
 	book, err := callers.New(callers.Options{Credentials: creds, Sources: sources, Behind: true})
 	must(t, err)
-	key, err := search.Key(t.Context(), r.store)
+	key, err := search.Key(t.Context(), r.store.KV)
 	must(t, err)
 	finder, err := search.New(search.Options{Sources: sources, Store: r.store, Gate: gated{gate}, Key: key,
 		Limits: search.Limits{Time: time.Minute, Count: time.Minute, Sum: time.Minute}})

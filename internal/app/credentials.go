@@ -22,7 +22,7 @@ type issuer struct {
 
 // openCredentials reads the credentials that were made. A command, which has no server, enforces nothing.
 func (a *App) openCredentials(ctx context.Context) error {
-	made, err := credentials.Open(ctx, a.db, a.policies.credentialForm, time.Now)
+	made, err := credentials.Open(ctx, a.db.KV, a.policies.credentialForm, time.Now)
 	a.policies.made = made
 	a.issuer = &issuer{made: made, settings: a.settings, folder: a.opts.Folder, enforce: func(context.Context) error { return nil }}
 	return err

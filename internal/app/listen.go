@@ -96,7 +96,7 @@ func (a *App) openFrontends(ctx context.Context, p policy) error {
 	}
 	sums := columns.NewSet(a.db, config.ColumnsMemory(cfg, os.ReadFile), a.log)
 	a.closers = append(a.closers, sums.Close)
-	key, err := search.Key(ctx, a.db)
+	key, err := search.Key(ctx, a.db.KV)
 	if err != nil {
 		return err
 	}
@@ -106,7 +106,7 @@ func (a *App) openFrontends(ctx context.Context, p policy) error {
 	}
 	commands := a.commandOptions()
 	orders := operations.Operator{Crawler: a.walker, Purger: a.purger(), Eraser: a.eraser}
-	doer := actions.New(actions.Options{Store: a.db, Mirror: a.mirror, Operator: orders, Logger: a.log, Now: time.Now})
+	doer := actions.New(actions.Options{Store: a.db.Actions, Mirror: a.mirror, Operator: orders, Logger: a.log, Now: time.Now})
 	a.closers = append(a.closers, doer.Close)
 	seals, err := page.NewSeals()
 	if err != nil {
@@ -124,12 +124,12 @@ func (a *App) openFrontends(ctx context.Context, p policy) error {
 		a.tasks = append(a.tasks, e.run)
 	}
 	b := &builder{sources: a.sources, clients: a.clients, ports: a.ports, exports: e.exports, traffic: f.traffic, inForce: e.inForce.Load,
-		notes: a.db, diagnostics: commands, routes: map[string]http.Handler{"/-/sync": a.walker.Handler(token, a.audit)},
+		notes: a.db.Annotations, diagnostics: commands, routes: map[string]http.Handler{"/-/sync": a.walker.Handler(token, a.audit)},
 		hook: proxy.HookOptions{Sources: a.sources, Secret: a.settings.hookSecret, Hint: a.mirror.Hint},
 		viewer: page.Options{
 			Sources: a.sources, Mirror: a.mirror, Media: a.mirror, Seals: seals, Lookups: page.NewLookups(a.sources),
 			Cookies: a.policies.visitors.cookies, Snapshot: f.viewerSnapshot, History: a.db, Jobs: a.jobs, Feed: "/-/feed",
-			Forecasts: a.forecasts, Actions: doer, Annotations: a.db, Watches: watches, Webhooks: changes, Spending: f.spending,
+			Forecasts: a.forecasts, Actions: doer, Annotations: a.db.Annotations, Watches: watches, Webhooks: changes, Spending: f.spending,
 			Audit: a.audit, Trail: a.audit, Version: a.opts.Version, Logger: a.log, Now: time.Now,
 		},
 		dropIn: proxy.Options{
@@ -137,7 +137,8 @@ func (a *App) openFrontends(ctx context.Context, p policy) error {
 			TooLarge: func() { f.traffic.tooLarge.Add(1) }, Audit: a.audit, Logger: a.log, Now: time.Now,
 			Unread: a.ports.unread, Cache: shares.Forms, Lists: lists,
 		},
-		search:   search.Options{Sources: a.sources, Store: a.db, KV: a.db, Key: key, Columns: sums, Held: f.held, Now: time.Now, Logger: a.log},
+		search: search.Options{Sources: a.sources, Store: a.db, KV: a.db.KV, Key: key, Columns: sums, Held: f.held,
+			Now: time.Now, Logger: a.log},
 		searches: search.HandlerOptions{Token: token, Audit: a.audit, Logger: a.log},
 		agents: agents.Options{Sources: a.sources, Mirror: a.mirror, History: a.db, Held: f.held, Key: key, Version: a.opts.Version,
 			Audit: a.audit, Logger: a.log, Now: time.Now},
@@ -160,7 +161,8 @@ func (a *App) openFrontends(ctx context.Context, p policy) error {
 func (a *App) openFeed(ctx context.Context, p policy) (*feed.Feed, error) {
 	c := a.opts.Settings.Feed
 	f, err := feed.New(ctx, feed.Options{
-		Sources: a.sources, Store: a.db, Policy: p.feed(), Token: a.opts.Dir.Token, Enqueue: a.jobs.Enqueue, Seen: a.mirror.Reading,
+		Sources: a.sources, Store: a.db, KV: a.db.KV, Policy: p.feed(), Token: a.opts.Dir.Token,
+		Enqueue: a.jobs.Enqueue, Seen: a.mirror.Reading,
 		Audit: a.audit, Now: time.Now, Logger: a.log,
 		Limits: feed.Limits{
 			Subscribers: c.Subscribers, Each: c.SubscribersEach, Buffer: c.Buffer, Heartbeat: c.Heartbeat.Std(), Stall: c.Stall.Std(),
@@ -179,7 +181,7 @@ func (a *App) openFeed(ctx context.Context, p policy) (*feed.Feed, error) {
 
 // openWatches reads the watches.
 func (a *App) openWatches(ctx context.Context, key []byte) (*watch.Book, error) {
-	b, err := watch.Open(ctx, watch.Options{Sources: a.sources, Records: a.db, KV: a.db, Key: key, Enqueue: a.jobs.Enqueue,
+	b, err := watch.Open(ctx, watch.Options{Sources: a.sources, Records: a.db, KV: a.db.KV, Key: key, Enqueue: a.jobs.Enqueue,
 		Audit: a.audit, Now: time.Now, Logger: a.log})
 	if err != nil {
 		return nil, err
@@ -206,7 +208,7 @@ func (a *App) openCommands(ctx context.Context) error {
 		}
 	}
 	v := &a.policies.visitors
-	if err := v.hashes.Open(ctx, a.db); err != nil {
+	if err := v.hashes.Open(ctx, a.db.KV); err != nil {
 		return err
 	}
 	o := a.commandOptions()

@@ -102,7 +102,7 @@ func (a *App) openAudit(ctx context.Context) error {
 	if a.opts.Headless || a.opts.Offline {
 		o.Send = audit.SendOptions{} // the server sends it
 	}
-	o.Send.KV = a.db
+	o.Send.KV = a.db.KV
 	o.Send.Host, _ = os.Hostname() // without a name none is said
 	l := audit.New(o)
 	a.audit, a.policies.auditor = l, l
@@ -131,7 +131,7 @@ func (a *App) openMirror(ctx context.Context) error {
 	o := mirror.Options{
 		PageSaved: a.saved.dispatch,
 		Store:     a.db, Writes: a.db.Writes, Files: a.files, Hot: cfg.Shares(os.ReadFile).Hot, Intents: intents, Now: time.Now, Logger: a.log,
-		Ages: config.Ages(&cfg.Mirror), Limits: config.MirrorLimits(&cfg.Limits), KV: a.db,
+		Ages: config.Ages(&cfg.Mirror), Limits: config.MirrorLimits(&cfg.Limits), KV: a.db.KV,
 	}
 	bodies := config.MaxBody(cfg, "", os.ReadFile)
 	for name := range cfg.Sources {
@@ -186,7 +186,7 @@ func (a *App) openUpstream(ctx context.Context, src *spec.Source, secrets []unde
 		o.Secret, o.Pool = secrets[0], secrets[1:]
 	}
 	if src.Spec.Auth.Style != "none" && !a.opts.Offline {
-		issuer, err := s.Issuer(ctx, src, a.opts.Secrets, a.db)
+		issuer, err := s.Issuer(ctx, src, a.opts.Secrets, a.db.KV)
 		if err != nil {
 			return one, fmt.Errorf("sources.%s.%w", src.Name, err)
 		}
@@ -246,7 +246,7 @@ func (p *savedPages) close() error {
 func (a *App) openJobs(context.Context) (err error) {
 	cfg := a.opts.Settings
 	a.jobs, err = jobs.New(jobs.Options{
-		Store: a.db, Workers: cfg.Jobs.Workers, Memory: cfg.JobsMemory(cfg.MemoryLimit(os.ReadFile)), Lease: cfg.Jobs.Lease.Std(),
+		Store: a.db.Jobs, Workers: cfg.Jobs.Workers, Memory: cfg.JobsMemory(cfg.MemoryLimit(os.ReadFile)), Lease: cfg.Jobs.Lease.Std(),
 		Keep: cfg.Jobs.Keep, KeepFor: cfg.Jobs.KeepFor.Std(), Alone: cfg.Store.DSN == "", Now: time.Now, Logger: a.log,
 	})
 	return err
@@ -254,15 +254,15 @@ func (a *App) openJobs(context.Context) (err error) {
 
 // openWork makes the forecasts, and what works in jobs of every process: the crawler, the eraser, the indexes.
 func (a *App) openWork(context.Context) (err error) {
-	a.forecasts, err = forecast.New(forecast.Options{Sources: a.sources, Store: a.db, KV: a.db, Mirror: a.mirror, Enqueue: a.jobs.Enqueue,
-		Now: time.Now, Logger: a.log})
+	a.forecasts, err = forecast.New(forecast.Options{Sources: a.sources, Store: a.db.Series, KV: a.db.KV, Mirror: a.mirror,
+		Enqueue: a.jobs.Enqueue, Now: time.Now, Logger: a.log})
 	if err != nil {
 		return err
 	}
 	a.saved.listen(func(s request.PageSaved) { a.forecasts.Saved(s.Page) })
 	c, begun := a.opts.Settings.Sync, time.Now()
 	a.walker, err = crawl.New(crawl.Options{
-		Sources: a.sources, Mirror: a.mirror, Store: a.db, KV: a.db, Jobs: a.jobs, Retention: a.opts.Settings.Retained(),
+		Sources: a.sources, Mirror: a.mirror, Store: a.db, KV: a.db.KV, Jobs: a.jobs, Retention: a.opts.Settings.Retained(),
 		Down: func(source string) string { return a.clients[source].Health().Down() },
 		Count: func(ctx context.Context, source, kind string) (n int64, err error) {
 			kinds, err := a.db.Kinds(ctx, source)

@@ -41,7 +41,7 @@ func newVisitors() (v visitors, err error) {
 
 // load reads what the store keeps of them.
 func (v *visitors) load(ctx context.Context, db *store.DB) error {
-	return errors.Join(v.sessions.Load(ctx, db), v.cookies.Load(ctx, db), v.hashes.Open(ctx, db))
+	return errors.Join(v.sessions.Load(ctx, db.KV), v.cookies.Load(ctx, db.KV), v.hashes.Open(ctx, db.KV))
 }
 
 // signIns returns who signs in by a form (nil: nobody does), and what the book of callers asks (nil: nothing).

@@ -66,7 +66,7 @@ func (a *App) newFigures(ctx context.Context, e *enforcer, changes *feed.Feed) *
 		names = append(names, src.Name)
 		t.recent[src.Name], t.noPlace[src.Name] = newRecent(), &atomic.Int64{}
 	}
-	t.day = lastday.New(ctx, lastday.Options{KV: a.db, Sources: names, Now: time.Now, Log: a.log, Read: func(source string) lastday.Counts {
+	t.day = lastday.New(ctx, lastday.Options{KV: a.db.KV, Sources: names, Now: time.Now, Log: a.log, Read: func(source string) lastday.Counts {
 		m, c := a.mirror.Stats(source), a.clients[source].Stats()
 		return lastday.Counts{Warm: m.Warm, Stale: m.Stale, Cold: m.Cold, Composed: m.Composed,
 			Readers: c.ByReason[request.Waiting], Upstream: c.Requests}

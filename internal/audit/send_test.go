@@ -121,7 +121,7 @@ func TestTheLogIsSentOnAndVerifies(t *testing.T) {
 	f := newFolder(t)
 	db := notes(t)
 	r := newElsewhere(t, 503, 1, 401)
-	o := SendOptions{URL: r.URL + "/audit?key=hidden", Secret: understudy.NewSecret("collector-token"), KV: db}
+	o := SendOptions{URL: r.URL + "/audit?key=hidden", Secret: understudy.NewSecret("collector-token"), KV: db.KV}
 	for range 2 { // chains of processes that have ended, of which this one goes on with one
 		before := f.options()
 		c, err := before.begin()
@@ -209,7 +209,7 @@ func TestAReceiverThatIsDownHoldsUpNothing(t *testing.T) {
 	for _, url := range []string{"http://" + gone.Addr().String(), "syslog+tcp://" + gone.Addr().String(),
 		"syslog+tcp://" + refusing.Addr().String(), "http://" + refusing.Addr().String()} {
 		f := newFolder(t)
-		l, end := f.sending(SendOptions{URL: url, KV: db}, slog.New(slog.DiscardHandler))
+		l, end := f.sending(SendOptions{URL: url, KV: db.KV}, slog.New(slog.DiscardHandler))
 		for range 100 {
 			list(t, l, record("CA1"))
 		}
@@ -239,7 +239,7 @@ func TestUnsentEntriesThatAreTooOld(t *testing.T) {
 		t.Fatal(err)
 	}
 	r := newElsewhere(t, 503, 503)
-	l, end := f.sending(SendOptions{URL: r.URL, Secret: understudy.NewSecret("collector-token"), KV: notes(t)},
+	l, end := f.sending(SendOptions{URL: r.URL, Secret: understudy.NewSecret("collector-token"), KV: notes(t).KV},
 		slog.New(slog.NewTextHandler(&said, nil)))
 	list(t, l, record("CA2"))
 	until(t, l, allSent)
@@ -315,7 +315,7 @@ func TestSyslogOverTLS(t *testing.T) {
 		}
 	}
 	f := newFolder(t)
-	o := SendOptions{URL: "syslog+tls://" + address, Roots: roots, Host: "host-1", KV: notes(t)}
+	o := SendOptions{URL: "syslog+tls://" + address, Roots: roots, Host: "host-1", KV: notes(t).KV}
 	l, end := f.sending(o, slog.New(slog.DiscardHandler))
 	list(t, l, record("CA1"), record("CA2"))
 	l.housekeep(t.Context())
@@ -359,7 +359,7 @@ func TestSyslogOverTCP(t *testing.T) {
 			_ = conn.Close()
 		}
 	})
-	l, end := f.sending(SendOptions{URL: "syslog+tcp://" + listener.Addr().String(), Host: "host-1 é", KV: notes(t)},
+	l, end := f.sending(SendOptions{URL: "syslog+tcp://" + listener.Addr().String(), Host: "host-1 é", KV: notes(t).KV},
 		slog.New(slog.DiscardHandler))
 	for range 20 {
 		list(t, l, record("CA1"))
@@ -415,7 +415,7 @@ func TestSyslogOverUDP(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer conn.Close()
-	l, _ := f.sending(SendOptions{URL: "syslog+udp://" + conn.LocalAddr().String(), Host: "host-1", KV: notes(t)},
+	l, _ := f.sending(SendOptions{URL: "syslog+udp://" + conn.LocalAddr().String(), Host: "host-1", KV: notes(t).KV},
 		slog.New(slog.DiscardHandler))
 	long := record("CA1")
 	for range mostIDs {

@@ -246,7 +246,7 @@ func TestEntryChangedBehindTheLastCheckpointIsToldAndNothingIsCut(t *testing.T) 
 	}
 	var log bytes.Buffer
 	elsewhere := newElsewhere(t)
-	next, end := f.sending(SendOptions{URL: elsewhere.URL, KV: notes(t)}, slog.New(slog.NewTextHandler(&log, nil)))
+	next, end := f.sending(SendOptions{URL: elsewhere.URL, KV: notes(t).KV}, slog.New(slog.NewTextHandler(&log, nil)))
 	list(t, next, record("CA5"))
 	until(t, next, allSent)
 	if got := next.Stats().Damaged; got != damaged {

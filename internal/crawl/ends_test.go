@@ -46,7 +46,7 @@ func openSource(t *testing.T, web *httptest.Server, path string, settings crawl.
 	})
 	must(t, err)
 	walker, err = crawl.New(crawl.Options{
-		Sources: []*spec.Source{h.src}, Mirror: h.mirror, Store: counted{h.db, &h.read}, KV: h.db, Jobs: enqueuer{h}, Settings: settings,
+		Sources: []*spec.Source{h.src}, Mirror: h.mirror, Store: counted{h.db, &h.read}, KV: h.db.KV, Jobs: enqueuer{h}, Settings: settings,
 		Now: func() time.Time { return time.Now().Add(time.Duration(h.ahead.Load())) },
 	})
 	must(t, err)
@@ -56,7 +56,7 @@ func openSource(t *testing.T, web *httptest.Server, path string, settings crawl.
 		kinds = append(kinds, jobs.Kind{Name: name, Concurrency: 1, Attempts: 100, Backoff: time.Millisecond, MaxBackoff: 50 * time.Millisecond,
 			Run: func(ctx context.Context, r *jobs.Run) error { return do(ctx, r) }})
 	}
-	h.runner, err = jobs.New(jobs.Options{Store: h.db, Kinds: kinds, Alone: true})
+	h.runner, err = jobs.New(jobs.Options{Store: h.db.Jobs, Kinds: kinds, Alone: true})
 	must(t, err)
 	must(t, walker.Load(t.Context(), nil))
 	ctx, cancel := context.WithCancel(context.Background())

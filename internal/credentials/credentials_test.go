@@ -27,7 +27,7 @@ func TestBook(t *testing.T) {
 	db := storetest.Open(t, store.Options{})
 	now := time.Date(2026, 6, 1, 12, 0, 0, 0, time.UTC)
 	clock := func() time.Time { return now }
-	b, err := Open(t.Context(), db, form, clock)
+	b, err := Open(t.Context(), db.KV, form, clock)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -48,7 +48,7 @@ func TestBook(t *testing.T) {
 	if err != nil || second.Secret == first.Secret || second.User == first.User {
 		t.Fatalf("rotated: %+v, %v", second, err)
 	}
-	again, err := Open(t.Context(), db, form, clock) // after a restart
+	again, err := Open(t.Context(), db.KV, form, clock) // after a restart
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -83,7 +83,7 @@ func TestBook(t *testing.T) {
 			t.Errorf("one that is gone: %v", err)
 		}
 	}
-	kept, err := db.Values(t.Context(), kvStart)
+	kept, err := db.KV.Values(t.Context(), kvStart)
 	if err != nil || len(kept) != 1 {
 		t.Errorf("%d notes, %v", len(kept), err)
 	}
@@ -130,7 +130,7 @@ func TestBookThatCannotBeKept(t *testing.T) {
 // Of many who make one of a name at once, one does.
 func TestCredentialThatWouldHaveExpiredIsRefused(t *testing.T) {
 	now := time.Date(2026, 6, 1, 12, 0, 0, 0, time.UTC)
-	b, err := Open(t.Context(), storetest.Open(t, store.Options{}), form, func() time.Time { return now })
+	b, err := Open(t.Context(), storetest.Open(t, store.Options{}).KV, form, func() time.Time { return now })
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -146,7 +146,7 @@ func TestCredentialThatWouldHaveExpiredIsRefused(t *testing.T) {
 }
 
 func TestMadeOnce(t *testing.T) {
-	b, err := Open(t.Context(), storetest.Open(t, store.Options{}), form, time.Now)
+	b, err := Open(t.Context(), storetest.Open(t, store.Options{}).KV, form, time.Now)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -182,7 +182,7 @@ func TestNames(t *testing.T) {
 // A second click on the button of a form gets what the first made, for a minute.
 func TestMadeOnceByAForm(t *testing.T) {
 	now := time.Date(2026, 6, 1, 12, 0, 0, 0, time.UTC)
-	b, err := Open(t.Context(), storetest.Open(t, store.Options{}), form, func() time.Time { return now })
+	b, err := Open(t.Context(), storetest.Open(t, store.Options{}).KV, form, func() time.Time { return now })
 	if err != nil {
 		t.Fatal(err)
 	}

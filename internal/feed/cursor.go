@@ -17,7 +17,7 @@ import (
 const kvKey = "feed/key"
 
 // sealingKey is the key kept in the store. It is made at the first use.
-func sealingKey(ctx context.Context, s Store) ([]byte, error) {
+func sealingKey(ctx context.Context, s KV) ([]byte, error) {
 	key, err := token.Key(func() ([]byte, error) {
 		key, err := s.Value(ctx, kvKey)
 		if errors.Is(err, understudy.ErrNotFound) {

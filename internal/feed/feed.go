@@ -28,13 +28,17 @@ import (
 	"understudy/spec"
 )
 
-// Store keeps the changes, and small values of this package.
+// Store keeps the changes. store.DB does.
 type Store interface {
 	// Changes are the source's changes above a number, in order.
 	Changes(ctx context.Context, source string, after int64, limit int) ([]understudy.Change, error)
 	// LastChange is the number of the last change, or 0.
 	LastChange(ctx context.Context, source string) (int64, error)
-	// Note is a value kept under a name, or understudy.ErrNotFound.
+}
+
+// KV keeps small values under names. store.DB does.
+type KV interface {
+	// Value is the value kept under a name, or understudy.ErrNotFound.
 	Value(ctx context.Context, name string) ([]byte, error)
 	SetValue(ctx context.Context, name string, value []byte) error
 }
@@ -89,6 +93,7 @@ func (l Limits) withDefaults() Limits {
 type Options struct {
 	Sources []*spec.Source
 	Store   Store
+	KV      KV
 	Policy  Policy
 	Limits  Limits
 	// Enqueue makes a job, or finds the live one of its key; nil: webhooks are
@@ -144,7 +149,7 @@ const slowReads = 2
 // New makes a feed that begins at what the store holds. It begins nothing:
 // Run does.
 func New(ctx context.Context, o Options) (*Feed, error) {
-	if o.Store == nil || o.Policy.Gate == nil || o.Policy.Callers == nil || len(o.Sources) == 0 {
+	if o.Store == nil || o.KV == nil || o.Policy.Gate == nil || o.Policy.Callers == nil || len(o.Sources) == 0 {
 		return nil, fmt.Errorf("feed: options need sources, a store, a gate and callers")
 	}
 	if o.Logger == nil {
@@ -162,7 +167,7 @@ func New(ctx context.Context, o Options) (*Feed, error) {
 		limiter: limiter.New(o.Limits.Subscribers, o.Limits.Each),
 	}
 	var err error
-	if f.places.key, err = sealingKey(ctx, o.Store); err != nil {
+	if f.places.key, err = sealingKey(ctx, o.KV); err != nil {
 		return nil, err
 	}
 	heads := map[string]int64{}
@@ -173,7 +178,7 @@ func New(ctx context.Context, o Options) (*Feed, error) {
 		f.names = append(f.names, s.Name)
 		heads[s.Name] = f.readers[s.Name].head
 	}
-	if f.places.runs, err = openRuns(ctx, o.Store, o.Now().UnixMilli(), heads, o.Logger); err != nil {
+	if f.places.runs, err = openRuns(ctx, o.KV, o.Now().UnixMilli(), heads, o.Logger); err != nil {
 		return nil, err
 	}
 	f.hooks = newHooks(f)

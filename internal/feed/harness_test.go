@@ -163,7 +163,7 @@ func open(t testing.TB, tab *table, o Options) *rig {
 	if o.Policy.Callers == nil {
 		o.Policy.Callers = people{}
 	}
-	o.Store = tab
+	o.Store, o.KV = tab, tab
 	f, err := New(t.Context(), o)
 	if err != nil {
 		t.Fatal(err)

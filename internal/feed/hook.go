@@ -154,7 +154,7 @@ func (h *hooks) make(ctx context.Context, one Hook, under *policy) (*hook, error
 		return made, nil
 	}
 	made.progress = &progress{busy: make(chan struct{}, 1), due: true}
-	note, err := h.f.o.Store.Value(ctx, kvName(one.Name))
+	note, err := h.f.o.KV.Value(ctx, kvName(one.Name))
 	if err != nil && !errors.Is(err, understudy.ErrNotFound) {
 		return nil, err
 	}
@@ -179,7 +179,7 @@ func (h *hooks) keep(ctx context.Context, made *hook) error {
 	if err != nil {
 		return err
 	}
-	return h.f.o.Store.SetValue(ctx, kvName(made.settings.Name), note)
+	return h.f.o.KV.SetValue(ctx, kvName(made.settings.Name), note)
 }
 
 func (h *hooks) get(name string) *hook {

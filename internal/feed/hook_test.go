@@ -132,7 +132,7 @@ func hooked(t testing.TB, tab *table, h Hook) (*Feed, *clock) {
 	t.Helper()
 	c := &clock{now: time.Now()}
 	h.Name, h.Source, h.AllowPrivate, h.Secret = "crm", "twilio", true, understudy.NewSecret(hookSecret)
-	o := Options{Sources: []*spec.Source{{Name: "twilio", Spec: sp(t)}}, Store: tab, Now: c.read}
+	o := Options{Sources: []*spec.Source{{Name: "twilio", Spec: sp(t)}}, Store: tab, KV: tab, Now: c.read}
 	o.Policy = Policy{Gate: gate(t, o), Callers: people{}, Hooks: []Hook{h}}
 	f, err := New(t.Context(), o)
 	if err != nil {
@@ -464,7 +464,7 @@ func TestEndedDelivery(t *testing.T) {
 		t.Errorf("an ended delivery: %v, %+v", err, f.stat(t))
 	}
 	raw, _ := base64.StdEncoding.DecodeString(strings.TrimPrefix(hookSecret, "whsec_"))
-	for name, note := range f.o.Store.(*table).notes {
+	for name, note := range f.o.KV.(*table).notes {
 		if strings.Contains(string(note), hookSecret) || strings.Contains(string(note), string(raw)) {
 			t.Errorf("note %s holds the secret", name)
 		}

@@ -132,7 +132,7 @@ func TestEachSeesItsOwn(t *testing.T) {
 	o.Policy = Policy{Gate: gate(t, o), Callers: people{}}
 	rapid.Check(t, func(t *rapid.T) {
 		tab := newTable()
-		o.Store, o.Limits.Buffer = tab, rapid.IntRange(1, 40).Draw(t, "buffer")
+		o.Store, o.KV, o.Limits.Buffer = tab, tab, rapid.IntRange(1, 40).Draw(t, "buffer")
 		for range rapid.IntRange(0, 20).Draw(t, "before") {
 			tab.put("twilio", anyChange(t))
 		}
@@ -252,7 +252,7 @@ func FuzzQuery(f *testing.F) {
 		f.Add(seed[0], seed[1])
 	}
 	src := &spec.Source{Name: "twilio", Spec: sp(f)}
-	o := Options{Sources: []*spec.Source{src}, Store: some()}
+	o := Options{Sources: []*spec.Source{src}, Store: some(), KV: some()}
 	o.Policy = Policy{Gate: gate(f, o), Callers: people{}}
 	feed, err := New(context.Background(), o)
 	if err != nil {

@@ -35,7 +35,7 @@ type runs []run
 
 // openRuns reads the runs of a store and adds one. What cannot be written is logged: the cursors of
 // this run are refused after the next start.
-func openRuns(ctx context.Context, s Store, began int64, heads map[string]int64, log *slog.Logger) (all runs, err error) {
+func openRuns(ctx context.Context, s KV, began int64, heads map[string]int64, log *slog.Logger) (all runs, err error) {
 	text, err := s.Value(ctx, runsKey)
 	switch {
 	case errors.Is(err, understudy.ErrNotFound):

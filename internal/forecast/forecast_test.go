@@ -84,7 +84,7 @@ func begin(t *testing.T, path string, value func() string) *world {
 	db, err := store.Open(t.Context(), store.Options{Path: path})
 	must(t, err)
 	w := &world{up: &upstream{value: value}, db: db}
-	w.Forecasts, err = New(Options{Sources: []*spec.Source{acme(t)}, Store: db, KV: db, Mirror: w.up, Now: time.Now,
+	w.Forecasts, err = New(Options{Sources: []*spec.Source{acme(t)}, Store: db.Series, KV: db.KV, Mirror: w.up, Now: time.Now,
 		Enqueue: func(_ context.Context, jobs ...understudy.Job) ([]int64, error) {
 			var one Told
 			err := json.Unmarshal(jobs[0].Payload, &one)
@@ -126,7 +126,7 @@ func (w *world) alerted() (told []Told) {
 
 func (w *world) samples(t *testing.T) []understudy.Sample {
 	t.Helper()
-	all, err := w.db.Samples(t.Context(), series)
+	all, err := w.db.Series.Samples(t.Context(), series)
 	must(t, err)
 	return all
 }

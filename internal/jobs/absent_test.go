@@ -33,19 +33,22 @@ import (
 	"understudy"
 	"understudy/internal/jobs"
 	"understudy/internal/store"
+	queue "understudy/internal/store/jobs"
 	"understudy/internal/store/storetest"
 )
 
 // faulty is a store that fails on demand and counts what it is asked.
 type faulty struct {
-	*store.DB
+	*queue.Queue
+	db    *store.DB
 	mu    sync.Mutex
 	fail  map[string]error
 	calls map[string]int
 }
 
 func newFaulty(t testing.TB) *faulty {
-	return &faulty{DB: storetest.Open(t, store.Options{}), fail: map[string]error{}, calls: map[string]int{}}
+	db := storetest.Open(t, store.Options{})
+	return &faulty{Queue: db.Jobs, db: db, fail: map[string]error{}, calls: map[string]int{}}
 }
 
 func (f *faulty) call(name string) error {
@@ -76,28 +79,28 @@ func (f *faulty) ClaimJobs(ctx context.Context, want understudy.Claim) (understu
 	if err := f.call("claim"); err != nil {
 		return understudy.Claimed{}, err
 	}
-	return f.DB.ClaimJobs(ctx, want)
+	return f.Queue.ClaimJobs(ctx, want)
 }
 
 func (f *faulty) BeatJobs(ctx context.Context, beats ...understudy.Heartbeat) ([]understudy.HeartbeatReply, error) {
 	if err := f.call("beat"); err != nil {
 		return nil, err
 	}
-	return f.DB.BeatJobs(ctx, beats...)
+	return f.Queue.BeatJobs(ctx, beats...)
 }
 
 func (f *faulty) EndJob(ctx context.Context, e understudy.JobResult) (understudy.JobState, error) {
 	if err := f.call("end"); err != nil {
 		return 0, err
 	}
-	return f.DB.EndJob(ctx, e)
+	return f.Queue.EndJob(ctx, e)
 }
 
 func (f *faulty) TrimJobs(ctx context.Context, keep int, before time.Time) (int, error) {
 	if err := f.call("trim"); err != nil {
 		return 0, err
 	}
-	return f.DB.TrimJobs(ctx, keep, before)
+	return f.Queue.TrimJobs(ctx, keep, before)
 }
 
 var errFull = fmt.Errorf("%w: disk full", understudy.ErrNotStored)
@@ -107,7 +110,7 @@ var errFull = fmt.Errorf("%w: disk full", understudy.ErrNotStored)
 func TestAStoreErrorIsNoEnd(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f, runs := newFaulty(t), 0
-		b := start(t, f.DB, jobs.Options{Store: f, Kinds: []jobs.Kind{{Name: "work",
+		b := start(t, f.db, jobs.Options{Store: f, Kinds: []jobs.Kind{{Name: "work",
 			Run: func(context.Context, *jobs.Run) error { runs++; return nil }}}})
 		defer b.stop()
 		f.set(errFull, "claim", "end", "beat", "trim")
@@ -132,7 +135,7 @@ func TestAStoreErrorIsNoEnd(t *testing.T) {
 func TestAnEndThatWasNotWrittenIsNotTaken(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f, runs := newFaulty(t), 0
-		b := start(t, f.DB, jobs.Options{Store: f, Kinds: []jobs.Kind{{Name: "work",
+		b := start(t, f.db, jobs.Options{Store: f, Kinds: []jobs.Kind{{Name: "work",
 			Run: func(context.Context, *jobs.Run) error { runs++; return nil }}}})
 		defer b.stop()
 		f.set(errFull, "end")
@@ -190,7 +193,7 @@ func TestALateEndIsRefused(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f, gate := newFaulty(t), make(chan struct{})
 		var late, markErr error
-		deaf := start(t, f.DB, jobs.Options{Store: f, Worker: "deaf",
+		deaf := start(t, f.db, jobs.Options{Store: f, Worker: "deaf",
 			Kinds: []jobs.Kind{{Name: "work", Run: func(ctx context.Context, r *jobs.Run) error {
 				<-gate
 				late = context.Cause(ctx)
@@ -201,7 +204,7 @@ func TestALateEndIsRefused(t *testing.T) {
 		deaf.is(n, understudy.JobRunning)
 		f.set(errFull, "beat", "claim")
 		fresh, release := 0, make(chan struct{})
-		other := start(t, f.DB, jobs.Options{Worker: "other", Kinds: []jobs.Kind{{Name: "work", Run: func(context.Context, *jobs.Run) error {
+		other := start(t, f.db, jobs.Options{Worker: "other", Kinds: []jobs.Kind{{Name: "work", Run: func(context.Context, *jobs.Run) error {
 			fresh++
 			<-release
 			return errors.New("not well")
@@ -234,7 +237,7 @@ func TestALateEndIsRefused(t *testing.T) {
 func TestALateEndInTheSameProcess(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f, runs, first := newFaulty(t), 0, make(chan struct{})
-		b := start(t, f.DB, jobs.Options{Store: f, Kinds: []jobs.Kind{{Name: "work", Run: func(context.Context, *jobs.Run) error {
+		b := start(t, f.db, jobs.Options{Store: f, Kinds: []jobs.Kind{{Name: "work", Run: func(context.Context, *jobs.Run) error {
 			if runs++; runs == 1 {
 				<-first // deaf to its context
 				return errors.New("late")
@@ -292,7 +295,7 @@ func TestConcurrencyHoldsOverProcesses(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		r, err := jobs.New(jobs.Options{Store: db, Kinds: []jobs.Kind{kind}})
+		r, err := jobs.New(jobs.Options{Store: db.Jobs, Kinds: []jobs.Kind{kind}})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -334,7 +337,7 @@ func until(t *testing.T, is func() bool) {
 func TestIdleRunnersDoNotPoll(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f, begun := newFaulty(t), time.Time{}
-		b := start(t, f.DB, jobs.Options{Store: f, Kinds: []jobs.Kind{{Name: "work",
+		b := start(t, f.db, jobs.Options{Store: f, Kinds: []jobs.Kind{{Name: "work",
 			Run: func(context.Context, *jobs.Run) error { begun = time.Now(); return nil }}}})
 		defer b.stop()
 		due := time.Now().Add(40*time.Minute + 7*time.Second)

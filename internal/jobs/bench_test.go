@@ -21,7 +21,7 @@ func real(b *testing.B, run func(*jobs.Run)) *jobs.Runner {
 	if err != nil {
 		b.Fatal(err)
 	}
-	r, err := jobs.New(jobs.Options{Store: db, Kinds: []jobs.Kind{{Name: "work",
+	r, err := jobs.New(jobs.Options{Store: db.Jobs, Kinds: []jobs.Kind{{Name: "work",
 		Run: func(_ context.Context, u *jobs.Run) error { run(u); return nil }}}})
 	if err != nil {
 		b.Fatal(err)

@@ -32,7 +32,7 @@ func start(t *testing.T, m *store.DB, o jobs.Options) *bench {
 		m = storetest.Open(t, store.Options{})
 	}
 	if o.Store == nil {
-		o.Store = m
+		o.Store = m.Jobs
 	}
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.NewTextHandler(t.Output(), &slog.HandlerOptions{Level: slog.LevelDebug}))

@@ -101,7 +101,7 @@ func TestWorkerChild(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	r, err := jobs.New(jobs.Options{Store: db, Kinds: killedKinds(folder), Lease: killedLease, Keep: 1_000_000,
+	r, err := jobs.New(jobs.Options{Store: db.Jobs, Kinds: killedKinds(folder), Lease: killedLease, Keep: 1_000_000,
 		Logger: slog.New(slog.NewTextHandler(os.Stderr, nil))})
 	if err != nil {
 		t.Fatal(err)
@@ -166,7 +166,7 @@ func TestKillWorker(t *testing.T) {
 	}
 	defer db.Close()
 	// The runner that enqueues does no work itself.
-	desk, err := jobs.New(jobs.Options{Store: db, Kinds: killedKinds(c.folder)})
+	desk, err := jobs.New(jobs.Options{Store: db.Jobs, Kinds: killedKinds(c.folder)})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -226,7 +226,8 @@ func TestKillWorker(t *testing.T) {
 		t.Errorf("the last jobs ended %v after the last kill, which is more than %v", took, most)
 	}
 	until(t, func() bool { // one that was lost, too, is done when its lease has ended
-		done, err := db.Jobs(t.Context(), understudy.JobFilter{Kind: "periodic", States: []understudy.JobState{understudy.JobDone}, Limit: 1})
+		done, err := db.Jobs.Jobs(t.Context(), understudy.JobFilter{Kind: "periodic", Limit: 1,
+			States: []understudy.JobState{understudy.JobDone}})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -243,7 +244,7 @@ func pause(d time.Duration) { <-time.After(d) }
 
 // live counts live jobs but the periodic ones, of which there is always a next.
 func live(ctx context.Context, db *store.DB) (n int, err error) {
-	all, err := db.Jobs(ctx, understudy.JobFilter{States: []understudy.JobState{understudy.JobWaiting, understudy.JobRunning},
+	all, err := db.Jobs.Jobs(ctx, understudy.JobFilter{States: []understudy.JobState{understudy.JobWaiting, understudy.JobRunning},
 		Limit: understudy.MaxJobs})
 	for _, j := range all {
 		if j.Kind != "periodic" {
@@ -261,7 +262,7 @@ func (c *crew) watch(db *store.DB) (stop func()) {
 	looks := 0
 	all.Go(func() {
 		for ctx.Err() == nil {
-			running, err := db.Jobs(ctx, understudy.JobFilter{States: []understudy.JobState{understudy.JobRunning, understudy.JobWaiting},
+			running, err := db.Jobs.Jobs(ctx, understudy.JobFilter{States: []understudy.JobState{understudy.JobRunning, understudy.JobWaiting},
 				Limit: understudy.MaxJobs})
 			if err != nil && ctx.Err() == nil {
 				c.Error(err)
@@ -316,7 +317,7 @@ func (c *crew) compare(db *store.DB, kills uint64) {
 	}
 	counts := map[string]int{}
 	for before := int64(0); ; {
-		all, err := db.Jobs(c.Context(), understudy.JobFilter{Before: before, Limit: understudy.MaxJobs})
+		all, err := db.Jobs.Jobs(c.Context(), understudy.JobFilter{Before: before, Limit: understudy.MaxJobs})
 		if err != nil {
 			c.Fatal(err)
 		}

@@ -181,11 +181,12 @@ func TestAloneAtTheStart(t *testing.T) {
 		m := storetest.Open(t, store.Options{})
 		kind := understudy.ClaimKind{Name: "work", Most: 9, Lease: time.Hour}
 		for _, once := range []bool{false, true} {
-			if _, err := m.AddJobs(t.Context(), time.Now(), understudy.Job{Kind: "work", Attempts: 3, Once: once}); err != nil {
+			if _, err := m.Jobs.AddJobs(t.Context(), time.Now(), understudy.Job{Kind: "work", Attempts: 3, Once: once}); err != nil {
 				t.Fatal(err)
 			}
 		}
-		if got, err := m.ClaimJobs(t.Context(), understudy.Claim{Worker: "dead", Now: time.Now(), Kinds: []understudy.ClaimKind{kind}, Limit: 9,
+		if got, err := m.Jobs.ClaimJobs(t.Context(), understudy.Claim{Worker: "dead", Now: time.Now(), Limit: 9,
+			Kinds:    []understudy.ClaimKind{kind},
 			Priority: understudy.Bulk, Weight: 1}); err != nil || len(got.Jobs) != 2 {
 			t.Fatal(got, err)
 		}
@@ -248,7 +249,7 @@ func TestReplay(t *testing.T) {
 func TestProgress(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := newFaulty(t)
-		b := start(t, f.DB, jobs.Options{Store: f, Kinds: []jobs.Kind{{Name: "work", Run: func(_ context.Context, r *jobs.Run) error {
+		b := start(t, f.db, jobs.Options{Store: f, Kinds: []jobs.Kind{{Name: "work", Run: func(_ context.Context, r *jobs.Run) error {
 			for i := range int64(1001) {
 				r.Progress(1000+i, 2000, fmt.Sprint("page ", i))
 				time.Sleep(10 * time.Millisecond)
@@ -265,7 +266,7 @@ func TestProgress(t *testing.T) {
 			here.End.Sub(begin).Round(100*time.Millisecond) != 10*time.Second {
 			t.Errorf("%+v, in %v", here, here.End.Sub(begin))
 		}
-		kept, err := f.DB.Jobs(t.Context(), understudy.JobFilter{Number: n})
+		kept, err := f.Queue.Jobs(t.Context(), understudy.JobFilter{Number: n})
 		if err != nil || kept[0].Progress.Done < 1100 || kept[0].Progress.Done > 1210 {
 			t.Errorf("the store has %+v, %v", kept, err)
 		}
@@ -336,7 +337,7 @@ func TestWhatIsNotTaken(t *testing.T) {
 		many = append(many, jobs.Kind{Name: strconv.Itoa(i), Run: run})
 	}
 	// As many as are taken can be claimed, too.
-	most, err := jobs.New(jobs.Options{Store: m, Kinds: many})
+	most, err := jobs.New(jobs.Options{Store: m.Jobs, Kinds: many})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -357,14 +358,14 @@ func TestWhatIsNotTaken(t *testing.T) {
 		"no name":  {{Run: run}}, "no run": {{Name: "a"}}, "twice": {{Name: "a", Run: run}, {Name: "a", Run: run}},
 		"too heavy": {{Name: "a", Run: run, Weight: 1 << 40}},
 	} {
-		if _, err := jobs.New(jobs.Options{Store: m, Kinds: kinds}); err == nil {
+		if _, err := jobs.New(jobs.Options{Store: m.Jobs, Kinds: kinds}); err == nil {
 			t.Errorf("%s: no error", name)
 		}
 	}
 	if _, err := jobs.New(jobs.Options{}); err == nil {
 		t.Error("no store: no error")
 	}
-	r, err := jobs.New(jobs.Options{Store: m, Kinds: []jobs.Kind{{Name: "work", Run: run}}})
+	r, err := jobs.New(jobs.Options{Store: m.Jobs, Kinds: []jobs.Kind{{Name: "work", Run: run}}})
 	if err != nil {
 		t.Fatal(err)
 	}

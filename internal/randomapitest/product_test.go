@@ -210,14 +210,14 @@ func (o *outcome) sync(t *testing.T, sp *spec.Spec) {
 	})
 	must(t, err)
 	queue := &enqueuer{}
-	walker, err = crawl.New(crawl.Options{Sources: []*spec.Source{src}, Mirror: m, Store: db, KV: db, Jobs: queue})
+	walker, err = crawl.New(crawl.Options{Sources: []*spec.Source{src}, Mirror: m, Store: db, KV: db.KV, Jobs: queue})
 	must(t, err)
 	var kinds []jobs.Kind
 	for name, do := range walker.Work() {
 		kinds = append(kinds, jobs.Kind{Name: name, Concurrency: 1, Attempts: 1000, Backoff: 5 * time.Second, MaxBackoff: time.Minute,
 			Run: func(ctx context.Context, r *jobs.Run) error { return do(ctx, r) }})
 	}
-	queue.Runner, err = jobs.New(jobs.Options{Store: db, Kinds: kinds, Alone: true})
+	queue.Runner, err = jobs.New(jobs.Options{Store: db.Jobs, Kinds: kinds, Alone: true})
 	must(t, err)
 	must(t, walker.Load(t.Context(), nil))
 	ctx, stop := context.WithCancel(t.Context())

@@ -11,12 +11,12 @@ import (
 	"understudy"
 	"understudy/internal/access"
 	"understudy/internal/query"
-	"understudy/internal/store"
+	"understudy/internal/store/annotations"
 )
 
 // written is what people wrote, for those whom the gate lets note.
 type written struct {
-	*store.DB
+	*annotations.Book
 	gate *access.Gate
 }
 
@@ -26,8 +26,8 @@ func (w written) SeesAnnotations(c understudy.Caller, source string) bool {
 
 func TestAnnotationsAreFound(t *testing.T) {
 	r := newRig(t, true)
-	db := r.store.(*store.DB)
-	r.s = r.with(func(o *Options) { o.Annotations = written{db, r.gate} })
+	db := r.store
+	r.s = r.with(func(o *Options) { o.Annotations = written{db.Annotations, r.gate} })
 	find := func(role, text string) (ids []string, err error) {
 		t.Helper()
 		found, err := r.s.Find(t.Context(), as(role), query.SearchRequest{Text: text, Facets: true})
@@ -48,11 +48,11 @@ func TestAnnotationsAreFound(t *testing.T) {
 		t.Fatalf("%d failed calls, %v", len(failed), err)
 	}
 	for i, n := range []understudy.Note{{Text: "Called her back, über Nacht", By: "anna"}, {Text: "the carrier is down", By: "ben"}} {
-		if err := db.AddNote(t.Context(), "twilio", "calls", failed[i], n); err != nil {
+		if err := db.Annotations.AddNote(t.Context(), "twilio", "calls", failed[i], n); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if err := db.MarkHandled(t.Context(), "twilio", "calls", failed[0], &understudy.Mark{By: "Anna"}); err != nil {
+	if err := db.Annotations.MarkHandled(t.Context(), "twilio", "calls", failed[0], &understudy.Mark{By: "Anna"}); err != nil {
 		t.Fatal(err)
 	}
 	for text, want := range map[string][]string{
@@ -68,7 +68,7 @@ func TestAnnotationsAreFound(t *testing.T) {
 		}
 	}
 	// The count that is kept is of before.
-	if err := db.MarkHandled(t.Context(), "twilio", "calls", failed[1], &understudy.Mark{By: "ben"}); err != nil {
+	if err := db.Annotations.MarkHandled(t.Context(), "twilio", "calls", failed[1], &understudy.Mark{By: "ben"}); err != nil {
 		t.Fatal(err)
 	}
 	if ids, err := find("all", "status:failed kind:calls handled:no"); err != nil || !slices.Equal(ids, failed[2:]) {
@@ -90,15 +90,15 @@ func TestAnnotationsAreFound(t *testing.T) {
 // A hit has its notes, for those alone who see them.
 func TestHitsHaveNotes(t *testing.T) {
 	r := newRig(t, true)
-	db := r.store.(*store.DB)
-	r.s = r.with(func(o *Options) { o.Annotations = written{db, r.gate} })
+	db := r.store
+	r.s = r.with(func(o *Options) { o.Annotations = written{db.Annotations, r.gate} })
 	one, err := r.s.Find(t.Context(), as("all"), query.SearchRequest{Text: "kind:calls", Limit: 1})
 	if err != nil {
 		t.Fatal(err)
 	}
 	h := one.Hits[0]
-	err = errors.Join(db.AddNote(t.Context(), h.Source, h.Kind, h.ID, understudy.Note{Text: "called back", By: "anna", At: epoch}),
-		db.MarkHandled(t.Context(), h.Source, h.Kind, h.ID, &understudy.Mark{By: "ben", At: epoch}))
+	err = errors.Join(db.Annotations.AddNote(t.Context(), h.Source, h.Kind, h.ID, understudy.Note{Text: "called back", By: "anna", At: epoch}),
+		db.Annotations.MarkHandled(t.Context(), h.Source, h.Kind, h.ID, &understudy.Mark{By: "ben", At: epoch}))
 	if err != nil {
 		t.Fatal(err)
 	}

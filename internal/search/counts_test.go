@@ -14,6 +14,7 @@ import (
 	"understudy"
 	"understudy/internal/query"
 	"understudy/internal/sample"
+	"understudy/internal/store"
 )
 
 // countedAs is what a searcher counts.
@@ -120,25 +121,25 @@ func TestKeptCountsAreThoseCountedAnew(t *testing.T) {
 
 // reading is a store that counts what is read of it.
 type reading struct {
-	full
+	*store.DB
 	records, seeks, counts atomic.Int64
 }
 
 func (s *reading) Seek(ctx context.Context, q query.RecordQuery, yield func(query.Hit) bool) error {
 	s.seeks.Add(1)
-	return s.full.Seek(ctx, q, func(f query.Hit) bool { s.records.Add(1); return yield(f) })
+	return s.DB.Seek(ctx, q, func(f query.Hit) bool { s.records.Add(1); return yield(f) })
 }
 
 func (s *reading) Count(ctx context.Context, q query.RecordQuery, most int64, by time.Time) (query.Count, error) {
 	s.counts.Add(1)
-	return s.full.Count(ctx, q, most, by)
+	return s.DB.Count(ctx, q, most, by)
 }
 
 // While nothing changes nothing is recounted; when one record changes that one
 // alone is read.
 func TestCountsReadWhatChangedAlone(t *testing.T) {
 	r := newRig(t, true)
-	store := &reading{full: r.store}
+	store := &reading{DB: r.store}
 	s := r.with(func(o *Options) { o.Store = store })
 	r.later = 24 * 365 * time.Hour
 	some := r.someCalls(1)
@@ -172,7 +173,7 @@ func TestCountsReadWhatChangedAlone(t *testing.T) {
 // What depends on the time of day is counted once a second at most, and no count is older.
 func TestCountsByTheTimeOfDayAreKeptForASecond(t *testing.T) {
 	r := newRig(t, true)
-	store := &reading{full: r.store}
+	store := &reading{DB: r.store}
 	var later atomic.Int64
 	s := r.with(func(o *Options) {
 		o.Store, o.Now = store, func() time.Time { return epoch.Add(time.Duration(later.Load())) }

@@ -85,20 +85,11 @@ var pages = sync.OnceValues(func() ([]*understudy.Page, error) {
 type rig struct {
 	*testing.T
 	spec  *spec.Spec
-	store full
+	store *store.DB
 	gate  *access.Gate
 	s     *Searcher
 	o     Options
 	later time.Duration // when put saves
-}
-
-// full is what a rig needs of a store.
-type full interface {
-	Store
-	KV
-	Save(ctx context.Context, p *understudy.Page) (request.Saved, error)
-	ForgetRecord(ctx context.Context, source, kind, id string) (pages, versions int, err error)
-	Space(ctx context.Context) (store.Space, error)
 }
 
 var roles = access.Roles{
@@ -149,12 +140,12 @@ func newRig(t *testing.T, fill bool, others ...string) *rig {
 		Now: func() time.Time { return epoch }}); err != nil {
 		t.Fatal(err)
 	}
-	key, err := Key(t.Context(), r.store)
+	key, err := Key(t.Context(), r.store.KV)
 	if err != nil {
 		t.Fatal(err)
 	}
 	r.o = Options{
-		Sources: []*spec.Source{{Name: "twilio", Spec: sp, User: account}}, Store: r.store, KV: r.store, Gate: gated{r.gate},
+		Sources: []*spec.Source{{Name: "twilio", Spec: sp, User: account}}, Store: r.store, KV: r.store.KV, Gate: gated{r.gate},
 		Masked: r.gate, Key: key,
 		Now: func() time.Time { return epoch }, Limits: Limits{Time: time.Minute, Count: time.Minute, Facets: time.Minute},
 	}
@@ -167,9 +158,7 @@ func newRig(t *testing.T, fill bool, others ...string) *rig {
 
 // newest is what the gate asks of the store.
 func (r *rig) newest(source, kind, id string) *understudy.Record {
-	rec, err := r.store.(interface {
-		NewestOrNext(ctx context.Context, source, kind, id string, gone bool) (*understudy.Record, error)
-	}).NewestOrNext(r.Context(), source, kind, id, false)
+	rec, err := r.store.NewestOrNext(r.Context(), source, kind, id, false)
 	if err != nil {
 		r.Error(err)
 	}

@@ -20,7 +20,7 @@ import (
 func opened(t *testing.T, db *store.DB, now func() time.Time) *Sessions {
 	t.Helper()
 	s := NewSessions(now)
-	if err := s.Load(t.Context(), db); err != nil {
+	if err := s.Load(t.Context(), db.KV); err != nil {
 		t.Fatal(err)
 	}
 	return s
@@ -123,7 +123,7 @@ func TestSessions(t *testing.T) {
 			t.Errorf("a session is open after a restart: %v, want %v", ok, c.want)
 		}
 	}
-	notes, err := db.Values(t.Context(), kvStart)
+	notes, err := db.KV.Values(t.Context(), kvStart)
 	if err != nil || len(notes) != 2 {
 		t.Fatalf("%d notes, %v", len(notes), err)
 	}

@@ -25,14 +25,14 @@ var (
 // putChanges writes the changes of a save. The new records of a page have
 // consecutive numbers and versions, so that a run of them is one row.
 func (s *saving) putChanges() error {
-	if len(s.changes) == 0 {
+	if len(s.outcome.changes) == 0 {
 		return nil
 	}
 	var args []driver.Value
-	for i := 0; i < len(s.changes); {
-		first, n := &s.changes[i], 1
-		for i+n < len(s.changes) {
-			next := &s.changes[i+n]
+	for i := 0; i < len(s.outcome.changes); {
+		first, n := &s.outcome.changes[i], 1
+		for i+n < len(s.outcome.changes) {
+			next := &s.outcome.changes[i+n]
 			if next.Type != first.Type || next.Fields != first.Fields || next.Record != first.Record+int64(n) ||
 				next.Version != first.Version+int64(n) {
 				break
@@ -130,27 +130,27 @@ func (db *DB) LastChange(ctx context.Context, source string) (n int64, err error
 // without one (retention, a purge). What was made of records while both were the
 // same is still right. silent counts since the store was opened.
 func (db *DB) Edition(ctx context.Context, source string) (change, silent int64, err error) {
-	silent = db.silent.Load() // before: what is committed after it is told by the next call
+	silent = db.counts.silent.Load() // before: what is committed after it is told by the next call
 	change, err = db.LastChange(ctx, source)
 	return change, silent, err
 }
 
 // Writes is a counter of writes to the store. Whatever was read while it stayed the same is
 // still there.
-func (db *DB) Writes() int64 { return db.writes.Load() }
+func (db *DB) Writes() int64 { return db.counts.writes.Load() }
 
 // changeSilently is called in a transaction that makes a record come or go without
-// a change; db.pool.write settles it.
-func (db *DB) changeSilently() {
-	if db.silent.Load()%2 == 0 {
-		db.silent.Add(1)
+// a change; afterWrite settles it.
+func (n *counts) changeSilently() {
+	if n.silent.Load()%2 == 0 {
+		n.silent.Add(1)
 	}
 }
 
 // afterWrite ends the odd counts of a write, whether it was committed or not.
-func (db *DB) afterWrite() {
-	db.writes.Add(1)
-	for _, n := range []*atomic.Int64{&db.epoch, &db.silent} {
+func (n *counts) afterWrite() {
+	n.writes.Add(1)
+	for _, n := range []*atomic.Int64{&n.epoch, &n.silent} {
 		if n.Load()%2 != 0 {
 			n.Add(1)
 		}

@@ -52,7 +52,7 @@ func TestBytesPerChange(t *testing.T) {
 		}
 	}
 	db := openDB(t, path)
-	if r, err := db.Verify(t.Context()); err != nil || len(r.Problems) > 0 {
+	if r, err := db.Verifier.Verify(t.Context()); err != nil || len(r.Problems) > 0 {
 		t.Fatalf("verify: %q, %v", r.Problems, err)
 	}
 	for i := 0; i < records; i += records / 10 {

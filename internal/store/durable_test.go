@@ -21,7 +21,7 @@ func TestPromisesAreDurable(t *testing.T) {
 	w := storetest.NewWorld(5, 10)
 	page := func() *understudy.Page { p, _ := w.List(10, 0, 0, storetest.Epoch); return p }
 	addJob := func(db *store.DB) error {
-		_, err := db.AddJobs(t.Context(), storetest.Epoch, understudy.Job{Kind: "a", Attempts: 1})
+		_, err := db.Jobs.AddJobs(t.Context(), storetest.Epoch, understudy.Job{Kind: "a", Attempts: 1})
 		return err
 	}
 	for _, one := range []struct {
@@ -51,46 +51,46 @@ func TestPromisesAreDurable(t *testing.T) {
 		}, nil},
 		{"a job", "job", full, addJob, nil},
 		{"the end of a job that is cancelled", "job", full, func(db *store.DB) error {
-			_, err := db.CancelJob(t.Context(), 1, storetest.Epoch)
+			_, err := db.Jobs.CancelJob(t.Context(), 1, storetest.Epoch)
 			return err
 		}, addJob},
 		{"how far a job is", "job", normal, func(db *store.DB) error {
-			return db.MarkJob(t.Context(), 1, 1, []byte("page 7"))
+			return db.Jobs.MarkJob(t.Context(), 1, 1, []byte("page 7"))
 		}, func(db *store.DB) error {
 			err := addJob(db)
 			if err == nil {
-				_, err = db.ClaimJobs(t.Context(), understudy.Claim{Worker: "w", Now: storetest.Epoch, Limit: 1,
+				_, err = db.Jobs.ClaimJobs(t.Context(), understudy.Claim{Worker: "w", Now: storetest.Epoch, Limit: 1,
 					Priority: understudy.Steady, Kinds: []understudy.ClaimKind{{Name: "a", Most: 1, Lease: time.Minute}}})
 			}
 			return err
 		}},
 		{"how an action ended", "claim", full, func(db *store.DB) error {
-			return db.SettleAction(t.Context(), "send", []byte("sent"))
+			return db.Actions.SettleAction(t.Context(), "send", []byte("sent"))
 		}, func(db *store.DB) error {
-			_, _, _, err := db.ClaimAction(t.Context(), "send", storetest.Epoch)
+			_, _, _, err := db.Actions.ClaimAction(t.Context(), "send", storetest.Epoch)
 			return err
 		}},
 		{"a note", "annotation", full, func(db *store.DB) error {
-			return db.AddNote(t.Context(), storetest.Source, "calls", w.ID(3),
+			return db.Annotations.AddNote(t.Context(), storetest.Source, "calls", w.ID(3),
 				understudy.Note{By: "robin", At: storetest.Epoch, Text: "called back"})
 		}, nil},
 		{"an erasure", "erasure", full, func(db *store.DB) error {
 			var err error
 			for own := range 8 { // each call has one of them
-				_, _, one := db.EraseNumber(t.Context(), storetest.Source, fmt.Sprintf("+1415555010%d", own))
+				_, _, one := db.Eraser.EraseNumber(t.Context(), storetest.Source, fmt.Sprintf("+1415555010%d", own))
 				err = errors.Join(err, one)
 			}
 			return err
 		}, nil},
 		{"a small value", "kv", normal, func(db *store.DB) error {
-			return db.SetValue(t.Context(), "walk", []byte("page 7"))
+			return db.KV.SetValue(t.Context(), "walk", []byte("page 7"))
 		}, nil},
 		{"a small value that is promised", "kv", full, func(db *store.DB) error {
-			return db.SetValueDurably(t.Context(), "credential", []byte("digest"))
+			return db.KV.SetValueDurably(t.Context(), "credential", []byte("digest"))
 		}, nil},
 		{"the end of a small value", "kv", full, func(db *store.DB) error {
-			return db.SetValue(t.Context(), "session", nil)
-		}, func(db *store.DB) error { return db.SetValue(t.Context(), "session", []byte("open")) }},
+			return db.KV.SetValue(t.Context(), "session", nil)
+		}, func(db *store.DB) error { return db.KV.SetValue(t.Context(), "session", []byte("open")) }},
 	} {
 		t.Run(one.name, func(t *testing.T) {
 			db := openDB(t, filepath.Join(t.TempDir(), "understudy.db"))
@@ -127,7 +127,7 @@ func TestPromisesAreDurable(t *testing.T) {
 func TestClaimsOfJobsThatRunOnceAreDurable(t *testing.T) {
 	db := openDB(t, filepath.Join(t.TempDir(), "understudy.db"))
 	for _, once := range []bool{false, true} {
-		if _, err := db.AddJobs(t.Context(), storetest.Epoch, understudy.Job{Kind: "a", Attempts: 1, Once: once}); err != nil {
+		if _, err := db.Jobs.AddJobs(t.Context(), storetest.Epoch, understudy.Job{Kind: "a", Attempts: 1, Once: once}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -136,7 +136,7 @@ func TestClaimsOfJobsThatRunOnceAreDurable(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, want := range []int64{1, 2} {
-		got, err := db.ClaimJobs(t.Context(), understudy.Claim{Worker: "w", Now: storetest.Epoch, Limit: 1,
+		got, err := db.Jobs.ClaimJobs(t.Context(), understudy.Claim{Worker: "w", Now: storetest.Epoch, Limit: 1,
 			Priority: understudy.Steady, Kinds: []understudy.ClaimKind{{Name: "a", Most: 2, Lease: time.Minute}}})
 		if err != nil || len(got.Jobs) != 1 || got.Jobs[0].Once != (want == 2) {
 			t.Fatalf("claimed %+v, %v", got.Jobs, err)

@@ -95,12 +95,12 @@ func (e erasable) EachPage(ctx context.Context, source int64, each func(page int
 
 // WatchPages implements erase.Rows.
 func (e erasable) WatchPages(ctx context.Context, saved func(page int64, versions []int64)) (end func(), err error) {
-	return e.db.watch(ctx, func(s *saving) {
-		versions := make([]int64, len(s.rows))
-		for i := range s.rows {
-			versions[i] = s.rows[i].Version
+	return e.db.watchers.add(ctx, func(s *saving) {
+		versions := make([]int64, len(s.content.rows))
+		for i := range s.content.rows {
+			versions[i] = s.content.rows[i].Version
 		}
-		saved(s.number, versions)
+		saved(s.outcome.number, versions)
 	})
 }
 
@@ -121,7 +121,7 @@ func deletePagesOf(c *sqlite.Conn, pages []int64) (gone int64, err error) {
 
 // SanitizeIndex implements erase.Index.
 func (e erasable) SanitizeIndex(ctx context.Context) error {
-	if err := e.db.index.Flush(ctx); err != nil {
+	if err := e.db.Index.Flush(ctx); err != nil {
 		return err
 	}
 	return fts5.Sanitize(ctx, e.db.pool)
@@ -190,7 +190,8 @@ func (v erasableVersions) Erase(source, kind string, record, version int64, spar
 		return false, err
 	}
 	k := v.db.catalog.Kind(source, kind)
-	if err := v.db.hide(v.c, v.blocks, k, record, func(held int64) bool { return slices.Contains(current, held) }); err != nil {
+	s := &saving{db: v.db, c: v.c, kind: k, blocks: v.blocks}
+	if err := s.hide(record, func(held int64) bool { return slices.Contains(current, held) }); err != nil {
 		return false, err
 	}
 	for _, held := range current {

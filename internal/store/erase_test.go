@@ -26,7 +26,7 @@ func TestDBErases(t *testing.T) {
 			t.Fatal(err)
 		}
 		t.Cleanup(func() { _ = db.Close() })
-		return db
+		return tested{db, db.Eraser, db.Verifier}
 	})
 }
 
@@ -50,37 +50,38 @@ func TestBesideErased(t *testing.T) {
 	save("/b", `{"from": "+14155550100", "by": {"+14155550100": 2}, "body": "a text that is long enough"}`)
 	for name, value := range map[string]string{"walk/a": "at /Messages.json?To=%2B14155550100", "walk/b": "at page 7",
 		"feed/c": "said: a text that is long enough!"} {
-		if err := db.SetValue(t.Context(), name, []byte(value)); err != nil {
+		if err := db.KV.SetValue(t.Context(), name, []byte(value)); err != nil {
 			t.Fatal(err)
 		}
 	}
-	numbers, err := db.AddJobs(t.Context(), storetest.Epoch, understudy.Job{Kind: "sync calls", Payload: []byte(`{"to":"+1 415 555 0100"}`),
+	numbers, err := db.Jobs.AddJobs(t.Context(), storetest.Epoch, understudy.Job{Kind: "sync calls",
+		Payload:  []byte(`{"to":"+1 415 555 0100"}`),
 		Attempts: 1},
 		understudy.Job{Kind: "sync calls", Payload: []byte(`{"page":7}`), Attempts: 1})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if found, err := db.Holds(t.Context(), "4155550100"); err != nil || len(found) < 4 {
+	if found, err := db.Verifier.Holds(t.Context(), "4155550100"); err != nil || len(found) < 4 {
 		t.Fatalf("held at first: %v, %v", found, err)
 	}
-	if _, _, err := db.EraseNumber(t.Context(), "twilio", "+14155550100"); err != nil {
+	if _, _, err := db.Eraser.EraseNumber(t.Context(), "twilio", "+14155550100"); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := db.EraseListed(t.Context(), erase.Job{}); err != nil {
+	if _, err := db.Eraser.EraseListed(t.Context(), erase.Job{}); err != nil {
 		t.Fatal(err)
 	}
-	if found, err := db.Holds(t.Context(), "4155550100", "a text that is long", "415 555"); err != nil || len(found) > 0 {
+	if found, err := db.Verifier.Holds(t.Context(), "4155550100", "a text that is long", "415 555"); err != nil || len(found) > 0 {
 		t.Fatalf("still held: %v, %v", found, err)
 	}
-	notes, err := db.Values(t.Context(), "")
+	notes, err := db.KV.Values(t.Context(), "")
 	if err != nil || len(notes) != 1 || string(notes["walk/b"]) != "at page 7" {
 		t.Fatalf("values %q, %v", notes, err)
 	}
-	jobs, err := db.Jobs(t.Context(), understudy.JobFilter{Limit: 10})
+	jobs, err := db.Jobs.Jobs(t.Context(), understudy.JobFilter{Limit: 10})
 	if err != nil || len(jobs) != 1 || jobs[0].Number != numbers[1] {
 		t.Fatalf("jobs %+v, %v", jobs, err)
 	}
-	if r, err := db.Verify(t.Context()); err != nil || len(r.Problems) > 0 {
+	if r, err := db.Verifier.Verify(t.Context()); err != nil || len(r.Problems) > 0 {
 		t.Fatalf("verify: %v, %v", r.Problems, err)
 	}
 }
@@ -120,10 +121,10 @@ func TestListedBeforeACrash(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer db.Close()
-	if w, err := db.Waiting(t.Context()); err != nil || w.Records != many {
+	if w, err := db.Eraser.Waiting(t.Context()); err != nil || w.Records != many {
 		t.Fatalf("waiting %+v, %v", w, err)
 	}
-	done, err := db.EraseListed(t.Context(), erase.Job{})
+	done, err := db.Eraser.EraseListed(t.Context(), erase.Job{})
 	if err != nil || len(done) != 1 || done[0].Number != listed.Number || done[0].Records != many || done[0].Done.IsZero() {
 		t.Fatalf("%+v, %v", done, err)
 	}
@@ -143,7 +144,7 @@ func TestListedBeforeACrash(t *testing.T) {
 	if saved := save(db); saved.Page.NotStored != "erased" || len(saved.Changes) != 0 {
 		t.Errorf("saved again: %q, %d changes", saved.Page.NotStored, len(saved.Changes))
 	}
-	if r, err := db.Verify(t.Context()); err != nil || len(r.Problems) > 0 {
+	if r, err := db.Verifier.Verify(t.Context()); err != nil || len(r.Problems) > 0 {
 		t.Errorf("verify: %q, %v", r.Problems, err)
 	}
 }
@@ -182,14 +183,14 @@ func TestListedTwiceFarApart(t *testing.T) {
 		comeAndGo(n + 1)
 	}
 	comeAndGo(0)
-	done, err := db.EraseListed(t.Context(), erase.Job{})
+	done, err := db.Eraser.EraseListed(t.Context(), erase.Job{})
 	if err != nil || len(done) != 1 || done[0].Done.IsZero() || done[0].Versions != 2*(more+1) { // what it said again is kept once
 		t.Errorf("%+v, %v; want %d versions", done, err, 2*(more+1))
 	}
-	if w, err := db.Waiting(t.Context()); err != nil || w.Records != 0 {
+	if w, err := db.Eraser.Waiting(t.Context()); err != nil || w.Records != 0 {
 		t.Errorf("waiting %+v, %v", w, err)
 	}
-	if r, err := db.Verify(t.Context()); err != nil || len(r.Problems) > 0 {
+	if r, err := db.Verifier.Verify(t.Context()); err != nil || len(r.Problems) > 0 {
 		t.Errorf("verify: %q, %v", r.Problems, err)
 	}
 }

@@ -80,7 +80,7 @@ func TestRoomIsMadeBehindSaves(t *testing.T) {
 	if err != nil || after.EvictedPages != before.EvictedPages || !after.EvictedAt.Equal(before.EvictedAt) || after.EvictedAt.IsZero() {
 		t.Errorf("opened again: %+v, %v, want %+v", after, err, before)
 	}
-	if r, err := db.Verify(t.Context()); err != nil || len(r.Problems) > 0 {
+	if r, err := db.Verifier.Verify(t.Context()); err != nil || len(r.Problems) > 0 {
 		t.Errorf("verify: %v, %v", r.Problems, err)
 	}
 }
@@ -112,7 +112,7 @@ func TestALoweredLimitMakesRoom(t *testing.T) {
 	if err != nil || s.EvictedPages == 0 || s.File > info.Size() || s.Free == 0 {
 		t.Errorf("%+v, %v", s, err)
 	}
-	if r, err := db.Verify(t.Context()); err != nil || len(r.Problems) > 0 || r.Records != 2000 {
+	if r, err := db.Verifier.Verify(t.Context()); err != nil || len(r.Problems) > 0 || r.Records != 2000 {
 		t.Errorf("verify: %+v, %v", r, err)
 	}
 }
@@ -132,12 +132,12 @@ func TestVersionsStay(t *testing.T) {
 	}
 	versions := func() int64 {
 		store.Tidied(db)
-		r, err := db.Verify(t.Context())
+		r, err := db.Verifier.Verify(t.Context())
 		if err != nil || len(r.Problems) > 0 {
 			t.Fatalf("verify: %v, %v", r.Problems, err)
 		}
 		s, err := db.Stats(t.Context())
-		if err != nil || s.EvictedVersions != 0 {
+		if err != nil || s.Space.EvictedVersions != 0 {
 			t.Fatalf("%+v, %v: nothing is evicted without a limit", s, err)
 		}
 		return s.Versions
@@ -197,7 +197,7 @@ func TestCloseEndsMakingRoom(t *testing.T) {
 		t.Errorf("evict: %v", err)
 	}
 	db = limited(t, path, 0, c.Now)
-	if r, err := db.Verify(t.Context()); err != nil || len(r.Problems) > 0 {
+	if r, err := db.Verifier.Verify(t.Context()); err != nil || len(r.Problems) > 0 {
 		t.Errorf("verify: %v, %v", r.Problems, err)
 	}
 }

@@ -31,14 +31,11 @@ func (db *DB) Expire(ctx context.Context, source, kind string) (listed int, err 
 		return 0, err
 	}
 	defer leave()
-	listed, err = expiry{db}.expire(ctx, source, kind)
+	listed, err = db.expire(ctx, source, kind)
 	return listed, sqlite.Failed(false, err, "look for %s of %s past their retention", kind, source)
 }
 
-// expiry lists records that are older than their kind is kept.
-type expiry struct{ *DB }
-
-func (db expiry) expire(ctx context.Context, source, kind string) (listed int, err error) {
+func (db *DB) expire(ctx context.Context, source, kind string) (listed int, err error) {
 	horizon, k := db.o.horizon(source, kind), db.catalog.Kind(source, kind)
 	if horizon == 0 || k == nil {
 		return 0, nil
@@ -57,12 +54,12 @@ func (db expiry) expire(ctx context.Context, source, kind string) (listed int, e
 		return nil
 	}
 	unclocked := map[int64]string{}
-	for _, s := range db.shapesOf(k) {
-		old := aging{db: db.DB, kind: k, name: kind, shape: s, from: math.MinInt64, to: horizon}
+	for _, s := range shapesOf(db.catalog, k) {
+		old := aging{db: db, kind: k, name: kind, shape: s, from: math.MinInt64, to: horizon}
 		if err := old.each(ctx, list); err != nil {
 			return listed, err
 		}
-		none := aging{db: db.DB, kind: k, name: kind, shape: s, from: 0, to: 1, unclocked: true}
+		none := aging{db: db, kind: k, name: kind, shape: s, from: 0, to: 1, unclocked: true}
 		err := none.each(ctx, func(all []found) error {
 			for _, one := range all {
 				unclocked[one.record] = one.id
@@ -77,7 +74,7 @@ func (db expiry) expire(ctx context.Context, source, kind string) (listed int, e
 		return listed, nil
 	}
 	old := map[int64]string{}
-	if err := db.firstSeen(ctx, k, time.Unix(horizon, 0), unclocked, old); err != nil {
+	if err := firstSeen(ctx, db.pool, k, time.Unix(horizon, 0), unclocked, old); err != nil {
 		return listed, err
 	}
 	var all []found
@@ -92,9 +89,9 @@ func (db expiry) expire(ctx context.Context, source, kind string) (listed int, e
 	return listed, nil
 }
 
-// shapesOf are the numbers of a kind's shapes.
-func (db expiry) shapesOf(k *catalog.Kind) (numbers []int64) {
-	for _, s := range db.catalog.Shapes() {
+// shapesOf returns the numbers of a kind's shapes.
+func shapesOf(x *catalog.Catalog, k *catalog.Kind) (numbers []int64) {
+	for _, s := range x.Shapes() {
 		if s.Kind == k {
 			numbers = append(numbers, s.Number)
 		}
@@ -152,7 +149,7 @@ func (a *aging) each(ctx context.Context, do func([]found) error) error {
 // that is not forgotten.
 func (s *saving) newest(record int64) (id string, clock int64, err error) {
 	version, forgotten := int64(0), int64(0)
-	err = s.c.Query(selectShapesHeld, 0, []driver.Value{record * records.Slots, record*records.Slots + records.Slots - 1},
+	err = s.c.Query(selectShapesHeld, 0, rowsOf(record),
 		func(r []driver.Value) error {
 			if r[4].(int64)&records.Forgotten != 0 {
 				forgotten = r[1].(int64)
@@ -184,8 +181,8 @@ var selectCame = &sqlite.Statement{Head: "SELECT record, count FROM change WHERE
 
 // firstSeen moves those of the records without a clock that came before a time
 // to old.
-func (db expiry) firstSeen(ctx context.Context, k *catalog.Kind, before time.Time, unclocked, old map[int64]string) error {
-	return db.pool.Read(ctx, func(c *sqlite.Conn) error {
+func firstSeen(ctx context.Context, pool *sqlite.Pool, k *catalog.Kind, before time.Time, unclocked, old map[int64]string) error {
+	return pool.Read(ctx, func(c *sqlite.Conn) error {
 		return c.Query(selectCame, 0, []driver.Value{k.SourceNumber, k.Number, before.UnixNano()}, func(r []driver.Value) error {
 			for i := range r[1].(int64) {
 				record := r[0].(int64) + i

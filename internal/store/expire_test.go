@@ -54,10 +54,10 @@ func TestExpireMany(t *testing.T) {
 	if n, err := db.Expire(t.Context(), storetest.Source, "messages"); err != nil || n != many-want {
 		t.Fatalf("%d listed a second later, %v, want %d", n, err, many-want)
 	}
-	if done, err := db.EraseListed(t.Context(), erase.Job{}); err != nil || len(done) != 1 || done[0].Records != many {
+	if done, err := db.Eraser.EraseListed(t.Context(), erase.Job{}); err != nil || len(done) != 1 || done[0].Records != many {
 		t.Fatalf("%+v, %v", done, err)
 	}
-	if r, err := db.Verify(t.Context()); err != nil || len(r.Problems) > 0 {
+	if r, err := db.Verifier.Verify(t.Context()); err != nil || len(r.Problems) > 0 {
 		t.Errorf("verify: %q, %v", r.Problems, err)
 	}
 }

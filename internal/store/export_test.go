@@ -33,7 +33,7 @@ func HoldWriter(db *DB) (release func()) {
 func Clean(db *DB) (int64, error) { return db.pool.Sanitize(context.Background()) }
 
 // Flush writes what the indexes of terms and words are to have.
-func Flush(db *DB) error { return db.index.Flush(context.Background()) }
+func Flush(db *DB) error { return db.Index.Flush(context.Background()) }
 
 // Tidied waits until no room is being made in the background.
 func Tidied(db *DB) { db.evictor.Wait() }

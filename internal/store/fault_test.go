@@ -69,7 +69,7 @@ func TestDiskFull(t *testing.T) {
 			t.Fatalf("page %s: %v", p.Key, err)
 		}
 	}
-	if r, err := db.Verify(t.Context()); err != nil || len(r.Problems) > 0 {
+	if r, err := db.Verifier.Verify(t.Context()); err != nil || len(r.Problems) > 0 {
 		t.Errorf("verify: %v, %v", r.Problems, err)
 	}
 }
@@ -176,7 +176,7 @@ func TestDamageIsFound(t *testing.T) {
 					t.Errorf("the error does not name the page: %v", err)
 				}
 			}
-			r, err := db.Verify(t.Context())
+			r, err := db.Verifier.Verify(t.Context())
 			if err != nil || len(r.Problems) == 0 {
 				t.Errorf("verify: %v, %v", r.Problems, err)
 			}
@@ -227,7 +227,7 @@ func TestOverwrittenPages(t *testing.T) {
 			failures++
 		}
 	}
-	r, err := db.Verify(t.Context())
+	r, err := db.Verifier.Verify(t.Context())
 	if failures == 0 || err != nil || len(r.Problems) == 0 {
 		t.Errorf("%d pages fail, verify: %d problems, %v", failures, len(r.Problems), err)
 	}
@@ -248,7 +248,7 @@ func TestVerifyNeverAdvisesItself(t *testing.T) {
 		if err := sqlite.Close(); err != nil {
 			t.Fatal(err)
 		}
-		r, err := openDB(t, path).Verify(t.Context())
+		r, err := openDB(t, path).Verifier.Verify(t.Context())
 		if err != nil {
 			t.Errorf("%s: %v", damage, err)
 		}
@@ -278,7 +278,7 @@ func TestIndexThatMeetsDamageIsNotBeingBuilt(t *testing.T) {
 		t.Fatal(err)
 	}
 	db = openDB(t, path)
-	if err := db.Empty(t.Context()); err != nil {
+	if err := db.Index.Empty(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	search := func() error {
@@ -288,13 +288,13 @@ func TestIndexThatMeetsDamageIsNotBeingBuilt(t *testing.T) {
 	if err := search(); !errors.Is(err, understudy.ErrIndexing) {
 		t.Errorf("before it is filled: %v", err)
 	}
-	if err := db.Index(t.Context(), nil); !errors.Is(err, understudy.ErrDamaged) {
+	if err := db.Index.Build(t.Context(), nil); !errors.Is(err, understudy.ErrDamaged) {
 		t.Errorf("filling it: %v", err)
 	}
 	if err := search(); !errors.Is(err, understudy.ErrDamaged) {
 		t.Errorf("a search: %v", err)
 	}
-	if _, _, err := db.Indexed(t.Context()); !errors.Is(err, understudy.ErrDamaged) {
+	if _, _, err := db.Index.Indexed(t.Context()); !errors.Is(err, understudy.ErrDamaged) {
 		t.Errorf("its progress: %v", err)
 	}
 	space, err := db.Space(t.Context())

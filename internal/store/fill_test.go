@@ -54,7 +54,7 @@ func TestIndexesAreFilledBehind(t *testing.T) {
 		p.Key.URI = fmt.Sprint("/former/", from)
 		save(p)
 	}
-	if err := db.Empty(t.Context()); err != nil {
+	if err := db.Index.Empty(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	any, word := query.RecordQuery{Source: "twilio"}, query.RecordQuery{Source: "twilio", Text: &query.Text{Words: []string{"version0"}}}
@@ -88,7 +88,7 @@ func TestIndexesAreFilledBehind(t *testing.T) {
 		gone := &understudy.Page{Key: understudy.Key{Source: "twilio", URI: "/gone"}, Kind: "messages", Shape: "messages",
 			ID: fmt.Sprintf("SM%032x", 1290-steps), Status: 404, At: time.Unix(1_780_001_000, 0)}
 		save(gone)
-		widened += db.epoch.Load()
+		widened += db.counts.epoch.Load()
 		if steps == 1 { // in the middle; it takes long
 			wholeWords(t, db)
 		}
@@ -99,7 +99,7 @@ func TestIndexesAreFilledBehind(t *testing.T) {
 			db = openWords(t, path)
 		}
 		ctx, stop := context.WithCancel(t.Context())
-		err := db.Index(ctx, func(int64, int64) { stop() })
+		err := db.Index.Build(ctx, func(int64, int64) { stop() })
 		if stop(); err != nil && !errors.Is(err, context.Canceled) {
 			t.Fatal(err)
 		}

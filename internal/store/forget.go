@@ -81,10 +81,10 @@ type forgetting struct {
 }
 
 func (f *forgetting) run(ctx context.Context) error {
-	end, err := f.db.watch(ctx, func(s *saving) {
+	end, err := f.db.watchers.add(ctx, func(s *saving) {
 		shows := showsID(s.p.Rows, f.id)
-		if s.kind == f.kind && s.number != 0 && (shows || s.p.ID == f.id) {
-			f.late = append(f.late, s.number)
+		if s.kind == f.kind && s.outcome.number != 0 && (shows || s.p.ID == f.id) {
+			f.late = append(f.late, s.outcome.number)
 		}
 	})
 	if err != nil {
@@ -167,15 +167,10 @@ func (f *forgetting) look(c *sqlite.Conn) (err error) {
 	if f.record, err = names.Record(c, f.kind.Number, sqlite.AppendID(nil, f.kind.Prefix, f.id)); err != nil || f.record == 0 {
 		return err
 	}
-	return c.Query(selectRecordVersions, 0, f.rows(), func(r []driver.Value) error {
+	return c.Query(selectRecordVersions, 0, rowsOf(f.record), func(r []driver.Value) error {
 		f.versions[r[0].(int64)] = true
 		return nil
 	})
-}
-
-// rows are the first and the last number of the record's held rows.
-func (f *forgetting) rows() []driver.Value {
-	return []driver.Value{f.record * records.Slots, f.record*records.Slots + records.Slots - 1}
 }
 
 var (
@@ -194,7 +189,7 @@ const forgetBatch = 16
 // are no more. No page shows them any more.
 func (f *forgetting) deleteVersions(c *sqlite.Conn) (done bool, err error) {
 	var old []int64
-	err = c.Query(selectSomeOld, 0, append(f.rows(), int64(forgetBatch)), func(r []driver.Value) error {
+	err = c.Query(selectSomeOld, 0, append(rowsOf(f.record), int64(forgetBatch)), func(r []driver.Value) error {
 		old = append(old, r[0].(int64))
 		return nil
 	})
@@ -206,7 +201,7 @@ func (f *forgetting) deleteVersions(c *sqlite.Conn) (done bool, err error) {
 		if err := f.empty(blocks, v, false); err != nil {
 			return false, err
 		}
-		if err := c.Exec(deleteVersion, 0, append(f.rows(), v)...); err != nil {
+		if err := c.Exec(deleteVersion, 0, append(rowsOf(f.record), v)...); err != nil {
 			return false, err
 		}
 	}
@@ -216,7 +211,7 @@ func (f *forgetting) deleteVersions(c *sqlite.Conn) (done bool, err error) {
 // deleteNewest takes out the newest versions, whose places keep the id.
 func (f *forgetting) deleteNewest(c *sqlite.Conn) error {
 	var newest []int64
-	err := c.Query(selectNewest, 0, f.rows(), func(r []driver.Value) error {
+	err := c.Query(selectNewest, 0, rowsOf(f.record), func(r []driver.Value) error {
 		newest = append(newest, r[0].(int64))
 		return nil
 	})
@@ -224,10 +219,11 @@ func (f *forgetting) deleteNewest(c *sqlite.Conn) error {
 		return err
 	}
 	blocks := f.db.opener.Open(c)
-	if err := f.db.hide(c, blocks, f.kind, f.record, func(int64) bool { return true }); err != nil {
+	s := &saving{db: f.db, c: c, kind: f.kind, blocks: blocks}
+	if err := s.hide(f.record, func(int64) bool { return true }); err != nil {
 		return err
 	}
-	if err := c.Exec(updateForgotten, 0, f.rows()...); err != nil {
+	if err := c.Exec(updateForgotten, 0, rowsOf(f.record)...); err != nil {
 		return err
 	}
 	for _, v := range newest {
@@ -235,7 +231,7 @@ func (f *forgetting) deleteNewest(c *sqlite.Conn) error {
 			return err
 		}
 	}
-	if err := c.Exec(deleteRecord, 0, f.rows()...); err != nil {
+	if err := c.Exec(deleteRecord, 0, rowsOf(f.record)...); err != nil {
 		return err
 	}
 	return blocks.Write()

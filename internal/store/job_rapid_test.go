@@ -55,8 +55,8 @@ var modelKinds = []understudy.ClaimKind{{Name: "wide", Most: 100, Lease: 10 * ti
 
 func TestAnyInterleavingOfLeases(t *testing.T) {
 	fewer(t, crowded)
-	db := openDB(t, storetest.File(t))
-	rapid.Check(t, func(rt *rapid.T) { interleave(rt, db) })
+	s := openJobs(t)
+	rapid.Check(t, func(rt *rapid.T) { interleave(rt, s) })
 }
 
 func interleave(rt *rapid.T, s storetest.Jobs) {

@@ -163,7 +163,7 @@ func checkKilled(t *testing.T, path string, pages []*understudy.Page, next *unde
 	if len(newest) != len(pages) && len(pages)%3 > 0 {
 		return whole // all is looked at in the first walk, a third of it later
 	}
-	r, err := db.Verify(t.Context())
+	r, err := db.Verifier.Verify(t.Context())
 	if err != nil || len(r.Problems) > 0 {
 		t.Fatalf("verify: %v, %v", r.Problems, err)
 	}

@@ -19,27 +19,27 @@ var (
 
 // listGone lists a record that went for erasing, in the save's transaction.
 func (s *saving) listGone(record int64) error {
-	s.erasing = true
+	s.outcome.erasing = true
 	return s.c.Exec(insertErasing, 0, int64(0), s.counters.source, s.kind.Number, record, int64(erase.CauseDeleted), int64(0), "", s.at)
 }
 
 // listLate lists what an observation that lost its race has brought back: of a record
 // that went, or of one that was redacted since.
 func (s *saving) listLate(g *observation, body []byte) error {
-	if g.number == 0 || g.fresh {
+	if g.was.number == 0 || g.fresh {
 		return nil
 	}
-	if !g.present() {
-		return s.listGone(g.number)
+	if !g.was.present() {
+		return s.listGone(g.was.number)
 	}
-	if !g.held || g.state&records.Forgotten != 0 || !erase.Redactable(s.kind.Spec) {
+	if !g.was.held || g.was.state&records.Forgotten != 0 || !erase.Redactable(s.kind.Spec) {
 		return nil
 	}
-	e, err := s.db.opener.Open(s.c).Entry(g.version)
+	e, err := s.db.opener.Open(s.c).Entry(g.was.version)
 	if err != nil {
 		return err
 	}
-	return s.listRedacted(g.number, e.Body)
+	return s.listRedacted(g.was.number, e.Body)
 }
 
 // listRedacted lists a record for erasing when body, just seen of it, has a
@@ -50,15 +50,8 @@ func (s *saving) listRedacted(record int64, body []byte) error {
 	if len(fields) == 0 {
 		return nil
 	}
-	s.erasing = true
+	s.outcome.erasing = true
 	bound := (s.counters.block + 1) * codec.PerBlock
 	return s.c.Exec(insertErasing, 0, int64(0), s.counters.source, s.kind.Number, record, int64(erase.CauseRedacted), bound,
 		strings.Join(fields, "\n"), s.at)
-}
-
-// toErase tells Options.ToErase that a save has listed something.
-func (db *DB) toErase(s *saving) {
-	if s.erasing && db.o.ToErase != nil {
-		db.o.ToErase()
-	}
 }

@@ -61,7 +61,8 @@ func TestBytesPerRecord(t *testing.T) {
 	pages := time.Duration(st.Pages)
 	t.Logf("%d records, %d pages: %.0f bytes per record (file %d, log %d; bodies %d packed, %d unpacked); %v and %v of processor a page; "+
 		"opened, counted and read after %v; measured in %v",
-		st.Records, st.Pages, st.PerRecord, st.File, st.WAL, st.Packed, st.Unpacked, spent/pages, used/pages, opened, time.Since(start))
+		st.Records, st.Pages, st.PerRecord, st.Space.File, st.Space.WAL, st.Packed, st.Unpacked, spent/pages, used/pages, opened,
+		time.Since(start))
 	if st.PerRecord > 550 {
 		t.Errorf("%.0f bytes per record, want at most 550", st.PerRecord)
 	}

@@ -9,7 +9,6 @@ import (
 	"slices"
 
 	"understudy"
-	"understudy/internal/store/catalog"
 	"understudy/internal/store/codec"
 	"understudy/internal/store/index"
 	"understudy/internal/store/order"
@@ -24,7 +23,7 @@ var countPresent = &sqlite.Statement{Head: "SELECT count(*) FROM held WHERE numb
 // no shape.
 func signOf(c *sqlite.Conn, kind, record int64) (int64, error) {
 	present := int64(0)
-	_, err := c.One(countPresent, []driver.Value{record * records.Slots, record*records.Slots + records.Slots - 1},
+	_, err := c.One(countPresent, rowsOf(record),
 		func(r []driver.Value) { present = r[0].(int64) })
 	if present == 0 {
 		return -kind, err
@@ -36,7 +35,7 @@ var takePlace = &sqlite.Statement{Head: "DELETE FROM place WHERE kind = ? AND at
 
 // takePlace takes a record from where it stands, and says under which kind that
 // was.
-func (s placing) takePlace(record, at int64) (sign int64, err error) {
+func (s *placing) takePlace(record, at int64) (sign int64, err error) {
 	for _, kind := range []int64{s.kind.Number, -s.kind.Number} {
 		found, err := s.c.One(takePlace, []driver.Value{kind, at, record}, func([]driver.Value) {})
 		if err != nil || found {
@@ -48,16 +47,16 @@ func (s placing) takePlace(record, at int64) (sign int64, err error) {
 
 // edit tells the indexes what becomes of an observation whose row is r.
 func (s *saving) edit(g *observation, r *understudy.Row) error {
-	present := g.held && g.state&(records.Gone|records.Forgotten) == 0
-	if present && g.version == r.Version && g.position.At == g.to.At {
+	present := g.was.held && g.was.state&(records.Gone|records.Forgotten) == 0
+	if present && g.was.version == r.Version && g.was.position.At == g.to.At {
 		return nil
 	}
-	e := index.Edit{Kind: s.kind, Shape: s.shape.Number, Was: postings.At(g.position.At, s.shape.Number),
+	e := index.Edit{Kind: s.kind, Shape: s.shape.Number, Was: postings.At(g.was.position.At, s.shape.Number),
 		Is: postings.At(g.to.At, s.shape.Number)}
-	e.New = &codec.Entry{Record: g.number, ID: r.ID, Clock: r.Clock, Final: r.Final, Parent: r.Parent, Body: s.p.Body[r.Start:r.End]}
-	if present && g.position.At != order.Nowhere { // else no index knows it
+	e.New = &codec.Entry{Record: g.was.number, ID: r.ID, Clock: r.Clock, Final: r.Final, Parent: r.Parent, Body: s.p.Body[r.Start:r.End]}
+	if present && g.was.position.At != order.Nowhere { // else no index knows it
 		var err error
-		if e.Old, err = s.before(g.version); err != nil {
+		if e.Old, err = s.before(g.was.version); err != nil {
 			return err
 		}
 		if e.Old != nil {
@@ -65,24 +64,24 @@ func (s *saving) edit(g *observation, r *understudy.Row) error {
 			e.Old = &old
 		}
 	}
-	if s.edits == nil {
-		s.edits = make([]index.Edit, 0, len(s.rows))
+	if s.indexes.edits == nil {
+		s.indexes.edits = make([]index.Edit, 0, len(s.content.rows))
 	}
-	s.edits = append(s.edits, e)
-	if s.edited == nil {
-		s.edited = make(map[int64]bool, len(s.rows))
+	s.indexes.edits = append(s.indexes.edits, e)
+	if s.indexes.edited == nil {
+		s.indexes.edited = make(map[int64]bool, len(s.content.rows))
 	}
-	s.edited[g.number] = true
+	s.indexes.edited[g.was.number] = true
 	return nil
 }
 
 // editOthers tells the indexes that a record has moved in the shapes that the
 // page does not show.
-func (s placing) editOthers(record, was, is int64) error {
-	return s.c.Query(selectShapesHeld, 0, []driver.Value{record * records.Slots, record*records.Slots + records.Slots - 1},
+func (s *placing) editOthers(record, was, is int64) error {
+	return s.c.Query(selectShapesHeld, 0, rowsOf(record),
 		func(r []driver.Value) error {
 			p := priorOf(r)
-			if s.shape != nil && p.number == record*records.Slots+s.shape.Slot && s.touched(record) ||
+			if s.save.shape != nil && p.number == record*records.Slots+s.save.shape.Slot && s.save.indexes.edited[record] ||
 				p.state&(records.Gone|records.Forgotten) != 0 {
 				return nil
 			}
@@ -90,12 +89,9 @@ func (s placing) editOthers(record, was, is int64) error {
 		})
 }
 
-// touched reports whether an edit of a record in the page's shape is there.
-func (s *saving) touched(record int64) bool { return s.edited[record] }
-
 // editMoved tells the indexes that a held row's record has moved.
-func (s placing) editMoved(held, version, was, is int64) error {
-	e, err := s.before(version)
+func (s *placing) editMoved(held, version, was, is int64) error {
+	e, err := s.save.before(version)
 	if err != nil || e == nil {
 		return err
 	}
@@ -104,20 +100,21 @@ func (s placing) editMoved(held, version, was, is int64) error {
 		return err
 	}
 	old := *e
-	s.edits = append(s.edits, index.Edit{Kind: s.kind, Shape: shape, Was: postings.At(was, shape), Is: postings.At(is, shape), Old: &old,
+	x := &s.save.indexes
+	x.edits = append(x.edits, index.Edit{Kind: s.kind, Shape: shape, Was: postings.At(was, shape), Is: postings.At(is, shape), Old: &old,
 		New: &old})
 	return nil
 }
 
 // editShifted tells the indexes of the records that made room, but for those in
 // the page.
-func (s placing) editShifted(sights []observation) error {
+func (s *placing) editShifted(sights []observation) error {
 	if len(s.order.Shifted) == 0 {
 		return nil
 	}
 	here := map[int64]bool{}
 	for i := range sights {
-		here[sights[i].number] = true
+		here[sights[i].was.number] = true
 	}
 	// In the order of their numbers, so that a block is hardly ever unpacked twice.
 	for _, record := range slices.Sorted(maps.Keys(s.order.Shifted)) {
@@ -139,7 +136,7 @@ func (s *saving) leaveOrder(p *currentState, e *codec.Entry) error {
 		return err
 	}
 	old := *e
-	s.edits = append(s.edits, index.Edit{Kind: s.kind, Shape: shape, Was: postings.At(p.position.At, shape),
+	s.indexes.edits = append(s.indexes.edits, index.Edit{Kind: s.kind, Shape: shape, Was: postings.At(p.position.At, shape),
 		Is:  postings.At(p.position.At, shape),
 		Old: &old})
 	return nil
@@ -165,10 +162,9 @@ func skipNotFound(err error) error {
 
 // hide tells the indexes that a record is about to be no more in those of its
 // shapes that are meant; in a transaction, while its bodies are there.
-func (db *DB) hide(c *sqlite.Conn, blocks *records.Blocks, kind *catalog.Kind, record int64, meant func(held int64) bool) error {
-	s := &saving{db: db, c: c, kind: kind, blocks: blocks}
+func (s *saving) hide(record int64, meant func(held int64) bool) error {
 	at, stays := order.Position{At: order.Nowhere}, false
-	err := c.Query(selectShapesHeld, 0, []driver.Value{record * records.Slots, record*records.Slots + records.Slots - 1},
+	err := s.c.Query(selectShapesHeld, 0, rowsOf(record),
 		func(r []driver.Value) error {
 			p := priorOf(r)
 			if p.state&(records.Gone|records.Forgotten) != 0 {
@@ -179,7 +175,7 @@ func (db *DB) hide(c *sqlite.Conn, blocks *records.Blocks, kind *catalog.Kind, r
 				return nil
 			}
 			at = p.position
-			db.changeSilently()
+			s.db.counts.changeSilently()
 			e, err := s.before(p.version)
 			if err != nil || e == nil {
 				return err
@@ -187,10 +183,10 @@ func (db *DB) hide(c *sqlite.Conn, blocks *records.Blocks, kind *catalog.Kind, r
 			return s.leaveOrder(&p, e)
 		})
 	if err == nil && !stays {
-		err = leavePlace(c, kind.Number, at)
+		err = leavePlace(s.c, s.kind.Number, at)
 	}
 	if err == nil {
-		err = db.index.Update(c, s.edits)
+		err = s.db.Index.Update(s.c, s.indexes.edits)
 	}
 	return err
 }

@@ -41,7 +41,7 @@ func (m *namesModel) put() {
 	undone := errors.New("rolled back")
 	roll := m.rng.IntN(10) == 0
 	err := m.write(func(c *sqlite.Conn) error {
-		if err := m.db.names.Put(c, args, last); err != nil || !roll {
+		if err := m.db.scratch.names.Put(c, args, last); err != nil || !roll {
 			return err
 		}
 		return undone
@@ -111,7 +111,7 @@ func TestNamesMoveOn(t *testing.T) {
 		m.check(m.all[m.rng.IntN(len(m.all))])
 		m.check(m.all[len(m.all)-1])
 		if m.rng.IntN(100) == 0 {
-			m.db.names = names.Table{} // as after a start
+			m.db.scratch.names = names.Table{} // as after a start
 		}
 	}
 	recent, middle, rest := m.count("name_recent"), m.count("name_middle"), m.count("name")

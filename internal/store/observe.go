@@ -17,7 +17,7 @@ import (
 
 // observation is one record of the page being saved.
 type observation struct {
-	currentState
+	was   currentState
 	id    []byte         // stored form
 	rows  int            // how often it stands in the page
 	last  int            // where it stands last: that row counts
@@ -42,8 +42,8 @@ var (
 // observe saves the records of the page.
 func (s *saving) observe() error {
 	if field := s.kind.ParentField(); field != "" {
-		for i := range s.rows {
-			if r := &s.rows[i]; r.Parent == "" {
+		for i := range s.content.rows {
+			if r := &s.content.rows[i]; r.Parent == "" {
 				r.Parent = catalog.ParentOf(field, s.p.Body[r.Start:r.End])
 			}
 		}
@@ -56,7 +56,7 @@ func (s *saving) observe() error {
 	if err := s.versions(sights); err != nil {
 		return err
 	}
-	place := placing{s}
+	place := newPlacing(s)
 	if err := place.placeRows(sights); err != nil {
 		return err
 	}
@@ -73,7 +73,7 @@ func (s *saving) observe() error {
 // records their numbers.
 func (s *saving) lookUp() ([]observation, error) {
 	x := &s.db.scratch
-	x.group(s.kind.Prefix, s.rows)
+	x.group(s.kind.Prefix, s.content.rows)
 	for from := 0; from < len(x.sights); from += sqlite.MaxTuples {
 		part := x.sights[from:min(from+sqlite.MaxTuples, len(x.sights))]
 		args := append(x.args[:0], s.shape.Slot, s.kind.Number)
@@ -83,10 +83,10 @@ func (s *saving) lookUp() ([]observation, error) {
 		x.args = args
 		err := s.c.Query(selectHeld, len(part), args, func(r []driver.Value) error {
 			g := &x.sights[x.byID[string(r[0].([]byte))]]
-			g.number = r[1].(int64)
+			g.was.number = r[1].(int64)
 			if r[2] != nil {
-				g.held, g.version, g.hash, g.seen, g.state = true, r[2].(int64), r[3].(int64), r[4].(int64), r[5].(int64)
-				g.period, g.since, g.position = r[6].(int64), r[7].(int64), order.ReadPosition(r[8])
+				g.was.held, g.was.version, g.was.hash, g.was.seen, g.was.state = true, r[2].(int64), r[3].(int64), r[4].(int64), r[5].(int64)
+				g.was.period, g.was.since, g.was.position = r[6].(int64), r[7].(int64), order.ReadPosition(r[8])
 			}
 			return nil
 		})
@@ -97,12 +97,12 @@ func (s *saving) lookUp() ([]observation, error) {
 	for i := range x.sights {
 		g := &x.sights[i]
 		switch {
-		case g.number == 0:
+		case g.was.number == 0:
 			s.counters.record++
 			s.counters.given.store = true
-			g.number, g.fresh = s.counters.record, true
-		case !g.held || g.state&records.Gone != 0:
-			if err := s.elsewhere(&g.currentState); err != nil {
+			g.was.number, g.fresh = s.counters.record, true
+		case !g.was.held || g.was.state&records.Gone != 0:
+			if err := s.elsewhere(&g.was); err != nil {
 				return nil, err
 			}
 		}
@@ -133,7 +133,7 @@ func (x *scratch) group(prefix string, rows []understudy.Row) {
 		if !ok {
 			n = int32(len(x.sights))
 			x.byID[string(id)] = n
-			x.sights = append(x.sights, observation{id: id, currentState: currentState{position: order.Position{At: order.Nowhere}}})
+			x.sights = append(x.sights, observation{id: id, was: currentState{position: order.Position{At: order.Nowhere}}})
 		}
 		x.of = append(x.of, n)
 		x.sights[n].rows++
@@ -143,7 +143,7 @@ func (x *scratch) group(prefix string, rows []understudy.Row) {
 
 // elsewhere looks at the record's other shapes.
 func (s *saving) elsewhere(p *currentState) error {
-	return s.c.Query(selectShapesHeld, 0, []driver.Value{p.number * records.Slots, p.number*records.Slots + records.Slots - 1},
+	return s.c.Query(selectShapesHeld, 0, rowsOf(p.number),
 		func(r []driver.Value) error {
 			switch {
 			case r[0].(int64) == p.number*records.Slots+s.shape.Slot:
@@ -167,19 +167,19 @@ func (s *saving) settle(sights []observation) error {
 	args := x.args[:0]
 	for i := range sights {
 		if sights[i].fresh {
-			args = append(args, s.kind.Number, sights[i].id, sights[i].number)
+			args = append(args, s.kind.Number, sights[i].id, sights[i].was.number)
 		}
 	}
 	x.args = args
-	if err := s.db.names.Put(s.c, args, s.counters.record); err != nil {
+	if err := x.names.Put(s.c, args, s.counters.record); err != nil {
 		return err
 	}
 	var held, touched []driver.Value
 	for i := range sights {
 		g := &sights[i]
-		r := &s.rows[g.last]
-		v := judge(&g.currentState, s.hashes[g.last], s.at, r.Final, s.p.OfWrite())
-		number := g.number*records.Slots + s.shape.Slot
+		r := &s.content.rows[g.last]
+		v := judge(&g.was, s.content.hashes[g.last], s.at, r.Final, s.p.OfWrite())
+		number := g.was.number*records.Slots + s.shape.Slot
 		if g.late = v.late; v.late {
 			if err := s.listLate(g, s.p.Body[r.Start:r.End]); err != nil {
 				return err
@@ -195,13 +195,13 @@ func (s *saving) settle(sights []observation) error {
 			if err != nil {
 				return err
 			}
-			if !g.held {
+			if !g.was.held {
 				if held == nil {
 					held = make([]driver.Value, 0, 8*(len(sights)-i))
-					s.clocks = slices.Grow(s.clocks, 5*(len(sights)-i))
+					s.periods.clocks = slices.Grow(s.periods.clocks, 5*(len(sights)-i))
 				}
-				held = append(held, number, r.Version, s.hashes[g.last], s.at, v.state, stretch, since, g.to.Value())
-			} else if err := s.c.Exec(updateHeld, 0, r.Version, s.hashes[g.last], s.at, v.state, stretch, since, number); err != nil {
+				held = append(held, number, r.Version, s.content.hashes[g.last], s.at, v.state, stretch, since, g.to.Value())
+			} else if err := s.c.Exec(updateHeld, 0, r.Version, s.content.hashes[g.last], s.at, v.state, stretch, since, number); err != nil {
 				return err
 			}
 			if err := s.edit(g, r); err != nil {
@@ -214,10 +214,10 @@ func (s *saving) settle(sights []observation) error {
 			}
 		}
 		if v.what != 0 {
-			s.change(v.what, r.ID, g.number, r.Version, fields)
+			s.change(v.what, r.ID, g.was.number, r.Version, fields)
 		}
 		if v.write && !g.fresh {
-			if err := s.listRedacted(g.number, s.p.Body[r.Start:r.End]); err != nil {
+			if err := s.listRedacted(g.was.number, s.p.Body[r.Start:r.End]); err != nil {
 				return err
 			}
 		}
@@ -225,7 +225,7 @@ func (s *saving) settle(sights []observation) error {
 	if err := s.c.ExecMany(insertHeld, 8, held); err != nil {
 		return err
 	}
-	if err := s.c.ExecMany(records.InsertClock, 5, s.clocks); err != nil {
+	if err := s.c.ExecMany(records.InsertClock, 5, s.periods.clocks); err != nil {
 		return err
 	}
 	for len(touched) > 0 {
@@ -250,10 +250,10 @@ func (s *saving) change(what understudy.ChangeType, id string, record, version i
 	case understudy.Went:
 		n.records--
 	}
-	if s.changes == nil {
-		s.changes = make([]understudy.Change, 0, max(1, len(s.rows)))
+	if s.outcome.changes == nil {
+		s.outcome.changes = make([]understudy.Change, 0, max(1, len(s.content.rows)))
 	}
-	s.changes = append(s.changes, understudy.Change{N: n.change, Source: s.p.Key.Source, Kind: s.p.Kind, ID: id, Type: what,
+	s.outcome.changes = append(s.outcome.changes, understudy.Change{N: n.change, Source: s.p.Key.Source, Kind: s.p.Kind, ID: id, Type: what,
 		Record: record, Version: version, At: time.Unix(0, s.at).UTC(), Fields: fields})
 }
 
@@ -276,7 +276,7 @@ func (s *saving) remove() error {
 	}
 	var version, last int64
 	var present []currentState
-	err = s.c.Query(selectShapesHeld, 0, []driver.Value{record * records.Slots, record*records.Slots + records.Slots - 1},
+	err = s.c.Query(selectShapesHeld, 0, rowsOf(record),
 		func(r []driver.Value) error {
 			last = max(last, r[3].(int64))
 			if r[4].(int64)&records.Gone != 0 {

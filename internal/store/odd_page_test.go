@@ -164,7 +164,7 @@ func TestRootsAreFoundInOldRecords(t *testing.T) {
 	}
 	ask := func(db *store.DB, q query.RecordQuery) (ids []string) {
 		t.Helper()
-		if err := db.Index(t.Context(), func(int64, int64) {}); err != nil {
+		if err := db.Index.Build(t.Context(), func(int64, int64) {}); err != nil {
 			t.Fatal(err)
 		}
 		q.Source, q.Kinds = "items", []string{"items"}
@@ -198,7 +198,7 @@ func TestRootsAreFoundInOldRecords(t *testing.T) {
 		if ids := under(db, "north"); root != "" && (!slices.Equal(ids, []string{"i0", "i2"}) || len(rows) != 2 || err != nil) {
 			t.Errorf("with the root in %s: %v, %d rows, %v", root, ids, len(rows), err)
 		}
-		if r, err := db.Verify(t.Context()); err != nil || len(r.Problems) > 0 {
+		if r, err := db.Verifier.Verify(t.Context()); err != nil || len(r.Problems) > 0 {
 			t.Errorf("with the root in %q: %v %v", root, r.Problems, err)
 		}
 	}

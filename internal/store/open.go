@@ -25,7 +25,6 @@ import (
 	"understudy/internal/store/index"
 	"understudy/internal/store/jobs"
 	"understudy/internal/store/kv"
-	"understudy/internal/store/names"
 	"understudy/internal/store/pages"
 	"understudy/internal/store/records"
 	"understudy/internal/store/seek"
@@ -45,20 +44,31 @@ const applicationID = 0x556e7374
 
 // DB is a store in one SQLite file. Many goroutines may use it at once: one
 // writes, a few read, each for well under the time of one upstream request.
+// What it keeps beside pages, records and their changes is in fields.
 type DB struct {
-	o       Options
-	pool    *sqlite.Pool
-	opener  *records.Opener
-	pages   *pages.Loader
-	catalog *catalog.Catalog
+	Jobs        *jobs.Queue
+	KV          *kv.Table
+	Series      *series.Points
+	Actions     *claims.Table
+	Annotations *annotations.Book
+	Eraser      *erase.Eraser
+	Verifier    *verify.Verifier
+	Index       *index.Index
 
-	parts
-	writing
+	// Reading a page, records and their past, and searching are the store's own.
+	*pages.Reader
+	*history.Records
+	*seek.Seeker
 
-	counts
-	index    *index.Index
+	o        Options
+	pool     *sqlite.Pool
+	opener   *records.Opener
+	pages    *pages.Loader
+	catalog  *catalog.Catalog
+	counts   counts
 	watchers watchers
 	evictor  *evict.Evictor
+	scratch  scratch
 }
 
 // counts tell other goroutines what the writing one has done.
@@ -67,32 +77,6 @@ type counts struct {
 	writes atomic.Int64 // of all sorts, whether they were committed or not
 	silent atomic.Int64 // the same, of records that came or went without a change
 	erased atomic.Int64 // names that are not stored again
-}
-
-// parts are what other packages own, whose methods are the store's.
-type parts struct {
-	*jobs.Queue
-	*kv.Table
-	*series.Points
-	actions
-	*erase.Eraser
-	*history.Records
-	*seek.Seeker
-	*verify.Verifier
-	*pages.Reader
-	index.Builder
-}
-
-// actions are what people did and what they wrote on records.
-type actions struct {
-	*claims.Table
-	*annotations.Book
-}
-
-// writing is what the goroutine that has the writing connection uses.
-type writing struct {
-	scratch scratch
-	names   names.Table
 }
 
 // Open opens the store, making it when the file is missing or empty. A file
@@ -109,19 +93,19 @@ func Open(ctx context.Context, o Options) (*DB, error) {
 	}
 	catalog := catalog.New(o.Specs)
 	db := &DB{o: o, catalog: catalog, opener: records.New(catalog, seek.MaxHelpers+1)}
-	db.pool = sqlite.NewPool(path, o.Readers, o.Limit, o.logShare(), db.afterWrite)
-	db.index = index.New(db.pool, catalog, db.opener)
-	db.Builder = db.index.Builder()
-	db.Seeker = seek.New(db.pool, catalog, db.opener, db.index, &db.epoch, o.Now)
+	db.pool = sqlite.NewPool(path, o.Readers, o.Limit, o.logShare(), db.counts.afterWrite)
+	db.watchers.pool = db.pool
+	db.Index = index.New(db.pool, catalog, db.opener)
+	db.Seeker = seek.New(db.pool, catalog, db.opener, db.Index, &db.counts.epoch, o.Now)
 	db.Records = history.New(db.pool, catalog, db.opener)
-	db.Queue, db.Table, db.Points = jobs.NewQueue(db.pool), kv.New(db.pool), series.New(db.pool)
-	db.actions = actions{claims.New(db.pool), annotations.New(db.pool, catalog)}
+	db.Jobs, db.KV, db.Series = jobs.NewQueue(db.pool), kv.New(db.pool), series.New(db.pool)
+	db.Actions, db.Annotations = claims.New(db.pool), annotations.New(db.pool, catalog)
 	db.evictor = evict.New(evict.Options{Pool: db.pool, Store: evictable{db}, Now: o.Now, Logger: o.Logger})
 	db.pages = pages.NewLoader(catalog, db.opener)
 	db.Reader = pages.NewReader(db.pool, db.pages, db.evictor.NoteRead)
-	db.Verifier = verify.New(db.pool, catalog, db.opener, db.pages, db.index)
-	db.Eraser = erase.New(erase.Options{Pool: db.pool, Store: erasable{db}, Annotations: db.Book, Now: o.Now})
-	c, err := opening{db}.begin(ctx)
+	db.Verifier = verify.New(db.pool, catalog, db.opener, db.pages, db.Index)
+	db.Eraser = erase.New(erase.Options{Pool: db.pool, Store: erasable{db}, Annotations: db.Annotations, Now: o.Now})
+	c, err := db.begin(ctx)
 	if err != nil {
 		return nil, openError(path, err)
 	}
@@ -130,7 +114,7 @@ func Open(ctx context.Context, o Options) (*DB, error) {
 		return nil, openError(path, err)
 	}
 	db.evictor.Start(ctx)
-	db.index.Settle()
+	db.Index.Settle()
 	return db, nil
 }
 
@@ -202,17 +186,14 @@ func openError(path string, err error) error {
 	}
 }
 
-// opening makes a file ready.
-type opening struct{ *DB }
-
 // begin dials the writing connection, checks the file, migrates it and reads
 // what is held in memory.
-func (db opening) begin(ctx context.Context) (*sqlite.Conn, error) {
+func (db *DB) begin(ctx context.Context) (*sqlite.Conn, error) {
 	c, err := db.pool.DialWriter(ctx)
 	if err != nil {
 		return nil, err
 	}
-	err = db.prepareFile(ctx, c)
+	err = prepareFile(ctx, db.pool, c)
 	if err == nil {
 		err = db.catalog.Load(c)
 	}
@@ -220,13 +201,13 @@ func (db opening) begin(ctx context.Context) (*sqlite.Conn, error) {
 		err = db.opener.FillClocks(ctx, c)
 	}
 	if err == nil {
-		err = db.index.Load(ctx, c)
+		err = db.Index.Load(ctx, c)
 	}
 	if err == nil {
-		err = db.Load(c)
+		err = db.Annotations.Load(c)
 	}
 	if err == nil {
-		err = db.readErased(c)
+		err = db.counts.load(c)
 	}
 	if err != nil {
 		_ = c.Close()
@@ -235,7 +216,7 @@ func (db opening) begin(ctx context.Context) (*sqlite.Conn, error) {
 	return c, nil
 }
 
-func (db opening) prepareFile(ctx context.Context, c *sqlite.Conn) error {
+func prepareFile(ctx context.Context, pool *sqlite.Pool, c *sqlite.Conn) error {
 	tables, err := c.Integer("SELECT count(*) FROM sqlite_schema")
 	if err != nil {
 		return err
@@ -266,16 +247,16 @@ func (db opening) prepareFile(ctx context.Context, c *sqlite.Conn) error {
 			return err
 		}
 	}
-	return db.migrate(ctx)
+	return migrate(ctx, pool)
 }
 
 // migrate runs the migrations that are missing, each in a transaction.
-func (db opening) migrate(ctx context.Context) error {
+func migrate(ctx context.Context, pool *sqlite.Pool) error {
 	files, err := fs.Sub(migrations, "migrations")
 	if err != nil {
 		return err
 	}
-	file, err := db.pool.SQL()
+	file, err := pool.SQL()
 	if err != nil {
 		return err
 	}

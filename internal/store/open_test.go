@@ -86,7 +86,7 @@ func TestStatsAndVerifyCountTheSame(t *testing.T) {
 		t.Fatal(err)
 	}
 	s, err := db.Stats(t.Context())
-	r, verr := db.Verify(t.Context())
+	r, verr := db.Verifier.Verify(t.Context())
 	if err != nil || verr != nil || s.Records != 2 || r.Records != 2 || r.Gone != 1 || len(r.Problems) > 0 {
 		t.Errorf("stats %d, verify %+v, %v, %v", s.Records, r, err, verr)
 	}
@@ -253,7 +253,7 @@ func TestIndexIsFilledAgain(t *testing.T) {
 	if err != nil || len(rows) != 600 || rows[0].ID != pages[0].Rows[0].ID {
 		t.Errorf("%d rows, %v", len(rows), err)
 	}
-	if r, err := again.Verify(t.Context()); err != nil || len(r.Problems) > 0 {
+	if r, err := again.Verifier.Verify(t.Context()); err != nil || len(r.Problems) > 0 {
 		t.Errorf("verify: %q, %v", r.Problems, err)
 	}
 }
@@ -265,7 +265,7 @@ func TestAFileOfTheFirstSchema(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := errors.Join(db.SetValue(t.Context(), "walk/calls", []byte("page 7")), db.Close()); err != nil {
+	if err := errors.Join(db.KV.SetValue(t.Context(), "walk/calls", []byte("page 7")), db.Close()); err != nil {
 		t.Fatal(err)
 	}
 	file := raw(t, path)
@@ -282,10 +282,10 @@ func TestAFileOfTheFirstSchema(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer db.Close()
-	if value, err := db.Value(t.Context(), "walk/calls"); err != nil || string(value) != "page 7" {
+	if value, err := db.KV.Value(t.Context(), "walk/calls"); err != nil || string(value) != "page 7" {
 		t.Errorf("%q, %v", value, err)
 	}
-	if all := db.Annotations("twilio", "calls"); len(all) > 0 {
+	if all := db.Annotations.Annotations("twilio", "calls"); len(all) > 0 {
 		t.Errorf("annotations: %v", all)
 	}
 }

@@ -30,12 +30,12 @@ func (s *saving) reclock(record int64, before *codec.Entry, r *understudy.Row) e
 			return err
 		}
 	}
-	s.clocks = append(s.clocks, s.shape.Number, int64(0), int64(0), r.Clock, record)
+	s.periods.clocks = append(s.periods.clocks, s.shape.Number, int64(0), int64(0), r.Clock, record)
 	if r.Parent == "" {
 		return nil
 	}
 	parent, err := records.PutParent(s.c, r.Parent)
-	s.clocks = append(s.clocks, s.shape.Number, parent, int64(0), r.Clock, record)
+	s.periods.clocks = append(s.periods.clocks, s.shape.Number, parent, int64(0), r.Clock, record)
 	return err
 }
 
@@ -43,7 +43,7 @@ func (s *saving) reclock(record int64, before *codec.Entry, r *understudy.Row) e
 // i, 0 when there is none.
 func (s *saving) returned(g *observation, i int) (version int64, err error) {
 	var same []int64
-	err = s.c.Query(selectTag, 0, []driver.Value{g.number*records.Slots + s.shape.Slot, records.ShortHash(s.hashes[i])},
+	err = s.c.Query(selectTag, 0, []driver.Value{g.was.number*records.Slots + s.shape.Slot, records.ShortHash(s.content.hashes[i])},
 		func(r []driver.Value) error {
 			same = append(same, r[0].(int64))
 			return nil
@@ -51,7 +51,7 @@ func (s *saving) returned(g *observation, i int) (version int64, err error) {
 	if err != nil {
 		return 0, err
 	}
-	body := s.p.Body[s.rows[i].Start:s.rows[i].End]
+	body := s.p.Body[s.content.rows[i].Start:s.content.rows[i].End]
 	for _, v := range same {
 		e, err := s.blocks.Entry(v)
 		switch {
@@ -67,40 +67,40 @@ func (s *saving) returned(g *observation, i int) (version int64, err error) {
 // newMark is a number for periods of this save that begin without a new
 // version.
 func (s *saving) newMark() int64 {
-	if s.mark == 0 {
+	if s.periods.mark == 0 {
 		s.counters.block++
 		s.counters.given.store = true
-		s.mark = s.counters.block * codec.PerBlock
+		s.periods.mark = s.counters.block * codec.PerBlock
 	}
-	return s.mark
+	return s.periods.mark
 }
 
 // begin ends the stretch of a record that lasts, if another one begins with
 // row r, and gives what the held row says of the one that lasts then.
 func (s *saving) begin(g *observation, r *understudy.Row) (stretch, since driver.Value, err error) {
-	present := g.held && g.state&(records.Gone|records.Forgotten) == 0
-	if present && g.version == r.Version {
-		if g.period != g.version {
-			stretch = g.period
+	present := g.was.held && g.was.state&(records.Gone|records.Forgotten) == 0
+	if present && g.was.version == r.Version {
+		if g.was.period != g.was.version {
+			stretch = g.was.period
 		}
-		if g.since != 0 {
-			since = g.since
+		if g.was.since != 0 {
+			since = g.was.since
 		}
 		return stretch, since, nil
 	}
 	var before *codec.Entry
 	if present {
-		if before, err = s.before(g.version); err != nil {
+		if before, err = s.before(g.was.version); err != nil {
 			return nil, nil, err
 		}
 	}
-	if g.held && g.since != records.Never {
-		s.end(g.number*records.Slots+s.shape.Slot, &g.currentState)
+	if g.was.held && g.was.since != records.Never {
+		s.end(g.was.number*records.Slots+s.shape.Slot, &g.was)
 	}
-	if err := s.reclock(g.number, before, r); err != nil {
+	if err := s.reclock(g.was.number, before, r); err != nil {
 		return nil, nil, err
 	}
-	if s.firstNew != 0 && r.Version >= s.firstNew {
+	if s.writes.firstNew != 0 && r.Version >= s.writes.firstNew {
 		return nil, nil, nil
 	}
 	return s.newMark(), s.at, nil
@@ -133,7 +133,7 @@ func (s *saving) end(held int64, p *currentState) {
 	if p.state&(records.Gone|records.Forgotten) == 0 {
 		tag = records.ShortHash(p.hash)
 	}
-	s.past = append(s.past, held, p.period, version, since, tag)
+	s.periods.past = append(s.periods.past, held, p.period, version, since, tag)
 }
 
 // putPast notes the periods that ended, and the new versions that are not
@@ -141,19 +141,20 @@ func (s *saving) end(held int64, p *currentState) {
 // in which its record stands twice.
 func (s *saving) putPast(sights []observation) error {
 	x := &s.db.scratch
-	for i := range s.rows {
-		r, g := &s.rows[i], &sights[x.of[i]]
-		if s.firstNew == 0 || r.Version < s.firstNew || !g.late && r.Version == s.rows[g.last].Version {
+	for i := range s.content.rows {
+		r, g := &s.content.rows[i], &sights[x.of[i]]
+		if s.writes.firstNew == 0 || r.Version < s.writes.firstNew || !g.late && r.Version == s.content.rows[g.last].Version {
 			continue
 		}
-		s.past = append(s.past, g.number*records.Slots+s.shape.Slot, r.Version, nil, int64(records.Never), records.ShortHash(s.hashes[i]))
+		s.periods.past = append(s.periods.past, g.was.number*records.Slots+s.shape.Slot, r.Version, nil, int64(records.Never),
+			records.ShortHash(s.content.hashes[i]))
 	}
-	return s.c.ExecMany(insertPast, 5, s.past)
+	return s.c.ExecMany(insertPast, 5, s.periods.past)
 }
 
 // went notes that a record is no more in the shapes in which it is present.
 func (s *saving) went(record int64, present []currentState) error {
-	if s.past = nil; s.blocks == nil {
+	if s.periods.past = nil; s.blocks == nil {
 		s.blocks = s.db.opener.Open(s.c)
 	}
 	for i := range present {
@@ -179,7 +180,7 @@ func (s *saving) went(record int64, present []currentState) error {
 			return err
 		}
 	}
-	if err := s.c.ExecMany(insertPast, 5, s.past); err != nil {
+	if err := s.c.ExecMany(insertPast, 5, s.periods.past); err != nil {
 		return err
 	}
 	if err := leavePlace(s.c, s.kind.Number, present[0].position); err != nil {
@@ -190,10 +191,10 @@ func (s *saving) went(record int64, present []currentState) error {
 
 // fields names what differs between a record's version before and row r.
 func (s *saving) fields(g *observation, r *understudy.Row) (understudy.Names, error) {
-	if g.state&records.Forgotten != 0 {
+	if g.was.state&records.Forgotten != 0 {
 		return "", nil
 	}
-	e, err := s.before(g.version)
+	e, err := s.before(g.was.version)
 	if err != nil || e == nil {
 		return "", err
 	}

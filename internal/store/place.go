@@ -10,6 +10,7 @@ import (
 
 	"understudy"
 	"understudy/internal/query"
+	"understudy/internal/store/catalog"
 	"understudy/internal/store/order"
 	"understudy/internal/store/postings"
 	"understudy/internal/store/records"
@@ -19,12 +20,21 @@ import (
 var updatePlace = &sqlite.Statement{Head: "UPDATE held SET place = ? WHERE number BETWEEN ? AND ?"}
 
 // placing gives the records of a page their positions in the list.
-type placing struct{ *saving }
+type placing struct {
+	save  *saving
+	db    *DB
+	c     *sqlite.Conn
+	page  *understudy.Page
+	kind  *catalog.Kind
+	order *order.Assigner
+}
+
+func newPlacing(s *saving) *placing {
+	return &placing{save: s, db: s.db, c: s.c, page: s.p, kind: s.kind, order: order.NewAssigner(s.c, s.kind.Number, &s.db.counts.epoch)}
+}
 
 // placeRows finds the place of every observation, of which each has its number.
-func (s placing) placeRows(sights []observation) error {
-	g := order.NewAssigner(s.c, s.kind.Number, &s.db.epoch)
-	s.order = g
+func (s *placing) placeRows(sights []observation) error {
 	standing := s.db.scratch.standing[:0]
 	for i := range sights { // a record that stands twice counts as it stands last
 		standing = append(standing, i)
@@ -37,13 +47,13 @@ func (s placing) placeRows(sights []observation) error {
 	unplaced := 0
 	for i, n := range standing {
 		k := &sights[n]
-		r := &s.rows[k.last]
-		rows[i] = order.Assignment{At: k.position.At, Shown: k.position.Shown, Second: order.NoSecond}
-		if all[i] = &rows[i]; k.position.At != order.Nowhere {
-			rows[i].Second = postings.Second(k.position.At)
+		r := &s.save.content.rows[k.last]
+		rows[i] = order.Assignment{At: k.was.position.At, Shown: k.was.position.Shown, Second: order.NoSecond}
+		if all[i] = &rows[i]; k.was.position.At != order.Nowhere {
+			rows[i].Second = postings.Second(k.was.position.At)
 			continue
 		}
-		rows[i].Second = order.NaturalSecond(s.kind.Spec, r.Clock, s.p.Body[r.Start:r.End])
+		rows[i].Second = order.NaturalSecond(s.kind.Spec, r.Clock, s.page.Body[r.Start:r.End])
 		if second := rows[i].Second; second != order.NoSecond {
 			if unplaced == 0 {
 				first, last = second, second
@@ -55,14 +65,14 @@ func (s placing) placeRows(sights []observation) error {
 	if unplaced > 1 && first <= last {
 		least, _ := postings.SecondBounds(first)
 		_, most := postings.SecondBounds(last)
-		if err := g.Read(least, most); err != nil {
+		if err := s.order.Read(least, most); err != nil {
 			return err
 		}
 	}
-	if !s.p.List || s.p.Asked().Zero() || s.otherOrder() {
-		return s.placeAlone(g, sights, all)
+	if !s.page.List || s.page.Asked().Zero() || s.otherOrder() {
+		return s.placeAlone(sights, all)
 	}
-	page, err := s.placedPage(g, all)
+	page, err := s.placedPage(all)
 	if err == nil {
 		err = page.Place()
 	}
@@ -74,19 +84,19 @@ func (s placing) placeRows(sights []observation) error {
 
 // otherOrder reports whether the page's list does not show the newest records first, so that
 // it does not tell where they stand.
-func (s placing) otherOrder() bool {
-	sp := s.db.o.Specs[s.p.Key.Source]
+func (s *placing) otherOrder() bool {
+	sp := s.db.o.Specs[s.page.Key.Source]
 	if sp == nil || s.kind.Spec == nil || !s.kind.Spec.Orders() {
 		return false
 	}
-	t, err := sp.TargetOf(s.p.Asked())
+	t, err := sp.TargetOf(s.page.Asked())
 	return err == nil && t.List != nil && !t.NewestFirst()
 }
 
 // placeAlone places those of the rows that stand nowhere yet, by their clocks:
 // no page has shown them.
-func (s placing) placeAlone(g *order.Assigner, sights []observation, rows []*order.Assignment) error {
-	page := &order.Page{Store: g}
+func (s *placing) placeAlone(sights []observation, rows []*order.Assignment) error {
+	page := &order.Page{Store: s.order}
 	for _, p := range rows {
 		if p.At == order.Nowhere {
 			page.Rows = append(page.Rows, p)
@@ -97,7 +107,7 @@ func (s placing) placeAlone(g *order.Assigner, sights []observation, rows []*ord
 		return err
 	}
 	for i, n := range s.db.scratch.standing {
-		if sights[n].to = sights[n].position; sights[n].position.At == order.Nowhere {
+		if sights[n].to = sights[n].was.position; sights[n].was.position.At == order.Nowhere {
 			sights[n].to = order.Position{At: rows[i].At}
 		}
 	}
@@ -105,9 +115,9 @@ func (s placing) placeAlone(g *order.Assigner, sights []observation, rows []*ord
 }
 
 // placedPage is the page with what it follows.
-func (s placing) placedPage(g *order.Assigner, rows []*order.Assignment) (*order.Page, error) {
-	page := &order.Page{Store: g, Rows: rows}
-	f := order.FollowedBy(s.db.o.Specs[s.p.Key.Source], s.p.Asked())
+func (s *placing) placedPage(rows []*order.Assignment) (*order.Page, error) {
+	page := &order.Page{Store: s.order, Rows: rows}
+	f := order.FollowedBy(s.db.o.Specs[s.page.Key.Source], s.page.Asked())
 	page.After = f.After
 	if f.ID != "" {
 		p, err := s.placingOf(f.ID)
@@ -121,7 +131,7 @@ func (s placing) placedPage(g *order.Assigner, rows []*order.Assignment) (*order
 			page.Top = p
 		}
 	}
-	if !s.p.Next.Zero() {
+	if !s.page.Next.Zero() {
 		page.Next = s.nextRow
 	}
 	return page, nil
@@ -129,7 +139,7 @@ func (s placing) placedPage(g *order.Assigner, rows []*order.Assignment) (*order
 
 // placingOf is where a record stands that is not in the page, nil when it does
 // not stand.
-func (s placing) placingOf(id string) (*order.Assignment, error) {
+func (s *placing) placingOf(id string) (*order.Assignment, error) {
 	stored := sqlite.AppendID(nil, s.kind.Prefix, id)
 	if _, here := s.db.scratch.byID[string(stored)]; here {
 		return nil, nil
@@ -142,8 +152,8 @@ func (s placing) placingOf(id string) (*order.Assignment, error) {
 }
 
 // nextRow is where the first row of the next page stands, if that is held.
-func (s placing) nextRow() (*order.Assignment, error) {
-	row, sk, err := s.db.pages.Find(s.c, s.counters.source, s.p.Next)
+func (s *placing) nextRow() (*order.Assignment, error) {
+	row, sk, err := s.db.pages.Find(s.c, s.save.counters.source, s.page.Next)
 	if err != nil || !row.List || row.Kind.Number != s.kind.Number || len(sk.Versions) == 0 {
 		return nil, skipNotFound(err)
 	}
@@ -181,7 +191,7 @@ func (db *DB) PlaceOf(ctx context.Context, source, kind, id string) (query.Order
 }
 
 // putPlaces writes where the records of the page stand, once they are held.
-func (s placing) putPlaces(sights []observation) error {
+func (s *placing) putPlaces(sights []observation) error {
 	var fresh []driver.Value
 	type move struct {
 		g    *observation
@@ -190,10 +200,10 @@ func (s placing) putPlaces(sights []observation) error {
 	var moves []move
 	for _, n := range s.db.scratch.standing {
 		g := &sights[n]
-		was := s.order.Stood(g.number, g.position.At)
+		was := s.order.Stood(g.was.number, g.was.position.At)
 		if was == order.Nowhere {
 			if !g.fresh {
-				s.db.changeSilently()
+				s.db.counts.changeSilently()
 			}
 			sign, err := s.firstPlace(g)
 			if err != nil {
@@ -202,35 +212,35 @@ func (s placing) putPlaces(sights []observation) error {
 			if fresh == nil {
 				fresh = make([]driver.Value, 0, 3*len(sights))
 			}
-			fresh = append(fresh, sign, g.to.At, g.number)
+			fresh = append(fresh, sign, g.to.At, g.was.number)
 			continue
 		}
-		if g.to != g.position || was != g.to.At {
-			if err := s.c.Exec(updatePlace, 0, g.to.Value(), g.number*records.Slots, g.number*records.Slots+records.Slots-1); err != nil {
+		if g.to != g.was.position || was != g.to.At {
+			if err := s.writePlace(g); err != nil {
 				return err
 			}
 		}
 		// It is where it is not any more, or among those that are gone.
-		comes := !g.late && !(g.held && g.state&(records.Gone|records.Forgotten) == 0)
-		if was == g.to.At && was == g.position.At && !comes {
+		comes := !g.late && !(g.was.held && g.was.state&(records.Gone|records.Forgotten) == 0)
+		if was == g.to.At && was == g.was.position.At && !comes {
 			continue
 		}
-		sign, err := s.takePlace(g.number, was)
+		sign, err := s.takePlace(g.was.number, was)
 		if err != nil {
 			return err
 		}
 		if !g.late {
 			if sign != s.kind.Number {
-				s.db.changeSilently() // it was forgotten: that it is back is no change
+				s.db.counts.changeSilently() // it was forgotten: that it is back is no change
 			}
 			sign = s.kind.Number
 		}
 		moves = append(moves, move{g, sign})
 	}
 	for _, m := range moves {
-		fresh = append(fresh, m.sign, m.g.to.At, m.g.number)
-		if was := m.g.position.At; was != m.g.to.At {
-			if err := s.editOthers(m.g.number, was, m.g.to.At); err != nil {
+		fresh = append(fresh, m.sign, m.g.to.At, m.g.was.number)
+		if was := m.g.was.position.At; was != m.g.to.At {
+			if err := s.editOthers(m.g.was.number, was, m.g.to.At); err != nil {
 				return err
 			}
 		}
@@ -241,16 +251,20 @@ func (s placing) putPlaces(sights []observation) error {
 	return s.editShifted(sights)
 }
 
+// writePlace writes where a record is to stand into its rows.
+func (s *placing) writePlace(g *observation) error {
+	return s.c.Exec(updatePlace, 0, append([]driver.Value{g.to.Value()}, rowsOf(g.was.number)...)...)
+}
+
 // firstPlace writes the place of a record that stood nowhere into its rows, and
 // says under which kind that is. One that was seen before stands nowhere when
 // what it was then cannot be read.
-func (s placing) firstPlace(g *observation) (sign int64, err error) {
+func (s *placing) firstPlace(g *observation) (sign int64, err error) {
 	if g.fresh {
 		return s.kind.Number, nil
 	}
-	first, last := g.number*records.Slots, g.number*records.Slots+records.Slots-1
-	if err := s.c.Exec(updatePlace, 0, g.to.Value(), first, last); err != nil {
+	if err := s.writePlace(g); err != nil {
 		return 0, err
 	}
-	return signOf(s.c, s.kind.Number, g.number)
+	return signOf(s.c, s.kind.Number, g.was.number)
 }

@@ -163,7 +163,7 @@ func TestWalkOverTheWire(t *testing.T) {
 	if superseded == 0 {
 		t.Error("no page is superseded after the world has moved on")
 	}
-	if r, err := db.Verify(t.Context()); err != nil || len(r.Problems) > 0 {
+	if r, err := db.Verifier.Verify(t.Context()); err != nil || len(r.Problems) > 0 {
 		t.Errorf("verify: %v, %v", r.Problems, err)
 	}
 	st, err := db.Stats(t.Context())

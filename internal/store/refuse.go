@@ -53,12 +53,12 @@ var selectErased = &sqlite.Statement{Head: "SELECT id, erased FROM names WHERE k
 // refuse takes the records out of the save that may not be kept. A page that
 // shows one is not kept either, its other records are.
 func (s *saving) refuse() error {
-	if s.kind == nil || len(s.rows) == 0 {
+	if s.kind == nil || len(s.content.rows) == 0 {
 		return nil
 	}
 	horizon := s.db.o.horizon(s.p.Key.Source, s.p.Kind)
 	var marks map[string]int64
-	if s.db.erased.Load() > 0 {
+	if s.db.counts.erased.Load() > 0 {
 		var err error
 		if marks, err = s.marks(); err != nil {
 			return err
@@ -67,33 +67,33 @@ func (s *saving) refuse() error {
 	if horizon == 0 && len(marks) == 0 {
 		return nil
 	}
-	rows, hashes := s.rows[:0:0], s.hashes[:0:0]
-	for i, r := range s.rows {
+	rows, hashes := s.content.rows[:0:0], s.content.hashes[:0:0]
+	for i, r := range s.content.rows {
 		mark := int64(0)
 		if len(marks) > 0 {
 			mark = marks[string(sqlite.AppendID(nil, s.kind.Prefix, r.ID))]
 		}
 		switch {
 		case mark == nameErased:
-			s.refused = notErased
+			s.content.refused = notErased
 		case aged(r.Clock, horizon, mark):
-			if s.refused == "" {
-				s.refused = notAged
+			if s.content.refused == "" {
+				s.content.refused = notAged
 			}
 		default:
-			rows, hashes = append(rows, r), append(hashes, s.hashes[i])
+			rows, hashes = append(rows, r), append(hashes, s.content.hashes[i])
 		}
 	}
-	s.rows, s.hashes = rows, hashes
+	s.content.rows, s.content.hashes = rows, hashes
 	return nil
 }
 
 // refuseWhole leaves a page that is stored whole without records. It is not kept if it shows what may not
 // be, or what could not be found in it when it is to go.
 func (s *saving) refuseWhole() {
-	s.rows, s.hashes = nil, nil
+	s.content.rows, s.content.hashes = nil, nil
 	if s.kind != nil && (erase.Redactable(s.kind.Spec) || s.db.o.horizon(s.p.Key.Source, s.p.Kind) != 0) {
-		s.refused = "it may have to be found again"
+		s.content.refused = "it may have to be found again"
 	}
 }
 
@@ -126,8 +126,8 @@ func deleteWhole(c *sqlite.Conn, loader *pages.Loader, kind int64, mayNot func([
 // marks are the marked ids among those of the save.
 func (s *saving) marks() (map[string]int64, error) {
 	marks := map[string]int64{}
-	for from := 0; from < len(s.rows); from += sqlite.MaxTuples {
-		part := s.rows[from:min(from+sqlite.MaxTuples, len(s.rows))]
+	for from := 0; from < len(s.content.rows); from += sqlite.MaxTuples {
+		part := s.content.rows[from:min(from+sqlite.MaxTuples, len(s.content.rows))]
 		args := []driver.Value{s.kind.Number}
 		for i := range part {
 			args = append(args, sqlite.AppendID(nil, s.kind.Prefix, part[i].ID))
@@ -144,14 +144,13 @@ func (s *saving) marks() (map[string]int64, error) {
 }
 
 // keepsPage reports whether the page itself is kept.
-func (s *saving) keepsPage() bool { return s.refused == "" && keepsPage(s.p) }
+func (s *saving) keepsPage() bool { return s.content.refused == "" && keepsPage(s.p) }
 
 var selectErasedCount = &sqlite.Statement{Head: "SELECT erased FROM counter"}
 
-// readErased learns whether anything was ever erased, so that saves need not
-// ask.
-func (db opening) readErased(c *sqlite.Conn) error {
-	_, err := c.One(selectErasedCount, nil, func(r []driver.Value) { db.erased.Store(r[0].(int64)) })
+// load reads whether anything was ever erased, so that saves need not ask.
+func (n *counts) load(c *sqlite.Conn) error {
+	_, err := c.One(selectErasedCount, nil, func(r []driver.Value) { n.erased.Store(r[0].(int64)) })
 	return err
 }
 
@@ -159,7 +158,7 @@ var updateErased = &sqlite.Statement{Head: "UPDATE counter SET erased = erased +
 
 // marking is a transaction that marks records that are to be erased.
 type marking struct {
-	*saving
+	save    *saving
 	erasure int64
 	cause   erase.Cause
 	marked  int64
@@ -184,7 +183,7 @@ func (e erasable) Mark(ctx context.Context, erasure int64) error {
 				return err
 			})
 			if err == nil {
-				e.db.erased.Add(marked) // before the next save
+				e.db.counts.erased.Add(marked) // before the next save
 			}
 			return broken, err
 		})
@@ -222,7 +221,7 @@ func (e erasable) markSome(c *sqlite.Conn, erasure int64) (n int, marked int64, 
 		}
 		var id string
 		if err == nil {
-			id, _, err = m.newest(one.record)
+			id, _, err = m.save.newest(one.record)
 		}
 		if err == nil {
 			err = m.one(id, one.record)
@@ -245,20 +244,19 @@ func (e erasable) markSome(c *sqlite.Conn, erasure int64) (n int, marked int64, 
 // in a transaction and ends with finish.
 func newMarking(db *DB, c *sqlite.Conn, source string, kind string, erasure int64, cause erase.Cause) (*marking, error) {
 	p := &understudy.Page{Key: understudy.Key{Source: source}, Kind: kind}
-	m := &marking{saving: &saving{db: db, c: c, p: p, content: content{at: db.o.Now().UnixNano()}, kind: db.catalog.Kind(source, kind)},
-		erasure: erasure,
-		cause:   cause}
-	return m, m.readCounters()
+	s := &saving{db: db, c: c, p: p, at: db.o.Now().UnixNano(), kind: db.catalog.Kind(source, kind)}
+	return &marking{save: s, erasure: erasure, cause: cause}, s.readCounters()
 }
 
 // one marks a record that is listed. One a person asked for is said to have gone, so
 // that subscribers with copies are told; age is no change.
 func (m *marking) one(id string, record int64) error {
+	s := m.save
 	mark := int64(nameErased)
 	if m.cause == erase.CauseAged {
 		mark = nameAged
 	}
-	changed, err := names.MarkErased(m.c, m.kind.Number, sqlite.AppendID(nil, m.kind.Prefix, id), mark)
+	changed, err := names.MarkErased(s.c, s.kind.Number, sqlite.AppendID(nil, s.kind.Prefix, id), mark)
 	if err != nil {
 		return err
 	}
@@ -266,7 +264,7 @@ func (m *marking) one(id string, record int64) error {
 		m.marked++
 	}
 	version, present := int64(0), []currentState(nil)
-	err = m.c.Query(selectShapesHeld, 0, []driver.Value{record * records.Slots, record*records.Slots + records.Slots - 1},
+	err = s.c.Query(selectShapesHeld, 0, rowsOf(record),
 		func(r []driver.Value) error {
 			if r[4].(int64)&records.Gone == 0 {
 				version = max(version, r[1].(int64))
@@ -278,31 +276,32 @@ func (m *marking) one(id string, record int64) error {
 		return err
 	}
 	if version != 0 {
-		if err := m.went(record, present); err != nil {
+		if err := s.went(record, present); err != nil {
 			return err
 		}
 		if m.cause == erase.CauseAged {
-			m.counters.records--
-			m.counters.given.kind = true
-			m.db.changeSilently()
+			s.counters.records--
+			s.counters.given.kind = true
+			s.db.counts.changeSilently()
 		} else {
-			m.change(understudy.Went, id, record, version, "")
+			s.change(understudy.Went, id, record, version, "")
 		}
 	}
 	return nil
 }
 
 func (m *marking) finish() error {
-	if err := m.db.index.Update(m.c, m.edits); err != nil {
+	s := m.save
+	if err := s.db.Index.Update(s.c, s.indexes.edits); err != nil {
 		return err
 	}
-	if err := m.putChanges(); err != nil {
+	if err := s.putChanges(); err != nil {
 		return err
 	}
-	if err := m.c.Exec(updateErased, 0, m.marked); err != nil {
+	if err := s.c.Exec(updateErased, 0, m.marked); err != nil {
 		return err
 	}
-	return m.writeCounters()
+	return s.writeCounters()
 }
 
 // mark lists and marks records of one kind in one transaction.
@@ -318,7 +317,9 @@ func (db *DB) mark(ctx context.Context, source, kind string, erasure int64, caus
 				if err := m.one(f.id, f.record); err != nil {
 					return err
 				}
-				if err := c.Exec(insertErasing, 0, erasure, m.counters.source, m.kind.Number, f.record, int64(cause), int64(0), "", m.at); err != nil {
+				s := m.save
+				err := c.Exec(insertErasing, 0, erasure, s.counters.source, s.kind.Number, f.record, int64(cause), int64(0), "", s.at)
+				if err != nil {
 					return err
 				}
 			}
@@ -326,7 +327,7 @@ func (db *DB) mark(ctx context.Context, source, kind string, erasure int64, caus
 			return m.finish()
 		})
 		if err == nil {
-			db.erased.Add(marked)
+			db.counts.erased.Add(marked)
 		}
 		return broken, err
 	})
@@ -341,7 +342,7 @@ type found struct {
 // Erased reports whether a record may not be stored again. kind may be empty:
 // then a record of that id of any kind.
 func (db *DB) Erased(ctx context.Context, source, kind, id string) (erased bool, err error) {
-	if db.erased.Load() == 0 {
+	if db.counts.erased.Load() == 0 {
 		return false, nil
 	}
 	leave, err := db.pool.Begin()

@@ -63,13 +63,13 @@ func TestRemains(t *testing.T) {
 			}
 			if rng.IntN(3) == 0 {
 				delete(held, name)
-				if err := db.SetValue(t.Context(), name, nil); err != nil {
+				if err := db.KV.SetValue(t.Context(), name, nil); err != nil {
 					t.Fatal(err)
 				}
 				continue
 			}
 			held[name] = noise(rng, 24+rng.IntN(1<<rng.IntN(15)))
-			if err := db.SetValue(t.Context(), name, []byte(held[name])); err != nil {
+			if err := db.KV.SetValue(t.Context(), name, []byte(held[name])); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -90,7 +90,7 @@ func TestRemains(t *testing.T) {
 		}
 		t.Logf("round %d: %d bytes overwritten, %d texts were", round, n, len(was))
 		was = was[:0]
-		all, err := db.Values(t.Context(), "walk/")
+		all, err := db.KV.Values(t.Context(), "walk/")
 		if err != nil || len(all) != len(held) {
 			t.Fatalf("%d notes, %v, want %d", len(all), err, len(held))
 		}
@@ -140,7 +140,7 @@ func TestRemainsUnderLoad(t *testing.T) {
 	}
 	close(end)
 	wg.Wait()
-	if r, err := db.Verify(t.Context()); err != nil || len(r.Problems) > 0 {
+	if r, err := db.Verifier.Verify(t.Context()); err != nil || len(r.Problems) > 0 {
 		t.Fatalf("verify: %v, %v", r.Problems, err)
 	}
 }

@@ -71,12 +71,14 @@ func (db *DB) Save(ctx context.Context, p *understudy.Page) (request.Saved, erro
 		}
 		if err == nil {
 			db.watchers.tell(s)
-			if s.left {
-				db.index.Settle()
+			if s.indexes.left {
+				db.Index.Settle()
 			}
-			db.toErase(s)
-		} else if s.undoReads != nil {
-			s.undoReads()
+			if s.outcome.erasing && db.o.ToErase != nil {
+				db.o.ToErase()
+			}
+		} else if s.outcome.undoReads != nil {
+			s.outcome.undoReads()
 		}
 		db.scratch.trim()
 		if !broken {
@@ -93,20 +95,20 @@ func (db *DB) Save(ctx context.Context, p *understudy.Page) (request.Saved, erro
 // newSaving does what needs no connection: hashes, and what lies outside the
 // records.
 func newSaving(db *DB, p *understudy.Page) *saving {
-	s := &saving{db: db, p: p, content: content{sum: p.Sum, at: atOf(p, func() int64 { return db.o.Now().UnixNano() })}}
-	if s.sum == [16]byte{} {
-		s.sum = pages.SumOf(p.Body)
+	s := &saving{db: db, p: p, at: atOf(p, func() int64 { return db.o.Now().UnixNano() }), content: content{sum: p.Sum}}
+	if s.content.sum == [16]byte{} {
+		s.content.sum = pages.SumOf(p.Body)
 	}
-	s.rows = slices.Clone(recordsOf(p))
-	s.hashes = make([]int64, len(s.rows))
-	for i, r := range s.rows {
-		s.hashes[i] = records.BodyHash(p.Body[r.Start:r.End])
+	s.content.rows = slices.Clone(recordsOf(p))
+	s.content.hashes = make([]int64, len(s.content.rows))
+	for i, r := range s.content.rows {
+		s.content.hashes[i] = records.BodyHash(p.Body[r.Start:r.End])
 	}
 	_, whole := understudy.KeptWhole(p.Header)
-	if s.whole = whole != ""; s.whole {
-		s.outside = p.Body
+	if s.content.whole = whole != ""; s.content.whole {
+		s.content.outside = p.Body
 	} else if keepsPage(p) {
-		s.outside, s.gaps = codec.OutsideOf(p.Body, s.rows)
+		s.content.outside, s.content.gaps = codec.OutsideOf(p.Body, s.content.rows)
 	}
 	return s
 }
@@ -122,7 +124,7 @@ func (s *saving) run() error {
 	if err := s.refuse(); err != nil {
 		return err
 	}
-	if s.whole {
+	if s.content.whole {
 		s.refuseWhole()
 	}
 	var old oldPage
@@ -139,13 +141,13 @@ func (s *saving) run() error {
 		if err := s.remove(); err != nil {
 			return err
 		}
-	} else if len(s.rows) > 0 {
+	} else if len(s.content.rows) > 0 {
 		if err := s.observe(); err != nil {
 			return err
 		}
 	}
 	var err error
-	if s.left, err = s.db.index.Leave(s.c, s.edits); err != nil {
+	if s.indexes.left, err = s.db.Index.Leave(s.c, s.indexes.edits); err != nil {
 		return err
 	}
 	if s.keepsPage() {
@@ -156,7 +158,7 @@ func (s *saving) run() error {
 	if err := s.putChanges(); err != nil {
 		return err
 	}
-	if s.undoReads, err = s.db.evictor.PutReads(s.c); err != nil {
+	if s.outcome.undoReads, err = s.db.evictor.PutReads(s.c); err != nil {
 		return err
 	}
 	return s.writeCounters()
@@ -213,12 +215,12 @@ func (s *saving) writeCounters() error {
 // saved is the answer: the page given, in a copy that has its numbers.
 func (s *saving) saved() request.Saved {
 	page := *s.p
-	if page.Rows = s.rows; s.refused != "" {
-		page.Rows, page.NotStored = s.p.Rows, s.refused
+	if page.Rows = s.content.rows; s.content.refused != "" {
+		page.Rows, page.NotStored = s.p.Rows, s.content.refused
 	}
-	page.Sum = s.sum
-	page.Version = s.version
-	return request.Saved{Page: &page, Changes: s.changes}
+	page.Sum = s.content.sum
+	page.Version = s.outcome.version
+	return request.Saved{Page: &page, Changes: s.outcome.changes}
 }
 
 // oldPage is what the held page of the same key has to say.
@@ -252,11 +254,11 @@ func (s *saving) oldPage() (old oldPage, err error) {
 func (s *saving) skeleton() codec.Skeleton {
 	sk := codec.Skeleton{
 		URI: s.p.Key.URI, ContentType: s.p.ContentType, Charset: s.p.Charset, InitialAge: s.p.InitialAge, Kept: s.p.Header, ID: s.p.ID,
-		Next: codec.NextOf(s.p), Gaps: s.gaps, Outside: s.outside,
+		Next: codec.NextOf(s.p), Gaps: s.content.gaps, Outside: s.content.outside,
 	}
-	sk.Versions = make([]int64, len(s.rows))
-	for i := range s.rows {
-		sk.Versions[i] = s.rows[i].Version
+	sk.Versions = make([]int64, len(s.content.rows))
+	for i := range s.content.rows {
+		sk.Versions[i] = s.content.rows[i].Version
 	}
 	return sk
 }
@@ -264,11 +266,11 @@ func (s *saving) skeleton() codec.Skeleton {
 // putPage writes the page's row. Its version stays when its bytes do.
 func (s *saving) putPage(old oldPage) error {
 	sk := s.skeleton()
-	s.version = old.version
-	if old.number == 0 || old.sum != s.sum {
+	s.outcome.version = old.version
+	if old.number == 0 || old.sum != s.content.sum {
 		s.counters.page++
 		s.counters.given.source = true
-		s.version = s.counters.page
+		s.outcome.version = s.counters.page
 	}
 	var kind, shape int64
 	if s.kind != nil {
@@ -276,8 +278,8 @@ func (s *saving) putPage(old oldPage) error {
 	}
 	x := &s.db.scratch
 	first, last := "", ""
-	if len(s.rows) > 0 {
-		first, last = s.rows[0].ID, s.rows[len(s.rows)-1].ID
+	if len(s.content.rows) > 0 {
+		first, last = s.content.rows[0].ID, s.content.rows[len(s.content.rows)-1].ID
 	}
 	x.raw = sk.AppendTo(x.raw[:0], first, last)
 	x.packed = s.db.opener.Packer.Pack(x.packed[:0], x.raw)
@@ -285,15 +287,15 @@ func (s *saving) putPage(old oldPage) error {
 	if s.p.List {
 		list = 1
 	}
-	if s.whole {
+	if s.content.whole {
 		list += wholePage
 	}
-	if s.number = old.number; old.number != 0 {
-		return s.c.Exec(updatePage, 0, kind, shape, list, int64(s.p.Status), s.p.Generation, s.at, s.version, s.sum[:], int64(len(x.raw)),
-			x.packed, old.number)
+	if s.outcome.number = old.number; old.number != 0 {
+		return s.c.Exec(updatePage, 0, kind, shape, list, int64(s.p.Status), s.p.Generation, s.at, s.outcome.version,
+			s.content.sum[:], int64(len(x.raw)), x.packed, old.number)
 	}
-	args := []driver.Value{pages.KeyHash(s.p.Key), s.counters.source, kind, shape, list, int64(s.p.Status), s.p.Generation, s.at, s.version,
-		s.sum[:], int64(len(x.raw)), x.packed}
-	_, err := s.c.One(insertPage, args, func(r []driver.Value) { s.number = r[0].(int64) })
+	args := []driver.Value{pages.KeyHash(s.p.Key), s.counters.source, kind, shape, list, int64(s.p.Status), s.p.Generation, s.at,
+		s.outcome.version, s.content.sum[:], int64(len(x.raw)), x.packed}
+	_, err := s.c.One(insertPage, args, func(r []driver.Value) { s.outcome.number = r[0].(int64) })
 	return err
 }

@@ -10,10 +10,10 @@ import (
 
 func TestSeek(t *testing.T) {
 	fewer(t, crowded)
-	storetest.RunSeek(t, func(t testing.TB) storetest.Seeker { return openDB(t, storetest.File(t)) })
+	storetest.RunSeek(t, func(t testing.TB) storetest.Seeker { return testedDB(t) })
 }
 
 func TestText(t *testing.T) {
 	fewer(t, crowded)
-	storetest.RunText(t, func(t testing.TB) storetest.Seeker { return openDB(t, storetest.File(t)) })
+	storetest.RunText(t, func(t testing.TB) storetest.Seeker { return testedDB(t) })
 }

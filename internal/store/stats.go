@@ -39,7 +39,7 @@ func (db *DB) Stats(ctx context.Context) (Stats, error) {
 			return err
 		}
 		if err := c.Query(selectKindTotals, 0, nil, func(r []driver.Value) error {
-			k := KindStats{Source: r[0].(string), KindState: KindState{Kind: r[1].(string), Records: r[2].(int64), Changes: r[3].(int64),
+			k := KindStats{Source: r[0].(string), State: KindState{Kind: r[1].(string), Records: r[2].(int64), Changes: r[3].(int64),
 				Generation: r[4].(int64)},
 				Versions: r[6].(int64), Packed: r[7].(int64), Unpacked: r[8].(int64)}
 			st.Blocks += r[5].(int64)
@@ -58,7 +58,7 @@ func (db *DB) Stats(ctx context.Context) (Stats, error) {
 		return Stats{}, sqlite.Failed(false, err, "measure %s", db.pool.Path)
 	}
 	if st.Records > 0 {
-		st.PerRecord = float64(st.File+st.WAL) / float64(st.Records)
+		st.PerRecord = float64(st.Space.File+st.Space.WAL) / float64(st.Records)
 	}
 	return st, nil
 }

@@ -82,7 +82,7 @@ type KindState struct {
 
 // Stats is what `store stats` prints. All counts are of the whole store.
 type Stats struct {
-	Space
+	Space     Space
 	Records   int64 // held now
 	Versions  int64 // distinct bodies
 	Pages     int64
@@ -115,8 +115,8 @@ type Space struct {
 
 // KindStats is one kind's line in Stats.
 type KindStats struct {
-	Source string
-	KindState
+	Source           string
+	State            KindState
 	Versions         int64
 	Packed, Unpacked int64
 }

@@ -12,7 +12,9 @@ import (
 	"time"
 
 	"understudy/internal/store"
+	"understudy/internal/store/erase"
 	"understudy/internal/store/storetest"
+	"understudy/internal/store/verify"
 )
 
 func openDB(t testing.TB, path string) *store.DB {
@@ -30,9 +32,21 @@ func openDB(t testing.TB, path string) *store.DB {
 	return db
 }
 
+// tested is a store with those of its parts that the suites ask.
+type tested struct {
+	*store.DB
+	*erase.Eraser
+	*verify.Verifier
+}
+
+func testedDB(t testing.TB) tested {
+	db := openDB(t, storetest.File(t))
+	return tested{db, db.Eraser, db.Verifier}
+}
+
 func TestDB(t *testing.T) {
 	t.Parallel()
-	storetest.Run(t, func(t testing.TB) storetest.Store { return openDB(t, storetest.File(t)) })
+	storetest.Run(t, func(t testing.TB) storetest.Store { return testedDB(t) })
 }
 
 // inMemory is a folder without a disk behind it, where there is one: a small
@@ -55,7 +69,7 @@ func TestDBWithALimit(t *testing.T) {
 			t.Fatal(err)
 		}
 		t.Cleanup(func() { _ = db.Close() })
-		return db
+		return tested{db, db.Eraser, db.Verifier}
 	})
 }
 

@@ -121,10 +121,10 @@ func TestTermsLeave(t *testing.T) {
 	if _, err := db.Save(t.Context(), gone); err != nil {
 		t.Fatal(err)
 	}
-	if _, _, err := db.EraseNumber(t.Context(), "twilio", numbers[2]); err != nil {
+	if _, _, err := db.Eraser.EraseNumber(t.Context(), "twilio", numbers[2]); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := db.EraseListed(t.Context(), erase.Job{}); err != nil {
+	if _, err := db.Eraser.EraseListed(t.Context(), erase.Job{}); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := store.Clean(db); err != nil {
@@ -141,7 +141,7 @@ func TestTermsLeave(t *testing.T) {
 	if len(Packed(t, path, tokenOf(1, "to", "#155550100"))) == 0 {
 		t.Error("another's number left the index")
 	}
-	if r, err := db.Verify(t.Context()); err != nil || len(r.Problems) > 0 {
+	if r, err := db.Verifier.Verify(t.Context()); err != nil || len(r.Problems) > 0 {
 		t.Errorf("verify: %q, %v", r.Problems, err)
 	}
 }
@@ -170,7 +170,7 @@ func TestVerifySeesPlaces(t *testing.T) {
 			if err := store.Flush(db); err != nil {
 				t.Fatal(err)
 			}
-			if r, err := db.Verify(t.Context()); err != nil || len(r.Problems) > 0 {
+			if r, err := db.Verifier.Verify(t.Context()); err != nil || len(r.Problems) > 0 {
 				t.Fatalf("verify: %q, %v", r.Problems, err)
 			}
 			other := raw(t, path)
@@ -180,17 +180,17 @@ func TestVerifySeesPlaces(t *testing.T) {
 			if err := other.Close(); err != nil {
 				t.Fatal(err)
 			}
-			r, err := db.Verify(t.Context())
+			r, err := db.Verifier.Verify(t.Context())
 			if err != nil || !strings.Contains(strings.Join(r.Problems, "\n"), spoil.want) {
 				t.Errorf("verify: %q, %v, want %q", r.Problems, err, spoil.want)
 			}
 			if !strings.Contains(spoil.text, "term_chunk") {
 				return
 			}
-			if err := errors.Join(db.Empty(t.Context()), db.Index(t.Context(), nil)); err != nil {
+			if err := errors.Join(db.Index.Empty(t.Context()), db.Index.Build(t.Context(), nil)); err != nil {
 				t.Error(err)
 			}
-			if r, err := db.Verify(t.Context()); err != nil || len(r.Problems) > 0 {
+			if r, err := db.Verifier.Verify(t.Context()); err != nil || len(r.Problems) > 0 {
 				t.Errorf("verify, made anew: %q, %v", r.Problems, err)
 			}
 		})

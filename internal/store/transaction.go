@@ -9,7 +9,7 @@ import (
 	"understudy/internal/store/catalog"
 	"understudy/internal/store/codec"
 	"understudy/internal/store/index"
-	"understudy/internal/store/order"
+	"understudy/internal/store/names"
 	"understudy/internal/store/records"
 	"understudy/internal/store/sqlite"
 )
@@ -22,18 +22,18 @@ type saving struct {
 	kind   *catalog.Kind  // nil: a page without a kind
 	shape  *catalog.Shape // nil likewise
 	blocks *records.Blocks
+	at     int64 // Unix nanoseconds
 
-	content
-	blockWrites
-	periodWrites
-	indexWrites
+	content  content
+	writes   blockWrites
+	periods  periodWrites
+	indexes  indexWrites
 	counters counters
-	outcome
+	outcome  outcome
 }
 
 // content is the page as it is read before anything is written.
 type content struct {
-	at      int64 // Unix nanoseconds
 	sum     [16]byte
 	rows    []understudy.Row // the records of the page; their numbers are filled in
 	hashes  []int64          // of the rows' bodies
@@ -59,9 +59,8 @@ type periodWrites struct {
 	clocks []driver.Value
 }
 
-// indexWrites are what the order and the indexes are told.
+// indexWrites are what the indexes are told.
 type indexWrites struct {
-	order  *order.Assigner
 	edits  []index.Edit
 	edited map[int64]bool // the records of the page among edits
 	left   bool           // the indexes are written later
@@ -87,8 +86,9 @@ type counters struct {
 // counted says which counters moved.
 type counted struct{ source, store, kind bool }
 
-// scratch is memory that one save after another uses.
+// scratch is memory that one save after another uses, with the writing connection held.
 type scratch struct {
+	names    names.Table
 	args     []driver.Value
 	ids      []byte
 	raw      []byte
@@ -109,6 +109,6 @@ func (x *scratch) trim() {
 	clear(x.entries[:cap(x.entries)])
 	clear(x.byID)
 	if cap(x.raw) > maxScratch || cap(x.packed) > maxScratch || cap(x.ids) > maxScratch || cap(x.entries) > 2000 {
-		*x = scratch{}
+		*x = scratch{names: x.names}
 	}
 }

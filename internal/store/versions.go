@@ -15,17 +15,17 @@ func (s *saving) versions(sights []observation) error {
 	x := &s.db.scratch
 	x.entries = x.entries[:0]
 	fresh := 0 // rows with a new body
-	for i := range s.rows {
+	for i := range s.content.rows {
 		g := &sights[x.of[i]]
-		s.rows[i].Record = g.number
+		s.content.rows[i].Record = g.was.number
 		v, err := s.known(g, i)
 		if err != nil {
 			return err
 		}
-		if s.rows[i].Version = v; v != 0 {
+		if s.content.rows[i].Version = v; v != 0 {
 			continue
 		}
-		r := &s.rows[i]
+		r := &s.content.rows[i]
 		fresh++
 		// Its place among the new ones stands for its version until the block
 		// has a number, so that the same body later in the page finds it.
@@ -35,7 +35,7 @@ func (s *saving) versions(sights []observation) error {
 			return err
 		}
 		x.entries = append(x.entries, e)
-		s.fresh = x.entries
+		s.writes.fresh = x.entries
 	}
 	if fresh == 0 {
 		return nil
@@ -44,8 +44,8 @@ func (s *saving) versions(sights []observation) error {
 	if err != nil {
 		return err
 	}
-	for i := range s.rows {
-		if r := &s.rows[i]; r.Version < 0 {
+	for i := range s.content.rows {
+		if r := &s.content.rows[i]; r.Version < 0 {
 			r.Version = numbers[-r.Version-1]
 		}
 	}
@@ -54,20 +54,20 @@ func (s *saving) versions(sights []observation) error {
 
 // known is the version that row i's body already has, 0 when it is new.
 func (s *saving) known(g *observation, i int) (int64, error) {
-	if g.held && g.hash == s.hashes[i] && g.state&records.Forgotten == 0 {
-		return g.version, nil
+	if g.was.held && g.was.hash == s.content.hashes[i] && g.was.state&records.Forgotten == 0 {
+		return g.was.version, nil
 	}
 	if g.rows > 1 {
-		if s.twice == nil {
-			s.twice = map[rowBody]int{}
+		if s.writes.twice == nil {
+			s.writes.twice = map[rowBody]int{}
 		}
-		body := rowBody{g.number, s.hashes[i]}
-		if j, ok := s.twice[body]; ok {
-			return s.rows[j].Version, nil
+		body := rowBody{g.was.number, s.content.hashes[i]}
+		if j, ok := s.writes.twice[body]; ok {
+			return s.content.rows[j].Version, nil
 		}
-		s.twice[body] = i
+		s.writes.twice[body] = i
 	}
-	if g.held {
+	if g.was.held {
 		return s.returned(g, i)
 	}
 	return 0, nil
@@ -78,7 +78,7 @@ func (s *saving) putBlocks(entries []codec.Entry) ([]int64, error) {
 	if err := s.c.Exec(records.InsertMade, 0, s.counters.block+1, s.at); err != nil {
 		return nil, err
 	}
-	s.firstNew = (s.counters.block + 1) * codec.PerBlock
+	s.writes.firstNew = (s.counters.block + 1) * codec.PerBlock
 	numbers, all := make([]int64, 0, len(entries)), 0
 	for i := range entries {
 		all += len(entries[i].Body)
@@ -134,30 +134,31 @@ type pendingDelta struct {
 // rest plans that the version row i replaces rests on row i's, whose entry is
 // e, if that is worth it.
 func (s *saving) rest(g *observation, i int, e *codec.Entry) error {
-	if !g.held || g.state&records.Forgotten != 0 || g.last != i || judge(&g.currentState, s.hashes[i], s.at, e.Final, s.p.OfWrite()).late {
+	if !g.was.held || g.was.state&records.Forgotten != 0 || g.last != i ||
+		judge(&g.was, s.content.hashes[i], s.at, e.Final, s.p.OfWrite()).late {
 		return nil
 	}
-	old, err := s.before(g.version)
+	old, err := s.before(g.was.version)
 	if err != nil || old == nil || old.Delta != nil || old.Depth == codec.MaxDepth {
 		return err
 	}
-	from := len(s.patches)
-	patch, ok := codec.AppendPatch(s.patches, e.Body, old.Body)
+	from := len(s.writes.patches)
+	patch, ok := codec.AppendPatch(s.writes.patches, e.Body, old.Body)
 	if !ok {
 		return nil
 	}
-	s.patches = patch
+	s.writes.patches = patch
 	e.Depth = old.Depth + 1
-	s.deltas = append(s.deltas, pendingDelta{version: g.version, place: len(s.fresh), patch: patch[from:len(patch):len(patch)],
-		clock: e.Clock, parent: e.Parent})
+	s.writes.deltas = append(s.writes.deltas, pendingDelta{version: g.was.version, place: len(s.writes.fresh),
+		patch: patch[from:len(patch):len(patch)], clock: e.Clock, parent: e.Parent})
 	return nil
 }
 
 // putRests makes the replaced versions rest on the new ones, which have their
 // numbers now.
 func (s *saving) putRests(numbers []int64) error {
-	for i := range s.deltas {
-		r := &s.deltas[i]
+	for i := range s.writes.deltas {
+		r := &s.writes.deltas[i]
 		b, err := s.blocks.Edit(r.version / codec.PerBlock)
 		if err != nil {
 			return err

@@ -80,7 +80,7 @@ func TestWalkAtThreePageSizes(t *testing.T) {
 	if old == 0 || old > 150 {
 		t.Errorf("%d pages are superseded by 60 changes", old)
 	}
-	if r, err := db.Verify(t.Context()); err != nil || len(r.Problems) > 0 {
+	if r, err := db.Verifier.Verify(t.Context()); err != nil || len(r.Problems) > 0 {
 		t.Fatalf("verify: %v %v", r.Problems, err)
 	}
 }

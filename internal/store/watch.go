@@ -11,18 +11,18 @@ import (
 
 // watchers are told of each save, by the goroutine that has the writing connection.
 type watchers struct {
+	pool *sqlite.Pool
 	sync.Mutex
 	next int
 	by   map[int]func(*saving)
 }
 
-// watch makes f hear of every save that is not committed yet, until end is
+// add makes f hear of every save that is not committed yet, until end is
 // called. It waits for the writing connection, so that whatever was committed
 // before is there to be read when it returns.
-func (db *DB) watch(ctx context.Context, f func(*saving)) (end func(), err error) {
-	w := &db.watchers
+func (w *watchers) add(ctx context.Context, f func(*saving)) (end func(), err error) {
 	var number int
-	err = db.pool.Write(ctx, func(*sqlite.Conn) (bool, error) {
+	err = w.pool.Write(ctx, func(*sqlite.Conn) (bool, error) {
 		w.Lock()
 		defer w.Unlock()
 		if w.by == nil {

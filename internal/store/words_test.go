@@ -66,7 +66,7 @@ func countText(t testing.TB, db *DB, text *query.Text) int64 {
 
 func wholeWords(t testing.TB, db *DB) {
 	t.Helper()
-	if r, err := db.Verify(context.Background()); err != nil || len(r.Problems) > 0 {
+	if r, err := db.Verifier.Verify(context.Background()); err != nil || len(r.Problems) > 0 {
 		t.Errorf("verify: %q, %v", r.Problems, err)
 	}
 }
@@ -225,10 +225,10 @@ func TestErasedWordsLeaveNothing(t *testing.T) {
 		t.Fatalf("%d pages of the index begin with such words", before)
 	}
 	// The numbers of the first 2,000 are one person's.
-	if _, _, err := db.EraseNumber(t.Context(), "twilio", "+14155550000"); err != nil {
+	if _, _, err := db.Eraser.EraseNumber(t.Context(), "twilio", "+14155550000"); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := db.EraseListed(t.Context(), erase.Job{}); err != nil {
+	if _, err := db.Eraser.EraseListed(t.Context(), erase.Job{}); err != nil {
 		t.Fatal(err)
 	}
 	if got := countText(t, db, &query.Text{Op: query.TextPrefix, Words: []string{"zanz"}}); got != n-2000 {
@@ -287,12 +287,12 @@ func TestWordsVerifiedAndRebuilt(t *testing.T) {
 	if err := db.pool.Write(t.Context(), damage); err != nil {
 		t.Fatal(err)
 	}
-	r, err := db.Verify(t.Context())
+	r, err := db.Verifier.Verify(t.Context())
 	if err != nil || len(r.Problems) != 2 {
 		t.Fatalf("verify: %q, %v", r.Problems, err)
 	}
 	calls, last := 0, int64(0)
-	if err := errors.Join(db.Empty(t.Context()), db.Index(t.Context(),
+	if err := errors.Join(db.Index.Empty(t.Context()), db.Index.Build(t.Context(),
 		func(done, total int64) { calls, last = calls+1, done; _ = total })); err != nil || calls < 3 ||
 		last != 1500 {
 		t.Fatalf("rebuilt: %v, told %d times, %d at last", err, calls, last)
@@ -311,7 +311,7 @@ func TestRebuildInterrupted(t *testing.T) {
 	db := openWords(t, path)
 	saveMessages(t, db, 0, 1200)
 	ctx, stop := context.WithCancel(t.Context())
-	err := errors.Join(db.Empty(ctx), db.Index(ctx, func(done, total int64) {
+	err := errors.Join(db.Index.Empty(ctx), db.Index.Build(ctx, func(done, total int64) {
 		if done >= 400 {
 			stop()
 		}
@@ -347,10 +347,10 @@ func TestRebuildInterrupted(t *testing.T) {
 		t.Fatal(err)
 	}
 	db = openWords(t, path)
-	if done, total, err := db.Indexed(t.Context()); err != nil || done < 400 || done >= total || total != 1300 {
+	if done, total, err := db.Index.Indexed(t.Context()); err != nil || done < 400 || done >= total || total != 1300 {
 		t.Fatalf("%d of %d, %v", done, total, err)
 	}
-	if err := db.Index(t.Context(), nil); err != nil {
+	if err := db.Index.Build(t.Context(), nil); err != nil {
 		t.Fatal(err)
 	}
 	if got := countText(t, db, text.Text); got != 1296 {
@@ -383,7 +383,7 @@ func TestAnotherSpec(t *testing.T) {
 	if _, err := db.Count(t.Context(), query.RecordQuery{Text: named}, 0, time.Time{}); !errors.Is(err, understudy.ErrIndexing) {
 		t.Fatalf("counted: %v", err)
 	}
-	if err := db.Index(t.Context(), nil); err != nil {
+	if err := db.Index.Build(t.Context(), nil); err != nil {
 		t.Fatal(err)
 	}
 	if got := countText(t, db, named); got != 10 {
@@ -399,7 +399,7 @@ func TestAnotherSpecAmidARebuild(t *testing.T) {
 	db := openWords(t, path)
 	saveMessages(t, db, 0, 1200)
 	ctx, stop := context.WithCancel(t.Context())
-	if err := errors.Join(db.Empty(ctx), db.Index(ctx, func(int64, int64) { stop() })); !errors.Is(err, context.Canceled) {
+	if err := errors.Join(db.Index.Empty(ctx), db.Index.Build(ctx, func(int64, int64) { stop() })); !errors.Is(err, context.Canceled) {
 		t.Fatal(err)
 	}
 	if err := db.Close(); err != nil {
@@ -421,7 +421,7 @@ func TestAnotherSpecAmidARebuild(t *testing.T) {
 			t.Errorf("%s %s: %d, %v, want %d", field, value, got.N, err, want)
 		}
 	}
-	if u := db.index.Built(); u.Terms != 0 || u.Words == 0 || u.Words == index.BuiltAll {
+	if u := db.Index.Built(); u.Terms != 0 || u.Words == 0 || u.Words == index.BuiltAll {
 		t.Errorf("after opening with another spec: %+v", u)
 	}
 	wholeWords(t, db)
@@ -433,7 +433,7 @@ func TestAnotherSpecAmidARebuild(t *testing.T) {
 			t.Fatalf("%s counted: %v", name, err)
 		}
 	}
-	if err := db.Index(t.Context(), nil); err != nil {
+	if err := db.Index.Build(t.Context(), nil); err != nil {
 		t.Fatal(err)
 	}
 	count("status", "delivered", 1200)

@@ -195,11 +195,11 @@ func TestAdministrationLeadsToWatches(t *testing.T) {
 	db := storetest.Open(t, store.Options{})
 	for id, stopped := range map[string]string{"one": "", "two": watch.Paused, "three": "The receiver refused a message: 550"} {
 		note := fmt.Sprintf(`{"id":%q,"owner":{"Name":"anna"},"search":"failed","stopped":%q}`, id, stopped)
-		if err := db.SetValue(t.Context(), "watch/"+id, []byte(note)); err != nil {
+		if err := db.KV.SetValue(t.Context(), "watch/"+id, []byte(note)); err != nil {
 			t.Fatal(err)
 		}
 	}
-	book, err := watch.Open(t.Context(), watch.Options{Records: db, KV: db, Key: []byte("key"),
+	book, err := watch.Open(t.Context(), watch.Options{Records: db, KV: db.KV, Key: []byte("key"),
 		Enqueue: func(context.Context, ...understudy.Job) ([]int64, error) { return nil, nil }})
 	if err != nil {
 		t.Fatal(err)

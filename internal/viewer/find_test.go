@@ -67,7 +67,7 @@ func searched(t testing.TB, more ...string) func(*page.Options) {
 			}
 		}
 		found, err := search.New(search.Options{
-			Sources: o.Sources, Store: mem, Gate: seer{o.Gate}, Masked: o.Gate, KV: mem, Key: bytes.Repeat([]byte{7}, 32),
+			Sources: o.Sources, Store: mem, Gate: seer{o.Gate}, Masked: o.Gate, KV: mem.KV, Key: bytes.Repeat([]byte{7}, 32),
 			Now:    o.Now,
 			Limits: search.Limits{Count: time.Minute, Facets: time.Minute, Time: time.Minute}, // the race detector takes its time
 		})

@@ -53,9 +53,9 @@ func foreseen(t *testing.T, samples int, set ...func(*page.Options)) *fixture {
 		left -= 0.3 * rnd.Float64()
 		all = append(all, understudy.Sample{At: noon.Add(time.Duration(i+1-samples) * time.Hour), Value: fmt.Sprintf("%.5f", left)})
 	}
-	must(t, db.AddSamples(t.Context(), understudy.Series{Source: "twilio", Kind: "balance", Field: "balance"}, all...))
+	must(t, db.Series.AddSamples(t.Context(), understudy.Series{Source: "twilio", Kind: "balance", Field: "balance"}, all...))
 	return open(t, append(set, func(o *page.Options) {
-		f, err := forecast.New(forecast.Options{Sources: o.Sources, Store: db, KV: db, Mirror: fills{}, Now: o.Now})
+		f, err := forecast.New(forecast.Options{Sources: o.Sources, Store: db.Series, KV: db.KV, Mirror: fills{}, Now: o.Now})
 		must(t, err)
 		o.Forecasts = f
 	})...)

@@ -81,7 +81,7 @@ func newRig(t *testing.T) *rig {
 		"narrow":  {"twilio": {"calls": "see"}},
 	}
 	r.rules = Rules{Hosts: []string{strings.TrimPrefix(server.URL, "http://")}, AllowPrivate: true, Every: time.Minute}
-	r.options = Options{Sources: []*spec.Source{r.source}, Records: r.store, KV: r.store, Key: []byte("key"),
+	r.options = Options{Sources: []*spec.Source{r.source}, Records: r.store, KV: r.store.KV, Key: []byte("key"),
 		Now: func() time.Time { return r.clock },
 		Enqueue: func(_ context.Context, all ...understudy.Job) ([]int64, error) {
 			for _, j := range all {
@@ -124,11 +124,11 @@ func (r *rig) enforce() {
 	if err != nil {
 		r.Fatal(err)
 	}
-	key, err := search.Key(r.Context(), r.store)
+	key, err := search.Key(r.Context(), r.store.KV)
 	if err != nil {
 		r.Fatal(err)
 	}
-	s, err := search.New(search.Options{Sources: []*spec.Source{r.source}, Store: r.store, KV: r.store, Gate: gated{gate}, Key: key,
+	s, err := search.New(search.Options{Sources: []*spec.Source{r.source}, Store: r.store, KV: r.store.KV, Gate: gated{gate}, Key: key,
 		Now: func() time.Time { return r.clock }})
 	if err != nil {
 		r.Fatal(err)

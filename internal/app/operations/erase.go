@@ -83,7 +83,7 @@ func (h *Eraser) JobKinds(offline bool) []jobs.Kind {
 // eraseListed carries out what is listed.
 func (h *Eraser) eraseListed(ctx context.Context, r *jobs.Run) error {
 	h.runs.Add(1) // what is listed from here on may escape it
-	done, err := h.DB.EraseListed(ctx, erase.Job{
+	done, err := h.DB.Eraser.EraseListed(ctx, erase.Job{
 		Files: h.Files, Gone: h.Mirror.Erased,
 		Progress: func(done, total int64) { r.Progress(done, total, "") },
 	})
@@ -124,7 +124,7 @@ func (h *Eraser) expire(ctx context.Context, r *jobs.Run) error {
 // it: each job reads the whole file once.
 func (h *Eraser) Run(ctx context.Context) error {
 	delay := cmp.Or(h.Delay, defaultErase)
-	if w, err := h.DB.Waiting(ctx); err != nil || w.Records > 0 {
+	if w, err := h.DB.Eraser.Waiting(ctx); err != nil || w.Records > 0 {
 		h.Ring() // the last process ended before it was done
 	}
 	if len(h.Retention) > 0 { // it may be shorter than it was
@@ -176,7 +176,7 @@ func (h *Eraser) List(ctx context.Context, e diagnostics.Erase) (got diagnostics
 	}
 	var found erase.Found
 	if e.Dry || !e.Own {
-		if found, err = h.DB.Find(ctx, e.Source, e.What); err != nil {
+		if found, err = h.DB.Eraser.Find(ctx, e.Source, e.What); err != nil {
 			return got, err
 		}
 		number := !strings.Contains(e.What, "/")
@@ -187,7 +187,7 @@ func (h *Eraser) List(ctx context.Context, e diagnostics.Erase) (got diagnostics
 	}
 	if !e.Dry {
 		var one erase.Erasure
-		if one, found, err = h.DB.EraseNumber(ctx, e.Source, e.What); one.Number != 0 {
+		if one, found, err = h.DB.Eraser.EraseNumber(ctx, e.Source, e.What); one.Number != 0 {
 			r := newReceipt(one)
 			got.Receipt = &r
 		}
@@ -220,7 +220,7 @@ func hasOwn(sources []*spec.Source, source string, found map[string]int) bool {
 
 // Waiting returns what is listed and not erased yet.
 func (h *Eraser) Waiting(ctx context.Context) (diagnostics.Waiting, error) {
-	w, err := h.DB.Waiting(ctx)
+	w, err := h.DB.Eraser.Waiting(ctx)
 	return diagnostics.Waiting{Records: w.Records, Since: w.Since.UTC()}, err
 }
 
@@ -229,7 +229,7 @@ func (h *Eraser) Receipts(ctx context.Context, before int64, limit int) (all dia
 	if all.Waiting, err = h.Waiting(ctx); err != nil {
 		return all, err
 	}
-	list, err := h.DB.Erasures(ctx, before, limit)
+	list, err := h.DB.Eraser.Erasures(ctx, before, limit)
 	for _, e := range list {
 		all.Erasures = append(all.Erasures, newReceipt(e))
 	}

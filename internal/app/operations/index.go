@@ -36,7 +36,7 @@ func (h *Indexer) JobKind() jobs.Kind {
 func (h *Indexer) fill(ctx context.Context, r *jobs.Run) error {
 	begun, logged := h.Now(), h.Now()
 	filled := false
-	err := h.DB.Index(ctx, func(done, total int64) {
+	err := h.DB.Index.Build(ctx, func(done, total int64) {
 		r.Progress(done, total, "")
 		if filled = done == total; h.Now().Sub(logged) >= indexLogInterval {
 			logged = h.Now()
@@ -61,7 +61,7 @@ func (h *Indexer) Run(ctx context.Context) error {
 
 // plan plans the job when there is something to do, and returns how far the indexes are.
 func (h *Indexer) plan(ctx context.Context) (at diagnostics.Indexed, err error) {
-	at.Done, at.Total, err = h.DB.Indexed(ctx)
+	at.Done, at.Total, err = h.DB.Index.Indexed(ctx)
 	if err == nil && at.Done < at.Total {
 		_, err = h.Jobs.Enqueue(ctx, understudy.Job{Kind: indexJob, Key: "all", Priority: understudy.Steady})
 	}
@@ -71,7 +71,7 @@ func (h *Indexer) plan(ctx context.Context) (at diagnostics.Indexed, err error) 
 // Index returns how far the indexes are, with anew after they were emptied.
 func (h *Indexer) Index(ctx context.Context, anew bool) (diagnostics.Indexed, error) {
 	if anew {
-		if err := h.DB.Empty(ctx); err != nil {
+		if err := h.DB.Index.Empty(ctx); err != nil {
 			return diagnostics.Indexed{}, err
 		}
 	}

@@ -26,7 +26,7 @@ import (
 func half(ctx context.Context, db *store.DB) (done, total int64, err error) {
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
-	err = errors.Join(db.Empty(ctx), db.Index(ctx, func(d, all int64) {
+	err = errors.Join(db.Index.Empty(ctx), db.Index.Build(ctx, func(d, all int64) {
 		done, total = d, all
 		stop()
 	}))
@@ -58,7 +58,7 @@ func TestIndexesAreFilledByAJob(t *testing.T) {
 		t.Fatal(err)
 	}
 	h := &Indexer{Log: slog.New(slog.DiscardHandler), DB: db, Now: time.Now}
-	if h.Jobs, err = jobs.New(jobs.Options{Store: db, Kinds: []jobs.Kind{h.JobKind()}, Alone: true}); err != nil {
+	if h.Jobs, err = jobs.New(jobs.Options{Store: db.Jobs, Kinds: []jobs.Kind{h.JobKind()}, Alone: true}); err != nil {
 		t.Fatal(err)
 	}
 	waiting := func() int64 {

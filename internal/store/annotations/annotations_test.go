@@ -59,7 +59,7 @@ func save(t *testing.T, db *store.DB, n int, body string) {
 
 // written is what is written on a message, as a text.
 func written(db *store.DB, n int) string {
-	a := db.Annotation(source, "messages", id(n))
+	a := db.Annotations.Annotation(source, "messages", id(n))
 	if a == nil {
 		return ""
 	}
@@ -78,7 +78,7 @@ func TestAnnotations(t *testing.T) {
 	ctx := t.Context()
 	note := func(n int, text, name string) {
 		t.Helper()
-		if err := db.AddNote(ctx, source, "messages", id(n), by(text, name)); err != nil {
+		if err := db.Annotations.AddNote(ctx, source, "messages", id(n), by(text, name)); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -87,7 +87,7 @@ func TestAnnotations(t *testing.T) {
 	note(0, "called back", "ben")
 	note(0, "paid", "anna")
 	for _, name := range []string{"ben", "anna"} { // the first mark stays
-		if err := db.MarkHandled(ctx, source, "messages", id(0), mark(name)); err != nil {
+		if err := db.Annotations.MarkHandled(ctx, source, "messages", id(0), mark(name)); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -95,17 +95,18 @@ func TestAnnotations(t *testing.T) {
 	if got := written(db, 0); got != want {
 		t.Errorf("written: %q", got)
 	}
-	version := db.AnnotationsVersion()
-	if err := db.RemoveNote(ctx, source, "messages", id(0), db.Annotation(source, "messages", id(0)).Notes[1].Number); err != nil {
+	version := db.Annotations.AnnotationsVersion()
+	paid := db.Annotations.Annotation(source, "messages", id(0)).Notes[1]
+	if err := db.Annotations.RemoveNote(ctx, source, "messages", id(0), paid.Number); err != nil {
 		t.Error(err)
 	}
-	if err := db.MarkHandled(ctx, source, "messages", id(0), nil); err != nil {
+	if err := db.Annotations.MarkHandled(ctx, source, "messages", id(0), nil); err != nil {
 		t.Error(err)
 	}
-	if db.AnnotationsVersion() <= version {
+	if db.Annotations.AnnotationsVersion() <= version {
 		t.Error("the version stays")
 	}
-	if err := db.MarkHandled(ctx, source, "messages", id(1), mark("anna")); err != nil {
+	if err := db.Annotations.MarkHandled(ctx, source, "messages", id(1), mark("anna")); err != nil {
 		t.Error(err)
 	}
 	if err := db.Close(); err != nil {
@@ -118,7 +119,7 @@ func TestAnnotations(t *testing.T) {
 	if got := [3]string{written(db, 0), written(db, 1), written(db, 2)}; got != [3]string{"anna: called back; anna: paid", "handled by anna"} {
 		t.Errorf("after a restart: %q", got)
 	}
-	if all := db.Annotations(source, "messages"); len(all) != 2 {
+	if all := db.Annotations.Annotations(source, "messages"); len(all) != 2 {
 		t.Errorf("%d records have something written on them", len(all))
 	}
 }
@@ -136,19 +137,19 @@ func TestAnnotationErrors(t *testing.T) {
 		{"messages", id(7), "hello", understudy.ErrNotFound},
 		{"none", id(0), "hello", understudy.ErrNotFound},
 	} {
-		if err := db.AddNote(t.Context(), source, c.kind, c.id, by(c.text, "anna")); !errors.Is(err, c.want) {
+		if err := db.Annotations.AddNote(t.Context(), source, c.kind, c.id, by(c.text, "anna")); !errors.Is(err, c.want) {
 			t.Errorf("%s %s %.10q: %v", c.kind, c.id, c.text, err)
 		}
 	}
-	if err := db.RemoveNote(t.Context(), source, "messages", id(0), 1); !errors.Is(err, understudy.ErrNotFound) {
+	if err := db.Annotations.RemoveNote(t.Context(), source, "messages", id(0), 1); !errors.Is(err, understudy.ErrNotFound) {
 		t.Errorf("a note that is not there is removed: %v", err)
 	}
 	for n := range understudy.MaxNotes {
-		if err := db.AddNote(t.Context(), source, "messages", id(0), by(fmt.Sprint("note ", n), "anna")); err != nil {
+		if err := db.Annotations.AddNote(t.Context(), source, "messages", id(0), by(fmt.Sprint("note ", n), "anna")); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if err := db.AddNote(t.Context(), source, "messages", id(0), by("one more", "anna")); !errors.Is(err, understudy.ErrInvalid) {
+	if err := db.Annotations.AddNote(t.Context(), source, "messages", id(0), by("one more", "anna")); !errors.Is(err, understudy.ErrInvalid) {
 		t.Errorf("above the bound: %v", err)
 	}
 	if got := written(db, 1) + written(db, 7); got != "" {
@@ -162,7 +163,7 @@ func TestManyWriteNotes(t *testing.T) {
 	var all sync.WaitGroup
 	for i := range 20 {
 		all.Go(func() {
-			if err := db.AddNote(t.Context(), source, "messages", id(i%2), by(fmt.Sprint("note ", i), "anna")); err != nil {
+			if err := db.Annotations.AddNote(t.Context(), source, "messages", id(i%2), by(fmt.Sprint("note ", i), "anna")); err != nil {
 				t.Error(err)
 			}
 		})
@@ -186,10 +187,10 @@ func TestAnnotationsAreErased(t *testing.T) {
 	db, _ := open(t)
 	ctx := t.Context()
 	for n, text := range []string{"her own note", "she called from +1 (415) 555-0100", "he wrote: a text that is long enough: 1"} {
-		if err := db.AddNote(ctx, source, "messages", id(n), by(text, "anna")); err != nil {
+		if err := db.Annotations.AddNote(ctx, source, "messages", id(n), by(text, "anna")); err != nil {
 			t.Fatal(err)
 		}
-		if err := db.MarkHandled(ctx, source, "messages", id(n), mark("anna")); err != nil {
+		if err := db.Annotations.MarkHandled(ctx, source, "messages", id(n), mark("anna")); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -200,30 +201,30 @@ func TestAnnotationsAreErased(t *testing.T) {
 		t.Errorf("of a record that was purged: %q", got)
 	}
 	save(t, db, 0, `{"sid": "`+id(0)+`", "from": "+14155550100", "body": "hello"}`)
-	if _, _, err := db.EraseNumber(ctx, source, "+14155550100"); err != nil {
+	if _, _, err := db.Eraser.EraseNumber(ctx, source, "+14155550100"); err != nil {
 		t.Fatal(err)
 	}
-	if err := db.AddNote(ctx, source, "messages", id(0), by("once more", "anna")); !errors.Is(err, understudy.ErrNotFound) {
+	if err := db.Annotations.AddNote(ctx, source, "messages", id(0), by("once more", "anna")); !errors.Is(err, understudy.ErrNotFound) {
 		t.Errorf("a note on what is being erased: %v", err)
 	}
-	if _, err := db.EraseListed(ctx, erase.Job{}); err != nil {
+	if _, err := db.Eraser.EraseListed(ctx, erase.Job{}); err != nil {
 		t.Fatal(err)
 	}
 	if got := [3]string{written(db, 0), written(db, 1), written(db, 2)}; got != [3]string{"", "handled by anna",
 		"anna: he wrote: a text that is long enough: 1; handled by anna"} {
 		t.Errorf("after the erasure of a number: %q", got)
 	}
-	if found, err := db.Holds(ctx, "her own note", "4155550100", "555-0100"); err != nil || len(found) > 0 {
+	if found, err := db.Verifier.Holds(ctx, "her own note", "4155550100", "555-0100"); err != nil || len(found) > 0 {
 		t.Errorf("still held: %v, %v", found, err)
 	}
 	save(t, db, 1, "") // upstream has it no more
-	if _, err := db.EraseListed(ctx, erase.Job{}); err != nil {
+	if _, err := db.Eraser.EraseListed(ctx, erase.Job{}); err != nil {
 		t.Fatal(err)
 	}
 	if got := [2]string{written(db, 1), written(db, 2)}; got != [2]string{"", "handled by anna"} {
 		t.Errorf("after a deletion upstream: %q", got)
 	}
-	if r, err := db.Verify(ctx); err != nil || len(r.Problems) > 0 {
+	if r, err := db.Verifier.Verify(ctx); err != nil || len(r.Problems) > 0 {
 		t.Errorf("verify: %v, %v", r.Problems, err)
 	}
 }

@@ -30,7 +30,7 @@ func TestOneIsTheFirst(t *testing.T) {
 	var wg sync.WaitGroup
 	for i := range 40 {
 		wg.Go(func() {
-			first, at, result, err := all[i%2].ClaimAction(context.Background(), "anna\x00send", noon)
+			first, at, result, err := all[i%2].Actions.ClaimAction(context.Background(), "anna\x00send", noon)
 			if err != nil {
 				t.Error(err)
 			}
@@ -55,7 +55,7 @@ func TestClaims(t *testing.T) {
 	}
 	claim := func(name string, now time.Time) (bool, string) {
 		t.Helper()
-		first, _, result, err := db.ClaimAction(t.Context(), name, now)
+		first, _, result, err := db.Actions.ClaimAction(t.Context(), name, now)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -64,11 +64,11 @@ func TestClaims(t *testing.T) {
 	if first, _ := claim("one", noon); !first {
 		t.Error("the first is not the first")
 	}
-	if err := db.SettleAction(t.Context(), "one", []byte(`{"state":"done"}`)); err != nil {
+	if err := db.Actions.SettleAction(t.Context(), "one", []byte(`{"state":"done"}`)); err != nil {
 		t.Fatal(err)
 	}
 	for _, wrong := range []string{"", strings.Repeat("x", 5000)} {
-		if err := db.SettleAction(t.Context(), "one", []byte(wrong)); err == nil {
+		if err := db.Actions.SettleAction(t.Context(), "one", []byte(wrong)); err == nil {
 			t.Errorf("%d bytes are kept", len(wrong))
 		}
 	}

@@ -40,10 +40,10 @@ func TestContentsErased(t *testing.T) {
 		save("recordings", c.ID, fmt.Sprintf(`{"call_sid": "CA%032d"}`, n))
 		s.put(n, fmt.Sprint("the voice of ", n))
 	}
-	if _, _, err := db.EraseNumber(t.Context(), "twilio", "+14155550100"); err != nil {
+	if _, _, err := db.Eraser.EraseNumber(t.Context(), "twilio", "+14155550100"); err != nil {
 		t.Fatal(err)
 	}
-	done, err := db.EraseListed(t.Context(), erase.Job{Files: s.Files})
+	done, err := db.Eraser.EraseListed(t.Context(), erase.Job{Files: s.Files})
 	if err != nil || len(done) != 1 || done[0].Files != 1 || done[0].Records != 2 {
 		t.Fatalf("%+v, %v", done, err)
 	}
@@ -78,7 +78,7 @@ func TestContentsThatStay(t *testing.T) {
 	if _, err := db.Save(t.Context(), p); err != nil {
 		t.Fatal(err)
 	}
-	if _, _, err := db.EraseNumber(t.Context(), "twilio", c.Kind+"/"+c.ID); err != nil {
+	if _, _, err := db.Eraser.EraseNumber(t.Context(), "twilio", c.Kind+"/"+c.ID); err != nil {
 		t.Fatal(err)
 	}
 	content := filepath.Join(s.dir, "content", fmt.Sprintf("%x", c.Sum[:1]), fmt.Sprintf("%x", c.Sum))
@@ -89,14 +89,14 @@ func TestContentsThatStay(t *testing.T) {
 		t.Fatal(err)
 	}
 	for range 2 {
-		if done, err := db.EraseListed(context.Background(), erase.Job{Files: s.Files}); err == nil {
+		if done, err := db.Eraser.EraseListed(context.Background(), erase.Job{Files: s.Files}); err == nil {
 			t.Fatalf("a receipt for what is still there: %+v", done)
 		}
 	}
 	if err := os.Remove(filepath.Join(content, "full")); err != nil {
 		t.Fatal(err)
 	}
-	if done, err := db.EraseListed(t.Context(), erase.Job{Files: s.Files}); err != nil || len(done) != 1 {
+	if done, err := db.Eraser.EraseListed(t.Context(), erase.Job{Files: s.Files}); err != nil || len(done) != 1 {
 		t.Fatalf("%+v, %v", done, err)
 	}
 }

@@ -60,15 +60,15 @@ func errIndexing(c *sqlite.Conn, at int64) error {
 	return fmt.Errorf("%w: %d of %d", understudy.ErrIndexing, min(at, total), total)
 }
 
-// Empty empties the indexes of terms and words; places are kept. Until Index has
+// Empty empties the indexes of terms and words; places are kept. Until Build has
 // filled them anew questions that need them are ErrIndexing.
-func (b Builder) Empty(ctx context.Context) error {
-	leave, err := b.x.pool.Begin()
+func (x *Index) Empty(ctx context.Context) error {
+	leave, err := x.pool.Begin()
 	if err != nil {
 		return err
 	}
 	defer leave()
-	return sqlite.Failed(true, b.x.empty(ctx), "empty the indexes")
+	return sqlite.Failed(true, x.empty(ctx), "empty the indexes")
 }
 
 func (x *Index) empty(ctx context.Context) error {
@@ -78,16 +78,16 @@ func (x *Index) empty(ctx context.Context) error {
 	})
 }
 
-// Index fills what an index lacks: after the spec has changed what is text or can
+// Build fills what an index lacks: after the spec has changed what is text or can
 // be asked for, or when filling was broken off; most often nothing. It may be
 // broken off and goes on where it was. progress may be nil.
-func (b Builder) Index(ctx context.Context, progress func(done, total int64)) error {
-	leave, err := b.x.pool.Begin()
+func (x *Index) Build(ctx context.Context, progress func(done, total int64)) error {
+	leave, err := x.pool.Begin()
 	if err != nil {
 		return err
 	}
 	defer leave()
-	return sqlite.Failed(true, b.x.build(ctx, progress), "fill the indexes")
+	return sqlite.Failed(true, x.build(ctx, progress), "fill the indexes")
 }
 
 func (x *Index) build(ctx context.Context, progress func(done, total int64)) error {

@@ -89,12 +89,6 @@ func (x *Index) Load(ctx context.Context, c *sqlite.Conn) error {
 	return nil
 }
 
-// Builder is what may be asked of indexes from outside the store.
-type Builder struct{ x *Index }
-
-// Builder is what may be asked of the indexes from outside.
-func (x *Index) Builder() Builder { return Builder{x} }
-
 // Built is up to which records the indexes are built.
 func (x *Index) Built() Progress { return x.built.load() }
 
@@ -205,19 +199,19 @@ func (x *Index) emptyPending(c *sqlite.Conn, u Progress) error {
 	return x.write(c, changes{})
 }
 
-// Indexed says how many of how many records the indexes have; when they are as
+// Indexed returns how many of how many records the indexes have; when they are as
 // many, questions of every sort are answered. ErrDamaged: they could not be filled.
-func (b Builder) Indexed(ctx context.Context) (done, total int64, err error) {
-	at := b.x.built.load().least()
-	leave, err := b.x.pool.Begin()
+func (x *Index) Indexed(ctx context.Context) (done, total int64, err error) {
+	at := x.built.load().least()
+	leave, err := x.pool.Begin()
 	if err != nil {
 		return 0, 0, err
 	}
 	defer leave()
-	err = b.x.pool.Read(ctx, func(c *sqlite.Conn) error {
+	err = x.pool.Read(ctx, func(c *sqlite.Conn) error {
 		_, err := c.One(selectRecords, nil, func(r []driver.Value) { total = r[0].(int64) })
 		if err == nil && at < total {
-			err = b.x.brokenError()
+			err = x.brokenError()
 		}
 		return err
 	})

@@ -94,7 +94,7 @@ func TestClaimsAmongMany(t *testing.T) {
 				}
 				all = append(all, j)
 			}
-			if _, err := db.AddJobs(t.Context(), now, all...); err != nil {
+			if _, err := db.Jobs.AddJobs(t.Context(), now, all...); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -102,11 +102,11 @@ func TestClaimsAmongMany(t *testing.T) {
 	claim := func() time.Duration {
 		least := time.Hour
 		for range 20 {
-			if _, err := db.AddJobs(t.Context(), now, understudy.Job{Kind: "open", Attempts: 1}); err != nil {
+			if _, err := db.Jobs.AddJobs(t.Context(), now, understudy.Job{Kind: "open", Attempts: 1}); err != nil {
 				t.Fatal(err)
 			}
 			begin := time.Now()
-			got, err := db.ClaimJobs(t.Context(), understudy.Claim{Worker: "w", Now: now, Limit: 1, Priority: understudy.Bulk, Weight: 1,
+			got, err := db.Jobs.ClaimJobs(t.Context(), understudy.Claim{Worker: "w", Now: now, Limit: 1, Priority: understudy.Bulk, Weight: 1,
 				Kinds: []understudy.ClaimKind{{Name: "full", Most: 0, Lease: time.Minute}, {Name: "open", Most: 1000, Lease: time.Minute}}})
 			if err != nil || len(got.Jobs) != 1 || got.Jobs[0].Kind != "open" {
 				t.Fatal(got, err)

@@ -33,7 +33,7 @@ func open(t *testing.T, path string) *store.DB {
 
 func add(t *testing.T, db *store.DB, s understudy.Series, at time.Time, value string) {
 	t.Helper()
-	if err := db.AddSamples(t.Context(), s, understudy.Sample{At: at, Value: value}); err != nil {
+	if err := db.Series.AddSamples(t.Context(), s, understudy.Sample{At: at, Value: value}); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -52,7 +52,7 @@ func TestSamplesAreAsTheyWereWritten(t *testing.T) {
 	if err := db.Close(); err != nil {
 		t.Fatal(err)
 	}
-	got, err := open(t, path).Samples(t.Context(), balance)
+	got, err := open(t, path).Series.Samples(t.Context(), balance)
 	if err != nil || len(got) != len(values) {
 		t.Fatalf("%v, %v", got, err)
 	}
@@ -73,15 +73,15 @@ func TestTheOldestGo(t *testing.T) {
 	for i := range understudy.MaxSamples + 1 {
 		many = append(many, understudy.Sample{At: noon.Add(time.Duration(i) * time.Second), Value: fmt.Sprint(i)})
 	}
-	if err := db.AddSamples(t.Context(), balance, many...); err != nil {
+	if err := db.Series.AddSamples(t.Context(), balance, many...); err != nil {
 		t.Fatal(err)
 	}
 	add(t, db, balance, noon.Add(24*time.Hour), "newest")
-	got, err := db.Samples(t.Context(), balance)
+	got, err := db.Series.Samples(t.Context(), balance)
 	if err != nil || len(got) != understudy.MaxSamples || got[0].Value != "2" {
 		t.Fatalf("%d, the oldest %v, %v", len(got), got[:1], err)
 	}
-	if left, err := db.Samples(t.Context(), other); err != nil || len(left) != 1 {
+	if left, err := db.Series.Samples(t.Context(), other); err != nil || len(left) != 1 {
 		t.Errorf("of the other %v, %v", left, err)
 	}
 }
@@ -95,13 +95,13 @@ func TestForgottenSamplesLeaveNothing(t *testing.T) {
 	other := balance
 	other.Kind = "quota"
 	add(t, db, other, noon, "1")
-	if gone, err := db.ForgetSamples(t.Context(), "acme", "balance"); err != nil || gone != 1 {
+	if gone, err := db.Series.ForgetSamples(t.Context(), "acme", "balance"); err != nil || gone != 1 {
 		t.Fatalf("%d, %v", gone, err)
 	}
-	if got, err := db.Samples(t.Context(), balance); err != nil || len(got) != 0 {
+	if got, err := db.Series.Samples(t.Context(), balance); err != nil || len(got) != 0 {
 		t.Errorf("%v, %v", got, err)
 	}
-	if left, err := db.Samples(t.Context(), other); err != nil || len(left) != 1 {
+	if left, err := db.Series.Samples(t.Context(), other); err != nil || len(left) != 1 {
 		t.Errorf("of another kind: %v, %v", left, err)
 	}
 	if err := db.Close(); err != nil {
@@ -116,7 +116,7 @@ func TestForgottenSamplesLeaveNothing(t *testing.T) {
 func TestOddSamplesAreRefused(t *testing.T) {
 	db := open(t, storetest.File(t))
 	for _, one := range []understudy.Sample{{At: noon}, {Value: "1"}, {At: noon, Value: strings.Repeat("1", 65)}} {
-		if err := db.AddSamples(t.Context(), balance, one); !errors.Is(err, understudy.ErrInvalid) {
+		if err := db.Series.AddSamples(t.Context(), balance, one); !errors.Is(err, understudy.ErrInvalid) {
 			t.Errorf("%v: %v", one, err)
 		}
 	}

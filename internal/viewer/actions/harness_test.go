@@ -133,13 +133,13 @@ func open(t testing.TB, runner func(*actions.Options)) *fixture {
 	book, err := callers.New(callers.Options{Sources: []*spec.Source{src}, Now: time.Now, Credentials: []callers.Credential{program},
 		People: people})
 	must(t, err)
-	o := actions.Options{Store: h.db, Mirror: m, Logger: log}
+	o := actions.Options{Store: h.db.Actions, Mirror: m, Logger: log}
 	if runner != nil {
 		runner(&o)
 	}
 	h.actions = actions.New(o)
 	v, err := viewer.New(page.Options{Sources: []*spec.Source{src}, Mirror: m, Gate: gate, Callers: book, Audit: h.audit,
-		Actions: h.actions, Annotations: h.db, History: h.db, Logger: log})
+		Actions: h.actions, Annotations: h.db.Annotations, History: h.db, Logger: log})
 	must(t, err)
 	h.viewer = v
 	t.Cleanup(func() {

@@ -44,12 +44,12 @@ func TestNotes(t *testing.T) {
 		h.post(role, path, add, http.StatusForbidden)
 	}
 	h.post("few", path, url.Values{"do": {"open"}}, http.StatusSeeOther)
-	number := h.db.Annotation("twilio", "messages", id).Notes[0].Number
-	if h.db.Annotation("twilio", "messages", id).Handled != nil {
+	number := h.db.Annotations.Annotation("twilio", "messages", id).Notes[0].Number
+	if h.db.Annotations.Annotation("twilio", "messages", id).Handled != nil {
 		t.Error("the mark is still there")
 	}
 	h.post(understudy.RoleAll, path, url.Values{"do": {"remove"}, "number": {fmt.Sprint(number)}}, http.StatusSeeOther)
-	if a := h.db.Annotation("twilio", "messages", id); a != nil {
+	if a := h.db.Annotations.Annotation("twilio", "messages", id); a != nil {
 		t.Errorf("there is still %+v", a)
 	}
 	h.post(understudy.RoleAll, path, url.Values{"do": {"remove"}, "number": {fmt.Sprint(number)}}, http.StatusNotFound)
@@ -96,7 +96,7 @@ func TestNotesThatAreNotWritten(t *testing.T) {
 	h.audit.fail = understudy.ErrNotAudited
 	h.audit.mu.Unlock()
 	h.post("sender", base+delivered, add, http.StatusServiceUnavailable)
-	if a := h.db.Annotation("twilio", "messages", delivered); a != nil {
+	if a := h.db.Annotations.Annotation("twilio", "messages", delivered); a != nil {
 		t.Errorf("written: %+v", a)
 	}
 }
@@ -106,8 +106,8 @@ func TestNotesOfOthers(t *testing.T) {
 	h := open(t, nil)
 	id := text(h.first("/Messages.json", "messages", nil)["sid"])
 	h.get("sender", "/twilio/messages/"+id)
-	must(t, h.db.AddNote(t.Context(), "twilio", "messages", id, understudy.Note{Text: "of ben", By: "ben"}))
-	number := h.db.Annotation("twilio", "messages", id).Notes[0].Number
+	must(t, h.db.Annotations.AddNote(t.Context(), "twilio", "messages", id, understudy.Note{Text: "of ben", By: "ben"}))
+	number := h.db.Annotations.Annotation("twilio", "messages", id).Notes[0].Number
 	if page := h.get("sender", "/twilio/messages/"+id); !strings.Contains(page, "of ben") || strings.Contains(page, ">Remove</button>") {
 		t.Error("a note of another can be removed")
 	}

@@ -48,14 +48,14 @@ func TestSelectedRowsAreMarkedTogether(t *testing.T) {
 	} {
 		h.post(c.role, path, c.form, c.want, c.says)
 		for _, id := range []string{failed, delivered} {
-			if a := h.db.Annotation("twilio", "messages", id); a != nil {
+			if a := h.db.Annotations.Annotation("twilio", "messages", id); a != nil {
 				t.Fatalf("%s: %s is marked: %+v", c.what, id, a)
 			}
 		}
 	}
 	h.post("sender", path, url.Values{"do": {"handled"}, "record": both, "back": back}, http.StatusSeeOther)
 	for _, id := range []string{failed, delivered} {
-		if a := h.db.Annotation("twilio", "messages", id); a == nil || a.Handled == nil {
+		if a := h.db.Annotations.Annotation("twilio", "messages", id); a == nil || a.Handled == nil {
 			t.Errorf("%s is not marked: %+v", id, a)
 		}
 	}
@@ -64,7 +64,7 @@ func TestSelectedRowsAreMarkedTogether(t *testing.T) {
 		t.Errorf("audited %+v", e)
 	}
 	h.post("sender", path, url.Values{"do": {"open"}, "record": names(failed), "back": back}, http.StatusSeeOther)
-	if a := h.db.Annotation("twilio", "messages", failed); a != nil && a.Handled != nil {
+	if a := h.db.Annotations.Annotation("twilio", "messages", failed); a != nil && a.Handled != nil {
 		t.Errorf("it is still marked: %+v", a)
 	}
 }
