@@ -96,7 +96,7 @@ type file struct {
 
 // putting is a content on its way in.
 type putting struct {
-	file
+	file    file
 	spoiled bool // forgotten meanwhile: it must not be kept
 }
 

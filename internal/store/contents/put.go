@@ -101,7 +101,7 @@ func (f *Files) put(ctx context.Context, p *putting, c request.Content, from io.
 		return c, err
 	}
 	c.Size, c.Sum = size, [32]byte(hash.Sum(nil))
-	p.size, p.sum = c.Size, c.Sum
+	p.file.size, p.file.sum = c.Size, c.Sum
 	f.disk.Lock()
 	defer f.disk.Unlock()
 	if err := f.still(ctx, p); err != nil {

@@ -17,7 +17,8 @@ import (
 
 // batch is some records of one erasure that are erased together.
 type batch struct {
-	*job
+	job             *job
+	eraser          *Eraser
 	erasure, source int64
 	name            string // of the source
 	records         []erasing
@@ -49,12 +50,12 @@ var selectErasing = &sqlite.Statement{Head: `SELECT g.number, g.erasure, g.sourc
 
 // next is the next batch, nil when nothing is left.
 func (r *job) next(ctx context.Context) (*batch, error) {
-	b := &batch{job: r, matches: newMatchers(), wanted: map[int64]bool{}, ids: map[string]bool{}}
-	err := r.pool.Read(ctx, func(c *sqlite.Conn) error {
+	b := &batch{job: r, eraser: r.eraser, matches: newMatchers(), wanted: map[int64]bool{}, ids: map[string]bool{}}
+	err := r.eraser.pool.Read(ctx, func(c *sqlite.Conn) error {
 		err := c.Query(selectErasing, 0, []driver.Value{int64(eraseBatch)}, func(row []driver.Value) error {
 			b.erasure, b.source, b.name = row[1].(int64), row[2].(int64), row[8].(string)
 			e := erasing{number: row[0].(int64), record: row[4].(int64), cause: Cause(row[5].(int64)), bound: row[6].(int64)}
-			e.kind, _ = r.store.Kind(b.name, row[9].(string))
+			e.kind, _ = r.eraser.store.Kind(b.name, row[9].(string))
 			if fields := row[7].(string); fields != "" {
 				e.fields = strings.Split(fields, "\n")
 			}
@@ -79,7 +80,7 @@ func (r *job) next(ctx context.Context) (*batch, error) {
 
 // look finds a record's id, the versions of it that go, and what they say.
 func (b *batch) look(c *sqlite.Conn, e *erasing) error {
-	versions := b.store.Versions(c)
+	versions := b.eraser.store.Versions(c)
 	present, all, err := versions.Of(e.record)
 	if err != nil {
 		return err
@@ -114,7 +115,7 @@ func (b *batch) look(c *sqlite.Conn, e *erasing) error {
 
 // run erases the batch: pages first, so that none is ever half there.
 func (b *batch) run(ctx context.Context) error {
-	end, err := b.store.WatchPages(ctx, func(page int64, versions []int64) {
+	end, err := b.eraser.store.WatchPages(ctx, func(page int64, versions []int64) {
 		if page != 0 && slices.ContainsFunc(versions, func(v int64) bool { return b.wanted[v] }) {
 			b.late = append(b.late, page)
 		}
@@ -123,7 +124,7 @@ func (b *batch) run(ctx context.Context) error {
 		return err
 	}
 	defer end()
-	err = b.store.EachPage(ctx, b.source, func(number int64, sk *codec.Skeleton) {
+	err = b.eraser.store.EachPage(ctx, b.source, func(number int64, sk *codec.Skeleton) {
 		whole, _ := understudy.KeptWhole(sk.Kept)
 		named := sk.ID != "" && b.ids[sk.ID] || slices.ContainsFunc(whole, func(r understudy.Row) bool { return r.ID != "" && b.ids[r.ID] })
 		if named || slices.ContainsFunc(sk.Versions, func(v int64) bool { return b.wanted[v] }) || b.matches.inPage(sk) {
@@ -146,9 +147,9 @@ func (b *batch) run(ctx context.Context) error {
 			return err
 		}
 		b.searched = true
-		b.done += int64(len(part))
-		if b.o.Progress != nil {
-			b.o.Progress(b.done, max(b.total, b.done))
+		b.job.done += int64(len(part))
+		if b.job.o.Progress != nil {
+			b.job.o.Progress(b.job.done, max(b.job.total, b.job.done))
 		}
 	}
 	return b.tell(ctx)
@@ -158,12 +159,12 @@ func (b *batch) run(ctx context.Context) error {
 func (b *batch) files(part []erasing) error {
 	for i := range part {
 		e := &part[i]
-		if b.o.Files == nil || e.cause == CauseRedacted || e.id == "" {
+		if b.job.o.Files == nil || e.cause == CauseRedacted || e.id == "" {
 			continue
 		}
-		gone, err := b.o.Files.Forget(b.name, e.kind.Name, e.id)
+		gone, err := b.job.o.Files.Forget(b.name, e.kind.Name, e.id)
 		if err == nil {
-			err = b.o.Files.Left()
+			err = b.job.o.Files.Left()
 		}
 		if err != nil {
 			return err
@@ -175,7 +176,7 @@ func (b *batch) files(part []erasing) error {
 
 // transaction runs work in one, after the pages saved meanwhile have gone.
 func (b *batch) transaction(ctx context.Context, work func(c *sqlite.Conn) error) error {
-	return b.pool.Release(ctx, func(c *sqlite.Conn) (bool, error) {
+	return b.eraser.pool.Release(ctx, func(c *sqlite.Conn) (bool, error) {
 		late := b.late
 		broken, err := c.Transaction(ctx, sqlite.BeginWrite, func() error {
 			for part := range slices.Chunk(late, sqlite.MaxTuples) {
@@ -193,7 +194,7 @@ func (b *batch) transaction(ctx context.Context, work func(c *sqlite.Conn) error
 }
 
 func (b *batch) deletePages(c *sqlite.Conn, numbers []int64) error {
-	gone, err := b.store.DeletePages(c, numbers)
+	gone, err := b.eraser.store.DeletePages(c, numbers)
 	if err != nil {
 		return err
 	}
@@ -208,7 +209,7 @@ func (b *batch) take(c *sqlite.Conn, part []erasing) error {
 		}
 	}
 	var records, versions, files int64
-	bodies := b.store.Versions(c) // each block is packed anew once
+	bodies := b.eraser.store.Versions(c) // each block is packed anew once
 	for i := range part {
 		e := &part[i]
 		gone, err := b.takeOne(c, bodies, e)

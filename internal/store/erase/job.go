@@ -43,13 +43,13 @@ func (r *Eraser) EraseListed(ctx context.Context, o Job) (done []Erasure, err er
 	case <-ctx.Done():
 		return nil, ctx.Err()
 	}
-	done, err = (&job{Eraser: r, o: o}).run(ctx)
+	done, err = (&job{eraser: r, o: o}).run(ctx)
 	return done, sqlite.Failed(false, err, "erase what is listed")
 }
 
 // job is one call of EraseListed.
 type job struct {
-	*Eraser
+	eraser      *Eraser
 	o           Job
 	open        []Erasure
 	done, total int64
@@ -71,7 +71,7 @@ func (r *job) run(ctx context.Context) ([]Erasure, error) {
 		return nil, nil
 	}
 	for _, e := range r.open {
-		if err := r.store.Mark(ctx, e.Number); err != nil {
+		if err := r.eraser.store.Mark(ctx, e.Number); err != nil {
 			return nil, err
 		}
 	}
@@ -99,7 +99,7 @@ func (r *job) run(ctx context.Context) ([]Erasure, error) {
 // adopt gives the rows that saves listed an erasure, one a source and cause, and
 // reads which erasures are open.
 func (r *job) adopt(ctx context.Context) error {
-	return r.pool.Release(ctx, func(c *sqlite.Conn) (bool, error) {
+	return r.eraser.pool.Release(ctx, func(c *sqlite.Conn) (bool, error) {
 		return c.Transaction(ctx, sqlite.BeginWrite, func() error {
 			type owner struct{ source, cause int64 }
 			var all []owner
@@ -112,7 +112,7 @@ func (r *job) adopt(ctx context.Context) error {
 			}
 			for _, e := range all {
 				var number int64
-				if _, err := c.One(insertErasure, []driver.Value{e.source, e.cause, []byte{}, r.now().UnixNano()},
+				if _, err := c.One(insertErasure, []driver.Value{e.source, e.cause, []byte{}, r.eraser.now().UnixNano()},
 					func(row []driver.Value) { number = row[0].(int64) }); err != nil {
 					return err
 				}
@@ -147,13 +147,13 @@ var (
 
 // finish writes the receipts: nothing of what they name is left.
 func (r *job) finish(ctx context.Context) (done []Erasure, err error) {
-	err = r.pool.Release(ctx, func(c *sqlite.Conn) (bool, error) {
+	err = r.eraser.pool.Release(ctx, func(c *sqlite.Conn) (bool, error) {
 		return c.Transaction(ctx, sqlite.BeginWrite, func() error {
 			done = nil
 			if err := c.Exec(deleteErasing, 0); err != nil {
 				return err
 			}
-			if err := c.Exec(closeErasures, 0, r.now().UnixNano()); err != nil {
+			if err := c.Exec(closeErasures, 0, r.eraser.now().UnixNano()); err != nil {
 				return err
 			}
 			if err := c.Exec(deleteIdle, 0, int64(CauseRedacted)); err != nil {
@@ -180,17 +180,17 @@ var selectTaken = &sqlite.Statement{Head: "SELECT count(*) FROM erasing g JOIN e
 // out of its rows.
 func (r *job) sanitizeIfNeeded(ctx context.Context) error {
 	var taken int64
-	err := r.pool.Read(ctx, func(c *sqlite.Conn) error {
+	err := r.eraser.pool.Read(ctx, func(c *sqlite.Conn) error {
 		_, err := c.One(selectTaken, nil, func(row []driver.Value) { taken = row[0].(int64) })
 		return err
 	})
 	if err != nil || taken == 0 {
 		return err
 	}
-	if err := r.store.SanitizeIndex(ctx); err != nil {
+	if err := r.eraser.store.SanitizeIndex(ctx); err != nil {
 		return err
 	}
-	_, err = r.pool.Sanitize(ctx)
+	_, err = r.eraser.pool.Sanitize(ctx)
 	return err
 }
 
@@ -200,11 +200,11 @@ var selectTakenFrom = &sqlite.Statement{Head: "SELECT DISTINCT s.name FROM erasi
 // tellTaken tells memory of what a call that broke off has taken: whether it
 // came to telling is not known.
 func (r *job) tellTaken(ctx context.Context) error {
-	if err := r.written.Reload(ctx); err != nil || r.o.Gone == nil {
+	if err := r.eraser.written.Reload(ctx); err != nil || r.o.Gone == nil {
 		return err
 	}
 	var sources []string
-	err := r.pool.Read(ctx, func(c *sqlite.Conn) error {
+	err := r.eraser.pool.Read(ctx, func(c *sqlite.Conn) error {
 		return c.Query(selectTakenFrom, 0, nil, func(row []driver.Value) error {
 			sources = append(sources, row[0].(string))
 			return nil
@@ -220,16 +220,16 @@ func (r *job) tellTaken(ctx context.Context) error {
 
 // tell tells memory which kinds something went of.
 func (b *batch) tell(ctx context.Context) error {
-	if err := b.written.Reload(ctx); err != nil || b.o.Gone == nil {
+	if err := b.eraser.written.Reload(ctx); err != nil || b.job.o.Gone == nil {
 		return err
 	}
 	if b.records[0].cause == CauseAsked {
-		return b.o.Gone(ctx, b.name, nil)
+		return b.job.o.Gone(ctx, b.name, nil)
 	}
 	var kinds []string
 	for i := range b.records {
 		kinds = append(kinds, b.records[i].kind.Name)
 	}
 	slices.Sort(kinds)
-	return b.o.Gone(ctx, b.name, slices.Compact(kinds))
+	return b.job.o.Gone(ctx, b.name, slices.Compact(kinds))
 }

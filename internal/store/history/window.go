@@ -27,7 +27,7 @@ const (
 
 // window is an understudy.RangeScan with its numbers.
 type window struct {
-	query.RangeScan
+	scan     query.RangeScan
 	shape    *catalog.Shape
 	parent   int64
 	from, to int64                // clocks from..to-1
@@ -64,7 +64,7 @@ func (h *Records) window(c *sqlite.Conn, w query.RangeScan) (*window, bool, erro
 		return nil, false, nil
 	}
 	parent, err := records.ParentNumber(c, w.Parent)
-	v := &window{RangeScan: w, shape: s, parent: parent, below: begins(w)}
+	v := &window{scan: w, shape: s, parent: parent, below: begins(w)}
 	v.from, v.to = bounds(w)
 	return v, parent >= 0, err
 }
@@ -109,12 +109,12 @@ func limitOf(w query.RangeScan) int {
 
 func (v *window) rows(ctx context.Context, c *sqlite.Conn, blocks *records.Blocks) (rows []understudy.Row, err error) {
 	not := int64(records.Gone | records.Forgotten)
-	if v.Open {
+	if v.scan.Open {
 		not |= records.Final
 	}
-	limit := limitOf(v.RangeScan)
+	limit := limitOf(v.scan)
 	unclocked := int64(0)
-	if v.Unclocked {
+	if v.scan.Unclocked {
 		unclocked = 1
 	}
 	args := []driver.Value{v.shape.Slot, v.shape.Number, v.parent, v.below.Clock, v.below.Record, v.from, v.to, unclocked, not, int64(limit)}
@@ -189,7 +189,7 @@ func (h *Records) recordsAt(c *sqlite.Conn, v *window, at int64) (found []record
 	}
 	blocks := h.records.Open(c)
 	for _, s := range spots {
-		rec := &understudy.Record{Source: v.Source, Kind: v.Kind, Shape: v.Shape}
+		rec := &understudy.Record{Source: v.scan.Source, Kind: v.scan.Kind, Shape: v.scan.Shape}
 		e, err := h.recordAt(c, blocks, rec, s.Record*records.Slots+v.shape.Slot, at)
 		if errors.Is(err, understudy.ErrNotFound) {
 			continue
@@ -197,7 +197,7 @@ func (h *Records) recordsAt(c *sqlite.Conn, v *window, at int64) (found []record
 		if err != nil {
 			return nil, false, err
 		}
-		if e.Clock == s.Clock && (v.Parent == "" || e.Parent == v.Parent) && !(v.Open && e.Final) {
+		if e.Clock == s.Clock && (v.scan.Parent == "" || e.Parent == v.scan.Parent) && !(v.scan.Open && e.Final) {
 			found = append(found, recordThen{rec, e.Clock})
 		}
 	}
@@ -209,7 +209,7 @@ func (h *Records) recordsAt(c *sqlite.Conn, v *window, at int64) (found []record
 
 // next are the next places where records of the window stand or stood.
 func (v *window) next(c *sqlite.Conn) (spots []records.ClockPosting, more bool, err error) {
-	scan := records.ClockScan{Shape: v.shape.Number, Parent: v.parent, From: v.from, To: v.to, Unclocked: v.Unclocked}
+	scan := records.ClockScan{Shape: v.shape.Number, Parent: v.parent, From: v.from, To: v.to, Unclocked: v.scan.Unclocked}
 	for _, scan.Old = range []bool{false, true} {
 		some, err := scan.Below(c, v.below, rowsAtOnce)
 		if err != nil {

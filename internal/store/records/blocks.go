@@ -90,9 +90,9 @@ func (o *Blocks) Take(p *Packed) (*Block, error) {
 	if _, err := o.From.Unpack(p, nil); err != nil {
 		return nil, err
 	}
-	for i := range p.Entries {
-		if e := &p.Entries[i]; e.Delta == nil && e.Parent == "" {
-			e.Parent = o.From.ParentOf(p.Shape, e.Body)
+	for i := range p.Block.Entries {
+		if e := &p.Block.Entries[i]; e.Delta == nil && e.Parent == "" {
+			e.Parent = o.From.ParentOf(p.Block.Shape, e.Body)
 		}
 	}
 	b := p.Block
@@ -152,9 +152,9 @@ func (o *Opener) Unpack(p *Packed, room []byte) ([]byte, error) {
 	if err != nil {
 		return room, err
 	}
-	p.Entries, err = codec.ParseBlock(raw)
-	if err == nil && len(p.Entries) != p.Count {
-		err = fmt.Errorf("%d bodies, want %d", len(p.Entries), p.Count)
+	p.Block.Entries, err = codec.ParseBlock(raw)
+	if err == nil && len(p.Block.Entries) != p.Count {
+		err = fmt.Errorf("%d bodies, want %d", len(p.Block.Entries), p.Count)
 	}
 	return raw, err
 }
@@ -167,7 +167,7 @@ func (o *Opener) ParentOf(shape int64, body []byte) string {
 
 // Packed is a block as it lies in the file.
 type Packed struct {
-	Block
+	Block       Block
 	Body        []byte
 	Count, Size int
 	Made        int64 // when, in Unix nanoseconds; 0: that was not asked
@@ -185,14 +185,14 @@ func (o *Blocks) Packed(st *sqlite.Statement, numbers ...int64) ([]Packed, error
 	all := make([]Packed, 0, len(numbers))
 	err := o.c.Query(st, len(args), args, func(r []driver.Value) error {
 		p := Packed{Count: int(r[0].(int64)), Size: int(r[1].(int64)), Body: r[2].([]byte)}
-		p.Shape, p.Number = r[4].(int64), r[5].(int64)
-		p.Slot, _ = r[3].(int64)
+		p.Block.Shape, p.Block.Number = r[4].(int64), r[5].(int64)
+		p.Block.Slot, _ = r[3].(int64)
 		p.Made, _ = r[6].(int64)
 		all = append(all, p)
 		return nil
 	})
 	for _, n := range numbers {
-		i := slices.IndexFunc(all, func(p Packed) bool { return p.Number == n })
+		i := slices.IndexFunc(all, func(p Packed) bool { return p.Block.Number == n })
 		if err == nil && i < 0 {
 			err = sqlite.Damaged("block %d %w", n, errMissing)
 		}

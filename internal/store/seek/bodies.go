@@ -50,7 +50,7 @@ type awaited struct {
 
 // unpacking is a block that is being taken apart.
 type unpacking struct {
-	records.Packed
+	packed  records.Packed
 	buffer  []byte
 	users   int         // records that wait for it
 	claimed atomic.Bool // a goroutine unpacks it, or has
@@ -75,7 +75,7 @@ func (b *bodies) ask(some []*heldAt) error {
 		return err
 	}
 	for i := range read {
-		b.blocks[read[i].Number] = &unpacking{Packed: read[i]}
+		b.blocks[read[i].Block.Number] = &unpacking{packed: read[i]}
 	}
 	for _, h := range some {
 		u := b.blocks[h.version/codec.PerBlock]
@@ -85,7 +85,7 @@ func (b *bodies) ask(some []*heldAt) error {
 	b.retire(len(read))
 	for _, n := range numbers {
 		u := b.blocks[n]
-		u.buffer, u.done = b.buffer(u.Size), make(chan struct{})
+		u.buffer, u.done = b.buffer(u.packed.Size), make(chan struct{})
 		b.order = append(b.order, u)
 		b.hand(u)
 	}
@@ -98,7 +98,7 @@ func (b *bodies) retire(more int) {
 	for len(b.order)+more > 2*ahead && len(b.order) > 0 && b.order[0].users == 0 {
 		u := b.order[0]
 		b.free = append(b.free, u.buffer)
-		delete(b.blocks, u.Number)
+		delete(b.blocks, u.packed.Block.Number)
 		b.order = b.order[1:]
 	}
 }
@@ -145,9 +145,9 @@ func (b *bodies) unpack(u *unpacking) {
 		return
 	}
 	defer close(u.done)
-	err := sqlite.Guard(func() (err error) { u.buffer, err = b.o.From.Unpack(&u.Packed, u.buffer); return err })
+	err := sqlite.Guard(func() (err error) { u.buffer, err = b.o.From.Unpack(&u.packed, u.buffer); return err })
 	if err != nil {
-		u.err = sqlite.Damaged("block %d: %w", u.Number, err)
+		u.err = sqlite.Damaged("block %d: %w", u.packed.Block.Number, err)
 	}
 }
 
@@ -163,16 +163,16 @@ func (b *bodies) next() (*heldAt, *codec.Entry, error) {
 		return nil, nil, u.err
 	}
 	if one.held.since == 0 {
-		one.held.since = u.Made
+		one.held.since = u.packed.Made
 	}
 	place := int(version % codec.PerBlock)
-	if place >= len(u.Entries) || u.Entries[place].Delta != nil {
+	if place >= len(u.packed.Block.Entries) || u.packed.Block.Entries[place].Delta != nil {
 		e, err := b.o.Entry(version)
 		return one.held, e, err
 	}
-	e := &u.Entries[place]
+	e := &u.packed.Block.Entries[place]
 	if e.Parent == "" {
-		e.Parent = b.o.From.ParentOf(u.Shape, e.Body)
+		e.Parent = b.o.From.ParentOf(u.packed.Block.Shape, e.Body)
 	}
 	return one.held, e, nil
 }

@@ -46,12 +46,12 @@ func Begin(k *Seeker, q query.RecordQuery) (*Search, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Search{s, k.pool, k.epoch, s.p.kinds[0].Number}, nil
+	return &Search{s, k.pool, k.epoch, s.p.kinds[0].kind.Number}, nil
 }
 
 // Looked says that a record was looked at last, and where it stood.
 func (s *Search) Looked(record int64, at query.OrderKey) {
-	s.s.last, s.s.below = heldAt{kind: s.s.p.kinds[0], record: record}, at
+	s.s.last, s.s.below = heldAt{plan: s.s.p.kinds[0], record: record}, at
 }
 
 // Prepare is what the next part begins with; below is what it goes on below.

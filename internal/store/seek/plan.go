@@ -36,7 +36,7 @@ type seekPlan struct {
 
 // kindPlan is what is asked of one kind.
 type kindPlan struct {
-	*catalog.Kind
+	kind   *catalog.Kind
 	shapes []*catalog.Shape // those it is looked for in; the first is the one it is told in, if it can be
 	asked  []terms.Plan     // what predicates say, shape by shape; none: any record may be meant
 	sieve  [][]terms.Plan   // what each of those beside a row rule says of what asked finds, shape by shape
@@ -51,7 +51,7 @@ func (s *Seeker) plan(q *query.RecordQuery) *seekPlan {
 		if !wants(q, k.Source, k.Name) {
 			continue
 		}
-		one := &kindPlan{Kind: k, match: q.Matcher(k.Spec)}
+		one := &kindPlan{kind: k, match: q.Matcher(k.Spec)}
 		for _, h := range s.catalog.Shapes() {
 			if h.Kind == k && (q.Shape == "" || h.Name == q.Shape) {
 				one.shapes = append(one.shapes, h)
@@ -75,7 +75,7 @@ func (s *Seeker) plan(q *query.RecordQuery) *seekPlan {
 			p.byShape[s.Number] = one
 		}
 	}
-	slices.SortFunc(p.kinds, func(a, b *kindPlan) int { return int(a.Number - b.Number) })
+	slices.SortFunc(p.kinds, func(a, b *kindPlan) int { return int(a.kind.Number - b.kind.Number) })
 	return p
 }
 
@@ -99,7 +99,7 @@ func (p *seekPlan) namedSpots(c *sqlite.Conn) (*postings.Slice, error) {
 	named := &postings.Slice{Up: p.q.Up}
 	for _, k := range p.kinds {
 		for _, id := range p.q.IDs {
-			record, err := names.RecordOrNext(c, k.Number, sqlite.AppendID(nil, k.Prefix, id), records.Gone|records.Forgotten)
+			record, err := names.RecordOrNext(c, k.kind.Number, sqlite.AppendID(nil, k.kind.Prefix, id), records.Gone|records.Forgotten)
 			if err != nil {
 				return nil, err
 			}
@@ -135,7 +135,7 @@ func (p *seekPlan) asked(c *sqlite.Conn) (s postings.Iterator, err error) {
 	}
 	kinds := make([]*words.Kind, len(p.kinds))
 	for i, k := range p.kinds {
-		kinds[i] = k.Words
+		kinds[i] = k.kind.Words
 	}
 	text, err := words.Find(c, p.pending.Words, p.text, kinds, up)
 	if err != nil || !p.q.Termed() {
@@ -150,12 +150,12 @@ func (p *seekPlan) termSpots(c *sqlite.Conn, joined bool) postings.Iterator {
 	var streams []postings.Iterator
 	for _, k := range p.kinds {
 		if len(k.asked) == 0 {
-			streams = append(streams, placeSpots(c, k.Number, k.shapes[0].Number, p.q))
+			streams = append(streams, placeSpots(c, k.kind.Number, k.shapes[0].Number, p.q))
 		}
 		for i := range k.asked {
 			var all postings.Iterator
 			if !joined { // the other stream names records of the kind
-				all = placeSpots(c, k.Number, k.asked[i].Shape, p.q)
+				all = placeSpots(c, k.kind.Number, k.asked[i].Shape, p.q)
 			}
 			found := k.asked[i].Find(c, &p.pending.Terms, p.ranges, p.q.Up, all)
 			streams = append(streams, postings.Sieve(p.q.Up, found, p.sieves(c, k.sieve[i])...))
@@ -252,14 +252,14 @@ func (p *seekPlan) ask(k *kindPlan) (none bool) {
 		p.exact = false // it is told in another shape than it may be found in
 	}
 	for _, s := range k.shapes {
-		one, exact, none := k.Terms.Plan(s.Number, parent, by)
+		one, exact, none := k.kind.Terms.Plan(s.Number, parent, by)
 		var sieve []terms.Plan
 		if parent != p.q.Parent {
-			of, _, _ := k.Terms.Plan(s.Number, p.q.Parent, nil)
+			of, _, _ := k.kind.Terms.Plan(s.Number, p.q.Parent, nil)
 			sieve = append(sieve, of)
 		}
 		for i := range also {
-			of, exactToo, noneToo := k.Terms.Plan(s.Number, "", also[i:i+1])
+			of, exactToo, noneToo := k.kind.Terms.Plan(s.Number, "", also[i:i+1])
 			if none, exact = none || noneToo, exact && exactToo; !of.Empty() {
 				sieve = append(sieve, of)
 			}

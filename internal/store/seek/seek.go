@@ -99,7 +99,7 @@ func (k *Seeker) seek(q *query.RecordQuery) (*recordSearch, error) {
 	if err := q.Check(); err != nil {
 		return nil, err
 	}
-	s := &recordSearch{Seeker: k, p: k.plan(q), below: q.Below, epoch: k.epoch.Load()}
+	s := &recordSearch{seeker: k, p: k.plan(q), below: q.Below, epoch: k.epoch.Load()}
 	if q.Text == nil {
 		return s, nil
 	}
@@ -110,17 +110,17 @@ func (k *Seeker) seek(q *query.RecordQuery) (*recordSearch, error) {
 
 // recordSearch is one question under way.
 type recordSearch struct {
-	*Seeker
-	p     *seekPlan
-	below query.OrderKey // of the record looked at last
-	last  heldAt
-	epoch int64 // of the seeker, when below was right
-	ended bool
+	seeker *Seeker
+	p      *seekPlan
+	below  query.OrderKey // of the record looked at last
+	last   heldAt
+	epoch  int64 // of the seeker, when below was right
+	ended  bool
 }
 
 // heldAt is a record where it stands.
 type heldAt struct {
-	kind        *kindPlan
+	plan        *kindPlan
 	record      int64
 	place       query.OrderKey
 	shape       *catalog.Shape
@@ -134,7 +134,7 @@ func (s *recordSearch) part(ctx context.Context, c *sqlite.Conn, size int) (foun
 	if err := s.prepare(ctx, c); err != nil {
 		return nil, err
 	}
-	b := newBodies(s.records.Open(c), &s.buffers)
+	b := newBodies(s.seeker.records.Open(c), &s.seeker.buffers)
 	defer b.end()
 	look := func() error {
 		h, e, err := b.next()
@@ -164,8 +164,8 @@ func (s *recordSearch) part(ctx context.Context, c *sqlite.Conn, size int) (foun
 // prepare looks whether the record looked at last has moved to make room for
 // others, and which records have changed since.
 func (s *recordSearch) prepare(ctx context.Context, c *sqlite.Conn) error {
-	before := s.Seeker.epoch.Load()
-	if err := s.index.Searchable(c, s.p.q); err != nil {
+	before := s.seeker.epoch.Load()
+	if err := s.seeker.index.Searchable(c, s.p.q); err != nil {
 		return err
 	}
 	if err := s.follow(c, before); err != nil {
@@ -175,7 +175,7 @@ func (s *recordSearch) prepare(ctx context.Context, c *sqlite.Conn) error {
 		return nil
 	}
 	s.p.since = make(recordSet, 1)
-	source, _ := s.catalog.Source(s.p.q.Source)
+	source, _ := s.seeker.catalog.Source(s.p.q.Source)
 	return c.Query(selectSince, 0, []driver.Value{source, s.p.q.Since}, func(r []driver.Value) error {
 		n, count := r[0].(int64), r[1].(int64)
 		for i := max(s.p.q.Since+1-n, 0); i < count; i++ {
@@ -195,14 +195,14 @@ func (s *recordSearch) follow(c *sqlite.Conn, before int64) error {
 		// The first look into the file: what is committed from here on is not seen.
 		_, err := c.One(selectPlaceOf, []driver.Value{s.last.record * records.Slots, s.last.record*records.Slots + records.Slots - 1},
 			func(r []driver.Value) { at = order.ReadPosition(r[0]) })
-		if now = s.Seeker.epoch.Load(); err != nil || now == s.epoch {
+		if now = s.seeker.epoch.Load(); err != nil || now == s.epoch {
 			return err
 		}
 		switch {
 		case s.last.record == 0: // nothing was looked at yet but places to pass
 			s.below = s.p.q.Below
 		case at.At != order.Nowhere:
-			s.below = order.KeyOf(at.At, s.last.kind.Number)
+			s.below = order.KeyOf(at.At, s.last.plan.kind.Number)
 		}
 	}
 	if s.epoch = before; now != before || now%2 != 0 {
@@ -221,7 +221,7 @@ var (
 
 // record is what is told of a record; ok is false when it is not meant.
 func (s *recordSearch) record(c *sqlite.Conn, h *heldAt, e *codec.Entry) (f query.Hit, ok bool, err error) {
-	if !h.kind.fulfils(s.p.q, e.ID, e.Parent, e.Body) {
+	if !h.plan.fulfils(s.p.q, e.ID, e.Parent, e.Body) {
 		return f, false, nil
 	}
 	if h.since == 0 {
@@ -229,7 +229,8 @@ func (s *recordSearch) record(c *sqlite.Conn, h *heldAt, e *codec.Entry) (f quer
 			return f, false, err
 		}
 	}
-	rec := &understudy.Record{Source: h.kind.Source, Kind: h.kind.Name, Shape: h.shape.Name, ID: e.ID, Number: h.record, Version: h.version,
+	k := h.plan.kind
+	rec := &understudy.Record{Source: k.Source, Kind: k.Name, Shape: h.shape.Name, ID: e.ID, Number: h.record, Version: h.version,
 		Since: time.Unix(0, h.since).UTC(), Seen: time.Unix(0, h.seen).UTC(), Final: h.state&records.Final != 0,
 		Invalid: h.state&records.Invalid != 0}
 	rec.Body = slices.Clone(e.Body)
@@ -296,5 +297,5 @@ func (s *recordSearch) meant(blocks *records.Blocks, h *heldAt) (bool, error) {
 	if err != nil {
 		return false, err
 	}
-	return h.kind.fulfils(s.p.q, e.ID, e.Parent, e.Body), nil
+	return h.plan.fulfils(s.p.q, e.ID, e.Parent, e.Body), nil
 }

@@ -25,7 +25,7 @@ func (s *recordSearch) each(ctx context.Context, c *sqlite.Conn, want func() int
 	if err != nil {
 		return err
 	}
-	w := &walking{recordSearch: s, stream: stream, from: s.p.first(s.below)}
+	w := &walking{search: s, stream: stream, from: s.p.first(s.below)}
 	for looked := 0; looked < seekLook; {
 		places, err := w.next(ctx, min(want(), seekFew))
 		if err != nil {
@@ -53,7 +53,7 @@ func (s *recordSearch) each(ctx context.Context, c *sqlite.Conn, want func() int
 
 // walking goes over the places at which a stream has postings.
 type walking struct {
-	*recordSearch
+	search *recordSearch
 	stream postings.Iterator
 	from   int64     // the posting to go on at
 	over   []*heldAt // found, and not handed out yet
@@ -75,9 +75,9 @@ func (w *walking) next(ctx context.Context, n int) ([]*heldAt, error) {
 			continue
 		}
 		if len(w.over) == 0 {
-			w.below = order.KeyOf(at, 1)
-			if w.p.q.Up {
-				w.below = order.KeyOf(at, 1<<postings.ShapeBits-1)
+			w.search.below = order.KeyOf(at, 1)
+			if w.search.p.q.Up {
+				w.search.below = order.KeyOf(at, 1<<postings.ShapeBits-1)
 			}
 		}
 		break
@@ -91,7 +91,8 @@ func (w *walking) next(ctx context.Context, n int) ([]*heldAt, error) {
 // position adds the places of all kinds asked for that have a posting at the next
 // position.
 func (w *walking) position() (at int64, err error) {
-	up, p := w.p.q.Up, w.p
+	p := w.search.p
+	up := p.q.Up
 	spot, ok, err := w.stream.Advance(w.from)
 	at = postings.Position(spot)
 	if err != nil || !ok || at < p.from || at > p.to {
@@ -111,13 +112,13 @@ func (w *walking) position() (at int64, err error) {
 		}
 	}
 	w.ended = !ok
-	slices.SortFunc(group, func(a, b *kindPlan) int { return postings.Compare(up)(a.Number, b.Number) })
+	slices.SortFunc(group, func(a, b *kindPlan) int { return postings.Compare(up)(a.kind.Number, b.kind.Number) })
 	for _, k := range group {
-		place := order.KeyOf(at, k.Number)
-		if w.below != 0 && (place < w.below) == up || place == w.below {
+		place := order.KeyOf(at, k.kind.Number)
+		if w.search.below != 0 && (place < w.search.below) == up || place == w.search.below {
 			continue
 		}
-		w.over = append(w.over, &heldAt{kind: k, place: place})
+		w.over = append(w.over, &heldAt{plan: k, place: place})
 	}
 	return at, nil
 }
@@ -126,9 +127,9 @@ func (w *walking) position() (at int64, err error) {
 // none is there is none.
 func (s *recordSearch) held(c *sqlite.Conn, places []*heldAt) (some []*heldAt, err error) {
 	for _, k := range s.p.kinds {
-		args := []driver.Value{k.Number, int64(records.Slots)}
+		args := []driver.Value{k.kind.Number, int64(records.Slots)}
 		for _, h := range places {
-			if h.kind == k {
+			if h.plan == k {
 				args = append(args, int64(h.place)>>postings.ShapeBits)
 			}
 		}
@@ -136,7 +137,7 @@ func (s *recordSearch) held(c *sqlite.Conn, places []*heldAt) (some []*heldAt, e
 			continue
 		}
 		err := c.Query(selectShown, len(args)-2, args, func(r []driver.Value) error {
-			place := order.KeyOf(r[0].(int64), k.Number)
+			place := order.KeyOf(r[0].(int64), k.kind.Number)
 			h := places[slices.IndexFunc(places, func(h *heldAt) bool { return h.place == place })]
 			slot := r[1].(int64) % records.Slots
 			if h.record = r[1].(int64) / records.Slots; s.p.since != nil && !s.p.since.has(h.record) {

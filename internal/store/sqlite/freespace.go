@@ -13,7 +13,7 @@ import (
 
 // freeSpace is one walk over the file.
 type freeSpace struct {
-	layout
+	layout      layout
 	ctx         context.Context
 	file        *os.File
 	only        map[uint32]bool // pages to look at; nil: all
@@ -35,7 +35,7 @@ func (p *Pool) sweepFile(ctx context.Context, roots []uint32, only map[uint32]bo
 	if w.layout, err = layoutOf(header[:]); err != nil {
 		return 0, err
 	}
-	w.page = make([]byte, w.size)
+	w.page = make([]byte, w.layout.size)
 	for _, root := range roots {
 		depth, err := w.depth(root)
 		if err == nil {
@@ -59,10 +59,10 @@ func (w *freeSpace) read(number uint32) ([]byte, error) {
 	if err := CheckContext(w.ctx); err != nil {
 		return nil, err
 	}
-	if number < 1 || number > w.pages {
-		return nil, fmt.Errorf("page %d of %d", number, w.pages)
+	if number < 1 || number > w.layout.pages {
+		return nil, fmt.Errorf("page %d of %d", number, w.layout.pages)
 	}
-	_, err := w.file.ReadAt(w.page, int64(number-1)*int64(w.size))
+	_, err := w.file.ReadAt(w.page, int64(number-1)*int64(w.layout.size))
 	return w.page, err
 }
 
@@ -74,7 +74,7 @@ func (w *freeSpace) depth(number uint32) (depth int, err error) {
 		if err != nil {
 			return 0, err
 		}
-		t, err := w.parse(number, data)
+		t, err := w.layout.parse(number, data)
 		if err != nil || t.leaf() {
 			return depth, err
 		}
@@ -92,7 +92,7 @@ func (w *freeSpace) tree(number uint32, depth int) error {
 	if err != nil {
 		return err
 	}
-	t, err := w.parse(number, data)
+	t, err := w.layout.parse(number, data)
 	if err != nil {
 		return err
 	}
@@ -120,7 +120,7 @@ func (w *freeSpace) tree(number uint32, depth int) error {
 // chain walks a long value to its last page and overwrites what follows it.
 func (w *freeSpace) chain(c chain) error {
 	number, left := c.first, c.bytes
-	room := int64(w.usable - 4)
+	room := int64(w.layout.usable - 4)
 	for {
 		data, err := w.read(number)
 		if err != nil {
@@ -131,9 +131,9 @@ func (w *freeSpace) chain(c chain) error {
 			if next != 0 {
 				return fmt.Errorf("a value goes on after its end, in page %d", next)
 			}
-			used := make([]bool, w.size)
+			used := make([]bool, w.layout.size)
 			for i := range used {
-				used[i] = i < 4+int(left) || i >= w.usable
+				used[i] = i < 4+int(left) || i >= w.layout.usable
 			}
 			return w.overwrite(number, data, used)
 		}
@@ -144,7 +144,7 @@ func (w *freeSpace) chain(c chain) error {
 // free walks the list of free pages: those that list others, and the others.
 func (w *freeSpace) free(trunk uint32) error {
 	for steps := uint32(0); trunk != 0; steps++ {
-		if steps > w.pages {
+		if steps > w.layout.pages {
 			return errors.New("the list of free pages has no end")
 		}
 		data, err := w.read(trunk)
@@ -152,11 +152,11 @@ func (w *freeSpace) free(trunk uint32) error {
 			return err
 		}
 		next, count := binary.BigEndian.Uint32(data), int(binary.BigEndian.Uint32(data[4:]))
-		if count > w.usable/4-2 {
+		if count > w.layout.usable/4-2 {
 			return fmt.Errorf("page %d lists %d free ones", trunk, count)
 		}
 		leaves := make([]uint32, count)
-		used := make([]bool, w.size)
+		used := make([]bool, w.layout.size)
 		for i := range leaves {
 			leaves[i] = binary.BigEndian.Uint32(data[8+4*i:])
 		}
@@ -168,7 +168,7 @@ func (w *freeSpace) free(trunk uint32) error {
 		}
 		for _, leaf := range leaves {
 			if data, err = w.read(leaf); err == nil {
-				err = w.overwrite(leaf, data, make([]bool, w.size))
+				err = w.overwrite(leaf, data, make([]bool, w.layout.size))
 			}
 			if err != nil {
 				return err
@@ -181,7 +181,7 @@ func (w *freeSpace) free(trunk uint32) error {
 
 // overwrite writes zeros over bytes of a page that are not used and not zero.
 func (w *freeSpace) overwrite(number uint32, data []byte, used []bool) error {
-	base := int64(number-1) * int64(w.size)
+	base := int64(number-1) * int64(w.layout.size)
 	for i := 0; i < len(data); i++ {
 		if used[i] || data[i] == 0 {
 			continue

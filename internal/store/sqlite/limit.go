@@ -9,14 +9,14 @@ import (
 // bound makes SQLite itself refuse to grow the file past what the limit leaves
 // beside the log.
 func (p *Pool) bound(c *Conn, size int64) error {
-	if p.limit <= 0 {
+	if p.growth.limit <= 0 {
 		return nil
 	}
-	all := max((p.limit-p.log)/size, 2)
-	p.reserve = min(maxReserve, all/16+1)
-	p.Pages = all - p.reserve
+	all := max((p.growth.limit-p.growth.log)/size, 2)
+	p.growth.reserve = min(maxReserve, all/16+1)
+	p.Pages = all - p.growth.reserve
 	var err error
-	p.maxPages, err = c.grow(p.Pages)
+	p.growth.maxPages, err = c.grow(p.Pages)
 	return err
 }
 
@@ -37,10 +37,10 @@ const nearLimit = 1024
 
 // limited says that it was the limit, not the disk, that made a write fail.
 func (p *Pool) limited(c *Conn, err error) error {
-	if _, code := ReasonOf(err); code != codeFull || p.maxPages == 0 {
+	if _, code := ReasonOf(err); code != codeFull || p.growth.maxPages == 0 {
 		return err
 	}
-	if n, cerr := c.Integer("PRAGMA page_count"); cerr != nil || n+nearLimit < p.maxPages {
+	if n, cerr := c.Integer("PRAGMA page_count"); cerr != nil || n+nearLimit < p.growth.maxPages {
 		return err
 	}
 	return &Fault{Reason: limitReached, Saving: true, Err: err}

@@ -38,8 +38,8 @@ type Pool struct {
 
 	// Pages is how many pages the file may have by saves; 0: any number. The
 	// goroutine with the writing connection uses it.
-	Pages int64
-	growth
+	Pages  int64
+	growth growth
 
 	mu     sync.Mutex
 	closed bool
@@ -94,7 +94,8 @@ func (p *Pool) DialWriter(ctx context.Context) (*Conn, error) {
 		_ = c.Close()
 		return nil, err
 	}
-	for _, pragma := range []string{fmt.Sprintf("wal_autocheckpoint = %d", p.log/size), fmt.Sprintf("journal_size_limit = %d", p.log)} {
+	log := p.growth.log
+	for _, pragma := range []string{fmt.Sprintf("wal_autocheckpoint = %d", log/size), fmt.Sprintf("journal_size_limit = %d", log)} {
 		if err := c.Ask("PRAGMA "+pragma, func([]driver.Value) error { return nil }); err != nil {
 			_ = c.Close()
 			return nil, err
@@ -124,7 +125,7 @@ func (p *Pool) Release(ctx context.Context, work func(c *Conn) (broken bool, err
 		if p.Pages == 0 {
 			return work(c)
 		}
-		if _, err := c.grow(p.Pages + p.reserve); err != nil {
+		if _, err := c.grow(p.Pages + p.growth.reserve); err != nil {
 			return false, err
 		}
 		broken, err = work(c)

@@ -61,7 +61,7 @@ func anyPast(t *testing.T, s *suite) {
 			o.now += rapid.SampledFrom([]int{1, 1, 10, 10, 1000, 5000, -100, -5000}).Draw(rt, "seconds")
 			o.times = append(o.times, o.now)
 			if rapid.IntRange(0, 4).Draw(rt, "going") == 0 {
-				o.goes(rt, s, drawPast(rt).id)
+				o.goes(rt, s, drawPast(rt).row.id)
 			} else {
 				o.save(rt, s)
 			}
@@ -97,10 +97,10 @@ func (o *pastOracle) save(rt *rapid.T, s *suite) {
 	last := map[string]clocked{}
 	var order []string
 	for _, r := range rows {
-		if _, again := last[r.id]; !again {
-			order = append(order, r.id)
+		if _, again := last[r.row.id]; !again {
+			order = append(order, r.row.id)
 		}
-		last[r.id] = r
+		last[r.row.id] = r
 	}
 	for _, id := range order {
 		r := last[id]
@@ -121,14 +121,14 @@ func (o *pastOracle) present(id string) bool {
 }
 
 func (o *pastOracle) seen(shape string, r *clocked) {
-	if o.held[r.id] == nil {
-		o.held[r.id] = map[string]*hold{}
+	if o.held[r.row.id] == nil {
+		o.held[r.row.id] = map[string]*hold{}
 	}
-	h, present, last := o.held[r.id][shape], o.present(r.id), 0
+	h, present, last := o.held[r.row.id][shape], o.present(r.row.id), 0
 	if h != nil {
 		last = h.seen
 	}
-	for _, other := range o.held[r.id] {
+	for _, other := range o.held[r.row.id] {
 		if !present {
 			last = max(last, other.seen)
 		}
@@ -138,17 +138,17 @@ func (o *pastOracle) seen(shape string, r *clocked) {
 	}
 	switch {
 	case !present:
-		o.words = append(o.words, "came "+r.id)
-	case h != nil && h.body != r.body:
-		o.words = append(o.words, "changed "+r.id+" "+fieldsApart(h.body, r.body))
+		o.words = append(o.words, "came "+r.row.id)
+	case h != nil && h.body != r.row.body:
+		o.words = append(o.words, "changed "+r.row.id+" "+fieldsApart(h.body, r.row.body))
 	}
-	same := h != nil && !h.gone && h.body == r.body
-	if same && r.final && o.now >= h.seen && o.now-h.seen <= 3600 {
+	same := h != nil && !h.gone && h.body == r.row.body
+	if same && r.row.final && o.now >= h.seen && o.now-h.seen <= 3600 {
 		return
 	}
-	o.held[r.id][shape] = &hold{body: r.body, seen: o.now, final: r.final}
+	o.held[r.row.id][shape] = &hold{body: r.row.body, seen: o.now, final: r.row.final}
 	if !same {
-		o.sights = append(o.sights, sight{o.step, o.now, shape, r.id, r})
+		o.sights = append(o.sights, sight{o.step, o.now, shape, r.row.id, r})
 	}
 }
 
@@ -202,7 +202,7 @@ func (o *pastOracle) at(shape, id string, at int) (found *clocked) {
 // history is told of a record.
 func (o *pastOracle) history(id string) (words []string) {
 	type line struct {
-		sight
+		sight      sight
 		from, next int // next: when it was replaced, 0: never
 	}
 	var lines []line
@@ -218,15 +218,15 @@ func (o *pastOracle) history(id string) (words []string) {
 				}
 			}
 		}
-		if n := len(lines); n > 0 && one.row == nil && lines[n-1].row == nil && lines[n-1].step == one.step {
+		if n := len(lines); n > 0 && one.row == nil && lines[n-1].sight.row == nil && lines[n-1].sight.step == one.step {
 			lines[n-1].from = min(lines[n-1].from, l.from) // the same going in another shape
 			continue
 		}
 		lines = append(lines, l)
 	}
 	for i, l := range lines {
-		word := l.shape
-		if l.row == nil {
+		word := l.sight.shape
+		if l.sight.row == nil {
 			word, l.next = "gone", 0
 			for _, later := range lines[i+1:] {
 				if l.next == 0 || later.from < l.next {
@@ -248,7 +248,7 @@ func (o *pastOracle) window(w query.RangeScan, when int) (ids []string) {
 	clocks := map[string]int64{}
 	for id := range o.held {
 		r := o.at(w.Shape, id, when)
-		if r == nil || (r.clock == 0) != w.Unclocked || w.Parent != "" && r.parent != w.Parent || w.Open && r.final || w.From != 0 &&
+		if r == nil || (r.clock == 0) != w.Unclocked || w.Parent != "" && r.parent != w.Parent || w.Open && r.row.final || w.From != 0 &&
 			r.clock < w.From || w.To != 0 && r.clock >= w.To {
 			continue
 		}
@@ -285,7 +285,7 @@ func (o *pastOracle) compare(rt *rapid.T, s *suite) {
 			for _, shape := range pastShapes {
 				rec, err := s.RecordAt(s.Context(), o.source, "calls", shape, id, at(when))
 				want := o.at(shape, id, when)
-				if (err == nil) != (want != nil) || err == nil && (string(rec.Body) != want.body || rec.Final != want.final ||
+				if (err == nil) != (want != nil) || err == nil && (string(rec.Body) != want.row.body || rec.Final != want.row.final ||
 					rec.Number != o.numbers[id]) {
 					rt.Fatalf("record %s %s at %d: %+v, %v, want %+v", shape, id, when, rec, err, want)
 				}
@@ -311,7 +311,7 @@ func (o *pastOracle) compareWindow(rt *rapid.T, s *suite, when int) {
 	want := o.window(w, then)
 	var got []string
 	err := s.RecordsAt(s.Context(), w, moment, func(rec *understudy.Record, clock int64) bool {
-		if r := o.at(w.Shape, rec.ID, then); r == nil || r.body != string(rec.Body) || r.clock != clock {
+		if r := o.at(w.Shape, rec.ID, then); r == nil || r.row.body != string(rec.Body) || r.clock != clock {
 			rt.Fatalf("record %s at %d: %s, clock %d", rec.ID, when, rec.Body, clock)
 		}
 		got = append(got, rec.ID)
@@ -326,7 +326,7 @@ func (o *pastOracle) compareWindow(rt *rapid.T, s *suite, when int) {
 	rows, err := s.Rows(s.Context(), w)
 	got = nil
 	for _, r := range rows {
-		if c := o.at(w.Shape, r.ID, then); c == nil || c.clock != r.Clock || c.parent != r.Parent || c.final != r.Final ||
+		if c := o.at(w.Shape, r.ID, then); c == nil || c.clock != r.Clock || c.parent != r.Parent || c.row.final != r.Final ||
 			o.numbers[r.ID] != r.Record {
 			rt.Fatalf("row %+v, want %+v", r, c)
 		}

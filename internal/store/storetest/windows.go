@@ -14,7 +14,7 @@ import (
 
 // clocked is a record with a clock and a parent of its own.
 type clocked struct {
-	row
+	row    row
 	clock  int64
 	parent string
 }
