@@ -265,3 +265,28 @@ func TestLengthsOfTimeAreReadAsInSettings(t *testing.T) {
 		}
 	}
 }
+
+// Digits find the record whose id they are beside other conditions, too, and what names that record.
+func TestDigitsAreAnIDBesideOtherConditions(t *testing.T) {
+	r := newRig(t, true, "github")
+	r.saveRow(r.o.Sources[1], "/repos/a/b/releases", "2000010989", `{"id":2000010989,"name":"the first"}`)
+	r.saveRow(r.o.Sources[1], "/repos/a/b/releases", "42", `{"id":42,"name":"the second"}`)
+	for text, want := range map[string]string{
+		"kind:releases 2000010989": "2000010989", "first 2000010989": "2000010989", "kind:releases 42": "42", "42 second": "42",
+		"(2000010989)": "2000010989", "second 2000010989": "", "kind:issues 2000010989": "", "kind:releases 2000010989*": "",
+		"kind:releases -42": "2000010989", "kind:releases 42 OR nothing": "42",
+	} {
+		out, err := r.s.Find(t.Context(), as("all"), query.SearchRequest{Text: text})
+		if err != nil {
+			t.Errorf("%s: %v", text, err)
+			continue
+		}
+		found := ""
+		for _, h := range out.Hits {
+			found += h.ID
+		}
+		if found != want {
+			t.Errorf("%s finds %q, want %q", text, found, want)
+		}
+	}
+}

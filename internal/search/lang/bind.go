@@ -126,7 +126,7 @@ func (b *Binder) node(n *Node, scope []*KindView) *Cond {
 		}
 		c := &Cond{Op: opWords, Predicate: &predicate{Node: n, Words: p}}
 		if ids := b.ids(n, scope); len(ids) > 0 && !n.prefix {
-			return &Cond{Op: OpOr, Of: append([]*Cond{c}, ids...)}
+			c = &Cond{Op: OpOr, Of: append([]*Cond{c}, ids...)}
 		}
 		if ends := ending(n, scope); ends != nil {
 			return either(c, ends)
@@ -224,24 +224,21 @@ const leastID = 10
 // the form of an id: ids are no text.
 func (b *Binder) ids(n *Node, scope []*KindView) (all []*Cond) {
 	id := b.fold(n.text)
-	if len(id) < leastID || strings.ContainsFunc(id, func(r rune) bool {
-		return r >= 128 || !letter(byte(r)) && !digit(byte(r)) && r != '~' &&
-			r != '-'
-	}) {
-		return nil
-	}
 	known := slices.ContainsFunc(b.Views, func(s *KindView) bool { return s.Kind.HasPrefix(id) })
-	if !known {
+	isNumber := id != "" && strings.Trim(id, "0123456789") == ""
+	if !isNumber && (!known || len(id) < leastID || strings.ContainsFunc(id, func(r rune) bool {
+		return r >= 128 || !letter(byte(r)) && !digit(byte(r)) && r != '~' && r != '-'
+	})) {
 		return nil
 	}
 	byName := map[string]*predicate{}
 	own := &predicate{Node: n, In: map[*KindView]string{}, ids: []string{id}, whole: func(c *Candidate) bool { return c.Record.ID == id }}
 	for _, s := range scope {
-		if s.SeesID() && len(s.Kind.ID) == strings.Count(id, spec.IDSeparator)+1 {
+		if s.SeesID() && len(s.Kind.ID) == strings.Count(id, spec.IDSeparator)+1 && (!isNumber || len(s.Kind.Prefixes) == 0) {
 			own.In[s] = s.Kind.ID[0]
 		}
 		for _, f := range s.Kind.Fields {
-			if !s.mayName(f, id) {
+			if !s.mayName(f, id) || isNumber && f.Link == "" {
 				continue
 			}
 			l := byName[f.Name]
