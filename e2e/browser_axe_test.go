@@ -89,7 +89,7 @@ func TestBrowserAxe(t *testing.T) {
 		t.Fatal(err)
 	}
 	b := openTab(t, viewer)
-	run := sample.OneIn(t, 12)
+	run := sample.OneIn(t, 24)
 	for _, p := range append(all, past...) {
 		if !run() {
 			continue
@@ -105,6 +105,9 @@ func TestBrowserAxe(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, p := range down {
+		if !run() {
+			continue
+		}
 		b.open(p.Path)
 		b.soundAtWidths(script, p.Name)
 	}
