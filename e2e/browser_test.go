@@ -128,13 +128,18 @@ func (b *tab) open(path string) {
 // eval reads something from the page, or what it promises.
 func eval[T any](b *tab, script string) T {
 	b.t.Helper()
-	ctx, cancel := context.WithTimeout(b.ctx, patience)
-	defer cancel()
-	v, err := chromedp.Run(ctx, chromedp.Evaluate[T](script, chromedp.EvalAwaitPromise))
+	v, err := tryEval[T](b, script)
 	if err != nil {
 		b.fail(fmt.Errorf("%s: %w", script, err))
 	}
 	return v
+}
+
+// tryEval returns what a script says of a page that may be about to be replaced.
+func tryEval[T any](b *tab, script string) (T, error) {
+	ctx, cancel := context.WithTimeout(b.ctx, patience)
+	defer cancel()
+	return chromedp.Run(ctx, chromedp.Evaluate[T](script, chromedp.EvalAwaitPromise))
 }
 
 // follow does something that loads another page, and waits until it is there.
@@ -413,8 +418,9 @@ func TestBrowserTimezone(t *testing.T) {
 	command(b, emulation.SetTimezoneOverride, emulation.SetTimezoneOverrideParams{TimezoneID: "Asia/Tehran"})
 	b.do(chromedp.Navigate(b.home + "/twilio/calls?Status=completed"))
 	await(t, func() string {
-		if zone := eval[string](b, `document.querySelector("a[href^='/-/timezone']")?.lastChild.textContent.trim() ?? ""`); zone != "Asia/Tehran" {
-			return "the page is still in " + zone
+		zone, err := tryEval[string](b, `document.querySelector("a[href^='/-/timezone']")?.lastChild.textContent.trim() ?? ""`)
+		if err != nil || zone != "Asia/Tehran" {
+			return fmt.Sprintf("the page is still in %q, %v", zone, err)
 		}
 		return ""
 	})

@@ -238,6 +238,7 @@ func (fl *filler) asItIs(f *flight, key understudy.Key, at time.Time, next slide
 
 // beside is a page that a flight needs besides its own; nil when upstream does not give it.
 func (fl *filler) beside(f *flight, t *spec.Target, want fetchOptions) *understudy.Page {
+	f.signals.free() // or it would wait for room that its own body takes
 	b, _, err := fl.flights.join(t, f.origin.source, f.origin.kind, want)
 	if err != nil {
 		return nil

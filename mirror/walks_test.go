@@ -74,7 +74,7 @@ kinds:
 	}
 	t.Cleanup(func() { w.client.Close() })
 	w.mirror, err = New(Options{
-		Sources: []Source{{Source: source, Upstream: w.client}}, Ages: ages, Now: w.clock,
+		Sources: []Source{{Source: source, Upstream: &oneBody{Client: w.client, t: t, room: make(chan struct{}, 1)}}}, Ages: ages, Now: w.clock,
 		Store: storetest.Open(t, store.Options{Specs: map[string]*spec.Spec{"made": w.spec}, Now: w.clock}),
 	})
 	if err != nil {
@@ -212,6 +212,25 @@ func (w *walks) remove(from, to int) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.rows = slices.Delete(w.rows, from, to)
+}
+
+// oneBody has memory for one body at a time: the next is fetched once the mirror has no more use for it.
+type oneBody struct {
+	*upstream.Client
+	t    *testing.T
+	room chan struct{}
+}
+
+// Fetch waits for room.
+func (o *oneBody) Fetch(ctx context.Context, f request.Fetch) (*understudy.Page, error) {
+	select {
+	case o.room <- struct{}{}:
+	case <-time.After(10 * time.Second):
+		o.t.Errorf("%s waits for a body that is kept until it comes", f.Target.Key)
+		return nil, ctx.Err()
+	}
+	context.AfterFunc(f.Keeps, func() { <-o.room })
+	return o.Client.Fetch(ctx, f)
 }
 
 // byNumber runs a test for each style whose pages are named by numbers.

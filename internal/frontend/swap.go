@@ -53,10 +53,3 @@ func (h *served) rest() {
 		h.once.Do(h.end)
 	}
 }
-
-// ServeHTTP serves one request. A handler must be set.
-func (s *swapHandler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	h := s.enter()
-	defer h.leave()
-	h.ServeHTTP(w, r)
-}

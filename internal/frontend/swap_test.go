@@ -26,11 +26,11 @@ func TestSwap(t *testing.T) {
 	}), nil, func() { ended.Add(1) })
 	first := httptest.NewRecorder()
 	done := make(chan struct{})
-	go func() { defer close(done); s.ServeHTTP(first, httptest.NewRequest("GET", "/", nil)) }()
+	go func() { defer close(done); serveBy(&s, first, httptest.NewRequest("GET", "/", nil)) }()
 	<-inside
 	s.set(http.NotFoundHandler(), nil, func() { t.Error("the one in use has ended") })
 	second := httptest.NewRecorder()
-	s.ServeHTTP(second, httptest.NewRequest("GET", "/", nil))
+	serveBy(&s, second, httptest.NewRequest("GET", "/", nil))
 	if second.Code != 404 || ended.Load() != 0 {
 		t.Errorf("status %d, ended %d", second.Code, ended.Load())
 	}
@@ -58,7 +58,7 @@ func TestSwapUnderLoad(t *testing.T) {
 	for range 4 {
 		wg.Go(func() {
 			for range 2000 {
-				s.ServeHTTP(nil, nil)
+				serveBy(&s, nil, nil)
 			}
 		})
 	}
@@ -69,4 +69,11 @@ func TestSwapUnderLoad(t *testing.T) {
 	if ended.Load() != open.Load()-1 {
 		t.Errorf("%d of %d ended, want all but the last", ended.Load(), open.Load())
 	}
+}
+
+// serveBy has the handler that is in force serve a request.
+func serveBy(s *swapHandler, w http.ResponseWriter, r *http.Request) {
+	h := s.enter()
+	defer h.leave()
+	h.ServeHTTP(w, r)
 }
