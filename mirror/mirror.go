@@ -80,7 +80,7 @@ type Options struct {
 	Writes func() int64
 	// KV keeps between two runs how far lists made from records were equal to
 	// upstream's; nil: nothing is kept.
-	KV shadow.KV
+	KV understudy.KV
 	// Intents keep between two runs which records writes were about to change;
 	// nil: nothing is kept.
 	Intents Intents

@@ -113,7 +113,7 @@ type slowSeek struct {
 }
 
 // valuesOf returns the values that a store keeps, also when it is a slow one.
-func valuesOf(s Store) shadow.KV {
+func valuesOf(s Store) understudy.KV {
 	if slow, ok := s.(*slowSeek); ok {
 		s = slow.Store
 	}

@@ -21,7 +21,6 @@ import (
 	"crypto/sha256"
 	"encoding/base32"
 	"encoding/binary"
-	"errors"
 	"fmt"
 	"hash"
 	"strconv"
@@ -52,12 +51,6 @@ type Hasher struct {
 	block cipher.Block
 }
 
-// KV keeps small values under names. store.DB does.
-type KV interface {
-	Value(ctx context.Context, name string) ([]byte, error)
-	SetValue(ctx context.Context, name string, value []byte) error
-}
-
 // kvKey is the value that holds the key of hashes.
 const kvKey = "access/hash key"
 
@@ -70,14 +63,9 @@ func NewHasher() (*Hasher, error) {
 }
 
 // Open takes over the key of an installation. It is made at the first call.
-func (h *Hasher) Open(ctx context.Context, n KV) error {
-	key, err := token.Key(func() ([]byte, error) {
-		key, err := n.Value(ctx, kvKey)
-		if errors.Is(err, understudy.ErrNotFound) {
-			err = nil
-		}
-		return key, err
-	}, func(key []byte) error { return n.SetValue(ctx, kvKey, key) })
+func (h *Hasher) Open(ctx context.Context, n understudy.KV) error {
+	key, err := token.Key(func() ([]byte, error) { return understudy.ReadValue(ctx, n, kvKey) },
+		func(key []byte) error { return n.SetValue(ctx, kvKey, key) })
 	if err != nil {
 		return fmt.Errorf("access: the key of hashes: %w", err)
 	}

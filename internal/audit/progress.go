@@ -7,7 +7,6 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"time"
 
@@ -45,12 +44,12 @@ func (s *sender) load(ctx context.Context) error {
 	}
 	ctx, cancel := context.WithTimeout(ctx, kvTime)
 	defer cancel()
-	value, err := s.o.KV.Value(ctx, kvSent)
-	if err != nil && !errors.Is(err, understudy.ErrNotFound) {
+	value, err := understudy.ReadValue(ctx, s.o.KV, kvSent)
+	if err != nil {
 		return err
 	}
 	var note sentValue
-	if err == nil {
+	if value != nil {
 		if err := json.Unmarshal(value, &note); err != nil {
 			return fmt.Errorf("audit: the value of %q: %w", kvSent, err)
 		}

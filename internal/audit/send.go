@@ -23,13 +23,7 @@ type SendOptions struct {
 	Secret understudy.Secret // the bearer token of an HTTP collector (RFC 6750); empty: none
 	Roots  *x509.CertPool    // who may vouch for a syslog receiver by TLS; nil: whom the system trusts
 	Host   string            // the name of this machine in syslog; "": none is said
-	KV     KV                // keep how far the receiver has come
-}
-
-// KV keeps small values under names; store.DB fills it.
-type KV interface {
-	Value(ctx context.Context, name string) ([]byte, error)
-	SetValue(ctx context.Context, name string, value []byte) error
+	KV     understudy.KV     // keep how far the receiver has come
 }
 
 // receiver takes lines. A nil error means that it has all of them.

@@ -6,7 +6,6 @@ package feed
 import (
 	"context"
 	"encoding/binary"
-	"errors"
 	"fmt"
 
 	"understudy"
@@ -17,14 +16,9 @@ import (
 const kvKey = "feed/key"
 
 // sealingKey is the key kept in the store. It is made at the first use.
-func sealingKey(ctx context.Context, s KV) ([]byte, error) {
-	key, err := token.Key(func() ([]byte, error) {
-		key, err := s.Value(ctx, kvKey)
-		if errors.Is(err, understudy.ErrNotFound) {
-			err = nil
-		}
-		return key, err
-	}, func(key []byte) error { return s.SetValue(ctx, kvKey, key) })
+func sealingKey(ctx context.Context, s understudy.KV) ([]byte, error) {
+	key, err := token.Key(func() ([]byte, error) { return understudy.ReadValue(ctx, s, kvKey) },
+		func(key []byte) error { return s.SetValue(ctx, kvKey, key) })
 	if err != nil {
 		return nil, fmt.Errorf("feed: cursors: %w", err)
 	}

@@ -36,13 +36,6 @@ type Store interface {
 	LastChange(ctx context.Context, source string) (int64, error)
 }
 
-// KV keeps small values under names. store.DB does.
-type KV interface {
-	// Value is the value kept under a name, or understudy.ErrNotFound.
-	Value(ctx context.Context, name string) ([]byte, error)
-	SetValue(ctx context.Context, name string, value []byte) error
-}
-
 // Callers finds the caller of a request.
 type Callers interface {
 	Person(r *http.Request) (understudy.Caller, error)
@@ -93,7 +86,7 @@ func (l Limits) withDefaults() Limits {
 type Options struct {
 	Sources []*spec.Source
 	Store   Store
-	KV      KV
+	KV      understudy.KV
 	Policy  Policy
 	Limits  Limits
 	// Enqueue makes a job, or finds the live one of its key; nil: webhooks are

@@ -28,6 +28,8 @@ var epoch = time.Date(2026, 6, 1, 12, 0, 0, 0, time.UTC)
 
 // table is a store of changes and values.
 type table struct {
+	understudy.KV // the feed never asks for Values
+
 	mu    sync.Mutex
 	rows  map[string][]understudy.Change
 	notes map[string][]byte

@@ -154,11 +154,11 @@ func (h *hooks) make(ctx context.Context, one Hook, under *policy) (*hook, error
 		return made, nil
 	}
 	made.progress = &progress{busy: make(chan struct{}, 1), due: true}
-	note, err := h.f.o.KV.Value(ctx, kvName(one.Name))
-	if err != nil && !errors.Is(err, understudy.ErrNotFound) {
+	note, err := understudy.ReadValue(ctx, h.f.o.KV, kvName(one.Name))
+	if err != nil {
 		return nil, err
 	}
-	if err == nil {
+	if note != nil {
 		if err := json.Unmarshal(note, &made.progress.state); err != nil {
 			return nil, fmt.Errorf("what is kept of it cannot be read: %w", err)
 		}
@@ -175,11 +175,7 @@ func (h *hooks) make(ctx context.Context, one Hook, under *policy) (*hook, error
 
 // keep saves the state. The caller holds made.mu, or made is not shared yet.
 func (h *hooks) keep(ctx context.Context, made *hook) error {
-	note, err := json.Marshal(made.progress.state)
-	if err != nil {
-		return err
-	}
-	return h.f.o.KV.SetValue(ctx, kvName(made.settings.Name), note)
+	return understudy.WriteJSON(ctx, h.f.o.KV, kvName(made.settings.Name), made.progress.state)
 }
 
 func (h *hooks) get(name string) *hook {

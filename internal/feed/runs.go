@@ -5,8 +5,6 @@ package feed
 import (
 	"cmp"
 	"context"
-	"encoding/json"
-	"errors"
 	"fmt"
 	"log/slog"
 	"slices"
@@ -35,25 +33,15 @@ type runs []run
 
 // openRuns reads the runs of a store and adds one. What cannot be written is logged: the cursors of
 // this run are refused after the next start.
-func openRuns(ctx context.Context, s KV, began int64, heads map[string]int64, log *slog.Logger) (all runs, err error) {
-	text, err := s.Value(ctx, runsKey)
-	switch {
-	case errors.Is(err, understudy.ErrNotFound):
-	case err != nil:
+func openRuns(ctx context.Context, s understudy.KV, began int64, heads map[string]int64, log *slog.Logger) (all runs, err error) {
+	if err := understudy.ReadJSON(ctx, s, runsKey, &all); err != nil {
 		return nil, fmt.Errorf("feed: cursors: %w", err)
-	default:
-		if err := json.Unmarshal(text, &all); err != nil {
-			return nil, fmt.Errorf("feed: cursors: %w", err)
-		}
 	}
 	if last := len(all) - 1; last >= 0 {
 		began = max(began, all[last].ID+1)
 	}
 	all = append(all[max(0, len(all)+1-maxRuns):], run{ID: began, Heads: heads})
-	if text, err = json.Marshal(all); err == nil {
-		err = s.SetValue(ctx, runsKey, text)
-	}
-	if err != nil {
+	if err := understudy.WriteJSON(ctx, s, runsKey, all); err != nil {
 		log.Warn("feed: the start cannot be noted; cursors of this run are refused after the next one", "err", err)
 	}
 	return all, nil

@@ -5,7 +5,6 @@ package forecast
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -118,13 +117,7 @@ func (f *Forecasts) judge(ctx context.Context, a Alert) error {
 	}
 	note := "forecast/" + a.name()
 	var state alertState
-	kept, err := f.o.KV.Value(ctx, note)
-	if err == nil {
-		err = json.Unmarshal(kept, &state)
-	} else if errors.Is(err, understudy.ErrNotFound) {
-		err = nil
-	}
-	if err != nil {
+	if err := understudy.ReadJSON(ctx, f.o.KV, note, &state); err != nil {
 		return err
 	}
 	likely := 1.0
@@ -147,10 +140,7 @@ func (f *Forecasts) judge(ctx context.Context, a Alert) error {
 	default:
 		return nil
 	}
-	if kept, err = json.Marshal(state); err != nil {
-		return err
-	}
-	return f.o.KV.SetValue(ctx, note, kept)
+	return understudy.WriteJSON(ctx, f.o.KV, note, state)
 }
 
 // Alerts are those in force.

@@ -31,12 +31,6 @@ type Store interface {
 	ForgetSamples(ctx context.Context, source, kind string) (gone int, err error)
 }
 
-// KV keeps which alerts were told; store.DB fills it.
-type KV interface {
-	Value(ctx context.Context, name string) ([]byte, error)
-	SetValue(ctx context.Context, name string, value []byte) error
-}
-
 // Mirror fetches the pages that numbers stand on; mirror.Mirror fills it.
 type Mirror interface {
 	Fill(ctx context.Context, f request.Fill) (request.PageSaved, error)
@@ -46,7 +40,7 @@ type Mirror interface {
 type Options struct {
 	Sources []*spec.Source
 	Store   Store
-	KV      KV
+	KV      understudy.KV
 	Mirror  Mirror
 	// Enqueue adds the jobs that tell webhooks of alerts; nil: no webhook is told.
 	Enqueue func(ctx context.Context, jobs ...understudy.Job) ([]int64, error)

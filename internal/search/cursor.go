@@ -6,7 +6,6 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/binary"
-	"errors"
 	"fmt"
 	"strings"
 
@@ -19,14 +18,9 @@ import (
 const kvKey = "search/key"
 
 // Key is the key kept in a store. It is made on first use.
-func Key(ctx context.Context, n KV) ([]byte, error) {
-	key, err := token.Key(func() ([]byte, error) {
-		key, err := n.Value(ctx, kvKey)
-		if errors.Is(err, understudy.ErrNotFound) {
-			err = nil
-		}
-		return key, err
-	}, func(key []byte) error { return n.SetValue(ctx, kvKey, key) })
+func Key(ctx context.Context, n understudy.KV) ([]byte, error) {
+	key, err := token.Key(func() ([]byte, error) { return understudy.ReadValue(ctx, n, kvKey) },
+		func(key []byte) error { return n.SetValue(ctx, kvKey, key) })
 	if err != nil {
 		return nil, fmt.Errorf("search: cursors: %w", err)
 	}

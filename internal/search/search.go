@@ -36,13 +36,6 @@ type Store interface {
 	Changes(ctx context.Context, source string, after int64, limit int) ([]understudy.Change, error)
 }
 
-// KV keeps small values under names. store.DB does.
-type KV interface {
-	Value(ctx context.Context, name string) ([]byte, error)
-	SetValue(ctx context.Context, name string, value []byte) error
-	Values(ctx context.Context, prefix string) (map[string][]byte, error)
-}
-
 // Masked finds values of which a caller is shown a part, or nothing. access.Gate does.
 type Masked interface {
 	// Equal is the condition that a field has the value of a hash, or the last four digits
@@ -98,8 +91,8 @@ type Options struct {
 	Sources []*spec.Source
 	Store   Store
 	Gate    lang.Gate
-	Masked  Masked // nil: what a caller is not shown whole is not found
-	KV      KV     // for saved searches; nil: there are none
+	Masked  Masked        // nil: what a caller is not shown whole is not found
+	KV      understudy.KV // for saved searches; nil: there are none
 	// Annotations are found and shown; nil: there are none.
 	Annotations Annotations
 	Key         []byte // cursors are sealed with keys made of it; see Key

@@ -11,6 +11,7 @@ import (
 	"net/http"
 	"time"
 
+	"understudy"
 	"understudy/kit/token"
 )
 
@@ -22,7 +23,7 @@ const (
 )
 
 // loadBrowsers reads the key that seals the cookies of browsers, and makes it when it is new.
-func (s *Sessions) loadBrowsers(ctx context.Context, kv KV) error {
+func (s *Sessions) loadBrowsers(ctx context.Context, kv understudy.KV) error {
 	kept, err := kv.Values(ctx, browserKey)
 	if err != nil {
 		return err

@@ -13,6 +13,7 @@ import (
 	"sync"
 	"time"
 
+	"understudy"
 	"understudy/kit/token"
 )
 
@@ -27,7 +28,7 @@ const (
 // Cookies seals values into cookies. Its keys are kept in the store and replaced by
 // Run. Safe for concurrent use.
 type Cookies struct {
-	kv   KV
+	kv   understudy.KV
 	now  func() time.Time
 	ring *token.Ring
 
@@ -55,7 +56,7 @@ func newKey(now time.Time) datedKey {
 }
 
 // Load reads the keys of a store, before any other method is called.
-func (c *Cookies) Load(ctx context.Context, kv KV) error {
+func (c *Cookies) Load(ctx context.Context, kv understudy.KV) error {
 	kept, err := kv.Values(ctx, kvKeys)
 	if err != nil {
 		return err
@@ -78,11 +79,7 @@ func (c *Cookies) rotate(ctx context.Context) error {
 	keys := slices.DeleteFunc(slices.Clone(c.keys), func(k datedKey) bool { return now.Sub(k.Made) >= 2*keyLasts })
 	if len(keys) == 0 || now.Sub(keys[0].Made) >= keyLasts {
 		keys = append([]datedKey{newKey(now)}, keys...)
-		value, err := json.Marshal(keys)
-		if err != nil {
-			return err
-		}
-		if err := c.kv.SetValue(ctx, kvKeys, value); err != nil {
+		if err := understudy.WriteJSON(ctx, c.kv, kvKeys, keys); err != nil {
 			return err
 		}
 	}

@@ -15,7 +15,7 @@ import (
 )
 
 // cookiesAt are cookies at a clock over some kv.
-func cookiesAt(t *testing.T, kv KV, now func() time.Time) *Cookies {
+func cookiesAt(t *testing.T, kv understudy.KV, now func() time.Time) *Cookies {
 	t.Helper()
 	c, err := NewCookies(now)
 	if err != nil {

@@ -33,12 +33,6 @@ const (
 // kvStart begins the names of the values that sessions are kept in.
 const kvStart = "session/"
 
-// KV keeps small values under names; store.DB does.
-type KV interface {
-	Values(ctx context.Context, prefix string) (map[string][]byte, error)
-	SetValue(ctx context.Context, name string, value []byte) error
-}
-
 // Session is a browser in which a person has signed in.
 type Session struct {
 	ID      string    `json:"-"` // names it to its owner; it opens nothing
@@ -66,7 +60,7 @@ type digest = [sha256.Size]byte
 // Sessions are all that have not ended. They are read once and written with every
 // change, so that they outlive a restart. Safe for concurrent use.
 type Sessions struct {
-	kv       KV
+	kv       understudy.KV
 	now      func() time.Time
 	browsers *token.Sealer // of the cookies of browsers that are known; nil: none is
 
@@ -83,7 +77,7 @@ func NewSessions(now func() time.Time) *Sessions {
 
 // Load reads the sessions of a store, before any other method is called. Those that
 // have ended are removed by Run.
-func (s *Sessions) Load(ctx context.Context, kv KV) error {
+func (s *Sessions) Load(ctx context.Context, kv understudy.KV) error {
 	kept, err := kv.Values(ctx, kvStart)
 	if err != nil {
 		return err
@@ -153,11 +147,7 @@ func (s *Sessions) room(ctx context.Context, name string) error {
 }
 
 func (s *Sessions) save(ctx context.Context, one *session) error {
-	value, err := json.Marshal(one.Session)
-	if err != nil {
-		return err
-	}
-	return s.kv.SetValue(ctx, one.note, value)
+	return understudy.WriteJSON(ctx, s.kv, one.note, one.Session)
 }
 
 // find returns the session of a token, and notes that it was used.

@@ -38,6 +38,8 @@ func begun(t *testing.T, s *Sessions, name string) (token string) {
 
 // memory keeps notes, or refuses them.
 type memory struct {
+	understudy.KV // Value is never asked for
+
 	mu  sync.Mutex
 	of  map[string][]byte
 	err error

@@ -304,11 +304,7 @@ func (b *Book) change(ctx context.Context, e *entry, change func(*kept)) error {
 const keepTime = 5 * time.Second
 
 func (b *Book) keep(ctx context.Context, k *kept) error {
-	value, err := json.Marshal(k)
-	if err != nil {
-		return err
-	}
-	if err := b.o.KV.SetValue(ctx, kvStart+k.ID, value); err != nil {
+	if err := understudy.WriteJSON(ctx, b.o.KV, kvStart+k.ID, k); err != nil {
 		return fmt.Errorf("watch: save %s: %w", k.ID, err)
 	}
 	return nil

@@ -43,12 +43,6 @@ type Records interface {
 	RecordAt(ctx context.Context, source, kind, shape, id string, at time.Time) (*understudy.Record, error)
 }
 
-// KV keeps small values under names; store.DB fills it.
-type KV interface {
-	Values(ctx context.Context, prefix string) (map[string][]byte, error)
-	SetValue(ctx context.Context, name string, value []byte) error
-}
-
 // Searcher reads saved searches as their owner; search.Searcher fills it.
 type Searcher interface {
 	// Own is the saved search of an owner; ErrNotFound when there is none.
@@ -79,7 +73,7 @@ type Policy struct {
 type Options struct {
 	Sources []*spec.Source
 	Records Records
-	KV      KV
+	KV      understudy.KV
 	Key     []byte // makes the ids of messages
 	// Enqueue makes a job of Kind, or finds the live one of its key.
 	Enqueue func(ctx context.Context, jobs ...understudy.Job) ([]int64, error)

@@ -4,8 +4,6 @@ package shadow
 
 import (
 	"context"
-	"encoding/json"
-	"errors"
 	"fmt"
 	"hash/fnv"
 	"maps"
@@ -16,12 +14,6 @@ import (
 	"understudy/request"
 	"understudy/spec"
 )
-
-// KV keeps small named values. ErrNotFound: the name has no value.
-type KV interface {
-	Value(ctx context.Context, name string) ([]byte, error)
-	SetValue(ctx context.Context, name string, value []byte) error
-}
 
 // agreement is what the samples of one list said.
 type agreement struct {
@@ -94,15 +86,9 @@ func (r *Reads) Recall(ctx context.Context) {
 		return
 	}
 	for _, ls := range r.sources {
-		raw, err := r.kv.Value(ctx, ls.kvName())
 		scores := map[string]agreement{}
-		if err == nil {
-			err = json.Unmarshal(raw, &scores)
-		}
-		if err != nil {
-			if !errors.Is(err, understudy.ErrNotFound) {
-				r.log.Warn("mirror: what was known of lists made from records cannot be read", "source", ls.src.Name, "error", err)
-			}
+		if err := understudy.ReadJSON(ctx, r.kv, ls.kvName(), &scores); err != nil {
+			r.log.Warn("mirror: what was known of lists made from records cannot be read", "source", ls.src.Name, "error", err)
 			continue
 		}
 		for list, l := range ls.lists {
@@ -133,11 +119,7 @@ func (r *Reads) keep(ctx context.Context) {
 		if !dirty || r.kv == nil {
 			continue
 		}
-		raw, err := json.Marshal(scores)
-		if err == nil {
-			err = r.kv.SetValue(ctx, ls.kvName(), raw)
-		}
-		if err != nil {
+		if err := understudy.WriteJSON(ctx, r.kv, ls.kvName(), scores); err != nil {
 			r.log.Warn("mirror: what is known of lists made from records cannot be kept", "source", ls.src.Name, "error", err)
 			for _, l := range ls.lists {
 				l.mu.Lock()

@@ -49,7 +49,7 @@ type Mirror interface {
 // Options are what shadow reads need. Mirror must be set.
 type Options struct {
 	Mirror Mirror
-	KV     KV // nil: the agreement is forgotten at the end
+	KV     understudy.KV // nil: the agreement is forgotten at the end
 	Now    func() time.Time
 	Logger *slog.Logger
 }
@@ -57,7 +57,7 @@ type Options struct {
 // Reads are the shadow reads of all sources.
 type Reads struct {
 	mirror  Mirror
-	kv      KV
+	kv      understudy.KV
 	now     func() time.Time
 	log     *slog.Logger
 	sources map[string]*Lists

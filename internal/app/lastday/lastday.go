@@ -7,7 +7,6 @@ package lastday
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"log/slog"
 	"sync"
 	"time"
@@ -46,15 +45,9 @@ func (c *Counts) add(o Counts, times int64) {
 	c.Upstream += times * o.Upstream
 }
 
-// KV keeps small values under names. store.DB does.
-type KV interface {
-	Value(ctx context.Context, name string) ([]byte, error)
-	SetValue(ctx context.Context, name string, value []byte) error
-}
-
 // Options are what counts are made of. All must be set.
 type Options struct {
-	KV      KV
+	KV      understudy.KV
 	Sources []string
 	// Read reads what a source has counted since the process began.
 	Read func(source string) Counts
@@ -76,14 +69,9 @@ type Days struct {
 // anew: nothing else depends on them.
 func New(ctx context.Context, o Options) *Days {
 	d := &Days{o: o, hours: map[string][]Counts{}, seen: map[string]Counts{}}
-	data, err := o.KV.Value(ctx, valueName)
-	if err == nil {
-		err = json.Unmarshal(data, &d.hours)
-	}
+	err := understudy.ReadJSON(ctx, o.KV, valueName, &d.hours)
 	if err != nil || d.hours == nil {
-		if !errors.Is(err, understudy.ErrNotFound) {
-			o.Log.Warn("the counts of the last day begin anew", "err", err)
-		}
+		o.Log.Warn("the counts of the last day begin anew", "err", err)
 		d.hours = map[string][]Counts{}
 	}
 	return d
