@@ -33,9 +33,6 @@ type underWay struct {
 	end         context.CancelFunc
 }
 
-// defaultExports is how many exports of either may run at once; one caller may have half of them.
-const defaultExports = 4
-
 func newExports(cfg *config.Settings) *exports {
 	e := &exports{viewer: limiter.New(0, 0), search: limiter.New(0, 0), under: map[*underWay]bool{}}
 	e.limit(cfg)
@@ -45,7 +42,6 @@ func newExports(cfg *config.Settings) *exports {
 // limit sets the limits of the settings.
 func (e *exports) limit(cfg *config.Settings) {
 	set := func(p *limiter.Limiter, all, each int) {
-		all = cmp.Or(all, defaultExports)
 		p.Limit(all, cmp.Or(each, (all+1)/2))
 	}
 	set(e.viewer, cfg.Viewer.Exports, cfg.Viewer.ExportsEach)

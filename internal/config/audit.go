@@ -3,7 +3,6 @@
 package config
 
 import (
-	"cmp"
 	"context"
 	"crypto/x509"
 	"errors"
@@ -12,7 +11,6 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-	"time"
 
 	"understudy"
 	"understudy/internal/access"
@@ -23,20 +21,16 @@ import (
 
 // auditConfig is the audit log.
 type auditConfig struct {
-	Off      bool                `yaml:"off"`      // nothing is listed
-	People   []string            `yaml:"people"`   // actions of people; default: all but list
-	Programs []string            `yaml:"programs"` // actions of programs; default: what changes something or takes rows away
-	Roles    map[string][]string `yaml:"roles"`    // actions of a role, people and programs alike
-	Key      SecretRef           `yaml:"key"`      // file:PATH or cmd:COMMAND; default: a file in the data folder
-	Keep     Duration            `yaml:"keep"`     // how long entries are kept, default 9600h
-	Send     string              `yaml:"send"`     // where lines are sent on, see audit.CheckSend
-
-	SendSecret SecretRef `yaml:"send_secret"` // the bearer token of an HTTP collector, file:PATH or cmd:COMMAND
-	SendCA     SecretRef `yaml:"send_ca"`     // certificates that vouch for a syslog receiver by TLS, file:PATH or cmd:COMMAND
+	Off        bool                `yaml:"off"`
+	People     []string            `yaml:"people"`
+	Programs   []string            `yaml:"programs"`
+	Roles      map[string][]string `yaml:"roles"`
+	Key        SecretRef           `yaml:"key"`
+	Keep       Duration            `yaml:"keep"`
+	Send       string              `yaml:"send"`
+	SendSecret SecretRef           `yaml:"send_secret"`
+	SendCA     SecretRef           `yaml:"send_ca"`
 }
-
-// auditKeep is how long entries are kept when the settings do not say.
-const auditKeep = 9600 * time.Hour
 
 func (c *Settings) checkAudit() error {
 	a := &c.Audit
@@ -55,9 +49,6 @@ func (c *Settings) checkAudit() error {
 	}
 	if err := checkLookups(c); err != nil {
 		return err
-	}
-	if a.Keep < 0 {
-		return errors.New("keep: less than nothing")
 	}
 	if a.Send == "" {
 		if a.SendSecret != "" {
@@ -131,7 +122,7 @@ func (c *Settings) AuditPolicy() audit.Policy {
 // name none.
 func (c *Settings) AuditOptions(ctx context.Context, data string, secrets Secrets) (o audit.Options, err error) {
 	o = audit.Options{Dir: filepath.Join(data, datadir.AuditName), Heads: AuditHeads(data), Policy: c.AuditPolicy(),
-		Keep: cmp.Or(c.Audit.Keep.Std(), auditKeep)}
+		Keep: c.Audit.Keep.Std()}
 	if o.Key, err = c.AuditKey(ctx, data, secrets, true); err != nil {
 		return o, err
 	}

@@ -9,6 +9,7 @@ import (
 	"net"
 	"net/netip"
 	"net/url"
+	"reflect"
 	"slices"
 	"strconv"
 	"strings"
@@ -31,35 +32,20 @@ func (c *Settings) check() error {
 	if err := c.checkSignIn(); err != nil {
 		bad("viewer.%w", err)
 	}
-	if v := c.Viewer; v.ExportRows < 0 || v.ExportTime < 0 || v.Exports < 0 || v.ExportsEach < 0 {
-		bad("viewer.export_rows, viewer.export_time, viewer.exports, viewer.exports_each: less than nothing")
-	}
 	if err := c.checkRole(c.Viewer.Role); err != nil {
 		bad("viewer.role: %w", err)
 	}
-	for _, l := range []struct {
-		name string
-		n    int
-	}{
-		{"waiters", c.Limits.Waiters}, {"waiters_each", c.Limits.WaitersEach}, {"flights", c.Limits.Flights},
-		{"behind", c.Limits.Behind}, {"hints", c.Limits.Hints}, {"lists", c.Limits.Lists}, {"queue", c.Limits.Queue}, {"writes", c.Limits.Writes},
-		{"connections", c.Limits.Connections},
-	} {
-		if l.n < 0 {
-			bad("limits.%s: %d is negative", l.name, l.n)
+	walk(reflect.ValueOf(c), "", "", func(path, name string, v reflect.Value) bool {
+		if err := find(name).check(v); err != nil {
+			bad("%s: %w", path, err)
 		}
-	}
+		return true
+	})
 	if _, err := proxies(c.Proxies); err != nil {
 		bad("proxies: %w", err)
 	}
 	if err := checkMemory(c); err != nil {
 		bad("%w", err)
-	}
-	if err := c.Jobs.check(); err != nil {
-		bad("jobs.%w", err)
-	}
-	if err := c.Sync.check(); err != nil {
-		bad("sync.%w", err)
 	}
 	for _, name := range slices.Sorted(maps.Keys(c.Sources)) {
 		if err := c.Sources[name].check(name); err != nil {
@@ -75,9 +61,6 @@ func (c *Settings) check() error {
 	errs = append(errs, c.checkFeed()...)
 	errs = append(errs, c.checkWatches()...)
 	errs = append(errs, c.Connect.check(c)...)
-	if err := c.Search.check(); err != nil {
-		bad("search.%w", err)
-	}
 	if err := c.checkAudit(); err != nil {
 		bad("audit.%w", err)
 	}
@@ -102,14 +85,7 @@ func (s *Source) check(name string) error {
 	case s.Spec == "":
 		return fmt.Errorf("spec: write a built-in name or the path of a .yaml")
 	}
-	switch {
-	case s.Rate < 0:
-		return fmt.Errorf("rate: %v is negative", s.Rate)
-	case s.Checks < 0:
-		return fmt.Errorf("checks: %v is negative", s.Checks)
-	case s.Concurrency < 0:
-		return fmt.Errorf("concurrency: %d is negative", s.Concurrency)
-	case s.Ages != "" && s.Ages != agesOwn && s.Ages != agesUpstream:
+	if s.Ages != "" && s.Ages != agesOwn && s.Ages != agesUpstream {
 		text := understudy.Clip(s.Ages)
 		return fmt.Errorf("ages: %q is none of %s and %s%s", text, agesOwn, agesUpstream, suggest.Hint(text, []string{agesOwn, agesUpstream}))
 	}

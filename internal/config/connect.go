@@ -20,20 +20,17 @@ import (
 // connectConfig says where programs reach the proxy, and what those may do there that send
 // a source's own credential.
 type connectConfig struct {
-	Listen       string   `yaml:"listen"`        // default 127.0.0.1:4117
-	Role         string   `yaml:"role"`          // of callers with a source's own credential; default: none
-	Allow        []string `yaml:"allow"`         // writes and other paths these may send
-	Sources      []string `yaml:"sources"`       // that are answered for; default: all
-	Tunnel       []string `yaml:"tunnel"`        // other hosts that are tunnelled; default: none
-	Tunnels      int      `yaml:"tunnels"`       // of these at once, default 64
-	AllowPrivate bool     `yaml:"allow_private"` // tunnels to private networks and this machine
+	Listen       string   `yaml:"listen"`
+	Role         string   `yaml:"role"`
+	Allow        []string `yaml:"allow"`
+	Sources      []string `yaml:"sources"`
+	Tunnel       []string `yaml:"tunnel"`
+	Tunnels      int      `yaml:"tunnels"`
+	AllowPrivate bool     `yaml:"allow_private"`
 }
 
-const (
-	defaultConnect = "127.0.0.1:4117"
-	connectName    = "connect" // of callers with a source's own credential
-	mostTunnels    = 10_000
-)
+// connectName is that of callers with a source's own credential.
+const connectName = "connect"
 
 // ListenConnect makes the proxy one that listens at an address. The error says what is wrong
 // with it there.
@@ -42,6 +39,7 @@ func ListenConnect(c *Settings, address string) error {
 		c.Connect = &connectConfig{}
 	}
 	c.Connect.Listen = address
+	c.defaults()
 	return errors.Join(c.Connect.check(c)...)
 }
 
@@ -83,8 +81,6 @@ func (o *connectConfig) check(c *Settings) (errs []error) {
 		}
 	}
 	switch {
-	case o.Tunnels < 0 || o.Tunnels > mostTunnels:
-		bad("tunnels: %d; write a number from 1 to %d", o.Tunnels, mostTunnels)
 	case len(o.Tunnel) > 0 && openToNetwork(o.Listen):
 		bad("tunnel: %s is open to the network, which could send through it; listen on 127.0.0.1, or leave tunnel out", o.Listen)
 	case c.Sources[connectName] != nil:

@@ -3,13 +3,11 @@
 package config
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"maps"
 	"slices"
 	"strings"
-	"time"
 
 	"understudy"
 	"understudy/internal/access"
@@ -22,44 +20,30 @@ import (
 
 // feedConfig bounds the feed of changes.
 type feedConfig struct {
-	Subscribers     int      `yaml:"subscribers"`      // at once, default 1000
-	SubscribersEach int      `yaml:"subscribers_each"` // of one credential, default 500
-	Buffer          int      `yaml:"buffer"`           // newest changes in memory, of each source; default 4096
-	Heartbeat       Duration `yaml:"heartbeat"`        // default 15s
-	Stall           Duration `yaml:"stall"`            // default 30s
-	Wait            Duration `yaml:"wait"`             // default 1m
-	Look            Duration `yaml:"look"`             // default 3s
-	Pause           Duration `yaml:"pause"`            // default 24h
+	Subscribers     int      `yaml:"subscribers"`
+	SubscribersEach int      `yaml:"subscribers_each"`
+	Buffer          int      `yaml:"buffer"`
+	Heartbeat       Duration `yaml:"heartbeat"`
+	Stall           Duration `yaml:"stall"`
+	Wait            Duration `yaml:"wait"`
+	Look            Duration `yaml:"look"`
+	Pause           Duration `yaml:"pause"`
 }
 
 // Webhook is an address changes are delivered to.
 type Webhook struct {
 	Name         string    `yaml:"name"`
 	URL          string    `yaml:"url"`
-	Secret       SecretRef `yaml:"secret"` // file:PATH or cmd:COMMAND; whsec_ and base64
-	Source       string    `yaml:"source"` // may be left out while there is one
+	Secret       SecretRef `yaml:"secret"`
+	Source       string    `yaml:"source"`
 	Kinds        []string  `yaml:"kinds"`
 	Fields       []string  `yaml:"fields"`
-	Role         string    `yaml:"role"`          // as which the changes pass the gate
-	AllowPrivate bool      `yaml:"allow_private"` // http, private networks and this machine
+	Role         string    `yaml:"role"`
+	AllowPrivate bool      `yaml:"allow_private"`
 }
-
-// mostHeartbeat leaves a follower's 45 s of silence (follow.Options) room for a
-// slow sign of life.
-const mostHeartbeat = 30 * time.Second
 
 // checkFeed finds what is wrong with feed and webhooks.
 func (c *Settings) checkFeed() (errs []error) {
-	for name, n := range map[string]int{"subscribers": c.Feed.Subscribers, "subscribers_each": c.Feed.SubscribersEach,
-		"buffer": c.Feed.Buffer} {
-		if n < 0 || n > 10_000_000 {
-			errs = append(errs, fmt.Errorf("feed.%s: want 0 to 10000000, not %d", name, n))
-		}
-	}
-	if d := c.Feed.Heartbeat.Std(); d > mostHeartbeat {
-		errs = append(errs, fmt.Errorf("feed.heartbeat: %v is too long; write at most %v, as followers take longer silence for a lost connection",
-			d, mostHeartbeat))
-	}
 	names := map[string]bool{}
 	for i, w := range c.Webhooks {
 		if err := c.checkWebhook(w, names); err != nil {
@@ -124,15 +108,12 @@ func (w *Webhook) Hook() feed.Hook {
 
 // forecastConfig is a forecast that a webhook is told of.
 type forecastConfig struct {
-	Of      string `yaml:"of"`      // SOURCE/KIND.FIELD
-	Level   string `yaml:"level"`   // default 0
-	By      string `yaml:"by"`      // default 30d
-	Percent string `yaml:"percent"` // the probability from which on it is told; default 0.5
-	Webhook string `yaml:"webhook"` // the name of one
+	Of      string `yaml:"of"`
+	Level   string `yaml:"level"`
+	By      string `yaml:"by"`
+	Percent string `yaml:"percent"`
+	Webhook string `yaml:"webhook"`
 }
-
-// defaultAlert is the probability from which on a webhook is told.
-const defaultAlert = "0.5"
 
 // Alerts are the forecasts that webhooks are told of.
 func (c *Settings) Alerts() (alerts []forecast.Alert, err error) {
@@ -157,7 +138,7 @@ func (c *Settings) alert(one *forecastConfig) (a forecast.Alert, err error) {
 	if err != nil {
 		return a, fmt.Errorf("of: %w", err)
 	}
-	q, err := forecast.NewQuestion(s, one.Level, one.By, cmp.Or(one.Percent, defaultAlert))
+	q, err := forecast.NewQuestion(s, one.Level, one.By, one.Percent)
 	if err != nil {
 		return a, err
 	}

@@ -11,7 +11,6 @@ import (
 	"os/exec"
 	"path/filepath"
 	"reflect"
-	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -127,38 +126,13 @@ func NamedSecrets(c *Settings) (all []NamedSecret) {
 	if used.Audit.Off {
 		used.Audit = auditConfig{}
 	}
-	appendSecrets(reflect.ValueOf(used), "", "", &all)
+	walk(reflect.ValueOf(used), "", "", func(path, name string, v reflect.Value) bool {
+		if v.Type() == reflect.TypeFor[SecretRef]() && v.String() != "" {
+			all = append(all, NamedSecret{Name: path, Ref: SecretRef(v.String()), live: isLive(strings.TrimSuffix(name, "[]"))})
+		}
+		return true
+	})
 	return all
-}
-
-func appendSecrets(v reflect.Value, name, pattern string, all *[]NamedSecret) {
-	switch {
-	case v.Type() == reflect.TypeFor[SecretRef]():
-		if v.String() != "" {
-			*all = append(*all, NamedSecret{Name: name, Ref: SecretRef(v.String()), live: isLive(pattern)})
-		}
-	case v.Kind() == reflect.Pointer && !v.IsNil():
-		appendSecrets(v.Elem(), name, pattern, all)
-	case v.Kind() == reflect.Struct && !implementsUnmarshal(v.Type()):
-		for i := range v.NumField() {
-			word, _, _ := strings.Cut(v.Type().Field(i).Tag.Get("yaml"), ",")
-			appendSecrets(v.Field(i), strings.TrimPrefix(name+"."+word, "."), strings.TrimPrefix(pattern+"."+word, "."), all)
-		}
-	case v.Kind() == reflect.Slice:
-		for i := range v.Len() {
-			under := fmt.Sprintf("%s[%d]", name, i)
-			if one := reflect.Indirect(v.Index(i)); one.Kind() == reflect.Struct && one.FieldByName("Name").IsValid() {
-				under = name + ": " + one.FieldByName("Name").String()
-			}
-			appendSecrets(v.Index(i), under, pattern, all)
-		}
-	case v.Kind() == reflect.Map && v.Type().Key().Kind() == reflect.String:
-		for _, key := range slices.SortedFunc(slices.Values(v.MapKeys()), func(a, b reflect.Value) int {
-			return strings.Compare(a.String(), b.String())
-		}) {
-			appendSecrets(v.MapIndex(key), name+"."+key.String(), pattern+".NAME", all)
-		}
-	}
 }
 
 // SecretSums are the sums of secrets as they were when the server started.

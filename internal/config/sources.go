@@ -3,7 +3,6 @@
 package config
 
 import (
-	"cmp"
 	"context"
 	"crypto/sha256"
 	"fmt"
@@ -63,8 +62,7 @@ func (s *Source) readSpec(folder string) (sp *spec.Spec, sum [sha256.Size]byte, 
 	case s.Secret != "":
 		style = "bearer"
 	}
-	s.Upstream, s.Rate, s.Concurrency = s.Generic, cmp.Or(s.Rate, genericRate), cmp.Or(s.Concurrency, genericConcurrency)
-	s.Timeouts.Stall = cmp.Or(s.Timeouts.Stall, genericStall)
+	s.Upstream = s.Generic
 	sp, err = spec.NewGeneric(s.Generic, style)
 	return sp, sum, err
 }

@@ -18,12 +18,12 @@ import (
 
 // tokenConfig says how a source's secret is exchanged for a token that ends soon.
 type tokenConfig struct {
-	Kind         string    `yaml:"kind"`         // client_credentials, refresh_token, app_installation; "": the secret itself is sent
-	URL          string    `yaml:"url"`          // where tokens are asked for
-	Client       string    `yaml:"client"`       // its id; default the login, else the user
-	Secret       SecretRef `yaml:"secret"`       // of the client, where the source's secret is a refresh token
-	Scope        string    `yaml:"scope"`        // default: what the client may do
-	Installation string    `yaml:"installation"` // of a GitHub App
+	Kind         string    `yaml:"kind"`
+	URL          string    `yaml:"url"`
+	Client       string    `yaml:"client"`
+	Secret       SecretRef `yaml:"secret"`
+	Scope        string    `yaml:"scope"`
+	Installation string    `yaml:"installation"`
 }
 
 // maxPool bounds the secrets of one source beside the first.

@@ -15,20 +15,20 @@ import (
 
 // watchesConfig says where watches may tell. Nothing is permitted that it does not name.
 type watchesConfig struct {
-	Hosts        []string `yaml:"hosts"`         // of webhooks and Slack; default none
-	Mail         []string `yaml:"mail"`          // domains of mail addresses; default none
-	AllowPrivate bool     `yaml:"allow_private"` // http, private networks and this machine
-	Every        Duration `yaml:"every"`         // default 1m
-	Pause        Duration `yaml:"pause"`         // default 24h
+	Hosts        []string `yaml:"hosts"`
+	Mail         []string `yaml:"mail"`
+	AllowPrivate bool     `yaml:"allow_private"`
+	Every        Duration `yaml:"every"`
+	Pause        Duration `yaml:"pause"`
 }
 
 // mailConfig is the server mail is sent by.
 type mailConfig struct {
-	Server string    `yaml:"server"` // HOST:PORT
+	Server string    `yaml:"server"`
 	From   string    `yaml:"from"`
 	User   string    `yaml:"user"`
-	Secret SecretRef `yaml:"secret"` // file:PATH or cmd:COMMAND
-	TLS    string    `yaml:"tls"`    // starttls, tls or none; default starttls
+	Secret SecretRef `yaml:"secret"`
+	TLS    string    `yaml:"tls"`
 }
 
 // checkWatches finds what is wrong with watches and mail.

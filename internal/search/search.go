@@ -4,6 +4,7 @@
 package search
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"log/slog"
@@ -63,26 +64,16 @@ type Limits struct {
 }
 
 func (l Limits) withDefaults() Limits {
-	number := func(v *int, d int) {
-		if *v <= 0 {
-			*v = d
-		}
-	}
-	length := func(v *time.Duration, d time.Duration) {
-		if *v <= 0 {
-			*v = d
-		}
-	}
-	length(&l.Time, 5*time.Second)
-	number(&l.Look, 50_000)
-	number(&l.Window, 10_000)
-	length(&l.Count, 50*time.Millisecond)
-	length(&l.Facets, 300*time.Millisecond)
-	length(&l.Sum, 400*time.Millisecond)
-	number(&l.AtOnce, 32)
-	length(&l.Silence, 30*time.Second)
-	number(&l.Saved, 1000)
-	number(&l.SavedEach, 100)
+	l.Time = cmp.Or(max(l.Time, 0), 5*time.Second)
+	l.Look = cmp.Or(max(l.Look, 0), 50_000)
+	l.Window = cmp.Or(max(l.Window, 0), 10_000)
+	l.Count = cmp.Or(max(l.Count, 0), 50*time.Millisecond)
+	l.Facets = cmp.Or(max(l.Facets, 0), 300*time.Millisecond)
+	l.Sum = cmp.Or(max(l.Sum, 0), 400*time.Millisecond)
+	l.AtOnce = cmp.Or(max(l.AtOnce, 0), 32)
+	l.Silence = cmp.Or(max(l.Silence, 0), 30*time.Second)
+	l.Saved = cmp.Or(max(l.Saved, 0), 1000)
+	l.SavedEach = cmp.Or(max(l.SavedEach, 0), 100)
 	return l
 }
 

@@ -1,0 +1,60 @@
+// Retention: how long records are kept.
+
+package config
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	"understudy"
+	"understudy/kit/suggest"
+	"understudy/spec"
+)
+
+// leastKeep is the shortest retention: a shorter one would empty what was just read.
+const leastKeep = time.Hour
+
+// Retained returns how long records are kept, by source and kind.
+func (c *Settings) Retained() map[string]map[string]time.Duration {
+	all := map[string]map[string]time.Duration{}
+	for source, kinds := range c.Retention {
+		all[source] = map[string]time.Duration{}
+		for kind, keep := range kinds {
+			all[source][kind] = keep.Std()
+		}
+	}
+	return all
+}
+
+// checkRetention refuses sources and kinds that are not there, and times too
+// short to mean it.
+func (c *Settings) checkRetention(sources []*spec.Source) error {
+	specs := map[string]*spec.Spec{}
+	for _, src := range sources {
+		specs[src.Name] = src.Spec
+	}
+	for _, name := range slices.Sorted(maps.Keys(c.Retention)) {
+		sp := specs[name]
+		if sp == nil {
+			return fmt.Errorf("retention.%s: no source is called that%s", name, suggest.Hint(name, slices.Sorted(maps.Keys(specs))))
+		}
+		var known []string
+		for _, k := range sp.Kinds {
+			if len(k.ID) > 0 {
+				known = append(known, k.Name)
+			}
+		}
+		for _, kind := range slices.Sorted(maps.Keys(c.Retention[name])) {
+			switch keep := c.Retention[name][kind].Std(); {
+			case !slices.Contains(known, kind):
+				text := understudy.Clip(kind)
+				return fmt.Errorf("retention.%s: %s has no records of %q%s", name, sp.Title, text, suggest.Hint(text, known))
+			case keep != 0 && keep < leastKeep:
+				return fmt.Errorf("retention.%s.%s: %v is too short; write at least %v", name, kind, keep, leastKeep)
+			}
+		}
+	}
+	return nil
+}

@@ -1,0 +1,175 @@
+// Table: settings.txt says what is the same for each setting: its default, its bounds, and whether it is live.
+
+package config
+
+import (
+	_ "embed"
+	"fmt"
+	"reflect"
+	"slices"
+	"strings"
+	"sync"
+
+	"go.yaml.in/yaml/v4"
+)
+
+//go:embed settings.txt
+var tableText string
+
+// setting is a line of settings.txt.
+type setting struct {
+	name     string // such as sources.NAME.rate and credentials[].name
+	usual    string // its default, in words where a value says too little
+	fallback string // the value of a setting that is missing or zero; "": the code that reads it decides
+	bounds   string // such as 1..256
+	isLive   bool   // it holds as soon as it is read again
+	meaning  string
+}
+
+// table returns the lines of settings.txt.
+var table = sync.OnceValue(func() (all []*setting) {
+	for line := range strings.Lines(tableText) {
+		cells := strings.Split(strings.TrimSpace(line), "|")
+		if line[0] == '#' || len(cells) < 5 {
+			continue
+		}
+		for i := range cells {
+			cells[i] = strings.TrimSpace(cells[i])
+		}
+		s := &setting{name: cells[0], usual: cells[1], bounds: cells[2], isLive: cells[3] == "live", meaning: cells[4]}
+		if value, ok := strings.CutPrefix(s.usual, "= "); ok {
+			s.usual, s.fallback = "`"+value+"`", value
+		}
+		all = append(all, s)
+	}
+	return all
+})
+
+// find returns the line with a name, or an empty one.
+func find(name string) *setting {
+	i := slices.IndexFunc(table(), func(s *setting) bool { return s.name == name })
+	if i < 0 {
+		return &setting{}
+	}
+	return table()[i]
+}
+
+// isLive reports whether a setting and all below it hold as soon as they are read again.
+func isLive(name string) bool {
+	any, all := false, true
+	for _, s := range table() {
+		if rest, under := strings.CutPrefix(s.name, name); under && (rest == "" || rest[0] == '.' || rest[0] == '[') {
+			any, all = true, all && s.isLive
+		}
+	}
+	return any && all
+}
+
+// walk calls visit for a value of the settings and for those below it while visit returns true. path is
+// the value's name in errors, such as sources.api.pool[0], and name the one in the table.
+func walk(v reflect.Value, path, name string, visit func(path, name string, v reflect.Value) bool) {
+	if v.Kind() == reflect.Pointer && !v.IsNil() {
+		v = v.Elem()
+	}
+	switch {
+	case !visit(path, name, v) || implementsUnmarshal(v.Type()):
+	case v.Kind() == reflect.Struct:
+		for field, one := range v.Fields() {
+			word := "." + field.Tag.Get("yaml")
+			walk(one, strings.TrimPrefix(path+word, "."), strings.TrimPrefix(name+word, "."), visit)
+		}
+	case v.Kind() == reflect.Slice:
+		for i := range v.Len() {
+			under := fmt.Sprintf("%s[%d]", path, i)
+			if one := reflect.Indirect(v.Index(i)); one.Kind() == reflect.Struct && one.FieldByName("Name").IsValid() {
+				under = path + ": " + one.FieldByName("Name").String()
+			}
+			walk(v.Index(i), under, name+"[]", visit)
+		}
+	case v.Kind() == reflect.Map:
+		for _, key := range slices.SortedFunc(slices.Values(v.MapKeys()), func(a, b reflect.Value) int {
+			return strings.Compare(a.String(), b.String())
+		}) {
+			walk(v.MapIndex(key), path+"."+key.String(), name+".NAME", visit)
+		}
+	}
+}
+
+// fill sets the settings below a name that are missing or zero to their defaults.
+func fill(settings any, name string) {
+	walk(reflect.ValueOf(settings), name, name, func(_, name string, v reflect.Value) bool {
+		if s := find(name); s.fallback != "" && v.IsZero() {
+			v.Set(parse(s.fallback, v.Type()))
+		}
+		return true
+	})
+}
+
+// parse reads a value as the settings file would have it; "" is zero.
+func parse(text string, t reflect.Type) reflect.Value {
+	v := reflect.New(t)
+	if err := yaml.Unmarshal([]byte(text), v.Interface()); err != nil {
+		panic(fmt.Sprintf("config: settings.txt: %q: %v", text, err))
+	}
+	return v.Elem()
+}
+
+// check returns an error if a value of the setting is outside of its bounds.
+func (s *setting) check(v reflect.Value) error {
+	bounds, why, _ := strings.Cut(s.bounds, ",")
+	for _, pair := range strings.Fields(bounds) {
+		low, high, _ := strings.Cut(pair, "..")
+		least, most := parse(low, v.Type()), parse(high, v.Type())
+		isLow, isHigh := low != "" && number(v) < number(least), high != "" && number(v) > number(most)
+		switch _, isTime := v.Interface().(Duration); {
+		case !isLow && !isHigh:
+		case isTime && isLow:
+			return fmt.Errorf("%v is too short; write at least %s", v, low)
+		case isTime && why != "":
+			return fmt.Errorf("%v is too long; write at most %v,%s", v, most, why)
+		case isTime:
+			return fmt.Errorf("%v is too long; write at most %v", v, most)
+		case high == "":
+			return fmt.Errorf("%v is negative", v)
+		case low == "":
+			return fmt.Errorf("%v; write at most %v", v, most)
+		case low == "0":
+			return fmt.Errorf("want 0 to %v, not %v", most, v)
+		default:
+			return fmt.Errorf("%v; write a number from %v to %v", v, least, most)
+		}
+	}
+	return nil
+}
+
+func number(v reflect.Value) float64 {
+	if v.CanInt() {
+		return float64(v.Int())
+	}
+	return v.Float()
+}
+
+// NeedRestart names the settings that differ from those the server was started
+// with and cannot be applied while it serves.
+func NeedRestart(started, now *Settings) (names []string) {
+	values := map[string]reflect.Value{}
+	walk(reflect.ValueOf(now), "", "", func(path, _ string, v reflect.Value) bool {
+		values[path] = v
+		return true
+	})
+	walk(reflect.ValueOf(started), "", "", func(path, name string, v reflect.Value) bool {
+		other, ok := values[path]
+		isOpen := v.Kind() == reflect.Struct && !implementsUnmarshal(v.Type()) || v.Type() == reflect.TypeFor[map[string]*Source]()
+		switch {
+		case isLive(name) || !ok:
+			return false
+		case isOpen && other.Type() == v.Type():
+			return true
+		case !reflect.DeepEqual(v.Interface(), other.Interface()):
+			names = append(names, path)
+		}
+		return false
+	})
+	slices.Sort(names)
+	return names
+}

@@ -1,0 +1,226 @@
+// Tests of the table of settings, and of the document that is written from it.
+
+package config
+
+import (
+	"flag"
+	"fmt"
+	"os"
+	"reflect"
+	"strings"
+	"testing"
+)
+
+var update = flag.Bool("update", false, "write docs/settings.md from settings.txt")
+
+const document = "../../docs/settings.md"
+
+func readDocument(t *testing.T) string {
+	t.Helper()
+	text, err := os.ReadFile(document)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(text)
+}
+
+// The table has every setting, and nothing else.
+func TestSettingsAreDocumented(t *testing.T) {
+	inCode, inTable := map[string]bool{}, map[string]bool{}
+	settingNames(reflect.TypeFor[Settings](), "", inCode)
+	for _, s := range table() {
+		if !inCode[s.name] {
+			t.Errorf("settings.txt has %s, which is no setting", s.name)
+		}
+		if inTable[s.name] {
+			t.Errorf("settings.txt has %s twice", s.name)
+		}
+		inTable[s.name] = true
+	}
+	for name := range inCode {
+		if !inTable[name] {
+			t.Errorf("settings.txt does not have %s", name)
+		}
+	}
+}
+
+func settingNames(t reflect.Type, prefix string, out map[string]bool) {
+	for f := range t.Fields() {
+		name, ft := prefix+f.Tag.Get("yaml"), f.Type
+		switch {
+		case name == "roles":
+			out["roles.NAME.SOURCE"], out["roles.NAME.SOURCE.rows"], out["roles.NAME.SOURCE.do"] = true, true, true
+		case name == "retention":
+			out["retention.SOURCE.KIND"] = true
+		case ft.Kind() == reflect.Map && ft.Elem().Kind() == reflect.Pointer:
+			settingNames(ft.Elem().Elem(), name+".NAME.", out)
+		case ft.Kind() == reflect.Slice && ft.Elem().Kind() == reflect.Pointer:
+			settingNames(ft.Elem().Elem(), name+"[].", out)
+		case ft.Kind() == reflect.Pointer && ft.Elem().Kind() == reflect.Struct && !implementsUnmarshal(ft.Elem()):
+			settingNames(ft.Elem(), name+".", out)
+		case ft.Kind() == reflect.Struct && !implementsUnmarshal(ft):
+			settingNames(ft, name+".", out)
+		default:
+			out[name] = true
+		}
+	}
+}
+
+// TestSettingsDocument compares what docs/settings.md has of the table; -update writes it.
+func TestSettingsDocument(t *testing.T) {
+	got := readDocument(t)
+	want := replaceBlock(t, got, "|---|---|---|\n", documentRows())
+	want = replaceBlock(t, want, "These hold at once:\n\n", documentLive())
+	if *update {
+		if err := os.WriteFile(document, []byte(want), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		return
+	}
+	if got != want {
+		t.Error("docs/settings.md is not what settings.txt says: go test ./internal/config -run TestSettingsDocument -update")
+	}
+}
+
+// replaceBlock replaces the lines between a text and the next empty line.
+func replaceBlock(t *testing.T, text, after, lines string) string {
+	t.Helper()
+	before, rest, found := strings.Cut(text, after)
+	_, rest, ends := strings.Cut(rest, "\n\n")
+	if !found || !ends {
+		t.Fatalf("docs/settings.md has no %q", after)
+	}
+	return before + after + lines + "\n" + rest
+}
+
+// documentRows returns the rows of the document's table.
+func documentRows() string {
+	var b strings.Builder
+	for _, s := range table() {
+		bounds, _, _ := strings.Cut(s.bounds, ",")
+		most := bounds[strings.LastIndexByte(bounds, '.')+1:]
+		fmt.Fprintf(&b, "| `%s` | %s | %s |\n", s.name, s.usual, strings.ReplaceAll(s.meaning, "{max}", most))
+	}
+	return strings.ReplaceAll(b.String(), "|  |", "| |")
+}
+
+// documentLive returns a list of the settings that are read again: first the sections that are read again as a
+// whole, then those of each other section.
+func documentLive() string {
+	var whole []string
+	var lists strings.Builder
+	done := map[string]bool{}
+	for _, s := range table() {
+		section, _, _ := strings.Cut(strings.ReplaceAll(s.name, "[]", ""), ".")
+		if done[section] {
+			continue
+		}
+		done[section] = true
+		names := liveBelow(section)
+		switch {
+		case len(names) == 1 && names[0] == section:
+			whole = append(whole, "`"+section+"`")
+		case len(names) > 0:
+			fmt.Fprintf(&lists, "- `%s`\n", strings.Join(names, "`, `"))
+		}
+	}
+	return "- " + strings.Join(whole, ", ") + "\n" + lists.String()
+}
+
+// liveBelow returns a name if all below it is live, otherwise what is live below it.
+func liveBelow(name string) (names []string) {
+	if isLive(name) {
+		return []string{name}
+	}
+	done := map[string]bool{}
+	for _, s := range table() {
+		rest, ok := strings.CutPrefix(s.name, name+".")
+		word, _, _ := strings.Cut(rest, ".")
+		if ok && !done[word] {
+			done[word] = true
+			names = append(names, liveBelow(name+"."+word)...)
+		}
+	}
+	return names
+}
+
+// A value outside of its bounds is refused, with the setting and the bound in the error.
+func TestBoundsAreKept(t *testing.T) {
+	for text, want := range map[string]string{
+		"limits: {waiters: -1}":             "limits.waiters: -1 is negative",
+		"viewer: {export_rows: -3}":         "viewer.export_rows: -3 is negative",
+		"sources: {a: {spec: x, rate: -1}}": "sources.a.rate: -1 is negative",
+		"sync: {page: -2}":                  "sync.page: -2 is negative",
+		"sync: {slices: 33}":                "sync.slices: 33; write a number from 1 to 32",
+		"sync: {slice: 5m}":                 "sync.slice: 5m0s is too short; write at least 1h",
+		"sync: {sweep: 1s}":                 "sync.sweep: 1s is too short; write at least 10s",
+		"jobs: {workers: -1}":               "jobs.workers: -1; write a number from 1 to 256",
+		"jobs: {keep: 1000001}":             "jobs.keep: 1000001; write a number from 1 to 1000000",
+		"jobs: {lease: 2s}":                 "jobs.lease: 2s is too short; write at least 3s",
+		"search: {look: -1}":                "search.look: want 0 to 10000000, not -1",
+		"search: {window: 100001}":          "search.window: 100001; write at most 100000",
+		"search: {saved: 20000000}":         "search.saved: want 0 to 10000000, not 20000000",
+		"search: {time: 61s}":               "search.time: 1m1s is too long; write at most 1m0s",
+		"feed: {buffer: -1}":                "feed.buffer: want 0 to 10000000, not -1",
+		"connect: {tunnels: 10001}":         "connect.tunnels: 10001; write a number from 1 to 10000",
+		"feed: {heartbeat: 31s}": "feed.heartbeat: 31s is too long; write at most 30s, as followers take longer silence for a lost " +
+			"connection",
+	} {
+		if _, err := Parse([]byte(text), noEnv); err == nil || err.Error() != want {
+			t.Errorf("%s: %v, want %s", text, err, want)
+		}
+	}
+}
+
+func TestNeedRestart(t *testing.T) {
+	const text = `
+data: d
+viewer: {listen: "127.0.0.1:1", role: all}
+sources:
+  web: {spec: twilio, user: u, secret: "file:x", rate: 5}
+mirror: {hot: 10MiB, newest: 10s}
+`
+	read := func(change ...string) *Settings {
+		t.Helper()
+		c, err := Parse([]byte(strings.NewReplacer(change...).Replace(text)), noEnv)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return c
+	}
+	for _, c := range []struct {
+		change []string
+		want   string
+	}{
+		{nil, ""},
+		{[]string{"rate: 5", "rate: 6, polls: []", "file:x", "file:y", "role: all", "role: \"\"", "newest: 10s", "newest: 1s"}, ""},
+		{[]string{"data: d", "data: e"}, "data"},
+		{[]string{"user: u", "user: v"}, "sources.web.user"},
+		{[]string{"user: u", "user: u, login: k"}, "sources.web.login"},
+		{[]string{"hot: 10MiB", "hot: 20MiB", "127.0.0.1:1", "127.0.0.1:2"}, "mirror.hot viewer.listen"},
+		{[]string{"mirror:", "limits: {headers: 9KiB, waiters: 3, head_time: 1s}\nmirror:"}, "limits.head_time limits.headers"},
+		{[]string{"rate: 5", "rate: 5, timeouts: {total: 3s}"}, "sources.web.timeouts.total"},
+	} {
+		if got := strings.Join(NeedRestart(read(), read(c.change...)), " "); got != c.want {
+			t.Errorf("%q: %q, want %q", c.change, got, c.want)
+		}
+	}
+}
+
+// The document names every setting that is read again, or what it lies in.
+func TestLiveSettingsAreDocumented(t *testing.T) {
+	_, section, ok := strings.Cut(readDocument(t), "\n## Reading them again")
+	if !ok {
+		t.Fatal("docs/settings.md does not say what SIGHUP does")
+	}
+	section, _, _ = strings.Cut(section, "\n## ")
+	for _, s := range table() {
+		named := false
+		for name := strings.ReplaceAll(s.name, "[]", ""); name != "" && !named; name = name[:max(strings.LastIndexByte(name, '.'), 0)] {
+			named = strings.Contains(section, "\n- `"+name+"`") || strings.Contains(section, ", `"+name+"`")
+		}
+		if named != s.isLive && !strings.Contains(section, "`"+s.name+"`") {
+			t.Errorf("docs/settings.md says that %s is read again: %v, want %v", s.name, named, s.isLive)
+		}
+	}
+}
