@@ -12,7 +12,6 @@ import (
 	"time"
 
 	"understudy"
-	"understudy/internal/query"
 )
 
 // How often a record that is not final is looked at: after a tenth of its age,
@@ -42,74 +41,72 @@ type due struct {
 	rank int // its place among the held records of its shape, from the newest; -1: not known
 }
 
-// checks is the job that looks at records again which are not final.
-type checks struct{ *Crawler }
-
 // check is the job "check KIND".
-func (w checks) check(ctx context.Context, run Run) error {
-	t, x, _, err := w.begin(run)
-	if err != nil {
-		return begun(err)
-	}
-	for _, shape := range x.shapes() {
-		dues, err := w.dues(ctx, x, shape)
+func (t *jobRun) check(ctx context.Context) error {
+	for _, shape := range t.x.plan.shapes() {
+		dues, err := t.w.checks.dues(ctx, t.x, shape)
 		if err != nil {
 			return err
 		}
-		if err := t.again(ctx, x, shape, dues); err != nil {
+		if err := t.again(ctx, shape, dues); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
+// checks finds the records that are to be looked at again.
+type checks struct {
+	bounds *bounds
+	store  Store
+}
+
 // dues are the records of the window whose time has come, the newest first.
-func (w checks) dues(ctx context.Context, x *kindCrawl, shape string) ([]due, error) {
-	now := w.o.Now()
-	q := query.RangeScan{Source: x.source.Name, Kind: x.kind.Name, Shape: shape, Parent: x.parentOf(), Open: true, Limit: maxOpen}
-	q.From = now.Add(-w.o.Window).Unix()
-	rows, err := w.o.Store.Rows(ctx, q)
+func (c *checks) dues(ctx context.Context, x *kindCrawl, shape string) ([]due, error) {
+	now := c.bounds.now()
+	q := x.plan.scan(shape, maxOpen)
+	q.Open, q.From = true, now.Add(-c.bounds.settings.Window).Unix()
+	rows, err := c.store.Rows(ctx, q)
 	if err != nil {
-		return nil, fmt.Errorf("walk: check %s: %w", x.name(), err)
+		return nil, fmt.Errorf("walk: check %s: %w", x.plan.name(), err)
 	}
 	q.From, q.Unclocked = 0, true
-	null, err := w.o.Store.Rows(ctx, q)
+	null, err := c.store.Rows(ctx, q)
 	if err != nil {
-		return nil, fmt.Errorf("walk: check %s: %w", x.name(), err)
+		return nil, fmt.Errorf("walk: check %s: %w", x.plan.name(), err)
 	}
 	var out []due
 	for _, row := range slices.Concat(rows, null) {
-		rec, err := w.o.Store.Record(ctx, x.source.Name, x.kind.Name, shape, row.ID)
+		rec, err := c.store.Record(ctx, x.plan.source.Name, x.plan.kind.Name, shape, row.ID)
 		if errors.Is(err, understudy.ErrNotFound) {
 			continue
 		}
 		if err != nil {
 			return nil, err
 		}
-		if x.another(rec.Body) {
+		if x.plan.another(rec.Body) {
 			continue
 		}
 		age := now.Sub(time.Unix(row.Clock, 0))
 		if row.Clock == 0 {
 			age = now.Sub(rec.Since)
 		}
-		if age > w.o.Window || now.Sub(rec.Seen) < lookAgain(age) {
+		if age > c.bounds.settings.Window || now.Sub(rec.Seen) < lookAgain(age) {
 			continue
 		}
 		if out = append(out, due{row, -1}); len(out) == maxDue {
 			break
 		}
 	}
-	return out, w.ranks(ctx, x, shape, out)
+	return out, c.ranks(ctx, x, shape, out)
 }
 
 // ranks finds the places of dues among the newest records that are held.
-func (w checks) ranks(ctx context.Context, x *kindCrawl, shape string, dues []due) error {
+func (c *checks) ranks(ctx context.Context, x *kindCrawl, shape string, dues []due) error {
 	if len(dues) < 2 || x.plan.parentKind != nil {
 		return nil // alone it costs one request either way
 	}
-	rows, err := w.o.Store.Rows(ctx, query.RangeScan{Source: x.source.Name, Kind: x.kind.Name, Shape: shape, Parent: x.parentOf(),
-		Limit: maxOpen})
+	rows, err := c.store.Rows(ctx, x.plan.scan(shape, maxOpen))
 	if err != nil {
 		return err
 	}
@@ -173,26 +170,27 @@ func cost(gs []group) int {
 }
 
 // again looks at dues.
-func (t *jobRun) again(ctx context.Context, x *kindCrawl, shape string, dues []due) error {
+func (t *jobRun) again(ctx context.Context, shape string, dues []due) error {
+	x := t.x
 	var placed, alone []due
 	for _, d := range dues {
-		if d.rank >= 0 && x.lists[0].Shape == shape {
+		if d.rank >= 0 && x.plan.lists[0].Shape == shape {
 			placed = append(placed, d)
 		} else {
 			alone = append(alone, d)
 		}
 	}
 	slices.SortFunc(placed, func(a, b due) int { return cmp.Compare(a.rank, b.rank) })
-	size := max(x.source.Spec.PagingOf(x.lists[0]).Max, 1)
-	if t.w.o.Page > 0 {
-		size = min(size, t.w.o.Page)
+	size := max(x.plan.source.Spec.PagingOf(x.plan.lists[0]).Max, 1)
+	if t.w.o.Settings.Page > 0 {
+		size = min(size, t.w.o.Settings.Page)
 	}
-	work := append(groups(placed, size, !x.sliced()), group{dues: alone, cost: len(alone)})
+	work := append(groups(placed, size, !x.plan.sliced()), group{dues: alone, cost: len(alone)})
 	left := maxCheck
 	for _, g := range work {
 		for i := 0; i < len(g.dues) && left > 0; i++ {
 			if !g.pages {
-				target := x.instance(g.dues[i].row.ID, g.dues[i].row.Parent, shape)
+				target := x.plan.instance(g.dues[i].row.ID, g.dues[i].row.Parent, shape)
 				if target == nil {
 					continue // the sweep finds it
 				}
@@ -202,7 +200,7 @@ func (t *jobRun) again(ctx context.Context, x *kindCrawl, shape string, dues []d
 				}
 				continue
 			}
-			n, err := t.leaf(ctx, x, g.dues, left)
+			n, err := t.leaf(ctx, g.dues, left)
 			if left -= n; err != nil {
 				return err
 			}
@@ -213,15 +211,16 @@ func (t *jobRun) again(ctx context.Context, x *kindCrawl, shape string, dues []d
 }
 
 // leaf walks the pages on which dues lie, at most so many.
-func (t *jobRun) leaf(ctx context.Context, x *kindCrawl, dues []due, most int) (int, error) {
+func (t *jobRun) leaf(ctx context.Context, dues []due, most int) (int, error) {
+	x := t.x
 	s := interval{early, late, 0}
-	if x.sliced() {
+	if x.plan.sliced() {
 		s = interval{From: dues[len(dues)-1].row.Clock, To: dues[0].row.Clock + 1}
 		for _, d := range dues {
 			s.From, s.To = min(s.From, d.row.Clock), max(s.To, d.row.Clock+1)
 		}
 	}
-	first, err := x.page(0, "", s, t.w.o.Page)
+	first, err := x.plan.page(0, "", s, t.w.o.Settings.Page)
 	if err != nil {
 		return 0, err
 	}
@@ -230,7 +229,7 @@ func (t *jobRun) leaf(ctx context.Context, x *kindCrawl, dues []due, most int) (
 		left[d.row.ID] = true
 	}
 	n := 0
-	err = t.forEachPage(ctx, x.plan, first, position{}, func(page *understudy.Page, _ position) error {
+	err = t.forEachPage(ctx, first, position{}, func(page *understudy.Page, _ position) error {
 		n++
 		for _, row := range page.Rows {
 			delete(left, row.ID)

@@ -6,7 +6,10 @@ package crawl
 import (
 	"context"
 	"errors"
+	"iter"
+	"log/slog"
 	"slices"
+	"sync"
 	"time"
 )
 
@@ -74,19 +77,27 @@ type clockReading struct {
 }
 
 // clockSteps looks for a clock that was set back.
-type clockSteps struct{ *Crawler }
+type clockSteps struct {
+	states  *states
+	bounds  *bounds
+	elapsed func() time.Duration // nil: no other clock is there
+	log     *slog.Logger
 
-// checkClockSteps sees to it that what is known is no younger than it is after the
+	mu   sync.Mutex
+	last clockReading
+}
+
+// check sees to it that what is known of walks is no younger than it is after the
 // clock was set back while the process runs. The other clock tells by how much.
-func (w clockSteps) checkClockSteps(ctx context.Context) error {
-	if w.o.Elapsed == nil {
+func (c *clockSteps) check(ctx context.Context, walks iter.Seq[*kindCrawl]) error {
+	if c.elapsed == nil {
 		return nil
 	}
-	now := clockReading{w.o.Now(), w.o.Elapsed()}
-	w.mu.Lock()
-	last := w.clocks
-	w.clocks = now
-	w.mu.Unlock()
+	now := clockReading{c.bounds.now(), c.elapsed()}
+	c.mu.Lock()
+	last := c.last
+	c.last = now
+	c.mu.Unlock()
 	if last.now.IsZero() {
 		return nil
 	}
@@ -94,34 +105,38 @@ func (w clockSteps) checkClockSteps(ctx context.Context) error {
 	if back < time.Second {
 		return nil
 	}
-	w.o.Logger.Warn("walk: the clock was set back", "by", back.Round(time.Second))
+	c.log.Warn("walk: the clock was set back", "by", back.Round(time.Second))
 	by := int64((back + time.Second - 1) / time.Second)
 	var errs []error
-	for x := range rooting(w).each() {
-		m, err := w.read(ctx, x)
+	for x := range walks {
+		m, err := c.states.read(ctx, x)
 		if err == nil && m.latest() != 0 {
-			err = w.change(ctx, x, func(m *kindState) { m.shift(by) })
+			err = c.states.change(ctx, x, func(m *kindState) { m.shift(by) })
 		}
 		errs = append(errs, err)
 	}
 	if err := errors.Join(errs...); err != nil {
-		w.mu.Lock()
-		w.clocks = last // then once more: older than it is does no harm
-		w.mu.Unlock()
+		c.mu.Lock()
+		c.last = last // then once more: older than it is does no harm
+		c.mu.Unlock()
 		return err
 	}
 	return nil
 }
 
-// checkClock sees to it that a kind is walked again, and its newest page looked
-// at, when the clock was set back: until it has come up to where it was nothing
+// checkClock is read, and sees to it that a kind is walked again, and its newest page
+// looked at, when the clock was set back: until it has come up to where it was nothing
 // would.
-func (w clockSteps) checkClock(ctx context.Context, x *kindCrawl) error {
-	m, err := w.read(ctx, x)
-	now := w.clock()
+func (s *states) checkClock(ctx context.Context, x *kindCrawl) (kindState, error) {
+	m, err := s.read(ctx, x)
+	now := s.bounds.clock()
 	if err != nil || !m.inFuture(now) {
-		return err
+		return m, err
 	}
-	w.o.Logger.Warn("walk: the clock was set back; all is walked again", "source", x.source.Name, "kind", x.kind.Name)
-	return w.change(ctx, x, func(m *kindState) { m.rewind(now) })
+	s.log.Warn("walk: the clock was set back; all is walked again", "source", x.plan.source.Name, "kind", x.plan.kind.Name)
+	err = s.change(ctx, x, func(to *kindState) {
+		to.rewind(now)
+		m = *to
+	})
+	return m, err
 }

@@ -22,7 +22,7 @@ func TestNothingIsCoveredFromTheFuture(t *testing.T) {
 		w, x := synced(t, 100, Settings{})
 		const day = 24 * 60 * 60
 		back := func() {
-			err := x.change(t.Context(), x.walks["post/letters"], func(m *kindState) {
+			err := x.states.change(t.Context(), x.walks["post/letters"], func(m *kindState) {
 				m.Rest, m.CaughtUp, m.Spans = m.Rest+day, m.CaughtUp+day, slices.Clone(m.Spans)
 				for i := range m.Spans {
 					m.Spans[i].At += day
@@ -72,9 +72,9 @@ func TestAClockSetBackMakesNothingYounger(t *testing.T) {
 				w, x := synced(t, 100, Settings{})
 				begun, off := time.Now(), time.Duration(0)
 				if running {
-					x.o.Elapsed = func() time.Duration { return time.Since(begun) }
+					x.steps.elapsed = func() time.Duration { return time.Since(begun) }
 				}
-				x.o.Now = func() time.Time { return time.Now().Add(-off) }
+				x.bounds.now = func() time.Time { return time.Now().Add(-off) }
 				if err := x.due(t.Context()); err != nil {
 					t.Fatal(err)
 				}
@@ -91,7 +91,7 @@ func TestAClockSetBackMakesNothingYounger(t *testing.T) {
 				if err := x.due(t.Context()); err != nil {
 					t.Fatal(err)
 				}
-				m, err := x.read(t.Context(), x.walks["post/letters"])
+				m, err := x.states.read(t.Context(), x.walks["post/letters"])
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -100,15 +100,15 @@ func TestAClockSetBackMakesNothingYounger(t *testing.T) {
 					least -= time.Minute + time.Second // since the newest page nothing tells
 				}
 				for _, at := range []int64{m.Rest, m.Spans.oldest(begun.Unix()-60*60, late)} {
-					if age := x.o.Now().Sub(time.Unix(at, 0)); age < least {
+					if age := x.bounds.now().Sub(time.Unix(at, 0)); age < least {
 						t.Errorf("walked %v ago, it says %v", time.Since(begun), age)
 					}
 				}
 				c, ok := x.Covered("post", "letters", "", "", 0, 0)
-				if age := x.o.Now().Sub(c.At); ok && age < least {
+				if age := x.bounds.now().Sub(c.At); ok && age < least {
 					t.Errorf("covered: %v, walked %v ago", age, time.Since(begun))
 				}
-				if age := x.o.Now().Sub(c.Newest); running && (!ok || age < time.Minute || age > 2*time.Minute) {
+				if age := x.bounds.now().Sub(c.Newest); running && (!ok || age < time.Minute || age > 2*time.Minute) {
 					t.Errorf("the newest page came a minute ago, it says %v, %v, %s", age, ok, c.Why)
 				}
 			})
@@ -128,7 +128,7 @@ func TestAnotherSpecIsWalkedAnew(t *testing.T) {
 		t.Run(strings.ReplaceAll(name, " ", "-"), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				w, x := synced(t, 100, Settings{})
-				begun := mark{Began: time.Now().Unix(), Plan: x.walks["post/letters"].print(), Ended: true}
+				begun := mark{Began: time.Now().Unix(), Plan: x.walks["post/letters"].plan.print(), Ended: true}
 				x = w.walker(Settings{})
 				if err := x.Load(t.Context(), nil); err != nil {
 					t.Fatal(err)
@@ -147,7 +147,7 @@ func TestAnotherSpecIsWalkedAnew(t *testing.T) {
 				if err := x.due(t.Context()); err != nil || w.jobNames() != "sync letters" {
 					t.Errorf("promised %q, %v", w.jobNames(), err)
 				}
-				if begun.Plan == x.walks["post/letters"].print() {
+				if begun.Plan == x.walks["post/letters"].plan.print() {
 					t.Error("a sync of before goes on")
 				}
 			})
@@ -210,7 +210,7 @@ func TestUnprintedMarksAreDoubted(t *testing.T) {
 		if err := x.Keep(t.Context(), "post", "letters"); err != nil || w.jobNames() != "sync letters" {
 			t.Fatalf("promised %q, %v", w.jobNames(), err)
 		}
-		print := x.walks["post/letters"].print()
+		print := x.walks["post/letters"].plan.print()
 		through := func(plan string) int { // of a sync that had nothing left to do
 			raw, err := json.Marshal(mark{Began: time.Now().Unix(), Plan: plan, Headed: true, Probed: true, Ended: true})
 			if err != nil {

@@ -40,7 +40,7 @@ func (w *Crawler) Covered(source, kind, root, parent string, from, to int64) (re
 		return missing("they cannot be synced")
 	}
 	if x.plan.parentKind == nil {
-		if x = x.in(root); x == nil || x.bare {
+		if x = x.in(root); x == nil || x.plan.bare {
 			return missing("those of " + spelled(root) + " are not synced; add it to the source's roots")
 		}
 	}
@@ -55,17 +55,17 @@ func (w *Crawler) Covered(source, kind, root, parent string, from, to int64) (re
 	case m.Params:
 		return missing("links to their pages have parameters that only upstream can write")
 	case x.plan.parentKind != nil:
-		return coverage{w}.coveredUnder(x, m, parent)
+		return w.coveredUnder(x, m, parent)
 	}
 	c := request.Coverage{Shapes: x.shown}
-	now := w.clock()
-	none, kept := coverage{w}.edges(x, now)
+	now := w.bounds.clock()
+	none, kept := w.bounds.edges(x, now)
 	low := max(unbound(from, early), none)
 	if c.From = 0; kept != early && low < kept {
 		c.From, low = kept, kept
 	}
 	at, why := x.walkedSince(m, low, unbound(to, late), from == 0 && to == 0)
-	if why == "" && x.reachesTip(m, to, w.o.Overlap) {
+	if why == "" && x.reachesTip(m, to, w.o.Settings.Overlap) {
 		newest := int64(0)
 		c.Head, newest = x.newestPage(m, now)
 		at, why = x.tipped(m, min(at, newest))
@@ -99,31 +99,11 @@ func unbound(clock, open int64) int64 {
 	return clock
 }
 
-// coverage tells which clocks of a kind the walks reach.
-type coverage struct{ *Crawler }
-
-// edges are the clocks before which upstream has nothing any more, and before
-// which we keep nothing; early when there is no such clock.
-func (w coverage) edges(x *kindCrawl, now int64) (none, kept int64) {
-	none, kept = early, early
-	if days := x.kind.Retention.Days; days > 0 {
-		none = now - int64(days)*24*60*60
-	}
-	far := w.o.Horizon
-	if keep := w.o.Retention[x.source.Name][x.kind.Name]; keep > 0 && (far == 0 || keep < far) {
-		far = keep
-	}
-	if far > 0 {
-		kept = now - int64(far/time.Second)
-	}
-	return none, kept
-}
-
 // walkedSince is when the oldest of the walks began that saw a window. Lists
 // that do not take a stretch of time are walked as a whole; so is what has no
 // clock.
 func (x *kindCrawl) walkedSince(m *kindState, from, to int64, all bool) (at int64, why string) {
-	if !x.sliced() {
+	if !x.plan.sliced() {
 		return m.Rest, ""
 	}
 	at = late
@@ -142,7 +122,7 @@ func (x *kindCrawl) walkedSince(m *kindState, from, to int64, all bool) (at int6
 // reachesTip reports whether a window may hold records that came after the
 // newest page was last known to leave no gap.
 func (x *kindCrawl) reachesTip(m *kindState, to int64, overlap time.Duration) bool {
-	return !x.sliced() || to == 0 || to > m.CaughtUp-int64(overlap/time.Second)
+	return !x.plan.sliced() || to == 0 || to > m.CaughtUp-int64(overlap/time.Second)
 }
 
 // tipped is when a window that reaches the newest records was known as a whole.
@@ -197,15 +177,13 @@ func (m *kindState) ended() int64 {
 // a record were walked after that record was first seen. The exception is a record
 // so new, or changed so recently, that it is not followed yet. The children of
 // parents older than the horizon were not walked: From is the clock of the horizon.
-func (w coverage) coveredUnder(x *kindCrawl, m *kindState, parent string) (request.Coverage, bool) {
+func (w *Crawler) coveredUnder(x *kindCrawl, m *kindState, parent string) (request.Coverage, bool) {
 	above := x.above
 	at := min(m.Rest, m.CaughtUp)
 	switch {
 	case m.CaughtUp == 0:
 		return missing("they are not synced to their end")
-	case m.Params:
-		return missing("links to their pages have parameters that only upstream can write")
-	case m.inFuture(w.clock()):
+	case m.inFuture(w.bounds.clock()):
 		return missing("the clock was set back since they were walked")
 	case x.lastChange.Load() > m.After:
 		return missing("what is new above them was not followed yet")
@@ -213,16 +191,16 @@ func (w coverage) coveredUnder(x *kindCrawl, m *kindState, parent string) (reque
 		return missing("some were forgotten since they were walked")
 	}
 	c := request.Coverage{At: time.Unix(at, 0), Newest: time.Unix(m.CaughtUp, 0), Shapes: x.shown, Above: x.plan.parentKind.Name}
-	if _, kept := w.edges(above, w.clock()); kept != early {
+	if _, kept := w.bounds.edges(above, w.bounds.clock()); kept != early {
 		c.From = kept
 	}
 	if parent != "" {
 		return c, true
 	}
 	for one := range above.each() {
-		over, ok := w.Covered(x.source.Name, above.kind.Name, one.root, "", 0, 0)
+		over, ok := w.Covered(x.plan.source.Name, above.plan.kind.Name, one.plan.root, "", 0, 0)
 		if !ok {
-			return missing(above.kind.Title + ": " + over.Why)
+			return missing(above.plan.kind.Title + ": " + over.Why)
 		}
 		if over.At.Before(c.At) {
 			c.At = over.At
@@ -253,8 +231,8 @@ const maxUnfollowed = 20
 
 // recall finds what was saved before a start and not handled yet: changes of a
 // parent kind, and a newest page.
-func (w coverage) recall(ctx context.Context, x *kindCrawl) error {
-	m, err := w.read(ctx, x)
+func (w *Crawler) recall(ctx context.Context, x *kindCrawl) error {
+	m, err := w.states.read(ctx, x)
 	if err != nil || m.Rest == 0 {
 		return err
 	}
@@ -266,14 +244,14 @@ func (w coverage) recall(ctx context.Context, x *kindCrawl) error {
 		return nil
 	}
 	if p, err := pages.Page(ctx, x.tip); err == nil && p.At.Unix() >= m.CaughtUp {
-		w.pageSaved(request.PageSaved{Page: p})
+		return w.PageSaved(ctx, request.PageSaved{Page: p})
 	}
 	return nil // what is not held left nothing behind
 }
 
-func (w coverage) recallChanges(ctx context.Context, x *kindCrawl, after int64) error {
+func (w *Crawler) recallChanges(ctx context.Context, x *kindCrawl, after int64) error {
 	for range maxUnfollowed {
-		changes, err := w.o.Store.Changes(ctx, x.source.Name, after, batch)
+		changes, err := w.o.Store.Changes(ctx, x.plan.source.Name, after, batch)
 		if err != nil {
 			return err
 		}

@@ -33,7 +33,7 @@ func TestCoverageAgreesWithASetOfSeconds(t *testing.T) {
 		now := int64(oneDay + rapid.IntRange(0, clocks).Draw(t, "forgotten"))
 		horizon := time.Duration(rapid.SampledFrom([]int64{0, 0, now - 6, now - 12}).Draw(t, "horizon")) * time.Second
 		w := world.walker(Settings{Horizon: horizon, Overlap: 3 * time.Second})
-		w.o.Now = func() time.Time { return time.Unix(now, 0) }
+		w.bounds.now = func() time.Time { return time.Unix(now, 0) }
 		x := w.walks["post/letters"]
 		m := kindState{V: stateVersion, Keep: true,
 			Rest: rapid.Int64Range(0, 9).Draw(t, "rest"), CaughtUp: rapid.Int64Range(0, 12).Draw(t, "caught up"),
@@ -113,7 +113,7 @@ type history struct {
 func (h *history) Fill(ctx context.Context, f request.Fill) (request.PageSaved, error) {
 	landed, err := h.world.Fill(ctx, f)
 	if err == nil {
-		h.x.pageSaved(landed)
+		_ = h.x.PageSaved(ctx, landed)
 	}
 	return landed, err
 }
@@ -260,7 +260,7 @@ func (h *history) happen(ctx context.Context, st step) error {
 			h.make("stamps", h.things["letters"][st.Which%n].id, 1)
 		}
 	case 3, 4: // a newest page is saved; whether it is read yet is another step
-		tip, err := h.x.walks["post/letters"].newest()
+		tip, err := h.x.walks["post/letters"].plan.newest()
 		if err != nil {
 			return err
 		}
@@ -285,7 +285,7 @@ func (h *history) happen(ctx context.Context, st step) error {
 	case 11:
 		return h.start(ctx)
 	case 12: // a reader's page, too small to reach down to what is known
-		small, err := h.x.walks["post/letters"].page(0, "", interval{early, late, 0}, 1)
+		small, err := h.x.walks["post/letters"].plan.page(0, "", interval{early, late, 0}, 1)
 		if err != nil {
 			return err
 		}
@@ -311,7 +311,7 @@ func TestCoverageIsOfTheOldestWalkAndTheNewestPage(t *testing.T) {
 			t.Errorf("after a page: %+v, %v; want the sync at %v and the page a minute later", c, ok, began)
 		}
 		w.arrive(7)
-		target, err := x.walks["post/letters"].newest()
+		target, err := x.walks["post/letters"].plan.newest()
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -319,7 +319,7 @@ func TestCoverageIsOfTheOldestWalkAndTheNewestPage(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		x.pageSaved(landed)
+		_ = x.PageSaved(t.Context(), landed)
 		if c, ok = x.Covered("post", "letters", "", "", 0, 0); ok {
 			t.Errorf("a page that leaves a gap has landed, and all is covered: %+v", c)
 		}
@@ -422,7 +422,7 @@ func TestAGapIsKnownAfterARestart(t *testing.T) {
 		w, x := synced(t, 100, Settings{})
 		time.Sleep(time.Minute)
 		w.arrive(7)
-		tip, err := x.walks["post/letters"].newest()
+		tip, err := x.walks["post/letters"].plan.newest()
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -115,12 +115,12 @@ func (s Settings) withDefaults() Settings {
 
 // Options are what a crawler is made of. Functions and Logger may be nil.
 type Options struct {
-	Sources []*spec.Source
-	Mirror  Source
-	Store   Store
-	KV      KV
-	Jobs    Jobs
-	Settings
+	Sources  []*spec.Source
+	Mirror   Source
+	Store    Store
+	KV       KV
+	Jobs     Jobs
+	Settings Settings
 	// Retention is how long records are kept, by source and kind. Older records are
 	// not stored, so no walk fetches them.
 	Retention map[string]map[string]time.Duration
@@ -139,22 +139,28 @@ type Options struct {
 // Crawler plans walks and runs them. Its methods may be called by any number of
 // goroutines.
 type Crawler struct {
-	o     Options
-	walks map[string]*kindCrawl // by SOURCE/KIND; does not change
-	names []string              // its keys, in order
-	wake  chan struct{}
+	o       Options
+	walks   map[string]*kindCrawl // by SOURCE/KIND; does not change
+	names   []string              // its keys, in order
+	wake    chan struct{}
+	bounds  *bounds
+	states  *states
+	steps   *clockSteps
+	status  *status
+	nesting *nesting
+	checks  *checks
+	queue   *queue
+	roots   *roots
 
 	mu       sync.Mutex
-	unread   map[*kindCrawl]*head             // newest pages that were not looked at yet
-	asked    map[*spec.Source]map[string]bool // roots that callers asked for, not covered yet
-	changed  map[string]bool                  // kinds under which something may have changed
-	rechecks map[string]intervals             // stretches that are walked again at once; From 0: the whole lists
-	clocks   clockReading                     // by the clocks, when they were last looked at
+	unread   map[*kindCrawl]*head // newest pages that were not looked at yet
+	changed  map[string]bool      // kinds under which something may have changed
+	rechecks map[string]intervals // stretches that are walked again at once; From 0: the whole lists
 }
 
 // kindCrawl is one kind that can be walked.
 type kindCrawl struct {
-	*plan
+	plan     *plan
 	tip      understudy.Key // of its newest page as it is polled
 	shown    []string       // the shapes its lists show
 	above    *kindCrawl     // the kind it lies under, in the root of the source's user; nil: none
@@ -162,21 +168,17 @@ type kindCrawl struct {
 	// roots are its walks in other roots than the user's; nil: it is walked in no other.
 	roots atomic.Pointer[map[string]*kindCrawl]
 
-	covering
-
-	mu    sync.Mutex
-	state kindState
-	kept  *kindState // what the store has of it; nil: it was not read yet
-	now   pace       // of the sync under way
-	stall stall      // what keeps its walks from going on
-}
-
-// covering is what Covered reads of a kind, at any time.
-type covering struct {
-	seen       atomic.Pointer[kindState] // as last read or saved; never changed
+	// What Covered reads, at any time:
+	seen       atomic.Pointer[kindState] // as last read or written; what it points at never changes
 	gap        atomic.Pointer[head]      // a newest page that leaves a gap and was not handled yet
 	joined     atomic.Pointer[head]      // the last newest page without a gap
 	lastChange atomic.Int64              // of the parent kind
+
+	now atomic.Pointer[pace] // of the sync under way; nil: there is none
+
+	mu    sync.Mutex
+	kept  *kindState // what the store has of it; nil: it was not read yet
+	stall stall      // what keeps its walks from going on
 }
 
 // New makes a crawler. Errors: what Options lack.
@@ -197,8 +199,15 @@ func New(o Options) (*Crawler, error) {
 	w := &Crawler{
 		o: o, walks: map[string]*kindCrawl{}, wake: make(chan struct{}, 1),
 		unread: map[*kindCrawl]*head{}, changed: map[string]bool{}, rechecks: map[string]intervals{},
-		asked: map[*spec.Source]map[string]bool{},
 	}
+	b := &bounds{settings: o.Settings, retention: o.Retention, now: o.Now}
+	s := &states{kv: o.KV, bounds: b, log: o.Logger}
+	w.bounds, w.states, w.steps = b, s, &clockSteps{states: s, bounds: b, elapsed: o.Elapsed, log: o.Logger}
+	w.status = &status{states: s, bounds: b, down: o.Down, count: o.Count}
+	w.nesting = &nesting{bounds: b, store: o.Store}
+	w.checks = &checks{bounds: b, store: o.Store}
+	w.queue = &queue{jobs: o.Jobs, states: s, bounds: b, checks: w.checks}
+	w.roots = &roots{crawler: w, asked: map[*spec.Source]map[string]bool{}}
 	for _, src := range o.Sources {
 		for _, k := range src.Spec.Kinds {
 			p, err := planOf(src, k, "")
@@ -215,7 +224,7 @@ func New(o Options) (*Crawler, error) {
 	}
 	for _, x := range w.walks {
 		if x.plan.parentKind != nil {
-			x.above = w.walks[x.source.Name+"/"+x.plan.parentKind.Name]
+			x.above = w.walks[x.plan.source.Name+"/"+x.plan.parentKind.Name]
 			x.above.children = append(x.above.children, x)
 		}
 	}
@@ -261,6 +270,3 @@ var errNever = errors.New("cannot be synced")
 
 // Never reports whether an error of Keep says that a kind cannot be synced.
 func Never(err error) bool { return errors.Is(err, errNever) }
-
-// clock is now in Unix seconds.
-func (w *Crawler) clock() int64 { return w.o.Now().Unix() }

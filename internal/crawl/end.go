@@ -36,17 +36,17 @@ func (t *jobRun) noteOpen(key understudy.Key, list int, d understudy.OpenEnd) {
 		t.ends.Unseen |= 1 << list
 	}
 	if d.Kind != "" && *to == "" {
-		*to = (&endlessError{key, "list may go on behind what was walked: " + d.Why}).Error()
+		*to = endless(key, "list may go on behind what was walked: "+d.Why).text
 	}
 }
 
 // noteRepeated notes that several rows of a list have one id, and what they are.
-func (t *jobRun) noteRepeated(key understudy.Key, p *plan, what, id string) {
+func (t *jobRun) noteRepeated(key understudy.Key, what, id string) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.ends.Shared = true; t.ends.Open == "" {
-		t.ends.Open = (&endlessError{key, fmt.Sprintf("list has %s under the id %s; check whether %s is the id in the spec",
-			what, understudy.Clip(id), strings.Join(p.kind.ID, " and "))}).Error()
+		t.ends.Open = endless(key, fmt.Sprintf("list has %s under the id %s; check whether %s is the id in the spec",
+			what, understudy.Clip(id), strings.Join(t.x.plan.kind.ID, " and "))).text
 	}
 }
 
@@ -65,9 +65,9 @@ func repeatedIn(rows []understudy.Row) string {
 // checkRepeats asks again for the pages that showed records of a page before, with another content.
 // It notes an id that several records have. It returns an id where that remains open, because the
 // earlier page has it no more.
-func (t *jobRun) checkRepeats(ctx context.Context, p *plan, page *understudy.Page) (open string, err error) {
+func (t *jobRun) checkRepeats(ctx context.Context, page *understudy.Page) (open string, err error) {
 	if id := repeatedIn(page.Rows); id != "" {
-		t.noteRepeated(page.Key, p, "two rows of one page", id)
+		t.noteRepeated(page.Key, "two rows of one page", id)
 		return "", nil
 	}
 	var earlier *understudy.Page
@@ -77,7 +77,7 @@ func (t *jobRun) checkRepeats(ctx context.Context, p *plan, page *understudy.Pag
 			if t.found().Shared || !t.sights.MayCheck() {
 				return open, nil
 			}
-			target, err := p.source.Spec.Follow(p.source.Name, r.Link)
+			target, err := t.x.plan.source.Spec.Follow(t.x.plan.source.Name, r.Link)
 			if err == nil {
 				earlier, err = t.fetch(ctx, target)
 			}
@@ -88,7 +88,7 @@ func (t *jobRun) checkRepeats(ctx context.Context, p *plan, page *understudy.Pag
 		}
 		switch {
 		case r.Stays(earlier):
-			t.noteRepeated(page.Key, p, "several contents", r.ID)
+			t.noteRepeated(page.Key, "several contents", r.ID)
 			return "", nil
 		case r.Moved(earlier):
 			open = r.ID
@@ -119,28 +119,19 @@ func (t *jobRun) found() ends {
 }
 
 // checkEnds returns why the end of a list that the job walked is not proven, nil: all are.
-func (t *jobRun) checkEnds(ctx context.Context, x *kindCrawl) error {
-	m, err := t.w.read(ctx, x)
+func (t *jobRun) checkEnds(ctx context.Context) error {
+	m, err := t.w.states.read(ctx, t.x)
 	e := t.found()
 	switch {
 	case err != nil:
 		return err
 	case e.Open != "":
-		return &openError{e.Open}
+		return &endlessError{e.Open}
 	case e.Unseen&^(e.Led|m.Led) != 0:
-		return &openError{e.Why}
+		return &endlessError{e.Why}
 	}
 	return nil
 }
-
-// openError ends a job that has walked lists whose ends are not proven.
-type openError struct{ why string }
-
-// Error says which list it is, and why.
-func (e *openError) Error() string { return e.why }
-
-// Is has the job fail: to go on would find the same.
-func (e *openError) Is(target error) bool { return target == understudy.ErrInvalid }
 
 // count takes in the rows of a page that were not seen before, and what it says of all pages.
 func (at *position) count(page *understudy.Page, rows int) {
@@ -268,15 +259,12 @@ func answerOf(p *understudy.Page) string {
 
 // toldError is a failed request whose page calls itself an error, whatever its status.
 type toldError struct {
+	error
 	page *understudy.Page
-	err  error
 }
 
-// Error says why the page was not stored.
-func (e *toldError) Error() string { return e.err.Error() }
-
-// Unwrap returns that error.
-func (e *toldError) Unwrap() error { return e.err }
+// Unwrap returns why the page was not stored.
+func (e *toldError) Unwrap() error { return e.error }
 
 // again is the position for a walk that begins its list anew, because upstream refuses to go
 // on at this one.

@@ -28,8 +28,10 @@ const (
 
 // jobRun is one run of a job.
 type jobRun struct {
-	w   *Crawler
-	run Run
+	w    *Crawler
+	run  Run
+	x    *kindCrawl
+	work payload
 
 	mu     sync.Mutex
 	weight int64 // of what it gathers, without its pages
@@ -74,8 +76,10 @@ func (t *jobRun) fetch(ctx context.Context, target *spec.Target) (*understudy.Pa
 	var err error
 	for try := range tries {
 		if try > 0 {
-			if err := pauseFor(ctx, firstWait<<(try-1)); err != nil {
-				return nil, err
+			select {
+			case <-time.After(firstWait << (try - 1)):
+			case <-ctx.Done():
+				return nil, ctx.Err()
 			}
 		}
 		var landed request.PageSaved
@@ -86,7 +90,7 @@ func (t *jobRun) fetch(ctx context.Context, target *spec.Target) (*understudy.Pa
 			return landed.Page, nil
 		}
 		if landed.Page != nil && isToldAsError(landed.Page) {
-			if err = (&toldError{landed.Page, err}); try > 0 {
+			if err = (&toldError{err, landed.Page}); try > 0 {
 				break
 			}
 		}
@@ -135,18 +139,6 @@ func passing(err error) bool {
 	return errors.Is(err, understudy.ErrUnavailable) || errors.Is(err, understudy.ErrNotStored) || errors.Is(err, understudy.ErrOutdated)
 }
 
-// pauseFor waits, or gives up with the context.
-func pauseFor(ctx context.Context, d time.Duration) error {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return nil
-	case <-ctx.Done():
-		return ctx.Err()
-	}
-}
-
 // refusal is a list page upstream refused.
 type refusal struct {
 	page  *understudy.Page
@@ -173,15 +165,17 @@ func (r *refusal) retention() bool {
 	return code != "" && r.page.Status == http.StatusBadRequest && strings.Contains(string(r.page.Body), code)
 }
 
-// endlessError ends a walk over a list without an end. It fails the job at once: to go
+// endlessError ends a walk over a list without an end, or without one that is proven. It fails the job at once: to go
 // on would find the same.
-type endlessError struct {
-	key understudy.Key
-	why string
+type endlessError struct{ text string }
+
+// endless says which list has no end, or none that is proven, and how that was noticed.
+func endless(key understudy.Key, why string) *endlessError {
+	return &endlessError{fmt.Sprintf("walk: %s: upstream's %s", key, why)}
 }
 
-// Error says which list it is, and how that was noticed.
-func (e *endlessError) Error() string { return fmt.Sprintf("walk: %s: upstream's %s", e.key, e.why) }
+// Error says which list it is, and why.
+func (e *endlessError) Error() string { return e.text }
 
 // Is has the job fail.
 func (e *endlessError) Is(target error) bool { return target == understudy.ErrInvalid }
@@ -239,11 +233,10 @@ func (at position) onward(first, target *spec.Target, page *understudy.Page) (po
 // page and the position after it. At the end the link of that position is "".
 // Of pages by number or offset see gets the rows that are new. An end that is not proven is
 // noted for the job. Where upstream refuses to go on, the list is begun again.
-func (t *jobRun) forEachPage(ctx context.Context, p *plan, first *spec.Target, at position,
-	see func(*understudy.Page, position) error) error {
-	target, trail := first, overlap.Trail{}
+func (t *jobRun) forEachPage(ctx context.Context, first *spec.Target, at position, see func(*understudy.Page, position) error) error {
+	src, target, trail := t.x.plan.source, first, overlap.Trail{}
 	follow := func(link string) (err error) {
-		target, err = p.source.Spec.Follow(p.source.Name, link)
+		target, err = src.Spec.Follow(src.Name, link)
 		return err
 	}
 	if at.Next == "" {
@@ -262,9 +255,9 @@ func (t *jobRun) forEachPage(ctx context.Context, p *plan, first *spec.Target, a
 	}
 	var end understudy.OpenEnd
 	for {
-		if most := int64(t.w.o.Pages); at.Pages.Count >= most {
-			return &endlessError{target.Key, fmt.Sprintf(
-				"list goes on after %d pages, and is taken for one without an end; raise sync.pages if it has one", most)}
+		if most := int64(t.w.o.Settings.Pages); at.Pages.Count >= most {
+			return endless(target.Key, fmt.Sprintf(
+				"list goes on after %d pages, and is taken for one without an end; raise sync.pages if it has one", most))
 		}
 		page, err := t.fetch(ctx, target)
 		var told *toldError
@@ -274,7 +267,7 @@ func (t *jobRun) forEachPage(ctx context.Context, p *plan, first *spec.Target, a
 		if err != nil {
 			return err
 		}
-		refused := &refusal{page: page, spec: p.source.Spec}
+		refused := &refusal{page: page, spec: src.Spec}
 		switch {
 		case page.Status == http.StatusOK && told == nil && !misplaced(first, target, page, at, &trail):
 		case at.Plain != "" && slices.Contains([]int{200, 400, 404, 422}, page.Status):
@@ -298,7 +291,7 @@ func (t *jobRun) forEachPage(ctx context.Context, p *plan, first *spec.Target, a
 			again()
 			continue
 		}
-		id, err := t.checkRepeats(ctx, p, page)
+		id, err := t.checkRepeats(ctx, page)
 		switch {
 		case err != nil:
 			return err
@@ -306,7 +299,7 @@ func (t *jobRun) forEachPage(ctx context.Context, p *plan, first *spec.Target, a
 			again()
 			continue
 		case id != "":
-			t.noteRepeated(page.Key, p, "several contents", id)
+			t.noteRepeated(page.Key, "several contents", id)
 		}
 		back, err := t.slid(ctx, target, page, at, &trail, see)
 		if err != nil {
@@ -340,7 +333,7 @@ func (t *jobRun) forEachPage(ctx context.Context, p *plan, first *spec.Target, a
 			continue
 		}
 		if why := at.Pages.Endless(at.Next, slices.Values(every(page))); why != "" {
-			return &endlessError{page.Key, why}
+			return endless(page.Key, why)
 		}
 		if target.Sliding() != "" || target.ByLastID() {
 			trail.Saw(every(page))
@@ -409,28 +402,28 @@ func (t *jobRun) slid(ctx context.Context, target *spec.Target, page *understudy
 	return earlier, trail.Back(page.Key)
 }
 
-// each runs do for every item, some beside each other; the first error ends
+// each runs do for the numbers below n, some beside each other; the first error ends
 // them all.
-func each[T any](ctx context.Context, items []T, beside int, do func(context.Context, T) error) error {
+func each(ctx context.Context, n, beside int, do func(context.Context, int) error) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	var wg sync.WaitGroup
-	work := make(chan T)
-	for range min(beside, len(items)) {
+	work := make(chan int)
+	for range min(beside, n) {
 		wg.Go(func() {
-			for item := range work {
-				if err := do(ctx, item); err != nil {
+			for i := range work {
+				if err := do(ctx, i); err != nil {
 					cancel(err)
 				}
 			}
 		})
 	}
-	for _, item := range items {
+	for i := range n {
 		if ctx.Err() != nil {
 			break
 		}
 		select {
-		case work <- item:
+		case work <- i:
 		case <-ctx.Done():
 		}
 	}

@@ -8,6 +8,8 @@ import (
 	"math"
 	"slices"
 	"time"
+
+	"understudy"
 )
 
 // Clocks without a bound.
@@ -131,17 +133,33 @@ func (s intervals) without(before int64) intervals {
 // maxPartitions bounds how many there are; with more, each is longer.
 const maxPartitions = 400
 
+// bounds says between which clocks a kind is walked and kept.
+type bounds struct {
+	settings  Settings
+	retention map[string]map[string]time.Duration // Options.Retention
+	now       func() time.Time
+}
+
+// clock returns now in Unix seconds.
+func (b *bounds) clock() int64 { return b.now().Unix() }
+
+// keeps returns how long records of a kind are kept and walked; 0: for ever.
+func (b *bounds) keeps(x *kindCrawl) time.Duration {
+	far := b.settings.Horizon
+	if keep := b.retention[x.plan.source.Name][x.plan.kind.Name]; keep > 0 && (far == 0 || keep < far) {
+		far = keep
+	}
+	return far
+}
+
 // floor is the clock before which nothing is asked for: the horizon, what is
 // too old to be kept, or what upstream forgets by itself; early when there is
 // no such clock.
-func (w *Crawler) floor(x *kindCrawl, now int64) int64 {
-	far, k := w.o.Horizon, x.kind
-	if keep := w.o.Retention[x.source.Name][k.Name]; keep > 0 && (far == 0 || keep < far) {
-		far = keep
-	}
-	if k.Retention.Days > 0 {
+func (b *bounds) floor(x *kindCrawl, now int64) int64 {
+	far := b.keeps(x)
+	if days := x.plan.kind.Retention.Days; days > 0 {
 		// An hour less, so that what is about to be forgotten is not missed.
-		forgets := time.Duration(k.Retention.Days)*24*time.Hour - time.Hour
+		forgets := time.Duration(days)*24*time.Hour - time.Hour
 		if far == 0 || forgets < far {
 			far = forgets
 		}
@@ -152,10 +170,23 @@ func (w *Crawler) floor(x *kindCrawl, now int64) int64 {
 	return now - int64(far/time.Second)
 }
 
-// cells are the intervals of a kind, the newest first: together they have no
+// edges are the clocks before which upstream has nothing any more, and before
+// which we keep nothing; early when there is no such clock.
+func (b *bounds) edges(x *kindCrawl, now int64) (none, kept int64) {
+	none, kept = early, early
+	if days := x.plan.kind.Retention.Days; days > 0 {
+		none = now - int64(days)*24*60*60
+	}
+	if far := b.keeps(x); far > 0 {
+		kept = now - int64(far/time.Second)
+	}
+	return none, kept
+}
+
+// partitions are the intervals of a kind, the newest first: together they have no
 // gap. The newest has no end; the oldest begins at floor, or nowhere.
-func (w *Crawler) partitions(floor, oldest, now int64) []interval {
-	size := int64(w.o.Slice / time.Second)
+func (b *bounds) partitions(floor, oldest, now int64) []interval {
+	size := int64(b.settings.Slice / time.Second)
 	low := oldest
 	if floor != early {
 		low = max(low, floor)
@@ -171,6 +202,19 @@ func (w *Crawler) partitions(floor, oldest, now int64) []interval {
 	}
 	out[len(out)-1].From = floor
 	return out
+}
+
+// past reports whether a page lies wholly before a clock, so that those after
+// it do, too. What has no clock is as old as what is around it.
+func (b *bounds) past(page *understudy.Page, floor int64) bool {
+	clocked := false
+	for _, row := range page.Rows {
+		clocked = clocked || row.Clock != 0
+		if row.Clock != 0 && row.Clock >= floor-int64(b.settings.Overlap/time.Second) {
+			return false
+		}
+	}
+	return clocked && floor != early
 }
 
 func mod(n, by int64) int64 {

@@ -346,7 +346,7 @@ func TestOpenRecordsAreLookedAtAgain(t *testing.T) {
 			t.Errorf("two beside each other and one alone cost %v", asked)
 		}
 		time.Sleep(8 * 24 * time.Hour)
-		rows, err := checks{x}.dues(t.Context(), x.walks["post/letters"], "letters")
+		rows, err := x.checks.dues(t.Context(), x.walks["post/letters"], "letters")
 		if err != nil || len(rows) != 0 {
 			t.Errorf("beyond the window: %v, %v", rows, err)
 		}

@@ -13,7 +13,6 @@ import (
 	"time"
 
 	"understudy"
-	"understudy/internal/query"
 	"understudy/kit/jsonspan"
 	"understudy/spec"
 )
@@ -32,15 +31,16 @@ const batch = 1000
 // nested fills up a kind that lies under another.
 func (s *syncRun) nested(ctx context.Context) error {
 	above := s.x.above
-	why, _, err := status{s.w}.allLack(ctx, above)
+	why, _, err := s.w.status.allLack(ctx, above)
 	if err != nil {
 		return err
 	}
 	if why != "" {
-		return &understudy.Snooze{Wait: aboveWait, Err: fmt.Errorf("walk: sync %s: %s %w: %s", s.x.name(), above.kind.Title, errAbove, why)}
+		err = fmt.Errorf("walk: sync %s: %s %w: %s", s.x.plan.name(), above.plan.kind.Title, errAbove, why)
+		return &understudy.Snooze{Wait: aboveWait, Err: err}
 	}
 	if s.mark.Top == nil {
-		after, err := nesting{s.w}.lastChange(ctx, s.x.source.Name, 0)
+		after, err := s.w.nesting.lastChange(ctx, s.x.plan.source.Name, 0)
 		if err != nil {
 			return err
 		}
@@ -48,9 +48,9 @@ func (s *syncRun) nested(ctx context.Context) error {
 			return err
 		}
 	}
-	s.parents = parentCounts{title: above.kind.Title, first: s.mark.Above, done: s.mark.Above}
+	s.parents = parentCounts{title: above.plan.kind.Title, first: s.mark.Above, done: s.mark.Above}
 	if s.w.o.Count != nil {
-		if s.parents.all, err = s.w.o.Count(ctx, above.source.Name, above.kind.Name); err != nil {
+		if s.parents.all, err = s.w.o.Count(ctx, above.plan.source.Name, above.plan.kind.Name); err != nil {
 			return err
 		}
 	}
@@ -59,12 +59,12 @@ func (s *syncRun) nested(ctx context.Context) error {
 			return err
 		}
 	}
-	s.run.Progress(s.mark.Whole, s.mark.Whole, fmt.Sprintf("%d records seen, %s", s.mark.Whole, s.parents.note()))
-	if err := s.checkEnds(ctx, s.x); err != nil {
+	s.job.run.Progress(s.mark.Whole, s.mark.Whole, fmt.Sprintf("%d records seen, %s", s.mark.Whole, s.parents.note()))
+	if err := s.job.checkEnds(ctx); err != nil {
 		return err
 	}
-	return s.w.change(ctx, s.x, func(m *kindState) {
-		m.Failures, m.Led, m.Params = nil, m.Led|s.found().Led, s.found().Params
+	return s.w.states.change(ctx, s.x, func(m *kindState) {
+		m.Failures, m.Led, m.Params = nil, m.Led|s.job.found().Led, s.job.found().Params
 		m.Rest, m.Records = max(m.Rest, s.mark.Began), s.mark.Whole
 		m.CaughtUp, m.After, m.Behind = max(m.CaughtUp, s.mark.Began), max(m.After, s.mark.After), 0
 	})
@@ -84,16 +84,15 @@ const beside = 16
 // far as all of them are done.
 func (s *syncRun) group(ctx context.Context, above *kindCrawl) error {
 	at := s.mark.Under
-	rows, next, err := nesting{s.w}.parents(ctx, above, at)
+	rows, next, err := s.w.nesting.parents(ctx, above, at)
 	if err != nil {
 		return err
 	}
 	g, marked := &prefix{rows: make([]int64, len(rows))}, 0
-	err = each(ctx, numbers(len(rows)), beside, func(ctx context.Context, i int) error {
+	err = each(ctx, len(rows), beside, func(ctx context.Context, i int) error {
 		pages, seen := 0, int64(0)
-		err := s.forEachPageUnder(ctx, s.x.plan, above, rows[i], func(page *understudy.Page) {
-			pages, seen = pages+1,
-				seen+int64(len(page.Rows))
+		err := s.job.forEachPageUnder(ctx, rows[i], func(page *understudy.Page) {
+			pages, seen = pages+1, seen+int64(len(page.Rows))
 		})
 		if err != nil {
 			return err
@@ -155,27 +154,22 @@ func (g *prefix) take() int64 {
 	return seen
 }
 
-// numbers are those from 0 to below n.
-func numbers(n int) []int {
-	all := make([]int, n)
-	for i := range all {
-		all[i] = i
-	}
-	return all
+// nesting reads the records that lists of another kind lie under.
+type nesting struct {
+	bounds *bounds
+	store  Store
 }
-
-// nesting follows the records of a kind to the lists that lie under them.
-type nesting struct{ *Crawler }
 
 // parents are the next records of the kind above, and where those after them
 // begin.
-func (w nesting) parents(ctx context.Context, above *kindCrawl, at childPosition) ([]understudy.Row, childPosition, error) {
-	q := query.RangeScan{Source: above.source.Name, Kind: above.kind.Name, Shape: above.shapes()[0], Unclocked: at.Unclocked, Limit: batch}
-	if floor := w.floor(above, w.clock()); floor != early && !at.Unclocked {
+func (n *nesting) parents(ctx context.Context, above *kindCrawl, at childPosition) ([]understudy.Row, childPosition, error) {
+	q := above.plan.scan(above.plan.shapes()[0], batch)
+	q.Parent, q.Unclocked = "", at.Unclocked // of every root
+	if floor := n.bounds.floor(above, n.bounds.clock()); floor != early && !at.Unclocked {
 		q.From = floor
 	}
 	q.Below.Clock, q.Below.Record = at.Clock, at.Record
-	rows, err := w.o.Store.Rows(ctx, q)
+	rows, err := n.store.Rows(ctx, q)
 	switch {
 	case err != nil:
 		return nil, at, err
@@ -190,58 +184,61 @@ func (w nesting) parents(ctx context.Context, above *kindCrawl, at childPosition
 
 // beneath walks every list under one record. One that is gone has nothing
 // under it.
-func (t *jobRun) forEachPageUnder(ctx context.Context, p *plan, above *kindCrawl, parent understudy.Row, see func(*understudy.Page)) error {
+func (t *jobRun) forEachPageUnder(ctx context.Context, parent understudy.Row, see func(*understudy.Page)) error {
+	above, p := t.x.above, t.x.plan
 	if p.kind.Retention.WithParent && parent.Final {
 		return nil
 	}
-	root, err := nesting{t.w}.rootOf(ctx, above, parent)
+	root, err := t.w.nesting.rootOf(ctx, above, parent)
 	if err != nil {
 		return err
 	}
 	p = p.under(root)
 	for i, l := range p.lists {
-		none, err := nesting{t.w}.none(ctx, above, l, parent.ID)
+		none, err := t.w.nesting.none(ctx, above, l, parent.ID)
 		if err != nil || none {
 			if err != nil {
 				return err
 			}
 			continue
 		}
-		first, err := p.page(i, parent.ID, interval{early, late, 0}, t.w.o.Page)
+		first, err := p.page(i, parent.ID, interval{early, late, 0}, t.w.o.Settings.Page)
 		if err != nil {
 			return err
 		}
-		err = t.forEachPage(ctx, p, first, position{List: i}, func(page *understudy.Page, _ position) error {
+		err = t.forEachPage(ctx, first, position{List: i}, func(page *understudy.Page, _ position) error {
 			see(page)
 			return nil
 		})
 		var r *refusal
-		if errors.As(err, &r) && (r.page.Status == http.StatusNotFound || r.page.Status == http.StatusGone) {
-			continue
-		}
-		if err != nil {
+		if err != nil && !(errors.As(err, &r) && (r.page.Status == http.StatusNotFound || r.page.Status == http.StatusGone)) {
 			return err
 		}
 	}
 	return nil
 }
 
+// record is the newest version of a record of the kind above. ErrNotFound.
+func (n *nesting) record(ctx context.Context, above *kindCrawl, id string) (*understudy.Record, error) {
+	return n.store.Record(ctx, above.plan.source.Name, above.plan.kind.Name, above.plan.shapes()[0], id)
+}
+
 // rootOf is the root that a record lies under, "" for that of the source's user.
-func (w nesting) rootOf(ctx context.Context, above *kindCrawl, row understudy.Row) (string, error) {
-	if len(above.source.Roots) == 0 {
+func (n *nesting) rootOf(ctx context.Context, above *kindCrawl, row understudy.Row) (string, error) {
+	if len(above.plan.source.Roots) == 0 {
 		return "", nil
 	}
-	if above.kind.Root != "" {
+	if above.plan.kind.Root != "" {
 		return row.Parent, nil
 	}
-	rec, err := w.o.Store.Record(ctx, above.source.Name, above.kind.Name, above.shapes()[0], row.ID)
+	rec, err := n.record(ctx, above, row.ID)
 	if errors.Is(err, understudy.ErrNotFound) {
 		return "", nil
 	}
 	if err != nil {
 		return "", err
 	}
-	field := above.source.Spec.RootField(above.kind)
+	field := above.plan.source.Spec.RootField(above.plan.kind)
 	v, _ := jsonspan.Find(rec.Body, jsonspan.Value{Kind: jsonspan.Object, End: len(rec.Body)}, field)
 	if v.Kind != jsonspan.String {
 		return "", nil
@@ -250,19 +247,19 @@ func (w nesting) rootOf(ctx context.Context, above *kindCrawl, row understudy.Ro
 }
 
 // none reports whether a record says of itself that a list under it is empty.
-func (w nesting) none(ctx context.Context, above *kindCrawl, l *spec.List, id string) (bool, error) {
+func (n *nesting) none(ctx context.Context, above *kindCrawl, l *spec.List, id string) (bool, error) {
 	if l.Count == "" {
 		return false, nil
 	}
-	rec, err := w.o.Store.Record(ctx, above.source.Name, above.kind.Name, above.shapes()[0], id)
+	rec, err := n.record(ctx, above, id)
 	if errors.Is(err, understudy.ErrNotFound) {
 		return true, nil
 	}
 	if err != nil {
 		return false, err
 	}
-	n, ok := count(rec.Body, l.Count)
-	return ok && n == 0, nil
+	rows, ok := count(rec.Body, l.Count)
+	return ok && rows == 0, nil
 }
 
 // count is the number in a field of a body, which may be a string.
@@ -276,11 +273,11 @@ func count(body []byte, field string) (int64, bool) {
 }
 
 // lastChange is the number of the newest change of a source, from one on.
-func (w nesting) lastChange(ctx context.Context, source string, after int64) (int64, error) {
+func (n *nesting) lastChange(ctx context.Context, source string, after int64) (int64, error) {
 	// Changes are numbered without a gap, so the last one is found by halving.
 	step := int64(1)
 	for {
-		some, err := w.o.Store.Changes(ctx, source, after+step-1, 1)
+		some, err := n.store.Changes(ctx, source, after+step-1, 1)
 		switch {
 		case err != nil:
 			return 0, err
@@ -296,41 +293,42 @@ func (w nesting) lastChange(ctx context.Context, source string, after int64) (in
 
 // follow is the job "catch up KIND" of a kind that lies under another: it walks
 // under every record that came or changed.
-func (w nesting) follow(ctx context.Context, t *jobRun, x *kindCrawl) error {
-	m, err := w.read(ctx, x)
+func (t *jobRun) follow(ctx context.Context) error {
+	w, x := t.w, t.x
+	m, err := w.states.read(ctx, x)
 	if err != nil || m.Rest == 0 {
 		return err
 	}
 	above := x.above
 	for after := m.After; ; {
-		began := w.clock()
-		changes, err := w.o.Store.Changes(ctx, x.source.Name, after, batch)
+		began := w.bounds.clock()
+		changes, err := w.o.Store.Changes(ctx, x.plan.source.Name, after, batch)
 		if err != nil {
 			return err
 		}
-		ids, last := changedIDs(changes, above.kind.Name)
-		err = each(ctx, ids, beside, func(ctx context.Context, id string) error {
-			rec, err := w.o.Store.Record(ctx, x.source.Name, above.kind.Name, above.shapes()[0], id)
+		ids, last := changedIDs(changes, above.plan.kind.Name)
+		err = each(ctx, len(ids), beside, func(ctx context.Context, i int) error {
+			rec, err := w.nesting.record(ctx, above, ids[i])
 			if errors.Is(err, understudy.ErrNotFound) {
 				return nil
 			}
 			if err != nil {
 				return err
 			}
-			return t.forEachPageUnder(ctx, x.plan, above, understudy.Row{ID: id, Final: rec.Final}, func(*understudy.Page) {})
+			return t.forEachPageUnder(ctx, understudy.Row{ID: ids[i], Final: rec.Final}, func(*understudy.Page) {})
 		})
 		if err != nil {
 			return err
 		}
 		after = max(after, last)
-		open := t.checkEnds(ctx, x) // before the place moves on: a list that is not proven is not walked again
+		open := t.checkEnds(ctx) // before the place moves on: a list that is not proven is not walked again
 		if open != nil && !errors.Is(open, understudy.ErrInvalid) {
 			return open
 		}
-		err = w.change(ctx, x, func(m *kindState) {
+		err = w.states.change(ctx, x, func(m *kindState) {
 			if open != nil {
 				m.Rest = 0
-				m.fails(whole, reason(open), w.clock(), true)
+				m.fails(whole, reason(open), w.bounds.clock(), true)
 				return
 			}
 			m.After = max(m.After, after)

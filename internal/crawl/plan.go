@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"understudy"
+	"understudy/internal/query"
 	"understudy/kit/jsonspan"
 	"understudy/spec"
 )
@@ -106,6 +107,11 @@ func (p *plan) parentOf() string {
 		return cmp.Or(p.root, p.source.User)
 	}
 	return ""
+}
+
+// scan reads the held records of the walk in one shape.
+func (p *plan) scan(shape string, limit int) query.RangeScan {
+	return query.RangeScan{Source: p.source.Name, Kind: p.kind.Name, Shape: shape, Parent: p.parentOf(), Limit: limit}
 }
 
 // under is the plan in the root of a record of the kind above.

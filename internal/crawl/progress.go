@@ -3,6 +3,7 @@
 package crawl
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"time"
@@ -37,16 +38,8 @@ func (p *pace) eta(now time.Time) time.Duration {
 const longest = 365 * 24 * time.Hour
 
 // paced begins to measure a sync, or one of its walks.
-func (x *kindCrawl) paced(now time.Time, walk string, done int64) {
-	x.mu.Lock()
-	defer x.mu.Unlock()
-	x.now = pace{began: now, walk: walk, first: done, done: done, total: unknown}
-}
-
-func (x *kindCrawl) unpaced() {
-	x.mu.Lock()
-	defer x.mu.Unlock()
-	x.now = pace{}
+func (s *syncRun) paced(walk string, done int64) {
+	s.x.now.Store(&pace{began: s.w.bounds.now(), walk: walk, first: done, done: done, total: unknown})
 }
 
 // The walks of a kind that is walked twice.
@@ -58,12 +51,9 @@ const (
 // progress tells how far the walk under way is; the mark's lock is held. What is
 // not known is not told: a total that turns out too low is none.
 func (s *syncRun) progress(ctx context.Context) {
-	s.x.mu.Lock()
-	p := s.x.now
-	s.x.mu.Unlock()
-	note := ""
+	p, note := *s.x.now.Load(), ""
 	switch p.total = unknown; {
-	case s.x.parentKind != nil:
+	case s.x.plan.parentKind != nil:
 		p.done, p.share, note = s.mark.Whole, s.parents.share(), s.parents.note()
 	case p.walk == byTime:
 		p.done, p.total = s.mark.Sliced, s.guess()
@@ -77,26 +67,19 @@ func (s *syncRun) progress(ctx context.Context) {
 	if p.walk != "" {
 		note = "walk " + p.walk
 	}
-	s.x.mu.Lock()
-	s.x.now = p
-	s.x.mu.Unlock()
-	s.run.Progress(p.done, max(p.total, 0), note)
+	s.x.now.Store(&p)
+	s.job.run.Progress(p.done, max(p.total, 0), note)
 }
 
 // known is how many records there are in the whole lists as far as that is known:
 // those held, once the intervals are done, or those of the last walk.
 func (s *syncRun) known(ctx context.Context, walk string) int64 {
 	if walk == byList && s.w.o.Count != nil {
-		if n, err := s.w.o.Count(ctx, s.x.source.Name, s.x.kind.Name); err == nil {
+		if n, err := s.w.o.Count(ctx, s.x.plan.source.Name, s.x.plan.kind.Name); err == nil {
 			return n
 		}
 	}
-	s.x.mu.Lock()
-	defer s.x.mu.Unlock()
-	if s.x.state.Records == 0 {
-		return unknown
-	}
-	return s.x.state.Records
+	return cmp.Or(cmp.Or(s.x.seen.Load(), &kindState{}).Records, unknown)
 }
 
 // parentCounts are how many records of the kind above were walked under, of how many.
@@ -130,12 +113,11 @@ func (s *syncRun) guess() int64 {
 		return unknown
 	}
 	var walked, all, rows int64 = 0, 0, s.mark.Sliced
-	s.x.mu.Lock()
-	defer s.x.mu.Unlock()
-	for _, c := range s.w.partitions(s.w.floor(s.x, s.mark.Began), s.mark.Oldest, s.mark.Began) {
+	known := cmp.Or(s.x.seen.Load(), &kindState{})
+	for _, c := range s.w.bounds.partitions(s.w.bounds.floor(s.x, s.mark.Began), s.mark.Oldest, s.mark.Began) {
 		length := min(c.To, s.mark.Began) - max(c.From, s.mark.Oldest)
 		all += length
-		if s.x.state.Spans.covers(c.From, c.To, s.mark.Began) {
+		if known.Spans.covers(c.From, c.To, s.mark.Began) {
 			walked += length
 			continue
 		}
@@ -153,7 +135,7 @@ func (s *syncRun) guess() int64 {
 	}
 	// Records begin somewhere in the older half of what was asked for.
 	likely := max(all-(s.mark.Began-s.mark.Oldest)/4, walked)
-	if s.w.floor(s.x, s.mark.Began) != early {
+	if s.w.bounds.floor(s.x, s.mark.Began) != early {
 		likely = all
 	}
 	return int64(float64(rows) * float64(likely) / float64(walked))

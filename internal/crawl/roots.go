@@ -12,6 +12,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"sync"
 
 	"understudy"
 	"understudy/request"
@@ -25,13 +26,10 @@ const (
 	maxName  = 120 // bytes of the name of one that a caller asks for: all have to fit into a value
 )
 
-// errGone: a job is about a root that the source no longer covers.
-var errGone = errors.New("walk: the source no longer covers it")
-
 // in is the walk of a kind in one root, "" for that of the source's user; nil: the root is
 // not covered.
 func (x *kindCrawl) in(root string) *kindCrawl {
-	if root == "" || root == x.source.User && !x.bare {
+	if root == "" || root == x.plan.source.User && !x.plan.bare {
 		return x
 	}
 	if known := x.roots.Load(); known != nil {
@@ -43,7 +41,7 @@ func (x *kindCrawl) in(root string) *kindCrawl {
 // each are the walks of a kind: in every root, that of the source's user first.
 func (x *kindCrawl) each() iter.Seq[*kindCrawl] {
 	return func(yield func(*kindCrawl) bool) {
-		if !x.bare && !yield(x) {
+		if !x.plan.bare && !yield(x) {
 			return
 		}
 		known := x.roots.Load()
@@ -58,11 +56,8 @@ func (x *kindCrawl) each() iter.Seq[*kindCrawl] {
 	}
 }
 
-// rooting keeps the walks of each root.
-type rooting struct{ *Crawler }
-
 // each are the walks of all kinds.
-func (w rooting) each() iter.Seq[*kindCrawl] {
+func (w *Crawler) each() iter.Seq[*kindCrawl] {
 	return func(yield func(*kindCrawl) bool) {
 		for _, name := range w.names {
 			for x := range w.walks[name].each() {
@@ -74,6 +69,14 @@ func (w rooting) each() iter.Seq[*kindCrawl] {
 	}
 }
 
+// roots keeps a crawler's walks in line with the roots that are known.
+type roots struct {
+	crawler *Crawler
+
+	mu    sync.Mutex
+	asked map[*spec.Source]map[string]bool // roots that callers asked for, not covered yet
+}
+
 // discovers reports whether every record of the roots' kind is a root.
 func discovers(src *spec.Source) bool { return slices.Contains(src.Roots, spec.AllRoots) }
 
@@ -81,17 +84,17 @@ func discovers(src *spec.Source) bool { return slices.Contains(src.Roots, spec.A
 func remembers(src *spec.Source) bool { return slices.Contains(src.Roots, spec.AskedRoots) }
 
 // load finds the roots of every source.
-func (w rooting) load(ctx context.Context) error {
-	for _, src := range w.o.Sources {
+func (r *roots) load(ctx context.Context) error {
+	for _, src := range r.crawler.o.Sources {
 		if len(src.Roots) == 0 {
 			continue
 		}
 		if discovers(src) {
-			if err := w.keep(ctx, src.Name, src.Spec.Roots.Kind); err != nil {
+			if err := r.crawler.keep(ctx, src.Name, src.Spec.Roots.Kind); err != nil {
 				return fmt.Errorf("roots: %s: %w", spec.AllRoots, err)
 			}
 		}
-		if err := w.update(ctx, src, nil); err != nil {
+		if err := r.update(ctx, src, nil); err != nil {
 			return err
 		}
 	}
@@ -100,20 +103,20 @@ func (w rooting) load(ctx context.Context) error {
 
 // update brings the walks of a source in line with the roots that are known, those that
 // callers asked for since included.
-func (w rooting) update(ctx context.Context, src *spec.Source, asked map[string]bool) error {
+func (r *roots) update(ctx context.Context, src *spec.Source, asked map[string]bool) error {
 	roots := map[string]bool{}
 	for _, root := range src.Roots {
 		roots[root] = root != spec.AllRoots && root != spec.AskedRoots
 	}
-	if err := w.recall(ctx, src, asked, roots); err != nil {
+	if err := r.recall(ctx, src, asked, roots); err != nil {
 		return err
 	}
-	if err := w.discover(ctx, src, roots); err != nil {
+	if err := r.discover(ctx, src, roots); err != nil {
 		return err
 	}
-	for _, name := range w.names {
-		if base := w.walks[name]; base.source == src && base.roots.Load() != nil {
-			if err := w.replace(ctx, base, roots); err != nil {
+	for _, name := range r.crawler.names {
+		if base := r.crawler.walks[name]; base.plan.source == src && base.roots.Load() != nil {
+			if err := r.replace(ctx, base, roots); err != nil {
 				return err
 			}
 		}
@@ -122,12 +125,12 @@ func (w rooting) update(ctx context.Context, src *spec.Source, asked map[string]
 }
 
 // recall adds the roots that callers asked for, and writes down new ones.
-func (w rooting) recall(ctx context.Context, src *spec.Source, asked, roots map[string]bool) error {
+func (r *roots) recall(ctx context.Context, src *spec.Source, asked, roots map[string]bool) error {
 	if !remembers(src) {
 		return nil
 	}
 	name := "roots/" + src.Name
-	raw, err := w.o.KV.Value(ctx, name)
+	raw, err := r.crawler.o.KV.Value(ctx, name)
 	if err != nil && !errors.Is(err, understudy.ErrNotFound) {
 		return fmt.Errorf("walk: roots of %s: %w", src.Name, err)
 	}
@@ -150,17 +153,17 @@ func (w rooting) recall(ctx context.Context, src *spec.Source, asked, roots map[
 	if raw, err = json.Marshal(known); err != nil {
 		return err
 	}
-	return w.o.KV.SetValue(ctx, name, raw)
+	return r.crawler.o.KV.SetValue(ctx, name, raw)
 }
 
 // discover adds the held records of the roots' kind.
-func (w rooting) discover(ctx context.Context, src *spec.Source, roots map[string]bool) error {
-	base := w.walks[src.Name+"/"+src.Spec.Roots.Kind]
+func (r *roots) discover(ctx context.Context, src *spec.Source, roots map[string]bool) error {
+	base := r.crawler.walks[src.Name+"/"+src.Spec.Roots.Kind]
 	if base == nil || !discovers(src) {
 		return nil
 	}
 	for at := (childPosition{}); !at.Ended; {
-		rows, next, err := nesting(w).parents(ctx, base, at)
+		rows, next, err := r.crawler.nesting.parents(ctx, base, at)
 		if err != nil {
 			return err
 		}
@@ -168,7 +171,7 @@ func (w rooting) discover(ctx context.Context, src *spec.Source, roots map[strin
 			if len(roots) < maxRoots {
 				roots[row.ID] = true
 			} else if !roots[row.ID] {
-				w.o.Logger.Warn("walk: a source has more roots than are walked", "source", src.Name, "walked", maxRoots)
+				r.crawler.o.Logger.Warn("walk: a source has more roots than are walked", "source", src.Name, "walked", maxRoots)
 				return nil
 			}
 		}
@@ -179,19 +182,19 @@ func (w rooting) discover(ctx context.Context, src *spec.Source, roots map[strin
 
 // replace makes the walks of one kind those of the given roots. Walks that stay are not
 // disturbed.
-func (w rooting) replace(ctx context.Context, base *kindCrawl, roots map[string]bool) error {
+func (r *roots) replace(ctx context.Context, base *kindCrawl, roots map[string]bool) error {
 	before := *base.roots.Load()
 	now := map[string]*kindCrawl{}
 	var begun []*kindCrawl
 	for root, wanted := range roots {
 		x := before[root]
-		if !wanted || root == base.source.User && !base.bare {
+		if !wanted || root == base.plan.source.User && !base.plan.bare {
 			continue
 		}
 		if x == nil {
-			p, err := planOf(base.source, base.kind, root)
+			p, err := planOf(base.plan.source, base.plan.kind, root)
 			if err != nil {
-				return fmt.Errorf("walk: %s: %w", base.name(), err)
+				return fmt.Errorf("walk: %s: %w", base.plan.name(), err)
 			}
 			x = newCrawl(p)
 			x.children = base.children
@@ -199,15 +202,15 @@ func (w rooting) replace(ctx context.Context, base *kindCrawl, roots map[string]
 		}
 		now[root] = x
 	}
-	kept, err := w.read(ctx, base)
+	kept, err := r.crawler.states.read(ctx, base)
 	if err != nil {
 		return err
 	}
 	for _, x := range begun {
-		if err := coverage(w).recall(ctx, x); err != nil {
+		if err := r.crawler.recall(ctx, x); err != nil {
 			return err
 		}
-		if err := w.change(ctx, x, func(m *kindState) { m.Keep = kept.Keep }); err != nil {
+		if err := r.crawler.states.change(ctx, x, func(m *kindState) { m.Keep = kept.Keep }); err != nil {
 			return err
 		}
 	}
@@ -216,15 +219,19 @@ func (w rooting) replace(ctx context.Context, base *kindCrawl, roots map[string]
 }
 
 // look begins the walks of roots that came, and ends those of roots that went.
-func (w rooting) look(ctx context.Context, stirs map[string]bool, asked map[*spec.Source]map[string]bool) error {
-	for _, src := range w.o.Sources {
+func (r *roots) look(ctx context.Context, stirs map[string]bool) error {
+	r.mu.Lock()
+	asked := r.asked
+	r.asked = map[*spec.Source]map[string]bool{}
+	r.mu.Unlock()
+	for _, src := range r.crawler.o.Sources {
 		if !(discovers(src) && stirs[src.Name+"/"+src.Spec.Roots.Kind]) && len(asked[src]) == 0 {
 			continue
 		}
-		if err := w.update(ctx, src, asked[src]); err != nil {
+		if err := r.update(ctx, src, asked[src]); err != nil {
 			return err
 		}
-		if err := errors.Join(w.polls(ctx), w.due(ctx)); err != nil {
+		if err := errors.Join(r.crawler.polls(ctx), r.crawler.due(ctx)); err != nil {
 			return err
 		}
 	}
@@ -233,27 +240,27 @@ func (w rooting) look(ctx context.Context, stirs map[string]bool, asked map[*spe
 
 // saved is the walk that a saved page belongs to, nil when it is of a root that is not
 // covered. A page that a caller asked for makes its root covered, where the source says so.
-func (w rooting) saved(l request.PageSaved) *kindCrawl {
-	base := w.walks[l.Page.Key.Source+"/"+l.Page.Kind]
+func (r *roots) saved(l request.PageSaved) *kindCrawl {
+	base := r.crawler.walks[l.Page.Key.Source+"/"+l.Page.Kind]
 	if base == nil || base.roots.Load() == nil {
 		return base
 	}
-	t, err := base.source.Spec.TargetOf(l.Page.Key)
+	t, err := base.plan.source.Spec.TargetOf(l.Page.Key)
 	if err != nil {
 		return nil
 	}
 	root := t.Root()
 	x := base.in(root)
-	if x == nil && remembers(base.source) && l.Page.Status == 200 && len(root) <= maxName && len(*base.roots.Load()) < maxAsked {
-		w.mu.Lock()
-		if w.asked[base.source] == nil {
-			w.asked[base.source] = map[string]bool{}
+	if x == nil && remembers(base.plan.source) && l.Page.Status == 200 && len(root) <= maxName && len(*base.roots.Load()) < maxAsked {
+		r.mu.Lock()
+		if r.asked[base.plan.source] == nil {
+			r.asked[base.plan.source] = map[string]bool{}
 		}
-		if len(w.asked[base.source]) < maxAsked {
-			w.asked[base.source][root] = true
+		if len(r.asked[base.plan.source]) < maxAsked {
+			r.asked[base.plan.source][root] = true
 		}
-		w.mu.Unlock()
-		rouse(w.wake)
+		r.mu.Unlock()
+		rouse(r.crawler.wake)
 	}
 	return cmp.Or(x, base)
 }

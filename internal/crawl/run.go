@@ -3,8 +3,8 @@
 package crawl
 
 import (
-	"cmp"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"hash/fnv"
@@ -24,17 +24,23 @@ const round = 30 * time.Second
 // failedRest is the pause of a part after its job has failed for good.
 const failedRest = 15 * time.Minute
 
-// verbs returns the functions of the jobs, by job name without the kind.
-func (w *Crawler) verbs() map[string]func(context.Context, Run) error {
-	return map[string]func(context.Context, Run) error{"sync": w.sync, "catch up": w.catchUp, "sweep": w.sweep, "check": checks{w}.check}
+// verbs are the functions of the jobs, by job name without the kind.
+var verbs = map[string]func(*jobRun, context.Context) error{
+	"sync": (*jobRun).sync, "catch up": (*jobRun).catchUp, "sweep": (*jobRun).sweep, "check": (*jobRun).check,
 }
 
 // Work returns the functions of the crawler's jobs, by job kind ("sync calls").
 func (w *Crawler) Work() map[string]func(context.Context, Run) error {
 	out := map[string]func(context.Context, Run) error{}
 	for _, x := range w.walks {
-		for verb, do := range w.verbs() {
-			out[verb+" "+x.kind.Name] = do
+		for verb, do := range verbs {
+			out[verb+" "+x.plan.kind.Name] = func(ctx context.Context, run Run) error {
+				t, err := w.begin(run)
+				if err != nil || t.x == nil || t.x.plan.bare { // the source no longer covers the root
+					return err
+				}
+				return do(t, ctx)
+			}
 		}
 	}
 	return out
@@ -62,7 +68,7 @@ func JobKinds(work map[string]func(context.Context, Run) error) (all []jobs.Kind
 // Run handles saved pages and adds jobs for the work that is due, until ctx ends.
 // Load has to be called first.
 func (w *Crawler) Run(ctx context.Context) error {
-	ticker := time.NewTicker(min(round, w.o.Sweep/10))
+	ticker := time.NewTicker(min(round, w.o.Settings.Sweep/10))
 	defer ticker.Stop()
 	w.tryAgain(ctx, w.due)
 	for {
@@ -88,7 +94,7 @@ func (w *Crawler) tryAgain(ctx context.Context, what func(context.Context) error
 // to kinds) and has all kinds polled that are kept up. The error wraps ErrInvalid
 // if a given kind does not exist or cannot be synced.
 func (w *Crawler) Load(ctx context.Context, given map[string][]string) error {
-	if err := (rooting{w}).load(ctx); err != nil {
+	if err := w.roots.load(ctx); err != nil {
 		return err
 	}
 	for source, kinds := range given {
@@ -98,8 +104,8 @@ func (w *Crawler) Load(ctx context.Context, given map[string][]string) error {
 			}
 		}
 	}
-	for x := range (rooting{w}).each() {
-		if err := (coverage{w}).recall(ctx, x); err != nil {
+	for x := range w.each() {
+		if err := w.recall(ctx, x); err != nil {
 			return err
 		}
 	}
@@ -110,19 +116,19 @@ func (w *Crawler) Load(ctx context.Context, given map[string][]string) error {
 func (w *Crawler) polls(ctx context.Context) error {
 	for _, src := range w.o.Sources {
 		var entries []string
-		for x := range (rooting{w}).each() {
-			if x.source != src || x.tip.Zero() {
+		for x := range w.each() {
+			if x.plan.source != src || x.tip.Zero() {
 				continue
 			}
-			m, err := w.read(ctx, x)
+			m, err := w.states.read(ctx, x)
 			if err != nil {
 				return err
 			}
 			switch {
-			case m.Keep && x.root != "":
+			case m.Keep && x.plan.root != "":
 				entries = append(entries, x.tip.URI)
 			case m.Keep:
-				entries = append(entries, x.kind.Name)
+				entries = append(entries, x.plan.kind.Name)
 			}
 		}
 		if err := w.o.Mirror.PollSynced(src.Name, entries); err != nil {
@@ -155,7 +161,7 @@ func (w *Crawler) keep(ctx context.Context, source, kind string) error {
 			return err
 		}
 	}
-	if x.bare { // it says that each root's walk is kept up
+	if x.plan.bare { // it says that each root's walk is kept up
 		if err := x.keep(ctx, w); err != nil {
 			return err
 		}
@@ -170,11 +176,11 @@ func (w *Crawler) keep(ctx context.Context, source, kind string) error {
 
 // keep notes that one walk is kept up.
 func (x *kindCrawl) keep(ctx context.Context, w *Crawler) error {
-	m, err := w.read(ctx, x)
+	m, err := w.states.read(ctx, x)
 	if err != nil || m.Keep && len(m.Failures) == 0 {
 		return err
 	}
-	return w.change(ctx, x, func(m *kindState) {
+	return w.states.change(ctx, x, func(m *kindState) {
 		m.Keep, m.Failures = true, slices.Clone(m.Failures)
 		for i := range m.Failures {
 			m.Failures[i].At = 0 // tried now
@@ -194,17 +200,17 @@ func (w *Crawler) Drop(ctx context.Context, source, kind string) error {
 	}
 	for _, name := range w.names {
 		y := w.walks[name]
-		if y != x && (y.source != x.source || y.plan.parentKind != x.kind) {
+		if y != x && (y.plan.source != x.plan.source || y.plan.parentKind != x.plan.kind) {
 			continue
 		}
 		ends := slices.Collect(y.each())
-		if y.bare {
+		if y.plan.bare {
 			ends = append(ends, y)
 		}
 		for _, one := range ends {
-			err := w.change(ctx, one, func(m *kindState) {
+			err := w.states.change(ctx, one, func(m *kindState) {
 				if m.Keep = false; m.Rest != 0 {
-					m.behind(w.clock()) // the newest page is not followed from now on
+					m.behind(w.bounds.clock()) // the newest page is not followed from now on
 				}
 			})
 			if err != nil {
@@ -217,45 +223,50 @@ func (w *Crawler) Drop(ctx context.Context, source, kind string) error {
 
 // due adds jobs for the due work of every kind that is kept up.
 func (w *Crawler) due(ctx context.Context) error {
-	errs := []error{clockSteps{w}.checkClockSteps(ctx)}
-	for x := range (rooting{w}).each() {
-		err := clockSteps{w}.checkClock(ctx, x)
-		m, rerr := w.read(ctx, x)
-		if err = cmp.Or(err, rerr); err != nil {
-			errs = append(errs, err)
-			continue
+	errs := []error{w.steps.check(ctx, w.each())}
+	for x := range w.each() {
+		m, err := w.states.checkClock(ctx, x)
+		if err == nil && m.Keep && w.o.Down(x.plan.source.Name) == "" {
+			err = w.queue.dueOf(ctx, x, &m)
 		}
-		if m.Keep && w.o.Down(x.source.Name) == "" {
-			errs = append(errs, w.dueOf(ctx, x, &m))
-		}
+		errs = append(errs, err)
 	}
 	return errors.Join(errs...)
 }
 
-func (w *Crawler) dueOf(ctx context.Context, x *kindCrawl, m *kindState) error {
+// queue adds the jobs that a kind needs.
+type queue struct {
+	jobs   Jobs
+	states *states
+	bounds *bounds
+	checks *checks
+}
+
+// dueOf adds jobs for the due work of a kind that is kept up.
+func (q *queue) dueOf(ctx context.Context, x *kindCrawl, m *kindState) error {
 	if m.Rest == 0 {
-		if m.rests(whole, w.clock()) {
+		if m.rests(whole, q.bounds.clock()) {
 			return nil
 		}
-		return w.enqueue(ctx, x, "sync", understudy.Bulk, payload{}, "")
+		return q.enqueue(ctx, x, "sync", payload{})
 	}
-	if err := w.dueSweeps(ctx, x, m); err != nil {
+	if err := q.dueSweeps(ctx, x, m); err != nil {
 		return err
 	}
 	if x.plan.parentKind != nil {
-		if err := w.enqueue(ctx, x, "catch up", understudy.Steady, payload{}, ""); err != nil {
+		if err := q.enqueue(ctx, x, "catch up", payload{}); err != nil {
 			return err
 		}
 	}
-	if len(x.kind.Final) == 0 {
+	if len(x.plan.kind.Final) == 0 {
 		return nil // nothing of it is ever final: the sweep looks
 	}
-	for _, shape := range x.shapes() {
-		dues, err := checks{w}.dues(ctx, x, shape)
+	for _, shape := range x.plan.shapes() {
+		dues, err := q.checks.dues(ctx, x, shape)
 		if err != nil || len(dues) == 0 {
 			return err
 		}
-		if err := w.enqueue(ctx, x, "check", understudy.Steady, payload{}, ""); err != nil {
+		if err := q.enqueue(ctx, x, "check", payload{}); err != nil {
 			return err
 		}
 	}
@@ -265,31 +276,79 @@ func (w *Crawler) dueOf(ctx context.Context, x *kindCrawl, m *kindState) error {
 // dueSweeps adds sweeps of intervals whose last walk will soon be too old to count.
 // A sweep is due after half to three quarters of that time. The time differs
 // between intervals, so that they are not all due at once.
-func (w *Crawler) dueSweeps(ctx context.Context, x *kindCrawl, m *kindState) error {
-	now := w.clock()
+func (q *queue) dueSweeps(ctx context.Context, x *kindCrawl, m *kindState) error {
+	now := q.bounds.clock()
 	old := func(at int64, part string) bool {
 		h := fnv.New32a()
-		_, _ = h.Write([]byte(x.name() + part))
-		after := w.o.Sweep/2 + w.o.Sweep/4*time.Duration(h.Sum32()%100)/100
+		_, _ = h.Write([]byte(x.plan.name() + part))
+		after := q.bounds.settings.Sweep/2 + q.bounds.settings.Sweep/4*time.Duration(h.Sum32()%100)/100
 		return at <= m.Lost && m.Lost != 0 || now-at >= int64(after/time.Second)
 	}
 	if old(m.Rest, "") && !m.rests(whole, now) {
-		if err := w.enqueue(ctx, x, "sweep", understudy.Steady, payload{}, ""); err != nil {
+		if err := q.enqueue(ctx, x, "sweep", payload{}); err != nil {
 			return err
 		}
 	}
-	if !x.sliced() {
+	if !x.plan.sliced() {
 		return nil
 	}
-	for _, c := range slices.Backward(w.partitions(w.floor(x, now), m.Oldest, now)) {
-		// Named by its end: the oldest one's beginning moves with the clock.
-		part := "/" + strconv.FormatInt(c.To, 10)
-		if m.rests(c.To, now) || !old(m.Spans.oldest(c.From, c.To), part) {
+	for _, c := range slices.Backward(q.bounds.partitions(q.bounds.floor(x, now), m.Oldest, now)) {
+		if m.rests(c.To, now) || !old(m.Spans.oldest(c.From, c.To), partOf(c.To)) {
 			continue
 		}
-		if err := w.enqueue(ctx, x, "sweep", understudy.Steady, payload{From: c.From, To: c.To}, part); err != nil {
+		if err := q.enqueue(ctx, x, "sweep", payload{From: c.From, To: c.To}); err != nil {
 			return err
 		}
+	}
+	return nil
+}
+
+// recheck promises sweeps of what is doubted.
+func (q *queue) recheck(ctx context.Context, x *kindCrawl, all intervals) error {
+	m, err := q.states.read(ctx, x)
+	if err != nil || !m.Keep || m.Rest == 0 {
+		return err
+	}
+	now := q.bounds.clock()
+	for _, doubt := range all {
+		if doubt.From == 0 && doubt.To == 0 || !x.plan.sliced() {
+			if now-m.Rest >= doubtAgain && !m.rests(whole, now) {
+				err = errors.Join(err, q.enqueue(ctx, x, "sweep", payload{}))
+			}
+			continue
+		}
+		for _, c := range q.bounds.partitions(q.bounds.floor(x, now), m.Oldest, now) {
+			if c.To <= doubt.From || c.From >= unbound(doubt.To, late) || now-m.Spans.oldest(c.From, c.To) < doubtAgain || m.rests(c.To, now) {
+				continue
+			}
+			err = errors.Join(err, q.enqueue(ctx, x, "sweep", payload{From: c.From, To: c.To}))
+		}
+	}
+	return err
+}
+
+// partOf names the part of a kind that a job walks by its end: the oldest one's beginning
+// moves with the clock. It is "" for a job that walks no stretch of time.
+func partOf(to int64) string {
+	if to == 0 {
+		return ""
+	}
+	return "/" + strconv.FormatInt(to, 10)
+}
+
+// enqueue adds a job of a kind; at most one with the same key is live.
+func (q *queue) enqueue(ctx context.Context, x *kindCrawl, verb string, e payload) error {
+	e.Source, e.Kind, e.Root = x.plan.source.Name, x.plan.kind.Name, x.plan.root
+	j := understudy.Job{Kind: verb + " " + x.plan.kind.Name, Key: x.plan.name() + partOf(e.To), Priority: understudy.Steady}
+	if verb == "sync" {
+		j.Priority = understudy.Bulk
+	}
+	var err error
+	if j.Payload, err = json.Marshal(e); err == nil {
+		_, err = q.jobs.Enqueue(ctx, j)
+	}
+	if err != nil {
+		return fmt.Errorf("walk: %s %s: %w", verb, x.plan.name(), err)
 	}
 	return nil
 }

@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"log/slog"
 	"reflect"
 	"slices"
 	"strings"
@@ -150,28 +151,35 @@ func earlier(clock, by int64) int64 {
 
 func kvName(name string) string { return "walk/" + name }
 
+// states reads and writes what is known of each kind.
+type states struct {
+	kv     KV
+	bounds *bounds
+	log    *slog.Logger
+}
+
 // load reads a kind's state once.
-func (w *Crawler) load(ctx context.Context, x *kindCrawl) error {
+func (s *states) load(ctx context.Context, x *kindCrawl) error {
 	if x.kept != nil {
 		return nil
 	}
-	raw, err := w.o.KV.Value(ctx, kvName(x.name()))
+	raw, err := s.kv.Value(ctx, kvName(x.plan.name()))
 	if err != nil && !errors.Is(err, understudy.ErrNotFound) {
-		return fmt.Errorf("walk: %s: %w", x.name(), err)
+		return fmt.Errorf("walk: %s: %w", x.plan.name(), err)
 	}
 	var m kindState
-	if why := unusable(raw, &m, x.print()); why != "" {
-		w.o.Logger.Warn("walk: "+why+"; walked anew", "kind", x.name())
+	if why := unusable(raw, &m, x.plan.print()); why != "" {
+		s.log.Warn("walk: "+why+"; walked anew", "kind", x.plan.name())
 		m = kindState{Keep: m.Keep}
 	}
 	kept := m
-	m.Plan = x.print()
-	if m.V = stateVersion; x.kind.UnscopedVar() != "" && m.Of != x.source.User {
-		if m.Of = x.source.User; len(raw) > 0 { // among what is held there may be others'
-			m.Lost = w.clock()
+	m.Plan = x.plan.print()
+	if m.V = stateVersion; x.plan.kind.UnscopedVar() != "" && m.Of != x.plan.source.User {
+		if m.Of = x.plan.source.User; len(raw) > 0 { // among what is held there may be others'
+			m.Lost = s.bounds.clock()
 		}
 	}
-	x.state, x.kept = m, &kept
+	x.kept = &kept
 	x.seen.Store(&m)
 	return nil
 }
@@ -194,13 +202,13 @@ func unusable(raw []byte, m *kindState, print string) (why string) {
 }
 
 // read is a copy of a kind's state.
-func (w *Crawler) read(ctx context.Context, x *kindCrawl) (kindState, error) {
+func (s *states) read(ctx context.Context, x *kindCrawl) (kindState, error) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
-	if err := w.load(ctx, x); err != nil {
+	if err := s.load(ctx, x); err != nil {
 		return kindState{}, err
 	}
-	return x.state, nil
+	return *x.seen.Load(), nil
 }
 
 // keepCaughtUp is how far CaughtUp may be ahead of the store when nothing else
@@ -218,26 +226,25 @@ func (m *kindState) differs(kept kindState) bool {
 
 // change changes a kind's state and writes it if it differs from what the store
 // has. When it cannot be written it is as before.
-func (w *Crawler) change(ctx context.Context, x *kindCrawl, how func(*kindState)) error {
+func (s *states) change(ctx context.Context, x *kindCrawl, how func(*kindState)) error {
 	x.mu.Lock()
 	defer x.mu.Unlock()
-	if err := w.load(ctx, x); err != nil {
+	if err := s.load(ctx, x); err != nil {
 		return err
 	}
-	m := x.state
+	m := *x.seen.Load()
 	how(&m)
 	if m.differs(*x.kept) {
 		raw, err := json.Marshal(m)
 		if err != nil {
-			return fmt.Errorf("walk: %s: %w", x.name(), err)
+			return fmt.Errorf("walk: %s: %w", x.plan.name(), err)
 		}
-		if err := w.o.KV.SetValue(ctx, kvName(x.name()), raw); err != nil {
-			return fmt.Errorf("walk: %s: %w", x.name(), err)
+		if err := s.kv.SetValue(ctx, kvName(x.plan.name()), raw); err != nil {
+			return fmt.Errorf("walk: %s: %w", x.plan.name(), err)
 		}
 		kept := m
 		x.kept = &kept
 	}
-	x.state = m
 	x.seen.Store(&m)
 	return nil
 }

@@ -24,11 +24,7 @@ type State struct {
 	CaughtUp time.Time // when its newest records were last known without a gap
 	Swept    time.Time // since when every part of it was walked; zero: not yet
 	Ended    string    // that upstream keeps nothing older, when it said so
-	WalkProgress
-}
 
-// WalkProgress is how far the current walk of a kind is.
-type WalkProgress struct {
 	// Records that the walk has seen, and how many there are; without a walk, the
 	// records held. Total -1: not known. For a kind that is walked twice, Walk is
 	// "1 of 2" or "2 of 2".
@@ -63,11 +59,16 @@ func (x *kindCrawl) resumed() {
 }
 
 // status derives how complete a kind is.
-type status struct{ *Crawler }
+type status struct {
+	states *states
+	bounds *bounds
+	down   func(source string) string
+	count  func(ctx context.Context, source, kind string) (int64, error) // nil: the last walk's is told
+}
 
 // stopped is what keeps a kind's walks from going on, those of the kind above
 // included: it is waited for.
-func (w status) stallOf(x *kindCrawl) stall {
+func (w *status) stallOf(x *kindCrawl) stall {
 	x.mu.Lock()
 	s := x.stall
 	x.mu.Unlock()
@@ -95,12 +96,12 @@ func (w *Crawler) State(ctx context.Context, source, kind string) (State, error)
 	}
 	var all []State
 	for one := range x.each() {
-		s, err := status{w}.of(ctx, one)
+		s, err := w.status.of(ctx, one)
 		if err != nil {
 			return s, err
 		}
-		if one.root != "" && s.Why != "" {
-			s.Why = spelled(one.root) + ": " + s.Why
+		if one.plan.root != "" && s.Why != "" {
+			s.Why = spelled(one.plan.root) + ": " + s.Why
 		}
 		all = append(all, s)
 	}
@@ -109,16 +110,16 @@ func (w *Crawler) State(ctx context.Context, source, kind string) (State, error)
 	}
 	s := together(all)
 	if len(all) == 0 {
-		m, err := w.read(ctx, x)
+		m, err := w.states.read(ctx, x)
 		if err != nil {
 			return s, err
 		}
-		s.Kept, s.Why = m.Keep, "none of the "+x.source.Spec.Kind(x.source.Spec.Roots.Kind).Title+" they lie under is known yet"
+		s.Kept, s.Why = m.Keep, "none of the "+x.plan.source.Spec.Kind(x.plan.source.Spec.Roots.Kind).Title+" they lie under is known yet"
 		return s, nil
 	}
 	if s.Kept && w.o.Count != nil {
 		if s.Done, err = w.o.Count(ctx, source, kind); err != nil {
-			return s, fmt.Errorf("walk: %s: %w", x.name(), err)
+			return s, fmt.Errorf("walk: %s: %w", x.plan.name(), err)
 		}
 		if s.Complete {
 			s.Total = s.Done
@@ -161,27 +162,24 @@ func together(all []State) State {
 }
 
 // of is how complete one walk is.
-func (w status) of(ctx context.Context, x *kindCrawl) (State, error) {
-	m, err := w.read(ctx, x)
+func (w *status) of(ctx context.Context, x *kindCrawl) (State, error) {
+	m, err := w.states.read(ctx, x)
 	if err != nil {
 		return State{}, err
 	}
-	s := State{Kept: m.Keep, Ended: m.Ended, Down: w.o.Down(x.source.Name), WalkProgress: WalkProgress{Done: m.Records, Total: unknown}}
+	s := State{Kept: m.Keep, Ended: m.Ended, Down: w.down(x.plan.source.Name), Done: m.Records, Total: unknown}
 	if m.CaughtUp > 0 {
 		s.CaughtUp = time.Unix(m.CaughtUp, 0)
 	}
 	if at := w.swept(x, &m); at > early && at > 0 {
 		s.Swept = time.Unix(at, 0)
 	}
-	x.mu.Lock()
-	p := x.now
-	x.mu.Unlock()
-	if !p.began.IsZero() {
-		s.Running, s.Done, s.Total, s.Walk, s.ETA = true, p.done, p.total, p.walk, p.eta(w.o.Now())
+	if p := x.now.Load(); p != nil {
+		s.Running, s.Done, s.Total, s.Walk, s.ETA = true, p.done, p.total, p.walk, p.eta(w.bounds.now())
 	}
-	if !s.Running && s.Kept && w.o.Count != nil {
-		if s.Done, err = w.o.Count(ctx, x.source.Name, x.kind.Name); err != nil {
-			return s, fmt.Errorf("walk: %s: %w", x.name(), err)
+	if !s.Running && s.Kept && w.count != nil {
+		if s.Done, err = w.count(ctx, x.plan.source.Name, x.plan.kind.Name); err != nil {
+			return s, fmt.Errorf("walk: %s: %w", x.plan.name(), err)
 		}
 	}
 	if s.Kept {
@@ -190,7 +188,7 @@ func (w status) of(ctx context.Context, x *kindCrawl) (State, error) {
 	}
 	if list := w.hiding(x); s.Complete && list != nil {
 		s.Complete, s.Failed = false, true
-		s.Why = fmt.Sprintf("walked to its end, but by the spec the list %s leaves some of the %s out", list.Path, x.kind.Title)
+		s.Why = fmt.Sprintf("walked to its end, but by the spec the list %s leaves some of the %s out", list.Path, x.plan.kind.Title)
 	}
 	if s.Complete && !s.Running {
 		s.Total = s.Done
@@ -203,8 +201,8 @@ func (w status) of(ctx context.Context, x *kindCrawl) (State, error) {
 
 // hiding returns a list of a kind, or of the one above, that leaves records out by the spec;
 // nil: none does.
-func (w status) hiding(x *kindCrawl) *spec.List {
-	for _, l := range x.lists {
+func (w *status) hiding(x *kindCrawl) *spec.List {
+	for _, l := range x.plan.lists {
 		if l.Hides() {
 			return l
 		}
@@ -216,18 +214,18 @@ func (w status) hiding(x *kindCrawl) *spec.List {
 }
 
 // swept is since when every part of a kind was walked, 0 when one never was.
-func (w status) swept(x *kindCrawl, m *kindState) int64 {
+func (w *status) swept(x *kindCrawl, m *kindState) int64 {
 	at := m.Rest
-	if x.sliced() {
-		at = min(at, m.Spans.oldest(w.floor(x, w.clock()), late))
+	if x.plan.sliced() {
+		at = min(at, m.Spans.oldest(w.bounds.floor(x, w.bounds.clock()), late))
 	}
 	return max(at, 0)
 }
 
 // lacks says why something of a kind is missing, "" when nothing is, and
 // whether a person has to see to it. For the kind above, if there is one, too.
-func (w status) lacks(ctx context.Context, x *kindCrawl) (why string, failed bool, err error) {
-	m, err := w.read(ctx, x)
+func (w *status) lacks(ctx context.Context, x *kindCrawl) (why string, failed bool, err error) {
+	m, err := w.states.read(ctx, x)
 	if err != nil {
 		return "", false, err
 	}
@@ -238,13 +236,13 @@ func (w status) lacks(ctx context.Context, x *kindCrawl) (why string, failed boo
 	above := x.above
 	first, failed, err := w.allLack(ctx, above)
 	if first != "" && (failed || why == "") {
-		why = above.kind.Title + ": " + first
+		why = above.plan.kind.Title + ": " + first
 	}
 	return why, failed, err
 }
 
 // allLack is lacks of a kind in every root.
-func (w status) allLack(ctx context.Context, x *kindCrawl) (why string, failed bool, err error) {
+func (w *status) allLack(ctx context.Context, x *kindCrawl) (why string, failed bool, err error) {
 	for one := range x.each() {
 		if why, failed, err = w.lacks(ctx, one); why != "" || err != nil {
 			return why, failed, err
@@ -254,8 +252,8 @@ func (w status) allLack(ctx context.Context, x *kindCrawl) (why string, failed b
 }
 
 // lacking is what a kind lacks by itself.
-func (w status) lacking(x *kindCrawl, m *kindState) (why string, failed bool) {
-	down := w.o.Down(x.source.Name)
+func (w *status) lacking(x *kindCrawl, m *kindState) (why string, failed bool) {
+	down := w.down(x.plan.source.Name)
 	switch at := w.swept(x, m); {
 	case m.failed() != "":
 		return m.failed(), true
@@ -267,7 +265,7 @@ func (w status) lacking(x *kindCrawl, m *kindState) (why string, failed bool) {
 		return "catching up since " + moment(m.Behind), false
 	case m.Lost != 0 && at <= m.Lost:
 		return "some were forgotten here, and not all was walked again since", false
-	case down == "" && w.clock()-at > int64(w.o.Sweep/time.Second):
+	case down == "" && w.bounds.clock()-at > int64(w.bounds.settings.Sweep/time.Second):
 		if at == 0 {
 			return "a part was never walked", false
 		}

@@ -215,7 +215,7 @@ func TestTheGuessIsNotWild(t *testing.T) {
 				t.Errorf("%d of %d, and there are %d", is, total, n)
 			}
 		}
-		if err := x.sync(t.Context(), &watched{&run{job: w.jobs[0]}, see}); err != nil {
+		if err := x.Work()["sync letters"](t.Context(), &watched{&run{job: w.jobs[0]}, see}); err != nil {
 			t.Fatal(err)
 		}
 		if guessed == 0 {

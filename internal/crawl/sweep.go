@@ -7,7 +7,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strconv"
 	"sync"
 
 	"understudy"
@@ -17,26 +16,19 @@ import (
 
 // sweep is the job "sweep KIND": of a stretch of time when the payload names
 // one, else of the whole lists.
-func (w *Crawler) sweep(ctx context.Context, run Run) error {
-	t, x, e, err := w.begin(run)
-	if err != nil {
-		return begun(err)
+func (t *jobRun) sweep(ctx context.Context) error {
+	s, part := &sweepRun{w: t.w, job: t, x: t.x, began: t.w.bounds.clock()}, int64(whole)
+	if e := &t.work; e.From != 0 || e.To != 0 {
+		s.stretch, part = &interval{From: e.From, To: e.To}, e.To
 	}
-	s := &sweepRun{jobRun: t, x: x, began: w.clock()}
-	if e.From != 0 || e.To != 0 {
-		s.stretch = &interval{From: e.From, To: e.To}
-	}
-	part := int64(whole)
-	if s.stretch != nil {
-		part = s.stretch.To
-	}
-	return w.ended(ctx, t, x, part, s.all(ctx))
+	return t.ended(ctx, part, s.all(ctx))
 }
 
 // sweepRun is one run of a sweep. One that broke off begins anew: what it saw
 // is in memory alone.
 type sweepRun struct {
-	*jobRun
+	w       *Crawler
+	job     *jobRun
 	x       *kindCrawl
 	stretch *interval // nil: the whole lists
 	began   int64
@@ -58,11 +50,11 @@ func (s *sweepRun) add(ctx context.Context, f *folder.Folder, ids ...entry) erro
 	weight := 0
 	for _, e := range ids {
 		if err := f.Add([]byte(e.id), []byte(e.parent)); err != nil {
-			return fmt.Errorf("walk: sweep %s: %w; make sync.slice shorter", s.x.name(), err)
+			return fmt.Errorf("walk: sweep %s: %w; make sync.slice shorter", s.x.plan.name(), err)
 		}
 		weight += len(e.id) + len(e.parent) + perEntry
 	}
-	return s.weigh(ctx, int64(weight))
+	return s.job.weigh(ctx, int64(weight))
 }
 
 // missing is what was held and not seen.
@@ -84,16 +76,16 @@ func (s *sweepRun) all(ctx context.Context) error {
 	if err := s.walk(ctx); err != nil {
 		return err
 	}
-	if err := s.checkEnds(ctx, s.x); err != nil {
+	if err := s.job.checkEnds(ctx); err != nil {
 		return err // what a list does not show may stand behind its last page
 	}
 	missing := s.missing()
 	if err := s.resolve(ctx, missing); err != nil {
 		return err
 	}
-	s.run.Progress(s.rows, s.rows, fmt.Sprintf("%d records seen, %d held ones were not", s.rows, len(missing)))
-	return s.w.change(ctx, s.x, func(m *kindState) {
-		m.forget(s.w.floor(s.x, s.began))
+	s.job.run.Progress(s.rows, s.rows, fmt.Sprintf("%d records seen, %d held ones were not", s.rows, len(missing)))
+	return s.w.states.change(ctx, s.x, func(m *kindState) {
+		m.forget(s.w.bounds.floor(s.x, s.began))
 		if s.stretch != nil {
 			m.Spans = m.Spans.add(s.stretch.From, s.stretch.To, s.began)
 			m.well(s.stretch.To, *s.stretch)
@@ -109,18 +101,17 @@ func (s *sweepRun) all(ctx context.Context) error {
 
 // windows are the held records the sweep can tell missing.
 func (s *sweepRun) windows() []query.RangeScan {
-	q := query.RangeScan{Source: s.x.source.Name, Kind: s.x.kind.Name, Parent: s.x.parentOf(), Limit: 10 * batch}
-	floor := s.w.floor(s.x, s.began)
-	if floor != early {
+	q := s.x.plan.scan("", 10*batch)
+	if floor := s.w.bounds.floor(s.x, s.began); floor != early {
 		q.From = floor
 	}
 	var out []query.RangeScan
-	for _, shape := range s.x.shapes() {
+	for _, shape := range s.x.plan.shapes() {
 		q.Shape = shape
 		if s.stretch == nil {
 			null := q
 			null.From, null.Unclocked = 0, true
-			if out = append(out, null); !s.x.sliced() {
+			if out = append(out, null); !s.x.plan.sliced() {
 				out = append(out, q)
 			}
 			continue
@@ -143,7 +134,7 @@ func (s *sweepRun) held(ctx context.Context) error {
 		for {
 			rows, err := s.w.o.Store.Rows(ctx, q)
 			if err != nil {
-				return fmt.Errorf("walk: sweep %s: %w", s.x.name(), err)
+				return fmt.Errorf("walk: sweep %s: %w", s.x.plan.name(), err)
 			}
 			ids := make([]entry, len(rows))
 			for i, row := range rows {
@@ -164,22 +155,22 @@ func (s *sweepRun) held(ctx context.Context) error {
 
 // walk walks what is swept and notes what it sees.
 func (s *sweepRun) walk(ctx context.Context) error {
-	see := func(page *understudy.Page) error {
+	see := func(page *understudy.Page, _ position) error {
 		var ids []entry
 		for _, row := range page.Rows {
 			s.rows++
-			if s.stretch == nil && s.x.sliced() && row.Clock != 0 {
+			if s.stretch == nil && s.x.plan.sliced() && row.Clock != 0 {
 				continue // a stretch looks after it
 			}
 			ids = append(ids, entry{id: row.ID})
 		}
-		s.run.Progress(s.rows, 0, "")
+		s.job.run.Progress(s.rows, 0, "")
 		return s.add(ctx, &s.seen, ids...)
 	}
 	if s.x.plan.parentKind != nil {
 		return s.beneathAll(ctx, see)
 	}
-	for i := range s.x.lists {
+	for i := range s.x.plan.lists {
 		err := s.one(ctx, i, see)
 		if err != nil && !errors.Is(err, errEnough) {
 			return err
@@ -189,25 +180,24 @@ func (s *sweepRun) walk(ctx context.Context) error {
 }
 
 // one walks one list.
-func (s *sweepRun) one(ctx context.Context, list int, see func(*understudy.Page) error) error {
+func (s *sweepRun) one(ctx context.Context, list int, see func(*understudy.Page, position) error) error {
 	if s.stretch != nil {
-		return s.jobRun.forEachPageIn(ctx, s.x.plan, list, *s.stretch, position{List: list},
-			func(page *understudy.Page, _ position) error { return see(page) })
+		return s.job.forEachPageIn(ctx, list, *s.stretch, position{List: list}, see)
 	}
-	first, err := s.x.page(list, "", interval{early, late, 0}, s.w.o.Page)
+	first, err := s.x.plan.page(list, "", interval{early, late, 0}, s.w.o.Settings.Page)
 	if err != nil {
 		return err
 	}
-	floor, begun := s.w.floor(s.x, s.began), false
-	return s.forEachPage(ctx, s.x.plan, first, position{List: list}, func(page *understudy.Page, _ position) error {
+	floor, begun := s.w.bounds.floor(s.x, s.began), false
+	return s.job.forEachPage(ctx, first, position{List: list}, func(page *understudy.Page, next position) error {
 		if !begun && list == 0 {
 			s.top = top(page)
 		}
 		begun = true
-		if err := see(page); err != nil {
+		if err := see(page, next); err != nil {
 			return err
 		}
-		if s.w.past(page, floor) {
+		if s.w.bounds.past(page, floor) {
 			s.cut = true
 			return errEnough
 		}
@@ -216,20 +206,20 @@ func (s *sweepRun) one(ctx context.Context, list int, see func(*understudy.Page)
 }
 
 // beneathAll walks under every record of the kind above.
-func (s *sweepRun) beneathAll(ctx context.Context, see func(*understudy.Page) error) error {
+func (s *sweepRun) beneathAll(ctx context.Context, see func(*understudy.Page, position) error) error {
 	above := s.x.above
 	for at := (childPosition{}); !at.Ended; {
-		rows, next, err := nesting{s.w}.parents(ctx, above, at)
+		rows, next, err := s.w.nesting.parents(ctx, above, at)
 		if err != nil {
 			return err
 		}
 		var mu sync.Mutex
-		err = each(ctx, rows, beside, func(ctx context.Context, row understudy.Row) error {
+		err = each(ctx, len(rows), beside, func(ctx context.Context, i int) error {
 			var bad error
-			err := s.forEachPageUnder(ctx, s.x.plan, above, row, func(page *understudy.Page) {
+			err := s.job.forEachPageUnder(ctx, rows[i], func(page *understudy.Page) {
 				mu.Lock()
 				defer mu.Unlock()
-				bad = errors.Join(bad, see(page))
+				bad = errors.Join(bad, see(page, position{}))
 			})
 			return errors.Join(err, bad)
 		})
@@ -264,30 +254,6 @@ func (w *Crawler) Recheck(source, kind string, from, to int64) {
 	rouse(w.wake)
 }
 
-// recheck promises sweeps of what is doubted.
-func (w *Crawler) recheck(ctx context.Context, x *kindCrawl, all intervals) error {
-	m, err := w.read(ctx, x)
-	if err != nil || !m.Keep || m.Rest == 0 {
-		return err
-	}
-	now := w.clock()
-	for _, doubt := range all {
-		if doubt.From == 0 && doubt.To == 0 || !x.sliced() {
-			if now-m.Rest >= doubtAgain && !m.rests(whole, now) {
-				err = errors.Join(err, w.enqueue(ctx, x, "sweep", understudy.Steady, payload{}, ""))
-			}
-			continue
-		}
-		for _, c := range w.partitions(w.floor(x, now), m.Oldest, now) {
-			if c.To <= doubt.From || c.From >= unbound(doubt.To, late) || now-m.Spans.oldest(c.From, c.To) < doubtAgain || m.rests(c.To, now) {
-				continue
-			}
-			err = errors.Join(err, w.enqueue(ctx, x, "sweep", understudy.Steady, payload{From: c.From, To: c.To}, "/"+strconv.FormatInt(c.To, 10)))
-		}
-	}
-	return err
-}
-
 // Forgot says that records of a kind are forgotten though upstream has them:
 // until every part was walked again nothing is covered that was walked before,
 // and the walks begin at once. Say it before they go. ErrInvalid: no such kind;
@@ -301,9 +267,9 @@ func (w *Crawler) Forgot(ctx context.Context, source, kind string) error {
 		return err
 	}
 	for one := range x.each() {
-		m, err := w.read(ctx, one)
+		m, err := w.states.read(ctx, one)
 		if err == nil && m.Rest != 0 {
-			err = w.change(ctx, one, func(m *kindState) { m.Lost = w.clock() })
+			err = w.states.change(ctx, one, func(m *kindState) { m.Lost = w.bounds.clock() })
 		}
 		if err != nil {
 			return err

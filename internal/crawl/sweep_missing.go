@@ -37,12 +37,12 @@ func (s *sweepRun) resolve(ctx context.Context, missing []entry) error {
 	}
 	without := []string{}
 	for _, e := range missing {
-		target := s.x.instance(e.id, e.parent, "")
+		target := s.x.plan.instance(e.id, e.parent, "")
 		if target == nil {
 			without = append(without, e.id)
 			continue
 		}
-		if _, err := s.fetch(ctx, target); err != nil {
+		if _, err := s.job.fetch(ctx, target); err != nil {
 			return err
 		}
 	}
@@ -55,7 +55,7 @@ func (s *sweepRun) still(ctx context.Context, missing []entry) ([]entry, error) 
 	parents := map[string]bool{}
 	var out []entry
 	for _, e := range missing {
-		if s.x.kind.Retention.WithParent && s.x.plan.parentKind != nil {
+		if s.x.plan.kind.Retention.WithParent && s.x.plan.parentKind != nil {
 			over, known := parents[e.parent]
 			if !known {
 				var err error
@@ -69,12 +69,12 @@ func (s *sweepRun) still(ctx context.Context, missing []entry) ([]entry, error) 
 			}
 		}
 		held := false
-		for _, shape := range s.x.shapes() {
-			rec, err := s.w.o.Store.Record(ctx, s.x.source.Name, s.x.kind.Name, shape, e.id)
+		for _, shape := range s.x.plan.shapes() {
+			rec, err := s.w.o.Store.Record(ctx, s.x.plan.source.Name, s.x.plan.kind.Name, shape, e.id)
 			if err != nil && !errors.Is(err, understudy.ErrNotFound) {
 				return nil, err
 			}
-			held = held || err == nil && !s.beyond(rec) && !s.x.another(rec.Body)
+			held = held || err == nil && !s.beyond(rec) && !s.x.plan.another(rec.Body)
 		}
 		if held {
 			out = append(out, e)
@@ -90,12 +90,12 @@ func (s *sweepRun) beyond(rec *understudy.Record) bool {
 	if !s.cut || s.stretch != nil {
 		return false
 	}
-	k := s.x.kind
+	k := s.x.plan.kind
 	if clock := unixOf(k, k.Clock, rec.Body); clock != 0 {
 		return false
 	}
 	at := unixOf(k, k.Order, rec.Body)
-	return at == 0 || at < s.w.floor(s.x, s.began)
+	return at == 0 || at < s.w.bounds.floor(s.x, s.began)
 }
 
 // unixOf is the time in a field of a body, 0 when there is none.
@@ -115,18 +115,18 @@ func unixOf(k *spec.Kind, name string, body []byte) int64 {
 // upstream forgets them. One that was not final when last seen is asked for.
 func (s *sweepRun) over(ctx context.Context, id string) (bool, error) {
 	above := s.x.above
-	rec, err := s.w.o.Store.Record(ctx, above.source.Name, above.kind.Name, above.shapes()[0], id)
+	rec, err := s.w.nesting.record(ctx, above, id)
 	switch {
 	case errors.Is(err, understudy.ErrNotFound):
 		return true, nil
 	case err != nil || rec.Final:
 		return err == nil, err
 	}
-	target := above.instance(id, "", "")
+	target := above.plan.instance(id, "", "")
 	if target == nil || id == "" {
 		return true, nil
 	}
-	page, err := s.fetch(ctx, target)
+	page, err := s.job.fetch(ctx, target)
 	if err != nil {
 		return false, err
 	}
@@ -138,17 +138,17 @@ func (s *sweepRun) over(ctx context.Context, id string) (bool, error) {
 func (s *sweepRun) sampled(ctx context.Context, missing []entry) error {
 	for i := range min(sample, len(missing)) {
 		e := missing[i*len(missing)/min(sample, len(missing))]
-		target := s.x.instance(e.id, e.parent, "")
+		target := s.x.plan.instance(e.id, e.parent, "")
 		if target == nil {
 			continue
 		}
-		page, err := s.fetch(ctx, target)
+		page, err := s.job.fetch(ctx, target)
 		if err != nil {
 			return err
 		}
 		if page.Status == 200 {
 			return fmt.Errorf("walk: sweep %s: %d of %d records are missing in upstream's list and at least %s is still there; nothing was removed",
-				s.x.name(), len(missing), s.before.Len(), e.id)
+				s.x.plan.name(), len(missing), s.before.Len(), e.id)
 		}
 	}
 	return nil
@@ -161,14 +161,14 @@ const maxMissed = 24 << 10
 // unnamed sees to those without a path of their own: missing in two sweeps in a
 // row is gone.
 func (s *sweepRun) unnamed(ctx context.Context, ids []string) error {
-	m, err := s.w.read(ctx, s.x)
+	m, err := s.w.states.read(ctx, s.x)
 	if err != nil || s.stretch != nil || len(ids)+len(m.Missed)+m.Thinned == 0 {
 		return err
 	}
 	if len(ids) > fewMissing && len(ids)*share > s.before.Len() && m.Thinned+1 < thinned {
 		s.w.o.Logger.Warn("walk: very many records are missing in upstream's list, and none can be asked for by itself; nothing is removed yet",
-			"kind", s.x.name(), "missing", len(ids), "of", s.before.Len(), "seen", m.Thinned+1, "believed", thinned)
-		return s.w.change(ctx, s.x, func(m *kindState) { m.Thinned++ })
+			"kind", s.x.plan.name(), "missing", len(ids), "of", s.before.Len(), "seen", m.Thinned+1, "believed", thinned)
+		return s.w.states.change(ctx, s.x, func(m *kindState) { m.Thinned++ })
 	}
 	var again []string
 	size := 0
@@ -179,11 +179,11 @@ func (s *sweepRun) unnamed(ctx context.Context, ids []string) error {
 			}
 			continue
 		}
-		if err := s.w.o.Mirror.Remove(ctx, s.x.source.Name, s.x.kind.Name, id); err != nil {
+		if err := s.w.o.Mirror.Remove(ctx, s.x.plan.source.Name, s.x.plan.kind.Name, id); err != nil {
 			return err
 		}
 	}
-	return s.w.change(ctx, s.x, func(m *kindState) {
+	return s.w.states.change(ctx, s.x, func(m *kindState) {
 		m.Missed = again
 		if len(again) == 0 {
 			m.Thinned = 0

@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"understudy"
+	"understudy/spec"
 )
 
 // maxTop is how many of the newest records are remembered.
@@ -53,8 +54,9 @@ type openPartition struct {
 
 // syncRun is one run of a sync.
 type syncRun struct {
-	*jobRun
-	x *kindCrawl
+	w   *Crawler
+	job *jobRun
+	x   *kindCrawl
 
 	mu      sync.Mutex
 	mark    mark
@@ -74,57 +76,45 @@ type payload struct {
 }
 
 // begin reads what a job is about.
-func (w *Crawler) begin(run Run) (*jobRun, *kindCrawl, payload, error) {
-	var e payload
-	if err := json.Unmarshal(run.Job().Payload, &e); err != nil {
-		return nil, nil, e, fmt.Errorf("walk: %s: payload: %w", run.Job().Kind, err)
+func (w *Crawler) begin(run Run) (*jobRun, error) {
+	t := &jobRun{w: w, run: run}
+	if err := json.Unmarshal(run.Job().Payload, &t.work); err != nil {
+		return nil, fmt.Errorf("walk: %s: payload: %w", run.Job().Kind, err)
 	}
-	x, err := w.find(e.Source, e.Kind)
+	x, err := w.find(t.work.Source, t.work.Kind)
 	if err != nil {
-		return nil, nil, e, fmt.Errorf("walk: %s: %w", run.Job().Kind, err)
+		return nil, fmt.Errorf("walk: %s: %w", run.Job().Kind, err)
 	}
-	if x = x.in(e.Root); x == nil || x.bare {
-		return nil, nil, e, errGone
-	}
-	return &jobRun{w: w, run: run}, x, e, nil
-}
-
-// begun is the end of a job that could not begin: one of a root that is gone is done.
-func begun(err error) error {
-	if errors.Is(err, errGone) {
-		return nil
-	}
-	return err
+	t.x = x.in(t.work.Root)
+	return t, nil
 }
 
 // sync is the job "sync KIND".
-func (w *Crawler) sync(ctx context.Context, run Run) error {
-	t, x, _, err := w.begin(run)
-	if err != nil {
-		return begun(err)
-	}
-	s := &syncRun{jobRun: t, x: x}
-	if raw := run.Job().Mark; len(raw) > 0 {
+func (t *jobRun) sync(ctx context.Context) error {
+	w, x := t.w, t.x
+	s := &syncRun{w: w, job: t, x: x}
+	if raw := t.run.Job().Mark; len(raw) > 0 {
 		if err := json.Unmarshal(raw, &s.mark); err != nil {
-			return fmt.Errorf("walk: sync %s: mark: %w", x.name(), err)
+			return fmt.Errorf("walk: sync %s: mark: %w", x.plan.name(), err)
 		}
 	}
-	if s.mark.Plan != x.print() {
+	if s.mark.Plan != x.plan.print() {
 		s.mark = mark{} // what it saw was, or may have been, of another spec
 	}
 	t.ends = s.mark.Ends
-	if s.mark.Plan = x.print(); s.mark.Began == 0 {
-		s.mark.Began = w.clock()
+	if s.mark.Plan = x.plan.print(); s.mark.Began == 0 {
+		s.mark.Began = w.bounds.clock()
 	}
-	x.paced(w.o.Now(), "", s.mark.Whole)
-	err = s.all(ctx)
-	x.unpaced()
-	return w.ended(ctx, t, x, whole, err)
+	s.paced("", s.mark.Whole)
+	err := s.all(ctx)
+	x.now.Store(nil)
+	return t.ended(ctx, whole, err)
 }
 
 // ended notes why a walk of a part ended early, and hands the error on. One
 // that ended well has noted that itself.
-func (w *Crawler) ended(ctx context.Context, t *jobRun, x *kindCrawl, part int64, err error) error {
+func (t *jobRun) ended(ctx context.Context, part int64, err error) error {
+	w, x := t.w, t.x
 	switch {
 	case ctx.Err() != nil, errors.Is(err, errAbove):
 		return err // the run was ended from outside, or has to wait for its turn
@@ -133,7 +123,7 @@ func (w *Crawler) ended(ctx context.Context, t *jobRun, x *kindCrawl, part int64
 		return nil
 	case comesBack(err):
 		// A sweep begins anew: what it has brought is no progress.
-		stuck := x.stalled(w.o.Now(), reason(err), t.moved() && len(t.run.Job().Mark) > 0)
+		stuck := x.stalled(w.bounds.now(), reason(err), t.moved() && len(t.run.Job().Mark) > 0)
 		var later *understudy.Snooze
 		var failed *understudy.UpstreamError
 		if errors.As(err, &later) && !(errors.As(err, &failed) && waits(failed)) {
@@ -143,11 +133,10 @@ func (w *Crawler) ended(ctx context.Context, t *jobRun, x *kindCrawl, part int64
 	}
 	x.resumed()
 	var endless *endlessError
-	var open *openError
 	var refused *refusal
-	long := errors.As(err, &endless) || errors.As(err, &open) || errors.As(err, &refused) && refused.again > 0
-	return errors.Join(err, w.change(ctx, x, func(m *kindState) {
-		if m.fails(part, reason(err), w.clock(), long); t.found().Shared {
+	long := errors.As(err, &endless) || errors.As(err, &refused) && refused.again > 0
+	return errors.Join(err, w.states.change(ctx, x, func(m *kindState) {
+		if m.fails(part, reason(err), w.bounds.clock(), long); t.found().Shared {
 			m.Rest = 0 // some of what was walked before may be hidden
 		}
 	}))
@@ -162,7 +151,7 @@ func comesBack(err error) bool {
 }
 
 func (s *syncRun) all(ctx context.Context) error {
-	if s.x.parentKind != nil {
+	if s.x.plan.parentKind != nil {
 		return s.nested(ctx)
 	}
 	if !s.mark.Headed {
@@ -170,12 +159,12 @@ func (s *syncRun) all(ctx context.Context) error {
 			return err
 		}
 	}
-	if s.x.sliced() && !s.mark.Ended && (s.mark.Whole > 0 || len(s.x.lists) > 1) {
-		s.x.paced(s.w.o.Now(), byTime, s.mark.Sliced)
+	if s.x.plan.sliced() && !s.mark.Ended && (s.mark.Whole > 0 || len(s.x.plan.lists) > 1) {
+		s.paced(byTime, s.mark.Sliced)
 		if err := s.partitions(ctx); err != nil {
 			return err
 		}
-		s.x.paced(s.w.o.Now(), byList, s.mark.Whole)
+		s.paced(byList, s.mark.Whole)
 	}
 	if err := s.rest(ctx); err != nil {
 		return err
@@ -188,44 +177,50 @@ func (s *syncRun) keep(ctx context.Context, how func(*mark)) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	how(&s.mark)
-	s.mark.Ends = s.found()
+	s.mark.Ends = s.job.found()
 	raw, err := json.Marshal(s.mark)
 	if err != nil {
 		return err
 	}
 	s.progress(ctx)
-	return s.run.SetMark(ctx, raw)
+	return s.job.run.SetMark(ctx, raw)
+}
+
+// newest brings the first page of the whole list.
+func (s *syncRun) newest(ctx context.Context) (*spec.Target, *understudy.Page, error) {
+	first, err := s.x.plan.page(0, "", interval{early, late, 0}, s.w.o.Settings.Page)
+	if err != nil {
+		return nil, nil, err
+	}
+	page, err := s.job.fetch(ctx, first)
+	if err == nil && page.Status != http.StatusOK {
+		err = &refusal{page: page, spec: s.x.plan.source.Spec}
+	}
+	return first, page, err
 }
 
 // head brings the first page of the whole list: what is newer than that is for
 // the catch-up.
 func (s *syncRun) head(ctx context.Context) error {
-	first, err := s.x.page(0, "", interval{early, late, 0}, s.w.o.Page)
+	first, page, err := s.newest(ctx)
 	if err != nil {
 		return err
 	}
-	page, err := s.fetch(ctx, first)
-	if err != nil {
-		return err
-	}
-	if page.Status != http.StatusOK {
-		return &refusal{page: page, spec: s.x.source.Spec}
-	}
-	if id, err := s.checkRepeats(ctx, s.x.plan, page); err != nil {
+	if id, err := s.job.checkRepeats(ctx, page); err != nil {
 		return err
 	} else if id != "" {
-		s.noteRepeated(page.Key, s.x.plan, "several contents", id)
+		s.job.noteRepeated(page.Key, "several contents", id)
 	}
 	at := position{}
 	at.count(page, len(page.Rows))
 	at, end := at.onward(first, first, page)
-	s.leads(0, page)
+	s.job.leads(0, page)
 	if at.Next == "" {
-		s.noteOpen(page.Key, 0, end)
+		s.job.noteOpen(page.Key, 0, end)
 	}
 	return s.keep(ctx, func(m *mark) {
 		m.Headed, m.Top, m.Whole = true, top(page), int64(len(page.Rows))
-		m.Rest, m.Ended = s.x.following(at)
+		m.Rest, m.Ended = s.x.plan.following(at)
 	})
 }
 
@@ -249,44 +244,37 @@ func top(page *understudy.Page) []string {
 // now is the newest page after a sync that took long: what came since it began
 // is known then, or that there is more of it than a page. nil: it took not long.
 func (s *syncRun) now(ctx context.Context) (*head, error) {
-	if s.w.clock()-s.mark.Began < int64(soonest/time.Second) {
+	if s.w.bounds.clock()-s.mark.Began < int64(soonest/time.Second) {
 		return nil, nil
 	}
-	first, err := s.x.page(0, "", interval{early, late, 0}, s.w.o.Page)
+	began := s.w.bounds.clock()
+	_, page, err := s.newest(ctx)
 	if err != nil {
 		return nil, err
-	}
-	began := s.w.clock()
-	page, err := s.fetch(ctx, first)
-	if err != nil {
-		return nil, err
-	}
-	if page.Status != http.StatusOK {
-		return nil, &refusal{page: page, spec: s.x.source.Spec}
 	}
 	return &head{ids: every(page), next: page.Next.URI, open: page.OpenEnd().Kind, at: began}, nil
 }
 
 // finish makes what was walked count.
 func (s *syncRun) finish(ctx context.Context) error {
-	s.run.Progress(s.mark.Whole, s.mark.Whole, fmt.Sprintf("%d records seen, every list to its end", s.mark.Whole))
-	floor := s.w.floor(s.x, s.mark.Began)
-	if err := s.checkEnds(ctx, s.x); err != nil {
+	s.job.run.Progress(s.mark.Whole, s.mark.Whole, fmt.Sprintf("%d records seen, every list to its end", s.mark.Whole))
+	floor := s.w.bounds.floor(s.x, s.mark.Began)
+	if err := s.job.checkEnds(ctx); err != nil {
 		return err
 	}
 	now, err := s.now(ctx)
 	if err != nil {
 		return err
 	}
-	err = s.w.change(ctx, s.x, func(m *kindState) {
+	err = s.w.states.change(ctx, s.x, func(m *kindState) {
 		m.forget(floor)
-		m.Failures, m.Led, m.Params = nil, m.Led|s.found().Led, s.found().Params
+		m.Failures, m.Led, m.Params = nil, m.Led|s.job.found().Led, s.job.found().Params
 		m.Rest = max(m.Rest, s.mark.Began)
 		m.Records = s.mark.Whole
-		if s.x.sliced() {
+		if s.x.plan.sliced() {
 			// The walk over the whole lists saw every stretch, too, and a little
 			// of what lies before them.
-			m.Spans = m.Spans.add(earlier(floor, min(edge, int64(s.w.o.Overlap/time.Second))), late, s.mark.Began)
+			m.Spans = m.Spans.add(earlier(floor, min(edge, int64(s.w.o.Settings.Overlap/time.Second))), late, s.mark.Began)
 			if m.Oldest = s.mark.Oldest; !s.mark.Probed {
 				m.Oldest = s.mark.Began
 			}

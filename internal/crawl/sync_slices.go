@@ -14,29 +14,29 @@ import (
 
 // slices walks the intervals that this sync has not walked yet.
 func (s *syncRun) partitions(ctx context.Context) error {
-	floor := s.w.floor(s.x, s.mark.Began)
+	floor := s.w.bounds.floor(s.x, s.mark.Began)
 	if !s.mark.Probed {
 		if err := s.probe(ctx, floor); err != nil {
 			return err
 		}
 	}
-	m, err := s.w.read(ctx, s.x)
+	m, err := s.w.states.read(ctx, s.x)
 	if err != nil {
 		return err
 	}
 	var cells []interval
-	for _, c := range s.w.partitions(floor, s.mark.Oldest, s.mark.Began) {
+	for _, c := range s.w.bounds.partitions(floor, s.mark.Oldest, s.mark.Began) {
 		if !m.Spans.covers(c.From, c.To, s.mark.Began) {
 			cells = append(cells, c)
 		}
 	}
-	return each(ctx, cells, s.w.o.Slices, s.partition)
+	return each(ctx, len(cells), s.w.o.Settings.Slices, func(ctx context.Context, i int) error { return s.partition(ctx, cells[i]) })
 }
 
 // probe finds out how far back records lie: each question goes twice as far,
 // and asks for one record.
 func (s *syncRun) probe(ctx context.Context, floor int64) error {
-	size := int64(s.w.o.Slice / time.Second)
+	size := int64(s.w.o.Settings.Slice / time.Second)
 	edge, oldest := s.mark.Began-mod(s.mark.Began, size), int64(0)
 	for step := size; floor == early; step *= 2 {
 		oldest = edge - step
@@ -57,16 +57,16 @@ func (s *syncRun) probe(ctx context.Context, floor int64) error {
 
 // before reports whether a list has a record that is older than a clock.
 func (s *syncRun) before(ctx context.Context, clock int64) (bool, error) {
-	for i := range s.x.lists {
-		target, err := s.x.page(i, "", interval{early, clock, 0}, 1)
+	for i := range s.x.plan.lists {
+		target, err := s.x.plan.page(i, "", interval{early, clock, 0}, 1)
 		if err != nil {
 			return false, err
 		}
-		page, err := s.fetch(ctx, target)
+		page, err := s.job.fetch(ctx, target)
 		if err != nil {
 			return false, err
 		}
-		r := &refusal{page: page, spec: s.x.source.Spec}
+		r := &refusal{page: page, spec: s.x.plan.source.Spec}
 		switch {
 		case page.Status == http.StatusOK && len(page.Rows) > 0:
 			return true, nil
@@ -74,7 +74,7 @@ func (s *syncRun) before(ctx context.Context, clock int64) (bool, error) {
 		case !r.retention():
 			return false, r
 		default:
-			return false, s.w.noteEnd(ctx, s.x, clock)
+			return false, s.w.states.noteEnd(ctx, s.x, clock)
 		}
 	}
 	return false, nil
@@ -83,11 +83,11 @@ func (s *syncRun) before(ctx context.Context, clock int64) (bool, error) {
 // cell walks one stretch in every list.
 func (s *syncRun) partition(ctx context.Context, c interval) error {
 	at := s.open(c.From)
-	for list := at.List; list < len(s.x.lists); list++ {
+	for list := at.List; list < len(s.x.plan.lists); list++ {
 		if at.List != list {
 			at = position{List: list}
 		}
-		err := s.forEachPageIn(ctx, s.x.plan, list, c, at, func(page *understudy.Page, next position) error {
+		err := s.job.forEachPageIn(ctx, list, c, at, func(page *understudy.Page, next position) error {
 			return s.keep(ctx, func(m *mark) {
 				rows := rowsOf(list, within(page, c))
 				m.Sliced += rows
@@ -98,12 +98,12 @@ func (s *syncRun) partition(ctx context.Context, c interval) error {
 			return err
 		}
 	}
-	open := s.checkEnds(ctx, s.x) // a slice whose end is not proven is walked again
+	open := s.job.checkEnds(ctx) // a slice whose end is not proven is walked again
 	if open != nil && !errors.Is(open, understudy.ErrInvalid) {
 		return open
 	}
 	if open == nil {
-		if err := s.w.change(ctx, s.x, func(m *kindState) { m.Spans = m.Spans.add(c.From, c.To, s.mark.Began) }); err != nil {
+		if err := s.w.states.change(ctx, s.x, func(m *kindState) { m.Spans = m.Spans.add(c.From, c.To, s.mark.Began) }); err != nil {
 			return err
 		}
 	}
@@ -113,17 +113,17 @@ func (s *syncRun) partition(ctx context.Context, c interval) error {
 }
 
 // stretch walks a stretch of time in one list from a place to its end.
-func (t *jobRun) forEachPageIn(ctx context.Context, p *plan, list int, c interval, at position,
-	see func(*understudy.Page, position) error) error {
+func (t *jobRun) forEachPageIn(ctx context.Context, list int, c interval, at position, see func(*understudy.Page, position) error) error {
+	p := t.x.plan
 	ask := c
 	if c.To != late {
-		ask.To += int64(t.w.o.Overlap / time.Second)
+		ask.To += int64(t.w.o.Settings.Overlap / time.Second)
 	}
-	first, err := p.page(list, "", ask, t.w.o.Page)
+	first, err := p.page(list, "", ask, t.w.o.Settings.Page)
 	if err != nil {
 		return err
 	}
-	err = t.forEachPage(ctx, p, first, at, see)
+	err = t.forEachPage(ctx, first, at, see)
 	var r *refusal
 	if !errors.As(err, &r) || !r.retention() {
 		return err
@@ -132,19 +132,19 @@ func (t *jobRun) forEachPageIn(ctx context.Context, p *plan, list int, c interva
 	// is asked for, and if that is refused, too, it has nothing.
 	if ask.From != early {
 		ask.From = early
-		if first, err = p.page(list, "", ask, t.w.o.Page); err != nil {
+		if first, err = p.page(list, "", ask, t.w.o.Settings.Page); err != nil {
 			return err
 		}
-		if err = t.forEachPage(ctx, p, first, position{List: list}, see); !errors.As(err, &r) || !r.retention() {
+		if err = t.forEachPage(ctx, first, position{List: list}, see); !errors.As(err, &r) || !r.retention() {
 			return err
 		}
 	}
-	return t.w.noteEnd(ctx, t.w.walks[p.source.Name+"/"+p.kind.Name].in(p.root), c.To)
+	return t.w.states.noteEnd(ctx, t.x, c.To)
 }
 
 // noteEnd notes that upstream keeps nothing that is older.
-func (w *Crawler) noteEnd(ctx context.Context, x *kindCrawl, clock int64) error {
-	return w.change(ctx, x, func(m *kindState) {
+func (s *states) noteEnd(ctx context.Context, x *kindCrawl, clock int64) error {
+	return s.change(ctx, x, func(m *kindState) {
 		m.Ended = "upstream keeps nothing from before " + time.Unix(clock, 0).UTC().Format(time.DateOnly)
 	})
 }
@@ -191,20 +191,20 @@ func within(page *understudy.Page, c interval) int64 {
 func (s *syncRun) rest(ctx context.Context) error {
 	for !s.mark.Ended {
 		at := s.mark.Rest
-		first, err := s.x.page(at.List, "", interval{early, late, 0}, s.w.o.Page)
+		first, err := s.x.plan.page(at.List, "", interval{early, late, 0}, s.w.o.Settings.Page)
 		if err != nil {
 			return err
 		}
-		floor := s.w.floor(s.x, s.mark.Began)
-		err = s.forEachPage(ctx, s.x.plan, first, at, func(page *understudy.Page, next position) error {
-			if s.w.past(page, floor) {
+		floor := s.w.bounds.floor(s.x, s.mark.Began)
+		err = s.job.forEachPage(ctx, first, at, func(page *understudy.Page, next position) error {
+			if s.w.bounds.past(page, floor) {
 				next.Next = ""
 			}
 			err := s.keep(ctx, func(m *mark) {
 				if at.List == 0 {
 					m.Whole = next.Rows
 				}
-				m.Rest, m.Ended = s.x.following(next)
+				m.Rest, m.Ended = s.x.plan.following(next)
 			})
 			if err == nil && next.Next == "" {
 				return errEnough
@@ -220,16 +220,3 @@ func (s *syncRun) rest(ctx context.Context) error {
 
 // errEnough ends a walk along a list that goes on.
 var errEnough = errors.New("walk: enough")
-
-// past reports whether a page lies wholly before a clock, so that those after
-// it do, too. What has no clock is as old as what is around it.
-func (w *Crawler) past(page *understudy.Page, floor int64) bool {
-	clocked := false
-	for _, row := range page.Rows {
-		clocked = clocked || row.Clock != 0
-		if row.Clock != 0 && row.Clock >= floor-int64(w.o.Overlap/time.Second) {
-			return false
-		}
-	}
-	return clocked && floor != early
-}

@@ -11,7 +11,6 @@ import (
 
 	"understudy"
 	"understudy/request"
-	"understudy/spec"
 )
 
 // head is a saved newest page: its records, the link to the next page, its time.
@@ -43,22 +42,17 @@ func (h *head) addAbove(before *head) {
 // leads to happens in Run. A page it is not told of, or that is lost with the
 // process, is made up for by the next.
 func (w *Crawler) PageSaved(_ context.Context, l request.PageSaved) error {
-	w.pageSaved(l)
-	return nil
-}
-
-func (w *Crawler) pageSaved(l request.PageSaved) {
 	if l.Page == nil {
-		return
+		return nil
 	}
-	x := rooting{w}.saved(l)
+	x := w.roots.saved(l)
 	if x == nil {
-		return
+		return nil
 	}
 	newest := l.Page.Key == x.tip && l.Page.List && (l.Page.Status == 200 || l.Page.Status == 206)
 	stirs := len(l.Changes) > 0
 	if !newest && !stirs {
-		return
+		return nil
 	}
 	for _, y := range x.children {
 		y.noteChanges(l.Changes)
@@ -84,6 +78,7 @@ func (w *Crawler) pageSaved(l request.PageSaved) {
 	}
 	w.mu.Unlock()
 	rouse(w.wake)
+	return nil
 }
 
 // rouse has Run look at what was noted.
@@ -96,18 +91,18 @@ func rouse(wake chan<- struct{}) {
 
 // look handles the saved pages and the noted changes.
 func (w *Crawler) look(ctx context.Context) error {
-	if err := (clockSteps{w}).checkClockSteps(ctx); err != nil {
+	if err := w.steps.check(ctx, w.each()); err != nil {
 		return err
 	}
 	w.mu.Lock()
-	heads, stirs, asked := w.unread, w.changed, w.asked
-	w.unread, w.changed, w.asked = map[*kindCrawl]*head{}, map[string]bool{}, map[*spec.Source]map[string]bool{}
+	heads, stirs := w.unread, w.changed
+	w.unread, w.changed = map[*kindCrawl]*head{}, map[string]bool{}
 	doubts := w.rechecks
 	w.rechecks = map[string]intervals{}
 	w.mu.Unlock()
 	for name, all := range doubts {
 		for x := range w.walks[name].each() {
-			if err := w.recheck(ctx, x, all); err != nil {
+			if err := w.queue.recheck(ctx, x, all); err != nil {
 				return err
 			}
 		}
@@ -117,21 +112,19 @@ func (w *Crawler) look(ctx context.Context) error {
 			return err
 		}
 	}
-	if err := (rooting{w}).look(ctx, stirs, asked); err != nil {
+	if err := w.roots.look(ctx, stirs); err != nil {
 		return err
 	}
 	for _, name := range w.names {
 		x := w.walks[name]
-		if x.plan.parentKind == nil || !stirs[x.source.Name+"/"+x.plan.parentKind.Name] {
+		if x.plan.parentKind == nil || !stirs[x.plan.source.Name+"/"+x.plan.parentKind.Name] {
 			continue
 		}
-		if m, err := w.read(ctx, x); err != nil || !m.Keep || m.Rest == 0 {
-			if err != nil {
-				return err
-			}
-			continue
+		m, err := w.states.read(ctx, x)
+		if err == nil && m.Keep && m.Rest != 0 {
+			err = w.queue.enqueue(ctx, x, "catch up", payload{})
 		}
-		if err := w.enqueue(ctx, x, "catch up", understudy.Steady, payload{}, ""); err != nil {
+		if err != nil {
 			return err
 		}
 	}
@@ -147,25 +140,22 @@ func (w *Crawler) tick(ctx context.Context, x *kindCrawl, h *head) (err error) {
 			x.gap.CompareAndSwap(h, nil) // what it leaves open is in the memo
 		}
 	}()
-	if err := (clockSteps{w}).checkClock(ctx, x); err != nil {
-		return err
-	}
-	m, err := w.read(ctx, x)
+	m, err := w.states.checkClock(ctx, x)
 	if err != nil || !m.Keep || m.Rest == 0 || h.at < m.CaughtUp {
 		return err
 	}
 	if m.reaches(h) {
-		return w.change(ctx, x, func(m *kindState) { m.reach(h.ids, h.at) })
+		return w.states.change(ctx, x, func(m *kindState) { m.reach(h.ids, h.at) })
 	}
 	if m.Behind == 0 || h.at > m.Newest {
-		if err := w.change(ctx, x, func(m *kindState) { m.behind(h.at) }); err != nil {
+		if err := w.states.change(ctx, x, func(m *kindState) { m.behind(h.at) }); err != nil {
 			return err
 		}
 	}
-	if m.rests(tip, w.clock()) {
+	if m.rests(tip, w.bounds.clock()) {
 		return nil
 	}
-	return w.enqueue(ctx, x, "catch up", understudy.Steady, payload{Next: h.next, Top: h.ids, At: h.at}, "")
+	return w.queue.enqueue(ctx, x, "catch up", payload{Next: h.next, Top: h.ids, At: h.at})
 }
 
 // reaches reports whether a newest page leaves no gap to what is known: it shows some of that,
@@ -210,21 +200,17 @@ func overlaps(ids, known []string) bool {
 
 // catchUp is the job "catch up KIND": it walks on from a newest page until the
 // list overlaps what is known.
-func (w *Crawler) catchUp(ctx context.Context, run Run) error {
-	t, x, e, err := w.begin(run)
-	if err != nil {
-		return begun(err)
+func (t *jobRun) catchUp(ctx context.Context) error {
+	if t.x.plan.parentKind != nil {
+		return t.follow(ctx)
 	}
-	if x.plan.parentKind != nil {
-		return nesting{w}.follow(ctx, t, x)
-	}
-	return w.ended(ctx, t, x, tip, w.fillGap(ctx, t, x, &e))
+	return t.ended(ctx, tip, t.fillGap(ctx))
 }
 
 // fillGap walks from a newest page to what is known.
-func (w *Crawler) fillGap(ctx context.Context, t *jobRun, x *kindCrawl, e *payload) error {
-	run := t.run
-	m, err := w.read(ctx, x)
+func (t *jobRun) fillGap(ctx context.Context) error {
+	w, run, x, e := t.w, t.run, t.x, &t.work
+	m, err := w.states.read(ctx, x)
 	if err != nil || m.Rest == 0 || e.At < m.CaughtUp {
 		return err
 	}
@@ -232,15 +218,15 @@ func (w *Crawler) fillGap(ctx context.Context, t *jobRun, x *kindCrawl, e *paylo
 	if mark := run.Job().Mark; len(mark) > 0 && json.Unmarshal(mark, &at) != nil {
 		at = position{Next: string(mark)} // of an earlier release
 	}
-	first, err := x.newest()
+	first, err := x.plan.newest()
 	if err != nil {
 		return err
 	}
 	seen := int64(len(e.Top))
-	err = t.forEachPage(ctx, x.plan, first, at, func(page *understudy.Page, next position) error {
+	err = t.forEachPage(ctx, first, at, func(page *understudy.Page, next position) error {
 		seen += int64(len(page.Rows))
 		run.Progress(seen, 0, "")
-		if overlaps(every(page), m.Top) || w.past(page, m.CaughtUp-int64(w.o.Overlap/time.Second)) {
+		if overlaps(every(page), m.Top) || w.bounds.past(page, m.CaughtUp-int64(w.o.Settings.Overlap/time.Second)) {
 			return errEnough
 		}
 		mark, err := json.Marshal(next)
@@ -250,13 +236,13 @@ func (w *Crawler) fillGap(ctx context.Context, t *jobRun, x *kindCrawl, e *paylo
 		return run.SetMark(ctx, mark)
 	})
 	if err == nil {
-		err = t.checkEnds(ctx, x)
+		err = t.checkEnds(ctx)
 	}
 	if err != nil && err != errEnough {
 		return err
 	}
 	run.Progress(seen, seen, fmt.Sprintf("%d records seen, down to what was known", seen))
-	return w.change(ctx, x, func(m *kindState) { m.reach(e.Top, e.At) })
+	return w.states.change(ctx, x, func(m *kindState) { m.reach(e.Top, e.At) })
 }
 
 // every are all records of a page.
@@ -266,18 +252,4 @@ func every(page *understudy.Page) []string {
 		ids[i] = row.ID
 	}
 	return ids
-}
-
-// promise enqueues a job of a kind; at most one with the same key is live.
-func (w *Crawler) enqueue(ctx context.Context, x *kindCrawl, verb string, lane understudy.Priority, e payload, part string) error {
-	e.Source, e.Kind, e.Root = x.source.Name, x.kind.Name, x.root
-	payload, err := json.Marshal(e)
-	if err != nil {
-		return fmt.Errorf("walk: %s %s: %w", verb, x.name(), err)
-	}
-	_, err = w.o.Jobs.Enqueue(ctx, understudy.Job{Kind: verb + " " + x.kind.Name, Key: x.name() + part, Priority: lane, Payload: payload})
-	if err != nil {
-		return fmt.Errorf("walk: %s %s: %w", verb, x.name(), err)
-	}
-	return nil
 }

@@ -43,7 +43,7 @@ func TestOneThatCameAloneIsNoNewestPage(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			x.pageSaved(landed)
+			_ = x.PageSaved(t.Context(), landed)
 		}
 		ends := func(at time.Time, ids ...string) {
 			t.Helper()
@@ -55,7 +55,7 @@ func TestOneThatCameAloneIsNoNewestPage(t *testing.T) {
 		ends(began, "L000020", "L000019", "L000018")
 		time.Sleep(time.Minute)
 		w.arrive(3)
-		land(letters.page(0, "", interval{early, late, 0}, 1))
+		land(letters.plan.page(0, "", interval{early, late, 0}, 1))
 		if err := x.look(t.Context()); err != nil {
 			t.Fatal(err)
 		}
@@ -64,10 +64,10 @@ func TestOneThatCameAloneIsNoNewestPage(t *testing.T) {
 			t.Errorf("what does not reach the newest page ends at %v, %v", c.Head, ok)
 		}
 		all := w.things["letters"]
-		land(letters.newest()) // and it was not read yet
+		land(letters.plan.newest()) // and it was not read yet
 		ends(began.Add(time.Minute), all[0].id, all[1].id, all[2].id)
 		w.arrive(7)
-		land(letters.newest())
+		land(letters.plan.newest())
 		if c, ok := x.Covered("post", "letters", "", "", 0, 0); ok {
 			t.Errorf("it leaves a gap, and all is covered: %+v", c)
 		}
@@ -91,7 +91,7 @@ func TestOneThatCameAloneIsNoNewestPage(t *testing.T) {
 func TestTheTipStaysWhereAPageLacksARecordJustWritten(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w, x := synced(t, 20, Settings{})
-		target, err := x.walks["post/letters"].newest()
+		target, err := x.walks["post/letters"].plan.newest()
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -100,11 +100,11 @@ func TestTheTipStaysWhereAPageLacksARecordJustWritten(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		x.pageSaved(landed)
+		_ = x.PageSaved(t.Context(), landed)
 		overtaken := *landed.Page
 		overtaken.Rows = overtaken.Rows[1:]
 		for range 2 {
-			x.pageSaved(request.PageSaved{Page: &overtaken, Reason: landed.Reason})
+			_ = x.PageSaved(t.Context(), request.PageSaved{Page: &overtaken, Reason: landed.Reason})
 			c, ok := x.Covered("post", "letters", "", "", 0, 0)
 			if first := w.things["letters"][0].id; !ok || !slices.Contains(c.Head, first) {
 				t.Errorf("the list ends at %v, %v; %s was shown before", c.Head, ok, first)
@@ -122,7 +122,7 @@ func TestTheTipStaysWhileAnEarlierPageWaits(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			w, x := synced(t, 20, Settings{})
 			k := x.walks["post/letters"]
-			target, err := k.newest()
+			target, err := k.plan.newest()
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -132,7 +132,7 @@ func TestTheTipStaysWhileAnEarlierPageWaits(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			x.pageSaved(landed)
+			_ = x.PageSaved(t.Context(), landed)
 			look := func() {
 				t.Helper()
 				if err := x.look(t.Context()); err != nil {
@@ -145,7 +145,7 @@ func TestTheTipStaysWhileAnEarlierPageWaits(t *testing.T) {
 			}
 			overtaken := *landed.Page
 			overtaken.At, overtaken.Rows = time.Now(), overtaken.Rows[1:]
-			x.pageSaved(request.PageSaved{Page: &overtaken, Reason: landed.Reason})
+			_ = x.PageSaved(t.Context(), request.PageSaved{Page: &overtaken, Reason: landed.Reason})
 			look()
 			c, ok := x.Covered("post", "letters", "", "", 0, 0)
 			if first := w.things["letters"][0].id; !ok || !slices.Contains(c.Head, first) {
@@ -182,7 +182,7 @@ func TestATickThatFindsNothingNewIsNotWritten(t *testing.T) {
 		tick := func() {
 			t.Helper()
 			time.Sleep(6 * time.Second)
-			target, err := x.walks["post/letters"].newest()
+			target, err := x.walks["post/letters"].plan.newest()
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -190,7 +190,7 @@ func TestATickThatFindsNothingNewIsNotWritten(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			x.pageSaved(landed)
+			_ = x.PageSaved(t.Context(), landed)
 			if err := x.look(t.Context()); err != nil {
 				t.Fatal(err)
 			}
@@ -219,7 +219,7 @@ func TestANewestPageIsOfWhenItWasAskedFor(t *testing.T) {
 		w, x := synced(t, 20, Settings{})
 		time.Sleep(time.Minute)
 		w.arrive(1)
-		target, err := x.walks["post/letters"].newest()
+		target, err := x.walks["post/letters"].plan.newest()
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -228,7 +228,7 @@ func TestANewestPageIsOfWhenItWasAskedFor(t *testing.T) {
 			t.Fatal(err)
 		}
 		landed.Page.Took, landed.Page.InitialAge = 3*time.Second, 2*time.Second
-		x.pageSaved(landed)
+		_ = x.PageSaved(t.Context(), landed)
 		want := landed.Page.At.Add(-5 * time.Second).Truncate(time.Second)
 		if c, ok := x.Covered("post", "letters", "", "", 0, 0); !ok || !c.Newest.Equal(want) {
 			t.Errorf("the newest page counts as of %v, %v; want %v", c.Newest, ok, want)

@@ -434,7 +434,7 @@ func (w *world) log(from int) []string {
 
 // poll is the newest page as the mirror polls it.
 func (w *world) poll(x *Crawler, kind string) {
-	target, err := x.walks["post/"+kind].newest()
+	target, err := x.walks["post/"+kind].plan.newest()
 	if err != nil {
 		w.t.Fatal(err)
 	}
@@ -445,7 +445,7 @@ func (w *world) poll(x *Crawler, kind string) {
 	w.mu.Lock()
 	w.asked = w.asked[:len(w.asked)-1]
 	w.mu.Unlock()
-	x.pageSaved(landed)
+	_ = x.PageSaved(context.Background(), landed)
 	if err := x.look(context.Background()); err != nil {
 		w.t.Fatal(err)
 	}
