@@ -26,30 +26,30 @@ type schedule struct {
 
 // run lets the world go on until the server closes: it creates what arrives and
 // moves on what is due.
-func (s *Server) run(perMinute float64) {
+func (t *twilio) run(perMinute float64, closing <-chan struct{}) {
 	every := time.Duration(float64(time.Minute) / perMinute)
-	start := s.worldNow()
+	start := t.world.Time()
 	come := []*schedule{
-		{kind: kinds.Calls, every: every, chain: fake.RngFor(s.world.Seed, kinds.Calls.Tag<<16, start.UnixNano())},
-		{kind: kinds.Messages, every: every / 2, chain: fake.RngFor(s.world.Seed, kinds.Messages.Tag<<16, start.UnixNano())},
+		{kind: kinds.Calls, every: every, chain: fake.RngFor(t.world.Seed, kinds.Calls.Tag<<16, start.UnixNano())},
+		{kind: kinds.Messages, every: every / 2, chain: fake.RngFor(t.world.Seed, kinds.Messages.Tag<<16, start.UnixNano())},
 	}
 	for _, c := range come {
 		c.next = start
 		c.plan()
 	}
 	for {
-		now := s.worldNow()
+		now := t.world.Time()
 		rest := pulse
-		if err := s.pass(now, come); err != nil {
-			s.log.Error("slowapi: arrivals were lost", "err", err)
+		if err := t.pass(now, come); err != nil {
+			t.log.Error("slowapi: arrivals were lost", "err", err)
 			rest = pause
 		}
-		timer := time.NewTimer(max(s.until(now, come), rest))
+		timer := time.NewTimer(max(t.until(now, come), rest))
 		select {
 		case <-timer.C:
-		case <-s.nudge:
+		case <-t.nudge:
 			timer.Stop()
-		case <-s.closing:
+		case <-closing:
 			timer.Stop()
 			return
 		}
@@ -63,8 +63,8 @@ func (c *schedule) plan() {
 }
 
 // pass lets what happened by now become true.
-func (s *Server) pass(now time.Time, come []*schedule) error {
-	w := s.world
+func (t *twilio) pass(now time.Time, come []*schedule) error {
+	w := t.world
 	w.Writing.Lock()
 	defer w.Writing.Unlock()
 	e := world.Entry{Op: "pass", At: now, New: map[string]int{}}
@@ -80,11 +80,11 @@ func (s *Server) pass(now time.Time, come []*schedule) error {
 	if len(e.New) == 0 && due > now.Unix() {
 		return nil
 	}
-	_, err := s.commit(e)
+	_, err := t.commit(e)
 	if !errors.Is(err, world.ErrFull) {
 		return err
 	}
-	s.log.Warn("slowapi: the world is full, nothing arrives any more")
+	t.log.Warn("slowapi: the world is full, nothing arrives any more")
 	for _, c := range come {
 		c.next = now.AddDate(100, 0, 0)
 	}
@@ -92,10 +92,10 @@ func (s *Server) pass(now time.Time, come []*schedule) error {
 }
 
 // until is how long nothing happens by itself.
-func (s *Server) until(now time.Time, come []*schedule) time.Duration {
-	s.world.Mu.RLock()
-	next := time.Unix(min(s.world.NextDue(), now.Unix()+3600), 0)
-	s.world.Mu.RUnlock()
+func (t *twilio) until(now time.Time, come []*schedule) time.Duration {
+	t.world.Mu.RLock()
+	next := time.Unix(min(t.world.NextDue(), now.Unix()+3600), 0)
+	t.world.Mu.RUnlock()
 	for _, c := range come {
 		if c.next.Before(next) {
 			next = c.next
@@ -104,17 +104,10 @@ func (s *Server) until(now time.Time, come []*schedule) time.Duration {
 	return next.Sub(now)
 }
 
-// worldNow is the world's time.
-func (s *Server) worldNow() time.Time {
-	s.world.Mu.RLock()
-	defer s.world.Mu.RUnlock()
-	return s.world.Now()
-}
-
 // wake tells the running world that its clock was moved.
-func (s *Server) wake() {
+func (t *twilio) wake() {
 	select {
-	case s.nudge <- struct{}{}:
+	case t.nudge <- struct{}{}:
 	default:
 	}
 }

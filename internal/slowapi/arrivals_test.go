@@ -94,7 +94,7 @@ func TestArrivals(t *testing.T) {
 		}
 		defer later.Close()
 		synctest.Wait()
-		if now := later.worldNow(); now.Before(time.Date(2026, 6, 2, 12, 19, 0, 0, time.UTC)) {
+		if now := later.twilio.world.Time(); now.Before(time.Date(2026, 6, 2, 12, 19, 0, 0, time.UTC)) {
 			t.Errorf("a day later the world's clock says %s", now)
 		}
 		for _, one := range listed(t, later, root+"/Calls.json", "calls") {

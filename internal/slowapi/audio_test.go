@@ -310,7 +310,7 @@ func FuzzContentRange(f *testing.F) {
 	}
 	defer s.Close()
 	path := ""
-	w := s.world
+	w := s.twilio.world
 	for i := range w.Below[0][kinds.Recordings].Base {
 		var one kinds.Recording
 		if one.Load(w, w.Below[0][kinds.Recordings], i); one.Status == "completed" {

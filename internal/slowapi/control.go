@@ -5,7 +5,6 @@ import (
 	"crypto/subtle"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"io"
 	"maps"
 	"net/http"
@@ -13,7 +12,6 @@ import (
 	"strings"
 	"sync"
 	"sync/atomic"
-	"time"
 
 	"understudy/internal/slowapi/format"
 	"understudy/internal/slowapi/world"
@@ -22,8 +20,8 @@ import (
 // control answers a request under /-/. These paths take no credentials and are
 // neither slow, nor counted, nor ever at fault.
 func (s *Server) control(w http.ResponseWriter, r *http.Request) {
-	if s.api == nil && strings.HasPrefix(r.URL.Path, cdnPath) {
-		s.serveCDN(w, r)
+	if s.twilio != nil && strings.HasPrefix(r.URL.Path, cdnPath) {
+		s.twilio.serveCDN(w, r)
 		return
 	}
 	if strings.HasPrefix(r.URL.Path, truthPath+"/") {
@@ -35,20 +33,18 @@ func (s *Server) control(w http.ResponseWriter, r *http.Request) {
 		method string
 		do     does
 	}{
-		"/-/advance": {http.MethodPost, s.advance},
-		"/-/edit":    {http.MethodPost, s.editRecords},
-		"/-/faults":  {http.MethodPost, s.replaceFaults},
-		"/-/token":   {http.MethodPost, s.replaceTokens},
-		"/-/stats":   {http.MethodGet, func([]byte) (any, error) { return s.counts.read(), nil }},
+		"/-/faults": {http.MethodPost, s.replaceFaults},
+		"/-/token":  {http.MethodPost, s.replaceTokens},
+		"/-/stats":  {http.MethodGet, func([]byte) (any, error) { return s.counts.read(), nil }},
 	}
-	more := " and what /-/cdn/ signed"
-	if s.api != nil {
-		more = " and /-/limits"
-		for _, path := range []string{"/-/advance", "/-/edit", "/-/limits"} {
-			way := at[path]
-			way.method, way.do = http.MethodPost, func(raw []byte) (any, error) { return s.api.Control(path, raw) }
-			at[path] = way
-		}
+	moves, more := []string{"/-/advance", "/-/edit", "/-/limits"}, " and /-/limits"
+	if s.twilio != nil {
+		moves, more = moves[:2], " and what /-/cdn/ signed"
+	}
+	for _, path := range moves {
+		way := at[path]
+		way.method, way.do = http.MethodPost, func(raw []byte) (any, error) { return s.api.Control(path, raw) }
+		at[path] = way
 	}
 	way, known := at[r.URL.Path]
 	if !known {
@@ -87,7 +83,7 @@ func (s *Server) serveTruth(w http.ResponseWriter, r *http.Request) {
 	target.Path, target.RawPath = strings.TrimPrefix(target.Path, truthPath), strings.TrimPrefix(target.RawPath, truthPath)
 	read := r.WithContext(r.Context())
 	read.URL = &target
-	if a, err := s.truth(read, nil, false, nil); err == nil { // an error means that the client left
+	if a := s.api.Answer(read, nil, 0, address(read)); a.Status != 0 { // else the client left
 		(&reply{w: w, r: read, began: s.now(), s: s}).send(a)
 	}
 }
@@ -116,60 +112,6 @@ func (s *Server) replaceFaults(raw []byte) (any, error) {
 	}
 	s.faults.now.Store(&rules)
 	return map[string]int{"rules": len(rules)}, nil
-}
-
-// Bounds of one advance.
-const (
-	maxAdvance = 100_000
-	maxSeconds = 10 * 366 * 86400
-)
-
-// advanced is the answer to an advance.
-type advanced struct {
-	Clock   time.Time      `json:"clock"`
-	Moved   int            `json:"moved"`
-	Created map[string]int `json:"created"`
-}
-
-// advance moves the clock, then each unfinished record by one state, then
-// creates records.
-func (s *Server) advance(raw []byte) (any, error) {
-	var in struct {
-		Calls       int   `json:"calls"`
-		Messages    int   `json:"messages"`
-		Conferences int   `json:"conferences"`
-		Alerts      int   `json:"alerts"`
-		Seconds     int64 `json:"seconds"`
-	}
-	if err := format.Strict(raw, &in); err != nil {
-		return nil, err
-	}
-	if in.Seconds < 0 || in.Seconds > maxSeconds {
-		return nil, fmt.Errorf("seconds must be 0 to %d; the clock never goes back", maxSeconds)
-	}
-	w := s.world
-	created := map[string]int{"calls": in.Calls, "messages": in.Messages, "conferences": in.Conferences, "alerts": in.Alerts}
-	for name, n := range created {
-		switch {
-		case n < 0 || n > maxAdvance:
-			return nil, fmt.Errorf("%s must be 0 to %d", name, maxAdvance)
-		case n > 0 && (w.KindNamed(name) == nil || !w.KindNamed(name).Arrives):
-			return nil, fmt.Errorf("%s are not part of this world; only 0 is possible", name)
-		case n == 0:
-			delete(created, name)
-		}
-	}
-	w.Writing.Lock()
-	defer w.Writing.Unlock()
-	w.Mu.RLock()
-	at := w.Now().Add(time.Duration(in.Seconds) * time.Second)
-	w.Mu.RUnlock()
-	moved, err := s.commit(world.Entry{Op: "advance", At: at, New: created})
-	if err != nil {
-		return nil, err
-	}
-	s.wake()
-	return advanced{Clock: at, Moved: moved, Created: created}, nil
 }
 
 // counts are kept since the start, of every request but those under /-/.
@@ -256,52 +198,4 @@ func (s *Server) replaceTokens(raw []byte) (any, error) {
 	}
 	s.tokens.now.Store(&in.Tokens)
 	return map[string]int{"tokens": len(in.Tokens)}, nil
-}
-
-// maxEdits bounds one request to /-/edit.
-const maxEdits = 10_000
-
-// edited is the answer to edits.
-type edited struct {
-	Clock   time.Time `json:"clock"`
-	Changed []string  `json:"changed"` // SIDs, in the order of the edits
-}
-
-// editRecords makes edits true, one after the other, up to the first that
-// cannot be: the error says which, and how many were made.
-func (s *Server) editRecords(raw []byte) (any, error) {
-	var in struct {
-		Kind    string       `json:"kind"`
-		Account int          `json:"account"`
-		Records []world.Edit `json:"records"`
-	}
-	if err := format.Strict(raw, &in); err != nil {
-		return nil, err
-	}
-	if len(in.Records) > maxEdits {
-		return nil, fmt.Errorf("at most %d records at once", maxEdits)
-	}
-	w := s.world
-	if w.KindNamed(in.Kind) == nil {
-		return nil, fmt.Errorf("there is no kind %q", in.Kind)
-	}
-	w.Writing.Lock()
-	defer w.Writing.Unlock()
-	out := edited{Changed: make([]string, 0, len(in.Records))}
-	for n := range in.Records {
-		w.Mu.RLock()
-		e, sid, err := w.EntryOf(in.Kind, in.Account, &in.Records[n])
-		w.Mu.RUnlock()
-		if err == nil {
-			_, err = s.commit(e)
-		}
-		if err != nil {
-			return nil, fmt.Errorf("record %d of %d (those before it are changed): %w", n, len(in.Records), err)
-		}
-		out.Changed = append(out.Changed, sid)
-	}
-	w.Mu.RLock()
-	out.Clock = w.Now()
-	w.Mu.RUnlock()
-	return out, nil
 }

@@ -7,7 +7,6 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"net/http"
-	"net/url"
 	"strconv"
 	"strings"
 	"sync"
@@ -20,27 +19,27 @@ import (
 
 // serveAudio answers the path of a recording without .json: WAV, unless it ends
 // in .mp3. Nothing is there before the recording is complete.
-func (s *Server) serveAudio(r *http.Request, t target, _ url.Values) (format.Answer, error) {
-	w := s.world
+func (t *twilio) serveAudio(x *world.Request) format.Answer {
+	w := x.W
 	w.Mu.RLock()
 	defer w.Mu.RUnlock()
 	var one kinds.Recording
-	one.Load(w, t.seq, t.index)
-	if !t.seq.Exists(t.index) || one.Status != "completed" {
-		return format.NotFound(t.path).Answer(), nil
+	one.Load(w, x.S, x.Index)
+	if !x.S.Exists(x.Index) || one.Status != "completed" {
+		return x.NotFound()
 	}
-	c := one.Sound(strings.HasSuffix(t.path, ".mp3"), r.URL.Query().Get("RequestedChannels"))
-	return format.Answer{Status: http.StatusOK, Content: &c}, nil
+	c := one.Sound(strings.HasSuffix(x.In.Path, ".mp3"), x.In.Query.Get("RequestedChannels"))
+	return format.Answer{Status: http.StatusOK, Content: &c}
 }
 
 // redirectMedium answers the path of a medium without .json: the content is
 // elsewhere, for a while, for a client that knows the address.
-func (s *Server) redirectMedium(_ *http.Request, t target, _ url.Values) (format.Answer, error) {
-	if s.quirks.On(world.MediaLate) && s.early.first(t.seq.Account, t.index) {
-		return format.NotFound(t.path).Answer(), nil
+func (t *twilio) redirectMedium(x *world.Request) format.Answer {
+	if t.quirks.On(world.MediaLate) && t.early.first(x.Account, x.Index) {
+		return x.NotFound()
 	}
-	to := t.here + s.cdn.path(t.account, t.sids[len(t.sids)-1], s.now())
-	return format.Answer{Status: http.StatusTemporaryRedirect, Header: map[string]string{"Location": to}}, nil
+	to := x.In.Here + t.cdn.path(x.Account, x.In.Vars[len(x.In.Vars)-1], t.now())
+	return format.Answer{Status: http.StatusTemporaryRedirect, Header: map[string]string{"Location": to}}
 }
 
 // cdn signs the addresses of contents, as CloudFront does for Twilio's media:
@@ -80,18 +79,18 @@ func (c *cdn) opens(name, expires, signature string, now time.Time) bool {
 }
 
 // serveCDN answers a request below /-/cdn/.
-func (s *Server) serveCDN(w http.ResponseWriter, r *http.Request) {
+func (t *twilio) serveCDN(w http.ResponseWriter, r *http.Request) {
 	q := r.URL.Query()
 	if r.Method != http.MethodGet && r.Method != http.MethodHead {
 		w.Header().Set("Allow", "GET, HEAD")
 		http.Error(w, "this takes GET and HEAD", http.StatusMethodNotAllowed)
 		return
 	}
-	if !s.cdn.opens(r.URL.Path, q.Get("Expires"), q.Get("Signature"), s.now()) {
+	if !t.cdn.opens(r.URL.Path, q.Get("Expires"), q.Get("Signature"), t.now()) {
 		http.Error(w, "the address is not signed, or its time is over", http.StatusForbidden)
 		return
 	}
-	c, there := s.picture(r.URL.Path)
+	c, there := t.picture(r.URL.Path)
 	if !there {
 		http.NotFound(w, r)
 		return
@@ -100,10 +99,10 @@ func (s *Server) serveCDN(w http.ResponseWriter, r *http.Request) {
 }
 
 // picture finds the content a path below /-/cdn/ names.
-func (s *Server) picture(path string) (format.Content, bool) {
+func (t *twilio) picture(path string) (format.Content, bool) {
 	number, sid, _ := strings.Cut(strings.TrimPrefix(path, cdnPath), "/")
 	account, err := strconv.Atoi(number)
-	w := s.world
+	w := t.world
 	w.Mu.RLock()
 	defer w.Mu.RUnlock()
 	all := w.Of(kinds.Media, account)

@@ -172,8 +172,8 @@ func TestJournalOfAnotherWorldIsRefused(t *testing.T) {
 func TestUnkeptWritesAreNotMade(t *testing.T) {
 	r := start(t, Options{Records: 50, Journal: filepath.Join(t.TempDir(), "journal")})
 	want := everything(r)
-	file := r.api.journal.File
-	r.api.journal.File, _ = os.Open(file.Name()) // only for reading
+	file := r.api.twilio.journal.File
+	r.api.twilio.journal.File, _ = os.Open(file.Name()) // only for reading
 	status, body, _ := r.ask("POST", root+"/Calls.json", url.Values{"To": {"+1500"}, "From": {"+1501"}})
 	if status != 500 || !strings.Contains(string(body), `"code":20500`) {
 		t.Errorf("%d %s", status, body)
@@ -182,6 +182,6 @@ func TestUnkeptWritesAreNotMade(t *testing.T) {
 	if !bytes.Equal(everything(r), want) {
 		t.Error("an unkept write was made")
 	}
-	_ = r.api.journal.File.Close()
-	r.api.journal.File = file
+	_ = r.api.twilio.journal.File.Close()
+	r.api.twilio.journal.File = file
 }

@@ -3,54 +3,68 @@ package slowapi
 
 import (
 	"net/http"
-	"net/url"
+	"strings"
 
 	"understudy/internal/slowapi/format"
 	"understudy/internal/slowapi/world"
 )
 
+// noAnswer stands for the answer to a client that left.
+var noAnswer = format.Answer{}
+
 // page builds a list's answer.
-func (s *Server) page(req *http.Request, t target, _ url.Values) (format.Answer, error) {
-	w, ctx, q := s.world, req.Context(), format.ReadQuery(req.URL.RawQuery)
+func (t *twilio) page(x *world.Request) format.Answer {
+	w, ctx := x.W, x.In.Ctx
 	w.Mu.RLock()
-	x, r := world.NewSearch(w, t.seq, t.narrow, t.route.listFilters(), s.quirks, q)
+	found, r := world.NewSearch(w, x.S, x.Narrow, x.Filters, x.Quirks, x.Q)
 	var p world.Place
 	if r == nil {
-		p, r = x.ReadPlace(q)
+		p, r = found.ReadPlace(x.Q)
 	}
 	w.Mu.RUnlock()
 	if r != nil {
-		return r.Answer(), nil
+		return r.Answer()
 	}
-	found, err := x.Indexes(ctx, p)
+	some, err := found.Indexes(ctx, p)
 	if err != nil {
-		return format.Answer{}, err
+		return noAnswer
 	}
 	more := false
-	if len(found) > 0 {
-		after, err := x.Down(ctx, found[len(found)-1]-1, 0, 1)
+	if len(some) > 0 {
+		after, err := found.Down(ctx, some[len(some)-1]-1, 0, 1)
 		if err != nil {
-			return format.Answer{}, err
+			return noAnswer
 		}
 		more = len(after) > 0
 	}
-	return format.Answer{Status: 200, Body: t.render(x, q, p, found, more)}, nil
+	return format.Answer{Status: http.StatusOK, Body: render(x, found, p, some, more)}
 }
 
 // render writes the page. The order of its keys is that of Twilio's lists.
-func (t *target) render(x *world.Search, q format.Query, p world.Place, found []int64, more bool) []byte {
-	e := format.Envelope{Base: t.path, Key: t.route.listKey(), Size: p.Size, Page: p.Page, Token: p.Token, Rows: len(found)}
-	e.Base = string(q.Echo([]byte(e.Base+"?"), world.KeysOf(t.route.listFilters())))
+func render(x *world.Request, s *world.Search, p world.Place, found []int64, more bool) []byte {
+	e := format.Envelope{Key: x.Key, Size: p.Size, Page: p.Page, Token: p.Token, Rows: len(found)}
+	e.Base = string(x.Q.Echo([]byte(x.In.Path+"?"), world.KeysOf(x.Filters)))
 	if more {
-		e.Next = "PA" + x.Sid(found[len(found)-1])
+		e.Next = "PA" + s.Sid(found[len(found)-1])
 	}
 	if p.Page > 0 && len(found) > 0 {
-		e.Previous = "PB" + x.Sid(found[0])
+		e.Previous = "PB" + s.Sid(found[0])
 	}
-	rows := x.Rows(make([]byte, 0, 2200*len(found)), found, t.route.shown(), t.here)
-	if t.route.monitor {
-		e.Base = t.here + e.Base
+	rows := s.Rows(make([]byte, 0, 2200*len(found)), found, x.Shape, x.In.Here)
+	if strings.HasPrefix(x.In.Path, format.MonitorVersion+"/") {
+		e.Base = x.In.Here + e.Base
 		return e.Monitor(rows)
 	}
 	return e.List(rows)
+}
+
+// instance shows one record.
+func (t *twilio) instance(x *world.Request) format.Answer {
+	w := x.W
+	w.Mu.RLock()
+	defer w.Mu.RUnlock()
+	if !x.Shows() {
+		return x.NotFound()
+	}
+	return format.Answer{Status: http.StatusOK, Body: w.Show(nil, x.S, x.Index, x.Shape, x.In.Here)}
 }

@@ -211,7 +211,8 @@ func FuzzCDN(f *testing.F) {
 		f.Fatal(err)
 	}
 	defer s.Close()
-	good := s.cdn.path(0, string(s.world.AppendSID(nil, s.world.Below[0][kinds.Media], kinds.Places*kinds.MediaPlace(1, 2))), time.Now())
+	media := s.twilio.world.Below[0][kinds.Media]
+	good := s.twilio.cdn.path(0, string(s.twilio.world.AppendSID(nil, media, kinds.Places*kinds.MediaPlace(1, 2))), time.Now())
 	if got := ask(s, good); got.Code != 200 {
 		f.Fatalf("a good address: %d", got.Code)
 	}
@@ -229,7 +230,7 @@ func FuzzCDN(f *testing.F) {
 		got := httptest.NewRecorder()
 		s.ServeHTTP(got, r)
 		q := at.Query()
-		signed := q.Get("Signature") == s.cdn.sign(at.Path, q.Get("Expires"))
+		signed := q.Get("Signature") == s.twilio.cdn.sign(at.Path, q.Get("Expires"))
 		if got.Code != 403 && !signed || got.Code != 403 && got.Code != 200 && got.Code != 404 {
 			t.Fatalf("%d", got.Code)
 		}

@@ -39,7 +39,7 @@ var routes = slices.Concat(
 	records("Accounts/*/Addresses", route{kind: kinds.Addresses}),
 	[]route{
 		{pattern: "Accounts/*/Addresses/*/DependentPhoneNumbers", kind: kinds.Numbers, parent: kinds.Addresses, within: kinds.DependOn,
-			key: "dependent_phone_numbers", filters: []world.Filter{}, shape: "dependent_number", do: methods{http.MethodGet: (*Server).page}},
+			key: "dependent_phone_numbers", filters: []world.Filter{}, shape: "dependent_number", do: methods{http.MethodGet: (*twilio).page}},
 		{pattern: "Accounts/*/Calls/*/Events", parent: kinds.Calls, key: "events", do: readOf(computed.CallEvents)},
 		{pattern: "Accounts/*/Balance", instance: true, do: readOf(computed.Balance)},
 		{pattern: "Accounts/*/Tokens", instance: true, do: methods{http.MethodPost: compute(computed.NewToken)}},
@@ -52,7 +52,7 @@ var fileRoutes = []route{
 	audioAt("Accounts/*/Recordings/*", route{kind: kinds.Recordings}),
 	audioAt("Accounts/*/Calls/*/Recordings/*", recordingsOfCall),
 	audioAt("Accounts/*/Conferences/*/Recordings/*", recordingsOfConference),
-	fileAt("Accounts/*/Messages/*/Media/*", mediaOfMessage, (*Server).redirectMedium, ""),
+	fileAt("Accounts/*/Messages/*/Media/*", mediaOfMessage, (*twilio).redirectMedium, ""),
 }
 
 // monitorRoutes are the paths of the Monitor API, below /v1/. They show the main account.
@@ -76,20 +76,20 @@ var (
 // records returns the routes of a list and of each of its records, with what may be
 // done to them.
 func records(pattern string, list route) []route {
-	list.pattern, list.do = pattern, methods{http.MethodGet: (*Server).page}
+	list.pattern, list.do = pattern, methods{http.MethodGet: (*twilio).page}
 	if list.kind.Create != nil {
-		list.do[http.MethodPost] = (*Server).create
+		list.do[http.MethodPost] = (*twilio).create
 	}
 	one := list
-	one.pattern, one.instance, one.do = pattern+"/*", true, methods{http.MethodGet: (*Server).instance}
+	one.pattern, one.instance, one.do = pattern+"/*", true, methods{http.MethodGet: (*twilio).instance}
 	if list.whole != "" {
 		one.shape = list.whole
 	}
 	if list.kind.Update != nil {
-		one.do[http.MethodPost] = (*Server).update
+		one.do[http.MethodPost] = (*twilio).update
 	}
 	if list.kind.Remove {
-		one.do[http.MethodDelete] = (*Server).remove
+		one.do[http.MethodDelete] = (*twilio).remove
 	}
 	return []route{list, one}
 }
@@ -99,20 +99,20 @@ func numbersOf(path, sort string) route {
 	return route{
 		pattern: "Accounts/*/IncomingPhoneNumbers/" + path, kind: kinds.Numbers,
 		narrow: func(r world.Row) bool { return r.(*kinds.Setting).Field("Type") == sort },
-		preset: map[string]string{"Type": sort}, do: methods{http.MethodGet: (*Server).page, http.MethodPost: (*Server).create},
+		preset: map[string]string{"Type": sort}, do: methods{http.MethodGet: (*twilio).page, http.MethodPost: (*twilio).create},
 	}
 }
 
 // membersOfQueue returns the routes of the calls that wait in a queue.
 func membersOfQueue() []route {
 	all := records("Accounts/*/Queues/*/Members", route{kind: kinds.Members, parent: kinds.Queues, within: kinds.MembersOf})
-	all[1].do[http.MethodPost] = (*Server).dequeue
+	all[1].do[http.MethodPost] = (*twilio).dequeue
 	return all
 }
 
 // audioAt returns where a recording can be heard.
 func audioAt(pattern string, r route) route {
-	return fileAt(pattern, r, (*Server).serveAudio, "", ".wav", ".mp3")
+	return fileAt(pattern, r, (*twilio).serveAudio, ".wav", ".mp3", "")
 }
 
 // fileAt returns where the content of a record is.
@@ -130,7 +130,7 @@ func usageRoutes() (all []route) {
 			path += "/" + name
 		}
 		all = append(all, route{pattern: path, key: "usage_records", filters: computed.UsageFilters,
-			do: readOf(func(r *computed.Request) format.Answer { return computed.Usage(r, name) })})
+			do: readOf(func(x *world.Request) format.Answer { return computed.Usage(x, name) })})
 	}
 	return all
 }
@@ -146,4 +146,14 @@ func availableRoutes() []route {
 			filters: computed.AvailableFilters, do: readOf(computed.AvailableNumbers)})
 	}
 	return all
+}
+
+// readOf returns the methods of what is computed and can only be read.
+func readOf(f func(*world.Request) format.Answer) methods {
+	return methods{http.MethodGet: compute(f)}
+}
+
+// compute returns the handler of what the world alone decides.
+func compute(f func(*world.Request) format.Answer) handler {
+	return func(_ *twilio, x *world.Request) format.Answer { return f(x) }
 }

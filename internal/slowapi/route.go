@@ -1,21 +1,20 @@
-// Paths: which list or record a request names.
+// Routes: the paths of Twilio's API, and which list or record a request names.
 package slowapi
 
 import (
 	"cmp"
 	"net/http"
-	"net/url"
 	"slices"
 	"strings"
 
-	"understudy/internal/slowapi/computed"
 	"understudy/internal/slowapi/format"
 	"understudy/internal/slowapi/kinds"
+	"understudy/internal/slowapi/table"
 	"understudy/internal/slowapi/world"
 )
 
 // handler answers a request to what its path names.
-type handler func(s *Server, r *http.Request, t target, form url.Values) (format.Answer, error)
+type handler func(t *twilio, x *world.Request) format.Answer
 
 // methods are the handlers of a route. That of GET answers HEAD too.
 type methods map[string]handler
@@ -54,162 +53,102 @@ func (r *route) listFilters() []world.Filter {
 	return r.kind.Filters
 }
 
-// listKey returns the list's key.
-func (r *route) listKey() string { return cmp.Or(r.key, r.kind.Name) }
-
-// shown returns the name of the template of its records.
-func (r *route) shown() string { return cmp.Or(r.shape, r.kind.Shape) }
-
-// routeOf finds the route of a path and the SIDs in it; nil when there is none.
-func routeOf(path string) (*route, []string) {
-	name, ending := splitEnding(path)
-	for _, all := range [][]route{routes, fileRoutes, monitorRoutes} {
-		for i := range all {
-			if sids, ok := all[i].match(name, ending); ok {
-				return &all[i], sids
-			}
-		}
-	}
-	return nil, nil
-}
-
-// match tells whether a path and its ending are the route's, and which SIDs it names.
-func (r *route) match(name, ending string) (sids []string, ok bool) {
-	version, endings := format.Version, r.endings
-	if r.monitor {
-		version = format.MonitorVersion
-	}
-	if endings == nil {
-		endings = []string{".json"}
-	}
-	rest, ok := strings.CutPrefix(name, version+"/")
-	if !ok || !slices.Contains(endings, ending) {
-		return nil, false
-	}
-	return format.Match(r.pattern, rest)
-}
-
 // allow returns what may be done at a route, as an Allow header has it.
 func (r *route) allow() string {
 	var all []string
-	for _, method := range []string{http.MethodGet, http.MethodHead, http.MethodPost, http.MethodDelete} {
-		if r.handler(method) != nil {
+	for _, method := range []string{http.MethodGet, http.MethodPost, http.MethodDelete} {
+		if r.do[method] != nil {
 			all = append(all, method)
 		}
 	}
-	return strings.Join(all, ", ")
+	return strings.Replace(strings.Join(all, ", "), "GET", "GET, HEAD", 1)
 }
 
-// handler returns what answers a method, nil when nothing does.
-func (r *route) handler(method string) handler {
-	if method == http.MethodHead {
-		method = http.MethodGet
+// paths are the routes as a server finds them.
+func (t *twilio) paths() (all table.Routes) {
+	for _, r := range slices.Concat(routes, fileRoutes, monitorRoutes) {
+		version, endings := format.Version, r.endings
+		if r.monitor {
+			version = format.MonitorVersion
+		}
+		if endings == nil {
+			endings = []string{".json"}
+		}
+		for _, ending := range endings {
+			all = append(all, table.Route{Pattern: version + "/" + r.pattern + ending, List: !r.instance, Do: map[string]table.Handler{
+				anyMethod: func(q *table.Request) format.Answer { return t.do(&r, q) }}})
+		}
 	}
-	return r.do[method]
+	return all
 }
 
-// readOf returns the methods of what is computed and can only be read.
-func readOf(f func(*computed.Request) format.Answer) methods {
-	return methods{http.MethodGet: compute(f)}
-}
+// anyMethod stands for all methods: what a path names must be there before a method is refused.
+const anyMethod = ""
 
-// compute returns the handler of what the world alone decides.
-func compute(f func(*computed.Request) format.Answer) handler {
-	return func(s *Server, r *http.Request, t target, form url.Values) (format.Answer, error) {
-		return f(&computed.Request{
-			W: s.world, Quirks: s.quirks, Path: t.path, Sids: t.sids, Account: t.account, Parent: t.parent,
-			Key: t.route.key, Filters: t.route.filters, Q: format.ReadQuery(r.URL.RawQuery), Form: form,
-		}), nil
+// do does what the method says to what the path names.
+func (t *twilio) do(r *route, q *table.Request) format.Answer {
+	x, there := t.resolve(r, q)
+	if !there {
+		return x.NotFound()
 	}
+	if do := r.do[q.Method]; do != nil {
+		return do(t, x)
+	}
+	refused := format.Refuse(http.StatusMethodNotAllowed, 20405, "Method not allowed")
+	refused.Header = map[string]string{"Allow": r.allow()}
+	return refused.Answer()
 }
 
-// target is what a request asks about.
-type target struct {
-	route   *route
-	path    string
-	sids    []string
-	account int
-	seq     *world.Sequence // of the route's kind, nil when it has none
-	parent  int64           // the record of the route's parent kind
-	index   int64           // the record itself, of an instance
-	narrow  *world.Condition
-	here    string // where this server is, as http://127.0.0.1:4116
-	buried  bool   // a record deleted lately is asked for too
-}
-
-// resolve finds the list or record a route's SIDs name; false when there is none.
-func resolve(w *world.World, r *route, path string, sids []string, q format.Query) (target, bool) {
+// resolve finds the list or record that a request names; false when there is none.
+func (t *twilio) resolve(r *route, q *table.Request) (x *world.Request, there bool) {
+	w := t.world
 	w.Mu.RLock()
 	defer w.Mu.RUnlock()
-	t := target{route: r, path: path, sids: sids, seq: w.Top, buried: kinds.Buried(q)}
+	x = &world.Request{In: q, W: w, Quirks: t.quirks, Q: format.ReadQuery(q.Raw), S: w.Top, Filters: r.listFilters(), Key: r.key,
+		Shape: r.shape, Preset: r.preset}
+	x.Buried = kinds.Buried(x.Q)
+	if r.kind != nil {
+		x.Key, x.Shape = cmp.Or(r.key, r.kind.Name), cmp.Or(r.shape, r.kind.Shape)
+	}
 	if r.kind != kinds.Accounts {
 		ok := true
 		if !r.monitor {
-			t.account, ok = w.AccountIndex(sids[0])
+			x.Account, ok = w.AccountIndex(q.Vars[0])
 		}
 		if !ok {
-			return t, false
+			return x, false
 		}
-		t.seq = w.Of(r.kind, t.account)
+		x.S = w.Of(r.kind, x.Account)
 	}
-	if !resolveParent(w, &t) {
-		return t, false
+	if r.parent != nil {
+		of, ok := w.Of(r.parent, x.Account), false
+		if x.Parent, ok = w.Find(of, q.Vars[1]); !ok || !of.Exists(x.Parent) {
+			return x, false
+		}
+	}
+	if r.within != nil {
+		c := r.within(w, x.S, x.Parent)
+		x.Narrow = &c
 	}
 	if r.narrow != nil {
 		c := world.Everywhere(r.narrow)
-		t.narrow = &c
+		x.Narrow = &c
 	}
-	if !r.instance || r.kind == nil {
-		return t, true
-	}
-	return t, resolveRecord(w, &t)
+	return x, !r.instance || r.kind == nil || findRecord(x)
 }
 
-// shows reports whether the record is there for this request.
-func shows(w *world.World, t *target) bool {
-	return t.seq.Exists(t.index) || t.buried && t.seq.Buried(t.index, w.Now().Unix())
-}
-
-// resolveParent finds the record a list belongs to.
-func resolveParent(w *world.World, t *target) bool {
-	r := t.route
-	if r.parent == nil {
-		return true
-	}
-	s := w.Of(r.parent, t.account)
-	index, ok := w.Find(s, t.sids[1])
-	if !ok || !s.Exists(index) {
-		return false
-	}
-	t.parent = index
-	if r.within != nil {
-		c := r.within(w, t.seq, index)
-		t.narrow = &c
-	}
-	return true
-}
-
-// resolveRecord finds the record a path names.
-func resolveRecord(w *world.World, t *target) bool {
-	name, k, ok := t.sids[len(t.sids)-1], t.route.kind, false
+// findRecord finds the record that a path names.
+func findRecord(x *world.Request) (ok bool) {
+	w, k, name := x.W, x.S.Kind, x.In.Vars[len(x.In.Vars)-1]
 	if k.Found != nil {
-		t.index, ok = k.Found(w, t.seq, t.parent, name)
+		x.Index, ok = k.Found(w, x.S, x.Parent, name)
 	} else {
-		t.index, ok = w.Find(t.seq, name)
+		x.Index, ok = w.Find(x.S, name)
 	}
-	if !ok || !shows(w, t) || t.narrow == nil {
-		return ok && shows(w, t)
+	if !ok || !x.Shows() || x.Narrow == nil {
+		return ok && x.Shows()
 	}
 	one := k.Blank()
-	one.Load(w, t.seq, t.index)
-	return t.narrow.Test(one)
-}
-
-// splitEnding takes the last dot and what stands behind it off a path's last part.
-func splitEnding(path string) (name, ending string) {
-	dot := strings.LastIndexByte(path, '.')
-	if dot < 0 || dot < strings.LastIndexByte(path, '/') {
-		return path, ""
-	}
-	return path[:dot], path[dot:]
+	one.Load(w, x.S, x.Index)
+	return x.Narrow.Test(one)
 }

@@ -9,14 +9,11 @@ import (
 	"fmt"
 	"log/slog"
 	"math"
-	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
 
-	"understudy/internal/slowapi/format"
-	"understudy/internal/slowapi/kinds"
-	"understudy/internal/slowapi/world"
+	"understudy/internal/slowapi/table"
 )
 
 // Options say what the world is like and how it behaves. The zero Options are a
@@ -55,32 +52,19 @@ type Options struct {
 
 // Server is the slow API, an http.Handler for any number of callers at once.
 type Server struct {
-	api     shape        // nil: Twilio's
-	world   *world.World // Twilio's; nil in another shape
+	api     *table.API
+	twilio  *twilio // nil: another API
 	counts  counts
 	tokens  tokens
-	cdn     *cdn
-	journal *world.Journal
 	now     func() time.Time
 	log     *slog.Logger
 	packers sync.Pool // of *gzip.Writer
-	behaviour
-	lifetime
-}
 
-// behaviour is how answers differ from those of a good server.
-type behaviour struct {
-	quirks  world.Quirks
 	faults  faults
-	early   asked
 	latency time.Duration
 	cap     int // requests at once
 	busy    atomic.Int64
-}
 
-// lifetime is what begins and ends with the server.
-type lifetime struct {
-	nudge   chan struct{} // the clock was moved
 	closing chan struct{}
 	once    sync.Once
 	ended   error
@@ -91,39 +75,27 @@ type lifetime struct {
 // Errors: a setting out of its bounds, an unknown quirk, a journal that cannot
 // be read or belongs to another world.
 func New(o Options) (*Server, error) {
-	if o.Shape != "" && o.Shape != twilio {
-		return newShape(o)
+	if o.Shape == Shape {
+		o.Shape = ""
+	}
+	_, other := shapes[o.Shape]
+	switch {
+	case o.Shape != "" && !other:
+		return nil, fmt.Errorf("slowapi: shape %q is none of %s", o.Shape, Shapes)
+	case other && (o.Journal != "" || len(o.Quirks) > 0):
+		return nil, fmt.Errorf("slowapi: a journal and quirks are of the shape twilio alone")
+	case other && o.Records > maxTable:
+		return nil, fmt.Errorf("slowapi: records %d is more than the %d of this shape", o.Records, maxTable)
 	}
 	o = o.withDefaults()
-	on, err := world.ReadQuirks(o.Quirks)
-	if err != nil {
-		return nil, err
-	}
 	if err := o.check(); err != nil {
 		return nil, err
 	}
-	s := &Server{
-		world: world.New(o.world()), now: o.Now, log: o.Logger, cdn: newCDN(),
-		behaviour: behaviour{quirks: on, latency: o.Latency, cap: o.Cap},
-		lifetime:  lifetime{nudge: make(chan struct{}, 1), closing: make(chan struct{})},
-	}
-	s.journal, err = world.OpenJournal(o.Journal, s.world, o.Logger)
-	if err != nil {
+	s := &Server{now: o.Now, log: o.Logger, latency: o.Latency, cap: o.Cap, closing: make(chan struct{})}
+	if err := s.open(o); err != nil {
 		return nil, err
 	}
-	if o.Arrivals > 0 {
-		s.running.Go(func() { s.run(o.Arrivals) })
-	}
 	return s, nil
-}
-
-// world is what the options say about the world.
-func (o Options) world() world.Options {
-	return world.Options{
-		Seed: o.Seed, Records: int64(o.Records), Epoch: o.Epoch, Account: o.Account, Token: o.Token, Flows: o.Arrivals > 0,
-		Kept: slices.Contains(o.Quirks, world.ParticipantsKept), Real: o.Now, Accounts: kinds.Accounts, Kinds: kinds.All,
-		Shapes: kinds.Shapes(),
-	}
 }
 
 func (o Options) withDefaults() Options {
@@ -170,8 +142,6 @@ func (o Options) check() error {
 		return fmt.Errorf("slowapi: cap %d is negative", o.Cap)
 	case o.Arrivals < 0 || o.Arrivals > 60000 || math.IsNaN(o.Arrivals):
 		return fmt.Errorf("slowapi: arrivals %v is not 0 to 60000 calls a minute", o.Arrivals)
-	case shapes[o.Shape].open == nil && !format.IsSID(o.Account, "AC"):
-		return fmt.Errorf("slowapi: account %q is not AC and 32 hexadecimal digits", o.Account)
 	case o.Epoch.Unix() < 0 || o.Epoch.Year() > 9000:
 		return errors.New("slowapi: epoch must lie between 1970 and 9000")
 	}
@@ -185,12 +155,11 @@ func (s *Server) Close() error {
 	s.once.Do(func() {
 		close(s.closing)
 		s.running.Wait()
-		if s.api != nil {
-			return
+		if s.twilio != nil {
+			s.twilio.world.Writing.Lock()
+			defer s.twilio.world.Writing.Unlock()
+			s.ended = s.twilio.journal.Close()
 		}
-		s.world.Writing.Lock()
-		defer s.world.Writing.Unlock()
-		s.ended = s.journal.Close()
 	})
 	return s.ended
 }

@@ -78,7 +78,7 @@ func (o *reply) send(a format.Answer) {
 func (o *reply) header(a format.Answer, packed bool) {
 	h := o.w.Header()
 	h.Set("Access-Control-Allow-Origin", "*")
-	if o.s.api == nil {
+	if o.s.twilio != nil {
 		o.twilio(h)
 	}
 	h.Set("Vary", "Accept-Encoding")

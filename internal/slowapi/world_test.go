@@ -192,8 +192,8 @@ func TestTenMillion(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer s.Close()
-	calls := s.world.Below[0][kinds.Calls]
-	deep := "PA" + string(s.world.AppendSID(nil, calls, 1234567))
+	calls := s.twilio.world.Below[0][kinds.Calls]
+	deep := "PA" + string(s.twilio.world.AppendSID(nil, calls, 1234567))
 	var before, after runtime.MemStats
 	runtime.GC()
 	runtime.ReadMemStats(&before)
@@ -221,7 +221,7 @@ func TestTenMillion(t *testing.T) {
 		"of a call":     "/Calls/" + deep[2:] + "/Recordings.json",
 		"by its call":   "/Recordings.json?CallSid=" + deep[2:],
 		"spoken":        "/Transcriptions.json?Page=3900",
-		"media": "/Messages/" + string(s.world.AppendSID(nil, s.world.Below[0][kinds.Messages], kinds.MediaPlace(1, 500_000))) +
+		"media": "/Messages/" + string(s.twilio.world.AppendSID(nil, s.twilio.world.Below[0][kinds.Messages], kinds.MediaPlace(1, 500_000))) +
 			"/Media.json",
 		"message since": "/Messages.json?DateSent%3E=2026-05-31&PageSize=1000",
 	} {

@@ -6,96 +6,95 @@ import (
 	"errors"
 	"maps"
 	"net/http"
-	"net/url"
 
 	"understudy/internal/slowapi/format"
 	"understudy/internal/slowapi/world"
 )
 
 // create makes a record from a form and answers 201 with it.
-func (s *Server) create(_ *http.Request, t target, form url.Values) (format.Answer, error) {
-	w := s.world
+func (t *twilio) create(x *world.Request) format.Answer {
+	w := x.W
 	w.Writing.Lock()
 	defer w.Writing.Unlock()
 	w.Mu.RLock()
-	fields, refused := t.seq.Kind.Create(w, t.seq, form)
+	fields, refused := x.S.Kind.Create(w, x.S, x.In.Form)
 	w.Mu.RUnlock()
 	if refused != nil {
-		return refused.Answer(), nil
+		return refused.Answer()
 	}
-	maps.Copy(fields, t.route.preset)
-	_, err := s.commit(world.Entry{Op: "create", Kind: t.seq.Kind.Name, Account: t.seq.Account, Fields: fields})
+	maps.Copy(fields, x.Preset)
+	_, err := t.commit(world.Entry{Op: "create", Kind: x.S.Kind.Name, Account: x.S.Account, Fields: fields})
 	if err != nil {
-		return s.unwritten(err), nil
+		return t.unwritten(err)
 	}
 	w.Mu.RLock()
 	defer w.Mu.RUnlock()
-	fresh := t.seq.Kind.Fresh
-	status, shape := cmp.Or(fresh.Status, http.StatusCreated), cmp.Or(fresh.Shape, t.route.shown())
-	return format.Answer{Status: status, Body: w.Show(nil, t.seq, t.seq.Count()-1, shape, t.here)}, nil
+	fresh := x.S.Kind.Fresh
+	status, shape := cmp.Or(fresh.Status, http.StatusCreated), cmp.Or(fresh.Shape, x.Shape)
+	return format.Answer{Status: status, Body: w.Show(nil, x.S, x.S.Count()-1, shape, x.In.Here)}
 }
 
 // update changes a record and answers 200 with it.
-func (s *Server) update(r *http.Request, t target, form url.Values) (format.Answer, error) {
-	w := s.world
+func (t *twilio) update(x *world.Request) format.Answer {
+	w := x.W
 	w.Writing.Lock()
 	defer w.Writing.Unlock()
 	w.Mu.RLock()
-	if !t.seq.Exists(t.index) {
+	if !x.S.Exists(x.Index) {
 		w.Mu.RUnlock()
-		return format.NotFound(t.path).Answer(), nil
+		return x.NotFound()
 	}
-	fields, cut, refused := t.seq.Kind.Update(w, t.seq, t.index, form)
-	if refused == nil && s.quirks.On(world.UnfinishedRefused) && len(cut) == 0 {
-		refused = refuseUnfinished(t)
+	fields, cut, refused := x.S.Kind.Update(w, x.S, x.Index, x.In.Form)
+	if refused == nil && t.quirks.On(world.UnfinishedRefused) && len(cut) == 0 {
+		refused = refuseUnfinished(x)
 	}
 	w.Mu.RUnlock()
 	if refused != nil {
-		return refused.Answer(), nil
+		return refused.Answer()
 	}
-	_, err := s.commit(world.Entry{Op: "update", Kind: t.seq.Kind.Name, Account: t.seq.Account, Index: t.index, Fields: fields, Cut: cut})
+	_, err := t.commit(world.Entry{Op: "update", Kind: x.S.Kind.Name, Account: x.S.Account, Index: x.Index, Fields: fields, Cut: cut})
 	if err != nil {
-		return s.unwritten(err), nil
+		return t.unwritten(err)
 	}
-	return s.instance(r, t, form)
+	return t.instance(x)
 }
 
 // remove deletes a record and answers 204.
-func (s *Server) remove(_ *http.Request, t target, _ url.Values) (format.Answer, error) {
-	w := s.world
+func (t *twilio) remove(x *world.Request) format.Answer {
+	w := x.W
 	w.Writing.Lock()
 	defer w.Writing.Unlock()
 	w.Mu.RLock()
-	there := t.seq.Exists(t.index)
+	there := x.S.Exists(x.Index)
 	var refused *format.Refusal
-	if there && s.quirks.On(world.UnfinishedRefused) {
-		refused = refuseUnfinished(t)
+	if there && t.quirks.On(world.UnfinishedRefused) {
+		refused = refuseUnfinished(x)
 	}
-	if there && refused == nil && t.seq.Kind.Keeps != nil {
-		refused = t.seq.Kind.Keeps(w, t.seq, t.index)
+	if there && refused == nil && x.S.Kind.Keeps != nil {
+		refused = x.S.Kind.Keeps(w, x.S, x.Index)
 	}
 	w.Mu.RUnlock()
 	if !there {
-		return format.NotFound(t.path).Answer(), nil
+		return x.NotFound()
 	}
 	if refused != nil {
-		return refused.Answer(), nil
+		return refused.Answer()
 	}
-	_, err := s.commit(world.Entry{Op: "delete", Kind: t.seq.Kind.Name, Account: t.seq.Account, Index: t.index})
+	_, err := t.commit(world.Entry{Op: "delete", Kind: x.S.Kind.Name, Account: x.S.Account, Index: x.Index})
 	if err != nil {
-		return s.unwritten(err), nil
+		return t.unwritten(err)
 	}
-	return format.Answer{Status: http.StatusNoContent}, nil
+	return format.Answer{Status: http.StatusNoContent}
 }
 
 // refuseUnfinished refuses to touch a message that is still on its way, or to
 // delete a call that is; a quirk, since it is in the way of most tests.
-func refuseUnfinished(t target) *format.Refusal {
-	k := t.seq.Kind
+func refuseUnfinished(x *world.Request) *format.Refusal {
+	k := x.S.Kind
 	if k.Life == nil {
 		return nil
 	}
-	if p := world.ProgressOf(t.seq, t.index, k.Life(t.seq, t.index)); p.Status() == p.Plan[p.Final()] {
+	if p := world.ProgressOf(x.S, x.Index, k.Life(x.S, x.Index)); p.Status() == p.Plan[p.Final()] {
 		return nil
 	}
 	return format.Refuse(http.StatusConflict, 20009, "Resource not complete")
@@ -103,8 +102,8 @@ func refuseUnfinished(t target) *format.Refusal {
 
 // commit keeps an entry in the journal and then makes it true. The caller holds
 // w.writing.
-func (s *Server) commit(e world.Entry) (moved int, err error) {
-	w := s.world
+func (t *twilio) commit(e world.Entry) (moved int, err error) {
+	w := t.world
 	w.Mu.RLock()
 	if now := w.Now(); e.At.Before(now) {
 		e.At = now
@@ -115,7 +114,7 @@ func (s *Server) commit(e world.Entry) (moved int, err error) {
 	if err != nil {
 		return 0, err
 	}
-	if err := s.journal.Append(e); err != nil {
+	if err := t.journal.Append(e); err != nil {
 		return 0, err
 	}
 	w.Mu.Lock()
@@ -124,8 +123,8 @@ func (s *Server) commit(e world.Entry) (moved int, err error) {
 }
 
 // unwritten answers a write that could not be kept.
-func (s *Server) unwritten(err error) format.Answer {
-	s.log.Error("slowapi: write refused", "err", err)
+func (t *twilio) unwritten(err error) format.Answer {
+	t.log.Error("slowapi: write refused", "err", err)
 	if errors.Is(err, world.ErrFull) {
 		return format.Invalid("This world has no room for more records of this kind").Answer()
 	}
@@ -134,16 +133,16 @@ func (s *Server) unwritten(err error) format.Answer {
 
 // dequeue takes a member out of its queue: it sends the call on to other
 // instructions, which no record shows, and answers with the member as it was.
-func (s *Server) dequeue(r *http.Request, t target, form url.Values) (format.Answer, error) {
-	was, err := s.instance(r, t, form)
-	if err != nil || was.Status != http.StatusOK {
-		return was, err
+func (t *twilio) dequeue(x *world.Request) format.Answer {
+	was := t.instance(x)
+	if was.Status != http.StatusOK {
+		return was
 	}
-	if form.Get("Url") == "" {
-		return format.Invalid("Missing required parameter Url in the post body").Answer(), nil
+	if x.In.Form.Get("Url") == "" {
+		return format.Invalid("Missing required parameter Url in the post body").Answer()
 	}
-	if gone, err := s.remove(r, t, form); err != nil || gone.Status != http.StatusNoContent {
-		return gone, err
+	if gone := t.remove(x); gone.Status != http.StatusNoContent {
+		return gone
 	}
-	return was, nil
+	return was
 }

@@ -80,12 +80,12 @@ func (n *available) Values(*world.World) table.Values {
 // AvailableNumbers answers the list of one sort of number in one country. Such a
 // list has no pages, whatever the published schema says: its examples, and
 // Twilio, give the first PageSize numbers and the list's own URI.
-func AvailableNumbers(r *Request) format.Answer {
-	in := numberCountryOf(r.Sids[1])
-	sort := r.Path[strings.LastIndexByte(r.Path, '/')+1:]
+func AvailableNumbers(r *world.Request) format.Answer {
+	in := numberCountryOf(r.In.Vars[1])
+	sort := r.In.Path[strings.LastIndexByte(r.In.Path, '/')+1:]
 	sort = strings.TrimSuffix(sort, ".json")
 	if in == nil || in.offered(sort) == nil {
-		return format.NotFound(r.Path).Answer()
+		return r.NotFound()
 	}
 	w, q := r.W, r.Q
 	p, refused := world.ReadSize(q, r.Quirks)
@@ -105,7 +105,7 @@ func AvailableNumbers(r *Request) format.Answer {
 			rows = append(rows, table.Part{T: shapes()["available_number"], V: n.Values(w)})
 		}
 	}
-	uri := r.Path
+	uri := r.In.Path
 	if echo := q.Echo(nil, world.KeysOf(r.Filters)); len(echo) > 0 {
 		uri += "?" + strings.TrimSuffix(string(echo), "&")
 	}
@@ -114,14 +114,14 @@ func AvailableNumbers(r *Request) format.Answer {
 }
 
 // CountryList answers the list of countries, or one of them.
-func CountryList(r *Request) format.Answer {
+func CountryList(r *world.Request) format.Answer {
 	r.W.Mu.RLock()
 	base := format.Version + "/Accounts/" + r.W.AccountSID(r.Account) + "/AvailablePhoneNumbers"
 	r.W.Mu.RUnlock()
-	if len(r.Sids) == 2 {
-		one := numberCountryOf(r.Sids[1])
+	if len(r.In.Vars) == 2 {
+		one := numberCountryOf(r.In.Vars[1])
 		if one == nil {
-			return format.NotFound(r.Path).Answer()
+			return r.NotFound()
 		}
 		return format.Answer{Status: http.StatusOK, Body: table.AppendValue(nil, one.part(base), "")}
 	}

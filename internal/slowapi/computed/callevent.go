@@ -12,7 +12,7 @@ import (
 )
 
 // CallEvents answers the list of a call's events. They have no SIDs.
-func CallEvents(r *Request) format.Answer {
+func CallEvents(r *world.Request) format.Answer {
 	w := r.W
 	w.Mu.RLock()
 	defer w.Mu.RUnlock()

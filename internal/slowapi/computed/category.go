@@ -90,7 +90,7 @@ func counted(w *world.World, c *category, s *world.Sequence, time format.Span) i
 // Balance tells what is left on an account: what the main one had when the world began,
 // less what its calls and messages have cost since. Those of other accounts begin at
 // nothing. Like real ones it may fall below that.
-func Balance(r *Request) format.Answer {
+func Balance(r *world.Request) format.Answer {
 	w := r.W
 	w.Mu.RLock()
 	defer w.Mu.RUnlock()
@@ -105,8 +105,8 @@ func Balance(r *Request) format.Answer {
 
 // NewToken answers POST to Tokens with a user name and a real password. Nothing
 // keeps them, and they open nothing here.
-func NewToken(r *Request) format.Answer {
-	form := r.Form
+func NewToken(r *world.Request) format.Answer {
+	form := r.In.Form
 	ttl, ok := int64(86400), true
 	if form.Has("Ttl") {
 		ttl, ok = format.Whole(form.Get("Ttl"))

@@ -6,7 +6,6 @@ package computed
 import (
 	"embed"
 	"encoding/base64"
-	"net/url"
 	"strconv"
 	"strings"
 	"sync"
@@ -22,20 +21,6 @@ var files embed.FS
 // shapes are the templates of the rows, by the names of their files.
 var shapes = sync.OnceValue(func() map[string]*table.Template { return table.ParseAll(files, "shapes") })
 
-// Request is a request to what is neither a list nor a record of a kind.
-type Request struct {
-	W       *world.World
-	Quirks  world.Quirks
-	Path    string
-	Sids    []string // those in the path
-	Account int
-	Parent  int64 // the record of the path's parent kind
-	Key     string
-	Filters []world.Filter
-	Q       format.Query
-	Form    url.Values
-}
-
 // numberedList is a list without names. A page of it is found by its number, which its token
 // hides as that of Twilio's usage records does: APMQ== is page 1.
 type numberedList struct {
@@ -46,7 +31,7 @@ type numberedList struct {
 const listToken = "AP"
 
 // page builds the list's answer. The caller holds the world for reading.
-func (l *numberedList) page(r *Request) format.Answer {
+func (l *numberedList) page(r *world.Request) format.Answer {
 	p, refused := world.ReadSize(r.Q, r.Quirks)
 	if refused != nil {
 		return refused.Answer()
@@ -66,7 +51,7 @@ func (l *numberedList) page(r *Request) format.Answer {
 	for place := first; place < last; place++ {
 		rows = append(rows, l.row(place))
 	}
-	base := r.Q.Echo([]byte(r.Path+"?"), world.KeysOf(r.Filters))
+	base := r.Q.Echo([]byte(r.In.Path+"?"), world.KeysOf(r.Filters))
 	e := format.Envelope{Base: string(base), Key: r.Key, Size: p.Size, Page: p.Page, Token: p.Token, Rows: int(last - first)}
 	if last < l.count {
 		e.Next = pageToken(at + 1)

@@ -112,7 +112,7 @@ func pieces(name string, time format.Span) (all []format.Span) {
 }
 
 // Usage answers one of the lists.
-func Usage(r *Request, name string) format.Answer {
+func Usage(r *world.Request, name string) format.Answer {
 	w, q := r.W, r.Q
 	w.Mu.RLock()
 	defer w.Mu.RUnlock()

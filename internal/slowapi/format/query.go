@@ -87,15 +87,16 @@ func Embedded[T any](raw []byte) func() T {
 	})
 }
 
-// Match compares a path with a pattern, part by part. A star in the pattern stands
-// for any part but an empty one; what it stands for comes back.
+// Match compares a path with a pattern, part by part. A star in the pattern, an ending
+// perhaps behind it, stands for anything but nothing; what it stands for comes back.
 func Match(pattern, path string) ([]string, bool) {
 	var found []string
 	for {
 		want, laterWant, moreWant := strings.Cut(pattern, "/")
 		have, laterHave, moreHave := strings.Cut(path, "/")
-		if want == "*" && have != "" {
-			found = append(found, have)
+		ending, star := strings.CutPrefix(want, "*")
+		if name, ends := strings.CutSuffix(have, ending); star && ends && name != "" {
+			found = append(found, name)
 		} else if want != have {
 			return nil, false
 		}

@@ -11,7 +11,6 @@ import (
 	"encoding/json"
 	"maps"
 	"net/http"
-	"net/url"
 	"strconv"
 	"strings"
 	"sync"
@@ -26,15 +25,15 @@ var files embed.FS
 
 // API is GitHub's API over one world.
 type API struct {
-	world
-	table.Routes
+	world  world
+	routes table.Routes
 	knows  func(token string) bool
 	limits limits
 	asked  sync.Map // repositories whose statistics were asked for: they are there now
 }
 
 // New makes a world of so many issues. knows tells whether a token is the account's.
-func New(o table.Options, knows func(token string) bool) *API {
+func New(o table.Options, knows func(token string) bool) *table.API {
 	a := &API{
 		world: world{
 			World:  table.NewWorld(o, "users", "repos", "labels", "issues", "comments", "commits", "releases"),
@@ -42,20 +41,29 @@ func New(o table.Options, knows func(token string) bool) *API {
 		},
 		knows: knows, limits: limits{bounds: usual, now: o.Now},
 	}
-	a.Routes = a.routes()
-	a.seed()
+	a.routes = a.paths()
+	a.world.seed()
 	next := o.Records
-	a.Come["issues"] = func(now int64) { a.issue(next, now); next++ }
-	a.Come["commits"] = func(now int64) { a.commit(next, now); next++ }
-	a.Change = writer{a}.edit
-	return a
+	a.world.Come["issues"] = func(now int64) { a.world.issue(next, now); next++ }
+	a.world.Come["commits"] = func(now int64) { a.world.commit(next, now); next++ }
+	a.world.Change = a.edit
+	control := func(path string, raw []byte) (any, error) {
+		if path == "/-/limits" {
+			return a.limits.replace(raw)
+		}
+		return a.world.Control(path, raw)
+	}
+	return &table.API{Routes: a.routes, Answer: a.answer, Refuse: a.refusal, Control: control}
 }
 
-// Answer answers one request.
-func (a *API) Answer(r *http.Request, body []byte, here string) format.Answer {
+// answer answers one request.
+func (a *API) answer(r *http.Request, body []byte, unread int, here string) format.Answer {
+	if unread != 0 {
+		return a.refusal(unread)
+	}
 	token, _ := credential(r)
 	if !a.knows(token) {
-		return a.Refuse(http.StatusUnauthorized)
+		return a.refusal(http.StatusUnauthorized)
 	}
 	path := r.URL.Path
 	if refused := a.limits.take(path); refused != nil {
@@ -64,22 +72,12 @@ func (a *API) Answer(r *http.Request, body []byte, here string) format.Answer {
 	if v := r.Header.Get("X-Github-Api-Version"); v != "" && v != apiVersion && v != "2026-03-10" {
 		return a.signed(refuse(http.StatusBadRequest, "API version "+strconv.Quote(v)+" is not supported", ""), path)
 	}
-	at, vars := a.Find(r.URL.EscapedPath())
-	if at == nil {
-		return a.Refuse(http.StatusNotFound)
+	q := a.routes.Request(r, body, here)
+	if q == nil || q.Route.Do[q.Method] == nil {
+		return a.refusal(http.StatusNotFound) // what GitHub says of a method that a path does not take, too
 	}
-	method := r.Method
-	if method == http.MethodHead {
-		method = http.MethodGet
-	}
-	do := at.Do[method]
-	if do == nil {
-		return a.Refuse(http.StatusNotFound) // what GitHub says of a method that a path does not take
-	}
-	answer := do(&table.Request{
-		Method: r.Method, Path: r.URL.EscapedPath(), Vars: vars, Query: r.URL.Query(), Header: r.Header, Body: body, Here: here,
-	})
-	if method == http.MethodGet && answer.Status == http.StatusOK {
+	answer := a.world.Run(q, q.Route.Do[q.Method])
+	if q.Method == http.MethodGet && answer.Status == http.StatusOK {
 		sum := sha256.Sum256(answer.Body)
 		answer = with(answer, "Etag", `W/"`+hex.EncodeToString(sum[:])+`"`)
 		if matches(r.Header.Get("If-None-Match"), answer.Header["Etag"]) {
@@ -147,7 +145,7 @@ func (a *API) signed(answer format.Answer, path string) format.Answer {
 }
 
 func (a *API) requestID() string {
-	d := fake.Rng(a.Now().UnixNano())
+	d := fake.Rng(a.world.Now().UnixNano())
 	return strings.ToUpper(string(d.Hex(nil, 2))) + ":" + strings.ToUpper(string(d.Hex(nil, 8)))
 }
 
@@ -171,8 +169,8 @@ func invalid(resource, field, code string) format.Answer {
 		"code": code})
 }
 
-// Refuse is GitHub's error for a status.
-func (a *API) Refuse(status int) format.Answer {
+// refusal is GitHub's error for a status.
+func (a *API) refusal(status int) format.Answer {
 	message, known := map[int]string{
 		http.StatusUnauthorized: "Bad credentials", http.StatusNotFound: "Not Found", http.StatusForbidden: "Resource not accessible",
 		http.StatusBadRequest: "Problems parsing JSON", http.StatusTooManyRequests: secondaryText, http.StatusInternalServerError: "Server Error",
@@ -185,18 +183,4 @@ func (a *API) Refuse(status int) format.Answer {
 		answer = with(answer, "Retry-After", "1")
 	}
 	return a.signed(answer, "")
-}
-
-// Control is that of the world, and /-/limits.
-func (a *API) Control(path string, raw []byte) (any, error) {
-	if path == "/-/limits" {
-		return a.limits.replace(raw)
-	}
-	return a.World.Control(path, raw)
-}
-
-// link is an address of the API with other parameters, as Link has it.
-func link(here, path string, q url.Values, page int, rel string) string {
-	q.Set("page", strconv.Itoa(page))
-	return "<" + here + path + "?" + q.Encode() + `>; rel="` + rel + `"`
 }

@@ -27,25 +27,23 @@ func (a *API) graphQL(q *table.Request) format.Answer {
 		}
 	}
 	if err := json.Unmarshal(q.Body, &in); err != nil {
-		return a.Refuse(http.StatusBadRequest)
+		return a.refusal(http.StatusBadRequest)
 	}
 	v := &in.Variables
 	if strings.Contains(in.Query, "createIssue(") {
 		return a.graphIssue(q, v.Input)
 	}
-	a.Mu.RLock()
-	defer a.Mu.RUnlock()
 	if strings.Contains(in.Query, "viewer") {
-		return graphData(map[string]any{"viewer": map[string]any{"login": a.Account}})
+		return graphData(map[string]any{"viewer": map[string]any{"login": a.world.Account}})
 	}
-	repo := a.Kinds["repos"].Find(strings.ToLower(v.Owner + "/" + v.Name + v.Repo))
+	repo := a.world.Kinds["repos"].Find(strings.ToLower(v.Owner + "/" + v.Name + v.Repo))
 	if repo == nil || !strings.Contains(in.Query, "repository(") {
 		return graphError("NOT_FOUND", "Could not resolve to a Repository with the name '"+v.Owner+"/"+v.Name+v.Repo+"'.")
 	}
 	shown := map[string]any{"id": repo.V["node_id"], "name": repo.V["name"], "description": repo.V["description"], "hasIssuesEnabled": true,
 		"owner": map[string]any{"id": repo.V["node_id"], "login": v.Owner}, "viewerPermission": "ADMIN"}
 	if strings.Contains(in.Query, "issues(") {
-		rows := a.Kinds["issues"].Select(func(r *table.Row) bool {
+		rows := a.world.Kinds["issues"].Select(func(r *table.Row) bool {
 			return r.Text("repo") == repo.ID && r.V["pull_id"] == nil && slices.Contains(v.States, strings.ToUpper(r.Text("state")))
 		}, "created", false)
 		from, _ := strconv.Atoi(v.EndCursor)
@@ -76,15 +74,16 @@ func graphNode(r *table.Row) map[string]any {
 func (a *API) graphIssue(q *table.Request, input json.RawMessage) format.Answer {
 	var in struct{ RepositoryID string }
 	_ = json.Unmarshal(input, &in) // then no repository has the id
-	a.Mu.RLock()
-	found := a.Kinds["repos"].Select(func(r *table.Row) bool { return r.Text("node_id") == in.RepositoryID }, "", false)
-	a.Mu.RUnlock()
+	found := a.world.Kinds["repos"].Select(func(r *table.Row) bool { return r.Text("node_id") == in.RepositoryID }, "", false)
 	if len(found) == 0 {
 		return graphError("NOT_FOUND", "Could not resolve to a node with the global id of '"+in.RepositoryID+"'")
 	}
-	made := *q
-	made.Body = input
-	answer := writer{a}.createIssue(&made, found[0], nil)
+	var f fields
+	if f.read(input, "") != nil {
+		return graphError("UNPROCESSABLE", string(refuse(http.StatusBadRequest, "Problems parsing JSON", "").Body))
+	}
+	q.Of = found[0]
+	answer := a.createIssue(q, &f)
 	var issue struct {
 		Node string `json:"node_id"`
 		URL  string `json:"html_url"`

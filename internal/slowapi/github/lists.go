@@ -21,8 +21,8 @@ const (
 )
 
 // cut is the page of rows that is asked for, and its Link header; what is no
-// number counts as the usual. path is where the links lead.
-func cut(q *table.Request, path string, rows []*table.Row) ([]*table.Row, string) {
+// number counts as the usual.
+func cut(q *table.Request, rows []*table.Row) ([]*table.Row, string) {
 	number := func(name string, usual, most int) int {
 		n, err := strconv.Atoi(q.Query.Get(name))
 		if err != nil || n < 1 {
@@ -33,22 +33,27 @@ func cut(q *table.Request, path string, rows []*table.Row) ([]*table.Row, string
 	size, page := number("per_page", usualPage, maxPage), number("page", 1, 1<<30)
 	last := max((len(rows)+size-1)/size, 1)
 	var links []string
+	link := func(page int, rel string) {
+		q.Query.Set("page", strconv.Itoa(page))
+		links = append(links, "<"+q.Here+q.Path+"?"+q.Query.Encode()+`>; rel="`+rel+`"`)
+	}
 	if page > 1 {
-		links = append(links, link(q.Here, path, q.Query, min(page-1, last), "prev"))
+		link(min(page-1, last), "prev")
 	}
 	if page < last {
-		links = append(links, link(q.Here, path, q.Query, page+1, "next"), link(q.Here, path, q.Query, last, "last"))
+		link(page+1, "next")
+		link(last, "last")
 	}
 	if page > 1 {
-		links = append(links, link(q.Here, path, q.Query, 1, "first"))
+		link(1, "first")
 	}
 	from := min((page-1)*size, len(rows))
 	return rows[from:min(from+size, len(rows))], strings.Join(links, ", ")
 }
 
 // list answers with a page of rows as a template shows them.
-func (a *API) list(q *table.Request, path, shape string, rows []*table.Row) format.Answer {
-	rows, links := cut(q, path, rows)
+func (a *API) list(q *table.Request, shape string, rows []*table.Row) format.Answer {
+	rows, links := cut(q, rows)
 	parts := make([]table.Part, len(rows))
 	for i, r := range rows {
 		parts[i] = a.part(shape, r, q)
@@ -76,7 +81,7 @@ func (a *API) part(shape string, r *table.Row, q *table.Request) table.Part {
 	if len(more) > 0 {
 		v = v.With(more)
 	}
-	return table.Part{T: a.shapes[shape], V: v}
+	return table.Part{T: a.world.shapes[shape], V: v}
 }
 
 var escape = strings.NewReplacer("&", "&amp;", "<", "&lt;", ">", "&gt;")
@@ -84,22 +89,21 @@ var escape = strings.NewReplacer("&", "&amp;", "<", "&lt;", ">", "&gt;")
 // show answers with one record, or 404 for none.
 func (a *API) show(q *table.Request, shape string, r *table.Row) format.Answer {
 	if r == nil {
-		return a.Refuse(http.StatusNotFound)
+		return a.refusal(http.StatusNotFound)
 	}
 	p := a.part(shape, r, q)
 	return format.Answer{Status: http.StatusOK, Body: p.T.Append(nil, p.V, q.Here)}
 }
 
-// below is a path below the repository's number, where its lists' links lead.
-func below(repo *table.Row, path string) string { return "/repositories/" + repo.Text("id") + path }
-
-// order reads sort and direction; usual is the order without.
-func order(q *table.Request, usual string, known map[string]string) (by string, ascending bool) {
-	by = known[usual]
-	if asked, ok := known[q.Query.Get("sort")]; ok {
-		by = asked
+// order reads sort, which is created, updated or what the list calls the number of comments.
+func order(q *table.Request, comments string) (by string) {
+	switch asked := q.Query.Get("sort"); asked {
+	case "updated":
+		return asked
+	case comments:
+		return "comments"
 	}
-	return by, q.Query.Get("direction") == "asc"
+	return "created"
 }
 
 // since reads a time; the zero time narrows nothing.
@@ -113,14 +117,9 @@ func since(q *table.Request, name string) (int64, bool) {
 }
 
 // listIssues is the list of a repository's issues, pull requests among them.
-func (a *API) listIssues(q *table.Request, repo *table.Row, _ []string) format.Answer {
-	a.Mu.RLock()
-	defer a.Mu.RUnlock()
+func (a *API) listIssues(q *table.Request, _ *fields) format.Answer {
 	from, ok := since(q, "since")
-	state := q.Query.Get("state")
-	if state == "" {
-		state = "open"
-	}
+	state := cmp.Or(q.Query.Get("state"), "open")
 	if !ok || !slices.Contains([]string{"open", "closed", "all"}, state) {
 		return invalid("Issue", map[bool]string{true: "state", false: "since"}[ok], "invalid")
 	}
@@ -128,13 +127,12 @@ func (a *API) listIssues(q *table.Request, repo *table.Row, _ []string) format.A
 	if asked := q.Query.Get("labels"); asked != "" {
 		wanted = strings.Split(asked, ",")
 	}
-	by, ascending := order(q, "created", map[string]string{"created": "created", "updated": "updated", "comments": "comments"})
-	rows := a.Kinds["issues"].Select(func(r *table.Row) bool {
-		return r.Text("repo") == repo.ID && (state == "all" || r.Text("state") == state) && r.Number("updated") >= from &&
+	rows := a.world.Kinds["issues"].Select(func(r *table.Row) bool {
+		return r.Text("repo") == q.Of.ID && (state == "all" || r.Text("state") == state) && r.Number("updated") >= from &&
 			hasLabels(r, wanted) && isPerson(q.Query.Get("creator"), r.V["login"]) && isAssigned(q.Query.Get("assignee"), r) &&
 			inMilestone(q.Query.Get("milestone"), r)
-	}, by, ascending)
-	return a.list(q, below(repo, "/issues"), "issue", rows)
+	}, order(q, "comments"), q.Query.Get("direction") == "asc")
+	return a.list(q, "issue", rows)
 }
 
 // hasLabels tells whether an issue has all of these labels.
@@ -183,19 +181,13 @@ func inMilestone(asked string, r *table.Row) bool {
 }
 
 // listPulls is the list of a repository's pull requests.
-func (a *API) listPulls(q *table.Request, repo *table.Row, _ []string) format.Answer {
-	a.Mu.RLock()
-	defer a.Mu.RUnlock()
-	state := q.Query.Get("state")
-	if state == "" {
-		state = "open"
-	}
-	by, ascending := order(q, "created", map[string]string{"created": "created", "updated": "updated", "popularity": "comments"})
-	rows := a.Kinds["issues"].Select(func(r *table.Row) bool {
-		return r.Text("repo") == repo.ID && r.V["pull_id"] != nil && (state == "all" || r.Text("state") == state) &&
+func (a *API) listPulls(q *table.Request, _ *fields) format.Answer {
+	state := cmp.Or(q.Query.Get("state"), "open")
+	rows := a.world.Kinds["issues"].Select(func(r *table.Row) bool {
+		return r.Text("repo") == q.Of.ID && r.V["pull_id"] != nil && (state == "all" || r.Text("state") == state) &&
 			isBranch(q.Query.Get("head"), r.V["head"]) && isBranch(q.Query.Get("base"), r.V["base"])
-	}, by, ascending)
-	return a.list(q, below(repo, "/pulls"), "pull", rows)
+	}, order(q, "popularity"), q.Query.Get("direction") == "asc")
+	return a.list(q, "pull", rows)
 }
 
 // isBranch compares a branch with REF or OWNER:REF.
@@ -208,88 +200,72 @@ func isBranch(asked string, branch any) bool {
 
 // listComments is the list of an issue's comments, the oldest first, or of those of
 // a whole repository.
-func (a *API) listComments(q *table.Request, repo *table.Row, vars []string) format.Answer {
-	a.Mu.RLock()
-	defer a.Mu.RUnlock()
+func (a *API) listComments(q *table.Request, _ *fields) format.Answer {
 	from, ok := since(q, "since")
 	if !ok {
 		return invalid("IssueComment", "since", "invalid")
 	}
-	of, by, ascending, path := "", "", true, "/issues/comments"
-	if len(vars) == 1 {
-		of, path = vars[0], "/issues/"+vars[0]+"/comments"
-		if a.Kinds["issues"].Find(repo.ID+"#"+of) == nil {
-			return a.Refuse(http.StatusNotFound)
+	of, by, ascending := "", "", true
+	if len(q.Vars) == 1 {
+		if of = q.Vars[0]; a.record(q.Of, "issues", of) == nil {
+			return a.refusal(http.StatusNotFound)
 		}
 	} else if by = q.Query.Get("sort"); by == "created" || by == "updated" {
 		ascending = q.Query.Get("direction") != "desc"
 	} else {
 		by = ""
 	}
-	rows := a.Kinds["comments"].Select(func(r *table.Row) bool {
-		return r.Text("repo") == repo.ID && (of == "" || r.Text("number") == of) && r.Number("updated") >= from
+	rows := a.world.Kinds["comments"].Select(func(r *table.Row) bool {
+		return r.Text("repo") == q.Of.ID && (of == "" || r.Text("number") == of) && r.Number("updated") >= from
 	}, by, ascending)
-	return a.list(q, below(repo, path), "comment", rows)
+	return a.list(q, "comment", rows)
 }
 
 // listLabels is the list of a repository's labels, in the order of their names.
-func (a *API) listLabels(q *table.Request, repo *table.Row, _ []string) format.Answer {
-	a.Mu.RLock()
-	defer a.Mu.RUnlock()
-	rows := a.Kinds["labels"].Select(a.in(repo), "", true)
+func (a *API) listLabels(q *table.Request, _ *fields) format.Answer {
+	rows := a.world.Kinds["labels"].Select(inside(q.Of), "", true)
 	slices.SortStableFunc(rows, func(x, y *table.Row) int {
 		return strings.Compare(strings.ToLower(x.Text("name")), strings.ToLower(y.Text("name")))
 	})
-	return a.list(q, below(repo, "/labels"), "label", rows)
+	return a.list(q, "label", rows)
 }
 
-// in passes the records of a repository.
-func (a *API) in(repo *table.Row) func(*table.Row) bool {
+// inside passes the records of a repository.
+func inside(repo *table.Row) func(*table.Row) bool {
 	return func(r *table.Row) bool { return r.Text("repo") == repo.ID }
 }
 
 // listCommits is the list of a repository's commits.
-func (a *API) listCommits(q *table.Request, repo *table.Row, _ []string) format.Answer {
-	a.Mu.RLock()
-	defer a.Mu.RUnlock()
+func (a *API) listCommits(q *table.Request, _ *fields) format.Answer {
 	from, ok := since(q, "since")
 	until, fine := since(q, "until")
 	if !ok || !fine {
 		return invalid("Commit", "since", "invalid")
 	}
-	rows := a.Kinds["commits"].Select(func(r *table.Row) bool {
+	rows := a.world.Kinds["commits"].Select(func(r *table.Row) bool {
 		at := r.Number("created")
-		return r.Text("repo") == repo.ID && at >= from && (until == 0 || at <= until) && isPerson(q.Query.Get("author"), r.V["login"])
+		return r.Text("repo") == q.Of.ID && at >= from && (until == 0 || at <= until) && isPerson(q.Query.Get("author"), r.V["login"])
 	}, "", false)
-	return a.list(q, below(repo, "/commits"), "commit", rows)
+	return a.list(q, "commit", rows)
 }
 
 // listReleases is the list of a repository's releases.
-func (a *API) listReleases(q *table.Request, repo *table.Row, _ []string) format.Answer {
-	a.Mu.RLock()
-	defer a.Mu.RUnlock()
-	return a.list(q, below(repo, "/releases"), "release", a.Kinds["releases"].Select(a.in(repo), "", false))
+func (a *API) listReleases(q *table.Request, _ *fields) format.Answer {
+	return a.list(q, "release", a.world.Kinds["releases"].Select(inside(q.Of), "", false))
 }
-
-// myRepos is the list of all repositories: those of the account and of its
-// organization, in the order of their names.
-func (a *API) myRepos(q *table.Request) format.Answer { return a.repos(q, "") }
 
 // reposOf is the list of the repositories of a person or an organization.
 func (a *API) reposOf(q *table.Request) format.Answer {
-	a.Mu.RLock()
-	owner := a.Kinds["users"].Find(q.Vars[0])
-	a.Mu.RUnlock()
+	owner := a.world.Kinds["users"].Find(q.Vars[0])
 	if owner == nil || strings.HasPrefix(q.Path, "/orgs/") && owner.Text("type") != "Organization" {
-		return a.Refuse(http.StatusNotFound)
+		return a.refusal(http.StatusNotFound)
 	}
 	return a.repos(q, q.Vars[0]+"/")
 }
 
+// repos is the list of the repositories whose names begin so, in the order of their names.
 func (a *API) repos(q *table.Request, prefix string) format.Answer {
-	a.Mu.RLock()
-	defer a.Mu.RUnlock()
-	rows := a.Kinds["repos"].Select(func(r *table.Row) bool { return strings.HasPrefix(r.ID, prefix) }, "", false)
+	rows := a.world.Kinds["repos"].Select(func(r *table.Row) bool { return strings.HasPrefix(r.ID, prefix) }, "", false)
 	direction := q.Query.Get("direction")
 	if by := q.Query.Get("sort"); slices.Contains([]string{"created", "updated", "pushed"}, by) {
 		slices.SortStableFunc(rows, func(x, y *table.Row) int { return cmp.Compare(y.Number(by), x.Number(by)) })
@@ -303,5 +279,5 @@ func (a *API) repos(q *table.Request, prefix string) format.Answer {
 	for i, r := range rows {
 		rows[i] = a.counted(r)
 	}
-	return a.list(q, q.Path, "repository", rows)
+	return a.list(q, "repository", rows)
 }

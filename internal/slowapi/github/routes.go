@@ -3,6 +3,7 @@
 package github
 
 import (
+	"fmt"
 	"net/http"
 	"strconv"
 	"strings"
@@ -11,26 +12,29 @@ import (
 	"understudy/internal/slowapi/table"
 )
 
-type (
-	handler = func(*table.Request) format.Answer
-	// inRepo answers a path below a repository; vars are those behind it.
-	inRepo = func(q *table.Request, repo *table.Row, vars []string) format.Answer
-)
+// inRepo answers a request below the repository q.Of, with what a write has in f.
+type inRepo = func(q *table.Request, f *fields) format.Answer
 
-// routes are all paths. Those of a repository are there twice, as at GitHub: by its
+// keys are the ids of the records of a repository, made of its name and of what stands in a path.
+var keys = map[string]string{
+	"issues": "%s#%s", "comments": "%[2]s", "labels": "%s/labels/%s", "commits": "%s/commits/%s", "releases": "%[2]s",
+}
+
+// paths are those of all records. Those of a repository are there twice, as at GitHub: by its
 // name and by its number.
-func (a *API) routes() table.Routes {
-	w := writer{a}
-	get := func(do handler) map[string]handler { return map[string]handler{http.MethodGet: do} }
+func (a *API) paths() table.Routes {
+	get := func(do table.Handler) map[string]table.Handler { return map[string]table.Handler{http.MethodGet: do} }
 	all := table.Routes{
 		{Pattern: "/", Do: get(func(q *table.Request) format.Answer {
 			return format.Answer{Status: http.StatusOK, Body: []byte(`{"current_user_url":"` + q.Here + `/user"}`)}
 		})},
-		{Pattern: "/graphql", Do: map[string]handler{http.MethodPost: a.graphQL}},
+		{Pattern: "/graphql", Do: map[string]table.Handler{http.MethodPost: a.graphQL}},
 		{Pattern: "/user", Do: get(a.me)},
-		{Pattern: "/users/*", Do: get(a.oneUser)},
+		{Pattern: "/users/*", Do: get(func(q *table.Request) format.Answer {
+			return a.show(q, "public_user", a.world.Kinds["users"].Find(q.Vars[0]))
+		})},
 		{Pattern: "/rate_limit", Do: get(func(q *table.Request) format.Answer { return a.limits.show(q.Path) })},
-		{Pattern: "/user/repos", List: true, Do: get(a.myRepos)},
+		{Pattern: "/user/repos", List: true, Do: get(func(q *table.Request) format.Answer { return a.repos(q, "") })},
 		{Pattern: "/users/*/repos", List: true, Do: get(a.reposOf)},
 		{Pattern: "/orgs/*/repos", List: true, Do: get(a.reposOf)},
 		{Pattern: "/search/issues", List: true, Do: get(a.search)},
@@ -38,78 +42,99 @@ func (a *API) routes() table.Routes {
 	for _, one := range []struct {
 		suffix string
 		list   bool
+		kind   string // of the record that the last star names, which must be there
 		do     map[string]inRepo
 	}{
-		{"", false, map[string]inRepo{"GET": a.oneRepo}},
-		{"/issues", true, map[string]inRepo{"GET": a.listIssues, "POST": w.createIssue}},
-		{"/issues/comments", true, map[string]inRepo{"GET": a.listComments}},
-		{"/issues/comments/*", false, map[string]inRepo{"GET": a.oneComment, "PATCH": w.updateComment, "DELETE": w.deleteComment}},
-		{"/issues/*", false, map[string]inRepo{"GET": a.oneIssue, "PATCH": w.updateIssue}},
-		{"/issues/*/comments", true, map[string]inRepo{"GET": a.listComments, "POST": w.createComment}},
-		{"/issues/*/labels", true, map[string]inRepo{"GET": a.labelsOfIssue, "POST": w.addLabels}},
-		{"/labels", true, map[string]inRepo{"GET": a.listLabels, "POST": w.createLabel}},
-		{"/labels/*", false, map[string]inRepo{"GET": a.oneLabel, "DELETE": w.deleteLabel}},
-		{"/pulls", true, map[string]inRepo{"GET": a.listPulls}},
-		{"/pulls/*", false, map[string]inRepo{"GET": a.onePull}},
-		{"/commits", true, map[string]inRepo{"GET": a.listCommits}},
-		{"/commits/*", false, map[string]inRepo{"GET": a.oneCommit}},
-		{"/releases", true, map[string]inRepo{"GET": a.listReleases}},
-		{"/releases/*", false, map[string]inRepo{"GET": a.oneRelease}},
-		{"/stats/contributors", true, map[string]inRepo{"GET": a.contributors}},
+		{"", false, "", map[string]inRepo{"GET": a.oneRepo}},
+		{"/issues", true, "", map[string]inRepo{"GET": a.listIssues, "POST": a.createIssue}},
+		{"/issues/comments", true, "", map[string]inRepo{"GET": a.listComments}},
+		{"/issues/comments/*", false, "comments",
+			map[string]inRepo{"GET": a.shows("comment"), "PATCH": a.updateComment, "DELETE": a.deleteComment}},
+		{"/issues/*", false, "issues", map[string]inRepo{"GET": a.issueAlone, "PATCH": a.updateIssue}},
+		{"/issues/*/comments", true, "", map[string]inRepo{"GET": a.listComments, "POST": a.createComment}},
+		{"/issues/*/labels", true, "", map[string]inRepo{"GET": a.labelsOfIssue, "POST": a.addLabels}},
+		{"/labels", true, "", map[string]inRepo{"GET": a.listLabels, "POST": a.createLabel}},
+		{"/labels/*", false, "labels", map[string]inRepo{"GET": a.shows("label"), "DELETE": a.deleteLabel}},
+		{"/pulls", true, "", map[string]inRepo{"GET": a.listPulls}},
+		{"/pulls/*", false, "issues", map[string]inRepo{"GET": a.onePull}},
+		{"/commits", true, "", map[string]inRepo{"GET": a.listCommits}},
+		{"/commits/*", false, "commits", map[string]inRepo{"GET": a.oneCommit}},
+		{"/releases", true, "", map[string]inRepo{"GET": a.listReleases}},
+		{"/releases/*", false, "", map[string]inRepo{"GET": a.oneRelease}},
+		{"/stats/contributors", true, "", map[string]inRepo{"GET": a.contributors}},
 	} {
-		named, numbered := map[string]handler{}, map[string]handler{}
-		for method, do := range one.do {
-			named[method] = func(q *table.Request) format.Answer { return a.named(q, do) }
-			numbered[method] = func(q *table.Request) format.Answer { return a.numbered(q, do) }
+		do := map[string]table.Handler{}
+		for method, answer := range one.do {
+			do[method] = func(q *table.Request) format.Answer { return a.below(q, one.suffix, one.kind, answer) }
 		}
-		all = append(all, table.Route{Pattern: "/repos/*/*" + one.suffix, List: one.list, Do: named},
-			table.Route{Pattern: "/repositories/*" + one.suffix, List: one.list, Do: numbered})
+		all = append(all, table.Route{Pattern: "/repos/*/*" + one.suffix, List: one.list, Do: do},
+			table.Route{Pattern: "/repositories/*" + one.suffix, List: one.list, Do: do})
 	}
 	return all
 }
 
-// named finds the repository by its name. A name it had before leads to its number.
-func (a *API) named(q *table.Request, do inRepo) format.Answer {
-	name := strings.ToLower(q.Vars[0] + "/" + q.Vars[1])
-	a.Mu.RLock()
-	moved, repo := a.Kinds["repos"].Find(repositories[1].name), a.Kinds["repos"].Find(name)
-	a.Mu.RUnlock()
-	if name == movedName {
-		rest := strings.SplitN(q.Path, "/", 5)
-		to := q.Here + "/repositories/" + moved.Text("id")
-		if len(rest) == 5 {
-			to += "/" + rest[4]
+// below finds the repository and the record of a path, and what a write sets. A name that
+// the repository had before leads to its number.
+func (a *API) below(q *table.Request, suffix, kind string, do inRepo) (answer format.Answer) {
+	if strings.HasPrefix(q.Path, "/repos/") {
+		name := strings.ToLower(q.Vars[0] + "/" + q.Vars[1])
+		if name == movedName {
+			return a.moved(q)
 		}
-		if query := q.Query.Encode(); query != "" {
-			to += "?" + query
+		q.Of, q.Vars = a.world.Kinds["repos"].Find(name), q.Vars[2:]
+	} else {
+		for _, r := range a.world.Kinds["repos"].Rows() {
+			if r.Text("id") == q.Vars[0] {
+				q.Of = r
+			}
 		}
-		status := http.StatusMovedPermanently
-		if q.Method != http.MethodGet && q.Method != http.MethodHead {
-			status = http.StatusTemporaryRedirect
-		}
-		answer := format.Answer{Status: status, Header: map[string]string{"Location": to}}
-		answer.Body = []byte(`{"message":"Moved Permanently","url":` + strconv.Quote(to) +
-			`,"documentation_url":"https://docs.github.com/rest/guides/best-practices-for-using-the-rest-api#follow-redirects"}`)
-		return answer
+		q.Vars = q.Vars[1:]
 	}
-	if repo == nil {
-		return a.Refuse(http.StatusNotFound)
+	if q.Of == nil {
+		return a.refusal(http.StatusNotFound)
 	}
-	return do(q, repo, q.Vars[2:])
+	var f fields
+	if q.Method != http.MethodGet && q.Method != http.MethodDelete && f.read(q.Body, suffix) != nil {
+		return refuse(http.StatusBadRequest, "Problems parsing JSON", "")
+	}
+	if kind != "" {
+		if q.Row = a.record(q.Of, kind, q.Vars[0]); q.Row == nil {
+			return a.refusal(http.StatusNotFound)
+		}
+	}
+	q.Path = "/repositories/" + q.Of.Text("id") + suffix // where the links of lists lead
+	for _, part := range q.Vars {
+		q.Path = strings.Replace(q.Path, "*", part, 1)
+	}
+	return do(q, &f)
 }
 
-// numbered finds the repository by its number.
-func (a *API) numbered(q *table.Request, do inRepo) format.Answer {
-	a.Mu.RLock()
-	var repo *table.Row
-	for _, r := range a.Kinds["repos"].Rows() {
-		if r.Text("id") == q.Vars[0] {
-			repo = r
-		}
+// record is the record of a kind that a path below a repository names; nil for none.
+func (a *API) record(repo *table.Row, kind, name string) *table.Row {
+	if kind == "labels" {
+		name = strings.ToLower(name)
 	}
-	a.Mu.RUnlock()
-	if repo == nil {
-		return a.Refuse(http.StatusNotFound)
+	if r := a.world.Kinds[kind].Find(fmt.Sprintf(keys[kind], repo.ID, name)); r != nil && r.Text("repo") == repo.ID {
+		return r
 	}
-	return do(q, repo, q.Vars[1:])
+	return nil
+}
+
+// moved leads from the name that a repository had before to its number.
+func (a *API) moved(q *table.Request) format.Answer {
+	rest := strings.SplitN(q.Path, "/", 5)
+	to := q.Here + "/repositories/" + a.world.Kinds["repos"].Find(repositories[1].name).Text("id")
+	if len(rest) == 5 {
+		to += "/" + rest[4]
+	}
+	if query := q.Query.Encode(); query != "" {
+		to += "?" + query
+	}
+	answer := format.Answer{Status: http.StatusMovedPermanently, Header: map[string]string{"Location": to}}
+	if q.Method != http.MethodGet {
+		answer.Status = http.StatusTemporaryRedirect
+	}
+	answer.Body = []byte(`{"message":"Moved Permanently","url":` + strconv.Quote(to) +
+		`,"documentation_url":"https://docs.github.com/rest/guides/best-practices-for-using-the-rest-api#follow-redirects"}`)
+	return answer
 }

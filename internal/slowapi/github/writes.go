@@ -13,9 +13,6 @@ import (
 	"understudy/internal/slowapi/table"
 )
 
-// writer answers what changes records.
-type writer struct{ *API }
-
 // fields are what a write of an issue, a comment or a label may have.
 type fields struct {
 	Title       *string   `json:"title"`
@@ -29,14 +26,14 @@ type fields struct {
 	Description *string   `json:"description"`
 }
 
-// read reads the JSON of a write; a word that it does not know it leaves out, as
-// GitHub does.
-func read(q *table.Request) (f fields, refused *format.Answer) {
-	if err := json.Unmarshal(q.Body, &f); err != nil {
-		a := refuse(http.StatusBadRequest, "Problems parsing JSON", "")
-		return f, &a
+// read reads the JSON of a write to a path below a repository; a word that it does not know
+// it leaves out, as GitHub does. Of an issue's labels the names alone are taken, too.
+func (f *fields) read(body []byte, suffix string) error {
+	if suffix == "/issues/*/labels" && json.Unmarshal(body, &f.Labels) == nil {
+		return nil
 	}
-	return f, nil
+	*f = fields{}
+	return json.Unmarshal(body, f)
 }
 
 // created is an answer with 201 and the address of the record.
@@ -46,7 +43,7 @@ func created(q *table.Request, answer format.Answer, path string) format.Answer 
 }
 
 // values are what the fields change of an issue. The caller holds Mu.
-func (a writer) values(repo string, f *fields, now int64) (table.Values, *format.Answer) {
+func (a *API) values(repo string, f *fields, now int64) (table.Values, *format.Answer) {
 	v := table.Values{"updated": table.Stamp(now)}
 	if f.Title != nil {
 		v["title"] = *f.Title
@@ -55,12 +52,12 @@ func (a writer) values(repo string, f *fields, now int64) (table.Values, *format
 		v["body"] = *f.Body
 	}
 	if f.Labels != nil {
-		v["labels"] = a.labelled(repo, *f.Labels)
+		v["labels"] = a.world.labelled(repo, *f.Labels)
 	}
 	if f.Assignees != nil {
 		who := []table.Part{}
 		for _, login := range *f.Assignees {
-			if p, known := a.user(login).(table.Part); known {
+			if p, known := a.world.user(login).(table.Part); known {
 				who = append(who, p)
 			}
 		}
@@ -87,132 +84,80 @@ func (a writer) values(repo string, f *fields, now int64) (table.Values, *format
 	return v, nil
 }
 
-func (a writer) createIssue(q *table.Request, repo *table.Row, _ []string) format.Answer {
-	f, refused := read(q)
-	if refused != nil {
-		return *refused
-	}
+func (a *API) createIssue(q *table.Request, f *fields) format.Answer {
 	if f.Title == nil || *f.Title == "" {
 		return invalid("Issue", "title", "missing_field")
 	}
-	a.Mu.Lock()
-	defer a.Mu.Unlock()
-	v, refused := a.values(repo.ID, &f, a.Clock())
+	v, refused := a.values(q.Of.ID, f, a.world.Clock())
 	if refused != nil {
 		return *refused
 	}
-	v["created"], v["user"], v["login"] = v["updated"], a.user(a.Account), a.Account
-	r := a.add(repo.ID, v)
-	return created(q, a.issueAlone(q, r), "/repos/"+repo.ID+"/issues/"+r.Text("number"))
+	v["created"], v["user"], v["login"] = v["updated"], a.world.user(a.world.Account), a.world.Account
+	q.Row = a.world.add(q.Of.ID, v)
+	return created(q, a.issueAlone(q, f), "/repos/"+q.Of.ID+"/issues/"+q.Row.Text("number"))
 }
 
-func (a writer) updateIssue(q *table.Request, repo *table.Row, vars []string) format.Answer {
-	f, refused := read(q)
+func (a *API) updateIssue(q *table.Request, f *fields) format.Answer {
+	v, refused := a.values(q.Of.ID, f, a.world.Clock())
 	if refused != nil {
 		return *refused
 	}
-	a.Mu.Lock()
-	defer a.Mu.Unlock()
-	r := a.Kinds["issues"].Find(repo.ID + "#" + vars[0])
-	if r == nil {
-		return a.Refuse(http.StatusNotFound)
-	}
-	v, refused := a.values(repo.ID, &f, a.Clock())
-	if refused != nil {
-		return *refused
-	}
-	r.V = r.V.With(v)
-	return a.issueAlone(q, r)
+	q.Row.V = q.Row.V.With(v)
+	return a.issueAlone(q, f)
 }
 
-func (a writer) createComment(q *table.Request, repo *table.Row, vars []string) format.Answer {
-	f, refused := read(q)
-	if refused != nil {
-		return *refused
-	}
+func (a *API) createComment(q *table.Request, f *fields) format.Answer {
 	if f.Body == nil || *f.Body == "" {
 		return invalid("IssueComment", "body", "missing_field")
 	}
-	a.Mu.Lock()
-	defer a.Mu.Unlock()
-	issue := a.Kinds["issues"].Find(repo.ID + "#" + vars[0])
+	issue := a.record(q.Of, "issues", q.Vars[0])
 	if issue == nil {
-		return a.Refuse(http.StatusNotFound)
+		return a.refusal(http.StatusNotFound)
 	}
-	r := a.comment(issue, a.Account, *f.Body, a.Clock())
-	return created(q, a.show(q, "comment", r), "/repos/"+repo.ID+"/issues/comments/"+r.ID)
+	r := a.world.comment(issue, a.world.Account, *f.Body, a.world.Clock())
+	return created(q, a.show(q, "comment", r), "/repos/"+q.Of.ID+"/issues/comments/"+r.ID)
 }
 
-func (a writer) updateComment(q *table.Request, repo *table.Row, vars []string) format.Answer {
-	f, refused := read(q)
-	if refused != nil {
-		return *refused
-	}
-	a.Mu.Lock()
-	defer a.Mu.Unlock()
-	r := a.of(repo, "comments", vars[0])
-	if r == nil {
-		return a.Refuse(http.StatusNotFound)
-	}
+func (a *API) updateComment(q *table.Request, f *fields) format.Answer {
 	if f.Body == nil || *f.Body == "" {
 		return invalid("IssueComment", "body", "missing_field")
 	}
-	r.V = r.V.With(table.Values{"body": *f.Body, "updated": table.Stamp(a.Clock())})
-	return a.show(q, "comment", r)
+	q.Row.V = q.Row.V.With(table.Values{"body": *f.Body, "updated": table.Stamp(a.world.Clock())})
+	return a.show(q, "comment", q.Row)
 }
 
-func (a writer) deleteComment(_ *table.Request, repo *table.Row, vars []string) format.Answer {
-	a.Mu.Lock()
-	defer a.Mu.Unlock()
-	r := a.of(repo, "comments", vars[0])
-	if r == nil {
-		return a.Refuse(http.StatusNotFound)
-	}
-	a.uncount(r)
-	a.Kinds["comments"].Delete(r.ID)
+func (a *API) deleteComment(q *table.Request, _ *fields) format.Answer {
+	a.uncount(q.Row)
+	a.world.Kinds["comments"].Delete(q.Row.ID)
 	return format.Answer{Status: http.StatusNoContent}
 }
 
 // uncount lowers the number of comments of a comment's issue.
-func (a writer) uncount(comment *table.Row) {
-	if issue := a.Kinds["issues"].Find(comment.Text("repo") + "#" + comment.Text("number")); issue != nil {
+func (a *API) uncount(comment *table.Row) {
+	if issue := a.world.Kinds["issues"].Find(comment.Text("repo") + "#" + comment.Text("number")); issue != nil {
 		issue.V = issue.V.With(table.Values{"comments": issue.Number("comments") - 1})
 	}
 }
 
-func (a writer) addLabels(q *table.Request, repo *table.Row, vars []string) format.Answer {
-	var f fields
-	if json.Unmarshal(q.Body, &f.Labels) != nil { // the names alone are taken, too
-		var refused *format.Answer
-		if f, refused = read(q); refused != nil {
-			return *refused
-		}
-	}
+func (a *API) addLabels(q *table.Request, f *fields) format.Answer {
 	if f.Labels == nil {
 		return invalid("Label", "labels", "missing_field")
 	}
-	a.Mu.Lock()
-	r := a.Kinds["issues"].Find(repo.ID + "#" + vars[0])
+	r := a.record(q.Of, "issues", q.Vars[0])
 	if r == nil {
-		a.Mu.Unlock()
-		return a.Refuse(http.StatusNotFound)
+		return a.refusal(http.StatusNotFound)
 	}
 	have := slices.Clone(r.V["labels"].([]table.Part))
-	for _, p := range a.labelled(repo.ID, *f.Labels) {
+	for _, p := range a.world.labelled(q.Of.ID, *f.Labels) {
 		if !hasLabels(r, []string{p.V["name"].(string)}) {
 			have = append(have, p)
 		}
 	}
-	r.V = r.V.With(table.Values{"labels": have, "updated": table.Stamp(a.Clock())})
-	a.Mu.Unlock()
-	return a.labelsOfIssue(q, repo, vars)
+	r.V = r.V.With(table.Values{"labels": have, "updated": table.Stamp(a.world.Clock())})
+	return a.labelsOfIssue(q, f)
 }
 
-func (a writer) createLabel(q *table.Request, repo *table.Row, _ []string) format.Answer {
-	f, refused := read(q)
-	if refused != nil {
-		return *refused
-	}
+func (a *API) createLabel(q *table.Request, f *fields) format.Answer {
 	if f.Name == nil || *f.Name == "" {
 		return invalid("Label", "name", "missing_field")
 	}
@@ -226,25 +171,19 @@ func (a writer) createLabel(q *table.Request, repo *table.Row, _ []string) forma
 	if f.Description != nil {
 		about = *f.Description
 	}
-	a.Mu.Lock()
-	defer a.Mu.Unlock()
-	if a.Kinds["labels"].Find(repo.ID+"/labels/"+strings.ToLower(*f.Name)) != nil {
+	if a.record(q.Of, "labels", *f.Name) != nil {
 		return invalid("Label", "name", "already_exists")
 	}
-	r := a.label(repo.ID, *f.Name, color, about, int64(len(a.Kinds["labels"].Rows())), false)
-	return created(q, a.show(q, "label", r), "/repos/"+repo.ID+"/labels/"+r.Text("path"))
+	r := a.world.label(q.Of.ID, *f.Name, color, about, int64(len(a.world.Kinds["labels"].Rows())), false)
+	return created(q, a.show(q, "label", r), "/repos/"+q.Of.ID+"/labels/"+r.Text("path"))
 }
 
-func (a writer) deleteLabel(_ *table.Request, repo *table.Row, vars []string) format.Answer {
-	a.Mu.Lock()
-	defer a.Mu.Unlock()
-	if !a.Kinds["labels"].Delete(repo.ID + "/labels/" + strings.ToLower(vars[0])) {
-		return a.Refuse(http.StatusNotFound)
-	}
-	for _, issue := range a.Kinds["issues"].Rows() {
-		if issue.Text("repo") == repo.ID && hasLabels(issue, vars[:1]) {
+func (a *API) deleteLabel(q *table.Request, _ *fields) format.Answer {
+	a.world.Kinds["labels"].Delete(q.Row.ID)
+	for _, issue := range a.world.Kinds["issues"].Rows() {
+		if issue.Text("repo") == q.Of.ID && hasLabels(issue, q.Vars) {
 			issue.V = issue.V.With(table.Values{"labels": slices.DeleteFunc(slices.Clone(issue.V["labels"].([]table.Part)), func(p table.Part) bool {
-				return strings.EqualFold(p.V["name"].(string), vars[0])
+				return strings.EqualFold(p.V["name"].(string), q.Vars[0])
 			})})
 		}
 	}
@@ -253,7 +192,7 @@ func (a writer) deleteLabel(_ *table.Request, repo *table.Row, vars []string) fo
 
 // edit makes a change from outside: the title, body or state of an issue, the body
 // of a comment.
-func (a writer) edit(kind string, r *table.Row, set table.Values) (table.Values, error) {
+func (a *API) edit(kind string, r *table.Row, set table.Values) (table.Values, error) {
 	raw, err := json.Marshal(set)
 	if err != nil {
 		return nil, err
@@ -265,7 +204,7 @@ func (a writer) edit(kind string, r *table.Row, set table.Values) (table.Values,
 	if kind != "issues" && kind != "comments" {
 		return nil, fmt.Errorf("only issues and comments are changed from outside")
 	}
-	v, refused := a.values(r.Text("repo"), &f, a.Clock())
+	v, refused := a.values(r.Text("repo"), &f, a.world.Clock())
 	if refused != nil {
 		return nil, fmt.Errorf("%s", refused.Body)
 	}

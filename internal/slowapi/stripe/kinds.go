@@ -55,17 +55,18 @@ func init() {
 	kinds = []*kind{customers, charges, paymentIntents, refunds, products, prices, subscriptions, subscriptionItems, invoices, events}
 }
 
-// routes are all paths.
-func (a *API) routes() table.Routes {
+// paths are all there are.
+func (a *API) paths() table.Routes {
+	get := func(do table.Handler) map[string]table.Handler { return map[string]table.Handler{http.MethodGet: do} }
 	all := table.Routes{
-		{Pattern: "/v1/balance", Do: map[string]func(*table.Request) format.Answer{http.MethodGet: a.balance}},
-		{Pattern: "/v2/core/events", List: true, Do: map[string]func(*table.Request) format.Answer{http.MethodGet: a.v2Events}},
-		{Pattern: "/v2/core/events/*", Do: map[string]func(*table.Request) format.Answer{http.MethodGet: a.v2Event}},
-		{Pattern: "/v1/invoices/*/lines", List: true, Do: map[string]func(*table.Request) format.Answer{http.MethodGet: a.lines}},
+		{Pattern: "/v1/balance", Do: get(a.balance)},
+		{Pattern: "/v2/core/events", List: true, Do: get(a.v2Events)},
+		{Pattern: "/v2/core/events/*", Do: get(a.v2Event)},
+		{Pattern: "/v1/invoices/*/lines", List: true, Do: get(a.lines)},
 	}
 	for _, k := range kinds {
-		list := map[string]func(*table.Request) format.Answer{http.MethodGet: func(q *table.Request) format.Answer { return a.list(k, q) }}
-		one := map[string]func(*table.Request) format.Answer{http.MethodGet: func(q *table.Request) format.Answer { return a.retrieve(k, q) }}
+		list := get(func(q *table.Request) format.Answer { return a.list(k, q) })
+		one := get(func(q *table.Request) format.Answer { return a.retrieve(k, q) })
 		if k.create != nil {
 			list[http.MethodPost] = func(q *table.Request) format.Answer { return a.write(k, q, k.create) }
 		}
@@ -77,7 +78,7 @@ func (a *API) routes() table.Routes {
 		}
 		if k.search {
 			all = append(all, table.Route{Pattern: "/v1/" + k.name + "/search", List: true,
-				Do: map[string]func(*table.Request) format.Answer{http.MethodGet: func(q *table.Request) format.Answer { return a.search(k, q) }}})
+				Do: get(func(q *table.Request) format.Answer { return a.search(k, q) })})
 		}
 		all = append(all, table.Route{Pattern: "/v1/" + k.name, List: true, Do: list}, table.Route{Pattern: "/v1/" + k.name + "/*", Do: one})
 	}

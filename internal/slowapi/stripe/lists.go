@@ -48,9 +48,7 @@ func (a *API) list(k *kind, q *table.Request) format.Answer {
 		return refuse(http.StatusBadRequest, "invalid_request_error", "parameter_missing", "subscription",
 			"Missing required param: subscription.")
 	}
-	a.Mu.RLock()
-	defer a.Mu.RUnlock()
-	rows := a.Kinds[k.name].Select(passes, "", false)
+	rows := a.world.Kinds[k.name].Select(passes, "", false)
 	after, before := q.Query.Get("starting_after"), q.Query.Get("ending_before")
 	page, more := cut(rows, limit)
 	if after != "" && before != "" {
@@ -69,7 +67,7 @@ func (a *API) list(k *kind, q *table.Request) format.Answer {
 			page, more = newer[max(len(newer)-limit, 0):], len(newer) > limit
 		}
 	}
-	return a.answer(q, k, page, func(data []byte) []byte {
+	return a.records(q, k, page, func(data []byte) []byte {
 		out := append([]byte(`{"object":"list","data":`), data...)
 		out = append(out, `,"has_more":`...)
 		out = strconv.AppendBool(out, more)
@@ -85,7 +83,7 @@ func cut(rows []*table.Row, limit int) ([]*table.Row, bool) {
 // and those that are older. The caller holds Mu.
 func (a *API) around(k *kind, rows []*table.Row, id string) (newer, older []*table.Row) {
 	at := 0
-	for _, r := range slices.Backward(a.Kinds[k.name].Rows()) {
+	for _, r := range slices.Backward(a.world.Kinds[k.name].Rows()) {
 		there := at < len(rows) && rows[at] == r
 		if r.ID == id {
 			older = rows[at:]
@@ -101,9 +99,9 @@ func (a *API) around(k *kind, rows []*table.Row, id string) (newer, older []*tab
 	return rows, nil
 }
 
-// answer writes records with what is to be expanded in them; whole puts the list
+// records writes records with what is to be expanded in them; whole puts the list
 // around them.
-func (a *API) answer(q *table.Request, k *kind, rows []*table.Row, whole func([]byte) []byte) format.Answer {
+func (a *API) records(q *table.Request, k *kind, rows []*table.Row, whole func([]byte) []byte) format.Answer {
 	parts := make([]table.Part, len(rows))
 	for i, r := range rows {
 		parts[i] = a.part(k, r, q)
@@ -117,7 +115,7 @@ func (a *API) part(k *kind, r *table.Row, q *table.Request) table.Part {
 	v := r.V
 	if k == paymentIntents && version(q.Header) < "2022-11-15" {
 		var list []table.Part
-		if c := a.Kinds["charges"].Find(r.Text("latest_charge")); c != nil {
+		if c := a.world.Kinds["charges"].Find(r.Text("latest_charge")); c != nil {
 			list = append(list, table.Part{T: a.shapes["charge"], V: c.V})
 		}
 		v = v.With(table.Values{"charges": listOf{rows: list, url: "/v1/charges?payment_intent=" + r.ID}.part(a)})
@@ -192,8 +190,6 @@ func (a *API) lines(q *table.Request) format.Answer {
 	if refused != nil {
 		return *refused
 	}
-	a.Mu.RLock()
-	defer a.Mu.RUnlock()
 	r := a.find(q, invoices, q.Vars[0])
 	if r == nil {
 		return missing(http.StatusNotFound, invoices.one, q.Vars[0], "invoice")
@@ -247,11 +243,9 @@ func (a *API) search(k *kind, q *table.Request) format.Answer {
 		return refuse(http.StatusBadRequest, "invalid_request_error", "", "query", refusal)
 	}
 	account := q.Header.Get("Stripe-Account")
-	a.Mu.RLock()
-	defer a.Mu.RUnlock()
-	rows := a.Kinds[k.name].Select(func(r *table.Row) bool { return r.Text("account") == account && passes(r) }, "", false)
+	rows := a.world.Kinds[k.name].Select(func(r *table.Row) bool { return r.Text("account") == account && passes(r) }, "", false)
 	page, more := cut(rows[min(at, len(rows)):], limit)
-	return a.answer(q, k, page, func(data []byte) []byte {
+	return a.records(q, k, page, func(data []byte) []byte {
 		out := append([]byte(`{"object":"search_result","data":`), data...)
 		out = strconv.AppendBool(append(out, `,"has_more":`...), more)
 		next := "null"
@@ -270,9 +264,7 @@ func (a *API) v2Events(q *table.Request) format.Answer {
 		return refuse(http.StatusBadRequest, "invalid_request_error", "", "page", "Invalid limit or page.")
 	}
 	account, of := q.Header.Get("Stripe-Account"), q.Query.Get("object_id")
-	a.Mu.RLock()
-	defer a.Mu.RUnlock()
-	rows := a.Kinds["events"].Select(func(r *table.Row) bool {
+	rows := a.world.Kinds["events"].Select(func(r *table.Row) bool {
 		return r.Text("account") == account && (of == "" ||
 			r.Text("of_id") == of)
 	}, "", false)
@@ -297,8 +289,6 @@ func (a *API) v2Events(q *table.Request) format.Answer {
 }
 
 func (a *API) v2Event(q *table.Request) format.Answer {
-	a.Mu.RLock()
-	defer a.Mu.RUnlock()
 	r := a.find(q, events, q.Vars[0])
 	if r == nil {
 		return missing(http.StatusNotFound, events.one, q.Vars[0], "id")

@@ -18,7 +18,7 @@ import (
 
 // find is a record of the account that is asked; nil for none. The caller holds Mu.
 func (a *API) find(q *table.Request, k *kind, id string) *table.Row {
-	if r := a.Kinds[k.name].Find(id); r != nil && r.Text("account") == q.Header.Get("Stripe-Account") {
+	if r := a.world.Kinds[k.name].Find(id); r != nil && r.Text("account") == q.Header.Get("Stripe-Account") {
 		return r
 	}
 	return nil
@@ -31,8 +31,6 @@ func (a *API) retrieve(k *kind, q *table.Request) format.Answer {
 			return unknown(name)
 		}
 	}
-	a.Mu.RLock()
-	defer a.Mu.RUnlock()
 	r := a.find(q, k, q.Vars[0])
 	if r == nil {
 		return missing(http.StatusNotFound, k.one, q.Vars[0], "id")
@@ -57,7 +55,7 @@ func (a *API) expand(q *table.Request, body []byte) format.Answer {
 	d := json.NewDecoder(strings.NewReader(string(body)))
 	d.UseNumber()
 	if err := d.Decode(&whole); err != nil {
-		return a.Refuse(http.StatusInternalServerError)
+		return a.refusal(http.StatusInternalServerError)
 	}
 	for _, path := range asked {
 		if !a.expandAt(q, &whole, strings.Split(path, ".")) {
@@ -66,7 +64,7 @@ func (a *API) expand(q *table.Request, body []byte) format.Answer {
 	}
 	raw, err := json.Marshal(whole)
 	if err != nil {
-		return a.Refuse(http.StatusInternalServerError)
+		return a.refusal(http.StatusInternalServerError)
 	}
 	return format.Answer{Status: http.StatusOK, Body: raw}
 }
@@ -127,10 +125,8 @@ func (a *API) expandAt(q *table.Request, at *any, path []string) bool {
 
 // balance adds up the charges and what was given back.
 func (a *API) balance(q *table.Request) format.Answer {
-	a.Mu.RLock()
-	defer a.Mu.RUnlock()
 	sum := int64(0)
-	for _, r := range a.Kinds["charges"].Rows() {
+	for _, r := range a.world.Kinds["charges"].Rows() {
 		if r.Text("account") == q.Header.Get("Stripe-Account") {
 			sum += r.Number("amount_captured") - r.Number("amount_refunded")
 		}

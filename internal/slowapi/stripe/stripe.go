@@ -27,8 +27,8 @@ const apiVersion = "2026-08-26.dahlia"
 
 // API is Stripe's API over one world.
 type API struct {
-	*table.World
-	table.Routes
+	world  *table.World
+	routes table.Routes
 	knows  func(token string) bool
 	shapes map[string]*table.Template
 	made   int // ids
@@ -50,83 +50,81 @@ const (
 )
 
 // New makes a world of so many customers. knows tells whether a secret is the account's.
-func New(o table.Options, knows func(token string) bool) *API {
+func New(o table.Options, knows func(token string) bool) *table.API {
 	var names []string
 	for _, k := range kinds {
 		names = append(names, k.name)
 	}
-	a := &API{World: table.NewWorld(o, names...), knows: knows, shapes: table.ParseAll(files, "shapes"), first: map[string]first{}}
-	a.Routes = a.routes()
+	a := &API{world: table.NewWorld(o, names...), knows: knows, shapes: table.ParseAll(files, "shapes"), first: map[string]first{}}
+	a.routes = a.paths()
 	a.seed()
-	a.Come["customers"] = func(now int64) { a.customer(o.Account, now) }
-	a.Change = a.edit
-	return a
+	a.world.Come["customers"] = func(now int64) { a.customer(o.Account, now) }
+	a.world.Change = a.edit
+	return &table.API{Routes: a.routes, Answer: a.answer, Refuse: a.refusal, Control: a.world.Control}
 }
 
-// Answer answers one request.
-func (a *API) Answer(r *http.Request, body []byte, here string) format.Answer {
+// answer answers one request.
+func (a *API) answer(r *http.Request, body []byte, unread int, here string) format.Answer {
+	if unread != 0 {
+		return a.refusal(unread)
+	}
 	secret, basic, _ := r.BasicAuth()
 	if secret == "" || basic != "" {
 		secret, _ = strings.CutPrefix(r.Header.Get("Authorization"), "Bearer ")
 	}
 	if !a.knows(secret) {
-		return a.Refuse(http.StatusUnauthorized)
+		return a.refusal(http.StatusUnauthorized)
 	}
 	account := r.Header.Get("Stripe-Account")
 	if account == "" {
-		account = a.Account
+		account = a.world.Account
 	}
-	if account != a.Account && account != connected {
+	if account != a.world.Account && account != connected {
 		return a.signed(r, refuse(http.StatusForbidden, "invalid_request_error", "account_invalid", "",
 			"The provided key does not have access to account '"+account+"' (or that account does not exist)."))
 	}
-	at, vars := a.Find(r.URL.EscapedPath())
-	method := r.Method
-	if method == http.MethodHead {
-		method = http.MethodGet
-	}
-	if at == nil || at.Do[method] == nil {
+	q := a.routes.Request(r, body, here)
+	if q == nil || q.Route.Do[q.Method] == nil {
 		return a.signed(r, refuse(http.StatusNotFound, "invalid_request_error", "", "",
 			"Unrecognized request URL ("+r.Method+": "+r.URL.Path+")."))
 	}
-	q := &table.Request{Method: r.Method, Path: r.URL.EscapedPath(), Vars: vars, Query: r.URL.Query(), Header: r.Header.Clone(),
-		Body: body, Here: here}
+	q.Header = r.Header.Clone()
 	q.Header.Set("Stripe-Account", account)
-	if key := r.Header.Get("Idempotency-Key"); key != "" && method == http.MethodPost {
-		return a.signed(r, a.once(q, account+" "+key, at.Do[method]))
+	if key := r.Header.Get("Idempotency-Key"); key != "" && q.Method == http.MethodPost {
+		return a.signed(r, a.once(q, account+" "+key))
 	}
-	return a.signed(r, at.Do[method](q))
+	return a.signed(r, a.world.Run(q, q.Route.Do[q.Method]))
 }
 
 // once does a write, or gives the answer of the first write with its key.
-func (a *API) once(q *table.Request, key string, do func(*table.Request) format.Answer) format.Answer {
+func (a *API) once(q *table.Request, key string) format.Answer {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	asked := sha256.Sum256([]byte(q.Path + "\n" + string(q.Body)))
 	before, again := a.first[key]
 	switch {
-	case again && a.Now().Sub(before.at) < keptFor && before.asked != asked:
+	case again && a.world.Now().Sub(before.at) < keptFor && before.asked != asked:
 		return refuse(http.StatusBadRequest, "idempotency_error", "", "",
 			"Keys for idempotent requests can only be used with the same parameters they were first used with.")
-	case again && a.Now().Sub(before.at) < keptFor:
+	case again && a.world.Now().Sub(before.at) < keptFor:
 		answer := before.answer
 		answer.Header = maps.Clone(answer.Header)
 		answer.Header["Idempotent-Replayed"] = "true"
 		return answer
 	}
-	answer := do(q)
+	answer := a.world.Run(q, q.Route.Do[q.Method])
 	if answer.Status < 500 {
 		if len(a.first) >= maxFirst {
 			clear(a.first)
 		}
 		answer.Header = map[string]string{"Original-Request": a.requestID()}
-		a.first[key] = first{asked, answer, a.Now()}
+		a.first[key] = first{asked, answer, a.world.Now()}
 	}
 	return answer
 }
 
 func (a *API) requestID() string {
-	d := fake.Rng(a.Now().UnixNano())
+	d := fake.Rng(a.world.Now().UnixNano())
 	return "req_" + string(d.Hex(nil, 7))
 }
 
@@ -181,8 +179,8 @@ func missing(status int, one, id, param string) format.Answer {
 	return refuse(status, "invalid_request_error", "resource_missing", param, "No such "+one+": '"+id+"'")
 }
 
-// Refuse is Stripe's error for a status.
-func (a *API) Refuse(status int) format.Answer {
+// refusal is Stripe's error for a status.
+func (a *API) refusal(status int) format.Answer {
 	sort, code, message := "invalid_request_error", "", http.StatusText(status)
 	switch {
 	case status == http.StatusUnauthorized:

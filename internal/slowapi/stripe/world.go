@@ -27,14 +27,14 @@ const days = 400
 
 // seed fills the world: its own account, and a smaller one below it.
 func (a *API) seed() {
-	end := a.Epoch.Unix()
-	for n, account := range []string{a.Account, connected} {
+	end := a.world.Epoch.Unix()
+	for n, account := range []string{a.world.Account, connected} {
 		for i := range 10 {
 			a.product(account, n*10+i, end-days*86400)
 		}
-		count := a.Records
+		count := a.world.Records
 		if n > 0 {
-			count = max(a.Records/20, 3)
+			count = max(a.world.Records/20, 3)
 		}
 		for i := range count {
 			a.customer(account, end-int64(count-1-i)*days*86400/int64(count))
@@ -46,7 +46,7 @@ func (a *API) seed() {
 func (a *API) id(prefix string) string {
 	const letters = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
 	a.made++
-	d := a.Draw(tagID, a.made)
+	d := a.world.Draw(tagID, a.made)
 	size := 14
 	if prefix != "cus" && prefix != "prod" {
 		size = 24
@@ -63,14 +63,14 @@ func (a *API) add(kind *kind, account string, at int64, v table.Values) *table.R
 	id := a.id(kind.prefix)
 	all := table.Values{"id": id, "account": account, "created": at, "metadata": map[string]string{}, "description": nil}
 	maps.Copy(all, v)
-	return a.Kinds[kind.name].Add(id, all)
+	return a.world.Kinds[kind.name].Add(id, all)
 }
 
 func (a *API) product(account string, i int, at int64) {
 	name := []string{"Basic", "Team", "Business", "Support", "Storage"}[i%5] + " " + strconv.Itoa(1+i/5)
 	product := a.add(products, account, at, table.Values{"active": true, "name": name, "default_price": nil})
 	for n, interval := range []string{"month", "year"} {
-		d := a.Draw(tagPrice, 2*i+n)
+		d := a.world.Draw(tagPrice, 2*i+n)
 		price := a.add(prices, account, at, table.Values{
 			"active": true, "lookup_key": nil, "product": product.ID, "interval": interval, "type": "recurring", "currency": "usd",
 			"unit_amount": int64(500+100*d.Below(90)) * int64(1+9*n),
@@ -83,8 +83,8 @@ func (a *API) product(account string, i int, at int64) {
 
 // customer makes a customer with a payment, and one in five with a subscription.
 func (a *API) customer(account string, at int64) {
-	n := len(a.Kinds["customers"].Rows())
-	d := a.Draw(tagCustomer, n)
+	n := len(a.world.Kinds["customers"].Rows())
+	d := a.world.Draw(tagCustomer, n)
 	name := fake.Names()[d.Below(len(fake.Names()))] + " " + fake.Names()[d.Below(len(fake.Names()))]
 	email := fmt.Sprintf("customer%d@example.com", n)
 	v := table.Values{
@@ -95,7 +95,7 @@ func (a *API) customer(account string, at int64) {
 		"metadata": map[string]string{"number": strconv.Itoa(n), "tier": []string{"free", "pro"}[d.Below(2)]},
 	}
 	if d.Below(2) == 0 {
-		v["phone"] = string(fake.AppendPerson(nil, a.Seed, int64(n)))
+		v["phone"] = string(fake.AppendPerson(nil, a.world.Seed, int64(n)))
 	}
 	if d.Below(3) == 0 {
 		v["description"] = fake.Body(d, false)
@@ -110,7 +110,7 @@ func (a *API) customer(account string, at int64) {
 
 // somePrices are one or two prices of an account.
 func (a *API) somePrices(account string, d *fake.Rng) []item {
-	all := a.Kinds["prices"].Select(func(r *table.Row) bool { return r.Text("account") == account }, "", true)
+	all := a.world.Kinds["prices"].Select(func(r *table.Row) bool { return r.Text("account") == account }, "", true)
 	at := d.Below(len(all))
 	items := []item{{all[at], int64(1 + d.Below(3))}}
 	if d.Below(3) == 0 {

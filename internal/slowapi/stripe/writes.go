@@ -49,8 +49,6 @@ func (a *API) write(k *kind, q *table.Request, do func(*API, *table.Request, par
 			return unknown(name)
 		}
 	}
-	a.Mu.Lock()
-	defer a.Mu.Unlock()
 	return do(a, q, p)
 }
 
@@ -96,7 +94,7 @@ func update(k *kind) func(*API, *table.Request, params) format.Answer {
 		}
 		r.V = r.V.With(v)
 		if k == customers {
-			a.event(r, "customer.updated", a.Clock(), k.one, key(q))
+			a.event(r, "customer.updated", a.world.Clock(), k.one, key(q))
 		}
 		return a.show(k, q, r)
 	}
@@ -128,14 +126,14 @@ func createCustomer(a *API, q *table.Request, p params) format.Answer {
 		"invoice_prefix": strings.ToUpper(a.id("p")[2:10])}
 	maps.Copy(v, customers.set(p, nil))
 	maps.Copy(v, a.address(p))
-	r := a.add(customers, q.Header.Get("Stripe-Account"), a.Clock(), v)
-	a.event(r, "customer.created", a.Clock(), "customer", key(q))
+	r := a.add(customers, q.Header.Get("Stripe-Account"), a.world.Clock(), v)
+	a.event(r, "customer.created", a.world.Clock(), "customer", key(q))
 	return a.show(customers, q, r)
 }
 
 func deleteCustomer(a *API, q *table.Request, r *table.Row) format.Answer {
-	a.event(r, "customer.deleted", a.Clock(), "customer", key(q))
-	a.Kinds["customers"].Delete(r.ID)
+	a.event(r, "customer.deleted", a.world.Clock(), "customer", key(q))
+	a.world.Kinds["customers"].Delete(r.ID)
 	return format.Answer{Status: http.StatusOK, Body: []byte(`{"id":"` + r.ID + `","object":"customer","deleted":true}`)}
 }
 
@@ -161,7 +159,7 @@ func createRefund(a *API, q *table.Request, p params) format.Answer {
 	if text := p.flat.Get("reason"); text != "" {
 		reason = text
 	}
-	r := a.refund(charge, amount, reason, a.Clock())
+	r := a.refund(charge, amount, reason, a.world.Clock())
 	r.V = r.V.With(refunds.set(p, nil))
 	return a.show(refunds, q, r)
 }
@@ -190,7 +188,7 @@ func createSubscription(a *API, q *table.Request, p params) format.Answer {
 	if len(items) == 0 {
 		return refuse(http.StatusBadRequest, "invalid_request_error", "parameter_missing", "items", "Missing required param: items.")
 	}
-	r := a.subscribe(c, a.Clock(), items, p.of("metadata"))
+	r := a.subscribe(c, a.world.Clock(), items, p.of("metadata"))
 	return a.show(subscriptions, q, r)
 }
 
@@ -198,15 +196,13 @@ func cancelSubscription(a *API, q *table.Request, r *table.Row) format.Answer {
 	if r.Text("status") == "canceled" {
 		return missing(http.StatusNotFound, subscriptions.one, r.ID, "subscription")
 	}
-	r.V = r.V.With(table.Values{"status": "canceled", "canceled_at": a.Clock(), "cancel_reason": "cancellation_requested"})
-	a.event(r, "customer.subscription.deleted", a.Clock(), "subscription", key(q))
+	r.V = r.V.With(table.Values{"status": "canceled", "canceled_at": a.world.Clock(), "cancel_reason": "cancellation_requested"})
+	a.event(r, "customer.subscription.deleted", a.world.Clock(), "subscription", key(q))
 	return a.show(subscriptions, q, r)
 }
 
 // remove deletes a record, as its kind does.
 func (a *API) remove(k *kind, q *table.Request) format.Answer {
-	a.Mu.Lock()
-	defer a.Mu.Unlock()
 	r := a.find(q, k, q.Vars[0])
 	if r == nil {
 		return missing(http.StatusNotFound, k.one, q.Vars[0], "id")

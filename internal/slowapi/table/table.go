@@ -5,12 +5,14 @@ package table
 import (
 	"cmp"
 	"maps"
+	"net/http"
 	"slices"
 	"strconv"
 	"sync"
 	"time"
 
 	"understudy/internal/slowapi/fake"
+	"understudy/internal/slowapi/format"
 )
 
 // Row is one record.
@@ -130,6 +132,18 @@ func NewWorld(o Options, kinds ...string) *World {
 		w.Kinds[name] = &Kind{byID: map[string]*Row{}}
 	}
 	return w
+}
+
+// Run lets do answer a request. Reads share the world, a write has it alone.
+func (w *World) Run(q *Request, do Handler) format.Answer {
+	if q.Method == http.MethodGet {
+		w.Mu.RLock()
+		defer w.Mu.RUnlock()
+	} else {
+		w.Mu.Lock()
+		defer w.Mu.Unlock()
+	}
+	return do(q)
 }
 
 // Clock is the world's time in Unix seconds. The caller holds Mu.

@@ -123,6 +123,13 @@ func (w *World) Now() time.Time {
 	return w.clock.Add(max(w.Real().Sub(w.wall), 0))
 }
 
+// Time is the world's time for callers that do not hold mu.
+func (w *World) Time() time.Time {
+	w.Mu.RLock()
+	defer w.Mu.RUnlock()
+	return w.Now()
+}
+
 // Of is the sequence of a kind in an account, nil when there is none.
 func (w *World) Of(k *Kind, account int) *Sequence {
 	if k == w.Accounts {

@@ -1,0 +1,193 @@
+// Twilio: its API as a whole, over a world that a journal keeps.
+package slowapi
+
+import (
+	"crypto/subtle"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"net/url"
+	"slices"
+	"strconv"
+	"time"
+
+	"understudy/internal/slowapi/format"
+	"understudy/internal/slowapi/kinds"
+	"understudy/internal/slowapi/table"
+	"understudy/internal/slowapi/world"
+)
+
+// twilio is Twilio's API over one world.
+type twilio struct {
+	world   *world.World
+	journal *world.Journal
+	quirks  world.Quirks
+	early   asked
+	cdn     *cdn
+	routes  table.Routes
+	knows   func(token string) bool
+	nudge   chan struct{} // the clock was moved
+	now     func() time.Time
+	log     *slog.Logger
+}
+
+// newTwilio makes the world and lets it go through its journal.
+func newTwilio(o Options, knows func(token string) bool) (*twilio, error) {
+	on, err := world.ReadQuirks(o.Quirks)
+	if err != nil {
+		return nil, err
+	}
+	if !format.IsSID(o.Account, "AC") {
+		return nil, fmt.Errorf("slowapi: account %q is not AC and 32 hexadecimal digits", o.Account)
+	}
+	t := &twilio{
+		world: world.New(o.world()), quirks: on, cdn: newCDN(), knows: knows, nudge: make(chan struct{}, 1), now: o.Now, log: o.Logger,
+	}
+	t.routes = t.paths()
+	t.journal, err = world.OpenJournal(o.Journal, t.world, o.Logger)
+	return t, err
+}
+
+// world is what the options say about the world.
+func (o Options) world() world.Options {
+	return world.Options{
+		Seed: o.Seed, Records: int64(o.Records), Epoch: o.Epoch, Account: o.Account, Token: o.Token, Flows: o.Arrivals > 0,
+		Kept: slices.Contains(o.Quirks, world.ParticipantsKept), Real: o.Now, Accounts: kinds.Accounts, Kinds: kinds.All,
+		Shapes: kinds.Shapes(),
+	}
+}
+
+// answer answers one request. The main account's credentials open the accounts below it, too.
+func (t *twilio) answer(r *http.Request, body []byte, unread int, here string) format.Answer {
+	user, password, _ := r.BasicAuth()
+	if known := t.knows(password); subtle.ConstantTimeCompare([]byte(user), []byte(t.world.Account)) == 0 || !known {
+		refused := format.RefusalFor(http.StatusUnauthorized)
+		refused.Header = map[string]string{"WWW-Authenticate": `Basic realm="Twilio API"`}
+		return refused.Answer()
+	}
+	form, err := url.ParseQuery(string(body))
+	switch {
+	case unread == http.StatusRequestEntityTooLarge:
+		return format.Refuse(unread, 20413, "The request body is longer than "+strconv.Itoa(maxForm)+" bytes").Answer()
+	case unread != 0:
+		return format.Refuse(unread, 20001, "The request body could not be read").Answer()
+	case err != nil:
+		return format.Invalid("The request body is not a form").Answer()
+	}
+	q := t.routes.Request(r, body, here)
+	if q == nil {
+		return format.NotFound(r.URL.EscapedPath()).Answer()
+	}
+	q.Form = form
+	return q.Route.Do[anyMethod](q)
+}
+
+// control answers the paths under /-/ that change records.
+func (t *twilio) control(path string, raw []byte) (any, error) {
+	if path == "/-/edit" {
+		return t.editRecords(raw)
+	}
+	return t.advance(raw)
+}
+
+// Bounds of one advance.
+const (
+	maxAdvance = 100_000
+	maxSeconds = 10 * 366 * 86400
+)
+
+// advanced is the answer to an advance.
+type advanced struct {
+	Clock   time.Time      `json:"clock"`
+	Moved   int            `json:"moved"`
+	Created map[string]int `json:"created"`
+}
+
+// advance moves the clock, then each unfinished record by one state, then
+// creates records.
+func (t *twilio) advance(raw []byte) (any, error) {
+	var in struct {
+		Calls       int   `json:"calls"`
+		Messages    int   `json:"messages"`
+		Conferences int   `json:"conferences"`
+		Alerts      int   `json:"alerts"`
+		Seconds     int64 `json:"seconds"`
+	}
+	if err := format.Strict(raw, &in); err != nil {
+		return nil, err
+	}
+	if in.Seconds < 0 || in.Seconds > maxSeconds {
+		return nil, fmt.Errorf("seconds must be 0 to %d; the clock never goes back", maxSeconds)
+	}
+	w := t.world
+	created := map[string]int{"calls": in.Calls, "messages": in.Messages, "conferences": in.Conferences, "alerts": in.Alerts}
+	for name, n := range created {
+		switch {
+		case n < 0 || n > maxAdvance:
+			return nil, fmt.Errorf("%s must be 0 to %d", name, maxAdvance)
+		case n > 0 && (w.KindNamed(name) == nil || !w.KindNamed(name).Arrives):
+			return nil, fmt.Errorf("%s are not part of this world; only 0 is possible", name)
+		case n == 0:
+			delete(created, name)
+		}
+	}
+	w.Writing.Lock()
+	defer w.Writing.Unlock()
+	w.Mu.RLock()
+	at := w.Now().Add(time.Duration(in.Seconds) * time.Second)
+	w.Mu.RUnlock()
+	moved, err := t.commit(world.Entry{Op: "advance", At: at, New: created})
+	if err != nil {
+		return nil, err
+	}
+	t.wake()
+	return advanced{Clock: at, Moved: moved, Created: created}, nil
+}
+
+// maxEdits bounds one request to /-/edit.
+const maxEdits = 10_000
+
+// edited is the answer to edits.
+type edited struct {
+	Clock   time.Time `json:"clock"`
+	Changed []string  `json:"changed"` // SIDs, in the order of the edits
+}
+
+// editRecords makes edits true, one after the other, up to the first that
+// cannot be: the error says which, and how many were made.
+func (t *twilio) editRecords(raw []byte) (any, error) {
+	var in struct {
+		Kind    string       `json:"kind"`
+		Account int          `json:"account"`
+		Records []world.Edit `json:"records"`
+	}
+	if err := format.Strict(raw, &in); err != nil {
+		return nil, err
+	}
+	if len(in.Records) > maxEdits {
+		return nil, fmt.Errorf("at most %d records at once", maxEdits)
+	}
+	w := t.world
+	if w.KindNamed(in.Kind) == nil {
+		return nil, fmt.Errorf("there is no kind %q", in.Kind)
+	}
+	w.Writing.Lock()
+	defer w.Writing.Unlock()
+	out := edited{Changed: make([]string, 0, len(in.Records))}
+	for n := range in.Records {
+		w.Mu.RLock()
+		e, sid, err := w.EntryOf(in.Kind, in.Account, &in.Records[n])
+		w.Mu.RUnlock()
+		if err == nil {
+			_, err = t.commit(e)
+		}
+		if err != nil {
+			return nil, fmt.Errorf("record %d of %d (those before it are changed): %w", n, len(in.Records), err)
+		}
+		out.Changed = append(out.Changed, sid)
+	}
+	w.Mu.RLock()
+	out.Clock = w.Now()
+	w.Mu.RUnlock()
+	return out, nil
+}
