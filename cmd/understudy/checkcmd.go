@@ -45,7 +45,7 @@ func (c *checkCmd) Run(ctx context.Context, p *process) error {
 		return checkSecret(ctx, ref, folder)
 	}
 	warn := func(warning string) { blanks = append(blanks, warning) }
-	if err := config.CheckSecrets(ctx, cfg, config.WarnOfBlanks(read, warn)); err != nil {
+	if err := config.CheckSecrets(ctx, cfg, config.WarnOfBlanks(read, cfg, warn)); err != nil {
 		return fmt.Errorf("%s: %w", c.Config, err)
 	}
 	for _, src := range sources {

@@ -84,7 +84,7 @@ type App struct {
 func Build(ctx context.Context, o Options) (a *App, err error) {
 	a = &App{opts: o, log: newLogger(o), settings: newLiveSettings(o.Settings), clients: map[string]*upstream.Client{}}
 	if o.By == "config" {
-		secrets := config.WarnOfBlanks(o.Secrets, func(warning string) { a.log.Warn("settings", "warning", warning) })
+		secrets := config.WarnOfBlanks(o.Secrets, o.Settings, func(warning string) { a.log.Warn("settings", "warning", warning) })
 		a.opts.Secrets = a.settings.secrets.Record(secrets)
 	}
 	defer func() {

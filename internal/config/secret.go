@@ -47,7 +47,7 @@ func ReadSecret(ctx context.Context, ref SecretRef, folder string) (understudy.S
 		if strings.TrimSpace(rest) == "" {
 			return understudy.Secret{}, errors.New("a secret is written file:PATH or cmd:COMMAND, and cmd: names no command")
 		}
-		ctx, cancel := context.WithTimeout(ctx, secretTimeout)
+		ctx, cancel := context.WithTimeoutCause(ctx, secretTimeout, fmt.Errorf("it has not ended within %v", secretTimeout))
 		defer cancel()
 		cmd := exec.CommandContext(ctx, "/bin/sh", "-c", rest)
 		cmd.Dir, cmd.WaitDelay = folder, time.Second
@@ -55,7 +55,12 @@ func ReadSecret(ctx context.Context, ref SecretRef, folder string) (understudy.S
 		out, err := cmd.Output()
 		reap()
 		if err != nil {
-			return understudy.Secret{}, fmt.Errorf("command of a secret: %w", err)
+			if ctx.Err() != nil {
+				err = context.Cause(ctx)
+			}
+			// Neither the command nor what it wrote: both may hold the secret.
+			return understudy.Secret{}, fmt.Errorf("the command that prints the secret failed: %w; run it by hand, in the folder of the "+
+				"settings and as the user of this process", err)
 		}
 		text = out
 	default:
@@ -72,8 +77,10 @@ func ReadSecret(ctx context.Context, ref SecretRef, folder string) (understudy.S
 	control := bytes.IndexFunc(text, func(r rune) bool { return unicode.IsControl(r) && (!isPEM || r != '\n' && r != '\r') })
 	hidden := bytes.IndexFunc(text, func(r rune) bool { return unicode.Is(unicode.Cf, r) && r != '\u200c' && r != '\u200d' && !isPEM })
 	switch {
-	case len(bytes.TrimSpace(text)) == 0 || len(text) > maxSecret:
-		return understudy.Secret{}, fmt.Errorf("the secret is empty, blank or larger than %d bytes", maxSecret)
+	case len(bytes.TrimSpace(text)) == 0:
+		return understudy.Secret{}, errors.New("the secret is empty or blank")
+	case len(text) > maxSecret:
+		return understudy.Secret{}, fmt.Errorf("the secret has more than %d bytes", maxSecret)
 	case !utf8.Valid(text):
 		return understudy.Secret{}, errors.New("the secret is not in UTF-8; save it as UTF-8 text")
 	case control >= 0:
@@ -87,12 +94,16 @@ func ReadSecret(ctx context.Context, ref SecretRef, folder string) (understudy.S
 }
 
 // WarnOfBlanks returns a reader that calls warn for each secret that begins or ends with a
-// blank, which is part of the secret and which nobody sees.
-func WarnOfBlanks(read Secrets, warn func(string)) Secrets {
+// blank, which is part of the secret and which nobody sees. The warning names the settings, and no command.
+func WarnOfBlanks(read Secrets, c *Settings, warn func(string)) Secrets {
 	return func(ctx context.Context, ref SecretRef) (understudy.Secret, error) {
 		secret, err := read(ctx, ref)
 		if text := secret.Reveal(); err == nil && strings.TrimSpace(text) != text {
-			warn(string(ref) + ": the secret begins or ends with a blank, which belongs to it")
+			for _, one := range NamedSecrets(c) {
+				if one.Ref == ref {
+					warn(one.Name + ": the secret begins or ends with a blank, which belongs to it")
+				}
+			}
 		}
 		return secret, err
 	}

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"understudy"
 )
@@ -112,5 +113,40 @@ func TestSecretsReplacedWhileServingNeedARestart(t *testing.T) {
 	now["file:audit.key"] = "gone"
 	if _, err := sums.NeedRestart(t.Context(), &cfg, started); err == nil || !strings.HasPrefix(err.Error(), "audit.key: ") {
 		t.Errorf("a secret that cannot be read: %v", err)
+	}
+}
+
+// A command that fails, or is too slow, is named by its setting and the cause. Neither the command nor what it
+// wrote stands in an error or a warning: both may hold the secret.
+func TestACommandOfASecretThatFailsIsNamedWithoutTheSecret(t *testing.T) {
+	late, cancel := context.WithDeadlineCause(t.Context(), time.Now(), errors.New("it has not ended within 10s"))
+	defer cancel()
+	for command, c := range map[string]struct {
+		ctx  context.Context
+		want string
+	}{
+		"echo hunter2; echo hunter2 >&2; exit 3": {t.Context(), "failed: exit status 3; run it by hand"},
+		"/nowhere/hunter2":                       {t.Context(), "failed: exit status 127; run it by hand"},
+		"echo hunter2; sleep 600":                {late, "failed: it has not ended within 10s; run it by hand"},
+		"true":                                   {t.Context(), "the secret is empty or blank"},
+		"head -c 70000 /dev/zero":                {t.Context(), "the secret has more than 65536 bytes"},
+	} {
+		cfg := Settings{Webhooks: []*Webhook{{Name: "crm", Secret: SecretRef("cmd:" + command)}}}
+		err := CheckSecrets(c.ctx, &cfg, FileSecrets(t.TempDir()))
+		if err == nil || !strings.HasPrefix(err.Error(), "webhooks: crm.secret: ") || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%s: %v, want %q", command, err, c.want)
+		}
+		if err != nil && strings.Contains(err.Error(), "hunter2") {
+			t.Errorf("%s: the error holds the secret: %v", command, err)
+		}
+	}
+	cfg := Settings{Webhooks: []*Webhook{{Name: "crm", Secret: "cmd:printf ' hunter2'"}}}
+	var warnings []string
+	warned := WarnOfBlanks(FileSecrets(t.TempDir()), &cfg, func(text string) { warnings = append(warnings, text) })
+	if err := CheckSecrets(t.Context(), &cfg, warned); err != nil {
+		t.Fatal(err)
+	}
+	if len(warnings) == 0 || !strings.HasPrefix(warnings[0], "webhooks: crm.secret: the secret begins") {
+		t.Errorf("warnings %q", warnings)
 	}
 }
