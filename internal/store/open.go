@@ -12,6 +12,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"strings"
 	"sync/atomic"
 
 	"github.com/pressly/goose/v3"
@@ -173,18 +174,45 @@ func plain(err error) error {
 }
 
 func openError(path string, err error) error {
-	switch reason, code := sqlite.ReasonOf(err); code {
-	case 0:
+	if _, code := sqlite.ReasonOf(err); code == 0 {
 		return fmt.Errorf("store: open %s: %w", path, err)
-	case sqlite.CodeNotADB:
-		return fmt.Errorf("store: open %s: this is not a database; it was left as it is, move it away or use another --data folder "+
-			"(%w)", path, err)
-	case sqlite.CodeCorrupt:
-		return fmt.Errorf("store: open %s: the database is damaged; it was left as it is, restore a copy or move it away (%w)", path, err)
-	default:
-		return fmt.Errorf("store: open %s: %s (%w)", path, reason, err)
 	}
+	return StartError(path, err)
 }
+
+// StartError returns an error of the database at path that ends a start, in one sentence of what is wrong with
+// the file and what to do. It returns any other error as it is.
+func StartError(path string, err error) error {
+	reason, code := sqlite.ReasonOf(err)
+	switch {
+	case code == 0, errors.As(err, new(*startError)):
+		return err
+	case code == sqlite.CodeNotADB:
+		reason = "this is not a database; it was left as it is, move it away or use another --data folder"
+	case code == sqlite.CodeCorrupt:
+		reason = "the database is damaged; it was left as it is, restore a copy or move it away"
+	case code == sqlite.CodeError:
+		reason = "the database has not the tables that it should have: it is damaged, or was changed by another program; restore a copy " +
+			"or move it away (" + oneLine(err) + ")"
+	default:
+		reason += " (" + oneLine(err) + ")"
+	}
+	return &startError{fmt.Sprintf("store: open %s: %s", path, reason), err}
+}
+
+func oneLine(err error) string { return strings.Join(strings.Fields(err.Error()), " ") }
+
+// startError is an error of the database in words for people.
+type startError struct {
+	text string
+	err  error
+}
+
+// Error returns the sentence.
+func (e *startError) Error() string { return e.text }
+
+// Unwrap returns what SQLite said.
+func (e *startError) Unwrap() error { return e.err }
 
 // begin dials the writing connection, checks the file, migrates it and reads
 // what is held in memory.

@@ -50,6 +50,7 @@ func (f *Fault) Unwrap() []error {
 
 // SQLite's primary result codes (https://www.sqlite.org/rescode.html).
 const (
+	CodeError    = 1
 	codeBusy     = 5
 	codeLocked   = 6
 	codeNoMem    = 7
