@@ -272,14 +272,14 @@ func (q listing) exportList() error {
 
 // walkList reads a list from its newest page on.
 func walkList(ctx context.Context, q *page.Exchange, t *spec.Target, take func(exported) error) (rest string, err error) {
-	whole, end := q.AsOf.At.IsZero(), listEnd{}
+	whole, end, unmade := q.AsOf.At.IsZero(), listEnd{}, error(nil) // unmade: why the list is not made from records
 	var pages cycle.Pages
 	for first := true; ; first = false {
 		r := q.ReadOn(ctx, t, whole, first)
 		notComposed := errors.Is(r.Err, understudy.ErrNotMirrored) || errors.Is(r.Err, understudy.ErrNotHeld) ||
 			errors.Is(r.Err, understudy.ErrInvalid) // or the request is wrong: then it is refused again
 		if whole && first && notComposed { // of a list that cannot be composed what is held is sent
-			whole = false
+			whole, unmade = false, r.Err
 			r = q.ReadOn(ctx, t, whole, first)
 		}
 		switch {
@@ -288,7 +288,7 @@ func walkList(ctx context.Context, q *page.Exchange, t *spec.Target, take func(e
 		case r.Err != nil && first:
 			return "", r.Err
 		case errors.Is(r.Err, understudy.ErrNotHeld):
-			return "older records are not held here and upstream is not asked for all of a list; sync the kind to have them", nil
+			return nextNotHeld(q, unmade), nil
 		case r.Err != nil:
 			return "", r.Err
 		case r.Answer.Page.Status != http.StatusOK:
@@ -326,6 +326,22 @@ func walkList(ctx context.Context, q *page.Exchange, t *spec.Target, take func(e
 			return "", err
 		}
 	}
+}
+
+// nextNotHeld says why an export ends before a page of its list. unmade is why the list is not made from records.
+func nextNotHeld(q *page.Exchange, unmade error) string {
+	why := "cannot be made from records"
+	switch {
+	case !q.AsOf.At.IsZero():
+		return "the next page of the list is not kept as it was then"
+	case errors.Is(unmade, understudy.ErrNotMirrored) && q.Counts(q.Kind): // else the reason may count what is hidden
+		why = "is not made from records: " + strings.TrimPrefix(understudy.PlainText(unmade), understudy.ErrNotMirrored.Error()+": ")
+	}
+	held := "is not held here"
+	if q.Caller.Grant != nil && q.Caller.Grant.MaxStale != nil {
+		held += " or is older than you may get"
+	}
+	return "the next page of the list " + held + " and upstream is asked for the first one alone; the list " + why
 }
 
 // idsOf are the ids of a page's records.
