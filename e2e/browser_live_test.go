@@ -242,9 +242,19 @@ func TestBrowserPast(t *testing.T) {
 	demo := startDemo(t, "--latency", "20ms", "--records", "300")
 	b := openTab(t, demo.URL("viewer"))
 	command(b, emulation.SetScriptExecutionDisabled, emulation.SetScriptExecutionDisabledParams{Value: true})
-	b.open("/twilio/calls?Status=completed")
-	b.follow(chromedp.Click(chromedp.CSS(`tbody tr a[href^="/twilio/calls/CA"]`)))
-	path := eval[string](b, `location.pathname`)
+	path := ""
+	for _, c := range []struct{ at, beside, link string }{
+		{"/search?q=kind:calls+status:completed", ".hits > li .pill", ".hits > li a"},
+		{"/twilio/calls?Status=completed", "#rows td.tel a", "#rows td.tel a"},
+		{"/twilio/calls?Status=completed", "#rows td.state", "#rows a"},
+	} {
+		b.open(c.at)
+		link := eval[string](b, `document.querySelector("`+c.link+`").getAttribute("href")`)
+		b.follow(chromedp.Click(chromedp.CSS(c.beside)))
+		if path = b.path(); path != link {
+			t.Errorf("a click at %s of %s leads to %s, want %s", c.beside, c.at, path, link)
+		}
+	}
 	sid := path[len("/twilio/calls/"):]
 	for _, price := range []string{"-0.77100", "-0.88200"} {
 		r, err := ask("POST", "", demo.URL("slowapi")+"/-/edit", `{"kind":"calls","records":[{"sid":"`+sid+`","price":"`+price+`"}]}`)
