@@ -4,6 +4,7 @@ package e2e
 
 import (
 	"encoding/json"
+	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
@@ -11,13 +12,14 @@ import (
 	"testing"
 	"time"
 
+	"github.com/chromedp/cdproto/emulation"
 	"github.com/chromedp/chromedp"
 	"github.com/chromedp/chromedp/kb"
 
 	"understudy/internal/signin"
 )
 
-// No step needs a page of help, and none takes more than two clicks from the one before.
+// All of it is done on a telephone. No step needs a page of help, and none takes more than two clicks from the one before.
 func TestBrowserADayOfSupport(t *testing.T) {
 	t.Parallel()
 	script := axe(t)
@@ -35,18 +37,25 @@ func TestBrowserADayOfSupport(t *testing.T) {
 	shot := func(name string) {
 		t.Helper()
 		b.calm(name)
-		if name == "caller" || name == "send" { // axe sees the others in TestBrowserAxe
+		if slices.Contains([]string{"caller", "handled", "send", "review"}, name) { // axe sees the others in TestBrowserAxe
 			b.sound(script, name)
 		}
-		if dir := os.Getenv("SCREENS"); dir != "" {
+		dir := os.Getenv("SCREENS")
+		for i := 0; dir != "" && i < 4; i++ {
+			width, scheme := []int64{360, 1280}[i%2], []string{"light", "dark"}[i/2]
+			command(b, emulation.SetEmulatedMedia, emulation.SetEmulatedMediaParams{Features: []*emulation.MediaFeature{
+				{Name: "prefers-color-scheme", Value: scheme}, {Name: "prefers-reduced-motion", Value: "reduce"}}})
+			b.size(width, 740)
+			b.size(width, min(max(740, eval[int64](b, `document.documentElement.scrollHeight`)), 2400))
 			png, err := chromedp.Run(b.ctx, chromedp.CaptureScreenshot())
 			if err == nil {
-				err = os.WriteFile(filepath.Join(dir, "day-"+name+".png"), png, 0o600)
+				err = os.WriteFile(filepath.Join(dir, fmt.Sprintf("day-%s-%d-%s.png", name, width, scheme)), png, 0o600)
 			}
 			if err != nil {
 				t.Fatal(err)
 			}
 		}
+		b.size(360, 740)
 	}
 	says := func(where string, texts ...string) {
 		t.Helper()
@@ -57,7 +66,9 @@ func TestBrowserADayOfSupport(t *testing.T) {
 			}
 		}
 	}
+	b.size(360, 740)
 	b.open("/")
+	shot("sign-in")
 	b.signIn("sam", annas)
 	shot("home")
 	// The caller's number is typed whole; calls and messages stand in one list.
@@ -75,9 +86,11 @@ func TestBrowserADayOfSupport(t *testing.T) {
 	b.do(chromedp.SendKeys(chromedp.CSS("#note"), "Called back, sent it again."))
 	b.follow(chromedp.Click(chromedp.CSS(`.notes [value=add]`)))
 	b.follow(chromedp.Click(chromedp.CSS(`.notes [value=handled]`)))
+	shot("handled")
 	says("the record", "handled", "Called back, sent it again.")
 	// Another message is sent; its segments are counted while it is typed.
 	b.follow(chromedp.Click(chromedp.CSS(`.kinds a[href="/twilio/messages"]`)))
+	shot("messages")
 	b.follow(chromedp.Click(chromedp.CSS(`a[href="/-/do/twilio/messages/send"]`)))
 	b.do(chromedp.SendKeys(chromedp.CSS("#f-From"), failed.From), chromedp.SendKeys(chromedp.CSS("#f-To"), failed.To), chromedp.SendKeys(chromedp.CSS("#f-Body"), strings.Repeat("Your parcel is on its way. ", 7)))
 	await(t, func() string {
@@ -88,7 +101,9 @@ func TestBrowserADayOfSupport(t *testing.T) {
 	})
 	shot("send")
 	b.follow(chromedp.Click(chromedp.CSS(`button[value="review"]`)))
+	shot("review")
 	b.follow(chromedp.Click(chromedp.CSS(`button[value="do"]`)))
+	shot("sent")
 	says("the page after it", "The message is on its way.")
 	// What is left to do is exported.
 	b.follow(chromedp.Click(chromedp.CSS(".brand")))
@@ -102,9 +117,16 @@ func TestBrowserADayOfSupport(t *testing.T) {
 	b.do(chromedp.Click(chromedp.CSS(`button[popovertarget=save]`)), chromedp.SendKeys(chromedp.CSS("#save-name"), "to do"))
 	b.follow(chromedp.Click(chromedp.CSS(`#save .primary`)))
 	b.follow(chromedp.Click(chromedp.CSS(`.shelf a[href^="/-/watches/new"]`)))
+	for channel, signed := range map[string]bool{"webhook": true, "slack": false} {
+		b.do(chromedp.SetValue(chromedp.CSS("#channel"), channel))
+		if asked := eval[bool](b, `document.querySelector("#secret").checkVisibility()`); asked != signed {
+			t.Errorf("a secret is asked for of %s: %v", channel, asked)
+		}
+	}
 	b.do(chromedp.SetValue(chromedp.CSS("#channel"), "slack"), chromedp.SendKeys(chromedp.CSS("#to"), "https://hooks.example.com/x"))
 	shot("watch")
 	b.follow(chromedp.Click(chromedp.CSS(`main form .primary`)))
+	shot("watches")
 	says("the watches", "to do")
 }
 

@@ -222,7 +222,7 @@ func TestAnswersSayWhichKindsAreNotHeldWhole(t *testing.T) {
 		o.Held = func(_ context.Context, _, kind string) (bool, time.Time) { return kind == "messages", time.Time{} }
 	})
 	url := r.serve(s).URL
-	for kind, want := range map[string]string{"messages": "", "calls": "not all calls are held here; those that are were looked at"} {
+	for kind, want := range map[string]string{"messages": "", "calls": "not all calls are held here; only held records were searched"} {
 		resp, _ := get(t, "GET", url+"/-/search?format=jsonl&q=kind:"+kind, "all", "")
 		if said := resp.Trailer.Get(endTrailer); strings.HasPrefix(said, "complete; ") != (want == "") || !strings.HasSuffix(said, want) {
 			t.Errorf("%s: the export says %q", kind, said)

@@ -131,9 +131,9 @@ func (s *Searcher) unheld(ctx context.Context, views []*lang.KindView) string {
 	case 0:
 		return ""
 	case 1, 2, 3:
-		return "not all " + strings.Join(names, ", ") + " are held here; those that are were looked at"
+		return "not all " + strings.Join(names, " and ") + " are held here; only held records were searched"
 	}
-	return fmt.Sprintf("not all records of %d kinds are held here, %s among them; those that are were looked at", len(names), names[0])
+	return fmt.Sprintf("not all records of %d kinds are held here, %s among them; only held records were searched", len(names), names[0])
 }
 
 // inSentence returns a title as it is written within a sentence: "phone numbers", but "API keys".

@@ -148,7 +148,7 @@ func TestLacking(t *testing.T) {
 		t.Errorf("an empty input leads to %q", head.Get("Location"))
 	}
 	page := h.page("/twilio/participants", all)
-	if !strings.Contains(page, `name="ConferenceSid" type="text"  placeholder="CF…" required>`) ||
+	if !strings.Contains(page, `name="ConferenceSid" type="text" placeholder="CF…" required>`) ||
 		!strings.Contains(page, `href="/twilio/conferences">Pick a conference`) {
 		t.Error("no input, or no way to a conference")
 	}

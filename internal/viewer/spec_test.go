@@ -107,7 +107,7 @@ func TestAnyAPI(t *testing.T) {
 		t.Errorf("dates are turned into %s", at)
 	}
 	if status, body, _ := h.get("/books-r-us/books?understudy.list=of-a-shelf", reader); status != 200 ||
-		!strings.Contains(body, `name="Shelf" type="text"  required`) {
+		!strings.Contains(body, `name="Shelf" type="text" required`) {
 		t.Errorf("a list without its shelf: %d", status)
 	}
 	h.page("/books-r-us/books?Shelf=A%201", reader)

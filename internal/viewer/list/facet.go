@@ -255,7 +255,7 @@ func (q facetPart) foundNotes(r *query.SearchResult, s *plan.Source, k *plan.Kin
 		return notes
 	}
 	if held := q.V.Snapshots.Of(q.Exchange, s).Kinds[k.Name]; !held.Complete {
-		note := k.Title + " are not all held here; those that are were looked at"
+		note := k.Title + " are not all held here; only held records were searched"
 		if held.Why != "" {
 			note += " (" + strings.TrimSuffix(held.Why, ".") + ")"
 		}
