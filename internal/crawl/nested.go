@@ -265,9 +265,6 @@ func (n *nesting) none(ctx context.Context, above *kindCrawl, l *spec.List, id s
 // count is the number in a field of a body, which may be a string.
 func count(body []byte, field string) (int64, bool) {
 	v, _ := jsonspan.Find(body, jsonspan.Value{Kind: jsonspan.Object, End: len(body)}, field)
-	if v.Kind != jsonspan.String && v.Kind != jsonspan.Number {
-		return 0, false
-	}
 	n, err := strconv.ParseInt(jsonspan.Text(body, v), 10, 64)
 	return n, err == nil
 }

@@ -40,7 +40,7 @@ type Mirror interface {
 type Options struct {
 	Sources []*spec.Source
 	Store   Store
-	KV      understudy.KV
+	KV      understudy.KV // the units of series, and which alerts were told
 	Mirror  Mirror
 	// Enqueue adds the jobs that tell webhooks of alerts; nil: no webhook is told.
 	Enqueue func(ctx context.Context, jobs ...understudy.Job) ([]int64, error)
@@ -201,10 +201,13 @@ func (f *Forecasts) Forget(ctx context.Context, page understudy.Key) (samples in
 	if samples, err = f.o.Store.ForgetSamples(ctx, page.Source, k.target.Kind.Name); err != nil {
 		return 0, fmt.Errorf("forecast: %w", err)
 	}
-	f.mu.Lock()
-	defer f.mu.Unlock()
 	for _, field := range k.fields {
+		f.mu.Lock()
 		f.marks[k.series(field)]++
+		f.mu.Unlock()
+		if err := f.o.KV.SetValue(ctx, unitName(k.series(field)), nil); err != nil {
+			return samples, fmt.Errorf("forecast: %w", err)
+		}
 	}
 	return samples, nil
 }

@@ -41,7 +41,8 @@ func acme(t testing.TB) *spec.Source {
 	sp := &spec.Spec{Name: "acme", Title: "Acme", Hosts: []spec.Host{{URL: "https://acme.example"}}, Auth: spec.Auth{Style: "none"}}
 	sp.Kinds = []*spec.Kind{
 		{Name: "balance", Instances: []*spec.Instance{{Path: "/balance"}},
-			Fields: []*spec.Field{{Name: "left", Type: spec.TypeDecimal, Class: spec.ClassPrice, Sample: "1h"}, {Name: "note"}}},
+			Fields: []*spec.Field{{Name: "left", Type: spec.TypeDecimal, Class: spec.ClassPrice, Sample: "1h", Unit: "currency"},
+				{Name: "currency"}, {Name: "note"}}},
 		{Name: "things", ID: []string{"id"}, Lists: []*spec.List{{Path: "/things"}}, Fields: []*spec.Field{{Name: "id"}}},
 	}
 	must(t, sp.Compile())
@@ -67,7 +68,8 @@ func (u *upstream) Fill(_ context.Context, f request.Fill) (request.PageSaved, e
 }
 
 func (u *upstream) page(key understudy.Key) *understudy.Page {
-	return &understudy.Page{Key: key, Kind: "balance", Status: 200, At: time.Now(), Body: []byte(`{"note":"x","left":` + u.value() + `}`)}
+	return &understudy.Page{Key: key, Kind: "balance", Status: 200, At: time.Now(),
+		Body: []byte(`{"note":"x","currency":"EUR","left":` + u.value() + `}`)}
 }
 
 // world is what a test samples.
@@ -167,10 +169,16 @@ func TestOneSampleAnInterval(t *testing.T) {
 		if w.asked() != 0 {
 			t.Error("a restart asks for a sample that is there")
 		}
+		if unit := w.Unit(t.Context(), series); unit != "EUR" {
+			t.Errorf("after the restart the unit is %q", unit)
+		}
 		time.Sleep(time.Hour)
 		synctest.Wait()
 		if got := w.samples(t); len(got) != 7 || w.asked() != 1 {
 			t.Errorf("after the restart: %d samples, %d fetches", len(got), w.asked())
+		}
+		if samples, err := w.Forget(t.Context(), key); samples != 7 || err != nil || w.Unit(t.Context(), series) != "" {
+			t.Errorf("erased: %d samples, %v, the unit %q", samples, err, w.Unit(t.Context(), series))
 		}
 		w.stop()
 	})

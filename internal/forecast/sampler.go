@@ -75,13 +75,9 @@ func (f *Forecasts) recall(ctx context.Context) {
 			if err != nil && ctx.Err() == nil {
 				f.o.Logger.Error("forecast: samples cannot be read", "series", s.String(), "err", err)
 			}
-			at := time.Time{}
-			if len(samples) > 0 {
-				at = samples[len(samples)-1].At
-			}
 			f.mu.Lock()
-			if at.After(f.last[s]) || f.last[s].IsZero() {
-				f.last[s] = at
+			if n := len(samples); n > 0 && samples[n-1].At.After(f.last[s]) {
+				f.last[s] = samples[n-1].At
 			}
 			f.mu.Unlock()
 		}
@@ -159,7 +155,11 @@ func (f *Forecasts) take(ctx context.Context, page *understudy.Page) {
 		if value == "" || since < field.Every() && since >= 0 {
 			continue
 		}
-		if err := f.o.Store.AddSamples(ctx, s, understudy.Sample{At: page.At, Value: value}); err != nil {
+		err := f.o.Store.AddSamples(ctx, s, understudy.Sample{At: page.At, Value: value})
+		if unit, _ := jsonspan.Find(page.Body, doc, field.Unit); err == nil && unit.Kind == jsonspan.String {
+			err = f.o.KV.SetValue(ctx, unitName(s), []byte(jsonspan.Text(page.Body, unit)))
+		}
+		if err != nil {
 			if ctx.Err() == nil {
 				f.o.Logger.Error("forecast: a sample is not kept", "series", s.String(), "err", err)
 			}
@@ -173,16 +173,18 @@ func (f *Forecasts) take(ctx context.Context, page *understudy.Page) {
 	}
 }
 
+func unitName(s understudy.Series) string { return "forecast unit " + s.String() }
+
+// Unit returns the unit that a series had last, such as a currency; "" when it is not known or cannot be read.
+func (f *Forecasts) Unit(ctx context.Context, s understudy.Series) string {
+	unit, _ := f.o.KV.Value(ctx, unitName(s))
+	return string(unit)
+}
+
 // numberOf is a field's number as it is written; "" when it has none.
 func numberOf(body []byte, doc jsonspan.Value, field *spec.Field) string {
-	v, ok := jsonspan.Find(body, doc, field.Name)
-	if !ok || v.Kind != jsonspan.String && v.Kind != jsonspan.Number {
-		return ""
-	}
-	text := string(v.Of(body))
-	if v.Kind == jsonspan.String {
-		text = jsonspan.Text(body, v)
-	}
+	v, _ := jsonspan.Find(body, doc, field.Name)
+	text := jsonspan.Text(body, v)
 	if _, ok := query.ParseDecimal(text); !ok {
 		return ""
 	}

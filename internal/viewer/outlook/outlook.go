@@ -181,8 +181,8 @@ type figures struct {
 	unit  string      // a currency; "": it is not known
 }
 
-// figuresOf finds the currency of a series in the record that the number is of, if that is held; else it is the one that
-// the record last had.
+// figuresOf finds the currency of a series in the record that the number is of, if that is held; else it is the one of
+// the newest sample.
 func figuresOf(ctx context.Context, q *page.Exchange, s understudy.Series) (w figures) {
 	src := q.V.ByName[s.Source]
 	k := src.ByName[s.Kind]
@@ -194,14 +194,13 @@ func figuresOf(ctx context.Context, q *page.Exchange, s understudy.Series) (w fi
 	if w.field.Unit == "" || err != nil {
 		return w
 	}
-	if unit, ok := q.V.Units.Load(s); ok && q.Level(k, w.field.Unit) == access.See {
-		w.unit, _ = unit.(string)
-	}
 	for _, row := range q.ReadOn(ctx, target, false, false).Rows() {
 		if v := row.Field(w.field.Unit); v.State == access.Seen {
 			w.unit = v.Text
-			q.V.Units.Store(s, v.Text)
 		}
+	}
+	if w.unit == "" && q.Level(k, w.field.Unit) == access.See {
+		w.unit = q.V.Forecasts.Unit(ctx, s)
 	}
 	return w
 }

@@ -11,7 +11,6 @@ import (
 	"log/slog"
 	"net/http"
 	"strings"
-	"sync"
 	"time"
 
 	"understudy"
@@ -53,6 +52,8 @@ type Forecasts interface {
 	// Shown reports whether a caller may see forecasts of one.
 	Shown(gate *access.Gate, c understudy.Caller, s understudy.Series) bool
 	Ask(ctx context.Context, q forecast.Question) (*forecast.Forecast, error)
+	// Unit is the unit that a number had last, such as a currency; "": it is not known.
+	Unit(ctx context.Context, s understudy.Series) string
 }
 
 // Annotations are what people write on records; store.DB fills it.
@@ -165,8 +166,6 @@ type caches struct {
 	searched  *lru.Cache[Identity, *query.SearchResult]
 	listed    *lru.Cache[idsKey, []string]
 	Snapshots snapshots
-	// Units are the currencies that numbers were last seen to have, by understudy.Series.
-	Units sync.Map
 }
 
 // idsKey names the bytes of a list, its kind, and the role that sees them.
