@@ -186,10 +186,14 @@ func wholeServer(gotool string) []part {
 		"TestMarkers", "TestHiddenRows", "TestFirstListUnderRowRulesShowsWhatWasJustWritten", "TestMaskedSearch",
 		"TestEveryPackageWalksEveryList", "TestPackagesWalkThroughTunnels", "TestBrowserSmallScreen", "TestBrowserAxe",
 		"TestHiddenValuesReadAsMuchAsUnknownOnes", "TestHiddenRepositories", "TestAHostileUpstream", "TestGitHubListsFromRecords",
-		"TestStripeListsFromRecords", "TestStripeSDKsAtRandom",
+		"TestStripeListsFromRecords", "TestStripeSDKsAtRandom", "TestDamagedFileEndsInASentence", "TestBrowserRowsChangeInPlace",
 	} {
 		all = append(all, endToEnd(gotool, "full", test, fullCounts+"=1", `--- PASS`, time.Minute))
 	}
+	platforms := endToEnd(gotool, "full", "TestEveryPlatformHasItsTypes", fullCounts+"=1", `--- PASS`, time.Minute)
+	platforms.command[len(platforms.command)-1] = "./platforms"
+	platforms.sources[0].path = "understudy/e2e/platforms"
+	all = append(all, platforms)
 	return all
 }
 

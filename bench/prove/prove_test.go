@@ -51,9 +51,43 @@ func TestFind(t *testing.T) {
 		names = append(names, p.name)
 	}
 	want := "kill b TestKillNine, kill e2e TestKillServer, kill e2e TestKillErasing, late e2e TestLateChanges, drop e2e TestDroppedConnections, lists e2e TestListsFromRecords, lost e2e TestNothingIsLost, full e2e without the express lane, full e2e TestCaching, full e2e TestGenericAtRandom, time e2e TestHiddenValuesTakeAsLongAsUnknownOnes, time at 10^6 records, e2e TestHiddenValuesTakeAsLongAsUnknownOnes, full e2e TestAMemoryLimitIsKept, full e2e TestUnreadAnswersKeepTheMemoryLimit, " +
-		"full e2e TestPackagesOfWholeDocuments, full e2e TestMarkers, full e2e TestHiddenRows, full e2e TestFirstListUnderRowRulesShowsWhatWasJustWritten, full e2e TestMaskedSearch, full e2e TestEveryPackageWalksEveryList, full e2e TestPackagesWalkThroughTunnels, full e2e TestBrowserSmallScreen, full e2e TestBrowserAxe, full e2e TestHiddenValuesReadAsMuchAsUnknownOnes, full e2e TestHiddenRepositories, full e2e TestAHostileUpstream, full e2e TestGitHubListsFromRecords, full e2e TestStripeListsFromRecords, full e2e TestStripeSDKsAtRandom, full b, random APIs, fuzz a FuzzY, race a, race b, race internal/randomapitest, bench reader, soak answers"
+		"full e2e TestPackagesOfWholeDocuments, full e2e TestMarkers, full e2e TestHiddenRows, full e2e TestFirstListUnderRowRulesShowsWhatWasJustWritten, full e2e TestMaskedSearch, full e2e TestEveryPackageWalksEveryList, full e2e TestPackagesWalkThroughTunnels, full e2e TestBrowserSmallScreen, full e2e TestBrowserAxe, full e2e TestHiddenValuesReadAsMuchAsUnknownOnes, full e2e TestHiddenRepositories, full e2e TestAHostileUpstream, full e2e TestGitHubListsFromRecords, full e2e TestStripeListsFromRecords, full e2e TestStripeSDKsAtRandom, full e2e TestDamagedFileEndsInASentence, full e2e TestBrowserRowsChangeInPlace, full e2e TestEveryPlatformHasItsTypes, full b, random APIs, fuzz a FuzzY, race a, race b, race internal/randomapitest, bench reader, soak answers"
 	if got := strings.Join(names, ", "); got != want {
 		t.Errorf("got  %s\nwant %s", got, want)
+	}
+}
+
+// TestEndToEndTestsWithFullCountsAreParts reads the e2e module: a test that does more with
+// UNDERSTUDY_PROVE is a part, or nobody ever sees it do more.
+func TestEndToEndTestsWithFullCountsAreParts(t *testing.T) {
+	parts := map[string]bool{}
+	for _, p := range wholeServer("go") {
+		parts[p.name[strings.LastIndexByte(p.name, ' ')+1:]] = true
+	}
+	body := regexp.MustCompile(`(?ms)^func (Test\w+)\(t \*testing\.T\) \{\n(.*?)^\}`)
+	counted := 0
+	for _, pattern := range []string{"../../e2e/*_test.go", "../../e2e/*/*_test.go"} {
+		files, err := filepath.Glob(pattern)
+		if err != nil || len(files) == 0 {
+			t.Fatalf("%s: %d files, %v", pattern, len(files), err)
+		}
+		for _, file := range files {
+			data, err := os.ReadFile(file)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, m := range body.FindAllSubmatch(data, -1) {
+				if !regexp.MustCompile(`sample\.(Whole|OneIn)|"UNDERSTUDY_PROVE"`).Match(m[2]) {
+					continue
+				}
+				if counted++; !parts[string(m[1])] {
+					t.Errorf("%s: %s has a full count and is no part of make prove: name it in wholeServer", filepath.Base(file), m[1])
+				}
+			}
+		}
+	}
+	if counted < 10 {
+		t.Errorf("%d tests with full counts found in e2e, want 10 or more", counted)
 	}
 }
 
