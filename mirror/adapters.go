@@ -59,7 +59,7 @@ func (m *Mirror) Hint(source, kind, id string) {
 
 // hint has a record fetched. end is nil for a candidate.
 func (m *Mirror) hint(k *kind, id string, end func()) {
-	sp := k.source.Spec.Kind(k.name)
+	sp := k.source.config.Spec.Kind(k.name)
 	target, ok := k.source.instanceOf(sp, id)
 	if len(sp.ID) == 0 || !ok {
 		if end != nil {
@@ -67,7 +67,7 @@ func (m *Mirror) hint(k *kind, id string, end func()) {
 		}
 		return
 	}
-	m.hints.Add(hints.Record{Source: k.source.Name, Kind: k.name, ID: id, Target: target}, end)
+	m.hints.Add(hints.Record{Source: k.source.config.Name, Kind: k.name, ID: id, Target: target}, end)
 }
 
 // hinted fetches a record that was hinted at. When it is new, the newest page of its
@@ -95,7 +95,7 @@ func (fl *filler) hinted(ctx context.Context, r *hints.Record) (early bool, err 
 func (k *kind) hinted() {
 	for _, p := range k.source.polls() {
 		if p.kind == k {
-			p.Hint()
+			p.list.Hint()
 		}
 	}
 }
@@ -183,8 +183,8 @@ func (sm shadowMirror) Recheck(s shadow.Sample, told *understudy.Page, gone []st
 // as the settings say.
 func (rd *reader) check(l *shadow.List, r *reading) {
 	l.Answered()
-	if !r.OnlyIfCached && l.CheckDue(r.now) {
-		rd.flights.startBackground(r.Target, r.source, r.kind, fetchOptions{reason: request.Check})
+	if !r.request.OnlyIfCached && l.CheckDue(r.now) {
+		rd.flights.startBackground(r.request.Target, r.source, r.kind, fetchOptions{reason: request.Check})
 	}
 }
 
@@ -353,7 +353,7 @@ func (m *Mirror) Exchange(ctx context.Context, x request.Exchange) (*request.Exc
 	switch {
 	case m.env.closed.Load():
 		return nil, fmt.Errorf("mirror: %w", understudy.ErrClosed)
-	case s == nil || !s.Spec.Generic():
+	case s == nil || !s.config.Spec.Generic():
 		return nil, fmt.Errorf("mirror: %w: no such generic source", understudy.ErrInvalid)
 	}
 	wasRead(&s.lastRead, m.env.monotonic(m.env.now()))
@@ -365,5 +365,5 @@ func (m *Mirror) Exchange(ctx context.Context, x request.Exchange) (*request.Exc
 // ReadyFor is Ready for a request to a generic source with some header.
 func (m *Mirror) ReadyFor(t *spec.Target, h http.Header) bool {
 	s := m.env.sources[t.Key.Source]
-	return s != nil && s.Spec.Generic() && !m.env.closed.Load() && m.shared.Ready(t, h)
+	return s != nil && s.config.Spec.Generic() && !m.env.closed.Load() && m.shared.Ready(t, h)
 }

@@ -199,7 +199,7 @@ func (m *Mirror) SetAges(a Ages) {
 	m.media.SetAges(media.Ages{Final: a.Final, Hard: a.Hard, Wait: a.Wait, Try: a.Try})
 	for _, s := range m.env.sources {
 		for _, p := range s.polls() {
-			p.Nudge() // its next turn may come sooner
+			p.list.Nudge() // its next turn may come sooner
 		}
 	}
 }

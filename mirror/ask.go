@@ -19,7 +19,7 @@ import (
 // then gets an error.
 func (rd *reader) ask(ctx context.Context, r *reading) (*request.Response, error) {
 	if err := ctx.Err(); err != nil {
-		return nil, fmt.Errorf("mirror: %s: %w", r.Target.Key, err)
+		return nil, fmt.Errorf("mirror: %s: %w", r.request.Target.Key, err)
 	}
 	f, joined, err := rd.joinFor(ctx, r)
 	if err != nil {
@@ -58,22 +58,22 @@ func (rd *reader) unjoined(ctx context.Context, r *reading, err error) (*request
 
 func (rd *reader) joinFor(ctx context.Context, r *reading) (*flight, bool, error) {
 	// What is never held was completed for those who waited for it alone.
-	direct := within(&r.Request) == 0 || r.kind.name == ""
-	want := fetchOptions{reason: request.Waiting, direct: direct, flow: r.Flow,
-		patient: func() bool { return !r.SkipHeld && !rd.composer.hasFallback(ctx, r) }}
+	direct := within(&r.request) == 0 || r.kind.name == ""
+	want := fetchOptions{reason: request.Waiting, direct: direct, flow: r.request.Flow,
+		patient: func() bool { return !r.request.SkipHeld && !rd.composer.hasFallback(ctx, r) }}
 	want.deadline, _ = ctx.Deadline()
 	if r.held.page != nil {
 		want.since = r.held.page.At
 	}
 	// No third look, and none for a request that may find what completed too old.
-	want.blind = r.again || within(&r.Request) != math.MaxInt64
-	return rd.flights.join(r.Target, r.source, r.kind, want)
+	want.blind = r.again || within(&r.request) != math.MaxInt64
+	return rd.flights.join(r.request.Target, r.source, r.kind, want)
 }
 
 // searchAgain looks once more at what is held.
 func (rd *reader) searchAgain(ctx context.Context, r *reading) (*request.Response, error) {
-	return rd.search(ctx, &reading{Request: r.Request, source: r.source, kind: r.kind, now: rd.env.now(), again: true,
-		entry: rd.entries.hot.Find(r.Target.Key)})
+	return rd.search(ctx, &reading{request: r.request, source: r.source, kind: r.kind, now: rd.env.now(), again: true,
+		entry: rd.entries.hot.Find(r.request.Target.Key)})
 }
 
 // wait waits for the flight and leaves it.
@@ -82,7 +82,7 @@ func (rd *reader) wait(ctx context.Context, r *reading, f *flight, joined bool) 
 	defer timer.Stop()
 	tried, late := f.signals.tried, timer.C
 	keep := false
-	defer func() { rd.flights.releaseReader(f, r.Flow, keep) }()
+	defer func() { rd.flights.releaseReader(f, r.request.Flow, keep) }()
 	for {
 		var why *understudy.UpstreamError
 		err := error(errSlow)
@@ -96,10 +96,10 @@ func (rd *reader) wait(ctx context.Context, r *reading, f *flight, joined bool) 
 			}
 			return rd.answerOf(ctx, r, f, joined)
 		case <-tried:
-			why, err = f.signals.failure, fmt.Errorf("mirror: fetch %s: %w", r.Target.Key, f.signals.failure)
+			why, err = f.signals.failure, fmt.Errorf("mirror: fetch %s: %w", r.request.Target.Key, f.signals.failure)
 		case <-late:
 		case <-ctx.Done():
-			err = fmt.Errorf("mirror: %s: %w", r.Target.Key, ctx.Err())
+			err = fmt.Errorf("mirror: %s: %w", r.request.Target.Key, ctx.Err())
 		}
 		switch left := ctx.Err(); {
 		case left != nil && f.completed():
@@ -109,7 +109,7 @@ func (rd *reader) wait(ctx context.Context, r *reading, f *flight, joined bool) 
 			return rd.fallback(ctx, r, why, err)
 		case left != nil:
 			return nil, rd.leaving(r, f, left)
-		case r.SkipHeld: // as soon as with something held
+		case r.request.SkipHeld: // as soon as with something held
 			keep = true
 			return nil, err
 		}
@@ -125,9 +125,9 @@ func (rd *reader) leaving(r *reading, f *flight, left error) error {
 		failure := *f.signals.failure
 		failure.Page = nil // the next try may bring another
 		failure.RetryAfter = max(0, failure.RetryAfter-rd.env.now().Sub(f.signals.failedAt))
-		return fmt.Errorf("mirror: %s: %w: %w", r.Target.Key, left, &failure)
+		return fmt.Errorf("mirror: %s: %w: %w", r.request.Target.Key, left, &failure)
 	default:
-		return fmt.Errorf("mirror: %s: %w", r.Target.Key, left)
+		return fmt.Errorf("mirror: %s: %w", r.request.Target.Key, left)
 	}
 }
 
@@ -163,12 +163,12 @@ func (rd *reader) answerWith(r *reading, f *flight, p *understudy.Page, joined b
 	if joined {
 		counts.coalesced.Add(1)
 	}
-	if l := r.source.lists.Of(r.Target); !f.waiting.followed.Swap(true) && (l == nil || !l.RecordsFirst()) {
+	if l := r.source.lists.Of(r.request.Target); !f.waiting.followed.Swap(true) && (l == nil || !l.RecordsFirst()) {
 		rd.addCandidate(p, r.source, nil)
 	}
 	p = rd.shown(r, f, p)
 	age, _ := rd.env.ages().age(rd.env.now(), p.At)
-	a.Page, a.Outcome, a.Age, a.TTL = p, request.Cold, age, rd.env.ages().freshFor(&r.Request, p, rd.env.ages().fresh(r.Target, p))-age
+	a.Page, a.Outcome, a.Age, a.TTL = p, request.Cold, age, rd.env.ages().freshFor(&r.request, p, rd.env.ages().fresh(r.request.Target, p))-age
 	a.Fwd, a.Joined, a.Upstream = r.fwd(), joined, p.Took
 	if r.kind.name == "" {
 		a.TTL = 0
@@ -190,9 +190,9 @@ func (rd *reader) fallbackHeld(r *reading, why *understudy.UpstreamError) *reque
 // fwd is why the request went upstream (RFC 9211, 2.2).
 func (r *reading) fwd() string {
 	switch {
-	case r.held.page == nil && !r.NoCache:
+	case r.held.page == nil && !r.request.NoCache:
 		return "uri-miss"
-	case within(&r.Request) == 0, r.forced:
+	case within(&r.request) == 0, r.forced:
 		return "request"
 	}
 	return "stale"

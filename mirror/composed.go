@@ -74,8 +74,8 @@ func (co *composer) planCompose(ctx context.Context, s *source, k *kind, t *spec
 	case t.List == nil || k.name == "":
 		return nil, fmt.Errorf("%w: only lists of records are made from records", understudy.ErrInvalid)
 	}
-	if !s.Reaches(t) {
-		return nil, &compose.Uncovered{Why: "only the records of " + s.User + " are walked"}
+	if !s.config.Reaches(t) {
+		return nil, &compose.Uncovered{Why: "only the records of " + s.config.User + " are walked"}
 	}
 	if wish == nil && len(t.Own) > 0 { // nothing of ours stands in upstream's links
 		bare := *t
@@ -85,9 +85,9 @@ func (co *composer) planCompose(ctx context.Context, s *source, k *kind, t *spec
 	p := &composePlan{source: s, kind: k, target: t, local: wish, timed: t.Kind.Retention.Unlisted, writes: co.writeCount()}
 	var above *understudy.Record
 	now := func() time.Time { p.timed = true; return co.env.now() }
-	list, err := compose.New(s.Source.Source, t, compose.Options{Now: now, Local: wish, Own: co.own(s, t),
+	list, err := compose.New(s.config, t, compose.Options{Now: now, Local: wish, Own: co.own(s, t),
 		Held: func(kind, id string) *understudy.Record {
-			of := s.Spec.Kind(kind)
+			of := s.config.Spec.Kind(kind)
 			if of == nil {
 				return nil
 			}
@@ -105,7 +105,7 @@ func (co *composer) planCompose(ctx context.Context, s *source, k *kind, t *spec
 		return nil, err
 	}
 	if c := &p.coverage; c.Above != "" && c.From != 0 && above != nil {
-		of := s.Spec.Kind(c.Above)
+		of := s.config.Spec.Kind(c.Above)
 		if clock := query.UnixIn(of, of.Clock, above.Body); clock != 0 && clock < c.From {
 			return nil, &compose.Uncovered{Why: c.Above + " are kept from " + day(c.From) + " on"}
 		}
@@ -120,7 +120,7 @@ func (co *composer) own(s *source, t *spec.Target) func(*understudy.Record) *und
 	return func(rec *understudy.Record) *understudy.Record {
 		ctx, cancel := context.WithTimeout(co.env.ctx, co.env.ages().Wait)
 		defer cancel()
-		own, err := co.env.store.Record(ctx, s.Name, t.Kind.Name, t.List.Shape, rec.ID)
+		own, err := co.env.store.Record(ctx, s.config.Name, t.Kind.Name, t.List.Shape, rec.ID)
 		if err != nil || own.Invalid || !own.Seen.After(rec.Since) {
 			return nil
 		}
@@ -135,7 +135,7 @@ func day(clock int64) string { return time.Unix(clock, 0).UTC().Format(time.Date
 func (co *composer) covers(p *composePlan) (request.Coverage, error) {
 	q := p.seek
 	from, to := clocks(&q, p.target.Kind.Clock)
-	c, ok := co.coverage.Covered(p.source.Name, p.kind.name, p.target.Root(), q.Parent, from, to)
+	c, ok := co.coverage.Covered(p.source.config.Name, p.kind.name, p.target.Root(), q.Parent, from, to)
 	switch {
 	case !ok && (c.From == 0 || c.Above != "" || q.Up):
 		return c, &compose.Uncovered{Why: p.kind.name + ": " + c.Why}
@@ -146,7 +146,7 @@ func (co *composer) covers(p *composePlan) (request.Coverage, error) {
 		// A row rule's bound leaves in what has no clock. Walks of the whole list
 		// alone see that: it is what an empty window rests on.
 		now := co.env.now().Unix()
-		rest, known := co.coverage.Covered(p.source.Name, p.kind.name, p.target.Root(), q.Parent, now, now)
+		rest, known := co.coverage.Covered(p.source.config.Name, p.kind.name, p.target.Root(), q.Parent, now, now)
 		if !known {
 			return rest, &compose.Uncovered{Why: p.kind.name + ": " + rest.Why}
 		}
@@ -199,7 +199,7 @@ func (co *composer) composeList(p *composePlan) (*composedList, error) {
 	}
 	var err error
 	if !p.above && p.coverage.Head != nil && (p.local == nil || p.local.Since == 0) {
-		err = w.EndAbove(ctx, p.source.Name, p.coverage.Head, p.coverage.Newest)
+		err = w.EndAbove(ctx, p.source.config.Name, p.coverage.Head, p.coverage.Newest)
 	}
 	if err == nil {
 		err = p.list.Fill(ctx, w)

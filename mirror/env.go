@@ -128,7 +128,7 @@ func (s *saving) works(v *env) {
 		s.since, s.why = time.Time{}, ""
 		for _, source := range v.sources { // polls have paused
 			for _, p := range source.polls() {
-				p.Nudge()
+				p.list.Nudge()
 			}
 		}
 	}

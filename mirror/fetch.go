@@ -67,7 +67,7 @@ func (fs *flights) fetch(f *flight) (*understudy.Page, error) {
 	if f.means.fetch != nil {
 		return f.means.fetch(f.signals.ctx)
 	}
-	return f.origin.source.Upstream.Fetch(f.signals.ctx, fs.fetchFor(f))
+	return f.origin.source.upstream.Fetch(f.signals.ctx, fs.fetchFor(f))
 }
 
 func (fs *flights) fetchFor(f *flight) request.Fetch {

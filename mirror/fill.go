@@ -52,7 +52,7 @@ func (m *Mirror) Fill(ctx context.Context, f request.Fill) (request.PageSaved, e
 	s := m.env.sources[f.Target.Key.Source]
 	k := s.of(f.Target)
 	if k == nil || k.name == "" {
-		return request.PageSaved{}, fmt.Errorf("mirror: fill %s: %w: no kind of source %s", f.Target.Key, understudy.ErrInvalid, s.Name)
+		return request.PageSaved{}, fmt.Errorf("mirror: fill %s: %w: no kind of source %s", f.Target.Key, understudy.ErrInvalid, s.config.Name)
 	}
 	if f.Reason == request.Waiting {
 		f.Reason = request.Sync
@@ -270,7 +270,7 @@ func (pf *prefetcher) run() {
 }
 
 func (pf *prefetcher) prefetchOne(h candidate) {
-	t, err := h.source.Spec.TargetOf(h.next)
+	t, err := h.source.config.Spec.TargetOf(h.next)
 	if err != nil {
 		return // upstream's next page is no page of ours
 	}

@@ -305,7 +305,7 @@ func TestLandedMeanwhileIsNotFetchedAgain(t *testing.T) {
 		synctest.Wait() // until the flight has left the list
 		n, _ := s.fetches("")
 		src := s.env.sources[target.Key.Source]
-		r := &reading{Request: request.Request{Target: target}, source: src, kind: src.of(target), now: s.env.now()}
+		r := &reading{request: request.Request{Target: target}, source: src, kind: src.of(target), now: s.env.now()}
 		// The look is over and found nothing; now it joins.
 		a, err := s.reader.ask(t.Context(), r)
 		if err != nil || a.Outcome != request.Warm {

@@ -46,7 +46,7 @@ func (m *Mirror) Forget(ctx context.Context, t *spec.Target) (Forgotten, error) 
 		return Forgotten{}, fmt.Errorf("mirror: forget %s: %w: no such source or kind", t.Key, understudy.ErrInvalid)
 	}
 	k, remembered := s.of(t), m.entries.hot.Find(t.Key) != nil
-	if s.Spec.Generic() {
+	if s.config.Spec.Generic() {
 		m.shared.Invalidate(ctx, t.Key) // a fetch that began before, and what stands under other keys
 	}
 	found, err := m.invalidator.forget(ctx, k, func(store Forgetter) (found Forgotten, err error) {
@@ -56,7 +56,7 @@ func (m *Mirror) Forget(ctx context.Context, t *spec.Target) (Forgotten, error) 
 		}
 		if err == nil && t.Instance != nil && t.ID != "" {
 			var pages int
-			pages, found.Versions, err = store.ForgetRecord(ctx, s.Name, k.name, t.ID)
+			pages, found.Versions, err = store.ForgetRecord(ctx, s.config.Name, k.name, t.ID)
 			found.Pages += pages
 		}
 		return found, err
@@ -116,9 +116,9 @@ func (iv *invalidator) forget(
 	iv.entries.hot.DropAll(gone)
 	iv.flights.warm(k)
 	for _, p := range k.source.polls() {
-		if p.kind == k && iv.entries.hot.Find(p.Target.Key) == nil {
-			p.Forget()
-			p.Nudge()
+		if p.kind == k && iv.entries.hot.Find(p.list.Target.Key) == nil {
+			p.list.Forget()
+			p.list.Nudge()
 		}
 	}
 	return found, err
@@ -130,7 +130,7 @@ func (fs *flights) warm(k *kind) {
 	fs.Lock()
 	defer fs.Unlock()
 	for key := range fs.cooling {
-		if key.Source == k.source.Name {
+		if key.Source == k.source.config.Name {
 			delete(fs.cooling, key)
 		}
 	}
@@ -195,7 +195,7 @@ func (wr *writer) recordDeleted(ctx context.Context, k *kind, p *understudy.Page
 	}
 	defer k.unlock()
 	saved, err := wr.save(ctx, k, &understudy.Page{
-		Key: understudy.Key{Source: k.source.Name}, Kind: p.Kind, Shape: p.Shape, ID: p.ID, Status: http.StatusGone, At: p.At,
+		Key: understudy.Key{Source: k.source.config.Name}, Kind: p.Kind, Shape: p.Shape, ID: p.ID, Status: http.StatusGone, At: p.At,
 		Generation: k.counters.generation.Load(),
 	})
 	if err != nil {
@@ -216,7 +216,7 @@ const parentAge = 10 * time.Second
 // parent is fetched first; when that fails the record is not taken for deleted.
 // A record without any time, or under nothing that is held, was deleted.
 func (fl *filler) forgotten(ctx context.Context, k *kind, rec *understudy.Record) bool {
-	sp := k.source.Spec.Kind(k.name)
+	sp := k.source.config.Spec.Kind(k.name)
 	if sp.Retention.Days > 0 {
 		clock := query.UnixIn(sp, sp.Clock, rec.Body)
 		if clock == 0 {
@@ -229,7 +229,7 @@ func (fl *filler) forgotten(ctx context.Context, k *kind, rec *understudy.Record
 	if !sp.Retention.WithParent {
 		return false
 	}
-	above := k.source.Spec.Kind(sp.Field(sp.Parent).Link)
+	above := k.source.config.Spec.Kind(sp.Field(sp.Parent).Link)
 	id := textOf(rec.Body, sp.Parent)
 	if id == "" {
 		return false
@@ -268,7 +268,7 @@ func (hs *holdings) lookUp(ctx context.Context, s *source, k *spec.Kind, id stri
 			return
 		}
 		seen[shape] = true
-		rec, bad := hs.env.store.Record(ctx, s.Name, k.Name, shape, id)
+		rec, bad := hs.env.store.Record(ctx, s.config.Name, k.Name, shape, id)
 		switch {
 		case bad != nil && !errors.Is(bad, understudy.ErrNotFound):
 			err = bad

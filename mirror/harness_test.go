@@ -221,7 +221,7 @@ type stage struct {
 type setting func(*Options)
 
 func polls(kinds ...string) setting {
-	return func(o *Options) { o.Sources[0].Polls = kinds }
+	return func(o *Options) { o.Sources[0].Source.Polls = kinds }
 }
 
 func over(wrap func(Store) Store) setting {

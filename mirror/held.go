@@ -208,7 +208,7 @@ func (hs *holdings) load(ctx context.Context, t *spec.Target, k *kind) (h held, 
 // makes both outdated. Where upstream's word on an age counts, what is made of records is
 // for an outage only: upstream has said nothing of it.
 func (hs *holdings) compose(ctx context.Context, t *spec.Target, k *kind, h held, ok, pending bool) (held, bool) {
-	rec, err := hs.env.store.Record(ctx, k.source.Name, k.name, t.KeptAs(k.source.User), t.ID)
+	rec, err := hs.env.store.Record(ctx, k.source.config.Name, k.name, t.KeptAs(k.source.config.User), t.ID)
 	if err != nil {
 		return h, ok
 	}
@@ -216,13 +216,13 @@ func (hs *holdings) compose(ctx context.Context, t *spec.Target, k *kind, h held
 	if ok && invalid {
 		h.state = outdated
 	}
-	holds := ok && h.state == current && (k.source.UpstreamAges || !rec.Seen.After(h.page.At))
+	holds := ok && h.state == current && (k.source.config.UpstreamAges || !rec.Seen.After(h.page.At))
 	if holds || h.said != nil && h.said.Strict || !compose.Belongs(t, rec.Body) {
 		return h, ok
 	}
-	p := compose.Instance(k.source.Source.Source, t, rec)
+	p := compose.Instance(k.source.config, t, rec)
 	h = held{page: p, fresh: hs.env.ages().fresh(t, p), composed: true, stored: true}
-	if invalid || k.source.UpstreamAges {
+	if invalid || k.source.config.UpstreamAges {
 		h.state = outdated
 	}
 	return h, true
@@ -262,7 +262,7 @@ func (es *entries) entryOf(k *kind, t *spec.Target, h *held) *cache.Entry {
 		e.Note(slices.Collect(h.page.Changed.All()))
 	}
 	if p != nil {
-		p.Completed(h.page, h.state == current)
+		p.list.Completed(h.page, h.state == current)
 	}
 	return e
 }

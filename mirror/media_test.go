@@ -96,7 +96,7 @@ func recorded(t *testing.T, change ...func(*Options)) (*stage, *studio, *content
 	}
 	s := open(t, 3, append([]setting{func(o *Options) {
 		x.world = o.Sources[0].Upstream.(*world)
-		o.Sources[0].Upstream, o.Files, o.Sources[0].Media = x, files, []string{"recordings", "media"}
+		o.Sources[0].Upstream, o.Files, o.Sources[0].Source.Media = x, files, []string{"recordings", "media"}
 	}}, func() (all []setting) {
 		for _, c := range change {
 			all = append(all, c)
@@ -182,7 +182,7 @@ func TestContentIsBroughtOnce(t *testing.T) {
 // reader's own; of a large one the file comes behind.
 func TestContentIsPassedOn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s, x, files := recorded(t, func(o *Options) { o.Sources[0].Media = []string{"media"} })
+		s, x, files := recorded(t, func(o *Options) { o.Sources[0].Source.Media = []string{"media"} })
 		a := request.MediaRequest{Range: "bytes=2-3", IfRange: `"x"`, IfNoneMatch: `"y"`, Flow: 7}
 		x.answer(func(request.MediaRequest) (*request.MediaResponse, error) { return medio(206, "FF"), nil })
 		for range 2 {

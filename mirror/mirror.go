@@ -53,7 +53,7 @@ type Upstream interface {
 
 // Source is one configured upstream and the way to it.
 type Source struct {
-	*spec.Source
+	Source   *spec.Source
 	Upstream Upstream
 	// Generations of its kinds as the store remembers them, by kind.
 	Generations map[string]int64
@@ -162,7 +162,7 @@ func newParts(o *Options) *Mirror {
 	m := &Mirror{env: v}
 	v.ctx, m.close = context.WithCancel(context.Background())
 	m.entries = &entries{env: v, hot: cache.New(o.Hot), slides: slide.New(), leads: lru.New[understudy.Key, understudy.Key](mostLeads),
-		recordWent: func(k *kind, id string) { m.media.Forget(k.source.Name, k.name, id) }}
+		recordWent: func(k *kind, id string) { m.media.Forget(k.source.config.Name, k.name, id) }}
 	m.flights = &flights{
 		env: v, entries: m.entries, running: map[understudy.Key]*flight{}, flows: map[uint64]int{}, cooling: map[understudy.Key]time.Time{},
 		keep: func(f *flight, p *understudy.Page) {
@@ -183,7 +183,7 @@ func newParts(o *Options) *Mirror {
 	m.shared = shared.New(shared.Options{Pages: generic, Flights: generic, Now: o.Now, Logger: o.Logger})
 	m.invalidator = &invalidator{
 		env: v, entries: m.entries, flights: m.flights, holdings: m.holdings, writer: m.writer,
-		contentsWritten: func(k *kind, w request.Write) { m.media.Written(k.source.Name, k.name, w) },
+		contentsWritten: func(k *kind, w request.Write) { m.media.Written(k.source.config.Name, k.name, w) },
 	}
 	records, _ := o.Store.(compose.Store)
 	m.composer = &composer{

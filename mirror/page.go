@@ -74,17 +74,17 @@ func (m *Mirror) respond(ctx context.Context, a request.Request) (*request.Respo
 		wasRead(&k.lastRead, m.env.monotonic(now))
 	}
 	if k == nil {
-		return nil, fmt.Errorf("mirror: %w: kind %s is not of source %s", understudy.ErrInvalid, a.Target.Kind.Name, s.Name)
+		return nil, fmt.Errorf("mirror: %w: kind %s is not of source %s", understudy.ErrInvalid, a.Target.Kind.Name, s.config.Name)
 	}
 	if !a.AsOf.IsZero() {
 		then := a // a stays off the heap: it is on the warm path
 		return m.reader.asOf(ctx, s, k, &then)
 	}
 	if a.Local != nil {
-		return m.reader.recordsOnly(ctx, &reading{Request: a, source: s, kind: k, now: now})
+		return m.reader.recordsOnly(ctx, &reading{request: a, source: s, kind: k, now: now})
 	}
 	if k.name == "" || a.SkipHeld {
-		return m.reader.ahead(ctx, &reading{Request: a, source: s, kind: k, now: now, barred: a.SkipHeld})
+		return m.reader.ahead(ctx, &reading{request: a, source: s, kind: k, now: now, barred: a.SkipHeld})
 	}
 	if a.NoCache && a.JoinOnly && !m.flights.flies(a.Target.Key) {
 		a.NoCache = false
@@ -95,7 +95,7 @@ func (m *Mirror) respond(ctx context.Context, a request.Request) (*request.Respo
 			return m.reader.hit(&h, &a, s, age, now), nil
 		}
 	}
-	return m.reader.search(ctx, &reading{Request: a, source: s, kind: k, now: now, entry: e})
+	return m.reader.search(ctx, &reading{request: a, source: s, kind: k, now: now, entry: e})
 }
 
 // Ready reports whether Page would answer a target at once, from memory and as fresh. It
@@ -132,47 +132,43 @@ type reader struct {
 
 // reading is one request on its way down.
 type reading struct {
-	request.Request
-	source *source
-	kind   *kind
-	now    time.Time
-	entry  *cache.Entry // what the hot tier has of the key; may be nil
-	held   held         // what to answer if upstream fails; page nil: nothing
-	forced bool         // what is held is fresh, but not enough for the request
-	barred bool         // upstream forbids what is held: nothing takes its place
-	again  bool         // it looks for the second time
+	request request.Request
+	source  *source
+	kind    *kind
+	now     time.Time
+	entry   *cache.Entry // what the hot tier has of the key; may be nil
+	held    held         // what to answer if upstream fails; page nil: nothing
+	forced  bool         // what is held is fresh, but not enough for the request
+	barred  bool         // upstream forbids what is held: nothing takes its place
+	again   bool         // it looks for the second time
 
-	fallback
+	// What to answer if upstream gives nothing: the list made from records, or upstream's
+	// own refusal. It is planned once, when it is needed.
+	planning         sync.Once
+	planned          bool // there is one of both
+	composedFallback *composePlan
+	refusal          *understudy.Page
+	unplanned        error // why records make no list; nil: they do, or no list is asked for
 
 	// The plan of the list made from records, if it was made and not used.
 	plan    *composePlan
 	planErr error
 }
 
-// fallback is what to answer if upstream gives nothing: the list made from
-// records, or upstream's own refusal. It is planned once, when it is needed.
-type fallback struct {
-	planning         sync.Once
-	planned          bool // there is one of both
-	composedFallback *composePlan
-	refusal          *understudy.Page
-	unplanned        error // why records make no list; nil: they do, or no list is asked for
-}
-
 // search looks through everything held, then decides.
 func (rd *reader) search(ctx context.Context, r *reading) (*request.Response, error) {
-	h, ok, err := rd.holdings.findFrom(ctx, r.entry, r.Target, r.kind, r.now)
+	h, ok, err := rd.holdings.findFrom(ctx, r.entry, r.request.Target, r.kind, r.now)
 	if err != nil {
 		return nil, err
 	}
 	v, age := spent, time.Duration(0)
 	if ok {
-		v, age = rd.entries.judge(&r.Request, r.kind, &h, r.now)
+		v, age = rd.entries.judge(&r.request, r.kind, &h, r.now)
 	}
 	if v == fresh {
-		return rd.hit(&h, &r.Request, r.source, age, r.now), nil
+		return rd.hit(&h, &r.request, r.source, age, r.now), nil
 	}
-	if l := r.source.lists.Of(r.Target); l != nil && (l.RecordsFirst() || r.OnlyIfCached && v != stale) {
+	if l := r.source.lists.Of(r.request.Target); l != nil && (l.RecordsFirst() || r.request.OnlyIfCached && v != stale) {
 		if a := rd.composer.recordsFirst(ctx, r); a != nil {
 			rd.check(l, r)
 			return a, nil
@@ -181,8 +177,8 @@ func (rd *reader) search(ctx context.Context, r *reading) (*request.Response, er
 	r.barred = ok && v == spent && h.said != nil
 	switch v {
 	case stale:
-		if !r.OnlyIfCached {
-			rd.flights.startBackground(r.Target, r.source, r.kind, fetchOptions{reason: request.Refresh})
+		if !r.request.OnlyIfCached {
+			rd.flights.startBackground(r.request.Target, r.source, r.kind, fetchOptions{reason: request.Refresh})
 		}
 		return rd.answerStale(r, &h, age, ""), nil
 	case wait:
@@ -195,9 +191,9 @@ func (rd *reader) search(ctx context.Context, r *reading) (*request.Response, er
 
 // ahead asks upstream, unless the reader forbids it.
 func (rd *reader) ahead(ctx context.Context, r *reading) (*request.Response, error) {
-	if r.OnlyIfCached {
+	if r.request.OnlyIfCached {
 		r.source.counts.failed.Add(1)
-		return nil, fmt.Errorf("mirror: %s: %w", r.Target.Key, understudy.ErrNotHeld)
+		return nil, fmt.Errorf("mirror: %s: %w", r.request.Target.Key, understudy.ErrNotHeld)
 	}
 	return rd.ask(ctx, r)
 }
@@ -239,7 +235,7 @@ func (rd *reader) hit(h *held, ask *request.Request, s *source, age time.Duratio
 // answerStale answers with something older.
 func (rd *reader) answerStale(r *reading, h *held, age time.Duration, detail string) *request.Response {
 	r.source.counts.stale.Add(1)
-	if !r.OnlyIfCached {
+	if !r.request.OnlyIfCached {
 		rd.follow(*h, r.source, r.now)
 	}
 	why := r.source.outage.reason()
@@ -308,7 +304,7 @@ func (rd *reader) asOf(ctx context.Context, s *source, k *kind, a *request.Reque
 	defer cancel()
 	asked := *a
 	asked.Target = named(ctx, rd.env.store, s, a.Target)
-	p, err := compose.PageAt(ctx, kept, s.Source.Source, &asked, at)
+	p, err := compose.PageAt(ctx, kept, s.config, &asked, at)
 	switch {
 	case errors.Is(err, context.DeadlineExceeded):
 		return nil, fmt.Errorf("mirror: %s as of %s: %w: that is too much to look through; narrow it by a filter on time", a.Target.Key,

@@ -48,7 +48,7 @@ func (wr *writer) flush(ctx context.Context, k *kind) error {
 			}
 			k.pending.Shown(d.ID)
 		}
-		n, err := wr.env.store.Touch(ctx, request.Invalidation{Source: k.source.Name, Kind: k.name, ID: d.ID})
+		n, err := wr.env.store.Touch(ctx, request.Invalidation{Source: k.source.config.Name, Kind: k.name, ID: d.ID})
 		if err != nil {
 			return err
 		}
@@ -56,7 +56,7 @@ func (wr *writer) flush(ctx context.Context, k *kind) error {
 		k.pending.Flushed(d.ID, d.Generation)
 	}
 	for len(all) > 0 && k.counters.known.Load() < generation {
-		n, err := wr.env.store.Touch(ctx, request.Invalidation{Source: k.source.Name, Kind: k.name})
+		n, err := wr.env.store.Touch(ctx, request.Invalidation{Source: k.source.config.Name, Kind: k.name})
 		if err != nil {
 			return err
 		}
@@ -76,7 +76,7 @@ func (wr *writer) show(ctx context.Context, k *kind, id string, p *understudy.Pa
 		wr.news(k, saved)
 	case errors.Is(err, understudy.ErrNotStored) && !errors.As(err, &fault), errors.Is(err, understudy.ErrInvalid):
 		wr.env.log.Warn("mirror: what a write's answer shows cannot be kept, its record is fetched",
-			"source", k.source.Name, "kind", k.name, "id", id, "error", err)
+			"source", k.source.config.Name, "kind", k.name, "id", id, "error", err)
 		wr.confirm(k, id, func() {})
 	default:
 		return err

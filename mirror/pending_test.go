@@ -243,7 +243,7 @@ func TestWhatAKilledProcessWroteIsLookedUp(t *testing.T) {
 			_, _ = in.Begin(left)
 		}
 		s.remove(sid(2))
-		s.start(t, Options{Store: s.store, Intents: in, Sources: []Source{{Source: s.env.sources["twilio"].Source.Source, Upstream: s.world}}})
+		s.start(t, Options{Store: s.store, Intents: in, Sources: []Source{{Source: s.env.sources["twilio"].config, Upstream: s.world}}})
 		if a := s.get(t, s.call(t, sid(2))); a.Outcome != request.Cold {
 			t.Errorf("the record came %s", a.Outcome)
 		}

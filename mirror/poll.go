@@ -33,7 +33,7 @@ type poller struct {
 
 // poll is one list's newest page, kept warm.
 type poll struct {
-	*warm.List
+	list   *warm.List
 	source *source
 	kind   *kind
 }
@@ -62,11 +62,11 @@ func (po *poller) keepWarm(p *poll) {
 		select {
 		case <-po.env.ctx.Done():
 			return
-		case <-p.Gone:
+		case <-p.list.Gone:
 			return
 		case <-timer.C:
-		case <-p.Wake:
-			r.urgent = p.TakeHint() || r.urgent || po.entries.isSuperseded(p)
+		case <-p.list.Wake:
+			r.urgent = p.list.TakeHint() || r.urgent || po.entries.isSuperseded(p)
 		}
 		if po.pollIn(p, &r) <= 0 && p.source.pollBudget.Take(po.env.now(), len(p.source.polls())) {
 			po.pageSaved(p, &r)
@@ -127,7 +127,7 @@ func (po *poller) replacePolls(source string, change func(*polled)) error {
 		if polls[key] != nil {
 			polls[key] = p
 		} else {
-			close(p.Gone)
+			close(p.list.Gone)
 		}
 	}
 	s.polling.Store(&polls)
@@ -146,9 +146,9 @@ func (po *poller) replacePolls(source string, change func(*polled)) error {
 // is fresh.
 func (po *poller) recall(p *poll) {
 	now := po.env.now()
-	h, ok, err := po.holdings.find(po.env.ctx, p.Target, p.kind, now)
+	h, ok, err := po.holdings.find(po.env.ctx, p.list.Target, p.kind, now)
 	if err == nil && ok && h.state == current {
-		p.Completed(h.page, true)
+		p.list.Completed(h.page, true)
 	}
 }
 
@@ -171,7 +171,7 @@ var errRefused = errors.New("mirror: upstream refuses the polled page")
 // refill waits for a flight to the polled page, begun by it or by another. The sum is that
 // of the page, zero when it counts for nothing.
 func (po *poller) refill(p *poll) (sum [16]byte, err error) {
-	f, _, err := po.flights.join(p.Target, p.source, p.kind, fetchOptions{reason: request.Poll, direct: true})
+	f, _, err := po.flights.join(p.list.Target, p.source, p.kind, fetchOptions{reason: request.Poll, direct: true})
 	if err != nil {
 		return sum, err
 	}
@@ -189,7 +189,7 @@ func (po *poller) refill(p *poll) (sum [16]byte, err error) {
 	case f.invalidated():
 		return sum, nil // a write or a purge came meanwhile, and a nudge with it
 	}
-	p.Completed(f.result.page, true)
+	p.list.Completed(f.result.page, true)
 	return f.result.page.Sum, nil
 }
 
@@ -213,7 +213,7 @@ func (po *poller) dueIn(p *poll, r *pollInterval, now time.Time) time.Duration {
 		wait := time.Duration(float64(min(time.Second<<min(r.fails-1, 10), maxRetry)) * (1 + 5*(r.jitter-1)))
 		return remaining(now, r.tried.Add(wait), wait)
 	}
-	at := p.CaughtUp()
+	at := p.list.CaughtUp()
 	if r.urgent || at.IsZero() {
 		return 0
 	}

@@ -21,22 +21,22 @@ func (rd *reader) recordsOnly(ctx context.Context, r *reading) (*request.Respons
 	a, err := rd.composer.fromRecords(ctx, r)
 	if err != nil {
 		r.source.counts.failed.Add(1)
-		return nil, fmt.Errorf("mirror: %s: %w", r.Target.Key, err)
+		return nil, fmt.Errorf("mirror: %s: %w", r.request.Target.Key, err)
 	}
 	return a, nil
 }
 
 func (co *composer) fromRecords(ctx context.Context, r *reading) (*request.Response, error) {
-	if x := co.findMade(ctx, r.kind, r.Local); x != nil {
+	if x := co.findMade(ctx, r.kind, r.request.Local); x != nil {
 		return co.answerList(r, x)
 	}
-	p, err := co.planCompose(ctx, r.source, r.kind, r.Target, r.Local)
-	if a := co.refused(r.source, r.Target, err); a != nil {
+	p, err := co.planCompose(ctx, r.source, r.kind, r.request.Target, r.request.Local)
+	if a := co.refused(r.source, r.request.Target, err); a != nil {
 		return a, nil
 	}
-	if err == nil && p.outdated && !r.OnlyIfCached {
+	if err == nil && p.outdated && !r.request.OnlyIfCached {
 		co.showWritten(ctx, r)
-		p, err = co.planCompose(ctx, r.source, r.kind, r.Target, r.Local)
+		p, err = co.planCompose(ctx, r.source, r.kind, r.request.Target, r.request.Local)
 	}
 	if err != nil {
 		return nil, err
@@ -45,23 +45,23 @@ func (co *composer) fromRecords(ctx context.Context, r *reading) (*request.Respo
 	if err != nil {
 		return nil, err
 	}
-	if r.Local != nil && r.Local.Made != nil && x.plan != nil {
+	if r.request.Local != nil && r.request.Local.Made != nil && x.plan != nil {
 		again := *x
 		again.took = 0 // it comes from memory
-		r.Local.Made.List.Store(&again)
+		r.request.Local.Made.List.Store(&again)
 	}
 	return co.answerList(r, x)
 }
 
 // answerList answers with a list made from records, unless the request takes none of its age.
 func (co *composer) answerList(r *reading, x *composedList) (*request.Response, error) {
-	ask := r.Request
+	ask := r.request
 	ask.AgeLimit = nil // a newer one is impossible
 	h := x.held(co.env.ages())
 	switch v, _ := co.env.ages().decide(&h, co.env.ages().bounds(&ask), r.now); {
 	case v == spent:
 		return nil, errWalkedLongAgo(r.kind)
-	case v == wait && r.OnlyIfCached && (ask.NoCache || ask.MaxAge != nil || ask.MinFresh != nil):
+	case v == wait && r.request.OnlyIfCached && (ask.NoCache || ask.MaxAge != nil || ask.MinFresh != nil):
 		return nil, understudy.ErrNotHeld
 	}
 	return co.composedAnswer(r.source, x, "composed"), nil
@@ -75,7 +75,7 @@ func (co *composer) showWritten(ctx context.Context, r *reading) {
 	ctx, cancel := context.WithTimeout(ctx, co.env.ages().Wait)
 	defer cancel()
 	for _, p := range r.source.polls() {
-		if p.kind == r.kind && p.Whole && !p.CaughtUp().After(r.kind.recentWrites.Last()) {
+		if p.kind == r.kind && p.list.Whole && !p.list.CaughtUp().After(r.kind.recentWrites.Last()) {
 			co.waitFor(ctx, r, p)
 		}
 	}
@@ -91,7 +91,7 @@ func (co *composer) waitFor(ctx context.Context, r *reading, p *poll) {
 		case err != nil || f.result.err != nil || f.result.page.Status >= 400:
 			return
 		case f.result.saveErr == nil:
-			p.Completed(f.result.page, !f.invalidated())
+			p.list.Completed(f.result.page, !f.invalidated())
 			return
 		case f.result.restSaved, !errors.Is(f.result.saveErr, understudy.ErrOutdated):
 			return
@@ -102,13 +102,13 @@ func (co *composer) waitFor(ctx context.Context, r *reading, p *poll) {
 // waitOnce waits for one flight to a polled page. A flight that a write has made
 // old is not joined.
 func (co *composer) waitOnce(ctx context.Context, r *reading, p *poll) (*flight, error) {
-	want := fetchOptions{reason: request.Waiting, direct: true, flow: r.Flow}
+	want := fetchOptions{reason: request.Waiting, direct: true, flow: r.request.Flow}
 	want.deadline, _ = ctx.Deadline()
-	f, _, err := co.flights.join(p.Target, r.source, r.kind, want)
+	f, _, err := co.flights.join(p.list.Target, r.source, r.kind, want)
 	if err != nil {
 		return nil, err
 	}
-	defer co.flights.releaseReader(f, r.Flow, true)
+	defer co.flights.releaseReader(f, r.request.Flow, true)
 	select {
 	case <-f.signals.done:
 		return f, nil
@@ -130,7 +130,7 @@ func (co *composer) recordsFirst(ctx context.Context, r *reading) *request.Respo
 		return nil
 	}
 	p, err := co.planFor(ctx, r)
-	if a := co.refused(r.source, r.Target, err); a != nil {
+	if a := co.refused(r.source, r.request.Target, err); a != nil {
 		return a
 	}
 	if err != nil || p.list.Slides() {
@@ -157,7 +157,7 @@ func (co *composer) recordsFirst(ctx context.Context, r *reading) *request.Respo
 // look at it before it is composed.
 func (co *composer) planFor(ctx context.Context, r *reading) (*composePlan, error) {
 	if r.plan == nil && r.planErr == nil {
-		r.plan, r.planErr = co.planCompose(ctx, r.source, r.kind, r.Target, nil)
+		r.plan, r.planErr = co.planCompose(ctx, r.source, r.kind, r.request.Target, nil)
 	}
 	return r.plan, r.planErr
 }
@@ -178,7 +178,7 @@ func (co *composer) good(r *reading, h *held, c *request.Coverage) bool {
 			return false
 		}
 	}
-	v, _ := ages.decide(h, ages.bounds(&r.Request), r.now)
+	v, _ := ages.decide(h, ages.bounds(&r.request), r.now)
 	return v == fresh || v == stale
 }
 
@@ -208,22 +208,22 @@ func (co *composer) planFallback(ctx context.Context, r *reading) {
 	if co.coverage == nil || r.kind.name == "" || r.barred {
 		return
 	}
-	if r.Target.List == nil {
+	if r.request.Target.List == nil {
 		r.refusal = co.absent(ctx, r)
 		return
 	}
 	p, err := co.planFor(ctx, r)
 	defer func() { r.unplanned = err }()
-	if r.refusal = refusalOf(r.Target, err, co.env.now()); err != nil {
+	if r.refusal = refusalOf(r.request.Target, err, co.env.now()); err != nil {
 		return
 	}
 	if !r.trusted() {
 		err = &compose.Uncovered{Why: r.kind.name + ": that upstream's list shows all of them is not known yet"}
 		return
 	}
-	if rows := r.Target.List.Rows; rows != nil && rows.Own { // it may lack one
+	if rows := r.request.Target.List.Rows; rows != nil && rows.Own { // it may lack one
 		if _, err = co.composeOnce(ctx, p); err == nil {
-			p, err = co.planCompose(ctx, r.source, r.kind, r.Target, nil)
+			p, err = co.planCompose(ctx, r.source, r.kind, r.request.Target, nil)
 		}
 		if err != nil {
 			return
@@ -244,7 +244,7 @@ func errWalkedLongAgo(k *kind) error {
 // unanswered returns the error of a request that upstream did not answer, with the reason why
 // records make no list either.
 func (co *composer) unanswered(ctx context.Context, r *reading, err error) error {
-	if r.SkipHeld || errors.As(err, new(*understudy.NotComposedError)) {
+	if r.request.SkipHeld || errors.As(err, new(*understudy.NotComposedError)) {
 		return err
 	}
 	if !errors.Is(err, understudy.ErrUnavailable) && !errors.Is(err, context.DeadlineExceeded) {
@@ -261,18 +261,18 @@ func (co *composer) unanswered(ctx context.Context, r *reading, err error) error
 // on. Who asks while upstream is well is told by upstream: the record may have
 // come since.
 func (co *composer) absent(ctx context.Context, r *reading) *understudy.Page {
-	t, s, sp := r.Target, r.source, r.Target.Kind
+	t, s, sp := r.request.Target, r.source, r.request.Target.Kind
 	if t.Instance == nil || t.ID == "" || t.Slashed || len(t.Query) > 0 || r.held.page != nil || sp.UnscopedVar() != "" ||
 		sp.Retention.Unlisted || sp.Retention.WithParent {
 		return nil
 	}
-	if !s.Reaches(t) {
+	if !s.config.Reaches(t) {
 		return nil
 	}
 	if slices.ContainsFunc(sp.Lists, func(l *spec.List) bool { return !l.Shows() && !l.Demands() }) {
 		return nil // a list may filter by itself
 	}
-	c, whole := co.coverage.Covered(s.Name, r.kind.name, t.Root(), "", 0, 0)
+	c, whole := co.coverage.Covered(s.config.Name, r.kind.name, t.Root(), "", 0, 0)
 	ages := co.env.ages()
 	if age, sane := ages.age(co.env.now(), c.At); !whole || c.From != 0 || !sane || age >= ages.Hard || co.wroteSince(ctx, r.kind, &c) {
 		return nil
@@ -288,11 +288,11 @@ func (co *composer) absent(ctx context.Context, r *reading) *understudy.Page {
 // itself, samples have to: without filters one, under filters as many as make it
 // answered from records first.
 func (r *reading) trusted() bool {
-	l := r.source.lists.Of(r.Target)
-	if l == nil || r.Target.List.Shows() || l.RecordsFirst() {
+	l := r.source.lists.Of(r.request.Target)
+	if l == nil || r.request.Target.List.Shows() || l.RecordsFirst() {
 		return true
 	}
-	return r.Target.Whole() && l.Compared()
+	return r.request.Target.Whole() && l.Compared()
 }
 
 // fallback is the answer when upstream failed, or was too slow when why is nil:

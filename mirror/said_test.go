@@ -19,7 +19,7 @@ import (
 // byUpstream has every answer carry fields that say how long it holds, as Name: value.
 func byUpstream(fields ...string) setting {
 	return func(o *Options) {
-		o.Sources[0].UpstreamAges = true
+		o.Sources[0].Source.UpstreamAges = true
 		w := o.Sources[0].Upstream.(*world)
 		w.page = func(f request.Fetch) *understudy.Page { return w.saying(f, fields...) }
 	}

@@ -137,7 +137,7 @@ func (wr *writer) sampled(p *understudy.Page) bool {
 	if s == nil || p.Status != 200 {
 		return false
 	}
-	k := s.Spec.Kind(p.Kind)
+	k := s.config.Spec.Kind(p.Kind)
 	return k != nil && len(k.Sampled()) > 0
 }
 

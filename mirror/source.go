@@ -22,7 +22,8 @@ import (
 
 // source is one configured upstream with its counters.
 type source struct {
-	Source
+	config     *spec.Source
+	upstream   Upstream
 	kinds      map[string]*kind // "" is the kind of paths the spec does not name
 	polled     polled           // guarded by the flights' lock
 	polling    atomic.Pointer[map[understudy.Key]*poll]
@@ -76,23 +77,23 @@ type kind struct {
 
 func (m *Mirror) addSource(given Source) error {
 	switch {
-	case given.Source == nil || given.Spec == nil || given.Upstream == nil:
+	case given.Source == nil || given.Source.Spec == nil || given.Upstream == nil:
 		return fmt.Errorf("mirror: a source needs a spec and an upstream")
-	case m.env.sources[given.Name] != nil:
-		return fmt.Errorf("mirror: source %s is there twice", given.Name)
+	case m.env.sources[given.Source.Name] != nil:
+		return fmt.Errorf("mirror: source %s is there twice", given.Source.Name)
 	}
-	s := &source{Source: given, kinds: map[string]*kind{}}
+	s := &source{config: given.Source, upstream: given.Upstream, kinds: map[string]*kind{}}
 	s.pollBudget.Set(given.Rate)
 	contents, _ := given.Upstream.(media.Upstream)
 	if err := m.media.AddSource(given.Source, contents); err != nil {
 		return err
 	}
-	if passes, ok := given.Upstream.(shared.Upstream); ok && given.Spec.Generic() {
-		m.shared.AddSource(given.Name, passes)
+	if passes, ok := given.Upstream.(shared.Upstream); ok && given.Source.Spec.Generic() {
+		m.shared.AddSource(given.Source.Name, passes)
 	}
 	s.lastRead.Store(m.env.monotonic(m.env.start))
 	s.addKind("")
-	for _, k := range given.Spec.Kinds {
+	for _, k := range given.Source.Spec.Kinds {
 		added := s.addKind(k.Name)
 		added.written = given.Generations[k.Name]
 		added.counters.generation.Store(given.Generations[k.Name])
@@ -103,13 +104,13 @@ func (m *Mirror) addSource(given Source) error {
 		return err
 	}
 	s.lists = lists
-	s.polled.configured = given.Polls
+	s.polled.configured = given.Source.Polls
 	polls, err := s.pollsOf(s.polled)
 	if err != nil {
 		return err
 	}
 	s.polling.Store(&polls)
-	m.env.sources[s.Name] = s
+	m.env.sources[s.config.Name] = s
 	return nil
 }
 
@@ -129,11 +130,11 @@ type polled struct{ configured, synced []string }
 func (s *source) pollsOf(wanted polled) (map[understudy.Key]*poll, error) {
 	polls := map[understudy.Key]*poll{}
 	for _, entry := range slices.Concat(wanted.configured, wanted.synced) {
-		t, err := s.PollTarget(entry)
+		t, err := s.config.PollTarget(entry)
 		if err != nil {
-			return nil, fmt.Errorf("mirror: source %s: polls: %w", s.Name, err)
+			return nil, fmt.Errorf("mirror: source %s: polls: %w", s.config.Name, err)
 		}
-		polls[t.Key] = &poll{List: warm.NewList(t), source: s, kind: s.of(t)}
+		polls[t.Key] = &poll{list: warm.NewList(t), source: s, kind: s.of(t)}
 	}
 	return polls, nil
 }
@@ -204,11 +205,11 @@ func (s *source) instanceOf(k *spec.Kind, id string) (*spec.Target, bool) {
 		return nil, false
 	}
 	for _, in := range k.Instances {
-		path, ok := s.InstancePath(in, parts)
+		path, ok := s.config.InstancePath(in, parts)
 		if !ok {
 			continue
 		}
-		t, err := s.Spec.Target(s.Name, path, "")
+		t, err := s.config.Spec.Target(s.config.Name, path, "")
 		if err != nil || t.Instance != in || t.ID != id {
 			return nil, false // it reads as something else
 		}

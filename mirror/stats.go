@@ -85,7 +85,7 @@ func (m *Mirror) Stats(source string) Stats {
 	out.HotEntries, out.ReadyEntries, out.HotBytes, out.ReadyBytes = int64(hot.Entries), int64(hot.Ready), hot.Bytes, hot.ReadyBytes
 	out.HotLimit = hot.Limit
 	for _, p := range s.polls() {
-		if at := p.CaughtUp(); p.Whole && !at.IsZero() {
+		if at := p.list.CaughtUp(); p.list.Whole && !at.IsZero() {
 			out.CaughtUp[p.kind.name] = at
 		}
 	}

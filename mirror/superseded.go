@@ -43,8 +43,8 @@ func (es *entries) supersede(k *kind, shape string, changes []understudy.Change,
 		es.makeOthersOld(k, shape, changes, except)
 	}
 	for _, p := range k.source.polls() {
-		if p.kind == k && p.Target.Key != except && es.isSuperseded(p) {
-			p.Nudge()
+		if p.kind == k && p.list.Target.Key != except && es.isSuperseded(p) {
+			p.list.Nudge()
 		}
 	}
 	return true
@@ -63,7 +63,7 @@ func (es *entries) dropUnstored(k *kind) {
 
 // makeOthersOld makes every entry old that changes concern, but for that of a key.
 func (es *entries) makeOthersOld(k *kind, shape string, changes []understudy.Change, except understudy.Key) {
-	n := es.newsOf(changes, shape, understudy.NamesOf(k.source.Spec.Kind(k.name).ID...))
+	n := es.newsOf(changes, shape, understudy.NamesOf(k.source.config.Spec.Kind(k.name).ID...))
 	own := es.hot.Hash(except)
 	var gone []*cache.Entry
 	es.hot.Each(k.pages, func(e *cache.Entry) {
@@ -149,7 +149,7 @@ func (n *news) concerns(e *cache.Entry) bool {
 }
 
 func (es *entries) isSuperseded(p *poll) bool {
-	e := es.hot.Find(p.Target.Key)
+	e := es.hot.Find(p.list.Target.Key)
 	return e != nil && (e.Superseded.Load() != 0 || e.Generation < p.kind.counters.generation.Load())
 }
 
@@ -210,7 +210,7 @@ func (fl *filler) moved(f *flight, p *understudy.Page) {
 		key, _, at = fl.entries.slides.Before(name, key, fl.env.now())
 	}
 	f.result.behind = slices.DeleteFunc(rows, func(r slide.Row) bool {
-		return slices.ContainsFunc(p.Rows, func(has understudy.Row) bool { return has.ID == r.ID })
+		return slices.ContainsFunc(p.Rows, func(has understudy.Row) bool { return has.ID == r.Row.ID })
 	})
 }
 
@@ -219,7 +219,7 @@ func (fl *filler) moved(f *flight, p *understudy.Page) {
 // stays beside the next one for long, so it is fetched once more behind the answer, where
 // the budget has room, unless the two share a row: then nothing lies between them.
 func (fl *filler) asItIs(f *flight, key understudy.Key, at time.Time, next slide.Rows) *understudy.Page {
-	t, err := f.origin.source.Spec.TargetOf(key)
+	t, err := f.origin.source.config.Spec.TargetOf(key)
 	if err != nil {
 		return nil
 	}
@@ -277,7 +277,7 @@ func (fl *filler) pastGone(f *flight, p *understudy.Page) *understudy.Page {
 	if !ok || p.Status != http.StatusBadRequest && p.Status != http.StatusNotFound {
 		return p
 	}
-	t, err := f.origin.source.Spec.TargetOf(key)
+	t, err := f.origin.source.config.Spec.TargetOf(key)
 	if err != nil {
 		return p
 	}
@@ -308,7 +308,7 @@ func (rd *reader) shown(r *reading, f *flight, p *understudy.Page) *understudy.P
 	if len(f.result.behind) == 0 || p.Status != http.StatusOK {
 		return p
 	}
-	has, now := rd.entries.slides.Has(t.Sliding(), t.Key, r.Flow, r.now)
+	has, now := rd.entries.slides.Has(t.Sliding(), t.Key, r.request.Flow, r.now)
 	if now {
 		return p
 	}

@@ -53,13 +53,13 @@ func (m *Mirror) Write(ctx context.Context, w request.Write) (*request.Response,
 	s := m.env.sources[w.Target.Key.Source]
 	k := s.of(w.Target)
 	if k == nil {
-		return nil, fmt.Errorf("mirror: %w: kind %s is not of source %s", understudy.ErrInvalid, w.Target.Kind.Name, s.Name)
+		return nil, fmt.Errorf("mirror: %w: kind %s is not of source %s", understudy.ErrInvalid, w.Target.Kind.Name, s.config.Name)
 	}
 	if k.pending.Full() {
 		return nil, fmt.Errorf("mirror: write %s: %w", w.Target.Key, &understudy.UpstreamError{Why: understudy.FailBusy, RetryAfter: busyRetry})
 	}
 	if w.Reads {
-		p, err := s.Upstream.Write(ctx, w)
+		p, err := s.upstream.Write(ctx, w)
 		if err != nil {
 			return nil, fmt.Errorf("mirror: %s: %w", w.Target.Key, err)
 		}
@@ -69,7 +69,7 @@ func (m *Mirror) Write(ctx context.Context, w request.Write) (*request.Response,
 	w.Target = named(ctx, m.env.store, s, w.Target)
 	alone, ended := k.invalidations.Begin(w.Target.ID), m.invalidator.intend(k, w.Target.ID)
 	others := m.others(ctx, s, w)
-	p, err := s.Upstream.Write(ctx, w)
+	p, err := s.upstream.Write(ctx, w)
 	p = notStoredSaid(p)
 	overlapped := alone()
 	if untouched(p, err) {
@@ -128,13 +128,13 @@ func named(ctx context.Context, store Store, s *source, t *spec.Target) *spec.Ta
 		return t
 	}
 	named := *t
-	named.ID = compose.IDAt(ctx, s.Source.Source, t, records)
+	named.ID = compose.IDAt(ctx, s.config, t, records)
 	return &named
 }
 
 // others are the records, or kinds, that a write changes beside what its path is about.
 func (m *Mirror) others(ctx context.Context, s *source, w request.Write) (all []leftover) {
-	for _, t := range s.Spec.Changes(w.Target.Key, w.Body) {
+	for _, t := range s.config.Spec.Changes(w.Target.Key, w.Body) {
 		if k := s.of(t); t.Kind != w.Target.Kind {
 			id := named(ctx, m.env.store, s, t).ID
 			all = append(all, leftover{k, id, m.invalidator.intend(k, id)})
@@ -150,10 +150,10 @@ func (iv *invalidator) intend(k *kind, id string) (ended func()) {
 	if iv.intents == nil || k.name == "" {
 		return func() {}
 	}
-	n, err := iv.intents.Begin(request.Invalidation{Source: k.source.Name, Kind: k.name, ID: id})
+	n, err := iv.intents.Begin(request.Invalidation{Source: k.source.config.Name, Kind: k.name, ID: id})
 	if err != nil {
 		iv.env.log.Warn("mirror: a write under way cannot be noted, a crash would leave its record as it was",
-			"source", k.source.Name, "error", err)
+			"source", k.source.config.Name, "error", err)
 	}
 	return func() { iv.intents.End(n) }
 }
@@ -200,7 +200,7 @@ func (iv *invalidator) outdate(ctx context.Context, k *kind, id string) error {
 	iv.entries.touched(k, id)
 	for _, p := range k.source.polls() {
 		if p.kind == k {
-			p.Nudge()
+			p.list.Nudge()
 		}
 	}
 	return iv.writer.touch(ctx, k, id)
@@ -211,7 +211,7 @@ func (iv *invalidator) outdate(ctx context.Context, k *kind, id string) error {
 // and of every kind what may show other records, too. Lists are outdated by their generation.
 func (es *entries) touched(k *kind, id string) {
 	k.counters.changes.Add(1)
-	spec := k.source.Spec.Kind(k.name)
+	spec := k.source.config.Spec.Kind(k.name)
 	whole := spec != nil && len(spec.ID) == 0
 	ident := es.hot.Ident(id)
 	var gone []*cache.Entry
@@ -257,13 +257,13 @@ func version(k *kind, w request.Write, p *understudy.Page) *understudy.Page {
 		return nil
 	}
 	v := *p
-	v.Key, v.Of, v.Next = understudy.Key{Source: k.source.Name}, understudy.Key{}, understudy.Key{}
+	v.Key, v.Of, v.Next = understudy.Key{Source: k.source.config.Name}, understudy.Key{}, understudy.Key{}
 	switch {
 	case p.NotStored == understudy.NotStoredDeleted:
 		v.Status, v.Rows, v.NotStored = 410, nil, ""
 		return &v
 	case p.Status == 204 && w.Method == "DELETE" && w.Target.ID != "":
-		v.Kind, v.Shape, v.ID, v.Rows = k.name, w.Target.KeptAs(k.source.User), w.Target.ID, nil
+		v.Kind, v.Shape, v.ID, v.Rows = k.name, w.Target.KeptAs(k.source.config.User), w.Target.ID, nil
 		return &v
 	case (p.Status == 200 || p.Status == 201) && len(p.Rows) > 0 && p.Rows[0].ID != "":
 		return &v
@@ -279,7 +279,7 @@ func (co *composer) recallWrites(ctx context.Context, k *kind) error {
 	}
 	shown := false
 	for key, p := range k.source.polls() {
-		if p.kind != k || !p.Whole {
+		if p.kind != k || !p.list.Whole {
 			continue
 		}
 		page, err := co.env.store.Page(ctx, key)
@@ -314,7 +314,7 @@ func (co *composer) wroteSince(ctx context.Context, k *kind, c *request.Coverage
 		return true
 	}
 	for _, id := range ids {
-		rec, err := co.holdings.lookUp(ctx, k.source, k.source.Spec.Kind(k.name), id)
+		rec, err := co.holdings.lookUp(ctx, k.source, k.source.config.Spec.Kind(k.name), id)
 		if err != nil || rec != nil && (rec.Invalid || k.unflushed(id)) {
 			return true // or unknown: the caller has left, or it cannot be read
 		}

@@ -172,7 +172,7 @@ func (h *Tier) Pack(g *Group, p *understudy.Page) *Entry {
 	s.frame = c.enc.EncodeAll(s.text, s.frame)
 	e := &Entry{
 		Hash: h.Hash(p.Key), form: f, At: p.At, Generation: p.Generation,
-		packed: packed{codec: c, blob: makeBlob(s.frame), records: recordNumbers(p.Rows)}, tags: tags{List: p.List},
+		packed: packed{codec: c, blob: makeBlob(s.frame), records: recordNumbers(p.Rows)}, List: p.List,
 	}
 	if p.ID != "" {
 		e.Ident = h.Ident(p.ID)
@@ -184,14 +184,14 @@ func (h *Tier) Pack(g *Group, p *understudy.Page) *Entry {
 func (h *Tier) Unpack(e *Entry) (*understudy.Page, error) {
 	s := h.codecs.scratch()
 	defer h.codecs.give(s)
-	s.frame = e.blob.appendTo(s.frame[:0])
+	s.frame = e.packed.blob.appendTo(s.frame[:0])
 	n, skip := binary.Uvarint(s.frame)
 	if skip <= 0 || n > uint64(len(s.frame)-skip) {
 		return nil, errNotPacked
 	}
 	ids, frame := s.frame[skip:skip+int(n)], s.frame[skip+int(n):]
 	var err error
-	if s.text, err = e.codec.dec.DecodeAll(frame, s.text[:0]); err != nil {
+	if s.text, err = e.packed.codec.dec.DecodeAll(frame, s.text[:0]); err != nil {
 		return nil, err
 	}
 	p, text, size, err := readHead(s.text, ids)

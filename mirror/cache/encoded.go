@@ -75,7 +75,7 @@ func (h *Tier) makeReady(ctx context.Context, e *Entry) {
 	r := h.Encode(p)
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if e.queue != nil && e.ready.Load() == nil {
+	if e.links.queue != nil && e.ready.Load() == nil {
 		h.addReady(e, r)
 		h.makeRoom()
 	}

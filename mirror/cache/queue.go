@@ -10,9 +10,9 @@ type queue struct {
 }
 
 func (q *queue) push(e *Entry) {
-	e.queue, e.prev, e.next = q, nil, q.first
+	e.links.queue, e.links.prev, e.links.next = q, nil, q.first
 	if q.first != nil {
-		q.first.prev = e
+		q.first.links.prev = e
 	} else {
 		q.last = e
 	}
@@ -22,17 +22,17 @@ func (q *queue) push(e *Entry) {
 }
 
 func (q *queue) take(e *Entry) {
-	if e.prev != nil {
-		e.prev.next = e.next
+	if e.links.prev != nil {
+		e.links.prev.links.next = e.links.next
 	} else {
-		q.first = e.next
+		q.first = e.links.next
 	}
-	if e.next != nil {
-		e.next.prev = e.prev
+	if e.links.next != nil {
+		e.links.next.links.prev = e.links.prev
 	} else {
-		q.last = e.prev
+		q.last = e.links.prev
 	}
-	e.queue, e.prev, e.next = nil, nil, nil
+	e.links.queue, e.links.prev, e.links.next = nil, nil, nil
 	q.count--
 	q.bytes -= e.cost()
 }

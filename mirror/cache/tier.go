@@ -61,13 +61,23 @@ type Entry struct {
 	Ident      uint64 // of the record an instance shows; 0 for a list
 	At         time.Time
 	Generation int64
-	packed
-	tags
-	marks
+	packed     packed
+
+	// What the page is, set before it is put:
+	List, Polled, Composed, Stored bool
+	Wide                           bool // asked with what the spec does not name: it may show records of any kind
+	Term                           Term
+	Said                           *httpcache.Bounds // by upstream, of the page's age; nil: nothing
+
+	// What has happened to it since:
+	Renewed    atomic.Int64                     // until when it needs no further refresh
+	Superseded atomic.Int64                     // since when, as monotonic nanoseconds; 0 = it is not
+	Changed    atomic.Pointer[understudy.Names] // the fields by which it is, as far as they are known
+	Followed   atomic.Int64                     // until when its next page needs no thought
 
 	uses  atomic.Int32
 	ready atomic.Pointer[Encoded]
-	links
+	links links
 }
 
 // packed is a page as it is kept.
@@ -75,22 +85,6 @@ type packed struct {
 	codec   *codec
 	blob    blob
 	records []byte // the rows' record numbers, as varint differences; none: not saved
-}
-
-// tags tell what a page is. They are set before it is put.
-type tags struct {
-	List, Polled, Composed, Stored bool
-	Wide                           bool // asked with what the spec does not name: it may show records of any kind
-	Term                           Term
-	Said                           *httpcache.Bounds // by upstream, of the page's age; nil: nothing
-}
-
-// marks tell what has happened to a page since it was put.
-type marks struct {
-	Renewed    atomic.Int64                     // until when it needs no further refresh
-	Superseded atomic.Int64                     // since when, as monotonic nanoseconds; 0 = it is not
-	Changed    atomic.Pointer[understudy.Names] // the fields by which it is, as far as they are known
-	Followed   atomic.Int64                     // until when its next page needs no thought
 }
 
 // links are an entry's place in its queue.
@@ -147,7 +141,7 @@ func (e *Entry) Encoded() *Encoded { return e.ready.Load() }
 func (e *Entry) RecordNumbers() iter.Seq[int64] {
 	return func(yield func(int64) bool) {
 		var record int64
-		for b := e.records; len(b) > 0; {
+		for b := e.packed.records; len(b) > 0; {
 			d, size := binary.Varint(b)
 			if size <= 0 {
 				return
@@ -175,7 +169,7 @@ func (e *Entry) Note(fields []string) {
 }
 
 func (e *Entry) cost() int64 {
-	return int64(unsafe.Sizeof(*e)) + slotCost + e.blob.cost() + int64(cap(e.records))
+	return int64(unsafe.Sizeof(*e)) + slotCost + e.packed.blob.cost() + int64(cap(e.packed.records))
 }
 
 // Put adds an entry, in the place of the one it follows if there is one, and
@@ -199,7 +193,7 @@ func (h *Tier) Put(e *Entry, r *Encoded) bool {
 	switch {
 	case old != nil:
 		e.uses.Store(old.uses.Load())
-		q := old.queue
+		q := old.links.queue
 		h.unlink(old)
 		q.push(e)
 	case h.ghosts.take(e.Hash):
@@ -211,7 +205,7 @@ func (h *Tier) Put(e *Entry, r *Encoded) bool {
 		h.addReady(e, r)
 	}
 	h.makeRoom()
-	return e.queue != nil
+	return e.links.queue != nil
 }
 
 // Forget removes what is held under a hash.
@@ -234,7 +228,7 @@ func (h *Tier) Drop(e *Entry) {
 
 // remove takes an entry out of everything; h.mu is held.
 func (h *Tier) remove(e *Entry) {
-	if e.queue == nil {
+	if e.links.queue == nil {
 		return
 	}
 	s := &h.shards[e.Hash%shardCount]
@@ -254,7 +248,7 @@ func (h *Tier) unlink(e *Entry) {
 	if !e.listOfRecords() {
 		e.form.group.others.Add(-1)
 	}
-	e.queue.take(e)
+	e.links.queue.take(e)
 }
 
 // makeRoom lets go of what is used least until the limit is kept. The ready

@@ -146,7 +146,7 @@ func small(r *rand.Rand, n, size int) *understudy.Page {
 
 func (h *Tier) has(key understudy.Key) bool {
 	e := h.Find(key)
-	return e != nil && e.queue != nil
+	return e != nil && e.links.queue != nil
 }
 
 // TestAWalkThrowsOutOnlyItself: pages that were read stay through a walk of

@@ -18,10 +18,11 @@ import (
 // on, and what upstream would call the next one is not known. ErrNotMirrored:
 // a row of it is not known as this list shows it.
 func (l *List) Page(at time.Time) (*understudy.Page, error) {
-	if l.goesOn() && len(l.rows) > 0 && (l.paging.OnePage() || l.paging.TokenParam() == "" && !l.paging.Counts(l.target.Query)) {
+	paging := l.req.paging
+	if l.goesOn() && len(l.rows) > 0 && (paging.OnePage() || paging.TokenParam() == "" && !paging.Counts(l.req.target.Query)) {
 		return nil, fmt.Errorf("%w: more than one page, and the spec does not say how lists go on", understudy.ErrInvalid)
 	}
-	if l.Slides() && l.more && int64(len(l.rows)) < l.size {
+	if l.Slides() && l.more && int64(len(l.rows)) < l.place.size {
 		return nil, fmt.Errorf("%w: the page is too large, and a shorter one would move all behind it", understudy.ErrInvalid)
 	}
 	if err := l.retell(); err != nil {
@@ -31,11 +32,11 @@ func (l *List) Page(at time.Time) (*understudy.Page, error) {
 		return nil, fmt.Errorf("%w: how many rows there are in all is not known", understudy.ErrInvalid)
 	}
 	links := l.links()
-	if l.form.Own && !l.o.OwnTokens && !l.paging.Slides() && links.next+links.previous != "" {
+	if l.place.form.Own && !l.req.o.OwnTokens && !paging.Slides() && links.next+links.previous != "" {
 		return nil, fmt.Errorf("%w: the spec does not say what tokens this list has", understudy.ErrInvalid)
 	}
 	p := &understudy.Page{
-		Key: l.target.Key, Kind: l.target.Kind.Name, Shape: l.target.List.Shape, List: true,
+		Key: l.req.target.Key, Kind: l.req.target.Kind.Name, Shape: l.req.target.List.Shape, List: true,
 		Status: 200, ContentType: "application/json", At: at, Rows: make([]understudy.Row, len(l.rows)),
 	}
 	for i, f := range l.rows {
@@ -46,7 +47,7 @@ func (l *List) Page(at time.Time) (*understudy.Page, error) {
 	}
 	l.write(p, links)
 	if links.next != "" {
-		t, err := l.target.Spec.Follow(l.src.Name, links.next)
+		t, err := l.req.target.Spec.Follow(l.req.src.Name, links.next)
 		if err != nil {
 			return nil, err
 		}
@@ -63,8 +64,8 @@ func sum(body []byte) [16]byte {
 
 // write makes the page's body and notes where its rows lie.
 func (l *List) write(p *understudy.Page, links links) {
-	body := make([]byte, 0, int64(512+len(l.paging.Template)+4*len(links.own)+len(links.next)+len(links.previous)+len(l.rows))+l.bytes)
-	for rest := l.paging.Template; ; {
+	body := make([]byte, 0, int64(512+len(l.req.paging.Template)+4*len(links.own)+len(links.next)+len(links.previous)+len(l.rows))+l.bytes)
+	for rest := l.req.paging.Template; ; {
 		before, word, after, found := paging.CutWord(rest)
 		body = append(body, before...)
 		switch {
@@ -96,8 +97,8 @@ func (l *List) appendRows(body []byte, p *understudy.Page) []byte {
 func (l *List) appendWord(body []byte, word string, links links) []byte {
 	start, end := int64(0), int64(0)
 	if n := int64(len(l.rows)); n > 0 {
-		if start = l.page * l.size; l.paging.Style == "offset" {
-			start = l.page
+		if start = l.place.page * l.place.size; l.req.paging.Style == "offset" {
+			start = l.place.page
 		}
 		end = start + n - 1
 	}
@@ -112,9 +113,9 @@ func (l *List) appendWord(body []byte, word string, links links) []byte {
 	case "end":
 		return strconv.AppendInt(body, end, 10)
 	case "page":
-		return strconv.AppendInt(body, l.page+int64(l.paging.First), 10)
+		return strconv.AppendInt(body, l.place.page+int64(l.req.paging.First), 10)
 	case "size":
-		return strconv.AppendInt(body, l.size, 10)
+		return strconv.AppendInt(body, l.place.size, 10)
 	case "total":
 		total, _ := l.total()
 		return strconv.AppendInt(body, total, 10)
@@ -126,7 +127,7 @@ func (l *List) appendWord(body []byte, word string, links links) []byte {
 		}
 		return jsonspan.Quote(body, links.token)
 	case "key":
-		key := l.target.List.Key
+		key := l.req.target.List.Key
 		return jsonspan.Quote(body, key[strings.LastIndexByte(key, '.')+1:])
 	case "path":
 		link, _, _ = strings.Cut(links.own, "?")
@@ -143,7 +144,7 @@ func (l *List) appendWord(body []byte, word string, links links) []byte {
 		return append(body, "null"...)
 	}
 	if absolute {
-		link = l.src.PublicURL + link
+		link = l.req.src.PublicURL + link
 	}
 	return jsonspan.Quote(body, link)
 }
@@ -154,31 +155,31 @@ type links struct{ own, first, next, previous, token string }
 
 func (l *List) links() links {
 	base := l.base()
-	param := l.paging.TokenParam()
-	out := links{first: l.link(base, 0, "", "")}
+	param := l.req.paging.TokenParam()
+	out := links{first: l.req.link(base, 0, "", "")}
 	out.own = out.first
-	if l.page > 0 {
-		out.own = l.link(base, l.page, param, l.token)
+	if l.place.page > 0 {
+		out.own = l.req.link(base, l.place.page, param, l.place.token)
 	}
 	if len(l.rows) == 0 {
 		return out
 	}
 	if l.goesOn() {
-		if out.token = l.form.After + l.rows[len(l.rows)-1].ID + l.form.Tail; l.upward {
-			param, out.token = l.paging.Back, l.rows[0].ID
+		if out.token = l.place.form.After + l.rows[len(l.rows)-1].ID + l.place.form.Tail; l.place.upward {
+			param, out.token = l.req.paging.Back, l.rows[0].ID
 		}
-		out.next = l.link(base, l.page+l.step(), param, out.token)
+		out.next = l.req.link(base, l.place.page+l.step(), param, out.token)
 	}
-	if l.page > 0 {
-		out.previous = l.link(base, max(0, l.page-l.step()), param, l.form.Before+l.rows[0].ID+l.form.Tail)
+	if l.place.page > 0 {
+		out.previous = l.req.link(base, max(0, l.place.page-l.step()), param, l.place.form.Before+l.rows[0].ID+l.place.form.Tail)
 	}
 	return out
 }
 
 // step is by how much the number of a page and that of the next one differ.
 func (l *List) step() int64 {
-	if l.paging.Style == "offset" {
-		return l.size
+	if l.req.paging.Style == "offset" {
+		return l.place.size
 	}
 	return 1
 }
@@ -186,16 +187,16 @@ func (l *List) step() int64 {
 // base is what all pages of the list have in common: path, filters as they were
 // given, in the spec's order, and size.
 func (l *List) base() string {
-	q := make(understudy.Query, 0, len(l.target.Query)+1)
-	for _, f := range l.target.List.Filters {
-		if p, there := l.given(f.Name); there {
+	q := make(understudy.Query, 0, len(l.req.target.Query)+1)
+	for _, f := range l.req.target.List.Filters {
+		if p, there := l.req.given(f.Name); there {
 			q = append(q, p)
 		}
 	}
-	if l.paging.Size != "" && !l.paging.OnePage() {
-		q = append(q, understudy.Param{Name: l.paging.Size, Value: strconv.FormatInt(l.size, 10)})
+	if l.req.paging.Size != "" && !l.req.paging.OnePage() {
+		q = append(q, understudy.Param{Name: l.req.paging.Size, Value: strconv.FormatInt(l.place.size, 10)})
 	}
-	base := append([]byte(l.target.Key.Path()), '?')
+	base := append([]byte(l.req.target.Key.Path()), '?')
 	if base = q.AppendTo(base); len(q) > 0 {
 		base = append(base, '&')
 	}

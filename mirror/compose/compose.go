@@ -54,8 +54,8 @@ type Options struct {
 
 // List is one page of a list on its way. It is used by one goroutine.
 type List struct {
-	listRequest
-	position
+	req   listRequest
+	place position
 	tests []query.Condition
 	match *query.Matcher // of tests
 	seek  query.RecordQuery
@@ -64,11 +64,8 @@ type List struct {
 	told bool // the rows are as the list shows them
 	more bool // rows come after the last one
 	seen rowCount
-	filling
-}
 
-// filling is what Take has taken, and whether it takes more.
-type filling struct {
+	// What Take has taken, and whether it takes more:
 	rows   []query.Hit
 	bytes  int64
 	done   bool
@@ -121,19 +118,19 @@ func New(src *spec.Source, t *spec.Target, o Options) (*List, error) {
 	if t.List == nil || t.Kind == nil || len(t.Kind.ID) == 0 {
 		return nil, fmt.Errorf("%w: this list is kept as whole pages, not as records", understudy.ErrInvalid)
 	}
-	l := &List{listRequest: listRequest{src: src, target: t, paging: t.Spec.PagingOf(t.List), o: o}}
-	if l.paging.Template == "" {
+	l := &List{req: listRequest{src: src, target: t, paging: t.Spec.PagingOf(t.List), o: o}}
+	if l.req.paging.Template == "" {
 		return nil, fmt.Errorf("%w: the spec does not say how this list is written", understudy.ErrInvalid)
 	}
-	l.form = l.paging.TokenForm(t.Kind)
-	l.seek = query.RecordQuery{Source: src.Name, Kinds: []string{t.Kind.Name}, Shape: l.shape()}
+	l.place.form = l.req.paging.TokenForm(t.Kind)
+	l.seek = query.RecordQuery{Source: src.Name, Kinds: []string{t.Kind.Name}, Shape: l.req.shape()}
 	if w := o.Local; w != nil {
 		l.seek.Up, l.seek.Since, l.seek.Text = w.Up, w.Since, w.Text
 		if w.Up && o.Downward {
 			return nil, fmt.Errorf("%w: this list can only be read newest first", understudy.ErrInvalid)
 		}
 	}
-	if err := l.known(); err != nil {
+	if err := l.req.known(); err != nil {
 		return nil, err
 	}
 	for i := range t.Vars {
@@ -166,18 +163,18 @@ func New(src *spec.Source, t *spec.Target, o Options) (*List, error) {
 // begin makes ready for the first record.
 func (l *List) begin() {
 	l.match = query.Compile(l.tests, query.Options{})
-	if l.back && !l.o.Downward {
+	if l.place.back && !l.req.o.Downward {
 		l.seek.Up = !l.seek.Up
 	}
-	if back := l.back && l.o.Downward; !back {
-		l.seek.Want = int(min(l.skip+l.size+1, math.MaxInt32))
+	if back := l.place.back && l.req.o.Downward; !back {
+		l.seek.Want = int(min(l.place.skip+l.place.size+1, math.MaxInt32))
 	}
-	if len(l.tests) == 0 && l.only() == nil && !l.o.Downward {
+	if len(l.tests) == 0 && l.req.only() == nil && !l.req.o.Downward {
 		l.seek.Limit = l.seek.Want
 	}
 	l.done = l.none
 	if !l.none {
-		l.rows = make([]query.Hit, 0, min(l.size, 64))
+		l.rows = make([]query.Hit, 0, min(l.place.size, 64))
 	}
 }
 
@@ -194,12 +191,12 @@ func (l *List) Seek() query.RecordQuery { return l.seek }
 
 // Start is the record the page begins after (back: ends before), "" for none.
 // Its place must be told to Below before the first Take.
-func (l *List) Start() (id string, back bool) { return l.start, l.back }
+func (l *List) Start() (id string, back bool) { return l.place.start, l.place.back }
 
 // Below tells the place of the record that Start names, present or gone.
 func (l *List) Below(p query.OrderKey) {
-	if l.back && l.o.Downward {
-		l.stop = p
+	if l.place.back && l.req.o.Downward {
+		l.place.stop = p
 		return
 	}
 	l.seek.Below = p
@@ -211,10 +208,10 @@ func (l *List) Belongs(f query.Hit) bool { return !l.none && l.passes(f) }
 // Most is how many of the list's records decide what the page is, counted from
 // where Seek begins; 0: as many as there are.
 func (l *List) Most() int64 {
-	if l.stop != 0 {
+	if l.place.stop != 0 {
 		return 0
 	}
-	return l.skip + l.size + 1
+	return l.place.skip + l.place.size + 1
 }
 
 // Take is told one record after the other, in the order of Seek. It returns
@@ -225,17 +222,17 @@ func (l *List) Take(f query.Hit) bool {
 	}
 	l.seen.add(f.Order)
 	switch {
-	case l.asking == forMore, l.stop != 0 && f.Order <= l.stop:
+	case l.asking == forMore, l.place.stop != 0 && f.Order <= l.place.stop:
 		l.done, l.more = true, true
 		return false
-	case l.skip > 0:
-		l.skip--
+	case l.place.skip > 0:
+		l.place.skip--
 		return true
-	case l.stop != 0 && int64(len(l.rows)) == l.size: // downwards to a token: the last ones count
+	case l.place.stop != 0 && int64(len(l.rows)) == l.place.size: // downwards to a token: the last ones count
 		l.bytes -= int64(len(l.rows[0].Body))
-		l.rows, l.cut = slices.Delete(l.rows, 0, 1), true
+		l.rows, l.place.cut = slices.Delete(l.rows, 0, 1), true
 	}
-	if int64(len(l.rows)) == l.size || l.bytes+int64(len(f.Body)) > MaxBytes {
+	if int64(len(l.rows)) == l.place.size || l.bytes+int64(len(f.Body)) > MaxBytes {
 		l.done, l.more = true, true
 		return false
 	}
@@ -246,25 +243,25 @@ func (l *List) Take(f query.Hit) bool {
 
 // goesOn reports whether the list goes on behind this page, the way it is walked.
 func (l *List) goesOn() bool {
-	if l.upward && l.o.Downward {
-		return l.cut
+	if l.place.upward && l.req.o.Downward {
+		return l.place.cut
 	}
 	return l.more
 }
 
 // Slides reports whether the page, or the one after it, is named by a number alone: beside a
 // page that upstream gave at another moment it would leave a hole, or have rows twice.
-func (l *List) Slides() bool { return l.paging.Slides() && (l.page > 0 || l.goesOn()) }
+func (l *List) Slides() bool { return l.req.paging.Slides() && (l.place.page > 0 || l.goesOn()) }
 
 // Again reports whether Seek asks something else now that all of it was handed
 // in: a page before a token is read backwards, and then whether any record
 // comes after it must be found out.
 func (l *List) Again() bool {
-	if !l.back || l.o.Downward || l.asking == forMore || l.none {
+	if !l.place.back || l.req.o.Downward || l.asking == forMore || l.none {
 		return false
 	}
 	slices.Reverse(l.rows)
-	if l.upward {
+	if l.place.upward {
 		return false // what was found is what the answer tells of
 	}
 	l.asking, l.done, l.more = forMore, false, false
@@ -293,8 +290,8 @@ func (l *List) Fill(ctx context.Context, s Store) error {
 	if l.none {
 		return nil
 	}
-	if l.start != "" {
-		place, err := s.PlaceOf(ctx, l.src.Name, l.target.Kind.Name, l.start)
+	if l.place.start != "" {
+		place, err := s.PlaceOf(ctx, l.req.src.Name, l.req.target.Kind.Name, l.place.start)
 		switch {
 		case errors.Is(err, understudy.ErrNotFound):
 			return fmt.Errorf("%w: the page token names a record that nobody has seen", understudy.ErrInvalid)

@@ -10,7 +10,7 @@ import (
 
 // test adds a condition.
 func (l *List) test(name string, holds query.Test) {
-	l.tests = append(l.tests, query.Condition{Fields: []query.Field{fieldOf(l.target.Kind, name)}, Test: holds})
+	l.tests = append(l.tests, query.Condition{Fields: []query.Field{fieldOf(l.req.target.Kind, name)}, Test: holds})
 }
 
 // fieldOf is a kind's field; a field that the spec does not name is text.
@@ -25,13 +25,13 @@ func fieldOf(k *spec.Kind, name string) query.Field {
 // the store, which keeps well-formed objects alone.
 func (l *List) passes(f query.Hit) bool {
 	// First of all: what it takes to tell must not depend on what else a hidden record says.
-	if only := l.only(); only != nil && !only(f.Record) {
+	if only := l.req.only(); only != nil && !only(f.Record) {
 		return false
 	}
 	if !l.match.MatchObject(f.Body, whole(f.Body)) {
 		return false
 	}
-	if k := l.target.Kind; k.Root != "" && l.seek.Parent != "" {
+	if k := l.req.target.Kind; k.Root != "" && l.seek.Parent != "" {
 		field, id := spec.ParentIn(k.ParentRule())
 		if id(find(k, f.Body, field).Text()) != l.seek.Parent {
 			return false

@@ -17,7 +17,7 @@ import (
 // filter takes one of the list's filters in, if it was given. One that is bare
 // or empty narrows nothing.
 func (l *List) filter(f *spec.Filter) error {
-	p, there := l.given(f.Name)
+	p, there := l.req.given(f.Name)
 	switch {
 	case there && p.Value == "" && f.Default != "":
 		return fmt.Errorf("%w: what upstream makes of an empty %s nobody knows", understudy.ErrInvalid, f.Name)
@@ -34,10 +34,10 @@ func (l *List) filter(f *spec.Filter) error {
 		return nil
 	}
 	if f.Op == "widen" {
-		return l.widen(f, p.Value)
+		return l.req.widen(f, p.Value)
 	}
-	if l.o.Local != nil && l.o.Local.Equal[f.Name].Test != nil {
-		l.equal(f, l.o.Local.Equal[f.Name])
+	if l.req.o.Local != nil && l.req.o.Local.Equal[f.Name].Test != nil {
+		l.equal(f, l.req.o.Local.Equal[f.Name])
 		return nil
 	}
 	if slices.Contains(f.Special, p.Value) {
@@ -77,7 +77,7 @@ func (l *List) filterIs(f *spec.Filter, value string) error {
 	if f.Type == spec.TypeBool {
 		asked, ok := truth(value)
 		if !ok {
-			return l.refuse("bool")
+			return l.req.refuse("bool")
 		}
 		value = strconv.FormatBool(asked)
 	}
@@ -89,7 +89,7 @@ func (l *List) filterIs(f *spec.Filter, value string) error {
 		l.test(f.Field, query.Elements{Texts: []string{value}, Fold: true})
 		return nil
 	}
-	if l.scanned(f.Field) {
+	if l.req.scanned(f.Field) {
 		l.test(f.Field, same(value))
 		return nil
 	}
@@ -99,7 +99,7 @@ func (l *List) filterIs(f *spec.Filter, value string) error {
 
 // many asks for one, or for all, of several values.
 func (l *List) many(f *spec.Filter, values []string) {
-	if f.Many == "one" && l.target.Kind.Field(f.Field) != nil && !strings.Contains(f.Field, ".") && !l.scanned(f.Field) && !f.Fold {
+	if f.Many == "one" && l.req.target.Kind.Field(f.Field) != nil && !strings.Contains(f.Field, ".") && !l.req.scanned(f.Field) && !f.Fold {
 		l.seek.Predicates = append(l.seek.Predicates, query.Predicate{Field: f.Field, Any: values})
 	}
 	head, rest, _ := strings.Cut(f.Field, ".")
@@ -108,7 +108,7 @@ func (l *List) many(f *spec.Filter, values []string) {
 
 // equal takes in a filter whose value stands for another one (LocalQuery.Equal).
 func (l *List) equal(f *spec.Filter, e query.Equality) {
-	if e.Predicate != nil && !l.scanned(f.Field) {
+	if e.Predicate != nil && !l.req.scanned(f.Field) {
 		l.seek.Predicates = append(l.seek.Predicates, *e.Predicate)
 	}
 	l.test(f.Field, e.Test)
@@ -136,14 +136,14 @@ const day = 86400
 
 // clock adds the test of a time.
 func (l *List) clock(f *spec.Filter, value string) error {
-	if err := l.longest(f, value); err != nil {
+	if err := l.req.longest(f, value); err != nil {
 		return err
 	}
 	if value[0] == '<' || value[0] == '>' {
-		if l.target.Spec.Quirks.Operator == spec.QuirkIgnored {
+		if l.req.target.Spec.Quirks.Operator == spec.QuirkIgnored {
 			return nil
 		}
-		return l.refuse("date")
+		return l.req.refuse("date")
 	}
 	if f.Type == spec.TypeMillis {
 		return fmt.Errorf("%w: times of records are known to the second, and %s takes milliseconds", understudy.ErrInvalid, f.Name)
@@ -154,15 +154,15 @@ func (l *List) clock(f *spec.Filter, value string) error {
 	case err == nil && inSeconds(f):
 		return fmt.Errorf("%w: what upstream makes of %s nobody knows", understudy.ErrInvalid, clip(value))
 	default:
-		return l.refuse("date")
+		return l.req.refuse("date")
 	}
 	if f.Back > 0 {
-		now, err := l.now(f)
+		now, err := l.req.now(f)
 		if err != nil {
 			return err
 		}
 		if asked.from < now-int64(f.Back)*day {
-			return l.refuse("retention")
+			return l.req.refuse("retention")
 		}
 	}
 	l.between(f.Field, edges(f, asked))
@@ -258,7 +258,7 @@ func (l *List) between(name string, e [2]int64) {
 	if e[1] != math.MaxInt64 {
 		term.To = max(e[1]+1, 1)
 	}
-	if (term.From != 0 || term.To != 0) && !l.scanned(name) {
+	if (term.From != 0 || term.To != 0) && !l.req.scanned(name) {
 		l.seek.Predicates = append(l.seek.Predicates, term)
 	}
 	until := int64(math.MaxInt64)

@@ -38,17 +38,17 @@ func (l *listRequest) given(name string) (p understudy.Param, there bool) {
 
 // under narrows the list to what one of the path's variables names.
 func (l *List) under(i int) error {
-	t, v := l.target, l.target.Vars[i]
+	t, v := l.req.target, l.req.target.Vars[i]
 	name := t.Spec.Shown[v.Name]
 	_, own := t.Spec.Vars[v.Name]
-	user := own && v.Value == l.src.User
+	user := own && v.Value == l.req.src.User
 	f := t.Kind.Field(name)
-	root := slices.Contains(t.Spec.Roots.Vars, v.Name) && l.src.Covers(t.Root())
+	root := slices.Contains(t.Spec.Roots.Vars, v.Name) && l.req.src.Covers(t.Root())
 	switch {
 	case root && t.Kind.Root != "":
 		l.seek.Parent = t.Root()
 		return nil
-	case f != nil && user && len(l.src.Roots) == 0:
+	case f != nil && user && len(l.req.src.Roots) == 0:
 		l.test(f.Name, same(v.Value)) // nearly all that is held: no use in looking it up
 	case f != nil:
 		l.is(f.Name, v.Value)
@@ -68,14 +68,14 @@ func (l *List) under(i int) error {
 // above makes sure that the record a variable names is there, and lies under
 // those that the variables before it name.
 func (l *List) above(i int, f *spec.Field) error {
-	t, v := l.target, l.target.Vars[i]
-	kind := l.parentKind(v.Name, f)
+	t, v := l.req.target, l.req.target.Vars[i]
+	kind := l.req.parentKind(v.Name, f)
 	if kind == nil {
 		return fmt.Errorf("%w: the spec does not say what %s names", understudy.ErrInvalid, v.Name)
 	}
 	var rec *understudy.Record
-	if l.o.Held != nil {
-		rec = l.o.Held(kind.Name, v.Value)
+	if l.req.o.Held != nil {
+		rec = l.req.o.Held(kind.Name, v.Value)
 	}
 	if rec == nil {
 		return fmt.Errorf("%w: %s is not held, so that nobody knows whether it is there", understudy.ErrInvalid, clip(v.Value))
@@ -112,50 +112,50 @@ func (l *listRequest) parentKind(variable string, f *spec.Field) *spec.Kind {
 
 // readPlace reads where in the list the page stands.
 func (l *List) readPlace() error {
-	p := l.paging
+	p := l.req.paging
 	if p.OnePage() || p.Size == "" {
-		l.size = int64(max(p.Max, 1000))
+		l.place.size = int64(max(p.Max, 1000))
 	} else if err := l.readSize(); err != nil {
 		return err
 	}
-	if one, there := l.given(p.Page); there && !p.OnePage() {
+	if one, there := l.req.given(p.Page); there && !p.OnePage() {
 		n, ok := number(one.Value)
 		if !ok || n < int64(p.First) {
-			return l.refuse("page")
+			return l.req.refuse("page")
 		}
-		l.page = n - int64(p.First)
+		l.place.page = n - int64(p.First)
 	}
 	for _, name := range p.Tokens {
-		switch one, _ := l.given(name); {
+		switch one, _ := l.req.given(name); {
 		case one.Value == "":
 		case name != p.TokenParam() && name != p.Back:
 			return fmt.Errorf("%w: where %s leads nobody knows", understudy.ErrInvalid, clip(name))
-		case l.token != "":
+		case l.place.token != "":
 			return fmt.Errorf("%w: which of two page tokens counts nobody knows", understudy.ErrInvalid)
 		default:
-			l.token, l.upward = one.Value, name == p.Back
+			l.place.token, l.place.upward = one.Value, name == p.Back
 		}
 	}
-	if l.token != "" {
+	if l.place.token != "" {
 		return l.readToken()
 	}
 	switch {
-	case l.page > 0 && p.Slides() && !p.Counts(l.target.Query):
+	case l.place.page > 0 && p.Slides() && !p.Counts(l.req.target.Query):
 		return fmt.Errorf("%w: nobody knows which rows the page of that number has", understudy.ErrInvalid)
 	case p.Style == "offset":
-		l.skip = l.page
-	case p.Slides(), l.target.Spec.Quirks.Alone == spec.QuirkCounts:
-		l.skip = l.page * l.size
+		l.place.skip = l.place.page
+	case p.Slides(), l.req.target.Spec.Quirks.Alone == spec.QuirkCounts:
+		l.place.skip = l.place.page * l.place.size
 	}
 	return nil
 }
 
 func (l *List) readSize() error {
-	p, odd := l.paging, &l.target.Spec.Quirks
-	if l.size = int64(p.Default); l.size <= 0 {
-		l.size = 1000
+	p, odd := l.req.paging, &l.req.target.Spec.Quirks
+	if l.place.size = int64(p.Default); l.place.size <= 0 {
+		l.place.size = 1000
 	}
-	one, there := l.given(p.Size)
+	one, there := l.req.given(p.Size)
 	if !there {
 		return nil
 	}
@@ -164,14 +164,14 @@ func (l *List) readSize() error {
 	case (!ok || n == 0) && odd.Size == spec.QuirkDefault:
 		return nil
 	case !ok || n == 0:
-		return l.refuse("size")
+		return l.req.refuse("size")
 	case p.Max > 0 && n > int64(p.Max):
 		if odd.Above == spec.QuirkRefused {
-			return l.refuse("size_above")
+			return l.req.refuse("size_above")
 		}
 		n = int64(p.Max)
 	}
-	l.size = n
+	l.place.size = n
 	return nil
 }
 
@@ -192,45 +192,45 @@ func number(text string) (int64, bool) {
 // by the spec's form; with its first A as a B it is the page before one, as
 // upstreams of that form write it.
 func (l *List) readToken() error {
-	id, back, ok := l.form.ID(l.token)
-	l.back = back || l.upward
-	switch k := l.target.Kind; {
-	case l.form.Own && !ok:
+	id, back, ok := l.place.form.ID(l.place.token)
+	l.place.back = back || l.place.upward
+	switch k := l.req.target.Kind; {
+	case l.place.form.Own && !ok:
 		return fmt.Errorf("%w: the page token is one of upstream's own", understudy.ErrInvalid)
 	case !ok, len(k.Prefixes) > 0 && len(k.ID) == 1 && !k.HasPrefix(id):
-		return l.refuse("token")
+		return l.req.refuse("token")
 	}
-	l.start = id
+	l.place.start = id
 	return l.startsHere()
 }
 
 // startsHere refuses a token whose record is known to lie under another account.
 func (l *List) startsHere() error {
-	t := l.target
+	t := l.req.target
 	var rec *understudy.Record
 	if t.Kind.UnscopedVar() != "" {
-		if l.o.Held != nil {
-			rec = l.o.Held(t.Kind.Name, l.start)
+		if l.req.o.Held != nil {
+			rec = l.req.o.Held(t.Kind.Name, l.place.start)
 		}
 		switch {
 		case rec == nil:
 			return fmt.Errorf("%w: nobody knows whose record the page token names", understudy.ErrInvalid)
 		case strings.HasSuffix(rec.Shape, spec.ForeignShape):
-			return l.refuse("token")
+			return l.req.refuse("token")
 		}
 	}
 	for _, v := range t.Vars {
 		name := t.Spec.Shown[v.Name]
-		if _, own := t.Spec.Vars[v.Name]; !own || t.Kind.Field(name) == nil || l.o.Held == nil {
+		if _, own := t.Spec.Vars[v.Name]; !own || t.Kind.Field(name) == nil || l.req.o.Held == nil {
 			continue
 		}
 		if rec == nil {
-			if rec = l.o.Held(t.Kind.Name, l.start); rec == nil {
+			if rec = l.req.o.Held(t.Kind.Name, l.place.start); rec == nil {
 				return nil
 			}
 		}
 		if !find(t.Kind, rec.Body, name).Is(v.Value) {
-			return l.refuse("token")
+			return l.req.refuse("token")
 		}
 	}
 	return nil
@@ -239,7 +239,7 @@ func (l *List) startsHere() error {
 // Astray is what upstream says of a token that names no record of the list: for
 // who knows that it never had the record Start names. ErrInvalid when the spec
 // does not tell.
-func (l *List) Astray() error { return l.refuse("token") }
+func (l *List) Astray() error { return l.req.refuse("token") }
 
 func clip(s string) string {
 	const most = 40

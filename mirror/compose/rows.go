@@ -31,12 +31,12 @@ func (l *listRequest) shape() string {
 // retell makes the rows that are on the page what the list shows of them.
 // ErrNotMirrored: of one that is not known.
 func (l *List) retell() error {
-	f := l.rowForm()
+	f := l.req.rowForm()
 	if f == nil || l.told {
 		return nil
 	}
 	for i := range l.rows {
-		rec, err := l.retold(f, l.rows[i].Record)
+		rec, err := l.req.retold(f, l.rows[i].Record)
 		if err != nil {
 			return err
 		}

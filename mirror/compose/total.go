@@ -23,7 +23,7 @@ type rowCount struct {
 func (c *rowCount) add(at query.OrderKey) { c.rows, c.last = c.rows+1, at }
 
 // WritesTotal reports whether the body says how many rows all pages have.
-func (l *listRequest) WritesTotal() bool { return strings.Contains(l.paging.Template, "{total}") }
+func (l *List) WritesTotal() bool { return strings.Contains(l.req.paging.Template, "{total}") }
 
 // linksLast reports whether a Link header leads to the last page by its number.
 func (l *listRequest) linksLast() bool {
@@ -35,12 +35,12 @@ func (l *listRequest) linksLast() bool {
 // of records that a row rule hides. After an error, and where w cannot hand out every record,
 // the number stays unknown.
 func (l *List) Count(ctx context.Context, w *Bounded) error {
-	if _, known := l.total(); known || l.o.Local != nil || !l.WritesTotal() && !l.linksLast() && !l.passesTotal() {
+	if _, known := l.total(); known || l.req.o.Local != nil || !l.WritesTotal() && !l.req.linksLast() && !l.req.passesTotal() {
 		return nil
 	}
 	count, q := l.seen, l.seek
 	q.Below, q.Limit, q.Want = count.last, 0, 0
-	if l.start != "" { // the rows before the token's record count, too
+	if l.place.start != "" { // the rows before the token's record count, too
 		count.rows, q.Below, q.Up = 0, 0, false
 	}
 	rest := *w
@@ -60,7 +60,7 @@ func (l *List) Count(ctx context.Context, w *Bounded) error {
 
 // total returns how many rows all pages have, as far as that is known.
 func (l *List) total() (rows int64, known bool) {
-	return l.seen.rows, l.seen.all || !l.more && l.start == ""
+	return l.seen.rows, l.seen.all || !l.more && l.place.start == ""
 }
 
 // passesTotal reports whether a header that callers get says how many rows all pages have.
@@ -72,25 +72,25 @@ func (l *listRequest) passesTotal() bool {
 // and where the other pages stand, each by its number (Page.Header).
 func (l *List) header() (q understudy.Query) {
 	total, known := l.total()
-	if known && l.passesTotal() {
-		q = append(q, understudy.Param{Name: l.paging.TotalHeader(), Value: strconv.FormatInt(total, 10)})
+	if known && l.req.passesTotal() {
+		q = append(q, understudy.Param{Name: l.req.paging.TotalHeader(), Value: strconv.FormatInt(total, 10)})
 	}
-	if !l.linksLast() {
+	if !l.req.linksLast() {
 		return q
 	}
-	base, last := l.base(), max(0, (total-1)/l.size)
+	base, last := l.base(), max(0, (total-1)/l.place.size)
 	add := func(relation string, page int64) {
-		q = append(q, understudy.Param{Name: paging.RelationField(relation), Value: l.link(base, page, "", "")})
+		q = append(q, understudy.Param{Name: paging.RelationField(relation), Value: l.req.link(base, page, "", "")})
 	}
-	if l.page > 0 {
-		before := l.page - 1
+	if l.place.page > 0 {
+		before := l.place.page - 1
 		if known {
 			before = min(before, last)
 		}
 		add("prev", before)
 		add("first", 0)
 	}
-	if known && l.page < last {
+	if known && l.place.page < last {
 		add("last", last)
 	}
 	return q

@@ -52,12 +52,7 @@ type download struct {
 	small bool // all of it will be there soon
 	took  time.Duration
 
-	done chan struct{}
-	result
-}
-
-// result is how a download ended.
-type result struct {
+	done   chan struct{}
 	status int   // 404 and 410: it is gone
 	kept   bool  // a file is held and upstream has just confirmed it
 	cut    error // upstream broke off
@@ -72,10 +67,10 @@ func (c *Cache) download(ctx context.Context, r *reading, held request.Content) 
 	if b == nil || err != nil {
 		return nil, err
 	}
-	if err := c.mirror.Enter(r.Flow); err != nil {
-		return nil, fmt.Errorf("mirror: open %s: %w", r.Target.Key, err)
+	if err := c.mirror.Enter(r.request.Flow); err != nil {
+		return nil, fmt.Errorf("mirror: open %s: %w", r.request.Target.Key, err)
 	}
-	defer c.mirror.Exit(r.Flow)
+	defer c.mirror.Exit(r.request.Flow)
 	ages := c.ages.Load()
 	wait := ages.Wait
 	if held.Key.Zero() {
@@ -89,7 +84,7 @@ func (c *Cache) download(ctx context.Context, r *reading, held request.Content) 
 		case <-late.C:
 			return nil, nil
 		case <-ctx.Done():
-			return nil, fmt.Errorf("mirror: open %s: %w", r.Target.Key, ctx.Err())
+			return nil, fmt.Errorf("mirror: open %s: %w", r.request.Target.Key, ctx.Err())
 		}
 		if stage == b.head && !b.small {
 			return nil, nil
@@ -129,7 +124,7 @@ func (c *Cache) downloadInBackground(r *reading, held request.Content) {
 func (c *Cache) begin(r *reading, held request.Content, reason request.Reason) (b *download, joined bool, err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	key, now, ds := r.Target.Key, c.now(), &c.downloads
+	key, now, ds := r.request.Target.Key, c.now(), &c.downloads
 	if b = ds.running[key]; b != nil {
 		return b, true, nil
 	}
@@ -137,7 +132,7 @@ func (c *Cache) begin(r *reading, held request.Content, reason request.Reason) (
 		return nil, false, nil
 	}
 	b = &download{
-		target: r.Target, source: r.source, reason: reason, held: held,
+		target: r.request.Target, source: r.source, reason: reason, held: held,
 		head: make(chan struct{}), done: make(chan struct{}),
 	}
 	// Goroutines are added under this lock while the cache is open.

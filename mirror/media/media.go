@@ -158,12 +158,12 @@ func (c *Cache) Close() {
 
 // reading is one reader on its way to a content.
 type reading struct {
-	request.MediaRequest
-	source *source
+	request request.MediaRequest
+	source  *source
 }
 
 // kind is the kind of the record that the content belongs to.
-func (r *reading) kind() string { return r.Target.Kind.Name }
+func (r *reading) kind() string { return r.request.Target.Kind.Name }
 
 // Open is the content a media path names, from a file or straight from upstream;
 // it must be closed. While upstream is down, a held file is given out until it
@@ -176,7 +176,7 @@ func (c *Cache) Open(ctx context.Context, a request.MediaRequest) (*request.Medi
 	if a.Target == nil || a.Target.Media == nil || c.sources[a.Target.Key.Source] == nil {
 		return nil, fmt.Errorf("mirror: %w: no such content", understudy.ErrInvalid)
 	}
-	r := &reading{MediaRequest: a, source: c.sources[a.Target.Key.Source]}
+	r := &reading{request: a, source: c.sources[a.Target.Key.Source]}
 	if a.Target.Kind == nil || r.source.upstream == nil {
 		return nil, fmt.Errorf("mirror: open %s: %w", a.Target.Key, understudy.ErrNotFound)
 	}
@@ -189,16 +189,16 @@ func (c *Cache) open(ctx context.Context, r *reading) (*request.MediaResponse, e
 	if c.files == nil || !r.source.keeps[r.kind()] {
 		return c.relay(ctx, r)
 	}
-	content, file, err := c.files.Get(ctx, r.Target.Key)
+	content, file, err := c.files.Get(ctx, r.request.Target.Key)
 	switch {
 	case err == nil:
 		return c.openHeld(ctx, r, content, file)
 	case ctx.Err() != nil:
-		return nil, fmt.Errorf("mirror: open %s: %w", r.Target.Key, ctx.Err())
+		return nil, fmt.Errorf("mirror: open %s: %w", r.request.Target.Key, ctx.Err())
 	case !errors.Is(err, understudy.ErrNotFound):
-		c.log.Warn("mirror: a content cannot be read", "key", r.Target.Key.String(), "error", err)
+		c.log.Warn("mirror: a content cannot be read", "key", r.request.Target.Key.String(), "error", err)
 		return c.relay(ctx, r)
-	case r.Head || r.OnlyIfCached:
+	case r.request.Head || r.request.OnlyIfCached:
 		return c.relay(ctx, r)
 	}
 	medium, err := c.download(ctx, r, request.Content{})
@@ -216,22 +216,22 @@ func (c *Cache) openHeld(
 	age, sane := ages.of(content.At, now)
 	within := time.Duration(math.MaxInt64)
 	switch {
-	case r.NoCache:
+	case r.request.NoCache:
 		within = 0
-	case r.MaxStale != nil:
-		within = max(*r.MaxStale, 0)
+	case r.request.MaxStale != nil:
+		within = max(*r.request.MaxStale, 0)
 	}
 	held := medium(content, file, request.Warm, age, ages.Final-age)
 	switch {
 	case age < within && age < ages.Final && sane:
 		return held, nil
 	case age < within && age < ages.Hard:
-		if !r.OnlyIfCached {
+		if !r.request.OnlyIfCached {
 			c.downloadInBackground(r, content)
 		}
-		held.Outcome, held.TTL, held.Detail = request.Stale, min(held.TTL, 0), c.failure(r.Target.Key, now)
+		held.Outcome, held.TTL, held.Detail = request.Stale, min(held.TTL, 0), c.failure(r.request.Target.Key, now)
 		return held, nil
-	case r.OnlyIfCached:
+	case r.request.OnlyIfCached:
 		_ = file.Close() // it was only read
 		return c.relay(ctx, r)
 	}
@@ -248,7 +248,7 @@ func (c *Cache) openHeld(
 		return fresh, nil
 	}
 	// Nothing newer came: the held file is the fallback.
-	held.Outcome, held.TTL, held.Detail = request.Stale, min(held.TTL, 0), c.failure(r.Target.Key, c.now())
+	held.Outcome, held.TTL, held.Detail = request.Stale, min(held.TTL, 0), c.failure(r.request.Target.Key, c.now())
 	if held.Detail == "" {
 		held.Detail = "stale: upstream slow"
 	}
@@ -266,18 +266,18 @@ func medium(content request.Content, file io.ReadSeekCloser, how request.Outcome
 
 // relay asks upstream for this reader alone, if upstream may be asked.
 func (c *Cache) relay(ctx context.Context, r *reading) (*request.MediaResponse, error) {
-	if r.OnlyIfCached {
-		return nil, fmt.Errorf("mirror: open %s: %w", r.Target.Key, understudy.ErrNotHeld)
+	if r.request.OnlyIfCached {
+		return nil, fmt.Errorf("mirror: open %s: %w", r.request.Target.Key, understudy.ErrNotHeld)
 	}
-	if err := c.mirror.Enter(r.Flow); err != nil {
-		return nil, fmt.Errorf("mirror: open %s: %w", r.Target.Key, err)
+	if err := c.mirror.Enter(r.request.Flow); err != nil {
+		return nil, fmt.Errorf("mirror: open %s: %w", r.request.Target.Key, err)
 	}
-	defer c.mirror.Exit(r.Flow)
-	a := r.MediaRequest
+	defer c.mirror.Exit(r.request.Flow)
+	a := r.request
 	a.Reason = request.Waiting
 	medium, err := r.source.upstream.Open(ctx, a)
 	if err != nil {
-		return nil, fmt.Errorf("mirror: open %s: %w", r.Target.Key, err)
+		return nil, fmt.Errorf("mirror: open %s: %w", r.request.Target.Key, err)
 	}
 	return medium, nil
 }

@@ -149,7 +149,7 @@ func (c *Cache) Do(ctx context.Context, x request.Exchange) (*request.Exchanged,
 		return nil, fmt.Errorf("mirror: %w: no such generic source", understudy.ErrInvalid)
 	}
 	x.Header = httpcache.EndToEnd(x.Header)
-	r := &reading{Exchange: x, up: up, ended: up.ended.Load(), q: httpcache.Request{Method: x.Method, URI: x.Target.Key.URI, Header: x.Header}}
+	r := &reading{exchange: x, up: up, ended: up.ended.Load(), q: httpcache.Request{Method: x.Method, URI: x.Target.Key.URI, Header: x.Header}}
 	switch {
 	case !httpcache.Safe(x.Method):
 		return c.write(ctx, r)
@@ -162,7 +162,7 @@ func (c *Cache) Do(ctx context.Context, x request.Exchange) (*request.Exchanged,
 		return nil, err
 	}
 	if r.held != nil {
-		r.decision = httpcache.Decide(&r.q, &r.held.Response, c.now())
+		r.decision = httpcache.Decide(&r.q, &r.held.response, c.now())
 		if r.decision.Answer && !r.q.ForOrigin() {
 			if r.decision.Refresh && !r.q.OnlyIfCached() {
 				c.refresh(r)
@@ -197,7 +197,7 @@ func misleading(t *spec.Target, h http.Header) bool {
 
 // reading is one request on its way.
 type reading struct {
-	request.Exchange
+	exchange request.Exchange
 	q        httpcache.Request
 	up       *source
 	ended    int64       // invalidations before held was looked for
@@ -209,8 +209,8 @@ type reading struct {
 
 // stored is a stored answer.
 type stored struct {
-	httpcache.Response
-	page *understudy.Page
+	response httpcache.Response
+	page     *understudy.Page
 }
 
 // fwd is why the request went upstream.
@@ -228,7 +228,7 @@ func (r *reading) fwd() string {
 func (c *Cache) hit(r *reading, detail string) *request.Exchanged {
 	now := c.now()
 	a := &request.Exchanged{Response: request.Response{Page: r.held.page, Outcome: request.Warm, Stored: true, Detail: detail,
-		Age: max(0, now.Sub(r.held.page.At)), TTL: r.decision.Left}, Header: r.held.Header}
+		Age: max(0, now.Sub(r.held.page.At)), TTL: r.decision.Left}, Header: r.held.response.Header}
 	if r.decision.Left <= 0 {
 		a.Outcome = request.Stale
 	}

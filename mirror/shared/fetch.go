@@ -20,7 +20,7 @@ import (
 // join joins the flight of the answer that the request wants.
 func (c *Cache) join(ctx context.Context, r *reading) (*request.Exchanged, error) {
 	h := &handoff{}
-	p, joined, err := c.flights.Join(ctx, r.flight(), r.Flow, r.q.Forces(), c.fetch(r, h))
+	p, joined, err := c.flights.Join(ctx, r.flight(), r.exchange.Flow, r.q.Forces(), c.fetch(r, h))
 	got := h.take()
 	if err != nil {
 		return c.rescued(ctx, r, err)
@@ -44,24 +44,24 @@ func (c *Cache) serves(ctx context.Context, r *reading, p *understudy.Page) bool
 	if p.NotStored != "" {
 		return false
 	}
-	now := reading{Exchange: r.Exchange}
+	now := reading{exchange: r.exchange}
 	if err := c.find(ctx, &now); err != nil || now.held == nil || now.held.page.Key != p.Key || !now.held.page.At.Equal(p.At) {
 		return false
 	}
-	return httpcache.Decide(&r.q, &now.held.Response, c.now()).Answer
+	return httpcache.Decide(&r.q, &now.held.response, c.now()).Answer
 }
 
 // fetched is an answer that is stored now.
 func (c *Cache) fetched(r *reading, p *understudy.Page, joined bool) *request.Exchanged {
 	s, now := c.storedOf(p), c.now()
-	life, _ := s.Lifetime()
-	h := s.Header
+	life, _ := s.response.Lifetime()
+	h := s.response.Header
 	if !joined && len(r.own) > 0 {
 		h = h.Clone()
 		maps.Copy(h, r.own)
 	}
 	return &request.Exchanged{Response: request.Response{Page: p, Outcome: request.Cold, Stored: p.NotStored == "", Joined: joined,
-		Age: max(0, now.Sub(p.At)), TTL: life - s.Age(now), Fwd: r.fwd(), Upstream: p.Took, Detail: detailOf(p)}, Header: h}
+		Age: max(0, now.Sub(p.At)), TTL: life - s.response.Age(now), Fwd: r.fwd(), Upstream: p.Took, Detail: detailOf(p)}, Header: h}
 }
 
 func detailOf(p *understudy.Page) string {
@@ -74,7 +74,7 @@ func detailOf(p *understudy.Page) string {
 // refresh renews what was answered past fresh, behind the answer.
 func (c *Cache) refresh(r *reading) {
 	again := *r
-	again.Reason = request.Refresh
+	again.exchange.Reason = request.Refresh
 	c.flights.Behind(r.flight(), c.fetch(&again, nil))
 }
 
@@ -89,13 +89,13 @@ func (c *Cache) fetch(r *reading, h *handoff) Fetch {
 		ctx, cancel := context.WithCancel(context.WithoutCancel(flight))
 		stop := context.AfterFunc(flight, cancel)
 		defer stop()
-		x := r.Exchange
-		x.Header = httpcache.Unconditional(r.Header)
+		x := r.exchange
+		x.Header = httpcache.Unconditional(r.exchange.Header)
 		if r.held != nil {
-			maps.Copy(x.Header, r.held.Conditions())
+			maps.Copy(x.Header, r.held.response.Conditions())
 		}
 		if h != nil {
-			x.Early = h.early(r.Early)
+			x.Early = h.early(r.exchange.Early)
 		}
 		got, p, err := c.exchange(ctx, r, x)
 		switch {
@@ -141,12 +141,13 @@ func (c *Cache) exchange(ctx context.Context, r *reading, x request.Exchange) (g
 		return nil, nil, fmt.Errorf("mirror: fetch %s: %w", x.Target.Key, err)
 	}
 	switch {
-	case came.Status == http.StatusNotModified && held != nil && (!held.IsSelectedBy(&came) || isLong(held.Update(&came).Header)):
+	case came.Status == http.StatusNotModified && held != nil &&
+		(!held.response.IsSelectedBy(&came) || isLong(held.response.Update(&came).Header)):
 		again := *r
 		again.held, x.Header = nil, httpcache.Unconditional(x.Header)
 		return c.exchange(ctx, &again, x)
-	case came.Status == http.StatusNotModified && held != nil && held.Conditions() != nil:
-		came = held.Update(&came)
+	case came.Status == http.StatusNotModified && held != nil && held.response.Conditions() != nil:
+		came = held.response.Update(&came)
 		p = c.pageOf(r, &came, held.page.Body, got.Page.Took)
 		if !came.Storable(&r.q) {
 			p.NotStored = oneRequest
@@ -177,14 +178,14 @@ func isLong(h http.Header) bool {
 // aside is an exchange of this request alone, as it came. What it brings is stored where it
 // may be.
 func (c *Cache) aside(ctx context.Context, r *reading) (*request.Exchanged, error) {
-	if err := c.flights.Enter(r.Flow); err != nil {
-		return nil, fmt.Errorf("mirror: %s: %w", r.Target.Key, err)
+	if err := c.flights.Enter(r.exchange.Flow); err != nil {
+		return nil, fmt.Errorf("mirror: %s: %w", r.exchange.Target.Key, err)
 	}
-	defer c.flights.Exit(r.Flow)
+	defer c.flights.Exit(r.exchange.Flow)
 	fwd := r.fwd()
 	plain := *r
 	plain.held = nil // its conditions are its own
-	got, p, err := c.exchange(ctx, &plain, r.Exchange)
+	got, p, err := c.exchange(ctx, &plain, r.exchange)
 	if err != nil {
 		return c.rescued(ctx, r, err)
 	}
@@ -199,10 +200,10 @@ func (c *Cache) aside(ctx context.Context, r *reading) (*request.Exchanged, erro
 
 // alone passes a request on, and stores nothing. fwd says why.
 func (c *Cache) alone(ctx context.Context, r *reading, x request.Exchange, fwd string) (*request.Exchanged, error) {
-	if err := c.flights.Enter(r.Flow); err != nil {
-		return nil, fmt.Errorf("mirror: %s: %w", r.Target.Key, err)
+	if err := c.flights.Enter(r.exchange.Flow); err != nil {
+		return nil, fmt.Errorf("mirror: %s: %w", r.exchange.Target.Key, err)
 	}
-	defer c.flights.Exit(r.Flow)
+	defer c.flights.Exit(r.exchange.Flow)
 	got, err := r.up.Exchange(ctx, x)
 	if err != nil {
 		return nil, fmt.Errorf("mirror: %s %s: %w", understudy.Clip(x.Method), x.Target.Key, err)

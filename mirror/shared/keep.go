@@ -70,7 +70,7 @@ func variantKey(base understudy.Key, fields []string, h http.Header) understudy.
 // find looks for what is stored for a request: of several answers the newest (RFC 9111, 4.1).
 func (c *Cache) find(ctx context.Context, r *reading) error {
 	r.miss = "uri-miss"
-	base, err := c.load(ctx, r.Target.Key)
+	base, err := c.load(ctx, r.exchange.Target.Key)
 	if err != nil || base == nil {
 		return err
 	}
@@ -81,7 +81,7 @@ func (c *Cache) find(ctx context.Context, r *reading) error {
 	}
 	r.miss = "vary-miss"
 	for _, set := range in.sets {
-		p, err := c.load(ctx, variantKey(r.Target.Key, strings.Split(set, ","), r.Header))
+		p, err := c.load(ctx, variantKey(r.exchange.Target.Key, strings.Split(set, ","), r.exchange.Header))
 		if err != nil {
 			return err
 		}
@@ -128,7 +128,7 @@ func (c *Cache) Ready(t *spec.Target, h http.Header) bool {
 	if base == nil || r.q.ForOrigin() || misleading(t, h) || !c.counts(base) {
 		return false
 	}
-	v := httpcache.Decide(&r.q, &c.storedOf(base).Response, c.now())
+	v := httpcache.Decide(&r.q, &c.storedOf(base).response, c.now())
 	return v.Answer && !v.Refresh
 }
 
@@ -158,7 +158,7 @@ func (c *Cache) pageOf(r *reading, a *httpcache.Response, body []byte, took time
 	p := &understudy.Page{Status: a.Status, ContentType: kept.Get("Content-Type"), Body: body, Header: q.String(),
 		At: a.At, InitialAge: a.InitialAge, Took: took}
 	fields, ok := a.Vary()
-	p.Key = variantKey(r.Target.Key, fields, r.Header)
+	p.Key = variantKey(r.exchange.Target.Key, fields, r.exchange.Header)
 	if !ok {
 		p.NotStored = "its header says so"
 	}
@@ -173,12 +173,12 @@ func (c *Cache) keep(r *reading, p *understudy.Page, written int) {
 	switch {
 	case p.NotStored != "":
 		return
-	case c.under[r.Target.Key].written != written:
+	case c.under[r.exchange.Target.Key].written != written:
 		p.NotStored = "a write came meanwhile"
 		return
 	}
 	err := c.pages.Keep(p)
-	if err == nil && p.Key != r.Target.Key {
+	if err == nil && p.Key != r.exchange.Target.Key {
 		err = c.list(r, p)
 	}
 	if err != nil {
@@ -188,9 +188,9 @@ func (c *Cache) keep(r *reading, p *understudy.Page, written int) {
 
 // list puts the fields that an answer depends on into the index of its URI.
 func (c *Cache) list(r *reading, p *understudy.Page) error {
-	fields, _ := c.storedOf(p).Vary()
+	fields, _ := c.storedOf(p).response.Vary()
 	set := strings.Join(fields, ",")
-	base, err := c.load(context.Background(), r.Target.Key)
+	base, err := c.load(context.Background(), r.exchange.Target.Key)
 	if err != nil {
 		return err
 	}
@@ -203,7 +203,7 @@ func (c *Cache) list(r *reading, p *understudy.Page) error {
 	}
 	in.sets = append([]string{set}, slices.DeleteFunc(in.sets, func(s string) bool { return s == set })...)
 	in.sets = in.sets[:min(len(in.sets), mostSets)]
-	return c.pages.Keep(in.page(r.Target.Key, c.now()))
+	return c.pages.Keep(in.page(r.exchange.Target.Key, c.now()))
 }
 
 // forgetTime bounds how long the store may take to forget a page.

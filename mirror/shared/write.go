@@ -21,13 +21,13 @@ import (
 // goes out (RFC 9111, 4.4), also when it is not known what became of it. The answer to a POST
 // that says that it is what a GET gets is stored as that (RFC 9110, 9.3.3).
 func (c *Cache) write(ctx context.Context, r *reading) (*request.Exchanged, error) {
-	if err := c.flights.Enter(r.Flow); err != nil {
-		return nil, fmt.Errorf("mirror: %s: %w", r.Target.Key, err)
+	if err := c.flights.Enter(r.exchange.Flow); err != nil {
+		return nil, fmt.Errorf("mirror: %s: %w", r.exchange.Target.Key, err)
 	}
-	defer c.flights.Exit(r.Flow)
-	written := c.enter(r.Target.Key)
-	defer c.exit(r.Target.Key)
-	x := r.Exchange
+	defer c.flights.Exit(r.exchange.Flow)
+	written := c.enter(r.exchange.Target.Key)
+	defer c.exit(r.exchange.Target.Key)
+	x := r.exchange
 	x.Most = c.most
 	var came httpcache.Response
 	storable := false
@@ -38,14 +38,14 @@ func (c *Cache) write(ctx context.Context, r *reading) (*request.Exchanged, erro
 	}
 	got, err := r.up.Exchange(ctx, x)
 	if errors.Is(err, understudy.ErrUnknownOutcome) {
-		c.Invalidate(ctx, r.Target.Key)
+		c.Invalidate(ctx, r.exchange.Target.Key)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("mirror: %s %s: %w", understudy.Clip(x.Method), x.Target.Key, err)
 	}
 	for _, uri := range httpcache.Invalidated(&r.q, &came, r.hosts()...) {
-		c.Invalidate(ctx, understudy.Key{Source: r.Target.Key.Source, URI: uri})
-		if uri == r.Target.Key.URI {
+		c.Invalidate(ctx, understudy.Key{Source: r.exchange.Target.Key.Source, URI: uri})
+		if uri == r.exchange.Target.Key.URI {
 			written++ // by itself
 		}
 	}
@@ -59,8 +59,8 @@ func (c *Cache) write(ctx context.Context, r *reading) (*request.Exchanged, erro
 // hosts are the names under which the source's own URIs stand in answers: those of upstream,
 // and as which it was asked.
 func (r *reading) hosts() []string {
-	all := []string{strings.ToLower(r.Host)}
-	for _, h := range r.Target.Spec.Hosts {
+	all := []string{strings.ToLower(r.exchange.Host)}
+	for _, h := range r.exchange.Target.Spec.Hosts {
 		if _, rest, ok := strings.Cut(h.URL, "://"); ok {
 			host, _, _ := strings.Cut(rest, "/")
 			all = append(all, strings.ToLower(host))
@@ -73,10 +73,10 @@ func (r *reading) hosts() []string {
 // 4.3.5).
 func (c *Cache) head(ctx context.Context, r *reading) (*request.Exchanged, error) {
 	fwd := r.fwd()
-	written := c.enter(r.Target.Key)
-	defer c.exit(r.Target.Key)
+	written := c.enter(r.exchange.Target.Key)
+	defer c.exit(r.exchange.Target.Key)
 	ended := r.up.ended.Load() != r.ended // a write may have ended what is held
-	got, err := c.alone(ctx, r, r.Exchange, fwd)
+	got, err := c.alone(ctx, r, r.exchange, fwd)
 	if err != nil {
 		return c.rescued(ctx, r, err)
 	}
@@ -90,14 +90,14 @@ func (c *Cache) head(ctx context.Context, r *reading) (*request.Exchanged, error
 		return got, nil
 	}
 	came := httpcache.Received(got.Page.Status, got.Header, got.Asked, got.Page.At)
-	switch same, known := r.held.SameAs(&came, strconv.Itoa(len(r.held.page.Body))); {
+	switch same, known := r.held.response.SameAs(&came, strconv.Itoa(len(r.held.page.Body))); {
 	case !same:
-		c.Invalidate(ctx, r.Target.Key)
+		c.Invalidate(ctx, r.exchange.Target.Key)
 		return got, nil
 	case !known || ended:
 		return got, nil
 	}
-	now, asGet := r.held.Update(&came), r.q
+	now, asGet := r.held.response.Update(&came), r.q
 	asGet.Method = http.MethodGet
 	if !now.Storable(&asGet) {
 		return got, nil // its header is for who asked
@@ -112,10 +112,10 @@ func (c *Cache) head(ctx context.Context, r *reading) (*request.Exchanged, error
 // flight is the target under whose key the request's flight is: that of the stored answer
 // which it renews, else that of its URI.
 func (r *reading) flight() *spec.Target {
-	if r.held == nil || r.held.page.Key == r.Target.Key {
-		return r.Target
+	if r.held == nil || r.held.page.Key == r.exchange.Target.Key {
+		return r.exchange.Target
 	}
-	t := *r.Target
+	t := *r.exchange.Target
 	t.Key = r.held.page.Key
 	return &t
 }

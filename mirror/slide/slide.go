@@ -70,7 +70,7 @@ type given struct {
 
 // page is a page as upstream last gave it.
 type page struct {
-	fetch
+	fetch   fetch
 	last    fetch // the fetch before: it is held until the page of this one is saved
 	changed int64 // when upstream gave it with other rows than before
 	read    bool  // it was given to a reader as it came
@@ -122,7 +122,7 @@ func (l *Lists) Fetched(name string, p *understudy.Page, began time.Time, read b
 		li.pages[p.Key] = have
 		li.rows += int64(len(rows)) + 16
 	}
-	if at < have.at {
+	if at < have.fetch.at {
 		return false // an answer that was overtaken
 	}
 	if moved = !have.rows.begin(rows); moved {
@@ -144,14 +144,16 @@ func (l *Lists) Fetched(name string, p *understudy.Page, began time.Time, read b
 // meet notes what a fetch shows of the borders of a page. Two pages stand together where they
 // share a row, or where one of them is as it was before the other was fetched.
 func (li *list) meet(p *understudy.Page, have *page, rows Rows, f fetch, changed bool) {
-	rests := func(other *page) bool { return !changed && have.at <= other.began && other.at <= f.began }
+	rests := func(other *page) bool {
+		return !changed && have.fetch.at <= other.fetch.began && other.fetch.at <= f.began
+	}
 	if b := li.pages[li.from[p.Key]]; b != nil {
 		have.apart = (have.apart || changed) && !rests(b) && !b.rows.Meet(rows)
 	}
 	next := li.pages[p.Next]
 	switch {
 	case next == nil || next == have:
-	case changed && next.at < f.began-int64(Soon):
+	case changed && next.fetch.at < f.began-int64(Soon):
 		next.apart = true
 	case rests(next):
 		next.apart = false
@@ -207,7 +209,7 @@ func (l *Lists) Together(name string, key understudy.Key, at, now time.Time) boo
 	if at.UnixNano() < of.at || of.began < li.moved && of.at != li.moved {
 		return false
 	}
-	if p.apart && now.UnixNano() > p.at+int64(Soon) {
+	if p.apart && now.UnixNano() > p.fetch.at+int64(Soon) {
 		return false
 	}
 	b := li.pages[li.from[key]]
@@ -237,7 +239,7 @@ func (l *Lists) Before(name string, key understudy.Key, now time.Time) (before u
 		given = append(given, o.rows)
 	}
 	if p.read {
-		at = time.Unix(0, p.at)
+		at = time.Unix(0, p.fetch.at)
 	}
 	return before, append(given, p.rows), at
 }
@@ -266,7 +268,7 @@ func (l *Lists) Gave(name string, key understudy.Key, reader uint64, at, now tim
 		l.lists.Put(name, li, li.rows)
 	}
 	var rows Rows
-	if p := li.pages[key]; p != nil && p.at == at.UnixNano() {
+	if p := li.pages[key]; p != nil && p.fetch.at == at.UnixNano() {
 		rows = p.rows
 	}
 	if g.open == 0 || g.until < now.UnixNano() {
@@ -298,7 +300,7 @@ func (l *Lists) Has(name string, key understudy.Key, reader uint64, at time.Time
 // Without returns those of some rows of a page whose ids are not among others.
 func (l *Lists) Without(rows []Row, others Rows) []Row {
 	has := others.set()
-	return slices.DeleteFunc(slices.Clone(rows), func(r Row) bool { return has[maphash.String(l.seed, r.ID)] })
+	return slices.DeleteFunc(slices.Clone(rows), func(r Row) bool { return has[maphash.String(l.seed, r.Row.ID)] })
 }
 
 // Missing are the rows that a reader would miss who has a page as it was given and goes

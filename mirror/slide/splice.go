@@ -12,7 +12,7 @@ import (
 
 // Row is a row of a page, with its bytes.
 type Row struct {
-	understudy.Row
+	Row  understudy.Row
 	Body []byte
 }
 
@@ -46,9 +46,9 @@ func Splice(p *understudy.Page, key string, rows []Row) *understudy.Page {
 		if i > 0 {
 			out.Body = append(out.Body, ',')
 		}
-		r.Start = len(out.Body)
+		r.Row.Start = len(out.Body)
 		out.Body = append(out.Body, r.Body...)
-		r.End = len(out.Body)
+		r.Row.End = len(out.Body)
 		out.Rows = append(out.Rows, r.Row)
 	}
 	if len(p.Rows) > 0 {
