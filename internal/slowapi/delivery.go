@@ -113,9 +113,7 @@ func (t *twilio) picture(path string) (format.Content, bool) {
 	if !ok || !all.Exists(i) || !all.Among[kinds.Messages].Exists(i/kinds.Places) {
 		return format.Content{}, false
 	}
-	var m kinds.Medium
-	m.Load(w, all, i)
-	return kinds.PictureOf(&m), true
+	return kinds.PictureOf(all, i), true
 }
 
 // asked remembers which media were asked for, for the quirk media-late.

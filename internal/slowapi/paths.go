@@ -98,7 +98,7 @@ func records(pattern string, list route) []route {
 func numbersOf(path, sort string) route {
 	return route{
 		pattern: "Accounts/*/IncomingPhoneNumbers/" + path, kind: kinds.Numbers,
-		narrow: func(r world.Row) bool { return r.(*kinds.Setting).Field("Type") == sort },
+		narrow: func(r world.Row) bool { return r.Value("Type") == sort },
 		preset: map[string]string{"Type": sort}, do: methods{http.MethodGet: (*twilio).page, http.MethodPost: (*twilio).create},
 	}
 }

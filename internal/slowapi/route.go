@@ -64,7 +64,7 @@ func (r *route) allow() string {
 	return strings.Replace(strings.Join(all, ", "), "GET", "GET, HEAD", 1)
 }
 
-// paths are the routes as a server finds them.
+// paths returns the routes as a server finds them.
 func (t *twilio) paths() (all table.Routes) {
 	for _, r := range slices.Concat(routes, fileRoutes, monitorRoutes) {
 		version, endings := format.Version, r.endings
@@ -148,7 +148,7 @@ func findRecord(x *world.Request) (ok bool) {
 	if !ok || !x.Shows() || x.Narrow == nil {
 		return ok && x.Shows()
 	}
-	one := k.Blank()
+	one := k.Row()
 	one.Load(w, x.S, x.Index)
-	return x.Narrow.Test(one)
+	return x.Narrow.Meets(one, x.Index)
 }

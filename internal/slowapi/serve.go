@@ -134,7 +134,7 @@ func (s *Server) wait(ctx context.Context, d time.Duration) error {
 	}
 }
 
-// address is where the request came to: its Host, and without one (HTTP/1.0) the address
+// address returns where the request came to: its Host, and without one (HTTP/1.0) the address
 // of the connection. The paging of the Monitor API and media_url are absolute, as
 // https://monitor.twilio.com/v1/Alerts is at Twilio.
 func address(r *http.Request) string {

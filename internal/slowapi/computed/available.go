@@ -13,67 +13,40 @@ import (
 	"understudy/internal/slowapi/world"
 )
 
-// available is one number that could be bought. It is drawn from its country,
-// sort and place; none is ever bought away.
-type available struct {
-	in       *numberCountry
-	of       *offer
-	number   string
-	at       *locale // nil outside North America and for toll-free numbers
-	requires string  // what sort of address
-	beta     bool
-
-	sms, mms, voice, fax bool
-}
-
 // PerFront is how many numbers there are to each way they begin.
 const PerFront = 40
 
-// Load draws the number in a place.
-func (n *available) Load(w *world.World, _ *world.Sequence, i int64) {
-	in, of := n.in, n.of
-	*n = available{in: in, of: of, requires: "none", voice: true}
+// drawAvailable draws a number that could be bought from its country, sort and place; none is
+// ever bought away. It has no SID and no instance, and a locale only if it is a local one of North America.
+func drawAvailable(seed uint64, in *numberCountry, of *offer, i int64) table.Values {
 	tag := uint64(kinds.TagAvailable)
 	for _, c := range in.ISO + of.Path {
 		tag = tag<<5 ^ uint64(c)
 	}
-	d := fake.RngFor(w.Seed, tag, i)
+	d := fake.RngFor(seed, tag, i)
 	front := of.Fronts[i%int64(len(of.Fronts))]
-	n.number = string(fake.AppendSubscriber([]byte("+"+in.Code+front), &d, of.Size))
-	luck := d.Below(100)
-	n.beta = in.Beta || luck < 5
-	north := in.Code == "1"
+	number := string(fake.AppendSubscriber([]byte("+"+in.Code+front), &d, of.Size))
+	luck, north := d.Below(100), in.Code == "1"
+	requires, sms, mms, voice, fax := "none", false, false, true, false
+	var at table.Values
 	switch of.Path {
 	case "Local":
-		n.requires = in.Requires
-		n.sms, n.mms, n.fax = north && luck < 90, north && luck < 80, luck%3 == 0
-		n.at = placeOf(n.number)
+		requires, at = in.Requires, placeOf(number)
+		sms, mms, fax = north && luck < 90, north && luck < 80, luck%3 == 0
 	case "Mobile":
-		n.sms, n.mms, n.voice = true, luck < 20, luck >= 30
+		sms, mms, voice = true, luck < 20, luck >= 30
 	case "MachineToMachine":
-		n.sms, n.voice = true, false
+		sms, voice = true, false
 	case "TollFree":
-		n.sms, n.mms = north, north && luck < 40
+		sms, mms = north, north && luck < 40
 	default:
-		n.voice, n.fax = luck >= 10, luck%4 == 0
+		voice, fax = luck >= 10, luck%4 == 0
 	}
-}
-
-// count is how many there are.
-func (of *offer) count() int64 { return int64(len(of.Fronts)) * PerFront }
-
-// Values are the number as its template shows it. It has no SID and no instance.
-func (n *available) Values(*world.World) table.Values {
 	v := table.Values{
-		"requires": n.requires, "beta": n.beta, "fax": n.fax, "mms": n.mms, "sms": n.sms, "voice": n.voice, "number": n.number,
-		"formatted": format.Formatted(n.number), "country": n.in.ISO,
+		"requires": requires, "beta": in.Beta || luck < 5, "fax": fax, "mms": mms, "sms": sms, "voice": voice, "number": number,
+		"formatted": format.Formatted(number), "country": in.ISO,
 	}
-	if at := n.at; at != nil {
-		maps.Copy(v, table.Values{
-			"lata": at.Lata, "latitude": at.Lat, "locality": at.Locality, "longitude": at.Long, "postal": at.Postal, "rate_center": at.RateCenter,
-			"region": at.Region,
-		})
-	}
+	maps.Copy(v, at)
 	return v
 }
 
@@ -92,7 +65,7 @@ func AvailableNumbers(r *world.Request) format.Answer {
 	if refused != nil {
 		return refused.Answer()
 	}
-	n := &available{in: in, of: in.offered(sort)}
+	of := in.offered(sort)
 	w.Mu.RLock()
 	defer w.Mu.RUnlock()
 	x := &world.Search{W: w, Quirks: r.Quirks, Q: q}
@@ -100,9 +73,9 @@ func AvailableNumbers(r *world.Request) format.Answer {
 		return refused.Answer()
 	}
 	rows := []table.Part{}
-	for i := int64(0); i < n.of.count() && int64(len(rows)) < p.Size; i++ {
-		if n.Load(w, nil, i); x.Suits(n) {
-			rows = append(rows, table.Part{T: shapes()["available_number"], V: n.Values(w)})
+	for i := int64(0); i < int64(len(of.Fronts))*PerFront && int64(len(rows)) < p.Size; i++ {
+		if v := drawAvailable(w.Seed, in, of, i); x.Suits(world.RowOf(v), i) {
+			rows = append(rows, table.Part{T: shapes()["available_number"], V: v})
 		}
 	}
 	uri := r.In.Path

@@ -13,30 +13,25 @@ import (
 var AvailableFilters = []world.Filter{
 	{Key: "AreaCode", Read: areaFilter},
 	{Key: "Contains", Read: containsFilter},
-	world.TruthFilter("SmsEnabled", func(n *available) bool { return n.sms }),
-	world.TruthFilter("MmsEnabled", func(n *available) bool { return n.mms }),
-	world.TruthFilter("VoiceEnabled", func(n *available) bool { return n.voice }),
-	world.TruthFilter("FaxEnabled", func(n *available) bool { return n.fax }),
-	excluding("ExcludeAllAddressRequired", true, func(n *available) bool { return n.requires != "none" }),
-	excluding("ExcludeLocalAddressRequired", true, func(n *available) bool { return n.requires == "local" }),
-	excluding("ExcludeForeignAddressRequired", true, func(n *available) bool { return n.requires == "foreign" }),
+	world.TruthFilter("SmsEnabled", "sms"), world.TruthFilter("MmsEnabled", "mms"), world.TruthFilter("VoiceEnabled", "voice"),
+	world.TruthFilter("FaxEnabled", "fax"),
+	excluding("ExcludeAllAddressRequired", true, func(r world.Row) bool { return r.Value("requires") != "none" }),
+	excluding("ExcludeLocalAddressRequired", true, func(r world.Row) bool { return r.Value("requires") == "local" }),
+	excluding("ExcludeForeignAddressRequired", true, func(r world.Row) bool { return r.Value("requires") == "foreign" }),
 	// False leaves out what is new to Twilio; true asks for it beside all others.
-	excluding("Beta", false, func(n *available) bool { return n.beta }),
+	excluding("Beta", false, func(r world.Row) bool { return r.Value("beta") == true }),
 	{Key: "NearNumber", Read: nearNumber},
 	{Key: "NearLatLong", Read: nearLatLong},
 	{Key: "Distance", Read: distanceFilter},
-	inPlace("InPostalCode", func(l *locale) string { return l.Postal }),
-	inPlace("InRegion", func(l *locale) string { return l.Region }),
-	inPlace("InRateCenter", func(l *locale) string { return l.RateCenter }),
-	inPlace("InLata", func(l *locale) string { return l.Lata }),
-	inPlace("InLocality", func(l *locale) string { return l.Locality }),
+	inPlace("InPostalCode", "postal"), inPlace("InRegion", "region"), inPlace("InRateCenter", "rate_center"), inPlace("InLata", "lata"),
+	inPlace("InLocality", "locality"),
 }
 
 // excluding leaves out some numbers when it is as asked, and nothing when it is not.
-func excluding(key string, when bool, out func(*available) bool) world.Filter {
+func excluding(key string, when bool, out func(world.Row) bool) world.Filter {
 	return world.Filter{Key: key, Read: func(_ *world.Search, value string) (world.Condition, *format.Refusal) {
 		asked, r := world.ReadTruth(value)
-		return world.Everywhere(func(r world.Row) bool { return asked != when || !out(r.(*available)) }), r
+		return world.Everywhere(func(r world.Row) bool { return asked != when || !out(r) }), r
 	}}
 }
 
@@ -45,10 +40,7 @@ func areaFilter(_ *world.Search, value string) (world.Condition, *format.Refusal
 	if len(value) != 3 || !format.Digits(value) {
 		return world.Condition{}, format.Invalid("AreaCode is not valid: " + value)
 	}
-	return world.Everywhere(func(r world.Row) bool {
-		n := r.(*available)
-		return n.in.Code == "1" && strings.HasPrefix(n.number, "+1"+value)
-	}), nil
+	return world.Everywhere(func(r world.Row) bool { return strings.HasPrefix(r.Value("number").(string), "+1"+value) }), nil
 }
 
 // keypad is the digit each letter stands on.
@@ -76,7 +68,7 @@ func containsFilter(_ *world.Search, value string) (world.Condition, *format.Ref
 		return world.Condition{}, format.Invalid("Contains must have 2 to 16 characters")
 	}
 	return world.Everywhere(func(r world.Row) bool {
-		number := r.(*available).number[1:]
+		number := r.Value("number").(string)[1:]
 		switch {
 		case len(out) > len(number):
 			return false
@@ -92,14 +84,14 @@ func containsFilter(_ *world.Search, value string) (world.Condition, *format.Ref
 }
 
 // inPlace asks for what is in a place, named by itself or by a number of it.
-func inPlace(key string, get func(*locale) string) world.Filter {
+func inPlace(key, name string) world.Filter {
 	return world.Filter{Key: key, Read: func(_ *world.Search, value string) (world.Condition, *format.Refusal) {
 		if at := placeOf(value); at != nil {
-			value = get(at)
+			value = at[name].(string)
 		}
 		return world.Everywhere(func(r world.Row) bool {
-			at := r.(*available).at
-			return at != nil && strings.EqualFold(get(at), value)
+			have, there := r.Value(name).(string)
+			return there && strings.EqualFold(have, value)
 		}), nil
 	}}
 }
@@ -120,14 +112,14 @@ func distance(x *world.Search) (float64, *format.Refusal) {
 // distanceFilter narrows nothing by itself.
 func distanceFilter(x *world.Search, _ string) (world.Condition, *format.Refusal) {
 	_, r := distance(x)
-	return world.Everywhere(func(world.Row) bool { return true }), r
+	return world.Always, r
 }
 
 func near(x *world.Search, lat, long float64) (world.Condition, *format.Refusal) {
 	reach, r := distance(x)
 	return world.Everywhere(func(r world.Row) bool {
-		at := r.(*available).at
-		return at != nil && miles(lat, long, at.Lat, at.Long) <= reach
+		atLat, there := r.Value("latitude").(float64)
+		return there && miles(lat, long, atLat, r.Value("longitude").(float64)) <= reach
 	}), r
 }
 
@@ -135,9 +127,9 @@ func near(x *world.Search, lat, long float64) (world.Condition, *format.Refusal)
 func nearNumber(x *world.Search, value string) (world.Condition, *format.Refusal) {
 	at := placeOf(value)
 	if at == nil {
-		return world.Everywhere(func(world.Row) bool { return false }), nil
+		return world.Condition{Hi: -1}, nil
 	}
-	return near(x, at.Lat, at.Long)
+	return near(x, at["latitude"].(float64), at["longitude"].(float64))
 }
 
 // nearLatLong asks for what is near a point.

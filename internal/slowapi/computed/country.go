@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"understudy/internal/slowapi/format"
+	"understudy/internal/slowapi/table"
 )
 
 // numberCountry is one country numbers can be had in.
@@ -51,23 +52,18 @@ func (t *numberCountry) offered(path string) *offer {
 	return nil
 }
 
-// locale is where the local numbers of an area of North America are.
-type locale struct {
-	Area, ISO, Region, Locality, RateCenter, Lata, Postal string
-	Lat, Long                                             float64
-}
-
 //go:embed locales.json
 var rawLocales []byte
 
-var locales = format.Embedded[[]locale](rawLocales)
+// locales are where the local numbers of an area of North America are, as templates show it.
+var locales = format.Embedded[[]table.Values](rawLocales)
 
 // placeOf is where a number of North America is; nil for any other.
-func placeOf(number string) *locale {
+func placeOf(number string) table.Values {
 	rest, there := strings.CutPrefix(number, "+1")
-	for i := range locales() {
-		if there && strings.HasPrefix(rest, locales()[i].Area) {
-			return &locales()[i]
+	for _, at := range locales() {
+		if there && strings.HasPrefix(rest, at["area"].(string)) {
+			return at
 		}
 	}
 	return nil

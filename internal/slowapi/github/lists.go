@@ -230,7 +230,7 @@ func (a *API) listLabels(q *table.Request, _ *fields) format.Answer {
 	return a.list(q, "label", rows)
 }
 
-// inside passes the records of a repository.
+// inside returns a test that passes the records of a repository.
 func inside(repo *table.Row) func(*table.Row) bool {
 	return func(r *table.Row) bool { return r.Text("repo") == repo.ID }
 }
@@ -263,7 +263,7 @@ func (a *API) reposOf(q *table.Request) format.Answer {
 	return a.repos(q, q.Vars[0]+"/")
 }
 
-// repos is the list of the repositories whose names begin so, in the order of their names.
+// repos answers with the list of the repositories whose names begin so, in the order of their names.
 func (a *API) repos(q *table.Request, prefix string) format.Answer {
 	rows := a.world.Kinds["repos"].Select(func(r *table.Row) bool { return strings.HasPrefix(r.ID, prefix) }, "", false)
 	direction := q.Query.Get("direction")

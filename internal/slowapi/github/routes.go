@@ -20,7 +20,7 @@ var keys = map[string]string{
 	"issues": "%s#%s", "comments": "%[2]s", "labels": "%s/labels/%s", "commits": "%s/commits/%s", "releases": "%[2]s",
 }
 
-// paths are those of all records. Those of a repository are there twice, as at GitHub: by its
+// paths returns the routes of all records. Those of a repository are there twice, as at GitHub: by its
 // name and by its number.
 func (a *API) paths() table.Routes {
 	get := func(do table.Handler) map[string]table.Handler { return map[string]table.Handler{http.MethodGet: do} }
@@ -109,7 +109,7 @@ func (a *API) below(q *table.Request, suffix, kind string, do inRepo) (answer fo
 	return do(q, &f)
 }
 
-// record is the record of a kind that a path below a repository names; nil for none.
+// record returns the record of a kind that a path below a repository names; nil for none.
 func (a *API) record(repo *table.Row, kind, name string) *table.Row {
 	if kind == "labels" {
 		name = strings.ToLower(name)

@@ -2,6 +2,7 @@
 package kinds
 
 import (
+	"cmp"
 	"net/url"
 	"slices"
 
@@ -10,55 +11,36 @@ import (
 	"understudy/internal/slowapi/world"
 )
 
-// Accounts are the main account and those below it.
+// Accounts are the main account, which owns the others and has the index 0, and those below it.
 var Accounts = &world.Kind{
-	Name: "accounts", Prefix: "AC", Tag: 'A',
-	Blank: func() world.Row { return new(account) }, Shape: "account",
-	Filters: []world.Filter{
-		world.TextFilter("FriendlyName", func(r *account) string { return r.name }),
-		world.TextFilter("Status", func(r *account) string { return r.status }),
-	},
-	Create: createAccount, Update: updateAccount,
+	Name: "accounts", Prefix: "AC", Tag: 'A', Draw: drawAccount, Shape: "account",
+	Filters: []world.Filter{world.TextFilter("FriendlyName", "name"), world.TextFilter("Status", "status")},
+	Create:  createAccount, Update: updateAccount,
 }
 
-// account is one account. Index 0 is the main one and owns the others.
-type account struct {
-	s            *world.Sequence
-	i            int64
-	name, status string
-}
-
-// Load reads the account with an index.
-func (a *account) Load(_ *world.World, s *world.Sequence, i int64) {
-	*a = account{s: s, i: i, name: "Slow & Steady Telephony", status: "active"}
+// drawAccount draws an account. It really carries the secret, as Twilio's does.
+func drawAccount(w *world.World, s *world.Sequence, i int64) table.Values {
+	v := table.Values{
+		"auth_token": w.AccountToken(int(i)), "created": s.Created(i), "updated": s.Updated(i), "name": "Slow & Steady Telephony",
+		"status": "active",
+	}
 	if i > 0 {
-		a.name = "Field office"
+		v["name"] = "Field office"
 	}
 	if name, set := s.Form(i, "FriendlyName"); set {
-		a.name = name
+		v["name"] = name
 	}
 	if status, set := s.Form(i, "Status"); set {
-		a.status = status
+		v["status"] = status
 	}
-}
-
-// Values are the account as its template shows it. It really carries the secret,
-// as Twilio's does.
-func (a *account) Values(w *world.World) table.Values {
-	return table.Values{
-		"auth_token": w.AccountToken(int(a.i)), "created": a.s.Created(a.i), "updated": a.s.Updated(a.i), "name": a.name, "status": a.status,
-	}
+	return v
 }
 
 func createAccount(_ *world.World, s *world.Sequence, form url.Values) (map[string]string, *format.Refusal) {
 	if s.Count() >= world.MaxAccounts {
 		return nil, format.Invalid("This world has no room for more accounts")
 	}
-	fields := map[string]string{"FriendlyName": form.Get("FriendlyName")}
-	if fields["FriendlyName"] == "" {
-		fields["FriendlyName"] = "SubAccount"
-	}
-	return fields, nil
+	return map[string]string{"FriendlyName": cmp.Or(form.Get("FriendlyName"), "SubAccount")}, nil
 }
 
 func updateAccount(_ *world.World, _ *world.Sequence, i int64, form url.Values) (map[string]string, []string, *format.Refusal) {

@@ -8,93 +8,43 @@ import (
 	"understudy/internal/slowapi/world"
 )
 
-// Alerts are the alerts of the Monitor API.
+// Alerts are the alerts of the Monitor API. Twilio does not document ResourceSid; Logrole uses it.
 var Alerts = &world.Kind{
-	Name: "alerts", Prefix: "NO", Tag: 0x4e4c,
-	Blank: func() world.Row { return new(alert) }, Shape: "alert",
+	Name: "alerts", Prefix: "NO", Tag: 0x4e4c, Draw: drawAlert, Shape: "alert",
 	Seed: seedAlerts,
 	Filters: []world.Filter{
-		world.TextFilter("LogLevel", func(r *alert) string { return r.trouble().Level }),
-		{Key: "StartDate", Read: monthLong(alertDates[2].Read)},
-		{Key: "EndDate", Read: monthLong(alertDates[1].Read)},
-		{Key: "ResourceSid", Read: resourceFilter},
+		world.TextFilter("LogLevel", "log_level"),
+		{Key: "StartDate", Read: monthLong(createdFilters[2].Read)},
+		{Key: "EndDate", Read: monthLong(createdFilters[1].Read)},
+		world.TextFilter("ResourceSid", "subject"),
 	},
 	Arrives: true,
-}
-
-// alertDates are "at it", "at its end or earlier" and "at its beginning or later".
-var alertDates = world.ClockFilters("Date", true, func(r *alert) int64 { return r.at })
-
-// alert is one alert. It is of one of the hundred messages or fifty calls that
-// came when it did; one made by an advance is of any of them.
-type alert struct {
-	s       *world.Sequence
-	i       int64
-	at      int64
-	d       fake.Rng
-	message bool
-	subject int64
 }
 
 // seedAlerts dates each alert two seconds after what it is of.
 func seedAlerts(w *world.World, k *world.Kind) *world.Sequence {
 	s := w.Sequence(k, 0, w.Records/troubled, w.Epoch.Unix(), 0)
 	s.At = func(i int64) int64 {
-		a := alert{s: s, i: i}
-		a.find(w)
-		return min(a.of(w).Created(a.subject)+2, s.Newest)
+		of, subject, _ := alerted(w, s, i)
+		return min(of.Created(subject)+2, s.Newest)
 	}
 	return s
 }
 
-// find draws what the alert is of. The last ten calls of fifty have none, so
-// that the order of calls and messages is that of their alerts.
-func (a *alert) find(w *world.World) {
-	a.d = fake.RngFor(w.Seed, a.s.Kind.Tag, a.i)
-	a.message = a.d.Below(3) == 0
-	place, each := int64(a.d.Below(troubled-10)), int64(1)
-	if a.message {
-		each = 2
+// alerted draws what an alert is of: one of the hundred messages or fifty calls that came
+// when it did; one made by an advance is of any of them. The last ten calls of fifty have
+// none, so that the order of calls and messages is that of their alerts. d decides on the rest.
+func alerted(w *world.World, s *world.Sequence, i int64) (of *world.Sequence, subject int64, d fake.Rng) {
+	d = s.Draw(i)
+	of, each := w.Below[s.Account][Calls], int64(1)
+	if d.Below(3) == 0 {
+		of, each = w.Below[s.Account][Messages], 2
 	}
-	a.subject = (a.i*troubled + place) * each
-	if a.i >= a.s.Base {
-		a.subject = int64(a.d.Next() % uint64(a.of(w).Base))
+	subject = (i*troubled + int64(d.Below(troubled-10))) * each
+	if i >= s.Base {
+		subject = int64(d.Next() % uint64(of.Base))
 	}
-}
-
-// of is the sequence the alert's subject stands in.
-func (a *alert) of(w *world.World) *world.Sequence {
-	if a.message {
-		return w.Below[a.s.Account][Messages]
-	}
-	return w.Below[a.s.Account][Calls]
-}
-
-// Load reads the alert with an index.
-func (a *alert) Load(w *world.World, s *world.Sequence, i int64) {
-	*a = alert{s: s, i: i, at: s.Created(i)}
-	a.find(w)
-}
-
-// trouble is what it is about.
-func (a *alert) trouble() incident {
-	d, all := a.d, incidents().Calls
-	if a.message {
-		all = incidents().Messages
-	}
-	return all[d.Below(len(all))]
-}
-
-// resourceFilter asks for the alerts of one call or message. Twilio does not
-// document it; Logrole uses it.
-func resourceFilter(x *world.Search, value string) (world.Condition, *format.Refusal) {
-	own := x.W.Below[x.S.Account]
-	call, isCall := x.W.Find(own[Calls], value)
-	message, isMessage := x.W.Find(own[Messages], value)
-	return world.Everywhere(func(r world.Row) bool {
-		a := r.(*alert)
-		return a.message && isMessage && a.subject == message || !a.message && isCall && a.subject == call
-	}), nil
+	return of, subject, d
 }
 
 // monthLong refuses a range of more than 30 days, to now where EndDate is
@@ -116,17 +66,14 @@ func monthLong(read func(*world.Search, string) (world.Condition, *format.Refusa
 	}
 }
 
-// Values are the alert as its templates show it: alone it says more than in a list.
-func (a *alert) Values(w *world.World) table.Values {
-	c := callScene
-	if a.message {
-		c = messageScene
-	}
-	of := c(w, a.of(w), a.subject, a.d)
-	v := of.values()
-	v["created"], v["text"] = a.at, of.text()
-	if a.i%4 == 0 {
-		v["text"] = of.sentence()
+// drawAlert draws an alert: alone it says more than in a list.
+func drawAlert(w *world.World, s *world.Sequence, i int64) table.Values {
+	of, subject, d := alerted(w, s, i)
+	c := sceneOf(w, of, subject, d)
+	v := c.values()
+	v["created"], v["text"] = s.Created(i), c.text()
+	if i%4 == 0 {
+		v["text"] = c.sentence()
 	}
 	return v
 }

@@ -25,10 +25,9 @@ var Calls = &world.Kind{
 			partyFilter("To", func(r *Call) *fake.Party { return &r.To }),
 			partyFilter("From", func(r *Call) *fake.Party { return &r.From }),
 			{Key: "ParentCallSid", Read: parentFilter},
-			world.TextFilter("Status", func(r *Call) string { return r.Progress.Status() }),
+			world.TextFilter("Status", "status"),
 		},
-		world.ClockFilters("StartTime", false, func(r *Call) int64 { return r.Start }),
-		world.ClockFilters("EndTime", false, func(r *Call) int64 { return r.End }),
+		world.ClockFilters("StartTime", false, "start"), world.ClockFilters("EndTime", false, "end"),
 	),
 	Create: createCall, Update: updateCall, Remove: true, Arrives: true,
 	Fresh: world.Fresh{Shape: "new_call"}, // Twilio answers before the call is under way
@@ -40,7 +39,6 @@ type Call struct {
 	Progress   world.Progress
 	S          *world.Sequence
 	I          int64
-	rest       fake.Rng // what only the row needs
 	Direction  string
 	From, To   fake.Party
 	own        int64 // which of our numbers it went over, -1 for none
@@ -67,31 +65,31 @@ func callRole(seed uint64, i int64) int {
 	return alone
 }
 
-// callPlan draws what becomes of a call, and whether it is inbound.
-func callPlan(seed uint64, i int64, d *fake.Rng) (plan []string, inbound bool) {
+// callPlan draws what becomes of a call. It rings first if it is inbound, and is queued first if not.
+func callPlan(seed uint64, i int64, d *fake.Rng) (plan []string) {
 	role, luck, side := callRole(seed, i), d.Below(10000), d.Below(100)
-	inbound = role == parent || role == alone && side < 55
+	inbound := role == parent || role == alone && side < 55
 	switch {
 	case role == parent:
-		return answeredInbound, true
+		return answeredInbound
 	case luck < 188: // 3 % of all never started; parents always did
-		return canceledUnstarted, false
+		return canceledUnstarted
 	case luck < 375:
-		return failedUnstarted, false
+		return failedUnstarted
 	case luck < 775 && inbound:
-		return busyInbound, true
+		return busyInbound
 	case luck < 775:
-		return busyOutbound, false
+		return busyOutbound
 	case luck < 1575 && inbound:
-		return missedInbound, true
+		return missedInbound
 	case luck < 1575:
-		return missedOutbound, false
+		return missedOutbound
 	case luck < 1775 && !inbound:
-		return failedOutbound, false
+		return failedOutbound
 	case inbound:
-		return answeredInbound, true
+		return answeredInbound
 	}
-	return answeredOutbound, false
+	return answeredOutbound
 }
 
 var (
@@ -109,11 +107,12 @@ var (
 // callLife is what a call goes through.
 func callLife(s *world.Sequence, i int64) world.Lifecycle {
 	d := s.Draw(i)
-	plan, _ := callPlan(s.Seed, i, &d)
+	plan := callPlan(s.Seed, i, &d)
 	if s.Written(i) {
 		plan = answeredOutbound
 	}
-	return world.Lifecycle{Plan: plan, Dwell: callDwell(&d, plan)}
+	dwell := callDwell(&d, plan)
+	return world.Lifecycle{Plan: plan, Dwell: dwell, Rest: d}
 }
 
 // callDwell draws how long each state lasts. Most calls are short, few are long.
@@ -141,23 +140,26 @@ func callDwell(d *fake.Rng, plan []string) (dwell [8]int64) {
 // Load reads the call with an index. Strings are left for later: a scan reads
 // many calls and shows few.
 func (c *Call) Load(w *world.World, s *world.Sequence, i int64) {
-	d := s.Draw(i)
-	plan, inbound := callPlan(s.Seed, i, &d)
-	role := callRole(s.Seed, i)
-	written := s.Written(i)
-	if written {
-		plan = answeredOutbound
-	}
-	*c = Call{S: s, I: i, own: -1, Progress: world.ProgressOf(s, i, world.Lifecycle{Plan: plan, Dwell: callDwell(&d, plan)})}
+	*c = Call{S: s, I: i, own: -1, Progress: s.Progress(i)}
 	c.Start, c.End = c.times()
-	if written {
+	if s.Written(i) {
 		c.fromForm(w)
-		c.rest = d
 		return
 	}
-	c.sides(w, role, inbound, &d)
-	c.rest = d
+	role := callRole(s.Seed, i)
+	c.sides(w, role, c.Progress.Plan[0] == "ringing", &c.Progress.Rest)
 	c.parent = role == child && !s.Written(i-1)
+}
+
+// Value returns what filters ask of a call.
+func (c *Call) Value(name string) any {
+	switch name {
+	case "start":
+		return c.Start
+	case "end":
+		return c.End
+	}
+	return c.Progress.Status()
 }
 
 // sides draws who called whom.

@@ -43,8 +43,8 @@ func callerIDKind() *world.Kind {
 
 // deriveValidation draws the code and the call that tells it, which is no call of
 // this world.
-func deriveValidation(_ *world.World, c *Setting, v table.Values) {
-	v["validation_call"] = drawHex("CA", world.TagSecrets<<8|tagCallerIDs, c.s, c.i)
-	d := fake.RngFor(c.s.Seed, world.TagSecrets<<16|tagCallerIDs, c.i)
+func deriveValidation(_ *world.World, s *world.Sequence, i int64, v table.Values) {
+	v["validation_call"] = drawHex("CA", world.TagSecrets<<8|tagCallerIDs, s, i)
+	d := fake.RngFor(s.Seed, world.TagSecrets<<16|tagCallerIDs, i)
 	v["validation_code"] = strconv.Itoa(100000 + d.Below(900000))
 }

@@ -13,7 +13,7 @@ import (
 // Values are the call as its template shows it.
 func (c *Call) Values(w *world.World) table.Values {
 	from, to := string(c.From.AppendTo(nil, w.Seed)), string(c.To.AppendTo(nil, w.Seed))
-	d := c.rest
+	d := c.Progress.Rest
 	v := table.Values{
 		// These draw, in this order.
 		"answered_by": c.answeredBy(&d), "caller_name": c.callerName(&d), "forwarded_from": c.forwardedFrom(w, &d),

@@ -15,27 +15,15 @@ import (
 // Conferences are the conferences of an account.
 var Conferences = &world.Kind{
 	Name: "conferences", Prefix: "CF", Tag: 'F',
-	Blank: func() world.Row { return new(conference) }, Shape: "conference",
+	Draw: drawConference, Shape: "conference",
 	Seed: seedConferences,
 	Life: conferenceLife,
 	Filters: slices.Concat(
-		world.ClockFilters("DateCreated", false, func(r *conference) int64 { return r.progress.Created }),
-		world.ClockFilters("DateUpdated", false, func(r *conference) int64 { return r.progress.Updated() }),
-		[]world.Filter{
-			world.TextFilter("FriendlyName", func(r *conference) string { return r.name }),
-			world.TextFilter("Status", func(r *conference) string { return r.progress.Status() }),
-		},
+		world.ClockFilters("DateCreated", false, "created"),
+		world.ClockFilters("DateUpdated", false, "updated"),
+		[]world.Filter{world.TextFilter("FriendlyName", "name"), world.TextFilter("Status", "status")},
 	),
 	Update: updateConference, Arrives: true,
-}
-
-// conference is one conference, read from the seed and its mark.
-type conference struct {
-	progress world.Progress
-	s        *world.Sequence
-	i        int64
-	rest     fake.Rng // what only the row needs
-	name     string
 }
 
 var conferencePlan = []string{"init", "in-progress", "completed"}
@@ -51,36 +39,26 @@ var rooms = [...]string{
 	"Interview", "On call <bridge>", "Room 4711", "取締役会", "Board", "غرفة الاجتماعات",
 }
 
-// Load reads the conference with an index.
-func (c *conference) Load(_ *world.World, s *world.Sequence, i int64) {
-	*c = conference{s: s, i: i, progress: s.Progress(i)}
-	c.rest = fake.RngFor(s.Seed, tagRooms, i)
-	c.name = rooms[c.rest.Below(len(rooms))]
-}
-
-// Values are the conference as its template shows it.
-func (c *conference) Values(w *world.World) table.Values {
-	d := c.rest
-	region := "us1"
+func drawConference(w *world.World, s *world.Sequence, i int64) table.Values {
+	p, d, region := s.Progress(i), fake.RngFor(s.Seed, tagRooms, i), "us1"
+	name := rooms[d.Below(len(rooms))]
 	if pick := d.Below(10); pick < 3 {
 		region = [...]string{"ie1", "au1", "jp1"}[pick]
 	}
-	reason, ender := c.ending(w, &d)
-	return table.Values{
-		"created": c.progress.Created, "updated": c.progress.Updated(), "name": c.name, "status": c.progress.Status(), "region": region,
-		"reason": reason, "ender": ender,
+	v := table.Values{"created": p.Created, "updated": p.Updated(), "name": name, "status": p.Status(), "region": region}
+	if p.Status() == "completed" {
+		v["reason"], v["ender"] = conferenceEnd(w, s, i, &d)
 	}
+	return v
 }
 
 // EndedViaAPI is why a conference ended that a request ended.
 const EndedViaAPI = "conference-ended-via-api"
 
-// ending is why the conference ended, and whose leaving ended it.
-func (c *conference) ending(w *world.World, d *fake.Rng) (reason, call string) {
-	who, why := d.Below(participantCount(c.s, c.i)), d.Below(100)
-	switch given, set := c.s.Form(c.i, "Reason"); {
-	case c.progress.Status() != "completed":
-		return "", ""
+// conferenceEnd returns why a conference ended, and whose leaving ended it.
+func conferenceEnd(w *world.World, s *world.Sequence, i int64, d *fake.Rng) (reason, call string) {
+	who, why := d.Below(participantCount(s, i)), d.Below(100)
+	switch given, set := s.Form(i, "Reason"); {
 	case set:
 		return given, ""
 	case why < 5:
@@ -94,8 +72,8 @@ func (c *conference) ending(w *world.World, d *fake.Rng) (reason, call string) {
 	default:
 		reason = "last-participant-left"
 	}
-	if i := participantCall(c.s, c.i, who); i >= 0 {
-		call = w.SID(c.s.Among[Calls], i)
+	if i := participantCall(s, i, who); i >= 0 {
+		call = w.SID(s.Among[Calls], i)
 	}
 	return reason, call
 }

@@ -4,7 +4,6 @@ package kinds
 import (
 	_ "embed"
 	"net/url"
-	"slices"
 	"strconv"
 	"strings"
 
@@ -37,7 +36,7 @@ var incidents = format.Embedded[struct {
 	}
 }](rawIncidents)
 
-// scene is the call or message a trouble happened to.
+// scene is the call or message an incident happened to.
 type scene struct {
 	account, sid, from, to, status, direction string
 	message                                   bool
@@ -46,29 +45,18 @@ type scene struct {
 	d                                         fake.Rng // decides on the rest
 }
 
-// callScene reads the scene of a trouble with a call.
-func callScene(w *world.World, s *world.Sequence, i int64, d fake.Rng) scene {
-	var c Call
-	c.Load(w, s, i)
-	return scene{
-		account: w.AccountSID(s.Account), sid: w.SID(s, i),
-		from: string(c.From.AppendTo(nil, w.Seed)), to: string(c.To.AppendTo(nil, w.Seed)),
-		status: c.Progress.Status(), direction: c.Direction,
-		trouble: incidents().Calls[d.Below(len(incidents().Calls))], d: d,
+// sceneOf reads the scene of an incident with a call or message.
+func sceneOf(w *world.World, s *world.Sequence, i int64, d fake.Rng) scene {
+	row, all, message := s.Kind.Row(), incidents().Calls, s.Kind.Tag == 'M'
+	if message {
+		all = incidents().Messages
 	}
-}
-
-// messageScene reads the scene of a trouble with a message.
-func messageScene(w *world.World, s *world.Sequence, i int64, d fake.Rng) scene {
-	var m message
-	m.Load(w, s, i)
-	t := m.text(w)
+	row.Load(w, s, i)
+	v := row.Values(w)
 	return scene{
-		account: w.AccountSID(s.Account), sid: w.SID(s, i),
-		from: string(m.from.AppendTo(nil, w.Seed)), to: string(m.to.AppendTo(nil, w.Seed)),
-		status: m.progress.Status(), direction: m.direction,
-		message: true, body: t.body, service: t.service,
-		trouble: incidents().Messages[d.Below(len(incidents().Messages))], d: d,
+		account: w.AccountSID(s.Account), sid: w.SID(s, i), from: text(v, "from"), to: text(v, "to"), status: text(v, "status"),
+		direction: text(v, "direction"), message: message, body: text(v, "body"), service: text(v, "service"),
+		trouble: all[d.Below(len(all))], d: d,
 	}
 }
 
@@ -181,26 +169,13 @@ func (c *scene) requestHeaders() string {
 
 // Notifications are what went wrong in calls.
 var Notifications = &world.Kind{
-	Name: "notifications", Prefix: "NO", Tag: 0x4e4f,
-	Blank: func() world.Row { return new(notification) }, Shape: "notification",
-	Seed: seedNotifications,
-	Filters: slices.Concat(
-		[]world.Filter{world.TextFilter("Log", (*notification).log)},
-		world.ClockFilters("MessageDate", false, func(r *notification) int64 { return r.at }),
-	),
+	Name: "notifications", Prefix: "NO", Tag: 0x4e4f, Draw: drawNotification, Shape: "notification",
+	Seed:    seedNotifications,
+	Filters: append([]world.Filter{world.TextFilter("Log", "log")}, world.ClockFilters("MessageDate", false, "created")...),
 }
 
 // troubled is how many calls come to one notification, and to one alert.
 const troubled = 50
-
-// notification is one notification. Every fifty calls one of them has one.
-type notification struct {
-	s    *world.Sequence
-	i    int64
-	call int64
-	at   int64
-	d    fake.Rng
-}
 
 // seedNotifications dates each notification two seconds after its call.
 func seedNotifications(w *world.World, k *world.Kind) *world.Sequence {
@@ -209,43 +184,29 @@ func seedNotifications(w *world.World, k *world.Kind) *world.Sequence {
 	return s
 }
 
-// notifiedCall is the call a notification is of. The last ten of fifty have
-// none, so that the order of calls is that of their notifications.
+// notifiedCall returns the call a notification is of: every fifty calls one of them has one. The last
+// ten have none, so that the order of calls is that of their notifications.
 func notifiedCall(seed uint64, i int64) int64 {
 	d := fake.RngFor(seed, tagTroubles, i)
 	return i*troubled + int64(d.Below(troubled-10))
 }
 
 // NotificationsOf are those of one call: one or none.
-func NotificationsOf(_ *world.World, _ *world.Sequence, call int64) world.Condition {
+func NotificationsOf(w *world.World, _ *world.Sequence, call int64) world.Condition {
 	i := call / troubled
-	return world.Condition{Test: func(r world.Row) bool { return r.(*notification).call == call }, Lo: i, Hi: i}
-}
-
-// Load reads the notification with an index.
-func (n *notification) Load(w *world.World, s *world.Sequence, i int64) {
-	*n = notification{s: s, i: i, call: notifiedCall(s.Seed, i), at: s.Created(i), d: s.Draw(i)}
-}
-
-// trouble is what it is about.
-func (n *notification) trouble() incident {
-	d := n.d
-	return incidents().Calls[d.Below(len(incidents().Calls))]
-}
-
-// log is 0 for an error and 1 for a warning.
-func (n *notification) log() string {
-	if n.trouble().Level == "error" {
-		return "0"
+	if notifiedCall(w.Seed, i) != call {
+		return nothing
 	}
-	return "1"
+	return world.Condition{Lo: i, Hi: i}
 }
 
-// Values are the notification as its templates show it: alone it says more than in
-// a list.
-func (n *notification) Values(w *world.World) table.Values {
-	c := callScene(w, w.Below[n.s.Account][Calls], n.call, n.d)
+// drawNotification draws a notification: alone it says more than in a list.
+func drawNotification(w *world.World, s *world.Sequence, i int64) table.Values {
+	c := sceneOf(w, w.Below[s.Account][Calls], notifiedCall(s.Seed, i), s.Draw(i))
 	v := c.values()
-	v["created"], v["log"], v["text"] = n.at, n.log(), c.text()
+	v["created"], v["text"], v["log"] = s.Created(i), c.text(), "1"
+	if c.trouble.Level == "error" {
+		v["log"] = "0"
+	}
 	return v
 }

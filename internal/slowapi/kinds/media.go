@@ -18,9 +18,9 @@ import (
 // Media are what messages carry besides text.
 var Media = &world.Kind{
 	Name: "media", Prefix: "ME", Tag: 'E',
-	Blank: func() world.Row { return new(Medium) }, Shape: "media",
+	Draw: drawMedium, Shape: "media",
 	Derive:  deriveMedia,
-	Filters: world.ClockFilters("DateCreated", false, func(r *Medium) int64 { return r.created }),
+	Filters: world.ClockFilters("DateCreated", false, "created"),
 	Remove:  true,
 }
 
@@ -58,45 +58,28 @@ func deletedMedia(s *world.Sequence, message int64) int {
 	return end - first
 }
 
-// Medium is one of the media of a message.
-type Medium struct {
-	s       *world.Sequence
-	i       int64
-	created int64
+// pictureType returns what sort of picture a medium is.
+func pictureType(s *world.Sequence, i int64) string {
+	d := s.Draw(i)
+	return [...]string{"image/png", "image/jpeg"}[d.Below(2)]
 }
 
-// Load reads the medium with an index.
-func (m *Medium) Load(_ *world.World, s *world.Sequence, i int64) { *m = Medium{s, i, s.Created(i)} }
-
-// contentType is what sort of picture it is.
-func (m *Medium) contentType() string {
-	d := m.s.Draw(m.i)
-	if d.Below(2) == 0 {
-		return "image/png"
-	}
-	return "image/jpeg"
-}
-
-// Values are the medium as its template shows it.
-func (m *Medium) Values(w *world.World) table.Values {
-	return table.Values{
-		"content_type": m.contentType(), "created": m.created, "message": w.SID(m.s.Among[Messages], m.i/Places),
-	}
+func drawMedium(w *world.World, s *world.Sequence, i int64) table.Values {
+	return table.Values{"content_type": pictureType(s, i), "created": s.Created(i), "message": w.SID(s.Among[Messages], i/Places)}
 }
 
 // MediaOf are the places of a message.
 func MediaOf(_ *world.World, _ *world.Sequence, message int64) world.Condition {
-	return world.Condition{Test: func(r world.Row) bool { return r.(*Medium).i/Places == message }, Lo: message * Places,
-		Hi: (message+1)*Places - 1}
+	return world.Condition{Lo: message * Places, Hi: (message+1)*Places - 1}
 }
 
 const tagPictures = 0x706963
 
 // PictureOf is the picture a medium holds: the sample of its type, with the
 // medium's own tag behind the end of the image, where no reader of images looks.
-func PictureOf(m *Medium) format.Content {
-	tag := fmt.Sprintf("%016x", uint64(fake.RngFor(m.s.Seed, tagPictures, m.i+Places*int64(m.s.Account)<<40)))
-	sort := m.contentType()
+func PictureOf(s *world.Sequence, i int64) format.Content {
+	tag := fmt.Sprintf("%016x", uint64(fake.RngFor(s.Seed, tagPictures, i+Places*int64(s.Account)<<40)))
+	sort := pictureType(s, i)
 	raw := append(sampleNamed("picture."+strings.TrimPrefix(sort, "image/")), tag...)
-	return format.Content{ReadSeeker: bytes.NewReader(raw), Sort: sort, Tag: `"` + tag + `"`, Modified: time.Unix(m.created, 0)}
+	return format.Content{ReadSeeker: bytes.NewReader(raw), Sort: sort, Tag: `"` + tag + `"`, Modified: time.Unix(s.Created(i), 0)}
 }

@@ -27,7 +27,7 @@ var Messages = &world.Kind{
 			partyFilter("To", func(r *message) *fake.Party { return &r.to }),
 			partyFilter("From", func(r *message) *fake.Party { return &r.from }),
 		},
-		world.ClockFilters("DateSent", true, func(r *message) int64 { return r.sent }),
+		world.ClockFilters("DateSent", true, "sent"),
 	),
 	Create: createMessage, Update: updateMessage, Remove: true, Arrives: true, Retained: true,
 	Edits: world.Edits{
@@ -213,6 +213,9 @@ type messageText struct {
 	body    string
 	parts   int // how many segments were sent
 }
+
+// Value returns when it was sent: all that lists are narrowed by beside the parties.
+func (m *message) Value(string) any { return m.sent }
 
 // text draws the rest of the message.
 func (m *message) text(w *world.World) (t messageText) {

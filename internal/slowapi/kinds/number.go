@@ -18,8 +18,7 @@ func numberKind() *world.Kind {
 	l := &settingKind{
 		name: "incoming_phone_numbers", prefix: "PN", tag: 'N', shape: "number", draw: drawNumber, derive: deriveCapabilities,
 		filters: []world.Filter{
-			flagFilter("Beta"), nameFilter, world.PatternFilter("PhoneNumber", func(c *Setting) string { return c.Field("PhoneNumber") }),
-			fieldFilter("Origin"),
+			flagFilter("Beta"), nameFilter, world.PatternFilter("PhoneNumber", "PhoneNumber"), fieldFilter("Origin"),
 		},
 	}
 	k := l.kind()
@@ -45,9 +44,9 @@ func drawNumber(w *world.World, s *world.Sequence, i int64, fields map[string]st
 }
 
 // deriveCapabilities tells what a number can do.
-func deriveCapabilities(_ *world.World, c *Setting, v table.Values) {
-	north := strings.HasPrefix(c.Field("PhoneNumber"), "+1")
-	v["mms"], v["sms"] = north, north || c.Field("Type") != "local"
+func deriveCapabilities(_ *world.World, _ *world.Sequence, _ int64, v table.Values) {
+	north := strings.HasPrefix(text(v, "PhoneNumber"), "+1")
+	v["mms"], v["sms"] = north, north || v["Type"] != "local"
 }
 
 // buyNumber adds the number that is bought, by itself or by its area.

@@ -15,13 +15,11 @@ import (
 // Participants are the calls in conferences.
 var Participants = &world.Kind{
 	Name: "participants", Prefix: "CP", Tag: 'P', // its SID shows in page tokens only
-	Blank: func() world.Row { return new(participant) }, Shape: "participant",
+	Draw: drawParticipant, Shape: "participant",
 	Derive: deriveParticipants,
 	Found:  findParticipant,
 	Filters: []world.Filter{
-		world.TruthFilter("Muted", func(r *participant) bool { return r.muted }),
-		world.TruthFilter("Hold", func(r *participant) bool { return r.hold }),
-		world.TruthFilter("Coaching", func(r *participant) bool { return r.coaching }),
+		world.TruthFilter("Muted", "muted"), world.TruthFilter("Hold", "hold"), world.TruthFilter("Coaching", "coaching"),
 	},
 	Update: updateParticipant, Remove: true,
 }
@@ -36,21 +34,8 @@ func deriveParticipants(w *world.World, s *world.Sequence) {
 	s.Has = func(i int64) bool { return seated(s, i, w.Kept) }
 }
 
-// participant is one call in a conference.
-type participant struct {
-	s              *world.Sequence
-	i              int64
-	room           world.Progress // the conference's
-	call           int64
-	label          string
-	joined, queued int64
-	settings
-	coached string // SID of the call it whispers to
-	rest    fake.Rng
-}
-
-// settings are what a conference does with a participant.
-type settings struct{ muted, hold, coaching, endOnExit bool }
+// participantFields are the fields of a participant that are true or false, each with the name of its value.
+var participantFields = [][2]string{{"Muted", "muted"}, {"Hold", "hold"}, {"Coaching", "coaching"}, {"EndConferenceOnExit", "end_on_exit"}}
 
 // participantCount is how many take part in a conference: 2 to 5.
 func participantCount(s *world.Sequence, conference int64) int {
@@ -99,78 +84,56 @@ func seated(s *world.Sequence, i int64, kept bool) bool {
 	return (kept || p.Status() != "completed") && participantCall(rooms, room, seat) >= 0
 }
 
-// Load reads the participant of a seat.
-func (p *participant) Load(w *world.World, s *world.Sequence, i int64) {
-	rooms, room, seat := s.Among[Conferences], i/seats, int(i%seats)
-	d := s.Draw(i)
-	*p = participant{s: s, i: i, room: rooms.Progress(room), call: participantCall(rooms, room, seat)}
-	p.joined = p.room.Created + int64(seat*(1+d.Below(20)))
-	p.queued = int64(d.Below(3000))
-	p.muted, p.hold, p.endOnExit = d.Below(4) == 0, d.Below(6) == 0, seat == 0 && d.Below(2) == 0
+// drawParticipant draws the participant of a seat.
+func drawParticipant(w *world.World, s *world.Sequence, i int64) table.Values {
+	calls, rooms, room, seat := s.Among[Calls], s.Among[Conferences], i/seats, int(i%seats)
+	d, p := s.Draw(i), rooms.Progress(room)
+	joined := p.Created + int64(seat*(1+d.Below(20)))
+	v := table.Values{
+		"call": w.SID(calls, participantCall(rooms, room, seat)), "conference": w.SID(rooms, room), "joined": joined, "status": "connected",
+		"queue_time": strconv.Itoa(d.Below(3000)), "muted": d.Below(4) == 0, "hold": d.Below(6) == 0, "label": "",
+		"end_on_exit": seat == 0 && d.Below(2) == 0,
+	}
 	if d.Below(3) == 0 {
-		p.label = [...]string{"agent", "customer", "supervisor", "translator", "trainee"}[min(seat, 4)]
+		v["label"] = [...]string{"agent", "customer", "supervisor", "translator", "trainee"}[min(seat, 4)]
 	}
-	if seat > 0 && d.Below(5) == 0 {
-		p.coaching, p.coached = true, w.SID(s.Among[Calls], participantCall(rooms, room, 0))
+	if v["coaching"] = seat > 0 && d.Below(5) == 0; v["coaching"] == true {
+		v["coached"] = w.SID(calls, participantCall(rooms, room, 0))
 	}
-	p.rest = d
-	p.fromForm()
-}
-
-// fromForm takes what writes said.
-func (p *participant) fromForm() {
-	for name, into := range map[string]*bool{"Muted": &p.muted, "Hold": &p.hold, "Coaching": &p.coaching,
-		"EndConferenceOnExit": &p.endOnExit} {
-		if value, set := p.s.Form(p.i, name); set {
-			*into = value == "true"
+	for _, field := range participantFields {
+		if value, set := s.Form(i, field[0]); set {
+			v[field[1]] = value == "true"
 		}
 	}
-	if sid, set := p.s.Form(p.i, "CallSidToCoach"); set {
-		p.coached = sid
+	if sid, set := s.Form(i, "CallSidToCoach"); set {
+		v["coached"] = sid
 	}
-	if !p.coaching {
-		p.coached = ""
+	if v["coaching"] == false {
+		v["coached"] = nil
 	}
-}
-
-// status is connected for nearly everybody.
-func (p *participant) status() string {
-	d := p.rest
 	switch pick := d.Below(12); {
-	case p.room.Status() == "completed":
-		return "complete"
-	case p.i%seats > 1 && pick < 3:
-		return [...]string{"queued", "connecting", "ringing"}[pick]
+	case p.Status() == "completed":
+		v["status"] = "complete"
+	case seat > 1 && pick < 3:
+		v["status"] = [...]string{"queued", "connecting", "ringing"}[pick]
 	}
-	return "connected"
-}
-
-// Values are the participant as its template shows it.
-func (p *participant) Values(w *world.World) table.Values {
-	host := p.i%seats == 0 && p.room.Status() != "init" // the conference begins when the host comes
-	updated := p.joined
-	if host {
-		updated = max(updated, p.room.Reached("in-progress"))
+	updated := max(joined, s.Touched(i))
+	if v["host"] = seat == 0 && p.Status() != "init"; v["host"] == true { // the conference begins when the host comes
+		updated = max(updated, p.Reached("in-progress"))
 	}
-	updated = max(updated, p.s.Touched(p.i))
-	return table.Values{
-		"call":       w.SID(p.s.Among[Calls], p.call),
-		"conference": w.SID(p.s.Among[Conferences], p.i/seats),
-		"joined":     p.joined, "updated": updated, "label": p.label, "host": host, "muted": p.muted, "hold": p.hold, "coaching": p.coaching,
-		"coached": p.coached, "end_on_exit": p.endOnExit, "queue_time": strconv.FormatInt(p.queued, 10), "status": p.status(),
-	}
+	v["updated"] = updated
+	return v
 }
 
 // findParticipant finds who takes part in a conference by the SID of the call,
 // or else by the label.
 func findParticipant(w *world.World, s *world.Sequence, room int64, name string) (int64, bool) {
-	call, bySID := w.Find(s.Among[Calls], name)
-	var p participant
+	by := "label"
+	if _, isCall := w.Find(s.Among[Calls], name); isCall {
+		by = "call"
+	}
 	for i := room * seats; i < (room+1)*seats; i++ {
-		if !s.Exists(i) {
-			continue
-		}
-		if p.Load(w, s, i); bySID && p.call == call || !bySID && p.label != "" && p.label == name {
+		if s.Exists(i) && drawParticipant(w, s, i)[by] == name {
 			return i, true
 		}
 	}
@@ -180,7 +143,8 @@ func findParticipant(w *world.World, s *world.Sequence, room int64, name string)
 // updateParticipant reads what POST to a participant asks for.
 func updateParticipant(w *world.World, s *world.Sequence, _ int64, form url.Values) (map[string]string, []string, *format.Refusal) {
 	fields := map[string]string{}
-	for _, name := range []string{"Muted", "Hold", "Coaching", "EndConferenceOnExit"} {
+	for _, field := range participantFields {
+		name := field[0]
 		value := strings.ToLower(form.Get(name))
 		if !form.Has(name) {
 			continue
@@ -201,5 +165,5 @@ func updateParticipant(w *world.World, s *world.Sequence, _ int64, form url.Valu
 
 // ParticipantsOf are the seats of a conference.
 func ParticipantsOf(_ *world.World, _ *world.Sequence, room int64) world.Condition {
-	return world.Condition{Test: func(r world.Row) bool { return r.(*participant).i/seats == room }, Lo: room * seats, Hi: (room+1)*seats - 1}
+	return world.Condition{Lo: room * seats, Hi: (room+1)*seats - 1}
 }

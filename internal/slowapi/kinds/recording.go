@@ -29,7 +29,7 @@ var Recordings = &world.Kind{
 }
 
 // RecordingDates are all that narrows the lists of one call or conference.
-var RecordingDates = world.ClockFilters("DateCreated", false, func(r *Recording) int64 { return r.progress.Created })
+var RecordingDates = world.ClockFilters("DateCreated", false, "created")
 
 // Recording is one recording, read from the seed, its mark and what it is of.
 type Recording struct {
@@ -67,9 +67,8 @@ func (r *Recording) Load(w *world.World, s *world.Sequence, i int64) {
 	*r = Recording{S: s, i: i, of: SubjectOf(s, i), progress: s.Progress(i)}
 	r.rest = fake.RngFor(s.Seed, tagRecorded<<8, i)
 	if r.of.Conference >= 0 {
-		var c conference
-		c.Load(w, s.Among[Conferences], r.of.Conference)
-		r.end = c.progress.Reached("completed")
+		p := s.Among[Conferences].Progress(r.of.Conference)
+		r.end = p.Reached("completed")
 	} else {
 		var c Call
 		c.Load(w, s.Among[Calls], r.of.Call)
@@ -77,6 +76,9 @@ func (r *Recording) Load(w *world.World, s *world.Sequence, i int64) {
 	}
 	r.Status = r.state()
 }
+
+// Value returns when it was created: all that lists are narrowed by.
+func (r *Recording) Value(string) any { return r.progress.Created }
 
 // state is the status shown: a recording does not end before what it is of.
 func (r *Recording) state() string {
@@ -182,7 +184,7 @@ func ofFilter(name string) func(*world.Search, string) (world.Condition, *format
 func readBuried(x *world.Search, value string) (world.Condition, *format.Refusal) {
 	buried, r := world.ReadTruth(value)
 	x.Buried = buried
-	return world.Everywhere(func(world.Row) bool { return true }), r
+	return world.Always, r
 }
 
 // Buried tells whether a query asks for what was deleted lately.

@@ -2,6 +2,7 @@
 package kinds
 
 import (
+	"cmp"
 	_ "embed"
 	"fmt"
 	"maps"
@@ -12,14 +13,6 @@ import (
 	"understudy/internal/slowapi/table"
 	"understudy/internal/slowapi/world"
 )
-
-// Setting is one number, address, application, key, caller id or queue.
-type Setting struct {
-	kind   *settingKind
-	s      *world.Sequence
-	i      int64
-	fields map[string]string // what is set, by the name of the form field
-}
 
 // rules say what the settings of one kind can hold.
 type rules struct {
@@ -48,7 +41,7 @@ type settingKind struct {
 	// draw adds fields to one of the first; nil for most kinds.
 	draw func(w *world.World, s *world.Sequence, i int64, fields map[string]string)
 	// derive adds what a template shows beside the fields; nil for most kinds.
-	derive func(w *world.World, c *Setting, v table.Values)
+	derive func(w *world.World, s *world.Sequence, i int64, v table.Values)
 }
 
 func (l *settingKind) rules() *rules { return allRules()[l.name] }
@@ -56,8 +49,7 @@ func (l *settingKind) rules() *rules { return allRules()[l.name] }
 // kind returns the kind of the world.
 func (l *settingKind) kind() *world.Kind {
 	return &world.Kind{
-		Name: l.name, Prefix: l.prefix, Tag: l.tag, Filters: l.filters, Shape: l.shape,
-		Blank: func() world.Row { return &Setting{kind: l} },
+		Name: l.name, Prefix: l.prefix, Tag: l.tag, Filters: l.filters, Shape: l.shape, Draw: l.values,
 		Seed: func(w *world.World, k *world.Kind) *world.Sequence {
 			return w.Sequence(k, 0, int64(len(l.rules().First)), w.Epoch.Unix()-(world.Days+1)*86400, 300*86400)
 		},
@@ -105,65 +97,48 @@ func (l *rules) read(form url.Values) (map[string]string, *format.Refusal) {
 	return fields, nil
 }
 
-// Load reads the setting with an index.
-func (c *Setting) Load(w *world.World, s *world.Sequence, i int64) {
-	*c = Setting{kind: c.kind, s: s, i: i, fields: map[string]string{}}
+// values returns a setting as its templates show it: its fields by their names, what is not
+// set by its default, and what follows from them.
+func (l *settingKind) values(w *world.World, s *world.Sequence, i int64) table.Values {
+	fields := map[string]string{}
 	if !s.Written(i) && i < s.Base {
-		maps.Copy(c.fields, c.kind.rules().First[i])
-		if c.kind.draw != nil {
-			c.kind.draw(w, s, i, c.fields)
+		maps.Copy(fields, l.rules().First[i])
+		if l.draw != nil {
+			l.draw(w, s, i, fields)
 		}
 	}
 	if m := s.Marks[i]; m != nil {
-		maps.Copy(c.fields, m.Form)
+		maps.Copy(fields, m.Form)
 	}
-}
-
-// Field returns what a field holds.
-func (c *Setting) Field(name string) string {
-	if value := c.fields[name]; value != "" {
-		return value
-	}
-	return c.kind.rules().Defaults[name]
-}
-
-// displayName returns the name it was given, or else its number as people read it.
-func (c *Setting) displayName() string {
-	if name := c.Field("FriendlyName"); name != "" {
-		return name
-	}
-	return format.Formatted(c.Field("PhoneNumber"))
-}
-
-// Values are the setting as its templates show it: its fields by their names, and
-// what follows from them.
-func (c *Setting) Values(w *world.World) table.Values {
-	v := table.Values{"created": c.s.Created(c.i), "updated": c.s.Updated(c.i), "display_name": c.displayName()}
-	for _, fields := range []map[string]string{c.kind.rules().Defaults, c.fields} {
+	v := table.Values{"created": s.Created(i), "updated": s.Updated(i)}
+	for _, fields := range []map[string]string{l.rules().Defaults, fields} {
 		for name, value := range fields {
 			if value != "" {
 				v[name] = value
 			}
 		}
 	}
-	if c.kind.derive != nil {
-		c.kind.derive(w, c, v)
+	v["display_name"] = cmp.Or(text(v, "FriendlyName"), format.Formatted(text(v, "PhoneNumber")))
+	if l.derive != nil {
+		l.derive(w, s, i, v)
 	}
 	return v
 }
 
-// fieldFilter asks for settings with exactly this in a field.
-func fieldFilter(name string) world.Filter {
-	return world.TextFilter(name, func(c *Setting) string { return c.Field(name) })
+// text returns a value that is a text, or "".
+func text(v table.Values, name string) string {
+	s, _ := v[name].(string)
+	return s
 }
+
+// fieldFilter asks for settings with exactly this in a field.
+func fieldFilter(name string) world.Filter { return world.TextFilter(name, name) }
 
 // flagFilter asks for settings with true or false in a field.
-func flagFilter(name string) world.Filter {
-	return world.TruthFilter(name, func(c *Setting) bool { return c.Field(name) == "true" })
-}
+func flagFilter(name string) world.Filter { return world.TruthFilter(name, name) }
 
 // nameFilter asks for settings that people know by this name.
-var nameFilter = world.TextFilter("FriendlyName", (*Setting).displayName)
+var nameFilter = world.TextFilter("FriendlyName", "display_name")
 
 // Addresses are the addresses of an account.
 var Addresses = (&settingKind{
@@ -176,8 +151,7 @@ var Addresses = (&settingKind{
 func DependOn(w *world.World, s *world.Sequence, address int64) world.Condition {
 	sid := w.SID(w.Below[s.Account][Addresses], address)
 	return world.Everywhere(func(r world.Row) bool {
-		n := r.(*Setting)
-		return n.Field("AddressSid") == sid || n.Field("EmergencyAddressSid") == sid
+		return r.Value("AddressSid") == sid || r.Value("EmergencyAddressSid") == sid
 	})
 }
 
@@ -194,8 +168,8 @@ var (
 // keyKind returns a kind of keys. The answer to a creation has a real secret, 32
 // letters and digits, as Twilio's does; it opens nothing here.
 func keyKind(name string, tag uint64) *world.Kind {
-	derive := func(_ *world.World, c *Setting, v table.Values) {
-		v["secret"] = drawHex("", world.TagSecrets<<8|tag, c.s, c.i)
+	derive := func(_ *world.World, s *world.Sequence, i int64, v table.Values) {
+		v["secret"] = drawHex("", world.TagSecrets<<8|tag, s, i)
 	}
 	k := (&settingKind{name: name, prefix: "SK", tag: tag, shape: "key", derive: derive}).kind()
 	k.Fresh.Shape = "new_key"

@@ -125,7 +125,7 @@ func recordedCall(s *world.Sequence, from int64) subject {
 }
 
 // nothing is a condition no record meets.
-var nothing = world.Condition{Test: func(world.Row) bool { return false }, Hi: -1}
+var nothing = world.Condition{Hi: -1}
 
 // RecordingsOfCall are those of a call, alone or as the first in a conference.
 func RecordingsOfCall(_ *world.World, s *world.Sequence, call int64) world.Condition {
@@ -168,7 +168,7 @@ func RecordingsOfConference(_ *world.World, s *world.Sequence, room int64) world
 		return nothing
 	}
 	first := s.Base - recordingsPerBlock*(rooms.Base-room) + 1
-	return world.Condition{Test: func(r world.Row) bool { return r.(*Recording).of.Conference == room }, Lo: first, Hi: first + 1}
+	return world.Condition{Lo: first, Hi: first + 1}
 }
 
 // perTranscription is how many recordings there are for each transcription.
@@ -207,7 +207,7 @@ func TranscriptionsOf(_ *world.World, s *world.Sequence, recording int64) world.
 	if i >= s.Base || spokenIn(s, i) != recording {
 		return nothing
 	}
-	return world.Condition{Test: func(r world.Row) bool { return r.(*transcription).i == i }, Lo: i, Hi: i}
+	return world.Condition{Lo: i, Hi: i}
 }
 
 // lengthOf is how long the call talked in a state of a life the seed drew.

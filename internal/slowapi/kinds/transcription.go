@@ -2,6 +2,8 @@
 package kinds
 
 import (
+	"cmp"
+
 	"understudy/internal/slowapi/fake"
 	"understudy/internal/slowapi/format"
 	"understudy/internal/slowapi/table"
@@ -11,17 +13,9 @@ import (
 // Transcriptions are what recordings say in words.
 var Transcriptions = &world.Kind{
 	Name: "transcriptions", Prefix: "TR", Tag: 'T',
-	Blank: func() world.Row { return new(transcription) }, Shape: "transcription",
+	Draw: drawTranscription, Shape: "transcription",
 	Seed: seedTranscriptions,
 	Life: transcriptionLife, Remove: true,
-}
-
-// transcription is one transcription, read from the seed and its mark.
-type transcription struct {
-	progress world.Progress
-	s        *world.Sequence
-	i        int64
-	of       Recording
 }
 
 var (
@@ -39,27 +33,18 @@ func transcriptionLife(s *world.Sequence, i int64) world.Lifecycle {
 	return world.Lifecycle{Plan: transcriptionDone, Dwell: dwell}
 }
 
-// Load reads the transcription with an index.
-func (t *transcription) Load(w *world.World, s *world.Sequence, i int64) {
-	*t = transcription{s: s, i: i, progress: s.Progress(i)}
-	t.of.Load(w, s.Among[Recordings], spokenIn(s, i))
-}
-
-// Values are the transcription as its template shows it. Its price is a number,
-// unlike that of a recording.
-func (t *transcription) Values(w *world.World) table.Values {
+// drawTranscription draws a transcription. Its price is a number, unlike that of a recording.
+func drawTranscription(w *world.World, s *world.Sequence, i int64) table.Values {
+	p, of := s.Progress(i), new(Recording)
+	of.Load(w, s.Among[Recordings], spokenIn(s, i))
 	v := table.Values{
-		"created": t.progress.Created, "updated": t.progress.Updated(), "status": t.progress.Status(),
-		"duration": someSeconds(t.of.seconds()), "recording": w.SID(t.of.S, t.of.i),
+		"created": p.Created, "updated": p.Updated(), "status": p.Status(), "duration": someSeconds(of.seconds()), "recording": w.SID(of.S, of.i),
 	}
-	if t.progress.Status() == "completed" {
-		d := fake.RngFor(t.s.Seed, tagSpoken<<8, t.i)
-		if v["text"] = fake.Body(d, false); v["text"] == "" {
-			v["text"] = "(blank)" // Twilio's word for silence
-		}
+	if p.Status() == "completed" {
+		v["text"] = cmp.Or(fake.Body(fake.RngFor(s.Seed, tagSpoken<<8, i), false), "(blank)") // Twilio's word for silence
 	}
-	if t.progress.Settled() {
-		v["price"] = format.Money(5000 * max((t.of.seconds()+59)/60, 1))
+	if p.Settled() {
+		v["price"] = format.Money(5000 * max((of.seconds()+59)/60, 1))
 	}
 	return v
 }

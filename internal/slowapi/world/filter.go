@@ -14,31 +14,42 @@ type Filter struct {
 	Read func(x *Search, value string) (Condition, *format.Refusal)
 }
 
-// Condition is what a filter with its value asks for. lo and hi bound the
+// Condition is what a filter with its value asks for. Lo and Hi bound the
 // indexes that may meet it, so that a window of time costs no scan; the late
-// ones of a sequence are looked at all the same.
+// ones of a sequence are looked at all the same. Without Test it is met by all between.
 type Condition struct {
 	Test   func(Row) bool
 	Lo, Hi int64
 }
 
+// Always is met by every record.
+var Always = Condition{Hi: math.MaxInt64}
+
 // Everywhere is a condition that any index may meet.
 func Everywhere(test func(Row) bool) Condition {
-	return Condition{Test: test, Lo: 0, Hi: math.MaxInt64}
+	return Condition{Test: test, Hi: math.MaxInt64}
 }
 
-// TextFilter asks for exactly this text.
-func TextFilter[R Row](key string, get func(R) string) Filter {
+// Meets tells whether a row, which is that of a record, meets the condition.
+func (c *Condition) Meets(r Row, i int64) bool {
+	if c.Test == nil {
+		return i >= c.Lo && i <= c.Hi
+	}
+	return c.Test(r)
+}
+
+// TextFilter asks for exactly this text in a value.
+func TextFilter(key, name string) Filter {
 	return Filter{key, func(_ *Search, value string) (Condition, *format.Refusal) {
-		return Everywhere(func(r Row) bool { return get(r.(R)) == value }), nil
+		return Everywhere(func(r Row) bool { return r.Value(name) == value }), nil
 	}}
 }
 
-// TruthFilter asks for true or false.
-func TruthFilter[R Row](key string, get func(R) bool) Filter {
+// TruthFilter asks for true or false in a value.
+func TruthFilter(key, name string) Filter {
 	return Filter{key, func(_ *Search, value string) (Condition, *format.Refusal) {
 		asked, r := ReadTruth(value)
-		return Everywhere(func(r Row) bool { return get(r.(R)) == asked }), r
+		return Everywhere(func(r Row) bool { v := r.Value(name); return (v == true || v == "true") == asked }), r
 	}}
 }
 
@@ -52,9 +63,12 @@ func ReadTruth(value string) (asked bool, r *format.Refusal) {
 }
 
 // PatternFilter asks for numbers that contain the value; a star is any digit.
-func PatternFilter[R Row](key string, get func(R) string) Filter {
+func PatternFilter(key, name string) Filter {
 	return Filter{key, func(_ *Search, value string) (Condition, *format.Refusal) {
-		return Everywhere(func(r Row) bool { return ContainsPattern(get(r.(R)), value) }), nil
+		return Everywhere(func(r Row) bool {
+			number, _ := r.Value(name).(string)
+			return ContainsPattern(number, value)
+		}), nil
 	}}
 }
 
@@ -83,15 +97,14 @@ func MatchesHere(number, pattern string) bool {
 // Twilio words the edges of X< differently by list: for calls "before this
 // date", for messages "on and before". A time equal to the edge is included;
 // the quirks edge-exclusive, before-whole-day and before-midnight change that.
-func ClockFilters[R Row](name string, wholeDay bool, of func(R) int64) []Filter {
-	get := func(r Row) int64 { return of(r.(R)) }
+func ClockFilters(key string, wholeDay bool, name string) []Filter {
 	return []Filter{
-		{Key: name, Read: func(x *Search, value string) (Condition, *format.Refusal) {
-			return timeCondition(x, value, get, func(d format.Span) (int64, int64) { return d.From, d.Until - 1 })
+		{Key: key, Read: func(x *Search, value string) (Condition, *format.Refusal) {
+			return timeCondition(x, value, name, func(d format.Span) (int64, int64) { return d.From, d.Until - 1 })
 		}},
-		{Key: name + "<", Read: func(x *Search, value string) (Condition, *format.Refusal) {
+		{Key: key + "<", Read: func(x *Search, value string) (Condition, *format.Refusal) {
 			whole := (wholeDay || x.Quirks.On(BeforeWholeDay)) && !x.Quirks.On(BeforeMidnight)
-			return timeCondition(x, value, get, func(d format.Span) (int64, int64) {
+			return timeCondition(x, value, name, func(d format.Span) (int64, int64) {
 				switch {
 				case x.Quirks.On(EdgeExclusive):
 					return math.MinInt64, d.From - 1
@@ -101,8 +114,8 @@ func ClockFilters[R Row](name string, wholeDay bool, of func(R) int64) []Filter 
 				return math.MinInt64, d.From
 			})
 		}},
-		{Key: name + ">", Read: func(x *Search, value string) (Condition, *format.Refusal) {
-			return timeCondition(x, value, get, func(d format.Span) (int64, int64) {
+		{Key: key + ">", Read: func(x *Search, value string) (Condition, *format.Refusal) {
+			return timeCondition(x, value, name, func(d format.Span) (int64, int64) {
 				first := d.From
 				if x.Quirks.On(EdgeExclusive) {
 					first++
@@ -116,12 +129,12 @@ func ClockFilters[R Row](name string, wholeDay bool, of func(R) int64) []Filter 
 // timeCondition asks for times in the range that edges makes of the value. No
 // time of a record lies before its creation, nor more than slack after it
 // unless the record is a late one.
-func timeCondition(x *Search, value string, get func(Row) int64, edges func(format.Span) (int64, int64)) (Condition, *format.Refusal) {
+func timeCondition(x *Search, value, name string, edges func(format.Span) (int64, int64)) (Condition, *format.Refusal) {
 	if strings.HasPrefix(value, ">") || strings.HasPrefix(value, "<") {
 		if x.Quirks.On(OperatorRefused) {
 			return Condition{}, format.Invalid("Invalid date value.")
 		}
-		return Everywhere(func(Row) bool { return true }), nil
+		return Always, nil
 	}
 	asked, ok := format.ParseDate(value)
 	if !ok {
@@ -133,7 +146,7 @@ func timeCondition(x *Search, value string, get func(Row) int64, edges func(form
 	}
 	first, last := edges(asked)
 	c := Condition{
-		Test: func(r Row) bool { t := get(r); return t != 0 && t >= first && t <= last },
+		Test: func(r Row) bool { t := r.Value(name).(int64); return t != 0 && t >= first && t <= last },
 		Hi:   math.MaxInt64,
 	}
 	if first != math.MinInt64 {

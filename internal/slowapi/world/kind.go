@@ -16,9 +16,12 @@ type Kind struct {
 	Second  SecondPrefix // of some of its SIDs
 	Tag     uint64       // keeps its SIDs and its draws apart from those of others
 	Filters []Filter
-	Blank   func() Row
-	Shape   string // the template of its records, unless their route says another
-	Fresh   Fresh
+	// Draw draws a record whole, as its templates show it and its filters ask for it. Kinds
+	// of many records have Blank in place of it, rows of which filters ask less than that.
+	Draw  func(w *World, s *Sequence, i int64) table.Values
+	Blank func() Row
+	Shape string // the template of its records, unless their route says another
+	Fresh Fresh
 
 	// Seed is what the main account begins with; nil when that is nothing. Those
 	// of the kinds before it are there already, in w.Below[0].
@@ -70,17 +73,51 @@ type Edits struct {
 	Body func(w *World, s *Sequence, i int64, body string) map[string]string
 }
 
-// Row is one record as read from the seed and its mark. Load is cheap and may
-// be called for many records in turn; Values does the costly part.
+// Row is one record as read from the seed and its mark. Load is cheap and may be called for
+// many records in turn; Value is what a filter asks of it, and Values are the costly whole.
 type Row interface {
 	Load(w *World, s *Sequence, i int64)
+	Value(name string) any
 	Values(w *World) table.Values
+}
+
+// drawn is a row of a kind that draws its records whole.
+type drawn struct {
+	w *World
+	s *Sequence
+	i int64
+	v table.Values // nil until they are asked for
+}
+
+// Load forgets the record before.
+func (r *drawn) Load(w *World, s *Sequence, i int64) { *r = drawn{w: w, s: s, i: i} }
+
+// Value returns one of the values.
+func (r *drawn) Value(name string) any { return r.Values(r.w)[name] }
+
+// Values draws the record.
+func (r *drawn) Values(w *World) table.Values {
+	if r.v == nil {
+		r.v = r.s.Kind.Draw(w, r.s, r.i)
+	}
+	return r.v
+}
+
+// RowOf returns a row that has these values already.
+func RowOf(v table.Values) Row { return &drawn{v: v} }
+
+// Row returns an empty row of the kind.
+func (k *Kind) Row() Row {
+	if k.Blank != nil {
+		return k.Blank()
+	}
+	return new(drawn)
 }
 
 // Show appends the JSON of a record as a template shows it. here is the address the
 // request came to. The caller holds mu.
 func (w *World) Show(dst []byte, s *Sequence, i int64, shape, here string) []byte {
-	r := s.Kind.Blank()
+	r := s.Kind.Row()
 	r.Load(w, s, i)
 	v := r.Values(w)
 	v["account"], v["sid"] = w.AccountSID(s.Account), w.SID(s, i)

@@ -29,5 +29,5 @@ func (x *Request) Shows() bool {
 	return x.S.Exists(x.Index) || x.Buried && x.S.Buried(x.Index, x.W.Now().Unix())
 }
 
-// NotFound is the answer when what the path names is not there.
+// NotFound returns the answer when what the path names is not there.
 func (x *Request) NotFound() format.Answer { return format.NotFound(x.In.Path).Answer() }

@@ -23,7 +23,7 @@ type Search struct {
 
 // NewSearch reads the filters of a query. The caller holds the world for reading.
 func NewSearch(w *World, s *Sequence, narrow *Condition, filters []Filter, on Quirks, q format.Query) (*Search, *format.Refusal) {
-	x := &Search{W: w, S: s, Q: q, Quirks: on, hi: math.MaxInt64, row: s.Kind.Blank()}
+	x := &Search{W: w, S: s, Q: q, Quirks: on, hi: math.MaxInt64, row: s.Kind.Row()}
 	if narrow != nil {
 		x.conditions = append(x.conditions, *narrow)
 		x.lo, x.hi = narrow.Lo, narrow.Hi
@@ -51,10 +51,10 @@ func (x *Search) ReadFilters(filters []Filter) *format.Refusal {
 	return nil
 }
 
-// Suits tells whether a row meets every condition.
-func (x *Search) Suits(r Row) bool {
-	for _, c := range x.conditions {
-		if !c.Test(r) {
+// Suits tells whether a row, which is that of a record, meets every condition.
+func (x *Search) Suits(r Row, i int64) bool {
+	for n := range x.conditions {
+		if !x.conditions[n].Meets(r, i) {
 			return false
 		}
 	}
@@ -73,7 +73,7 @@ func (x *Search) meets(i int64) bool {
 		return true
 	}
 	x.row.Load(x.W, x.S, i)
-	return x.Suits(x.row)
+	return x.Suits(x.row, i)
 }
 
 // below is the highest index at or under i that may meet the conditions, -1

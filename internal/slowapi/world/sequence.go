@@ -194,6 +194,7 @@ func without(list []int64, i int64) []int64 {
 type Lifecycle struct {
 	Plan  []string
 	Dwell [8]int64 // seconds spent in each step before the next
+	Rest  fake.Rng // decides on what the record is beside its life
 }
 
 // Final is the step after which nothing happens.

@@ -123,7 +123,7 @@ func (w *World) Now() time.Time {
 	return w.clock.Add(max(w.Real().Sub(w.wall), 0))
 }
 
-// Time is the world's time for callers that do not hold mu.
+// Time returns the world's time for callers that do not hold mu.
 func (w *World) Time() time.Time {
 	w.Mu.RLock()
 	defer w.Mu.RUnlock()
