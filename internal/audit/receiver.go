@@ -8,7 +8,6 @@ import (
 	"crypto/tls"
 	"errors"
 	"fmt"
-	"io"
 	"net"
 	"net/http"
 	"net/netip"
@@ -114,50 +113,27 @@ type collector struct {
 
 func newCollector(address string, plain bool, secret understudy.Secret) *collector {
 	permitted := webhook.Guard(true)
-	dialer := &net.Dialer{Timeout: dialTime, Control: func(network, address string, c syscall.RawConn) error {
+	client := webhook.NewClient(func(network, address string, c syscall.RawConn) error {
 		if at, err := netip.ParseAddrPort(address); plain && (err != nil || !near(at.Addr())) {
 			return errPlain
 		}
 		return permitted(network, address, c)
-	}}
-	return &collector{url: address, secret: secret, client: &http.Client{
-		Timeout:       takeTime,
-		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
-		// No proxy: one of the environment's would resolve the name instead of us.
-		Transport: &http.Transport{
-			DialContext: dialer.DialContext, TLSHandshakeTimeout: dialTime, MaxResponseHeaderBytes: mostAnswer, MaxIdleConns: 1,
-			IdleConnTimeout: time.Minute, ForceAttemptHTTP2: true, DisableCompression: true,
-		},
-	}}
+	}, 0)
+	return &collector{url: address, secret: secret, client: client}
 }
 
 func (c *collector) close() { c.client.CloseIdleConnections() }
 
-// take is nil after a 2xx. The error holds neither the address, which may hold a token,
-// nor a part of the answer's body.
+// take is nil after a 2xx.
 func (c *collector) take(ctx context.Context, lines [][]byte) error {
 	body := append(bytes.Join(lines, []byte("\n")), '\n')
-	req, err := http.NewRequestWithContext(ctx, http.MethodPost, c.url, bytes.NewReader(body))
-	if err != nil {
-		return errors.New("its address cannot be asked")
-	}
-	req.Header.Set("Content-Type", "application/x-ndjson")
-	req.Header.Set("User-Agent", "understudy-audit")
+	header := http.Header{"Content-Type": {"application/x-ndjson"}, "User-Agent": {"understudy-audit"}}
 	if token := c.secret.Reveal(); token != "" {
-		req.Header.Set("Authorization", "Bearer "+token)
+		header.Set("Authorization", "Bearer "+token)
 	}
-	resp, err := c.client.Do(req)
-	if err != nil {
-		if wrapped := new(url.Error); errors.As(err, &wrapped) {
-			err = wrapped.Err
-		}
-		return err
+	answer, err := webhook.Post(ctx, c.client, c.url, header, body)
+	if err != nil && answer.Status != 0 {
+		return fmt.Errorf("it answered %d", answer.Status)
 	}
-	defer resp.Body.Close()
-	// The body is read so that the connection can be used again.
-	_, _ = io.Copy(io.Discard, io.LimitReader(resp.Body, mostAnswer))
-	if resp.StatusCode/100 != 2 {
-		return fmt.Errorf("it answered %d", resp.StatusCode)
-	}
-	return nil
+	return err
 }

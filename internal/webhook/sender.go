@@ -16,6 +16,7 @@ import (
 	"net/url"
 	"strconv"
 	"strings"
+	"syscall"
 	"time"
 	"unicode"
 
@@ -109,8 +110,14 @@ func New(o Options) (*Sender, error) {
 			return nil, errSecret // the cause would repeat it
 		}
 	}
-	dialer := &net.Dialer{Timeout: dialTime, Control: Guard(o.AllowPrivate)}
-	return &Sender{url: o.URL, signature: signature, now: o.Now, client: &http.Client{
+	return &Sender{url: o.URL, signature: signature, now: o.Now, client: NewClient(Guard(o.AllowPrivate), firstByte)}, nil
+}
+
+// NewClient returns a client for Post. It connects where permitted returns nil, and waits firstByte for the head of an
+// answer, 0: without a bound of its own. It follows no redirects.
+func NewClient(permitted func(network, address string, c syscall.RawConn) error, firstByte time.Duration) *http.Client {
+	dialer := &net.Dialer{Timeout: dialTime, Control: permitted}
+	return &http.Client{
 		Timeout:       sendTime,
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 		// No proxy: one of the environment's would resolve the name instead of us.
@@ -119,7 +126,7 @@ func New(o Options) (*Sender, error) {
 			MaxResponseHeaderBytes: maxAnswer, MaxIdleConns: 2, IdleConnTimeout: time.Minute, ForceAttemptHTTP2: true,
 			DisableCompression: true,
 		},
-	}}, nil
+	}
 }
 
 // Close ends the connections that wait for a next request.
@@ -139,27 +146,32 @@ func (a Answer) Gone() bool { return a.Status == http.StatusGone }
 // Send sends one message, JSON under an id; nil is a 2xx. The error holds no part of the
 // answer's body. Redirects are not followed: they are an error.
 func (s *Sender) Send(ctx context.Context, id string, body []byte) (Answer, error) {
-	now := s.now()
-	req, err := http.NewRequestWithContext(ctx, http.MethodPost, s.url, bytes.NewReader(body))
-	if err != nil {
-		return Answer{}, err
-	}
-	req.Header.Set("Content-Type", "application/json")
-	req.Header.Set("User-Agent", "understudy-webhook")
-	req.Header.Set(standardwebhooks.HeaderWebhookID, id)
+	now, header := s.now(), http.Header{"Content-Type": {"application/json"}, "User-Agent": {"understudy-webhook"}}
+	header.Set(standardwebhooks.HeaderWebhookID, id)
 	if s.signature != nil {
 		signature, err := s.signature.Sign(id, now, body)
 		if err != nil {
 			return Answer{}, fmt.Errorf("sign: %w", err)
 		}
-		req.Header.Set(standardwebhooks.HeaderWebhookTimestamp, strconv.FormatInt(now.Unix(), 10))
-		req.Header.Set(standardwebhooks.HeaderWebhookSignature, signature)
+		header.Set(standardwebhooks.HeaderWebhookTimestamp, strconv.FormatInt(now.Unix(), 10))
+		header.Set(standardwebhooks.HeaderWebhookSignature, signature)
 	}
-	resp, err := s.client.Do(req)
+	return Post(ctx, s.client, s.url, header, body)
+}
+
+// Post sends a body by a client of NewClient; nil is a 2xx. The error holds neither the address, which may hold a
+// token, nor a part of the answer's body.
+func Post(ctx context.Context, client *http.Client, address string, header http.Header, body []byte) (Answer, error) {
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, address, bytes.NewReader(body))
+	if err != nil {
+		return Answer{}, errors.New("its address cannot be asked")
+	}
+	req.Header = header
+	resp, err := client.Do(req)
 	if err != nil {
 		var wrapped *url.Error
 		if errors.As(err, &wrapped) {
-			err = wrapped.Err // the address may hold a token
+			err = wrapped.Err
 		}
 		return Answer{}, err
 	}
