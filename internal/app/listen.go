@@ -20,6 +20,7 @@ import (
 	"understudy/internal/forecast"
 	"understudy/internal/frontend"
 	"understudy/internal/jobs"
+	"understudy/internal/outbox"
 	"understudy/internal/proxy"
 	"understudy/internal/search"
 	"understudy/internal/search/columns"
@@ -176,7 +177,7 @@ func (a *App) openFeed(ctx context.Context, p policy) (*feed.Feed, error) {
 	a.ports.servers[0].OnShutdown(f.End)
 	a.eraser.Erased = f.Forget
 	a.tasks = append(a.tasks, f.Run)
-	return f, a.jobs.Add(feed.JobKind(f.Deliver), a.forecasts.JobKind(f.Tell))
+	return f, a.jobs.Add(outbox.JobKind(feed.DeliverKind, f.Deliver), a.forecasts.JobKind(f.Tell))
 }
 
 // openWatches reads the watches.
@@ -193,7 +194,7 @@ func (a *App) openWatches(ctx context.Context, key []byte) (*watch.Book, error) 
 	})
 	a.policies.watches = b
 	a.tasks = append(a.tasks, b.Run)
-	return b, a.jobs.Add(watch.JobKind(b.Tell))
+	return b, a.jobs.Add(outbox.JobKind(watch.Kind, b.Tell))
 }
 
 // openCommands binds the port of a command that works in the folder. It takes

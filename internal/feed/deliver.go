@@ -5,21 +5,14 @@ package feed
 import (
 	"bytes"
 	"context"
-	"crypto/hmac"
-	"crypto/sha256"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"time"
 
 	"understudy"
+	"understudy/internal/outbox"
 )
-
-// Run is what a delivery needs of the job it is run for.
-type Run interface {
-	Job() understudy.Job
-	Progress(done, total int64, note string)
-}
 
 const (
 	maxBatch      = 100       // changes in one request
@@ -30,80 +23,63 @@ const (
 // Deliver sends the webhook of its job's key all new changes, batch by batch and in
 // order. A 2xx answer moves its position. An error is a batch that must be tried again.
 // nil: it has reached the newest change, or is paused, or no longer exists.
-func (f *Feed) Deliver(ctx context.Context, run Run) error {
+func (f *Feed) Deliver(ctx context.Context, run outbox.Run) error {
 	one := f.hooks.get(run.Job().Key)
 	if one == nil {
 		return nil
 	}
-	select {
-	case one.progress.busy <- struct{}{}:
-		defer func() { <-one.progress.busy }()
-	case <-ctx.Done():
-		return ctx.Err()
+	err := one.progress.line.Deliver(ctx, func() error { return f.deliver(ctx, run, one) })
+	if err == nil {
+		f.readers[one.settings.Source].ring() // something may have come while the job was ending
 	}
-	if one = f.hooks.get(run.Job().Key); one == nil { // gone while this waited
-		return nil
-	}
-	err := f.deliver(ctx, run, one)
-	one.progress.mu.Lock()
-	defer one.progress.mu.Unlock()
-	if err != nil && !errors.Is(err, errPaused) {
-		return err
-	}
-	one.progress.asked = time.Time{}
-	if one.progress.due { // something came while the job was ending
-		f.readers[one.settings.Source].ring()
-	}
-	return nil
+	return err
 }
 
 // deliver also ends when other settings come into force: the rest is delivered by
 // these.
-func (f *Feed) deliver(ctx context.Context, run Run, one *hook) error {
+func (f *Feed) deliver(ctx context.Context, run outbox.Run, one *hook) error {
 	for delivered := 0; ; {
-		if f.hooks.get(one.settings.Name) != one {
-			return f.again(one, nil)
-		}
 		one.progress.mu.Lock()
 		state, moves := one.progress.state, one.progress.moves
-		one.progress.due = false
 		one.progress.mu.Unlock()
-		if state.Paused != "" || f.o.Now().Before(state.NotBefore) {
+		if f.hooks.get(one.settings.Name) != one || state.Paused != "" || f.o.Now().Before(state.NotBefore) {
 			return nil
 		}
 		b, err := f.batch(ctx, one, state)
 		if err != nil {
-			return f.again(one, err)
+			return err
 		}
 		if b.until == state.After {
 			one.progress.mu.Lock()
-			one.progress.scanned = max(one.progress.scanned, b.until)
+			if one.progress.scanned <= b.until { // else look knows of later changes
+				one.progress.scanned, one.progress.due = b.until, false
+			}
 			one.progress.mu.Unlock()
 			return nil
 		}
 		if b.count > 0 {
-			if err := f.send(ctx, one, b, state, moves); err != nil {
+			if taken, err := f.send(ctx, one, b, state, moves); !taken {
 				return err
 			}
 		}
-		if err := f.sent(ctx, one, b, moves); err != nil {
-			return f.again(one, err)
+		err = f.change(ctx, one, moves, func(s *hookState) {
+			s.After, s.Until = b.until, 0
+			if b.count > 0 {
+				s.Error, s.Failing, s.NotBefore = "", time.Time{}, time.Time{}
+				s.Delivered += int64(b.count)
+				s.At = f.o.Now().UTC()
+			}
+		})
+		if err != nil {
+			return err
 		}
 		head, err := f.readers[one.settings.Source].last(ctx, b.until)
 		if err != nil {
-			return f.again(one, err)
+			return err
 		}
 		delivered += b.count
 		run.Progress(b.until, head, fmt.Sprintf("%d changes delivered", delivered))
 	}
-}
-
-// again leaves the webhook due.
-func (f *Feed) again(one *hook, err error) error {
-	one.progress.mu.Lock()
-	defer one.progress.mu.Unlock()
-	one.progress.due = true
-	return err
 }
 
 // batch is what one request carries.
@@ -172,32 +148,22 @@ func quote(s string) string {
 	return string(text)
 }
 
-// batches is the sort of their ids.
-type batches struct{}
-
-// Prefix is that of the examples in the Standard Webhooks specification.
-func (batches) Prefix() string { return "msg_" }
-
-// id names a batch, the same at every try of a round. It does not tell numbers.
-func (f *Feed) id(one *hook, b *batch, round int64) understudy.ID[batches] {
-	mac := hmac.New(sha256.New, f.places.key)
-	fmt.Fprintf(mac, "webhook\x00%s\x00%s\x00%d\x00%d\x00%d", one.settings.Name, one.settings.Source, b.after, b.until, round)
-	return understudy.ID[batches]{Raw: [16]byte(mac.Sum(nil))}
-}
-
-// send sends a batch. Its end is kept first: another try sends the same one.
-func (f *Feed) send(ctx context.Context, one *hook, b *batch, state hookState, moves int) error {
+// send sends a batch and reports whether it was taken. Its end is kept first: another try sends the same one. A nil
+// error without that means that the webhook was paused.
+func (f *Feed) send(ctx context.Context, one *hook, b *batch, state hookState, moves int) (taken bool, err error) {
 	if state.Until != b.until {
 		if err := f.change(ctx, one, moves, func(s *hookState) { s.Until = b.until }); err != nil {
-			return f.again(one, err)
+			return false, err
 		}
 	}
-	answer, err := one.sender.Send(ctx, f.id(one, b, state.Round).Short(), b.body.Bytes())
+	id := outbox.MessageID(f.places.key, "webhook\x00%s\x00%s\x00%d\x00%d\x00%d", one.settings.Name, one.settings.Source,
+		b.after, b.until, state.Round)
+	answer, err := one.sender.Send(ctx, id.Short(), b.body.Bytes())
 	if err == nil {
-		return nil
+		return true, nil
 	}
 	if ctx.Err() != nil { // the job was ended: the receiver is not to blame
-		return f.again(one, ctx.Err())
+		return false, ctx.Err()
 	}
 	now := f.o.Now()
 	paused := ""
@@ -219,24 +185,11 @@ func (f *Feed) send(ctx context.Context, one *hook, b *batch, state hookState, m
 			s.NotBefore = now.Add(answer.Wait)
 		}
 	})
-	_ = f.again(one, nil)
 	if paused != "" {
 		f.o.Logger.Warn("webhook paused", "webhook", one.settings.Name, "why", paused)
-		return errors.Join(errPaused, kept)
+		return false, nil
 	}
-	return fmt.Errorf("feed: webhook %s: %w", one.settings.Name, errors.Join(err, kept))
-}
-
-// sent moves the webhook past a batch.
-func (f *Feed) sent(ctx context.Context, one *hook, b *batch, moves int) error {
-	return f.change(ctx, one, moves, func(s *hookState) {
-		s.After, s.Until = b.until, 0
-		if b.count > 0 {
-			s.Error, s.Failing, s.NotBefore = "", time.Time{}, time.Time{}
-			s.Delivered += int64(b.count)
-			s.At = f.o.Now().UTC()
-		}
-	})
+	return false, fmt.Errorf("feed: webhook %s: %w", one.settings.Name, errors.Join(err, kept))
 }
 
 // change changes the state and saves it. If the position was set from outside
@@ -249,10 +202,7 @@ func (f *Feed) change(ctx context.Context, one *hook, moves int, change func(*ho
 	if one.progress.moves != moves {
 		return nil
 	}
-	was := one.progress.state
-	change(&one.progress.state)
-	if err := f.hooks.keep(ctx, one); err != nil {
-		one.progress.state = was
+	if err := f.hooks.update(ctx, one, change); err != nil {
 		return fmt.Errorf("feed: keep the place of webhook %s: %w", one.settings.Name, err)
 	}
 	return nil
@@ -279,9 +229,8 @@ func (f *Feed) Tell(ctx context.Context, webhook, sort, key string, data any) er
 	if err != nil {
 		return fmt.Errorf("feed: webhook %s: %w", one.settings.Name, err)
 	}
-	mac := hmac.New(sha256.New, f.places.key)
-	fmt.Fprintf(mac, "told\x00%s\x00%s\x00%s", one.settings.Name, sort, key)
-	answer, err := one.sender.Send(ctx, understudy.ID[batches]{Raw: [16]byte(mac.Sum(nil))}.Short(), body)
+	id := outbox.MessageID(f.places.key, "told\x00%s\x00%s\x00%s", one.settings.Name, sort, key)
+	answer, err := one.sender.Send(ctx, id.Short(), body)
 	switch {
 	case err == nil:
 		return nil

@@ -5,7 +5,6 @@ package feed
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -14,7 +13,7 @@ import (
 
 	"understudy"
 	"understudy/internal/access"
-	"understudy/internal/jobs"
+	"understudy/internal/outbox"
 	"understudy/internal/webhook"
 	"understudy/request"
 	"understudy/spec"
@@ -23,14 +22,6 @@ import (
 // DeliverKind is the kind of the jobs that deliver; their key is the webhook's
 // name.
 const DeliverKind = "deliver changes"
-
-// JobKind returns the kind of the jobs that deliver. They are retried until the webhook is paused.
-func JobKind(deliver func(context.Context, Run) error) jobs.Kind {
-	return jobs.Kind{
-		Name: DeliverKind, Lane: understudy.Steady, Concurrency: 4, Attempts: 1000, Backoff: 5 * time.Second,
-		Run: func(ctx context.Context, r *jobs.Run) error { return deliver(ctx, r) },
-	}
-}
 
 // Hook is one webhook out, as the settings say.
 type Hook struct {
@@ -89,14 +80,13 @@ type hook struct {
 // progress is the position of a webhook. It outlives the settings: a delivery that
 // began under the former ones saves its end here.
 type progress struct {
-	busy chan struct{} // holds the one delivery under way
+	line *outbox.Line
 
 	mu      sync.Mutex
 	state   hookState
-	moves   int       // rises when the position is set from outside
-	scanned int64     // the changes up to here have a job where they need one
-	due     bool      // there is something to deliver
-	asked   time.Time // when a job was asked for last
+	moves   int   // rises when the position is set from outside
+	scanned int64 // the changes up to here have a job where they need one
+	due     bool  // there is something to deliver
 }
 
 // hooks are those in force, by name.
@@ -153,7 +143,7 @@ func (h *hooks) make(ctx context.Context, one Hook, under *policy) (*hook, error
 		made.progress = old.progress
 		return made, nil
 	}
-	made.progress = &progress{busy: make(chan struct{}, 1), due: true}
+	made.progress = &progress{line: outbox.NewLine(), due: true}
 	note, err := understudy.ReadValue(ctx, h.f.o.KV, kvName(one.Name))
 	if err != nil {
 		return nil, err
@@ -170,12 +160,18 @@ func (h *hooks) make(ctx context.Context, one Hook, under *policy) (*hook, error
 		}
 		made.progress.state = hookState{Source: one.Source, After: last}
 	}
-	return made, h.keep(ctx, made)
+	return made, h.update(ctx, made, func(*hookState) {})
 }
 
-// keep saves the state. The caller holds made.mu, or made is not shared yet.
-func (h *hooks) keep(ctx context.Context, made *hook) error {
-	return understudy.WriteJSON(ctx, h.f.o.KV, kvName(made.settings.Name), made.progress.state)
+// update changes and saves the state. The caller holds one.progress.mu, or one is not shared yet.
+func (h *hooks) update(ctx context.Context, one *hook, change func(*hookState)) error {
+	next := one.progress.state
+	change(&next)
+	if err := understudy.WriteJSON(ctx, h.f.o.KV, kvName(one.settings.Name), next); err != nil {
+		return err
+	}
+	one.progress.state = next
+	return nil
 }
 
 func (h *hooks) get(name string) *hook {
@@ -205,7 +201,7 @@ func (h *hooks) look(ctx context.Context, r *reader) {
 		if one.settings.Source != r.source || !h.wakes(one, r) {
 			continue
 		}
-		_, err := h.f.o.Enqueue(ctx, understudy.Job{Kind: DeliverKind, Key: one.settings.Name, Priority: understudy.Steady})
+		err := one.progress.line.Enqueue(ctx, h.f.o.Enqueue, DeliverKind, one.settings.Name, h.f.o.Now(), h.f.o.Limits.Look)
 		if err != nil && ctx.Err() == nil {
 			h.f.o.Logger.Error("feed: job for a webhook", "webhook", one.settings.Name, "err", err)
 		}
@@ -217,13 +213,7 @@ func (h *hooks) wakes(one *hook, r *reader) bool {
 	one.progress.mu.Lock()
 	defer one.progress.mu.Unlock()
 	one.progress.due = one.progress.due || h.news(one, r)
-	now := h.f.o.Now()
-	p := one.progress
-	if !p.due || p.state.Paused != "" || now.Before(p.state.NotBefore) || !p.asked.IsZero() && now.Sub(p.asked) < h.f.o.Limits.Look {
-		return false
-	}
-	one.progress.asked = now
-	return true
+	return one.progress.due && one.progress.state.Paused == "" && !h.f.o.Now().Before(one.progress.state.NotBefore)
 }
 
 // news reports whether the changes since the last look concern the webhook. Most pages
@@ -271,19 +261,19 @@ func (h *hooks) move(ctx context.Context, name string, after *int64) error {
 	}
 	one.progress.mu.Lock()
 	defer one.progress.mu.Unlock()
-	was := one.progress.state
-	if after != nil {
-		one.progress.state.After, one.progress.state.Until = *after, 0
-		one.progress.state.Round++
-	}
-	state := &one.progress.state
-	state.Paused, state.Error, state.Failing, state.NotBefore = "", "", time.Time{}, time.Time{}
-	if err := h.keep(ctx, one); err != nil {
-		one.progress.state = was
+	err := h.update(ctx, one, func(s *hookState) {
+		if after != nil {
+			s.After, s.Until = *after, 0
+			s.Round++
+		}
+		s.Paused, s.Error, s.Failing, s.NotBefore = "", "", time.Time{}, time.Time{}
+	})
+	if err != nil {
 		return fmt.Errorf("feed: %w", err)
 	}
 	one.progress.moves++
-	one.progress.due, one.progress.asked = true, time.Time{}
+	one.progress.due = true
+	one.progress.line.Release()
 	r.ring()
 	return nil
 }
@@ -310,15 +300,14 @@ func (f *Feed) Pause(ctx context.Context, name, by string) error {
 	if one.progress.state.Paused != "" {
 		return nil
 	}
-	one.progress.state.Paused = "paused by hand"
+	why := "paused by hand"
 	if by != "" {
-		one.progress.state.Paused += " by " + understudy.Clip(by)
+		why += " by " + understudy.Clip(by)
 	}
-	if err := f.hooks.keep(ctx, one); err != nil {
-		one.progress.state.Paused = ""
+	if err := f.hooks.update(ctx, one, func(s *hookState) { s.Paused = why }); err != nil {
 		return fmt.Errorf("feed: %w", err)
 	}
-	f.o.Logger.Info("webhook paused", "webhook", name, "why", one.progress.state.Paused)
+	f.o.Logger.Info("webhook paused", "webhook", name, "why", why)
 	return nil
 }
 
@@ -347,6 +336,3 @@ func (f *Feed) Webhooks() []request.Webhook {
 	}
 	return all
 }
-
-// errPaused ends a delivery that must not be tried again.
-var errPaused = errors.New("paused")

@@ -439,6 +439,15 @@ func TestJobsAreMadeWhenNeeded(t *testing.T) {
 		t.Fatal(err)
 	}
 	look(5, "resumed")
+	to.answers = []int{503, 503}
+	to.headers.Set("Retry-After", "120")
+	if err := f.Deliver(t.Context(), task{"crm"}); err == nil {
+		t.Error("503 is no failure")
+	}
+	deliver() // the job is tried again before the receiver wants it
+	look(5, "the receiver asked to wait")
+	c.step(2 * time.Minute)
+	look(6, "the receiver has had its pause, and nothing else changed")
 }
 
 // The secret is in no error, and an ended job is no failure of the receiver.

@@ -33,9 +33,9 @@ var imports = map[string]string{
 	"internal/app": ". internal/access internal/actions internal/agents internal/app/lastday internal/app/lookups " +
 		"internal/app/operations internal/audit " +
 		"internal/callers internal/config internal/connect internal/crawl internal/credentials internal/datadir internal/diagnostics " +
-		"internal/diagnostics/profile internal/export internal/feed internal/forecast internal/frontend internal/jobs internal/proxy " +
-		"internal/query internal/search internal/search/columns internal/signin internal/store internal/store/contents " +
-		"internal/store/intents internal/viewer internal/viewer/page internal/watch kit/accesslog kit/dispatch " +
+		"internal/diagnostics/profile internal/export internal/feed internal/forecast internal/frontend internal/jobs " +
+		"internal/outbox internal/proxy internal/query internal/search internal/search/columns internal/signin internal/store " +
+		"internal/store/contents internal/store/intents internal/viewer internal/viewer/page internal/watch kit/accesslog kit/dispatch " +
 		"kit/limiter kit/onlinestat kit/semaphore mirror request spec upstream upstream/throttle spec/auth",
 	"internal/app/gctune":  "",
 	"internal/audit":       ". internal/datadir internal/smallfile internal/webhook kit/accesslog kit/wal",
@@ -59,7 +59,7 @@ var imports = map[string]string{
 		"request",
 	"internal/diagnostics/profile": ".",
 	"internal/export":              ". kit/limiter",
-	"internal/feed": ". internal/access internal/jobs internal/webhook kit/accesslog kit/jsonhttp kit/jsonspan kit/limiter " +
+	"internal/feed": ". internal/access internal/outbox internal/webhook kit/accesslog kit/jsonhttp kit/jsonspan kit/limiter " +
 		"kit/suggest kit/token request spec",
 	"internal/frontend": "internal/config kit/jsonhttp kit/lru",
 	"internal/forecast": ". internal/access internal/jobs internal/query kit/accesslog kit/jsonhttp kit/jsonspan kit/suggest kit/touch " +
@@ -153,8 +153,9 @@ var imports = map[string]string{
 	"internal/viewer/roles":    ". internal/access internal/signin internal/viewer/page internal/viewer/plan kit/suggest spec",
 	"internal/viewer/sums":     ". internal/query internal/viewer/page internal/viewer/plan spec",
 	"internal/viewer/watches":  ". internal/query internal/viewer/page internal/viewer/plan internal/watch internal/webhook",
-	"internal/watch":           ". internal/jobs internal/query internal/webhook spec",
+	"internal/watch":           ". internal/outbox internal/query internal/webhook spec",
 	"internal/webhook":         ".",
+	"internal/outbox":          ". internal/jobs",
 	"mirror": ". internal/query kit/jsonspan kit/lru mirror/cache mirror/compose mirror/hints mirror/httpcache mirror/media " +
 		"mirror/shadow mirror/shared mirror/slide mirror/warm mirror/writes request spec",
 	"mirror/cache":               ". mirror/httpcache",

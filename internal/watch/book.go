@@ -18,6 +18,7 @@ import (
 	"time"
 
 	"understudy"
+	"understudy/internal/outbox"
 )
 
 // kvStart begins the names of the values that watches are kept in.
@@ -40,13 +41,12 @@ type Book struct {
 // entry is a watch in memory.
 type entry struct {
 	id   string
-	busy chan struct{} // holds the one delivery under way
+	line *outbox.Line
 
 	mu     sync.Mutex
 	kept   kept
 	at     map[string]int64 // the last change looked at, by source; the value may be behind
 	dirty  bool             // the value is behind
-	queued time.Time        // when a job was asked for; zero: none is live
 	tested time.Time        // the last test
 	gone   bool
 }
@@ -80,7 +80,7 @@ func Open(ctx context.Context, o Options) (*Book, error) {
 }
 
 func newEntry(k kept) *entry {
-	return &entry{id: k.ID, busy: make(chan struct{}, 1), kept: k, at: maps.Clone(k.At)}
+	return &entry{id: k.ID, line: outbox.NewLine(), kept: k, at: maps.Clone(k.At)}
 }
 
 // SetPolicy puts another policy in force. Every watch is checked against it at once.
@@ -219,9 +219,7 @@ func (b *Book) Resume(ctx context.Context, id string) error {
 	if err != nil {
 		return err
 	}
-	e.mu.Lock()
-	e.queued = time.Time{}
-	e.mu.Unlock()
+	e.line.Release()
 	b.Ring()
 	return nil
 }

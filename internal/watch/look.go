@@ -224,21 +224,14 @@ func (b *Book) advance(ctx context.Context, w *watcher, source string, to int64,
 
 // enqueue asks for a job for each watch that has something to tell.
 func (b *Book) enqueue(ctx context.Context) error {
-	now := b.o.Now()
 	for _, e := range b.entries() {
 		e.mu.Lock()
-		due := len(e.kept.Pending) > 0 && e.kept.Stopped == "" && !e.gone && (e.queued.IsZero() || now.Sub(e.queued) >= askEvery)
-		if due {
-			e.queued = now
-		}
+		due := len(e.kept.Pending) > 0 && e.kept.Stopped == "" && !e.gone
 		e.mu.Unlock()
 		if !due {
 			continue
 		}
-		if _, err := b.o.Enqueue(ctx, understudy.Job{Kind: Kind, Key: e.id, Priority: understudy.Steady}); err != nil {
-			e.mu.Lock()
-			e.queued = time.Time{}
-			e.mu.Unlock()
+		if err := e.line.Enqueue(ctx, b.o.Enqueue, Kind, e.id, b.o.Now(), askEvery); err != nil {
 			return err
 		}
 	}

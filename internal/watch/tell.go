@@ -4,36 +4,20 @@ package watch
 
 import (
 	"context"
-	"crypto/hmac"
-	"crypto/sha256"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"understudy"
-	"understudy/internal/jobs"
+	"understudy/internal/outbox"
 	"understudy/internal/query"
 	"understudy/internal/webhook"
 )
 
 // Kind is the kind of the jobs that tell; their key is the watch's id.
 const Kind = "tell matches"
-
-// JobKind returns the kind of the jobs that tell. They are retried until the watch is stopped.
-func JobKind(tell func(context.Context, Run) error) jobs.Kind {
-	return jobs.Kind{
-		Name: Kind, Lane: understudy.Steady, Concurrency: 4, Attempts: 1000, Backoff: 5 * time.Second,
-		Run: func(ctx context.Context, r *jobs.Run) error { return tell(ctx, r) },
-	}
-}
-
-// Run is what telling needs of the job it is run for.
-type Run interface {
-	Job() understudy.Job
-	Progress(done, total int64, note string)
-}
 
 // most is how many matches one message is about.
 func most(c Channel) int {
@@ -45,29 +29,25 @@ func most(c Channel) int {
 
 // Tell sends what the watch of its job's key has found, message by message. An error is a
 // message that must be tried again. nil: all is told, or the watch is stopped or gone.
-func (b *Book) Tell(ctx context.Context, run Run) error {
+func (b *Book) Tell(ctx context.Context, run outbox.Run) error {
 	e, err := b.find(run.Job().Key)
 	if err != nil {
 		return nil // it was removed
 	}
-	select {
-	case e.busy <- struct{}{}:
-		defer func() { <-e.busy }()
-	case <-ctx.Done():
-		return ctx.Err()
-	}
-	err = b.tell(ctx, run, e)
-	if err == nil || errors.Is(err, understudy.ErrNotFound) {
-		e.mu.Lock()
-		e.queued = time.Time{}
-		e.mu.Unlock()
+	err = e.line.Deliver(ctx, func() error {
+		err := b.tell(ctx, run, e)
+		if errors.Is(err, understudy.ErrNotFound) {
+			return nil
+		}
+		return err
+	})
+	if err == nil {
 		b.Ring() // something may have come while the job was ending
-		return nil
 	}
 	return err
 }
 
-func (b *Book) tell(ctx context.Context, run Run, e *entry) error {
+func (b *Book) tell(ctx context.Context, run outbox.Run, e *entry) error {
 	for told := int64(0); ; {
 		s := e.status()
 		if s.Pending == 0 || s.Stopped != "" {
@@ -133,20 +113,15 @@ func (b *Book) batch(ctx context.Context, e *entry) (batch []match, err error) {
 	return pending[:min(n, len(pending))], err
 }
 
-// id names a message, the same at every try. It does not tell numbers.
-func (b *Book) id(w *Watch, batch []match) string {
-	mac := hmac.New(sha256.New, b.o.Key)
-	fmt.Fprintf(mac, "watch\x00%s\x00%d", w.ID, len(batch))
-	for _, m := range batch {
-		fmt.Fprintf(mac, "\x00%s\x00%d", m.Source, m.N)
-	}
-	return "msg_" + hex.EncodeToString(mac.Sum(nil)[:16])
-}
-
 // compose reads the records of a batch as the owner sees them now. Those that do not match
 // any more are left out.
 func (b *Book) compose(ctx context.Context, p *Policy, w *watcher, s *Status, batch []match) (*notification, error) {
-	note := &notification{ID: b.id(&s.Watch, batch), Watch: s.Watch, Request: w.request, At: b.o.Now().UTC(), URL: p.URL, sources: b.o.Sources}
+	var matches strings.Builder
+	for _, m := range batch {
+		fmt.Fprintf(&matches, "\x00%s\x00%d", m.Source, m.N)
+	}
+	id := outbox.MessageID(b.o.Key, "watch\x00%s\x00%d%s", s.ID, len(batch), &matches)
+	note := &notification{ID: id.String(), Watch: s.Watch, Request: w.request, At: b.o.Now().UTC(), URL: p.URL, sources: b.o.Sources}
 	type group struct{ source, kind string }
 	ids, order := map[group][]string{}, map[query.SearchMeant]int{}
 	for i, m := range batch {
