@@ -283,7 +283,7 @@ func TestWorkBehindIsBounded(t *testing.T) {
 		if after, _ := s.fetches(""); after-before != most {
 			t.Errorf("%d refreshes at once, want %d", after-before, most)
 		}
-		if l := s.Loads().Behind; l.Now != most || l.Limit != most || l.Refused != int64(300-most) {
+		if l := s.Loads().Behind; l.Now != int64(most) || l.Limit != int64(most) || l.Refused != int64(300-most) {
 			t.Errorf("%+v", l)
 		}
 		time.Sleep(2 * time.Second)

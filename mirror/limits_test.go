@@ -37,12 +37,12 @@ func busy(t testing.TB, err error) bool {
 func TestReadersAreTurnedAway(t *testing.T) {
 	for name, c := range map[string]struct {
 		limits Limits
-		load   func(Loads) Load
+		load   func(Loads) request.Load
 		same   bool // all readers ask for one key
 	}{
-		"waiters": {Limits{Waiters: 5}, func(l Loads) Load { return l.Waiters }, true},
-		"each":    {Limits{Each: 5}, func(l Loads) Load { return l.Each }, true},
-		"flights": {Limits{Flights: 5}, func(l Loads) Load { return l.Flights }, false},
+		"waiters": {Limits{Waiters: 5}, func(l Loads) request.Load { return l.Waiters }, true},
+		"each":    {Limits{Each: 5}, func(l Loads) request.Load { return l.Each }, true},
+		"flights": {Limits{Flights: 5}, func(l Loads) request.Load { return l.Flights }, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {

@@ -165,22 +165,17 @@ func (fs *flights) exit(turn uint64) {
 	fs.dismiss(turn)
 }
 
-// Load is one limit: what it is, how much of it is in use, and how often it
-// turned a request away, or kept something from beginning, since New.
-type Load struct {
-	Limit, Now int
-	Refused    int64
-}
-
-// Loads are all of them.
-type Loads struct{ Waiters, Each, Flights, Behind, Hints, Lists Load }
+// Loads are the limits of a mirror.
+type Loads struct{ Waiters, Each, Flights, Behind, Hints, Lists request.Load }
 
 // Loads are the limits and what is in use of them now; of Each that of the
 // turn with most waiters.
 func (m *Mirror) Loads() Loads {
 	l := m.flights.limits.Load()
+	load := func(limit, now int, refused int64) request.Load {
+		return request.Load{Limit: int64(limit), Now: int64(now), Refused: refused}
+	}
 	known, refused := m.hints.Load()
-	hints := Load{l.Hints, known, refused}
 	m.flights.Lock()
 	defer m.flights.Unlock()
 	most := 0
@@ -189,11 +184,8 @@ func (m *Mirror) Loads() Loads {
 	}
 	r := &m.flights.refused
 	return Loads{
-		Waiters: Load{l.Waiters, m.flights.waiters, r.waiters},
-		Each:    Load{l.Each, most, r.each},
-		Flights: Load{l.Flights, len(m.flights.running), r.flights},
-		Behind:  Load{l.Behind, m.flights.background, r.background},
-		Hints:   hints,
-		Lists:   Load{Limit: cap(m.composer.composing), Now: len(m.composer.composing)},
+		Waiters: load(l.Waiters, m.flights.waiters, r.waiters), Each: load(l.Each, most, r.each),
+		Flights: load(l.Flights, len(m.flights.running), r.flights), Behind: load(l.Behind, m.flights.background, r.background),
+		Hints: load(l.Hints, known, refused), Lists: load(cap(m.composer.composing), len(m.composer.composing), 0),
 	}
 }

@@ -1,8 +1,23 @@
-// State: what mirror and feed tell frontends about themselves.
+// State: what packages tell frontends about themselves.
 
 package request
 
 import "time"
+
+// Load is one limit: its value, how much of it is in use, and how often it was
+// reached.
+type Load struct {
+	Limit     int64 `json:"limit"`
+	Now       int64 `json:"now"`
+	Refused   int64 `json:"refused"`              // turned away, or not begun
+	Dropped   int64 `json:"dropped,omitempty"`    // idle ones that made room for others
+	OldestMS  int64 `json:"oldest_ms,omitempty"`  // how long the oldest waiter has waited
+	LongestMS int64 `json:"longest_ms,omitempty"` // the longest wait so far
+	AtOnce    int   `json:"at_once,omitempty"`    // requests that upstream takes well at once, as far as is known
+
+	Why     string  `json:"at_once_why,omitempty"` // they are fewer than the settings allow
+	Reserve float64 `json:"reserve,omitempty"`     // tokens that other work leaves to readers
+}
 
 // ListScore is how one list of a source is answered, and how often records agreed
 // with upstream. Its JSON is part of /-/stats: names are only added.

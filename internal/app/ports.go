@@ -20,6 +20,7 @@ import (
 	"understudy/internal/diagnostics/profile"
 	"understudy/internal/frontend"
 	"understudy/kit/accesslog"
+	"understudy/request"
 	"understudy/spec"
 )
 
@@ -132,9 +133,9 @@ func (p *ports) install(d *handlerSet, end func()) {
 }
 
 // unreadLoad returns the limit of what is kept of answers that clients have not read, in bytes.
-func (p *ports) unreadLoad() diagnostics.Limit {
+func (p *ports) unreadLoad() request.Load {
 	limit, now, dropped := p.unread.Load()
-	return diagnostics.Limit{Limit: limit, Now: now, Dropped: dropped}
+	return request.Load{Limit: limit, Now: now, Dropped: dropped}
 }
 
 // loads returns the limits of each port.
@@ -142,13 +143,13 @@ func (p *ports) loads() map[string]diagnostics.Port {
 	out := map[string]diagnostics.Port{}
 	for _, f := range p.servers {
 		l := f.Load()
-		port := diagnostics.Port{Limits: map[string]diagnostics.Limit{
+		port := diagnostics.Port{Limits: map[string]request.Load{
 			"connections": {Limit: l.Limit, Now: l.Now, Refused: l.Refused, Dropped: l.Dropped},
 			"headers":     {Limit: int64(p.limits.Headers), Refused: l.LargeHeads},
 			"head_time":   {Limit: int64(p.limits.HeadTime.Std() / time.Second), Refused: l.SlowHeads},
 		}, Express: l.Express}
 		if p.tunnels != nil && f.Name == connectPort {
-			stats := diagnostics.Tunnels(p.tunnels.proxy.Stats())
+			stats := p.tunnels.proxy.Stats()
 			port.Tunnels = &stats
 		}
 		out[f.Name] = port

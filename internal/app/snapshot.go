@@ -15,7 +15,6 @@ import (
 
 	"understudy"
 	"understudy/internal/app/lastday"
-	"understudy/internal/app/operations"
 	"understudy/internal/callers"
 	"understudy/internal/config"
 	"understudy/internal/crawl"
@@ -46,7 +45,6 @@ type figures struct {
 	mirror   *mirror.Mirror
 	walker   *crawl.Crawler
 	jobs     *jobs.Runner
-	eraser   *operations.Eraser
 	feed     *feed.Feed
 	audit    auditLog // nil: nothing is listed
 	ports    *ports
@@ -72,7 +70,7 @@ func (a *App) newFigures(ctx context.Context, e *enforcer, changes *feed.Feed) *
 			Readers: c.ByReason[request.Waiting], Upstream: c.Requests}
 	}})
 	return &figures{started: a.opts.Settings, settings: a.settings, log: a.log, sources: a.sources, clients: a.clients, db: a.db,
-		files: a.files, mirror: a.mirror, walker: a.walker, jobs: a.jobs, eraser: a.eraser, feed: changes, audit: a.audit, ports: a.ports,
+		files: a.files, mirror: a.mirror, walker: a.walker, jobs: a.jobs, feed: changes, audit: a.audit, ports: a.ports,
 		names: a.policies.visitors.names, exports: e.exports, inForce: e.inForce.Load, traffic: t}
 }
 
@@ -93,17 +91,12 @@ func (h *figures) snapshot(ctx context.Context) (diagnostics.Snapshot, error) {
 		Settings: h.settings.status(),
 		LogMoved: h.ports.file != nil && h.ports.file.IsMoved(),
 	}
-	space, err := h.db.Space(ctx)
-	if err != nil {
+	var err error
+	if s.Store, err = h.db.Space(ctx); err != nil {
 		return s, err
 	}
-	s.Store = diagnostics.Store{
-		File: space.File, Log: space.WAL, Free: space.Free, Limit: space.Limit,
-		EvictedPages: space.EvictedPages, EvictedVersions: space.EvictedVersions, EvictedAt: space.EvictedAt.UTC(),
-		Trouble: h.mirror.Stats(h.sources[0].Name).Trouble,
-		Read:    diagnostics.Read{Rows: space.ReadRows, Index: space.ReadIndex, Blocks: space.ReadBlocks},
-	}
-	if space.Damaged {
+	s.Store.Trouble = h.mirror.Stats(h.sources[0].Name).Trouble
+	if s.Store.Damaged {
 		s.Store.Trouble = understudy.ErrDamaged.Error()
 	}
 	for _, src := range h.sources {
@@ -155,44 +148,43 @@ func (h *figures) snapshot(ctx context.Context) (diagnostics.Snapshot, error) {
 		stats := h.audit.Stats()
 		s.Audit = &stats
 	}
-	if s.Erasing, err = h.eraser.Waiting(ctx); err != nil {
+	if s.Erasing, err = h.db.Eraser.Waiting(ctx); err != nil {
 		return s, err
 	}
-	if s.Jobs, err = h.jobStats(ctx); err != nil {
+	n, err := h.jobs.Counts(ctx)
+	if err != nil {
 		return s, err
 	}
+	s.Jobs = h.jobs.Stats()
+	s.Jobs.Waiting, s.Jobs.Running, s.Jobs.Archived = n.Waiting, n.Running, n.Archived
 	s.Webhooks = h.feed.Webhooks()
 	return s, nil
 }
 
 // limits returns the limits of the whole process.
-func (h *figures) limits() map[string]diagnostics.Limit {
+func (h *figures) limits() map[string]request.Load {
 	l := h.mirror.Loads()
-	out := map[string]diagnostics.Limit{
-		"waiters": newLimit(l.Waiters), "waiters_each": newLimit(l.Each),
-		"flights": newLimit(l.Flights), "behind": newLimit(l.Behind), "hints": newLimit(l.Hints), "lists": newLimit(l.Lists),
+	out := map[string]request.Load{
+		"waiters": l.Waiters, "waiters_each": l.Each,
+		"flights": l.Flights, "behind": l.Behind, "hints": l.Hints, "lists": l.Lists,
 		"feed_subscribers": h.feedLoad(), "unread": h.ports.unreadLoad(),
 		"request_body": {Limit: int64(h.settings.now.Load().Limits.RequestBody), Refused: h.traffic.tooLarge.Load()},
 	}
 	for name, p := range map[string]*limiter.Limiter{"viewer_exports": h.exports.viewer, "search_exports": h.exports.search} {
 		l := p.Load()
-		out[name] = diagnostics.Limit{Limit: int64(l.All), Now: int64(l.Now), Refused: l.Refused}
-		out[name+"_each"] = diagnostics.Limit{Limit: int64(l.Each), Now: int64(l.Most), Refused: l.RefusedEach}
+		out[name] = request.Load{Limit: int64(l.All), Now: int64(l.Now), Refused: l.Refused}
+		out[name+"_each"] = request.Load{Limit: int64(l.Each), Now: int64(l.Most), Refused: l.RefusedEach}
 	}
 	return out
 }
 
-func newLimit(l mirror.Load) diagnostics.Limit {
-	return diagnostics.Limit{Limit: int64(l.Limit), Now: int64(l.Now), Refused: l.Refused}
-}
-
 // sourceLimits returns the limits of one source.
-func (h *figures) sourceLimits(name string, c throttle.Stats) map[string]diagnostics.Limit {
+func (h *figures) sourceLimits(name string, c throttle.Stats) map[string]request.Load {
 	q, writes := h.clients[name].Queue(), 0
 	if d := h.inForce(); d != nil {
 		writes = d.proxies[name].Writes()
 	}
-	limits := map[string]diagnostics.Limit{
+	limits := map[string]request.Load{
 		"upstream": {},
 		"queue": {Limit: int64(q.Limit), Now: int64(q.Now), Refused: q.Refused,
 			OldestMS: q.Oldest.Milliseconds(), LongestMS: q.Longest.Milliseconds(),
@@ -205,7 +197,7 @@ func (h *figures) sourceLimits(name string, c throttle.Stats) map[string]diagnos
 		if i > 0 {
 			key += "." + w.Of
 		}
-		limits[key] = diagnostics.Limit{Limit: w.Limit, Now: w.Left}
+		limits[key] = request.Load{Limit: w.Limit, Now: w.Left}
 	}
 	return limits
 }
@@ -237,20 +229,9 @@ func knownScores(all []request.ListScore, kind string) (out []request.ListScore)
 	return out
 }
 
-// jobStats returns what the runner of jobs has done and does.
-func (h *figures) jobStats(ctx context.Context) (diagnostics.Jobs, error) {
-	s := h.jobs.Stats()
-	n, err := h.jobs.Counts(ctx)
-	return diagnostics.Jobs{
-		Waiting: n.Waiting, Running: n.Running, Archived: n.Archived, Gathering: int64(s.Gathering), Weight: s.Weight, Memory: s.Memory,
-		Begun: s.Begun,
-		Done:  s.Done, Failed: s.Failed, Cancelled: s.Cancelled, Expired: s.Expired, Again: s.Again, Lost: s.Lost, Trouble: s.Trouble,
-	}, err
-}
-
-func (h *figures) feedLoad() diagnostics.Limit {
+func (h *figures) feedLoad() request.Load {
 	s := h.feed.Stats()
-	return diagnostics.Limit{Limit: int64(s.Limit), Now: int64(s.Subscribers), Refused: s.Refused, Dropped: s.Stalled}
+	return request.Load{Limit: int64(s.Limit), Now: int64(s.Subscribers), Refused: s.Refused, Dropped: s.Stalled}
 }
 
 // walkStats adds what is known of a kind's walks to its figures.

@@ -11,13 +11,13 @@ import (
 // Stats are a proxy's counts. Open, Other and OtherLimit are of this moment, the rest since its
 // start.
 type Stats struct {
-	Open       int64 // to hosts of sources
-	Made       int64 // the same, ever
-	Other      int64 // to other hosts
-	OtherMade  int64
-	OtherLimit int64 // at once
-	Refused    int64 // requests that were answered 4xx or 503
-	Failed     int64 // other hosts that could not be reached: 502
+	Open       int64 `json:"open"`  // to hosts of sources
+	Made       int64 `json:"made"`  // the same, ever
+	Other      int64 `json:"other"` // to other hosts
+	OtherMade  int64 `json:"other_made"`
+	OtherLimit int64 `json:"other_limit"` // at once
+	Refused    int64 `json:"refused"`     // requests that were answered 4xx or 503
+	Failed     int64 `json:"failed"`      // other hosts that could not be reached: 502
 }
 
 // counts are the counts themselves.

@@ -15,27 +15,31 @@ import (
 	"understudy"
 	"understudy/internal/access"
 	"understudy/internal/audit"
+	"understudy/internal/connect"
 	"understudy/internal/diagnostics/profile"
+	"understudy/internal/jobs"
+	"understudy/internal/store"
+	"understudy/internal/store/erase"
 	"understudy/request"
 )
 
 // Snapshot is the state of the process at one moment. Its JSON is /-/stats. Names
 // are only added, and counters only rise.
 type Snapshot struct {
-	Traffic                    // of all sources
-	Hot      Hot               `json:"hot"`
-	Store    Store             `json:"store"`
-	Sources  map[string]Source `json:"sources"`
-	Limits   map[string]Limit  `json:"limits"` // of the whole process, by name
-	Ports    map[string]Port   `json:"faces"`  // by name
-	Process  Process           `json:"process"`
-	Media    Media             `json:"media"`
-	Settings Settings          `json:"settings"`
-	LogMoved bool              `json:"log_moved,omitempty"` // log.access names another file than the one that is written
-	Jobs     Jobs              `json:"jobs"`
-	Webhooks []request.Webhook `json:"webhooks,omitempty"`
-	Erasing  Waiting           `json:"erasing"` // listed and not erased yet
-	Audit    *audit.Stats      `json:"audit,omitempty"`
+	Traffic                          // of all sources
+	Hot      Hot                     `json:"hot"`
+	Store    store.Space             `json:"store"`
+	Sources  map[string]Source       `json:"sources"`
+	Limits   map[string]request.Load `json:"limits"` // of the whole process, by name
+	Ports    map[string]Port         `json:"faces"`  // by name
+	Process  Process                 `json:"process"`
+	Media    Media                   `json:"media"`
+	Settings Settings                `json:"settings"`
+	LogMoved bool                    `json:"log_moved,omitempty"` // log.access names another file than the one that is written
+	Jobs     jobs.Stats              `json:"jobs"`
+	Webhooks []request.Webhook       `json:"webhooks,omitempty"`
+	Erasing  erase.Waiting           `json:"erasing"` // listed and not erased yet
+	Audit    *audit.Stats            `json:"audit,omitempty"`
 }
 
 // Traffic counts answers by how they came, and what went out for them.
@@ -70,56 +74,11 @@ func (t *Traffic) Add(o *Traffic) {
 	}
 }
 
-// Jobs counts promised work. Done to Lost count since the process began.
-type Jobs struct {
-	Waiting   int64  `json:"waiting"`   // now, over all processes
-	Running   int64  `json:"running"`   // now, over all processes
-	Archived  int64  `json:"archived"`  // now
-	Gathering int64  `json:"gathering"` // of those that run here, waiting for room in memory
-	Weight    int64  `json:"weight"`    // bytes of those that run here
-	Memory    int64  `json:"memory"`    // bytes they may weigh
-	Begun     int64  `json:"begun"`     // runs
-	Done      int64  `json:"done"`
-	Failed    int64  `json:"failed"`
-	Cancelled int64  `json:"cancelled"`
-	Expired   int64  `json:"expired"`
-	Again     int64  `json:"again"` // runs after which the job waits again
-	Lost      int64  `json:"lost"`  // leases
-	Trouble   string `json:"trouble,omitempty"`
-}
-
-// Limit is one bound: its value, how much of it is in use, and how often it was
-// reached.
-type Limit struct {
-	Limit     int64 `json:"limit"`
-	Now       int64 `json:"now"`
-	Refused   int64 `json:"refused"`              // turned away, or not begun
-	Dropped   int64 `json:"dropped,omitempty"`    // idle ones that made room for others
-	OldestMS  int64 `json:"oldest_ms,omitempty"`  // how long the oldest waiter has waited
-	LongestMS int64 `json:"longest_ms,omitempty"` // the longest wait so far
-	AtOnce    int   `json:"at_once,omitempty"`    // requests that upstream takes well at once, as far as is known
-
-	Why     string  `json:"at_once_why,omitempty"` // they are fewer than the settings allow
-	Reserve float64 `json:"reserve,omitempty"`     // tokens that other work leaves to readers
-}
-
 // Port is one listening port.
 type Port struct {
-	Limits  map[string]Limit `json:"limits"`
-	Express int64            `json:"express"`           // answers of the express lane
-	Tunnels *Tunnels         `json:"tunnels,omitempty"` // of the proxy; nil: the port is none
-}
-
-// Tunnels counts the tunnels of the proxy. Open, Other and OtherLimit are of this moment, the
-// rest since the start.
-type Tunnels struct {
-	Open       int64 `json:"open"` // to hosts of sources
-	Made       int64 `json:"made"`
-	Other      int64 `json:"other"` // to other hosts
-	OtherMade  int64 `json:"other_made"`
-	OtherLimit int64 `json:"other_limit"` // at once
-	Refused    int64 `json:"refused"`     // requests for one that were answered 4xx or 503
-	Failed     int64 `json:"failed"`      // other hosts that could not be reached
+	Limits  map[string]request.Load `json:"limits"`
+	Express int64                   `json:"express"`           // answers of the express lane
+	Tunnels *connect.Stats          `json:"tunnels,omitempty"` // of the proxy; nil: the port is none
 }
 
 // Process is what the process holds.
@@ -207,26 +166,6 @@ type Hot struct {
 	Pages int64 `json:"pages"`
 }
 
-// Store is what the store takes on disk, in bytes, and what had to go for it.
-type Store struct {
-	File            int64     `json:"file"`
-	Log             int64     `json:"log"`
-	Free            int64     `json:"free"`  // inside the file
-	Limit           int64     `json:"limit"` // of file and log; 0: none
-	EvictedPages    int64     `json:"evicted_pages"`
-	EvictedVersions int64     `json:"evicted_versions"`
-	EvictedAt       time.Time `json:"evicted_at,omitzero"` // the last time
-	Trouble         string    `json:"trouble,omitempty"`   // why nothing can be saved, or not all be read
-	Read            Read      `json:"read"`
-}
-
-// Read counts what readers have read of the store since the start.
-type Read struct {
-	Rows   int64 `json:"rows"`   // of tables
-	Index  int64 `json:"index"`  // chunks and postings
-	Blocks int64 `json:"blocks"` // of bodies
-}
-
 // Source is one source: "ok", or why it is not.
 type Source struct {
 	State     string          `json:"state"` // ok, down, credential, limited
@@ -235,9 +174,9 @@ type Source struct {
 	NextProbe time.Time       `json:"next_probe,omitzero"`
 	Kinds     map[string]Kind `json:"kinds"`
 
-	Limits map[string]Limit `json:"limits"`
-	Times  []Times          `json:"times,omitempty"` // by kind and reason; only for callers that see everything
-	Spent  []Spent          `json:"spent,omitempty"` // by hour; likewise
+	Limits map[string]request.Load `json:"limits"`
+	Times  []Times                 `json:"times,omitempty"` // by kind and reason; only for callers that see everything
+	Spent  []Spent                 `json:"spent,omitempty"` // by hour; likewise
 
 	// Traffic replaces the traffic of all sources for a caller of this source alone.
 	Traffic Traffic `json:"-"`

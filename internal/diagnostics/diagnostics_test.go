@@ -15,6 +15,10 @@ import (
 
 	"understudy"
 	"understudy/internal/audit"
+	"understudy/internal/connect"
+	"understudy/internal/jobs"
+	"understudy/internal/store"
+	"understudy/internal/store/erase"
 	"understudy/request"
 )
 
@@ -54,9 +58,9 @@ func TestHealth(t *testing.T) {
 		"ok": {fixture{snapshot: Snapshot{Sources: ok}}, 200, `{"status":"ok"}`},
 		"degraded": {fixture{snapshot: Snapshot{Sources: map[string]Source{"web": {State: "down", Why: "secret detail"}}}}, 200,
 			`{"status":"degraded","reasons":["source web: down"]}`},
-		"L4: full": {fixture{snapshot: Snapshot{Sources: ok, Store: Store{Trouble: "disk full"}}}, 200,
+		"L4: full": {fixture{snapshot: Snapshot{Sources: ok, Store: store.Space{Trouble: "disk full"}}}, 200,
 			`{"status":"degraded","reasons":["the store: disk full"]}`},
-		"jobs rest": {fixture{snapshot: Snapshot{Sources: ok, Jobs: Jobs{Trouble: "disk full"}}}, 200,
+		"jobs rest": {fixture{snapshot: Snapshot{Sources: ok, Jobs: jobs.Stats{Trouble: "disk full"}}}, 200,
 			`{"status":"degraded","reasons":["no job begins: disk full"]}`},
 		"audit damaged": {fixture{snapshot: Snapshot{Sources: ok, Audit: &audit.Stats{Damaged: "20260601T120000Z-01020304"}}}, 200,
 			`{"status":"degraded","reasons":["the audit log of an earlier run is damaged and left as it is; understudy audit verify says where"]}`},
@@ -118,7 +122,7 @@ func TestStatsCountNothingHidden(t *testing.T) {
 	d := New(Options{
 		Snapshot: func(context.Context) (Snapshot, error) {
 			return Snapshot{
-				Webhooks: []request.Webhook{{Name: "crm", After: 4711}}, Erasing: Waiting{Records: 4711},
+				Webhooks: []request.Webhook{{Name: "crm", After: 4711}}, Erasing: erase.Waiting{Records: 4711},
 				Sources: map[string]Source{"web": {State: "ok", Kinds: kinds},
 					"other": {State: "down", Kinds: map[string]Kind{"calls": {Records: 4711}}}},
 			}, nil
@@ -160,8 +164,8 @@ func TestStatsOfOneSource(t *testing.T) {
 		Snapshot: func(context.Context) (Snapshot, error) {
 			s := Snapshot{
 				Traffic: Traffic{Upstream: NewUpstream()}, Media: Media{Requests: 4711, Limit: 5},
-				Ports: map[string]Port{"viewer": {}, "web": {}, "connect": {Tunnels: &Tunnels{Made: 4711}},
-					"other": {Limits: map[string]Limit{"connections": {Now: 4711}}}},
+				Ports: map[string]Port{"viewer": {}, "web": {}, "connect": {Tunnels: &connect.Stats{Made: 4711}},
+					"other": {Limits: map[string]request.Load{"connections": {Now: 4711}}}},
 				Sources: map[string]Source{"web": {Traffic: own}, "other": {Traffic: Traffic{Requests: 4711,
 					Upstream: Upstream{Requests: 4711, ByReason: map[string]int64{"poll": 4711}}}}},
 			}
@@ -195,7 +199,7 @@ func TestStatsOfOneSource(t *testing.T) {
 
 // A caller bound by row rules sees no figure that changes with other records.
 func TestStatsStandStill(t *testing.T) {
-	moves := Limit{Limit: 5, Now: 4711, Refused: 4711, Dropped: 4711, OldestMS: 4711, LongestMS: 4711}
+	moves := request.Load{Limit: 5, Now: 4711, Refused: 4711, Dropped: 4711, OldestMS: 4711, LongestMS: 4711}
 	d := New(Options{
 		Snapshot: func(context.Context) (Snapshot, error) {
 			return Snapshot{
@@ -203,14 +207,14 @@ func TestStatsStandStill(t *testing.T) {
 					Requests: 4711, Warm: 4711, Stale: 4711, Cold: 4711, Composed: 4711, Coalesced: 4711, NotStored: 4711,
 					Upstream: Upstream{Requests: 4711, Errors: 4711, ByReason: map[string]int64{"waiting": 4711}},
 				},
-				Hot: Hot{Bytes: 4711, Limit: 5, Pages: 4711}, Store: Store{File: 4711, Log: 4711, Free: 4711, Limit: 5, EvictedPages: 4711,
+				Hot: Hot{Bytes: 4711, Limit: 5, Pages: 4711}, Store: store.Space{File: 4711, WAL: 4711, Free: 4711, Limit: 5, EvictedPages: 4711,
 					EvictedVersions: 4711, Trouble: "disk full"},
 				Media:   Media{Requests: 4711, Cold: 4711, Kept: 4711, Files: 4711, Bytes: 4711, Forgotten: 4711},
-				Jobs:    Jobs{Waiting: 4711, Done: 4711, Weight: 4711},
-				Process: Process{Goroutines: 4711, Descriptors: 4711, Resident: 4711}, Limits: map[string]Limit{"flights": moves},
-				Erasing: Waiting{Records: 4711},
+				Jobs:    jobs.Stats{Waiting: 4711, Done: 4711, Weight: 4711},
+				Process: Process{Goroutines: 4711, Descriptors: 4711, Resident: 4711}, Limits: map[string]request.Load{"flights": moves},
+				Erasing: erase.Waiting{Records: 4711},
 				Sources: map[string]Source{"web": {State: "ok", Kinds: map[string]Kind{"calls": {Records: 4711}},
-					Limits: map[string]Limit{"queue": moves}}},
+					Limits: map[string]request.Load{"queue": moves}}},
 			}, nil
 		},
 		Person: func(r *http.Request) (understudy.Caller, error) {

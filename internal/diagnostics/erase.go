@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"understudy"
+	"understudy/internal/store/erase"
 	"understudy/kit/accesslog"
 	"understudy/kit/jsonhttp"
 )
@@ -45,16 +46,10 @@ type Receipt struct {
 	Files    int64     `json:"files"`
 }
 
-// Waiting is what was listed and is not erased yet.
-type Waiting struct {
-	Records int64     `json:"records"`
-	Since   time.Time `json:"since,omitzero"`
-}
-
 // Receipts is the body of GET /-/erasures, the newest first.
 type Receipts struct {
-	Waiting  Waiting   `json:"waiting"`
-	Erasures []Receipt `json:"erasures"`
+	Waiting  erase.Waiting `json:"waiting"`
+	Erasures []Receipt     `json:"erasures"`
 }
 
 const (

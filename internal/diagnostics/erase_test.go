@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"understudy"
+	"understudy/internal/store/erase"
 )
 
 func TestErase(t *testing.T) {
@@ -35,7 +36,7 @@ func TestErase(t *testing.T) {
 		Token: token,
 		Erase: func(_ context.Context, e Erase) (Erasing, error) { asked = append(asked, e); return found, fail },
 		Receipts: func(_ context.Context, before int64, limit int) (Receipts, error) {
-			return Receipts{Erasures: []Receipt{receipt}[:min(limit, 1)], Waiting: Waiting{Records: before}}, fail
+			return Receipts{Erasures: []Receipt{receipt}[:min(limit, 1)], Waiting: erase.Waiting{Records: before}}, fail
 		},
 	}).Handler()
 	role = "support"

@@ -11,7 +11,11 @@ import (
 	"time"
 
 	"understudy"
+	"understudy/internal/jobs"
+	"understudy/internal/store"
+	"understudy/internal/store/erase"
 	"understudy/kit/jsonhttp"
+	"understudy/request"
 )
 
 // healthTime bounds one look at the store.
@@ -118,7 +122,7 @@ func (d *Diagnostics) stats(w http.ResponseWriter, r *http.Request) {
 // it, and the numbers of changes and erasures of all kinds. A caller of one source
 // alone does not see the ports and the traffic of others.
 func (d *Diagnostics) cut(s *Snapshot, caller understudy.Caller) {
-	s.Webhooks, s.Erasing, s.Audit = nil, Waiting{}, nil
+	s.Webhooks, s.Erasing, s.Audit = nil, erase.Waiting{}, nil
 	sources := map[string]Source{}
 	for name, src := range s.Sources {
 		kinds := map[string]Kind{}
@@ -168,9 +172,9 @@ func (s *Snapshot) still() {
 	s.Requests, s.Warm, s.Stale, s.Cold, s.Composed, s.Coalesced, s.NotStored = 0, 0, 0, 0, 0, 0, 0
 	s.Upstream = Upstream{ByReason: map[string]int64{}}
 	s.Hot = Hot{Limit: s.Hot.Limit}
-	s.Store = Store{Limit: s.Store.Limit, Trouble: s.Store.Trouble}
+	s.Store = store.Space{Limit: s.Store.Limit, Trouble: s.Store.Trouble}
 	s.Media = Media{Limit: s.Media.Limit, FileLimit: s.Media.FileLimit}
-	s.Jobs = Jobs{Memory: s.Jobs.Memory, Trouble: s.Jobs.Trouble}
+	s.Jobs = jobs.Stats{Memory: s.Jobs.Memory, Trouble: s.Jobs.Trouble}
 	s.Process = Process{}
 	s.Limits = bounds(s.Limits)
 	for name, src := range s.Sources {
@@ -180,10 +184,10 @@ func (s *Snapshot) still() {
 }
 
 // bounds are the limits without what is in use of them.
-func bounds(limits map[string]Limit) map[string]Limit {
-	all := make(map[string]Limit, len(limits))
+func bounds(limits map[string]request.Load) map[string]request.Load {
+	all := make(map[string]request.Load, len(limits))
 	for name, l := range limits {
-		all[name] = Limit{Limit: l.Limit}
+		all[name] = request.Load{Limit: l.Limit}
 	}
 	return all
 }

@@ -55,8 +55,8 @@ var imports = map[string]string{
 	"internal/crawl/overlap": ".",
 	"internal/credentials":   ".",
 	"internal/datadir":       "",
-	"internal/diagnostics": ". internal/access internal/audit internal/credentials internal/diagnostics/profile kit/accesslog kit/jsonhttp " +
-		"request",
+	"internal/diagnostics": ". internal/access internal/audit internal/connect internal/credentials internal/diagnostics/profile " +
+		"internal/jobs internal/store internal/store/erase kit/accesslog kit/jsonhttp request",
 	"internal/diagnostics/profile": ".",
 	"internal/export":              ". kit/limiter",
 	"internal/feed": ". internal/access internal/outbox internal/webhook kit/accesslog kit/jsonhttp kit/jsonspan kit/limiter " +

@@ -57,20 +57,22 @@ type loop struct {
 // former run has ended.
 type lease struct{ number, fence int64 }
 
-// Stats count what a runner has done since it was made, and what it does now.
+// Stats count jobs. Begun to Lost count since the runner was made.
 type Stats struct {
-	Running   int   // runs now, those included that wait for their weight
-	Gathering int   // of these, those that wait for their weight
-	Weight    int64 // bytes held by runs
-	Memory    int64 // bytes they may hold
-	Begun     int64 // runs
-	Done      int64 // jobs
-	Failed    int64
-	Cancelled int64
-	Expired   int64
-	Again     int64  // runs that ended with the job waiting again
-	Lost      int64  // leases taken back from this runner or found lost
-	Trouble   string // why nothing can be claimed; "": nothing is wrong
+	Waiting   int64  `json:"waiting"` // over all processes, as Running and Archived; Counts has them, Stats leaves them 0
+	Running   int64  `json:"running"` // over all processes
+	Archived  int64  `json:"archived"`
+	Gathering int    `json:"gathering"` // runs here that wait for their weight
+	Weight    int64  `json:"weight"`    // bytes held by runs here
+	Memory    int64  `json:"memory"`    // bytes they may hold
+	Begun     int64  `json:"begun"`     // runs
+	Done      int64  `json:"done"`      // jobs
+	Failed    int64  `json:"failed"`
+	Cancelled int64  `json:"cancelled"`
+	Expired   int64  `json:"expired"`
+	Again     int64  `json:"again"`             // runs that ended with the job waiting again
+	Lost      int64  `json:"lost"`              // leases taken back from this runner or found lost
+	Trouble   string `json:"trouble,omitempty"` // why nothing can be claimed; "": nothing is wrong
 }
 
 // Stats returns the counters; it reads memory only.
@@ -78,7 +80,7 @@ func (r *Runner) Stats() Stats {
 	r.active.mu.Lock()
 	defer r.active.mu.Unlock()
 	s := r.active.counts
-	s.Running, s.Gathering, s.Memory = len(r.active.runs), r.active.gathering, r.o.Memory
+	s.Gathering, s.Memory = r.active.gathering, r.o.Memory
 	s.Weight = r.scale.Stats().Held
 	s.Trouble = r.trouble.text()
 	return s

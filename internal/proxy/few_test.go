@@ -305,7 +305,7 @@ func (c *product) read() [2]int64 {
 	c.Helper()
 	space, err := c.db.Space(c.Context())
 	check(c.T, err)
-	return [2]int64{space.ReadIndex, space.ReadBlocks}
+	return [2]int64{space.Read.Index, space.Read.Blocks}
 }
 
 // A token that names a hidden record is one that names none; one that names a

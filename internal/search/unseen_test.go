@@ -65,8 +65,8 @@ func (r *rig) reading(role string, a query.SearchRequest) string {
 		r.Fatalf("%s as %s: %v", a.Text, role, err)
 	}
 	after := space()
-	return fmt.Sprintf("%d found, total %v: %d rows, %d of indexes, %d blocks", len(out.Hits), out.Total, after.ReadRows-before.ReadRows,
-		after.ReadIndex-before.ReadIndex, after.ReadBlocks-before.ReadBlocks)
+	return fmt.Sprintf("%d found, total %v: %d rows, %d of indexes, %d blocks", len(out.Hits), out.Total, after.Read.Rows-before.Read.Rows,
+		after.Read.Index-before.Read.Index, after.Read.Blocks-before.Read.Blocks)
 }
 
 // settled has everything written to the indexes, and the words of the fields known that a role

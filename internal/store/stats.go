@@ -80,7 +80,7 @@ func (db *DB) Space(ctx context.Context) (s Space, err error) {
 func spaceOf(db *DB, c *sqlite.Conn) (Space, error) {
 	reads := db.pool.Reads()
 	s := Space{File: fileSize(db.pool.Path), WAL: fileSize(db.pool.Path + "-wal"), Limit: db.o.Limit, Damaged: db.pool.Damaged.Load(),
-		ReadRows: reads[sqlite.Rows], ReadIndex: reads[sqlite.Index], ReadBlocks: reads[sqlite.Blocks]}
+		Read: Reads{Rows: reads[sqlite.Rows], Index: reads[sqlite.Index], Blocks: reads[sqlite.Blocks]}}
 	_, err := c.One(selectEvicted, nil, func(r []driver.Value) {
 		s.EvictedPages, s.EvictedVersions = r[0].(int64), r[1].(int64)
 		if at := r[2].(int64); at != 0 {

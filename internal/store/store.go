@@ -96,21 +96,26 @@ type Stats struct {
 
 // Space is what a store takes and what had to go for it; finding out is cheap.
 type Space struct {
-	File  int64 // bytes of the database file, in use or free
-	WAL   int64 // bytes of the write-ahead log beside it
-	Free  int64 // bytes inside File that are free to be used again
-	Limit int64 // of both together; 0: none
-
-	Damaged bool // part of the file could not be read since the store was opened
+	File    int64 `json:"file"`  // bytes of the database file, in use or free
+	WAL     int64 `json:"log"`   // bytes of the write-ahead log beside it
+	Free    int64 `json:"free"`  // bytes inside File that are free to be used again
+	Limit   int64 `json:"limit"` // of both together; 0: none
+	Damaged bool  `json:"-"`     // part of the file could not be read since the store was opened
 
 	// What went because the limit was near, since the store was made.
-	EvictedPages    int64
-	EvictedVersions int64
-	EvictedAt       time.Time // the last time; zero: never
+	EvictedPages    int64     `json:"evicted_pages"`
+	EvictedVersions int64     `json:"evicted_versions"`
+	EvictedAt       time.Time `json:"evicted_at,omitzero"` // the last time; zero: never
 
-	// What readers have read since the store was opened: rows of tables, chunks and postings
-	// of the indexes, blocks of bodies.
-	ReadRows, ReadIndex, ReadBlocks int64
+	Trouble string `json:"trouble,omitempty"` // why nothing can be saved, or not all be read; for a caller that knows
+	Read    Reads  `json:"read"`
+}
+
+// Reads counts what readers have read since the store was opened.
+type Reads struct {
+	Rows   int64 `json:"rows"`   // of tables
+	Index  int64 `json:"index"`  // chunks and postings
+	Blocks int64 `json:"blocks"` // of bodies
 }
 
 // KindStats is one kind's line in Stats.

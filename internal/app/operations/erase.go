@@ -218,15 +218,9 @@ func hasOwn(sources []*spec.Source, source string, found map[string]int) bool {
 	return false
 }
 
-// Waiting returns what is listed and not erased yet.
-func (h *Eraser) Waiting(ctx context.Context) (diagnostics.Waiting, error) {
-	w, err := h.DB.Eraser.Waiting(ctx)
-	return diagnostics.Waiting{Records: w.Records, Since: w.Since.UTC()}, err
-}
-
 // Receipts returns erasures before a number, and what waits.
 func (h *Eraser) Receipts(ctx context.Context, before int64, limit int) (all diagnostics.Receipts, err error) {
-	if all.Waiting, err = h.Waiting(ctx); err != nil {
+	if all.Waiting, err = h.DB.Eraser.Waiting(ctx); err != nil {
 		return all, err
 	}
 	list, err := h.DB.Eraser.Erasures(ctx, before, limit)

@@ -54,8 +54,8 @@ type Erasure struct {
 
 // Waiting says what was listed and is not erased yet.
 type Waiting struct {
-	Records int64
-	Since   time.Time // when the first of them was listed; zero: none
+	Records int64     `json:"records"`
+	Since   time.Time `json:"since,omitzero"` // when the first of them was listed, in UTC; zero: none
 }
 
 // MaxErasures is the most receipts one call of Erasures returns.
