@@ -78,10 +78,8 @@ var imports = map[string]string{
 	"internal/search/lang":      ". internal/query kit/e164 kit/jsonspan kit/suggest kit/tokenizer spec",
 	"internal/signin":           ". internal/smallfile kit/accesslog kit/header kit/limiter kit/token",
 	"internal/smallfile":        "",
-	"internal/slowapi": "internal/slowapi/computed internal/slowapi/fake internal/slowapi/format internal/slowapi/github " +
-		"internal/slowapi/kinds internal/slowapi/stripe internal/slowapi/table internal/slowapi/world",
-	"internal/slowapi/computed": "internal/slowapi/fake internal/slowapi/format internal/slowapi/kinds internal/slowapi/table " +
-		"internal/slowapi/world",
+	"internal/slowapi": "internal/slowapi/fake internal/slowapi/format internal/slowapi/github internal/slowapi/kinds " +
+		"internal/slowapi/stripe internal/slowapi/table internal/slowapi/world",
 	"internal/slowapi/fake":   "internal/slowapi/format",
 	"internal/slowapi/format": "",
 	"internal/slowapi/kinds":  "internal/slowapi/fake internal/slowapi/format internal/slowapi/table internal/slowapi/world",

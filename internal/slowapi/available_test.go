@@ -9,7 +9,6 @@ import (
 	"strings"
 	"testing"
 
-	"understudy/internal/slowapi/computed"
 	"understudy/internal/slowapi/format"
 	"understudy/internal/slowapi/kinds"
 )
@@ -36,7 +35,7 @@ func TestCountries(t *testing.T) {
 	if err := format.Strict(r.get(root+"/AvailablePhoneNumbers.json?PageSize=2"), &body); err != nil {
 		t.Fatal(err)
 	}
-	if len(body.Countries) != len(computed.NumberCountries()) || body.URI != root+"/AvailablePhoneNumbers.json" {
+	if len(body.Countries) != len(kinds.NumberCountries()) || body.URI != root+"/AvailablePhoneNumbers.json" {
 		t.Errorf("%d countries at %s", len(body.Countries), body.URI)
 	}
 	sorts := map[string]bool{}
@@ -47,7 +46,7 @@ func TestCountries(t *testing.T) {
 		for name, uri := range one["subresource_uris"].(record) {
 			sorts[name] = true
 			rows, own := r.offered(strings.TrimPrefix(uri.(string), root+"/AvailablePhoneNumbers") + "?PageSize=1000")
-			if len(rows) < computed.PerFront || own != uri.(string) {
+			if len(rows) < kinds.PerFront || own != uri.(string) {
 				t.Errorf("%v: %d numbers, uri %s", uri, len(rows), own)
 			}
 			seen := map[any]bool{}
@@ -59,7 +58,7 @@ func TestCountries(t *testing.T) {
 			}
 		}
 	}
-	if len(sorts) != len(computed.OfferNames) {
+	if len(sorts) != len(kinds.OfferNames) {
 		t.Errorf("sorts of numbers: %v", sorts)
 	}
 	for _, target := range []string{"/XX.json", "/XX/Local.json", "/US/Mobile.json", "/US/Fax.json", "/us/Local.json"} {
@@ -143,7 +142,7 @@ func TestAvailableFilters(t *testing.T) {
 		}
 		tried[query] = true
 	}
-	for _, f := range computed.AvailableFilters {
+	for _, f := range kinds.AvailableFilters {
 		if !tried[f.Key] {
 			t.Errorf("%s was not tried", f.Key)
 		}

@@ -23,7 +23,7 @@ func (t *twilio) page(x *world.Request) format.Answer {
 	}
 	w.Mu.RUnlock()
 	if r != nil {
-		return r.Answer()
+		return *r
 	}
 	some, err := found.Indexes(ctx, p)
 	if err != nil {

@@ -43,7 +43,7 @@ func (s *Server) open(o Options) (err error) {
 			return err
 		}
 		s.api = &table.API{Routes: s.twilio.routes, Answer: s.twilio.answer, Control: s.twilio.control,
-			Refuse: func(status int) format.Answer { return format.RefusalFor(status).Answer() }}
+			Refuse: func(status int) format.Answer { return *format.RefusalFor(status) }}
 		if o.Arrivals > 0 {
 			s.running.Go(func() { s.twilio.run(o.Arrivals, s.closing) })
 		}

@@ -63,20 +63,20 @@ func (t *twilio) answer(r *http.Request, body []byte, unread int, here string) f
 	if known := t.knows(password); subtle.ConstantTimeCompare([]byte(user), []byte(t.world.Account)) == 0 || !known {
 		refused := format.RefusalFor(http.StatusUnauthorized)
 		refused.Header = map[string]string{"WWW-Authenticate": `Basic realm="Twilio API"`}
-		return refused.Answer()
+		return *refused
 	}
 	form, err := url.ParseQuery(string(body))
 	switch {
 	case unread == http.StatusRequestEntityTooLarge:
-		return format.Refuse(unread, 20413, "The request body is longer than "+strconv.Itoa(maxForm)+" bytes").Answer()
+		return *format.Refuse(unread, 20413, "The request body is longer than "+strconv.Itoa(maxForm)+" bytes")
 	case unread != 0:
-		return format.Refuse(unread, 20001, "The request body could not be read").Answer()
+		return *format.Refuse(unread, 20001, "The request body could not be read")
 	case err != nil:
-		return format.Invalid("The request body is not a form").Answer()
+		return *format.Invalid("The request body is not a form")
 	}
 	q := t.routes.Request(r, body, here)
 	if q == nil {
-		return format.NotFound(r.URL.EscapedPath()).Answer()
+		return *format.NotFound(r.URL.EscapedPath())
 	}
 	q.Form = form
 	return q.Route.Do[anyMethod](q)

@@ -9,7 +9,7 @@ import (
 	"testing"
 
 	"understudy/internal/sample"
-	"understudy/internal/slowapi/computed"
+	"understudy/internal/slowapi/kinds"
 )
 
 // usage reads one of the lists of usage.
@@ -29,7 +29,7 @@ func number64(t *testing.T, value any) float64 {
 
 func TestUsageLists(t *testing.T) {
 	r := start(t, Options{Records: 2000})
-	every := len(computed.Categories())
+	every := len(kinds.Categories())
 	for list, want := range map[string]struct {
 		rows     int
 		from, to string // of the first row

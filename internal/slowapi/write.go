@@ -20,7 +20,7 @@ func (t *twilio) create(x *world.Request) format.Answer {
 	fields, refused := x.S.Kind.Create(w, x.S, x.In.Form)
 	w.Mu.RUnlock()
 	if refused != nil {
-		return refused.Answer()
+		return *refused
 	}
 	maps.Copy(fields, x.Preset)
 	_, err := t.commit(world.Entry{Op: "create", Kind: x.S.Kind.Name, Account: x.S.Account, Fields: fields})
@@ -50,7 +50,7 @@ func (t *twilio) update(x *world.Request) format.Answer {
 	}
 	w.Mu.RUnlock()
 	if refused != nil {
-		return refused.Answer()
+		return *refused
 	}
 	_, err := t.commit(world.Entry{Op: "update", Kind: x.S.Kind.Name, Account: x.S.Account, Index: x.Index, Fields: fields, Cut: cut})
 	if err != nil {
@@ -66,7 +66,7 @@ func (t *twilio) remove(x *world.Request) format.Answer {
 	defer w.Writing.Unlock()
 	w.Mu.RLock()
 	there := x.S.Exists(x.Index)
-	var refused *format.Refusal
+	var refused *format.Answer
 	if there && t.quirks.On(world.UnfinishedRefused) {
 		refused = refuseUnfinished(x)
 	}
@@ -78,7 +78,7 @@ func (t *twilio) remove(x *world.Request) format.Answer {
 		return x.NotFound()
 	}
 	if refused != nil {
-		return refused.Answer()
+		return *refused
 	}
 	_, err := t.commit(world.Entry{Op: "delete", Kind: x.S.Kind.Name, Account: x.S.Account, Index: x.Index})
 	if err != nil {
@@ -89,7 +89,7 @@ func (t *twilio) remove(x *world.Request) format.Answer {
 
 // refuseUnfinished refuses to touch a message that is still on its way, or to
 // delete a call that is; a quirk, since it is in the way of most tests.
-func refuseUnfinished(x *world.Request) *format.Refusal {
+func refuseUnfinished(x *world.Request) *format.Answer {
 	k := x.S.Kind
 	if k.Life == nil {
 		return nil
@@ -126,9 +126,9 @@ func (t *twilio) commit(e world.Entry) (moved int, err error) {
 func (t *twilio) unwritten(err error) format.Answer {
 	t.log.Error("slowapi: write refused", "err", err)
 	if errors.Is(err, world.ErrFull) {
-		return format.Invalid("This world has no room for more records of this kind").Answer()
+		return *format.Invalid("This world has no room for more records of this kind")
 	}
-	return format.RefusalFor(http.StatusInternalServerError).Answer()
+	return *format.RefusalFor(http.StatusInternalServerError)
 }
 
 // dequeue takes a member out of its queue: it sends the call on to other
@@ -139,7 +139,7 @@ func (t *twilio) dequeue(x *world.Request) format.Answer {
 		return was
 	}
 	if x.In.Form.Get("Url") == "" {
-		return format.Invalid("Missing required parameter Url in the post body").Answer()
+		return *format.Invalid("Missing required parameter Url in the post body")
 	}
 	if gone := t.remove(x); gone.Status != http.StatusNoContent {
 		return gone

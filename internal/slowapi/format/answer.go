@@ -18,28 +18,23 @@ type Answer struct {
 	Plain   bool // never compressed
 }
 
-// Refusal is an error in Twilio's shape.
-type Refusal struct {
-	status, code int
-	message      string
-	Header       map[string]string
-}
-
-// Refuse is an error with a status and Twilio's code.
-func Refuse(status, code int, message string) *Refusal {
-	return &Refusal{status: status, code: code, message: message}
+// Refuse returns an error in Twilio's shape, with a status and Twilio's code.
+func Refuse(status, code int, message string) *Answer {
+	body := fmt.Appendf(nil, `{"code":%d,"message":%s,"more_info":"https://www.twilio.com/docs/errors/%d","status":%d}`, code, quote(message),
+		code, status)
+	return &Answer{Status: status, Body: body}
 }
 
 // Invalid refuses a parameter.
-func Invalid(message string) *Refusal { return Refuse(http.StatusBadRequest, 20001, message) }
+func Invalid(message string) *Answer { return Refuse(http.StatusBadRequest, 20001, message) }
 
 // NotFound is the error of a path that does not exist.
-func NotFound(path string) *Refusal {
+func NotFound(path string) *Answer {
 	return Refuse(http.StatusNotFound, 20404, "The requested resource "+path+" was not found")
 }
 
 // RefusalFor is the error Twilio gives with a status.
-func RefusalFor(status int) *Refusal {
+func RefusalFor(status int) *Answer {
 	message, known := map[int]string{
 		http.StatusUnauthorized:        "Authenticate",
 		http.StatusTooManyRequests:     "Too Many Requests",
@@ -53,13 +48,6 @@ func RefusalFor(status int) *Refusal {
 		code = 20003
 	}
 	return Refuse(status, code, message)
-}
-
-// Answer renders the refusal.
-func (r *Refusal) Answer() Answer {
-	body := fmt.Appendf(nil, `{"code":%d,"message":%s,"more_info":"https://www.twilio.com/docs/errors/%d","status":%d}`, r.code,
-		quote(r.message), r.code, r.status)
-	return Answer{Status: r.status, Body: body, Header: r.Header}
 }
 
 // Where paths of the API begin.

@@ -36,14 +36,14 @@ func drawAccount(w *world.World, s *world.Sequence, i int64) table.Values {
 	return v
 }
 
-func createAccount(_ *world.World, s *world.Sequence, form url.Values) (map[string]string, *format.Refusal) {
+func createAccount(_ *world.World, s *world.Sequence, form url.Values) (map[string]string, *format.Answer) {
 	if s.Count() >= world.MaxAccounts {
 		return nil, format.Invalid("This world has no room for more accounts")
 	}
 	return map[string]string{"FriendlyName": cmp.Or(form.Get("FriendlyName"), "SubAccount")}, nil
 }
 
-func updateAccount(_ *world.World, _ *world.Sequence, i int64, form url.Values) (map[string]string, []string, *format.Refusal) {
+func updateAccount(_ *world.World, _ *world.Sequence, i int64, form url.Values) (map[string]string, []string, *format.Answer) {
 	fields := map[string]string{}
 	if form.Has("FriendlyName") {
 		fields["FriendlyName"] = form.Get("FriendlyName")

@@ -1,4 +1,4 @@
-// Calls: who called whom, how it went, and what was asked about it.
+// Calls: who called whom, how it went, what was asked about it, and how a row of them looks.
 package kinds
 
 import (
@@ -9,6 +9,7 @@ import (
 
 	"understudy/internal/slowapi/fake"
 	"understudy/internal/slowapi/format"
+	"understudy/internal/slowapi/table"
 	"understudy/internal/slowapi/world"
 )
 
@@ -16,10 +17,8 @@ import (
 var Calls = &world.Kind{
 	Name: "calls", Prefix: "CA", Tag: 'C',
 	Blank: func() world.Row { return new(Call) }, Shape: "call",
-	Seed: func(w *world.World, k *world.Kind) *world.Sequence {
-		return w.Sequence(k, 0, w.Records, w.Epoch.Unix(), world.Days*86400)
-	},
-	Life: callLife,
+	Count: func(w *world.World) int64 { return w.Records },
+	Life:  callLife,
 	Filters: slices.Concat(
 		[]world.Filter{
 			partyFilter("To", func(r *Call) *fake.Party { return &r.To }),
@@ -215,7 +214,7 @@ func (c *Call) times() (start, end int64) {
 }
 
 // createCall reads what POST to Calls asks for.
-func createCall(_ *world.World, _ *world.Sequence, form url.Values) (map[string]string, *format.Refusal) {
+func createCall(_ *world.World, _ *world.Sequence, form url.Values) (map[string]string, *format.Answer) {
 	to, from := form.Get("To"), form.Get("From")
 	switch {
 	case to == "":
@@ -238,7 +237,7 @@ func callable(party string) bool {
 
 // updateCall reads what POST to a call asks for: to end it, or to go on with
 // other instructions, which no row shows.
-func updateCall(_ *world.World, s *world.Sequence, i int64, form url.Values) (map[string]string, []string, *format.Refusal) {
+func updateCall(_ *world.World, s *world.Sequence, i int64, form url.Values) (map[string]string, []string, *format.Answer) {
 	p := s.Progress(i)
 	begun := p.Reached("in-progress") != 0
 	over := p.Status() == p.Plan[p.Final()]
@@ -259,17 +258,118 @@ func updateCall(_ *world.World, s *world.Sequence, i int64, form url.Values) (ma
 
 // partyFilter asks for one side of a call or message.
 func partyFilter[R world.Row](key string, get func(R) *fake.Party) world.Filter {
-	return world.Filter{Key: key, Read: func(x *world.Search, value string) (world.Condition, *format.Refusal) {
+	return world.Filter{Key: key, Read: func(x *world.Search, value string) (world.Condition, *format.Answer) {
 		return world.Everywhere(func(r world.Row) bool { return get(r.(R)).Is(x.W.Seed, value) }), nil
 	}}
 }
 
 // parentFilter asks for the children of a call; they stand within five of it.
-func parentFilter(x *world.Search, value string) (world.Condition, *format.Refusal) {
+func parentFilter(x *world.Search, value string) (world.Condition, *format.Answer) {
 	index, ok := x.W.Find(x.S, value)
 	if !ok {
 		return world.Condition{Test: func(world.Row) bool { return false }, Hi: -1}, nil
 	}
 	test := func(r world.Row) bool { c := r.(*Call); return c.parent && c.I-1 == index }
 	return world.Condition{Test: test, Lo: index, Hi: index + 5}, nil
+}
+
+// Values are the call as its template shows it.
+func (c *Call) Values(w *world.World) table.Values {
+	from, to := string(c.From.AppendTo(nil, w.Seed)), string(c.To.AppendTo(nil, w.Seed))
+	d := c.Progress.Rest
+	v := table.Values{
+		// These draw, in this order.
+		"answered_by": c.answeredBy(&d), "caller_name": c.callerName(&d), "forwarded_from": c.forwardedFrom(w, &d),
+		"group_sid": rareSID("GP", 33, &d), "queue_time": queueTime(&d), "trunk_sid": rareSID("TK", 100, &d),
+
+		"created": c.Progress.Created, "updated": c.Progress.Updated(), "start": c.Start, "end": c.End, "status": c.Progress.Status(),
+		"direction": c.Direction, "from": from, "from_formatted": format.Formatted(from), "to": to, "to_formatted": format.Formatted(to),
+		"price": c.price(w),
+	}
+	if c.End != 0 {
+		v["duration"] = strconv.FormatInt(c.Duration(), 10)
+	}
+	if c.parent {
+		v["parent"] = w.SID(c.S, c.I-1)
+	}
+	if c.own >= 0 {
+		v["number"] = ownSID(w, c.own)
+	}
+	return v
+}
+
+// Duration is how long the two talked, in seconds; nothing when it was not answered.
+func (c *Call) Duration() int64 {
+	answered := c.Progress.Reached("in-progress")
+	if answered == 0 || c.End == 0 {
+		return 0
+	}
+	return max(c.End-answered, 0)
+}
+
+// price is for begun minutes, once the step after the final state is reached.
+func (c *Call) price(w *world.World) string {
+	if text, set := c.S.Form(c.I, world.EditedPrice); set {
+		return text
+	}
+	if !c.settled() {
+		return ""
+	}
+	return format.Money(c.charge(w))
+}
+
+// charge is the price of a call by its rate.
+func (c *Call) charge(w *world.World) int64 {
+	rate := int64(850)
+	if c.Direction != "inbound" {
+		rate = 1400
+		if c.To.Text == "" && !c.To.Own {
+			rate = fake.HomeOf(w.Seed, c.To.Index).Cents
+		}
+	}
+	return rate * max((c.Duration()+59)/60, 1)
+}
+
+func (c *Call) answeredBy(d *fake.Rng) string {
+	pick := d.Below(100)
+	switch {
+	case c.Direction != "outbound-api" || c.Progress.Reached("in-progress") == 0 || pick >= 30:
+		return ""
+	case pick < 24:
+		return "human"
+	}
+	return "machine_start"
+}
+
+func (c *Call) callerName(d *fake.Rng) string {
+	pick, name := d.Below(100), d.Below(len(fake.Names()))
+	if c.Direction != "inbound" || pick >= 15 {
+		return ""
+	}
+	return fake.Names()[name]
+}
+
+func (c *Call) forwardedFrom(w *world.World, d *fake.Rng) string {
+	pick, person := d.Below(100), fake.Somebody(d, w.People)
+	if c.Direction != "inbound" || pick >= 5 {
+		return ""
+	}
+	return string(person.AppendTo(nil, w.Seed))
+}
+
+// rareSID names something outside this world for one record in so many.
+func rareSID(prefix string, oneIn int, d *fake.Rng) string {
+	if d.Below(oneIn) != 0 {
+		d.Next()
+		d.Next()
+		return ""
+	}
+	return string(d.Hex([]byte(prefix), 16))
+}
+
+func queueTime(d *fake.Rng) string {
+	if d.Below(12) != 0 {
+		return "0"
+	}
+	return strconv.Itoa(d.Below(4000))
 }

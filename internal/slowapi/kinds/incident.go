@@ -170,19 +170,19 @@ func (c *scene) requestHeaders() string {
 // Notifications are what went wrong in calls.
 var Notifications = &world.Kind{
 	Name: "notifications", Prefix: "NO", Tag: 0x4e4f, Draw: drawNotification, Shape: "notification",
-	Seed:    seedNotifications,
+	Count: countTroubles,
+	// Each comes two seconds after its call.
+	At: func(s *world.Sequence, i int64) int64 {
+		calls := s.Among[Calls]
+		return min(calls.Created(notifiedCall(s.Seed, i))+2, calls.Newest)
+	},
 	Filters: append([]world.Filter{world.TextFilter("Log", "log")}, world.ClockFilters("MessageDate", false, "created")...),
 }
 
 // troubled is how many calls come to one notification, and to one alert.
 const troubled = 50
 
-// seedNotifications dates each notification two seconds after its call.
-func seedNotifications(w *world.World, k *world.Kind) *world.Sequence {
-	s, over := w.Sequence(k, 0, w.Records/troubled, w.Epoch.Unix(), 0), w.Below[0][Calls]
-	s.At = func(i int64) int64 { return min(over.Created(notifiedCall(w.Seed, i))+2, over.Newest) }
-	return s
-}
+func countTroubles(w *world.World) int64 { return w.Records / troubled }
 
 // notifiedCall returns the call a notification is of: every fifty calls one of them has one. The last
 // ten have none, so that the order of calls is that of their notifications.

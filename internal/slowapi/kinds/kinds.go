@@ -3,6 +3,7 @@ package kinds
 
 import (
 	"embed"
+	"sync"
 
 	"understudy/internal/slowapi/fake"
 	"understudy/internal/slowapi/table"
@@ -12,8 +13,8 @@ import (
 //go:embed shapes
 var files embed.FS
 
-// Shapes returns the templates of the records, by the names of their files.
-func Shapes() map[string]*table.Template { return table.ParseAll(files, "shapes") }
+// Shapes returns the templates, by the names of their files.
+var Shapes = sync.OnceValue(func() map[string]*table.Template { return table.ParseAll(files, "shapes") })
 
 // All are all the kinds of the world that live in an account.
 var All = []*world.Kind{
@@ -28,8 +29,8 @@ const (
 	tagServices = 0x736572
 
 	tagTroubles   = 0x74726f
-	TagAvailable  = 0x617661
-	TagCallEvents = 0x636576
+	tagAvailable  = 0x617661
+	tagCallEvents = 0x636576
 )
 
 // Tags of kinds whose SIDs others name too.

@@ -19,7 +19,10 @@ import (
 var Media = &world.Kind{
 	Name: "media", Prefix: "ME", Tag: 'E',
 	Draw: drawMedium, Shape: "media",
-	Derive:  deriveMedia,
+	Owner: Messages, Places: Places,
+	Has: func(_ *world.World, s *world.Sequence, i int64) bool {
+		return i%Places < int64(sentMedia(s.Among[Messages], i/Places))
+	},
 	Filters: world.ClockFilters("DateCreated", false, "created"),
 	Remove:  true,
 }
@@ -29,13 +32,6 @@ const Places = 16
 
 // maxMedia is how many media a message may carry.
 const maxMedia = 10
-
-// deriveMedia makes the media of an account those its messages carry.
-func deriveMedia(w *world.World, s *world.Sequence) {
-	s.Size = func() int64 { return Places * s.Among[Messages].Count() }
-	s.At = func(i int64) int64 { return s.Among[Messages].Created(i / Places) }
-	s.Has = func(i int64) bool { return i%Places < int64(sentMedia(s.Among[Messages], i/Places)) }
-}
 
 // sentMedia is with how many media a message was sent.
 func sentMedia(s *world.Sequence, message int64) int {

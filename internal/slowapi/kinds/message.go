@@ -18,10 +18,8 @@ import (
 var Messages = &world.Kind{
 	Name: "messages", Prefix: "SM", Tag: 'M', Second: world.SecondPrefix{Text: "MM", Of: carriesMedia},
 	Blank: func() world.Row { return new(message) }, Shape: "message",
-	Seed: func(w *world.World, k *world.Kind) *world.Sequence {
-		return w.Sequence(k, 0, 2*w.Records, w.Epoch.Unix(), world.Days*86400)
-	},
-	Life: messageLife,
+	Count: func(w *world.World) int64 { return 2 * w.Records },
+	Life:  messageLife,
 	Filters: slices.Concat(
 		[]world.Filter{
 			partyFilter("To", func(r *message) *fake.Party { return &r.to }),
@@ -40,7 +38,6 @@ type message struct {
 	progress  world.Progress
 	s         *world.Sequence
 	i         int64
-	rest      fake.Rng // what only the row needs
 	direction string
 	from, to  fake.Party
 	media     int
@@ -139,30 +136,24 @@ func messageLife(s *world.Sequence, i int64) world.Lifecycle {
 	if s.Written(i) {
 		plan = writtenPlan(s.Marks[i].Form)
 	}
-	return world.Lifecycle{Plan: plan, Dwell: messageDwell(&d, plan)}
+	dwell := messageDwell(&d, plan)
+	return world.Lifecycle{Plan: plan, Dwell: dwell, Rest: d}
 }
 
 // Load reads the message with an index; its body waits until a row is written.
 func (m *message) Load(w *world.World, s *world.Sequence, i int64) {
-	*m = message{s: s, i: i}
+	*m = message{s: s, i: i, progress: s.Progress(i)}
 	d := s.Draw(i)
-	plan := m.draft(&d)
-	written := s.Written(i)
-	if written {
-		plan = writtenPlan(s.Marks[i].Form)
-	}
-	m.progress = world.ProgressOf(s, i, world.Lifecycle{Plan: plan, Dwell: messageDwell(&d, plan)})
+	m.draft(&d)
 	m.sent = m.sentAt()
-	if written {
+	if s.Written(i) {
 		m.fromForm()
-		m.rest = d
 		return
 	}
 	if MediaPlace(s.Seed, i/20) == i {
 		m.media = 1
 	}
-	m.sides(w, &d)
-	m.rest = d
+	m.sides(w, &m.progress.Rest)
 }
 
 // sides draws who wrote to whom.
@@ -219,7 +210,7 @@ func (m *message) Value(string) any { return m.sent }
 
 // text draws the rest of the message.
 func (m *message) text(w *world.World) (t messageText) {
-	d := m.rest
+	d := m.progress.Rest
 	t.code, t.reason = m.failure(&d)
 	t.service = m.serviceSID(w, &d)
 	said, set := m.s.Form(m.i, "Body")
@@ -307,7 +298,7 @@ func rewriteMessage(w *world.World, s *world.Sequence, i int64, body string) map
 }
 
 // createMessage reads what POST to Messages asks for.
-func createMessage(_ *world.World, _ *world.Sequence, form url.Values) (map[string]string, *format.Refusal) {
+func createMessage(_ *world.World, _ *world.Sequence, form url.Values) (map[string]string, *format.Answer) {
 	to, from, text, service := form.Get("To"), form.Get("From"), form.Get("Body"), form.Get("MessagingServiceSid")
 	switch {
 	case to == "":
@@ -338,7 +329,7 @@ func createMessage(_ *world.World, _ *world.Sequence, form url.Values) (map[stri
 
 // updateMessage reads what POST to a message asks for: to empty its body, or
 // to call it back while it has not left.
-func updateMessage(w *world.World, s *world.Sequence, i int64, form url.Values) (map[string]string, []string, *format.Refusal) {
+func updateMessage(w *world.World, s *world.Sequence, i int64, form url.Values) (map[string]string, []string, *format.Answer) {
 	status := form.Get("Status")
 	p := s.Progress(i)
 	switch {

@@ -1,8 +1,10 @@
-// Incoming phone numbers: the numbers the account owns.
+// Numbers: those that the account owns, and those of others that may be shown as the caller's.
 package kinds
 
 import (
+	"net/http"
 	"net/url"
+	"strconv"
 	"strings"
 
 	"understudy/internal/slowapi/fake"
@@ -22,7 +24,7 @@ func numberKind() *world.Kind {
 		},
 	}
 	k := l.kind()
-	k.Create = func(w *world.World, s *world.Sequence, form url.Values) (map[string]string, *format.Refusal) {
+	k.Create = func(w *world.World, s *world.Sequence, form url.Values) (map[string]string, *format.Answer) {
 		fields, r := l.rules().read(form)
 		if r != nil {
 			return nil, r
@@ -50,7 +52,7 @@ func deriveCapabilities(_ *world.World, _ *world.Sequence, _ int64, v table.Valu
 }
 
 // buyNumber adds the number that is bought, by itself or by its area.
-func buyNumber(w *world.World, s *world.Sequence, form url.Values, fields map[string]string) *format.Refusal {
+func buyNumber(w *world.World, s *world.Sequence, form url.Values, fields map[string]string) *format.Answer {
 	number, area := form.Get("PhoneNumber"), form.Get("AreaCode")
 	if number == "" && len(area) == 3 && format.Digits(area) {
 		d := fake.RngFor(w.Seed, fake.TagOwn, s.Count()+1000)
@@ -81,4 +83,41 @@ func sortOf(number string) string {
 // ownSID is the SID of one of the numbers the main account began with.
 func ownSID(w *world.World, own int64) string {
 	return w.SID(w.Below[0][Numbers], own)
+}
+
+// CallerIDs are the caller ids of an account. Their SIDs begin with PN, as those
+// of owned numbers do.
+var CallerIDs = callerIDKind()
+
+func callerIDKind() *world.Kind {
+	l := &settingKind{
+		name: "outgoing_caller_ids", prefix: "PN", tag: tagCallerIDs, shape: "caller_id", derive: deriveValidation,
+		filters: []world.Filter{fieldFilter("PhoneNumber"), nameFilter},
+		draw: func(w *world.World, _ *world.Sequence, i int64, fields map[string]string) {
+			fields["PhoneNumber"] = string(fake.AppendPerson(nil, w.Seed, i%w.People))
+		},
+	}
+	k := l.kind()
+	// Twilio calls the number and waits for the code; here it counts as verified at once.
+	k.Create = func(_ *world.World, _ *world.Sequence, form url.Values) (map[string]string, *format.Answer) {
+		number := form.Get("PhoneNumber")
+		if !format.IsNumber(number) {
+			return nil, format.Refuse(http.StatusBadRequest, 21401, "Invalid phone number: "+number)
+		}
+		fields, r := l.rules().read(form)
+		if r == nil {
+			fields["PhoneNumber"] = number
+		}
+		return fields, r
+	}
+	k.Fresh = world.Fresh{Status: http.StatusOK, Shape: "new_caller_id"}
+	return k
+}
+
+// deriveValidation draws the code and the call that tells it, which is no call of
+// this world.
+func deriveValidation(_ *world.World, s *world.Sequence, i int64, v table.Values) {
+	v["validation_call"] = drawHex("CA", world.TagSecrets<<8|tagCallerIDs, s, i)
+	d := fake.RngFor(s.Seed, world.TagSecrets<<16|tagCallerIDs, i)
+	v["validation_code"] = strconv.Itoa(100000 + d.Below(900000))
 }

@@ -19,7 +19,7 @@ func queueKind() *world.Kind {
 		v["current_size"], v["average_wait_time"], v["max_size"] = size, waited/max(size, 1), most
 	}
 	k := (&settingKind{name: "queues", prefix: "QU", tag: tagQueues, shape: "queue", derive: derive}).kind()
-	k.Keeps = func(w *world.World, s *world.Sequence, i int64) *format.Refusal {
+	k.Keeps = func(w *world.World, s *world.Sequence, i int64) *format.Answer {
 		if size, _ := waiting(w, s, i); size > 0 {
 			return format.Invalid("Queue is not empty, cannot delete")
 		}
@@ -44,9 +44,7 @@ func waiting(w *world.World, s *world.Sequence, queue int64) (size, waited int64
 var Members = &world.Kind{
 	Name: "queue_members", Prefix: "QM", Tag: 0x514d,
 	Draw: drawMember, Shape: "member",
-	Seed: func(w *world.World, k *world.Kind) *world.Sequence {
-		return w.Sequence(k, 0, min(w.Records/40, maxMembers), w.Epoch.Unix(), 0)
-	},
+	Count: func(w *world.World) int64 { return min(w.Records/40, maxMembers) },
 	Found: findMember,
 }
 

@@ -1,7 +1,8 @@
-// Recordings: what was said in calls and conferences, and how rows of them look.
+// Recordings: what was said in calls and conferences, how rows of them look, and what they say in words.
 package kinds
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strconv"
@@ -18,8 +19,9 @@ import (
 var Recordings = &world.Kind{
 	Name: "recordings", Prefix: "RE", Tag: 'R',
 	Blank: func() world.Row { return new(Recording) }, Shape: "recording",
-	Seed: seedRecordings,
-	Life: recordingLife,
+	Count: func(w *world.World) int64 { return w.Records / perRecording },
+	At:    func(s *world.Sequence, i int64) int64 { return SubjectOf(s, i).Since },
+	Life:  recordingLife,
 	Filters: slices.Concat(RecordingDates, []world.Filter{
 		{Key: "CallSid", Read: ofFilter("CallSid")},
 		{Key: "ConferenceSid", Read: ofFilter("ConferenceSid")},
@@ -166,8 +168,8 @@ func someSeconds(n int64) string {
 }
 
 // ofFilter asks for the recordings of a call or of a conference.
-func ofFilter(name string) func(*world.Search, string) (world.Condition, *format.Refusal) {
-	return func(x *world.Search, sid string) (world.Condition, *format.Refusal) {
+func ofFilter(name string) func(*world.Search, string) (world.Condition, *format.Answer) {
+	return func(x *world.Search, sid string) (world.Condition, *format.Answer) {
 		k, of := Calls, RecordingsOfCall
 		if name == "ConferenceSid" {
 			k, of = Conferences, RecordingsOfConference
@@ -181,7 +183,7 @@ func ofFilter(name string) func(*world.Search, string) (world.Condition, *format
 }
 
 // readBuried reads IncludeSoftDeleted, which widens the list.
-func readBuried(x *world.Search, value string) (world.Condition, *format.Refusal) {
+func readBuried(x *world.Search, value string) (world.Condition, *format.Answer) {
 	buried, r := world.ReadTruth(value)
 	x.Buried = buried
 	return world.Always, r
@@ -209,4 +211,44 @@ func (r *Recording) Sound(mp3 bool, asked string) format.Content {
 	}
 	c.Tag = fmt.Sprintf(`"%016x-%d-%d-%s"`, tune, seconds, channels, c.Sort[len("audio/"):])
 	return c
+}
+
+// Transcriptions are what recordings say in words.
+var Transcriptions = &world.Kind{
+	Name: "transcriptions", Prefix: "TR", Tag: 'T',
+	Draw: drawTranscription, Shape: "transcription",
+	Count: func(w *world.World) int64 { return w.Records / perRecording / perTranscription },
+	At:    spokenAt,
+	Life:  transcriptionLife, Remove: true,
+}
+
+var (
+	transcriptionDone   = []string{"in-progress", "completed", "completed"}
+	transcriptionFailed = []string{"in-progress", "failed"}
+)
+
+// transcriptionLife is what a transcription goes through.
+func transcriptionLife(s *world.Sequence, i int64) world.Lifecycle {
+	d := s.Draw(i)
+	dwell := [8]int64{int64(10 + d.Below(80)), int64(5 + d.Below(55))}
+	if d.Below(12) == 0 {
+		return world.Lifecycle{Plan: transcriptionFailed, Dwell: dwell}
+	}
+	return world.Lifecycle{Plan: transcriptionDone, Dwell: dwell}
+}
+
+// drawTranscription draws a transcription. Its price is a number, unlike that of a recording.
+func drawTranscription(w *world.World, s *world.Sequence, i int64) table.Values {
+	p, of := s.Progress(i), new(Recording)
+	of.Load(w, s.Among[Recordings], spokenIn(s, i))
+	v := table.Values{
+		"created": p.Created, "updated": p.Updated(), "status": p.Status(), "duration": someSeconds(of.seconds()), "recording": w.SID(of.S, of.i),
+	}
+	if p.Status() == "completed" {
+		v["text"] = cmp.Or(fake.Body(fake.RngFor(s.Seed, tagSpoken<<8, i), false), "(blank)") // Twilio's word for silence
+	}
+	if p.Settled() {
+		v["price"] = format.Money(5000 * max((of.seconds()+59)/60, 1))
+	}
+	return v
 }

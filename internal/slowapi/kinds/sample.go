@@ -4,7 +4,6 @@ package kinds
 import (
 	"embed"
 	"encoding/binary"
-	"errors"
 	"fmt"
 	"io"
 )
@@ -34,62 +33,42 @@ func sampleNamed(name string) []byte {
 }
 
 // wavOf plays so many seconds, from a quarter of the sample that chance decides.
-func wavOf(chance uint64, seconds, channels int64) *loop {
+func wavOf(chance uint64, seconds, channels int64) *io.SectionReader {
 	raw := sampleNamed(fmt.Sprintf("channels%d.wav", channels))
 	data := seconds * wavBytes * channels
 	head := raw[:wavHead]
 	binary.LittleEndian.PutUint32(head[4:], uint32(wavHead-8+data))
 	binary.LittleEndian.PutUint32(head[40:], uint32(data))
 	shift := int64(chance%4) * wavBytes * channels / 4
-	return &loop{head: head, sample: raw[wavHead:], shift: shift, size: wavHead + data}
+	return io.NewSectionReader(&loop{head: head, sample: raw[wavHead:], shift: shift}, 0, wavHead+data)
 }
 
 // mp3Of plays so many seconds, from a pair of frames that chance decides: over
 // two frames the signs of a steady tone repeat.
-func mp3Of(chance uint64, seconds, channels int64) *loop {
+func mp3Of(chance uint64, seconds, channels int64) *io.SectionReader {
 	const rate, moments = 32000, 1152
 	raw := sampleNamed(fmt.Sprintf("channels%d.mp3", channels))
 	frames := (seconds*rate + moments - 1) / moments
-	return &loop{sample: raw, shift: int64(chance%14) * 2 * mp3Frame, size: frames * mp3Frame}
+	return io.NewSectionReader(&loop{sample: raw, shift: int64(chance%14) * 2 * mp3Frame}, 0, frames*mp3Frame)
 }
 
-// loop is a head and then a sample over and over, to a size.
+// loop is a head and then a sample over and over.
 type loop struct {
 	head, sample []byte
 	shift        int64 // where in the sample it begins
-	size, at     int64
 }
 
-// Read copies the next bytes.
-func (c *loop) Read(p []byte) (int, error) {
-	n := 0
-	for n < len(p) && c.at < c.size {
-		next := c.head[min(c.at, int64(len(c.head))):]
+// ReadAt copies bytes. A loop has no end.
+func (c *loop) ReadAt(p []byte, at int64) (n int, _ error) {
+	for n < len(p) {
+		next := c.head[min(at, int64(len(c.head))):]
 		if len(next) == 0 {
-			next = c.sample[(c.at-int64(len(c.head))+c.shift)%int64(len(c.sample)):]
+			next = c.sample[(at-int64(len(c.head))+c.shift)%int64(len(c.sample)):]
 		}
-		step := copy(p[n:], next[:min(int64(len(next)), c.size-c.at)])
-		n, c.at = n+step, c.at+int64(step)
-	}
-	if n == 0 && len(p) > 0 {
-		return 0, io.EOF
+		step := copy(p[n:], next)
+		n, at = n+step, at+int64(step)
 	}
 	return n, nil
-}
-
-// Seek goes to another place.
-func (c *loop) Seek(offset int64, whence int) (int64, error) {
-	switch whence {
-	case io.SeekCurrent:
-		offset += c.at
-	case io.SeekEnd:
-		offset += c.size
-	}
-	if offset < 0 {
-		return 0, errors.New("slowapi: seek before the beginning")
-	}
-	c.at = offset
-	return offset, nil
 }
 
 // maxAudio is how many seconds are to hear of a recording, however long it

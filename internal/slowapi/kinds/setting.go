@@ -50,10 +50,8 @@ func (l *settingKind) rules() *rules { return allRules()[l.name] }
 func (l *settingKind) kind() *world.Kind {
 	return &world.Kind{
 		Name: l.name, Prefix: l.prefix, Tag: l.tag, Filters: l.filters, Shape: l.shape, Draw: l.values,
-		Seed: func(w *world.World, k *world.Kind) *world.Sequence {
-			return w.Sequence(k, 0, int64(len(l.rules().First)), w.Epoch.Unix()-(world.Days+1)*86400, 300*86400)
-		},
-		Create: func(_ *world.World, _ *world.Sequence, form url.Values) (map[string]string, *format.Refusal) {
+		Count: func(*world.World) int64 { return int64(len(l.rules().First)) }, Old: true,
+		Create: func(_ *world.World, _ *world.Sequence, form url.Values) (map[string]string, *format.Answer) {
 			for _, name := range l.rules().Needs {
 				if form.Get(name) == "" {
 					return nil, format.Invalid("Missing required parameter " + name + " in the post body")
@@ -61,7 +59,7 @@ func (l *settingKind) kind() *world.Kind {
 			}
 			return l.rules().read(form)
 		},
-		Update: func(_ *world.World, _ *world.Sequence, _ int64, form url.Values) (map[string]string, []string, *format.Refusal) {
+		Update: func(_ *world.World, _ *world.Sequence, _ int64, form url.Values) (map[string]string, []string, *format.Answer) {
 			fields, r := l.rules().read(form)
 			return fields, nil, r
 		},
@@ -70,7 +68,7 @@ func (l *settingKind) kind() *world.Kind {
 }
 
 // read takes the fields a write sets from its form.
-func (l *rules) read(form url.Values) (map[string]string, *format.Refusal) {
+func (l *rules) read(form url.Values) (map[string]string, *format.Answer) {
 	for name, most := range l.Whole {
 		switch n, ok := format.Whole(form.Get(name)); {
 		case !form.Has(name):

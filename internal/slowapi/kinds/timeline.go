@@ -33,24 +33,6 @@ const (
 	tagSpoken   = 0x73706f
 )
 
-func seedConferences(w *world.World, k *world.Kind) *world.Sequence {
-	s := w.Sequence(k, 0, w.Records/callsPerBlock, w.Epoch.Unix(), world.Days*86400)
-	s.At = func(i int64) int64 { return s.Among[Calls].Created(anchor(s, i)) }
-	return s
-}
-
-func seedRecordings(w *world.World, k *world.Kind) *world.Sequence {
-	s := w.Sequence(k, 0, w.Records/perRecording, w.Epoch.Unix(), world.Days*86400)
-	s.At = func(i int64) int64 { return SubjectOf(s, i).Since }
-	return s
-}
-
-func seedTranscriptions(w *world.World, k *world.Kind) *world.Sequence {
-	s := w.Sequence(k, 0, w.Records/perRecording/perTranscription, w.Epoch.Unix(), world.Days*86400)
-	s.At = func(i int64) int64 { return spokenAt(s, i) }
-	return s
-}
-
 // olderCalls is how many calls are older than the first block. s is the conferences.
 func olderCalls(s *world.Sequence) int64 { return s.Among[Calls].Base - callsPerBlock*s.Base }
 

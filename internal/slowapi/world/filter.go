@@ -11,7 +11,7 @@ import (
 // Filter is one parameter that narrows a list.
 type Filter struct {
 	Key  string
-	Read func(x *Search, value string) (Condition, *format.Refusal)
+	Read func(x *Search, value string) (Condition, *format.Answer)
 }
 
 // Condition is what a filter with its value asks for. Lo and Hi bound the
@@ -40,21 +40,21 @@ func (c *Condition) Meets(r Row, i int64) bool {
 
 // TextFilter asks for exactly this text in a value.
 func TextFilter(key, name string) Filter {
-	return Filter{key, func(_ *Search, value string) (Condition, *format.Refusal) {
+	return Filter{key, func(_ *Search, value string) (Condition, *format.Answer) {
 		return Everywhere(func(r Row) bool { return r.Value(name) == value }), nil
 	}}
 }
 
 // TruthFilter asks for true or false in a value.
 func TruthFilter(key, name string) Filter {
-	return Filter{key, func(_ *Search, value string) (Condition, *format.Refusal) {
+	return Filter{key, func(_ *Search, value string) (Condition, *format.Answer) {
 		asked, r := ReadTruth(value)
 		return Everywhere(func(r Row) bool { v := r.Value(name); return (v == true || v == "true") == asked }), r
 	}}
 }
 
 // ReadTruth reads the value of a filter that takes true or false.
-func ReadTruth(value string) (asked bool, r *format.Refusal) {
+func ReadTruth(value string) (asked bool, r *format.Answer) {
 	asked = strings.EqualFold(value, "true")
 	if !asked && !strings.EqualFold(value, "false") {
 		return false, format.Invalid("Invalid boolean value.")
@@ -64,7 +64,7 @@ func ReadTruth(value string) (asked bool, r *format.Refusal) {
 
 // PatternFilter asks for numbers that contain the value; a star is any digit.
 func PatternFilter(key, name string) Filter {
-	return Filter{key, func(_ *Search, value string) (Condition, *format.Refusal) {
+	return Filter{key, func(_ *Search, value string) (Condition, *format.Answer) {
 		return Everywhere(func(r Row) bool {
 			number, _ := r.Value(name).(string)
 			return ContainsPattern(number, value)
@@ -99,10 +99,10 @@ func MatchesHere(number, pattern string) bool {
 // the quirks edge-exclusive, before-whole-day and before-midnight change that.
 func ClockFilters(key string, wholeDay bool, name string) []Filter {
 	return []Filter{
-		{Key: key, Read: func(x *Search, value string) (Condition, *format.Refusal) {
+		{Key: key, Read: func(x *Search, value string) (Condition, *format.Answer) {
 			return timeCondition(x, value, name, func(d format.Span) (int64, int64) { return d.From, d.Until - 1 })
 		}},
-		{Key: key + "<", Read: func(x *Search, value string) (Condition, *format.Refusal) {
+		{Key: key + "<", Read: func(x *Search, value string) (Condition, *format.Answer) {
 			whole := (wholeDay || x.Quirks.On(BeforeWholeDay)) && !x.Quirks.On(BeforeMidnight)
 			return timeCondition(x, value, name, func(d format.Span) (int64, int64) {
 				switch {
@@ -114,7 +114,7 @@ func ClockFilters(key string, wholeDay bool, name string) []Filter {
 				return math.MinInt64, d.From
 			})
 		}},
-		{Key: key + ">", Read: func(x *Search, value string) (Condition, *format.Refusal) {
+		{Key: key + ">", Read: func(x *Search, value string) (Condition, *format.Answer) {
 			return timeCondition(x, value, name, func(d format.Span) (int64, int64) {
 				first := d.From
 				if x.Quirks.On(EdgeExclusive) {
@@ -129,7 +129,7 @@ func ClockFilters(key string, wholeDay bool, name string) []Filter {
 // timeCondition asks for times in the range that edges makes of the value. No
 // time of a record lies before its creation, nor more than slack after it
 // unless the record is a late one.
-func timeCondition(x *Search, value, name string, edges func(format.Span) (int64, int64)) (Condition, *format.Refusal) {
+func timeCondition(x *Search, value, name string, edges func(format.Span) (int64, int64)) (Condition, *format.Answer) {
 	if strings.HasPrefix(value, ">") || strings.HasPrefix(value, "<") {
 		if x.Quirks.On(OperatorRefused) {
 			return Condition{}, format.Invalid("Invalid date value.")

@@ -1,4 +1,4 @@
-// What a kind is here: its name, its filters, its rows, its writes.
+// What a kind is here: its name, its filters, its rows, its writes; and what a request names of it.
 package world
 
 import (
@@ -23,24 +23,31 @@ type Kind struct {
 	Shape string // the template of its records, unless their route says another
 	Fresh Fresh
 
-	// Seed is what the main account begins with; nil when that is nothing. Those
-	// of the kinds before it are there already, in w.Below[0].
-	Seed func(w *World, k *Kind) *Sequence
-	// Derive makes a new sequence follow from others of its account; nil for most.
-	Derive func(w *World, s *Sequence)
+	// Count is how many records the main account begins with; nil for none. Old ones are
+	// there 300 days before those of other kinds.
+	Count func(w *World) int64
+	Old   bool
+	// At is when one of those was created, where that follows from another record; nil where
+	// the days say it. It never falls as the index rises.
+	At func(s *Sequence, i int64) int64
+	// Owner is the kind each record of which has so many Places for those of this kind, and
+	// Has tells which of them are taken; nil where records stand for themselves.
+	Owner  *Kind
+	Places int64
+	Has    func(w *World, s *Sequence, i int64) bool
 	// Life is what a record goes through; nil when nothing happens to it by itself.
 	Life func(s *Sequence, i int64) Lifecycle
 	// Create reads what a new record is made of from a form; nil when POST to
 	// the list is not allowed.
-	Create func(w *World, s *Sequence, form url.Values) (map[string]string, *format.Refusal)
+	Create func(w *World, s *Sequence, form url.Values) (map[string]string, *format.Answer)
 	// Update reads from a form which fields change, and which states follow the
 	// one reached when the life is cut; nil when POST to a record is not allowed.
-	Update func(w *World, s *Sequence, i int64, form url.Values) (fields map[string]string, cut []string, r *format.Refusal)
+	Update func(w *World, s *Sequence, i int64, form url.Values) (fields map[string]string, cut []string, r *format.Answer)
 	// Remove allows DELETE. Buries keeps what was deleted in sight of those who
 	// ask for it.
 	Remove, Buries bool
 	// Keeps tells why a record cannot be deleted now; nil means that it always can.
-	Keeps func(w *World, s *Sequence, i int64) *format.Refusal
+	Keeps func(w *World, s *Sequence, i int64) *format.Answer
 	// Arrives allows /-/advance to create some.
 	Arrives bool
 	Edits   Edits // what /-/edit may change
@@ -127,3 +134,29 @@ func (w *World) Show(dst []byte, s *Sequence, i int64, shape, here string) []byt
 const (
 	OwnNumbers = 8
 )
+
+// Request is a request to one of Twilio's paths.
+type Request struct {
+	In      *table.Request
+	W       *World
+	Quirks  Quirks
+	Q       format.Query
+	Account int
+	S       *Sequence  // of the kind of the path, nil for none
+	Parent  int64      // the record that a list belongs to
+	Index   int64      // the record itself
+	Narrow  *Condition // what a list shows of the kind; nil for all
+	Filters []Filter
+	Key     string            // of a list
+	Shape   string            // the template of the records
+	Preset  map[string]string // what a creation sets beside its form
+	Buried  bool              // a record deleted lately is asked for too
+}
+
+// Shows reports whether the record is there for this request.
+func (x *Request) Shows() bool {
+	return x.S.Exists(x.Index) || x.Buried && x.S.Buried(x.Index, x.W.Now().Unix())
+}
+
+// NotFound returns the answer when what the path names is not there.
+func (x *Request) NotFound() format.Answer { return *format.NotFound(x.In.Path) }

@@ -3,6 +3,7 @@ package world
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 )
 
@@ -39,11 +40,7 @@ func (q Quirks) On(name string) bool { return q[name] }
 func ReadQuirks(asked []string) (Quirks, error) {
 	on := Quirks{}
 	for _, name := range asked {
-		known := false
-		for _, k := range quirkNames {
-			known = known || k == name
-		}
-		if !known {
+		if !slices.Contains(quirkNames, name) {
 			return nil, fmt.Errorf("slowapi: unknown quirk %q; known are %s", name, strings.Join(quirkNames, ", "))
 		}
 		on[name] = true

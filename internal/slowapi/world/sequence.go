@@ -13,6 +13,7 @@ import (
 // What the seed makes is computed, so only what happened since costs memory.
 type Sequence struct {
 	Kind    *Kind
+	w       *World
 	Account int
 	Seed    uint64
 	Among   map[*Kind]*Sequence // all those of the account, this one included
@@ -20,14 +21,6 @@ type Sequence struct {
 	Base   int64 // how many records the seed makes: indexes 0 to base-1
 	Newest int64 // when the newest of them was created, in Unix seconds
 	span   int64 // how many seconds lie between the oldest and the newest
-
-	// At is when a seeded record was created, where that follows from another
-	// record; nil where newest and span say it. It never falls as the index rises.
-	At func(i int64) int64
-	// Size and has are how many indexes there are and which of them hold records,
-	// where all of that follows from other records; nil where base and born say it.
-	Size func() int64
-	Has  func(i int64) bool
 
 	born  []int64         // when each later record was created, never falling
 	Marks map[int64]*mark // what writes and the passing of time did
@@ -51,8 +44,8 @@ const slack = 2 * 3600
 
 // Count is how many records there ever were, deleted ones included.
 func (s *Sequence) Count() int64 {
-	if s.Size != nil {
-		return s.Size()
+	if s.Kind.Owner != nil {
+		return s.Kind.Places * s.Among[s.Kind.Owner].Count()
 	}
 	return s.Base + int64(len(s.born))
 }
@@ -60,8 +53,10 @@ func (s *Sequence) Count() int64 {
 // Created is when a record was created. It never falls as the index rises.
 func (s *Sequence) Created(i int64) int64 {
 	switch {
-	case s.Size != nil, i < s.Base && s.At != nil:
-		return s.At(i)
+	case s.Kind.Owner != nil:
+		return s.Among[s.Kind.Owner].Created(i / s.Kind.Places)
+	case i < s.Base && s.Kind.At != nil:
+		return s.Kind.At(s, i)
 	case i >= s.Base:
 		return s.born[i-s.Base]
 	}
@@ -100,7 +95,7 @@ func (s *Sequence) Deleted(i int64) bool {
 
 // Exists tells whether there is a record with this index now.
 func (s *Sequence) Exists(i int64) bool {
-	return i >= 0 && i < s.Count() && !s.Deleted(i) && (s.Has == nil || s.Has(i))
+	return i >= 0 && i < s.Count() && !s.Deleted(i) && (s.Kind.Has == nil || s.Kind.Has(s.w, s, i))
 }
 
 // Buried tells whether a record was deleted so lately that it still shows to

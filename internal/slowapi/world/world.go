@@ -69,27 +69,31 @@ func New(o Options) *World {
 	w := &World{Options: o, People: max(o.Records/5, 1), Cipher: fake.NewCipher(o.Seed)}
 	w.clock, w.wall = w.Epoch, o.Real()
 	end := w.Epoch.Unix()
-	w.Top = w.Sequence(w.Accounts, 0, 2, end-500*86400, 86400)
+	w.Top = w.sequence(w.Accounts, 0, 2, end-500*86400, 86400)
 	w.Below = []map[*Kind]*Sequence{w.emptyAccount(0), w.emptyAccount(1)}
 	for _, k := range w.Kinds {
-		if k.Seed != nil {
-			w.join(w.Below[0], k.Seed(w, k))
+		newest, span := end, int64(Days*86400)
+		if k.Old {
+			newest, span = end-(Days+1)*86400, 300*86400
+		}
+		if k.Count != nil {
+			w.join(w.Below[0], w.sequence(k, 0, k.Count(w), newest, span))
 		}
 		w.findLive(w.Below[0][k])
 	}
 	return w
 }
 
-// Sequence makes the records of a kind that the seed decides.
-func (w *World) Sequence(k *Kind, account int, base, newest, span int64) *Sequence {
-	return &Sequence{Kind: k, Account: account, Seed: w.Seed, Base: base, Newest: newest, span: span, Marks: map[int64]*mark{}}
+// sequence makes the records of a kind that the seed decides.
+func (w *World) sequence(k *Kind, account int, base, newest, span int64) *Sequence {
+	return &Sequence{Kind: k, w: w, Account: account, Seed: w.Seed, Base: base, Newest: newest, span: span, Marks: map[int64]*mark{}}
 }
 
 // emptyAccount is an account in which nothing happened yet.
 func (w *World) emptyAccount(account int) map[*Kind]*Sequence {
 	all := map[*Kind]*Sequence{}
 	for _, k := range w.Kinds {
-		w.join(all, w.Sequence(k, account, 0, w.Epoch.Unix(), 0))
+		w.join(all, w.sequence(k, account, 0, w.Epoch.Unix(), 0))
 	}
 	return all
 }
@@ -97,9 +101,6 @@ func (w *World) emptyAccount(account int) map[*Kind]*Sequence {
 // join puts a sequence among those of its account.
 func (w *World) join(all map[*Kind]*Sequence, s *Sequence) {
 	all[s.Kind], s.Among = s, all
-	if s.Kind.Derive != nil {
-		s.Kind.Derive(w, s)
-	}
 }
 
 // findLive notes which of the newest records are not in a final state.

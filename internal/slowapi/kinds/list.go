@@ -1,25 +1,16 @@
-// Computed lists: their rows are computed by their place and have no name.
-
-// Package computed answers the paths whose rows are no records of a kind.
-package computed
+// Lists whose rows are computed by their place and have no name, and the events of calls.
+package kinds
 
 import (
-	"embed"
 	"encoding/base64"
 	"strconv"
 	"strings"
-	"sync"
 
+	"understudy/internal/slowapi/fake"
 	"understudy/internal/slowapi/format"
 	"understudy/internal/slowapi/table"
 	"understudy/internal/slowapi/world"
 )
-
-//go:embed shapes
-var files embed.FS
-
-// shapes are the templates of the rows, by the names of their files.
-var shapes = sync.OnceValue(func() map[string]*table.Template { return table.ParseAll(files, "shapes") })
 
 // numberedList is a list without names. A page of it is found by its number, which its token
 // hides as that of Twilio's usage records does: APMQ== is page 1.
@@ -34,14 +25,14 @@ const listToken = "AP"
 func (l *numberedList) page(r *world.Request) format.Answer {
 	p, refused := world.ReadSize(r.Q, r.Quirks)
 	if refused != nil {
-		return refused.Answer()
+		return *refused
 	}
 	at := p.Page
 	if p.Token != "" {
 		plain, err := base64.StdEncoding.DecodeString(strings.TrimPrefix(p.Token, listToken))
 		page, ok := format.Whole(string(plain))
 		if err != nil || !ok || !strings.HasPrefix(p.Token, listToken) {
-			return format.Invalid("Page token is invalid.").Answer()
+			return *format.Invalid("Page token is invalid.")
 		}
 		at = page
 	}
@@ -65,4 +56,40 @@ func (l *numberedList) page(r *world.Request) format.Answer {
 // pageToken is the token of a page.
 func pageToken(number int64) string {
 	return listToken + base64.StdEncoding.EncodeToString([]byte(strconv.FormatInt(max(number, 0), 10)))
+}
+
+// CallEvents answers the list of a call's events. They have no SIDs.
+func CallEvents(r *world.Request) format.Answer {
+	w := r.W
+	w.Mu.RLock()
+	defer w.Mu.RUnlock()
+	var c Call
+	c.Load(w, w.Below[r.Account][Calls], r.Parent)
+	list := eventsOf(w, &c)
+	l := numberedList{count: int64(len(list)), row: func(i int64) table.Part { return list[i] }}
+	return l.page(r)
+}
+
+// eventsOf are those of a call: its creation when we called, the webhook once
+// it was answered or rang, and the status callback when it was over.
+func eventsOf(w *world.World, c *Call) (all []table.Part) {
+	v := table.Values{
+		"sid": w.SID(c.S, c.I), "account": w.AccountSID(c.S.Account), "status": c.Progress.Status(),
+		"from": string(c.From.AppendTo(nil, w.Seed)), "to": string(c.To.AppendTo(nil, w.Seed)), "direction": c.Direction,
+		"duration": strconv.FormatInt(c.Duration(), 10),
+	}
+	d := fake.RngFor(w.Seed, tagCallEvents, c.I)
+	add := func(shape string, at int64) {
+		all = append(all, table.Part{T: Shapes()[shape], V: v.With(table.Values{"took": int64(20 + d.Below(900)), "at": at})})
+	}
+	if c.Direction == "outbound-api" {
+		add("call_created", c.Progress.Created)
+	}
+	if c.Start != 0 && c.Direction != "outbound-dial" {
+		add("call_webhook", c.Start)
+	}
+	if c.End != 0 {
+		add("call_ended", c.End)
+	}
+	return all
 }

@@ -1,0 +1,345 @@
+// Usage records: how much was used and what it cost, by category and by time, and the balance left.
+package kinds
+
+import (
+	_ "embed"
+	"net/http"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"understudy/internal/slowapi/fake"
+	"understudy/internal/slowapi/format"
+	"understudy/internal/slowapi/table"
+	"understudy/internal/slowapi/world"
+)
+
+// UsageFilters narrow every list of usage; usage reads them, since they say
+// which rows there are rather than which to leave out.
+var UsageFilters = []world.Filter{{Key: "Category"}, {Key: "StartDate"}, {Key: "EndDate"}, {Key: "IncludeSubaccounts"}}
+
+const day = 86400
+
+func dayOf(t int64) int64 { return t - t%day }
+
+func monthOf(t int64) int64 {
+	at := time.Unix(t, 0).UTC()
+	return time.Date(at.Year(), at.Month(), 1, 0, 0, 0, 0, time.UTC).Unix()
+}
+
+func monthAfter(month int64) int64 { return time.Unix(month, 0).UTC().AddDate(0, 1, 0).Unix() }
+
+func yearOf(t int64) int64 {
+	return time.Date(time.Unix(t, 0).UTC().Year(), 1, 1, 0, 0, 0, 0, time.UTC).Unix()
+}
+
+func yearAfter(year int64) int64 { return time.Unix(year, 0).UTC().AddDate(1, 0, 0).Unix() }
+
+// wholeLife is the time from an account's first day to the end of today. The
+// caller holds mu.
+func wholeLife(w *world.World, account int) format.Span {
+	return format.Span{From: dayOf(w.Top.Created(int64(account))), Until: dayOf(w.Now().Unix()) + day}
+}
+
+// certain is the time a list is of by its name; the whole time for most.
+func certain(name string, life format.Span) format.Span {
+	today := life.Until - day
+	switch name {
+	case "Today":
+		return format.Span{From: today, Until: today + day}
+	case "Yesterday":
+		return format.Span{From: today - day, Until: today}
+	case "ThisMonth":
+		return format.Span{From: monthOf(today), Until: today + day}
+	case "LastMonth":
+		return format.Span{From: monthOf(monthOf(today) - day), Until: monthOf(today)}
+	}
+	return life
+}
+
+// usageDate reads a date, or so many days from today: -30days, +1day.
+func usageDate(value string, today int64) (int64, bool) {
+	if d, ok := format.ParseDate(value); ok {
+		return dayOf(d.From), true
+	}
+	number, offset := strings.CutSuffix(strings.TrimSuffix(value, "s"), "day")
+	// A plus in a query that was not encoded is a space.
+	sign := map[byte]int64{'-': -1, '+': 1, ' ': 1}
+	if !offset || number == "" || sign[number[0]] == 0 {
+		return 0, false
+	}
+	n, ok := format.Whole(number[1:])
+	return today + sign[number[0]]*min(n, 1e6)*day, ok
+}
+
+// usageTime narrows a time to what StartDate and EndDate leave of it.
+func usageTime(q format.Query, time, life format.Span) (format.Span, *format.Answer) {
+	for name, edge := range map[string]func(int64){
+		"StartDate": func(at int64) { time.From = max(time.From, at) },
+		"EndDate":   func(at int64) { time.Until = min(time.Until, at+day) },
+	} {
+		value := q.Given[name].Value
+		if value == "" {
+			continue
+		}
+		at, ok := usageDate(value, life.Until-day)
+		if !ok {
+			return time, format.Invalid("Invalid date value.")
+		}
+		edge(at)
+	}
+	return time, nil
+}
+
+// pieces cuts a time into days, months or years, the newest first, or leaves it whole.
+func pieces(name string, time format.Span) (all []format.Span) {
+	if time.Until <= time.From {
+		return nil
+	}
+	begin, next := dayOf, func(t int64) int64 { return t + day }
+	switch name {
+	case "Daily":
+	case "Monthly":
+		begin, next = monthOf, monthAfter
+	case "Yearly":
+		begin, next = yearOf, yearAfter
+	default:
+		return []format.Span{time}
+	}
+	for at := begin(time.From); at < time.Until; at = next(at) {
+		all = append(all, format.Span{From: max(at, time.From), Until: min(next(at), time.Until)})
+	}
+	slices.Reverse(all)
+	return all
+}
+
+// Usage answers one of the lists.
+func Usage(r *world.Request, name string) format.Answer {
+	w, q := r.W, r.Q
+	w.Mu.RLock()
+	defer w.Mu.RUnlock()
+	in := []int{r.Account}
+	switch with := strings.ToLower(q.Given["IncludeSubaccounts"].Value); {
+	case with != "" && with != "true" && with != "false":
+		return *format.Invalid("Invalid boolean value.")
+	case with != "false" && r.Account == 0:
+		for account := 1; account < len(w.Below); account++ {
+			in = append(in, account)
+		}
+	}
+	shown := []*category{}
+	for i := range Categories() {
+		if asked := q.Given["Category"].Value; asked == "" || asked == Categories()[i].Name {
+			shown = append(shown, &Categories()[i])
+		}
+	}
+	life := wholeLife(w, r.Account)
+	time, refused := usageTime(q, certain(name, life), life)
+	if refused != nil {
+		return *refused
+	}
+	times, path := pieces(name, time), ""
+	if name != "" {
+		path = "/" + name
+	}
+	l := numberedList{count: int64(len(times) * len(shown)), row: func(i int64) table.Part {
+		c, time := shown[i%int64(len(shown))], times[i/int64(len(shown))]
+		v := usageValues(w, c, in, time)
+		v["account"], v["list"] = w.AccountSID(r.Account), path
+		return table.Part{T: Shapes()["usage"], V: v}
+	}}
+	return l.page(r)
+}
+
+// usageValues are one category in one time. Its row has no SID; its URI asks for it
+// again.
+func usageValues(w *world.World, c *category, in []int, over format.Span) table.Values {
+	f := figuresOf(w, c, in, over)
+	date := func(t int64) string { return time.Unix(t, 0).UTC().Format(time.DateOnly) }
+	v := table.Values{
+		"as_of": w.Now().UTC().Format("2006-01-02T15:04:05+00:00"), "category": c.Name, "count_unit": c.Counts, "description": c.Says,
+		"from": date(over.From), "to": date(over.Until - day), "price": format.Decimal(f.price), "usage": format.Decimal(f.usage * 100),
+		"usage_unit": c.Measures,
+	}
+	if c.Counts != "" {
+		v["count"] = strconv.FormatInt(f.count, 10)
+	}
+	return v
+}
+
+// category is one thing that is counted. One with parts is their sum; any
+// other is a share of the records created in the time, or of the owned numbers.
+type category struct {
+	Name, Says       string
+	Counts, Measures string // units
+	Parts            []string
+
+	Kind  string
+	Share int64 // of a thousand records
+	Each  int64 // thousandths of a unit to one record
+	Price int64 // of a unit, in hundred-thousandths of a dollar
+}
+
+//go:embed categories.json
+var rawCategories []byte
+
+// Categories are the world's, in the order lists show them. The figures are
+// shares of true counts, not sums over the records themselves.
+var Categories = format.Embedded[[]category](rawCategories)
+
+// categoryNamed finds a category; nil for none.
+func categoryNamed(name string) *category {
+	for i := range Categories() {
+		if Categories()[i].Name == name {
+			return &Categories()[i]
+		}
+	}
+	return nil
+}
+
+// figures are how much of a category there was.
+type figures struct {
+	count int64
+	usage int64 // thousandths
+	price int64 // hundred-thousandths of a dollar
+}
+
+// figuresOf counts a category in some accounts over a time, in Unix seconds.
+// The caller holds mu.
+func figuresOf(w *world.World, c *category, in []int, time format.Span) (f figures) {
+	for _, part := range c.Parts {
+		g := figuresOf(w, categoryNamed(part), in, time)
+		f.count, f.usage, f.price = f.count+g.count, f.usage+g.usage, f.price+g.price
+	}
+	if c.Name == "totalprice" {
+		f.count, f.usage = 0, f.price/100
+	}
+	if c.Kind == "" {
+		return f
+	}
+	for _, account := range in {
+		s := w.Of(w.KindNamed(c.Kind), account)
+		f.count += counted(w, c, s, time)
+	}
+	f.usage = f.count * c.Each
+	f.price = f.usage * c.Price / 1000
+	return f
+}
+
+// counted is how many records of a sequence belong to a category. Numbers are
+// paid for by the month: those there are, on the first of each month.
+func counted(w *world.World, c *category, s *world.Sequence, time format.Span) int64 {
+	if s.Kind != Numbers {
+		return (s.FirstSince(time.Until) - s.FirstSince(time.From)) * c.Share / 1000
+	}
+	firsts := int64(0)
+	for at := monthOf(time.From); at < time.Until; at = monthAfter(at) {
+		if at >= time.From {
+			firsts += s.FirstSince(at)
+		}
+	}
+	return firsts
+}
+
+// Balance tells what is left on an account: what the main one had when the world began,
+// less what its calls and messages have cost since. Those of other accounts begin at
+// nothing. Like real ones it may fall below that.
+func Balance(r *world.Request) format.Answer {
+	w := r.W
+	w.Mu.RLock()
+	defer w.Mu.RUnlock()
+	had := int64(0)
+	if r.Account == 0 {
+		d := fake.RngFor(w.Seed, world.TagSecrets<<8|0x6261, 0)
+		had = 10_000_000 + int64(d.Below(5_000_000)) // 100 to 150 dollars
+	}
+	v := table.Values{"account": w.AccountSID(r.Account), "balance": format.Decimal(had - spent(w, r.Account))}
+	return format.Answer{Status: http.StatusOK, Body: Shapes()["balance"].Append(nil, v, "")}
+}
+
+// NewToken answers POST to Tokens with a user name and a real password. Nothing
+// keeps them, and they open nothing here.
+func NewToken(r *world.Request) format.Answer {
+	form := r.In.Form
+	ttl, ok := int64(86400), true
+	if form.Has("Ttl") {
+		ttl, ok = format.Whole(form.Get("Ttl"))
+	}
+	if !ok || ttl == 0 || ttl > 86400 {
+		return *format.Invalid("Ttl must be a number of seconds from 1 to 86400")
+	}
+	w := r.W
+	w.Mu.RLock()
+	defer w.Mu.RUnlock()
+	d := fake.RngFor(w.Seed, world.TagSecrets<<8|0x544f, int64(r.Account))
+	user, password := string(d.Hex(nil, 32)), string(d.Hex(nil, 22))
+	v := table.Values{
+		"account": w.AccountSID(r.Account), "created": w.Now().Unix(), "user": user, "password": password, "ttl": strconv.FormatInt(ttl, 10),
+	}
+	return format.Answer{Status: http.StatusCreated, Body: Shapes()["token"].Append(nil, v, "")}
+}
+
+// priced is a row whose record costs something once it is settled.
+type priced interface {
+	world.Row
+	// charge is what the record costs by its rate, in hundred-thousandths of a dollar.
+	charge(w *world.World) int64
+	settled() bool
+}
+
+func (c *Call) settled() bool    { return c.Progress.Settled() }
+func (m *message) settled() bool { return m.progress.Settled() }
+
+// spent returns what the calls and messages of an account have cost since the world began, in
+// hundred-thousandths of a dollar: the prices that have appeared since, and what edits
+// made of others. A deleted record stays paid for. The caller holds mu.
+func spent(w *world.World, account int) (amount int64) {
+	for row, k := range map[priced]*world.Kind{new(Call): Calls, new(message): Messages} {
+		s := w.Of(k, account)
+		first := max(s.Base-world.Unfinished, 0)
+		for i := first; i < s.Count(); i++ {
+			amount += costSince(w, s, row, i)
+		}
+		for i := range s.Marks {
+			if i < first {
+				amount += costSince(w, s, row, i)
+			}
+		}
+	}
+	return amount
+}
+
+// costSince is what one record costs now, less what it cost when the world began.
+func costSince(w *world.World, s *world.Sequence, row priced, i int64) (amount int64) {
+	text, edited := s.Form(i, world.EditedPrice)
+	began := world.SettledAtFirst(s, i)
+	if began && !edited {
+		return 0
+	}
+	row.Load(w, s, i)
+	if edited {
+		amount = amountOf(text)
+	} else if row.settled() {
+		amount = row.charge(w)
+	}
+	if began {
+		amount -= row.charge(w)
+	}
+	return amount
+}
+
+// amountOf reads a price, which is written as a negative number of dollars, as
+// hundred-thousandths that were spent. A text that is none is nothing.
+func amountOf(price string) int64 {
+	sign := int64(-1)
+	if rest, negative := strings.CutPrefix(price, "-"); negative {
+		sign, price = 1, rest
+	}
+	whole, fraction, _ := strings.Cut(price, ".")
+	n, err := strconv.ParseInt(whole+(fraction + "00000")[:5], 10, 64)
+	if err != nil || strings.ContainsAny(whole, "+-") {
+		return 0
+	}
+	return sign * n
+}
