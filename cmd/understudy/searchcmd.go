@@ -47,9 +47,6 @@ func (c *searchCmd) Help() string {
 // mostHits is how many hits one answer may hold.
 const mostHits = 500
 
-// searching is a server that is searched.
-type searching struct{ *admin }
-
 // Run does what the flags ask for. An error in a query is pointed at.
 func (c *searchCmd) Run(ctx context.Context, p *process) error {
 	query := strings.Join(c.Query, " ")
@@ -60,7 +57,6 @@ func (c *searchCmd) Run(ctx context.Context, p *process) error {
 	if err != nil {
 		return err
 	}
-	s := searching{server}
 	values := url.Values{"q": {query}}
 	put := func(name, value string) {
 		if value != "" {
@@ -73,11 +69,11 @@ func (c *searchCmd) Run(ctx context.Context, p *process) error {
 		values["kind"] = c.Kind
 	}
 	if c.Open != "" {
-		if values, err = s.saved(ctx, c.Open); err != nil {
+		if values, err = findSaved(ctx, server, c.Open); err != nil {
 			return err
 		}
 	}
-	err = c.act(ctx, s, values, p)
+	err = c.act(ctx, server, values, p)
 	var r *refusal
 	if errors.As(err, &r) {
 		r.query = values.Get("q")
@@ -86,20 +82,20 @@ func (c *searchCmd) Run(ctx context.Context, p *process) error {
 }
 
 // act does one thing of several.
-func (c *searchCmd) act(ctx context.Context, s searching, values url.Values, p *process) error {
+func (c *searchCmd) act(ctx context.Context, server *admin, values url.Values, p *process) error {
 	switch {
 	case c.Saved:
-		return s.list(ctx, p.stdout)
+		return listSaved(ctx, server, p.stdout)
 	case c.Forget != "":
-		return s.ask(ctx, http.MethodDelete, "/-/search/saved/"+url.PathEscape(c.Forget), nil, nil)
+		return server.ask(ctx, http.MethodDelete, "/-/search/saved/"+url.PathEscape(c.Forget), nil, nil)
 	case c.Save != "":
-		return s.ask(ctx, http.MethodPost, "/-/search/saved", map[string]any{"name": c.Save, "q": values.Get("q"), "source": c.Source,
+		return server.ask(ctx, http.MethodPost, "/-/search/saved", map[string]any{"name": c.Save, "q": values.Get("q"), "source": c.Source,
 			"kinds": c.Kind, "sort": c.Sort, "shared": c.Shared}, nil)
 	case c.Export != "":
 		values.Set("format", c.Export)
-		return s.export(ctx, values, p.stdout, p.stderr)
+		return exportHits(ctx, server, values, p.stdout, p.stderr)
 	}
-	return c.find(ctx, s, values, p)
+	return c.find(ctx, server, values, p)
 }
 
 // check refuses flags that do not go together: none is ignored.
@@ -135,7 +131,7 @@ func (c *searchCmd) check(query string) error {
 const usualHits = 50
 
 // find prints hits until there are enough.
-func (c *searchCmd) find(ctx context.Context, s searching, values url.Values, p *process) error {
+func (c *searchCmd) find(ctx context.Context, server *admin, values url.Values, p *process) error {
 	out := bufio.NewWriter(p.stdout)
 	onTerminal := terminal.Is(p.stdout) && !c.JSON
 	if c.Facets {
@@ -148,7 +144,7 @@ func (c *searchCmd) find(ctx context.Context, s searching, values url.Values, p 
 	for left := most; ; {
 		values.Set("limit", strconv.Itoa(min(left, mostHits)))
 		var a findings
-		if err := s.ask(ctx, http.MethodGet, "/-/search?"+values.Encode(), nil, &a); err != nil {
+		if err := server.ask(ctx, http.MethodGet, "/-/search?"+values.Encode(), nil, &a); err != nil {
 			return err
 		}
 		var rows []hitRow
@@ -180,10 +176,10 @@ func (c *searchCmd) find(ctx context.Context, s searching, values url.Values, p 
 	}
 }
 
-// export copies every match that is held to out, and fails when that was not all of them. It
+// exportHits copies every match that is held to out, and fails when that was not all of them. It
 // says on warn which kinds are not held whole.
-func (s searching) export(ctx context.Context, values url.Values, out, warn io.Writer) error {
-	resp, err := s.send(ctx, http.MethodGet, "/-/search?"+values.Encode(), nil)
+func exportHits(ctx context.Context, server *admin, values url.Values, out, warn io.Writer) error {
+	resp, err := server.send(ctx, http.MethodGet, "/-/search?"+values.Encode(), nil)
 	if err != nil {
 		return err
 	}

@@ -64,17 +64,17 @@ type savedOne struct {
 	Sort   string   `json:"sort"`
 }
 
-func (s searching) savedAll(ctx context.Context) (all []savedOne, err error) {
+func readSaved(ctx context.Context, server *admin) (all []savedOne, err error) {
 	var a struct {
 		Saved []savedOne `json:"saved"`
 	}
-	err = s.ask(ctx, http.MethodGet, "/-/search/saved", nil, &a)
+	err = server.ask(ctx, http.MethodGet, "/-/search/saved", nil, &a)
 	return a.Saved, err
 }
 
-// saved are the parameters of a saved search.
-func (s searching) saved(ctx context.Context, name string) (url.Values, error) {
-	all, err := s.savedAll(ctx)
+// findSaved returns the parameters of a saved search.
+func findSaved(ctx context.Context, server *admin, name string) (url.Values, error) {
+	all, err := readSaved(ctx, server)
 	if err != nil {
 		return nil, err
 	}
@@ -95,9 +95,9 @@ func (s searching) saved(ctx context.Context, name string) (url.Values, error) {
 	return values, nil
 }
 
-// list prints the saved searches.
-func (s searching) list(ctx context.Context, out io.Writer) error {
-	all, err := s.savedAll(ctx)
+// listSaved prints the saved searches.
+func listSaved(ctx context.Context, server *admin, out io.Writer) error {
+	all, err := readSaved(ctx, server)
 	if err != nil {
 		return err
 	}
@@ -127,18 +127,19 @@ const leastWhat, indent = 32, "    "
 // printRows writes rows in columns, each no wider than a terminal; width 0: as
 // wide as they are.
 func printRows(out io.Writer, rows []hitRow, width int) {
-	var at, kind, id int
+	var names, starts terminal.Table // without the id of a hit, and with it
 	for _, r := range rows {
-		at, kind, id = max(at, terminal.Columns(r.at)), max(kind, terminal.Columns(r.kind)), max(id, terminal.Columns(r.id))
+		names.Add(r.at, r.kind, "")
+		starts.Add(r.at, r.kind, r.id, "")
 	}
-	room := width - (at + kind + id + 3*2)
-	for _, r := range rows {
-		name := terminal.Padded(r.at, at) + "  " + terminal.Padded(r.kind, kind) + "  "
+	padded, start := names.Lines(0), starts.Lines(0)
+	for i, r := range rows {
+		name, room := padded[i], width-terminal.Columns(start[i])
 		switch {
 		case width == 0:
-			fmt.Fprintln(out, name+terminal.Padded(r.id, id)+"  "+r.what)
+			fmt.Fprintln(out, start[i]+r.what)
 		case room >= leastWhat:
-			fmt.Fprintln(out, name+terminal.Padded(r.id, id)+"  "+terminal.Fitted(r.what, room))
+			fmt.Fprintln(out, start[i]+terminal.Fitted(r.what, room))
 		default:
 			lines := []string{name + r.id, r.what}
 			if terminal.Columns(lines[0]) > width { // an id that is cut short is none

@@ -5,6 +5,7 @@ package terminal
 import (
 	"fmt"
 	"io"
+	"strings"
 )
 
 // minColumn is how narrow a column may become, and columnGap what lies between two, in columns of
@@ -60,7 +61,7 @@ func (t Table) Lines(width int) []string {
 		for i, cell := range row {
 			cell = Fitted(cell, widths[i])
 			if i < len(row)-1 {
-				cell = Padded(cell, widths[i]+columnGap)
+				cell += strings.Repeat(" ", widths[i]+columnGap-Columns(cell))
 			}
 			lines[n] += cell
 		}

@@ -47,10 +47,6 @@ func plainSpaces(text string) string {
 	}, text))
 }
 
-func Padded(text string, width int) string {
-	return text + strings.Repeat(" ", max(width-Columns(text), 0))
-}
-
 // Fitted is a text cut to so many columns, with an ellipsis where it was cut.
 func Fitted(text string, width int) string {
 	if Columns(text) <= width {

@@ -3,7 +3,6 @@
 package operations
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"log/slog"
@@ -34,14 +33,13 @@ const (
 	eraseJob  = "erase records"
 	expireJob = "expire records"
 
-	defaultErase = 10 * time.Second // what is listed is gathered for
-	eraseEvery   = time.Hour        // a look, in case a wake-up was lost
-	expireEvery  = 24 * time.Hour
+	eraseEvery  = time.Hour // a look, in case a wake-up was lost
+	expireEvery = 24 * time.Hour
 )
 
 // Eraser lists what is to be erased, and erases it in jobs. All fields must be set before any method but Ring.
 type Eraser struct {
-	Delay     time.Duration                       // what is listed is gathered for; 0: 10 s
+	Delay     time.Duration                       // what is listed is gathered for
 	Retention map[string]map[string]time.Duration // records that are older are erased, by source and kind
 	Wake      chan struct{}                       // has room for one
 	Sources   []*spec.Source
@@ -123,7 +121,6 @@ func (h *Eraser) expire(ctx context.Context, r *jobs.Run) error {
 // Run adds the job when something was listed, gathering what comes with
 // it: each job reads the whole file once.
 func (h *Eraser) Run(ctx context.Context) error {
-	delay := cmp.Or(h.Delay, defaultErase)
 	if w, err := h.DB.Eraser.Waiting(ctx); err != nil || w.Records > 0 {
 		h.Ring() // the last process ended before it was done
 	}
@@ -139,10 +136,10 @@ func (h *Eraser) Run(ctx context.Context) error {
 			return nil
 		}
 		if _, err := h.Jobs.Enqueue(ctx, understudy.Job{Kind: eraseJob, Key: fmt.Sprint("listed ", h.runs.Load()),
-			Priority: understudy.Steady, RunAfter: h.Now().Add(delay)}); err != nil {
+			Priority: understudy.Steady, RunAfter: h.Now().Add(h.Delay)}); err != nil {
 			h.Log.Error("erasing waits for its hour", "err", err)
 		}
-		t := time.NewTimer(delay / 2) // a busy sweep rings often
+		t := time.NewTimer(h.Delay / 2) // a busy sweep rings often
 		select {
 		case <-t.C:
 		case <-ctx.Done():
