@@ -1,5 +1,5 @@
-// Adapters: the mirror as its hints (mirror/hints), shadow reads (mirror/shadow), contents
-// (mirror/media) and the shared cache of generic sources (mirror/shared) need it.
+// Adapters: the mirror for its hints (mirror/hints), shadow reads (mirror/shadow), contents
+// (mirror/media) and the shared cache of generic sources (mirror/shared).
 
 package mirror
 
@@ -14,32 +14,10 @@ import (
 	"understudy"
 	"understudy/mirror/cache"
 	"understudy/mirror/hints"
-	"understudy/mirror/media"
 	"understudy/mirror/shadow"
-	"understudy/mirror/shared"
 	"understudy/request"
 	"understudy/spec"
 )
-
-// newHints is the queue of records that were hinted at.
-func newHints(fl *filler) *hints.Queue {
-	return hints.New(hints.Options{
-		Context: fl.env.ctx, Now: fl.env.now, Wait: fl.env.sleepFrom, Go: fl.flights.goOpen, Fetch: fl.hinted,
-		Limit: func() int { return fl.flights.limits.Load().Hints },
-	})
-}
-
-// goOpen begins a goroutine unless the mirror is closed. Goroutines are added under the
-// flights' lock while the mirror is open.
-func (fs *flights) goOpen(f func()) bool {
-	fs.Lock()
-	defer fs.Unlock()
-	if fs.env.closed.Load() {
-		return false
-	}
-	fs.env.work.Go(f)
-	return true
-}
 
 // Hint says that a record may have changed upstream. It is fetched once more, in
 // the background class, whether or not it was ever seen, and when it turns
@@ -100,15 +78,9 @@ func (k *kind) hinted() {
 	}
 }
 
-// shadowMirror is the mirror as its shadow reads need it.
-type shadowMirror struct{ m *Mirror }
-
-var _ shadow.Mirror = shadowMirror{}
-
 // sampled has a flight's page compared, if a reader caused it. A refusal is not
 // saved, and is made of no record.
-func (sm shadowMirror) sampled(f *flight) {
-	m := sm.m
+func (m *Mirror) sampled(f *flight) {
 	began := &f.origin
 	if f.result.err != nil || m.composer.coverage == nil || began.recordsOnly || began.filled || began.source.lists.Of(began.target) == nil ||
 		f.result.page.NotStored != "" {
@@ -127,15 +99,15 @@ func (sm shadowMirror) sampled(f *flight) {
 	m.shadow.Add(shadow.Sample{Target: f.origin.target, Page: f.result.page, Saved: saved - 1})
 }
 
-// FromRecords is what records answer to a sample's request; nil when it is
+// sampleFromRecords is what records answer to a sample's request; nil when it is
 // unknown.
-func (sm shadowMirror) FromRecords(ctx context.Context, s shadow.Sample) *understudy.Page {
-	m, src := sm.m, sm.m.env.sources[s.Target.Key.Source]
+func (co *composer) sampleFromRecords(ctx context.Context, s shadow.Sample) *understudy.Page {
+	src := co.env.sources[s.Target.Key.Source]
 	k := src.of(s.Target)
 	if k.counters.changes.Load() != s.Saved {
 		return nil
 	}
-	p, err := m.composer.planCompose(ctx, src, k, s.Target, nil)
+	p, err := co.planCompose(ctx, src, k, s.Target, nil)
 	if refusal := refusalOf(s.Target, err, s.Page.At); refusal != nil {
 		return refusal
 	}
@@ -146,7 +118,7 @@ func (sm shadowMirror) FromRecords(ctx context.Context, s shadow.Sample) *unders
 		return nil // a page by its number alone moves with everything that comes
 	}
 	p.above = true // all that the page shows is held now
-	x, err := m.composer.composeList(p)
+	x, err := co.composeList(p)
 	if err != nil || x.outdated || k.counters.changes.Load() != s.Saved {
 		return nil
 	}
@@ -156,10 +128,10 @@ func (sm shadowMirror) FromRecords(ctx context.Context, s shadow.Sample) *unders
 // maxRechecked bounds the records fetched again for one sample.
 const maxRechecked = 20
 
-// Recheck has records fetched again that upstream does not show, and the time
+// recheck has records fetched again that upstream does not show, and the time
 // they lie in walked.
-func (sm shadowMirror) Recheck(s shadow.Sample, told *understudy.Page, gone []string) {
-	m, source, kind := sm.m, s.Target.Key.Source, s.Target.Kind.Name
+func (m *Mirror) recheck(s shadow.Sample, told *understudy.Page, gone []string) {
+	source, kind := s.Target.Key.Source, s.Target.Kind.Name
 	for _, id := range gone[:min(len(gone), maxRechecked)] {
 		m.Hint(source, kind, id)
 	}
@@ -203,27 +175,11 @@ func (m *Mirror) SetChecks(source string, perMinute float64) error {
 // Scores are how the lists of a source are answered (shadow.Reads.Scores).
 func (m *Mirror) Scores(source string) []request.ListScore { return m.shadow.Scores(source) }
 
-// mediaMirror is the mirror as its cache of contents needs it.
-type mediaMirror struct {
-	env      *env
-	flights  *flights
-	holdings *holdings
-	filler   *filler
-}
-
-var _ media.Mirror = mediaMirror{}
-
-// Enter counts a reader that waits for upstream.
-func (mm mediaMirror) Enter(flow uint64) error { return mm.flights.enter(flow) }
-
-// Exit ends what Enter began.
-func (mm mediaMirror) Exit(flow uint64) { mm.flights.exit(flow) }
-
-// Pruned reports whether upstream no longer keeps the record of a content.
-func (mm mediaMirror) Pruned(ctx context.Context, t *spec.Target) bool {
-	s := mm.env.sources[t.Key.Source]
-	rec := mm.holdings.known(ctx, s, t.Kind, t.ID)
-	return rec != nil && mm.filler.forgotten(ctx, s.of(t), rec)
+// isPruned reports whether upstream no longer keeps the record of a content.
+func (fl *filler) isPruned(ctx context.Context, t *spec.Target) bool {
+	s := fl.env.sources[t.Key.Source]
+	rec := fl.holdings.known(ctx, s, t.Kind, t.ID)
+	return rec != nil && fl.forgotten(ctx, s.of(t), rec)
 }
 
 // Open is the content a media path names (media.Cache.Open). It must be closed.
@@ -238,22 +194,16 @@ func (m *Mirror) Open(ctx context.Context, a request.MediaRequest) (*request.Med
 	return m.media.Open(ctx, a)
 }
 
-// sharedMirror is the mirror as its shared cache needs it: flights, and pages without a kind.
-type sharedMirror struct {
+// sharedPages are the pages without a kind, which the shared cache keeps.
+type sharedPages struct {
 	env     *env
 	entries *entries
-	flights *flights
 	writer  *writer
 }
 
-var (
-	_ shared.Pages   = sharedMirror{}
-	_ shared.Flights = sharedMirror{}
-)
-
 // Held is a page in memory.
-func (sm sharedMirror) Held(key understudy.Key) *understudy.Page {
-	h, ok := sm.entries.unpacked(sm.entries.hot.Find(key), key, sm.env.sources[key.Source].kinds[""], sm.env.now())
+func (sp sharedPages) Held(key understudy.Key) *understudy.Page {
+	h, ok := sp.entries.unpacked(sp.entries.hot.Find(key), key, sp.env.sources[key.Source].kinds[""], sp.env.now())
 	if !ok {
 		return nil
 	}
@@ -261,27 +211,27 @@ func (sm sharedMirror) Held(key understudy.Key) *understudy.Page {
 }
 
 // Page is a page in memory or in the store.
-func (sm sharedMirror) Page(ctx context.Context, key understudy.Key) (*understudy.Page, error) {
-	if p := sm.Held(key); p != nil {
+func (sp sharedPages) Page(ctx context.Context, key understudy.Key) (*understudy.Page, error) {
+	if p := sp.Held(key); p != nil {
 		return p, nil
 	}
-	k := sm.env.sources[key.Source].kinds[""]
+	k := sp.env.sources[key.Source].kinds[""]
 	before := k.counters.changes.Load()
-	p, err := sm.env.store.Page(ctx, key)
+	p, err := sp.env.store.Page(ctx, key)
 	if err != nil {
 		return nil, err
 	}
-	if e := sm.cachePage(p); e != nil && k.counters.changes.Load() != before {
-		sm.entries.hot.Drop(e) // another may have come to the store, or this one have been forgotten
+	if e := sp.cachePage(p); e != nil && k.counters.changes.Load() != before {
+		sp.entries.hot.Drop(e) // another may have come to the store, or this one have been forgotten
 	}
 	return p, nil
 }
 
 // cachePage puts a page into the hot tier; nil: it does not go there.
-func (sm sharedMirror) cachePage(p *understudy.Page) *cache.Entry {
-	e := sm.entries.hot.Pack(sm.env.sources[p.Key.Source].kinds[""].pages, p)
-	if e == nil || !sm.entries.hot.Put(e, nil) {
-		sm.entries.hot.Forget(sm.entries.hot.Hash(p.Key))
+func (sp sharedPages) cachePage(p *understudy.Page) *cache.Entry {
+	e := sp.entries.hot.Pack(sp.env.sources[p.Key.Source].kinds[""].pages, p)
+	if e == nil || !sp.entries.hot.Put(e, nil) {
+		sp.entries.hot.Forget(sp.entries.hot.Hash(p.Key))
 		return nil
 	}
 	return e
@@ -289,62 +239,31 @@ func (sm sharedMirror) cachePage(p *understudy.Page) *cache.Entry {
 
 // Keep stores a page. One that the store has not is not in memory either: what a restart
 // forgets, a write before it could not make invalid.
-func (sm sharedMirror) Keep(p *understudy.Page) error {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(sm.env.ctx), saveTime)
+func (sp sharedPages) Keep(p *understudy.Page) error {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(sp.env.ctx), saveTime)
 	defer cancel()
-	k := sm.env.sources[p.Key.Source].kinds[""]
-	_, err := sm.writer.save(ctx, k, p)
+	k := sp.env.sources[p.Key.Source].kinds[""]
+	_, err := sp.writer.save(ctx, k, p)
 	k.counters.changes.Add(1)
 	if err != nil {
-		sm.entries.hot.Forget(sm.entries.hot.Hash(p.Key))
+		sp.entries.hot.Forget(sp.entries.hot.Hash(p.Key))
 		return err
 	}
-	sm.cachePage(p)
+	sp.cachePage(p)
 	return nil
 }
 
 // Forget forgets a page. What a reader took from the store before goes last.
-func (sm sharedMirror) Forget(ctx context.Context, key understudy.Key) error {
-	store, ok := sm.env.store.(Forgetter)
+func (sp sharedPages) Forget(ctx context.Context, key understudy.Key) error {
+	store, ok := sp.env.store.(Forgetter)
 	if !ok {
 		return errors.New("the store cannot forget")
 	}
 	_, err := store.ForgetPage(ctx, key)
-	sm.env.sources[key.Source].kinds[""].counters.changes.Add(1)
-	sm.entries.hot.Forget(sm.entries.hot.Hash(key))
+	sp.env.sources[key.Source].kinds[""].counters.changes.Add(1)
+	sp.entries.hot.Forget(sp.entries.hot.Hash(key))
 	return err
 }
-
-// Join waits for a flight.
-func (sm sharedMirror) Join(
-	ctx context.Context, t *spec.Target, flow uint64, direct bool, fetch shared.Fetch,
-) (*understudy.Page, bool, error) {
-	s := sm.env.sources[t.Key.Source]
-	want := fetchOptions{reason: request.Waiting, blind: true, direct: direct, flow: flow, fetch: fetch}
-	f, joined, err := sm.flights.join(t, s, s.kinds[""], want)
-	if err != nil {
-		return nil, false, err
-	}
-	defer sm.flights.releaseReader(f, flow, false)
-	select {
-	case <-f.signals.done:
-		return f.result.page, joined, f.result.err
-	case <-ctx.Done():
-		return nil, joined, fmt.Errorf("mirror: %s: %w", t.Key, ctx.Err())
-	}
-}
-
-// Behind begins a flight that nobody waits for.
-func (sm sharedMirror) Behind(t *spec.Target, fetch shared.Fetch) {
-	s := sm.env.sources[t.Key.Source]
-	sm.flights.startBackground(t, s, s.kinds[""], fetchOptions{reason: request.Refresh, fetch: fetch})
-}
-
-// Enter counts a reader that waits for upstream.
-func (sm sharedMirror) Enter(flow uint64) error { return sm.flights.enter(flow) }
-
-// Exit ends what Enter began.
-func (sm sharedMirror) Exit(flow uint64) { sm.flights.exit(flow) }
 
 // Exchange answers a request to a generic source (shared.Cache.Do). The answer must be
 // closed. The error is ErrClosed after Run.

@@ -277,6 +277,43 @@ func (fs *flights) startBackground(t *spec.Target, s *source, k *kind, want fetc
 	return fs.begin(t, s, k, want)
 }
 
+// Join waits for a flight of a shared cache.
+func (fs *flights) Join(
+	ctx context.Context, t *spec.Target, flow uint64, direct bool, fetch shared.Fetch,
+) (*understudy.Page, bool, error) {
+	s := fs.env.sources[t.Key.Source]
+	want := fetchOptions{reason: request.Waiting, blind: true, direct: direct, flow: flow, fetch: fetch}
+	f, joined, err := fs.join(t, s, s.kinds[""], want)
+	if err != nil {
+		return nil, false, err
+	}
+	defer fs.releaseReader(f, flow, false)
+	select {
+	case <-f.signals.done:
+		return f.result.page, joined, f.result.err
+	case <-ctx.Done():
+		return nil, joined, fmt.Errorf("mirror: %s: %w", t.Key, ctx.Err())
+	}
+}
+
+// Behind begins a flight of a shared cache that nobody waits for.
+func (fs *flights) Behind(t *spec.Target, fetch shared.Fetch) {
+	s := fs.env.sources[t.Key.Source]
+	fs.startBackground(t, s, s.kinds[""], fetchOptions{reason: request.Refresh, fetch: fetch})
+}
+
+// goOpen begins a goroutine unless the mirror is closed. Goroutines are added under the
+// flights' lock while the mirror is open.
+func (fs *flights) goOpen(f func()) bool {
+	fs.Lock()
+	defer fs.Unlock()
+	if fs.env.closed.Load() {
+		return false
+	}
+	fs.env.work.Go(f)
+	return true
+}
+
 // shut refuses what is new. Goroutines are only added under this lock while the
 // mirror is open, so that waiting for them afterwards waits for all.
 func (fs *flights) shut() {

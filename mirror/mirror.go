@@ -167,20 +167,21 @@ func newParts(o *Options) *Mirror {
 		env: v, entries: m.entries, running: map[understudy.Key]*flight{}, flows: map[uint64]int{}, cooling: map[understudy.Key]time.Time{},
 		keep: func(f *flight, p *understudy.Page) {
 			m.filler.fill(f, p)
-			shadowMirror{m}.sampled(f)
+			m.sampled(f)
 		},
 	}
 	m.holdings = &holdings{v, m.entries, m.flights}
 	m.writer = &writer{env: v, entries: m.entries, tell: o.PageSaved, owing: make(chan struct{}, 1)}
 	m.filler = &filler{v, m.entries, m.flights, m.holdings, m.writer}
-	m.hints = newHints(m.filler)
+	m.hints = hints.New(hints.Options{
+		Context: v.ctx, Now: v.now, Wait: v.sleepFrom, Go: m.flights.goOpen, Fetch: m.filler.hinted,
+		Limit: func() int { return m.flights.limits.Load().Hints },
+	})
 	m.writer.confirm = m.hint
 	m.prefetch = &prefetcher{v, m.entries, m.flights, m.holdings, m.writer, make(chan candidate, maxCandidates)}
 	m.poller = &poller{v, m.entries, m.flights, m.holdings, m.writer}
-	m.shadow = shadow.New(shadow.Options{Mirror: shadowMirror{m}, KV: o.KV, Now: o.Now, Logger: o.Logger})
-	m.media = media.New(media.Options{Files: o.Files, Mirror: mediaMirror{v, m.flights, m.holdings, m.filler}, Now: o.Now, Logger: o.Logger})
-	generic := sharedMirror{v, m.entries, m.flights, m.writer}
-	m.shared = shared.New(shared.Options{Pages: generic, Flights: generic, Now: o.Now, Logger: o.Logger})
+	m.media = media.New(media.Options{Files: o.Files, Readers: m.flights, IsPruned: m.filler.isPruned, Now: o.Now, Logger: o.Logger})
+	m.shared = shared.New(shared.Options{Pages: sharedPages{v, m.entries, m.writer}, Flights: m.flights, Now: o.Now, Logger: o.Logger})
 	m.invalidator = &invalidator{
 		env: v, entries: m.entries, flights: m.flights, holdings: m.holdings, writer: m.writer,
 		contentsWritten: func(k *kind, w request.Write) { m.media.Written(k.source.config.Name, k.name, w) },
@@ -190,6 +191,9 @@ func newParts(o *Options) *Mirror {
 		env: v, flights: m.flights, holdings: m.holdings, coverage: o.Coverage, records: records, writes: o.Writes,
 		composing: make(chan struct{}, o.Limits.withDefaults().Lists),
 	}
+	m.shadow = shadow.New(shadow.Options{
+		FromRecords: m.composer.sampleFromRecords, Recheck: m.recheck, KV: o.KV, Now: o.Now, Logger: o.Logger,
+	})
 	m.reader = &reader{
 		env: v, entries: m.entries, flights: m.flights, holdings: m.holdings, composer: m.composer,
 		follow: m.prefetch.follow, addCandidate: m.prefetch.addCandidate,

@@ -152,14 +152,15 @@ func (fs *flights) dismiss(turn uint64) {
 	}
 }
 
-// enter counts a reader that waits for upstream elsewhere than for a flight. exit ends that.
-func (fs *flights) enter(turn uint64) error {
+// Enter counts a reader that waits for upstream elsewhere than for a flight.
+func (fs *flights) Enter(turn uint64) error {
 	fs.Lock()
 	defer fs.Unlock()
 	return fs.admit(fs.limits.Load(), turn, false)
 }
 
-func (fs *flights) exit(turn uint64) {
+// Exit ends what Enter began.
+func (fs *flights) Exit(turn uint64) {
 	fs.Lock()
 	defer fs.Unlock()
 	fs.dismiss(turn)

@@ -67,10 +67,10 @@ func (c *Cache) download(ctx context.Context, r *reading, held request.Content) 
 	if b == nil || err != nil {
 		return nil, err
 	}
-	if err := c.mirror.Enter(r.request.Flow); err != nil {
+	if err := c.o.Readers.Enter(r.request.Flow); err != nil {
 		return nil, fmt.Errorf("mirror: open %s: %w", r.request.Target.Key, err)
 	}
-	defer c.mirror.Exit(r.request.Flow)
+	defer c.o.Readers.Exit(r.request.Flow)
 	ages := c.ages.Load()
 	wait := ages.Wait
 	if held.Key.Zero() {
@@ -103,12 +103,12 @@ func (c *Cache) downloaded(ctx context.Context, b *download, joined bool) (*requ
 	case !b.kept:
 		return nil, nil
 	}
-	content, file, err := c.files.Get(ctx, b.target.Key)
+	content, file, err := c.o.Files.Get(ctx, b.target.Key)
 	if err != nil {
 		return nil, nil // gone again, or unreadable
 	}
 	ages := c.ages.Load()
-	age, _ := ages.of(content.At, c.now())
+	age, _ := ages.of(content.At, c.o.Now())
 	out := medium(content, file, request.Cold, age, ages.Final-age)
 	out.Upstream, out.Stored, out.Joined = b.took, true, joined
 	return out, nil
@@ -124,7 +124,7 @@ func (c *Cache) downloadInBackground(r *reading, held request.Content) {
 func (c *Cache) begin(r *reading, held request.Content, reason request.Reason) (b *download, joined bool, err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	key, now, ds := r.request.Target.Key, c.now(), &c.downloads
+	key, now, ds := r.request.Target.Key, c.o.Now(), &c.downloads
 	if b = ds.running[key]; b != nil {
 		return b, true, nil
 	}
@@ -152,7 +152,7 @@ func (c *Cache) run(b *download) {
 	began := sync.OnceFunc(func() { close(b.head) })
 	defer func() {
 		if p := recover(); p != nil {
-			c.log.Error("mirror: panic", "key", b.target.Key.String(), "panic", p, "stack", string(debug.Stack()))
+			c.o.Logger.Error("mirror: panic", "key", b.target.Key.String(), "panic", p, "stack", string(debug.Stack()))
 			b.err = fmt.Errorf("panic: %v", p)
 		}
 		c.end(b, notKept)
@@ -186,13 +186,13 @@ func (c *Cache) run(b *download) {
 func (c *Cache) keep(b *download, medium *request.MediaResponse) error {
 	switch b.status {
 	case http.StatusOK:
-		_, err := c.files.Put(b.ctx, request.Content{
+		_, err := c.o.Files.Put(b.ctx, request.Content{
 			Key: b.target.Key, Kind: b.target.Kind.Name, ID: b.target.ID, Within: b.target.Within(), ContentType: medium.ContentType,
-			Size: medium.Size, ETag: medium.ETag, Modified: medium.Modified, At: c.now(),
+			Size: medium.Size, ETag: medium.ETag, Modified: medium.Modified, At: c.o.Now(),
 		}, &watched{medium, &b.cut})
 		return err
 	case http.StatusNotModified:
-		err := c.files.Confirm(b.target.Key, c.now())
+		err := c.o.Files.Confirm(b.target.Key, c.o.Now())
 		if errors.Is(err, understudy.ErrNotFound) {
 			b.status = 0 // it went meanwhile; each waiter asks on its own
 			return nil
@@ -202,10 +202,10 @@ func (c *Cache) keep(b *download, medium *request.MediaResponse) error {
 		if b.held.Key.Zero() {
 			return nil // perhaps it is only not under this path, or not yet
 		}
-		if c.mirror.Pruned(b.ctx, b.target) {
+		if c.o.IsPruned(b.ctx, b.target) {
 			return nil // the readers get the 404, and the file stays
 		}
-		_, err := c.files.Forget(b.source.name, b.target.Kind.Name, b.target.ID)
+		_, err := c.o.Files.Forget(b.source.name, b.target.Kind.Name, b.target.ID)
 		return err
 	}
 	return nil
@@ -231,7 +231,7 @@ func (w *watched) Read(p []byte) (int, error) {
 func (c *Cache) end(b *download, notKept error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	key, now := b.target.Key, c.now()
+	key, now := b.target.Key, c.o.Now()
 	ds := &c.downloads
 	if ds.running[key] == b {
 		delete(ds.running, key)
@@ -252,7 +252,7 @@ func (c *Cache) end(b *download, notKept error) {
 		ds.rememberFailure(key, negative{"stale: upstream unreachable", now.Add(coolTime), now.Add(failureKept)}, now)
 	case notKept != nil && b.ctx.Err() == nil:
 		b.source.counts.notKept.Add(1)
-		c.log.Warn("mirror: a content is not kept", "key", key.String(), "error", notKept)
+		c.o.Logger.Warn("mirror: a content is not kept", "key", key.String(), "error", notKept)
 		if errors.As(notKept, &short) && short.Short() == "disk full" {
 			ds.paused = now.Add(diskPause)
 			break

@@ -35,9 +35,8 @@ func (choir) Open(context.Context, request.MediaRequest) (*request.MediaResponse
 // open lets every reader in.
 type open struct{}
 
-func (open) Enter(uint64) error                        { return nil }
-func (open) Exit(uint64)                               {}
-func (open) Pruned(context.Context, *spec.Target) bool { return false }
+func (open) Enter(uint64) error { return nil }
+func (open) Exit(uint64)        {}
 
 func Example() {
 	sp, err := upstream.ReadSpec("songs.yaml", []byte(songs))
@@ -45,7 +44,7 @@ func Example() {
 		fmt.Println(err)
 		return
 	}
-	cache := media.New(media.Options{Mirror: open{}})
+	cache := media.New(media.Options{Readers: open{}})
 	defer cache.Close()
 	if err := cache.AddSource(&spec.Source{Name: "main", Spec: sp}, choir{}); err != nil {
 		fmt.Println(err)

@@ -13,7 +13,7 @@ import (
 // answered any more. Downloads of it end.
 func (c *Cache) Forget(source, kind, id string) {
 	src := c.sources[source]
-	if c.files == nil || src == nil || len(src.keeps) == 0 || id == "" {
+	if c.o.Files == nil || src == nil || len(src.keeps) == 0 || id == "" {
 		return
 	}
 	c.mu.Lock()
@@ -24,8 +24,8 @@ func (c *Cache) Forget(source, kind, id string) {
 		}
 	}
 	c.mu.Unlock()
-	if _, err := c.files.Forget(source, kind, id); err != nil {
-		c.log.Error("mirror: contents of a record that went cannot be removed", "kind", kind, "id", id, "error", err)
+	if _, err := c.o.Files.Forget(source, kind, id); err != nil {
+		c.o.Logger.Error("mirror: contents of a record that went cannot be removed", "kind", kind, "id", id, "error", err)
 	}
 }
 

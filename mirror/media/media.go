@@ -53,15 +53,12 @@ type Files interface {
 	Forget(source, kind, id string) (gone int, err error)
 }
 
-// Mirror is what a cache needs of the mirror it serves.
-type Mirror interface {
+// Readers are those that wait for upstream. The mirror counts them.
+type Readers interface {
 	// Enter counts a reader that waits for upstream; an error turns it away.
 	Enter(flow uint64) error
 	// Exit ends what Enter began.
 	Exit(flow uint64)
-	// Pruned reports whether upstream no longer keeps the record that a content
-	// belongs to, though it was not deleted (spec.Retention).
-	Pruned(context.Context, *spec.Target) bool
 }
 
 // Ages say how old a content may be and how long a reader waits.
@@ -81,22 +78,22 @@ func (a *Ages) of(at, now time.Time) (age time.Duration, sane bool) {
 	return min(age, a.Hard), true
 }
 
-// Options are a cache's settings. Mirror must be set.
+// Options are a cache's settings. Readers and IsPruned must be set.
 type Options struct {
-	Files  Files // nil: no contents are kept
-	Mirror Mirror
-	Ages   Ages
-	Now    func() time.Time // the clock; nil = time.Now
-	Logger *slog.Logger     // nil = silence
+	Files   Files // nil: no contents are kept
+	Readers Readers
+	// IsPruned reports whether upstream no longer keeps the record that a content
+	// belongs to, though it was not deleted (spec.Retention).
+	IsPruned func(context.Context, *spec.Target) bool
+	Ages     Ages
+	Now      func() time.Time // the clock; nil = time.Now
+	Logger   *slog.Logger     // nil = silence
 }
 
 // Cache answers with contents. Its methods may be called by any number of
 // goroutines.
 type Cache struct {
-	files   Files
-	mirror  Mirror
-	now     func() time.Time
-	log     *slog.Logger
+	o       Options
 	ages    atomic.Pointer[Ages]
 	sources map[string]*source
 	ctx     context.Context // ends when the cache is closed
@@ -123,7 +120,7 @@ func New(o Options) *Cache {
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)
 	}
-	c := &Cache{files: o.Files, mirror: o.Mirror, now: o.Now, log: o.Logger, sources: map[string]*source{}}
+	c := &Cache{o: o, sources: map[string]*source{}}
 	c.downloads.init()
 	c.ctx, c.cancel = context.WithCancel(context.Background())
 	c.SetAges(o.Ages)
@@ -186,17 +183,17 @@ func (c *Cache) Open(ctx context.Context, a request.MediaRequest) (*request.Medi
 }
 
 func (c *Cache) open(ctx context.Context, r *reading) (*request.MediaResponse, error) {
-	if c.files == nil || !r.source.keeps[r.kind()] {
+	if c.o.Files == nil || !r.source.keeps[r.kind()] {
 		return c.relay(ctx, r)
 	}
-	content, file, err := c.files.Get(ctx, r.request.Target.Key)
+	content, file, err := c.o.Files.Get(ctx, r.request.Target.Key)
 	switch {
 	case err == nil:
 		return c.openHeld(ctx, r, content, file)
 	case ctx.Err() != nil:
 		return nil, fmt.Errorf("mirror: open %s: %w", r.request.Target.Key, ctx.Err())
 	case !errors.Is(err, understudy.ErrNotFound):
-		c.log.Warn("mirror: a content cannot be read", "key", r.request.Target.Key.String(), "error", err)
+		c.o.Logger.Warn("mirror: a content cannot be read", "key", r.request.Target.Key.String(), "error", err)
 		return c.relay(ctx, r)
 	case r.request.Head || r.request.OnlyIfCached:
 		return c.relay(ctx, r)
@@ -212,7 +209,7 @@ func (c *Cache) open(ctx context.Context, r *reading) (*request.MediaResponse, e
 func (c *Cache) openHeld(
 	ctx context.Context, r *reading, content request.Content, file io.ReadSeekCloser,
 ) (*request.MediaResponse, error) {
-	ages, now := c.ages.Load(), c.now()
+	ages, now := c.ages.Load(), c.o.Now()
 	age, sane := ages.of(content.At, now)
 	within := time.Duration(math.MaxInt64)
 	switch {
@@ -248,7 +245,7 @@ func (c *Cache) openHeld(
 		return fresh, nil
 	}
 	// Nothing newer came: the held file is the fallback.
-	held.Outcome, held.TTL, held.Detail = request.Stale, min(held.TTL, 0), c.failure(r.request.Target.Key, c.now())
+	held.Outcome, held.TTL, held.Detail = request.Stale, min(held.TTL, 0), c.failure(r.request.Target.Key, c.o.Now())
 	if held.Detail == "" {
 		held.Detail = "stale: upstream slow"
 	}
@@ -269,10 +266,10 @@ func (c *Cache) relay(ctx context.Context, r *reading) (*request.MediaResponse, 
 	if r.request.OnlyIfCached {
 		return nil, fmt.Errorf("mirror: open %s: %w", r.request.Target.Key, understudy.ErrNotHeld)
 	}
-	if err := c.mirror.Enter(r.request.Flow); err != nil {
+	if err := c.o.Readers.Enter(r.request.Flow); err != nil {
 		return nil, fmt.Errorf("mirror: open %s: %w", r.request.Target.Key, err)
 	}
-	defer c.mirror.Exit(r.request.Flow)
+	defer c.o.Readers.Exit(r.request.Flow)
 	a := r.request
 	a.Reason = request.Waiting
 	medium, err := r.source.upstream.Open(ctx, a)

@@ -82,13 +82,13 @@ func (ls *Lists) kvName() string { return "fidelity/" + ls.src.Name }
 
 // Recall reads the agreement that earlier runs have found.
 func (r *Reads) Recall(ctx context.Context) {
-	if r.kv == nil {
+	if r.o.KV == nil {
 		return
 	}
 	for _, ls := range r.sources {
 		scores := map[string]agreement{}
-		if err := understudy.ReadJSON(ctx, r.kv, ls.kvName(), &scores); err != nil {
-			r.log.Warn("mirror: what was known of lists made from records cannot be read", "source", ls.src.Name, "error", err)
+		if err := understudy.ReadJSON(ctx, r.o.KV, ls.kvName(), &scores); err != nil {
+			r.o.Logger.Warn("mirror: what was known of lists made from records cannot be read", "source", ls.src.Name, "error", err)
 			continue
 		}
 		for list, l := range ls.lists {
@@ -116,11 +116,11 @@ func (r *Reads) keep(ctx context.Context) {
 			}
 			l.mu.Unlock()
 		}
-		if !dirty || r.kv == nil {
+		if !dirty || r.o.KV == nil {
 			continue
 		}
-		if err := understudy.WriteJSON(ctx, r.kv, ls.kvName(), scores); err != nil {
-			r.log.Warn("mirror: what is known of lists made from records cannot be kept", "source", ls.src.Name, "error", err)
+		if err := understudy.WriteJSON(ctx, r.o.KV, ls.kvName(), scores); err != nil {
+			r.o.Logger.Warn("mirror: what is known of lists made from records cannot be kept", "source", ls.src.Name, "error", err)
 			for _, l := range ls.lists {
 				l.mu.Lock()
 				l.dirty = l.agreement.All > 0

@@ -36,19 +36,15 @@ type Sample struct {
 	Saved  int64 // the kind's counter of changes then
 }
 
-// Mirror is what shadow reads need of the mirror.
-type Mirror interface {
+// Options are what shadow reads need. The functions must be set.
+type Options struct {
 	// FromRecords is what records answer to a sample's request; nil when it is
 	// unknown: the list is not covered, or something was saved since.
-	FromRecords(context.Context, Sample) *understudy.Page
+	FromRecords func(context.Context, Sample) *understudy.Page
 	// Recheck has records fetched again that records showed and upstream did not.
 	// It returns at once.
-	Recheck(s Sample, composed *understudy.Page, gone []string)
-}
+	Recheck func(s Sample, composed *understudy.Page, gone []string)
 
-// Options are what shadow reads need. Mirror must be set.
-type Options struct {
-	Mirror Mirror
 	KV     understudy.KV // nil: the agreement is forgotten at the end
 	Now    func() time.Time
 	Logger *slog.Logger
@@ -56,10 +52,7 @@ type Options struct {
 
 // Reads are the shadow reads of all sources.
 type Reads struct {
-	mirror  Mirror
-	kv      understudy.KV
-	now     func() time.Time
-	log     *slog.Logger
+	o       Options
 	sources map[string]*Lists
 	samples chan Sample
 	bytes   atomic.Int64 // of the pages of samples
@@ -67,9 +60,7 @@ type Reads struct {
 
 // New makes shadow reads without sources.
 func New(o Options) *Reads {
-	return &Reads{
-		mirror: o.Mirror, kv: o.KV, now: o.Now, log: o.Logger, sources: map[string]*Lists{}, samples: make(chan Sample, maxSamples),
-	}
+	return &Reads{o: o, sources: map[string]*Lists{}, samples: make(chan Sample, maxSamples)}
 }
 
 // AddSource adds the lists of a source, before Run. Error: answers that
@@ -131,26 +122,26 @@ func (r *Reads) Run(ctx context.Context) {
 func (r *Reads) measure(ctx context.Context, s Sample) {
 	defer func() {
 		if p := recover(); p != nil {
-			r.log.Error("mirror: panic", "key", s.Target.Key.String(), "panic", p, "stack", string(debug.Stack()))
+			r.o.Logger.Error("mirror: panic", "key", s.Target.Key.String(), "panic", p, "stack", string(debug.Stack()))
 		}
 	}()
 	l := r.sources[s.Target.Key.Source].Of(s.Target)
-	told := r.mirror.FromRecords(ctx, s)
+	told := r.o.FromRecords(ctx, s)
 	if told == nil {
 		return
 	}
 	d, gone := compare(s.Page, told, s.Target.List.Key)
 	if d.Field != "" {
-		d.At = r.now()
-		r.mirror.Recheck(s, told, gone)
+		d.At = r.o.Now()
+		r.o.Recheck(s, told, gone)
 	}
 	if !l.count(d, s.Page.Status == 200) {
 		return
 	}
-	if l.RecordsFirst() {
-		r.log.Info("mirror: a list is answered from records first from now on", "kind", l.kind.Name, "list", l.list.Path, "samples", Enough)
+	if log, kind, list := r.o.Logger, l.kind.Name, l.list.Path; l.RecordsFirst() {
+		log.Info("mirror: a list is answered from records first from now on", "kind", kind, "list", list, "samples", Enough)
 	} else {
-		r.log.Warn("mirror: a list made from records differs; it is answered from upstream first again", "kind", l.kind.Name, "list", l.list.Path,
+		log.Warn("mirror: a list made from records differs; it is answered from upstream first again", "kind", kind, "list", list,
 			"field", d.Field, "where", d.Where)
 	}
 	r.keep(ctx)
