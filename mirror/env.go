@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"understudy"
+	"understudy/kit/retry"
 )
 
 // env is what all parts of the mirror work with.
@@ -153,18 +154,7 @@ func (s *saving) trouble() string {
 	return s.why
 }
 
-// sleep waits, or ends with the mirror.
-func (v *env) sleep(d time.Duration) error {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-	case <-v.ctx.Done():
-	}
-	return v.ctx.Err()
-}
-
 // sleepFrom waits until so long after a time, or ends with the mirror.
 func (v *env) sleepFrom(from time.Time, d time.Duration) error {
-	return v.sleep(remaining(v.now(), from.Add(d), d))
+	return retry.Sleep(v.ctx, remaining(v.now(), from.Add(d), d))
 }

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"understudy"
+	"understudy/kit/retry"
 	"understudy/request"
 )
 
@@ -164,8 +165,8 @@ func (wr *writer) flusher() {
 			return
 		case <-wr.owing:
 		}
-		for wait := time.Second; wr.flushAll(wr.env.ctx) > 0; wait = min(2*wait, maxRepay) {
-			if wr.env.sleep(wait) != nil {
+		for before := 0; wr.flushAll(wr.env.ctx) > 0; before++ {
+			if retry.Sleep(wr.env.ctx, retry.Backoff(time.Second, maxRepay, before)) != nil {
 				return
 			}
 		}

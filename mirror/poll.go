@@ -10,6 +10,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"understudy/kit/retry"
 	"understudy/mirror/warm"
 	"understudy/request"
 )
@@ -210,7 +211,7 @@ func (po *poller) dueIn(p *poll, r *pollInterval, now time.Time) time.Duration {
 	}
 	if r.fails > 0 {
 		// Wide apart, so that what failed together does not come back together.
-		wait := time.Duration(float64(min(time.Second<<min(r.fails-1, 10), maxRetry)) * (1 + 5*(r.jitter-1)))
+		wait := time.Duration(float64(retry.Backoff(time.Second, maxRetry, r.fails-1)) * (1 + 5*(r.jitter-1)))
 		return remaining(now, r.tried.Add(wait), wait)
 	}
 	at := p.list.CaughtUp()

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"understudy"
+	"understudy/kit/retry"
 	"understudy/request"
 	"understudy/spec"
 	"understudy/upstream/throttle"
@@ -395,7 +396,7 @@ func testKnee(t *testing.T, field string, least int) {
 			wg.Go(func() {
 				for ctx.Err() == nil {
 					if _, err := c.Fetch(ctx, request.Fetch{Target: at, Retry: time.Second}); err != nil {
-						_ = sleep(ctx, throttle.KeyPause)
+						_ = retry.Sleep(ctx, throttle.KeyPause)
 					}
 				}
 			})

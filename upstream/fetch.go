@@ -16,6 +16,7 @@ import (
 
 	"understudy"
 	"understudy/kit/header"
+	"understudy/kit/retry"
 	"understudy/request"
 	"understudy/spec"
 	"understudy/upstream/body"
@@ -111,7 +112,7 @@ func (g *attempt) run(ctx context.Context) (*understudy.Page, *understudy.Upstre
 		if g.f.Tried != nil {
 			g.f.Tried(failed)
 		}
-		if err := sleep(ctx, wait); err != nil {
+		if err := retry.Sleep(ctx, wait); err != nil {
 			return nil, nil, err
 		}
 	}
@@ -133,23 +134,12 @@ func backOff(try int) time.Duration {
 	return rand.N(longestBackOff(try))
 }
 
-func longestBackOff(try int) time.Duration { return min(backOffMin<<min(try, 10), backOffMax) }
+func longestBackOff(try int) time.Duration { return retry.Backoff(backOffMin, backOffMax, try) }
 
 // hasTime reports whether ctx still lasts after d.
 func (c *Client) hasTime(ctx context.Context, d time.Duration) bool {
 	deadline, ok := ctx.Deadline()
 	return !ok || deadline.Sub(c.o.Now()) > d
-}
-
-func sleep(ctx context.Context, d time.Duration) error {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return nil
-	case <-ctx.Done():
-		return ctx.Err()
-	}
 }
 
 // enter passes breaker and budget. On success a slot is held.

@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"understudy"
+	"understudy/kit/retry"
 	"understudy/request"
 	"understudy/upstream/tokens"
 )
@@ -135,7 +136,7 @@ type mint struct {
 }
 
 func (m *mint) Token(ctx context.Context, secret understudy.Secret) (understudy.Secret, time.Time, error) {
-	if err := sleep(ctx, m.took); err != nil {
+	if err := retry.Sleep(ctx, m.took); err != nil {
 		return understudy.Secret{}, time.Time{}, err
 	}
 	m.mu.Lock()

@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"understudy"
+	"understudy/kit/retry"
 	"understudy/request"
 )
 
@@ -111,7 +112,7 @@ func TestWeighMayTakeItsTime(t *testing.T) {
 				if n != int64(len(body)) {
 					return fmt.Errorf("told %d of %d bytes", n, len(body))
 				}
-				return sleep(ctx, 15*time.Second)
+				return retry.Sleep(ctx, 15*time.Second)
 			}})
 		if err != nil || len(p.Rows) != 1000 || time.Since(begin) != 15*time.Second {
 			t.Errorf("%v after %v", err, time.Since(begin))

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"understudy"
+	"understudy/kit/retry"
 	"understudy/request"
 	"understudy/spec"
 )
@@ -92,7 +93,7 @@ func (g *attempt) write(ctx context.Context, w request.Write) (*answer, *underst
 		e := httpRequest{method: w.Method, uri: g.key, body: w.Body, contentType: w.ContentType, header: w.Header,
 			purpose: g.purpose()}
 		a, failed, err := c.round(ctx, request.Waiting, e)
-		if (w.Reads || w.Header.Get(idempotencyKey) != "") && lost(ctx, a, failed, err) && sleep(ctx, backOffMin) == nil {
+		if (w.Reads || w.Header.Get(idempotencyKey) != "") && lost(ctx, a, failed, err) && retry.Sleep(ctx, backOffMin) == nil {
 			c.counts.Retried(request.Waiting)
 			a, failed, err = c.round(ctx, request.Waiting, e)
 		}

@@ -18,6 +18,7 @@ import (
 
 	"understudy/internal/app"
 	"understudy/internal/crawl"
+	"understudy/kit/retry"
 	"understudy/request"
 	"understudy/spec"
 )
@@ -239,12 +240,8 @@ func (c *comparison) next(pause time.Duration) func(context.Context, way, string
 			return outcome{}, errors.New("the first page has no next")
 		}
 		if pause > 0 && w != c.direct { // the direct page was read for the line before
-			t := time.NewTimer(pause + pause/2) // lists take up to a fifth longer
-			defer t.Stop()
-			select {
-			case <-t.C:
-			case <-ctx.Done():
-				return outcome{}, ctx.Err()
+			if err := retry.Sleep(ctx, pause+pause/2); err != nil { // lists take up to a fifth longer
+				return outcome{}, err
 			}
 		}
 		o, err := c.timed(ctx, link, func() error { _, err := w.get(ctx, link); return err })

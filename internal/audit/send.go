@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"understudy"
+	"understudy/kit/retry"
 	"understudy/kit/wal"
 )
 
@@ -93,22 +94,18 @@ func (l *Log) Send(ctx context.Context) error {
 	}
 	defer to.close()
 	s.to = to
-	for pause := s.every; ; {
+	for failed := 0; ctx.Err() == nil; {
 		err := l.sendAll(ctx)
 		if ctx.Err() != nil {
-			return nil
+			break
 		}
 		l.tell(err)
-		if pause *= 2; err == nil {
-			pause = s.every
+		if failed++; err == nil {
+			failed = 0
 		}
-		pause = min(pause, mostPause)
-		select {
-		case <-time.After(pause):
-		case <-ctx.Done():
-			return nil
-		}
+		_ = retry.Sleep(ctx, retry.Backoff(s.every, mostPause, failed))
 	}
+	return nil
 }
 
 // tell keeps the outcome of a try, and logs when it is another than before.

@@ -16,9 +16,9 @@ var imports = map[string]string{
 		"internal/audit " +
 		"internal/callers internal/config internal/crawl internal/credentials internal/datadir internal/diagnostics " +
 		"internal/diagnostics/profile internal/feed internal/forecast internal/frontend internal/query " +
-		"internal/signin internal/slowapi internal/smallfile internal/store internal/webhook kit/touch mirror request spec",
+		"internal/signin internal/slowapi internal/smallfile internal/store internal/webhook kit/retry kit/touch mirror request spec",
 	"cmd/understudy/specs": ". cmd/understudy/terminal internal/infer internal/openapi internal/smallfile " +
-		"kit/jsonspan request spec upstream",
+		"kit/jsonspan kit/retry request spec upstream",
 	"cmd/understudy/terminal":    "",
 	"internal/graphql":           ".",
 	"internal/infer":             ". internal/openapi kit/suggest spec spec/paging",
@@ -38,10 +38,10 @@ var imports = map[string]string{
 		"internal/store/contents internal/store/intents internal/viewer internal/viewer/page internal/watch kit/accesslog kit/dispatch " +
 		"kit/limiter kit/onlinestat kit/semaphore mirror request spec upstream upstream/throttle spec/auth",
 	"internal/app/gctune":  "",
-	"internal/audit":       ". internal/datadir internal/smallfile internal/webhook kit/accesslog kit/wal",
+	"internal/audit":       ". internal/datadir internal/smallfile internal/webhook kit/accesslog kit/retry kit/wal",
 	"internal/app/lastday": ".",
 	"internal/app/operations": ". internal/crawl internal/diagnostics internal/forecast internal/jobs internal/store " +
-		"internal/store/contents internal/store/erase kit/suggest mirror spec",
+		"internal/store/contents internal/store/erase kit/retry kit/suggest mirror spec",
 	"internal/app/lookups": ". internal/access internal/query internal/store kit/jsonspan mirror/compose spec",
 	"internal/callers":     ". kit/accesslog kit/limiter spec spec/auth",
 	"internal/config": ". internal/forecast internal/access internal/audit internal/callers internal/connect internal/credentials " +
@@ -64,7 +64,7 @@ var imports = map[string]string{
 	"internal/frontend": "internal/config kit/jsonhttp kit/lru",
 	"internal/forecast": ". internal/access internal/jobs internal/query kit/accesslog kit/jsonhttp kit/jsonspan kit/suggest kit/touch " +
 		"request spec",
-	"internal/jobs": ". kit/accesslog kit/jsonhttp kit/semaphore",
+	"internal/jobs": ". kit/accesslog kit/jsonhttp kit/retry kit/semaphore",
 	"internal/proxy": ". internal/access internal/query kit/accesslog kit/charset kit/header kit/httprange kit/jsonhttp kit/limiter " +
 		"kit/lru kit/suggest request spec spec/auth spec/paging",
 	"internal/query":         ". kit/jsonspan spec",
@@ -122,7 +122,7 @@ var imports = map[string]string{
 		"internal/store/names internal/store/order internal/store/postings internal/store/records internal/store/sqlite internal/store/terms " +
 		"internal/store/words spec",
 	"internal/store/series":    ". internal/store/sqlite",
-	"internal/store/sqlite":    ". spec",
+	"internal/store/sqlite":    ". kit/retry spec",
 	"internal/store/storetest": ". internal/query internal/store internal/store/erase internal/store/verify kit/tokenizer request",
 	"internal/store/terms":     ". internal/query internal/store/inverted internal/store/postings internal/store/sqlite kit/jsonspan spec",
 	"internal/store/verify": ". internal/query internal/store/catalog internal/store/codec internal/store/fts5 internal/store/index " +
@@ -151,10 +151,10 @@ var imports = map[string]string{
 	"internal/viewer/roles":    ". internal/access internal/signin internal/viewer/page internal/viewer/plan kit/suggest spec",
 	"internal/viewer/sums":     ". internal/query internal/viewer/page internal/viewer/plan spec",
 	"internal/viewer/watches":  ". internal/query internal/viewer/page internal/viewer/plan internal/watch internal/webhook",
-	"internal/watch":           ". internal/outbox internal/query internal/webhook spec",
+	"internal/watch":           ". internal/outbox internal/query internal/webhook kit/retry spec",
 	"internal/webhook":         ".",
 	"internal/outbox":          ". internal/jobs",
-	"mirror": ". internal/query kit/jsonspan kit/lru mirror/cache mirror/compose mirror/hints mirror/httpcache mirror/media " +
+	"mirror": ". internal/query kit/jsonspan kit/lru kit/retry mirror/cache mirror/compose mirror/hints mirror/httpcache mirror/media " +
 		"mirror/shadow mirror/shared mirror/slide mirror/warm mirror/writes request spec",
 	"mirror/cache":               ". mirror/httpcache",
 	"mirror/compose":             ". internal/query kit/jsonspan request spec spec/paging",
@@ -172,10 +172,10 @@ var imports = map[string]string{
 	"spec/auth":                  ". kit/suggest",
 	"spec/spectest":              "spec upstream",
 	"spec/paging":                ". kit/jsonspan kit/suggest",
-	"upstream": ". kit/charset kit/header kit/jsonspan kit/onlinestat kit/semaphore kit/suggest request spec upstream/body " +
-		"upstream/throttle upstream/tokens spec/auth",
+	"upstream": ". kit/charset kit/header kit/jsonspan kit/onlinestat kit/retry kit/semaphore kit/suggest request spec " +
+		"upstream/body upstream/throttle upstream/tokens spec/auth",
 	"upstream/body":     ". kit/semaphore",
-	"upstream/throttle": ". kit/touch request",
+	"upstream/throttle": ". kit/retry kit/touch request",
 	"upstream/tokens":   ".",
 }
 

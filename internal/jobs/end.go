@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"understudy"
+	"understudy/kit/retry"
 )
 
 // begin starts a claimed job.
@@ -122,7 +123,7 @@ func (r *Runner) end(ctx context.Context, u *Run, err error) {
 // write saves the end of a run. It tries again for as long as the runner runs, and
 // keeps the lease meanwhile, if it can.
 func (r *Runner) write(ctx context.Context, e understudy.JobResult) (state understudy.JobState, lost bool) {
-	for wait := 100 * time.Millisecond; ; wait = min(2*wait, maxPause) {
+	for before := 0; ; before++ {
 		tried, cancel := context.WithTimeout(ctx, writeTime)
 		state, err := r.o.Store.EndJob(tried, e)
 		cancel()
@@ -136,7 +137,7 @@ func (r *Runner) write(ctx context.Context, e understudy.JobResult) (state under
 		if r.isEnding() {
 			return 0, true // its lease ends by itself
 		}
-		r.pause(wait)
+		_ = retry.Sleep(ctx, retry.Backoff(100*time.Millisecond, maxPause, before)) // it is short beside Options.Grace
 	}
 }
 
@@ -144,13 +145,6 @@ func (r *Runner) isEnding() bool {
 	r.active.mu.Lock()
 	defer r.active.mu.Unlock()
 	return r.active.ending
-}
-
-// pause waits; it is short beside Options.Grace.
-func (r *Runner) pause(d time.Duration) {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	<-timer.C
 }
 
 // note counts and logs the end of a run.

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"understudy"
+	"understudy/kit/retry"
 )
 
 const (
@@ -75,13 +76,7 @@ func (u *Run) outcome(ctx context.Context, err error) understudy.JobResult {
 // backoff is how long to wait after so many runs: doubled each time, up to the
 // kind's bound, with jitter, and never less than upstream asked for.
 func (u *Run) backoff(attempt int, err error) time.Duration {
-	wait := u.kind.Backoff
-	for range attempt - 1 {
-		if wait = min(2*wait, u.kind.MaxBackoff); wait == u.kind.MaxBackoff {
-			break
-		}
-	}
-	wait = u.r.jitter(wait)
+	wait := u.r.jitter(retry.Backoff(u.kind.Backoff, u.kind.MaxBackoff, attempt-1))
 	var up *understudy.UpstreamError
 	if errors.As(err, &up) {
 		wait = max(wait, up.RetryAfter)

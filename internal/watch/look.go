@@ -11,6 +11,7 @@ import (
 
 	"understudy"
 	"understudy/internal/query"
+	"understudy/kit/retry"
 )
 
 // How often watches look.
@@ -37,12 +38,7 @@ func (b *Book) Run(ctx context.Context) error {
 			saved = now
 			b.save(ctx)
 		}
-		pause := time.NewTimer(lookPause)
-		select {
-		case <-pause.C:
-		case <-ctx.Done():
-		}
-		pause.Stop()
+		_ = retry.Sleep(ctx, lookPause)
 		select {
 		case <-b.wake:
 		case <-look.C:

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"understudy"
+	"understudy/kit/retry"
 )
 
 // describe is the text of a failure for health: what went wrong, without addresses of the network. The log has those.
@@ -63,9 +64,9 @@ type probes struct {
 // schedule sets the next probe: 1 s on, doubling to 60 s, up to a fifth earlier, so that many processes do not probe in
 // step.
 func (p *probes) schedule(now time.Time) {
-	d := ProbeMin << min(p.failed, 6)
+	d := retry.Backoff(ProbeMin, probeMax, p.failed)
 	p.failed++
-	p.next = now.Add(time.Duration(float64(min(d, probeMax)) * (1 - 0.2*rand.Float64())))
+	p.next = now.Add(time.Duration(float64(d) * (1 - 0.2*rand.Float64())))
 }
 
 // restart counts anew to the first probe.

@@ -24,6 +24,7 @@ import (
 	"understudy/internal/infer"
 	"understudy/internal/openapi"
 	"understudy/internal/smallfile"
+	"understudy/kit/retry"
 	"understudy/spec"
 	"understudy/upstream"
 )
@@ -237,12 +238,8 @@ func (c Caller) ask(ctx context.Context, address string) (*infer.Answer, error) 
 		if wait > longestWait || waits == mostWaits {
 			return nil, fmt.Errorf("%s: status %d: it takes no more requests for %s: try again then", understudy.Clip(address), a.Status, wait)
 		}
-		timer := time.NewTimer(wait)
-		defer timer.Stop()
-		select {
-		case <-timer.C:
-		case <-ctx.Done():
-			return nil, ctx.Err()
+		if err := retry.Sleep(ctx, wait); err != nil {
+			return nil, err
 		}
 	}
 }

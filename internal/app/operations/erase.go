@@ -19,6 +19,7 @@ import (
 	"understudy/internal/store"
 	"understudy/internal/store/contents"
 	"understudy/internal/store/erase"
+	"understudy/kit/retry"
 	"understudy/mirror"
 	"understudy/spec"
 )
@@ -139,11 +140,7 @@ func (h *Eraser) Run(ctx context.Context) error {
 			Priority: understudy.Steady, RunAfter: h.Now().Add(h.Delay)}); err != nil {
 			h.Log.Error("erasing waits for its hour", "err", err)
 		}
-		t := time.NewTimer(h.Delay / 2) // a busy sweep rings often
-		select {
-		case <-t.C:
-		case <-ctx.Done():
-			t.Stop()
+		if retry.Sleep(ctx, h.Delay/2) != nil { // a busy sweep rings often
 			return nil
 		}
 	}

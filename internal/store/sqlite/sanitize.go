@@ -29,6 +29,8 @@ import (
 	"io"
 	"os"
 	"time"
+
+	"understudy/kit/retry"
 )
 
 const (
@@ -51,12 +53,8 @@ func (p *Pool) Sanitize(ctx context.Context) (overwritten int64, err error) {
 		if !errors.Is(err, errLogHeld) {
 			return overwritten, err
 		}
-		t := time.NewTimer(cutPause)
-		select {
-		case <-t.C:
-		case <-ctx.Done():
-			t.Stop()
-			return overwritten, ctx.Err()
+		if err := retry.Sleep(ctx, cutPause); err != nil {
+			return overwritten, err
 		}
 	}
 	return overwritten, fmt.Errorf("%w for too long; it is tried again later", errLogHeld)

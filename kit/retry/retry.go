@@ -1,0 +1,28 @@
+// Retry: how long to wait between tries.
+
+// Package retry waits between tries.
+package retry
+
+import (
+	"context"
+	"time"
+)
+
+// Backoff returns the wait before another try: first, doubled for each failure before the last one, at most longest.
+func Backoff(first, longest time.Duration, before int) time.Duration {
+	for ; before > 0 && first < longest; before-- {
+		first *= 2
+	}
+	return min(first, longest)
+}
+
+// Sleep waits for d or until ctx ends, and returns the error of ctx.
+func Sleep(ctx context.Context, d time.Duration) error {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+	case <-ctx.Done():
+	}
+	return ctx.Err()
+}
