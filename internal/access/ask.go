@@ -104,7 +104,7 @@ func (g *Gate) Find(ctx context.Context, c understudy.Caller, t *spec.Target, as
 		return nil
 	}
 	f := r.rows[t.Kind.Name]
-	if f.held(g.idOf(t), g.now(), 0) {
+	if f.held(g.held.idOf(t), g.now(), 0) {
 		return nil
 	}
 	at := instanceOf(t)
@@ -201,7 +201,7 @@ func (n named) found() bool {
 	case n.told():
 		return n.f.holds(rootName(n.target.Root()))
 	}
-	return n.f.held(n.f.gate.idOf(n.target), n.f.gate.now(), 0)
+	return n.f.held(n.f.gate.held.idOf(n.target), n.f.gate.now(), 0)
 }
 
 // idOf is the id of the record that an instance path names, or whose own address it is; ""
@@ -437,7 +437,7 @@ func (f *rowFilter) idOf(body []byte) string {
 
 // instance asks for a record of a ruled kind.
 func (f *rowFilter) instance(ctx context.Context, c understudy.Caller, a request.Request, ask Asker) (*request.Response, error) {
-	id := f.gate.idOf(a.Target)
+	id := f.gate.held.idOf(a.Target)
 	if !f.held(id, f.gate.now(), 0) && !(a.AsOf.IsZero() && f.within(a.Target)) {
 		return f.gate.lookups.seek(ctx, c, f, a, ask)
 	}

@@ -63,8 +63,8 @@ func NewWith(o Options) (*Gate, error) {
 	if g.now == nil {
 		g.now = time.Now
 	}
-	if g.last == nil {
-		g.last = g.newest
+	if g.held.last == nil {
+		g.held.last = g.held.newest
 	}
 	if o.Cache == 0 {
 		o.Cache = DefaultCache
@@ -86,14 +86,14 @@ func NewWith(o Options) (*Gate, error) {
 		if role == "" || role == understudy.RoleAll {
 			return nil, fmt.Errorf("access: roles: %q: want a name of its own; %q is built in", role, understudy.RoleAll)
 		}
-		plans, err := g.compile(role, o.Roles[role])
+		plans, err := compile(g.specs, g.hash, role, o.Roles[role])
 		if err != nil {
 			return nil, err
 		}
 		if err := g.addRows(role, plans, o.Rows[role]); err != nil {
 			return nil, err
 		}
-		if err := g.addDoings(role, plans, o.Do[role]); err != nil {
+		if err := addDoings(g.specs, role, plans, o.Do[role]); err != nil {
 			return nil, err
 		}
 		g.roles[role] = plans
@@ -113,13 +113,13 @@ func NewWith(o Options) (*Gate, error) {
 	return g, nil
 }
 
-func (g *Gate) compile(role string, sources map[string]map[string]string) (map[string]*grants, error) {
+func compile(specs map[string]*spec.Spec, hash *Hasher, role string, sources map[string]map[string]string) (map[string]*grants, error) {
 	plans := map[string]*grants{}
 	for _, source := range slices.Sorted(maps.Keys(sources)) {
-		sp := g.specs[source]
+		sp := specs[source]
 		if sp == nil {
 			return nil, fmt.Errorf("access: roles.%s: no source %q%s", role, clip(source),
-				suggest.Hint(clip(source), slices.Sorted(maps.Keys(g.specs))))
+				suggest.Hint(clip(source), slices.Sorted(maps.Keys(specs))))
 		}
 		r, err := readRules("roles."+role+"."+source, sp, sources[source])
 		if err != nil {
@@ -128,7 +128,7 @@ func (g *Gate) compile(role string, sources map[string]map[string]string) (map[s
 		plans[source] = &grants{kinds: map[string]*plan{}, unnamed: nothing(sp), whole: true}
 		for _, k := range sp.Kinds {
 			plans[source].kinds[k.Name] = newPlan(sp, k, r)
-			plans[source].kinds[k.Name].hash = g.hash
+			plans[source].kinds[k.Name].hash = hash
 			plans[source].hashes = plans[source].hashes || plans[source].kinds[k.Name].hashes
 			plans[source].whole = plans[source].whole && plans[source].kinds[k.Name].showsAll()
 		}
@@ -145,11 +145,11 @@ func (g *Gate) addRows(role string, plans map[string]*grants, rows map[string]Ro
 			return fmt.Errorf("access: roles.%s.%s: it has row rules and nothing it may see", role, clip(source))
 		}
 		var err error
-		if r.rows, err = g.compileRows("roles."+role+"."+source, source, g.specs[source], rows[source]); err != nil {
+		if r.rows, err = compileRows("roles."+role+"."+source, source, g.specs[source], rows[source]); err != nil {
 			return err
 		}
 		for kind, f := range r.rows {
-			if f.never {
+			if f.gate = g; f.never {
 				r.kinds[kind] = &plan{spec: g.specs[source], kind: g.specs[source].Kind(kind), record: &node{}}
 			}
 		}
@@ -159,7 +159,7 @@ func (g *Gate) addRows(role string, plans map[string]*grants, rows map[string]Ro
 
 // compileRows makes the finders of one role for one source; nil: it has no row
 // rules there.
-func (g *Gate) compileRows(at, source string, s *spec.Spec, rules RowRules) (map[string]*rowFilter, error) {
+func compileRows(at, source string, s *spec.Spec, rules RowRules) (map[string]*rowFilter, error) {
 	if len(rules) == 0 {
 		return nil, nil
 	}
@@ -180,7 +180,7 @@ func (g *Gate) compileRows(at, source string, s *spec.Spec, rules RowRules) (map
 	}
 	rows := map[string]*rowFilter{}
 	for _, name := range ruled(s, rules) {
-		rows[name] = &rowFilter{gate: g, source: source, kind: s.Kind(name), rows: rows}
+		rows[name] = &rowFilter{source: source, kind: s.Kind(name), rows: rows}
 	}
 	for name, f := range rows {
 		rule, own := rules[name]

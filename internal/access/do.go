@@ -38,19 +38,19 @@ func doings(s *spec.Spec) []string {
 }
 
 // addDoings adds to a role's plans what its people may do.
-func (g *Gate) addDoings(role string, plans map[string]*grants, does map[string][]string) error {
+func addDoings(specs map[string]*spec.Spec, role string, plans map[string]*grants, does map[string][]string) error {
 	for _, source := range slices.Sorted(maps.Keys(does)) {
 		r := plans[source]
 		if r == nil {
 			return fmt.Errorf("access: roles.%s.%s: it may do something and may see nothing", role, clip(source))
 		}
-		known := doings(g.specs[source])
+		known := doings(specs[source])
 		r.does = map[string]bool{}
 		for _, word := range does[source] {
 			if !slices.Contains(known, word) {
 				return fmt.Errorf("access: roles.%s.%s.do: there is no action %q%s", role, source, clip(word), suggest.Hint(clip(word), known))
 			}
-			if why := noLookup(g.specs[source], r); word == DoLookup && why != "" {
+			if why := noLookup(specs[source], r); word == DoLookup && why != "" {
 				return fmt.Errorf("access: roles.%s.%s.do: lookup: %s; take it out", role, source, why)
 			}
 			r.does[word] = true

@@ -113,8 +113,8 @@ func (g *Gate) ExplainRecord(role, source, kind, id string) (*Explained, error) 
 		return nil, fmt.Errorf("%w: %w", understudy.ErrInvalid, err)
 	}
 	var rec *understudy.Record
-	if g.newest != nil {
-		rec = g.newest(source, kind, id)
+	if g.held.newest != nil {
+		rec = g.held.newest(source, kind, id)
 	}
 	if rec == nil || rec.ID != id {
 		return nil, fmt.Errorf("access: %w: no %s %s is held", understudy.ErrNotFound, kind, clip(id))

@@ -76,10 +76,10 @@ func (g *Gate) rowFilter(c understudy.Caller, source, kind string) (*rowFilter, 
 
 // held applies the rule to a record's newest held version.
 func (f *rowFilter) held(id string, now time.Time, depth int) bool {
-	if f.never || f.gate.newest == nil || id == "" {
+	if f.never || f.gate.held.newest == nil || id == "" {
 		return false
 	}
-	rec := f.gate.newest(f.source, f.kind.Name, id)
+	rec := f.gate.held.newest(f.source, f.kind.Name, id)
 	return rec != nil && f.matches(rec.Body, now, depth) && rec.ID == id // it may be another's, and takes as long
 }
 
@@ -128,7 +128,7 @@ func (f *rowFilter) numbered(values []query.Value) bool {
 			continue
 		}
 		n := number(value)
-		if f.nums[n] || f.own && f.gate.own != nil && f.gate.own(f.source, n) {
+		if f.nums[n] || f.own && f.gate.held.own != nil && f.gate.held.own(f.source, n) {
 			return true
 		}
 	}

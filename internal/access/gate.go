@@ -27,9 +27,9 @@ type Gate struct {
 	views  viewCache
 	hash   *Hasher
 	users  map[string]string
-	held
-	given *lru.Cache[givenKey, time.Time] // when a caller was last given a token
-	lists *lru.Cache[listKey, foundList]  // as row rules leave them
+	held   held
+	given  *lru.Cache[givenKey, time.Time] // when a caller was last given a token
+	lists  *lru.Cache[listKey, foundList]  // as row rules leave them
 
 	lookups lookups
 }

@@ -29,8 +29,8 @@ func (f *rowFilter) narrow(w *request.LocalQuery, now time.Time) {
 		w.Predicates = append(w.Predicates[:len(w.Predicates):len(w.Predicates)], query.Predicate{From: now.Add(-f.age).Unix()})
 	}
 	for _, c := range f.where {
-		if c.Prefix == "" && len(c.In) <= mostValues && len(w.Predicates) < mostTerms {
-			w.Predicates = append(w.Predicates[:len(w.Predicates):len(w.Predicates)], query.Predicate{Field: f.fields[c.field].Name, Any: c.In})
+		if c.match.Prefix == "" && len(c.match.In) <= mostValues && len(w.Predicates) < mostTerms {
+			w.Predicates = append(slices.Clip(w.Predicates), query.Predicate{Field: f.fields[c.field].Name, Any: c.match.In})
 		}
 	}
 	if all := f.numbers(); len(all) == 1 && len(w.Predicates) < mostTerms {
@@ -83,7 +83,7 @@ func (f *rowFilter) told() bool {
 		return false
 	}
 	for _, c := range f.where {
-		if c.Prefix != "" || len(c.In) > mostValues || !s.Termed(f.kind, f.kind.Field(f.fields[c.field].Name)) {
+		if c.match.Prefix != "" || len(c.match.In) > mostValues || !s.Termed(f.kind, f.kind.Field(f.fields[c.field].Name)) {
 			return false
 		}
 	}

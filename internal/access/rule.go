@@ -66,8 +66,16 @@ type rowFilter struct {
 	rows   map[string]*rowFilter // of the role, by kind
 
 	fields query.Fields // the fields that the rule reads
-	ageRule
-	numberRule
+
+	// How young a record must be:
+	age    time.Duration // 0: any age
+	clocks []int         // of fields: the clock, then the field in place of a null clock
+
+	// Which phone numbers it must have:
+	own    bool            // our own numbers are among them
+	nums   map[string]bool // numbers by their digits, else as they are written
+	phones []int           // of fields; empty: any number
+
 	where []condition
 	above []ancestor
 	need  bool // it must lie under a record, not only under none that is hidden
@@ -75,23 +83,10 @@ type rowFilter struct {
 	named bool // of the roots' kind: its name tells whether a record is found
 }
 
-// ageRule is how young a record must be.
-type ageRule struct {
-	age    time.Duration // 0: any age
-	clocks []int         // of fields: the clock, then the field in place of a null clock
-}
-
-// numberRule is which phone numbers a record must have.
-type numberRule struct {
-	own    bool            // our own numbers are among them
-	nums   map[string]bool // numbers by their digits, else as they are written
-	phones []int           // of fields; empty: any number
-}
-
 type condition struct {
 	field int
-	Match
-	test query.Test
+	match Match
+	test  query.Test
 }
 
 // checkRule refuses a kind's own rule that could never hold.

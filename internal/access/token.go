@@ -54,8 +54,8 @@ func (f *rowFilter) token(c understudy.Caller, t *spec.Target, now time.Time) er
 
 // passes reports whether a caller may continue paging at a record.
 func (f *rowFilter) passes(c understudy.Caller, id string, now time.Time) bool {
-	if f.gate.last != nil {
-		if rec := f.gate.last(f.source, f.kind.Name, id); rec != nil && f.matches(rec.Body, now, 0) && rec.ID == id {
+	if f.gate.held.last != nil {
+		if rec := f.gate.held.last(f.source, f.kind.Name, id); rec != nil && f.matches(rec.Body, now, 0) && rec.ID == id {
 			return true
 		}
 	}

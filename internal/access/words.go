@@ -63,11 +63,11 @@ func (f *rowFilter) phoneWords() string {
 }
 
 func (f *rowFilter) whereWords(c condition) string {
-	if c.Prefix != "" {
-		return fmt.Sprintf("%s begins with %q", f.fields[c.field].Name, clip(c.Prefix))
+	if c.match.Prefix != "" {
+		return fmt.Sprintf("%s begins with %q", f.fields[c.field].Name, clip(c.match.Prefix))
 	}
-	values := make([]string, len(c.In))
-	for i, v := range c.In {
+	values := make([]string, len(c.match.In))
+	for i, v := range c.match.In {
 		values[i] = clip(v)
 	}
 	return f.fields[c.field].Name + " is " + strings.Join(values, " or ")
