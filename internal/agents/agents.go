@@ -27,6 +27,7 @@ import (
 	"understudy"
 	"understudy/internal/access"
 	"understudy/internal/access/seen"
+	"understudy/internal/jsonapi"
 	"understudy/internal/query"
 	"understudy/internal/viewer/plan"
 	"understudy/kit/accesslog"
@@ -119,11 +120,9 @@ func New(o Options) (*Server, error) {
 		}
 		s.sources = append(s.sources, p)
 	}
-	forms := http.NewCrossOriginProtection()
-	if o.PublicURL != "" {
-		if err := forms.AddTrustedOrigin(strings.TrimSuffix(o.PublicURL, "/")); err != nil {
-			return nil, fmt.Errorf("agents: public_url: %w", err)
-		}
+	forms, err := jsonhttp.Forms(o.PublicURL)
+	if err != nil {
+		return nil, fmt.Errorf("agents: public_url: %w", err)
 	}
 	forms.SetDenyHandler(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		jsonhttp.Error(w, http.StatusForbidden, "a page of another site asks; viewer.public_url names the site whose pages may")
@@ -168,16 +167,9 @@ func serverOf(r *http.Request) *mcp.Server {
 
 // serve names the caller and answers by the protocol, under the deadline.
 func (s *Server) serve(w http.ResponseWriter, r *http.Request, protocol http.Handler) {
-	c, err := s.o.Callers.Person(r)
-	if err == nil && c.Role() == "" {
-		err = fmt.Errorf("agents: %w: %s has no role", understudy.ErrForbidden, c.Name)
-	}
+	c, err := jsonapi.Person(r, "", s.o.Callers.Person)
 	if err != nil {
-		code := understudy.OwnStatus(err)
-		if code == http.StatusUnauthorized {
-			jsonhttp.Challenge(w, r, "Understudy")
-		}
-		jsonhttp.Error(w, code, understudy.PlainText(err))
+		(&jsonapi.Options{}).Refuse(w, r, err)
 		return
 	}
 	leave, err := s.running.Take(c.Name)

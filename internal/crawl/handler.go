@@ -3,14 +3,13 @@
 package crawl
 
 import (
+	"cmp"
 	"context"
-	"fmt"
 	"net/http"
 	"time"
 
 	"understudy"
-	"understudy/kit/accesslog"
-	"understudy/kit/jsonhttp"
+	"understudy/internal/jsonapi"
 )
 
 // Order is the body of POST /-/sync: a kind that is to be synced and kept up,
@@ -66,59 +65,35 @@ const maxOrder = 4 << 10 // bytes of a body
 // answer is a Report, or {"error"} with 400 for what is no kind and 409 for one
 // that can never be complete. audit (nil: none) lists orders before they are taken.
 func (w *Crawler) Handler(token string, audit understudy.Auditor) http.Handler {
-	return http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
-		switch {
-		case !jsonhttp.Local(r):
-			jsonhttp.Error(rw, http.StatusForbidden, "only from the machine the server runs on")
-		case !jsonhttp.Bears(r, token):
-			rw.Header().Set("WWW-Authenticate", `Bearer realm="run.json"`)
-			jsonhttp.Error(rw, http.StatusUnauthorized, "the token of run.json is needed")
-		case r.Method != http.MethodPost && r.Method != http.MethodGet:
-			rw.Header().Set("Allow", "GET, POST")
-			jsonhttp.Error(rw, http.StatusMethodNotAllowed, "/-/sync takes GET and POST")
-		default:
-			accesslog.Of(r.Context()).Caller = understudy.CommandCaller.Name
-			w.serve(rw, r, audit)
+	o := &jsonapi.Options{Who: jsonapi.Command(token), Methods: []string{http.MethodGet, http.MethodPost}, MaxBody: maxOrder,
+		Body: "the body is not what is expected: "}
+	o.Explain = func(_ *http.Request, err error, a *jsonapi.Refusal) {
+		if Never(err) {
+			a.Status = http.StatusConflict
+		} else if a.Status == http.StatusServiceUnavailable {
+			w.o.Logger.Error("walk: an order could not be taken", "error", err)
 		}
+	}
+	return jsonapi.HandleBody(o, func(ctx context.Context, c understudy.Caller, r *http.Request, o *Order) (any, error) {
+		q := r.URL.Query()
+		o.Source, o.Kind = cmp.Or(o.Source, q.Get("source")), cmp.Or(o.Kind, q.Get("kind"))
+		if r.Method == http.MethodPost {
+			if err := w.take(ctx, c, o, audit); err != nil {
+				return nil, err
+			}
+		}
+		s, err := w.State(ctx, o.Source, o.Kind)
+		return s.Report(), err
 	})
 }
 
-func (w *Crawler) serve(rw http.ResponseWriter, r *http.Request, audit understudy.Auditor) {
-	o := Order{Source: r.URL.Query().Get("source"), Kind: r.URL.Query().Get("kind")}
-	var err error
-	if r.Method == http.MethodPost {
-		if err = jsonhttp.Read(rw, r, maxOrder, &o); err != nil {
-			err = fmt.Errorf("%w: the body is not what is expected: %w", understudy.ErrInvalid, understudy.Plain(err))
-		} else {
-			err = w.take(r.Context(), o, audit)
-		}
-	}
-	var s State
-	if err == nil {
-		s, err = w.State(r.Context(), o.Source, o.Kind)
-	}
-	switch {
-	case err == nil:
-		jsonhttp.Write(rw, http.StatusOK, s.Report())
-	case Never(err):
-		jsonhttp.Error(rw, http.StatusConflict, understudy.PlainText(err))
-	default:
-		status := understudy.OwnStatus(err)
-		if status == http.StatusServiceUnavailable {
-			w.o.Logger.Error("walk: an order could not be taken", "error", err)
-		}
-		jsonhttp.Error(rw, status, understudy.PlainText(err))
-	}
-}
-
 // take does what an order says.
-func (w *Crawler) take(ctx context.Context, o Order, audit understudy.Auditor) error {
-	e := understudy.AuditEntry{Caller: understudy.CommandCaller, Action: understudy.ActionAdminister, What: "sync", Source: o.Source,
-		Kind: o.Kind, Request: accesslog.Of(ctx).ID}
+func (w *Crawler) take(ctx context.Context, c understudy.Caller, o *Order, audit understudy.Auditor) error {
+	e := understudy.AuditEntry{Action: understudy.ActionAdminister, What: "sync", Source: o.Source, Kind: o.Kind}
 	if o.End {
 		e.What = "sync end"
 	}
-	if err := understudy.Audit(ctx, audit, e); err != nil {
+	if err := jsonapi.Audit(ctx, audit, c, e); err != nil {
 		return err
 	}
 	if o.End {

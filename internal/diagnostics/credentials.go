@@ -10,7 +10,7 @@ import (
 
 	"understudy"
 	"understudy/internal/credentials"
-	"understudy/kit/jsonhttp"
+	"understudy/internal/jsonapi"
 )
 
 // Credentials makes them; the application does. What a method has done is in force
@@ -43,7 +43,7 @@ type CredentialList struct {
 const maxCredential = 64 << 10
 
 // listCredentials answers with those that were made, without what could open them.
-func (d *Diagnostics) listCredentials(_ *http.Request) (any, error) {
+func (d *Diagnostics) listCredentials(context.Context, understudy.Caller, *http.Request) (any, error) {
 	list := CredentialList{Credentials: d.o.Credentials.All()}
 	for _, c := range list.Credentials {
 		for i := range c.Secrets {
@@ -53,11 +53,7 @@ func (d *Diagnostics) listCredentials(_ *http.Request) (any, error) {
 	return list, nil
 }
 
-func (d *Diagnostics) makeCredential(r *http.Request) (any, error) {
-	var m MakeCredential
-	if err := jsonhttp.Read(nil, r, maxCredential, &m); err != nil {
-		return nil, fmt.Errorf("%w: %w", understudy.ErrInvalid, err)
-	}
+func (d *Diagnostics) makeCredential(ctx context.Context, c understudy.Caller, _ *http.Request, m *MakeCredential) (any, error) {
 	if m.Expires != "" {
 		at, err := credentials.ParseDate(m.Expires, d.o.Now().Add)
 		if err != nil {
@@ -65,32 +61,28 @@ func (d *Diagnostics) makeCredential(r *http.Request) (any, error) {
 		}
 		m.Scope.Expires = &at
 	}
-	if err := d.audit(r, credentialEntry("make", m.Name, m.Source)); err != nil {
+	if err := jsonapi.Audit(ctx, d.o.Audit, c, credentialEntry("make", m.Name, m.Source)); err != nil {
 		return nil, err
 	}
-	return d.o.Credentials.Make(r.Context(), m.Name, m.Scope, "")
+	return d.o.Credentials.Make(ctx, m.Name, m.Scope, "")
 }
 
-func (d *Diagnostics) rotateCredential(r *http.Request) (any, error) {
-	var m RotateCredential
-	if err := jsonhttp.Read(nil, r, maxCredential, &m); err != nil {
-		return nil, fmt.Errorf("%w: %w", understudy.ErrInvalid, err)
-	}
+func (d *Diagnostics) rotateCredential(ctx context.Context, c understudy.Caller, r *http.Request, m *RotateCredential) (any, error) {
 	overlap, err := understudy.ParseDuration(m.Overlap)
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", understudy.ErrInvalid, err)
 	}
-	if err := d.audit(r, credentialEntry("rotate", r.PathValue("name"), "")); err != nil {
+	if err := jsonapi.Audit(ctx, d.o.Audit, c, credentialEntry("rotate", r.PathValue("name"), "")); err != nil {
 		return nil, err
 	}
-	return d.o.Credentials.Rotate(r.Context(), r.PathValue("name"), overlap)
+	return d.o.Credentials.Rotate(ctx, r.PathValue("name"), overlap)
 }
 
-func (d *Diagnostics) revokeCredential(r *http.Request) (any, error) {
-	if err := d.audit(r, credentialEntry("revoke", r.PathValue("name"), "")); err != nil {
+func (d *Diagnostics) revokeCredential(ctx context.Context, c understudy.Caller, r *http.Request) (any, error) {
+	if err := jsonapi.Audit(ctx, d.o.Audit, c, credentialEntry("revoke", r.PathValue("name"), "")); err != nil {
 		return nil, err
 	}
-	return struct{}{}, d.o.Credentials.Revoke(r.Context(), r.PathValue("name"))
+	return struct{}{}, d.o.Credentials.Revoke(ctx, r.PathValue("name"))
 }
 
 // credentialEntry is what is done to a credential.
@@ -98,20 +90,8 @@ func credentialEntry(what, name, source string) understudy.AuditEntry {
 	return understudy.AuditEntry{Action: understudy.ActionAdminister, What: "credentials " + what + " " + name, Source: source}
 }
 
-// command answers a request with the folder's token by what f returns.
-func (d *Diagnostics) command(f func(*http.Request) (any, error)) http.HandlerFunc {
-	return func(w http.ResponseWriter, r *http.Request) {
-		if !d.ours(w, r) {
-			return
-		}
-		ctx, cancel := context.WithTimeout(r.Context(), purgeTime)
-		defer cancel()
-		answer, err := f(r.WithContext(ctx))
-		if err != nil {
-			jsonhttp.Error(w, understudy.OwnStatus(err), understudy.PlainText(err))
-			return
-		}
-		w.Header().Set("Cache-Control", "no-store")
-		jsonhttp.Write(w, http.StatusOK, answer)
-	}
+// command returns what holds for a command: only requests from this machine with the token of run.json
+// are admitted.
+func (d *Diagnostics) command(limit time.Duration, maxBody int64) *jsonapi.Options {
+	return &jsonapi.Options{Who: jsonapi.Command(d.o.Token), Time: limit, MaxBody: maxBody}
 }

@@ -8,7 +8,6 @@ import (
 	"context"
 	"log/slog"
 	"net/http"
-	"strings"
 	"sync/atomic"
 	"time"
 
@@ -18,8 +17,10 @@ import (
 	"understudy/internal/connect"
 	"understudy/internal/diagnostics/profile"
 	"understudy/internal/jobs"
+	"understudy/internal/jsonapi"
 	"understudy/internal/store"
 	"understudy/internal/store/erase"
+	"understudy/kit/jsonhttp"
 	"understudy/request"
 )
 
@@ -289,11 +290,8 @@ func New(o Options) *Diagnostics {
 	if o.Loads == nil {
 		o.Loads = func() Settings { return Settings{} }
 	}
-	d := &Diagnostics{o: o, forms: http.NewCrossOriginProtection()}
-	if o.PublicURL != "" {
-		_ = d.forms.AddTrustedOrigin(strings.TrimSuffix(o.PublicURL, "/")) // a malformed URL adds no origin
-	}
-	return d
+	forms, _ := jsonhttp.Forms(o.PublicURL) // a malformed URL adds no origin
+	return &Diagnostics{o: o, forms: forms}
 }
 
 // Routes are the patterns Handler serves.
@@ -309,22 +307,26 @@ func Routes() []string {
 func (d *Diagnostics) Handler() http.Handler {
 	mux := http.NewServeMux()
 	mux.Handle("GET /-/health", d.Health())
-	mux.HandleFunc("GET /-/stats", d.stats)
-	mux.HandleFunc("POST /-/purge", d.purge)
-	mux.HandleFunc("POST /-/reload", d.reload)
+	known := func(r *http.Request) (understudy.Caller, error) { return jsonapi.Person(r, "", d.o.Person) }
+	mux.Handle("GET /-/stats", jsonapi.Handle(&jsonapi.Options{Who: known}, d.stats))
+	mux.Handle("POST /-/purge", jsonapi.HandleBody(d.command(purgeTime, maxPurge), d.purge))
+	mux.Handle("POST /-/reload", jsonapi.Handle(d.command(reloadTime, 0), d.reload))
+	made := d.command(purgeTime, maxCredential)
 	if d.o.Credentials != nil {
-		mux.HandleFunc("GET /-/credentials", d.command(d.listCredentials))
-		mux.HandleFunc("POST /-/credentials", d.command(d.makeCredential))
-		mux.HandleFunc("POST /-/credentials/{name}/rotate", d.command(d.rotateCredential))
-		mux.HandleFunc("POST /-/credentials/{name}/revoke", d.command(d.revokeCredential))
+		mux.Handle("GET /-/credentials", jsonapi.Handle(made, d.listCredentials))
+		mux.Handle("POST /-/credentials", jsonapi.HandleBody(made, d.makeCredential))
+		mux.Handle("POST /-/credentials/{name}/rotate", jsonapi.HandleBody(made, d.rotateCredential))
+		mux.Handle("POST /-/credentials/{name}/revoke", jsonapi.Handle(made, d.revokeCredential))
 	}
 	if d.o.Explain != nil {
-		mux.HandleFunc("GET /-/explain", d.command(d.explain))
+		mux.Handle("GET /-/explain", jsonapi.Handle(made, d.explain))
 	}
-	mux.HandleFunc("POST /-/erase", d.erase)
-	mux.HandleFunc("GET /-/erasures", d.receipts)
-	mux.HandleFunc("GET /-/index", d.index)
-	mux.HandleFunc("POST /-/index", d.index)
+	mux.Handle("POST /-/erase", jsonapi.HandleBody(d.command(eraseTime, maxErase), d.erase))
+	receipts := &jsonapi.Options{Who: d.whoSeesAll(receiptsForAll), Time: receiptTime}
+	mux.Handle("GET /-/erasures", jsonapi.Handle(receipts, d.receipts))
+	index := jsonapi.Handle(d.command(indexTime, 0), d.index)
+	mux.Handle("GET /-/index", index)
+	mux.Handle("POST /-/index", index)
 	mux.HandleFunc("GET /-/profile", d.profiles(d.profilePage))
 	mux.HandleFunc("POST /-/profile", d.profiles(d.startProfile))
 	mux.HandleFunc("POST /-/profile/stop", d.profiles(d.stopProfile))

@@ -4,15 +4,15 @@ package diagnostics
 
 import (
 	"context"
+	"fmt"
 	"net/http"
 	"strconv"
 	"strings"
 	"time"
 
 	"understudy"
+	"understudy/internal/jsonapi"
 	"understudy/internal/store/erase"
-	"understudy/kit/accesslog"
-	"understudy/kit/jsonhttp"
 )
 
 // Erase is the body of POST /-/erase: whose records are to be erased.
@@ -59,77 +59,55 @@ const (
 	mostAsked   = 1000
 )
 
-// erase takes the command from this machine with the token of run.json. Answers: as of
-// purge; 202 when something was listed.
-func (d *Diagnostics) erase(w http.ResponseWriter, r *http.Request) {
-	if !d.ours(w, r) {
-		return
-	}
-	var e Erase
-	if err := jsonhttp.Read(w, r, maxErase, &e); err != nil {
-		jsonhttp.Error(w, http.StatusBadRequest, understudy.PlainText(err))
-		return
-	}
-	ctx, cancel := context.WithTimeout(r.Context(), eraseTime)
-	defer cancel()
-	action := understudy.ActionDelete
+// erase lists the records that a command names. Answers: as of purge; 202 when something was listed.
+func (d *Diagnostics) erase(ctx context.Context, c understudy.Caller, _ *http.Request, e *Erase) (any, error) {
+	entry := understudy.AuditEntry{Action: understudy.ActionDelete, What: "erase", Source: e.Source, Values: []string{e.What}}
 	if e.Dry {
-		action = understudy.ActionSearch
+		entry.Action = understudy.ActionSearch
 	}
-	err := d.audit(r, understudy.AuditEntry{Action: action, What: "erase", Source: e.Source, Values: []string{e.What}})
+	err := jsonapi.Audit(ctx, d.o.Audit, c, entry)
 	var found Erasing
 	if err == nil {
-		found, err = d.o.Erase(ctx, e)
+		found, err = d.o.Erase(ctx, *e)
 	}
-	switch status := understudy.OwnStatus(err); {
-	case status == http.StatusServiceUnavailable:
-		d.o.Logger.Error("erase", "source", e.Source, "err", err)
-		fallthrough
-	case err != nil:
-		jsonhttp.Error(w, status, understudy.PlainText(err))
-	case found.Receipt != nil:
-		d.o.Logger.Info("to be erased", "source", e.Source, "receipt", found.Receipt.Number)
-		jsonhttp.Write(w, http.StatusAccepted, found)
-	default:
-		jsonhttp.Write(w, http.StatusOK, found)
+	if err != nil {
+		if understudy.OwnStatus(err) == http.StatusServiceUnavailable {
+			d.o.Logger.Error("erase", "source", e.Source, "err", err)
+		}
+		return nil, err
+	}
+	if found.Receipt == nil {
+		return found, nil
+	}
+	d.o.Logger.Info("to be erased", "source", e.Source, "receipt", found.Receipt.Number)
+	return jsonapi.Answer{Status: http.StatusAccepted, Value: found}, nil
+}
+
+// isCommand reports whether a request carries a token.
+func isCommand(r *http.Request) bool {
+	return strings.HasPrefix(r.Header.Get("Authorization"), "Bearer ")
+}
+
+// whoSeesAll admits the commands, and callers that see every record. why says in an error why others
+// are not admitted.
+func (d *Diagnostics) whoSeesAll(why string) func(*http.Request) (understudy.Caller, error) {
+	return func(r *http.Request) (understudy.Caller, error) {
+		if isCommand(r) {
+			return jsonapi.Command(d.o.Token)(r)
+		}
+		c, err := jsonapi.Person(r, "", d.o.Person)
+		if err == nil && !d.o.All(c) {
+			err = fmt.Errorf("%w: %s", understudy.ErrForbidden, why)
+		}
+		return c, err
 	}
 }
 
-// ours admits requests from this machine with the token of run.json. It has answered
-// all others.
-func (d *Diagnostics) ours(w http.ResponseWriter, r *http.Request) bool {
-	switch {
-	case !jsonhttp.Local(r):
-		jsonhttp.Error(w, http.StatusForbidden, "only from the machine the server runs on")
-	case !jsonhttp.Bears(r, d.o.Token):
-		w.Header().Set("WWW-Authenticate", `Bearer realm="run.json"`)
-		jsonhttp.Error(w, http.StatusUnauthorized, "the token of run.json is needed")
-	default:
-		accesslog.Of(r.Context()).Caller = understudy.CommandCaller.Name
-		return true
-	}
-	return false
-}
-
-// audit lists what a command is about to do.
-func (d *Diagnostics) audit(r *http.Request, e understudy.AuditEntry) error {
-	e.Caller, e.Request = understudy.CommandCaller, accesslog.Of(r.Context()).ID
-	return understudy.Audit(r.Context(), d.o.Audit, e)
-}
+const receiptsForAll = "receipts are shown to the role " + understudy.RoleAll + " alone, as they count records"
 
 // receipts shows receipts to callers that see every record, because receipts count
 // erased records, and to callers that may erase.
-func (d *Diagnostics) receipts(w http.ResponseWriter, r *http.Request) {
-	if strings.HasPrefix(r.Header.Get("Authorization"), "Bearer ") {
-		if !d.ours(w, r) {
-			return
-		}
-	} else if caller, ok := d.known(w, r); !ok {
-		return
-	} else if !d.o.All(caller) {
-		jsonhttp.Error(w, http.StatusForbidden, "receipts are shown to the role "+understudy.RoleAll+" alone, as they count records")
-		return
-	}
+func (d *Diagnostics) receipts(ctx context.Context, _ understudy.Caller, r *http.Request) (any, error) {
 	before, limit := int64(0), 100
 	for name, to := range map[string]func(int64){
 		"before": func(n int64) { before = n },
@@ -141,21 +119,17 @@ func (d *Diagnostics) receipts(w http.ResponseWriter, r *http.Request) {
 		}
 		n, err := strconv.ParseInt(text, 10, 64)
 		if err != nil || n < 1 {
-			jsonhttp.Error(w, http.StatusBadRequest, name+" is a number from 1")
-			return
+			return nil, fmt.Errorf("%w: %s is a number from 1", understudy.ErrInvalid, name)
 		}
 		to(n)
 	}
-	ctx, cancel := context.WithTimeout(r.Context(), receiptTime)
-	defer cancel()
 	all, err := d.o.Receipts(ctx, before, limit)
 	if err != nil {
 		d.unread(ctx, err)
-		jsonhttp.Error(w, http.StatusServiceUnavailable, "the store cannot be read")
-		return
+		return nil, errUnread
 	}
 	if all.Erasures == nil {
 		all.Erasures = []Receipt{}
 	}
-	jsonhttp.Write(w, http.StatusOK, all)
+	return all, nil
 }

@@ -3,16 +3,18 @@
 package diagnostics
 
 import (
+	"context"
 	"net/http"
 
 	"understudy"
+	"understudy/internal/jsonapi"
 )
 
 // explain answers with what a role sees of a record.
-func (d *Diagnostics) explain(r *http.Request) (any, error) {
+func (d *Diagnostics) explain(ctx context.Context, c understudy.Caller, r *http.Request) (any, error) {
 	q := r.URL.Query()
-	err := d.audit(r, understudy.AuditEntry{Action: understudy.ActionRecord, What: "explain to " + understudy.Clip(q.Get("role")),
-		Source: q.Get("source"), Kind: q.Get("kind"), IDs: []string{q.Get("id")}})
+	err := jsonapi.Audit(ctx, d.o.Audit, c, understudy.AuditEntry{Action: understudy.ActionRecord,
+		What: "explain to " + understudy.Clip(q.Get("role")), Source: q.Get("source"), Kind: q.Get("kind"), IDs: []string{q.Get("id")}})
 	if err != nil {
 		return nil, err
 	}

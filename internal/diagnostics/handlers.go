@@ -101,21 +101,18 @@ func (d *Diagnostics) unread(ctx context.Context, err error) {
 	}
 }
 
-func (d *Diagnostics) stats(w http.ResponseWriter, r *http.Request) {
-	caller, ok := d.known(w, r)
-	if !ok {
-		return
-	}
-	s, err := d.o.Snapshot(r.Context())
+var errUnread = errors.New("the store cannot be read")
+
+func (d *Diagnostics) stats(ctx context.Context, caller understudy.Caller, _ *http.Request) (any, error) {
+	s, err := d.o.Snapshot(ctx)
 	if err != nil {
-		d.unread(r.Context(), err)
-		jsonhttp.Error(w, http.StatusServiceUnavailable, "the store cannot be read")
-		return
+		d.unread(ctx, err)
+		return nil, errUnread
 	}
 	if !d.o.All(caller) {
 		d.cut(&s, caller)
 	}
-	jsonhttp.Write(w, http.StatusOK, s)
+	return s, nil
 }
 
 // cut removes counts of records that the caller may not see: kinds that are hidden from
@@ -190,22 +187,4 @@ func bounds(limits map[string]request.Load) map[string]request.Load {
 		all[name] = request.Load{Limit: l.Limit}
 	}
 	return all
-}
-
-// known admits callers with a role. It has answered all others.
-func (d *Diagnostics) known(w http.ResponseWriter, r *http.Request) (caller understudy.Caller, ok bool) {
-	caller, err := d.o.Person(r)
-	if err == nil && caller.Role() == "" {
-		err = understudy.ErrForbidden
-	}
-	switch status := understudy.OwnStatus(err); {
-	case status == http.StatusForbidden:
-		jsonhttp.Error(w, status, understudy.PlainText(err))
-		return caller, false
-	case err != nil:
-		jsonhttp.Challenge(w, r, "Understudy")
-		jsonhttp.Error(w, http.StatusUnauthorized, understudy.PlainText(err))
-		return caller, false
-	}
-	return caller, true
 }

@@ -4,11 +4,12 @@ package diagnostics
 
 import (
 	"context"
+	"fmt"
 	"net/http"
 	"time"
 
 	"understudy"
-	"understudy/kit/jsonhttp"
+	"understudy/internal/jsonapi"
 )
 
 // Indexed is how many of how many records the indexes have. When they are as
@@ -20,34 +21,24 @@ type Indexed struct {
 
 const indexTime = 30 * time.Second
 
-// index answers how far the indexes are. With POST they are emptied first and made
-// anew. Access is as of purge.
-func (d *Diagnostics) index(w http.ResponseWriter, r *http.Request) {
-	if !d.ours(w, r) {
-		return
-	}
+// index answers how far the indexes are. With POST they are emptied first and made anew.
+func (d *Diagnostics) index(ctx context.Context, c understudy.Caller, r *http.Request) (any, error) {
 	if d.o.Index == nil {
-		jsonhttp.Error(w, http.StatusNotFound, "there are no indexes")
-		return
+		return nil, fmt.Errorf("%w: there are no indexes", understudy.ErrNotFound)
 	}
-	ctx, cancel := context.WithTimeout(r.Context(), indexTime)
-	defer cancel()
 	anew := r.Method == http.MethodPost
 	var at Indexed
 	var err error
 	if anew {
-		err = d.audit(r, understudy.AuditEntry{Action: understudy.ActionAdminister, What: "index anew"})
+		err = jsonapi.Audit(ctx, d.o.Audit, c, understudy.AuditEntry{Action: understudy.ActionAdminister, What: "index anew"})
 	}
 	if err == nil {
 		at, err = d.o.Index(ctx, anew)
 	}
 	if err != nil {
 		d.o.Logger.Error("index", "anew", anew, "err", err)
-		jsonhttp.Error(w, http.StatusServiceUnavailable, understudy.PlainText(err))
-		return
-	}
-	if anew {
+	} else if anew {
 		d.o.Logger.Info("indexes are made anew", "records", at.Total)
 	}
-	jsonhttp.Write(w, http.StatusOK, at)
+	return at, err
 }

@@ -13,6 +13,7 @@ import (
 
 	"understudy"
 	"understudy/internal/diagnostics/profile"
+	"understudy/internal/jsonapi"
 	"understudy/kit/jsonhttp"
 )
 
@@ -28,47 +29,35 @@ type ProfileList struct {
 	Kept   []profile.Kept  `json:"kept"`
 }
 
+const profilesForAll = "profiles are shown to the role " + understudy.RoleAll + " alone, as they count the work of every record"
+
 // profiles admits callers that see every record of every source, and requests from this
 // machine with the token: a profile counts the work that every record makes. by names
 // the caller.
 func (d *Diagnostics) profiles(do func(w http.ResponseWriter, r *http.Request, by string) error) http.HandlerFunc {
+	api := &jsonapi.Options{Who: d.whoSeesAll(profilesForAll), Explain: d.explainProfile}
 	return func(w http.ResponseWriter, r *http.Request) {
-		by := "the command on this machine"
-		if strings.HasPrefix(r.Header.Get("Authorization"), "Bearer ") {
-			if !d.ours(w, r) {
-				return
-			}
-		} else {
-			const alone = "profiles are shown to the role " + understudy.RoleAll + " alone, as they count the work of every record"
-			if d.o.ProfileRefused != nil && strings.Contains(r.Header.Get("Accept"), "text/html") {
-				caller, err := d.o.Person(r)
-				if err == nil && !d.o.All(caller) {
-					err = fmt.Errorf("%w: %s", understudy.ErrForbidden, alone)
-				}
-				if err != nil {
-					d.o.ProfileRefused(w, r, err)
-					return
-				}
-			}
-			caller, ok := d.known(w, r)
-			switch {
-			case !ok:
-				return
-			case !d.o.All(caller):
-				jsonhttp.Error(w, http.StatusForbidden, alone)
-				return
-			case foreign(r) || d.forms.Check(r) != nil:
-				jsonhttp.Error(w, http.StatusForbidden, "this request comes from another site")
-				return
-			}
-			by = caller.Name
-		}
-		if d.o.Profiles == nil {
-			jsonhttp.Error(w, http.StatusNotFound, "no profiles are taken here")
+		c, err := api.Who(r)
+		by := c.Name
+		switch {
+		case isCommand(r):
+			by = "the command on this machine"
+		case err != nil && d.o.ProfileRefused != nil && strings.Contains(r.Header.Get("Accept"), "text/html"):
+			d.o.ProfileRefused(w, r, err)
 			return
+		case err == nil && (foreign(r) || d.forms.Check(r) != nil):
+			err = fmt.Errorf("%w: this request comes from another site", understudy.ErrForbidden)
 		}
-		if err := do(w, r, by); err != nil {
-			d.refuseProfile(w, r, err)
+		if err == nil && d.o.Profiles == nil {
+			err = fmt.Errorf("%w: no profiles are taken here", understudy.ErrNotFound)
+		}
+		if err == nil {
+			if err = do(w, r, by); err != nil && r.Context().Err() != nil {
+				return // the client has left
+			}
+		}
+		if err != nil {
+			api.Refuse(w, r, err)
 		}
 	}
 }
@@ -79,18 +68,15 @@ func foreign(r *http.Request) bool {
 	return site == "cross-site" || site == "same-site"
 }
 
-func (d *Diagnostics) refuseProfile(w http.ResponseWriter, r *http.Request, err error) {
+// explainProfile says when another profile is through, and hides errors of taking one.
+func (d *Diagnostics) explainProfile(_ *http.Request, err error, a *jsonapi.Refusal) {
 	var busy *profile.BusyError
-	switch status := understudy.OwnStatus(err); {
-	case r.Context().Err() != nil: // the client has left
-	case errors.As(err, &busy):
-		w.Header().Set("Retry-After", strconv.Itoa(max(1, int(busy.Until.Sub(d.o.Profiles.Now())/time.Second)+1)))
-		jsonhttp.Error(w, http.StatusConflict, understudy.PlainText(err))
-	case status != http.StatusServiceUnavailable:
-		jsonhttp.Error(w, status, understudy.PlainText(err))
-	default:
+	if errors.As(err, &busy) {
+		a.RetryAfter = strconv.Itoa(max(1, int(busy.Until.Sub(d.o.Profiles.Now())/time.Second)+1))
+		a.Status = http.StatusConflict
+	} else if a.Status == http.StatusServiceUnavailable {
 		d.o.Logger.Error("profile", "err", err)
-		jsonhttp.Error(w, http.StatusServiceUnavailable, "the profile was not taken or read; the log tells why")
+		a.Error = "the profile was not taken or read; the log tells why"
 	}
 }
 
@@ -100,8 +86,7 @@ func (d *Diagnostics) take(kind string) func(http.ResponseWriter, *http.Request,
 	return func(w http.ResponseWriter, r *http.Request, by string) error {
 		if r.Method == http.MethodHead {
 			w.Header().Set("Allow", "GET")
-			jsonhttp.Error(w, http.StatusMethodNotAllowed, "a profile is taken by GET")
-			return nil
+			return fmt.Errorf("%w: a profile is taken by GET", understudy.ErrMethod)
 		}
 		a, err := askedOf(r.URL.Query())
 		if err != nil {

@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"understudy"
-	"understudy/kit/jsonhttp"
+	"understudy/internal/jsonapi"
 )
 
 // Purge is the body of POST /-/purge: what is to be forgotten.
@@ -30,32 +30,18 @@ const (
 	purgeTime = 60 * time.Second // for one of them
 )
 
-// purge takes a command from this machine with the token of run.json. It answers 400
-// for an unknown name, and 401 or 403 without permission.
-func (d *Diagnostics) purge(w http.ResponseWriter, r *http.Request) {
-	if !d.ours(w, r) {
-		return
-	}
-	var p Purge
-	if err := jsonhttp.Read(w, r, maxPurge, &p); err != nil {
-		jsonhttp.Error(w, http.StatusBadRequest, understudy.PlainText(err))
-		return
-	}
-	ctx, cancel := context.WithTimeout(r.Context(), purgeTime)
-	defer cancel()
-	err := d.audit(r, understudy.AuditEntry{Action: understudy.ActionDelete, What: "purge", Source: p.Source, Values: []string{p.What}})
+// purge forgets what a command names. It answers 400 for an unknown name.
+func (d *Diagnostics) purge(ctx context.Context, c understudy.Caller, _ *http.Request, p *Purge) (any, error) {
+	e := understudy.AuditEntry{Action: understudy.ActionDelete, What: "purge", Source: p.Source, Values: []string{p.What}}
+	err := jsonapi.Audit(ctx, d.o.Audit, c, e)
 	var done Purged
 	if err == nil {
-		done, err = d.o.Purge(ctx, p)
+		done, err = d.o.Purge(ctx, *p)
 	}
-	switch status := understudy.OwnStatus(err); {
-	case err == nil:
+	if err == nil {
 		d.o.Logger.Info("purged", "source", p.Source, "pages", done.Pages, "versions", done.Versions, "files", done.Files)
-		jsonhttp.Write(w, http.StatusOK, done)
-	case status == http.StatusServiceUnavailable:
+	} else if understudy.OwnStatus(err) == http.StatusServiceUnavailable {
 		d.o.Logger.Error("purge", "source", p.Source, "err", err)
-		fallthrough
-	default:
-		jsonhttp.Error(w, status, understudy.PlainText(err))
 	}
+	return done, err
 }

@@ -4,11 +4,12 @@ package diagnostics
 
 import (
 	"context"
+	"fmt"
 	"net/http"
 	"time"
 
 	"understudy"
-	"understudy/kit/jsonhttp"
+	"understudy/internal/jsonapi"
 )
 
 // Reloaded is the answer of POST /-/reload: what waits for a restart.
@@ -19,26 +20,18 @@ type Reloaded struct {
 // reloadTime bounds the reading: a secret may be the output of a command.
 const reloadTime = 60 * time.Second
 
-// reload takes a command from this machine with the token of run.json. It answers 400
-// when the settings are wrong; then the former ones stay.
-func (d *Diagnostics) reload(w http.ResponseWriter, r *http.Request) {
-	if !d.ours(w, r) {
-		return
-	}
+// reload reads the settings again. It answers 400 when they are wrong; then the former ones stay.
+func (d *Diagnostics) reload(ctx context.Context, c understudy.Caller, _ *http.Request) (any, error) {
 	if d.o.Reload == nil {
-		jsonhttp.Error(w, http.StatusNotFound, "this server has no settings file that can be read again")
-		return
+		return nil, fmt.Errorf("%w: this server has no settings file that can be read again", understudy.ErrNotFound)
 	}
-	ctx, cancel := context.WithTimeout(r.Context(), reloadTime)
-	defer cancel()
-	if err := d.audit(r, understudy.AuditEntry{Action: understudy.ActionAdminister, What: "reload"}); err != nil {
-		jsonhttp.Error(w, understudy.OwnStatus(err), understudy.PlainText(err))
-		return
+	e := understudy.AuditEntry{Action: understudy.ActionAdminister, What: "reload"}
+	if err := jsonapi.Audit(ctx, d.o.Audit, c, e); err != nil {
+		return nil, err
 	}
 	restart, err := d.o.Reload(ctx)
 	if err != nil {
-		jsonhttp.Error(w, http.StatusBadRequest, understudy.PlainText(err))
-		return
+		return nil, fmt.Errorf("%w: %s", understudy.ErrInvalid, understudy.PlainText(err))
 	}
-	jsonhttp.Write(w, http.StatusOK, Reloaded{NeedRestart: restart})
+	return Reloaded{NeedRestart: restart}, nil
 }

@@ -14,8 +14,7 @@ import (
 
 	"understudy"
 	"understudy/internal/access"
-	"understudy/kit/accesslog"
-	"understudy/kit/jsonhttp"
+	"understudy/internal/jsonapi"
 	"understudy/kit/suggest"
 	"understudy/spec"
 )
@@ -127,15 +126,7 @@ func (f *Feed) subscribe(ctx context.Context, r *http.Request, pages bool) (*sub
 
 // who returns the caller: a person, or a request with the token.
 func (f *Feed) who(r *http.Request, now *policy) (understudy.Caller, error) {
-	if jsonhttp.Local(r) && jsonhttp.Bears(r, f.o.Token) {
-		accesslog.Of(r.Context()).Caller = understudy.CommandCaller.Name
-		return understudy.CommandCaller, nil
-	}
-	c, err := now.rules.Callers.Person(r)
-	if err == nil && c.Role() == "" {
-		err = fmt.Errorf("feed: %w: %s has no role", understudy.ErrForbidden, c.Name)
-	}
-	return c, err
+	return jsonapi.Person(r, f.o.Token, now.rules.Callers.Person)
 }
 
 // sourceOf finds the source: the one named, the caller's, or the only one.

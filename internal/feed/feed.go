@@ -112,7 +112,6 @@ type Feed struct {
 	places  places
 	limiter *limiter.Limiter // by caller
 	slow    chan struct{}    // a slot for each read of the store by a subscriber that is behind
-	forms   *http.CrossOriginProtection
 	mux     *http.ServeMux
 
 	now     atomic.Pointer[policy]
@@ -156,7 +155,7 @@ func New(ctx context.Context, o Options) (*Feed, error) {
 	}
 	o.Limits = o.Limits.withDefaults()
 	f := &Feed{
-		o: o, readers: map[string]*reader{}, slow: make(chan struct{}, slowReads), forms: http.NewCrossOriginProtection(),
+		o: o, readers: map[string]*reader{}, slow: make(chan struct{}, slowReads),
 		limiter: limiter.New(o.Limits.Subscribers, o.Limits.Each),
 	}
 	var err error

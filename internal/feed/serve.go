@@ -12,8 +12,7 @@ import (
 	"time"
 
 	"understudy"
-	"understudy/kit/accesslog"
-	"understudy/kit/jsonhttp"
+	"understudy/internal/jsonapi"
 )
 
 // Routes are the methods and paths Handler serves.
@@ -22,11 +21,13 @@ func Routes() []string {
 }
 
 func (f *Feed) route() {
+	hooks := &jsonapi.Options{Who: f.mayCommand, Forms: http.NewCrossOriginProtection(), Foreign: "a page of another site asks",
+		MaxBody: maxCommand, JSON: true, Body: `the body is not what is expected, {"after":N}, {"pause":true} or {}: `, Explain: f.explain}
 	f.mux = http.NewServeMux()
 	f.mux.HandleFunc("GET /-/feed", func(w http.ResponseWriter, r *http.Request) { f.serve(w, r, wantsPages(r.Header["Accept"])) })
 	f.mux.HandleFunc("GET /-/feed.json", func(w http.ResponseWriter, r *http.Request) { f.serve(w, r, true) })
-	f.mux.HandleFunc("GET /-/webhooks", f.listHooks)
-	f.mux.Handle("POST /-/webhooks/{name}", f.forms.Handler(http.HandlerFunc(f.commandHook)))
+	f.mux.Handle("GET /-/webhooks", jsonapi.Handle(hooks, f.listHooks))
+	f.mux.Handle("POST /-/webhooks/{name}", jsonapi.HandleBody(hooks, f.commandHook))
 }
 
 // Handler serves Routes; any other path is 404.
@@ -42,15 +43,8 @@ func (f *Feed) serve(w http.ResponseWriter, r *http.Request, pages bool) {
 	head.Set("X-Content-Type-Options", "nosniff")
 	ctx, cancel := context.WithTimeout(r.Context(), answerTime)
 	defer cancel()
-	if r.ContentLength != 0 { // a body that never comes would hold the connection when the deadline for it is gone
-		head.Set("Connection", "close")
-		f.refuse(w, r, invalid("a question has no body"))
-		return
-	}
-	// The page of the other site could read nothing, but would take slots and keep polls
-	// running. A person who follows a link sends a request for a document.
-	if r.Header.Get("Sec-Fetch-Site") == "cross-site" && r.Header.Get("Sec-Fetch-Dest") != "document" {
-		f.refuse(w, r, fmt.Errorf("feed: %w: a page of another site asks", understudy.ErrForbidden))
+	if err := jsonapi.CheckQuestion(w, r, "question"); err != nil {
+		f.refuse(w, r, err)
 		return
 	}
 	s, err := f.subscribe(ctx, r, pages)
@@ -62,7 +56,8 @@ func (f *Feed) serve(w http.ResponseWriter, r *http.Request, pages bool) {
 		head.Set("Content-Type", contentType(pages))
 		return
 	}
-	if err := f.audit(r, s.caller, understudy.AuditEntry{Action: understudy.ActionList, What: "feed", Source: s.query.source}); err != nil {
+	e := understudy.AuditEntry{Action: understudy.ActionList, What: "feed", Source: s.query.source}
+	if err := jsonapi.Audit(r.Context(), f.o.Audit, s.caller, e); err != nil {
 		f.refuse(w, r, err)
 		return
 	}
@@ -123,20 +118,21 @@ const fullWait = "5"
 
 // refuse answers an error.
 func (f *Feed) refuse(w http.ResponseWriter, r *http.Request, err error) {
-	code, text := understudy.OwnStatus(err), understudy.PlainText(err)
-	switch {
-	case errors.Is(err, errFull):
-		w.Header().Set("Retry-After", fullWait)
-	case code == http.StatusUnauthorized:
-		jsonhttp.Challenge(w, r, "Understudy")
-	case code == http.StatusServiceUnavailable:
-		w.Header().Set("Retry-After", fullWait)
-		if r.Context().Err() == nil {
-			f.o.Logger.Error("feed", "err", err)
-		}
-		text = "the changes cannot be read now"
+	(&jsonapi.Options{Explain: f.explain}).Refuse(w, r, err)
+}
+
+// explain says when to come again, and hides errors of the store.
+func (f *Feed) explain(r *http.Request, err error, a *jsonapi.Refusal) {
+	if a.Status != http.StatusServiceUnavailable {
+		return
 	}
-	jsonhttp.Error(w, code, text)
+	if a.RetryAfter = fullWait; errors.Is(err, errFull) {
+		return
+	}
+	if r.Context().Err() == nil {
+		f.o.Logger.Error("feed", "err", err)
+	}
+	a.Error = "the changes cannot be read now"
 }
 
 // mayCommand admits requests with the token, and people who see everything.
@@ -146,10 +142,4 @@ func (f *Feed) mayCommand(r *http.Request) (understudy.Caller, error) {
 		err = fmt.Errorf("feed: %w: webhooks are for the role all", understudy.ErrForbidden)
 	}
 	return c, err
-}
-
-// audit lists what a caller is about to do.
-func (f *Feed) audit(r *http.Request, c understudy.Caller, e understudy.AuditEntry) error {
-	e.Caller, e.Request = c, accesslog.Of(r.Context()).ID
-	return understudy.Audit(r.Context(), f.o.Audit, e)
 }

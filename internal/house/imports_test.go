@@ -22,14 +22,15 @@ var imports = map[string]string{
 	"cmd/understudy/terminal":    "",
 	"internal/graphql":           ".",
 	"internal/infer":             ". internal/openapi kit/suggest spec spec/paging",
+	"internal/jsonapi":           ". kit/accesslog kit/jsonhttp",
 	"internal/openapi":           "",
 	"follow":                     "",
 	"internal/access":            ". internal/query kit/e164 kit/jsonspan kit/lru kit/suggest kit/token request spec",
 	"internal/access/accesstest": ". internal/access request spec",
 	"internal/access/seen":       ". internal/access",
 	"internal/actions":           ". kit/limiter request",
-	"internal/agents": ". internal/access internal/access/seen internal/query internal/viewer/plan kit/accesslog kit/jsonhttp " +
-		"kit/limiter kit/suggest kit/token request spec",
+	"internal/agents": ". internal/access internal/access/seen internal/jsonapi internal/query internal/viewer/plan kit/accesslog " +
+		"kit/jsonhttp kit/limiter kit/suggest kit/token request spec",
 	"internal/app": ". internal/access internal/actions internal/agents internal/app/lastday internal/app/lookups " +
 		"internal/app/operations internal/audit " +
 		"internal/callers internal/config internal/connect internal/crawl internal/credentials internal/datadir internal/diagnostics " +
@@ -50,28 +51,28 @@ var imports = map[string]string{
 		"kit/charset kit/header kit/suggest mirror mirror/shadow " +
 		"spec upstream upstream/tokens",
 	"internal/connect": "internal/datadir internal/smallfile internal/webhook kit/accesslog kit/jsonhttp kit/limiter spec",
-	"internal/crawl": ". internal/crawl/overlap internal/jobs internal/query kit/accesslog kit/cycle kit/folder kit/jsonhttp " +
+	"internal/crawl": ". internal/crawl/overlap internal/jobs internal/jsonapi internal/query kit/cycle kit/folder " +
 		"kit/jsonspan kit/suggest request spec spec/paging",
 	"internal/crawl/overlap": ".",
 	"internal/credentials":   ".",
 	"internal/datadir":       "",
 	"internal/diagnostics": ". internal/access internal/audit internal/connect internal/credentials internal/diagnostics/profile " +
-		"internal/jobs internal/store internal/store/erase kit/accesslog kit/jsonhttp request",
+		"internal/jobs internal/jsonapi internal/store internal/store/erase kit/jsonhttp request",
 	"internal/diagnostics/profile": ".",
 	"internal/export":              ". kit/limiter",
-	"internal/feed": ". internal/access internal/outbox internal/webhook kit/accesslog kit/jsonhttp kit/jsonspan kit/limiter " +
+	"internal/feed": ". internal/access internal/jsonapi internal/outbox internal/webhook kit/jsonspan kit/limiter " +
 		"kit/suggest kit/token request spec",
 	"internal/frontend": "internal/config kit/jsonhttp kit/lru",
-	"internal/forecast": ". internal/access internal/jobs internal/query kit/accesslog kit/jsonhttp kit/jsonspan kit/suggest kit/touch " +
+	"internal/forecast": ". internal/access internal/jobs internal/jsonapi internal/query kit/jsonspan kit/suggest kit/touch " +
 		"request spec",
-	"internal/jobs": ". kit/accesslog kit/jsonhttp kit/retry kit/semaphore",
+	"internal/jobs": ". internal/jsonapi kit/jsonhttp kit/retry kit/semaphore",
 	"internal/proxy": ". internal/access internal/query kit/accesslog kit/charset kit/header kit/httprange kit/jsonhttp kit/limiter " +
 		"kit/lru kit/suggest request spec spec/auth spec/paging",
 	"internal/query":         ". kit/jsonspan spec",
 	"internal/randomapitest": "",
 	"internal/sample":        "",
-	"internal/search": ". internal/export internal/query internal/search/aggregate internal/search/columns internal/search/lang " +
-		"kit/accesslog kit/csvline kit/header kit/jsonhttp kit/jsonspan kit/limiter " +
+	"internal/search": ". internal/export internal/jsonapi internal/query internal/search/aggregate internal/search/columns " +
+		"internal/search/lang kit/csvline kit/header kit/jsonhttp kit/jsonspan kit/limiter " +
 		"kit/token kit/tokenizer kit/xmldoc spec",
 	"internal/search/aggregate": ". internal/search/columns",
 	"internal/search/columns":   ". internal/query kit/e164 kit/jsonspan spec",

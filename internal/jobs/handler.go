@@ -15,7 +15,7 @@ import (
 	"time"
 
 	"understudy"
-	"understudy/kit/accesslog"
+	"understudy/internal/jsonapi"
 	"understudy/kit/jsonhttp"
 )
 
@@ -63,20 +63,16 @@ func NewHandler(o HandlerOptions) (http.Handler, error) {
 	if o.All == nil {
 		o.All = func(c understudy.Caller) bool { return c.Role() == understudy.RoleAll }
 	}
-	forms := http.NewCrossOriginProtection()
-	if o.PublicURL != "" {
-		if err := forms.AddTrustedOrigin(strings.TrimSuffix(o.PublicURL, "/")); err != nil {
-			return nil, fmt.Errorf("jobs: public_url: %w", err)
-		}
+	forms, err := jsonhttp.Forms(o.PublicURL)
+	if err != nil {
+		return nil, fmt.Errorf("jobs: public_url: %w", err)
 	}
-	forms.SetDenyHandler(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-		jsonhttp.Error(w, http.StatusForbidden, "this form comes from another site")
-	}))
 	h := &handler{o}
+	api := &jsonapi.Options{Who: h.may, Forms: forms, Foreign: "this form comes from another site", Time: askTime, Explain: h.explain}
 	mux := http.NewServeMux()
-	mux.HandleFunc("GET /-/jobs", h.answer(h.list))
-	mux.Handle("POST /-/jobs/{number}/cancel", forms.Handler(h.answer(h.cancel)))
-	mux.Handle("POST /-/jobs/{number}/replay", forms.Handler(h.answer(h.replay)))
+	mux.Handle("GET /-/jobs", jsonapi.Handle(api, h.list))
+	mux.Handle("POST /-/jobs/{number}/cancel", jsonapi.Handle(api, h.cancel))
+	mux.Handle("POST /-/jobs/{number}/replay", jsonapi.Handle(api, h.replay))
 	return mux, nil
 }
 
@@ -135,35 +131,11 @@ func show(j *understudy.Job) jobJSON {
 	return s
 }
 
-// answer checks the caller and writes the result of the function as JSON.
-func (h *handler) answer(do func(r *http.Request) (any, error)) http.HandlerFunc {
-	return func(w http.ResponseWriter, r *http.Request) {
-		caller, err := h.may(r)
-		if err == nil && r.Method == http.MethodPost {
-			err = understudy.Audit(r.Context(), h.o.Audit, understudy.AuditEntry{Caller: caller, Action: understudy.ActionAdminister,
-				What: "job " + understudy.Clip(strings.TrimPrefix(r.URL.Path, "/-/jobs/")), Request: accesslog.Of(r.Context()).ID})
-		}
-		if err != nil {
-			h.refuse(w, r, err)
-			return
-		}
-		ctx, cancel := context.WithTimeout(r.Context(), askTime)
-		defer cancel()
-		v, err := do(r.WithContext(ctx))
-		if err != nil {
-			h.refuse(w, r, err)
-			return
-		}
-		jsonhttp.Write(w, http.StatusOK, v)
-	}
-}
-
 // may permits the role `all`, and a request from this machine with the token.
 func (h *handler) may(r *http.Request) (understudy.Caller, error) {
 	if strings.HasPrefix(r.Header.Get("Authorization"), "Bearer ") && h.o.Token != "" {
-		if jsonhttp.Local(r) && jsonhttp.Bears(r, h.o.Token) {
-			accesslog.Of(r.Context()).Caller = understudy.CommandCaller.Name
-			return understudy.CommandCaller, nil
+		if c, err := jsonapi.Command(h.o.Token)(r); err == nil {
+			return c, nil
 		}
 		return understudy.Caller{}, fmt.Errorf("%w: the token is that of run.json, from the server's own machine", understudy.ErrUnauthorized)
 	}
@@ -177,30 +149,27 @@ func (h *handler) may(r *http.Request) (understudy.Caller, error) {
 // errState is the ErrInvalid of a job in the wrong state.
 var errState = errors.New("the job's state does not allow it")
 
-func (h *handler) refuse(w http.ResponseWriter, r *http.Request, err error) {
-	status, text := understudy.OwnStatus(err), understudy.PlainText(err)
+// explain says why a job's state does not allow what is asked, and hides errors of the store.
+func (h *handler) explain(_ *http.Request, err error, a *jsonapi.Refusal) {
 	switch {
 	case errors.Is(err, errState):
-		status = http.StatusConflict
-	case status == http.StatusUnauthorized:
-		jsonhttp.Challenge(w, r, "Understudy")
-	case status == http.StatusServiceUnavailable:
+		a.Status = http.StatusConflict
+	case a.Status == http.StatusServiceUnavailable:
 		h.o.Logger.Error("jobs: a request", "err", err)
-		if text = "the store does not answer; the log tells why"; errors.Is(err, understudy.ErrNotAudited) {
-			text = understudy.ErrNotAudited.Error()
+		if a.Error = "the store does not answer; the log tells why"; errors.Is(err, understudy.ErrNotAudited) {
+			a.Error = understudy.ErrNotAudited.Error()
 		}
 	}
-	jsonhttp.Error(w, status, text)
 }
 
-func (h *handler) list(r *http.Request) (any, error) {
+func (h *handler) list(ctx context.Context, _ understudy.Caller, r *http.Request) (any, error) {
 	f, err := filterOf(r.URL.RawQuery)
 	if err != nil {
 		return nil, err
 	}
 	most := f.Limit
 	f.Limit++ // to know whether there are more
-	all, err := h.o.Jobs.Jobs(r.Context(), f)
+	all, err := h.o.Jobs.Jobs(ctx, f)
 	if err != nil {
 		return nil, err
 	}
@@ -262,7 +231,13 @@ func stateOf(word string) (understudy.JobState, bool) {
 	return 0, false
 }
 
-func numberOf(r *http.Request) (int64, error) {
+// begin returns the number of the job that a change is asked of, and lists the change.
+func (h *handler) begin(ctx context.Context, c understudy.Caller, r *http.Request) (int64, error) {
+	err := jsonapi.Audit(ctx, h.o.Audit, c, understudy.AuditEntry{Action: understudy.ActionAdminister,
+		What: "job " + understudy.Clip(strings.TrimPrefix(r.URL.Path, "/-/jobs/"))})
+	if err != nil {
+		return 0, err
+	}
 	n, err := strconv.ParseInt(r.PathValue("number"), 10, 64)
 	if err != nil || n < 1 {
 		return 0, fmt.Errorf("%w: no job has that number", understudy.ErrNotFound)
@@ -278,16 +253,16 @@ func stateError(err error) error {
 	return err
 }
 
-func (h *handler) cancel(r *http.Request) (any, error) {
-	n, err := numberOf(r)
+func (h *handler) cancel(ctx context.Context, c understudy.Caller, r *http.Request) (any, error) {
+	n, err := h.begin(ctx, c, r)
 	if err != nil {
 		return nil, err
 	}
-	if err := h.o.Jobs.Cancel(r.Context(), n); err != nil {
+	if err := h.o.Jobs.Cancel(ctx, n); err != nil {
 		return nil, stateError(err)
 	}
 	h.o.Logger.Info("job cancelled", "job", n)
-	all, err := h.o.Jobs.Jobs(r.Context(), understudy.JobFilter{Number: n, Limit: 1})
+	all, err := h.o.Jobs.Jobs(ctx, understudy.JobFilter{Number: n, Limit: 1})
 	if err != nil || len(all) == 0 {
 		return struct {
 			Number int64 `json:"number"`
@@ -296,12 +271,12 @@ func (h *handler) cancel(r *http.Request) (any, error) {
 	return show(&all[0]), nil
 }
 
-func (h *handler) replay(r *http.Request) (any, error) {
-	n, err := numberOf(r)
+func (h *handler) replay(ctx context.Context, c understudy.Caller, r *http.Request) (any, error) {
+	n, err := h.begin(ctx, c, r)
 	if err != nil {
 		return nil, err
 	}
-	again, err := h.o.Jobs.Replay(r.Context(), n)
+	again, err := h.o.Jobs.Replay(ctx, n)
 	if err != nil {
 		return nil, stateError(err)
 	}

@@ -4,14 +4,12 @@ package search
 
 import (
 	"context"
-	"mime"
 	"net/http"
 	"slices"
 	"time"
 
 	"understudy"
 	"understudy/internal/query"
-	"understudy/kit/jsonhttp"
 )
 
 // setColumns names the fields that a table of each kind of hit shows best.
@@ -37,13 +35,13 @@ type savedSearch struct {
 	At     time.Time `json:"at"`
 }
 
-func (h *handler) saved(ctx context.Context, c understudy.Caller, r *http.Request) (int, any, error) {
+func (h *handler) saved(ctx context.Context, c understudy.Caller, r *http.Request) (any, error) {
 	if r.URL.RawQuery != "" {
-		return 0, nil, invalid("saved searches take no parameters")
+		return nil, invalid("saved searches take no parameters")
 	}
 	all, err := h.s.Saved(ctx, c)
 	if err != nil {
-		return 0, nil, err
+		return nil, err
 	}
 	out := struct {
 		Saved []savedSearch `json:"saved"`
@@ -52,44 +50,36 @@ func (h *handler) saved(ctx context.Context, c understudy.Caller, r *http.Reques
 		out.Saved = append(out.Saved, savedSearch{n.Name, n.Owner, n.Shared, n.Request.Text, n.Request.Source, n.Request.Kinds, n.Request.Sort,
 			n.At})
 	}
-	return http.StatusOK, out, nil
+	return out, nil
 }
 
-// save keeps a search: {"name":"…","q":"…","kinds":[…],"shared":true}.
-func (h *handler) save(ctx context.Context, c understudy.Caller, r *http.Request) (int, any, error) {
-	// A form of another site cannot send this type without asking first.
-	if kind, _, err := mime.ParseMediaType(r.Header.Get("Content-Type")); err != nil || kind != "application/json" {
-		return 0, nil, invalid("the body must be application/json")
-	}
-	var in struct {
-		Name   string   `json:"name"`
-		Query  string   `json:"q"`
-		Source string   `json:"source"`
-		Kinds  []string `json:"kinds"`
-		Sort   string   `json:"sort"`
-		Shared bool     `json:"shared"`
-	}
-	if err := jsonhttp.Read(nil, r, maxBody, &in); err != nil {
-		return 0, nil, invalid(`the body is not what is expected, {"name":"…","q":"…"}: %w`, understudy.Plain(err))
-	}
+// newSearch is the body of a request that saves a search.
+type newSearch struct {
+	Name   string   `json:"name"`
+	Query  string   `json:"q"`
+	Source string   `json:"source"`
+	Kinds  []string `json:"kinds"`
+	Sort   string   `json:"sort"`
+	Shared bool     `json:"shared"`
+}
+
+// save keeps a search.
+func (h *handler) save(ctx context.Context, c understudy.Caller, _ *http.Request, in *newSearch) (any, error) {
 	n := query.SavedSearch{Name: in.Name, Shared: in.Shared, Request: query.SearchRequest{Text: in.Query, Source: in.Source, Kinds: in.Kinds,
 		Sort: in.Sort}}
 	e := understudy.AuditEntry{Action: understudy.ActionAdminister, What: "saved search keep", Values: []string{n.Name}}
-	if err := h.audit(r, c, n.Request, e); err != nil {
-		return 0, nil, err
+	if err := h.audit(ctx, c, n.Request, e); err != nil {
+		return nil, err
 	}
-	if err := h.s.Save(ctx, c, n); err != nil {
-		return 0, nil, err
-	}
-	return http.StatusNoContent, nil, nil
+	return nil, h.s.Save(ctx, c, n)
 }
 
-func (h *handler) forget(ctx context.Context, c understudy.Caller, r *http.Request) (int, any, error) {
+func (h *handler) forget(ctx context.Context, c understudy.Caller, r *http.Request) (any, error) {
 	e := understudy.AuditEntry{Action: understudy.ActionAdminister, What: "saved search forget", Values: []string{r.PathValue("name")}}
-	if err := h.audit(r, c, query.SearchRequest{}, e); err != nil {
-		return 0, nil, err
+	if err := h.audit(ctx, c, query.SearchRequest{}, e); err != nil {
+		return nil, err
 	}
-	return http.StatusNoContent, nil, h.s.Forget(ctx, c, r.PathValue("name"))
+	return nil, h.s.Forget(ctx, c, r.PathValue("name"))
 }
 
 // columns returns the fields a table of a kind shows, besides its clock and its id.

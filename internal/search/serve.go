@@ -15,9 +15,9 @@ import (
 	"time"
 
 	"understudy"
+	"understudy/internal/jsonapi"
 	"understudy/internal/query"
 	"understudy/internal/search/lang"
-	"understudy/kit/accesslog"
 	"understudy/kit/jsonhttp"
 )
 
@@ -45,8 +45,9 @@ func Routes() []string {
 }
 
 type handler struct {
-	o HandlerOptions
-	s *Searcher
+	o         HandlerOptions
+	s         *Searcher
+	api, find jsonapi.Options
 }
 
 // NewHandler makes the handler of Routes. It refuses requests of pages of other sites.
@@ -57,21 +58,20 @@ func NewHandler(o HandlerOptions) (http.Handler, error) {
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)
 	}
-	forms := http.NewCrossOriginProtection()
-	if o.PublicURL != "" {
-		if err := forms.AddTrustedOrigin(strings.TrimSuffix(o.PublicURL, "/")); err != nil {
-			return nil, fmt.Errorf("search: public_url: %w", err)
-		}
+	forms, err := jsonhttp.Forms(o.PublicURL)
+	if err != nil {
+		return nil, fmt.Errorf("search: public_url: %w", err)
 	}
-	forms.SetDenyHandler(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-		jsonhttp.Error(w, http.StatusForbidden, "a page of another site asks")
-	}))
-	h := &handler{o, o.Searcher}
+	h := &handler{o: o, s: o.Searcher}
+	h.api = jsonapi.Options{Who: h.who, Forms: forms, Foreign: "a page of another site asks", Vary: "Authorization, Accept",
+		Time: o.Searcher.o.Limits.Time, MaxBody: maxBody, JSON: true, Explain: h.explain,
+		Body: `the body is not what is expected, {"name":"…","q":"…"}: `}
+	h.find, h.find.What = h.api, "search"
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /-/search", h.search)
-	mux.HandleFunc("GET /-/search/saved", h.answer(h.saved))
-	mux.Handle("POST /-/search/saved", forms.Handler(h.answer(h.save)))
-	mux.Handle("DELETE /-/search/saved/{name}", forms.Handler(h.answer(h.forget)))
+	mux.Handle("GET /-/search/saved", jsonapi.Handle(&h.api, h.saved))
+	mux.Handle("POST /-/search/saved", jsonapi.HandleBody(&h.api, h.save))
+	mux.Handle("DELETE /-/search/saved/{name}", jsonapi.Handle(&h.api, h.forget))
 	return mux, nil
 }
 
@@ -82,68 +82,54 @@ const (
 
 // search answers one search or a sum, or streams an export.
 func (h *handler) search(w http.ResponseWriter, r *http.Request) {
-	prepare(w)
-	if r.ContentLength != 0 {
-		w.Header().Set("Connection", "close")
-		h.refuse(w, r, invalid("a search has no body"))
-		return
+	c, err := h.find.Admit(w, r)
+	if err == nil {
+		err = h.answer(w, r, c)
 	}
-	if r.Header.Get("Sec-Fetch-Site") == "cross-site" && r.Header.Get("Sec-Fetch-Dest") != "document" {
-		h.refuse(w, r, fmt.Errorf("search: %w: a page of another site asks", understudy.ErrForbidden))
-		return
-	}
-	c, err := h.who(r)
 	if err != nil {
-		h.refuse(w, r, err)
-		return
+		h.find.Refuse(w, r, err)
 	}
+}
+
+// answer answers a request, or returns the error that is to be its answer.
+func (h *handler) answer(w http.ResponseWriter, r *http.Request, c understudy.Caller) error {
 	if r.URL.Query().Has("sum") {
-		h.sums(w, r, c)
-		return
+		return h.sums(w, r, c)
 	}
 	a, form, err := readRequest(r)
 	if err != nil {
-		h.refuse(w, r, err)
-		return
+		return err
 	}
 	if form != formJSON {
-		h.export(w, r, c, a, form)
-		return
+		return h.export(w, r, c, a, form)
 	}
 	result, err := h.s.Find(r.Context(), c, a)
 	if err != nil {
-		h.refuse(w, r, err)
-		return
+		return err
 	}
 	ids := make([]string, 0, len(result.Hits))
 	for i := range result.Hits {
 		ids = append(ids, result.Hits[i].ID)
 	}
-	if err := h.audit(r, c, a, understudy.AuditEntry{Action: understudy.ActionSearch, IDs: ids, Rows: len(ids)}); err != nil {
-		h.refuse(w, r, err)
-		return
+	e := understudy.AuditEntry{Action: understudy.ActionSearch, IDs: ids, Rows: len(ids)}
+	if err := h.audit(r.Context(), c, a, e); err != nil {
+		return err
 	}
 	h.s.setColumns(result)
 	jsonhttp.Write(w, http.StatusOK, result)
+	return nil
 }
 
 // audit lists what a caller does with a search.
-func (h *handler) audit(r *http.Request, c understudy.Caller, a query.SearchRequest, e understudy.AuditEntry) error {
-	e.Caller, e.Source, e.Request = c, a.Source, accesslog.Of(r.Context()).ID
+func (h *handler) audit(ctx context.Context, c understudy.Caller, a query.SearchRequest, e understudy.AuditEntry) error {
+	e.Source = a.Source
 	if a.Text != "" {
 		e.Values = append(e.Values, a.Text)
 	}
 	if len(a.Kinds) == 1 {
 		e.Kind = a.Kinds[0]
 	}
-	return understudy.Audit(r.Context(), h.o.Audit, e)
-}
-
-func prepare(w http.ResponseWriter) {
-	head := w.Header()
-	head.Set("Cache-Control", "private, no-store")
-	head.Set("Vary", "Authorization, Accept")
-	head.Set("X-Content-Type-Options", "nosniff")
+	return jsonapi.Audit(ctx, h.o.Audit, c, e)
 }
 
 // The forms of an answer.
@@ -252,47 +238,7 @@ func weight(params string) float64 {
 
 // who returns the caller of a request: a person, or the bearer of the token.
 func (h *handler) who(r *http.Request) (understudy.Caller, error) {
-	if jsonhttp.Local(r) && jsonhttp.Bears(r, h.o.Token) {
-		accesslog.Of(r.Context()).Caller = understudy.CommandCaller.Name
-		return understudy.CommandCaller, nil
-	}
-	c, err := h.o.Callers.Person(r)
-	if err == nil && c.Role() == "" {
-		err = fmt.Errorf("search: %w: %s has no role", understudy.ErrForbidden, c.Name)
-	}
-	return c, err
-}
-
-// answer is a handler whose answer is one JSON document.
-func (h *handler) answer(do func(ctx context.Context, c understudy.Caller, r *http.Request) (int, any, error)) http.HandlerFunc {
-	return func(w http.ResponseWriter, r *http.Request) {
-		prepare(w)
-		c, err := h.who(r)
-		if err != nil {
-			h.refuse(w, r, err)
-			return
-		}
-		ctx, cancel := context.WithTimeout(r.Context(), h.s.o.Limits.Time)
-		defer cancel()
-		code, v, err := do(ctx, c, r)
-		if err != nil {
-			h.refuse(w, r, err)
-			return
-		}
-		if v == nil {
-			w.WriteHeader(code)
-			return
-		}
-		jsonhttp.Write(w, code, v)
-	}
-}
-
-// problem is an error in JSON. Where a query is wrong it says where.
-type problem struct {
-	Error     string `json:"error"`
-	At        *int   `json:"at,omitempty"`  // in the query, in bytes
-	End       *int   `json:"end,omitempty"` // up to there
-	Character *int   `json:"character,omitempty"`
+	return jsonapi.Person(r, h.o.Token, h.o.Callers.Person)
 }
 
 // Retry-After of a refused search and of a refused export, in seconds.
@@ -301,36 +247,31 @@ const (
 	exportWait = "5"
 )
 
-func (h *handler) refuse(w http.ResponseWriter, r *http.Request, err error) {
-	code, p := understudy.OwnStatus(err), problem{Error: understudy.PlainText(err)}
+// explain says where a query is wrong, and when to come again.
+func (h *handler) explain(r *http.Request, err error, a *jsonapi.Refusal) {
 	var wrong *query.SyntaxError
 	switch {
 	case errors.As(err, &wrong):
-		p.Error, p.At, p.End, p.Character = wrong.Why, &wrong.At, &wrong.End, &wrong.Character
-	case code == http.StatusUnauthorized:
-		jsonhttp.Challenge(w, r, "Understudy")
-	case code == http.StatusServiceUnavailable:
-		wait := busyWait
+		a.Error, a.At, a.End, a.Character = wrong.Why, &wrong.At, &wrong.End, &wrong.Character
+	case a.Status == http.StatusServiceUnavailable:
+		a.RetryAfter = busyWait
 		if errors.Is(err, errExports) || errors.Is(err, errOwnExports) {
-			wait = exportWait
+			a.RetryAfter = exportWait
 		}
-		w.Header().Set("Retry-After", wait)
-		if at := strings.LastIndex(p.Error, understudy.ErrIndexing.Error()); at >= 0 && errors.Is(err, understudy.ErrIndexing) {
-			p.Error = p.Error[at:]
+		if at := strings.LastIndex(a.Error, understudy.ErrIndexing.Error()); at >= 0 && errors.Is(err, understudy.ErrIndexing) {
+			a.Error = a.Error[at:]
 		} else if errors.Is(err, understudy.ErrNotAudited) {
-			p.Error = understudy.ErrNotAudited.Error() + ": the audit log cannot be written now"
+			a.Error = understudy.ErrNotAudited.Error() + ": the audit log cannot be written now"
 		} else if errors.Is(err, understudy.ErrDamaged) {
 			h.o.Logger.Error("search", "err", err)
-			p.Error = understudy.ErrDamaged.Error()
+			a.Error = understudy.ErrDamaged.Error()
 		} else if busy := busyError(""); !errors.As(err, &busy) {
 			if r.Context().Err() == nil {
 				h.o.Logger.Error("search", "err", err)
 			}
-			p.Error = "the records cannot be read now"
+			a.Error = "the records cannot be read now"
 		}
 	}
-	jsonhttp.SignError(w.Header(), code, p.Error)
-	jsonhttp.Write(w, code, p)
 }
 
 // unix is a time in Unix seconds; 0 is the zero time.

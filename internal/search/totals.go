@@ -22,11 +22,10 @@ const formCSV = "csv"
 
 // sums answers a sum. CSV has no place to say that something is missing: it is whole, or an
 // error.
-func (h *handler) sums(w http.ResponseWriter, r *http.Request, c understudy.Caller) {
+func (h *handler) sums(w http.ResponseWriter, r *http.Request, c understudy.Caller) error {
 	q, form, err := readSum(r)
 	if err != nil {
-		h.refuse(w, r, err)
-		return
+		return err
 	}
 	if wait, ok := header.Wait(r.Header.Values("Prefer")); ok && wait > 0 {
 		q.Wait = min(wait, h.s.o.Limits.Time)
@@ -35,26 +34,27 @@ func (h *handler) sums(w http.ResponseWriter, r *http.Request, c understudy.Call
 		q.Wait = h.s.o.Limits.Time
 	}
 	out, err := h.s.Sum(r.Context(), c, q)
-	switch {
-	case err != nil:
-	case form == formCSV && !out.Complete:
-		err = busyError("search: " + strings.Join(out.Notes, " "))
-	default:
-		err = h.audit(r, c, q.Search, understudy.AuditEntry{Action: understudy.ActionSearch, What: "sum", Rows: len(out.Rows)})
+	if err != nil {
+		return err
 	}
-	switch {
-	case err != nil:
-		h.refuse(w, r, err)
-	case form != formCSV:
+	if form == formCSV && !out.Complete {
+		return busyError("search: " + strings.Join(out.Notes, " "))
+	}
+	e := understudy.AuditEntry{Action: understudy.ActionSearch, What: "sum", Rows: len(out.Rows)}
+	if err := h.audit(r.Context(), c, q.Search, e); err != nil {
+		return err
+	}
+	if form != formCSV {
 		out.Complete = out.Complete && out.Unheld == ""
 		jsonhttp.Write(w, http.StatusOK, out)
-	default:
-		w.Header().Set("Content-Type", "text/csv; charset=utf-8; header=present")
-		w.Header().Set("Content-Disposition", `attachment; filename="sums.csv"`)
-		if r.Method != http.MethodHead {
-			_, _ = w.Write(sumCSV(out))
-		}
+		return nil
 	}
+	w.Header().Set("Content-Type", "text/csv; charset=utf-8; header=present")
+	w.Header().Set("Content-Disposition", `attachment; filename="sums.csv"`)
+	if r.Method != http.MethodHead {
+		_, _ = w.Write(sumCSV(out))
+	}
+	return nil
 }
 
 // sumCSV is a sum as CSV (RFC 4180).

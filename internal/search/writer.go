@@ -29,24 +29,21 @@ type writer interface {
 }
 
 // export streams every match. An error of the query is reported before any output;
-// a later error is reported at the end of the output.
-func (h *handler) export(w http.ResponseWriter, r *http.Request, c understudy.Caller, a query.SearchRequest, form string) {
+// a later error is reported at the end of the output, and is not returned.
+func (h *handler) export(w http.ResponseWriter, r *http.Request, c understudy.Caller, a query.SearchRequest, form string) error {
 	if _, _, err := h.s.exportable(c, &a); err != nil {
-		h.refuse(w, r, err)
-		return
+		return err
 	}
 	head := w.Header()
 	head.Set("Trailer", endTrailer)
 	out := newWriter(w, form)
 	head.Set("Content-Type", contentType(form))
 	if r.Method == http.MethodHead {
-		return
+		return nil
 	}
-	if err := h.audit(r, c, a, understudy.AuditEntry{Action: understudy.ActionExport, What: "export begins"}); err != nil {
+	if err := h.audit(r.Context(), c, a, understudy.AuditEntry{Action: understudy.ActionExport, What: "export begins"}); err != nil {
 		head.Del("Trailer")
-		head.Del("Content-Type")
-		h.refuse(w, r, err)
-		return
+		return err
 	}
 	control := http.NewResponseController(w)
 	begun, sent := false, h.s.o.Now()
@@ -79,15 +76,14 @@ func (h *handler) export(w http.ResponseWriter, r *http.Request, c understudy.Ca
 		return nil
 	})
 	if err == nil {
-		err = h.audit(r, c, a, understudy.AuditEntry{Action: understudy.ActionExport, What: "export", Rows: int(n)})
+		err = h.audit(r.Context(), c, a, understudy.AuditEntry{Action: understudy.ActionExport, What: "export", Rows: int(n)})
 	}
 	unsent := !begun
 	_ = alive()
 	switch {
 	case err != nil && unsent: // nothing has been sent, so it still is an error with its status
 		head.Del("Trailer")
-		head.Del("Content-Type")
-		h.refuse(w, r, err)
+		return err
 	case err != nil:
 		if r.Context().Err() == nil {
 			h.o.Logger.Warn("search: an export was broken off", "records", n, "err", err)
@@ -96,8 +92,8 @@ func (h *handler) export(w http.ResponseWriter, r *http.Request, c understudy.Ca
 		_ = out.flush()
 		head.Set(endTrailer, fmt.Sprintf("broken off; %d records", n))
 	default:
-		if err = out.end(); err != nil {
-			return
+		if out.end() != nil {
+			return nil // the client has left
 		}
 		said := fmt.Sprintf("complete; %d records", n)
 		if why := h.s.unheldBy(r.Context(), c, a); why != "" {
@@ -105,6 +101,7 @@ func (h *handler) export(w http.ResponseWriter, r *http.Request, c understudy.Ca
 		}
 		head.Set(endTrailer, said)
 	}
+	return nil
 }
 
 // lifeEvery is how often an export without matches keeps its connection alive.

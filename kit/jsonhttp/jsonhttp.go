@@ -120,6 +120,16 @@ func Challenge(w http.ResponseWriter, r *http.Request, realm string) {
 	w.Header().Set("WWW-Authenticate", fmt.Sprintf(`%s realm=%q, charset="UTF-8"`, scheme, realm))
 }
 
+// Forms returns what refuses changes that pages of other sites ask for. Pages of the origin public,
+// "": none, are not of another site.
+func Forms(public string) (*http.CrossOriginProtection, error) {
+	forms := http.NewCrossOriginProtection()
+	if public == "" {
+		return forms, nil
+	}
+	return forms, forms.AddTrustedOrigin(strings.TrimSuffix(public, "/"))
+}
+
 // Local reports whether a request came from the machine it came to: from a
 // loopback address, or from the very address it was sent to, by the server's
 // http.LocalAddrContextKey.

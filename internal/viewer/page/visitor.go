@@ -10,7 +10,6 @@ import (
 	"hash/maphash"
 	"log/slog"
 	"net/http"
-	"strings"
 	"time"
 
 	"understudy"
@@ -24,6 +23,7 @@ import (
 	"understudy/internal/signin"
 	"understudy/internal/viewer/plan"
 	"understudy/internal/watch"
+	"understudy/kit/jsonhttp"
 	"understudy/kit/limiter"
 	"understudy/kit/lru"
 	"understudy/request"
@@ -243,11 +243,8 @@ func NewVisitor(o Options, assets *Assets) (*Visitor, error) {
 			return nil, fmt.Errorf("viewer: source %s has no limit of lookups", p.Name)
 		}
 	}
-	v.Forms = http.NewCrossOriginProtection()
-	if o.PublicURL != "" {
-		if err := v.Forms.AddTrustedOrigin(strings.TrimSuffix(o.PublicURL, "/")); err != nil {
-			return nil, fmt.Errorf("viewer: public_url: %w", err)
-		}
+	if v.Forms, err = jsonhttp.Forms(o.PublicURL); err != nil {
+		return nil, fmt.Errorf("viewer: public_url: %w", err)
 	}
 	v.Numbers = newNumbers(v)
 	return v, nil
