@@ -28,32 +28,23 @@ func (s *Server) control(w http.ResponseWriter, r *http.Request) {
 		s.serveTruth(w, r)
 		return
 	}
-	type does func([]byte) (any, error)
-	at := map[string]struct {
-		method string
-		do     does
-	}{
-		"/-/faults": {http.MethodPost, s.replaceFaults},
-		"/-/token":  {http.MethodPost, s.replaceTokens},
-		"/-/stats":  {http.MethodGet, func([]byte) (any, error) { return s.counts.read(), nil }},
-	}
-	moves, more := []string{"/-/advance", "/-/edit", "/-/limits"}, " and /-/limits"
+	at, method, more := maps.Clone(s.api.Control), http.MethodPost, " and /-/limits"
+	at["/-/faults"], at["/-/token"] = s.replaceFaults, s.replaceTokens
+	at["/-/stats"] = func([]byte) (any, error) { return s.counts.read(), nil }
 	if s.twilio != nil {
-		moves, more = moves[:2], " and what /-/cdn/ signed"
+		more = " and what /-/cdn/ signed"
 	}
-	for _, path := range moves {
-		way := at[path]
-		way.method, way.do = http.MethodPost, func(raw []byte) (any, error) { return s.api.Control(path, raw) }
-		at[path] = way
-	}
-	way, known := at[r.URL.Path]
-	if !known {
+	do := at[r.URL.Path]
+	if do == nil {
 		tell(w, http.StatusNotFound, map[string]string{"error": "there is /-/advance, /-/edit, /-/faults, /-/token, /-/stats, /-/truth/" + more})
 		return
 	}
-	if r.Method != way.method && (r.Method != http.MethodHead || way.method != http.MethodGet) {
-		w.Header().Set("Allow", way.method)
-		tell(w, http.StatusMethodNotAllowed, map[string]string{"error": r.URL.Path + " takes " + way.method})
+	if r.URL.Path == "/-/stats" {
+		method = http.MethodGet
+	}
+	if r.Method != method && (r.Method != http.MethodHead || method != http.MethodGet) {
+		w.Header().Set("Allow", method)
+		tell(w, http.StatusMethodNotAllowed, map[string]string{"error": r.URL.Path + " takes " + method})
 		return
 	}
 	raw, err := io.ReadAll(http.MaxBytesReader(w, r.Body, 1<<20))
@@ -61,7 +52,7 @@ func (s *Server) control(w http.ResponseWriter, r *http.Request) {
 		tell(w, http.StatusRequestEntityTooLarge, map[string]string{"error": "the body is longer than 1 MiB or could not be read"})
 		return
 	}
-	answer, err := way.do(raw)
+	answer, err := do(raw)
 	if err != nil {
 		tell(w, statusOf(err), map[string]string{"error": err.Error()})
 		return

@@ -3,7 +3,6 @@ package slowapi
 
 import (
 	"net/http"
-	"strings"
 
 	"understudy/internal/slowapi/format"
 	"understudy/internal/slowapi/world"
@@ -14,14 +13,14 @@ var noAnswer = format.Answer{}
 
 // page builds a list's answer.
 func (t *twilio) page(x *world.Request) format.Answer {
-	w, ctx := x.W, x.In.Ctx
-	w.Mu.RLock()
-	found, r := world.NewSearch(w, x.S, x.Narrow, x.Filters, x.Quirks, x.Q)
+	ctx := x.In.Ctx
+	x.W.Mu.RLock()
+	found, r := world.NewSearch(x.W, x.S, x.Narrow, x.Filters, x.Quirks, x.Q)
 	var p world.Place
 	if r == nil {
 		p, r = found.ReadPlace(x.Q)
 	}
-	w.Mu.RUnlock()
+	x.W.Mu.RUnlock()
 	if r != nil {
 		return *r
 	}
@@ -29,33 +28,19 @@ func (t *twilio) page(x *world.Request) format.Answer {
 	if err != nil {
 		return noAnswer
 	}
-	more := false
-	if len(some) > 0 {
-		after, err := found.Down(ctx, some[len(some)-1]-1, 0, 1)
-		if err != nil {
-			return noAnswer
-		}
-		more = len(after) > 0
+	if len(some) == 0 {
+		return x.List(p, nil, 0, "", "")
 	}
-	return format.Answer{Status: http.StatusOK, Body: render(x, found, p, some, more)}
-}
-
-// render writes the page. The order of its keys is that of Twilio's lists.
-func render(x *world.Request, s *world.Search, p world.Place, found []int64, more bool) []byte {
-	e := format.Envelope{Key: x.Key, Size: p.Size, Page: p.Page, Token: p.Token, Rows: len(found)}
-	e.Base = string(x.Q.Echo([]byte(x.In.Path+"?"), world.KeysOf(x.Filters)))
-	if more {
-		e.Next = "PA" + s.Sid(found[len(found)-1])
+	next := ""
+	after, err := found.Down(ctx, some[len(some)-1]-1, 0, 1)
+	if err != nil {
+		return noAnswer
 	}
-	if p.Page > 0 && len(found) > 0 {
-		e.Previous = "PB" + s.Sid(found[0])
+	if len(after) > 0 {
+		next = "PA" + found.Sid(some[len(some)-1])
 	}
-	rows := s.Rows(make([]byte, 0, 2200*len(found)), found, x.Shape, x.In.Here)
-	if strings.HasPrefix(x.In.Path, format.MonitorVersion+"/") {
-		e.Base = x.In.Here + e.Base
-		return e.Monitor(rows)
-	}
-	return e.List(rows)
+	rows := found.Rows(make([]byte, 0, 2200*len(some)), some, x.Shape, x.In.Here)
+	return x.List(p, rows, len(some), next, "PB"+found.Sid(some[0]))
 }
 
 // instance shows one record.

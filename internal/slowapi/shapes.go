@@ -42,8 +42,11 @@ func (s *Server) open(o Options) (err error) {
 		if s.twilio, err = newTwilio(o, knows); err != nil {
 			return err
 		}
-		s.api = &table.API{Routes: s.twilio.routes, Answer: s.twilio.answer, Control: s.twilio.control,
-			Refuse: func(status int) format.Answer { return *format.RefusalFor(status) }}
+		s.api = &table.API{
+			Routes: s.twilio.routes, Answer: s.twilio.answer,
+			Refuse:  func(status int) format.Answer { return *format.RefusalFor(status) },
+			Control: map[string]table.Control{"/-/advance": s.twilio.advance, "/-/edit": s.twilio.editRecords},
+		}
 		if o.Arrivals > 0 {
 			s.running.Go(func() { s.twilio.run(o.Arrivals, s.closing) })
 		}
@@ -70,7 +73,7 @@ func (s *Server) arrive(kind string, every time.Duration) {
 			wait.Stop()
 			return
 		}
-		if _, err := s.api.Control("/-/advance", fmt.Appendf(nil, `{%q:1}`, kind)); err != nil {
+		if _, err := s.api.Control["/-/advance"](fmt.Appendf(nil, `{%q:1}`, kind)); err != nil {
 			s.log.Error("slowapi: an arrival was lost", "err", err)
 		}
 	}

@@ -5,6 +5,7 @@
 package slowapi
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -99,34 +100,15 @@ func New(o Options) (*Server, error) {
 }
 
 func (o Options) withDefaults() Options {
-	if o.Records == 0 {
-		o.Records = 5000
-	}
-	if o.Seed == 0 {
-		o.Seed = 1
-	}
+	o.Records, o.Seed, o.Cap = cmp.Or(o.Records, 5000), cmp.Or(o.Seed, 1), cmp.Or(o.Cap, 200)
+	o.Account = cmp.Or(o.Account, shapes[o.Shape].account, "AC00000000000000000000000000000001")
+	o.Token = cmp.Or(o.Token, shapes[o.Shape].token, "slowapitoken")
+	o.Logger = cmp.Or(o.Logger, slog.New(slog.DiscardHandler))
 	if o.Epoch.IsZero() {
 		o.Epoch = time.Date(2026, 6, 1, 12, 0, 0, 0, time.UTC)
 	}
-	if o.Cap == 0 {
-		o.Cap = 200
-	}
-	if other, known := shapes[o.Shape]; o.Account == "" && known {
-		o.Account = other.account
-	} else if o.Account == "" {
-		o.Account = "AC00000000000000000000000000000001"
-	}
-	if o.Token == "" {
-		o.Token = shapes[o.Shape].token
-	}
-	if o.Token == "" {
-		o.Token = "slowapitoken"
-	}
 	if o.Now == nil {
 		o.Now = time.Now
-	}
-	if o.Logger == nil {
-		o.Logger = slog.New(slog.DiscardHandler)
 	}
 	return o
 }

@@ -82,14 +82,6 @@ func (t *twilio) answer(r *http.Request, body []byte, unread int, here string) f
 	return q.Route.Do[anyMethod](q)
 }
 
-// control answers the paths under /-/ that change records.
-func (t *twilio) control(path string, raw []byte) (any, error) {
-	if path == "/-/edit" {
-		return t.editRecords(raw)
-	}
-	return t.advance(raw)
-}
-
 // Bounds of one advance.
 const (
 	maxAdvance = 100_000

@@ -47,12 +47,8 @@ func New(o table.Options, knows func(token string) bool) *table.API {
 	a.world.Come["issues"] = func(now int64) { a.world.issue(next, now); next++ }
 	a.world.Come["commits"] = func(now int64) { a.world.commit(next, now); next++ }
 	a.world.Change = a.edit
-	control := func(path string, raw []byte) (any, error) {
-		if path == "/-/limits" {
-			return a.limits.replace(raw)
-		}
-		return a.world.Control(path, raw)
-	}
+	control := a.world.Controls()
+	control["/-/limits"] = a.limits.replace
 	return &table.API{Routes: a.routes, Answer: a.answer, Refuse: a.refusal, Control: control}
 }
 

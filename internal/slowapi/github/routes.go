@@ -123,7 +123,7 @@ func (a *API) record(repo *table.Row, kind, name string) *table.Row {
 // moved leads from the name that a repository had before to its number.
 func (a *API) moved(q *table.Request) format.Answer {
 	rest := strings.SplitN(q.Path, "/", 5)
-	to := q.Here + "/repositories/" + a.world.Kinds["repos"].Find(repositories[1].name).Text("id")
+	to := q.Here + "/repositories/" + a.world.Kinds["repos"].Find(plan().Repositories[1].Name).Text("id")
 	if len(rest) == 5 {
 		to += "/" + rest[4]
 	}

@@ -3,6 +3,7 @@
 package github
 
 import (
+	_ "embed"
 	"fmt"
 	"maps"
 	"net/url"
@@ -11,6 +12,7 @@ import (
 	"strings"
 
 	"understudy/internal/slowapi/fake"
+	"understudy/internal/slowapi/format"
 	"understudy/internal/slowapi/table"
 )
 
@@ -23,30 +25,23 @@ const (
 	tagNode
 )
 
-// repositories are those of a world: how many of 100 issues each has. The moved
-// name leads to the second.
-var repositories = []struct {
-	name, about, language string
-	share                 int
-}{
-	{"acme/tracker", "Where work is tracked", "Go", 70},
-	{"acme/website", "The site of Acme", "TypeScript", 20},
-	{"acme/api", "One API for all", "Python", 8},
-	{"robin/notes", "Notes of mine", "Shell", 2},
-	{forkName, "Where work is tracked", "Go", 0},
-}
+//go:embed world.json
+var rawPlan []byte
+
+// plan is what a world is drawn from. The moved name leads to the second repository.
+var plan = format.Embedded[struct {
+	Repositories []struct {
+		Name, About, Language string
+		Share                 int // of 100 issues
+	}
+	Labels [][3]string // name, color, description
+	Titles []string    // how titles begin
+}](rawPlan)
 
 const (
 	movedName = "acme/site"
 	forkName  = "robin/tracker" // a fork of the first, with the older half of its commits
 )
-
-var labels = [][3]string{
-	{"bug", "d73a4a", "Something isn't working"}, {"documentation", "0075ca", "Improvements or additions to documentation"},
-	{"duplicate", "cfd3d7", "This issue or pull request already exists"}, {"enhancement", "a2eeef", "New feature or request"},
-	{"good first issue", "7057ff", "Good for newcomers"}, {"help wanted", "008672", "Extra attention is needed"},
-	{"ui", "ededed", ""}, {"wontfix", "ffffff", "This will not be worked on"},
-}
 
 // days are how many of the world's issues are spread over.
 const days = 700
@@ -70,21 +65,21 @@ func (a *world) seed() {
 	}
 	a.people = a.Kinds["users"].Rows()[2:]
 	end := a.Epoch.Unix()
-	for n, r := range repositories {
+	for n, r := range plan().Repositories {
 		id := int64(530_000_000 + 7919*n)
-		owner, name, _ := strings.Cut(r.name, "/")
+		owner, name, _ := strings.Cut(r.Name, "/")
 		of := a.Kinds["users"].Find(owner)
 		v := table.Values{
-			"id": id, "node_id": nodeID("R_", id), "name": name, "full_name": r.name, "owner": a.user(owner), "description": r.about,
+			"id": id, "node_id": nodeID("R_", id), "name": name, "full_name": r.Name, "owner": a.user(owner), "description": r.About,
 			"created": table.Stamp(end - (days+30)*86400), "updated": table.Stamp(end), "pushed": table.Stamp(end), "size": int64(4096),
-			"fork": r.name == forkName, "stars": int64(80 + n), "language": r.language, "forks": int64(9), "open_issues": int64(0),
+			"fork": r.Name == forkName, "stars": int64(80 + n), "language": r.Language, "forks": int64(9), "open_issues": int64(0),
 		}
 		if of.Text("type") == "Organization" {
 			v["organization"] = v["owner"]
 		}
-		a.Kinds["repos"].Add(r.name, v)
-		for i, l := range labels {
-			a.label(r.name, l[0], l[1], l[2], int64(i+1), true)
+		a.Kinds["repos"].Add(r.Name, v)
+		for i, l := range plan().Labels {
+			a.label(r.Name, l[0], l[1], l[2], int64(i+1), true)
 		}
 	}
 	for i := range a.Records {
@@ -162,10 +157,7 @@ func (a *world) add(repo string, v table.Values) *table.Row {
 	id := 2_000_000_000 + 37*int64(len(a.Kinds["issues"].Rows()))
 	all := table.Values{
 		"repo": repo, "number": n, "id": id, "node_id": nodeID("I_", id), "place": "issues", "state": "open", "closed": table.Stamp(0),
-		"state_reason": nil, "comments": int64(0), "association": "MEMBER", "milestone": nil, "assignee": nil, "assignees": []table.Part{},
-		"labels": []table.Part{}, "body": nil,
-		"reactions": table.Part{T: a.shapes["reactions"], V: table.Values{"repo": repo, "of": "issues/" + strconv.FormatInt(n, 10),
-			"total": int64(0)}},
+		"comments": int64(0), "assignees": []table.Part{}, "labels": []table.Part{},
 	}
 	maps.Copy(all, v)
 	return a.Kinds["issues"].Add(fmt.Sprintf("%s#%d", repo, n), all)
@@ -174,17 +166,18 @@ func (a *world) add(repo string, v table.Values) *table.Row {
 // issue makes the next issue, one in four of them a pull request, with its comments.
 func (a *world) issue(i int, at int64) {
 	d := a.Draw(tagIssue, i)
-	repo, share := repositories[0].name, d.Below(100)
-	for _, r := range repositories {
-		if repo = r.name; share < r.share {
+	repo, share := plan().Repositories[0].Name, d.Below(100)
+	for _, r := range plan().Repositories {
+		if repo = r.Name; share < r.Share {
 			break
 		}
-		share -= r.share
+		share -= r.Share
 	}
 	author := a.people[d.Below(len(a.people))].ID
 	v := table.Values{
-		"user": a.user(author), "login": author, "title": strings.ToUpper(verbs[d.Below(len(verbs))]) + " " + strconv.Itoa(100+d.Below(900)),
-		"body": fake.Body(d, false), "created": table.Stamp(at), "updated": table.Stamp(at + int64(d.Below(3*86400))),
+		"user": a.user(author), "login": author,
+		"title": strings.ToUpper(plan().Titles[d.Below(len(plan().Titles))]) + " " + strconv.Itoa(100+d.Below(900)),
+		"body":  fake.Body(d, false), "created": table.Stamp(at), "updated": table.Stamp(at + int64(d.Below(3*86400))),
 	}
 	v["updated"] = min(v["updated"].(table.Stamp), table.Stamp(max(a.Epoch.Unix(), at)))
 	if d.Below(3) == 0 {
@@ -193,7 +186,7 @@ func (a *world) issue(i int, at int64) {
 	}
 	var names []string
 	for range d.Below(3) {
-		if name := labels[d.Below(len(labels))][0]; !slices.Contains(names, name) {
+		if name := plan().Labels[d.Below(len(plan().Labels))][0]; !slices.Contains(names, name) {
 			names = append(names, name)
 		}
 	}
@@ -236,7 +229,7 @@ func (a *world) makePull(r *table.Row, d *fake.Rng) {
 		"place": "pull", "draft": d.Below(10) == 0, "state_reason": nil, "pull_id": id, "pull_node_id": nodeID("PR_",
 			id), "merged": merged, "was_merged": merged != 0,
 		"merge_sha": sha(), "sha": head, "head": branch("change-"+strconv.FormatInt(number, 10), head), "base": branch("main", sha()),
-		"mergeable": nil, "mergeable_state": "unknown", "merged_by": nil, "commits": int64(1 + d.Below(4)), "additions": int64(d.Below(400)),
+		"mergeable_state": "unknown", "commits": int64(1 + d.Below(4)), "additions": int64(d.Below(400)),
 		"deletions": int64(d.Below(90)), "files": int64(1 + d.Below(9)),
 		"pull_request": table.Part{T: a.shapes["issue_pull"], V: table.Values{"repo": repo, "number": number, "merged": merged}},
 	})
@@ -251,26 +244,24 @@ func (a *world) makePull(r *table.Row, d *fake.Rng) {
 func (a *world) comment(issue *table.Row, login, body string, at int64) *table.Row {
 	a.comments++
 	id, repo := 1_700_000_000+int64(a.comments), issue.Text("repo")
-	of := "issues/comments/" + strconv.FormatInt(id, 10)
 	issue.V = issue.V.With(table.Values{"comments": issue.Number("comments") + 1, "updated": max(table.Stamp(at),
 		issue.V["updated"].(table.Stamp))})
 	return a.Kinds["comments"].Add(strconv.FormatInt(id, 10), table.Values{
 		"repo": repo, "number": issue.Number("number"), "id": id, "node_id": nodeID("IC_",
 			id), "user": a.user(login), "login": login, "body": body,
-		"created": table.Stamp(at), "updated": table.Stamp(at), "association": "MEMBER",
-		"reactions": table.Part{T: a.shapes["reactions"], V: table.Values{"repo": repo, "of": of, "total": int64(0)}},
+		"created": table.Stamp(at), "updated": table.Stamp(at),
 	})
 }
 
 // commit adds a commit to a repository.
 func (a *world) commit(i int, at int64) {
 	d := a.Draw(tagCommit, i)
-	repo := repositories[d.Below(len(repositories)-1)].name
+	repo := plan().Repositories[d.Below(len(plan().Repositories)-1)].Name
 	sha, tree, who := string(d.Hex(nil, 20)), string(d.Hex(nil, 20)), a.people[d.Below(len(a.people))].ID
 	message, last := fake.Body(d, false), a.heads[repo]
 	a.heads[repo] = sha
 	in := []string{repo}
-	if repo == repositories[0].name && at < a.Epoch.Unix()-days/2*86400 {
+	if repo == plan().Repositories[0].Name && at < a.Epoch.Unix()-days/2*86400 {
 		in = append(in, forkName)
 	}
 	for n, repo := range in {
@@ -290,11 +281,7 @@ func (a *world) release(i int, at int64) {
 	d := a.Draw(tagRelease, i)
 	id, tag := int64(90_000_000+i), fmt.Sprintf("v%d.%d.0", 1+i/10, i%10)
 	a.Kinds["releases"].Add(strconv.FormatInt(id, 10), table.Values{
-		"repo": repositories[i%2].name, "id": id, "node_id": nodeID("RE_", id), "tag": tag, "name": tag, "user": a.user(a.Account),
+		"repo": plan().Repositories[i%2].Name, "id": id, "node_id": nodeID("RE_", id), "tag": tag, "name": tag, "user": a.user(a.Account),
 		"prerelease": i%7 == 6, "created": table.Stamp(at), "body": fake.Body(d, false),
 	})
 }
-
-// verbs begin titles.
-var verbs = []string{"crash at line", "add a page for case", "slow answer of job", "typo in chapter", "support format",
-	"wrong total in report"}

@@ -128,7 +128,7 @@ func (a *API) updateComment(q *table.Request, f *fields) format.Answer {
 
 func (a *API) deleteComment(q *table.Request, _ *fields) format.Answer {
 	a.uncount(q.Row)
-	a.world.Kinds["comments"].Delete(q.Row.ID)
+	a.world.Kinds["comments"].Delete(q.Row)
 	return format.Answer{Status: http.StatusNoContent}
 }
 
@@ -179,7 +179,7 @@ func (a *API) createLabel(q *table.Request, f *fields) format.Answer {
 }
 
 func (a *API) deleteLabel(q *table.Request, _ *fields) format.Answer {
-	a.world.Kinds["labels"].Delete(q.Row.ID)
+	a.world.Kinds["labels"].Delete(q.Row)
 	for _, issue := range a.world.Kinds["issues"].Rows() {
 		if issue.Text("repo") == q.Of.ID && hasLabels(issue, q.Vars) {
 			issue.V = issue.V.With(table.Values{"labels": slices.DeleteFunc(slices.Clone(issue.V["labels"].([]table.Part)), func(p table.Part) bool {

@@ -6,6 +6,7 @@ import (
 	"maps"
 	"math"
 	"net/http"
+	"path"
 	"strconv"
 	"strings"
 
@@ -57,9 +58,12 @@ func drawAvailable(seed uint64, in *numberCountry, of *offer, i int64) table.Val
 // Twilio, give the first PageSize numbers and the list's own URI.
 func AvailableNumbers(r *world.Request) format.Answer {
 	in := numberCountryOf(r.In.Vars[1])
-	sort := r.In.Path[strings.LastIndexByte(r.In.Path, '/')+1:]
-	sort = strings.TrimSuffix(sort, ".json")
-	if in == nil || in.offered(sort) == nil {
+	if in == nil {
+		return r.NotFound()
+	}
+	sort := strings.TrimSuffix(path.Base(r.In.Path), ".json")
+	of := find(in.Offers, func(o *offer) bool { return o.Path == sort })
+	if of == nil {
 		return r.NotFound()
 	}
 	w, q := r.W, r.Q
@@ -67,7 +71,6 @@ func AvailableNumbers(r *world.Request) format.Answer {
 	if refused != nil {
 		return *refused
 	}
-	of := in.offered(sort)
 	w.Mu.RLock()
 	defer w.Mu.RUnlock()
 	x := &world.Search{W: w, Quirks: r.Quirks, Q: q}
@@ -278,24 +281,19 @@ var rawCountries []byte
 // NumberCountries are the countries numbers can be bought in.
 var NumberCountries = format.Embedded[[]numberCountry](rawCountries)
 
-// numberCountryOf finds a country by its ISO code; nil for none.
-func numberCountryOf(iso string) *numberCountry {
-	for i := range NumberCountries() {
-		if NumberCountries()[i].ISO == iso {
-			return &NumberCountries()[i]
+// find returns the first that is what is wanted; nil when none is.
+func find[T any](all []T, wanted func(*T) bool) *T {
+	for i := range all {
+		if wanted(&all[i]) {
+			return &all[i]
 		}
 	}
 	return nil
 }
 
-// offered finds what is asked for by a path; nil when it is not to be had there.
-func (t *numberCountry) offered(path string) *offer {
-	for i := range t.Offers {
-		if t.Offers[i].Path == path {
-			return &t.Offers[i]
-		}
-	}
-	return nil
+// numberCountryOf finds a country by its ISO code; nil for none.
+func numberCountryOf(iso string) *numberCountry {
+	return find(NumberCountries(), func(t *numberCountry) bool { return t.ISO == iso })
 }
 
 //go:embed locales.json

@@ -273,19 +273,29 @@ func parentFilter(x *world.Search, value string) (world.Condition, *format.Answe
 	return world.Condition{Test: test, Lo: index, Hi: index + 5}, nil
 }
 
-// Values are the call as its template shows it.
+// Values are the call as its template shows it. What is drawn is drawn in this order.
 func (c *Call) Values(w *world.World) table.Values {
 	from, to := string(c.From.AppendTo(nil, w.Seed)), string(c.To.AppendTo(nil, w.Seed))
 	d := c.Progress.Rest
 	v := table.Values{
-		// These draw, in this order.
-		"answered_by": c.answeredBy(&d), "caller_name": c.callerName(&d), "forwarded_from": c.forwardedFrom(w, &d),
-		"group_sid": rareSID("GP", 33, &d), "queue_time": queueTime(&d), "trunk_sid": rareSID("TK", 100, &d),
-
 		"created": c.Progress.Created, "updated": c.Progress.Updated(), "start": c.Start, "end": c.End, "status": c.Progress.Status(),
 		"direction": c.Direction, "from": from, "from_formatted": format.Formatted(from), "to": to, "to_formatted": format.Formatted(to),
-		"price": c.price(w),
+		"price": c.price(w), "queue_time": "0",
 	}
+	if pick := d.Below(100); c.Direction == "outbound-api" && c.Progress.Reached("in-progress") != 0 && pick < 30 {
+		v["answered_by"] = map[bool]string{true: "human", false: "machine_start"}[pick < 24]
+	}
+	if pick, name := d.Below(100), d.Below(len(fake.Names())); c.Direction == "inbound" && pick < 15 {
+		v["caller_name"] = fake.Names()[name]
+	}
+	if pick, person := d.Below(100), fake.Somebody(&d, w.People); c.Direction == "inbound" && pick < 5 {
+		v["forwarded_from"] = string(person.AppendTo(nil, w.Seed))
+	}
+	v["group_sid"] = rareSID("GP", 33, &d)
+	if d.Below(12) == 0 {
+		v["queue_time"] = strconv.Itoa(d.Below(4000))
+	}
+	v["trunk_sid"] = rareSID("TK", 100, &d)
 	if c.End != 0 {
 		v["duration"] = strconv.FormatInt(c.Duration(), 10)
 	}
@@ -309,13 +319,11 @@ func (c *Call) Duration() int64 {
 
 // price is for begun minutes, once the step after the final state is reached.
 func (c *Call) price(w *world.World) string {
-	if text, set := c.S.Form(c.I, world.EditedPrice); set {
-		return text
+	text, set := c.S.Form(c.I, world.EditedPrice)
+	if !set && c.settled() {
+		text = format.Money(c.charge(w))
 	}
-	if !c.settled() {
-		return ""
-	}
-	return format.Money(c.charge(w))
+	return text
 }
 
 // charge is the price of a call by its rate.
@@ -330,33 +338,6 @@ func (c *Call) charge(w *world.World) int64 {
 	return rate * max((c.Duration()+59)/60, 1)
 }
 
-func (c *Call) answeredBy(d *fake.Rng) string {
-	pick := d.Below(100)
-	switch {
-	case c.Direction != "outbound-api" || c.Progress.Reached("in-progress") == 0 || pick >= 30:
-		return ""
-	case pick < 24:
-		return "human"
-	}
-	return "machine_start"
-}
-
-func (c *Call) callerName(d *fake.Rng) string {
-	pick, name := d.Below(100), d.Below(len(fake.Names()))
-	if c.Direction != "inbound" || pick >= 15 {
-		return ""
-	}
-	return fake.Names()[name]
-}
-
-func (c *Call) forwardedFrom(w *world.World, d *fake.Rng) string {
-	pick, person := d.Below(100), fake.Somebody(d, w.People)
-	if c.Direction != "inbound" || pick >= 5 {
-		return ""
-	}
-	return string(person.AppendTo(nil, w.Seed))
-}
-
 // rareSID names something outside this world for one record in so many.
 func rareSID(prefix string, oneIn int, d *fake.Rng) string {
 	if d.Below(oneIn) != 0 {
@@ -365,11 +346,4 @@ func rareSID(prefix string, oneIn int, d *fake.Rng) string {
 		return ""
 	}
 	return string(d.Hex([]byte(prefix), 16))
-}
-
-func queueTime(d *fake.Rng) string {
-	if d.Below(12) != 0 {
-		return "0"
-	}
-	return strconv.Itoa(d.Below(4000))
 }

@@ -130,20 +130,14 @@ func participantCall(s *world.Sequence, conference int64, seat int) int64 {
 	}
 	first, end := anchor(s, conference), firstCall(s, conference)+15
 	left := seat
-	for i := first; i < end; i++ {
-		if answered(s.Among[Calls], i) == 0 {
-			continue
-		}
-		if left--; left < 0 {
-			return i
-		}
-	}
-	for i := first; i < end; i++ {
-		if answered(s.Among[Calls], i) != 0 {
-			continue
-		}
-		if left--; left < 0 {
-			return i
+	for _, wanted := range []bool{true, false} {
+		for i := first; i < end; i++ {
+			if (answered(s.Among[Calls], i) != 0) != wanted {
+				continue
+			}
+			if left--; left < 0 {
+				return i
+			}
 		}
 	}
 	return -1

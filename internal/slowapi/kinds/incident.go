@@ -3,6 +3,7 @@ package kinds
 
 import (
 	_ "embed"
+	"net/http"
 	"net/url"
 	"strconv"
 	"strings"
@@ -64,30 +65,29 @@ func sceneOf(w *world.World, s *world.Sequence, i int64, d fake.Rng) scene {
 // only called back about a carrier's doing were not.
 func (c *scene) asked() bool { return c.trouble.Code < 20000 }
 
-// method is how the webhook was asked, empty when none was.
+// method returns how the webhook was asked, or "" when none was.
 func (c *scene) method() string {
+	d := c.d
 	switch {
 	case !c.asked():
 		return ""
-	case c.byGet():
+	case d.Below(3) == 0:
 		return "GET"
 	}
 	return "POST"
 }
 
-func (c *scene) byGet() bool { d := c.d; return d.Below(3) == 0 }
-
-// url is the webhook. One asked by GET carries the numbers, and a message's
+// url returns the webhook. One asked by GET carries the numbers, and a message's
 // body, in its query.
 func (c *scene) url() string {
-	if !c.asked() {
-		return ""
-	}
 	page := "https://hooks.example.com/voice"
 	if c.message {
 		page = "https://hooks.example.com/sms"
 	}
-	if c.byGet() {
+	switch c.method() {
+	case "":
+		return ""
+	case "GET":
 		return page + "?" + c.variables()
 	}
 	return page
@@ -127,44 +127,30 @@ func (c *scene) text() string {
 		"EmailNotification", "false", "url", c.url())
 }
 
-// values are what notifications and alerts say of it.
+// values returns what notifications and alerts say of it: how the webhook was asked, and what it answered.
 func (c *scene) values() table.Values {
-	return table.Values{
+	v := table.Values{
 		"subject": c.sid, "code": strconv.FormatInt(c.trouble.Code, 10), "log_level": c.trouble.Level, "service": c.service,
-		"method": c.method(), "url": c.url(), "request_headers": c.requestHeaders(), "request_variables": c.variables(),
-		"response_body": c.responseBody(), "response_headers": c.responseHeaders(),
+		"method": c.method(), "url": c.url(), "request_headers": "", "request_variables": c.variables(), "response_body": "",
+		"response_headers": "",
 	}
-}
-
-// responseBody is what the webhook answered.
-func (c *scene) responseBody() string {
-	switch c.trouble.Status {
-	case 0:
-		return ""
-	case 200:
-		return "<?xml version=\"1.0\"?>\n<Response><Dail>" + c.to + "</Dail></Response>"
+	if c.asked() {
+		v["request_headers"] = pairs("Accept", "*/*", "User-Agent", "TwilioProxy/1.1", "X-Home-Region", "us1")
 	}
-	return "<html><head><title>" + strconv.Itoa(c.trouble.Status) + "</title></head><body>No answer for " + c.from + "</body></html>\n"
-}
-
-// responseHeaders are what stood above it.
-func (c *scene) responseHeaders() string {
 	if c.trouble.Status == 0 {
-		return ""
+		return v
 	}
-	kind := "text/html; charset=UTF-8"
-	if c.trouble.Status == 200 && c.trouble.Code != 12300 {
-		kind = "text/xml"
+	sort := "text/html; charset=UTF-8"
+	body := "<html><head><title>" + strconv.Itoa(c.trouble.Status) + "</title></head><body>No answer for " + c.from + "</body></html>\n"
+	if c.trouble.Status == http.StatusOK {
+		body = "<?xml version=\"1.0\"?>\n<Response><Dail>" + c.to + "</Dail></Response>"
+		if c.trouble.Code != 12300 {
+			sort = "text/xml"
+		}
 	}
-	return pairs("Content-Type", kind, "Content-Length", strconv.Itoa(len(c.responseBody())), "Connection", "close", "Server", "nginx")
-}
-
-// requestHeaders are what the webhook was asked with.
-func (c *scene) requestHeaders() string {
-	if !c.asked() {
-		return ""
-	}
-	return pairs("Accept", "*/*", "User-Agent", "TwilioProxy/1.1", "X-Home-Region", "us1")
+	v["response_body"] = body
+	v["response_headers"] = pairs("Content-Type", sort, "Content-Length", strconv.Itoa(len(body)), "Connection", "close", "Server", "nginx")
+	return v
 }
 
 // Notifications are what went wrong in calls.

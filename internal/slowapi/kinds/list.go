@@ -42,15 +42,11 @@ func (l *numberedList) page(r *world.Request) format.Answer {
 	for place := first; place < last; place++ {
 		rows = append(rows, l.row(place))
 	}
-	base := r.Q.Echo([]byte(r.In.Path+"?"), world.KeysOf(r.Filters))
-	e := format.Envelope{Base: string(base), Key: r.Key, Size: p.Size, Page: p.Page, Token: p.Token, Rows: int(last - first)}
+	next := ""
 	if last < l.count {
-		e.Next = pageToken(at + 1)
+		next = pageToken(at + 1)
 	}
-	if p.Page > 0 && last > first {
-		e.Previous = pageToken(at - 1)
-	}
-	return format.Answer{Status: 200, Body: e.List(table.AppendParts(nil, rows, ""))}
+	return r.List(p, table.AppendParts(nil, rows, ""), int(last-first), next, pageToken(at-1))
 }
 
 // pageToken is the token of a page.

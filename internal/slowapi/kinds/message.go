@@ -211,8 +211,16 @@ func (m *message) Value(string) any { return m.sent }
 // text draws the rest of the message.
 func (m *message) text(w *world.World) (t messageText) {
 	d := m.progress.Rest
-	t.code, t.reason = m.failure(&d)
-	t.service = m.serviceSID(w, &d)
+	why := incidents().Failures[d.Below(len(incidents().Failures))]
+	if status := m.progress.Status(); status == "failed" || status == "undelivered" {
+		t.code, t.reason = why.Code, why.Reason
+	}
+	if sid, set := m.s.Form(m.i, "MessagingServiceSid"); set {
+		t.service = sid
+	} else if m.service {
+		one := fake.RngFor(w.Seed, tagServices, int64(d.Below(2)))
+		t.service = string(one.Hex([]byte("MG"), 16))
+	}
 	said, set := m.s.Form(m.i, "Body")
 	if t.body = said; !set && !m.s.Written(m.i) {
 		t.body = fake.Body(d, m.media > 0)
@@ -236,37 +244,13 @@ func (m *message) Values(w *world.World) table.Values {
 	}
 }
 
-// failure is why a message did not arrive.
-func (m *message) failure(d *fake.Rng) (int64, string) {
-	all := incidents().Failures
-	why := all[d.Below(len(all))]
-	if status := m.progress.Status(); status != "failed" && status != "undelivered" {
-		return 0, ""
-	}
-	return why.Code, why.Reason
-}
-
-// serviceSID is the messaging service the message went through.
-func (m *message) serviceSID(w *world.World, d *fake.Rng) string {
-	if sid, set := m.s.Form(m.i, "MessagingServiceSid"); set {
-		return sid
-	}
-	if !m.service {
-		return ""
-	}
-	one := fake.RngFor(w.Seed, tagServices, int64(d.Below(2)))
-	return string(one.Hex([]byte("MG"), 16))
-}
-
 // price is for each segment, once the step after the final state is reached.
 func (m *message) price(w *world.World, parts int) string {
-	if text, set := m.s.Form(m.i, world.EditedPrice); set {
-		return text
+	text, set := m.s.Form(m.i, world.EditedPrice)
+	if !set && m.settled() {
+		text = format.Money(m.rate(w) * int64(parts))
 	}
-	if !m.settled() {
-		return ""
-	}
-	return format.Money(m.rate(w) * int64(parts))
+	return text
 }
 
 // charge is the price of a message by its rate.

@@ -23,18 +23,16 @@ const day = 86400
 
 func dayOf(t int64) int64 { return t - t%day }
 
-func monthOf(t int64) int64 {
+// monthOf returns the beginning of a month, so many months after that of a time.
+func monthOf(t int64, later int) int64 {
 	at := time.Unix(t, 0).UTC()
-	return time.Date(at.Year(), at.Month(), 1, 0, 0, 0, 0, time.UTC).Unix()
+	return time.Date(at.Year(), at.Month()+time.Month(later), 1, 0, 0, 0, 0, time.UTC).Unix()
 }
 
-func monthAfter(month int64) int64 { return time.Unix(month, 0).UTC().AddDate(0, 1, 0).Unix() }
-
-func yearOf(t int64) int64 {
-	return time.Date(time.Unix(t, 0).UTC().Year(), 1, 1, 0, 0, 0, 0, time.UTC).Unix()
+// yearOf returns the beginning of a year, so many years after that of a time.
+func yearOf(t int64, later int) int64 {
+	return time.Date(time.Unix(t, 0).UTC().Year()+later, 1, 1, 0, 0, 0, 0, time.UTC).Unix()
 }
-
-func yearAfter(year int64) int64 { return time.Unix(year, 0).UTC().AddDate(1, 0, 0).Unix() }
 
 // wholeLife is the time from an account's first day to the end of today. The
 // caller holds mu.
@@ -51,9 +49,9 @@ func certain(name string, life format.Span) format.Span {
 	case "Yesterday":
 		return format.Span{From: today - day, Until: today}
 	case "ThisMonth":
-		return format.Span{From: monthOf(today), Until: today + day}
+		return format.Span{From: monthOf(today, 0), Until: today + day}
 	case "LastMonth":
-		return format.Span{From: monthOf(monthOf(today) - day), Until: monthOf(today)}
+		return format.Span{From: monthOf(today, -1), Until: monthOf(today, 0)}
 	}
 	return life
 }
@@ -97,18 +95,14 @@ func pieces(name string, time format.Span) (all []format.Span) {
 	if time.Until <= time.From {
 		return nil
 	}
-	begin, next := dayOf, func(t int64) int64 { return t + day }
-	switch name {
-	case "Daily":
-	case "Monthly":
-		begin, next = monthOf, monthAfter
-	case "Yearly":
-		begin, next = yearOf, yearAfter
-	default:
+	begin := map[string]func(t int64, later int) int64{
+		"Daily": func(t int64, later int) int64 { return dayOf(t) + int64(later)*day }, "Monthly": monthOf, "Yearly": yearOf,
+	}[name]
+	if begin == nil {
 		return []format.Span{time}
 	}
-	for at := begin(time.From); at < time.Until; at = next(at) {
-		all = append(all, format.Span{From: max(at, time.From), Until: min(next(at), time.Until)})
+	for at := begin(time.From, 0); at < time.Until; at = begin(at, 1) {
+		all = append(all, format.Span{From: max(at, time.From), Until: min(begin(at, 1), time.Until)})
 	}
 	slices.Reverse(all)
 	return all
@@ -190,12 +184,7 @@ var Categories = format.Embedded[[]category](rawCategories)
 
 // categoryNamed finds a category; nil for none.
 func categoryNamed(name string) *category {
-	for i := range Categories() {
-		if Categories()[i].Name == name {
-			return &Categories()[i]
-		}
-	}
-	return nil
+	return find(Categories(), func(c *category) bool { return c.Name == name })
 }
 
 // figures are how much of a category there was.
@@ -234,7 +223,7 @@ func counted(w *world.World, c *category, s *world.Sequence, time format.Span) i
 		return (s.FirstSince(time.Until) - s.FirstSince(time.From)) * c.Share / 1000
 	}
 	firsts := int64(0)
-	for at := monthOf(time.From); at < time.Until; at = monthAfter(at) {
+	for at := monthOf(time.From, 0); at < time.Until; at = monthOf(at, 1) {
 		if at >= time.From {
 			firsts += s.FirstSince(at)
 		}

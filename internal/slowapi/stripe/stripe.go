@@ -60,7 +60,7 @@ func New(o table.Options, knows func(token string) bool) *table.API {
 	a.seed()
 	a.world.Come["customers"] = func(now int64) { a.customer(o.Account, now) }
 	a.world.Change = a.edit
-	return &table.API{Routes: a.routes, Answer: a.answer, Refuse: a.refusal, Control: a.world.Control}
+	return &table.API{Routes: a.routes, Answer: a.answer, Refuse: a.refusal, Control: a.world.Controls()}
 }
 
 // answer answers one request.

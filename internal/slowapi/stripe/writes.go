@@ -122,9 +122,8 @@ func (a *API) address(p params) table.Values {
 }
 
 func createCustomer(a *API, q *table.Request, p params) format.Answer {
-	v := table.Values{"name": nil, "email": nil, "phone": nil, "address": nil, "currency": nil,
-		"invoice_prefix": strings.ToUpper(a.id("p")[2:10])}
-	maps.Copy(v, customers.set(p, nil))
+	v := customers.set(p, nil)
+	v["invoice_prefix"] = strings.ToUpper(a.id("p")[2:10])
 	maps.Copy(v, a.address(p))
 	r := a.add(customers, q.Header.Get("Stripe-Account"), a.world.Clock(), v)
 	a.event(r, "customer.created", a.world.Clock(), "customer", key(q))
@@ -133,7 +132,7 @@ func createCustomer(a *API, q *table.Request, p params) format.Answer {
 
 func deleteCustomer(a *API, q *table.Request, r *table.Row) format.Answer {
 	a.event(r, "customer.deleted", a.world.Clock(), "customer", key(q))
-	a.world.Kinds["customers"].Delete(r.ID)
+	a.world.Kinds["customers"].Delete(r)
 	return format.Answer{Status: http.StatusOK, Body: []byte(`{"id":"` + r.ID + `","object":"customer","deleted":true}`)}
 }
 

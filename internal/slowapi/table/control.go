@@ -3,6 +3,7 @@
 package table
 
 import (
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -19,16 +20,12 @@ const (
 	maxSeconds = 10 * 366 * 86400
 )
 
-// Control answers the paths under /-/ that change records. Errors: a sentence for
-// whoever sent the body.
-func (w *World) Control(path string, raw []byte) (any, error) {
-	switch path {
-	case "/-/edit":
-		return w.edit(raw)
-	case "/-/advance":
-		return w.advance(raw)
+// Controls are the paths under /-/ that change records.
+func (w *World) Controls() map[string]Control {
+	return map[string]Control{
+		"/-/edit": w.edit, "/-/advance": w.advance,
+		"/-/limits": func([]byte) (any, error) { return nil, errors.New("this API has no /-/limits") },
 	}
-	return nil, fmt.Errorf("this API has no %s", path)
 }
 
 // advance moves the clock, then lets records come.
@@ -88,7 +85,7 @@ func (w *World) edit(raw []byte) (any, error) {
 			return nil, fmt.Errorf("record %d of %d (those before it are changed): there is no %q", n, len(in.Records), one.ID)
 		}
 		if one.Delete {
-			kind.Delete(one.ID)
+			kind.Delete(r)
 			continue
 		}
 		set, err := w.Change(in.Kind, r, one.Set)

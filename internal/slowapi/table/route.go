@@ -18,9 +18,12 @@ type API struct {
 	Answer func(r *http.Request, body []byte, unread int, here string) format.Answer
 	// Refuse is the error the provider gives with a status.
 	Refuse func(status int) format.Answer
-	// Control changes the world from outside: a path under /-/ and its body.
-	Control func(path string, raw []byte) (any, error)
+	// Control changes the world from outside, by the paths under /-/.
+	Control map[string]Control
 }
+
+// Control makes what the body of a request says true. Errors: a sentence for whoever sent it.
+type Control = func(raw []byte) (any, error)
 
 // Request is one request to a route.
 type Request struct {

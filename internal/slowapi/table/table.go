@@ -72,15 +72,10 @@ func (k *Kind) Add(id string, v Values) *Row {
 	return r
 }
 
-// Delete takes a record out; false when there is none.
-func (k *Kind) Delete(id string) bool {
-	r := k.byID[id]
-	if r == nil {
-		return false
-	}
-	delete(k.byID, id)
+// Delete takes a record out.
+func (k *Kind) Delete(r *Row) {
+	delete(k.byID, r.ID)
 	k.rows = slices.DeleteFunc(slices.Clone(k.rows), func(one *Row) bool { return one == r })
-	return true
 }
 
 // Select are the records that pass, the newest first, or in the order of a value:

@@ -52,7 +52,7 @@ func TestAWorldIsChangedFromOutside(t *testing.T) {
 	w.Change = func(_ string, _ *Row, set Values) (Values, error) { return set, nil }
 	do := func(path, body, want string) {
 		t.Helper()
-		answer, err := w.Control(path, []byte(body))
+		answer, err := w.Controls()[path]([]byte(body))
 		got, _ := json.Marshal(answer)
 		if err != nil {
 			got = []byte(err.Error())

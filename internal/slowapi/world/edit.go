@@ -61,12 +61,7 @@ func (w *World) EntryOf(kind string, account int, e *Edit) (out Entry, sid strin
 
 func (w *World) indexOf(s *Sequence, e *Edit) (int64, bool) {
 	if e.SID != "" {
-		for i := range s.Count() {
-			if w.SID(s, i) == e.SID {
-				return i, true
-			}
-		}
-		return 0, false
+		return w.Find(s, e.SID)
 	}
 	return valueOf(e.Index), e.Index != nil && *e.Index >= 0 && *e.Index < s.Count()
 }

@@ -2,7 +2,9 @@
 package world
 
 import (
+	"net/http"
 	"net/url"
+	"strings"
 
 	"understudy/internal/slowapi/format"
 	"understudy/internal/slowapi/table"
@@ -156,6 +158,20 @@ type Request struct {
 // Shows reports whether the record is there for this request.
 func (x *Request) Shows() bool {
 	return x.S.Exists(x.Index) || x.Buried && x.S.Buried(x.Index, x.W.Now().Unix())
+}
+
+// List answers with a page of a list: so many rows, and the tokens of the pages around it.
+func (x *Request) List(p Place, rows []byte, count int, next, previous string) format.Answer {
+	e := format.Envelope{Key: x.Key, Size: p.Size, Page: p.Page, Token: p.Token, Rows: count, Next: next}
+	e.Base = string(x.Q.Echo([]byte(x.In.Path+"?"), KeysOf(x.Filters)))
+	if p.Page > 0 && count > 0 {
+		e.Previous = previous
+	}
+	if strings.HasPrefix(x.In.Path, format.MonitorVersion+"/") {
+		e.Base = x.In.Here + e.Base
+		return format.Answer{Status: http.StatusOK, Body: e.Monitor(rows)}
+	}
+	return format.Answer{Status: http.StatusOK, Body: e.List(rows)}
 }
 
 // NotFound returns the answer when what the path names is not there.

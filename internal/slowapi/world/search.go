@@ -115,14 +115,31 @@ func (x *Search) Down(ctx context.Context, start int64, skip int64, n int) ([]in
 		start, skip = x.S.nth(skip), 0
 		x.W.Mu.RUnlock()
 	}
-	var found []int64
-	for i := start; i >= 0 && len(found) < n; {
+	return x.walk(ctx, start, skip, n, func(i int64) (int64, int64) { i = x.below(i); return i, i - 1 })
+}
+
+// up collects up to n indexes from start upwards, and gives them newest first.
+func (x *Search) up(ctx context.Context, start int64, n int) ([]int64, error) {
+	found, err := x.walk(ctx, start, 0, n, func(i int64) (int64, int64) {
+		if i = x.above(i); i >= x.S.Count() {
+			return -1, i
+		}
+		return i, i + 1
+	})
+	slices.Reverse(found)
+	return found, err
+}
+
+// walk collects up to n indexes that meet the conditions, after skipping some. next tells
+// which comes at an index or behind it, -1 for none, and where to go on.
+func (x *Search) walk(ctx context.Context, at, skip int64, n int, next func(int64) (int64, int64)) (found []int64, _ error) {
+	for i := int64(0); i >= 0 && len(found) < n; {
 		if err := ctx.Err(); err != nil {
 			return nil, err
 		}
 		x.W.Mu.RLock()
 		for range batch {
-			if i = x.below(i); i < 0 || len(found) == n {
+			if i, at = next(at); i < 0 || len(found) == n {
 				break
 			}
 			if x.meets(i) {
@@ -130,37 +147,9 @@ func (x *Search) Down(ctx context.Context, start int64, skip int64, n int) ([]in
 					found = append(found, i)
 				}
 			}
-			i--
 		}
 		x.W.Mu.RUnlock()
 	}
-	return found, nil
-}
-
-// up collects up to n indexes from start upwards, and gives them newest first.
-func (x *Search) up(ctx context.Context, start int64, n int) ([]int64, error) {
-	var found []int64
-	for i := start; len(found) < n; {
-		if err := ctx.Err(); err != nil {
-			return nil, err
-		}
-		x.W.Mu.RLock()
-		end := x.S.Count()
-		for range batch {
-			if i = x.above(i); i >= end || len(found) == n {
-				break
-			}
-			if x.meets(i) {
-				found = append(found, i)
-			}
-			i++
-		}
-		x.W.Mu.RUnlock()
-		if i >= end {
-			break
-		}
-	}
-	slices.Reverse(found)
 	return found, nil
 }
 
