@@ -5,12 +5,14 @@ package main
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"net/http"
+	"net/url"
 	"os"
 	"path/filepath"
 	"strings"
@@ -123,6 +125,15 @@ func (a *admin) read(resp *http.Response, into any) error {
 	return nil
 }
 
+// setQuery sets the parameters of a query that have a value.
+func setQuery(values url.Values, parameters map[string]string) {
+	for name, value := range parameters {
+		if value != "" {
+			values.Set(name, value)
+		}
+	}
+}
+
 // poll looks until it is done, a look fails or ctx ends.
 func poll(ctx context.Context, look func() (done bool, err error)) error {
 	tick := time.NewTicker(lookEvery)
@@ -217,12 +228,8 @@ func (c *place) settings(p *process) (cfg *config.Settings, folder string, err e
 			return cfg, "", err
 		}
 	}
-	path := c.Config
-	if path == "" {
-		path = "understudy.yml"
-	}
-	cfg, err = config.Read(path, p.env)
-	if err != nil {
+	path := cmp.Or(c.Config, "understudy.yml")
+	if cfg, err = config.Read(path, p.env); err != nil {
 		return nil, "", err
 	}
 	if c.Data != "" {
@@ -239,17 +246,10 @@ type running struct {
 
 // find is the server that holds the folder.
 func (c *running) find(p *process) (datadir.Running, error) {
-	data := c.Data
-	if data == "" {
-		file := c.Config
-		if file == "" {
-			file = "understudy.yml"
-		}
-		cfg, err := config.Read(file, p.env)
-		if err != nil {
-			return datadir.Running{}, fmt.Errorf("%w; or name the data folder of a running server with --data", err)
-		}
-		data = cfg.Data
+	at := place(*c)
+	data, err := at.data(p)
+	if err != nil {
+		return datadir.Running{}, fmt.Errorf("%w; or name the data folder of a running server with --data", err)
 	}
 	run, err := datadir.ReadRunning(data)
 	if errors.Is(err, os.ErrNotExist) {

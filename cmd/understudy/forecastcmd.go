@@ -71,11 +71,7 @@ func (c *forecastCmd) Run(ctx context.Context, p *process) error {
 		return err
 	}
 	values := url.Values{"of": {c.Of}, "percent": {strconv.FormatFloat(percent, 'g', -1, 64)}}
-	for name, value := range map[string]string{"level": c.Level, "by": c.By} {
-		if value != "" {
-			values.Set(name, value)
-		}
-	}
+	setQuery(values, map[string]string{"level": c.Level, "by": c.By})
 	var f forecast.Forecast
 	if err := server.ask(ctx, http.MethodGet, forecast.Path+"?"+values.Encode(), nil, &f); err != nil {
 		return err

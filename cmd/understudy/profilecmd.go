@@ -84,13 +84,7 @@ func (c *profileCmd) Run(ctx context.Context, p *process) error {
 // report takes a profile, or reads a kept one.
 func (c *profileCmd) report(ctx context.Context, s *admin, p *process) (*profile.Report, error) {
 	q := url.Values{"format": {"json"}}
-	put := func(name, value string) {
-		if value != "" {
-			q.Set(name, value)
-		}
-	}
-	put("since", c.Since)
-	put("function", c.Function)
+	setQuery(q, map[string]string{"since": c.Since, "function": c.Function})
 	if c.Held {
 		q.Set("measure", "held")
 	}

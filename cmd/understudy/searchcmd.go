@@ -58,13 +58,7 @@ func (c *searchCmd) Run(ctx context.Context, p *process) error {
 		return err
 	}
 	values := url.Values{"q": {query}}
-	put := func(name, value string) {
-		if value != "" {
-			values.Set(name, value)
-		}
-	}
-	put("source", c.Source)
-	put("sort", c.Sort)
+	setQuery(values, map[string]string{"source": c.Source, "sort": c.Sort})
 	if len(c.Kind) > 0 {
 		values["kind"] = c.Kind
 	}

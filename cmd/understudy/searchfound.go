@@ -84,11 +84,7 @@ func findSaved(ctx context.Context, server *admin, name string) (url.Values, err
 	}
 	n := all[i]
 	values := url.Values{"q": {n.Query}}
-	for name, value := range map[string]string{"source": n.Source, "sort": n.Sort} {
-		if value != "" {
-			values.Set(name, value)
-		}
-	}
+	setQuery(values, map[string]string{"source": n.Source, "sort": n.Sort})
 	if len(n.Kinds) > 0 {
 		values["kind"] = n.Kinds
 	}

@@ -3,6 +3,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -97,10 +98,7 @@ func (c *serveCmd) file(p *process) (cfg *config.Settings, folder string, secret
 		}
 		return cfg, "", config.FileSecrets("."), err
 	}
-	path := c.Config
-	if path == "" {
-		path = "understudy.yml"
-	}
+	path := cmp.Or(c.Config, "understudy.yml")
 	cfg, err = config.Read(path, p.env)
 	folder = filepath.Dir(path)
 	return cfg, folder, config.FileSecrets(folder), err

@@ -195,6 +195,7 @@ mirror: {hot: 10MiB, newest: 10s}
 		{nil, ""},
 		{[]string{"rate: 5", "rate: 6, polls: []", "file:x", "file:y", "role: all", "role: \"\"", "newest: 10s", "newest: 1s"}, ""},
 		{[]string{"data: d", "data: e"}, "data"},
+		{[]string{"mirror:", "jobs: {workers: 8, lease: 30s}\nmirror:"}, ""}, // as they are by default
 		{[]string{"user: u", "user: v"}, "sources.web.user"},
 		{[]string{"user: u", "user: u, login: k"}, "sources.web.login"},
 		{[]string{"hot: 10MiB", "hot: 20MiB", "127.0.0.1:1", "127.0.0.1:2"}, "mirror.hot viewer.listen"},
