@@ -22,6 +22,8 @@ import (
 	"sync"
 	"time"
 
+	"golang.org/x/sync/singleflight"
+
 	"understudy"
 	"understudy/kit/limiter"
 	"understudy/request"
@@ -81,17 +83,10 @@ type Runner struct {
 	Options
 	ctx     context.Context
 	cancel  context.CancelFunc
-	places  *limiter.Limiter // by the person's name
-	mu      sync.Mutex
-	flights map[string]*flight
+	places  *limiter.Limiter   // by the person's name
+	flights singleflight.Group // of actions under way, by name
+	mu      sync.Mutex         // held to end ctx, and to add to work before that
 	work    sync.WaitGroup
-}
-
-// flight is one action under way.
-type flight struct {
-	done   chan struct{}
-	result Result // once done is closed
-	err    error
 }
 
 // New makes a Runner.
@@ -105,7 +100,7 @@ func New(o Options) *Runner {
 	if o.Now == nil {
 		o.Now = time.Now
 	}
-	r := &Runner{Options: o, places: limiter.New(mostActions, mostOwn), flights: map[string]*flight{}}
+	r := &Runner{Options: o, places: limiter.New(mostActions, mostOwn)}
 	r.ctx, r.cancel = context.WithCancel(context.Background())
 	return r
 }
@@ -155,43 +150,29 @@ var (
 // context of its own and goes on when ctx ends. Errors: ErrUnderWay, ErrBusy, ErrNotStored,
 // ErrClosed.
 func (r *Runner) Once(ctx context.Context, person, name string, work func(context.Context) Result) (Result, error) {
-	f, err := r.join(ctx, person, person+"\x00"+name, work)
-	if err != nil {
-		return Result{}, err
-	}
+	name = person + "\x00" + name
+	flight := r.flights.DoChan(name, func() (any, error) {
+		r.mu.Lock()
+		if r.ctx.Err() != nil {
+			r.mu.Unlock()
+			return Result{}, fmt.Errorf("actions: %w", understudy.ErrClosed)
+		}
+		r.work.Add(1)
+		r.mu.Unlock()
+		defer r.work.Done()
+		leave, err := r.places.Take(person)
+		if err != nil {
+			return Result{}, ErrBusy
+		}
+		defer leave()
+		return r.fly(context.WithoutCancel(ctx), name, work)
+	})
 	select {
-	case <-f.done:
-		return f.result, f.err
+	case end := <-flight:
+		return end.Val.(Result), end.Err
 	case <-ctx.Done():
 		return Result{}, ErrUnderWay
 	}
-}
-
-// join is the flight of a name, begun if there is none.
-func (r *Runner) join(ctx context.Context, person, name string, work func(context.Context) Result) (*flight, error) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if f := r.flights[name]; f != nil {
-		return f, nil
-	}
-	if r.ctx.Err() != nil {
-		return nil, fmt.Errorf("actions: %w", understudy.ErrClosed)
-	}
-	leave, err := r.places.Take(person)
-	if err != nil {
-		return nil, ErrBusy
-	}
-	f := &flight{done: make(chan struct{})}
-	r.flights[name] = f
-	r.work.Go(func() {
-		defer leave()
-		f.result, f.err = r.fly(context.WithoutCancel(ctx), name, work)
-		r.mu.Lock()
-		delete(r.flights, name)
-		r.mu.Unlock()
-		close(f.done)
-	})
-	return f, nil
 }
 
 // fly claims the name and does the work, or reads how it ended.
