@@ -8,6 +8,7 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"time"
 
 	"understudy"
@@ -57,9 +58,7 @@ func (s *sender) load(ctx context.Context) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if note.To == s.receiverName() {
-		for id, last := range note.Chains {
-			s.sent[id] = last
-		}
+		maps.Copy(s.sent, note.Chains)
 	}
 	s.known, s.saved = true, true
 	return nil
@@ -68,15 +67,14 @@ func (s *sender) load(ctx context.Context) error {
 // save keeps how far the receiver has come.
 func (s *sender) save(ctx context.Context) error {
 	s.mu.Lock()
-	value, err := json.Marshal(sentValue{To: s.receiverName(), Chains: s.sent})
-	saved := s.saved
+	value, saved := sentValue{To: s.receiverName(), Chains: maps.Clone(s.sent)}, s.saved
 	s.mu.Unlock()
-	if err != nil || saved {
-		return err
+	if saved {
+		return nil
 	}
 	ctx, cancel := context.WithTimeout(ctx, kvTime)
 	defer cancel()
-	if err := s.o.KV.SetValue(ctx, kvSent, value); err != nil {
+	if err := understudy.WriteJSON(ctx, s.o.KV, kvSent, value); err != nil {
 		return err
 	}
 	s.mu.Lock()

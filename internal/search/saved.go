@@ -6,7 +6,6 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"net/url"
 	"slices"
@@ -64,10 +63,6 @@ func (s *Searcher) Save(ctx context.Context, c understudy.Caller, n query.SavedS
 	if len(note) > maxKey {
 		return invalid("the name is too long; use at most %d letters", maxSavedName)
 	}
-	value, err := json.Marshal(k)
-	if err != nil {
-		return fmt.Errorf("search: save %q: %w", k.Name, err)
-	}
 	select {
 	case s.saving <- struct{}{}:
 		defer func() { <-s.saving }()
@@ -89,7 +84,7 @@ func (s *Searcher) Save(ctx context.Context, c understudy.Caller, n query.SavedS
 			return invalid("there are %d saved searches, %d of them yours, and no more are kept; delete one first", len(all), own)
 		}
 	}
-	if err := s.o.KV.SetValue(ctx, note, value); err != nil {
+	if err := understudy.WriteJSON(ctx, s.o.KV, note, k); err != nil {
 		return fmt.Errorf("search: save %q: %w", k.Name, err)
 	}
 	return nil
@@ -150,16 +145,13 @@ func (s *Searcher) Own(ctx context.Context, owner, name string) (query.SavedSear
 	if s.o.KV == nil {
 		return query.SavedSearch{}, fmt.Errorf(errNoSavedFor, understudy.ErrNotFound, lang.Clip(name))
 	}
-	value, err := s.o.KV.Value(ctx, kvName(owner, name))
-	if errors.Is(err, understudy.ErrNotFound) {
-		return query.SavedSearch{}, fmt.Errorf(errNoSavedFor, understudy.ErrNotFound, lang.Clip(name))
-	}
 	var k savedValue
-	if err == nil {
-		err = json.Unmarshal(value, &k)
-	}
-	if err != nil {
+	err := understudy.ReadJSON(ctx, s.o.KV, kvName(owner, name), &k)
+	switch {
+	case err != nil:
 		return query.SavedSearch{}, fmt.Errorf("search: read %q: %w", lang.Clip(name), err)
+	case k.Name == "": // there is none
+		return query.SavedSearch{}, fmt.Errorf(errNoSavedFor, understudy.ErrNotFound, lang.Clip(name))
 	}
 	return k.search(), nil
 }

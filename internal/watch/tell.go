@@ -180,33 +180,27 @@ func (b *Book) audit(ctx context.Context, owner understudy.Caller, note *notific
 // send sends a message and logs what became of it. An error is a message that must be
 // tried again; a watch that is stopped for it ends the job with none.
 func (b *Book) send(ctx context.Context, p *Policy, e *entry, s *Status, note *notification) error {
-	said, wait, err := b.deliver(ctx, p, &s.Watch, note)
+	d, wait, err := b.try(ctx, p, &s.Watch, note)
 	if err != nil && ctx.Err() != nil {
 		return ctx.Err() // the job was ended: the receiver is not to blame
 	}
-	now, d := b.o.Now().UTC(), Delivery{ID: note.ID, Matches: len(note.Matches), Said: said, Outcome: Delivered, Tries: 1}
-	d.At = now
 	if err == nil {
 		return b.change(ctx, e, func(k *kept) {
 			k.log(d)
-			k.Failing, k.Sent = time.Time{}, now
+			k.Failing, k.Sent = time.Time{}, d.At
 		})
 	}
-	why, forGood := "", false
-	var refused *refusedError
-	switch forGood = errors.As(err, &refused) || errors.Is(err, understudy.ErrInvalid); {
-	case forGood:
-		why = "The receiver refused a message: " + sentence(err)
-	case !s.Failing.IsZero() && now.Sub(s.Failing) >= p.Rules.Pause:
-		why = fmt.Sprintf("Every try has failed since %s; the last: %s", s.Failing.Format(time.RFC3339), sentence(err))
-	}
-	if d.Outcome, d.Said = Failed, sentence(err); forGood {
-		d.Outcome = Refused
+	why := ""
+	switch {
+	case d.Outcome == Refused:
+		why = "The receiver refused a message: " + d.Said
+	case !s.Failing.IsZero() && d.At.Sub(s.Failing) >= p.Rules.Pause:
+		why = fmt.Sprintf("Every try has failed since %s; the last: %s", s.Failing.Format(time.RFC3339), d.Said)
 	}
 	kept := b.change(ctx, e, func(k *kept) {
 		k.log(d)
 		if k.Stopped, k.Goes = why, why != ""; k.Failing.IsZero() {
-			k.Failing = now
+			k.Failing = d.At
 		}
 	})
 	switch {
@@ -234,6 +228,19 @@ func (k *kept) log(d Delivery) {
 	}
 	k.Log = slices.Insert(k.Log, 0, d)
 	k.Log = k.Log[:min(len(k.Log), mostLog)]
+}
+
+// try sends a message and returns what became of it. The outcome is Refused when no other try would change it.
+func (b *Book) try(ctx context.Context, p *Policy, w *Watch, note *notification) (d Delivery, wait time.Duration, err error) {
+	said, wait, err := b.deliver(ctx, p, w, note)
+	d = Delivery{At: b.o.Now().UTC(), ID: note.ID, Test: note.Test, Matches: len(note.Matches), Outcome: Delivered, Said: said, Tries: 1}
+	if err != nil {
+		d.Outcome, d.Said = Failed, sentence(err)
+	}
+	if refused := new(refusedError); errors.As(err, &refused) || errors.Is(err, understudy.ErrInvalid) {
+		d.Outcome = Refused
+	}
+	return d, wait, err
 }
 
 // deliver sends a message where the watch tells, if the settings still permit it. An error

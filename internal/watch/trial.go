@@ -40,13 +40,12 @@ func (b *Book) Test(ctx context.Context, id string) (Delivery, error) {
 	}
 	p, s := b.policy.Load(), e.status()
 	note := &notification{ID: "msg_" + strings.ToLower(rand.Text()), Watch: s.Watch, At: now.UTC(), URL: p.URL, Test: true}
-	said, _, err := b.deliver(ctx, p, &s.Watch, note)
+	d, _, err := b.try(ctx, p, &s.Watch, note)
 	if ctx.Err() != nil {
 		return Delivery{}, ctx.Err()
 	}
-	d := Delivery{At: b.o.Now().UTC(), ID: note.ID, Test: true, Outcome: Delivered, Said: said, Tries: 1}
 	if err != nil {
-		d.Outcome, d.Said = Refused, sentence(err)
+		d.Outcome = Refused
 	}
 	return d, b.change(ctx, e, func(k *kept) { k.log(d) })
 }
