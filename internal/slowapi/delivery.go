@@ -19,12 +19,9 @@ import (
 
 // serveAudio answers the path of a recording without .json: WAV, unless it ends
 // in .mp3. Nothing is there before the recording is complete.
-func (t *twilio) serveAudio(x *world.Request) format.Answer {
-	w := x.W
-	w.Mu.RLock()
-	defer w.Mu.RUnlock()
+func serveAudio(x *world.Request) format.Answer {
 	var one kinds.Recording
-	one.Load(w, x.S, x.Index)
+	one.Load(x.W, x.S, x.Index)
 	if !x.S.Exists(x.Index) || one.Status != "completed" {
 		return x.NotFound()
 	}

@@ -4,6 +4,7 @@ package slowapi
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"net/http"
 	"strconv"
 	"strings"
@@ -69,20 +70,7 @@ func (f *faults) pick(asked string) *fault {
 }
 
 // take uses up one of the fault's times; false when none is left.
-func (f *fault) take() bool {
-	if f.left == nil {
-		return true
-	}
-	for {
-		n := f.left.Load()
-		if n <= 0 {
-			return false
-		}
-		if f.left.CompareAndSwap(n, n-1) {
-			return true
-		}
-	}
-}
+func (f *fault) take() bool { return f.left == nil || f.left.Add(-1) >= 0 }
 
 // readRules reads the body of POST /-/faults, strictly.
 func readRules(raw []byte) ([]*fault, error) {
@@ -158,40 +146,33 @@ func (r *rule) check() error {
 // write it answers for is never carried out; one whose answer is only delayed,
 // cut or lost is.
 func (f *fault) instead(r *http.Request, refuse func(status int) format.Answer) (format.Answer, bool) {
+	a := format.Answer{Status: http.StatusOK}
+	if f.Body != nil {
+		a.Body = []byte(*f.Body)
+	}
 	switch {
 	case f.Redirect != nil:
 		to := *f.Redirect
 		if to == "loop" {
 			to = r.URL.RequestURI()
 		}
-		a := format.Answer{Status: http.StatusTemporaryRedirect, Header: map[string]string{"Location": to}}
-		if f.Status != nil {
-			a.Status = *f.Status
-		}
-		if f.Body != nil {
-			a.Body = []byte(*f.Body)
-		}
-		return a, true
+		a.Status, a.Header = http.StatusTemporaryRedirect, map[string]string{"Location": to}
 	case f.Body != nil:
-		a := format.Answer{Status: http.StatusOK, Body: []byte(*f.Body)}
-		if f.Status != nil {
-			a.Status = *f.Status
-		}
-		return a, true
 	case f.Status != nil && *f.Status >= 300:
 		return refuse(*f.Status), true
-	case f.Status != nil && *f.Status == http.StatusNoContent:
-		return format.Answer{Status: http.StatusNoContent}, true
+	case f.Status == nil || *f.Status != http.StatusNoContent:
+		return a, false
 	}
-	return format.Answer{}, false
+	if f.Status != nil {
+		a.Status = *f.Status
+	}
+	return a, true
 }
 
 // apply changes what the answer says about itself.
 func (f *fault) apply(a *format.Answer) {
 	header := map[string]string{}
-	for name, value := range a.Header {
-		header[name] = value
-	}
+	maps.Copy(header, a.Header)
 	if f.RetryAfter != nil {
 		header["Retry-After"] = strconv.Itoa(*f.RetryAfter)
 	}

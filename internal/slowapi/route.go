@@ -254,7 +254,7 @@ func membersOfQueue() []route {
 
 // audioAt returns where a recording can be heard.
 func audioAt(pattern string, r route) route {
-	return fileAt(pattern, r, (*twilio).serveAudio, ".wav", ".mp3", "")
+	return fileAt(pattern, r, compute(serveAudio), ".wav", ".mp3", "")
 }
 
 // fileAt returns where the content of a record is.
@@ -295,7 +295,11 @@ func readOf(f func(*world.Request) format.Answer) methods {
 	return methods{http.MethodGet: compute(f)}
 }
 
-// compute returns the handler of what the world alone decides.
+// compute returns the handler of what the world alone decides. It holds the world for reading.
 func compute(f func(*world.Request) format.Answer) handler {
-	return func(_ *twilio, x *world.Request) format.Answer { return f(x) }
+	return func(_ *twilio, x *world.Request) format.Answer {
+		x.W.Mu.RLock()
+		defer x.W.Mu.RUnlock()
+		return f(x)
+	}
 }

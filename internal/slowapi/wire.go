@@ -5,6 +5,7 @@ import (
 	"bytes"
 	"compress/gzip"
 	"fmt"
+	"io"
 	"math/rand/v2"
 	"net"
 	"net/http"
@@ -149,7 +150,7 @@ func (o *reply) broken(status int, body wireBody) {
 	}
 	if stalls {
 		// Silence until the client leaves: reading ends when it does.
-		_, _ = rest.WriteTo(discard{})
+		_, _ = io.Copy(io.Discard, rest)
 		return
 	}
 	if f.Reset {
@@ -180,13 +181,8 @@ func reset(conn net.Conn) {
 	_ = conn.Close()
 }
 
-// discard takes what a client that should be silent sends.
-type discard struct{}
-
-func (discard) Write(p []byte) (int, error) { return len(p), nil }
-
 // write writes the first n bytes.
-func (b wireBody) write(to interface{ Write([]byte) (int, error) }, n int64) error {
+func (b wireBody) write(to io.Writer, n int64) error {
 	put := func(p []byte) error {
 		p = p[:min(int64(len(p)), n)]
 		n -= int64(len(p))

@@ -90,11 +90,10 @@ func (t *twilio) remove(x *world.Request) format.Answer {
 // refuseUnfinished refuses to touch a message that is still on its way, or to
 // delete a call that is; a quirk, since it is in the way of most tests.
 func refuseUnfinished(x *world.Request) *format.Answer {
-	k := x.S.Kind
-	if k.Life == nil {
+	if x.S.Kind.Life == nil {
 		return nil
 	}
-	if p := world.ProgressOf(x.S, x.Index, k.Life(x.S, x.Index)); p.Status() == p.Plan[p.Final()] {
+	if p := x.S.Progress(x.Index); p.Status() == p.Plan[p.Final()] {
 		return nil
 	}
 	return format.Refuse(http.StatusConflict, 20009, "Resource not complete")

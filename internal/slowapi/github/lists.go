@@ -129,8 +129,8 @@ func (a *API) listIssues(q *table.Request, _ *fields) format.Answer {
 	}
 	rows := a.world.Kinds["issues"].Select(func(r *table.Row) bool {
 		return r.Text("repo") == q.Of.ID && (state == "all" || r.Text("state") == state) && r.Number("updated") >= from &&
-			hasLabels(r, wanted) && isPerson(q.Query.Get("creator"), r.V["login"]) && isAssigned(q.Query.Get("assignee"), r) &&
-			inMilestone(q.Query.Get("milestone"), r)
+			hasLabels(r, wanted) && isPerson(q.Query.Get("creator"), r.V["login"]) && isChosen(q.Query.Get("assignee"), r, "assignee", "login") &&
+			isChosen(q.Query.Get("milestone"), r, "milestone", "number")
 	}, order(q, "comments"), q.Query.Get("direction") == "asc")
 	return a.list(q, "issue", rows)
 }
@@ -151,23 +151,10 @@ func hasLabels(r *table.Row, wanted []string) bool {
 
 func isPerson(asked string, login any) bool { return asked == "" || login == asked }
 
-// isAssigned reads assignee: a login, none or * for anybody.
-func isAssigned(asked string, r *table.Row) bool {
-	p, assigned := r.V["assignee"].(table.Part)
-	switch asked {
-	case "":
-		return true
-	case "none":
-		return !assigned
-	case "*":
-		return assigned
-	}
-	return assigned && p.V["login"] == asked
-}
-
-// inMilestone reads milestone: a number, none or * for any.
-func inMilestone(asked string, r *table.Row) bool {
-	p, there := r.V["milestone"].(table.Part)
+// isChosen reads assignee or milestone: the text of a member of what an issue has under name,
+// none, or * for any.
+func isChosen(asked string, r *table.Row, name, member string) bool {
+	p, there := r.V[name].(table.Part)
 	switch asked {
 	case "":
 		return true
@@ -176,8 +163,7 @@ func inMilestone(asked string, r *table.Row) bool {
 	case "*":
 		return there
 	}
-	number, _ := p.V["number"].(int64)
-	return there && strconv.FormatInt(number, 10) == asked
+	return there && (&table.Row{V: p.V}).Text(member) == asked
 }
 
 // listPulls is the list of a repository's pull requests.

@@ -71,8 +71,6 @@ func AvailableNumbers(r *world.Request) format.Answer {
 	if refused != nil {
 		return *refused
 	}
-	w.Mu.RLock()
-	defer w.Mu.RUnlock()
 	x := &world.Search{W: w, Quirks: r.Quirks, Q: q}
 	if refused := x.ReadFilters(r.Filters); refused != nil {
 		return *refused
@@ -93,9 +91,7 @@ func AvailableNumbers(r *world.Request) format.Answer {
 
 // CountryList answers the list of countries, or one of them.
 func CountryList(r *world.Request) format.Answer {
-	r.W.Mu.RLock()
 	base := format.Version + "/Accounts/" + r.W.AccountSID(r.Account) + "/AvailablePhoneNumbers"
-	r.W.Mu.RUnlock()
 	if len(r.In.Vars) == 2 {
 		one := numberCountryOf(r.In.Vars[1])
 		if one == nil {

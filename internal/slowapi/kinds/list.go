@@ -57,8 +57,6 @@ func pageToken(number int64) string {
 // CallEvents answers the list of a call's events. They have no SIDs.
 func CallEvents(r *world.Request) format.Answer {
 	w := r.W
-	w.Mu.RLock()
-	defer w.Mu.RUnlock()
 	var c Call
 	c.Load(w, w.Below[r.Account][Calls], r.Parent)
 	list := eventsOf(w, &c)

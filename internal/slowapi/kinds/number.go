@@ -4,6 +4,7 @@ package kinds
 import (
 	"net/http"
 	"net/url"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -67,15 +68,12 @@ func buyNumber(w *world.World, s *world.Sequence, form url.Values, fields map[st
 
 // sortOf tells from a number's first digits what sort it is.
 func sortOf(number string) string {
-	for _, front := range []string{"+1800", "+1833", "+1844", "+1855", "+1866", "+1877", "+1888"} {
-		if strings.HasPrefix(number, front) {
-			return "toll-free"
-		}
-	}
-	for _, front := range []string{"+447", "+614", "+4915", "+4917"} {
-		if strings.HasPrefix(number, front) {
-			return "mobile"
-		}
+	begins := func(front string) bool { return strings.HasPrefix(number, front) }
+	switch {
+	case slices.ContainsFunc([]string{"+1800", "+1833", "+1844", "+1855", "+1866", "+1877", "+1888"}, begins):
+		return "toll-free"
+	case slices.ContainsFunc([]string{"+447", "+614", "+4915", "+4917"}, begins):
+		return "mobile"
 	}
 	return "local"
 }

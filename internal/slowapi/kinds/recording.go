@@ -124,39 +124,29 @@ func (r *Recording) updated() int64 {
 	return max(at, r.S.Touched(r.i))
 }
 
-// price is for begun minutes, once the step after the final state is reached.
-func (r *Recording) price() string {
-	if !r.progress.Settled() || r.seconds() == 0 {
-		return ""
-	}
-	return format.Money(250 * ((r.seconds() + 59) / 60))
-}
-
-func (r *Recording) source() string {
+// Values are the recording as its templates show it: the published documents have
+// one shape for recordings alone, one below calls and one below conferences. Its price is
+// for begun minutes, once the step after the final state is reached.
+func (r *Recording) Values(w *world.World) table.Values {
 	d := r.rest
 	d.Next() // the channels'
-	if pick := d.Below(10); r.of.Conference >= 0 {
-		return [...]string{"Conference", "StartConferenceRecordingAPI"}[pick%2]
-	} else if pick < 4 {
-		return "DialVerb"
-	} else if pick < 9 {
-		return [...]string{"RecordVerb", "OutboundAPI", "StartCallRecordingAPI"}[pick%3]
-	}
-	return "Trunking"
-}
-
-// Values are the recording as its templates show it: the published documents have
-// one shape for recordings alone, one below calls and one below conferences.
-func (r *Recording) Values(w *world.World) table.Values {
-	room := ""
-	if r.of.Conference >= 0 {
-		room = w.SID(r.S.Among[Conferences], r.of.Conference)
-	}
-	return table.Values{
-		"call": w.SID(r.S.Among[Calls], r.of.Call), "conference": room, "channels": r.channels(), "source": r.source(),
+	v, pick := table.Values{
+		"call": w.SID(r.S.Among[Calls], r.of.Call), "conference": "", "channels": r.channels(), "source": "Trunking",
 		"created": r.progress.Created, "updated": r.updated(), "start": r.of.Since, "duration": someSeconds(r.seconds()), "status": r.Status,
-		"price": r.price(),
+		"price": "",
+	}, d.Below(10)
+	if r.of.Conference >= 0 {
+		v["conference"] = w.SID(r.S.Among[Conferences], r.of.Conference)
+		v["source"] = [...]string{"Conference", "StartConferenceRecordingAPI"}[pick%2]
+	} else if pick < 4 {
+		v["source"] = "DialVerb"
+	} else if pick < 9 {
+		v["source"] = [...]string{"RecordVerb", "OutboundAPI", "StartCallRecordingAPI"}[pick%3]
 	}
+	if r.progress.Settled() && r.seconds() != 0 {
+		v["price"] = format.Money(250 * ((r.seconds() + 59) / 60))
+	}
+	return v
 }
 
 // someSeconds is a number of seconds, or nothing for 0.

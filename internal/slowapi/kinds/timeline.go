@@ -50,10 +50,7 @@ func anchor(s *world.Sequence, conference int64) int64 {
 // answered is when a call was answered in the world as the seed left it, 0
 // when it was not.
 func answered(calls *world.Sequence, i int64) int64 {
-	l := callLife(calls, i)
-	p := world.Progress{Lifecycle: l, Created: calls.Created(i), Newest: calls.Newest}
-	p.Start = min(int((calls.Base-1-i)/2), l.Final())
-	p.Step = p.Start
+	p := calls.First(i)
 	return p.Reached("in-progress")
 }
 
@@ -111,36 +108,19 @@ var nothing = world.Condition{Hi: -1}
 
 // RecordingsOfCall are those of a call, alone or as the first in a conference.
 func RecordingsOfCall(_ *world.World, s *world.Sequence, call int64) world.Condition {
-	rooms := s.Among[Conferences]
-	if call >= s.Among[Calls].Base {
-		return nothing
-	}
-	first, last := int64(-1), int64(-1)
-	for _, i := range recordingsNear(s, rooms, call) {
-		if SubjectOf(s, i).Call == call {
-			if first < 0 {
-				first = i
-			}
-			last = i
-		}
-	}
-	if first < 0 {
-		return nothing
-	}
-	return world.Condition{Test: func(r world.Row) bool { return r.(*Recording).of.Call == call }, Lo: first, Hi: last}
-}
-
-// recordingsNear are the recordings that may be of a call, rising.
-func recordingsNear(s, rooms *world.Sequence, call int64) []int64 {
+	rooms, c := s.Among[Conferences], world.Condition{Lo: call / perRecording, Hi: call / perRecording}
 	extra := s.Base - recordingsPerBlock*rooms.Base
-	if call < olderCalls(rooms) {
-		if i := call / perRecording; i < extra {
-			return []int64{i}
-		}
-		return nil
+	switch block := (call - olderCalls(rooms)) / callsPerBlock; {
+	case call >= s.Among[Calls].Base:
+		return nothing
+	case call >= olderCalls(rooms):
+		c.Lo = extra + recordingsPerBlock*block
+		c.Hi = c.Lo + recordingsPerBlock - 1
+	case c.Lo >= extra:
+		return nothing
 	}
-	first := extra + recordingsPerBlock*((call-olderCalls(rooms))/callsPerBlock)
-	return []int64{first, first + 1, first + 2, first + 3}
+	c.Test = func(r world.Row) bool { return r.(*Recording).of.Call == call }
+	return c
 }
 
 // RecordingsOfConference are the two of a conference.

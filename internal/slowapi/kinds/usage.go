@@ -111,8 +111,6 @@ func pieces(name string, time format.Span) (all []format.Span) {
 // Usage answers one of the lists.
 func Usage(r *world.Request, name string) format.Answer {
 	w, q := r.W, r.Q
-	w.Mu.RLock()
-	defer w.Mu.RUnlock()
 	in := []int{r.Account}
 	switch with := strings.ToLower(q.Given["IncludeSubaccounts"].Value); {
 	case with != "" && with != "true" && with != "false":
@@ -236,8 +234,6 @@ func counted(w *world.World, c *category, s *world.Sequence, time format.Span) i
 // nothing. Like real ones it may fall below that.
 func Balance(r *world.Request) format.Answer {
 	w := r.W
-	w.Mu.RLock()
-	defer w.Mu.RUnlock()
 	had := int64(0)
 	if r.Account == 0 {
 		d := fake.RngFor(w.Seed, world.TagSecrets<<8|0x6261, 0)
@@ -259,8 +255,6 @@ func NewToken(r *world.Request) format.Answer {
 		return *format.Invalid("Ttl must be a number of seconds from 1 to 86400")
 	}
 	w := r.W
-	w.Mu.RLock()
-	defer w.Mu.RUnlock()
 	d := fake.RngFor(w.Seed, world.TagSecrets<<8|0x544f, int64(r.Account))
 	user, password := string(d.Hex(nil, 32)), string(d.Hex(nil, 22))
 	v := table.Values{
@@ -302,7 +296,8 @@ func spent(w *world.World, account int) (amount int64) {
 // costSince is what one record costs now, less what it cost when the world began.
 func costSince(w *world.World, s *world.Sequence, row priced, i int64) (amount int64) {
 	text, edited := s.Form(i, world.EditedPrice)
-	began := world.SettledAtFirst(s, i)
+	first := s.First(i)
+	began := i < s.Base && first.Settled()
 	if began && !edited {
 		return 0
 	}

@@ -123,12 +123,5 @@ func (w *World) applyEdit(e Entry) {
 		}
 		delete(fields, editedStatus)
 	}
-	if m.Form == nil {
-		m.Form = map[string]string{}
-	}
-	maps.Copy(m.Form, fields)
-	m.Touched = at
-	if at > s.Created(e.Index)+slack {
-		s.late = insert(s.late, e.Index)
-	}
+	s.set(e.Index, fields, at)
 }

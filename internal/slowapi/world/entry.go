@@ -192,13 +192,19 @@ func (w *World) applyWrite(e Entry) {
 		m.plan = p.cut(e.Cut...)
 		w.step(s, e.Index, at)
 	}
+	s.set(e.Index, e.Fields, at)
+}
+
+// set notes what a write or an edit set in a record.
+func (s *Sequence) set(i int64, fields map[string]string, at int64) {
+	m := s.markFor(i)
 	if m.Form == nil {
 		m.Form = map[string]string{}
 	}
-	maps.Copy(m.Form, e.Fields)
+	maps.Copy(m.Form, fields)
 	m.Touched = at
-	if at > s.Created(e.Index)+slack {
-		s.late = insert(s.late, e.Index)
+	if at > s.Created(i)+slack {
+		s.late = insert(s.late, i)
 	}
 }
 

@@ -136,8 +136,29 @@ func (s *Sequence) markFor(i int64) *mark {
 // Draw begins the stream of numbers of a record.
 func (s *Sequence) Draw(i int64) fake.Rng { return fake.RngFor(s.Seed, s.Kind.Tag, i) }
 
-// Progress reads how far a record of a kind that has a life has come.
-func (s *Sequence) Progress(i int64) Progress { return ProgressOf(s, i, s.Kind.Life(s, i)) }
+// First returns how far a record of a kind that has a life had come when the world began, or
+// when it was created.
+func (s *Sequence) First(i int64) Progress {
+	p := Progress{Lifecycle: s.Kind.Life(s, i), Created: s.Created(i), Newest: s.Newest}
+	if i < s.Base {
+		p.Start = min(int((s.Base-1-i)/2), p.Final())
+	}
+	p.Step = p.Start
+	return p
+}
+
+// Progress returns how far a record of a kind that has a life has come.
+func (s *Sequence) Progress(i int64) Progress {
+	p := s.First(i)
+	if p.m = s.Marks[i]; p.m == nil {
+		return p
+	}
+	if p.m.plan != nil {
+		p.Plan = p.m.plan
+	}
+	p.Step = min(p.Start+len(p.m.when), p.Final())
+	return p
+}
 
 // Touched is when a write last changed a record, 0 when none did.
 func (s *Sequence) Touched(i int64) int64 {
@@ -203,33 +224,6 @@ type Progress struct {
 	m       *mark
 	Created int64
 	Newest  int64 // no seeded time lies after it
-}
-
-// SettledAtFirst tells whether a record was settled when the world began.
-func SettledAtFirst(s *Sequence, i int64) bool {
-	if i >= s.Base {
-		return false
-	}
-	l := s.Kind.Life(s, i)
-	p := Progress{Lifecycle: l, Step: min(int((s.Base-1-i)/2), l.Final())}
-	return p.Settled()
-}
-
-// ProgressOf reads how far a record has come.
-func ProgressOf(s *Sequence, i int64, l Lifecycle) Progress {
-	p := Progress{Lifecycle: l, m: s.Marks[i], Created: s.Created(i), Newest: s.Newest}
-	if i < s.Base {
-		p.Start = min(int((s.Base-1-i)/2), l.Final())
-	}
-	p.Step = p.Start
-	if p.m == nil {
-		return p
-	}
-	if p.m.plan != nil {
-		p.Plan = p.m.plan
-	}
-	p.Step = min(p.Start+len(p.m.when), p.Final())
-	return p
 }
 
 // Status is the status now.
