@@ -8,6 +8,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"io"
 	"net/http"
 	"net/url"
 	"os"
@@ -284,5 +285,42 @@ func TestExpressLooksLikeTheOther(t *testing.T) {
 	}
 	if n := strings.Count(string(log), "/Calls.json"); n < 2*3*2*2*3 {
 		t.Errorf("%d lines in the access log, want one of each request", n)
+	}
+}
+
+// TestTracedRequestsAreOnTheExpressLane: a client that traces each request with a new id is answered by the
+// lane, and the answer names its own id.
+func TestTracedRequestsAreOnTheExpressLane(t *testing.T) {
+	t.Parallel()
+	demo := startDemo(t) // without settings, so it has the lane
+	one := func(n int) {
+		r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, demo.URL("twilio")+"/2010-04-01/Accounts/"+account+"/Messages.json?PageSize=20", nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		r.SetBasicAuth(account, demoToken)
+		id := fmt.Sprintf("trace-%c", 'a'+n)
+		r.Header.Set("X-Request-Id", id)
+		r.Header.Set("Traceparent", fmt.Sprintf("00-%032x-%016x-01", n+1, n+1))
+		answer, err := http.DefaultClient.Do(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer answer.Body.Close()
+		if _, err := io.Copy(io.Discard, answer.Body); err != nil || answer.StatusCode != http.StatusOK || answer.Header.Get("X-Request-Id") != id {
+			t.Fatalf("request %d: %d, id %q, %v", n, answer.StatusCode, answer.Header.Get("X-Request-Id"), err)
+		}
+	}
+	before := int64(0)
+	for n := 0; before == 0 && n < 10; n++ { // the page is fetched, encoded, and learnt
+		one(n)
+		before = expressAnswers(t, demo.URL("viewer"))
+	}
+	for n := range 25 {
+		one(n)
+	}
+	// A page that is being refreshed is net/http's.
+	if n := expressAnswers(t, demo.URL("viewer")) - before; n < 15 {
+		t.Errorf("%d of 25 traced requests are answered by the lane", n)
 	}
 }

@@ -152,20 +152,25 @@ func dashed(name string) string {
 // what is asked of a cache or is the same for JSON, where a request comes from, what
 // traces it, what an SDK tells of itself. So are names that fit one of meaninglessPatterns.
 var (
-	meaningless = names("Accept-Charset", "Accept-Language", "Cache-Control", "Content-Language", "Content-Md5", "Dnt", "From",
+	meaningless = names(append(traces, "Accept-Charset", "Accept-Language", "Cache-Control", "Content-Language", "Content-Md5", "Dnt", "From",
 		"If-Modified-Since", "If-None-Match", "If-Range", "Last-Event-Id", "Max-Forwards", "Origin", "Pragma", "Prefer", "Priority",
 		"Referer", "Save-Data", "Http2-Settings", "Early-Data", "Purpose", "Alt-Used", "Device-Memory", "Dpr", "Ect", "Viewport-Width",
-		"Upgrade-Insecure-Requests", "B3", "Baggage", "Cdn-Loop", "Client-Ip", "Correlation-Id", "Downlink",
-		"Elastic-Apm-Traceparent", "Newrelic", "Request-Id", "Rtt", "Sentry-Trace", "Traceparent", "Tracestate", "True-Client-Ip",
-		"Uber-Trace-Id", "X-Amzn-Trace-Id", "X-Client-Trace-Id", "X-Cloud-Trace-Context", "X-Correlation-Id", "X-Real-Ip",
-		"X-Request-Id", "X-Request-Start", "X-Requested-With", "X-Trace-Id", "Grpc-Trace-Bin", "X-Honeycomb-Trace",
-		"Client-Request-Id", "Return-Client-Request-Id", "Sdkversion", "X-Goog-Api-Client", "X-Ms-Correlation-Request-Id",
-		"X-Ms-Return-Client-Request-Id", "X-Ms-Useragent", "X-Client-Info", "X-Client-Name", "X-Client-Version", "X-Client-Request-Id",
-		"X-Retry-Attempt", "X-Retry-Count", "X-Csrf-Token", "X-Xsrf-Token", "Graphql-Features", "Time-Zone")
-	meaninglessPatterns = []string{"Access-Control-Request-*", "Amz-Sdk-*", "Cf-*", "Fastly-*", "Fly-*", "Proxy-*", "Sec-*", "Sw8*",
-		"Uberctx-*", "X-Amz-Cf-*", "X-Azure-*", "X-B3-*", "X-Datadog-*", "X-Envoy-*", "X-Forwarded-*", "X-Instana-*", "X-Ms-Client-*",
-		"X-Newrelic-*", "X-Ot-*", "X-Sdk-*", "X-Stainless-*", "X-Vercel-*", "*-Client-Lib", "*-Client-Telemetry",
-		"*-Sdk-Version", "*-User-Agent"}
+		"Upgrade-Insecure-Requests", "Cdn-Loop", "Client-Ip", "Downlink", "Rtt", "True-Client-Ip", "X-Real-Ip", "X-Requested-With",
+		"Return-Client-Request-Id", "Sdkversion", "X-Goog-Api-Client", "X-Ms-Return-Client-Request-Id", "X-Ms-Useragent",
+		"X-Client-Info", "X-Client-Name", "X-Client-Version", "X-Csrf-Token", "X-Xsrf-Token", "Graphql-Features", "Time-Zone")...)
+	meaninglessPatterns = append([]string{"Access-Control-Request-*", "Cf-*", "Fastly-*", "Fly-*", "Proxy-*", "Sec-*", "X-Amz-Cf-*",
+		"X-Azure-*", "X-Forwarded-*", "X-Vercel-*", "*-Client-Lib", "*-Sdk-Version", "*-User-Agent"}, tracePatterns...)
+)
+
+// traces are the meaningless fields that may differ each time a client sends the same request: what traces it, and
+// how often it was tried. So are names that fit one of tracePatterns.
+var (
+	traces = []string{"B3", "Baggage", "Client-Request-Id", "Correlation-Id", "Elastic-Apm-Traceparent", "Grpc-Trace-Bin", "Newrelic",
+		"Request-Id", "Sentry-Trace", "Traceparent", "Tracestate", "Uber-Trace-Id", "X-Amzn-Trace-Id", "X-Client-Request-Id",
+		"X-Client-Trace-Id", "X-Cloud-Trace-Context", "X-Correlation-Id", "X-Honeycomb-Trace", "X-Ms-Correlation-Request-Id",
+		"X-Request-Id", "X-Request-Start", "X-Retry-Attempt", "X-Retry-Count", "X-Trace-Id"}
+	tracePatterns = []string{"Amz-Sdk-*", "Sw8*", "Uberctx-*", "X-B3-*", "X-Datadog-*", "X-Envoy-*", "X-Instana-*", "X-Ms-Client-*",
+		"X-Newrelic-*", "X-Ot-*", "X-Sdk-*", "X-Stainless-*", "*-Client-Telemetry"}
 )
 
 // passedOfWrites are the meaningless fields of reads that can mean something to a write.
@@ -354,6 +359,19 @@ func (h *Headers) ignores(method, name string, values []string) bool {
 		return method == http.MethodGet || method == http.MethodHead // they are for writes
 	}
 	return fitsAny(meaninglessPatterns, name) || fitsAny(h.Ignore, name)
+}
+
+// Traces reports whether a field, named in canonical form, may differ each time a client sends the same request and
+// changes no answer: one that traces a request, or that the source ignores and that means nothing to this server.
+// A part of the key is none.
+func (h *Headers) Traces(name string) bool {
+	switch {
+	case h.Key[name] != nil, Overrides(name):
+		return false
+	case slices.Contains(traces, name), fitsAny(tracePatterns, name):
+		return true
+	}
+	return !meaningless[name] && !fitsAny(meaninglessPatterns, name) && fitsAny(h.Ignore, name)
 }
 
 // refuse returns the error for a field that is not passed on to the API.

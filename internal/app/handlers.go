@@ -92,7 +92,7 @@ func (b *builder) build(cfg *config.Settings, p policy) (*handlerSet, error) {
 		if err != nil {
 			return nil, errors.Join(err, d.Close())
 		}
-		d.handlers, d.known = append(d.handlers, front.Handler(b.ports.profiles.Handler(px))), append(d.known, px.Known)
+		d.handlers, d.known = append(d.handlers, front.Handler(b.ports.profiles.Handler(px))), append(d.known, px)
 		d.proxies[src.Name], dropIns[src.Name] = px, px
 	}
 	if t := b.ports.tunnels; t != nil {

@@ -52,7 +52,8 @@ type remembered struct {
 // seen is a request that net/http has read.
 type seen struct {
 	request http.Request // less what belongs to its connection
-	fields  *fields      // its header
+	fields  *fields      // its header, less traces
+	traces  []trace
 	by      *served
 	ready   func() bool // the answer is in memory
 }
@@ -201,18 +202,29 @@ func (x *express) learn(r *http.Request, h *served) {
 	if !ok || c.lane == nil || c.lane.handover.lost || c.lane.handover.write || len(c.lane.handover.head) == 0 || h.known == nil {
 		return
 	}
-	ctx, ready := h.known(r)
+	ctx, ready := h.known.Known(r)
 	if ready == nil {
 		return
 	}
-	line, text, _ := bytes.Cut(c.lane.handover.head, crlf2[:2])
+	head, traces := split(c.lane.handover.head, h.known.Traces)
+	header := r.Header.Clone()
+	for _, t := range traces {
+		delete(header, t.name)
+	}
+	s := &seen{request: *r.WithContext(ctx), by: h, ready: ready, traces: traces}
+	s.request.Body, s.request.GetBody, s.request.RemoteAddr = http.NoBody, nil, ""
+	x.keep(head, header, s)
+}
+
+// keep keeps a request by its head.
+func (x *express) keep(head []byte, header http.Header, s *seen) {
+	line, text, _ := bytes.Cut(head, crlf2[:2])
 	weight, kept := seenWeight+len(line), x.kept.Load()
 	shared, ok := kept.fields.Get(string(text))
 	if !ok {
-		shared, weight = &fields{string(text), r.Header.Clone()}, weight+3*len(text)
+		shared, weight = &fields{string(text), header}, weight+3*len(text)
 		kept.fields.Put(shared.text, shared, 1)
 	}
-	s := &seen{request: *r.WithContext(ctx), fields: shared, by: h, ready: ready}
-	s.request.Header, s.request.Body, s.request.GetBody, s.request.RemoteAddr = shared.header, http.NoBody, nil, ""
-	kept.requests.Put(maphash.Bytes(x.seed, c.lane.handover.head), s, int64(weight))
+	s.fields, s.request.Header = shared, shared.header
+	kept.requests.Put(maphash.Bytes(x.seed, head), s, int64(weight))
 }

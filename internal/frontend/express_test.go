@@ -58,15 +58,21 @@ func (l *lanes) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	_, _ = io.WriteString(w, text)
 }
 
+// warmPaths knows the requests below /warm, which two fields trace.
+type warmPaths struct{}
+
+func (warmPaths) Known(r *http.Request) (context.Context, func() bool) {
+	if strings.HasPrefix(r.URL.Path, "/warm") {
+		return context.Background(), func() bool { return true }
+	}
+	return nil, nil
+}
+
+func (warmPaths) Traces(name string) bool { return name == "Traceparent" || name == "X-Request-Id" }
+
 func newLanes(t testing.TB) *lanes {
 	l := &lanes{TB: t}
-	known := func(r *http.Request) (context.Context, func() bool) {
-		if strings.HasPrefix(r.URL.Path, "/warm") {
-			return context.Background(), func() bool { return true }
-		}
-		return nil, nil
-	}
-	l.fast, l.plain = l.serve(known), l.serve(nil)
+	l.fast, l.plain = l.serve(warmPaths{}), l.serve(nil)
 	return l
 }
 
@@ -257,6 +263,8 @@ func TestExpressOverRandomStreams(t *testing.T) {
 		"POST /x" + host + "Content-Length: 3\r\n\r\nabc", "POST /x" + host + "Transfer-Encoding: chunked\r\n\r\n1\r\na\r\n0\r\n\r\n",
 		"GET /warm/a HTTP/1.1\nHost: x\n\n", "\r\n", "GET /warm/a" + host + "Connection: close\r\n\r\n", "GET /warm/a" + host, "\x00", "G",
 		"GET /warm/a" + host + "X: \xff\r\n\r\n", "GET /warm/b?long=40000" + host + "\r\n",
+		"GET /warm/a" + host + "Traceparent: 1\r\n\r\n", "GET /warm/a" + host + "TRACEPARENT:\t2 \r\nX-Request-Id: 1\r\ntraceparent:3\r\n\r\n",
+		"GET /warm/a" + host + "Traceparent: a\rb\r\n\r\n", "GET /warm/a" + host + "Traceparent: a\r\n b\r\n\r\n",
 	}
 	for range rounds {
 		var all []byte
@@ -294,6 +302,7 @@ func FuzzExpress(f *testing.F) {
 		"GET /warm/a HTTP/1.0\r\n\r\n" + warm,
 		"PATCH /x" + host + "Expect: 100-continue\r\nContent-Length: 1\r\n\r\nx" + warm,
 		warm + "GET /warm/b" + host + "Connection: close\r\n\r\n" + warm,
+		warm + "GET /warm/a" + host + "Traceparent: 1\r\n\r\nGET /warm/a" + host + "traceparent: 2\r\nX-Request-Id:\r\n\r\n" + warm,
 	} {
 		f.Add([]byte(s), uint16(20))
 	}

@@ -4,7 +4,6 @@ package frontend
 
 import (
 	"bytes"
-	"hash/maphash"
 	"net"
 	"net/http"
 	"slices"
@@ -166,8 +165,8 @@ func (l *lane) noRoom() {
 
 // warm answers a request that is known and whose answer is in memory.
 func (l *lane) warm(head []byte) bool {
-	s, ok := l.x.kept.Load().requests.Get(maphash.Bytes(l.x.seed, head))
-	if !ok || !s.is(head) {
+	s, traces := l.x.find(head)
+	if s == nil {
 		return false
 	}
 	h := l.x.server.handler.enter()
@@ -182,7 +181,7 @@ func (l *lane) warm(head []byte) bool {
 	l.extend(now)
 	w := l.writer()
 	w.request = s.request
-	w.request.RemoteAddr = l.remote
+	w.request.RemoteAddr, w.request.Header = l.remote, with(s.request.Header, traces)
 	w.begin(l.incoming.socket, now, s.request.Method == http.MethodHead)
 	l.x.answered.Add(1)
 	w.serve(h, &w.request)

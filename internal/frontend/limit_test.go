@@ -64,9 +64,7 @@ func openPort(t *testing.T, lane bool, change func(*config.Limits)) *port {
 	if lane {
 		p.Express(1 << 20)
 	}
-	p.SetHandler(answer, func(r *http.Request) (context.Context, func() bool) {
-		return context.Background(), func() bool { return r.URL.Path != "/slow" }
-	}, nil)
+	p.SetHandler(answer, allButSlow{}, nil)
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan error, 1)
 	go func() { done <- Run(ctx, []*Server{p.Server}, nil) }()

@@ -6,7 +6,6 @@ import (
 	"bufio"
 	"bytes"
 	"context"
-	"hash/maphash"
 	"net"
 	"net/http"
 	"strings"
@@ -92,13 +91,14 @@ func (l *lane) early(head []byte) *early {
 	}
 	h := l.x.server.handler.enter()
 	var r *http.Request
-	s, ok := l.x.kept.Load().requests.Get(maphash.Bytes(l.x.seed, head))
-	switch ok = ok && s.is(head); {
-	case ok && s.by == h && s.ready():
+	switch s, traces := l.x.find(head); {
+	case s != nil && s.by == h && s.ready():
 		h.leave()
 		return &early{length: len(head), ready: true}
-	case ok:
-		r = &s.request
+	case s != nil:
+		again := s.request
+		again.Header = with(again.Header, traces)
+		r = &again
 	default:
 		read, err := http.ReadRequest(bufio.NewReader(bytes.NewReader(head)))
 		if err != nil || !sound(read) || bytes.Count(bytes.ToLower(head), []byte("\r\nhost:")) != 1 {

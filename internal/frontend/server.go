@@ -126,10 +126,14 @@ func (f *Server) Load() Load {
 // SetLimit bounds the connections from now on.
 func (f *Server) SetLimit(connections int) { f.listener.limit.Store(int64(connections)) }
 
-// Known gives, for a request that a handler has answered, whether one with the same head
-// would be answered from memory at once; nil: never. Such a request is then given to the
-// handler with the context.
-type Known func(*http.Request) (ctx context.Context, ready func() bool)
+// Known is what a handler knows of the requests it has answered.
+type Known interface {
+	// Known tells whether a request with the same head would be answered from memory at once; nil: never.
+	// Such a request is then given to the handler with the context.
+	Known(*http.Request) (ctx context.Context, ready func() bool)
+	// Traces reports whether requests that differ in the field of this name alone are one request to Known.
+	Traces(name string) bool
+}
 
 // SetHandler replaces the handler. known is what it knows; nil: nothing. end is called once the last request of this
 // handler has ended after it was replaced; nil: nothing is.

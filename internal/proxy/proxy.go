@@ -309,6 +309,12 @@ func (p *Proxy) Known(r *http.Request) (ctx context.Context, ready func() bool) 
 	return context.WithValue(context.Background(), knownKey{}, k), ready
 }
 
+// Traces reports whether a field of requests changes no answer, and none of what Known decides: it names no
+// credential, and is no part of the key.
+func (p *Proxy) Traces(name string) bool {
+	return !slices.Contains(p.carriers.Headers, name) && p.o.Source.Spec.Headers.Traces(name)
+}
+
 // end logs the request, a panic included. A panic is answered like any failure,
 // unless a response has begun. Then the connection is closed, so that the client
 // does not take the partial response as complete.
