@@ -23,6 +23,7 @@ import (
 	"understudy/internal/app"
 	"understudy/internal/config"
 	"understudy/internal/datadir"
+	"understudy/kit/retry"
 )
 
 // admin is a server that a command asks.
@@ -136,16 +137,12 @@ func setQuery(values url.Values, parameters map[string]string) {
 
 // poll looks until it is done, a look fails or ctx ends.
 func poll(ctx context.Context, look func() (done bool, err error)) error {
-	tick := time.NewTicker(lookEvery)
-	defer tick.Stop()
 	for {
 		if done, err := look(); done || err != nil {
 			return err
 		}
-		select {
-		case <-tick.C:
-		case <-ctx.Done():
-			return ctx.Err()
+		if err := retry.Sleep(ctx, lookEvery); err != nil {
+			return err
 		}
 	}
 }

@@ -113,13 +113,9 @@ func syncAll(ctx context.Context, a *app.App, src *spec.Source, p *process) erro
 // awaitPoll waits until the newest page is there: it is kept warm from the
 // start, and this is what is measured.
 func awaitPoll(ctx context.Context, a *app.App, c *comparison) error {
-	tick := time.NewTicker(50 * time.Millisecond)
-	defer tick.Stop()
 	for a.CaughtUp(c.source.Name, c.kind.Name).IsZero() {
-		select {
-		case <-tick.C:
-		case <-ctx.Done():
-			return ctx.Err()
+		if err := retry.Sleep(ctx, 50*time.Millisecond); err != nil {
+			return err
 		}
 	}
 	return nil

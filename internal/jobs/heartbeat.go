@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"understudy"
+	"understudy/kit/retry"
 )
 
 // nextHeartbeat is when the run's next heartbeat is due.
@@ -85,10 +86,10 @@ func (u *Run) lapse(now time.Time) {
 
 // trouble is a store that cannot be written: a pause that grows.
 type trouble struct {
-	mu   sync.Mutex
-	err  error
-	wait time.Duration
-	end  time.Time
+	mu     sync.Mutex
+	err    error
+	pauses int // in a row
+	end    time.Time
 }
 
 // A pause is short: what kept the store from being written may only have been
@@ -113,8 +114,8 @@ func (r *Runner) stumble(ctx context.Context, err error) {
 	if now.Before(t.end) {
 		return
 	}
-	t.err, t.wait = err, min(max(2*t.wait, firstPause), maxPause)
-	t.end = now.Add(t.wait/2 + time.Duration(r.o.Rand()*float64(t.wait/2)))
+	t.err, t.end = err, now.Add(r.jitter(retry.Backoff(firstPause, maxPause, t.pauses)))
+	t.pauses++
 }
 
 // recovered ends the pauses.
@@ -125,7 +126,7 @@ func (r *Runner) recovered() {
 	if t.err != nil {
 		r.o.Logger.Info("jobs go on: the store can be written again")
 	}
-	t.err, t.wait, t.end = nil, 0, time.Time{}
+	t.err, t.pauses, t.end = nil, 0, time.Time{}
 }
 
 func (t *trouble) waits(now time.Time) bool {
