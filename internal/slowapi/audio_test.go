@@ -312,9 +312,9 @@ func FuzzContentRange(f *testing.F) {
 	path := ""
 	w := s.twilio.world
 	for i := range w.Below[0][kinds.Recordings].Base {
-		var one kinds.Recording
-		if one.Load(w, w.Below[0][kinds.Recordings], i); one.Status == "completed" {
-			path = root + "/Recordings/" + string(w.AppendSID(nil, one.S, i))
+		s := w.Below[0][kinds.Recordings]
+		if s.Kind.Draw(w, s, i)["status"] == "completed" {
+			path = root + "/Recordings/" + string(w.AppendSID(nil, s, i))
 		}
 	}
 	wholes := map[bool][]byte{true: ask(s, path+".mp3").Body.Bytes(), false: ask(s, path+".wav").Body.Bytes()}

@@ -20,12 +20,10 @@ import (
 // serveAudio answers the path of a recording without .json: WAV, unless it ends
 // in .mp3. Nothing is there before the recording is complete.
 func serveAudio(x *world.Request) format.Answer {
-	var one kinds.Recording
-	one.Load(x.W, x.S, x.Index)
-	if !x.S.Exists(x.Index) || one.Status != "completed" {
+	c, there := kinds.Sound(x.W, x.S, x.Index, strings.HasSuffix(x.In.Path, ".mp3"), x.In.Query.Get("RequestedChannels"))
+	if !x.S.Exists(x.Index) || !there {
 		return x.NotFound()
 	}
-	c := one.Sound(strings.HasSuffix(x.In.Path, ".mp3"), x.In.Query.Get("RequestedChannels"))
 	return format.Answer{Status: http.StatusOK, Content: &c}
 }
 

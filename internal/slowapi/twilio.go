@@ -125,9 +125,7 @@ func (t *twilio) advance(raw []byte) (any, error) {
 	}
 	w.Writing.Lock()
 	defer w.Writing.Unlock()
-	w.Mu.RLock()
-	at := w.Now().Add(time.Duration(in.Seconds) * time.Second)
-	w.Mu.RUnlock()
+	at := w.Time().Add(time.Duration(in.Seconds) * time.Second)
 	moved, err := t.commit(world.Entry{Op: "advance", At: at, New: created})
 	if err != nil {
 		return nil, err
@@ -178,8 +176,6 @@ func (t *twilio) editRecords(raw []byte) (any, error) {
 		}
 		out.Changed = append(out.Changed, sid)
 	}
-	w.Mu.RLock()
-	out.Clock = w.Now()
-	w.Mu.RUnlock()
+	out.Clock = w.Time()
 	return out, nil
 }

@@ -97,9 +97,6 @@ func Somebody(d *Rng, people int64) Party {
 	return Party{Index: int64(min(a, b))}
 }
 
-// OwnTypes are what sort of number each of the eight own ones is.
-var OwnTypes = [...]string{"local", "local", "toll-free", "mobile", "local", "local", "mobile", "local"}
-
 var ownFronts = [...]string{"+1415", "+1212", "+1888", "+447700", "+4420", "+4930", "+614", "+1416"}
 
 var ownSizes = [...]int{7, 7, 7, 6, 8, 8, 8, 7}

@@ -54,27 +54,18 @@ func pageToken(number int64) string {
 	return listToken + base64.StdEncoding.EncodeToString([]byte(strconv.FormatInt(max(number, 0), 10)))
 }
 
-// CallEvents answers the list of a call's events. They have no SIDs.
+// CallEvents answers the list of a call's events, which have no SIDs: its creation when we
+// called, the webhook once it was answered or rang, and the status callback when it was over.
 func CallEvents(r *world.Request) format.Answer {
 	w := r.W
-	var c Call
-	c.Load(w, w.Below[r.Account][Calls], r.Parent)
-	list := eventsOf(w, &c)
-	l := numberedList{count: int64(len(list)), row: func(i int64) table.Part { return list[i] }}
-	return l.page(r)
-}
-
-// eventsOf are those of a call: its creation when we called, the webhook once
-// it was answered or rang, and the status callback when it was over.
-func eventsOf(w *world.World, c *Call) (all []table.Part) {
-	v := table.Values{
-		"sid": w.SID(c.S, c.I), "account": w.AccountSID(c.S.Account), "status": c.Progress.Status(),
-		"from": string(c.From.AppendTo(nil, w.Seed)), "to": string(c.To.AppendTo(nil, w.Seed)), "direction": c.Direction,
-		"duration": strconv.FormatInt(c.Duration(), 10),
-	}
+	all, c := w.Below[r.Account][Calls], new(Call)
+	c.Load(w, all, r.Parent)
+	v := c.Values(w)
+	v["sid"], v["account"] = w.SID(all, r.Parent), w.AccountSID(r.Account)
+	var list []table.Part
 	d := fake.RngFor(w.Seed, tagCallEvents, c.I)
 	add := func(shape string, at int64) {
-		all = append(all, table.Part{T: Shapes()[shape], V: v.With(table.Values{"took": int64(20 + d.Below(900)), "at": at})})
+		list = append(list, table.Part{T: Shapes()[shape], V: v.With(table.Values{"took": int64(20 + d.Below(900)), "at": at})})
 	}
 	if c.Direction == "outbound-api" {
 		add("call_created", c.Progress.Created)
@@ -85,5 +76,6 @@ func eventsOf(w *world.World, c *Call) (all []table.Part) {
 	if c.End != 0 {
 		add("call_ended", c.End)
 	}
-	return all
+	l := numberedList{count: int64(len(list)), row: func(i int64) table.Part { return list[i] }}
+	return l.page(r)
 }

@@ -21,7 +21,7 @@ func numberKind() *world.Kind {
 	l := &settingKind{
 		name: "incoming_phone_numbers", prefix: "PN", tag: 'N', shape: "number", draw: drawNumber, derive: deriveCapabilities,
 		filters: []world.Filter{
-			flagFilter("Beta"), nameFilter, world.PatternFilter("PhoneNumber", "PhoneNumber"), fieldFilter("Origin"),
+			world.TruthFilter("Beta", "Beta"), nameFilter, world.PatternFilter("PhoneNumber", "PhoneNumber"), world.TextFilter("Origin", "Origin"),
 		},
 	}
 	k := l.kind()
@@ -39,7 +39,7 @@ func numberKind() *world.Kind {
 // second and the third address.
 func drawNumber(w *world.World, s *world.Sequence, i int64, fields map[string]string) {
 	number := fake.OwnNumber(w.Seed, i)
-	fields["PhoneNumber"], fields["Type"] = number, fake.OwnTypes[i]
+	fields["PhoneNumber"], fields["Type"] = number, sortOf(number)
 	fields["VoiceUrl"], fields["SmsUrl"] = "https://example.com/voice?line="+number[1:], "https://example.com/sms"
 	if address := map[int64]int64{4: 1, 5: 2}[i]; address != 0 {
 		fields["AddressSid"] = string(w.Cipher.AppendSID(nil, "AD", s.Account, tagAddresses, address))
@@ -90,7 +90,7 @@ var CallerIDs = callerIDKind()
 func callerIDKind() *world.Kind {
 	l := &settingKind{
 		name: "outgoing_caller_ids", prefix: "PN", tag: tagCallerIDs, shape: "caller_id", derive: deriveValidation,
-		filters: []world.Filter{fieldFilter("PhoneNumber"), nameFilter},
+		filters: []world.Filter{world.TextFilter("PhoneNumber", "PhoneNumber"), nameFilter},
 		draw: func(w *world.World, _ *world.Sequence, i int64, fields map[string]string) {
 			fields["PhoneNumber"] = string(fake.AppendPerson(nil, w.Seed, i%w.People))
 		},

@@ -18,7 +18,7 @@ import (
 // Recordings are the recordings of calls and conferences.
 var Recordings = &world.Kind{
 	Name: "recordings", Prefix: "RE", Tag: 'R',
-	Blank: func() world.Row { return new(Recording) }, Shape: "recording",
+	Draw: drawRecording, Shape: "recording",
 	Count: func(w *world.World) int64 { return w.Records / perRecording },
 	At:    func(s *world.Sequence, i int64) int64 { return SubjectOf(s, i).Since },
 	Life:  recordingLife,
@@ -32,17 +32,6 @@ var Recordings = &world.Kind{
 
 // RecordingDates are all that narrows the lists of one call or conference.
 var RecordingDates = world.ClockFilters("DateCreated", false, "created")
-
-// Recording is one recording, read from the seed, its mark and what it is of.
-type Recording struct {
-	progress world.Progress
-	S        *world.Sequence
-	i        int64
-	of       subject
-	end      int64 // of the call or conference, 0 while it goes on
-	Status   string
-	rest     fake.Rng // what only the row needs
-}
 
 var (
 	recordingPlan = []string{"in-progress", "processing", "completed", "completed"}
@@ -64,88 +53,56 @@ func recordingLife(s *world.Sequence, i int64) world.Lifecycle {
 	return world.Lifecycle{Plan: recordingPlan, Dwell: [8]int64{length, int64(2 + d.Below(20)), int64(5 + d.Below(55))}}
 }
 
-// Load reads the recording with an index.
-func (r *Recording) Load(w *world.World, s *world.Sequence, i int64) {
-	*r = Recording{S: s, i: i, of: SubjectOf(s, i), progress: s.Progress(i)}
-	r.rest = fake.RngFor(s.Seed, tagRecorded<<8, i)
-	if r.of.Conference >= 0 {
-		p := s.Among[Conferences].Progress(r.of.Conference)
-		r.end = p.Reached("completed")
+// drawRecording draws a recording: the published documents have one shape for recordings
+// alone, one below calls and one below conferences. It does not end before what it is of. Its
+// price is for begun minutes, once the step after the final state is reached.
+func drawRecording(w *world.World, s *world.Sequence, i int64) table.Values {
+	of, p, d := SubjectOf(s, i), s.Progress(i), fake.RngFor(s.Seed, tagRecorded<<8, i)
+	two, pick := d.Below(2) == 0, d.Below(10)
+	v := table.Values{
+		"call": w.SID(s.Among[Calls], of.Call), "conference": "", "channels": int64(1), "source": "Trunking", "created": p.Created,
+		"start": of.Since, "price": "",
+	}
+	end := int64(0) // of the call or conference, 0 while it goes on
+	if of.Conference >= 0 {
+		room := s.Among[Conferences].Progress(of.Conference)
+		end = room.Reached("completed")
+		v["conference"] = w.SID(s.Among[Conferences], of.Conference)
+		v["source"] = [...]string{"Conference", "StartConferenceRecordingAPI"}[pick%2]
 	} else {
 		var c Call
-		c.Load(w, s.Among[Calls], r.of.Call)
-		r.end = c.End
+		c.Load(w, s.Among[Calls], of.Call)
+		end = c.End
+		if two {
+			v["channels"] = int64(2)
+		}
+		if pick < 9 {
+			v["source"] = [...]string{"RecordVerb", "OutboundAPI", "StartCallRecordingAPI"}[pick%3]
+		}
+		if pick < 4 {
+			v["source"] = "DialVerb"
+		}
 	}
-	r.Status = r.state()
-}
-
-// Value returns when it was created: all that lists are narrowed by.
-func (r *Recording) Value(string) any { return r.progress.Created }
-
-// state is the status shown: a recording does not end before what it is of.
-func (r *Recording) state() string {
-	status := r.progress.Status()
+	status, seconds, updated := p.Status(), int64(0), max(p.Updated(), end)
 	switch {
-	case r.S.Deleted(r.i):
-		return "deleted"
+	case s.Deleted(i):
+		status = "deleted"
 	case status == "absent":
-		return status
-	case r.end == 0:
-		return "in-progress"
+	case end == 0:
+		status = "in-progress"
 	case status == "in-progress":
-		return "processing"
+		status = "processing"
 	}
-	return status
-}
-
-// seconds is how long it lasts, 0 as long as that is not known.
-func (r *Recording) seconds() int64 {
-	if r.end == 0 || r.Status == "absent" || r.Status == "processing" {
-		return 0
+	if end != 0 && status != "absent" && status != "processing" {
+		seconds = max(end-of.Since, 1)
 	}
-	return max(r.end-r.of.Since, 1)
-}
-
-// channels is 2 for half of the calls, and 1 for conferences.
-func (r *Recording) channels() int64 {
-	d := r.rest
-	if r.of.Conference < 0 && d.Below(2) == 0 {
-		return 2
+	if end == 0 && status != "absent" {
+		updated = p.Created
 	}
-	return 1
-}
-
-// updated is when the recording last changed.
-func (r *Recording) updated() int64 {
-	at := max(r.progress.Updated(), r.end)
-	if r.end == 0 && r.Status != "absent" {
-		at = r.progress.Created
+	if p.Settled() && seconds != 0 {
+		v["price"] = format.Money(250 * ((seconds + 59) / 60))
 	}
-	return max(at, r.S.Touched(r.i))
-}
-
-// Values are the recording as its templates show it: the published documents have
-// one shape for recordings alone, one below calls and one below conferences. Its price is
-// for begun minutes, once the step after the final state is reached.
-func (r *Recording) Values(w *world.World) table.Values {
-	d := r.rest
-	d.Next() // the channels'
-	v, pick := table.Values{
-		"call": w.SID(r.S.Among[Calls], r.of.Call), "conference": "", "channels": r.channels(), "source": "Trunking",
-		"created": r.progress.Created, "updated": r.updated(), "start": r.of.Since, "duration": someSeconds(r.seconds()), "status": r.Status,
-		"price": "",
-	}, d.Below(10)
-	if r.of.Conference >= 0 {
-		v["conference"] = w.SID(r.S.Among[Conferences], r.of.Conference)
-		v["source"] = [...]string{"Conference", "StartConferenceRecordingAPI"}[pick%2]
-	} else if pick < 4 {
-		v["source"] = "DialVerb"
-	} else if pick < 9 {
-		v["source"] = [...]string{"RecordVerb", "OutboundAPI", "StartCallRecordingAPI"}[pick%3]
-	}
-	if r.progress.Settled() && r.seconds() != 0 {
-		v["price"] = format.Money(250 * ((r.seconds() + 59) / 60))
-	}
+	v["status"], v["seconds"], v["duration"], v["updated"] = status, seconds, someSeconds(seconds), max(updated, s.Touched(i))
 	return v
 }
 
@@ -184,23 +141,22 @@ func Buried(q format.Query) bool {
 	return strings.EqualFold(q.Given["IncludeSoftDeleted"].Value, "true")
 }
 
-// Sound is what the recording sounds like. Asked for one channel or two, it has
-// that many, else as many as it was recorded with.
-func (r *Recording) Sound(mp3 bool, asked string) format.Content {
-	channels := r.channels()
+// Sound returns what a recording sounds like; false when there is nothing to hear yet. Asked for
+// one channel or two, it has that many, else as many as it was recorded with.
+func Sound(w *world.World, s *world.Sequence, i int64, mp3 bool, asked string) (c format.Content, there bool) {
+	v := drawRecording(w, s, i)
+	channels := v["channels"].(int64)
 	if asked == "1" || asked == "2" {
 		channels = int64(asked[0] - '0')
 	}
-	seconds := min(max(r.seconds(), 1), maxAudio)
-	tune := uint64(fake.RngFor(r.S.Seed, tagRecorded<<16|uint64(r.S.Account), r.i))
-	c := format.Content{
-		ReadSeeker: wavOf(tune, seconds, channels), Sort: "audio/x-wav", Modified: time.Unix(r.updated(), 0),
-	}
+	seconds := min(max(v["seconds"].(int64), 1), maxAudio)
+	tune := uint64(fake.RngFor(s.Seed, tagRecorded<<16|uint64(s.Account), i))
+	c = format.Content{ReadSeeker: wavOf(tune, seconds, channels), Sort: "audio/x-wav", Modified: time.Unix(v["updated"].(int64), 0)}
 	if mp3 {
 		c.ReadSeeker, c.Sort = mp3Of(tune, seconds, channels), "audio/mpeg"
 	}
 	c.Tag = fmt.Sprintf(`"%016x-%d-%d-%s"`, tune, seconds, channels, c.Sort[len("audio/"):])
-	return c
+	return c, v["status"] == "completed"
 }
 
 // Transcriptions are what recordings say in words.
@@ -229,16 +185,16 @@ func transcriptionLife(s *world.Sequence, i int64) world.Lifecycle {
 
 // drawTranscription draws a transcription. Its price is a number, unlike that of a recording.
 func drawTranscription(w *world.World, s *world.Sequence, i int64) table.Values {
-	p, of := s.Progress(i), new(Recording)
-	of.Load(w, s.Among[Recordings], spokenIn(s, i))
+	p, all, spoken := s.Progress(i), s.Among[Recordings], spokenIn(s, i)
+	seconds := drawRecording(w, all, spoken)["seconds"].(int64)
 	v := table.Values{
-		"created": p.Created, "updated": p.Updated(), "status": p.Status(), "duration": someSeconds(of.seconds()), "recording": w.SID(of.S, of.i),
+		"created": p.Created, "updated": p.Updated(), "status": p.Status(), "duration": someSeconds(seconds), "recording": w.SID(all, spoken),
 	}
 	if p.Status() == "completed" {
 		v["text"] = cmp.Or(fake.Body(fake.RngFor(s.Seed, tagSpoken<<8, i), false), "(blank)") // Twilio's word for silence
 	}
 	if p.Settled() {
-		v["price"] = format.Money(5000 * max((of.seconds()+59)/60, 1))
+		v["price"] = format.Money(5000 * max((seconds+59)/60, 1))
 	}
 	return v
 }

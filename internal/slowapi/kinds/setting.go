@@ -129,20 +129,16 @@ func text(v table.Values, name string) string {
 	return s
 }
 
-// fieldFilter asks for settings with exactly this in a field.
-func fieldFilter(name string) world.Filter { return world.TextFilter(name, name) }
-
-// flagFilter asks for settings with true or false in a field.
-func flagFilter(name string) world.Filter { return world.TruthFilter(name, name) }
-
 // nameFilter asks for settings that people know by this name.
 var nameFilter = world.TextFilter("FriendlyName", "display_name")
 
 // Addresses are the addresses of an account.
 var Addresses = (&settingKind{
 	name: "addresses", prefix: "AD", tag: tagAddresses, shape: "address",
-	filters: []world.Filter{fieldFilter("CustomerName"), fieldFilter("FriendlyName"), flagFilter("EmergencyEnabled"),
-		fieldFilter("IsoCountry")},
+	filters: []world.Filter{
+		world.TextFilter("CustomerName", "CustomerName"), world.TextFilter("FriendlyName", "FriendlyName"),
+		world.TruthFilter("EmergencyEnabled", "EmergencyEnabled"), world.TextFilter("IsoCountry", "IsoCountry"),
+	},
 }).kind()
 
 // DependOn are the numbers that name an address.
@@ -155,7 +151,8 @@ func DependOn(w *world.World, s *world.Sequence, address int64) world.Condition 
 
 // Applications are the applications of an account.
 var Applications = (&settingKind{
-	name: "applications", prefix: "AP", tag: tagApplications, shape: "application", filters: []world.Filter{fieldFilter("FriendlyName")},
+	name: "applications", prefix: "AP", tag: tagApplications, shape: "application",
+	filters: []world.Filter{world.TextFilter("FriendlyName", "FriendlyName")},
 }).kind()
 
 var (

@@ -107,7 +107,7 @@ func recordedCall(s *world.Sequence, from int64) subject {
 var nothing = world.Condition{Hi: -1}
 
 // RecordingsOfCall are those of a call, alone or as the first in a conference.
-func RecordingsOfCall(_ *world.World, s *world.Sequence, call int64) world.Condition {
+func RecordingsOfCall(w *world.World, s *world.Sequence, call int64) world.Condition {
 	rooms, c := s.Among[Conferences], world.Condition{Lo: call / perRecording, Hi: call / perRecording}
 	extra := s.Base - recordingsPerBlock*rooms.Base
 	switch block := (call - olderCalls(rooms)) / callsPerBlock; {
@@ -119,7 +119,8 @@ func RecordingsOfCall(_ *world.World, s *world.Sequence, call int64) world.Condi
 	case c.Lo >= extra:
 		return nothing
 	}
-	c.Test = func(r world.Row) bool { return r.(*Recording).of.Call == call }
+	sid := w.SID(s.Among[Calls], call)
+	c.Test = func(r world.Row) bool { return r.Value("call") == sid }
 	return c
 }
 

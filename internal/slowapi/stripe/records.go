@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"maps"
 	"net/http"
+	"net/url"
 	"regexp"
 	"slices"
 	"strconv"
@@ -72,8 +73,8 @@ func (a *API) expand(q *table.Request, body []byte) format.Answer {
 // expansions are the paths that a request wants expanded, in its query or form.
 func expansions(q *table.Request) []string {
 	all := maps.Clone(q.Query)
-	if form, err := readForm(q.Body); err == nil {
-		maps.Copy(all, form.flat)
+	if form, err := url.ParseQuery(string(q.Body)); err == nil {
+		maps.Copy(all, form)
 	}
 	var paths []string
 	for _, name := range slices.Sorted(maps.Keys(all)) {

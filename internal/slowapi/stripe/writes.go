@@ -18,18 +18,12 @@ import (
 
 // params are the parameters of a write, as they came: names have brackets, as in
 // metadata[key] and items[0][price].
-type params struct{ flat url.Values }
+type params = url.Values
 
-// readForm reads a form.
-func readForm(body []byte) (params, error) {
-	flat, err := url.ParseQuery(string(body))
-	return params{flat}, err
-}
-
-// of are the members of a parameter: of metadata, those of metadata[x].
-func (p params) of(name string) map[string]string {
+// membersOf are the members of a parameter: of metadata, those of metadata[x].
+func membersOf(p params, name string) map[string]string {
 	found := map[string]string{}
-	for full, values := range p.flat {
+	for full, values := range p {
 		if inner, ok := strings.CutPrefix(full, name+"["); ok && strings.HasSuffix(inner, "]") {
 			found[strings.TrimSuffix(inner, "]")] = values[len(values)-1]
 		}
@@ -39,11 +33,11 @@ func (p params) of(name string) map[string]string {
 
 // write does a write and answers with its record.
 func (a *API) write(k *kind, q *table.Request, do func(*API, *table.Request, params) format.Answer) format.Answer {
-	p, err := readForm(q.Body)
+	p, err := url.ParseQuery(string(q.Body))
 	if err != nil {
 		return refuse(http.StatusBadRequest, "invalid_request_error", "", "", "The body is not a form.")
 	}
-	for name := range p.flat {
+	for name := range p {
 		base, _, _ := strings.Cut(name, "[")
 		if !slices.Contains(k.takes, base) && !slices.Contains([]string{"metadata", "expand"}, base) && !slices.Contains(more[k.name], base) {
 			return unknown(name)
@@ -64,14 +58,14 @@ var more = map[string][]string{
 func (k *kind) set(p params, was map[string]string) table.Values {
 	v, metadata := table.Values{}, map[string]string{}
 	maps.Copy(metadata, was)
-	for key, value := range p.of("metadata") {
+	for key, value := range membersOf(p, "metadata") {
 		if metadata[key] = value; value == "" {
 			delete(metadata, key)
 		}
 	}
 	v["metadata"] = metadata
 	for _, name := range k.takes {
-		if value, given := p.flat[name]; given {
+		if value, given := p[name]; given {
 			if v[name] = value[0]; value[0] == "" {
 				v[name] = nil
 			}
@@ -110,7 +104,7 @@ func key(q *table.Request) any {
 
 // address are the values of an address that a form has.
 func (a *API) address(p params) table.Values {
-	given := p.of("address")
+	given := membersOf(p, "address")
 	if len(given) == 0 {
 		return nil
 	}
@@ -137,13 +131,13 @@ func deleteCustomer(a *API, q *table.Request, r *table.Row) format.Answer {
 }
 
 func createRefund(a *API, q *table.Request, p params) format.Answer {
-	charge := a.find(q, charges, p.flat.Get("charge"))
+	charge := a.find(q, charges, p.Get("charge"))
 	if charge == nil {
-		return missing(http.StatusNotFound, charges.one, p.flat.Get("charge"), "charge")
+		return missing(http.StatusNotFound, charges.one, p.Get("charge"), "charge")
 	}
 	left := charge.Number("amount_captured") - charge.Number("amount_refunded")
 	amount := left
-	if text := p.flat.Get("amount"); text != "" {
+	if text := p.Get("amount"); text != "" {
 		n, err := strconv.ParseInt(text, 10, 64)
 		if err != nil || n < 1 {
 			return refuse(http.StatusBadRequest, "invalid_request_error", "parameter_invalid_integer", "amount", "Invalid integer: "+text)
@@ -155,7 +149,7 @@ func createRefund(a *API, q *table.Request, p params) format.Answer {
 			fmt.Sprintf("Charge %s has already been refunded, or has less than %d left.", charge.ID, amount))
 	}
 	reason := any(nil)
-	if text := p.flat.Get("reason"); text != "" {
+	if text := p.Get("reason"); text != "" {
 		reason = text
 	}
 	r := a.refund(charge, amount, reason, a.world.Clock())
@@ -164,13 +158,13 @@ func createRefund(a *API, q *table.Request, p params) format.Answer {
 }
 
 func createSubscription(a *API, q *table.Request, p params) format.Answer {
-	c := a.find(q, customers, p.flat.Get("customer"))
+	c := a.find(q, customers, p.Get("customer"))
 	if c == nil {
-		return missing(http.StatusBadRequest, customers.one, p.flat.Get("customer"), "customer")
+		return missing(http.StatusBadRequest, customers.one, p.Get("customer"), "customer")
 	}
 	var items []item
 	for n := 0; ; n++ {
-		one := p.of("items[" + strconv.Itoa(n) + "]")
+		one := membersOf(p, "items["+strconv.Itoa(n)+"]")
 		if len(one) == 0 {
 			break
 		}
@@ -187,7 +181,7 @@ func createSubscription(a *API, q *table.Request, p params) format.Answer {
 	if len(items) == 0 {
 		return refuse(http.StatusBadRequest, "invalid_request_error", "parameter_missing", "items", "Missing required param: items.")
 	}
-	r := a.subscribe(c, a.world.Clock(), items, p.of("metadata"))
+	r := a.subscribe(c, a.world.Clock(), items, membersOf(p, "metadata"))
 	return a.show(subscriptions, q, r)
 }
 
