@@ -32,8 +32,8 @@ type offer struct {
 
 // offered are the kinds of a source that a role sees.
 type offered struct {
-	*plan.Source
-	kinds []*plan.Kind
+	source *plan.Source
+	kinds  []*plan.Kind
 }
 
 // offerOf is the offer of a caller's role. A role that sees other kinds has another policy,
@@ -54,7 +54,7 @@ func (s *Server) newOffer(c understudy.Caller) *offer {
 		if c.Source != "" && c.Source != src.Name {
 			continue
 		}
-		one := &offered{Source: src}
+		one := &offered{source: src}
 		for _, k := range src.Kinds {
 			if s.o.Gate.Sees(c, src.Name, k.Name) {
 				one.kinds = append(one.kinds, k)
@@ -101,7 +101,7 @@ func (o *offer) kindOf(source, kind string, takes func(*plan.Kind) bool) (*plan.
 	var found []*plan.Kind
 	named := source == ""
 	for _, s := range o.sources {
-		if source != "" && s.Name != source {
+		if source != "" && s.source.Source.Name != source {
 			continue
 		}
 		named = true
@@ -125,7 +125,7 @@ func (o *offer) kindOf(source, kind string, takes func(*plan.Kind) bool) (*plan.
 func (o *offer) sourceNames() []string {
 	all := make([]string, len(o.sources))
 	for i, s := range o.sources {
-		all[i] = s.Name
+		all[i] = s.source.Source.Name
 	}
 	return all
 }
@@ -134,7 +134,7 @@ func (o *offer) sourceNames() []string {
 func instructions(o *offer, l Limits) string {
 	var titles []string
 	for _, s := range o.sources {
-		titles = append(titles, s.Spec.Title+" (source "+s.Name+")")
+		titles = append(titles, s.source.Source.Spec.Title+" (source "+s.source.Source.Name+")")
 	}
 	return "Understudy keeps a copy of the records of " + strings.Join(titles, ", ") + " and answers from it; every tool only reads. " +
 		"get and list say in age_seconds how old an answer is: what is held is answered at once, and upstream is asked when it is too old. " +

@@ -56,7 +56,9 @@ type Log struct {
 	o      Options
 	policy atomic.Pointer[Policy]
 	counts counts
-	figures
+
+	entries, refused atomic.Int64 // since the process began
+
 	sign   chan struct{} // there are enough entries for a checkpoint
 	sender *sender       // nil: the log is not sent on
 
@@ -67,9 +69,6 @@ type Log struct {
 	tried  time.Time
 	closed bool
 }
-
-// figures count since the process began.
-type figures struct{ entries, refused atomic.Int64 }
 
 // Stats are figures of a log.
 type Stats struct {

@@ -118,13 +118,13 @@ type cursor struct {
 
 // found is an entry that was found, or how far the search has come when time is up.
 type found struct {
-	Entry
-	over bool
+	entry Entry
+	over  bool
 }
 
 func (c *cursor) step() error {
 	one, err, ok := c.next()
-	c.at, c.over, c.done = one.Entry, one.over, !ok
+	c.at, c.over, c.done = one.entry, one.over, !ok
 	return err
 }
 
@@ -204,7 +204,7 @@ func (r Reader) backwards(ctx context.Context, id string, before uint64, since t
 				return
 			}
 			for _, e := range slices.Backward(all) {
-				if !yield(found{Entry: e}, nil) {
+				if !yield(found{entry: e}, nil) {
 					return
 				}
 			}
@@ -213,7 +213,7 @@ func (r Reader) backwards(ctx context.Context, id string, before uint64, since t
 			}
 			if ctx.Err() != nil && i > 0 {
 				oldest.Number = first - 1
-				yield(found{Entry: oldest, over: true}, nil)
+				yield(found{entry: oldest, over: true}, nil)
 				return
 			}
 		}
@@ -295,7 +295,7 @@ func (r Reader) Heads(ctx context.Context) (map[string]uint64, error) {
 			if err != nil {
 				return nil, err
 			}
-			last[c.id] = one.Number
+			last[c.id] = one.entry.Number
 			break
 		}
 	}

@@ -80,7 +80,7 @@ func (v Verifier) Verify(dir, heads string) ([]Report, error) {
 		return nil, err
 	}
 	for id, r := range all.chains {
-		if heads != "" && r.Signed > 0 && known[id] == nil && !elsewhere[id] {
+		if heads != "" && r.report.Signed > 0 && known[id] == nil && !elsewhere[id] {
 			r.fault("%s has no checkpoint of this chain, so that its end may be missing", heads)
 		}
 	}
@@ -117,7 +117,7 @@ type verification struct {
 
 // verified is a chain on its way.
 type verified struct {
-	Report
+	report  Report
 	all     *verification
 	head    [sha256.Size]byte
 	marked  uint64                       // the last checkpoint that is one
@@ -137,15 +137,15 @@ func (v Verifier) begin() *verification {
 func (a *verification) of(id string) *verified {
 	r := a.chains[id]
 	if r == nil {
-		r = &verified{Report: Report{Chain: id}, all: a, known: map[uint64]Checkpoint{}}
+		r = &verified{report: Report{Chain: id}, all: a, known: map[uint64]Checkpoint{}}
 		a.chains[id] = r
 	}
 	return r
 }
 
 func (r *verified) fault(format string, args ...any) {
-	if len(r.Faults) < mostFaults {
-		r.Faults = append(r.Faults, fmt.Sprintf(format, args...))
+	if len(r.report.Faults) < mostFaults {
+		r.report.Faults = append(r.report.Faults, fmt.Sprintf(format, args...))
 	}
 }
 
@@ -153,25 +153,25 @@ func (r *verified) fault(format string, args ...any) {
 func (r *verified) line(line []byte) {
 	var e Entry
 	if err := json.Unmarshal(line, &e); err != nil {
-		r.fault("entry %d cannot be read: %v", r.Last+1, err)
+		r.fault("entry %d cannot be read: %v", r.report.Last+1, err)
 		return
 	}
 	sum := sha256.Sum256(line)
 	switch {
 	case r.seen[e.Number] == sum:
 		return // it comes again
-	case e.Chain != r.Chain:
-		r.fault("entry %d is of another chain, %s", r.Last+1, e.Chain)
-	case r.Last == 0:
-		if r.First = e.Number; e.Number == 1 && e.Prev != hex.EncodeToString(r.head[:]) {
+	case e.Chain != r.report.Chain:
+		r.fault("entry %d is of another chain, %s", r.report.Last+1, e.Chain)
+	case r.report.Last == 0:
+		if r.report.First = e.Number; e.Number == 1 && e.Prev != hex.EncodeToString(r.head[:]) {
 			r.fault("entry 1 is not the first of a chain")
 		}
-	case e.Number != r.Last+1:
-		r.fault("entry %d is followed by %d", r.Last, e.Number)
+	case e.Number != r.report.Last+1:
+		r.fault("entry %d is followed by %d", r.report.Last, e.Number)
 	case e.Prev != hex.EncodeToString(r.head[:]):
-		r.fault("entry %d was changed: entry %d holds another hash of it", r.Last, e.Number)
+		r.fault("entry %d was changed: entry %d holds another hash of it", r.report.Last, e.Number)
 	}
-	r.head, r.Last = sum, e.Number
+	r.head, r.report.Last = sum, e.Number
 	if r.seen != nil {
 		r.seen[e.Number] = sum
 	}
@@ -185,21 +185,21 @@ func (r *verified) line(line []byte) {
 		r.checkpoint(e, *e.Checkpoint)
 	}
 	if r.without == mostUnsigned {
-		r.fault("entries %d to %d have no checkpoint", r.marked+1, r.Last)
+		r.fault("entries %d to %d have no checkpoint", r.marked+1, r.report.Last)
 	}
 }
 
 // checkpoint takes a checkpoint of the chain.
 func (r *verified) checkpoint(e Entry, c Checkpoint) {
 	switch {
-	case c.Chain != r.Chain || c.Count != e.Number-1 || c.Head != e.Prev:
+	case c.Chain != r.report.Chain || c.Count != e.Number-1 || c.Head != e.Prev:
 		r.fault("entry %d: its checkpoint is of something else", e.Number)
 	case !c.signed():
 		r.fault("entry %d: the signature is wrong", e.Number)
 	case !slices.Contains(r.all.v.Keys, c.Key):
 		r.fault("entry %d is signed by another key, %s; if it was in use, name it with --key", e.Number, c.Key)
 	default:
-		r.marked, r.Signed, r.SignedAt, r.without = e.Number, c.Count, c.At, 0
+		r.marked, r.report.Signed, r.report.SignedAt, r.without = e.Number, c.Count, c.At, 0
 	}
 }
 
@@ -211,8 +211,8 @@ func (r *verified) compare(c Checkpoint) {
 	case c.Head != hex.EncodeToString(r.head[:]):
 		r.fault("the chain was written anew: entry %d is not the one that was signed on %s", c.Count, c.At.Format(time.RFC3339))
 	default:
-		if c.Count > r.Signed {
-			r.Signed, r.SignedAt, r.without = c.Count, c.At, 0
+		if c.Count > r.report.Signed {
+			r.report.Signed, r.report.SignedAt, r.without = c.Count, c.At, 0
 		}
 	}
 }
@@ -222,16 +222,16 @@ func (a *verification) end() []Report {
 	var all []Report
 	for _, id := range slices.Sorted(maps.Keys(a.chains)) {
 		r := a.chains[id]
-		if r.First > 1 && a.cuts[id] < r.First {
-			r.fault("the chain begins with entry %d, and nothing says that those before were too old", r.First)
+		if r.report.First > 1 && a.cuts[id] < r.report.First {
+			r.fault("the chain begins with entry %d, and nothing says that those before were too old", r.report.First)
 		}
 		for _, count := range slices.Sorted(maps.Keys(r.known)) {
-			if c := r.known[count]; count > r.Last && (r.Last > 0 || a.cuts[id] <= count) {
-				r.fault("entries %d to %d, which were signed on %s, cannot be read: they are missing, or their bytes were changed", r.Last+1, count,
-					c.At.Format(time.RFC3339))
+			if c := r.known[count]; count > r.report.Last && (r.report.Last > 0 || a.cuts[id] <= count) {
+				r.fault("entries %d to %d, which were signed on %s, cannot be read: they are missing, or their bytes were changed",
+					r.report.Last+1, count, c.At.Format(time.RFC3339))
 			}
 		}
-		all = append(all, r.Report)
+		all = append(all, r.report)
 	}
 	return all
 }

@@ -72,7 +72,7 @@ func foreign(r *http.Request) bool {
 func (d *Diagnostics) explainProfile(_ *http.Request, err error, a *jsonapi.Refusal) {
 	var busy *profile.BusyError
 	if errors.As(err, &busy) {
-		a.RetryAfter = strconv.Itoa(max(1, int(busy.Until.Sub(d.o.Profiles.Now())/time.Second)+1))
+		a.RetryAfter = strconv.Itoa(max(1, int(busy.Taking.Until.Sub(d.o.Profiles.Now())/time.Second)+1))
 		a.Status = http.StatusConflict
 	} else if a.Status == http.StatusServiceUnavailable {
 		d.o.Logger.Error("profile", "err", err)

@@ -21,7 +21,7 @@ func (l *liveList) path(at *url.URL) string {
 	for i, s := range given {
 		switch {
 		case s == "":
-		case s == l.User:
+		case s == l.live.User:
 			all[i] = "{user}"
 		case i > 1 && i < len(given)-1:
 			name := "{" + word(singular(given[i-1])) + "_id}"

@@ -37,7 +37,7 @@ func (a *api) answers() {
 		}
 	}
 	for _, l := range a.lists {
-		l.cut.Template = l.form
+		l.cut.rules.Template = l.form
 		l.cut.why["answer"] = "its members, as the document has them"
 	}
 }
@@ -46,13 +46,13 @@ func (a *api) answers() {
 func (l *list) answer() (form, missing string) {
 	c := l.cut
 	switch {
-	case c.Style == "token":
+	case c.rules.Style == "token":
 		return "", "its tokens are the API's own"
-	case c.Style == "none" && c.unsure != "":
+	case c.rules.Style == "none" && c.unsure != "":
 		return "", "whether it has one page is not sure"
-	case strings.HasPrefix(c.Next, "header:") || strings.HasPrefix(c.Total, "header:"):
+	case strings.HasPrefix(c.rules.Next, "header:") || strings.HasPrefix(c.rules.Total, "header:"):
 		return "", "a header tells of the other pages"
-	case c.Style != "none" && c.Default == 0:
+	case c.rules.Style != "none" && c.rules.Default == 0:
 		return "", "nothing says how many rows a page has"
 	case l.env.key == "":
 		form = "{rows}"
@@ -62,7 +62,7 @@ func (l *list) answer() (form, missing string) {
 	if missing != "" {
 		return "", missing
 	}
-	rules := c.Rules
+	rules := c.rules
 	rules.Tokens = slices.Clone(rules.Tokens)
 	if rules.Template = form; rules.Check() != nil {
 		return "", "it does not lead on as the paging says"
@@ -107,11 +107,11 @@ func (l *list) member(p place, example *openapi.Value) (value, missing string) {
 	switch {
 	case p.path == l.env.key:
 		return "{rows}", ""
-	case p.path == c.Next && c.Style == "body" && (p.schema.Nullable() || example != nil && example.Kind == openapi.Null):
+	case p.path == c.rules.Next && c.rules.Style == "body" && (p.schema.Nullable() || example != nil && example.Kind == openapi.Null):
 		return l.link(p, example, "next")
-	case p.path == c.Next && typ == "boolean", p.path == c.More:
+	case p.path == c.rules.Next && typ == "boolean", p.path == c.rules.More:
 		return "{more}", ""
-	case p.path == c.Total:
+	case p.path == c.rules.Total:
 		return "{total}", ""
 	case typ == "object" && len(p.schema.Properties()) > 0 && strings.Count(p.path, ".") < 3:
 		return l.object(p.schema, example, p.path+".")
@@ -125,9 +125,9 @@ func (l *list) member(p place, example *openapi.Value) (value, missing string) {
 		return quote(enum[slices.IndexFunc(enum, isGood)]), ""
 	case is(name, "error") && p.schema.Nullable():
 		return "null", ""
-	case typ == "integer" && is(name, totalNames...) && c.Style != "cursor":
+	case typ == "integer" && is(name, totalNames...) && c.rules.Style != "cursor":
 		return "{total}", ""
-	case typ == "integer" && is(name, numberNames...) && c.Style != "offset":
+	case typ == "integer" && is(name, numberNames...) && c.rules.Style != "offset":
 		return "{page}", ""
 	case typ == "integer" && is(name, "perpage", "pagesize", "limit", "itemsperpage", "resultsperpage"):
 		return "{size}", ""

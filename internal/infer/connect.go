@@ -153,17 +153,17 @@ func (a *api) link() {
 	}
 	for _, k := range a.kinds {
 		for _, f := range k.fields {
-			if f.Class != "" || !isScalar(f.schema) || slices.Contains(k.id, f.Name) && len(k.id) == 1 {
+			if f.spec.Class != "" || !isScalar(f.schema) || slices.Contains(k.id, f.spec.Name) && len(k.id) == 1 {
 				continue
 			}
 			for _, end := range idEnds {
 				if stem, ok := strings.CutSuffix(f.own, end); ok && byName[plain(stem)] != nil {
-					f.Link, f.why = byName[plain(stem)].name, linkByName
+					f.spec.Link, f.why = byName[plain(stem)].name, linkByName
 				}
 			}
 			for _, ref := range f.schema.Refs() {
-				if byRef[ref] != nil && f.Link == "" {
-					f.Link, f.why = byRef[ref].name, "link: its schema"
+				if byRef[ref] != nil && f.spec.Link == "" {
+					f.spec.Link, f.why = byRef[ref].name, "link: its schema"
 				}
 			}
 		}
@@ -210,9 +210,9 @@ func (k *kind) findAbove(kinds []*kind, path, variable string) string {
 			continue
 		}
 		for _, f := range k.fields {
-			named := f.why == linkByName || plain(f.Name) == plain(variable)
-			if named && f.Link == p.name && f.own == f.Name && !f.schema.Nullable() {
-				return f.Name
+			named := f.why == linkByName || plain(f.spec.Name) == plain(variable)
+			if named && f.spec.Link == p.name && f.own == f.spec.Name && !f.schema.Nullable() {
+				return f.spec.Name
 			}
 		}
 	}
@@ -226,12 +226,12 @@ func (a *api) shown() map[string]string {
 		for _, l := range k.lists {
 			for _, v := range varsOf(l.op.Path) {
 				i := slices.IndexFunc(k.fields, func(f *field) bool {
-					return plain(f.Name) == plain(v) && (f.Link != "" || slices.Contains(k.id, f.Name) && len(k.id) > 1)
+					return plain(f.spec.Name) == plain(v) && (f.spec.Link != "" || slices.Contains(k.id, f.spec.Name) && len(k.id) > 1)
 				})
-				if i < 0 || found[v] != "" && found[v] != k.fields[i].Name {
+				if i < 0 || found[v] != "" && found[v] != k.fields[i].spec.Name {
 					not[v] = true
 				} else {
-					found[v] = k.fields[i].Name
+					found[v] = k.fields[i].spec.Name
 				}
 			}
 		}

@@ -14,13 +14,13 @@ import (
 func likeOthers(all []*list) {
 	var linked *cut
 	for _, l := range all {
-		if l.cut.Style == "header" && (linked == nil || linked.unsure != "" && l.cut.unsure == "") {
+		if l.cut.rules.Style == "header" && (linked == nil || linked.unsure != "" && l.cut.unsure == "") {
 			linked = l.cut
 		}
 	}
 	for _, l := range all {
 		switch {
-		case l.cut.Style != "none" && (l.cut.Style != "header" || l.cut.unsure == ""):
+		case l.cut.rules.Style != "none" && (l.cut.rules.Style != "header" || l.cut.unsure == ""):
 		case linked == nil:
 			l.cut.unsure = cmp.Or(l.cut.unsure, "nothing in its answer shows how it goes on: taken as one page; ask for it when it has more")
 		default:
@@ -39,29 +39,29 @@ func byConvention(all []*list) {
 	linked, others := map[string]int{}, map[string]int{}
 	for _, l := range all {
 		c := l.cut
-		switch names := []string{c.Page, c.Size}; {
-		case c.Style == "header":
-			tally(linked, append(names, c.Tokens...))
+		switch names := []string{c.rules.Page, c.rules.Size}; {
+		case c.rules.Style == "header":
+			tally(linked, append(names, c.rules.Tokens...))
 		case c.hinted:
 			tally(others, names)
 		default:
-			tally(others, append(slices.Clone(c.Tokens), c.Cursor))
+			tally(others, append(slices.Clone(c.rules.Tokens), c.rules.Cursor))
 		}
 	}
 	for _, l := range all {
 		c := l.cut
-		names := []string{c.Page}
-		if c.Page == "" {
-			names = append(slices.Clone(c.Tokens), c.Size)
+		names := []string{c.rules.Page}
+		if c.rules.Page == "" {
+			names = append(slices.Clone(c.rules.Tokens), c.rules.Size)
 		}
 		i := slices.IndexFunc(names, func(p string) bool { return p != "" && linked[p] > others[p] })
 		if !c.hinted || i < 0 {
 			continue
 		}
-		if c.Cursor != "" {
-			c.Tokens, c.Cursor = append(c.Tokens, c.Cursor), ""
+		if c.rules.Cursor != "" {
+			c.rules.Tokens, c.rules.Cursor = append(c.rules.Tokens, c.rules.Cursor), ""
 		}
-		c.Total, c.Next, c.unsure = "", "", ""
+		c.rules.Total, c.rules.Next, c.unsure = "", "", ""
 		delete(c.why, "total")
 		delete(c.why, "next")
 		c.by("header", fmt.Sprintf("%d lists that take %s have a Link header", linked[names[i]], names[i]))

@@ -97,7 +97,7 @@ func (a *api) draw(from string) (*Draft, error) {
 	}
 	d.Unsure = a.sentences()
 	for _, l := range a.lists {
-		d.Lists = append(d.Lists, List{l.op.Path, l.cut.Style, l.cut.unsure == "" && l.env.unsure == ""})
+		d.Lists = append(d.Lists, List{l.op.Path, l.cut.rules.Style, l.cut.unsure == "" && l.env.unsure == ""})
 	}
 	return d, nil
 }
@@ -357,9 +357,9 @@ func (a *api) describe() {
 			l.filters = nil
 			filtersOf(l, k)
 			for _, f := range l.filters {
-				if f.Field != "" && f.Default != "" && len(f.None) == 0 {
+				if f.spec.Field != "" && f.spec.Meaning.Default != "" && len(f.spec.Meaning.None) == 0 {
 					a.unsure(l.op.Path, "without %s it shows %s alone, %s, and no value shows all: never taken as whole; take a wrong default out",
-						f.Name, f.Default, defaultDoubt)
+						f.spec.Name, f.spec.Meaning.Default, defaultDoubt)
 				}
 			}
 		}
@@ -370,16 +370,16 @@ func (a *api) describe() {
 // keepID makes sure that what names a record is a field, also where there are too many, and no secret.
 func (k *kind) keepID() {
 	for _, name := range k.id {
-		if !slices.ContainsFunc(k.fields, func(f *field) bool { return f.Name == name }) {
+		if !slices.ContainsFunc(k.fields, func(f *field) bool { return f.spec.Name == name }) {
 			f := &field{schema: k.row().Property(name)}
-			f.Name, f.own = name, name
+			f.spec.Name, f.own = name, name
 			f.describe(name)
 			k.fields = append(k.fields, f)
 		}
 	}
 	for _, f := range k.fields {
-		if slices.Contains(k.id, f.Name) {
-			f.Class, f.why = "", ""
+		if slices.Contains(k.id, f.spec.Name) {
+			f.spec.Class, f.why = "", ""
 		}
 	}
 }

@@ -13,7 +13,7 @@ import (
 
 // field is one field of a kind.
 type field struct {
-	spec.Field
+	spec   spec.Field
 	own    string // the member's own name, which ends Name and may have dots
 	why    string
 	schema openapi.Schema
@@ -58,16 +58,16 @@ func (d described) fieldsOf(schemas []openapi.Schema, levels int) (all []*field,
 				continue
 			default:
 				f := d.field(p.Name, p.Schema)
-				f.Name = name
+				f.spec.Name = name
 				d.findSecret(&f, p, &left)
-				isSecret := f.Class == spec.ClassSecret
+				isSecret := f.spec.Class == spec.ClassSecret
 				first := -1
 				if seen[name] != "" {
-					first = slices.IndexFunc(all, func(f *field) bool { return f.Name == name })
+					first = slices.IndexFunc(all, func(f *field) bool { return f.spec.Name == name })
 				}
 				switch {
 				case first >= 0 && isSecret:
-					all[first].Class, all[first].why = f.Class, f.why
+					all[first].spec.Class, all[first].why = f.spec.Class, f.why
 				case first < 0 && (isSecret || len(all) < maxFields && !at.hides): // a table needs few, and a secret counts at any depth
 					all = append(all, &f)
 				}
@@ -92,8 +92,8 @@ func (d described) fieldsOf(schemas []openapi.Schema, levels int) (all []*field,
 func (d described) findSecret(f *field, p openapi.Property, left *int) {
 	for _, s := range append([]openapi.Schema{p.Schema}, p.Others...) {
 		for _, one := range s.Variants(left) {
-			if other := d.field(p.Name, one); other.Class == spec.ClassSecret {
-				f.Class, f.why = other.Class, other.why
+			if other := d.field(p.Name, one); other.spec.Class == spec.ClassSecret {
+				f.spec.Class, f.why = other.spec.Class, other.why
 				return
 			}
 		}
@@ -121,7 +121,7 @@ func (d described) field(name string, schema openapi.Schema) field {
 
 // isTime reports whether a field tells a time.
 func (f *field) isTime() bool {
-	return slices.Contains([]string{spec.TypeISO, spec.TypeEpoch, spec.TypeMillis, spec.TypeRFC2822, spec.TypeDate}, f.Type)
+	return slices.Contains([]string{spec.TypeISO, spec.TypeEpoch, spec.TypeMillis, spec.TypeRFC2822, spec.TypeDate}, f.spec.Type)
 }
 
 // describe finds a field's type and class.
@@ -132,25 +132,25 @@ func (f *field) describe(name string) {
 	f.enum = s.Enum()
 	switch {
 	case typ == "object":
-		f.Type = spec.TypeMap
+		f.spec.Type = spec.TypeMap
 	case typ == "boolean":
-		f.Type = spec.TypeBool
+		f.spec.Type = spec.TypeBool
 	case format == "date-time-rfc-2822" || typ == "string" && example != nil && rfc2822.MatchString(example.Text):
-		f.Type = spec.TypeRFC2822
+		f.spec.Type = spec.TypeRFC2822
 	case format == "date-time" || typ == "string" && example != nil && iso8601.MatchString(example.Text):
-		f.Type = spec.TypeISO
+		f.spec.Type = spec.TypeISO
 	case format == "date" || typ == "string" && example != nil && isoDate.MatchString(example.Text):
-		f.Type = spec.TypeDate
+		f.spec.Type = spec.TypeDate
 	case typ == "integer" && (slices.Contains([]string{"unix-time", "timestamp", "unix-timestamp", "epoch"}, format) || f.isEpoch(name)):
-		f.Type = spec.TypeEpoch
+		f.spec.Type = spec.TypeEpoch
 	case typ == "integer" && f.isMillis(name):
-		f.Type = spec.TypeMillis
+		f.spec.Type = spec.TypeMillis
 	case typ == "integer":
-		f.Type = spec.TypeInt
+		f.spec.Type = spec.TypeInt
 	case typ == "number":
-		f.Type = spec.TypeDecimal
+		f.spec.Type = spec.TypeDecimal
 	case typ == "string" && len(f.enum) > 1:
-		f.Type = spec.TypeSelect
+		f.spec.Type = spec.TypeSelect
 	}
 	if typ != "boolean" {
 		f.classify(name, typ, format)
@@ -202,7 +202,7 @@ func (f *field) classify(name, typ, format string) {
 	case isSecret(name) && text && len(f.enum) == 0:
 		f.class(spec.ClassSecret, "by its name")
 	case format == "password":
-		f.Class, f.why = spec.ClassSecret, ofFormat
+		f.spec.Class, f.why = spec.ClassSecret, ofFormat
 	case inside:
 	case format == "phone" || format == "phone-number" || format == "e164" || e164.MatchString(example):
 		f.class(spec.ClassPhone, "by its format or example")
@@ -232,7 +232,7 @@ func (f *field) classify(name, typ, format string) {
 	}
 }
 
-func (f *field) class(class, why string) { f.Class, f.why = class, "class: "+why }
+func (f *field) class(class, why string) { f.spec.Class, f.why = class, "class: "+why }
 
 // ofFormat is why a field is a secret whose name does not say it.
 const ofFormat = "class: its format says so"
@@ -262,22 +262,23 @@ func (a *api) checkSecrets() {
 	secrets := map[string]*field{}
 	for _, k := range a.kinds {
 		for _, f := range k.fields {
-			if f.Class == spec.ClassSecret && (secrets[f.Name] == nil || f.why != ofFormat) {
-				secrets[f.Name] = f
+			if f.spec.Class == spec.ClassSecret && (secrets[f.spec.Name] == nil || f.why != ofFormat) {
+				secrets[f.spec.Name] = f
 			}
-			if f.schema.WriteOnly() && f.Class != spec.ClassSecret {
-				a.once("kind "+k.name+", field "+f.Name, "it is written and never answered, and nothing says that it is a secret: it is not hidden")
+			if f.schema.WriteOnly() && f.spec.Class != spec.ClassSecret {
+				a.once("kind "+k.name+", field "+f.spec.Name,
+					"it is written and never answered, and nothing says that it is a secret: it is not hidden")
 			}
 		}
 	}
 	for _, k := range a.kinds {
 		for name, secret := range sorted(secrets) {
-			own := slices.IndexFunc(k.fields, func(f *field) bool { return f.Name == name })
+			own := slices.IndexFunc(k.fields, func(f *field) bool { return f.spec.Name == name })
 			var hidden []string
 			if end := "." + name; secret.why == ofFormat {
 				for _, f := range k.fields {
-					if f.Class != spec.ClassSecret && len(f.own) <= len(name) && strings.HasSuffix(f.Name, end) {
-						hidden = append(hidden, "field "+f.Name)
+					if f.spec.Class != spec.ClassSecret && len(f.own) <= len(name) && strings.HasSuffix(f.spec.Name, end) {
+						hidden = append(hidden, "field "+f.spec.Name)
 					}
 				}
 			}
@@ -287,8 +288,8 @@ func (a *api) checkSecrets() {
 			switch {
 			case len(hidden) == 0:
 			case own < 0:
-				k.fields = append(k.fields, &field{Field: spec.Field{Name: name}, own: name, why: "no secret here, as it is in another kind"})
-			case k.fields[own].Class == spec.ClassSecret:
+				k.fields = append(k.fields, &field{spec: spec.Field{Name: name}, own: name, why: "no secret here, as it is in another kind"})
+			case k.fields[own].spec.Class == spec.ClassSecret:
 				a.once("kind "+k.name+", "+hidden[0], "it is hidden and not read, as "+name+" is a secret of the kind")
 			}
 		}

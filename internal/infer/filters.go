@@ -13,8 +13,8 @@ import (
 
 // filter is one parameter of a list.
 type filter struct {
-	spec.Filter
-	why string
+	spec spec.Filter
+	why  string
 }
 
 // edges are how APIs spell the edges of a range behind a field's name, and what they mean.
@@ -54,16 +54,16 @@ func widens(name string) bool {
 func filtersOf(l *list, k *kind) {
 	at := func(name string) *field {
 		for _, f := range k.fields {
-			outer := strings.TrimSuffix(f.Name, f.own)
+			outer := strings.TrimSuffix(f.spec.Name, f.own)
 			same := plain(f.own) == plain(name) && !strings.Contains(f.own, ".") && (outer == "" || plain(outer) == "attributes")
-			if same && f.Class != spec.ClassSecret {
+			if same && f.spec.Class != spec.ClassSecret {
 				return f
 			}
 		}
 		return nil
 	}
 	for _, p := range l.op.Params {
-		if p.In != "query" || p.Name == l.cut.Size || p.Name == l.cut.Page || slices.Contains(l.cut.Tokens, p.Name) || p.Name == l.cut.Cursor {
+		if r := &l.cut.rules; p.In != "query" || slices.Contains(append(slices.Clip(r.Tokens), r.Size, r.Page, r.Cursor), p.Name) {
 			continue
 		}
 		if is(p.Name, "sort", "order", "orderby", "sortby", "direction", "sortorder", "sortdirection", "dir") && p.Schema.Default() != "" {
@@ -97,32 +97,32 @@ func filtersOf(l *list, k *kind) {
 
 // demand makes a parameter required: the list is not walked without it.
 func (l *list) demand(name string) {
-	i := slices.IndexFunc(l.filters, func(f *filter) bool { return f.Name == name })
+	i := slices.IndexFunc(l.filters, func(f *filter) bool { return f.spec.Name == name })
 	if i < 0 {
-		i, l.filters = len(l.filters), append(l.filters, &filter{Filter: spec.Filter{Name: name}})
+		i, l.filters = len(l.filters), append(l.filters, &filter{spec: spec.Filter{Name: name}})
 	}
-	if f := l.filters[i]; f.Op != "order" {
-		f.Required, f.Default, f.why = true, "", "the document requires it"
+	if f := l.filters[i]; f.spec.Op != "order" {
+		f.spec.Meaning.Required, f.spec.Meaning.Default, f.why = true, "", "the document requires it"
 	}
 }
 
 // addFilter adds the filter that a parameter is, if it is one.
 func (l *list) addFilter(name string, s openapi.Schema, at func(string) *field) {
-	f := &filter{Filter: spec.Filter{Name: name}}
+	f := &filter{spec: spec.Filter{Name: name}}
 	if m := bracketed.FindStringSubmatch(name); m != nil {
 		name = m[1] + m[2]
 	}
 	field := at(name)
 	if field != nil {
-		if s.Type() == "array" || s.Type() == "object" || !isScalar(field.schema) && field.Type != spec.TypeBool {
+		if s.Type() == "array" || s.Type() == "object" || !isScalar(field.schema) && field.spec.Type != spec.TypeBool {
 			return
 		}
 		f.why = "a field has its name"
 	} else if field = f.edge(name, at); field == nil {
 		return
 	}
-	f.Field, f.Type = field.Name, field.Type
-	if f.Op == "" {
+	f.spec.Field, f.spec.Type = field.spec.Name, field.spec.Type
+	if f.spec.Op == "" {
 		f.values(s)
 	}
 	l.filters = append(l.filters, f)
@@ -140,8 +140,8 @@ func (f *filter) edge(name string, at func(string) *field) *field {
 		}
 		stem := strings.Join(all[:len(all)-1], "_")
 		for _, name := range []string{stem, stem + "_at", "date_" + stem} {
-			if field := at(name); field != nil && field.isTime() && field.Type != spec.TypeMillis {
-				f.Op, f.Open, f.why = e.op, e.open, "an edge of a field's time, by its name"
+			if field := at(name); field != nil && field.isTime() && field.spec.Type != spec.TypeMillis {
+				f.spec.Op, f.spec.Open, f.why = e.op, e.open, "an edge of a field's time, by its name"
 				return field
 			}
 		}
@@ -153,17 +153,17 @@ func (f *filter) edge(name string, at func(string) *field) *field {
 func (f *filter) values(s openapi.Schema) {
 	enum := s.Enum()
 	if len(enum) > 1 && len(enum) <= 30 {
-		f.Type = spec.TypeSelect
+		f.spec.Type = spec.TypeSelect
 	}
 	for _, v := range enum {
 		if low := strings.ToLower(v); slices.Contains(anyValue, low) || strings.HasSuffix(low, "_unspecified") {
-			f.None = append(f.None, v)
-		} else if f.Type == spec.TypeSelect {
-			f.Values = append(f.Values, v)
+			f.spec.Meaning.None = append(f.spec.Meaning.None, v)
+		} else if f.spec.Type == spec.TypeSelect {
+			f.spec.Values = append(f.spec.Values, v)
 		}
 	}
-	if d := s.Default(); d != "" && !slices.Contains(f.None, d) && f.Type != spec.TypeBool {
-		f.Default = d
+	if d := s.Default(); d != "" && !slices.Contains(f.spec.Meaning.None, d) && f.spec.Type != spec.TypeBool {
+		f.spec.Meaning.Default = d
 		f.why += ", its default"
 	}
 }

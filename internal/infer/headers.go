@@ -216,7 +216,7 @@ const rare = 20
 func (a *api) back() (names []string) {
 	leads := map[string]bool{} // to the next page: our own answers write them
 	for _, l := range a.lists {
-		if name, ok := strings.CutPrefix(l.cut.Next, "header:"); ok {
+		if name, ok := strings.CutPrefix(l.cut.rules.Next, "header:"); ok {
 			leads[http.CanonicalHeaderKey(name)] = true
 		}
 	}

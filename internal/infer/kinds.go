@@ -300,15 +300,15 @@ func (k *kind) findClock() (unsure string) {
 	}
 	var times []*field
 	for _, f := range k.fields {
-		outer, _, _ := strings.Cut(f.Name, ".")
-		if f.isTime() && (f.own == f.Name || is(outer, timeObjects...)) {
+		outer, _, _ := strings.Cut(f.spec.Name, ".")
+		if f.isTime() && (f.own == f.spec.Name || is(outer, timeObjects...)) {
 			times = append(times, f)
 		}
 	}
 	find := func(why string, fits func(f *field) bool) bool {
 		i := slices.IndexFunc(times, fits)
 		if i >= 0 {
-			k.clock, k.why["clock"] = times[i].Name, why
+			k.clock, k.why["clock"] = times[i].spec.Name, why
 		}
 		return i >= 0
 	}
@@ -320,12 +320,12 @@ func (k *kind) findClock() (unsure string) {
 	}
 	one := plain(singular(k.name))
 	switch {
-	case find("a time, with the kind's name", func(f *field) bool { return is(f.Name, one+"date", one+"time", one+"at") }):
-	case find(byName, func(f *field) bool { return has(f.Name, "created", "creation") }):
+	case find("a time, with the kind's name", func(f *field) bool { return is(f.spec.Name, one+"date", one+"time", one+"at") }):
+	case find(byName, func(f *field) bool { return has(f.spec.Name, "created", "creation") }):
 	case len(times) > 0:
 		var names []string
 		for _, f := range times[:min(3, len(times))] {
-			names = append(names, f.Name)
+			names = append(names, f.spec.Name)
 		}
 		return "which of the times orders its records is not clear: " + strings.Join(names, ", ")
 	}
@@ -348,14 +348,14 @@ func (k *kind) findColumns() {
 	for _, likely := range []string{"number", "name", "title", "fullname", "email", "description", "status", "state", "type", "from", "to",
 		"amount", "currency"} {
 		for _, f := range k.fields {
-			if plain(f.Name) == likely && isScalar(f.schema) && f.Class != spec.ClassSecret {
-				add(f.Name)
+			if plain(f.spec.Name) == likely && isScalar(f.schema) && f.spec.Class != spec.ClassSecret {
+				add(f.spec.Name)
 			}
 		}
 	}
 	for _, f := range k.fields {
-		if len(k.columns) < 4 && isScalar(f.schema) && f.Class == "" && f.Name != k.clock && !strings.Contains(f.Name, ".") {
-			add(f.Name)
+		if len(k.columns) < 4 && isScalar(f.schema) && f.spec.Class == "" && f.spec.Name != k.clock && !strings.Contains(f.spec.Name, ".") {
+			add(f.spec.Name)
 		}
 	}
 	if k.clock != "" && len(k.columns) == maxColumns {

@@ -18,7 +18,7 @@ import (
 // limits is what a document tells of the API's limits: the spec's keys that are not their
 // defaults, with a reason for each.
 type limits struct {
-	spec.Limits
+	spec  spec.Limits
 	why   map[string]string
 	usual []string // fields that are read without being named
 }
@@ -46,23 +46,24 @@ func (a *api) findLimits() *limits {
 		if err != nil || status == http.StatusUnauthorized || status == http.StatusTooManyRequests || status > 599 {
 			continue
 		}
-		if why, words := means(text, refusal, l.Remaining); why != "" {
-			l.Statuses = append(l.Statuses, status)
+		if why, words := means(text, refusal, l.spec.Remaining); why != "" {
+			l.spec.Statuses = append(l.spec.Statuses, status)
 			l.why["statuses"] = cmp.Or(l.why["statuses"], why)
 			for _, one := range words {
-				if !slices.Contains(l.Words, one) && len(l.Words) < 5 {
-					l.Words = append(l.Words, one)
+				if !slices.Contains(l.spec.Words, one) && len(l.spec.Words) < 5 {
+					l.spec.Words = append(l.spec.Words, one)
 				}
 			}
 		}
 	}
 	l.why["words"] = "of examples of such answers"
 	forbidden, many := a.doc.Refusals["403"], a.doc.Refusals["429"]
-	rate := l.Remaining != "" || len(l.usual) > 0
+	rate := l.spec.Remaining != "" || len(l.usual) > 0
 	switch {
-	case many == nil && len(l.Statuses) == 0 && !rate:
+	case many == nil && len(l.spec.Statuses) == 0 && !rate:
 		a.once("", "limits: nothing says how the API tells that it takes no more requests for a while: a 429 is taken for it")
-	case rate && forbidden != nil && !slices.Contains(l.Statuses, http.StatusForbidden) && (many == nil || many.Answers < forbidden.Answers):
+	case rate && forbidden != nil && !slices.Contains(l.spec.Statuses, http.StatusForbidden) &&
+		(many == nil || many.Answers < forbidden.Answers):
 		a.once("", "limits: nothing says whether a 403 is a limit, too: if it is, name it in limits.statuses")
 	}
 	return l
@@ -134,17 +135,17 @@ func (a *api) findRate(l *limits) {
 		return
 	}
 	first := slices.MaxFunc(remaining, func(x, y *openapi.Told) int { return cmp.Compare(x.Answers, y.Answers) })
-	l.Remaining = first.Name
+	l.spec.Remaining = first.Name
 	stem := strings.ReplaceAll(plain(first.Name), "remaining", "")
 	for _, t := range sorted(a.doc.Told) {
 		switch {
 		case t == first || !compilesLimit(t.Name):
-		case l.Limit == "" && (plain(t.Name) == stem+"limit" || plain(t.Name) == stem):
-			l.Limit = t.Name
-		case l.Reset == "" && plain(t.Name) == stem+"reset":
-			l.Reset = t.Name
+		case l.spec.Limit == "" && (plain(t.Name) == stem+"limit" || plain(t.Name) == stem):
+			l.spec.Limit = t.Name
+		case l.spec.Reset == "" && plain(t.Name) == stem+"reset":
+			l.spec.Reset = t.Name
 			if resetsIn(t) {
-				l.ResetAs, l.why["reset_as"] = spec.ResetSeconds, "its description or example"
+				l.spec.ResetAs, l.why["reset_as"] = spec.ResetSeconds, "its description or example"
 			}
 		}
 	}
@@ -152,16 +153,16 @@ func (a *api) findRate(l *limits) {
 		a.once("", fmt.Sprintf("limits: there are several, and one is read: %s; the others are %s", first.Name, names(remaining, first)))
 	}
 	usual := true
-	for field, value := range map[string]string{"Limit": l.Limit, "Remaining": l.Remaining, "Reset": l.Reset} {
+	for field, value := range map[string]string{"Limit": l.spec.Limit, "Remaining": l.spec.Remaining, "Reset": l.spec.Reset} {
 		usual = usual && (value == "" || strings.EqualFold(value, "X-RateLimit-"+field))
 	}
 	if usual {
-		for _, one := range []string{l.Limit, l.Remaining, l.Reset} {
+		for _, one := range []string{l.spec.Limit, l.spec.Remaining, l.spec.Reset} {
 			if one != "" {
 				l.usual = append(l.usual, one)
 			}
 		}
-		l.Limit, l.Remaining, l.Reset = "", "", ""
+		l.spec.Limit, l.spec.Remaining, l.spec.Reset = "", "", ""
 	}
 	l.why["limit"], l.why["remaining"], l.why["reset"] = "how many requests a window has", "how many of them are left", "when it ends"
 }
@@ -201,16 +202,16 @@ func (a *api) writeLimits(w *writer) {
 	if len(l.usual) > 0 {
 		w.line(0, "# "+strings.Join(l.usual, ", ")+" of its answers tell of its limits; they are read without being named.", "")
 	}
-	if len(l.Statuses) == 0 && l.Limit+l.Remaining+l.Reset+l.ResetAs == "" {
+	if len(l.spec.Statuses) == 0 && l.spec.Limit+l.spec.Remaining+l.spec.Reset+l.spec.ResetAs == "" {
 		return
 	}
 	w.line(0, "limits:", "")
-	if len(l.Statuses) > 0 {
-		w.entry(1, "statuses", strings.ReplaceAll(fmt.Sprint(l.Statuses), " ", ", "), l.why["statuses"])
+	if len(l.spec.Statuses) > 0 {
+		w.entry(1, "statuses", strings.ReplaceAll(fmt.Sprint(l.spec.Statuses), " ", ", "), l.why["statuses"])
 	}
-	w.entry(1, "words", sequence(l.Words), l.why["words"])
+	w.entry(1, "words", sequence(l.spec.Words), l.why["words"])
 	for _, one := range []struct{ key, value string }{
-		{"limit", l.Limit}, {"remaining", l.Remaining}, {"reset", l.Reset}, {"reset_as", l.ResetAs},
+		{"limit", l.spec.Limit}, {"remaining", l.spec.Remaining}, {"reset", l.spec.Reset}, {"reset_as", l.spec.ResetAs},
 	} {
 		w.entry(1, one.key, scalar(one.value), l.why[one.key])
 	}

@@ -55,7 +55,7 @@ func FromAnswers(ctx context.Context, addresses []string, live Live) (*Draft, er
 		if at.Scheme+"://"+at.Host != host {
 			return nil, fmt.Errorf("%s is another API than %s: ask for one at a time", address, host)
 		}
-		l := &liveList{Live: live, at: at, told: map[string]string{}, records: records}
+		l := &liveList{live: live, at: at, told: map[string]string{}, records: records}
 		if err := l.look(ctx); err != nil {
 			return nil, fmt.Errorf("%s: %w", address, err)
 		}
@@ -114,7 +114,7 @@ type liveParam struct {
 
 // liveList is one list while it is looked at.
 type liveList struct {
-	Live
+	live   Live
 	at     *url.URL
 	answer *seen
 	one    *seen  // one record, by its id
@@ -151,7 +151,7 @@ func (l *liveList) any(ctx context.Context, at *url.URL) (*seen, error) {
 	if l.failed != nil {
 		return nil, l.failed
 	}
-	a, err := l.Ask(ctx, at.String())
+	a, err := l.live.Ask(ctx, at.String())
 	if err != nil {
 		l.failed = err
 		return nil, err

@@ -15,7 +15,7 @@ import (
 
 // cut is how a list is cut into pages.
 type cut struct {
-	paging.Rules
+	rules  paging.Rules
 	why    map[string]string // by key of the spec
 	unsure string            // why it may be otherwise; "" = sure
 	// hinted: it takes a page's number or size, and its answer does not say how to go on.
@@ -31,24 +31,24 @@ func pagingOf(op *openapi.Operation, e *envelope) *cut {
 		c.number(number)
 	}
 	for _, name := range slices.Concat(idNames, backNames, tokenNames) {
-		if p := param(op, []string{name}, "string", "integer", ""); p != nil && p != number && !slices.Contains(c.Tokens, p.Name) {
-			c.Tokens = append(c.Tokens, p.Name)
+		if p := param(op, []string{name}, "string", "integer", ""); p != nil && p != number && !slices.Contains(c.rules.Tokens, p.Name) {
+			c.rules.Tokens = append(c.rules.Tokens, p.Name)
 		}
 	}
 	defer func() {
-		c.Tokens = slices.DeleteFunc(c.Tokens, func(name string) bool { return name == c.Cursor || name == c.Back })
+		c.rules.Tokens = slices.DeleteFunc(c.rules.Tokens, func(name string) bool { return name == c.rules.Cursor || name == c.rules.Back })
 	}()
 	if c.why["first_page"] == unsaid && (slices.ContainsFunc(op.Headers, isLink) || e.find("string", linkNames...) != nil) {
-		c.First, c.why["first_page"] = 0, "nothing says it; links lead on all the same"
+		c.rules.First, c.why["first_page"] = 0, "nothing says it; links lead on all the same"
 	}
 	for _, way := range []func(*openapi.Operation, *envelope) bool{c.header, c.link, c.token, c.cursor, c.offset, c.page, c.lastID} {
 		if way(op, e) {
-			if (c.Style == "header" || c.Style == "body") && c.Page == "" && len(c.Tokens) == 0 {
+			if (c.rules.Style == "header" || c.rules.Style == "body") && c.rules.Page == "" && len(c.rules.Tokens) == 0 {
 				if p := param(op, offsetNames, "string", ""); p != nil {
-					c.Tokens = []string{p.Name} // a token by its type: a number is counted
+					c.rules.Tokens = []string{p.Name} // a token by its type: a number is counted
 					return c
 				}
-				c.Tokens, c.why["tokens"] = slices.Clone(usualTokens), "nothing names the parameters of its links: these are usual"
+				c.rules.Tokens, c.why["tokens"] = slices.Clone(usualTokens), "nothing names the parameters of its links: these are usual"
 				c.unsure = "nothing names the parameters of its links: tokens has the usual ones; if they are others, name them there, " +
 					"or its further pages are not kept"
 			}
@@ -61,10 +61,10 @@ func pagingOf(op *openapi.Operation, e *envelope) *cut {
 	if more != nil {
 		says = more.path + " says whether there is more, and no parameter is named that leads on"
 	}
-	if c.Size != "" || len(c.Tokens) > 0 {
-		takes := slices.DeleteFunc(slices.Concat(c.Tokens, []string{c.Size}), func(name string) bool { return name == "" })
+	if c.rules.Size != "" || len(c.rules.Tokens) > 0 {
+		takes := slices.DeleteFunc(slices.Concat(c.rules.Tokens, []string{c.rules.Size}), func(name string) bool { return name == "" })
 		c.unsure, c.hinted = "it takes "+strings.Join(takes, ", ")+", and "+says+": taken as one page", true
-		if len(c.Tokens) > 0 {
+		if len(c.rules.Tokens) > 0 {
 			c.unsure += "; with a Link header write style: header, and where a parameter takes the last id style: cursor and its name at cursor"
 		}
 	} else if more != nil {
@@ -75,23 +75,24 @@ func pagingOf(op *openapi.Operation, e *envelope) *cut {
 
 // none makes it a list of one page.
 func (c *cut) none(why string) {
-	c.Style, c.why["style"] = "none", why
-	c.Page, c.First = "", 0
+	c.rules.Style, c.why["style"] = "none", why
+	c.rules.Page, c.rules.First = "", 0
 }
 
 // needID makes a list of one page of one that goes on by the last id, where no field is the id.
 func (c *cut) needID(k *kind) {
-	if c.Style != "cursor" || len(k.id) == 1 {
+	if c.rules.Style != "cursor" || len(k.id) == 1 {
 		return
 	}
-	c.Tokens = slices.DeleteFunc([]string{c.Cursor, c.Back}, func(name string) bool { return name == "" })
-	c.unsure = c.Cursor + " takes the last id, and no field surely is one: taken as one page; give the kind an id, and write style: cursor"
-	c.Cursor, c.Back, c.Next, c.More = "", "", "", ""
+	c.rules.Tokens = slices.DeleteFunc([]string{c.rules.Cursor, c.rules.Back}, func(name string) bool { return name == "" })
+	c.unsure = c.rules.Cursor +
+		" takes the last id, and no field surely is one: taken as one page; give the kind an id, and write style: cursor"
+	c.rules.Cursor, c.rules.Back, c.rules.Next, c.rules.More = "", "", "", ""
 	c.none("no field is an id that its cursor could take")
 }
 
 func (c *cut) by(style, why string) bool {
-	c.Style, c.why["style"] = style, why
+	c.rules.Style, c.why["style"] = style, why
 	return true
 }
 
@@ -121,9 +122,9 @@ func (c *cut) link(op *openapi.Operation, e *envelope) bool {
 		if !isURL(p) {
 			continue
 		}
-		c.Next, c.why["next"] = p.path, "a link to the next page"
-		if c.Page == "" && c.countsRows(op) {
-			return c.by("offset", "its links have "+c.Page+", the number of rows before the page")
+		c.rules.Next, c.why["next"] = p.path, "a link to the next page"
+		if c.rules.Page == "" && c.countsRows(op) {
+			return c.by("offset", "its links have "+c.rules.Page+", the number of rows before the page")
 		}
 		return c.by("body", "the answer has a link to the next page")
 	}
@@ -171,10 +172,10 @@ func (c *cut) token(op *openapi.Operation, e *envelope) bool {
 		}
 		at = p.path
 	}
-	c.Next, c.why["next"] = at, "the token of the next page"
-	c.Cursor, c.why["cursor"] = takes.Name, "the parameter that takes it"
+	c.rules.Next, c.why["next"] = at, "the token of the next page"
+	c.rules.Cursor, c.why["cursor"] = takes.Name, "the parameter that takes it"
 	if more := e.findMore(); more != nil {
-		c.More, c.why["more"] = more.path, "says whether there is more"
+		c.rules.More, c.why["more"] = more.path, "says whether there is more"
 	}
 	return c.by("token", "the answer has a token that "+takes.Name+" takes")
 }
@@ -195,10 +196,10 @@ func (c *cut) cursor(op *openapi.Operation, e *envelope) bool {
 	if more == nil || takes == nil {
 		return false
 	}
-	c.Next, c.why["next"] = more.path, "says whether there is more"
-	c.Cursor, c.why["cursor"] = takes.Name, "takes the last id"
+	c.rules.Next, c.why["next"] = more.path, "says whether there is more"
+	c.rules.Cursor, c.why["cursor"] = takes.Name, "takes the last id"
 	if back := param(op, backNames, "string", "integer", ""); back != nil {
-		c.Back, c.why["back"] = back.Name, "takes the first id, for the page before"
+		c.rules.Back, c.why["back"] = back.Name, "takes the first id, for the page before"
 	}
 	return c.by("cursor", "the answer says whether there is more, and "+takes.Name+" takes the last id")
 }
@@ -222,12 +223,12 @@ func (c *cut) lastID(op *openapi.Operation, _ *envelope) bool {
 	if len(all) == 0 {
 		return false
 	}
-	c.Cursor, c.why["cursor"], c.hinted = all[0], "takes the last id, by its description", true
-	c.unsure = "nothing says whether there is more: pages are asked for by " + c.Cursor + " until one has no rows"
+	c.rules.Cursor, c.why["cursor"], c.hinted = all[0], "takes the last id, by its description", true
+	c.unsure = "nothing says whether there is more: pages are asked for by " + c.rules.Cursor + " until one has no rows"
 	if len(all) > 1 {
 		c.unsure += "; where the oldest come first, write cursor: " + all[1]
 	}
-	return c.by("cursor", c.Cursor+" takes the last id")
+	return c.by("cursor", c.rules.Cursor+" takes the last id")
 }
 
 // offset: a parameter takes the number of rows before the page.
@@ -236,7 +237,7 @@ func (c *cut) offset(op *openapi.Operation, e *envelope) bool {
 		return false
 	}
 	c.end(op, e)
-	return c.by("offset", c.Page+" takes the number of rows before the page")
+	return c.by("offset", c.rules.Page+" takes the number of rows before the page")
 }
 
 // countsRows notes the parameter that takes the number of rows before the page.
@@ -246,16 +247,16 @@ func (c *cut) countsRows(op *openapi.Operation) bool {
 	if text := param(op, names, "string"); takes == nil && text != nil && indexText.MatchString(text.Description) {
 		takes = text
 	}
-	if takes == nil || c.Size == "" && !is(takes.Name, "offset", "skip") { // others may be times
+	if takes == nil || c.rules.Size == "" && !is(takes.Name, "offset", "skip") { // others may be times
 		return false
 	}
-	c.Page, c.why["page"] = takes.Name, "the number of rows before the page"
-	c.First = 0
+	c.rules.Page, c.why["page"] = takes.Name, "the number of rows before the page"
+	c.rules.First = 0
 	delete(c.why, "first_page")
 	if least, _, ok, _ := takes.Schema.Bounds(); ok && least == 1 || takes.Schema.Default() == "1" {
-		c.First, c.why["first_page"] = 1, "it counts from 1"
+		c.rules.First, c.why["first_page"] = 1, "it counts from 1"
 	}
-	c.Tokens = nil
+	c.rules.Tokens = nil
 	return true
 }
 
@@ -274,33 +275,33 @@ func isEdge(op *openapi.Operation, name string) bool {
 
 // page: a parameter takes the number of the page.
 func (c *cut) page(op *openapi.Operation, e *envelope) bool {
-	if c.Page == "" {
+	if c.rules.Page == "" {
 		return false
 	}
 	c.end(op, e)
-	c.Tokens, c.hinted = nil, true
-	return c.by("number", c.Page+" takes the number of the page")
+	c.rules.Tokens, c.hinted = nil, true
+	return c.by("number", c.rules.Page+" takes the number of the page")
 }
 
 // end says how a list by number or offset ends.
 func (c *cut) end(op *openapi.Operation, e *envelope) {
 	if p := e.findTotal(); p != nil {
-		c.Total, c.why["total"] = p.path, "how many rows all pages have"
+		c.rules.Total, c.why["total"] = p.path, "how many rows all pages have"
 	}
 	if p := e.findMore(); p != nil {
-		c.Next, c.why["next"] = p.path, "says whether there is more"
+		c.rules.Next, c.why["next"] = p.path, "says whether there is more"
 	} else if p := e.find("integer", "nextpage", "pagingnextpage", "next", "nextoffset"); p != nil {
-		c.Next, c.why["next"] = p.path, "the next page's number"
+		c.rules.Next, c.why["next"] = p.path, "the next page's number"
 	}
 	for _, name := range op.Headers {
 		switch {
-		case c.Total == "" && is(name, "xtotalcount", "xtotal", "totalcount", "xtotalresults", "xpaginationtotalcount"):
-			c.Total, c.why["total"] = "header:"+name, "how many rows all pages have"
-		case c.Next == "" && is(name, "xnextpage", "nextpage", "xnextoffset", "xhasmore"):
-			c.Next, c.why["next"] = "header:"+name, "says whether there is more"
+		case c.rules.Total == "" && is(name, "xtotalcount", "xtotal", "totalcount", "xtotalresults", "xpaginationtotalcount"):
+			c.rules.Total, c.why["total"] = "header:"+name, "how many rows all pages have"
+		case c.rules.Next == "" && is(name, "xnextpage", "nextpage", "xnextoffset", "xhasmore"):
+			c.rules.Next, c.why["next"] = "header:"+name, "says whether there is more"
 		}
 	}
-	if c.Total == "" && c.Next == "" && c.Default == 0 {
+	if c.rules.Total == "" && c.rules.Next == "" && c.rules.Default == 0 {
 		c.unsure = "nothing says how many rows a full page has, so a list ends with a page without rows"
 	}
 }
@@ -310,20 +311,20 @@ const unsaid = "nothing says it: usual"
 
 // number notes the parameter with the page's number, and where it begins.
 func (c *cut) number(p *openapi.Param) {
-	c.Page, c.why["page"] = p.Name, "the number of the page"
+	c.rules.Page, c.why["page"] = p.Name, "the number of the page"
 	least, _, hasLeast, _ := p.Schema.Bounds()
 	first, err := strconv.Atoi(p.Schema.Default())
 	text := strings.ToLower(p.Description + " " + p.Schema.Description())
 	switch {
 	case err == nil && (first == 0 || first == 1):
-		c.First, c.why["first_page"] = first, "its default"
+		c.rules.First, c.why["first_page"] = first, "its default"
 	case hasLeast && (least == 0 || least == 1):
-		c.First, c.why["first_page"] = least, "its minimum"
+		c.rules.First, c.why["first_page"] = least, "its minimum"
 	case strings.Contains(text, "zero-based") || strings.Contains(text, "0-based") || strings.Contains(text, "from 0") ||
 		strings.Contains(text, "at 0"):
-		c.First, c.why["first_page"] = 0, "its description"
+		c.rules.First, c.why["first_page"] = 0, "its description"
 	default:
-		c.First, c.why["first_page"] = 1, unsaid
+		c.rules.First, c.why["first_page"] = 1, unsaid
 	}
 }
 
@@ -340,29 +341,28 @@ func (c *cut) size(op *openapi.Operation) {
 	if p == nil {
 		return
 	}
-	c.Size, c.why["size"] = p.Name, "the size of a page"
+	c.rules.Size, c.why["size"] = p.Name, "the size of a page"
 	text := p.Description + " " + p.Schema.Description()
 	if n, err := strconv.Atoi(p.Schema.Default()); err == nil && n > 0 {
-		c.Default, c.why["default_size"] = n, "its default"
+		c.rules.Default, c.why["default_size"] = n, "its default"
 	} else if m := defaultText.FindStringSubmatch(text); m != nil {
-		c.Default, _ = strconv.Atoi(m[1])
+		c.rules.Default, _ = strconv.Atoi(m[1])
 		c.why["default_size"] = "its description"
 	}
 	if _, most, _, ok := p.Schema.Bounds(); ok && most > 0 && most < 1_000_000 {
-		c.Max, c.why["max_size"] = most, "its maximum"
+		c.rules.Max, c.why["max_size"] = most, "its maximum"
 	} else if m := mostText.FindStringSubmatch(text); m != nil {
-		c.Max, _ = strconv.Atoi(m[1])
+		c.rules.Max, _ = strconv.Atoi(m[1])
 		c.why["max_size"] = "its description"
 	}
-	if c.Max > 0 && c.Default > c.Max {
-		c.Default = 0
+	if c.rules.Max > 0 && c.rules.Default > c.rules.Max {
+		c.rules.Default = 0
 	}
 }
 
 // same is what makes two lists cut alike, as one text.
 func (c *cut) same() string {
-	r := c.Rules
+	r := c.rules
 	return fmt.Sprint(r.Style, "|", r.Next, "|", r.More, "|", r.Total, "|", r.Cursor, "|", r.Back, "|", r.Size, "|", r.Default, "|", r.Max,
-		"|", r.Page,
-		"|", r.First, "|", r.Tokens, "|", r.Template)
+		"|", r.Page, "|", r.First, "|", r.Tokens, "|", r.Template)
 }

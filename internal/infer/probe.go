@@ -19,7 +19,7 @@ import (
 // rows.
 func (l *liveList) goOn(ctx context.Context, op *openapi.Operation, e *envelope, rows *openapi.Value) {
 	c := pagingOf(op, e)
-	if c.Style == "none" || c.hinted {
+	if c.rules.Style == "none" || c.hinted {
 		if len(rows.Items) < 2 {
 			return
 		}
@@ -49,7 +49,7 @@ func (l *liveList) shorten(ctx context.Context, e *envelope, rows *openapi.Value
 	l.count()
 	if op, err := l.read(short); err == nil {
 		longer, _ := rowsOf(op)
-		if c := pagingOf(op, &longer); c.Style != "none" && !c.hinted || l.findNext(ctx, op, &longer, rows) {
+		if c := pagingOf(op, &longer); c.rules.Style != "none" && !c.hinted || l.findNext(ctx, op, &longer, rows) {
 			return
 		}
 	}
@@ -80,10 +80,10 @@ func replaceAt(v **openapi.Value, dotted string, to *openapi.Value) bool {
 
 // leadsOn reports whether the answer says that a page comes after it.
 func (l *liveList) leadsOn(c *cut) bool {
-	if c.Style == "header" {
+	if c.rules.Style == "header" {
 		return strings.Contains(l.answer.header.Get("Link"), "next")
 	}
-	place := cmp.Or(c.More, c.Next)
+	place := cmp.Or(c.rules.More, c.rules.Next)
 	if name, ok := strings.CutPrefix(place, "header:"); ok {
 		return l.answer.header.Get(name) != ""
 	}

@@ -192,7 +192,7 @@ func (a *api) writePagings(w *writer) {
 	slices.SortStableFunc(order, func(x, y string) int { return count[y] - count[x] })
 	names, used := map[string]string{}, map[string]int{}
 	for i, key := range order {
-		style := of[key].Style
+		style := of[key].rules.Style
 		if used[style]++; i > 0 {
 			names[key] = style
 			if used[style] > 1 {
@@ -222,24 +222,24 @@ func (a *api) writePagings(w *writer) {
 func (a *api) writePaging(w *writer, indent int, c *cut, same string) {
 	put := func(key, value string) { w.entry(indent, key, scalar(value), c.why[key]) }
 	count := func(key string, n int) {
-		if n != 0 || key == "first_page" && c.Page != "" && c.why[key] != "" {
+		if n != 0 || key == "first_page" && c.rules.Page != "" && c.why[key] != "" {
 			w.line(indent, key+": "+strconv.Itoa(n), c.why[key])
 		}
 	}
-	put("style", c.Style)
-	put("next", c.Next)
-	put("more", c.More)
-	put("total", c.Total)
-	put("cursor", c.Cursor)
-	put("back", c.Back)
-	put("size", c.Size)
-	count("default_size", c.Default)
-	count("max_size", c.Max)
-	put("page", c.Page)
-	count("first_page", c.First)
-	w.entry(indent, "tokens", sequence(c.Tokens), cmp.Or(c.why["tokens"], "they say where a page stands"))
-	if c.Template != "" {
-		w.line(indent, "answer: "+single(c.Template), c.why["answer"])
+	put("style", c.rules.Style)
+	put("next", c.rules.Next)
+	put("more", c.rules.More)
+	put("total", c.rules.Total)
+	put("cursor", c.rules.Cursor)
+	put("back", c.rules.Back)
+	put("size", c.rules.Size)
+	count("default_size", c.rules.Default)
+	count("max_size", c.rules.Max)
+	put("page", c.rules.Page)
+	count("first_page", c.rules.First)
+	w.entry(indent, "tokens", sequence(c.rules.Tokens), cmp.Or(c.why["tokens"], "they say where a page stands"))
+	if c.rules.Template != "" {
+		w.line(indent, "answer: "+single(c.rules.Template), c.why["answer"])
 	}
 	var beside []place
 	isOther := func(l *list) bool { return l.cut.same() != same }
@@ -255,10 +255,10 @@ func (a *api) writePaging(w *writer, indent int, c *cut, same string) {
 		beside = slices.DeleteFunc(beside, func(p place) bool { return have[p.path] == 1 })
 	}
 	beside = beside[:min(len(beside), 30)]
-	around := c.Next[:strings.LastIndexByte(c.Next, '.')+1]
+	around := c.rules.Next[:strings.LastIndexByte(c.rules.Next, '.')+1]
 	for _, name := range pageLinks { // a document often shows those of one page alone
 		missing := !slices.ContainsFunc(beside, func(p place) bool { return p.path == around+name })
-		if c.Style == "body" && around != "" && c.Next == around+"next" && !strings.HasSuffix("."+around, ".next.") && missing {
+		if c.rules.Style == "body" && around != "" && c.rules.Next == around+"next" && !strings.HasSuffix("."+around, ".next.") && missing {
 			beside = append(beside, place{path: around + name})
 		}
 	}
@@ -270,9 +270,9 @@ func (a *api) writePaging(w *writer, indent int, c *cut, same string) {
 		f.describe(p.path)
 		out := &flow{}
 		out.text("name", p.path)
-		out.text("type", f.Type)
+		out.text("type", f.spec.Type)
 		last, isLink := strings.CutPrefix(p.path, around)
-		out.yes("absolute", f.Class == spec.ClassURL || c.Style == "body" && isLink && slices.Contains(pageLinks, last))
+		out.yes("absolute", f.spec.Class == spec.ClassURL || c.rules.Style == "body" && isLink && slices.Contains(pageLinks, last))
 		w.line(indent+1, "- "+out.String(), "")
 	}
 }
@@ -283,10 +283,10 @@ var pageLinks = []string{"first", "prev", "previous", "next", "last"}
 // linksOf returns the names that the links between the pages of lists have.
 func linksOf(lists []*list) (names []string) {
 	for _, l := range lists {
-		if l.cut.Style == "body" {
-			name := lastPart(l.cut.Next)
-			if l.op.Answer.Property(l.cut.Next).Known() {
-				name = l.cut.Next // @odata.nextLink
+		if l.cut.rules.Style == "body" {
+			name := lastPart(l.cut.rules.Next)
+			if l.op.Answer.Property(l.cut.rules.Next).Known() {
+				name = l.cut.rules.Next // @odata.nextLink
 			}
 			names = append(names, name)
 		}
@@ -350,11 +350,11 @@ func (a *api) writeKind(w *writer, k *kind, parent string) {
 			w.line(2, "fields:", "")
 		}
 		f := &flow{}
-		f.text("name", one.Name)
-		f.text("type", one.Type)
-		f.text("class", one.Class)
-		f.text("link", one.Link)
-		f.yes("absolute", one.Class == spec.ClassURL && a.ownURL(one.schema))
+		f.text("name", one.spec.Name)
+		f.text("type", one.spec.Type)
+		f.text("class", one.spec.Class)
+		f.text("link", one.spec.Link)
+		f.yes("absolute", one.spec.Class == spec.ClassURL && a.ownURL(one.schema))
 		w.line(3, "- "+f.String(), one.why)
 	}
 }
@@ -367,14 +367,14 @@ func (a *api) ownURL(s openapi.Schema) bool {
 
 func (f *filter) flow() string {
 	out := &flow{}
-	out.text("name", f.Name)
-	out.text("field", f.Field)
-	out.text("op", f.Op)
-	out.text("type", f.Type)
-	out.add("values", sequence(f.Values))
-	out.yes("open", f.Open)
-	out.text("default", f.Default)
-	out.yes("required", f.Required)
-	out.add("none", sequence(f.None))
+	out.text("name", f.spec.Name)
+	out.text("field", f.spec.Field)
+	out.text("op", f.spec.Op)
+	out.text("type", f.spec.Type)
+	out.add("values", sequence(f.spec.Values))
+	out.yes("open", f.spec.Open)
+	out.text("default", f.spec.Meaning.Default)
+	out.yes("required", f.spec.Meaning.Required)
+	out.add("none", sequence(f.spec.Meaning.None))
 	return out.String()
 }

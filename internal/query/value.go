@@ -13,18 +13,16 @@ import (
 type Field struct {
 	Name string // dotted
 	Type string // one of spec's types; it says how a time is read
-	rooting
+	// How the root of a record is read from its address; path "": the field is a member
+	// of the record.
+	from, path string
 }
-
-// rooting says how the root of a record is read from its address; the zero value: the field
-// is a member of the record.
-type rooting struct{ from, path string }
 
 // FieldOf is a field of a spec, or with its root the field that shows it.
 func FieldOf(f *spec.Field) Field {
 	one := Field{Name: f.Name, Type: f.Type}
 	if f.RootPath() != "" {
-		one.rooting = rooting{f.From, f.RootPath()}
+		one.from, one.path = f.From, f.RootPath()
 	}
 	return one
 }

@@ -76,12 +76,12 @@ type Taking struct {
 }
 
 // BusyError is Take's while another profile is being taken.
-type BusyError struct{ Taking }
+type BusyError struct{ Taking Taking }
 
 // Error names the caller that takes it, and the time it ends.
 func (e *BusyError) Error() string {
 	return fmt.Sprintf("profile: a profile of %s is being taken for %s since %s; it ends at %s: try again then, or stop it",
-		e.Kind, e.By, e.From.UTC().Format(time.TimeOnly), e.Until.UTC().Format(time.TimeOnly))
+		e.Taking.Kind, e.Taking.By, e.Taking.From.UTC().Format(time.TimeOnly), e.Taking.Until.UTC().Format(time.TimeOnly))
 }
 
 // New makes a recorder. Now must be set.

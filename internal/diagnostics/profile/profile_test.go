@@ -270,8 +270,8 @@ func TestOneAtATime(t *testing.T) {
 	}
 	_, err := r.Take(t.Context(), CPU, time.Second, "jan")
 	var busy *BusyError
-	if !errors.As(err, &busy) || busy.By != "maria" || !strings.Contains(err.Error(), "allocs") ||
-		!strings.Contains(err.Error(), busy.From.UTC().Format(time.TimeOnly)) {
+	if !errors.As(err, &busy) || busy.Taking.By != "maria" || !strings.Contains(err.Error(), "allocs") ||
+		!strings.Contains(err.Error(), busy.Taking.From.UTC().Format(time.TimeOnly)) {
 		t.Errorf("%v", err)
 	}
 	if !r.Stop() {

@@ -147,7 +147,7 @@ type tally struct {
 
 // adding is a function being added up.
 type adding struct {
-	Function
+	function         Function
 	lines            map[string]int64
 	callers, callees map[string]*Share
 }
@@ -287,17 +287,17 @@ func (t *tally) sample(stack []frame, v, n int64) {
 			t.functions[f.name] = fn
 		}
 		if i == 0 {
-			fn.Flat += v
+			fn.function.Flat += v
 		}
 		if i == self {
-			fn.Self += v
-			fn.Count += n
+			fn.function.Self += v
+			fn.function.Count += n
 			add(t.packages, packageOf(f.name), v, n)
 		}
 		if !t.seen[f.name] {
 			t.seen[f.name] = true
-			fn.Cum += v
-			fn.Through += n
+			fn.function.Cum += v
+			fn.function.Through += n
 		}
 		fn.lines[f.at] += v
 		if i == 0 {
@@ -316,17 +316,17 @@ func (t *tally) sample(stack []frame, v, n int64) {
 func (t *tally) largest(a Asked) []Function {
 	out := []Function{}
 	for _, f := range t.functions {
-		if a.Match != "" && !strings.Contains(f.Name, a.Match) || a.Match == "" && f.Self == 0 {
+		if a.Match != "" && !strings.Contains(f.function.Name, a.Match) || a.Match == "" && f.function.Self == 0 {
 			continue
 		}
 		most := int64(-1)
 		for at, v := range f.lines {
-			if v = max(v, -v); v > most || v == most && at < f.At {
-				most, f.At = v, at
+			if v = max(v, -v); v > most || v == most && at < f.function.At {
+				most, f.function.At = v, at
 			}
 		}
-		f.Callers, f.Callees = largest(f.callers, mostEdges), largest(f.callees, mostEdges)
-		out = append(out, f.Function)
+		f.function.Callers, f.function.Callees = largest(f.callers, mostEdges), largest(f.callees, mostEdges)
+		out = append(out, f.function)
 	}
 	slices.SortFunc(out, func(a, b Function) int {
 		return cmp.Or(
