@@ -51,7 +51,7 @@ type comparison struct {
 
 // readCompare reads the moments to compare: A..B, or twice one moment, as a
 // form gives them.
-func (q past) readCompare(params understudy.Query) (c comparison, err error) {
+func readCompare(q *page.Exchange, params understudy.Query) (c comparison, err error) {
 	var given []string
 	for _, p := range params {
 		if p.Name == paramCompare {
@@ -78,7 +78,7 @@ func (q past) readCompare(params understudy.Query) (c comparison, err error) {
 }
 
 // compare shows two versions of the record an address names.
-func (q past) compare(t *spec.Target, c comparison) error {
+func compare(q *page.Exchange, t *spec.Target, c comparison) error {
 	moments := c.moments
 	q.AsOf = page.AsOf{}
 	here := q.Kind.Href + "/" + url.PathEscape(t.ID)
@@ -94,15 +94,15 @@ func (q past) compare(t *spec.Target, c comparison) error {
 	}
 	switch err := q.Gate.Find(q.Ctx, q.Caller, t, q.V.Mirror.Page); {
 	case errors.Is(err, understudy.ErrNotFound):
-		return page.NoSuch(q.Exchange)
+		return page.NoSuch(q)
 	case err != nil:
 		return err
 	}
-	past, err := q.readPast(q.Ctx, t.ID, seen.Most)
+	past, err := readPast(q.Ctx, q, t.ID, seen.Most)
 	if err != nil {
 		return err
 	}
-	before, after, err := q.pick(past, t, moments)
+	before, after, err := pickVersions(q, past, t, moments)
 	if err != nil {
 		return err
 	}
@@ -112,11 +112,11 @@ func (q past) compare(t *spec.Target, c comparison) error {
 			e.Values = append(e.Values, v.Text)
 		}
 	}
-	if err := page.Audit(q.Exchange, e); err != nil {
+	if err := page.Audit(q, e); err != nil {
 		return err
 	}
-	own := q.V.Numbers.Begin(q.Exchange)
-	s := q.CellContext(q.Kind, vars, own.Wait(q.Exchange))
+	own := q.V.Numbers.Begin(q)
+	s := q.CellContext(q.Kind, vars, own.Wait(q))
 	s.Seconds = true
 	p := &comparePage{Kind: q.Kind, Heading: "Two versions of this " + q.Kind.One, ID: t.ID, Record: link()}
 	if q.Kind.Browsable() {
@@ -128,7 +128,7 @@ func (q past) compare(t *spec.Target, c comparison) error {
 	for _, d := range seen.Differences(before, after) {
 		pair := *after
 		pair.Before = before
-		if f := q.fieldChange(s, &pair, d); f.Changed {
+		if f := makeFieldChange(q, s, &pair, d); f.Changed {
 			p.Changed = append(p.Changed, f)
 		} else {
 			p.Same = append(p.Same, f)
@@ -137,9 +137,9 @@ func (q past) compare(t *spec.Target, c comparison) error {
 	return q.Render(http.StatusOK, "compare", "Compare "+q.Kind.One+" "+page.ShortID(t.ID), p)
 }
 
-// pick finds the versions that stood at both moments, in a shape that was seen
+// pickVersions finds the versions that stood at both moments, in a shape that was seen
 // by then: one in which they differ, the page's own before any other.
-func (q past) pick(p seen.Past, t *spec.Target, moments []time.Time) (before, after *seen.Version, err error) {
+func pickVersions(q *page.Exchange, p seen.Past, t *spec.Target, moments []time.Time) (before, after *seen.Version, err error) {
 	missing := moments[0]
 	why := "It had not been seen yet, or the text of that time is not kept."
 	for _, shape := range p.Shapes(t.Shape()) {

@@ -61,21 +61,19 @@ type direction struct {
 
 // serveConversation shows what passed between two numbers.
 func serveConversation(q *page.Exchange) error {
-	n := numberReader{q}
-	c := conversationView{q}
-	a, err := n.numbered("number")
+	a, err := readNumber(q, "number")
 	if err != nil {
 		return err
 	}
-	b, err := n.numbered("other")
+	b, err := readNumber(q, "other")
 	if err != nil {
 		return err
 	}
-	before, back, err := c.conversationParams()
+	before, back, err := readConversationParams(q)
 	if err != nil {
 		return err
 	}
-	strands := c.directions(a, b, before)
+	strands := readDirections(q, a, b, before)
 	if len(strands) == 0 {
 		return &page.Problem{Title: "Your role does not show conversations", Hint: "Its kinds cannot be filtered by both numbers at once.",
 			Kind: understudy.ErrForbidden}
@@ -91,11 +89,11 @@ func serveConversation(q *page.Exchange) error {
 	base := "/" + q.Source.Name + "/" + plan.NumberWord + "/" + a + "/" + b
 	late, marked := false, sync.OnceValue(func() map[string]bool { return own.Wait(q) })
 	merged := sync.OnceValue(func() *messages {
-		t := &messages{A: c.party(a, marked()), B: c.party(b, marked()), Late: late}
+		t := &messages{A: findParty(q, a, marked()), B: findParty(q, b, marked()), Late: late}
 		var older time.Time
-		t.all, older = c.merge(strands, before, t)
-		t.Size, t.Days = int64(len(t.all)), c.days(t.all)
-		c.turnConversation(t, base, older, before, back)
+		t.all, older = mergeStrands(q, strands, before, t)
+		t.Size, t.Days = int64(len(t.all)), groupDays(q, t.all)
+		turnConversation(q, t, base, older, before, back)
 		return t
 	})
 	made := func() []any {
@@ -109,13 +107,13 @@ func serveConversation(q *page.Exchange) error {
 	draw := func() (string, any) { return "talked", merged() }
 	p.Parts = q.Parts("conversation", &page.Part{Title: "What passed between them", Needs: needs, Of: made, Draw: draw})
 	if q.Data != "" {
-		return c.conversationData(merged())
+		return sendConversation(q, merged())
 	}
 	head := func() any {
 		if !late {
 			p.Held = merged()
 		}
-		p.A, p.B = c.party(a, marked()), c.party(b, marked())
+		p.A, p.B = findParty(q, a, marked()), findParty(q, b, marked())
 		return p
 	}
 	if late = p.Parts.Late > 0; late {
@@ -129,15 +127,12 @@ func serveConversation(q *page.Exchange) error {
 	return q.Render(http.StatusOK, "conversation", plan.GroupPhone(a)+" and "+plan.GroupPhone(b), p)
 }
 
-// conversationView is the page of what passed between two numbers.
-type conversationView struct{ *page.Exchange }
-
-func (q conversationView) party(number string, own map[string]bool) party {
+func findParty(q *page.Exchange, number string, own map[string]bool) party {
 	return party{Shown: plan.GroupPhone(number), Href: q.Source.NumberHref(number), Own: own[number]}
 }
 
-// conversationParams reads where the page ends, and the ends of the newer ones.
-func (q conversationView) conversationParams() (before time.Time, back []string, err error) {
+// readConversationParams reads where the page ends, and the ends of the newer ones.
+func readConversationParams(q *page.Exchange) (before time.Time, back []string, err error) {
 	params, err := understudy.ParseQuery(q.R.URL.RawQuery)
 	if err != nil {
 		return before, nil, err
@@ -162,15 +157,15 @@ func (q conversationView) conversationParams() (before time.Time, back []string,
 	return before, back[max(0, len(back)-page.MaxBack):], nil
 }
 
-// directions are what the caller may ask: each kind with two ends, both ways, up
+// readDirections begins to read what the caller may ask: each kind with two ends, both ways, up
 // to a moment.
-func (q conversationView) directions(a, b string, before time.Time) []direction {
+func readDirections(q *page.Exchange, a, b string, before time.Time) []direction {
 	var all []direction
 	for _, t := range q.ContactKinds(q.Source) {
 		if !q.OffersBoth(t) {
 			continue
 		}
-		until := q.until(t)
+		until := findUntil(q, t)
 		if !before.IsZero() && until == nil {
 			continue // it has no way to older records; the newest page said so
 		}
@@ -195,9 +190,9 @@ func (q conversationView) directions(a, b string, before time.Time) []direction 
 	return all
 }
 
-// until is the filter by which a kind's records are asked for up to a moment,
+// findUntil returns the filter by which a kind's records are asked for up to a moment,
 // nil when there is none the caller may use.
-func (q conversationView) until(t *plan.Contact) *spec.Filter {
+func findUntil(q *page.Exchange, t *plan.Contact) *spec.Filter {
 	for i, f := range t.List.Filters {
 		if f.Op == "until" && f.Field == t.Kind.Clock && q.Offers(t.List, i) {
 			return f
@@ -221,7 +216,7 @@ func conversationAddress(path string, before time.Time, back []string) string {
 
 // turnConversation works out where Older, Newer and Newest lead, and says what
 // is not here.
-func (q conversationView) turnConversation(p *messages, base string, older, before time.Time, back []string) {
+func turnConversation(q *page.Exchange, p *messages, base string, older, before time.Time, back []string) {
 	here := ""
 	if !before.IsZero() {
 		here = before.Format(time.RFC3339)
@@ -236,15 +231,15 @@ func (q conversationView) turnConversation(p *messages, base string, older, befo
 	}
 	p.Back, p.Bound = q.Moment(older), "What is older is on the next page."
 	for _, t := range q.ContactKinds(q.Source) {
-		if q.until(t) == nil && q.OffersBoth(t) {
+		if findUntil(q, t) == nil && q.OffersBoth(t) {
 			p.Bound = "Older " + t.Kind.Title + " cannot be asked for by time."
 		}
 	}
 	p.Older = conversationAddress(base, older, append(slices.Clone(back), here))
 }
 
-// conversationData is the page as data, oldest first.
-func (q conversationView) conversationData(p *messages) error {
+// sendConversation sends the page as data, oldest first.
+func sendConversation(q *page.Exchange, p *messages) error {
 	type turnData struct {
 		Kind   string          `json:"kind"`
 		From   string          `json:"from"`
@@ -255,7 +250,7 @@ func (q conversationView) conversationData(p *messages) error {
 	for _, t := range p.all {
 		from := q.R.PathValue("number")
 		if !t.ByA {
-			from, _ = numberReader(q).numbered("other")
+			from, _ = readNumber(q, "other")
 		}
 		all = append(all, turnData{t.Kind, from, t.at.UTC().Format(time.RFC3339), t.raw})
 	}

@@ -83,13 +83,13 @@ func serveRecord(q *page.Exchange) error {
 		return err
 	}
 	if len(p.compared.moments) > 0 {
-		return past{q}.compare(t, p.compared)
+		return compare(q, t, p.compared)
 	}
 	if q.TidyMoment() {
 		return nil
 	}
 	if err := q.Gate.Read(q.Caller, t); err != nil {
-		return past{q}.gone(t, err)
+		return explainGone(q, t, err)
 	}
 	var lists []*askedList
 	if q.Data == "" {
@@ -100,7 +100,7 @@ func serveRecord(q *page.Exchange) error {
 		for _, a := range lists {
 			a.leave()
 		}
-		return past{q}.gone(t, err)
+		return explainGone(q, t, err)
 	}
 	if done {
 		return nil
@@ -117,7 +117,7 @@ func serveRecord(q *page.Exchange) error {
 		s.Filters = q.PhoneFilters(q.Kind.PlannedLists[0])
 	}
 	out := &detailPage{}
-	all := []*page.Part{past{q}.timelineOf(t, cmp.Or(q.Answer.Page.ID, t.ID), cmp.Or(p.versions, fewVersions), s)}
+	all := []*page.Part{readTimeline(q, t, cmp.Or(q.Answer.Page.ID, t.ID), cmp.Or(p.versions, fewVersions), s)}
 	for _, a := range lists {
 		all = append(all, p.listPart(a, marked))
 	}
@@ -201,7 +201,7 @@ func (q *record) readOwn(params understudy.Query, known []string) ([]string, err
 		return known, err
 	}
 	var err error
-	if q.compared, err = (past{q.Exchange}).readCompare(params); err != nil {
+	if q.compared, err = readCompare(q.Exchange, params); err != nil {
 		return known, err
 	}
 	q.versions, err = readVersions(params)

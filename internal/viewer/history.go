@@ -12,11 +12,8 @@ import (
 	"understudy/spec"
 )
 
-// past reads and draws what was seen of one record.
-type past struct{ *page.Exchange }
-
 // readPast reads at most limit versions of a record, within a glance.
-func (q past) readPast(ctx context.Context, id string, limit int) (seen.Past, error) {
+func readPast(ctx context.Context, q *page.Exchange, id string, limit int) (seen.Past, error) {
 	if q.V.History == nil || !q.Kind.Remembered() {
 		return seen.Past{}, nil
 	}
@@ -25,15 +22,15 @@ func (q past) readPast(ctx context.Context, id string, limit int) (seen.Past, er
 	return seen.Reader{History: q.V.History, Gate: q.Gate, Caller: q.Caller}.Read(ctx, q.Source.Name, q.Kind.Name, id, limit)
 }
 
-// gone adds to the answer that upstream has no such record when it was last
+// explainGone adds to the answer that upstream has no such record when it was last
 // seen, and the way there.
-func (q past) gone(t *spec.Target, err error) error {
+func explainGone(q *page.Exchange, t *spec.Target, err error) error {
 	var p *page.Problem
 	if !errors.As(err, &p) || !errors.Is(err, understudy.ErrNotFound) || !q.AsOf.At.IsZero() || q.Data != "" ||
 		!q.Gate.Counts(q.Caller, q.Source.Name, q.Kind.Name) {
 		return err
 	}
-	past, worse := q.readPast(q.Ctx, t.ID, fewVersions)
+	past, worse := readPast(q.Ctx, q, t.ID, fewVersions)
 	if worse != nil {
 		q.V.Logger.ErrorContext(q.Ctx, "viewer: past of a record that is gone", "error", worse)
 		return err

@@ -61,18 +61,17 @@ type share struct {
 
 // serveHome shows every source the caller may ask.
 func serveHome(q *page.Exchange) error {
-	p := homeView{q}
 	if q.R.URL.RawQuery != "" {
 		name, _, _ := strings.Cut(q.R.URL.RawQuery, "=")
 		return page.BadRequest("There is no parameter “"+page.Clip(name)+"” here", "The home page takes none.", nil)
 	}
 	if q.Data != "" {
-		return p.homeData()
+		return sendHome(q)
 	}
 	var all []*page.Part
 	for _, s := range q.V.Planned {
 		if kinds := q.Readable(s); len(kinds) > 0 {
-			all = append(all, p.sourcePart(s))
+			all = append(all, makeSourcePart(q, s))
 		}
 	}
 	out := homePage{Empty: len(all) == 0, Finds: q.V.Search != nil, Looks: page.Looks(q), Saved: page.SavedSearches(q),
@@ -81,22 +80,19 @@ func serveHome(q *page.Exchange) error {
 	return q.Render(http.StatusOK, "home", "Home", out)
 }
 
-// homeView is the page of all sources.
-type homeView struct{ *page.Exchange }
-
-// sourcePart begins to ask how a source does, and what there is to look at.
-func (q homeView) sourcePart(s *plan.Source) *page.Part {
+// makeSourcePart begins to ask how a source does, and what there is to look at.
+func makeSourcePart(q *page.Exchange, s *plan.Source) *page.Part {
 	var snap page.Snapshot
 	var lines []outlook.Line
 	var today []todayView
 	asked := q.Begin("how "+s.Name+" does", q.V.Glance, func(ctx context.Context) error {
-		snap = q.V.Snapshots.Ask(ctx, q.Exchange, s)
-		lines = outlook.Lines(ctx, q.Exchange, s)
+		snap = q.V.Snapshots.Ask(ctx, q, s)
+		lines = outlook.Lines(ctx, q, s)
 		return nil
 	})
-	about := q.asked(s)
+	about := askToday(q, s)
 	counted := q.Begin("what failed of "+s.Name, q.V.Glance, func(ctx context.Context) error {
-		today = q.today(ctx, s, about)
+		today = countToday(ctx, q, s, about)
 		return nil
 	})
 	of := func() []any { return []any{s.Name, snap, lines, today, asked.Err != nil} }
@@ -104,17 +100,17 @@ func (q homeView) sourcePart(s *plan.Source) *page.Part {
 		if asked.Err != nil {
 			return "broken", s.Spec.Title
 		}
-		out := sourceView{Name: s.Name, Title: s.Spec.Title, Health: page.HealthOf(q.Exchange, snap), Numbers: lines,
-			Today: keepFetched(q.Exchange, s, today, &snap), Groups: page.KindGroups(q.Exchange, s, snap)}
-		if page.Administers(q.Exchange) {
-			out.Server = q.serverView(&snap)
+		out := sourceView{Name: s.Name, Title: s.Spec.Title, Health: page.HealthOf(q, snap), Numbers: lines,
+			Today: keepFetched(q, s, today, &snap), Groups: page.KindGroups(q, s, snap)}
+		if page.Administers(q) {
+			out.Server = showServer(q, &snap)
 		}
 		return "source", out
 	}}
 }
 
-// serverView says how the server does.
-func (q homeView) serverView(snap *page.Snapshot) *serverView {
+// showServer says how the server does.
+func showServer(q *page.Exchange, snap *page.Snapshot) *serverView {
 	out := &serverView{
 		Faster: snap.Faster(), Ours: page.Millis(snap.HeldTimes.P50), Theirs: page.Millis(snap.TheirTimes.P50), DropIn: snap.DropIn,
 	}
@@ -133,13 +129,13 @@ func (q homeView) serverView(snap *page.Snapshot) *serverView {
 		out.Answers = append(out.Answers, sh)
 	}
 	for _, w := range snap.Webhooks {
-		out.Webhooks = append(out.Webhooks, q.webhook(w))
+		out.Webhooks = append(out.Webhooks, showWebhook(q, w))
 	}
 	return out
 }
 
-// webhook says how a receiver of changes does.
-func (q homeView) webhook(w request.Webhook) webhookView {
+// showWebhook says how a receiver of changes does.
+func showWebhook(q *page.Exchange, w request.Webhook) webhookView {
 	out := webhookView{Name: w.Name, State: w.State, Why: w.Why, Since: q.Moment(w.Failing), Behind: w.Behind}
 	switch w.State {
 	case "ok":
@@ -152,8 +148,8 @@ func (q homeView) webhook(w request.Webhook) webhookView {
 	return out
 }
 
-// homeData is the home page as data.
-func (q homeView) homeData() error {
+// sendHome sends the home page as data.
+func sendHome(q *page.Exchange) error {
 	type syncData struct {
 		Done  int64  `json:"done"`
 		Total *int64 `json:"total"` // null: not known
@@ -186,7 +182,7 @@ func (q homeView) homeData() error {
 		if len(kinds) == 0 {
 			continue
 		}
-		snap := page.SnapshotOf(q.Exchange, s)
+		snap := page.SnapshotOf(q, s)
 		d := sourceData{s.Name, s.Spec.Title, snap.State, snap.Why, stamp(snap.Since), stamp(snap.NextProbe), snap.DropIn, nil}
 		for _, k := range kinds {
 			held := snap.Kinds[k.Name]

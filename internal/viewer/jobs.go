@@ -58,12 +58,9 @@ type jobActions struct {
 	CanReplay bool
 }
 
-// jobsView is the page of the jobs.
-type jobsView struct{ *page.Exchange }
-
-// mayJobs refuses everyone but those who see everything of every source: a job
+// checkJobs refuses everyone but those who see everything of every source: a job
 // names records in its key and its error.
-func (q jobsView) mayJobs() error {
+func checkJobs(q *page.Exchange) error {
 	if q.V.Jobs == nil {
 		return page.NotFound("There are no jobs here", "This server does no work of its own.", "")
 	}
@@ -75,8 +72,7 @@ func (q jobsView) mayJobs() error {
 
 // serveJobs shows them.
 func serveJobs(q *page.Exchange) error {
-	p := jobsView{q}
-	if err := p.mayJobs(); err != nil {
+	if err := checkJobs(q); err != nil {
 		return err
 	}
 	if q.R.URL.RawQuery != "" {
@@ -100,7 +96,7 @@ func serveJobs(q *page.Exchange) error {
 		out.Cut = out.Cut || len(all) >= part.limit
 		slices.SortStableFunc(all, laterFirst)
 		for _, j := range all {
-			out.Jobs = append(out.Jobs, p.jobView(j))
+			out.Jobs = append(out.Jobs, showJob(q, j))
 		}
 		if len(all) > 0 {
 			out.Counts = append(out.Counts, strconv.Itoa(len(all))+" "+part.title)
@@ -114,7 +110,7 @@ func laterFirst(a, b understudy.Job) int {
 	return cmp.Or(b.Ended.Compare(a.Ended), cmp.Compare(b.Number, a.Number))
 }
 
-func (q jobsView) jobView(j understudy.Job) jobView {
+func showJob(q *page.Exchange, j understudy.Job) jobView {
 	out := jobView{Number: j.Number, Kind: plan.UpperFirst(j.Kind), Key: j.Key, State: j.State.String(), Error: j.Error,
 		jobActions: jobActions{Stop: j.Stop}}
 	if j.Attempt > 1 || j.Error != "" && j.Attempts > 0 {
@@ -181,28 +177,28 @@ func resultOf(p understudy.Progress) string {
 
 // cancelJob and replayJob are what the buttons of the page do.
 func cancelJob(q *page.Exchange) error {
-	return jobsView{q}.withJob("cancel", func(number int64) (string, error) {
+	return changeJob(q, "cancel", func(number int64) (string, error) {
 		return fmt.Sprintf("Job %d is cancelled; one that runs ends soon.", number), q.V.Jobs.Cancel(q.Ctx, number)
 	})
 }
 
 func replayJob(q *page.Exchange) error {
-	return jobsView{q}.withJob("replay", func(number int64) (string, error) {
+	return changeJob(q, "replay", func(number int64) (string, error) {
 		again, err := q.V.Jobs.Replay(q.Ctx, number)
 		return fmt.Sprintf("Job %d does the work of job %d again.", again, number), err
 	})
 }
 
-// withJob does something to the job an address names and goes back to the page, which
+// changeJob does something to the job an address names and goes back to the page, which
 // says what was done.
-func (q jobsView) withJob(what string, do func(number int64) (said string, err error)) error {
-	if err := q.mayJobs(); err != nil {
+func changeJob(q *page.Exchange, what string, do func(number int64) (said string, err error)) error {
+	if err := checkJobs(q); err != nil {
 		return err
 	}
 	said := ""
 	number, err := strconv.ParseInt(q.R.PathValue("number"), 10, 64)
 	if err == nil {
-		err = page.Audit(q.Exchange, understudy.AuditEntry{Action: understudy.ActionAdminister, What: fmt.Sprintf("job %d/%s", number, what)})
+		err = page.Audit(q, understudy.AuditEntry{Action: understudy.ActionAdminister, What: fmt.Sprintf("job %d/%s", number, what)})
 	}
 	if err == nil {
 		said, err = do(number)

@@ -229,11 +229,11 @@ func TestJobsOfOtherSources(t *testing.T) {
 			V: &page.Visitor{Options: page.Options{Jobs: busy(), Sources: make([]*spec.Source, sources)}}, Clock: page.Clock{Start: noon},
 			Rights: page.Rights{Caller: understudy.Caller{Source: "twilio", Grant: &understudy.Grant{Role: understudy.RoleAll}}},
 		}
-		if got := (jobsView{q}).mayJobs() == nil; got != want {
+		if got := checkJobs(q) == nil; got != want {
 			t.Errorf("a credential of one of %d sources sees jobs: %v", sources, got)
 		}
 		q.Caller.Source = ""
-		if err := (jobsView{q}).mayJobs(); err != nil {
+		if err := checkJobs(q); err != nil {
 			t.Errorf("who sees all of %d sources: %v", sources, err)
 		}
 	}

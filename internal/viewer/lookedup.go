@@ -18,7 +18,6 @@ import (
 // talkOf orders the calls and messages among the records of a number that was looked up as a conversation, oldest
 // first. rest are the other records.
 func talkOf(q *page.Exchange, number string, hits []page.Hit) (talk any, rest []page.Hit) {
-	c := conversationView{q}
 	p := &messages{A: party{Shown: "our number"}}
 	for _, h := range hits {
 		i := slices.IndexFunc(h.Kind.Source.Contacts, func(t *plan.Contact) bool { return t.Kind == h.Kind })
@@ -28,7 +27,7 @@ func talkOf(q *page.Exchange, number string, hits []page.Hit) (talk any, rest []
 		}
 		contact := h.Kind.Source.Contacts[i]
 		theirs := shows(q, contact.Ends[0], h, number)
-		t, ok := c.messageOf(direction{kind: contact, byA: !theirs}, h.Row, time.Time{})
+		t, ok := readMessage(q, direction{kind: contact, byA: !theirs}, h.Row, time.Time{})
 		if !ok {
 			rest = append(rest, h)
 			continue
@@ -44,7 +43,7 @@ func talkOf(q *page.Exchange, number string, hits []page.Hit) (talk any, rest []
 		return nil, rest
 	}
 	slices.SortStableFunc(p.all, func(a, b message) int { return a.at.Compare(b.at) })
-	p.Days = c.days(p.all)
+	p.Days = groupDays(q, p.all)
 	return p, rest
 }
 

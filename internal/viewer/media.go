@@ -30,7 +30,7 @@ func serveMedia(v *page.Visitor) http.Handler {
 		q, end := v.Begin(ctx, w, r)
 		defer end()
 		defer cancel()
-		if err := (mediaRequest{q}).media(); err != nil {
+		if err := sendMedia(q); err != nil {
 			q.Fail(err)
 		}
 	})
@@ -39,12 +39,9 @@ func serveMedia(v *page.Visitor) http.Handler {
 var errMediaGone = page.NotFound("This address is no longer good",
 	"It was made for another session, or more than a quarter of an hour ago. Open the record again.", "/")
 
-// mediaRequest is one request for a content.
-type mediaRequest struct{ *page.Exchange }
-
-// media answers, or says why not; nothing has been sent when it returns an
+// sendMedia answers, or says why not; nothing has been sent when it returns an
 // error.
-func (q mediaRequest) media() (err error) {
+func sendMedia(q *page.Exchange) (err error) {
 	if q.Caller, err = q.V.Callers.Person(q.R); err != nil {
 		return err
 	}
@@ -69,17 +66,17 @@ func (q mediaRequest) media() (err error) {
 	case err != nil:
 		return err
 	}
-	m, err := q.V.Media.Open(q.Ctx, q.mediaAsk(t))
+	m, err := q.V.Media.Open(q.Ctx, askMedia(q, t))
 	if err != nil {
 		return err
 	}
 	defer m.Close()
 	line.How, line.Upstream = m.Outcome.String(), m.Upstream
-	return q.sendMedium(t, m, time.Unix((bucket+2)*int64(page.MediaBucket/time.Second), 0).Sub(q.Start))
+	return sendMedium(q, t, m, time.Unix((bucket+2)*int64(page.MediaBucket/time.Second), 0).Sub(q.Start))
 }
 
-// mediaAsk is what the browser's request asks the mirror.
-func (q mediaRequest) mediaAsk(t *spec.Target) request.MediaRequest {
+// askMedia returns what the browser's request asks the mirror.
+func askMedia(q *page.Exchange, t *spec.Target) request.MediaRequest {
 	a := request.MediaRequest{Target: t, Head: q.R.Method == http.MethodHead, NoCache: page.Forced(q.R), Flow: q.Caller.Flow}
 	if a.Range = httprange.Range(q.R.Header); a.Range != "" && !a.Head {
 		a.IfRange = q.R.Header.Get("If-Range")
@@ -92,16 +89,16 @@ func (q mediaRequest) mediaAsk(t *spec.Target) request.MediaRequest {
 
 // sendMedium sends what the mirror opened; left is how long the address is
 // still good.
-func (q mediaRequest) sendMedium(t *spec.Target, m *request.MediaResponse, left time.Duration) error {
+func sendMedium(q *page.Exchange, t *spec.Target, m *request.MediaResponse, left time.Duration) error {
 	h := q.W.Header()
 	switch m.Status {
 	case http.StatusOK, http.StatusPartialContent:
 		e := understudy.AuditEntry{Action: understudy.ActionPlay, Kind: t.Kind.Name, IDs: []string{t.ID}}
-		if err := page.Audit(q.Exchange, e); err != nil {
+		if err := page.Audit(q, e); err != nil {
 			return err
 		}
 	case http.StatusRequestedRangeNotSatisfiable:
-		return q.noRange(m.ContentRange)
+		return refuseRange(q, m.ContentRange)
 	default:
 		return page.NotFound("This "+t.Kind.One+" has no content any more", "It may have been deleted, or it is not ready yet.", "")
 	}
@@ -116,15 +113,15 @@ func (q mediaRequest) sendMedium(t *spec.Target, m *request.MediaResponse, left 
 	})
 	switch {
 	case errors.Is(err, httprange.ErrRange):
-		return q.noRange(h.Get("Content-Range"))
+		return refuseRange(q, h.Get("Content-Range"))
 	case err != nil:
 		panic(http.ErrAbortHandler) // the rest will not come; a part must not look whole
 	}
 	return nil
 }
 
-// noRange answers a range beyond the end.
-func (q mediaRequest) noRange(size string) error {
+// refuseRange answers a range beyond the end.
+func refuseRange(q *page.Exchange, size string) error {
 	h := q.W.Header()
 	for _, name := range []string{"Content-Length", "Content-Disposition", "Etag", "Last-Modified"} {
 		h.Del(name)

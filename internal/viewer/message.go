@@ -41,20 +41,20 @@ type message struct {
 	other string // the number at the other end; "": the caller does not see it
 }
 
-// merge orders the messages of all directions in time, oldest first, down to where
+// mergeStrands orders the messages of all directions in time, oldest first, down to where
 // the first direction that goes on ends: below that some would be missing. older
 // is that moment, zero when this is the beginning.
-func (q conversationView) merge(strands []direction, before time.Time, p *messages) (turns []message, older time.Time) {
+func mergeStrands(q *page.Exchange, strands []direction, before time.Time, p *messages) (turns []message, older time.Time) {
 	for _, s := range strands {
 		r := s.Wait()
 		if why := q.Missing(r); why != "" {
-			p.Problems = append(p.Problems, plan.UpperFirst(s.kind.Kind.Title)+" from "+q.sender(p, s)+" are not loaded: "+why)
+			p.Problems = append(p.Problems, plan.UpperFirst(s.kind.Kind.Title)+" from "+findSender(q, p, s)+" are not loaded: "+why)
 			continue
 		}
 		rows := r.Rows()
 		oldest := q.Start.Add(-cmp.Or(r.Answer.Newest, r.Answer.CurrentAge())) // as the page says it is of, when it places none
 		for _, row := range rows {
-			t, ok := q.messageOf(s, row, before)
+			t, ok := readMessage(q, s, row, before)
 			if !ok {
 				continue
 			}
@@ -82,17 +82,17 @@ func (q conversationView) merge(strands []direction, before time.Time, p *messag
 	return kept, older
 }
 
-func (q conversationView) sender(p *messages, s direction) string {
+func findSender(q *page.Exchange, p *messages, s direction) string {
 	if s.byA {
 		return p.A.Shown
 	}
 	return p.B.Shown
 }
 
-// messageOf is a record as a message. One without a time is placed by another of its
+// readMessage returns a record as a message. One without a time is placed by another of its
 // times, on the newest page alone: upstream leaves it out when asked for a
 // span.
-func (q conversationView) messageOf(s direction, row access.Row, before time.Time) (message, bool) {
+func readMessage(q *page.Exchange, s direction, row access.Row, before time.Time) (message, bool) {
 	k := s.kind.Kind
 	at, ok := page.TimeOf(k, row)
 	if !ok && before.IsZero() {
@@ -116,14 +116,14 @@ func (q conversationView) messageOf(s direction, row access.Row, before time.Tim
 		if q.Level(k, c.Name) == access.Hide && c.Shape != plan.Prose {
 			continue
 		}
-		q.messageCell(&t, sheet, c, row)
+		drawMessageCell(q, &t, sheet, c, row)
 	}
 	return t, true
 }
 
-// messageCell keeps what a message shows of one column: its words, its state, and
+// drawMessageCell keeps what a message shows of one column: its words, its state, and
 // the counts that are not zero.
-func (q conversationView) messageCell(t *message, s *page.CellContext, c *plan.Column, row access.Row) {
+func drawMessageCell(q *page.Exchange, t *message, s *page.CellContext, c *plan.Column, row access.Row) {
 	cl := s.Cell(c, row, false)
 	switch v := row.Field(c.Name); {
 	case c.Shape == plan.Prose:
@@ -150,8 +150,8 @@ func anyTime(k *plan.Kind, row access.Row) (time.Time, bool) {
 	return time.Time{}, false
 }
 
-// days parts messages by the reader's calendar.
-func (q conversationView) days(turns []message) []day {
+// groupDays parts messages by the reader's calendar.
+func groupDays(q *page.Exchange, turns []message) []day {
 	var all []day
 	for _, t := range turns {
 		l := t.at.In(q.Zone)

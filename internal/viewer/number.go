@@ -79,8 +79,7 @@ type numberReads struct {
 
 // serveNumber shows what is known of a number.
 func serveNumber(q *page.Exchange) error {
-	r := numberReader{q}
-	number, err := r.numbered("number")
+	number, err := readNumber(q, "number")
 	if err != nil {
 		return err
 	}
@@ -90,10 +89,10 @@ func serveNumber(q *page.Exchange) error {
 	if err := page.Audit(q, understudy.AuditEntry{Action: understudy.ActionSearch, What: "number", Values: []string{number}}); err != nil {
 		return err
 	}
-	n := &numberReads{number: number, panels: r.panels(number)}
+	n := &numberReads{number: number, panels: makePanels(q, number)}
 	for _, k := range q.Source.OwnKinds {
 		if q.OwnVisible(k) {
-			n.owns = append(n.owns, r.owner(k, number))
+			n.owns = append(n.owns, readOwner(q, k, number))
 		}
 	}
 	for _, k := range q.Source.Kinds {
@@ -163,12 +162,9 @@ func (q numberView) numberParts() *page.Parts {
 	return q.Parts("number", all...)
 }
 
-// numberReader reads what is known of a number.
-type numberReader struct{ *page.Exchange }
-
-// numbered is a number of the address. A caller that may not filter by any
+// readNumber returns a number of the address. A caller that may not filter by any
 // number is refused for every number: the page would tell of what is hidden.
-func (q numberReader) numbered(name string) (string, error) {
+func readNumber(q *page.Exchange, name string) (string, error) {
 	if len(q.Source.Contacts) == 0 {
 		return "", page.NotFound(q.Source.Spec.Title+" has no pages of numbers", "None of its kinds can be asked for a number.", "")
 	}
@@ -191,8 +187,8 @@ func (q numberReader) numbered(name string) (string, error) {
 	return text, nil
 }
 
-// panels are the lists the caller may ask for the number.
-func (q numberReader) panels(number string) []*panel {
+// makePanels returns the lists the caller may ask for the number.
+func makePanels(q *page.Exchange, number string) []*panel {
 	var all []*panel
 	for _, t := range q.ContactKinds(q.Source) {
 		for _, e := range t.Ends {
@@ -201,7 +197,7 @@ func (q numberReader) panels(number string) []*panel {
 			}
 			target, err := t.Target(understudy.Query{{Name: t.List.Filters[e.Filter].Name, Value: number}})
 			if err == nil {
-				all = append(all, q.readPanel(&panel{Asked: &page.Asked{Target: target}, kind: t, end: e}, number))
+				all = append(all, readPanel(q, &panel{Asked: &page.Asked{Target: target}, kind: t, end: e}, number))
 			}
 		}
 	}
@@ -210,9 +206,9 @@ func (q numberReader) panels(number string) []*panel {
 
 // readPanel begins to read a list of the number. When it goes on, and all records of
 // the kind are held, those are counted.
-func (q numberReader) readPanel(pn *panel, number string) *panel {
+func readPanel(q *page.Exchange, pn *panel, number string) *panel {
 	k, flt := pn.kind.Kind, pn.kind.List.Filters[pn.end.Filter]
-	whole := q.Findable() && q.Counts(k) && q.V.Snapshots.Of(q.Exchange, q.Source).Kinds[k.Name].Complete
+	whole := q.Findable() && q.Counts(k) && q.V.Snapshots.Of(q, q.Source).Kinds[k.Name].Complete
 	pn.Future = q.Begin(pn.Target.Key.String(), q.V.Glance, func(ctx context.Context) error {
 		pn.Reading = q.Read(ctx, pn.Target)
 		if !whole || !pn.Reading.More() {
@@ -275,24 +271,24 @@ func (q numberView) contact() *contact {
 
 // newestConversation returns the end of the conversation that the number had last, as far as its lists say; nil: there is none.
 func (q numberView) newestConversation() *messages {
-	c := conversationView{q.Exchange}
+	c := q.Exchange
 	var strands []direction
 	for _, pn := range q.n.panels {
 		if q.OffersBoth(pn.kind) {
 			strands = append(strands, direction{Asked: pn.Asked, kind: pn.kind, byA: pn.end.Column == pn.kind.Ends[0].Column})
 		}
 	}
-	p := &messages{A: c.party(q.n.number, q.n.marked)}
-	turns, _ := c.merge(strands, time.Time{}, p)
+	p := &messages{A: findParty(c, q.n.number, q.n.marked)}
+	turns, _ := mergeStrands(c, strands, time.Time{}, p)
 	turns = slices.DeleteFunc(turns, func(t message) bool { return t.other == "" || t.other == q.n.number })
 	if len(turns) == 0 {
 		return nil
 	}
 	other := turns[len(turns)-1].other
 	turns = slices.DeleteFunc(turns, func(t message) bool { return t.other != other })
-	p.B = c.party(other, q.n.marked)
+	p.B = findParty(c, other, q.n.marked)
 	p.Newest = q.Source.NumberHref(q.n.number) + "/" + other + "#newest"
-	p.Days = c.days(turns[max(0, len(turns)-maxTurns):])
+	p.Days = groupDays(c, turns[max(0, len(turns)-maxTurns):])
 	return p
 }
 

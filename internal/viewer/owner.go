@@ -24,16 +24,16 @@ type owner struct {
 	record page.Reading // of the target
 }
 
-// owner looks for our own record of the number: on the newest page, which marks
+// readOwner looks for our own record of the number: on the newest page, which marks
 // our numbers, too. When that does not have it and there are older ones, it is
 // asked for.
-func (q numberReader) owner(k *plan.Kind, number string) *owner {
+func readOwner(q *page.Exchange, k *plan.Kind, number string) *owner {
 	o := &owner{kind: k, number: number, target: k.PlannedLists[0].Newest}
 	o.Future = q.Begin("our own numbers", q.V.Glance, func(ctx context.Context) error {
 		o.newest = q.Read(ctx, o.target)
 		o.record = o.newest
 		if len(o.rows()) == 0 && o.newest.More() {
-			if t := q.ownTarget(k, number); t != nil {
+			if t := findOwnTarget(q, k, number); t != nil {
 				o.target, o.record = t, q.Read(ctx, t)
 			}
 		}
@@ -62,9 +62,9 @@ func (o *owner) rows() []access.Row {
 	})
 }
 
-// ownTarget asks for our own record of a number by a filter, nil when the list
+// findOwnTarget asks for our own record of a number by a filter, nil when the list
 // has none for it.
-func (q numberReader) ownTarget(k *plan.Kind, number string) *spec.Target {
+func findOwnTarget(q *page.Exchange, k *plan.Kind, number string) *spec.Target {
 	for i, f := range k.PlannedLists[0].Filters {
 		if f.Field == k.Own && (f.Op == "is" || f.Op == "digits") && q.Offers(k.PlannedLists[0], i) {
 			t, err := q.Source.Spec.Target(q.Source.Name, k.PlannedLists[0].Newest.Key.Path(),

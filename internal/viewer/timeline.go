@@ -79,30 +79,30 @@ func readVersions(params understudy.Query) (int, error) {
 	return n, nil
 }
 
-// timelineOf begins to read a record's past; the part shows nothing when nothing
+// readTimeline begins to read a record's past; the part shows nothing when nothing
 // is kept of it.
-func (q past) timelineOf(t *spec.Target, id string, limit int, s *page.CellContext) *page.Part {
+func readTimeline(q *page.Exchange, t *spec.Target, id string, limit int, s *page.CellContext) *page.Part {
 	var p seen.Past
 	read := q.Begin("timeline", q.V.Glance, func(ctx context.Context) (err error) {
-		p, err = q.readPast(ctx, id, limit)
+		p, err = readPast(ctx, q, id, limit)
 		return err
 	})
-	of := func() []any { return q.madePast(t, p, s, read.Err) }
+	of := func() []any { return drawTimeline(q, t, p, s, read.Err) }
 	return &page.Part{Title: "Timeline", Needs: []*page.Future{read}, Of: of, Draw: func() (string, any) {
 		if read.Err != nil {
 			return "timeline", &timeline{Problem: "The past of this " + q.Kind.One + " could not be read; the log of the server says why."}
 		}
-		if out := q.timeline(t, p, limit, s); out != nil {
+		if out := makeTimeline(q, t, p, limit, s); out != nil {
 			return "timeline", out
 		}
 		return "", nil
 	}}
 }
 
-// madePast is what a timeline is made of.
-func (q past) madePast(t *spec.Target, p seen.Past, s *page.CellContext, err error) []any {
+// drawTimeline returns what a timeline is made of.
+func drawTimeline(q *page.Exchange, t *spec.Target, p seen.Past, s *page.CellContext, err error) []any {
 	all := []any{err != nil, s.Own, p.More, p.Bound}
-	if sg := q.shown(p, t.Shape()); sg != nil {
+	if sg := findShown(q, p, t.Shape()); sg != nil {
 		all = append(all, sg.From)
 	}
 	body := func(sg *seen.Version) any {
@@ -120,17 +120,17 @@ func (q past) madePast(t *spec.Target, p seen.Past, s *page.CellContext, err err
 	return all
 }
 
-// timeline is nil when nothing is kept of the record's past.
-func (q past) timeline(t *spec.Target, p seen.Past, limit int, s *page.CellContext) *timeline {
+// makeTimeline returns nil when nothing is kept of the record's past.
+func makeTimeline(q *page.Exchange, t *spec.Target, p seen.Past, limit int, s *page.CellContext) *timeline {
 	if len(p.Versions) == 0 {
 		return nil
 	}
 	here := q.Kind.Href + "/" + url.PathEscape(t.ID)
 	vars := q.Source.Given(t, t.Instance.ID)
 	out := &timeline{}
-	shown := q.shown(p, t.Shape())
+	shown := findShown(q, p, t.Shape())
 	for i, sg := range p.Versions {
-		e := q.entry(s, sg, t.Shape())
+		e := makeEntry(q, s, sg, t.Shape())
 		e.Shown = sg == shown
 		switch {
 		case !sg.Kept || e.Shown || sg.Shape != t.Shape():
@@ -152,12 +152,12 @@ func (q past) timeline(t *spec.Target, p seen.Past, limit int, s *page.CellConte
 		out.Older = q.AsOf.Keep(here+plan.WithQuery(append(slices.Clone(vars), next))) + "#timeline"
 	}
 	out.Action, out.Hidden = here, vars
-	out.picks(q.Exchange, p, t.Shape())
+	out.picks(q, p, t.Shape())
 	return out
 }
 
-// shown is the version the page is about.
-func (q past) shown(p seen.Past, shape string) *seen.Version {
+// findShown returns the version the page is about.
+func findShown(q *page.Exchange, p seen.Past, shape string) *seen.Version {
 	at := q.AsOf.At
 	if at.IsZero() {
 		at = q.Start
@@ -170,8 +170,8 @@ func compareParam(a, b time.Time) understudy.Param {
 	return understudy.Param{Name: paramCompare, Value: page.WriteMoment(a) + compareTo + page.WriteMoment(b)}
 }
 
-// entry says what happened at a version.
-func (q past) entry(s *page.CellContext, sg *seen.Version, shape string) entry {
+// makeEntry says what happened at a version.
+func makeEntry(q *page.Exchange, s *page.CellContext, sg *seen.Version, shape string) entry {
 	e := entry{When: page.Say(sg.From, q.Start, q.Zone, true), Lost: !sg.Gone && !sg.Kept}
 	if !sg.Gone && sg.Shape != shape {
 		e.Form = q.Kind.FormOf(sg.Shape)
@@ -196,21 +196,21 @@ func (q past) entry(s *page.CellContext, sg *seen.Version, shape string) entry {
 	}
 	all := seen.Changed(sg.Before, sg)
 	for _, d := range all[:min(len(all), fewFields)] {
-		e.Fields = append(e.Fields, q.fieldChange(s, sg, d))
+		e.Fields = append(e.Fields, makeFieldChange(q, s, sg, d))
 	}
 	e.Beyond = int64(len(all) - len(e.Fields))
 	return e
 }
 
-// fieldChange draws one field of a version and the one before.
-func (q past) fieldChange(s *page.CellContext, after *seen.Version, d seen.Difference) fieldChange {
-	label, before := q.drawValue(s, after.Before, d.Before, d.Name)
-	_, later := q.drawValue(s, after, d.After, d.Name)
+// makeFieldChange draws one field of a version and the one before.
+func makeFieldChange(q *page.Exchange, s *page.CellContext, after *seen.Version, d seen.Difference) fieldChange {
+	label, before := drawValue(q, s, after.Before, d.Before, d.Name)
+	_, later := drawValue(q, s, after, d.After, d.Name)
 	return fieldChange{Label: label, Before: before, After: later, Changed: !d.Same()}
 }
 
 // drawValue draws a value of a version: as its column does, else as text.
-func (q past) drawValue(s *page.CellContext, of *seen.Version, v access.Value, name string) (label string, c page.Cell) {
+func drawValue(q *page.Exchange, s *page.CellContext, of *seen.Version, v access.Value, name string) (label string, c page.Cell) {
 	if col := q.Kind.ByField[name]; col != nil && of != nil && of.Kept {
 		c = s.Cell(col, of.Row, false)
 		c.Text = page.ClipTo(c.Text, page.Clipped)

@@ -33,8 +33,8 @@ type todayAsked struct {
 	failed string
 }
 
-// asked are the main kinds of a source whose records can fail.
-func (q homeView) asked(s *plan.Source) (all []todayAsked) {
+// askToday returns the main kinds of a source whose records can fail.
+func askToday(q *page.Exchange, s *plan.Source) (all []todayAsked) {
 	if q.V.Search == nil {
 		return nil
 	}
@@ -62,8 +62,8 @@ func failedText(k *plan.Kind) string {
 	return strings.Join(either, "")
 }
 
-// sinceMidnight is the condition that a record is of today, where its reader is.
-func (q homeView) sinceMidnight() string {
+// findMidnight returns the condition that a record is of today, where its reader is.
+func findMidnight(q *page.Exchange) string {
 	at := q.Start.In(q.Zone)
 	midnight := time.Date(at.Year(), at.Month(), at.Day(), 0, 0, 0, 0, q.Zone)
 	if _, offset := midnight.Zone(); offset == 0 {
@@ -72,22 +72,22 @@ func (q homeView) sinceMidnight() string {
 	return "date>=" + midnight.UTC().Format("2006-01-02T15:04")
 }
 
-// today counts. A kind of which nothing can be counted is left out: the role may not see the
+// countToday counts. A kind of which nothing can be counted is left out: the role may not see the
 // fields that tell, or the time is over.
-func (q homeView) today(ctx context.Context, s *plan.Source, asked []todayAsked) (all []todayView) {
-	conditions := []struct{ title, text, handled string }{{"Failed today", q.sinceMidnight(), ""}}
-	if page.SeesNotes(q.Exchange, s) {
+func countToday(ctx context.Context, q *page.Exchange, s *plan.Source, asked []todayAsked) (all []todayView) {
+	conditions := []struct{ title, text, handled string }{{"Failed today", findMidnight(q), ""}}
+	if page.SeesNotes(q, s) {
 		conditions = append(conditions, struct{ title, text, handled string }{"Not handled, 7 days", "date:-7d", " handled:"})
 	}
 	for _, one := range asked {
 		view, known := todayView{Kind: plan.UpperFirst(one.kind.Title), Name: one.kind.Name}, false
 		for _, c := range conditions {
 			ask := query.SearchRequest{Text: one.failed + " " + c.text, Source: s.Name, Kinds: []string{one.kind.Name}, CountOnly: true}
-			n := q.countOf(ctx, s, one.kind, ask)
+			n := countRecords(ctx, q, s, one.kind, ask)
 			shown, handled := ask, ask
 			if c.handled != "" { // counting all that are not handled takes longer than the few that are
 				shown.Text, handled.Text = ask.Text+c.handled+"no", ask.Text+c.handled+"yes"
-				n = n.less(q.countOf(ctx, s, one.kind, handled))
+				n = n.less(countRecords(ctx, q, s, one.kind, handled))
 			}
 			count := todayCount{Title: c.title, Href: page.SearchAddress(shown)}
 			if n != nil {
@@ -131,8 +131,8 @@ func keepFetched(q *page.Exchange, s *plan.Source, today []todayView, snap *page
 // counted is a number of matches; nil: they could not be counted.
 type counted query.Count
 
-// countOf counts the matches of a search.
-func (q homeView) countOf(ctx context.Context, s *plan.Source, k *plan.Kind, ask query.SearchRequest) *counted {
+// countRecords counts the matches of a search.
+func countRecords(ctx context.Context, q *page.Exchange, s *plan.Source, k *plan.Kind, ask query.SearchRequest) *counted {
 	found, err := q.Search(ctx, s, k, ask)
 	if err != nil || found.Total == nil {
 		return nil

@@ -97,7 +97,7 @@ func columnNames(columns []*plan.Column) string {
 
 // arrange reads one of a list's own parameters; taken is false when it is none
 // of them.
-func (q queryParser) arrange(ask *listQuery, p understudy.Param) (taken bool, err error) {
+func arrange(q *page.Exchange, ask *listQuery, p understudy.Param) (taken bool, err error) {
 	a := &ask.arrangement
 	switch p.Name {
 	case ownColumns:
@@ -113,7 +113,7 @@ func (q queryParser) arrange(ask *listQuery, p understudy.Param) (taken bool, er
 		}
 		ask.tidy = ask.tidy && before == 0 && p.Value != "" && columnNames(a.columns) == p.Value
 	case ownSort:
-		return true, q.arrangeOrder(ask, p.Value)
+		return true, arrangeOrder(q, ask, p.Value)
 	case ownText:
 		text := strings.TrimSpace(p.Value)
 		ask.tidy = ask.tidy && text == p.Value && text != "" && a.text == ""
@@ -166,7 +166,7 @@ func columnsNamed(k *plan.Kind, text string) ([]*plan.Column, error) {
 
 // arrangeOrder reads the order. A field the role does not fully see orders
 // nothing: where a record stands would tell what it holds.
-func (q queryParser) arrangeOrder(ask *listQuery, text string) error {
+func arrangeOrder(q *page.Exchange, ask *listQuery, text string) error {
 	name, down := strings.CutPrefix(text, "-")
 	if name == "" {
 		ask.tidy = false

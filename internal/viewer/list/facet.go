@@ -36,12 +36,9 @@ type facetValue struct {
 	Set     bool // the page shows these alone; Href leads to all
 }
 
-// facetPart counts records by value, behind a page.
-type facetPart struct{ *page.Exchange }
-
-// facets are a result's, in words. set says whether a value is picked already,
+// makeFacets returns the facets of a result, in words. set says whether a value is picked already,
 // and where picking it, or letting go of it, leads.
-func (q facetPart) facets(r *query.SearchResult, k *plan.Kind,
+func makeFacets(q *page.Exchange, r *query.SearchResult, k *plan.Kind,
 	pick func(f query.SearchFacet, v query.SearchValue) (href string, set bool)) []facet {
 	var all []facet
 	months := 0 // they come before the days
@@ -52,10 +49,10 @@ func (q facetPart) facets(r *query.SearchResult, k *plan.Kind,
 		if f.Name == "month" {
 			months = len(f.Values)
 		}
-		out := facet{Title: q.facetTitle(f.Name, k), More: f.More}
+		out := facet{Title: titleFacet(q, f.Name, k), More: f.More}
 		for _, v := range f.Values {
 			href, set := pick(f, v)
-			shown := facetValue{Text: q.valueText(f.Name, v.Value, k), Href: href, Count: page.Thousands(v.Count.N),
+			shown := facetValue{Text: showValue(q, f.Name, v.Value, k), Href: href, Count: page.Thousands(v.Count.N),
 				AtLeast: v.Count.AtLeast, Set: set}
 			if len(out.Values) < mostValues || set {
 				out.Values = append(out.Values, shown)
@@ -68,7 +65,7 @@ func (q facetPart) facets(r *query.SearchResult, k *plan.Kind,
 	return all
 }
 
-func (q facetPart) facetTitle(name string, k *plan.Kind) string {
+func titleFacet(q *page.Exchange, name string, k *plan.Kind) string {
 	for _, s := range q.V.Planned {
 		for _, other := range s.Kinds {
 			if c := other.ByField[name]; c != nil && (k == nil || other == k) {
@@ -79,9 +76,9 @@ func (q facetPart) facetTitle(name string, k *plan.Kind) string {
 	return plan.UpperFirst(plan.Spell(name))
 }
 
-// valueText is a value of a facet in words: of a code what it means, too.
-func (q facetPart) valueText(name, value string, k *plan.Kind) string {
-	if why := page.MeaningOf(q.Exchange, name, value, k); why != "" {
+// showValue returns a value of a facet in words: of a code what it means, too.
+func showValue(q *page.Exchange, name, value string, k *plan.Kind) string {
+	if why := page.MeaningOf(q, name, value, k); why != "" {
 		return page.Clip(value + " " + why)
 	}
 	switch name {
@@ -109,10 +106,10 @@ func (q facetPart) valueText(name, value string, k *plan.Kind) string {
 // listFacets are those of a list. A value is picked by upstream's own filter
 // where it has one, so that the list stays upstream's; else by a condition.
 func (q listing) listFacets(r *query.SearchResult) []facet {
-	return facetPart{q.Exchange}.facets(r, q.Kind, func(f query.SearchFacet, v query.SearchValue) (string, bool) {
+	return makeFacets(q.Exchange, r, q.Kind, func(f query.SearchFacet, v query.SearchValue) (string, bool) {
 		at := *q.ask
 		at.cursor, at.back = "", nil
-		if flt := (facetPart{q.Exchange}).filterBy(q.ask.list, f.Name); flt != nil && v.Value != "" {
+		if flt := findFilter(q.Exchange, q.ask.list, f.Name); flt != nil && v.Value != "" {
 			rest := q.ask.filters().Without(func(p understudy.Param) bool { return p.Name == flt.Name })
 			if was, set := q.ask.query.Get(flt.Name); set && was == v.Value {
 				return at.address("", rest, nil), true
@@ -133,8 +130,8 @@ func toggled(terms []string, term string) (changed []string, set bool) {
 	return append(slices.Clone(terms), term), false
 }
 
-// filterBy is upstream's filter for one value of a field, if the caller may use it.
-func (q facetPart) filterBy(l *plan.List, field string) *spec.Filter {
+// findFilter returns upstream's filter for one value of a field, if the caller may use it.
+func findFilter(q *page.Exchange, l *plan.List, field string) *spec.Filter {
 	for i, f := range l.Filters {
 		if f.Field == field && (f.Op == "" || f.Op == "is") && q.Offers(l, i) {
 			return f
@@ -162,9 +159,9 @@ type counter struct {
 	result *query.SearchResult // once that is over; nil: it is not known
 }
 
-// counting begins to count. rows, if any, is told how many rows the page has when
+// startCount begins to count. rows, if any, is told how many rows the page has when
 // they have come: what was counted before they were held is counted once more.
-func (q facetPart) counting(search query.SearchRequest, rows <-chan int) *counter {
+func startCount(q *page.Exchange, search query.SearchRequest, rows <-chan int) *counter {
 	search.Facets, search.CountOnly, search.Limit, search.Cursor, search.Sort = true, true, 0, "", ""
 	c := &counter{}
 	c.Future = q.Begin("counts by value", q.V.Glance, func(ctx context.Context) (err error) {
@@ -193,13 +190,13 @@ func (q listing) listCounting(rows <-chan int) *counter {
 	if err != nil {
 		return nil
 	}
-	return facetPart{q.Exchange}.counting(search, rows)
+	return startCount(q.Exchange, search, rows)
 }
 
-// countsOf are the page's, as far as they are there, and the part of the page they
+// makeCounts returns the page's counts, as far as they are there, and the part of the page they
 // are: facets of what was counted, drawn once as long as it is the same. total is a
 // sentence for how many there are. c may be nil.
-func (q facetPart) countsOf(name string, c *counter, total string, facets func(*query.SearchResult) []facet,
+func makeCounts(q *page.Exchange, name string, c *counter, total string, facets func(*query.SearchResult) []facet,
 ) (held counts, p *page.Parts) {
 	if c == nil {
 		return counts{}, nil
@@ -248,13 +245,13 @@ func totalOf(r *query.SearchResult) string {
 	return page.Thousands(r.Total.N)
 }
 
-// foundNotes say to the reader how a result came about.
-func (q facetPart) foundNotes(r *query.SearchResult, s *plan.Source, k *plan.Kind) []string {
+// noteFound tells to the reader how a result came about.
+func noteFound(q *page.Exchange, r *query.SearchResult, s *plan.Source, k *plan.Kind) []string {
 	notes := slices.Clone(r.Notes)
 	if k == nil || !q.Gate.Counts(q.Caller, s.Name, k.Name) {
 		return notes
 	}
-	if held := q.V.Snapshots.Of(q.Exchange, s).Kinds[k.Name]; !held.Complete {
+	if held := q.V.Snapshots.Of(q, s).Kinds[k.Name]; !held.Complete {
 		note := k.Title + " are not all held here; only held records were searched"
 		if held.Why != "" {
 			note += " (" + strings.TrimSuffix(held.Why, ".") + ")"

@@ -42,10 +42,7 @@ type input struct {
 // chip is a filter that is set, with the address that unsets it.
 type chip struct{ Label, Text, Remove string }
 
-// filterForm draws the form of a list's filters.
-type filterForm struct{ *page.Exchange }
-
-func (q filterForm) form(asked *listQuery) form {
+func makeForm(q *page.Exchange, asked *listQuery) form {
 	ask, paging := new(listQuery), asked.list.PagingStyle
 	*ask = *asked
 	ask.cursor = ""
@@ -57,8 +54,8 @@ func (q filterForm) form(asked *listQuery) form {
 	f.Hidden = append(f.Hidden, plan.OwnVars(ask.vars)...)
 	f.Hidden = append(f.Hidden, ask.arrangement.params().Without(func(p understudy.Param) bool { return p.Name == ownText })...)
 	f.Hidden = append(f.Hidden, ask.asOf.Param()...)
-	q.formText(ask, &f)
-	if f.Looks = page.Looks(q.Exchange); f.Looks {
+	fillFormText(q, ask, &f)
+	if f.Looks = page.Looks(q); f.Looks {
 		f.Hidden = append(f.Hidden, understudy.Param{Name: lookupList, Value: f.Action})
 		f.Action = lookupPath
 	}
@@ -70,19 +67,19 @@ func (q filterForm) form(asked *listQuery) form {
 		if !set && !q.Offers(ask.list, i) {
 			continue
 		}
-		in := q.input(flt, value)
+		in := makeInput(q, flt, value)
 		in.ID = "f" + strconv.Itoa(i)
 		f.Inputs = append(f.Inputs, in)
 		if set {
 			rest := filters.Without(func(p understudy.Param) bool { return p.Name == flt.Name })
-			f.Chips = append(f.Chips, chip{in.Label, q.chipText(flt, in, value), ask.address("", rest, nil)})
+			f.Chips = append(f.Chips, chip{in.Label, showChip(q, flt, in, value), ask.address("", rest, nil)})
 		}
 	}
 	if paging.Size != "" && paging.Default > 0 {
 		size, _ := filters.Get(paging.Size)
 		f.Inputs = append(f.Inputs, sizes(paging, size))
 	}
-	f.Ranges = q.ranges(ask, filters)
+	f.Ranges = makeRanges(q, ask, filters)
 	if len(f.Chips) > 0 {
 		rest := filters.Without(func(p understudy.Param) bool { return p.Name != paging.Size })
 		plain := *ask
@@ -95,8 +92,8 @@ func (q filterForm) form(asked *listQuery) form {
 // lastRanges are the times since which a list is often asked for, as page.ParseAgo reads them.
 var lastRanges = []struct{ since, text string }{{"-1h", "Last hour"}, {"today", "Today"}, {"-7d", "7 days"}, {"-30d", "30 days"}}
 
-// ranges are links to the list since some moments, where upstream has a filter for them.
-func (q filterForm) ranges(ask *listQuery, filters understudy.Query) (all []page.Link) {
+// makeRanges returns links to the list since some moments, where upstream has a filter for them.
+func makeRanges(q *page.Exchange, ask *listQuery, filters understudy.Query) (all []page.Link) {
 	i := slices.IndexFunc(ask.list.Filters, func(f *spec.Filter) bool {
 		return f.Op == "since" && f.Field == q.Kind.Clock && spec.IsTime(f.Type)
 	})
@@ -117,9 +114,9 @@ func (q filterForm) ranges(ask *listQuery, filters understudy.Query) (all []page
 	return all
 }
 
-// formText is the box for what upstream has no filter for, and the chips of what
+// fillFormText fills the box for what upstream has no filter for, and the chips of what
 // is in it.
-func (q filterForm) formText(ask *listQuery, f *form) {
+func fillFormText(q *page.Exchange, ask *listQuery, f *form) {
 	if !q.Findable() || !q.Kind.Remembered() || !q.AsOf.At.IsZero() {
 		return
 	}
@@ -159,7 +156,7 @@ func (ask *listQuery) needInput(i int, name string) input {
 	return in
 }
 
-func (q filterForm) input(f *spec.Filter, value string) input {
+func makeInput(q *page.Exchange, f *spec.Filter, value string) input {
 	in := input{Name: f.Name, Label: f.Title, Type: "text", Value: value}
 	field := q.Kind.Field(f.Field)
 	if in.Label == "" {
@@ -175,7 +172,7 @@ func (q filterForm) input(f *spec.Filter, value string) input {
 	case f.Type == spec.TypeBool:
 		in.Type, in.Options = "select", choices([]string{"true", "false"}, []string{"yes", "no"}, value)
 	case spec.IsTime(f.Type):
-		q.dateInput(f, &in)
+		fillDateInput(q, f, &in)
 	case f.Type == spec.TypeInt:
 		in.Type = "number"
 	case f.Op == "digits":
@@ -198,9 +195,9 @@ func choices(values, texts []string, chosen string) []page.Option {
 	return all
 }
 
-// dateInput shows a moment in the reader's zone, a day as it is. A value that
+// fillDateInput shows a moment in the reader's zone, a day as it is. A value that
 // is neither stays text, so that nothing set is lost.
-func (q filterForm) dateInput(f *spec.Filter, in *input) {
+func fillDateInput(q *page.Exchange, f *spec.Filter, in *input) {
 	day := f.Op == "day" || f.Type == spec.TypeDate
 	in.Type = "datetime-local"
 	if day {
@@ -224,7 +221,7 @@ func (q filterForm) dateInput(f *spec.Filter, in *input) {
 	}
 }
 
-func (q filterForm) chipText(f *spec.Filter, in input, value string) string {
+func showChip(q *page.Exchange, f *spec.Filter, in input, value string) string {
 	for _, o := range in.Options {
 		if o.Selected {
 			return o.Text

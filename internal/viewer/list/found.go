@@ -58,7 +58,7 @@ type snippet struct {
 // find searches for the page; wrong is a mistake in the query, which the page
 // then points at.
 func (q searchView) find() (out *foundPage, wrong *page.Pointer, err error) {
-	counting := facetPart{q.Exchange}.counting(q.s.ask(), nil)
+	counting := startCount(q.Exchange, q.s.ask(), nil)
 	var r *query.SearchResult
 	err = q.First(func(ctx context.Context) (err error) {
 		r, err = q.V.Search.Find(ctx, q.Caller, q.s.ask())
@@ -75,12 +75,12 @@ func (q searchView) find() (out *foundPage, wrong *page.Pointer, err error) {
 		return nil, nil, err
 	}
 	q.Found = true
-	p := &foundPage{Notes: facetPart{q.Exchange}.foundNotes(r, nil, nil), Chips: q.s.chips(q.Exchange)}
+	p := &foundPage{Notes: noteFound(q.Exchange, r, nil, nil), Chips: q.s.chips(q.Exchange)}
 	p.Hits = q.foundHits(q.Hits(r))
 	if len(p.Hits) > 0 {
 		p.Select = newSelection(q.Exchange, q.s.address(""), searchForm, q.s.form, page.SeesAnyNotes(q.Exchange))
 	}
-	p.Counts, p.Parts = facetPart{q.Exchange}.countsOf("search", counting, "%s found", q.searchFacets)
+	p.Counts, p.Parts = makeCounts(q.Exchange, "search", counting, "%s found", q.searchFacets)
 	q.turnSearch(r, p)
 	first := q.s.first()
 	for _, f := range []download{{page.CsvSuffix, "CSV", "for spreadsheets"}, {page.DataSuffix, "JSON", "one document"},
@@ -119,7 +119,7 @@ func hits(e *understudy.AuditEntry, r *query.SearchResult) {
 
 // searchFacets are what was counted of a search.
 func (q searchView) searchFacets(r *query.SearchResult) []facet {
-	return facetPart{q.Exchange}.facets(r, nil, func(_ query.SearchFacet, v query.SearchValue) (string, bool) {
+	return makeFacets(q.Exchange, r, nil, func(_ query.SearchFacet, v query.SearchValue) (string, bool) {
 		at, set := q.s.first(), false
 		at.narrow, set = toggled(q.s.narrow, v.Term)
 		return at.address(""), set

@@ -96,11 +96,11 @@ func (q listing) exports() []download {
 		" wrote it"})
 }
 
-func (q queryParser) listTarget() (*listQuery, error) {
+func readListTarget(q *page.Exchange) (*listQuery, error) {
 	if len(q.Kind.PlannedLists) == 0 {
 		return nil, page.NotFound(plan.UpperFirst(q.Kind.Title)+" cannot be listed", "Open one by its address.", "")
 	}
-	return q.listQuery()
+	return readListQuery(q)
 }
 
 // Routes are the pages of lists; record shows a kind that is one thing.
@@ -118,7 +118,7 @@ func Routes(record page.Handler) []page.Route {
 
 // serveList shows one page of a kind.
 func serveList(q *page.Exchange) error {
-	ask, err := queryParser{q}.listTarget()
+	ask, err := readListTarget(q)
 	if err != nil {
 		return err
 	}
@@ -163,7 +163,7 @@ func serveList(q *page.Exchange) error {
 	} else {
 		p = l.listPage(view, marked)
 	}
-	p.Counts, p.Parts = facetPart{q}.countsOf("list", counting, "%s held", l.listFacets)
+	p.Counts, p.Parts = makeCounts(q, "list", counting, "%s held", l.listFacets)
 	return q.Render(http.StatusOK, "list", plan.UpperFirst(q.Kind.Title), p)
 }
 
@@ -193,7 +193,7 @@ func (q listing) listPage(view *access.View, own map[string]bool) *listPage {
 func (q listing) listFrame() *listPage {
 	p := &listPage{
 		listHead: listHead{Kind: q.Kind, Heading: plan.UpperFirst(q.Kind.Title), Tabs: q.tabs()},
-		listTools: listTools{Form: filterForm{q.Exchange}.form(q.ask), Columns: q.columnForm(), Exports: q.exports(),
+		listTools: listTools{Form: makeForm(q.Exchange, q.ask), Columns: q.columnForm(), Exports: q.exports(),
 			Makes: actions.Made(q.Exchange, q.Kind, nil), Sync: actions.Sync(q.Exchange, q.Kind), Moment: q.momentForm()},
 		listOrigin: listOrigin{Then: !q.AsOf.At.IsZero()},
 	}

@@ -27,12 +27,9 @@ type listQuery struct {
 	arrangement
 }
 
-// queryParser reads the address of a list.
-type queryParser struct{ *page.Exchange }
-
-// listQuery reads the request's address; an unknown parameter is a problem that
+// readListQuery reads the request's address; an unknown parameter is a problem that
 // names it.
-func (q queryParser) listQuery() (*listQuery, error) {
+func readListQuery(q *page.Exchange) (*listQuery, error) {
 	params, err := understudy.ParseQuery(q.R.URL.RawQuery)
 	if err != nil {
 		return nil, err
@@ -43,20 +40,20 @@ func (q queryParser) listQuery() (*listQuery, error) {
 	slug, named := params.Get(plan.OwnList)
 	ask := &listQuery{list: q.Kind.Pick(slug, params), asOf: q.AsOf}
 	if ask.list == nil {
-		return nil, q.noList(slug)
+		return nil, refuseList(q, slug)
 	}
 	ask.tidy = q.AsOf.Tidy && (!named || q.Kind.Pick("", params) != ask.list)
 	for _, p := range params {
-		if err := q.param(ask, p); err != nil {
+		if err := readParam(q, ask, p); err != nil {
 			return nil, err
 		}
 	}
 	if q.Data == "" {
-		q.turnDay(ask)
+		turnDay(q, ask)
 	}
-	ask.everywhere = q.everywhere(ask)
+	ask.everywhere = isEverywhere(q, ask)
 	for _, name := range ask.list.Needs {
-		if !plan.Has(ask.vars, name) && !(ask.everywhere && q.isRoot(name)) {
+		if !plan.Has(ask.vars, name) && !(ask.everywhere && isRoot(q, name)) {
 			ask.lacks = append(ask.lacks, name)
 		}
 	}
@@ -96,17 +93,19 @@ func (ask *listQuery) value(s *plan.Source) func(string) (string, bool) {
 // anyRoot stands in a path for the roots of the source.
 const anyRoot = "any"
 
-// everywhere reports whether a list that names no root is that of all the source has.
-func (q queryParser) everywhere(ask *listQuery) bool {
+// isEverywhere reports whether a list that names no root is that of all the source has.
+func isEverywhere(q *page.Exchange, ask *listQuery) bool {
 	return ask.list.Everywhere() && q.Findable() && ask.asOf.At.IsZero() && !slices.ContainsFunc(ask.vars, func(p understudy.Param) bool {
-		return q.isRoot(strings.TrimPrefix(p.Name, understudy.OwnPrefix))
+		return isRoot(q, strings.TrimPrefix(p.Name, understudy.OwnPrefix))
 	})
 }
 
 // isRoot reports whether a path variable names a root.
-func (q queryParser) isRoot(name string) bool { return slices.Contains(q.Source.Spec.Roots.Vars, name) }
+func isRoot(q *page.Exchange, name string) bool {
+	return slices.Contains(q.Source.Spec.Roots.Vars, name)
+}
 
-func (q queryParser) noList(slug string) error {
+func refuseList(q *page.Exchange, slug string) error {
 	var known []string
 	for _, l := range q.Kind.PlannedLists {
 		if l.Slug != "" {
@@ -116,11 +115,11 @@ func (q queryParser) noList(slug string) error {
 	return page.UnknownWord("list of "+q.Kind.Title, slug, known, func(s string) string { return q.Kind.Href + "?" + plan.OwnList + "=" + s })
 }
 
-// param sorts one parameter of the address into the query.
-func (q queryParser) param(ask *listQuery, p understudy.Param) error {
+// readParam sorts one parameter of the address into the query.
+func readParam(q *page.Exchange, ask *listQuery, p understudy.Param) error {
 	paging := ask.list.PagingStyle
 	f := ask.list.Filter(p.Name)
-	if taken, err := q.arrange(ask, p); taken {
+	if taken, err := arrange(q, ask, p); taken {
 		return err
 	}
 	switch {
@@ -128,7 +127,7 @@ func (q queryParser) param(ask *listQuery, p understudy.Param) error {
 		return nil
 	case p.Name == page.OwnBack:
 		ask.back = append(ask.back, p.Value)
-		return q.checkBack(ask)
+		return checkBack(q, ask)
 	case ask.list.IsVar(p.Name):
 		if p.Value == "" {
 			ask.tidy = false
@@ -137,7 +136,7 @@ func (q queryParser) param(ask *listQuery, p understudy.Param) error {
 		}
 		return nil
 	case f == nil && p.Name != paging.Size && !plan.IsPosition(paging, p.Name) || p.Name == "":
-		return q.unknownParam(ask, p.Name)
+		return refuseParam(q, ask, p.Name)
 	case p.Value == "": // an input of the form left empty
 		ask.tidy = false
 		return nil
@@ -160,7 +159,7 @@ func (q queryParser) param(ask *listQuery, p understudy.Param) error {
 
 // checkBack makes sure a remembered position holds nothing but a position: it
 // becomes part of a link.
-func (q queryParser) checkBack(ask *listQuery) error {
+func checkBack(q *page.Exchange, ask *listQuery) error {
 	params, err := understudy.ParseQuery(ask.back[len(ask.back)-1])
 	if err != nil {
 		return err
@@ -177,7 +176,7 @@ func (q queryParser) checkBack(ask *listQuery) error {
 	return nil
 }
 
-func (q queryParser) unknownParam(ask *listQuery, name string) error {
+func refuseParam(q *page.Exchange, ask *listQuery, name string) error {
 	known := slices.Clone(ask.list.Needs)
 	for i, f := range ask.list.Filters {
 		if q.Offers(ask.list, i) {
@@ -196,7 +195,7 @@ func (q queryParser) unknownParam(ask *listQuery, name string) error {
 // turnDay makes a day of the reader's calendar out of a day filter: upstream
 // takes a plain date as a day in UTC, so elsewhere the day becomes the moments
 // it begins and ends at, under the filters for those.
-func (q queryParser) turnDay(ask *listQuery) {
+func turnDay(q *page.Exchange, ask *listQuery) {
 	for i, p := range ask.query {
 		f := ask.list.Filter(p.Name)
 		if f == nil || f.Op != "day" || !spec.IsTime(f.Type) || f.Type == spec.TypeDate {

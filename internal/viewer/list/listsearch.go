@@ -103,7 +103,7 @@ func (q listing) foundList() error {
 	if q.Data != "" {
 		return exportFound(q.Exchange, q.Source.Name+"-"+q.Kind.Name, search, q.chosen(), nil)
 	}
-	counting := facetPart{q.Exchange}.counting(search, nil)
+	counting := startCount(q.Exchange, search, nil)
 	search.Cursor, search.Limit = q.ask.cursor, min(q.ask.pageSize(), query.MostHits)
 	own := q.V.Numbers.Begin(q.Exchange)
 	var result *query.SearchResult
@@ -133,9 +133,9 @@ func (q listing) foundList() error {
 	q.selectRows(p, rows)
 	p.Live = q.live()
 	p.Came = q.provenance()
-	p.Found = facetPart{q.Exchange}.foundNotes(result, q.Source, q.Kind)
+	p.Found = noteFound(q.Exchange, result, q.Source, q.Kind)
 	p.Part = result.Unheld != ""
-	p.Counts, p.Parts = facetPart{q.Exchange}.countsOf("list", counting, "%s held", q.listFacets)
+	p.Counts, p.Parts = makeCounts(q.Exchange, "list", counting, "%s held", q.listFacets)
 	q.turnFound(p, result)
 	return q.Render(200, "list", plan.UpperFirst(q.Kind.Title), p)
 }

@@ -76,7 +76,7 @@ func serveLookup(q *page.Exchange) error {
 	if q.R.URL.RawQuery != "" {
 		return page.BadRequest("This page takes no parameters", "Type the number into its box: an address is kept in logs.", nil)
 	}
-	return lookupView{q}.render(http.StatusOK, &lookupPage{})
+	return renderLookup(q, http.StatusOK, &lookupPage{})
 }
 
 // sendLookup takes a number and leads to its records. Words that were typed into the box of searches
@@ -111,13 +111,13 @@ func sendLookup(q *page.Exchange) error {
 	}
 	number := understudy.ReadPhone(text)
 	if !number.Country {
-		return lookupView{q}.render(http.StatusBadRequest, &lookupPage{
+		return renderLookup(q, http.StatusBadRequest, &lookupPage{
 			Wrong: "Write the whole number, with + and the country's code, as in +15551234567. A part of a number is not looked up. " +
 				"An id that is digits alone is found with id: before it."})
 	}
 	for _, s := range page.LooksIn(q) {
 		if wait := q.V.Lookups[s.Name].Take(q.Start); wait > 0 {
-			return lookupView{q}.refuse(s, "+"+number.Digits, wait)
+			return refuseLookup(q, s, "+"+number.Digits, wait)
 		}
 	}
 	q.GoBack(lookupPath+"/"+page.SealNumber(q, "+"+number.Digits), "")
@@ -133,11 +133,11 @@ func resemblesNumber(text string) bool {
 	return ok && (plus || len(digits) >= understudy.LeastPhone) || understudy.ReadPhone(text).Country
 }
 
-// refuse lists a number that came too soon after others, and says when the next may come.
-func (q lookupView) refuse(s *plan.Source, number string, wait time.Duration) error {
+// refuseLookup lists a number that came too soon after others, and says when the next may come.
+func refuseLookup(q *page.Exchange, s *plan.Source, number string, wait time.Duration) error {
 	e := understudy.AuditEntry{Action: understudy.ActionSearch, What: "lookup", Source: s.Name, Values: []string{number},
 		Status: http.StatusTooManyRequests}
-	if err := page.Audit(q.Exchange, e); err != nil {
+	if err := page.Audit(q, e); err != nil {
 		return err
 	}
 	return &page.Problem{Title: "Too many numbers are being looked up", Href: lookupPath, Link: "Find a caller",
@@ -169,14 +169,11 @@ func serveLookedUp(q *page.Exchange, talk Conversation) error {
 	if s.cursor, s.back = "", nil; !s.plain() || s.text != "" || s.sort != "" {
 		return page.BadRequest("These records cannot be narrowed", "The records of a number come newest first, all of them.", nil)
 	}
-	return lookupView{q}.found(number, here, talk)
+	return showLookedUp(q, number, here, talk)
 }
 
-// lookupView is the page of lookups.
-type lookupView struct{ *page.Exchange }
-
-// found finds the records of a number, from a cursor on.
-func (q lookupView) found(number string, s *searchRequest, talk Conversation) error {
+// showLookedUp finds the records of a number, from a cursor on.
+func showLookedUp(q *page.Exchange, number string, s *searchRequest, talk Conversation) error {
 	var r *query.SearchResult
 	err := q.First(func(ctx context.Context) (err error) {
 		r, err = q.V.Search.Find(ctx, q.Caller, query.SearchRequest{Number: number, Cursor: s.cursor})
@@ -188,25 +185,25 @@ func (q lookupView) found(number string, s *searchRequest, talk Conversation) er
 	}
 	e := understudy.AuditEntry{Action: understudy.ActionSearch, What: "lookup", Values: []string{number}}
 	hits(&e, r)
-	if err := page.Audit(q.Exchange, e); err != nil {
+	if err := page.Audit(q, e); err != nil {
 		return err
 	}
 	q.Found = true
-	view := searchView{q.Exchange, s}
+	view := searchView{q, s}
 	p := &lookupPage{Found: &foundPage{Hits: view.foundHits(q.Hits(r)), Notes: r.Notes}}
 	out, rest := p.Found, []page.Hit(nil)
-	p.Turns, rest = talk(q.Exchange, number, q.Hits(r))
+	p.Turns, rest = talk(q, number, q.Hits(r))
 	p.Rest = view.foundHits(rest)
 	if r.Unheld != "" {
 		out.Notes = append(out.Notes, plan.UpperFirst(r.Unheld)+".")
 	}
 	view.turnSearch(r, out)
-	return q.render(http.StatusOK, p)
+	return renderLookup(q, http.StatusOK, p)
 }
 
-func (q lookupView) render(status int, p *lookupPage) error {
+func renderLookup(q *page.Exchange, status int, p *lookupPage) error {
 	var titles []string
-	for _, s := range page.LooksIn(q.Exchange) {
+	for _, s := range page.LooksIn(q) {
 		titles = append(titles, s.Spec.Title)
 	}
 	p.In = strings.Join(titles, ", ")

@@ -11,20 +11,17 @@ import (
 	"understudy/spec"
 )
 
-// pageMatcher finds the pages a typed text may name.
-type pageMatcher struct{ *page.Exchange }
-
-// matches are the pages a text may mean, of every source the caller may ask.
-func (q pageMatcher) matches(typed string) []page.Link {
+// findMatches returns the pages a text may mean, of every source the caller may ask.
+func findMatches(q *page.Exchange, typed string) []page.Link {
 	var all []page.Link
 	for _, s := range q.V.Planned {
 		if !q.Sees(s) || typed == "" {
 			continue
 		}
 		q.Source = s
-		all = append(all, q.matchIDs(s, typed)...)
+		all = append(all, matchIDs(q, s, typed)...)
 		if len(all) == 0 && len(q.ContactKinds(s)) > 0 {
-			for _, number := range q.matchNumbers(s, typed) {
+			for _, number := range matchNumbers(q, s, typed) {
 				text := plan.GroupPhone(number)
 				if len(q.V.Planned) > 1 {
 					text += " in " + s.Spec.Title
@@ -40,7 +37,7 @@ func (q pageMatcher) matches(typed string) []page.Link {
 // matchIDs are the records a text may name: of one kind when its prefix is that
 // kind's alone. Where two kinds share it both are asked, and the one that
 // knows it is meant.
-func (q pageMatcher) matchIDs(s *plan.Source, typed string) []page.Link {
+func matchIDs(q *page.Exchange, s *plan.Source, typed string) []page.Link {
 	var all []page.Link
 	var targets []*spec.Target
 	typed = s.SpellID(typed)
@@ -77,7 +74,7 @@ func (q pageMatcher) matchIDs(s *plan.Source, typed string) []page.Link {
 // matchNumbers reads what people type for a number: E.164 with any marks
 // between the digits, 00 for the plus, or national digits, completed by the
 // country codes of our own numbers as far as the caller may know them.
-func (q pageMatcher) matchNumbers(s *plan.Source, typed string) []string {
+func matchNumbers(q *page.Exchange, s *plan.Source, typed string) []string {
 	digits, plus, ok := page.Dialled(typed)
 	switch {
 	case !ok:
@@ -92,7 +89,7 @@ func (q pageMatcher) matchNumbers(s *plan.Source, typed string) []string {
 		return nil
 	}
 	var all []string
-	for _, code := range q.ownCodes(s) {
+	for _, code := range readOwnCodes(q, s) {
 		number := "+" + code + strings.TrimLeft(digits, "0")
 		if strings.HasPrefix(digits, code) && len(digits) > 10 {
 			number = "+" + digits
@@ -107,8 +104,8 @@ func (q pageMatcher) matchNumbers(s *plan.Source, typed string) []string {
 	return all
 }
 
-// ownCodes are the country codes of our own numbers, the most frequent first.
-func (q pageMatcher) ownCodes(s *plan.Source) []string {
+// readOwnCodes returns the country codes of our own numbers, the most frequent first.
+func readOwnCodes(q *page.Exchange, s *plan.Source) []string {
 	own := map[string]bool{}
 	var targets []*spec.Target
 	for _, k := range s.OwnKinds {
@@ -138,8 +135,8 @@ func (q pageMatcher) ownCodes(s *plan.Source) []string {
 	return codes
 }
 
-// searchables say what can be typed, of what the caller may open.
-func (q pageMatcher) searchables() []searchable {
+// listSearchables says what can be typed, of what the caller may open.
+func listSearchables(q *page.Exchange) []searchable {
 	var all []searchable
 	for _, s := range q.V.Planned {
 		if !q.Sees(s) {

@@ -206,7 +206,7 @@ func (s *searchRequest) chips(q *page.Exchange) []chip {
 	for i, name := range s.kinds {
 		at := s.first()
 		at.kinds = slices.Delete(slices.Clone(s.kinds), i, i+1)
-		all = append(all, chip{"In", facetPart{q}.valueText("kind", name, nil), at.address("")})
+		all = append(all, chip{"In", showValue(q, "kind", name, nil), at.address("")})
 	}
 	for i, term := range s.narrow {
 		at := s.first()

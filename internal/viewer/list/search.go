@@ -69,7 +69,7 @@ func serveSearch(q *page.Exchange) error {
 	q.Typed = s.text
 	var matches []page.Link
 	if s.plain() && len(s.text) <= maxTyped {
-		matches = pageMatcher{q}.matches(s.text)
+		matches = findMatches(q, s.text)
 	}
 	if q.Data != "" {
 		return searchView{q, s}.searchData(matches)
@@ -79,7 +79,7 @@ func serveSearch(q *page.Exchange) error {
 		q.W.Header().Set("Cache-Control", "private, no-store")
 		return nil
 	}
-	p := searchPage{Typed: s.text, Matches: matches, Sources: pageMatcher{q}.searchables(), Source: s.source,
+	p := searchPage{Typed: s.text, Matches: matches, Sources: listSearchables(q), Source: s.source,
 		found:  found{q.V.Search != nil, page.SeesAnyNotes(q), page.Looks(q)},
 		Narrow: s.narrow}
 	status, title := http.StatusOK, "Search"
