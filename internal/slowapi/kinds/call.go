@@ -320,7 +320,7 @@ func (c *Call) Duration() int64 {
 // price is for begun minutes, once the step after the final state is reached.
 func (c *Call) price(w *world.World) string {
 	text, set := c.S.Form(c.I, world.EditedPrice)
-	if !set && c.settled() {
+	if !set && c.Progress.Settled() {
 		text = format.Money(c.charge(w))
 	}
 	return text

@@ -196,65 +196,51 @@ func (m *message) sentAt() int64 {
 	return 0
 }
 
-// messageText is what only the row of a message needs.
-type messageText struct {
-	code    int64 // why it did not arrive, 0 if it did
-	reason  string
-	service string // the messaging service it went through
-	body    string
-	parts   int // how many segments were sent
-}
-
 // Value returns when it was sent: all that lists are narrowed by beside the parties.
 func (m *message) Value(string) any { return m.sent }
 
-// text draws the rest of the message.
-func (m *message) text(w *world.World) (t messageText) {
+// Values are the message as its template shows it. Its price is for each segment, once the
+// step after the final state is reached.
+func (m *message) Values(w *world.World) table.Values {
+	v := table.Values{
+		"created": m.progress.Created, "sent": m.sent, "updated": m.progress.Updated(), "direction": m.direction, "service": "",
+		"from": string(m.from.AppendTo(nil, w.Seed)), "to": string(m.to.AppendTo(nil, w.Seed)), "status": m.progress.Status(),
+		"media": strconv.Itoa(m.media - deletedMedia(m.s, m.i)),
+	}
 	d := m.progress.Rest
 	why := incidents().Failures[d.Below(len(incidents().Failures))]
-	if status := m.progress.Status(); status == "failed" || status == "undelivered" {
-		t.code, t.reason = why.Code, why.Reason
+	if v["status"] == "failed" || v["status"] == "undelivered" {
+		v["error_code"], v["error_message"] = why.Code, why.Reason
 	}
 	if sid, set := m.s.Form(m.i, "MessagingServiceSid"); set {
-		t.service = sid
+		v["service"] = sid
 	} else if m.service {
 		one := fake.RngFor(w.Seed, tagServices, int64(d.Below(2)))
-		t.service = string(one.Hex([]byte("MG"), 16))
+		v["service"] = string(one.Hex([]byte("MG"), 16))
 	}
-	said, set := m.s.Form(m.i, "Body")
-	if t.body = said; !set && !m.s.Written(m.i) {
-		t.body = fake.Body(d, m.media > 0)
+	body, set := m.s.Form(m.i, "Body")
+	if !set && !m.s.Written(m.i) {
+		body = fake.Body(d, m.media > 0)
 	}
+	parts := 0
 	if text, set := m.s.Form(m.i, "Segments"); set { // a redacted message keeps its number
-		t.parts, _ = strconv.Atoi(text)
+		parts, _ = strconv.Atoi(text)
 	} else {
-		t.parts = fake.Segments(t.body)
+		parts = fake.Segments(body)
 	}
-	return t
+	price, set := m.s.Form(m.i, world.EditedPrice)
+	if !set && m.progress.Settled() {
+		price = format.Money(m.rate(w) * int64(parts))
+	}
+	v["body"], v["segments"], v["price"] = body, strconv.Itoa(parts), price
+	return v
 }
 
-// Values are the message as its template shows it.
-func (m *message) Values(w *world.World) table.Values {
-	t := m.text(w)
-	return table.Values{
-		"body": t.body, "created": m.progress.Created, "sent": m.sent, "updated": m.progress.Updated(), "direction": m.direction,
-		"error_code": t.code, "error_message": t.reason, "from": string(m.from.AppendTo(nil, w.Seed)), "to": string(m.to.AppendTo(nil, w.Seed)),
-		"service": t.service, "media": strconv.Itoa(m.media - deletedMedia(m.s, m.i)), "segments": strconv.Itoa(t.parts),
-		"price": m.price(w, t.parts), "status": m.progress.Status(),
-	}
+// charge returns the price of a message by its rate.
+func (m *message) charge(w *world.World) int64 {
+	parts, _ := strconv.ParseInt(text(m.Values(w), "segments"), 10, 64)
+	return m.rate(w) * parts
 }
-
-// price is for each segment, once the step after the final state is reached.
-func (m *message) price(w *world.World, parts int) string {
-	text, set := m.s.Form(m.i, world.EditedPrice)
-	if !set && m.settled() {
-		text = format.Money(m.rate(w) * int64(parts))
-	}
-	return text
-}
-
-// charge is the price of a message by its rate.
-func (m *message) charge(w *world.World) int64 { return m.rate(w) * int64(m.text(w).parts) }
 
 // rate is the price of one segment.
 func (m *message) rate(w *world.World) int64 {
@@ -276,9 +262,9 @@ func carriesMedia(w *world.World, s *world.Sequence, i int64) bool {
 // rewriteMessage returns what a write of a message's body sets: the body and the
 // number of segments it was sent in.
 func rewriteMessage(w *world.World, s *world.Sequence, i int64, body string) map[string]string {
-	var m message
-	m.Load(w, s, i)
-	return map[string]string{"Segments": strconv.Itoa(m.text(w).parts), "Body": body}
+	row := s.Kind.Row()
+	row.Load(w, s, i)
+	return map[string]string{"Segments": text(row.Values(w), "segments"), "Body": body}
 }
 
 // createMessage reads what POST to Messages asks for.

@@ -15,25 +15,12 @@ import (
 )
 
 // Numbers are the phone numbers an account owns.
-var Numbers = numberKind()
-
-func numberKind() *world.Kind {
-	l := &settingKind{
-		name: "incoming_phone_numbers", prefix: "PN", tag: 'N', shape: "number", draw: drawNumber, derive: deriveCapabilities,
-		filters: []world.Filter{
-			world.TruthFilter("Beta", "Beta"), nameFilter, world.PatternFilter("PhoneNumber", "PhoneNumber"), world.TextFilter("Origin", "Origin"),
-		},
-	}
-	k := l.kind()
-	k.Create = func(w *world.World, s *world.Sequence, form url.Values) (map[string]string, *format.Answer) {
-		fields, r := l.rules().read(form)
-		if r != nil {
-			return nil, r
-		}
-		return fields, buyNumber(w, s, form, fields)
-	}
-	return k
-}
+var Numbers = (&settingKind{
+	name: "incoming_phone_numbers", prefix: "PN", tag: 'N', shape: "number", draw: drawNumber, derive: deriveCapabilities, create: buyNumber,
+	filters: []world.Filter{
+		world.TruthFilter("Beta", "Beta"), nameFilter, world.PatternFilter("PhoneNumber", "PhoneNumber"), world.TextFilter("Origin", "Origin"),
+	},
+}).kind()
 
 // drawNumber draws the number itself. Those of London and Berlin depend on the
 // second and the third address.
@@ -52,18 +39,22 @@ func deriveCapabilities(_ *world.World, _ *world.Sequence, _ int64, v table.Valu
 	v["mms"], v["sms"] = north, north || v["Type"] != "local"
 }
 
-// buyNumber adds the number that is bought, by itself or by its area.
-func buyNumber(w *world.World, s *world.Sequence, form url.Values, fields map[string]string) *format.Answer {
+// buyNumber reads a creation: the number that is bought, by itself or by its area.
+func buyNumber(w *world.World, s *world.Sequence, form url.Values) (map[string]string, *format.Answer) {
+	fields, r := allRules()["incoming_phone_numbers"].read(form)
+	if r != nil {
+		return nil, r
+	}
 	number, area := form.Get("PhoneNumber"), form.Get("AreaCode")
 	if number == "" && len(area) == 3 && format.Digits(area) {
 		d := fake.RngFor(w.Seed, fake.TagOwn, s.Count()+1000)
 		number = string(fake.AppendSubscriber([]byte("+1"+area), &d, 7))
 	}
 	if !format.IsNumber(number) {
-		return format.Refuse(400, 21421, "PhoneNumber is invalid: "+number)
+		return nil, format.Refuse(400, 21421, "PhoneNumber is invalid: "+number)
 	}
 	fields["PhoneNumber"], fields["Type"] = number, sortOf(number)
-	return nil
+	return fields, nil
 }
 
 // sortOf tells from a number's first digits what sort it is.
@@ -85,31 +76,26 @@ func ownSID(w *world.World, own int64) string {
 
 // CallerIDs are the caller ids of an account. Their SIDs begin with PN, as those
 // of owned numbers do.
-var CallerIDs = callerIDKind()
+var CallerIDs = (&settingKind{
+	name: "outgoing_caller_ids", prefix: "PN", tag: tagCallerIDs, shape: "caller_id", derive: deriveValidation, create: addCallerID,
+	fresh:   world.Fresh{Status: http.StatusOK, Shape: "new_caller_id"},
+	filters: []world.Filter{world.TextFilter("PhoneNumber", "PhoneNumber"), nameFilter},
+	draw: func(w *world.World, _ *world.Sequence, i int64, fields map[string]string) {
+		fields["PhoneNumber"] = string(fake.AppendPerson(nil, w.Seed, i%w.People))
+	},
+}).kind()
 
-func callerIDKind() *world.Kind {
-	l := &settingKind{
-		name: "outgoing_caller_ids", prefix: "PN", tag: tagCallerIDs, shape: "caller_id", derive: deriveValidation,
-		filters: []world.Filter{world.TextFilter("PhoneNumber", "PhoneNumber"), nameFilter},
-		draw: func(w *world.World, _ *world.Sequence, i int64, fields map[string]string) {
-			fields["PhoneNumber"] = string(fake.AppendPerson(nil, w.Seed, i%w.People))
-		},
+// addCallerID reads a creation. Twilio calls the number and waits for the code; here it counts as verified at once.
+func addCallerID(_ *world.World, _ *world.Sequence, form url.Values) (map[string]string, *format.Answer) {
+	number := form.Get("PhoneNumber")
+	if !format.IsNumber(number) {
+		return nil, format.Refuse(http.StatusBadRequest, 21401, "Invalid phone number: "+number)
 	}
-	k := l.kind()
-	// Twilio calls the number and waits for the code; here it counts as verified at once.
-	k.Create = func(_ *world.World, _ *world.Sequence, form url.Values) (map[string]string, *format.Answer) {
-		number := form.Get("PhoneNumber")
-		if !format.IsNumber(number) {
-			return nil, format.Refuse(http.StatusBadRequest, 21401, "Invalid phone number: "+number)
-		}
-		fields, r := l.rules().read(form)
-		if r == nil {
-			fields["PhoneNumber"] = number
-		}
-		return fields, r
+	fields, r := allRules()["outgoing_caller_ids"].read(form)
+	if r == nil {
+		fields["PhoneNumber"] = number
 	}
-	k.Fresh = world.Fresh{Status: http.StatusOK, Shape: "new_caller_id"}
-	return k
+	return fields, r
 }
 
 // deriveValidation draws the code and the call that tells it, which is no call of

@@ -37,9 +37,12 @@ type settingKind struct {
 	name, prefix string
 	tag          uint64
 	shape        string
+	fresh        world.Fresh
 	filters      []world.Filter
 	// draw adds fields to one of the first; nil for most kinds.
 	draw func(w *world.World, s *world.Sequence, i int64, fields map[string]string)
+	// create reads a creation in place of the rules; nil for most kinds.
+	create func(w *world.World, s *world.Sequence, form url.Values) (map[string]string, *format.Answer)
 	// derive adds what a template shows beside the fields; nil for most kinds.
 	derive func(w *world.World, s *world.Sequence, i int64, v table.Values)
 }
@@ -48,7 +51,7 @@ func (l *settingKind) rules() *rules { return allRules()[l.name] }
 
 // kind returns the kind of the world.
 func (l *settingKind) kind() *world.Kind {
-	return &world.Kind{
+	k := &world.Kind{
 		Name: l.name, Prefix: l.prefix, Tag: l.tag, Filters: l.filters, Shape: l.shape, Draw: l.values,
 		Count: func(*world.World) int64 { return int64(len(l.rules().First)) }, Old: true,
 		Create: func(_ *world.World, _ *world.Sequence, form url.Values) (map[string]string, *format.Answer) {
@@ -63,8 +66,12 @@ func (l *settingKind) kind() *world.Kind {
 			fields, r := l.rules().read(form)
 			return fields, nil, r
 		},
-		Remove: true,
+		Remove: true, Fresh: l.fresh,
 	}
+	if l.create != nil {
+		k.Create = l.create
+	}
+	return k
 }
 
 // read takes the fields a write sets from its form.
@@ -166,7 +173,5 @@ func keyKind(name string, tag uint64) *world.Kind {
 	derive := func(_ *world.World, s *world.Sequence, i int64, v table.Values) {
 		v["secret"] = drawHex("", world.TagSecrets<<8|tag, s, i)
 	}
-	k := (&settingKind{name: name, prefix: "SK", tag: tag, shape: "key", derive: derive}).kind()
-	k.Fresh.Shape = "new_key"
-	return k
+	return (&settingKind{name: name, prefix: "SK", tag: tag, shape: "key", fresh: world.Fresh{Shape: "new_key"}, derive: derive}).kind()
 }

@@ -263,16 +263,12 @@ func NewToken(r *world.Request) format.Answer {
 	return format.Answer{Status: http.StatusCreated, Body: Shapes()["token"].Append(nil, v, "")}
 }
 
-// priced is a row whose record costs something once it is settled.
+// priced is a row whose record costs something once it is settled: what it costs by its rate,
+// in hundred-thousandths of a dollar.
 type priced interface {
 	world.Row
-	// charge is what the record costs by its rate, in hundred-thousandths of a dollar.
 	charge(w *world.World) int64
-	settled() bool
 }
-
-func (c *Call) settled() bool    { return c.Progress.Settled() }
-func (m *message) settled() bool { return m.progress.Settled() }
 
 // spent returns what the calls and messages of an account have cost since the world began, in
 // hundred-thousandths of a dollar: the prices that have appeared since, and what edits
@@ -296,7 +292,7 @@ func spent(w *world.World, account int) (amount int64) {
 // costSince is what one record costs now, less what it cost when the world began.
 func costSince(w *world.World, s *world.Sequence, row priced, i int64) (amount int64) {
 	text, edited := s.Form(i, world.EditedPrice)
-	first := s.First(i)
+	first, now := s.First(i), s.Progress(i)
 	began := i < s.Base && first.Settled()
 	if began && !edited {
 		return 0
@@ -304,7 +300,7 @@ func costSince(w *world.World, s *world.Sequence, row priced, i int64) (amount i
 	row.Load(w, s, i)
 	if edited {
 		amount = amountOf(text)
-	} else if row.settled() {
+	} else if now.Settled() {
 		amount = row.charge(w)
 	}
 	if began {
