@@ -114,52 +114,52 @@ func serveNumber(q *page.Exchange) error {
 
 // numberView draws the page of a number.
 type numberView struct {
-	*page.Exchange
+	q *page.Exchange
 	n *numberReads
 }
 
 // numberParts are the page's parts, each drawn from what it needs.
-func (q numberView) numberParts() *page.Parts {
+func (v numberView) numberParts() *page.Parts {
 	var panes []*page.Future
-	for _, pn := range q.n.panels {
+	for _, pn := range v.n.panels {
 		panes = append(panes, pn.Future)
 	}
 	made := func() (all []any) { // of what all lists say
-		for _, pn := range q.n.panels {
-			all = append(append(all, q.Made(pn.Wait())...), pn.total, pn.oldest)
+		for _, pn := range v.n.panels {
+			all = append(append(all, v.q.Made(pn.Wait())...), pn.total, pn.oldest)
 		}
 		return all
 	}
 	all := []*page.Part{{Title: "Contact", Needs: panes, Of: made, Draw: func() (string, any) {
-		c := q.contact()
-		c.Recent = q.newestConversation()
+		c := v.contact()
+		c.Recent = v.newestConversation()
 		return "contact", c
 	}}}
-	for _, o := range q.n.owns {
-		of := func() []any { return append(q.Made(o.newest), append(q.Made(o.record), o.kind.Name)...) }
+	for _, o := range v.n.owns {
+		of := func() []any { return append(v.q.Made(o.newest), append(v.q.Made(o.record), o.kind.Name)...) }
 		all = append(all, &page.Part{Title: "Our own numbers", Needs: []*page.Future{o.Future}, Of: of, Draw: func() (string, any) {
-			if l := q.drawOwner(o); l != nil {
+			if l := v.drawOwner(o); l != nil {
 				return "glimpse", l
 			}
 			return "", nil
 		}})
 	}
-	for _, pn := range q.n.panels {
-		of := func() []any { return append(q.Made(pn.Wait()), pn.total, pn.oldest) }
-		draw := func() (string, any) { return "glimpse", q.drawPanel(pn) }
+	for _, pn := range v.n.panels {
+		of := func() []any { return append(v.q.Made(pn.Wait()), pn.total, pn.oldest) }
+		draw := func() (string, any) { return "glimpse", v.drawPanel(pn) }
 		all = append(all, &page.Part{Title: pn.title(), Needs: []*page.Future{pn.Future}, Of: of, Draw: draw})
 	}
-	for _, w := range q.n.watched {
+	for _, w := range v.n.watched {
 		title := plan.UpperFirst(w.Target.Kind.Title) + " about it"
-		of := func() []any { return append(made(), q.Made(w.Wait())...) }
-		draw := func() (string, any) { return "glimpse", q.mentions(title, w) }
+		of := func() []any { return append(made(), v.q.Made(w.Wait())...) }
+		draw := func() (string, any) { return "glimpse", v.mentions(title, w) }
 		all = append(all, &page.Part{Title: title, Needs: slices.Concat(panes, []*page.Future{w.Future}), Of: of, Draw: draw})
 	}
 	for _, one := range all {
 		of := one.Of
-		one.Of = func() []any { q.n.marked = q.own(); return append(of(), q.n.marked) }
+		one.Of = func() []any { v.n.marked = v.own(); return append(of(), v.n.marked) }
 	}
-	return q.Parts("number", all...)
+	return v.q.Parts("number", all...)
 }
 
 // readNumber returns a number of the address. A caller that may not filter by any
@@ -232,24 +232,24 @@ func readPanel(q *page.Exchange, pn *panel, number string) *panel {
 }
 
 // own are our own numbers, as far as they are known by now.
-func (q numberView) own() map[string]bool {
+func (v numberView) own() map[string]bool {
 	own := map[string]bool{}
-	for _, o := range q.n.owns {
+	for _, o := range v.n.owns {
 		if o.Over() {
-			q.AddOwn(own, o.kind, o.newest)
-			q.AddOwn(own, o.kind, o.record)
+			v.q.AddOwn(own, o.kind, o.newest)
+			v.q.AddOwn(own, o.kind, o.record)
 		}
 	}
 	return own
 }
 
 // contact says when the number was in contact, and with whom.
-func (q numberView) contact() *contact {
-	c := &contact{Partners: q.partners()}
+func (v numberView) contact() *contact {
+	c := &contact{Partners: v.partners()}
 	var first, last time.Time
-	for _, pn := range q.n.panels {
+	for _, pn := range v.n.panels {
 		r := pn.Wait()
-		c.Partial = c.Partial || r.More() && pn.oldest.IsZero() || q.Missing(r) != ""
+		c.Partial = c.Partial || r.More() && pn.oldest.IsZero() || v.q.Missing(r) != ""
 		if first.IsZero() || !pn.oldest.IsZero() && pn.oldest.Before(first) {
 			first = pn.oldest
 		}
@@ -263,42 +263,41 @@ func (q numberView) contact() *contact {
 		}
 	}
 	if !last.IsZero() {
-		l, f := page.Say(last, q.Start, q.Zone, false), page.Say(first, q.Start, q.Zone, false)
+		l, f := page.Say(last, v.q.Start, v.q.Zone, false), page.Say(first, v.q.Start, v.q.Zone, false)
 		c.Last, c.First = &l, &f
 	}
 	return c
 }
 
 // newestConversation returns the end of the conversation that the number had last, as far as its lists say; nil: there is none.
-func (q numberView) newestConversation() *messages {
-	c := q.Exchange
+func (v numberView) newestConversation() *messages {
 	var strands []direction
-	for _, pn := range q.n.panels {
-		if q.OffersBoth(pn.kind) {
+	for _, pn := range v.n.panels {
+		if v.q.OffersBoth(pn.kind) {
 			strands = append(strands, direction{Asked: pn.Asked, kind: pn.kind, byA: pn.end.Column == pn.kind.Ends[0].Column})
 		}
 	}
-	p := &messages{A: findParty(c, q.n.number, q.n.marked)}
-	turns, _ := mergeStrands(c, strands, time.Time{}, p)
-	turns = slices.DeleteFunc(turns, func(t message) bool { return t.other == "" || t.other == q.n.number })
+	p := &messages{A: findParty(v.q, v.n.number, v.n.marked)}
+	turns, _ := mergeStrands(v.q, strands, time.Time{}, p)
+	turns = slices.DeleteFunc(turns, func(t message) bool { return t.other == "" || t.other == v.n.number })
 	if len(turns) == 0 {
 		return nil
 	}
 	other := turns[len(turns)-1].other
 	turns = slices.DeleteFunc(turns, func(t message) bool { return t.other != other })
-	p.B = findParty(c, other, q.n.marked)
-	p.Newest = q.Source.NumberHref(q.n.number) + "/" + other + "#newest"
-	p.Days = groupDays(c, turns[max(0, len(turns)-maxTurns):])
+	p.B = findParty(v.q, other, v.n.marked)
+	p.Newest = v.q.Source.NumberHref(v.n.number) + "/" + other + "#newest"
+	p.Days = groupDays(v.q, turns[max(0, len(turns)-maxTurns):])
 	return p
 }
 
-func (q numberView) drawPanel(pn *panel) *relatedList {
-	s := q.CellContext(pn.kind.Kind, nil, q.n.marked)
-	s.Filters = q.PhoneFilters(pn.kind.List)
+func (v numberView) drawPanel(pn *panel) *relatedList {
+	s := v.q.CellContext(pn.kind.Kind, nil, v.n.marked)
+	s.Filters = v.q.PhoneFilters(pn.kind.List)
 	// This number is on every row.
-	columns := slices.DeleteFunc(q.ColumnsOf(pn.kind.Kind), func(c *plan.Column) bool { return c == pn.end.Column })
+	columns := slices.DeleteFunc(v.q.ColumnsOf(pn.kind.Kind), func(c *plan.Column) bool { return c == pn.end.Column })
 	r := pn.Wait()
-	l := q.glimpseOf(pn.Target, r, pn.title(), s, columns, r.Rows())
+	l := v.glimpseOf(pn.Target, r, pn.title(), s, columns, r.Rows())
 	if rows := min(len(r.Rows()), maxRows); pn.total > int64(rows) {
 		l.Shown = page.Thousands(int64(rows)) + " of " + page.Thousands(pn.total)
 	}
@@ -306,10 +305,10 @@ func (q numberView) drawPanel(pn *panel) *relatedList {
 }
 
 // glimpseOf draws one list of the page.
-func (q numberView) glimpseOf(t *spec.Target, r page.Reading, title string, s *page.CellContext, columns []*plan.Column,
+func (v numberView) glimpseOf(t *spec.Target, r page.Reading, title string, s *page.CellContext, columns []*plan.Column,
 	rows []access.Row) *relatedList {
 	return &relatedList{
-		Kind: s.Kind, Title: title, Href: q.Source.Place(t), Problem: q.Missing(r), AsOf: q.AgedAt(r.Answer),
+		Kind: s.Kind, Title: title, Href: v.q.Source.Place(t), Problem: v.q.Missing(r), AsOf: v.q.AgedAt(r.Answer),
 		Shown: shown(rows, r.More()), Table: s.Table(title, columns, rows[:min(len(rows), maxRows)]),
 	}
 }
@@ -317,32 +316,32 @@ func (q numberView) glimpseOf(t *spec.Target, r page.Reading, title string, s *p
 // mentions are the newest records of a kind that is counted (alerts) which
 // hold the number, or name a record of this page. Upstream cannot be asked for
 // that, so its newest page is looked through, and the page says so.
-func (q numberView) mentions(title string, w *page.Asked) *relatedList {
+func (v numberView) mentions(title string, w *page.Asked) *relatedList {
 	ids := map[string]bool{}
-	for _, pn := range q.n.panels {
+	for _, pn := range v.n.panels {
 		for _, row := range pn.Wait().Rows() {
 			ids[row.ID] = true
 		}
 	}
 	delete(ids, "")
-	k := q.Source.ByName[w.Target.Kind.Name]
+	k := v.q.Source.ByName[w.Target.Kind.Name]
 	all := w.Wait().Rows()
-	digits := strings.TrimPrefix(q.n.number, "+")
+	digits := strings.TrimPrefix(v.n.number, "+")
 	rows := slices.DeleteFunc(slices.Clone(all), func(row access.Row) bool {
 		return !slices.ContainsFunc(row.Fields(), func(v access.Value) bool {
 			return v.State == access.Seen && (ids[v.Text] || len(digits) > 6 && strings.Contains(v.Text, digits))
 		})
 	})
-	l := q.glimpseOf(w.Target, w.Wait(), title, q.CellContext(k, nil, q.n.marked), q.ColumnsOf(k), rows)
+	l := v.glimpseOf(w.Target, w.Wait(), title, v.q.CellContext(k, nil, v.n.marked), v.q.ColumnsOf(k), rows)
 	l.Shown = fmt.Sprintf("%s of the newest %s name it or a record above", page.Thousands(int64(len(rows))), page.Thousands(int64(len(all))))
 	return l
 }
 
 // partners are the numbers most often at the other end.
-func (q numberView) partners() []partner {
+func (v numberView) partners() []partner {
 	counts := map[string]int64{}
-	for _, pn := range q.n.panels {
-		if !q.OffersBoth(pn.kind) {
+	for _, pn := range v.n.panels {
+		if !v.q.OffersBoth(pn.kind) {
 			continue
 		}
 		other := pn.kind.Ends[0]
@@ -355,14 +354,14 @@ func (q numberView) partners() []partner {
 			}
 		}
 	}
-	delete(counts, q.n.number)
+	delete(counts, v.n.number)
 	var all []partner
 	for _, other := range slices.SortedFunc(maps.Keys(counts), func(a, b string) int {
 		return cmp.Or(cmp.Compare(counts[b], counts[a]), cmp.Compare(a, b))
 	}) {
 		if len(all) < maxPartners {
-			all = append(all, partner{other, plan.GroupPhone(other), q.Source.NumberHref(q.n.number) + "/" + other, counts[other],
-				q.n.marked[other]})
+			all = append(all, partner{other, plan.GroupPhone(other), v.q.Source.NumberHref(v.n.number) + "/" + other, counts[other],
+				v.n.marked[other]})
 		}
 	}
 	return all

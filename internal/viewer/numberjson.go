@@ -7,7 +7,7 @@ import (
 )
 
 // numberData is the page as data.
-func (q numberView) numberData() error {
+func (v numberView) numberData() error {
 	type listData struct {
 		Kind    string            `json:"kind"`
 		Field   string            `json:"field"`
@@ -29,16 +29,16 @@ func (q numberView) numberData() error {
 		Partial  bool          `json:"partial"`
 		Lists    []listData    `json:"lists"`
 		Partners []partnerData `json:"partners"`
-	}{Number: q.n.number, Own: q.own()[q.n.number], Partners: []partnerData{}}
-	p := q.contact()
+	}{Number: v.n.number, Own: v.own()[v.n.number], Partners: []partnerData{}}
+	p := v.contact()
 	out.Partial = p.Partial
 	if p.Last != nil {
 		out.First, out.Last = p.First.Stamp, p.Last.Stamp
 	}
-	for _, pn := range q.n.panels {
+	for _, pn := range v.n.panels {
 		r := pn.Wait()
 		l := listData{
-			Kind: pn.kind.Kind.Name, Field: pn.end.Column.Name, Href: q.Source.Place(pn.Target), More: r.More(), Problem: q.Missing(r),
+			Kind: pn.kind.Kind.Name, Field: pn.end.Column.Name, Href: v.q.Source.Place(pn.Target), More: r.More(), Problem: v.q.Missing(r),
 			Records: []json.RawMessage{},
 		}
 		for _, row := range r.Rows() {
@@ -49,5 +49,5 @@ func (q numberView) numberData() error {
 	for _, other := range p.Partners {
 		out.Partners = append(out.Partners, partnerData{other.Number, other.Count, other.Href})
 	}
-	return q.SendJSON(out)
+	return v.q.SendJSON(out)
 }

@@ -43,14 +43,14 @@ func readOwner(q *page.Exchange, k *plan.Kind, number string) *owner {
 }
 
 // drawOwner draws our own record of the number; nil when it is none of ours.
-func (q numberView) drawOwner(o *owner) *relatedList {
+func (v numberView) drawOwner(o *owner) *relatedList {
 	rows := o.rows()
 	if len(rows) == 0 {
 		return nil
 	}
-	columns := slices.DeleteFunc(q.ColumnsOf(o.kind), func(c *plan.Column) bool { return c.Name == o.kind.Own })
-	l := q.glimpseOf(o.target, o.record, "One of our own numbers", q.CellContext(o.kind, nil, nil), columns, rows)
-	l.Shown, l.Href = "", q.Source.Place(o.kind.PlannedLists[0].Newest)
+	columns := slices.DeleteFunc(v.q.ColumnsOf(o.kind), func(c *plan.Column) bool { return c.Name == o.kind.Own })
+	l := v.glimpseOf(o.target, o.record, "One of our own numbers", v.q.CellContext(o.kind, nil, nil), columns, rows)
+	l.Shown, l.Href = "", v.q.Source.Place(o.kind.PlannedLists[0].Newest)
 	return l
 }
 

@@ -68,16 +68,11 @@ type exporter struct {
 	buf  []byte
 	zip  *gzip.Writer
 	rows int
-	auditing
 
-	under *export.Export
-}
-
-// auditing is what the audit log gets of an export.
-type auditing struct {
-	values []string // it was searched or filtered by
+	values []string // for the audit log: what it was searched or filtered by
 	ids    []string // of the first records
 	listed int      // rows that its newest entry tells of; -1: it has none
+	under  *export.Export
 }
 
 // mostListed bounds the ids of an entry.
@@ -362,7 +357,7 @@ func exportFound(q *page.Exchange, name string, search query.SearchRequest, colu
 	if table, ok := w.(*csvEncoder); ok {
 		table.fields = fields
 	}
-	e := &exporter{w: w, mime: mime, name: exportName(q, name), auditing: auditing{values: valuesOf(search)}}
+	e := &exporter{w: w, mime: mime, name: exportName(q, name), values: valuesOf(search)}
 	return exportRows(q, e, func(ctx context.Context, take func(exported) error) (string, error) {
 		search.Limit, search.Facets = query.MostHits, false
 		window, rest := 0, ""

@@ -304,11 +304,11 @@ type then struct {
 }
 
 // then is nil on a page of now.
-func (q layout) then() *then {
-	if q.AsOf.At.IsZero() {
+func (l layout) then() *then {
+	if l.q.AsOf.At.IsZero() {
 		return nil
 	}
-	return &then{When: Say(q.AsOf.At, q.Start, q.Zone, true), Now: q.AddressWith(nil)}
+	return &then{When: Say(l.q.AsOf.At, l.q.Start, l.q.Zone, true), Now: l.q.AddressWith(nil)}
 }
 
 // AddressWith is the address at hand with another moment, nil for now.

@@ -146,24 +146,24 @@ func (q *Exchange) Fail(err error) {
 }
 
 // failureView is the page of an error.
-type failureView struct{ *Exchange }
+type failureView struct{ q *Exchange }
 
 // asksSignIn reports whether a request without a caller is that of a person's browser.
-func (q failureView) asksSignIn() bool {
-	return q.V.People != nil && q.Data == "" && len(q.R.Header["Authorization"]) == 0
+func (f failureView) asksSignIn() bool {
+	return f.q.V.People != nil && f.q.Data == "" && len(f.q.R.Header["Authorization"]) == 0
 }
 
 // signInPath is the page of sign-in that leads back. What a form sent is not kept.
-func (q failureView) signInPath() string {
-	if q.R.Method != http.MethodGet || q.R.URL.Path == "/" {
+func (f failureView) signInPath() string {
+	if f.q.R.Method != http.MethodGet || f.q.R.URL.Path == "/" {
 		return SignInPath
 	}
-	return SignInPath + plan.WithQuery(understudy.Query{{Name: "back", Value: q.R.URL.RequestURI()}})
+	return SignInPath + plan.WithQuery(understudy.Query{{Name: "back", Value: f.q.R.URL.RequestURI()}})
 }
 
 // explain finds the words for an error. Errors of the root kinds are written
 // for people; anything else stays in the log.
-func (q failureView) explain(status int, err error) Problem {
+func (f failureView) explain(status int, err error) Problem {
 	var p *Problem
 	if errors.As(err, &p) {
 		return *p
@@ -176,7 +176,7 @@ func (q failureView) explain(status int, err error) Problem {
 	case http.StatusTooManyRequests:
 		return Problem{Title: "Too many tries", Hint: Sentence(err) + " Wait a few seconds, then try again."}
 	case http.StatusForbidden:
-		return Problem{Title: "Your role does not allow this", Hint: Sentence(err) + q.remedy(err)}
+		return Problem{Title: "Your role does not allow this", Hint: Sentence(err) + f.remedy(err)}
 	case http.StatusNotFound:
 		return Problem{Title: "There is nothing under this address", Hint: "Check the spelling of the id, or pick the record from its list."}
 	case http.StatusMethodNotAllowed:
@@ -186,8 +186,8 @@ func (q failureView) explain(status int, err error) Problem {
 			return Problem{Title: "This cannot be shown now", Hint: "What is looked at here is listed in the audit log first, and the log cannot " +
 				"be written. The log of the server says why. Try again in a moment."}
 		}
-		return Problem{Title: q.outageTitle(), Hint: plan.UpperFirst(understudy.WhyNothingHeldAnswers(err)) + ".",
-			Reason: ReasonOf(q.Exchange, err)}
+		return Problem{Title: f.outageTitle(), Hint: plan.UpperFirst(understudy.WhyNothingHeldAnswers(err)) + ".",
+			Reason: ReasonOf(f.q, err)}
 	}
 	return Problem{Title: "Something went wrong here", Hint: "The log of the server says what, beside this time. " +
 		"Trying again may help; if it does not, show the log to whoever runs this server."}
@@ -195,24 +195,24 @@ func (q failureView) explain(status int, err error) Problem {
 
 // remedy is the line of the configuration that allows what was refused: a kind
 // that is hidden whole, or what looks at a field. "" when no line does.
-func (q failureView) remedy(err error) string {
+func (f failureView) remedy(err error) string {
 	var unseen *access.UnseenError
 	switch {
-	case q.Caller.Role() == "" || q.Kind == nil:
+	case f.q.Caller.Role() == "" || f.q.Kind == nil:
 		return ""
 	case errors.As(err, &unseen):
-		return q.RemedyOf(q.Kind, unseen.Field)
-	case !q.Gate.Sees(q.Caller, q.Source.Name, q.Kind.Name):
-		return q.rule(q.Source, q.Kind.Name+": see")
+		return f.q.RemedyOf(f.q.Kind, unseen.Field)
+	case !f.q.Gate.Sees(f.q.Caller, f.q.Source.Name, f.q.Kind.Name):
+		return f.q.rule(f.q.Source, f.q.Kind.Name+": see")
 	}
 	return ""
 }
 
-func (q failureView) outageTitle() string {
-	if q.Source == nil {
+func (f failureView) outageTitle() string {
+	if f.q.Source == nil {
 		return "No answer in time"
 	}
-	return q.Source.Spec.Title + " is not answering"
+	return f.q.Source.Spec.Title + " is not answering"
 }
 
 // Sentence returns what an error says to people, as a sentence.
@@ -238,16 +238,16 @@ func kindsOf(groups []KindViews) [][]kindView {
 
 // outage gathers what is known: since when, until when, and what can be read
 // meanwhile.
-func (q failureView) outage(err error) *outage {
+func (f failureView) outage(err error) *outage {
 	o := &outage{Retry: 5}
-	if q.Source != nil {
-		snap := SnapshotOf(q.Exchange, q.Source)
-		o.State = HealthOf(q.Exchange, snap)
-		if wait := snap.NextProbe.Sub(q.Start); !snap.NextProbe.IsZero() && wait > 0 {
+	if f.q.Source != nil {
+		snap := SnapshotOf(f.q, f.q.Source)
+		o.State = HealthOf(f.q, snap)
+		if wait := snap.NextProbe.Sub(f.q.Start); !snap.NextProbe.IsZero() && wait > 0 {
 			o.Retry = int(math.Ceil(wait.Seconds()))
 		}
-		for _, k := range slices.Concat(kindsOf(KindGroups(q.Exchange, q.Source, snap))...) {
-			if k.Held > 0 && (q.Kind == nil || k.Href != q.Kind.Href || q.R.URL.RawQuery != "" || q.R.PathValue("id") != "") {
+		for _, k := range slices.Concat(kindsOf(KindGroups(f.q, f.q.Source, snap))...) {
+			if k.Held > 0 && (f.q.Kind == nil || k.Href != f.q.Kind.Href || f.q.R.URL.RawQuery != "" || f.q.R.PathValue("id") != "") {
 				o.Still = append(o.Still, k)
 			}
 		}

@@ -204,7 +204,7 @@ func (q *Exchange) fragmentsOf(page string, of Identity, draw func() (names []st
 
 // pieces hands out a page as it is to be sent: what was drawn for this view, and
 // the fragments (nil: none) behind each stretch of it.
-func (q response) pieces(page []byte, yield func(drawn []byte, f *Fragment) error) error {
+func (r response) pieces(page []byte, yield func(drawn []byte, f *Fragment) error) error {
 	for {
 		i := bytes.IndexByte(page, markByte)
 		if i < 0 {
@@ -212,10 +212,10 @@ func (q response) pieces(page []byte, yield func(drawn []byte, f *Fragment) erro
 		}
 		n := bytes.IndexByte(page[i+1:], markByte)
 		at, err := strconv.ParseUint(string(page[i+1:max(i+1+n, i+1)]), 10, 32)
-		if err != nil || at >= uint64(len(q.Fragments)) {
+		if err != nil || at >= uint64(len(r.q.Fragments)) {
 			return yield(bytes.ReplaceAll(page, []byte{markByte}, nil), nil) // no mark of ours
 		}
-		if err := yield(page[:i], q.Fragments[at]); err != nil {
+		if err := yield(page[:i], r.q.Fragments[at]); err != nil {
 			return err
 		}
 		page = page[i+n+2:]
@@ -223,8 +223,8 @@ func (q response) pieces(page []byte, yield func(drawn []byte, f *Fragment) erro
 }
 
 // writePlain writes a page with its fragments.
-func (q response) writePlain(w io.Writer, page []byte) error {
-	return q.pieces(page, func(drawn []byte, f *Fragment) error {
+func (r response) writePlain(w io.Writer, page []byte) error {
+	return r.pieces(page, func(drawn []byte, f *Fragment) error {
 		_, err := w.Write(drawn)
 		if err == nil && f != nil {
 			_, err = w.Write(f.Plain)
@@ -294,8 +294,8 @@ func (p *packer) end(w *bytes.Buffer) error {
 }
 
 // writeGzip writes a whole page with its fragments.
-func (q response) writeGzip(w *bytes.Buffer, page []byte) error {
+func (r response) writeGzip(w *bytes.Buffer, page []byte) error {
 	var p packer
 	p.begin(w)
-	return cmp.Or(p.add(q.Exchange, w, page), p.end(w))
+	return cmp.Or(p.add(r.q, w, page), p.end(w))
 }

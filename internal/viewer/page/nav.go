@@ -39,16 +39,16 @@ type linkGroup struct {
 const mainLimit = 6
 
 // nav are the kinds of the source at hand; of the only one when none is.
-func (q layout) nav() nav {
-	source := q.Source
-	if source == nil && len(q.V.Planned) == 1 {
-		source = q.V.Planned[0]
+func (l layout) nav() nav {
+	source := l.q.Source
+	if source == nil && len(l.q.V.Planned) == 1 {
+		source = l.q.V.Planned[0]
 	}
 	var n nav
-	for _, part := range q.byGroup(source) {
+	for _, part := range l.byGroup(source) {
 		var links []Link
 		for _, k := range part.kinds {
-			links = append(links, Link{Href: k.Href, Text: plan.UpperFirst(k.Title), Current: k == q.Kind})
+			links = append(links, Link{Href: k.Href, Text: plan.UpperFirst(k.Title), Current: k == l.q.Kind})
 		}
 		if part.title == "" {
 			n.Main = links
@@ -72,10 +72,10 @@ type kindGroup struct {
 
 // byGroup are the kinds of a source the caller may list, under the spec's
 // headings in the order they first appear, the main ones before all others.
-func (q layout) byGroup(s *plan.Source) []kindGroup {
+func (l layout) byGroup(s *plan.Source) []kindGroup {
 	all := []kindGroup{{}}
 	const rest = "Others"
-	for _, k := range q.Readable(s) {
+	for _, k := range l.q.Readable(s) {
 		title := plan.UpperFirst(k.Group)
 		if title == "" && len(all[0].kinds) == mainLimit {
 			title = rest
@@ -101,20 +101,20 @@ type banner struct {
 }
 
 // banners are those of the source at hand, or of every source the caller sees.
-func (q layout) banners() []banner {
-	if !q.Known {
+func (l layout) banners() []banner {
+	if !l.q.Known {
 		return nil
 	}
 	var all []banner
-	for _, s := range q.V.Planned {
-		if q.Source != nil && s != q.Source || !q.Sees(s) || q.Caller.Role() == "" {
+	for _, s := range l.q.V.Planned {
+		if l.q.Source != nil && s != l.q.Source || !l.q.Sees(s) || l.q.Caller.Role() == "" {
 			continue
 		}
-		snap := q.V.Snapshots.Of(q.Exchange, s)
+		snap := l.q.V.Snapshots.Of(l.q, s)
 		if snap.State == "" || snap.State == "ok" {
 			continue
 		}
-		h := HealthOf(q.Exchange, snap)
+		h := HealthOf(l.q, snap)
 		h.Word = strings.Replace(h.Word, "Upstream", s.Spec.Title, 1)
 		all = append(all, banner{h})
 	}
@@ -143,11 +143,11 @@ func (o Option) Same() bool {
 const keysPath = "/-/keys"
 
 // hints is the page that says what keys do where the reader is.
-func (q layout) hints() string {
-	if q.Source == nil {
+func (l layout) hints() string {
+	if l.q.Source == nil {
 		return keysPath
 	}
-	return keysPath + plan.WithQuery(understudy.Query{{Name: "source", Value: q.Source.Name}})
+	return keysPath + plan.WithQuery(understudy.Query{{Name: "source", Value: l.q.Source.Name}})
 }
 
 // ServeKeys says what keys do, and where they lead for this role.
@@ -164,20 +164,20 @@ type shortcut struct{ Key, Href, Text string }
 // shortcuts are the pages with a key: home, the search, the jobs, and each kind under
 // the first letter of its title that none before it has. The main kinds come
 // first, so a role's keys stay the same on every page.
-func (q layout) shortcuts() []shortcut {
-	if !q.Known || q.Caller.Role() == "" {
+func (l layout) shortcuts() []shortcut {
+	if !l.q.Known || l.q.Caller.Role() == "" {
 		return nil
 	}
 	all := []shortcut{{"h", "/", "Home"}, {"s", "/search", "Search"}}
-	if q.SeesJobs() {
+	if l.q.SeesJobs() {
 		all = append(all, shortcut{"j", "/" + plan.JobsWord, "Jobs"})
 	}
 	taken := "hsj"
-	source := q.Source
-	if source == nil && len(q.V.Planned) == 1 {
-		source = q.V.Planned[0]
+	source := l.q.Source
+	if source == nil && len(l.q.V.Planned) == 1 {
+		source = l.q.V.Planned[0]
 	}
-	for _, part := range q.byGroup(source) {
+	for _, part := range l.byGroup(source) {
 		for _, k := range part.kinds {
 			letter := strings.IndexFunc(strings.ToLower(k.Title), func(r rune) bool {
 				return r <= unicode.MaxASCII && unicode.IsLetter(r) && !strings.ContainsRune(taken, r)

@@ -189,61 +189,61 @@ func (q *Exchange) Render(status int, page, title string, main any) error {
 }
 
 // layout is what a page has around its own content.
-type layout struct{ *Exchange }
+type layout struct{ q *Exchange }
 
-func (q layout) footer() footer { return footer{q: q.Exchange, began: q.V.Now(), How: q.How()} }
+func (l layout) footer() footer { return footer{q: l.q, began: l.q.V.Now(), How: l.q.How()} }
 
 // frame is what a page has around its own content, as far as it is known before
 // that has been read.
-func (q layout) frame(page, title string) frame {
-	files := q.V.pages.files.Address
+func (l layout) frame(page, title string) frame {
+	files := l.q.V.pages.files.Address
 	more := files["more.css"]
 	if page == "list" || page == "search" {
 		more = ""
 	}
 	return frame{
-		Title: title, Version: q.V.Version, Hints: q.hints(),
+		Title: title, Version: l.q.V.Version, Hints: l.hints(),
 		pageFiles: pageFiles{CSS: files["viewer.css"], More: more, JS: files["viewer.js"], Icon: files["icon.svg"]},
-		location:  location{Where: page, Source: q.Source, Nav: q.nav()},
-		Notices:   notices{Banners: q.banners()},
-		searchBox: searchBox{Typed: q.Typed, Finds: q.Findable(), Looks: Looks(q.Exchange)},
+		location:  location{Where: page, Source: l.q.Source, Nav: l.nav()},
+		Notices:   notices{Banners: l.banners()},
+		searchBox: searchBox{Typed: l.q.Typed, Finds: l.q.Findable(), Looks: Looks(l.q)},
 		reader: reader{
-			Zone: zoneMenu{Name: q.Zone.String(), Chosen: q.zoned,
-				Menu: zonePath + plan.WithQuery(understudy.Query{{Name: "back", Value: q.R.URL.RequestURI()}})},
-			Theme: themeOf(q.R), Caller: q.Caller.Name, SignedIn: SignedIn(q.Exchange), Administers: q.Known && Administers(q.Exchange),
+			Zone: zoneMenu{Name: l.q.Zone.String(), Chosen: l.q.zoned,
+				Menu: zonePath + plan.WithQuery(understudy.Query{{Name: "back", Value: l.q.R.URL.RequestURI()}})},
+			Theme: themeOf(l.q.R), Caller: l.q.Caller.Name, SignedIn: SignedIn(l.q), Administers: l.q.Known && Administers(l.q),
 		},
-		Footer: q.footer(),
+		Footer: l.footer(),
 	}
 }
 
 // fill writes a page's template into a buffer, then sends it, or what its parts
 // have left of it.
-func (q layout) fill(status int, page, name string, data any) error {
-	p, began := q.V.pages, q.V.Now()
-	q.page = p.buffers.Get().(*bytes.Buffer)
-	q.page.Reset()
+func (l layout) fill(status int, page, name string, data any) error {
+	p, began := l.q.V.pages, l.q.V.Now()
+	l.q.page = p.buffers.Get().(*bytes.Buffer)
+	l.q.page.Reset()
 	defer func() {
-		if q.page.Cap() <= keepBuffer {
-			p.buffers.Put(q.page)
+		if l.q.page.Cap() <= keepBuffer {
+			p.buffers.Put(l.q.page)
 		}
-		q.page = nil
+		l.q.page = nil
 	}()
-	if err := p.byName[page].ExecuteTemplate(q.page, name, data); err != nil {
+	if err := p.byName[page].ExecuteTemplate(l.q.page, name, data); err != nil {
 		return fmt.Errorf("viewer: render %s: %w", page, err)
 	}
-	if q.out != nil {
-		return response(q).finish()
+	if l.q.out != nil {
+		return response(l).finish()
 	}
-	response(q).times(began)
-	q.preload()
-	response(q).write(status, htmlType, q.page.Bytes())
+	response(l).times(began)
+	l.preload()
+	response(l).write(status, htmlType, l.q.page.Bytes())
 	return nil
 }
 
 // preload tells browsers of the style sheet before they read the page (RFC 8288;
 // HTML, 4.6.8, preload).
-func (q layout) preload() {
-	q.W.Header().Set("Link", "<"+q.V.pages.files.Address["viewer.css"]+">; rel=preload; as=style")
+func (l layout) preload() {
+	l.q.W.Header().Set("Link", "<"+l.q.V.pages.files.Address["viewer.css"]+">; rel=preload; as=style")
 }
 
 // How says how an answer came, in words.
@@ -277,9 +277,9 @@ func (q *Exchange) How() string {
 
 // notice is a word to the reader where the answer is not what upstream would
 // say now: in an outage, or when it could not be kept.
-func (q layout) notice() string {
-	a := q.Answer
-	if a == nil || a.Detail == "" || a.Detail == "composed" || !q.AsOf.At.IsZero() {
+func (l layout) notice() string {
+	a := l.q.Answer
+	if a == nil || a.Detail == "" || a.Detail == "composed" || !l.q.AsOf.At.IsZero() {
 		return ""
 	}
 	if why, ok := strings.CutPrefix(a.Detail, "stale: "); ok {

@@ -23,95 +23,95 @@ type stream struct {
 
 // above sends what stands above a page's own content. The status is out with it:
 // 200, whatever is found when that has been read.
-func (q response) above() error {
-	buf := q.V.pages.buffers.Get().(*bytes.Buffer)
+func (r response) above() error {
+	buf := r.q.V.pages.buffers.Get().(*bytes.Buffer)
 	buf.Reset()
-	defer q.V.pages.buffers.Put(buf)
+	defer r.q.V.pages.buffers.Put(buf)
 	where := "list"
 	switch {
-	case q.R.URL.Path == "/search":
+	case r.q.R.URL.Path == "/search":
 		where = "search" // it has a box of its own
-	case q.Kind == nil || q.R.PathValue("id") != "":
+	case r.q.Kind == nil || r.q.R.PathValue("id") != "":
 		where = "detail"
 	}
-	f := layout(q).frame(where, q.expected())
+	f := layout(r).frame(where, r.expected())
 	f.Notices.Asked = "Upstream"
-	if q.Source != nil {
-		f.Notices.Asked = q.Source.Spec.Title
+	if r.q.Source != nil {
+		f.Notices.Asked = r.q.Source.Spec.Title
 	}
-	if err := q.V.pages.byName["list"].ExecuteTemplate(buf, "above", f); err != nil {
+	if err := r.q.V.pages.byName["list"].ExecuteTemplate(buf, "above", f); err != nil {
 		return err
 	}
-	return q.flush(buf)
+	return r.flush(buf)
 }
 
 // expected is the title of a page before what it shows has been read.
-func (q response) expected() string {
-	switch id := q.R.PathValue("id"); {
-	case q.Kind == nil:
+func (r response) expected() string {
+	switch id := r.q.R.PathValue("id"); {
+	case r.q.Kind == nil:
 		return "Search"
 	case id != "":
-		return plan.UpperFirst(q.Kind.One) + " " + ShortID(id)
+		return plan.UpperFirst(r.q.Kind.One) + " " + ShortID(id)
 	}
-	return plan.UpperFirst(q.Kind.Title)
+	return plan.UpperFirst(r.q.Kind.Title)
 }
 
 // flush sends what the buffer holds, so that a browser has it, and empties it.
-func (q response) flush(buf *bytes.Buffer) error {
-	if q.out == nil {
-		q.begun()
+func (r response) flush(buf *bytes.Buffer) error {
+	if r.q.out == nil {
+		r.begun()
 	}
 	var err error
-	if zip := q.out.zip; zip != nil {
-		err = q.packed(func(w *bytes.Buffer) error { return zip.add(q.Exchange, w, buf.Bytes()) })
+	if zip := r.q.out.zip; zip != nil {
+		err = r.packed(func(w *bytes.Buffer) error { return zip.add(r.q, w, buf.Bytes()) })
 	} else {
-		err = q.writePlain(q.W, buf.Bytes())
+		err = r.writePlain(r.q.W, buf.Bytes())
 	}
 	buf.Reset()
 	if err == nil {
-		err = http.NewResponseController(q.W).Flush()
+		err = http.NewResponseController(r.q.W).Flush()
 	}
 	return err
 }
 
 // packed sends what f writes.
-func (q response) packed(f func(*bytes.Buffer) error) error {
-	w := q.V.pages.buffers.Get().(*bytes.Buffer)
-	defer q.V.pages.buffers.Put(w)
+func (r response) packed(f func(*bytes.Buffer) error) error {
+	w := r.q.V.pages.buffers.Get().(*bytes.Buffer)
+	defer r.q.V.pages.buffers.Put(w)
 	w.Reset()
 	if err := f(w); err != nil {
 		return err
 	}
-	_, err := q.W.Write(w.Bytes())
+	_, err := r.q.W.Write(w.Bytes())
 	return err
 }
 
 // begun sends the headers of a page in pieces.
-func (q response) begun() {
-	q.out = &stream{}
-	q.times(q.Start)
-	layout(q).preload()
-	if q.Kind != nil && q.V.Media != nil && q.R.PathValue("id") != "" {
-		q.openSession() // a part may show contents
+func (r response) begun() {
+	r.q.out = &stream{}
+	r.times(r.q.Start)
+	layout(r).preload()
+	if r.q.Kind != nil && r.q.V.Media != nil && r.q.R.PathValue("id") != "" {
+		r.q.openSession() // a part may show contents
 	}
-	h := q.headers(htmlType)
+	h := r.headers(htmlType)
 	h.Set("X-Accel-Buffering", "no") // nginx keeps no piece back
-	if AcceptsGzip(q.R) {
+	if AcceptsGzip(r.q.R) {
 		h.Set("Content-Encoding", "gzip")
-		q.out.zip = &packer{Apart: true}
+		r.q.out.zip = &packer{Apart: true}
 	}
-	q.W.WriteHeader(http.StatusOK)
-	if q.out.zip != nil {
-		_ = q.packed(func(w *bytes.Buffer) error { q.out.zip.begin(w); return nil }) // the next write fails, too
+	r.q.W.WriteHeader(http.StatusOK)
+	if r.q.out.zip != nil {
+		_ = r.packed(func(w *bytes.Buffer) error { r.q.out.zip.begin(w); return nil }) // the next write fails, too
 	}
 }
 
 // finish sends the end of a page in pieces.
-func (q response) finish() error {
-	if err := q.flush(q.page); err != nil || q.out.zip == nil {
+func (r response) finish() error {
+	if err := r.flush(r.q.page); err != nil || r.q.out.zip == nil {
 		return err
 	}
-	return q.packed(q.out.zip.end)
+	return r.packed(r.q.out.zip.end)
 }
 
 // htmlType is the media type of pages.
@@ -124,11 +124,11 @@ func (q *Exchange) send(status int, contentType string, body []byte) {
 }
 
 // response sends an answer, whole or in pieces.
-type response struct{ *Exchange }
+type response struct{ q *Exchange }
 
 // times sets Server-Timing. A caller that does not see everything is not told how long it
 // took here: that tells of what is hidden.
-func (q response) times(began time.Time) {
+func (r response) times(began time.Time) {
 	var b strings.Builder
 	add := func(name string, d time.Duration) {
 		if b.Len() > 0 {
@@ -136,26 +136,26 @@ func (q response) times(began time.Time) {
 		}
 		b.WriteString(name + ";dur=" + strconv.FormatFloat(float64(d)/1e6, 'f', 3, 64))
 	}
-	if q.Answer != nil {
-		add("upstream", q.Answer.Upstream)
+	if r.q.Answer != nil {
+		add("upstream", r.q.Answer.Upstream)
 	}
-	if seesWhole(q.Exchange) {
-		if q.Answer != nil {
-			add("store", q.Answer.Store)
+	if seesWhole(r.q) {
+		if r.q.Answer != nil {
+			add("store", r.q.Answer.Store)
 		}
 		if !began.IsZero() {
-			add("render", q.since(began))
+			add("render", r.q.since(began))
 		}
-		add("total", q.since(q.Start))
+		add("total", r.q.since(r.q.Start))
 	}
-	if how := q.How(); how != "" {
+	if how := r.q.How(); how != "" {
 		if b.Len() > 0 {
 			b.WriteString(", ")
 		}
 		b.WriteString(`cache;desc="` + how + `"`)
 	}
 	if b.Len() > 0 {
-		q.W.Header().Set("Server-Timing", b.String())
+		r.q.W.Header().Set("Server-Timing", b.String())
 	}
 }
 
@@ -163,44 +163,44 @@ func (q response) times(began time.Time) {
 const smallest = 1 << 10
 
 // headers sets those of every answer's body.
-func (q response) headers(contentType string) http.Header {
-	h := q.W.Header()
+func (r response) headers(contentType string) http.Header {
+	h := r.q.W.Header()
 	h.Set("Content-Type", contentType)
 	h.Set("Cache-Control", "private, no-store")
 	h.Set("Vary", "Accept-Encoding, Authorization, Cookie")
 	return h
 }
 
-func (q response) write(status int, contentType string, body []byte) {
-	h := q.headers(contentType)
-	if (len(body) >= smallest || len(q.Fragments) > 0) && AcceptsGzip(q.R) {
-		packed := q.V.pages.buffers.Get().(*bytes.Buffer)
-		defer q.V.pages.buffers.Put(packed)
+func (r response) write(status int, contentType string, body []byte) {
+	h := r.headers(contentType)
+	if (len(body) >= smallest || len(r.q.Fragments) > 0) && AcceptsGzip(r.q.R) {
+		packed := r.q.V.pages.buffers.Get().(*bytes.Buffer)
+		defer r.q.V.pages.buffers.Put(packed)
 		packed.Reset()
-		if err := q.pack(packed, body); err == nil {
+		if err := r.pack(packed, body); err == nil {
 			h.Set("Content-Encoding", "gzip")
 			body = packed.Bytes()
 		}
-	} else if len(q.Fragments) > 0 {
+	} else if len(r.q.Fragments) > 0 {
 		var whole bytes.Buffer
-		if err := q.writePlain(&whole, body); err == nil { // no write into it fails
+		if err := r.writePlain(&whole, body); err == nil { // no write into it fails
 			body = whole.Bytes()
 		}
 	}
 	h.Set("Content-Length", strconv.Itoa(len(body)))
-	q.W.WriteHeader(status)
-	if q.R.Method != http.MethodHead {
-		_, _ = q.W.Write(body) // the reader has gone
+	r.q.W.WriteHeader(status)
+	if r.q.R.Method != http.MethodHead {
+		_, _ = r.q.W.Write(body) // the reader has gone
 	}
 }
 
 // pack compresses an answer.
-func (q response) pack(into *bytes.Buffer, body []byte) error {
-	if len(q.Fragments) > 0 {
-		return q.writeGzip(into, body)
+func (r response) pack(into *bytes.Buffer, body []byte) error {
+	if len(r.q.Fragments) > 0 {
+		return r.writeGzip(into, body)
 	}
-	zw := q.V.pages.packers.Get().(*gzip.Writer)
-	defer q.V.pages.packers.Put(zw)
+	zw := r.q.V.pages.packers.Get().(*gzip.Writer)
+	defer r.q.V.pages.packers.Put(zw)
 	zw.Reset(into)
 	if _, err := zw.Write(body); err != nil {
 		return err
