@@ -245,7 +245,8 @@ func isSecret(name string) bool {
 }
 
 // How names of secrets end: client_secret and secret_access_key, sshPrivateKey and recovery_codes, but not
-// password_changed, secret_name and key_id. A token that says where a page or a version stands is no secret.
+// password_changed, secret_name and key_id. A token that says where a page or a version stands is no secret,
+// nor are tokens of a text that are counted.
 var (
 	secretEnd = regexp.MustCompile(`\b(?:(?:password|passwd|pwd|secret|passphrase|passcode|jwt)s?(?: (?:access|api|auth))?` +
 		`(?: (?:hash|salt|value|key|token|text|plaintext|digest|string|data|confirmation))?\d*)$`)
@@ -253,7 +254,8 @@ var (
 		`(?:pem|value|data|plaintext|hash|base64)?|(?:recovery|backup)codes?|(?:otp|mfa|recovery)seeds?|connectionstrings?)\d*$`)
 	tokenEnd   = regexp.MustCompile(`tokens?(?:value|hash|plaintext)?\d*$`)
 	placeToken = regexp.MustCompile(`(?:page|next|prev|previous|cursor|continuation|continue|pagination|sync|start|skip|scroll|resume|delta|` +
-		`change|cancel|cancellation|idempotency|concurrency|version|lock)tokens?$`)
+		`change|cancel|cancellation|idempotency|concurrency|version|lock|stop)tokens?$|` +
+		`(?:input|output|prompt|completion|reasoning|cached|used|total|max|min|maximum|minimum|num)tokens$`)
 )
 
 // checkSecrets declares in each kind what has the name of another kind's secret and is none: a spec hides a secret by its
@@ -282,6 +284,7 @@ func (a *api) checkSecrets() {
 					}
 				}
 			}
+			hidden = append(hidden, k.rowsHide(name)...)
 			if key := k.keyWith(name); key != "" {
 				hidden = append(hidden, "key "+key)
 			}
@@ -294,6 +297,20 @@ func (a *api) checkSecrets() {
 			}
 		}
 	}
+}
+
+// rowsHide returns the fields of rows that a secret of this name hides together with the key of their list: keys.access_key
+// in a list whose rows are under keys.
+func (k *kind) rowsHide(name string) (hidden []string) {
+	for _, l := range k.lists {
+		for _, f := range k.fields {
+			path, own := "."+l.env.key+"."+f.spec.Name, f.spec.Name
+			if f.spec.Class != spec.ClassSecret && len(own) < len(name) && strings.HasSuffix(path, "."+name) {
+				hidden = append(hidden, "field "+own)
+			}
+		}
+	}
+	return hidden
 }
 
 // keyWith returns the key of a list or a record that leads through a member of the name; "" = none does.

@@ -68,6 +68,35 @@ func TestAFormatMakesASecretOfItsKindAlone(t *testing.T) {
 	}
 }
 
+// TestAnIDIsShownWhereAnotherKindHidesItsName draws a list whose id has the name of a credential, beside records of another
+// kind that hide the name where the list has it: below the key of its rows.
+func TestAnIDIsShownWhereAnotherKindHidesItsName(t *testing.T) {
+	rows := func(fields string) string {
+		return `{"get":{"responses":{"200":{"content":{"application/json":{"schema":{"type":"object","properties":{
+			"keys":{"type":"array","items":{"type":"object","properties":{` + fields + `}}}}}}}}}}}`
+	}
+	const key = `"access_key":{"type":"string"},"name":{"type":"string"}`
+	one := func(fields string) string {
+		return `{"get":{"responses":{"200":{"content":{"application/json":{"schema":{"type":"object","properties":{
+			"keys":{"type":"object","properties":{` + fields + `}}}}}}}}}}`
+	}
+	document := `{"openapi":"3.0.3","servers":[{"url":"https://api.desk.example"}],"paths":{"/spaces/keys":` + rows(key) +
+		`,"/spaces/keys/{access_key}":` + one(key) + `,"/agents/{id}":` + one(key) + `}}`
+	sp := drawnSpec(t, drafted(t, document))
+	for kind, secret := range map[string]bool{"keys": false, "agent": true} {
+		k := sp.Kind(kind)
+		if k == nil {
+			t.Fatalf("no kind %s is drawn:\n%s", kind, drafted(t, document).YAML)
+		}
+		if f := k.Field("keys.access_key"); f == nil || (f.Class == spec.ClassSecret) != secret {
+			t.Errorf("%s: keys.access_key is %+v, want a secret: %v", kind, f, secret)
+		}
+	}
+	if f := sp.Kind("keys").Field("access_key"); f == nil || f.Class != "" || !slices.Equal(sp.Kind("keys").ID, []string{"access_key"}) {
+		t.Errorf("the id of a key is %+v", f)
+	}
+}
+
 // twoKinds is a document with the lists of domains and droplets, which have a field each.
 func twoKinds(domain, droplet string) string {
 	list := func(name, field string) string {
@@ -107,7 +136,8 @@ func TestNamesOfCredentialsAreSecrets(t *testing.T) {
 		"continuationTokens": false, "cancellation_token": false, "token_type": false, "token_expires_at": false, "tokenName": false,
 		"access_token_expires_at": false, "key_id": false, "access_key_id": false, "public_key": false, "public_api_key": false,
 		"primary_key": false, "sort_key": false, "foreign_key": false, "api_key_name": false, "passcode_length": false, "jwt_issuer": false,
-		"recovery_code_count": false, "monkey": false, "keys": false,
+		"recovery_code_count": false, "monkey": false, "keys": false, "input_tokens": false, "total_tokens": false, "maxOutputTokens": false,
+		"stop_token": false, "output_token": true,
 	} {
 		for typ, hidden := range map[string]bool{
 			`"string"`: secret, `"array","items":{"type":"string"}`: secret, `"integer"`: false, `"boolean"`: false,
