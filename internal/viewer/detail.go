@@ -77,7 +77,7 @@ func (p *detailPage) Short() string { return page.ShortID(p.ID) }
 
 // serveRecord shows one record.
 func serveRecord(q *page.Exchange) error {
-	p := &record{Exchange: q}
+	p := &record{q: q}
 	t, err := p.instanceTarget()
 	if err != nil {
 		return err
@@ -144,30 +144,30 @@ func serveRecord(q *page.Exchange) error {
 
 // record is the page of one record.
 type record struct {
-	*page.Exchange
+	q        *page.Exchange
 	compared comparison // the moments whose versions are compared
 	versions int        // how many versions its timeline shows; 0 = a few
 }
 
 // instanceTarget is the record the address names.
-func (q *record) instanceTarget() (*spec.Target, error) {
-	id := q.R.PathValue("id")
-	if q.Data != "" {
+func (rv *record) instanceTarget() (*spec.Target, error) {
+	id := rv.q.R.PathValue("id")
+	if rv.q.Data != "" {
 		id = strings.TrimSuffix(id, page.DataSuffix)
 	}
 	var parts []string
 	if id != "" {
 		parts = strings.Split(id, spec.IDSeparator)
 	}
-	if len(q.Kind.Instances) == 0 || len(parts) != len(q.Kind.ID) || slices.Contains(parts, "") {
-		return nil, page.NotFound("No "+q.Kind.One+" is named "+page.Clip(id), "Pick it from the list.", q.Kind.Href)
+	if len(rv.q.Kind.Instances) == 0 || len(parts) != len(rv.q.Kind.ID) || slices.Contains(parts, "") {
+		return nil, page.NotFound("No "+rv.q.Kind.One+" is named "+page.Clip(id), "Pick it from the list.", rv.q.Kind.Href)
 	}
-	in := q.Kind.PlannedInstances[0]
-	params, err := understudy.ParseQuery(q.R.URL.RawQuery)
+	in := rv.q.Kind.PlannedInstances[0]
+	params, err := understudy.ParseQuery(rv.q.R.URL.RawQuery)
 	if err != nil {
 		return nil, err
 	}
-	known, err := q.readOwn(params, in.Params())
+	known, err := rv.readOwn(params, in.Params())
 	if err != nil {
 		return nil, err
 	}
@@ -176,49 +176,49 @@ func (q *record) instanceTarget() (*spec.Target, error) {
 			return nil, page.UnknownWord("parameter", p.Name, known, nil)
 		}
 	}
-	path, ok := q.Kind.PathTo(parts, params)
+	path, ok := rv.q.Kind.PathTo(parts, params)
 	if !ok && in.Address != "" && !slices.ContainsFunc(in.Params(), func(name string) bool { return plan.Has(params, name) }) {
-		return q.addressed(in, id)
+		return rv.addressed(in, id)
 	}
 	if !ok {
 		return nil, page.BadRequest("This address lacks a path variable", "Known are "+strings.Join(known, ", ")+".", known)
 	}
-	t, err := q.Source.Spec.Target(q.Source.Name, path, "")
+	t, err := rv.q.Source.Spec.Target(rv.q.Source.Name, path, "")
 	if err != nil {
 		return nil, err
 	}
 	if t.Instance != in.Instance {
-		return nil, page.NotFound("No "+q.Kind.One+" is named "+page.Clip(id), "Pick it from the list.", q.Kind.Href)
+		return nil, page.NotFound("No "+rv.q.Kind.One+" is named "+page.Clip(id), "Pick it from the list.", rv.q.Kind.Href)
 	}
 	return t, nil
 }
 
 // readOwn reads the viewer's own parameters of a record's page and adds their
 // names to those that are known.
-func (q *record) readOwn(params understudy.Query, known []string) ([]string, error) {
+func (rv *record) readOwn(params understudy.Query, known []string) ([]string, error) {
 	known = append(known, understudy.OwnAsOf)
-	if err := q.ReadAsOf(params); err != nil || q.Data != "" {
+	if err := rv.q.ReadAsOf(params); err != nil || rv.q.Data != "" {
 		return known, err
 	}
 	var err error
-	if q.compared, err = readCompare(q.Exchange, params); err != nil {
+	if rv.compared, err = readCompare(rv.q, params); err != nil {
 		return known, err
 	}
-	q.versions, err = readVersions(params)
+	rv.versions, err = readVersions(params)
 	return append(known, paramCompare, ownVersions), err
 }
 
 // detailPage is what a record's page shows of the record.
-func (q *record) detailPage(t *spec.Target, row access.Row, lists []*askedList, s *page.CellContext) *detailPage {
-	p := &detailPage{Kind: q.Kind, Heading: plan.UpperFirst(q.Kind.One), ID: row.ID, Raw: pretty(row.Raw())}
-	p.Failed = page.Failed(q.Kind, row)
-	p.Data = q.AsOf.Keep(q.Kind.Href + page.DataSuffix + plan.WithQuery(s.Vars))
+func (rv *record) detailPage(t *spec.Target, row access.Row, lists []*askedList, s *page.CellContext) *detailPage {
+	p := &detailPage{Kind: rv.q.Kind, Heading: plan.UpperFirst(rv.q.Kind.One), ID: row.ID, Raw: pretty(row.Raw())}
+	p.Failed = page.Failed(rv.q.Kind, row)
+	p.Data = rv.q.AsOf.Keep(rv.q.Kind.Href + page.DataSuffix + plan.WithQuery(s.Vars))
 	if t.ID != "" {
-		p.Data = q.AsOf.Keep(q.Kind.Href + "/" + url.PathEscape(t.ID) + page.DataSuffix + plan.WithQuery(s.Vars))
+		p.Data = rv.q.AsOf.Keep(rv.q.Kind.Href + "/" + url.PathEscape(t.ID) + page.DataSuffix + plan.WithQuery(s.Vars))
 	}
-	q.place(p, t, row)
-	for _, g := range q.Kind.Groups {
-		out := q.part(p, s, row, g)
+	rv.place(p, t, row)
+	for _, g := range rv.q.Kind.Groups {
+		out := rv.part(p, s, row, g)
 		switch {
 		case len(out.Cells) == 0:
 		case out.Closed:
@@ -229,27 +229,27 @@ func (q *record) detailPage(t *spec.Target, row access.Row, lists []*askedList, 
 			p.Groups = append(p.Groups, out)
 		}
 	}
-	if others := q.others(row); len(others.Cells) > 0 {
+	if others := rv.others(row); len(others.Cells) > 0 {
 		p.Long = append(p.Long, others)
 	}
-	if play := q.Contents(q.Kind, row, s.Vars); play != nil {
-		p.Play = &page.Cell{Label: q.Kind.ByField[q.Kind.Media[0].Field].Heading, Play: play}
+	if play := rv.q.Contents(rv.q.Kind, row, s.Vars); play != nil {
+		p.Play = &page.Cell{Label: rv.q.Kind.ByField[rv.q.Kind.Media[0].Field].Heading, Play: play}
 	}
-	p.Related = append(append(p.Related, q.related(row, lists)...), outlook.Links(q.Exchange)...)
+	p.Related = append(append(p.Related, rv.related(row, lists)...), outlook.Links(rv.q)...)
 	p.Related = slices.DeleteFunc(p.Related, func(l page.Link) bool {
 		return slices.ContainsFunc(lists, func(a *askedList) bool { return a.href == l.Href })
 	})
-	q.reason(p, row)
+	rv.reason(p, row)
 	return p
 }
 
 // place says where a record is: in which list, under which other record.
-func (q *record) place(p *detailPage, t *spec.Target, row access.Row) {
-	if q.Kind.Browsable() {
-		p.ListHref = q.AsOf.Keep(q.Kind.Href + plan.WithQuery(plan.OwnVars(q.Source.Given(t, t.Instance.ID))))
+func (rv *record) place(p *detailPage, t *spec.Target, row access.Row) {
+	if rv.q.Kind.Browsable() {
+		p.ListHref = rv.q.AsOf.Keep(rv.q.Kind.Href + plan.WithQuery(plan.OwnVars(rv.q.Source.Given(t, t.Instance.ID))))
 	}
-	above := q.Source.ParentOf(t.Instance.Template(), nil)
-	if above.Kind == nil || len(above.Vars) == 0 || !q.SeesKind(above.Kind) {
+	above := rv.q.Source.ParentOf(t.Instance.Template(), nil)
+	if above.Kind == nil || len(above.Vars) == 0 || !rv.q.SeesKind(above.Kind) {
 		return
 	}
 	var named []string // what the path says is in the address; the gate need not hide it
@@ -262,17 +262,17 @@ func (q *record) place(p *detailPage, t *spec.Target, row access.Row) {
 	}
 	id := above.Kind.IDOf(named)
 	if slices.ContainsFunc(t.Vars, func(v understudy.Param) bool {
-		def, own := q.Source.PathVar(v.Name)
+		def, own := rv.q.Source.PathVar(v.Name)
 		return own && def == v.Value && v.Value == id
 	}) {
 		return // the source's own account is above everything
 	}
-	p.Above = &page.Link{Href: q.AsOf.Keep(above.Kind.Href + "/" + url.PathEscape(id)), Text: plan.UpperFirst(above.Kind.One) + " " +
+	p.Above = &page.Link{Href: rv.q.AsOf.Keep(above.Kind.Href + "/" + url.PathEscape(id)), Text: plan.UpperFirst(above.Kind.One) + " " +
 		page.ShortID(id)}
-	for _, l := range q.Kind.PlannedLists {
+	for _, l := range rv.q.Kind.PlannedLists {
 		if l.Under.Kind == above.Kind && p.ListHref == "" {
-			if target := q.under(t, l, named); target != nil {
-				p.ListHref = q.AsOf.Keep(q.Source.Place(target))
+			if target := rv.under(t, l, named); target != nil {
+				p.ListHref = rv.q.AsOf.Keep(rv.q.Source.Place(target))
 			}
 		}
 	}
@@ -280,7 +280,7 @@ func (q *record) place(p *detailPage, t *spec.Target, row access.Row) {
 
 // part is one group of a record's fields. Addresses the viewer has pages for
 // become links; a group of nothing but others is shown on request.
-func (q *record) part(p *detailPage, s *page.CellContext, row access.Row, g plan.Group) detailGroup {
+func (rv *record) part(p *detailPage, s *page.CellContext, row access.Row, g plan.Group) detailGroup {
 	out := detailGroup{Title: g.Title, Closed: true}
 	for _, c := range g.Columns {
 		if row.Field(c.Name).State == access.Absent {
@@ -296,14 +296,14 @@ func (q *record) part(p *detailPage, s *page.CellContext, row access.Row, g plan
 		}
 		out.Cells = append(out.Cells, cl)
 		out.Closed = out.Closed && cl.Class == "address"
-		q.head(p, c, cl)
+		rv.head(p, c, cl)
 	}
 	return out
 }
 
 // head keeps what the top of the page shows of a field.
-func (q *record) head(p *detailPage, c *plan.Column, cl page.Cell) {
-	if c.Name == q.Kind.Clock && cl.Stamp != "" {
+func (rv *record) head(p *detailPage, c *plan.Column, cl page.Cell) {
+	if c.Name == rv.q.Kind.Clock && cl.Stamp != "" {
 		p.When = cl
 		p.When.Label = c.Words
 	}

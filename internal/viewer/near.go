@@ -16,21 +16,21 @@ import (
 // addressed is the record of an id that its path does not have: what is held of the record
 // tells its address. To a caller that may not find it, or does not see addresses, none is
 // held.
-func (q *record) addressed(in *plan.Instance, id string) (*spec.Target, error) {
-	none := page.NotFound("No "+q.Kind.One+" named "+page.Clip(id)+" is held", "Pick it from the list.", q.Kind.Href)
-	if q.V.History == nil || !q.Gate.Finds(q.Caller, q.Source.Name, q.Kind.Name, id) {
+func (rv *record) addressed(in *plan.Instance, id string) (*spec.Target, error) {
+	none := page.NotFound("No "+rv.q.Kind.One+" named "+page.Clip(id)+" is held", "Pick it from the list.", rv.q.Kind.Href)
+	if rv.q.V.History == nil || !rv.q.Gate.Finds(rv.q.Caller, rv.q.Source.Name, rv.q.Kind.Name, id) {
 		return nil, none
 	}
-	seen, err := q.V.History.History(q.Ctx, q.Source.Name, q.Kind.Name, id, fewVersions)
+	seen, err := rv.q.V.History.History(rv.q.Ctx, rv.q.Source.Name, rv.q.Kind.Name, id, fewVersions)
 	if err != nil && !errors.Is(err, understudy.ErrNotFound) {
 		return nil, err
 	}
 	for _, v := range seen {
-		row, err := q.Gate.Seen(q.Caller, q.Source.Name, q.Kind.Name, v.Body)
+		row, err := rv.q.Gate.Seen(rv.q.Caller, rv.q.Source.Name, rv.q.Kind.Name, v.Body)
 		if err != nil || row.Field(in.Address).State != access.Seen {
 			continue // it was gone, its body is not kept, or the role does not see where it is
 		}
-		if t, err := q.Source.Spec.Follow(q.Source.Name, row.Field(in.Address).Text); err == nil && t.Instance == in.Instance {
+		if t, err := rv.q.Source.Spec.Follow(rv.q.Source.Name, row.Field(in.Address).Text); err == nil && t.Instance == in.Instance {
 			return t, nil
 		}
 	}
@@ -39,7 +39,7 @@ func (q *record) addressed(in *plan.Instance, id string) (*spec.Target, error) {
 
 // others are the fields the spec does not name. The gate shows them to the role
 // that sees everything, and to no other.
-func (q *record) others(row access.Row) detailGroup {
+func (rv *record) others(row access.Row) detailGroup {
 	g := detailGroup{Title: "Other fields"}
 	for _, val := range row.Fields() {
 		if val.Field != nil || val.State == access.Hidden || val.State == access.Absent {
@@ -59,25 +59,25 @@ func (q *record) others(row access.Row) detailGroup {
 
 // related are the lists picked by this record: filters that link to its kind,
 // those of the kinds shown left out; and of one of our own numbers its page.
-func (q *record) related(row access.Row, lists []*askedList) []page.Link {
+func (rv *record) related(row access.Row, lists []*askedList) []page.Link {
 	var all []page.Link
-	if v := row.Field(q.Kind.Own); q.Kind.Own != "" && v.State == access.Seen && len(q.ContactKinds(q.Source)) > 0 {
-		if href := q.Source.NumberHref(v.Text); href != "" {
+	if v := row.Field(rv.q.Kind.Own); rv.q.Kind.Own != "" && v.State == access.Seen && len(rv.q.ContactKinds(rv.q.Source)) > 0 {
+		if href := rv.q.Source.NumberHref(v.Text); href != "" {
 			all = append(all, page.Link{Href: href, Text: "Everything with " + plan.GroupPhone(v.Text)})
 		}
 	}
-	for _, k := range q.Source.Kinds {
+	for _, k := range rv.q.Source.Kinds {
 		if !k.Browsable() || slices.ContainsFunc(lists, func(l *askedList) bool { return l.list.Kind == k }) {
 			continue
 		}
 		for i, f := range k.PlannedLists[0].Filters {
 			field := k.Field(f.Field)
-			if !q.picks(field, f) || row.ID == "" || !q.Offers(k.PlannedLists[0], i) {
+			if !rv.picks(field, f) || row.ID == "" || !rv.q.Offers(k.PlannedLists[0], i) {
 				continue
 			}
 			all = append(all, page.Link{
-				Href: q.AsOf.Keep(k.Href + "?" + understudy.Query{{Name: f.Name, Value: row.ID}}.String()),
-				Text: plan.UpperFirst(k.Title) + " with this " + q.Kind.One + " as “" + plan.TitleOf(field) + "”",
+				Href: rv.q.AsOf.Keep(k.Href + "?" + understudy.Query{{Name: f.Name, Value: row.ID}}.String()),
+				Text: plan.UpperFirst(k.Title) + " with this " + rv.q.Kind.One + " as “" + plan.TitleOf(field) + "”",
 			})
 		}
 	}
@@ -85,6 +85,6 @@ func (q *record) related(row access.Row, lists []*askedList) []page.Link {
 }
 
 // picks reports whether a filter of another list takes ids of this kind.
-func (q *record) picks(field *spec.Field, f *spec.Filter) bool {
-	return field != nil && f.Op == "is" && len(q.Kind.ID) == 1 && (field.Link == q.Kind.Name || field.Link == spec.AnyKind)
+func (rv *record) picks(field *spec.Field, f *spec.Filter) bool {
+	return field != nil && f.Op == "is" && len(rv.q.Kind.ID) == 1 && (field.Link == rv.q.Kind.Name || field.Link == spec.AnyKind)
 }

@@ -13,13 +13,13 @@ import (
 // reason says which code a record carries, in upstream's words where it gives
 // any, else what the code means, and where upstream explains it. A failed state
 // speaks for itself.
-func (q *record) reason(p *detailPage, row access.Row) {
-	f := q.codeField(row)
+func (rv *record) reason(p *detailPage, row access.Row) {
+	f := rv.codeField(row)
 	if f == nil {
 		return
 	}
 	code := row.Field(f.Name).Text
-	why := q.Source.Reason(code)
+	why := rv.q.Source.Reason(code)
 	p.Reason = plan.UpperFirst(plan.TitleOf(f)) + " " + code
 	if stem, ok := strings.CutSuffix(f.Name, "code"); ok {
 		if words := row.Field(stem + "message"); words.State == access.Seen && words.Text != "" {
@@ -33,17 +33,17 @@ func (q *record) reason(p *detailPage, row access.Row) {
 
 // codeField is the field that says why a record failed: a code of the API, or
 // what the spec calls failed whenever it is there.
-func (q *record) codeField(row access.Row) *spec.Field {
+func (rv *record) codeField(row access.Row) *spec.Field {
 	set := func(name string) bool {
 		v := row.Field(name)
 		return v.State == access.Seen && v.Text != ""
 	}
-	for _, st := range q.Kind.Failed {
+	for _, st := range rv.q.Kind.Failed {
 		if len(st.In) == 0 && set(st.Field) {
-			return q.Kind.Field(st.Field)
+			return rv.q.Kind.Field(st.Field)
 		}
 	}
-	for _, f := range q.Kind.Fields {
+	for _, f := range rv.q.Kind.Fields {
 		if f.Type == spec.TypeCode && set(f.Name) {
 			return f
 		}

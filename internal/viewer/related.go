@@ -46,11 +46,11 @@ type askedList struct {
 
 // relatedLists are the lists under a record that the caller may see, and those
 // kinds that are counted (alerts) picked by it. The record's id alone names them.
-func (q *record) relatedLists(t *spec.Target) []*askedList {
-	all := append(q.listsUnder(t), q.listsAbout(t)...)
+func (rv *record) relatedLists(t *spec.Target) []*askedList {
+	all := append(rv.listsUnder(t), rv.listsAbout(t)...)
 	all = all[:min(len(all), maxLists)]
 	for _, a := range all {
-		a.href = q.AsOf.Keep(q.Source.Place(a.target))
+		a.href = rv.q.AsOf.Keep(rv.q.Source.Place(a.target))
 	}
 	return all
 }
@@ -59,30 +59,30 @@ func (q *record) relatedLists(t *spec.Target) []*askedList {
 // above them. A role that finds some records of the kind alone waits for the
 // record: nothing is asked about one it may not find. So does a list that the
 // record counts: most messages have no media.
-func (q *record) besideRecord(lists []*askedList) func() {
-	if !q.Counts(q.Kind) {
+func (rv *record) besideRecord(lists []*askedList) func() {
+	if !rv.q.Counts(rv.q.Kind) {
 		return nil
 	}
 	return func() {
 		for _, a := range lists {
-			if !q.countedBy(a) {
-				q.readUnder(a)
+			if !rv.countedBy(a) {
+				rv.readUnder(a)
 			}
 		}
 	}
 }
 
 // countedBy reports whether the page's record says how many rows a list has.
-func (q *record) countedBy(a *askedList) bool {
-	return a.list.Count != "" && a.list.Under.Kind == q.Kind
+func (rv *record) countedBy(a *askedList) bool {
+	return a.list.Count != "" && a.list.Under.Kind == rv.q.Kind
 }
 
 // readOf reads the lists of a record that has come. One that the record says is
 // empty is not read.
-func (q *record) readOf(row access.Row, lists []*askedList) {
+func (rv *record) readOf(row access.Row, lists []*askedList) {
 	for _, a := range lists {
-		if a.empty = q.countedBy(a) && saysEmpty(a.list, row); !a.empty {
-			q.readUnder(a)
+		if a.empty = rv.countedBy(a) && saysEmpty(a.list, row); !a.empty {
+			rv.readUnder(a)
 		}
 	}
 }
@@ -97,15 +97,15 @@ func (a *askedList) leave() {
 // readUnder begins to read a list under the record, if that has not begun. Of some
 // kinds upstream lists nothing any more once the record has ended (participants of
 // a conference): then those that are kept stand there.
-func (q *record) readUnder(a *askedList) {
+func (rv *record) readUnder(a *askedList) {
 	if a.Asked != nil {
 		return
 	}
 	a.Asked = &page.Asked{Target: a.target}
-	a.Future = q.Begin(a.target.Key.String(), q.V.Glance, func(ctx context.Context) error {
-		a.Reading = q.Read(ctx, a.target)
-		if r := a.Reading; q.Missing(r) == "" && len(r.Rows()) == 0 && !r.More() && a.list.Under.Kind == q.Kind {
-			a.kept = q.keptUnder(ctx, a)
+	a.Future = rv.q.Begin(a.target.Key.String(), rv.q.V.Glance, func(ctx context.Context) error {
+		a.Reading = rv.q.Read(ctx, a.target)
+		if r := a.Reading; rv.q.Missing(r) == "" && len(r.Rows()) == 0 && !r.More() && a.list.Under.Kind == rv.q.Kind {
+			a.kept = rv.keptUnder(ctx, a)
 		}
 		return a.Reading.Err
 	})
@@ -113,36 +113,36 @@ func (q *record) readUnder(a *askedList) {
 
 // keptUnder are the held records of a list under a record that the caller may find.
 // There are none when the path of the list names what the caller does not see.
-func (q *record) keptUnder(ctx context.Context, a *askedList) []access.Row {
+func (rv *record) keptUnder(ctx context.Context, a *askedList) []access.Row {
 	k := a.list.Kind
-	if !q.Findable() || !q.AsOf.At.IsZero() || !k.Remembered() {
+	if !rv.q.Findable() || !rv.q.AsOf.At.IsZero() || !k.Remembered() {
 		return nil
 	}
-	where, ok := q.ListConditions(a.list, a.target, false)
+	where, ok := rv.q.ListConditions(a.list, a.target, false)
 	if !ok {
 		return nil
 	}
-	found, err := q.Search(ctx, q.Source, k, query.SearchRequest{Where: where, Limit: maxRows})
+	found, err := rv.q.Search(ctx, rv.q.Source, k, query.SearchRequest{Where: where, Limit: maxRows})
 	if err != nil {
 		return nil // upstream's own answer is there
 	}
 	var rows []access.Row
-	for _, h := range q.Hits(found) {
+	for _, h := range rv.q.Hits(found) {
 		rows = append(rows, h.Row)
 	}
 	return rows
 }
 
 // listsUnder are the lists whose path names the record, one of each kind.
-func (q *record) listsUnder(t *spec.Target) []*askedList {
+func (rv *record) listsUnder(t *spec.Target) []*askedList {
 	parts := strings.Split(t.ID, spec.IDSeparator)
 	var all []*askedList
-	for _, k := range q.Source.Kinds {
-		i := slices.IndexFunc(k.PlannedLists, func(l *plan.List) bool { return l.Under.Kind == q.Kind })
-		if i < 0 || q.Gate.Read(q.Caller, k.PlannedLists[i].Sample) != nil || !q.AsOf.At.IsZero() && !k.Remembered() {
+	for _, k := range rv.q.Source.Kinds {
+		i := slices.IndexFunc(k.PlannedLists, func(l *plan.List) bool { return l.Under.Kind == rv.q.Kind })
+		if i < 0 || rv.q.Gate.Read(rv.q.Caller, k.PlannedLists[i].Sample) != nil || !rv.q.AsOf.At.IsZero() && !k.Remembered() {
 			continue
 		}
-		if target := q.under(t, k.PlannedLists[i], parts); target != nil {
+		if target := rv.under(t, k.PlannedLists[i], parts); target != nil {
 			all = append(all, &askedList{list: k.PlannedLists[i], target: target})
 		}
 	}
@@ -150,18 +150,18 @@ func (q *record) listsUnder(t *spec.Target) []*askedList {
 }
 
 // listsAbout are the lists of counted kinds that can be asked for the record.
-func (q *record) listsAbout(t *spec.Target) []*askedList {
+func (rv *record) listsAbout(t *spec.Target) []*askedList {
 	var all []*askedList
-	for _, k := range q.Source.Kinds {
-		if k.Rollup == "" || !k.Browsable() || k == q.Kind {
+	for _, k := range rv.q.Source.Kinds {
+		if k.Rollup == "" || !k.Browsable() || k == rv.q.Kind {
 			continue
 		}
 		for i, f := range k.PlannedLists[0].Filters {
-			if !q.picks(k.Field(f.Field), f) || !q.Offers(k.PlannedLists[0], i) {
+			if !rv.picks(k.Field(f.Field), f) || !rv.q.Offers(k.PlannedLists[0], i) {
 				continue
 			}
 			params := understudy.Query{{Name: f.Name, Value: t.ID}}
-			if target, err := q.Source.Spec.Target(q.Source.Name, k.PlannedLists[0].Newest.Key.Path(), params.String()); err == nil {
+			if target, err := rv.q.Source.Spec.Target(rv.q.Source.Name, k.PlannedLists[0].Newest.Key.Path(), params.String()); err == nil {
 				all = append(all, &askedList{list: k.PlannedLists[0], target: target})
 			}
 		}
@@ -170,7 +170,7 @@ func (q *record) listsAbout(t *spec.Target) []*askedList {
 }
 
 // under is a list's newest page under a record.
-func (q *record) under(t *spec.Target, l *plan.List, parts []string) *spec.Target {
+func (rv *record) under(t *spec.Target, l *plan.List, parts []string) *spec.Target {
 	path, ok := l.Template().FillEscaped(func(name string) (string, bool) {
 		if v, ok := l.Under.Fill(parts)(name); ok {
 			return v, true
@@ -178,12 +178,12 @@ func (q *record) under(t *spec.Target, l *plan.List, parts []string) *spec.Targe
 		if v := t.Var(name); v != "" {
 			return v, true
 		}
-		return q.Source.PathVar(name)
+		return rv.q.Source.PathVar(name)
 	})
 	if !ok {
 		return nil
 	}
-	target, err := q.Source.Spec.Target(q.Source.Name, path, "")
+	target, err := rv.q.Source.Spec.Target(rv.q.Source.Name, path, "")
 	if err != nil || target.List != l.List {
 		return nil // an id that would make the path another one's
 	}
@@ -197,27 +197,27 @@ func saysEmpty(l *plan.List, row access.Row) bool {
 }
 
 // listPart is a list's place on the record's page.
-func (q *record) listPart(a *askedList, own map[string]bool) *page.Part {
+func (rv *record) listPart(a *askedList, own map[string]bool) *page.Part {
 	title := plan.UpperFirst(a.list.Kind.Title)
 	if a.empty {
 		return &page.Part{Title: title, Draw: func() (string, any) {
 			return "glimpse", &relatedList{Kind: a.list.Kind, Title: title, Href: a.href, Shown: "0 rows"}
 		}}
 	}
-	of := func() []any { return q.madeList(a, own) }
+	of := func() []any { return rv.madeList(a, own) }
 	return &page.Part{Title: title, Needs: []*page.Future{a.Future}, Of: of, Draw: func() (string, any) {
-		return "glimpse", q.drawList(a, title, own)
+		return "glimpse", rv.drawList(a, title, own)
 	}}
 }
 
 // madeList is what a list under a record is made of; nothing of one that shows
 // contents, whose addresses are a session's and end.
-func (q *record) madeList(a *askedList, own map[string]bool) []any {
+func (rv *record) madeList(a *askedList, own map[string]bool) []any {
 	r := a.Wait()
-	if len(a.list.Kind.Media) > 0 && q.V.Media != nil && len(a.kept)+len(r.Rows()) > 0 {
+	if len(a.list.Kind.Media) > 0 && rv.q.V.Media != nil && len(a.kept)+len(r.Rows()) > 0 {
 		return nil
 	}
-	all := append(q.Made(r), own)
+	all := append(rv.q.Made(r), own)
 	for _, row := range a.kept {
 		all = append(all, row.ID, row.Raw())
 	}
@@ -225,35 +225,36 @@ func (q *record) madeList(a *askedList, own map[string]bool) []any {
 }
 
 // drawList draws what was read of a list under a record.
-func (q *record) drawList(a *askedList, title string, own map[string]bool) *relatedList {
+func (rv *record) drawList(a *askedList, title string, own map[string]bool) *relatedList {
 	r, k := a.Wait(), a.list.Kind
 	rows := r.Rows()
 	if len(a.kept) > 0 {
 		rows = a.kept
 	}
-	out := &relatedList{Kind: k, Title: title, Href: a.href, Problem: q.Missing(r), AsOf: q.AgedAt(r.Answer), Shown: shown(rows, r.More())}
+	out := &relatedList{Kind: k, Title: title, Href: a.href, Problem: rv.q.Missing(r), AsOf: rv.q.AgedAt(r.Answer),
+		Shown: shown(rows, r.More())}
 	if len(a.kept) > 0 {
 		out.Shown = page.Thousands(int64(len(rows))) + " kept"
-		out.Note = q.Source.Spec.Title + " lists none of them any more."
+		out.Note = rv.q.Source.Spec.Title + " lists none of them any more."
 	}
-	columns := slices.DeleteFunc(q.ColumnsOf(k), func(c *plan.Column) bool { return c.Link == q.Kind.Name }) // this record on every row
-	s := q.CellContext(k, q.Source.Given(a.target, nil), own)
+	columns := slices.DeleteFunc(rv.q.ColumnsOf(k), func(c *plan.Column) bool { return c.Link == rv.q.Kind.Name }) // this record on every row
+	s := rv.q.CellContext(k, rv.q.Source.Given(a.target, nil), own)
 	rows = rows[:min(len(rows), maxRows)]
 	out.Table = s.Table(title, columns, rows)
-	q.addPlaying(&out.Table, s, rows)
+	rv.addPlaying(&out.Table, s, rows)
 	return out
 }
 
 // addPlaying adds a column with the contents of the rows, where they have any.
-func (q *record) addPlaying(t *page.Table, s *page.CellContext, rows []access.Row) {
-	if len(s.Kind.Media) == 0 || q.V.Media == nil || len(rows) == 0 {
+func (rv *record) addPlaying(t *page.Table, s *page.CellContext, rows []access.Row) {
+	if len(s.Kind.Media) == 0 || rv.q.V.Media == nil || len(rows) == 0 {
 		return
 	}
 	f := s.Kind.ByField[s.Kind.Media[0].Field]
 	t.Heads = append(t.Heads, page.Heading{Column: &plan.Column{Field: f.Field, Words: f.Words, Heading: f.Heading, CellClass: "content"}})
 	for i, row := range rows {
 		c := page.Cell{Label: f.Heading, Class: "content", Text: "—", Tone: "none"}
-		c.Play = q.Contents(s.Kind, row, s.Vars)
+		c.Play = rv.q.Contents(s.Kind, row, s.Vars)
 		t.Rows[i].Cells = append(t.Rows[i].Cells, c)
 	}
 }

@@ -194,40 +194,40 @@ func arrangeOrder(q *page.Exchange, ask *listQuery, text string) error {
 // sortable makes the headings of a list's table lead to its order by them: the
 // largest first of numbers and moments, A first of text; then the other way;
 // then upstream's own.
-func (q listing) sortable(t *page.Table, rows []access.Row) {
-	if _, ok := q.conditions(); !ok || !q.Findable() || !q.AsOf.At.IsZero() {
+func (lv listing) sortable(t *page.Table, rows []access.Row) {
+	if _, ok := lv.conditions(); !ok || !lv.q.Findable() || !lv.q.AsOf.At.IsZero() {
 		return
 	}
 	for i := range t.Heads {
 		h := &t.Heads[i]
-		if q.Level(q.Kind, h.Column.Name) != access.See {
+		if lv.q.Level(lv.q.Kind, h.Column.Name) != access.See {
 			continue
 		}
-		clock := h.Column.Name == q.Kind.Clock
-		to := *q.ask
+		clock := h.Column.Name == lv.q.Kind.Clock
+		to := *lv.ask
 		to.cursor = ""
 		switch {
-		case q.ask.sort == nil && clock && descends(h.Column, rows):
+		case lv.ask.sort == nil && clock && descends(h.Column, rows):
 			h.Order, to.sort, to.down = "descending", h.Column, false
-		case q.ask.sort == nil && clock: // upstream's own order is another one
+		case lv.ask.sort == nil && clock: // upstream's own order is another one
 			to.sort, to.down = h.Column, true
-		case q.ask.sort != h.Column:
+		case lv.ask.sort != h.Column:
 			to.sort, to.down = h.Column, h.Column.Digits || h.Column.Shape == plan.Moment
 			if clock {
 				to.sort = nil
 			}
 		default:
 			h.Order = "ascending"
-			if q.ask.down {
+			if lv.ask.down {
 				h.Order = "descending"
 			}
-			if first := h.Column.Digits || h.Column.Shape == plan.Moment; q.ask.down == first && !clock {
-				to.down = !q.ask.down
+			if first := h.Column.Digits || h.Column.Shape == plan.Moment; lv.ask.down == first && !clock {
+				to.down = !lv.ask.down
 			} else {
 				to.sort = nil
 			}
 		}
-		h.Href = to.address("", q.ask.filters(), nil)
+		h.Href = to.address("", lv.ask.filters(), nil)
 	}
 }
 
@@ -247,16 +247,16 @@ func descends(c *plan.Column, rows []access.Row) bool {
 
 // chosen are the columns of a list: those that were chosen or else the kind's,
 // less those the role does not show. A list of all roots shows which one a row lies under.
-func (q listing) chosen() []*plan.Column {
-	if len(q.ask.columns) > 0 {
-		return q.Visible(q.Kind, q.ask.columns)
+func (lv listing) chosen() []*plan.Column {
+	if len(lv.ask.columns) > 0 {
+		return lv.q.Visible(lv.q.Kind, lv.ask.columns)
 	}
-	all := q.ColumnsOf(q.Kind)
-	root := q.Kind.ByField[q.Source.Spec.RootField(q.Kind.Kind)]
-	if root == nil || !q.ask.everywhere || slices.Contains(all, root) {
+	all := lv.q.ColumnsOf(lv.q.Kind)
+	root := lv.q.Kind.ByField[lv.q.Source.Spec.RootField(lv.q.Kind.Kind)]
+	if root == nil || !lv.ask.everywhere || slices.Contains(all, root) {
 		return all
 	}
-	return slices.Insert(slices.Clone(all), min(1, len(all)), q.Visible(q.Kind, []*plan.Column{root})...)
+	return slices.Insert(slices.Clone(all), min(1, len(all)), lv.q.Visible(lv.q.Kind, []*plan.Column{root})...)
 }
 
 // selection is the form that does something with the rows that are selected.
@@ -286,12 +286,12 @@ func withForm(at, param, form string) string {
 }
 
 // selectRows gives a list the form, and its rows the boxes while it is open.
-func (q listing) selectRows(p *listPage, rows []access.Row) {
-	if len(rows) == 0 || rows[0].ID == "" || !q.Kind.Remembered() {
+func (lv listing) selectRows(p *listPage, rows []access.Row) {
+	if len(rows) == 0 || rows[0].ID == "" || !lv.q.Kind.Remembered() {
 		return
 	}
-	p.Select = newSelection(q.Exchange, q.ask.address("", q.ask.query, q.ask.back), ownForm, q.ask.form, page.SeesNotes(q.Exchange, q.Source))
+	p.Select = newSelection(lv.q, lv.ask.address("", lv.ask.query, lv.ask.back), ownForm, lv.ask.form, page.SeesNotes(lv.q, lv.q.Source))
 	if p.Select.Open && p.Select.Href != "" {
-		p.Table.PickRows(q.Kind, rows)
+		p.Table.PickRows(lv.q.Kind, rows)
 	}
 }

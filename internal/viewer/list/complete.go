@@ -72,15 +72,15 @@ func serveComplete(q *page.Exchange) error {
 
 // completion completes words of a search in some kinds; without any, in all that the caller sees.
 type completion struct {
-	*page.Exchange
+	q     *page.Exchange
 	kinds []string
 }
 
 // each calls f with the kinds that are searched.
-func (c completion) each(f func(*plan.Kind)) {
-	for _, s := range c.V.Planned {
+func (cv completion) each(f func(*plan.Kind)) {
+	for _, s := range cv.q.V.Planned {
 		for _, k := range s.Kinds {
-			if c.Sees(s) && k.Remembered() && c.SeesKind(k) && (len(c.kinds) == 0 || slices.Contains(c.kinds, k.Name)) {
+			if cv.q.Sees(s) && k.Remembered() && cv.q.SeesKind(k) && (len(cv.kinds) == 0 || slices.Contains(cv.kinds, k.Name)) {
 				f(k)
 			}
 		}
@@ -88,10 +88,10 @@ func (c completion) each(f func(*plan.Kind)) {
 }
 
 // names are those that begin so: of fields, and what every record has.
-func (c completion) names(begin string) (all []offer) {
+func (cv completion) names(begin string) (all []offer) {
 	own := []offer{{"kind:", "of a kind"}, {"date:", "when it was"}, {"has:", "with this field"}, {"no:", "without this field"},
 		{"number:", "a phone number in any field"}, {"id:", "of this id"}}
-	if page.SeesAnyNotes(c.Exchange) {
+	if page.SeesAnyNotes(cv.q) {
 		own = append(own, offer{"note:", "words of a note"}, offer{"handled:", "marked as handled"})
 	}
 	for _, o := range own {
@@ -99,17 +99,17 @@ func (c completion) names(begin string) (all []offer) {
 			all = append(all, o)
 		}
 	}
-	for _, o := range c.fields(begin) {
+	for _, o := range cv.fields(begin) {
 		all = append(all, offer{o.Text + ":", o.Note})
 	}
 	return all
 }
 
 // fields are those that begin so and that the caller sees fully, with the kinds that have them.
-func (c completion) fields(begin string) (all []offer) {
-	c.each(func(k *plan.Kind) {
+func (cv completion) fields(begin string) (all []offer) {
+	cv.each(func(k *plan.Kind) {
 		for _, f := range k.Every {
-			if !strings.HasPrefix(f.Name, begin) || f.Type == spec.TypeMedia || c.Level(k, f.Name) != access.See {
+			if !strings.HasPrefix(f.Name, begin) || f.Type == spec.TypeMedia || cv.q.Level(k, f.Name) != access.See {
 				continue
 			}
 			title := plan.UpperFirst(k.Title)
@@ -124,7 +124,7 @@ func (c completion) fields(begin string) (all []offer) {
 }
 
 // values are those of a field that begin so: as counted among the records held, else as the spec lists them.
-func (c completion) values(name, begin string) (all []offer) {
+func (cv completion) values(name, begin string) (all []offer) {
 	add := func(value, note string) {
 		text := name + ":" + page.Quoted(value)
 		if strings.HasPrefix(value, begin) && !slices.ContainsFunc(all, func(o offer) bool { return o.Text == text }) {
@@ -133,7 +133,7 @@ func (c completion) values(name, begin string) (all []offer) {
 	}
 	switch name {
 	case "kind":
-		c.each(func(k *plan.Kind) { add(k.Name, plan.UpperFirst(k.Title)) })
+		cv.each(func(k *plan.Kind) { add(k.Name, plan.UpperFirst(k.Title)) })
 		return all
 	case "handled":
 		add("no", "nobody has")
@@ -141,8 +141,8 @@ func (c completion) values(name, begin string) (all []offer) {
 		return all
 	}
 	seen, isTime := false, name == "date"
-	c.each(func(k *plan.Kind) {
-		if f := k.ByField[name]; f != nil && c.Level(k, name) == access.See {
+	cv.each(func(k *plan.Kind) {
+		if f := k.ByField[name]; f != nil && cv.q.Level(k, name) == access.See {
 			seen, isTime = true, isTime || spec.IsTime(f.Type)
 		}
 	})
@@ -152,13 +152,13 @@ func (c completion) values(name, begin string) (all []offer) {
 		add("-1h", "in the last hour")
 		add("-7d", "in the last 7 days")
 		add("-30d", "in the last 30 days")
-		add(c.Start.In(c.Zone).Format("2006-01"), "this month")
+		add(cv.q.Start.In(cv.q.Zone).Format("2006-01"), "this month")
 	case seen:
-		c.counted(name, add)
-		c.each(func(k *plan.Kind) {
+		cv.counted(name, add)
+		cv.each(func(k *plan.Kind) {
 			for _, l := range k.PlannedLists {
 				for i, f := range l.Filters {
-					if f.Field == name && c.Offers(l, i) {
+					if f.Field == name && cv.q.Offers(l, i) {
 						for _, v := range f.Values {
 							add(v, "")
 						}
@@ -171,10 +171,10 @@ func (c completion) values(name, begin string) (all []offer) {
 }
 
 // counted adds the values of a field among the records that the caller sees.
-func (c completion) counted(name string, add func(value, note string)) {
-	ctx, cancel := context.WithTimeout(c.Ctx, countingTime)
+func (cv completion) counted(name string, add func(value, note string)) {
+	ctx, cancel := context.WithTimeout(cv.q.Ctx, countingTime)
 	defer cancel()
-	r, err := c.V.Search.Find(ctx, c.Caller, query.SearchRequest{Kinds: c.kinds, Facets: true, CountOnly: true})
+	r, err := cv.q.V.Search.Find(ctx, cv.q.Caller, query.SearchRequest{Kinds: cv.kinds, Facets: true, CountOnly: true})
 	if err != nil {
 		return // those of the spec are offered
 	}

@@ -171,8 +171,7 @@ type jsonEncoder struct {
 
 func (w *jsonEncoder) begin(dst []byte) []byte {
 	if w.kinds { // programs that open pages look here
-		dst = append(dst, `{"matches":[],"rows":[`...)
-		return dst
+		return append(dst, `{"matches":[],"rows":[`...)
 	}
 	return append(dst, `{"rows":[`...)
 }

@@ -137,7 +137,8 @@ func exportRows(q *page.Exchange, e *exporter, from supply) error {
 	if err := e.audit("export"); err != nil {
 		return err
 	}
-	return e.finish()
+	e.finish()
+	return nil
 }
 
 func (e *exporter) take(one exported) error {
@@ -216,16 +217,11 @@ func (e *exporter) audit(what string) error {
 	return page.AuditLater(e.q, entry)(ctx)
 }
 
-func (e *exporter) finish() error {
-	if err := e.flush(); err != nil {
-		return nil // the reader has gone
+// finish sends the rest. A reader who has gone gets none.
+func (e *exporter) finish() {
+	if e.flush() == nil && e.zip != nil {
+		_ = e.zip.Close()
 	}
-	if e.zip != nil {
-		if err := e.zip.Close(); err != nil {
-			return nil
-		}
-	}
-	return nil
 }
 
 // exportName is an export's name: what it is of, and of when.
@@ -246,22 +242,22 @@ func exportName(q *page.Exchange, parts ...string) string {
 // exportList sends a list of upstream's. What is composed from records is sent
 // whole; else the page the address means, and those after it that are held:
 // upstream is asked for no more than a page of the viewer asks for.
-func (q listing) exportList() error {
-	columns := q.chosen()
-	w, mime := encoderOf(q.Exchange, columns, false)
-	e := &exporter{w: w, mime: mime, name: exportName(q.Exchange, q.Source.Name, q.Kind.Name)}
-	e.values = page.FilterValues(q.ask.target.List, q.ask.target.Query)
-	return exportRows(q.Exchange, e,
+func (lv listing) exportList() error {
+	columns := lv.chosen()
+	w, mime := encoderOf(lv.q, columns, false)
+	e := &exporter{w: w, mime: mime, name: exportName(lv.q, lv.q.Source.Name, lv.q.Kind.Name)}
+	e.values = page.FilterValues(lv.ask.target.List, lv.ask.target.Query)
+	return exportRows(lv.q, e,
 		func(ctx context.Context, take func(exported) error) (string, error) {
-			if err := q.Gate.Read(q.Caller, q.ask.target); err != nil {
+			if err := lv.q.Gate.Read(lv.q.Caller, lv.ask.target); err != nil {
 				return "", err
 			}
-			position := func(p understudy.Param) bool { return plan.IsPosition(q.ask.list.PagingStyle, p.Name) }
-			first, err := q.Source.Spec.Target(q.Source.Name, q.ask.target.Key.Path(), q.ask.query.Without(position).String())
+			position := func(p understudy.Param) bool { return plan.IsPosition(lv.ask.list.PagingStyle, p.Name) }
+			first, err := lv.q.Source.Spec.Target(lv.q.Source.Name, lv.ask.target.Key.Path(), lv.ask.query.Without(position).String())
 			if err != nil {
 				return "", err
 			}
-			return walkList(ctx, q.Exchange, first, take)
+			return walkList(ctx, lv.q, first, take)
 		})
 }
 

@@ -105,20 +105,20 @@ func showValue(q *page.Exchange, name, value string, k *plan.Kind) string {
 
 // listFacets are those of a list. A value is picked by upstream's own filter
 // where it has one, so that the list stays upstream's; else by a condition.
-func (q listing) listFacets(r *query.SearchResult) []facet {
-	return makeFacets(q.Exchange, r, q.Kind, func(f query.SearchFacet, v query.SearchValue) (string, bool) {
-		at := *q.ask
+func (lv listing) listFacets(r *query.SearchResult) []facet {
+	return makeFacets(lv.q, r, lv.q.Kind, func(f query.SearchFacet, v query.SearchValue) (string, bool) {
+		at := *lv.ask
 		at.cursor, at.back = "", nil
-		if flt := findFilter(q.Exchange, q.ask.list, f.Name); flt != nil && v.Value != "" {
-			rest := q.ask.filters().Without(func(p understudy.Param) bool { return p.Name == flt.Name })
-			if was, set := q.ask.query.Get(flt.Name); set && was == v.Value {
+		if flt := findFilter(lv.q, lv.ask.list, f.Name); flt != nil && v.Value != "" {
+			rest := lv.ask.filters().Without(func(p understudy.Param) bool { return p.Name == flt.Name })
+			if was, set := lv.ask.query.Get(flt.Name); set && was == v.Value {
 				return at.address("", rest, nil), true
 			}
 			return at.address("", append(rest, understudy.Param{Name: flt.Name, Value: v.Value}), nil), false
 		}
 		var set bool
-		at.narrow, set = toggled(q.ask.narrow, v.Term)
-		return at.address("", q.ask.filters(), nil), set
+		at.narrow, set = toggled(lv.ask.narrow, v.Term)
+		return at.address("", lv.ask.filters(), nil), set
 	})
 }
 
@@ -182,15 +182,15 @@ func startCount(q *page.Exchange, search query.SearchRequest, rows <-chan int) *
 }
 
 // listCounting is counting for a list; nil when it cannot be searched.
-func (q listing) listCounting(rows <-chan int) *counter {
-	if !q.Findable() || q.Data != "" || !q.AsOf.At.IsZero() {
+func (lv listing) listCounting(rows <-chan int) *counter {
+	if !lv.q.Findable() || lv.q.Data != "" || !lv.q.AsOf.At.IsZero() {
 		return nil
 	}
-	search, err := q.searchAsk()
+	search, err := lv.searchAsk()
 	if err != nil {
 		return nil
 	}
-	return startCount(q.Exchange, search, rows)
+	return startCount(lv.q, search, rows)
 }
 
 // makeCounts returns the page's counts, as far as they are there, and the part of the page they

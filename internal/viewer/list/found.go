@@ -57,53 +57,53 @@ type snippet struct {
 
 // find searches for the page; wrong is a mistake in the query, which the page
 // then points at.
-func (q searchView) find() (out *foundPage, wrong *page.Pointer, err error) {
-	counting := startCount(q.Exchange, q.s.ask(), nil)
+func (sv searchView) find() (out *foundPage, wrong *page.Pointer, err error) {
+	counting := startCount(sv.q, sv.s.ask(), nil)
 	var r *query.SearchResult
-	err = q.First(func(ctx context.Context) (err error) {
-		r, err = q.V.Search.Find(ctx, q.Caller, q.s.ask())
+	err = sv.q.First(func(ctx context.Context) (err error) {
+		r, err = sv.q.V.Search.Find(ctx, sv.q.Caller, sv.s.ask())
 		return err
 	}, nil)
 	if e := page.SyntaxOf(err); e != nil {
 		return nil, page.PointAt(e), nil
 	}
 	if err != nil {
-		at := q.s.first()
-		return nil, nil, searchFailed(lostPlace(err, q.s.cursor, at.address("")))
+		at := sv.s.first()
+		return nil, nil, searchFailed(lostPlace(err, sv.s.cursor, at.address("")))
 	}
-	if err := q.audit(r); err != nil {
+	if err := sv.audit(r); err != nil {
 		return nil, nil, err
 	}
-	q.Found = true
-	p := &foundPage{Notes: noteFound(q.Exchange, r, nil, nil), Chips: q.s.chips(q.Exchange)}
-	p.Hits = q.foundHits(q.Hits(r))
+	sv.q.Found = true
+	p := &foundPage{Notes: noteFound(sv.q, r, nil, nil), Chips: sv.s.chips(sv.q)}
+	p.Hits = sv.foundHits(sv.q.Hits(r))
 	if len(p.Hits) > 0 {
-		p.Select = newSelection(q.Exchange, q.s.address(""), searchForm, q.s.form, page.SeesAnyNotes(q.Exchange))
+		p.Select = newSelection(sv.q, sv.s.address(""), searchForm, sv.s.form, page.SeesAnyNotes(sv.q))
 	}
-	p.Counts, p.Parts = makeCounts(q.Exchange, "search", counting, "%s found", q.searchFacets)
-	q.turnSearch(r, p)
-	first := q.s.first()
+	p.Counts, p.Parts = makeCounts(sv.q, "search", counting, "%s found", sv.searchFacets)
+	sv.turnSearch(r, p)
+	first := sv.s.first()
 	for _, f := range []download{{page.CsvSuffix, "CSV", "for spreadsheets"}, {page.DataSuffix, "JSON", "one document"},
 		{page.LinesSuffix, "JSON lines", ""}} {
 		p.Export = append(p.Export, download{first.address(f.Href), f.Text, f.Hint})
 	}
-	p.Lists = q.asLists(p.Hits)
-	p.View = viewForm{Table: prefersTables(q.R), Back: q.s.address("")}
+	p.Lists = sv.asLists(p.Hits)
+	p.View = viewForm{Table: prefersTables(sv.q.R), Back: sv.s.address("")}
 	if p.View.Table {
-		p.Tables = q.tables(r)
+		p.Tables = sv.tables(r)
 	}
 	return p, nil, nil
 }
 
 // audit lists the search, before what it found is shown; r is nil where that is
 // addresses alone.
-func (q searchView) audit(r *query.SearchResult) error {
-	e := understudy.AuditEntry{Action: understudy.ActionSearch, Source: q.s.source, Values: append([]string{q.s.text}, q.s.narrow...)}
-	if len(q.s.kinds) == 1 {
-		e.Kind = q.s.kinds[0]
+func (sv searchView) audit(r *query.SearchResult) error {
+	e := understudy.AuditEntry{Action: understudy.ActionSearch, Source: sv.s.source, Values: append([]string{sv.s.text}, sv.s.narrow...)}
+	if len(sv.s.kinds) == 1 {
+		e.Kind = sv.s.kinds[0]
 	}
 	hits(&e, r)
-	return page.Audit(q.Exchange, e)
+	return page.Audit(sv.q, e)
 }
 
 // hits adds what was found to an entry.
@@ -118,10 +118,10 @@ func hits(e *understudy.AuditEntry, r *query.SearchResult) {
 }
 
 // searchFacets are what was counted of a search.
-func (q searchView) searchFacets(r *query.SearchResult) []facet {
-	return makeFacets(q.Exchange, r, nil, func(_ query.SearchFacet, v query.SearchValue) (string, bool) {
-		at, set := q.s.first(), false
-		at.narrow, set = toggled(q.s.narrow, v.Term)
+func (sv searchView) searchFacets(r *query.SearchResult) []facet {
+	return makeFacets(sv.q, r, nil, func(_ query.SearchFacet, v query.SearchValue) (string, bool) {
+		at, set := sv.s.first(), false
+		at.narrow, set = toggled(sv.s.narrow, v.Term)
 		return at.address(""), set
 	})
 }
@@ -139,32 +139,32 @@ func lostPlace(err error, cursor, first string) error {
 	}
 }
 
-func (q searchView) turnSearch(r *query.SearchResult, p *foundPage) {
-	if q.s.cursor != "" {
-		at := q.s.first()
+func (sv searchView) turnSearch(r *query.SearchResult, p *foundPage) {
+	if sv.s.cursor != "" {
+		at := sv.s.first()
 		p.Newest = at.address("")
 	}
-	if n := len(q.s.back); n > 0 {
-		at := *q.s
-		at.cursor, at.back = q.s.back[n-1], q.s.back[:n-1]
+	if n := len(sv.s.back); n > 0 {
+		at := *sv.s
+		at.cursor, at.back = sv.s.back[n-1], sv.s.back[:n-1]
 		p.Newer = at.address("")
 	}
 	if r.Next != "" {
-		at := *q.s
-		at.cursor, at.back = r.Next, append(slices.Clone(q.s.back), q.s.cursor)
+		at := *sv.s
+		at.cursor, at.back = r.Next, append(slices.Clone(sv.s.back), sv.s.cursor)
 		p.Older = at.address("")
 	}
 }
 
 // asLists returns links to the same records as lists of one kind, which have columns and
 // every order; of the kinds on the page.
-func (q searchView) asLists(found []foundHit) []page.Link {
+func (sv searchView) asLists(found []foundHit) []page.Link {
 	var all []page.Link
 	for _, h := range found {
 		if k := h.kind; k.Browsable() && k.Remembered() &&
 			!slices.ContainsFunc(all, func(l page.Link) bool { return l.Text == plan.UpperFirst(k.Title) }) {
-			terms := slices.DeleteFunc(slices.Clone(q.s.narrow), func(n string) bool { return n == "kind:"+k.Name })
-			at := searchRequest{text: q.s.text, narrow: terms}
+			terms := slices.DeleteFunc(slices.Clone(sv.s.narrow), func(n string) bool { return n == "kind:"+k.Name })
+			at := searchRequest{text: sv.s.text, narrow: terms}
 			if text := at.query(); text != "" {
 				all = append(all, page.Link{Href: k.Href + plan.WithQuery(understudy.Query{{Name: ownText, Value: text}}),
 					Text: plan.UpperFirst(k.Title)})
@@ -175,35 +175,35 @@ func (q searchView) asLists(found []foundHit) []page.Link {
 }
 
 // foundHits draws the records found.
-func (q searchView) foundHits(hits []page.Hit) (all []foundHit) {
+func (sv searchView) foundHits(hits []page.Hit) (all []foundHit) {
 	sheets := map[*plan.Kind]*page.CellContext{}
 	for _, h := range hits {
 		sh := sheets[h.Kind]
 		if sh == nil {
-			sh = q.CellContext(h.Kind, nil, nil)
+			sh = sv.q.CellContext(h.Kind, nil, nil)
 			sheets[h.Kind] = sh
 		}
-		all = append(all, q.foundHit(sh, h))
+		all = append(all, sv.foundHit(sh, h))
 	}
 	return all
 }
 
 // tables draws the records found in one table for each kind, in the order in which the kinds come.
-func (q searchView) tables(r *query.SearchResult) (all []page.Table) {
+func (sv searchView) tables(r *query.SearchResult) (all []page.Table) {
 	var kinds []*plan.Kind
 	rows := map[*plan.Kind][]access.Row{}
-	for _, h := range q.Hits(r) {
+	for _, h := range sv.q.Hits(r) {
 		if rows[h.Kind] == nil {
 			kinds = append(kinds, h.Kind)
 		}
 		rows[h.Kind] = append(rows[h.Kind], h.Row)
 	}
 	for _, k := range kinds {
-		t := q.CellContext(k, nil, nil).Table(plan.UpperFirst(k.Title), q.ColumnsOf(k), rows[k])
+		t := sv.q.CellContext(k, nil, nil).Table(plan.UpperFirst(k.Title), sv.q.ColumnsOf(k), rows[k])
 		if len(all) == 0 {
 			t.ID = page.RowsID
 		}
-		if q.s.form == formSelect {
+		if sv.s.form == formSelect {
 			t.PickRows(k, rows[k])
 		}
 		all = append(all, t)
@@ -215,20 +215,20 @@ func (q searchView) tables(r *query.SearchResult) (all []page.Table) {
 const mostFacts = 5
 
 // foundHit draws one record: the words that were found, what it is, how it is, and when.
-func (q searchView) foundHit(s *page.CellContext, h page.Hit) foundHit {
+func (sv searchView) foundHit(s *page.CellContext, h page.Hit) foundHit {
 	k := h.Kind
 	out := foundHit{kind: k, Kind: plan.UpperFirst(k.One), Exactly: h.Exact, Written: s.Written(h.Row)}
-	if len(q.V.Planned) > 1 {
+	if len(sv.q.V.Planned) > 1 {
 		out.Kind = k.Source.Spec.Title + " " + k.One
 	}
 	out.Title = page.Cell{Text: page.ShortID(h.ID), Href: s.RecordOf(h.Row), Hint: h.ID}
-	if pick := page.PickName(k, h.ID); pick != "" && q.s.form == formSelect {
+	if pick := page.PickName(k, h.ID); pick != "" && sv.s.form == formSelect {
 		out.Pick = page.PickBox(pick, k.One+" "+out.Title.Text)
 	}
 	if h.ID == "" {
 		out.Title.Text = "no id that your role shows"
 	}
-	columns := q.ColumnsOf(k)
+	columns := sv.q.ColumnsOf(k)
 	state := slices.IndexFunc(columns, func(c *plan.Column) bool {
 		return c.Shape == plan.Pill && h.Row.Field(c.Name).State == access.Seen
 	})

@@ -73,26 +73,26 @@ type download struct{ Href, Text, Hint string }
 
 // listing is the page of one list.
 type listing struct {
-	*page.Exchange
+	q   *page.Exchange
 	ask *listQuery
 }
 
 // exports are the forms a list can be had in: all of it as it is arranged, and
 // the page as upstream wrote it.
-func (q listing) exports() []download {
-	whole := *q.ask
-	whole.columns, whole.cursor = q.chosen(), ""
-	at := func(form string) string { return whole.address(form, q.ask.filters(), nil) }
+func (lv listing) exports() []download {
+	whole := *lv.ask
+	whole.columns, whole.cursor = lv.chosen(), ""
+	at := func(form string) string { return whole.address(form, lv.ask.filters(), nil) }
 	all := []download{
 		{at(page.CsvSuffix), "CSV", "for spreadsheets"}, {at(page.DataSuffix), "JSON", "one document"},
 		{at(page.LinesSuffix), "JSON lines", ""},
 	}
-	if q.ask.searched() {
+	if lv.ask.searched() {
 		return all
 	}
-	plain := *q.ask
+	plain := *lv.ask
 	plain.columns = nil
-	return append(all, download{plain.address(page.DataSuffix, q.ask.query, nil), "This page alone", "JSON as " + q.Source.Spec.Title +
+	return append(all, download{plain.address(page.DataSuffix, lv.ask.query, nil), "This page alone", "JSON as " + lv.q.Source.Spec.Title +
 		" wrote it"})
 }
 
@@ -167,71 +167,71 @@ func serveList(q *page.Exchange) error {
 	return q.Render(http.StatusOK, "list", plan.UpperFirst(q.Kind.Title), p)
 }
 
-func (q listing) listPage(view *access.View, own map[string]bool) *listPage {
-	p := q.listFrame()
-	p.AsOf, p.Came = q.AgedAt(q.Answer), q.provenance()
-	q.paginate(p)
-	s := q.CellContext(q.Kind, q.ask.vars, own)
-	s.Filters = q.PhoneFilters(q.ask.list)
+func (lv listing) listPage(view *access.View, own map[string]bool) *listPage {
+	p := lv.listFrame()
+	p.AsOf, p.Came = lv.q.AgedAt(lv.q.Answer), lv.provenance()
+	lv.paginate(p)
+	s := lv.q.CellContext(lv.q.Kind, lv.ask.vars, own)
+	s.Filters = lv.q.PhoneFilters(lv.ask.list)
 	rows := view.Rows()
 	caption := p.Heading
-	if q.Kind.Clock != "" {
+	if lv.q.Kind.Clock != "" {
 		caption += ", newest first"
 	}
-	p.Table = s.Table(caption, q.chosen(), rows)
+	p.Table = s.Table(caption, lv.chosen(), rows)
 	p.Table.ID = page.RowsID
-	q.sortable(&p.Table, rows)
-	q.selectRows(p, rows)
-	p.Live = q.live()
-	if q.ask.target.First && q.AsOf.At.IsZero() {
-		p.Rollup = q.rollup(s, rows)
+	lv.sortable(&p.Table, rows)
+	lv.selectRows(p, rows)
+	p.Live = lv.live()
+	if lv.ask.target.First && lv.q.AsOf.At.IsZero() {
+		p.Rollup = lv.rollup(s, rows)
 	}
 	return p
 }
 
 // listFrame is what a list's page has around its rows.
-func (q listing) listFrame() *listPage {
+func (lv listing) listFrame() *listPage {
 	p := &listPage{
-		listHead: listHead{Kind: q.Kind, Heading: plan.UpperFirst(q.Kind.Title), Tabs: q.tabs()},
-		listTools: listTools{Form: makeForm(q.Exchange, q.ask), Columns: q.columnForm(), Exports: q.exports(),
-			Makes: actions.Made(q.Exchange, q.Kind, nil), Sync: actions.Sync(q.Exchange, q.Kind), Moment: q.momentForm()},
-		listOrigin: listOrigin{Then: !q.AsOf.At.IsZero()},
+		listHead: listHead{Kind: lv.q.Kind, Heading: plan.UpperFirst(lv.q.Kind.Title), Tabs: lv.tabs()},
+		listTools: listTools{Form: makeForm(lv.q, lv.ask), Columns: lv.columnForm(), Exports: lv.exports(),
+			Makes: actions.Made(lv.q, lv.q.Kind, nil), Sync: actions.Sync(lv.q, lv.q.Kind), Moment: lv.momentForm()},
+		listOrigin: listOrigin{Then: !lv.q.AsOf.At.IsZero()},
 	}
-	of := q.ask.list.Under
-	if id := of.Id(q.ask.value(q.Source)); id != "" && !q.ask.everywhere && q.SeesKind(of.Kind) {
-		p.Scope = &page.Link{Href: q.AsOf.Keep(of.Kind.Href + "/" + url.PathEscape(id) + plan.WithQuery(plan.OwnVars(q.ask.vars))),
+	of := lv.ask.list.Under
+	if id := of.Id(lv.ask.value(lv.q.Source)); id != "" && !lv.ask.everywhere && lv.q.SeesKind(of.Kind) {
+		p.Scope = &page.Link{Href: lv.q.AsOf.Keep(of.Kind.Href + "/" + url.PathEscape(id) + plan.WithQuery(plan.OwnVars(lv.ask.vars))),
 			Text: of.Kind.One + " " + page.ShortID(id)}
 	}
 	return p
 }
 
 // lacking asks for the record the list lies under.
-func (q listing) lacking() error {
-	if err := q.Gate.Read(q.Caller, q.ask.list.Sample); err != nil {
+func (lv listing) lacking() error {
+	if err := lv.q.Gate.Read(lv.q.Caller, lv.ask.list.Sample); err != nil {
 		return err
 	}
-	names := strings.Join(q.ask.lacks, " and ")
-	if q.Data != "" {
-		return page.BadRequest("This list needs "+names, "Add it to the address.", q.ask.lacks)
+	names := strings.Join(lv.ask.lacks, " and ")
+	if lv.q.Data != "" {
+		return page.BadRequest("This list needs "+names, "Add it to the address.", lv.ask.lacks)
 	}
-	p := q.listFrame()
+	p := lv.listFrame()
 	p.Lacks = names
-	if of := q.ask.list.Under.Kind; of != nil && of.Browsable() && q.SeesKind(of) {
-		p.Pick = &page.Link{Href: q.AsOf.Keep(of.Href), Text: "Pick " + plan.Article(of.One)}
+	if of := lv.ask.list.Under.Kind; of != nil && of.Browsable() && lv.q.SeesKind(of) {
+		p.Pick = &page.Link{Href: lv.q.AsOf.Keep(of.Href), Text: "Pick " + plan.Article(of.One)}
 	}
-	return q.Render(http.StatusOK, "list", plan.UpperFirst(q.Kind.Title), p)
+	return lv.q.Render(http.StatusOK, "list", plan.UpperFirst(lv.q.Kind.Title), p)
 }
 
-func (q listing) tabs() []page.Link {
+func (lv listing) tabs() []page.Link {
 	var tabs []page.Link
-	for _, l := range q.Kind.PlannedLists {
+	for _, l := range lv.q.Kind.PlannedLists {
 		switch {
-		case l == q.ask.list:
-			tabs = append(tabs, page.Link{Href: q.ask.address("", nil, nil), Text: l.TabTitle, Current: true})
-		case !slices.ContainsFunc(l.Needs, func(name string) bool { return !plan.Has(q.ask.vars, name) }):
-			vars := q.ask.vars.Without(func(p understudy.Param) bool { return !l.IsVar(p.Name) })
-			tabs = append(tabs, page.Link{Href: (&listQuery{list: l, vars: vars, asOf: q.ask.asOf,
-				arrangement: arrangement{columns: q.ask.columns}}).address("", nil, nil), Text: l.TabTitle})
+		case l == lv.ask.list:
+			tabs = append(tabs, page.Link{Href: lv.ask.address("", nil, nil), Text: l.TabTitle, Current: true})
+		case !slices.ContainsFunc(l.Needs, func(name string) bool { return !plan.Has(lv.ask.vars, name) }):
+			vars := lv.ask.vars.Without(func(p understudy.Param) bool { return !l.IsVar(p.Name) })
+			tabs = append(tabs, page.Link{Href: (&listQuery{list: l, vars: vars, asOf: lv.ask.asOf,
+				arrangement: arrangement{columns: lv.ask.columns}}).address("", nil, nil), Text: l.TabTitle})
 		}
 	}
 	if len(tabs) < 2 {
@@ -242,33 +242,33 @@ func (q listing) tabs() []page.Link {
 
 // turn works out where Newest, Newer and Older lead. Upstream's tokens are made
 // of ids: a caller that may not see ids gets no link.
-func (q listing) paginate(p *listPage) {
-	paging := q.ask.list.PagingStyle
-	filters := q.ask.query.Without(func(x understudy.Param) bool { return plan.IsPosition(paging, x.Name) })
-	position := q.ask.query.Without(func(x understudy.Param) bool { return !plan.IsPosition(paging, x.Name) })
+func (lv listing) paginate(p *listPage) {
+	paging := lv.ask.list.PagingStyle
+	filters := lv.ask.query.Without(func(x understudy.Param) bool { return plan.IsPosition(paging, x.Name) })
+	position := lv.ask.query.Without(func(x understudy.Param) bool { return !plan.IsPosition(paging, x.Name) })
 	if len(position) > 0 {
-		p.Newest = q.ask.address("", filters, nil)
+		p.Newest = lv.ask.address("", filters, nil)
 	}
-	if n := len(q.ask.back); n > 0 {
-		newer, err := understudy.ParseQuery(q.ask.back[n-1])
+	if n := len(lv.ask.back); n > 0 {
+		newer, err := understudy.ParseQuery(lv.ask.back[n-1])
 		if err == nil {
-			p.Newer = q.ask.address("", slices.Concat(filters, newer), q.ask.back[:n-1])
+			p.Newer = lv.ask.address("", slices.Concat(filters, newer), lv.ask.back[:n-1])
 		}
 	}
-	if next := q.Answer.Page.Next; !next.Zero() {
-		for _, id := range q.Kind.ID {
-			if q.Level(q.Kind, id) != access.See {
+	if next := lv.q.Answer.Page.Next; !next.Zero() {
+		for _, id := range lv.q.Kind.ID {
+			if lv.q.Level(lv.q.Kind, id) != access.See {
 				p.NoOlder = "Older pages are named by ids, which your role does not show. Narrow the filters instead."
 				return
 			}
 		}
-		t, err := q.Source.Spec.Target(q.Source.Name, next.Path(), next.Query())
-		if err != nil || t.List != q.ask.list.List {
+		t, err := lv.q.Source.Spec.Target(lv.q.Source.Name, next.Path(), next.Query())
+		if err != nil || t.List != lv.ask.list.List {
 			return
 		}
 		query := t.Query.Without(func(x understudy.Param) bool {
 			return x.Name == paging.Size && x.Value == strconv.Itoa(paging.Default)
 		})
-		p.Older = q.ask.address("", query, append(slices.Clone(q.ask.back), position.String()))
+		p.Older = lv.ask.address("", query, append(slices.Clone(lv.ask.back), position.String()))
 	}
 }

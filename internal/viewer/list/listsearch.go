@@ -18,32 +18,32 @@ import (
 
 // conditions are a list's path, filters and own condition as a search. ok is false
 // when the search has no condition like one of them.
-func (q listing) conditions() (ask query.SearchRequest, ok bool) {
-	if q.ask.target == nil || !q.Kind.Remembered() {
+func (lv listing) conditions() (ask query.SearchRequest, ok bool) {
+	if lv.ask.target == nil || !lv.q.Kind.Remembered() {
 		return ask, false
 	}
 	var texts []string
-	for _, text := range append([]string{q.ask.text}, q.ask.narrow...) {
+	for _, text := range append([]string{lv.ask.text}, lv.ask.narrow...) {
 		if text != "" {
 			texts = append(texts, page.Grouped(text))
 		}
 	}
-	if ask.Text = q.ask.text; len(q.ask.narrow) > 0 {
+	if ask.Text = lv.ask.text; len(lv.ask.narrow) > 0 {
 		ask.Text = strings.Join(texts, " ")
 	}
-	if ask.Where, ok = q.ListConditions(q.ask.list, q.ask.target, q.ask.everywhere); !ok {
+	if ask.Where, ok = lv.q.ListConditions(lv.ask.list, lv.ask.target, lv.ask.everywhere); !ok {
 		return ask, false
 	}
-	for _, p := range q.ask.query {
-		f := q.ask.list.Filter(p.Name)
+	for _, p := range lv.ask.query {
+		f := lv.ask.list.Filter(p.Name)
 		switch {
 		case f != nil:
-			c, ok := page.Condition(q.Kind.Field(f.Field), f, p.Value)
+			c, ok := page.Condition(lv.q.Kind.Field(f.Field), f, p.Value)
 			if !ok {
 				return ask, false
 			}
 			ask.Where = append(ask.Where, c)
-		case p.Name != q.ask.list.PagingStyle.Size && !plan.IsPosition(q.ask.list.PagingStyle, p.Name):
+		case p.Name != lv.ask.list.PagingStyle.Size && !plan.IsPosition(lv.ask.list.PagingStyle, p.Name):
 			return ask, false
 		}
 	}
@@ -51,14 +51,14 @@ func (q listing) conditions() (ask query.SearchRequest, ok bool) {
 }
 
 // searchable is a problem when no list can be searched here.
-func (q listing) searchable() error {
+func (lv listing) searchable() error {
 	switch {
-	case !q.Findable():
+	case !lv.q.Findable():
 		return page.BadRequest("Nothing can be searched here", "This server keeps no index; lists have upstream's order and filters.", nil)
-	case !q.AsOf.At.IsZero():
+	case !lv.q.AsOf.At.IsZero():
 		return &page.Problem{
 			Title: "An earlier moment cannot be searched", Hint: "Lists of the past have upstream's order and filters alone.",
-			Href: q.AddressWith(nil), Link: "See it as it is now", Kind: understudy.ErrInvalid,
+			Href: lv.q.AddressWith(nil), Link: "See it as it is now", Kind: understudy.ErrInvalid,
 		}
 	}
 	return nil
@@ -66,13 +66,13 @@ func (q listing) searchable() error {
 
 // searchAsk is a list as a search, of a target that the gate has let pass; a
 // problem when it cannot be one.
-func (q listing) searchAsk() (query.SearchRequest, error) {
-	ask, ok := q.conditions()
+func (lv listing) searchAsk() (query.SearchRequest, error) {
+	ask, ok := lv.conditions()
 	if !ok {
 		return ask, page.BadRequest("This list cannot be sorted or searched",
 			"One of its filters is known to upstream alone; take it out.", nil)
 	}
-	ask.Source, ask.Kinds, ask.Sort = q.Source.Name, []string{q.Kind.Name}, q.ask.searchOrder(q.Kind)
+	ask.Source, ask.Kinds, ask.Sort = lv.q.Source.Name, []string{lv.q.Kind.Name}, lv.ask.searchOrder(lv.q.Kind)
 	return ask, nil
 }
 
@@ -89,55 +89,55 @@ func (a arrangement) searchOrder(k *plan.Kind) string {
 }
 
 // foundList is a list that upstream has no such form of.
-func (q listing) foundList() error {
-	if err := q.searchable(); err != nil {
+func (lv listing) foundList() error {
+	if err := lv.searchable(); err != nil {
 		return err
 	}
-	if err := q.Gate.Read(q.Caller, q.ask.target); err != nil {
+	if err := lv.q.Gate.Read(lv.q.Caller, lv.ask.target); err != nil {
 		return err
 	}
-	search, err := q.searchAsk()
+	search, err := lv.searchAsk()
 	if err != nil {
 		return err
 	}
-	if q.Data != "" {
-		return exportFound(q.Exchange, q.Source.Name+"-"+q.Kind.Name, search, q.chosen(), nil)
+	if lv.q.Data != "" {
+		return exportFound(lv.q, lv.q.Source.Name+"-"+lv.q.Kind.Name, search, lv.chosen(), nil)
 	}
-	counting := startCount(q.Exchange, search, nil)
-	search.Cursor, search.Limit = q.ask.cursor, min(q.ask.pageSize(), query.MostHits)
-	own := q.V.Numbers.Begin(q.Exchange)
+	counting := startCount(lv.q, search, nil)
+	search.Cursor, search.Limit = lv.ask.cursor, min(lv.ask.pageSize(), query.MostHits)
+	own := lv.q.V.Numbers.Begin(lv.q)
 	var result *query.SearchResult
-	err = q.First(func(ctx context.Context) (err error) {
-		result, err = q.V.Search.Find(ctx, q.Caller, search)
+	err = lv.q.First(func(ctx context.Context) (err error) {
+		result, err = lv.q.V.Search.Find(ctx, lv.q.Caller, search)
 		return err
 	}, nil)
 	if err != nil {
-		return q.refusedSearch(err)
+		return lv.refusedSearch(err)
 	}
 	e := understudy.AuditEntry{Action: understudy.ActionSearch, Values: valuesOf(search)}
 	hits(&e, result)
-	if err := page.Audit(q.Exchange, e); err != nil {
+	if err := page.Audit(lv.q, e); err != nil {
 		return err
 	}
-	q.Found = true
-	p := q.listFrame()
-	s := q.CellContext(q.Kind, q.ask.vars, own.Wait(q.Exchange))
-	s.Filters = q.PhoneFilters(q.ask.list)
+	lv.q.Found = true
+	p := lv.listFrame()
+	s := lv.q.CellContext(lv.q.Kind, lv.ask.vars, own.Wait(lv.q))
+	s.Filters = lv.q.PhoneFilters(lv.ask.list)
 	var rows []access.Row
-	for _, h := range q.Hits(result) {
+	for _, h := range lv.q.Hits(result) {
 		rows = append(rows, h.Row)
 	}
-	p.Table = s.Table(p.Heading, q.chosen(), rows)
+	p.Table = s.Table(p.Heading, lv.chosen(), rows)
 	p.Table.ID = page.RowsID
-	q.sortable(&p.Table, rows)
-	q.selectRows(p, rows)
-	p.Live = q.live()
-	p.Came = q.provenance()
-	p.Found = noteFound(q.Exchange, result, q.Source, q.Kind)
+	lv.sortable(&p.Table, rows)
+	lv.selectRows(p, rows)
+	p.Live = lv.live()
+	p.Came = lv.provenance()
+	p.Found = noteFound(lv.q, result, lv.q.Source, lv.q.Kind)
 	p.Part = result.Unheld != ""
-	p.Counts, p.Parts = makeCounts(q.Exchange, "list", counting, "%s held", q.listFacets)
-	q.turnFound(p, result)
-	return q.Render(200, "list", plan.UpperFirst(q.Kind.Title), p)
+	p.Counts, p.Parts = makeCounts(lv.q, "list", counting, "%s held", lv.listFacets)
+	lv.turnFound(p, result)
+	return lv.q.Render(200, "list", plan.UpperFirst(lv.q.Kind.Title), p)
 }
 
 // valuesOf are the words and values of a search.
@@ -166,52 +166,52 @@ func (ask *listQuery) pageSize() int {
 }
 
 // turnFound works out where the pages of a search lead.
-func (q listing) turnFound(p *listPage, r *query.SearchResult) {
-	at := *q.ask
+func (lv listing) turnFound(p *listPage, r *query.SearchResult) {
+	at := *lv.ask
 	to := func(cursor string, back []string) string {
 		at.cursor = cursor
-		return at.address("", q.ask.filters(), back)
+		return at.address("", lv.ask.filters(), back)
 	}
-	if q.ask.cursor != "" {
+	if lv.ask.cursor != "" {
 		p.Newest = to("", nil)
 	}
-	if n := len(q.ask.back); n > 0 {
-		newer, err := understudy.ParseQuery(q.ask.back[n-1])
+	if n := len(lv.ask.back); n > 0 {
+		newer, err := understudy.ParseQuery(lv.ask.back[n-1])
 		cursor, _ := newer.Get(ownCursor)
 		if err == nil {
-			p.Newer = to(cursor, q.ask.back[:n-1])
+			p.Newer = to(cursor, lv.ask.back[:n-1])
 		}
 	}
 	if r.Next != "" {
 		here := ""
-		if q.ask.cursor != "" {
-			here = understudy.Query{{Name: ownCursor, Value: q.ask.cursor}}.String()
+		if lv.ask.cursor != "" {
+			here = understudy.Query{{Name: ownCursor, Value: lv.ask.cursor}}.String()
 		}
-		p.Older = to(r.Next, append(slices.Clone(q.ask.back), here))
+		p.Older = to(r.Next, append(slices.Clone(lv.ask.back), here))
 	}
 }
 
 // refusedSearch is an error of the search's about a list: its condition cannot
 // be understood, or says more than the role sees.
-func (q listing) refusedSearch(err error) error {
+func (lv listing) refusedSearch(err error) error {
 	wrong := page.SyntaxOf(err)
 	if wrong == nil {
-		at := *q.ask
+		at := *lv.ask
 		at.cursor = ""
-		return searchFailed(lostPlace(err, q.ask.cursor, at.address("", q.ask.filters(), nil)))
+		return searchFailed(lostPlace(err, lv.ask.cursor, at.address("", lv.ask.filters(), nil)))
 	}
-	if q.ask.text != "" && len(q.ask.narrow) > 0 { // a mistake in what was typed is shown in that alone, without what facets add
-		_, err := q.V.Search.Find(q.Ctx, q.Caller, query.SearchRequest{Text: q.ask.text, Source: q.Source.Name,
-			Kinds: []string{q.Kind.Name}, Limit: 1})
+	if lv.ask.text != "" && len(lv.ask.narrow) > 0 { // a mistake in what was typed is shown in that alone, without what facets add
+		_, err := lv.q.V.Search.Find(lv.q.Ctx, lv.q.Caller, query.SearchRequest{Text: lv.ask.text, Source: lv.q.Source.Name,
+			Kinds: []string{lv.q.Kind.Name}, Limit: 1})
 		if own := page.SyntaxOf(err); own != nil {
 			wrong = own
 		}
 	}
-	plain := *q.ask
-	plain.arrangement = arrangement{columns: q.ask.columns}
+	plain := *lv.ask
+	plain.arrangement = arrangement{columns: lv.ask.columns}
 	return &page.Problem{
 		Title: "This cannot be searched for", Hint: plan.UpperFirst(wrong.Why) + ".", Wrong: page.PointAt(wrong),
-		Href: plain.address("", q.ask.query, nil), Link: "Without the condition", Kind: wrong.Kind,
+		Href: plain.address("", lv.ask.query, nil), Link: "Without the condition", Kind: wrong.Kind,
 	}
 }
 

@@ -20,15 +20,15 @@ type live struct {
 // live is nil for a moment of the past and for what is kept as pages. What a filter lets
 // through a change does not say: there is no news on a filtered page, but its rows are
 // asked for as they are filtered.
-func (q listing) live() *live {
-	if q.V.Feed == "" || !q.AsOf.At.IsZero() || !q.Kind.Remembered() {
+func (lv listing) live() *live {
+	if lv.q.V.Feed == "" || !lv.q.AsOf.At.IsZero() || !lv.q.Kind.Remembered() {
 		return nil
 	}
-	filtered := slices.ContainsFunc(q.ask.query, func(p understudy.Param) bool { return p.Name != q.ask.list.PagingStyle.Size })
+	filtered := slices.ContainsFunc(lv.ask.query, func(p understudy.Param) bool { return p.Name != lv.ask.list.PagingStyle.Size })
 	l := &live{
-		Feed: q.V.Feed + "?" + understudy.Query{{Name: "source", Value: q.Source.Name}, {Name: "kind", Value: q.Kind.Name}}.String(),
-		News: q.ask.target.First && !filtered && q.ask.list == q.Kind.PlannedLists[0] && len(q.ask.vars) == 0 && !q.ask.searched(),
-		Rows: q.rows(), Script: q.V.Files.Address["live.js"],
+		Feed: lv.q.V.Feed + "?" + understudy.Query{{Name: "source", Value: lv.q.Source.Name}, {Name: "kind", Value: lv.q.Kind.Name}}.String(),
+		News: lv.ask.target.First && !filtered && lv.ask.list == lv.q.Kind.PlannedLists[0] && len(lv.ask.vars) == 0 && !lv.ask.searched(),
+		Rows: lv.rows(), Script: lv.q.V.Files.Address["live.js"],
 	}
 	if l.Rows == "" && !l.News {
 		return nil
@@ -38,13 +38,13 @@ func (q listing) live() *live {
 
 // rows is the list without a position, up to the value of one more condition; "" where it
 // cannot be searched, or its records are not named to the caller.
-func (q listing) rows() string {
-	if _, ok := q.conditions(); !ok || !q.Findable() || !q.Gate.Named(q.Caller, q.Source.Name, q.Kind.Kind) {
+func (lv listing) rows() string {
+	if _, ok := lv.conditions(); !ok || !lv.q.Findable() || !lv.q.Gate.Named(lv.q.Caller, lv.q.Source.Name, lv.q.Kind.Kind) {
 		return ""
 	}
-	whole := *q.ask
+	whole := *lv.ask
 	whole.cursor = ""
-	at := whole.address("", q.ask.filters(), nil)
+	at := whole.address("", lv.ask.filters(), nil)
 	if strings.Contains(at, "?") {
 		return at + "&" + ownNarrow + "="
 	}

@@ -39,19 +39,19 @@ func preferredColumns(r *http.Request) understudy.Query {
 
 // preferColumns gives a query without columns those its browser chose; it reports
 // whether there are any.
-func (q listing) preferColumns() bool {
-	if len(q.ask.columns) > 0 || q.Data != "" {
+func (lv listing) preferColumns() bool {
+	if len(lv.ask.columns) > 0 || lv.q.Data != "" {
 		return false
 	}
-	text, ok := preferredColumns(q.R).Get(q.Source.Name + "/" + q.Kind.Name)
+	text, ok := preferredColumns(lv.q.R).Get(lv.q.Source.Name + "/" + lv.q.Kind.Name)
 	if !ok {
 		return false
 	}
-	columns, err := columnsNamed(q.Kind, text)
-	if err != nil || len(columns) == 0 || slices.Equal(columns, q.Kind.Shown) {
+	columns, err := columnsNamed(lv.q.Kind, text)
+	if err != nil || len(columns) == 0 || slices.Equal(columns, lv.q.Kind.Shown) {
 		return false // of a spec that has changed, or what is shown anyway
 	}
-	q.ask.columns = columns
+	lv.ask.columns = columns
 	return true
 }
 
@@ -166,15 +166,15 @@ type columnChoice struct {
 
 // columnForm offers, when it is asked for, every column the role shows: those of
 // the page in their order, then the others.
-func (q listing) columnForm() columnForm {
-	at := q.ask.address("", q.ask.query, q.ask.back)
-	f := columnForm{Source: q.Source.Name, Kind: q.Kind.Name, At: at, Back: withColumns(at, nil), Chosen: len(q.ask.columns) > 0}
+func (lv listing) columnForm() columnForm {
+	at := lv.ask.address("", lv.ask.query, lv.ask.back)
+	f := columnForm{Source: lv.q.Source.Name, Kind: lv.q.Kind.Name, At: at, Back: withColumns(at, nil), Chosen: len(lv.ask.columns) > 0}
 	f.Href = withForm(at, ownForm, formColumns) + "#columns"
-	if q.ask.form != formColumns {
+	if lv.ask.form != formColumns {
 		return f
 	}
-	shown := q.chosen()
-	for _, c := range append(slices.Clone(shown), q.Visible(q.Kind, q.Kind.Every)...) {
+	shown := lv.chosen()
+	for _, c := range append(slices.Clone(shown), lv.q.Visible(lv.q.Kind, lv.q.Kind.Every)...) {
 		if i := len(f.Choices); i < len(shown) || !slices.Contains(shown, c) {
 			f.Choices = append(f.Choices, columnChoice{"col-" + c.Name, c.Name, c.Heading, i < len(shown)})
 		}

@@ -22,34 +22,34 @@ type provenance struct {
 }
 
 // provenance is nil when there is nothing to tell.
-func (q listing) provenance() *provenance {
-	how := q.How()
+func (lv listing) provenance() *provenance {
+	how := lv.q.How()
 	if how == "" {
 		return nil
 	}
 	c := &provenance{How: plan.UpperFirst(how)}
-	if !q.AsOf.At.IsZero() || q.Found || !q.Counts(q.Kind) {
+	if !lv.q.AsOf.At.IsZero() || lv.q.Found || !lv.q.Counts(lv.q.Kind) {
 		return c
 	}
-	for _, l := range q.V.Snapshots.Of(q.Exchange, q.Source).Kinds[q.Kind.Name].Lists {
-		if l.Path == q.ask.list.Path {
-			q.fidelity(c, l)
+	for _, l := range lv.q.V.Snapshots.Of(lv.q, lv.q.Source).Kinds[lv.q.Kind.Name].Lists {
+		if l.Path == lv.ask.list.Path {
+			lv.fidelity(c, l)
 		}
 	}
 	return c
 }
 
 // fidelity says what is asked first, and what comparing both has shown.
-func (q listing) fidelity(c *provenance, l request.ListScore) {
+func (lv listing) fidelity(c *provenance, l request.ListScore) {
 	switch {
 	case l.RecordsFirst() && l.Pinned():
 		c.First = "Records are asked first, as the settings say."
 	case l.RecordsFirst():
-		c.First = "Records are asked first: they have proven to say what " + q.Source.Spec.Title + " says."
+		c.First = "Records are asked first: they have proven to say what " + lv.q.Source.Spec.Title + " says."
 	case l.Pinned():
-		c.First = q.Source.Spec.Title + " is asked first, as the settings say."
+		c.First = lv.q.Source.Spec.Title + " is asked first, as the settings say."
 	default:
-		c.First = q.Source.Spec.Title + " is asked first, until records have said the same " + page.Thousands(l.Enough) + " times in a row."
+		c.First = lv.q.Source.Spec.Title + " is asked first, until records have said the same " + page.Thousands(l.Enough) + " times in a row."
 	}
 	if l.Samples == 0 {
 		c.Score = "They have not been compared yet."
@@ -69,10 +69,10 @@ func (q listing) fidelity(c *provenance, l request.ListScore) {
 		return
 	}
 	c.Differed = "They last differed"
-	if q.Level(q.Kind, l.Field) == access.See {
+	if lv.q.Level(lv.q.Kind, l.Field) == access.See {
 		c.Differed += " in " + l.Field
 	}
-	if when := q.Moment(l.DifferedAt); when != nil {
+	if when := lv.q.Moment(l.DifferedAt); when != nil {
 		c.Differed += ", " + when.Text
 	}
 	c.Differed += "."

@@ -38,14 +38,14 @@ var spans = [...]struct {
 
 // rollup counts the rows of a newest page by the field the spec names. It is
 // nil when there is none, or the caller does not see what it is made of.
-func (q listing) rollup(s *page.CellContext, rows []access.Row) *rollup {
-	k := q.Kind
+func (lv listing) rollup(s *page.CellContext, rows []access.Row) *rollup {
+	k := lv.q.Kind
 	by := k.ByField[k.Rollup]
 	if by == nil || k.Clock == "" {
 		return nil
 	}
 	for _, name := range []string{k.Rollup, k.Clock} {
-		if q.Level(k, name) != access.See {
+		if lv.q.Level(k, name) != access.See {
 			return nil
 		}
 	}
@@ -53,9 +53,9 @@ func (q listing) rollup(s *page.CellContext, rows []access.Row) *rollup {
 	for _, span := range spans {
 		out.Spans = append(out.Spans, span.word)
 	}
-	values, filter := q.levels(k.Rollup)
+	values, filter := lv.levels(k.Rollup)
 	counts := map[string][len(spans)]int64{}
-	oldest := q.Start
+	oldest := lv.q.Start
 	for _, row := range rows {
 		t, ok := page.TimeOf(k, row)
 		if !ok {
@@ -68,21 +68,21 @@ func (q listing) rollup(s *page.CellContext, rows []access.Row) *rollup {
 		oldest = page.Earlier(oldest, t)
 		n := counts[value]
 		for i, span := range spans {
-			if q.Start.Sub(t) <= span.length {
+			if lv.q.Start.Sub(t) <= span.length {
 				n[i]++
 			}
 		}
 		counts[value] = n
 	}
-	more := !q.Answer.Page.Next.Zero()
+	more := !lv.q.Answer.Page.Next.Zero()
 	for _, value := range values {
 		l := level{Cell: page.Cell{Text: value, Tone: s.Tone(k.Rollup, value)}}
 		if filter != "" {
-			query := q.ask.query.Without(func(p understudy.Param) bool { return p.Name == filter })
-			l.Cell.Href = q.ask.address("", append(query, understudy.Param{Name: filter, Value: value}), nil)
+			query := lv.ask.query.Without(func(p understudy.Param) bool { return p.Name == filter })
+			l.Cell.Href = lv.ask.address("", append(query, understudy.Param{Name: filter, Value: value}), nil)
 		}
 		for i, n := range counts[value] {
-			l.Counts = append(l.Counts, tally{n, more && q.Start.Sub(oldest) <= spans[i].length})
+			l.Counts = append(l.Counts, tally{n, more && lv.q.Start.Sub(oldest) <= spans[i].length})
 		}
 		out.Levels = append(out.Levels, l)
 	}
@@ -92,12 +92,12 @@ func (q listing) rollup(s *page.CellContext, rows []access.Row) *rollup {
 // levels are the values to count: those of the filter on the field, less any
 // that the page is already filtered by another of; and the filter's name when
 // the caller may use it.
-func (q listing) levels(field string) (values []string, filter string) {
-	for i, f := range q.ask.list.Filters {
-		if f.Field != field || !q.Offers(q.ask.list, i) {
+func (lv listing) levels(field string) (values []string, filter string) {
+	for i, f := range lv.ask.list.Filters {
+		if f.Field != field || !lv.q.Offers(lv.ask.list, i) {
 			continue
 		}
-		if set, ok := q.ask.query.Get(f.Name); ok {
+		if set, ok := lv.ask.query.Get(f.Name); ok {
 			return []string{set}, f.Name
 		}
 		return slices.Clone(f.Values), f.Name

@@ -36,16 +36,16 @@ type shelf struct {
 	Here    string // where the forms lead back to
 }
 
-func (q searchView) shelf(found bool) (*shelf, error) {
-	if q.V.Shelf == nil {
+func (sv searchView) shelf(found bool) (*shelf, error) {
+	if sv.q.V.Shelf == nil {
 		return nil, nil
 	}
-	all, err := q.V.Shelf.Saved(q.Ctx, q.Caller)
+	all, err := sv.q.V.Shelf.Saved(sv.q.Ctx, sv.q.Caller)
 	if err != nil {
 		return nil, err
 	}
-	first := q.s.first()
-	out := &shelf{Save: found, Here: first.address(""), Watches: q.V.Watches != nil && len(q.V.Watches.Channels()) > 0}
+	first := sv.s.first()
+	out := &shelf{Save: found, Here: first.address(""), Watches: sv.q.V.Watches != nil && len(sv.q.V.Watches.Channels()) > 0}
 	if _, raw, ok := strings.Cut(out.Here, "?"); ok && found {
 		if out.Hidden, err = understudy.ParseQuery(raw); err != nil {
 			return nil, err
@@ -53,8 +53,8 @@ func (q searchView) shelf(found bool) (*shelf, error) {
 	}
 	for _, one := range all {
 		at := searchRequest{text: one.Request.Text, source: one.Request.Source, kinds: one.Request.Kinds, sort: one.Request.Sort}
-		v := savedView{Name: one.Name, Href: at.address(""), Text: one.Request.Text, Shared: one.Shared, Own: one.Owner == q.Caller.Name,
-			When: q.Moment(one.At)}
+		v := savedView{Name: one.Name, Href: at.address(""), Text: one.Request.Text, Shared: one.Shared, Own: one.Owner == sv.q.Caller.Name,
+			When: sv.q.Moment(one.At)}
 		if !v.Own {
 			v.By = one.Owner
 		} else if out.Watches {

@@ -107,32 +107,33 @@ func serveSearch(q *page.Exchange) error {
 
 // searchView is the page of one search.
 type searchView struct {
-	*page.Exchange
+	q *page.Exchange
 	s *searchRequest
 }
 
 // searchData is a search as data: the pages that may be meant, else all that is
 // found.
-func (q searchView) searchData(matches []page.Link) error {
-	if q.V.Search == nil && q.Data != page.DataSuffix {
+func (sv searchView) searchData(matches []page.Link) error {
+	if sv.q.V.Search == nil && sv.q.Data != page.DataSuffix {
 		return page.NotFound("Nothing can be searched here", "This server keeps no index.", "")
 	}
-	if q.V.Search == nil || len(matches) > 0 && q.Data == page.DataSuffix || q.s.query() == "" && len(q.s.kinds) == 0 && q.s.source == "" {
+	if sv.q.V.Search == nil || len(matches) > 0 && sv.q.Data == page.DataSuffix ||
+		sv.s.query() == "" && len(sv.s.kinds) == 0 && sv.s.source == "" {
 		type match struct {
 			Href string `json:"href"`
 			Text string `json:"text"`
 		}
-		if err := q.audit(nil); err != nil {
+		if err := sv.audit(nil); err != nil {
 			return err
 		}
 		all := []match{}
 		for _, m := range matches {
 			all = append(all, match{m.Href, m.Text})
 		}
-		return q.SendJSON(map[string]any{"matches": all})
+		return sv.q.SendJSON(map[string]any{"matches": all})
 	}
-	first := q.s.first()
-	err := exportFound(q.Exchange, "search", first.ask(), nil, foundFields(q.Exchange, first.source, first.kindsIn()))
+	first := sv.s.first()
+	err := exportFound(sv.q, "search", first.ask(), nil, foundFields(sv.q, first.source, first.kindsIn()))
 	if wrong := page.SyntaxOf(err); wrong != nil {
 		return &page.Problem{Title: "This cannot be searched for", Hint: fmt.Sprintf("Character %d: %s.", wrong.Character+1, wrong.Why),
 			Kind: wrong.Kind}
@@ -141,15 +142,15 @@ func (q searchView) searchData(matches []page.Link) error {
 }
 
 // kindOptions are the kinds to look in that the caller sees.
-func (q searchView) kindOptions() []page.Option {
-	all := []page.Option{{Value: "", Text: "everything", Selected: len(q.s.kinds) == 0}}
-	for _, src := range q.V.Planned {
-		if !q.Sees(src) {
+func (sv searchView) kindOptions() []page.Option {
+	all := []page.Option{{Value: "", Text: "everything", Selected: len(sv.s.kinds) == 0}}
+	for _, src := range sv.q.V.Planned {
+		if !sv.q.Sees(src) {
 			continue
 		}
 		for _, k := range src.Kinds {
-			if k.Remembered() && q.SeesKind(k) && !slices.ContainsFunc(all, func(o page.Option) bool { return o.Value == k.Name }) {
-				all = append(all, page.Option{Value: k.Name, Text: plan.UpperFirst(k.Title), Selected: slices.Contains(q.s.kinds, k.Name)})
+			if k.Remembered() && sv.q.SeesKind(k) && !slices.ContainsFunc(all, func(o page.Option) bool { return o.Value == k.Name }) {
+				all = append(all, page.Option{Value: k.Name, Text: plan.UpperFirst(k.Title), Selected: slices.Contains(sv.s.kinds, k.Name)})
 			}
 		}
 	}
@@ -158,17 +159,17 @@ func (q searchView) kindOptions() []page.Option {
 
 // orderOptions are the orders of every search, and the one at hand when a search
 // that was kept is by a field.
-func (q searchView) orderOptions() []page.Option {
+func (sv searchView) orderOptions() []page.Option {
 	all := slices.Clone(orders)
-	if c := orderField(q.Exchange, q.s.sort); c != nil && !ordered(q.s.sort) {
+	if c := orderField(sv.q, sv.s.sort); c != nil && !ordered(sv.s.sort) {
 		text := "by " + c.Words
-		if strings.HasPrefix(q.s.sort, "-") != (c.Show == spec.ShowCost) { // a cost is shown without its sign
+		if strings.HasPrefix(sv.s.sort, "-") != (c.Show == spec.ShowCost) { // a cost is shown without its sign
 			text += ", largest first"
 		}
-		all = append(all, page.Option{Value: q.s.sort, Text: text})
+		all = append(all, page.Option{Value: sv.s.sort, Text: text})
 	}
 	for i := range all {
-		all[i].Selected = all[i].Value == q.s.sort
+		all[i].Selected = all[i].Value == sv.s.sort
 	}
 	return all
 }
