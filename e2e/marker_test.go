@@ -408,10 +408,11 @@ func (g *garden) checkStrangers(t *testing.T, faces []frontend) {
 			t.Errorf("a stranger %q may read %v", user, slices.Sorted(maps.Keys(s.good)))
 		}
 	}
-	if after := g.asks(); after != before {
-		g.mu.Lock()
-		defer g.mu.Unlock()
-		t.Errorf("strangers cost %d upstream requests: %v", after-before, g.asked[before:after])
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	// The server itself samples the balance now and then.
+	if cost := slices.DeleteFunc(slices.Clone(g.asked[before:]), func(asked string) bool { return strings.HasSuffix(asked, "/Balance.json") }); len(cost) > 0 {
+		t.Errorf("strangers cost %d upstream requests: %v", len(cost), cost)
 	}
 }
 
