@@ -156,8 +156,8 @@ func (l *Log) AppendTarget(dst []byte, target string) []byte {
 // appendTo appends the line in logfmt, its line feed included.
 func (line *Line) appendTo(dst []byte, known func(string) bool) []byte {
 	dst = appendTime(append(dst, "time="...), line.At)
-	dst = appendGiven(dst, " id=", line.ID)
-	dst = appendGiven(dst, " method=", line.Method)
+	dst = appendPair(dst, " id=", unlessNumber(line.ID))
+	dst = appendPair(dst, " method=", line.method())
 	dst = line.appendPath(append(dst, ` path="`...), known)
 	dst = append(dst, `" status=`...)
 	dst = strconv.AppendInt(dst, int64(line.Status), 10)
@@ -175,12 +175,20 @@ func (line *Line) appendTo(dst []byte, known func(string) bool) []byte {
 	return append(dst, '\n')
 }
 
-// appendGiven appends a pair whose value the client chose.
-func appendGiven(dst []byte, name, value string) []byte {
+// unlessNumber returns a value that the client chose as it may be logged.
+func unlessNumber(value string) string {
 	if MayHoldNumber(value) {
-		return append(append(dst, name...), redacted...)
+		return redacted
 	}
-	return appendPair(dst, name, value)
+	return value
+}
+
+// method returns the method as it may be logged. It is no id: as many digits as a number has are one.
+func (line *Line) method() string {
+	if unexplained(line.Method, nil) >= numberDigits {
+		return redacted
+	}
+	return unlessNumber(line.Method)
 }
 
 // appendPath appends the target as it may be logged.
@@ -195,12 +203,7 @@ func (line *Line) appendPath(dst []byte, known func(string) bool) []byte {
 // Durations are in milliseconds.
 func (line *Line) appendJSON(dst []byte, known func(string) bool) []byte {
 	dst = append(appendTime(append(dst, `{"time":"`...), line.At), '"')
-	for _, given := range []struct{ name, value string }{{"id", line.ID}, {"method", line.Method}} {
-		if MayHoldNumber(given.value) {
-			given.value = redacted
-		}
-		dst = appendMember(dst, given.name, given.value)
-	}
+	dst = appendMember(appendMember(dst, "id", unlessNumber(line.ID)), "method", line.method())
 	dst = append(dst, `,"path":"`...)
 	// logfmt escapes a byte as \x0a, JSON as \u000a.
 	dst = append(dst, bytes.ReplaceAll(line.appendPath(nil, known), []byte(`\x`), []byte(`\u00`))...)
@@ -252,6 +255,9 @@ func appendMillis(dst []byte, d time.Duration) []byte {
 }
 
 func appendPair(dst []byte, name, value string) []byte {
+	if value == redacted {
+		return append(append(dst, name...), redacted...)
+	}
 	if value == "" {
 		return dst
 	}
