@@ -56,10 +56,10 @@ func (b *tab) sound(axe, where string) {
 	}
 }
 
-// look runs axe-core on a page as on a desk, on a tablet and on a telephone, or at those of the widths that run picks.
+// look runs axe-core on a page as on desks, on tablets and on a telephone, or at those of the widths that run picks.
 func (b *tab) look(axe string, p pages.Page, run func() bool) {
 	b.t.Helper()
-	for _, width := range []int64{1024, 768, 360} {
+	for _, width := range []int64{1920, 1280, 1024, 768, 360} {
 		if !run() {
 			continue
 		}
@@ -97,7 +97,7 @@ func TestBrowserAxe(t *testing.T) {
 		t.Fatal(err)
 	}
 	b := openTab(t, viewer)
-	run := sample.OneIn(t, 36)
+	run := sample.OneIn(t, 60)
 	for _, p := range append(all, past...) {
 		b.look(script, p, run)
 	}
@@ -105,7 +105,7 @@ func TestBrowserAxe(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	run = sample.OneIn(t, 3)
+	run = sample.OneIn(t, 5)
 	for _, p := range down {
 		b.look(script, p, run)
 	}
