@@ -124,7 +124,7 @@ func (c *clockSteps) check(ctx context.Context, walks iter.Seq[*kindCrawl]) erro
 	return nil
 }
 
-// checkClock is read, and sees to it that a kind is walked again, and its newest page
+// checkClock reads what is known of a kind, and sees to it that a kind is walked again, and its newest page
 // looked at, when the clock was set back: until it has come up to where it was nothing
 // would.
 func (s *states) checkClock(ctx context.Context, x *kindCrawl) (kindState, error) {
