@@ -64,6 +64,8 @@ func bench(ctx context.Context, args []string, out io.Writer) error {
 	fs.DurationVar(&o.Reader, "reader", 10*time.Minute, "how long the part reader reads")
 	fs.StringVar(&o.Results, "results", "results", "folder of the results; empty prints only")
 	fs.StringVar(&o.Drawings, "drawings", "../docs", "folder of the drawings; empty draws none")
+	fs.StringVar(&o.Old, "old", "", "compare with the program of this checkout, in turns")
+	fs.StringVar(&o.As, "as", "compared", "name of the results of a comparison")
 	fs.StringVar(&o.Profile, "profile", "", "keep the CPU profiles of the parts cpu and warm in this folder")
 	if err := fs.Parse(args); err != nil {
 		return err
@@ -86,6 +88,12 @@ func bench(ctx context.Context, args []string, out io.Writer) error {
 	}
 	if _, err := os.Stat(o.Bin); err != nil {
 		return fmt.Errorf("%w; build it with make build or name it with -bin", err)
+	}
+	if o.Self, err = os.Executable(); err != nil {
+		return err
+	}
+	if o.Old != "" {
+		return rig.Compare(ctx, o, chosen, out)
 	}
 	return rig.RunAll(ctx, o, chosen, out)
 }

@@ -15,16 +15,16 @@ import (
 // results are kept with the code but do not make it another revision.
 var results = []string{"--", ":/", ":!/bench/results", ":!/bench/prove.txt"}
 
-// Revision is the last commit that changed more than results, in 12 digits,
-// with a plus when there are changes that are not committed; "unknown" outside
-// of git.
-func Revision() string {
-	rev, err := exec.Command("git", append([]string{"log", "-1", "--abbrev=12", "--format=%h"}, results...)...).Output()
+// Revision is the last commit of a checkout that changed more than results, in
+// 12 digits, with a plus when there are changes that are not committed;
+// "unknown" outside of git.
+func Revision(dir string) string {
+	rev, err := exec.Command("git", append([]string{"-C", dir, "log", "-1", "--abbrev=12", "--format=%h"}, results...)...).Output()
 	if err != nil {
 		return "unknown"
 	}
 	text := strings.TrimSpace(string(rev))
-	changed, err := exec.Command("git", append([]string{"status", "--porcelain"}, results...)...).Output()
+	changed, err := exec.Command("git", append([]string{"-C", dir, "status", "--porcelain"}, results...)...).Output()
 	if err != nil || len(bytes.TrimSpace(changed)) > 0 {
 		text += "+"
 	}

@@ -88,7 +88,7 @@ type session struct {
 
 // run runs what is due, each part once, and tells how many that were.
 func (s session) run(ctx context.Context, parts []part) (ran int, err error) {
-	revision := place.Revision()
+	revision := place.Revision(".")
 	slices.SortStableFunc(parts, s.order)
 	var failed []string
 	left := 0

@@ -62,18 +62,38 @@ func runOne(ctx context.Context, o Options, p Part, out io.Writer) (err error) {
 	return os.WriteFile(filepath.Join(o.Results, p.Name+".txt"), r.text(), 0o644)
 }
 
-// Times is how often something is done: full, or a few in a smoke.
+// Times is how often something is done: full, a ninth of it in a turn of a comparison, or a few in a smoke.
 func (r *Run) Times(full, quick int) int {
-	if r.Quick {
+	switch {
+	case r.Quick:
 		return quick
+	case r.Turn:
+		return (full + rounds - 1) / rounds
 	}
 	return full
 }
 
-// Long is how long something takes; no time in a smoke.
+// mostInTurn is how many records a turn of a comparison holds.
+const mostInTurn = 100_000
+
+// Size is how much there is: full, at most a hundred thousand in a turn of a comparison, or little in a smoke.
+func (r *Run) Size(full, quick int) int {
+	switch {
+	case r.Quick:
+		return quick
+	case r.Turn:
+		return min(full, mostInTurn)
+	}
+	return full
+}
+
+// Long is how long something takes; half of it in a turn of a comparison, and no time in a smoke.
 func (r *Run) Long(full time.Duration) time.Duration {
-	if r.Quick {
+	switch {
+	case r.Quick:
 		return min(full, 150*time.Millisecond)
+	case r.Turn:
+		return full / 2
 	}
 	return full
 }

@@ -15,8 +15,9 @@ import (
 
 // report writes to the terminal and remembers the same text for the file.
 type report struct {
-	out  io.Writer
-	kept bytes.Buffer
+	out     io.Writer
+	kept    bytes.Buffer
+	figures []figure
 }
 
 func newReport(out io.Writer) *report {
@@ -35,7 +36,7 @@ func (r *report) Say(format string, args ...any) { fmt.Fprintf(r.out, format+"\n
 func (r *report) head(p Part, o Options) {
 	r.Say("%s: %s", p.Name, p.About)
 	r.Say("date      %s", time.Now().UTC().Format(time.RFC3339))
-	r.Say("revision  %s", place.Revision())
+	r.Say("revision  %s", place.Revision("."))
 	r.Say("machine   %s", place.Machine())
 	r.Say("command   %s", o.Command)
 	if o.Quick {
@@ -60,11 +61,13 @@ func (r *report) Table(rows [][]string) {
 
 // AtMost compares a figure with the most it may be, in the unit of both.
 func (r *report) AtMost(what string, got, limit float64, unit string) {
+	r.figures = append(r.figures, figure{what, unit, got, false})
 	r.target(what, got <= limit, strings.TrimRight(fmt.Sprintf("%s, target <= %s", Figure(got), Figure(limit))+" "+unit, " "))
 }
 
 // AtLeast compares a figure with the least it must be.
 func (r *report) AtLeast(what string, got, limit float64, unit string) {
+	r.figures = append(r.figures, figure{what, unit, got, true})
 	r.target(what, got >= limit, strings.TrimRight(fmt.Sprintf("%s, target >= %s", Figure(got), Figure(limit))+" "+unit, " "))
 }
 

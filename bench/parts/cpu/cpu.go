@@ -17,7 +17,7 @@ import (
 // collecting garbage. A second walk inside this process, with the packages
 // connected as cmd does, is profiled to split the cost.
 func Measure(ctx context.Context, r *rig.Run) error {
-	pages := r.Times(1000, 20)
+	pages := r.Size(1000, 20)
 	rows := [][]string{{"walk of new pages, 50 calls each", "pages", "upstream requests", "bytes/page", "seconds", "CPU ms/page"}}
 	var each []float64
 	for round := range r.Times(3, 1) {

@@ -100,7 +100,7 @@ func hold(ctx context.Context, g *rig.Rig, uris []string) error {
 
 // keys asks for one key, and for ten and for a hundred thousand at random.
 func keys(ctx context.Context, r *rig.Run) (err error) {
-	most := r.Times(100_000, 100)
+	most := r.Size(100_000, 100)
 	g, uris, err := calls(ctx, r, most, "")
 	if err != nil {
 		return err
@@ -295,7 +295,7 @@ func idle(ctx context.Context, r *rig.Run) (err error) {
 		}
 		return g.Serve.Resident()
 	}
-	n := r.Times(10_000, 100)
+	n := r.Size(10_000, 100)
 	before, err := open(n / 50) // the page is known by now
 	if err != nil {
 		return err

@@ -169,7 +169,7 @@ func (c *audience) reached(ctx context.Context, n int64, asked time.Duration) ([
 // and times from before that question to the last event of it at each
 // subscriber: upstream's answer, the diff, the save and the gate are in it.
 func Measure(ctx context.Context, r *rig.Run) (err error) {
-	subscribers, held := r.Times(1000, 20), r.Times(20_000, 1000)
+	subscribers, held := r.Size(1000, 20), r.Size(20_000, 1000)
 	s := rig.Fast(held / 50)
 	s.Extra = fmt.Sprintf("feed: {subscribers: %d, subscribers_each: %d, stall: 5m}", subscribers+10, subscribers+10)
 	g, err := r.Rig(ctx, s)

@@ -138,7 +138,7 @@ func cost(way func(old, new []byte, rows int) (int, error), old, new []byte, row
 // Measure compares two listings of 10,000 rows both ways in alternating rounds:
 // the same rows in two orders, then with one in a hundred changed.
 func Measure(_ context.Context, r *rig.Run) error {
-	rows := r.Times(10_000, 500)
+	rows := r.Size(10_000, 500)
 	old, same := listing(rows, 1, 1), listing(rows, 1, 2)
 	edited, changes := edit(same, 100)
 	for _, c := range []struct {

@@ -21,7 +21,7 @@ import (
 // changes of each after that, a day apart. What a store takes is its file once
 // it is closed, everything in it included: pages, indexes, changes, free space.
 func Measure(ctx context.Context, r *rig.Run) error {
-	records, changes := r.Times(100_000, 2000), 5
+	records, changes := r.Size(100_000, 2000), 5
 	rows := [][]string{{fmt.Sprintf("%d calls", records), "MiB", "bytes/record", "versions/record"}}
 	var perRecord [2]float64
 	for i, steps := range []int{0, changes} {

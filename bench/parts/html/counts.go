@@ -17,7 +17,7 @@ import (
 // counts measures lists of held messages until their last count is there: at first, while nothing
 // is in memory, until a page is exact, then each with a condition that was not asked for before.
 func counts(ctx context.Context, r *rig.Run) (err error) {
-	messages := r.Times(100_000, 1000)
+	messages := r.Size(100_000, 1000)
 	g, err := r.Held(ctx, rig.Whole(messages/2, "messages"), "messages") // a world has two messages a call
 	if err != nil {
 		return err

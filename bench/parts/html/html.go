@@ -29,11 +29,11 @@ const (
 // each page warm, by one client and by sixteen, the first byte of pages that were
 // not requested before, and pages that wait for upstream.
 func Measure(ctx context.Context, r *rig.Run) error {
-	small, err := htmlOf(ctx, r, r.Times(5000, 300), nil)
+	small, err := htmlOf(ctx, r, r.Size(5000, 300), nil)
 	if err != nil {
 		return err
 	}
-	if _, err = htmlOf(ctx, r, r.Times(1_000_000, 1000), small); err != nil {
+	if _, err = htmlOf(ctx, r, r.Size(1_000_000, 1000), small); err != nil {
 		return err
 	}
 	if err := counts(ctx, r); err != nil {

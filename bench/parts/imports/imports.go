@@ -7,7 +7,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
@@ -42,7 +41,7 @@ type imported struct {
 // is a process of its own with the packages of a server. The first run is done
 // three times. Then small jobs come while one of 200 MB runs.
 func Measure(ctx context.Context, r *rig.Run) error {
-	n, small := r.Times(importJobs, 6), r.Times(importSmall, 10)
+	n, small := r.Size(importJobs, 6), r.Size(importSmall, 10)
 	api, err := rig.Start(ctx, r.Dir, "slowapi-imports", "slowapi ", r.Bin, "slowapi", "--listen", "127.0.0.1:0", "--latency", "100ms", "--records", "20000")
 	if err != nil {
 		return err
@@ -56,7 +55,7 @@ func Measure(ctx context.Context, r *rig.Run) error {
 	for i := range small {
 		rules = append(rules, fmt.Sprintf(`{"match":"PageSize=%d","pad_mb":2}`, 301+i))
 	}
-	rules = append(rules, fmt.Sprintf(`{"match":"PageSize=300","pad_mb":%d}`, r.Times(importBig, 20)))
+	rules = append(rules, fmt.Sprintf(`{"match":"PageSize=300","pad_mb":%d}`, r.Size(importBig, 20)))
 	if err := (&rig.Rig{Api: api}).Faults(ctx, "["+strings.Join(rules, ",")+"]"); err != nil {
 		return err
 	}
@@ -110,12 +109,8 @@ func Measure(ctx context.Context, r *rig.Run) error {
 // importing runs the jobs in a process of its own; atOnce 0 is as many as weigh
 // no more than the limit, -1 is small ones beside a big one.
 func importing(ctx context.Context, r *rig.Run, address string, n, atOnce int) (got imported, err error) {
-	self, err := os.Executable()
-	if err != nil {
-		return got, err
-	}
 	var out, stderr bytes.Buffer
-	cmd := exec.CommandContext(ctx, self, "imports", "-api", address, "-n", fmt.Sprint(n), "-once", fmt.Sprint(atOnce),
+	cmd := exec.CommandContext(ctx, r.Self, "imports", "-api", address, "-n", fmt.Sprint(n), "-once", fmt.Sprint(atOnce),
 		"-path", filepath.Join(r.Dir, fmt.Sprintf("imports-%d-%d.db", atOnce, time.Now().UnixNano())))
 	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 	cmd.Stdout, cmd.Stderr = &out, &stderr

@@ -37,12 +37,8 @@ type stage struct {
 // their changes and the indexes of lists and search, and then a tenth of them again, each changed. The
 // pages are made in the same process, between two saves; only the saves count.
 func Measure(ctx context.Context, r *rig.Run) error {
-	records := r.Times(1_000_000, 3000)
-	self, err := os.Executable()
-	if err != nil {
-		return err
-	}
-	cmd := exec.CommandContext(ctx, self, "ingest", "-records", fmt.Sprint(records), "-path", filepath.Join(r.Dir, "ingest.db"))
+	records := r.Size(1_000_000, 3000)
+	cmd := exec.CommandContext(ctx, r.Self, "ingest", "-records", fmt.Sprint(records), "-path", filepath.Join(r.Dir, "ingest.db"))
 	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 	cmd.Stderr = os.Stderr
 	out, err := cmd.StdoutPipe()

@@ -19,7 +19,7 @@ import (
 // sizes of pages. Every answer is made from records, none was made before.
 // Then upstream fails every request, and others are asked.
 func Measure(ctx context.Context, r *rig.Run) (err error) {
-	records := r.Times(1_000_000, 3000)
+	records := r.Size(1_000_000, 3000)
 	g, err := r.Held(ctx, rig.Whole(records, "calls"), "calls")
 	if err != nil {
 		return err

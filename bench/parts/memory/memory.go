@@ -23,7 +23,7 @@ func Measure(ctx context.Context, r *rig.Run) error {
 // resident walks a thousand pages and compares the server's resident memory
 // with what it was at its start; then restarts it again and again.
 func resident(ctx context.Context, r *rig.Run) (err error) {
-	pages := r.Times(1000, 20)
+	pages := r.Size(1000, 20)
 	g, err := r.Rig(ctx, rig.Fast(pages))
 	if err != nil {
 		return err
@@ -112,12 +112,12 @@ const (
 
 // density walks more pages than the limit holds and asks how many it does.
 func density(ctx context.Context, r *rig.Run) (err error) {
-	g, err := r.Rig(ctx, rig.Fast(r.Times(densityPages, 20)))
+	g, err := r.Rig(ctx, rig.Fast(r.Size(densityPages, 20)))
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, g.Close()) }()
-	n, err := readAll(ctx, g, r.Times(densityPages, 20))
+	n, err := readAll(ctx, g, r.Size(densityPages, 20))
 	if err != nil {
 		return err
 	}

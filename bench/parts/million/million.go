@@ -21,7 +21,7 @@ import (
 // answer with a held page. The mirror's ages are long, so that the first page
 // is still held when the walk is over.
 func Measure(ctx context.Context, r *rig.Run) (err error) {
-	records := r.Times(1_000_000, 2000)
+	records := r.Size(1_000_000, 2000)
 	s := rig.Fast(records / 50)
 	s.Mirror = "hot: 25MiB, newest: 24h, older: 24h"
 	g, err := r.Rig(ctx, s)

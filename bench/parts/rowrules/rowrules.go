@@ -15,7 +15,7 @@ import (
 // Measure measures the list of the drop-in and that of the viewer, as a role that sees all and
 // as one with a where rule.
 func Measure(ctx context.Context, r *rig.Run) (err error) {
-	records := r.Times(1_000_000, 1000)
+	records := r.Size(1_000_000, 1000)
 	s := rig.Fast(records / 50)
 	s.Records, s.Settings = records, append(s.Settings, "sync: [calls]")
 	s.Mirror = "hot: 25MiB, newest: 24h, older: 24h"

@@ -19,7 +19,7 @@ import (
 // without filters, none twice. Facets, whose counts take their own time, and
 // hits by rank are asked and shown apart.
 func Measure(ctx context.Context, r *rig.Run) (err error) {
-	records := r.Times(1_000_000, 4000)
+	records := r.Size(1_000_000, 4000)
 	g, err := r.Held(ctx, rig.Whole(records/2, "messages"), "messages") // a world has two messages a call
 	if err != nil {
 		return err

@@ -21,7 +21,7 @@ const messages = "/2010-04-01/Accounts/" + rig.Account + "/Messages.json"
 // apart: it is asked while the columns are still being filled, and again until it is
 // complete.
 func Measure(ctx context.Context, r *rig.Run) (err error) {
-	records := r.Times(1_000_000, 4000)
+	records := r.Size(1_000_000, 4000)
 	if err := measureCalls(ctx, r, records); err != nil {
 		return err
 	}

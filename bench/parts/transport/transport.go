@@ -37,7 +37,7 @@ func Measure(ctx context.Context, r *rig.Run) error {
 		for i, work := range []time.Duration{0, trip} {
 			var times []float64
 			for range r.Times(3, 1) {
-				t, sent, received, err := once(ctx, way, work, r.Times(requests, 8))
+				t, sent, received, err := once(ctx, way, work, r.Size(requests, 8))
 				if err != nil {
 					return fmt.Errorf("%s: %w", way.name, err)
 				}
@@ -47,7 +47,7 @@ func Measure(ctx context.Context, r *rig.Run) error {
 			row = append(row, fmt.Sprintf("%.0f", each[i]))
 		}
 		took[way.name] = each
-		n := int64(r.Times(requests, 8))
+		n := int64(r.Size(requests, 8))
 		rows = append(rows, append(row, fmt.Sprint(up/n), fmt.Sprint(down/n-int64(len(body)))))
 	}
 	r.Table(rows)

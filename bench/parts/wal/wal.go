@@ -107,7 +107,7 @@ func ratios(rates map[string][]float64, a, b string) []float64 {
 // reopen fills a log and opens it anew, and reads it from its beginning to its end.
 func reopen(ctx context.Context, r *rig.Run) (err error) {
 	const entry = 4 << 10
-	n := r.Times(1<<30, 16<<20) / entry
+	n := r.Size(1<<30, 16<<20) / entry
 	dir := filepath.Join(r.Dir, "large")
 	l, err := wal.Open(dir, wal.Options{})
 	if err != nil {
