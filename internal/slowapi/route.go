@@ -26,8 +26,8 @@ type route struct {
 	kind     *world.Kind // nil for what is neither a list nor a record of a kind
 	do       methods
 	instance bool
-	narrow   func(world.Row) bool // a list that shows a part of the kind
-	preset   map[string]string    // what POST to such a list adds to the fields
+	narrow   func(*world.Row) bool // a list that shows a part of the kind
+	preset   map[string]string     // what POST to such a list adds to the fields
 
 	// parent is the kind of the record named by the SID behind the account's,
 	// which must exist, and within which records of the kind belong to it.
@@ -148,9 +148,7 @@ func findRecord(x *world.Request) (ok bool) {
 	if !ok || !x.Shows() || x.Narrow == nil {
 		return ok && x.Shows()
 	}
-	one := k.Row()
-	one.Load(w, x.S, x.Index)
-	return x.Narrow.Meets(one, x.Index)
+	return x.Narrow.Meets(&world.Row{W: w, S: x.S, I: x.Index})
 }
 
 // routes are the paths of JSON below /2010-04-01/. The first that matches counts.
@@ -240,7 +238,7 @@ func records(pattern string, list route) []route {
 func numbersOf(path, sort string) route {
 	return route{
 		pattern: "Accounts/*/IncomingPhoneNumbers/" + path, kind: kinds.Numbers,
-		narrow: func(r world.Row) bool { return r.Value("Type") == sort },
+		narrow: func(r *world.Row) bool { return r.Value("Type") == sort },
 		preset: map[string]string{"Type": sort}, do: methods{http.MethodGet: (*twilio).page, http.MethodPost: (*twilio).create},
 	}
 }

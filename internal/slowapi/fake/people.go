@@ -37,22 +37,16 @@ type Party struct {
 	Prefix string // "whatsapp:" or nothing
 }
 
-// AppendTo appends the party as Twilio names it.
-func (p *Party) AppendTo(dst []byte, seed uint64) []byte {
-	dst = append(dst, p.Prefix...)
+// Name returns the party as Twilio names it.
+func (p *Party) Name(seed uint64) string {
+	var person [48]byte
 	switch {
 	case p.Given || p.Text != "":
-		return append(dst, p.Text...)
+		return p.Prefix + p.Text
 	case p.Own:
-		return append(dst, OwnNumber(seed, p.Index)...)
+		return p.Prefix + OwnNumber(seed, p.Index)
 	}
-	return AppendPerson(dst, seed, p.Index)
-}
-
-// Is tells whether the party is the one a caller asked for.
-func (p *Party) Is(seed uint64, asked string) bool {
-	var buf [48]byte
-	return string(p.AppendTo(buf[:0], seed)) == asked
+	return string(AppendPerson(append(person[:0], p.Prefix...), seed, p.Index))
 }
 
 // HomeOf is the country of a person of the book.

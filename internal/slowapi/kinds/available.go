@@ -77,7 +77,7 @@ func AvailableNumbers(r *world.Request) format.Answer {
 	}
 	rows := []table.Part{}
 	for i := int64(0); i < int64(len(of.Fronts))*PerFront && int64(len(rows)) < p.Size; i++ {
-		if v := drawAvailable(w.Seed, in, of, i); x.Suits(world.RowOf(v), i) {
+		if v := drawAvailable(w.Seed, in, of, i); x.Suits(&world.Row{I: i, V: v}) {
 			rows = append(rows, table.Part{T: Shapes()["available_number"], V: v})
 		}
 	}
@@ -127,11 +127,11 @@ var AvailableFilters = []world.Filter{
 	{Key: "Contains", Read: containsFilter},
 	world.TruthFilter("SmsEnabled", "sms"), world.TruthFilter("MmsEnabled", "mms"), world.TruthFilter("VoiceEnabled", "voice"),
 	world.TruthFilter("FaxEnabled", "fax"),
-	excluding("ExcludeAllAddressRequired", true, func(r world.Row) bool { return r.Value("requires") != "none" }),
-	excluding("ExcludeLocalAddressRequired", true, func(r world.Row) bool { return r.Value("requires") == "local" }),
-	excluding("ExcludeForeignAddressRequired", true, func(r world.Row) bool { return r.Value("requires") == "foreign" }),
+	excluding("ExcludeAllAddressRequired", true, func(r *world.Row) bool { return r.Value("requires") != "none" }),
+	excluding("ExcludeLocalAddressRequired", true, func(r *world.Row) bool { return r.Value("requires") == "local" }),
+	excluding("ExcludeForeignAddressRequired", true, func(r *world.Row) bool { return r.Value("requires") == "foreign" }),
 	// False leaves out what is new to Twilio; true asks for it beside all others.
-	excluding("Beta", false, func(r world.Row) bool { return r.Value("beta") == true }),
+	excluding("Beta", false, func(r *world.Row) bool { return r.Value("beta") == true }),
 	{Key: "NearNumber", Read: nearNumber},
 	{Key: "NearLatLong", Read: nearLatLong},
 	{Key: "Distance", Read: distanceFilter},
@@ -140,10 +140,10 @@ var AvailableFilters = []world.Filter{
 }
 
 // excluding leaves out some numbers when it is as asked, and nothing when it is not.
-func excluding(key string, when bool, out func(world.Row) bool) world.Filter {
+func excluding(key string, when bool, out func(*world.Row) bool) world.Filter {
 	return world.Filter{Key: key, Read: func(_ *world.Search, value string) (world.Condition, *format.Answer) {
 		asked, r := world.ReadTruth(value)
-		return world.Everywhere(func(r world.Row) bool { return asked != when || !out(r) }), r
+		return world.Everywhere(func(r *world.Row) bool { return asked != when || !out(r) }), r
 	}}
 }
 
@@ -152,7 +152,7 @@ func areaFilter(_ *world.Search, value string) (world.Condition, *format.Answer)
 	if len(value) != 3 || !format.Digits(value) {
 		return world.Condition{}, format.Invalid("AreaCode is not valid: " + value)
 	}
-	return world.Everywhere(func(r world.Row) bool { return strings.HasPrefix(r.Value("number").(string), "+1"+value) }), nil
+	return world.Everywhere(func(r *world.Row) bool { return strings.HasPrefix(r.Value("number").(string), "+1"+value) }), nil
 }
 
 // keypad is the digit each letter stands on.
@@ -162,10 +162,16 @@ const keypad = "22233344455566677778889999"
 // the digits they stand on, * for any one digit, % at an end for any number of
 // them, + at the beginning and $ at the end of the number.
 func containsFilter(_ *world.Search, value string) (world.Condition, *format.Answer) {
+	before, after := "", ""
 	pattern, atStart := strings.CutPrefix(value, "+")
+	if atStart {
+		before = `^\+`
+	}
 	pattern, atEnd := strings.CutSuffix(pattern, "$")
-	pattern = strings.Trim(pattern, "%")
-	out := []byte(pattern)
+	if atEnd {
+		after = "$"
+	}
+	out := []byte(strings.Trim(pattern, "%"))
 	for i, c := range out {
 		switch {
 		case c >= 'a' && c <= 'z':
@@ -179,20 +185,8 @@ func containsFilter(_ *world.Search, value string) (world.Condition, *format.Ans
 	if len(value) < 2 || len(value) > 16 {
 		return world.Condition{}, format.Invalid("Contains must have 2 to 16 characters")
 	}
-	return world.Everywhere(func(r world.Row) bool {
-		number := r.Value("number").(string)[1:]
-		switch {
-		case len(out) > len(number):
-			return false
-		case atStart && atEnd:
-			return len(out) == len(number) && world.MatchesHere(number, string(out))
-		case atStart:
-			return world.MatchesHere(number, string(out))
-		case atEnd:
-			return world.MatchesHere(number[len(number)-len(out):], string(out))
-		}
-		return world.ContainsPattern(number, string(out))
-	}), nil
+	contains := world.Pattern(before, string(out), after)
+	return world.Everywhere(func(r *world.Row) bool { return contains(r.Value("number").(string)) }), nil
 }
 
 // inPlace asks for what is in a place, named by itself or by a number of it.
@@ -201,7 +195,7 @@ func inPlace(key, name string) world.Filter {
 		if at := placeOf(value); at != nil {
 			value = at[name].(string)
 		}
-		return world.Everywhere(func(r world.Row) bool {
+		return world.Everywhere(func(r *world.Row) bool {
 			have, there := r.Value(name).(string)
 			return there && strings.EqualFold(have, value)
 		}), nil
@@ -229,7 +223,7 @@ func distanceFilter(x *world.Search, _ string) (world.Condition, *format.Answer)
 
 func near(x *world.Search, lat, long float64) (world.Condition, *format.Answer) {
 	reach, r := distance(x)
-	return world.Everywhere(func(r world.Row) bool {
+	return world.Everywhere(func(r *world.Row) bool {
 		atLat, there := r.Value("latitude").(float64)
 		return there && miles(lat, long, atLat, r.Value("longitude").(float64)) <= reach
 	}), r

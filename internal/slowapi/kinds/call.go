@@ -15,15 +15,12 @@ import (
 
 // Calls are the calls of an account.
 var Calls = &world.Kind{
-	Name: "calls", Prefix: "CA", Tag: 'C',
-	Blank: func() world.Row { return new(Call) }, Shape: "call",
+	Name: "calls", Prefix: "CA", Tag: 'C', Draw: drawCall, Peek: peekCall, Shape: "call",
 	Count: func(w *world.World) int64 { return w.Records },
 	Life:  callLife,
 	Filters: slices.Concat(
 		[]world.Filter{
-			partyFilter("To", func(r *Call) *fake.Party { return &r.To }),
-			partyFilter("From", func(r *Call) *fake.Party { return &r.From }),
-			{Key: "ParentCallSid", Read: parentFilter},
+			world.TextFilter("To", "to"), world.TextFilter("From", "from"), {Key: "ParentCallSid", Read: parentFilter},
 			world.TextFilter("Status", "status"),
 		},
 		world.ClockFilters("StartTime", false, "start"), world.ClockFilters("EndTime", false, "end"),
@@ -33,16 +30,13 @@ var Calls = &world.Kind{
 	Edits: world.Edits{Finals: []string{"completed", "busy", "failed", "no-answer", "canceled"}},
 }
 
-// Call is one call, read from the seed and its mark.
-type Call struct {
-	Progress   world.Progress
-	S          *world.Sequence
-	I          int64
-	Direction  string
-	From, To   fake.Party
-	own        int64 // which of our numbers it went over, -1 for none
-	parent     bool  // the call before it is its parent
-	Start, End int64
+// call is who called whom, read from the seed and the call's mark.
+type call struct {
+	progress  world.Progress
+	direction string
+	from, to  fake.Party
+	own       int64 // which of our numbers it went over, -1 for none
+	isChild   bool  // the call before it is its parent
 }
 
 // roles within every five neighbours: one inbound call with one child after it.
@@ -136,71 +130,66 @@ func callDwell(d *fake.Rng, plan []string) (dwell [8]int64) {
 	return dwell
 }
 
-// Load reads the call with an index. Strings are left for later: a scan reads
-// many calls and shows few.
-func (c *Call) Load(w *world.World, s *world.Sequence, i int64) {
-	*c = Call{S: s, I: i, own: -1, Progress: s.Progress(i)}
-	c.Start, c.End = c.times()
+// readCall reads a call that a write created, or draws who called whom.
+func readCall(w *world.World, s *world.Sequence, i int64) call {
+	c, role := call{own: -1, progress: s.Progress(i), direction: "outbound-api"}, callRole(s.Seed, i)
 	if s.Written(i) {
-		c.fromForm(w)
-		return
+		form := s.Marks[i].Form
+		c.to, c.from = fake.Party{Given: true, Text: form["To"]}, fake.Party{Given: true, Text: form["From"]}
+		for own := range int64(world.OwnNumbers) {
+			if fake.OwnNumber(w.Seed, own) == c.from.Text {
+				c.own = own
+			}
+		}
+		return c
 	}
-	role := callRole(s.Seed, i)
-	c.sides(w, role, c.Progress.Plan[0] == "ringing", &c.Progress.Rest)
-	c.parent = role == child && !s.Written(i-1)
-}
-
-// Value returns what filters ask of a call.
-func (c *Call) Value(name string) any {
-	switch name {
-	case "start":
-		return c.Start
-	case "end":
-		return c.End
-	}
-	return c.Progress.Status()
-}
-
-// sides draws who called whom.
-func (c *Call) sides(w *world.World, role int, inbound bool, d *fake.Rng) {
+	d := &c.progress.Rest
 	c.own = int64(d.Below(world.OwnNumbers))
 	us, them := fake.Party{Own: true, Index: c.own}, fake.Somebody(d, w.People)
 	odd, which := d.Below(200), d.Next()
-	c.Direction, c.From, c.To = "outbound-api", us, them
+	c.from, c.to, c.isChild = us, them, role == child && !s.Written(i-1)
 	switch {
-	case inbound:
-		c.Direction, c.From, c.To = "inbound", them, us
+	case c.progress.Plan[0] == "ringing":
+		c.direction, c.from, c.to = "inbound", them, us
 		if odd == 0 {
-			c.From.Text = "+266696687" // how Twilio shows a hidden caller
+			c.from.Text = "+266696687" // how Twilio shows a hidden caller
 		}
 	case role == child:
-		c.Direction = "outbound-dial"
+		c.direction = "outbound-dial"
 		if odd < 6 {
-			c.To.Text = "client:" + clients[which%uint64(len(clients))]
+			c.to.Text = "client:" + clients[which%uint64(len(clients))]
 		}
 	case odd == 0:
-		c.To.Text = "sip:desk" + strconv.FormatUint(which%40, 10) + "@pbx.example.com"
+		c.to.Text = "sip:desk" + strconv.FormatUint(which%40, 10) + "@pbx.example.com"
 	}
+	return c
 }
 
 var clients = []string{"support_anna", "support_bela", "nightshift", "sales.desk", "ops-1"}
 
-// fromForm takes who calls whom from the write that created the call.
-func (c *Call) fromForm(w *world.World) {
-	form := c.S.Marks[c.I].Form
-	c.Direction = "outbound-api"
-	c.To, c.From = fake.Party{Given: true, Text: form["To"]}, fake.Party{Given: true, Text: form["From"]}
-	for own := range int64(world.OwnNumbers) {
-		if fake.OwnNumber(w.Seed, own) == c.From.Text {
-			c.own = own
-		}
+// peekCall returns what most filters ask of a call, and nil for anything else.
+func peekCall(w *world.World, s *world.Sequence, i int64, name string) any {
+	c := readCall(w, s, i)
+	switch name {
+	case "to":
+		return c.to.Name(w.Seed)
+	case "from":
+		return c.from.Name(w.Seed)
+	case "status":
+		return c.progress.Status()
+	case "start":
+		start, _ := callTimes(&c.progress)
+		return start
+	case "end":
+		_, end := callTimes(&c.progress)
+		return end
 	}
+	return nil
 }
 
-// times are when the call started and ended. One that went from the queue to
-// its end never started.
-func (c *Call) times() (start, end int64) {
-	p := &c.Progress
+// callTimes returns when a call started and ended. One that went from the queue to its end
+// never started.
+func callTimes(p *world.Progress) (start, end int64) {
 	start = p.Reached("in-progress")
 	last := p.Status()
 	over := last == "completed" || last == "busy" || last == "no-answer" || last == "failed" || last == "canceled"
@@ -256,51 +245,51 @@ func updateCall(_ *world.World, s *world.Sequence, i int64, form url.Values) (ma
 	return nil, nil, nil
 }
 
-// partyFilter asks for one side of a call or message.
-func partyFilter[R world.Row](key string, get func(R) *fake.Party) world.Filter {
-	return world.Filter{Key: key, Read: func(x *world.Search, value string) (world.Condition, *format.Answer) {
-		return world.Everywhere(func(r world.Row) bool { return get(r.(R)).Is(x.W.Seed, value) }), nil
-	}}
-}
-
 // parentFilter asks for the children of a call; they stand within five of it.
 func parentFilter(x *world.Search, value string) (world.Condition, *format.Answer) {
 	index, ok := x.W.Find(x.S, value)
 	if !ok {
-		return world.Condition{Test: func(world.Row) bool { return false }, Hi: -1}, nil
+		return nothing, nil
 	}
-	test := func(r world.Row) bool { c := r.(*Call); return c.parent && c.I-1 == index }
-	return world.Condition{Test: test, Lo: index, Hi: index + 5}, nil
+	return world.Condition{Test: func(r *world.Row) bool { return r.Value("parent") == value }, Lo: index, Hi: index + 5}, nil
 }
 
-// Values are the call as its template shows it. What is drawn is drawn in this order.
-func (c *Call) Values(w *world.World) table.Values {
-	from, to := string(c.From.AppendTo(nil, w.Seed)), string(c.To.AppendTo(nil, w.Seed))
-	d := c.Progress.Rest
-	v := table.Values{
-		"created": c.Progress.Created, "updated": c.Progress.Updated(), "start": c.Start, "end": c.End, "status": c.Progress.Status(),
-		"direction": c.Direction, "from": from, "from_formatted": format.Formatted(from), "to": to, "to_formatted": format.Formatted(to),
-		"price": c.price(w), "queue_time": "0",
+// drawCall draws a call: the rest of it in this order. Its price appears with the step after
+// the final state.
+func drawCall(w *world.World, s *world.Sequence, i int64) table.Values {
+	c := readCall(w, s, i)
+	start, end := callTimes(&c.progress)
+	from, to := c.from.Name(w.Seed), c.to.Name(w.Seed)
+	d, price := c.progress.Rest, ""
+	if text, set := s.Form(i, world.EditedPrice); set {
+		price = text
+	} else if c.progress.Settled() {
+		price = format.Money(c.charge(w))
 	}
-	if pick := d.Below(100); c.Direction == "outbound-api" && c.Progress.Reached("in-progress") != 0 && pick < 30 {
+	v := table.Values{
+		"created": c.progress.Created, "updated": c.progress.Updated(), "start": start, "end": end, "status": c.progress.Status(),
+		"direction": c.direction, "from": from, "from_formatted": format.Formatted(from), "to": to, "to_formatted": format.Formatted(to),
+		"price": price, "queue_time": "0",
+	}
+	if pick := d.Below(100); c.direction == "outbound-api" && c.progress.Reached("in-progress") != 0 && pick < 30 {
 		v["answered_by"] = map[bool]string{true: "human", false: "machine_start"}[pick < 24]
 	}
-	if pick, name := d.Below(100), d.Below(len(fake.Names())); c.Direction == "inbound" && pick < 15 {
+	if pick, name := d.Below(100), d.Below(len(fake.Names())); c.direction == "inbound" && pick < 15 {
 		v["caller_name"] = fake.Names()[name]
 	}
-	if pick, person := d.Below(100), fake.Somebody(&d, w.People); c.Direction == "inbound" && pick < 5 {
-		v["forwarded_from"] = string(person.AppendTo(nil, w.Seed))
+	if pick, person := d.Below(100), fake.Somebody(&d, w.People); c.direction == "inbound" && pick < 5 {
+		v["forwarded_from"] = person.Name(w.Seed)
 	}
 	v["group_sid"] = rareSID("GP", 33, &d)
 	if d.Below(12) == 0 {
 		v["queue_time"] = strconv.Itoa(d.Below(4000))
 	}
 	v["trunk_sid"] = rareSID("TK", 100, &d)
-	if c.End != 0 {
-		v["duration"] = strconv.FormatInt(c.Duration(), 10)
+	if end != 0 {
+		v["duration"] = strconv.FormatInt(c.duration(), 10)
 	}
-	if c.parent {
-		v["parent"] = w.SID(c.S, c.I-1)
+	if c.isChild {
+		v["parent"] = w.SID(s, i-1)
 	}
 	if c.own >= 0 {
 		v["number"] = ownSID(w, c.own)
@@ -308,34 +297,26 @@ func (c *Call) Values(w *world.World) table.Values {
 	return v
 }
 
-// Duration is how long the two talked, in seconds; nothing when it was not answered.
-func (c *Call) Duration() int64 {
-	answered := c.Progress.Reached("in-progress")
-	if answered == 0 || c.End == 0 {
+// duration returns how long the two talked, in seconds; 0 when nobody answered.
+func (c *call) duration() int64 {
+	_, end := callTimes(&c.progress)
+	answered := c.progress.Reached("in-progress")
+	if answered == 0 || end == 0 {
 		return 0
 	}
-	return max(c.End-answered, 0)
+	return max(end-answered, 0)
 }
 
-// price is for begun minutes, once the step after the final state is reached.
-func (c *Call) price(w *world.World) string {
-	text, set := c.S.Form(c.I, world.EditedPrice)
-	if !set && c.Progress.Settled() {
-		text = format.Money(c.charge(w))
-	}
-	return text
-}
-
-// charge is the price of a call by its rate.
-func (c *Call) charge(w *world.World) int64 {
+// charge returns the price of a call: its rate for each begun minute.
+func (c *call) charge(w *world.World) int64 {
 	rate := int64(850)
-	if c.Direction != "inbound" {
+	if c.direction != "inbound" {
 		rate = 1400
-		if c.To.Text == "" && !c.To.Own {
-			rate = fake.HomeOf(w.Seed, c.To.Index).Cents
+		if c.to.Text == "" && !c.to.Own {
+			rate = fake.HomeOf(w.Seed, c.to.Index).Cents
 		}
 	}
-	return rate * max((c.Duration()+59)/60, 1)
+	return rate * max((c.duration()+59)/60, 1)
 }
 
 // rareSID names something outside this world for one record in so many.

@@ -37,60 +37,13 @@ var incidents = format.Embedded[struct {
 	}
 }](rawIncidents)
 
-// scene is the call or message an incident happened to.
-type scene struct {
-	account, sid, from, to, status, direction string
-	message                                   bool
-	body, service                             string
-	trouble                                   incident
-	d                                         fake.Rng // decides on the rest
-}
-
-// sceneOf reads the scene of an incident with a call or message.
-func sceneOf(w *world.World, s *world.Sequence, i int64, d fake.Rng) scene {
-	row, all, message := s.Kind.Row(), incidents().Calls, s.Kind.Tag == 'M'
-	if message {
+// drawTrouble draws what went wrong with a call or message.
+func drawTrouble(of *world.Kind, d *fake.Rng) incident {
+	all := incidents().Calls
+	if of == Messages {
 		all = incidents().Messages
 	}
-	row.Load(w, s, i)
-	v := row.Values(w)
-	return scene{
-		account: w.AccountSID(s.Account), sid: w.SID(s, i), from: text(v, "from"), to: text(v, "to"), status: text(v, "status"),
-		direction: text(v, "direction"), message: message, body: text(v, "body"), service: text(v, "service"),
-		trouble: all[d.Below(len(all))], d: d,
-	}
-}
-
-// asked tells whether a webhook of ours was asked, and how; those that were
-// only called back about a carrier's doing were not.
-func (c *scene) asked() bool { return c.trouble.Code < 20000 }
-
-// method returns how the webhook was asked, or "" when none was.
-func (c *scene) method() string {
-	d := c.d
-	switch {
-	case !c.asked():
-		return ""
-	case d.Below(3) == 0:
-		return "GET"
-	}
-	return "POST"
-}
-
-// url returns the webhook. One asked by GET carries the numbers, and a message's
-// body, in its query.
-func (c *scene) url() string {
-	page := "https://hooks.example.com/voice"
-	if c.message {
-		page = "https://hooks.example.com/sms"
-	}
-	switch c.method() {
-	case "":
-		return ""
-	case "GET":
-		return page + "?" + c.variables()
-	}
-	return page
+	return all[d.Below(len(all))]
 }
 
 // pairs writes names and values as a form does, in their order.
@@ -105,57 +58,56 @@ func pairs(namesAndValues ...string) string {
 	return b.String()
 }
 
-// variables are what the webhook was told.
-func (c *scene) variables() string {
-	if c.message {
-		return pairs("AccountSid", c.account, "MessageSid", c.sid, "SmsStatus", c.status,
-			"Body", c.body, "From", c.from, "To", c.to, "ApiVersion", format.ApiVersion)
+// drawIncident draws what notifications and alerts say of a call or message that something went
+// wrong with: how the webhook was asked, and what it answered. The webhook was not asked when a
+// carrier did the wrong. One that is asked by GET has what it is told in its query. The text has
+// Twilio's own way to say the sentence, a form of its own.
+func drawIncident(w *world.World, s *world.Sequence, i int64, d fake.Rng) table.Values {
+	trouble, of := drawTrouble(s.Kind, &d), s.Kind.Draw(w, s, i)
+	from, to, status, body := text(of, "from"), text(of, "to"), text(of, "status"), text(of, "body")
+	account, sid, code := w.AccountSID(s.Account), w.SID(s, i), strconv.FormatInt(trouble.Code, 10)
+	hook, method, asked, headers := "https://hooks.example.com/voice", "", "", ""
+	told := pairs("AccountSid", account, "CallSid", sid, "CallStatus", status, "Direction", text(of, "direction"), "Called", to,
+		"Caller", from, "From", from, "To", to, "ApiVersion", format.ApiVersion)
+	if s.Kind == Messages {
+		hook = "https://hooks.example.com/sms"
+		told = pairs("AccountSid", account, "MessageSid", sid, "SmsStatus", status, "Body", body, "From", from, "To", to,
+			"ApiVersion", format.ApiVersion)
 	}
-	return pairs("AccountSid", c.account, "CallSid", c.sid, "CallStatus", c.status, "Direction", c.direction,
-		"Called", c.to, "Caller", c.from, "From", c.from, "To", c.to, "ApiVersion", format.ApiVersion)
-}
-
-// sentence is what happened, in words.
-func (c *scene) sentence() string {
-	return strings.NewReplacer("{to}", c.to, "{from}", c.from, "{body}", c.body, "{url}", c.url()).Replace(c.trouble.Says)
-}
-
-// text is what happened in Twilio's own way, a form of its own.
-func (c *scene) text() string {
-	level := map[string]string{"error": "ERROR", "warning": "WARN", "notice": "NOTICE", "debug": "DEBUG"}[c.trouble.Level]
-	return pairs("Msg", c.sentence(), "ErrorCode", strconv.FormatInt(c.trouble.Code, 10), "LogLevel", level,
-		"EmailNotification", "false", "url", c.url())
-}
-
-// values returns what notifications and alerts say of it: how the webhook was asked, and what it answered.
-func (c *scene) values() table.Values {
+	if trouble.Code < 20000 {
+		method, asked = "POST", hook
+		if d.Below(3) == 0 {
+			method, asked = "GET", hook+"?"+told
+		}
+		headers = pairs("Accept", "*/*", "User-Agent", "TwilioProxy/1.1", "X-Home-Region", "us1")
+	}
+	sentence := strings.NewReplacer("{to}", to, "{from}", from, "{body}", body, "{url}", asked).Replace(trouble.Says)
+	level := strings.TrimSuffix(strings.ToUpper(trouble.Level), "ING")
 	v := table.Values{
-		"subject": c.sid, "code": strconv.FormatInt(c.trouble.Code, 10), "log_level": c.trouble.Level, "service": c.service,
-		"method": c.method(), "url": c.url(), "request_headers": "", "request_variables": c.variables(), "response_body": "",
-		"response_headers": "",
+		"subject": sid, "code": code, "log_level": trouble.Level, "service": of["service"], "method": method, "url": asked,
+		"request_headers": headers, "request_variables": told, "response_body": "", "response_headers": "", "sentence": sentence,
+		"text": pairs("Msg", sentence, "ErrorCode", code, "LogLevel", level, "EmailNotification", "false", "url", asked),
 	}
-	if c.asked() {
-		v["request_headers"] = pairs("Accept", "*/*", "User-Agent", "TwilioProxy/1.1", "X-Home-Region", "us1")
-	}
-	if c.trouble.Status == 0 {
+	if trouble.Status == 0 {
 		return v
 	}
 	sort := "text/html; charset=UTF-8"
-	body := "<html><head><title>" + strconv.Itoa(c.trouble.Status) + "</title></head><body>No answer for " + c.from + "</body></html>\n"
-	if c.trouble.Status == http.StatusOK {
-		body = "<?xml version=\"1.0\"?>\n<Response><Dail>" + c.to + "</Dail></Response>"
-		if c.trouble.Code != 12300 {
+	page := "<html><head><title>" + strconv.Itoa(trouble.Status) + "</title></head><body>No answer for " + from + "</body></html>\n"
+	if trouble.Status == http.StatusOK {
+		page = "<?xml version=\"1.0\"?>\n<Response><Dail>" + to + "</Dail></Response>"
+		if trouble.Code != 12300 {
 			sort = "text/xml"
 		}
 	}
-	v["response_body"] = body
-	v["response_headers"] = pairs("Content-Type", sort, "Content-Length", strconv.Itoa(len(body)), "Connection", "close", "Server", "nginx")
+	v["response_body"] = page
+	v["response_headers"] = pairs("Content-Type", sort, "Content-Length", strconv.Itoa(len(page)), "Connection", "close", "Server", "nginx")
 	return v
 }
 
 // Notifications are what went wrong in calls.
 var Notifications = &world.Kind{
-	Name: "notifications", Prefix: "NO", Tag: 0x4e4f, Draw: drawNotification, Shape: "notification",
+	Name: "notifications", Prefix: "NO", Tag: 0x4e4f, Draw: drawNotification, Peek: peekNotification,
+	Shape: "notification",
 	Count: countTroubles,
 	// Each comes two seconds after its call.
 	At: func(s *world.Sequence, i int64) int64 {
@@ -188,11 +140,19 @@ func NotificationsOf(w *world.World, _ *world.Sequence, call int64) world.Condit
 
 // drawNotification draws a notification: alone it says more than in a list.
 func drawNotification(w *world.World, s *world.Sequence, i int64) table.Values {
-	c := sceneOf(w, w.Below[s.Account][Calls], notifiedCall(s.Seed, i), s.Draw(i))
-	v := c.values()
-	v["created"], v["text"], v["log"] = s.Created(i), c.text(), "1"
-	if c.trouble.Level == "error" {
-		v["log"] = "0"
-	}
+	v := drawIncident(w, s.Among[Calls], notifiedCall(s.Seed, i), s.Draw(i))
+	v["created"], v["log"] = peekNotification(w, s, i, "created"), peekNotification(w, s, i, "log")
 	return v
+}
+
+// peekNotification returns what filters ask of a notification.
+func peekNotification(_ *world.World, s *world.Sequence, i int64, name string) any {
+	d := s.Draw(i)
+	switch {
+	case name == "created":
+		return s.Created(i)
+	case drawTrouble(Calls, &d).Level == "error":
+		return "0"
+	}
+	return "1"
 }

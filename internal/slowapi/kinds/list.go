@@ -12,17 +12,11 @@ import (
 	"understudy/internal/slowapi/world"
 )
 
-// numberedList is a list without names. A page of it is found by its number, which its token
-// hides as that of Twilio's usage records does: APMQ== is page 1.
-type numberedList struct {
-	count int64
-	row   func(place int64) table.Part
-}
-
 const listToken = "AP"
 
-// page builds the list's answer. The caller holds the world for reading.
-func (l *numberedList) page(r *world.Request) format.Answer {
+// numberedPage answers with a page of a list of so many rows without names. A page is found by
+// its number, which its token hides as that of Twilio's usage records does: APMQ== is page 1.
+func numberedPage(r *world.Request, count int64, row func(place int64) table.Part) format.Answer {
 	p, refused := world.ReadSize(r.Q, r.Quirks)
 	if refused != nil {
 		return *refused
@@ -36,14 +30,14 @@ func (l *numberedList) page(r *world.Request) format.Answer {
 		}
 		at = page
 	}
-	first := min(at*p.Size, l.count)
-	last := min(first+p.Size, l.count)
+	first := min(at*p.Size, count)
+	last := min(first+p.Size, count)
 	var rows []table.Part
 	for place := first; place < last; place++ {
-		rows = append(rows, l.row(place))
+		rows = append(rows, row(place))
 	}
 	next := ""
-	if last < l.count {
+	if last < count {
 		next = pageToken(at + 1)
 	}
 	return r.List(p, table.AppendParts(nil, rows, ""), int(last-first), next, pageToken(at-1))
@@ -58,24 +52,23 @@ func pageToken(number int64) string {
 // called, the webhook once it was answered or rang, and the status callback when it was over.
 func CallEvents(r *world.Request) format.Answer {
 	w := r.W
-	all, c := w.Below[r.Account][Calls], new(Call)
-	c.Load(w, all, r.Parent)
-	v := c.Values(w)
+	all := w.Below[r.Account][Calls]
+	v := drawCall(w, all, r.Parent)
 	v["sid"], v["account"] = w.SID(all, r.Parent), w.AccountSID(r.Account)
+	created, start, end := v["created"].(int64), v["start"].(int64), v["end"].(int64)
 	var list []table.Part
-	d := fake.RngFor(w.Seed, tagCallEvents, c.I)
+	d := fake.RngFor(w.Seed, tagCallEvents, r.Parent)
 	add := func(shape string, at int64) {
 		list = append(list, table.Part{T: Shapes()[shape], V: v.With(table.Values{"took": int64(20 + d.Below(900)), "at": at})})
 	}
-	if c.Direction == "outbound-api" {
-		add("call_created", c.Progress.Created)
+	if v["direction"] == "outbound-api" {
+		add("call_created", created)
 	}
-	if c.Start != 0 && c.Direction != "outbound-dial" {
-		add("call_webhook", c.Start)
+	if start != 0 && v["direction"] != "outbound-dial" {
+		add("call_webhook", start)
 	}
-	if c.End != 0 {
-		add("call_ended", c.End)
+	if end != 0 {
+		add("call_ended", end)
 	}
-	l := numberedList{count: int64(len(list)), row: func(i int64) table.Part { return list[i] }}
-	return l.page(r)
+	return numberedPage(r, int64(len(list)), func(i int64) table.Part { return list[i] })
 }

@@ -46,9 +46,9 @@ func sentMedia(s *world.Sequence, message int64) int {
 	return min(max(n, 0), maxMedia)
 }
 
-// deletedMedia is how many media of a message were deleted.
-func deletedMedia(s *world.Sequence, message int64) int {
-	gone := s.Among[Media].Gone
+// deletedMedia returns how many media of a message were deleted.
+func deletedMedia(w *world.World, s *world.Sequence, message int64) int {
+	gone := w.Of(w.KindNamed("media"), s.Account).Gone
 	first, _ := slices.BinarySearch(gone, message*Places)
 	end, _ := slices.BinarySearch(gone, (message+1)*Places)
 	return end - first

@@ -17,14 +17,11 @@ import (
 // Messages are the messages of an account.
 var Messages = &world.Kind{
 	Name: "messages", Prefix: "SM", Tag: 'M', Second: world.SecondPrefix{Text: "MM", Of: carriesMedia},
-	Blank: func() world.Row { return new(message) }, Shape: "message",
+	Draw: drawMessage, Peek: peekMessage, Shape: "message",
 	Count: func(w *world.World) int64 { return 2 * w.Records },
 	Life:  messageLife,
 	Filters: slices.Concat(
-		[]world.Filter{
-			partyFilter("To", func(r *message) *fake.Party { return &r.to }),
-			partyFilter("From", func(r *message) *fake.Party { return &r.from }),
-		},
+		[]world.Filter{world.TextFilter("To", "to"), world.TextFilter("From", "from")},
 		world.ClockFilters("DateSent", true, "sent"),
 	),
 	Create: createMessage, Update: updateMessage, Remove: true, Arrives: true, Retained: true,
@@ -33,17 +30,13 @@ var Messages = &world.Kind{
 	},
 }
 
-// message is one message, read from the seed and its mark.
+// message is who wrote to whom, read from the seed and the message's mark.
 type message struct {
 	progress  world.Progress
-	s         *world.Sequence
-	i         int64
 	direction string
 	from, to  fake.Party
-	media     int
 	service   bool // sent through a messaging service
 	whatsapp  bool
-	sent      int64
 }
 
 // MediaPlace is the one message of every twenty that carries media.
@@ -140,24 +133,16 @@ func messageLife(s *world.Sequence, i int64) world.Lifecycle {
 	return world.Lifecycle{Plan: plan, Dwell: dwell, Rest: d}
 }
 
-// Load reads the message with an index; its body waits until a row is written.
-func (m *message) Load(w *world.World, s *world.Sequence, i int64) {
-	*m = message{s: s, i: i, progress: s.Progress(i)}
-	d := s.Draw(i)
-	m.draft(&d)
-	m.sent = m.sentAt()
+// readMessage reads a message that a write created, or draws who wrote to whom.
+func readMessage(w *world.World, s *world.Sequence, i int64) message {
+	m := message{progress: s.Progress(i), direction: "outbound-api"}
 	if s.Written(i) {
-		m.fromForm()
-		return
+		form := s.Marks[i].Form
+		m.to, m.from = fake.Party{Given: true, Text: form["To"]}, fake.Party{Given: true, Text: form["From"]}
+		return m
 	}
-	if MediaPlace(s.Seed, i/20) == i {
-		m.media = 1
-	}
-	m.sides(w, &m.progress.Rest)
-}
-
-// sides draws who wrote to whom.
-func (m *message) sides(w *world.World, d *fake.Rng) {
+	first, d := s.Draw(i), &m.progress.Rest
+	m.draft(&first)
 	us, them := fake.Party{Own: true, Index: int64(d.Below(world.OwnNumbers))}, fake.Somebody(d, w.People)
 	odd := d.Below(200)
 	switch {
@@ -174,20 +159,25 @@ func (m *message) sides(w *world.World, d *fake.Rng) {
 	if m.direction == "inbound" {
 		m.from, m.to = them, us
 	}
+	return m
 }
 
-// fromForm takes from the write that created the message what it said.
-func (m *message) fromForm() {
-	form := m.s.Marks[m.i].Form
-	m.direction = "outbound-api"
-	m.whatsapp, m.service = false, false
-	m.to, m.from = fake.Party{Given: true, Text: form["To"]}, fake.Party{Given: true, Text: form["From"]}
-	m.media = sentMedia(m.s, m.i)
+// peekMessage returns what filters ask of a message.
+func peekMessage(w *world.World, s *world.Sequence, i int64, name string) any {
+	if name == "sent" {
+		p := s.Progress(i)
+		return sentAt(&p)
+	}
+	m := readMessage(w, s, i)
+	party := m.to
+	if name == "from" {
+		party = m.from
+	}
+	return party.Name(w.Seed)
 }
 
-// sentAt is when the message went out, or came in; 0 while it has not.
-func (m *message) sentAt() int64 {
-	p := &m.progress
+// sentAt returns when a message was sent or received; 0 while it is under way.
+func sentAt(p *world.Progress) int64 {
 	for _, status := range [...]string{"sent", "received", "failed"} {
 		if t := p.Reached(status); t != 0 {
 			return t
@@ -196,50 +186,42 @@ func (m *message) sentAt() int64 {
 	return 0
 }
 
-// Value returns when it was sent: all that lists are narrowed by beside the parties.
-func (m *message) Value(string) any { return m.sent }
-
-// Values are the message as its template shows it. Its price is for each segment, once the
-// step after the final state is reached.
-func (m *message) Values(w *world.World) table.Values {
+// drawMessage draws a message. Its price is for each segment, once the step after the final
+// state is reached.
+func drawMessage(w *world.World, s *world.Sequence, i int64) table.Values {
+	m, media := readMessage(w, s, i), sentMedia(s, i)
 	v := table.Values{
-		"created": m.progress.Created, "sent": m.sent, "updated": m.progress.Updated(), "direction": m.direction, "service": "",
-		"from": string(m.from.AppendTo(nil, w.Seed)), "to": string(m.to.AppendTo(nil, w.Seed)), "status": m.progress.Status(),
-		"media": strconv.Itoa(m.media - deletedMedia(m.s, m.i)),
+		"created": m.progress.Created, "sent": sentAt(&m.progress), "updated": m.progress.Updated(), "direction": m.direction, "service": "",
+		"from": m.from.Name(w.Seed), "to": m.to.Name(w.Seed), "status": m.progress.Status(),
+		"media": strconv.Itoa(media - deletedMedia(w, s, i)),
 	}
 	d := m.progress.Rest
 	why := incidents().Failures[d.Below(len(incidents().Failures))]
 	if v["status"] == "failed" || v["status"] == "undelivered" {
 		v["error_code"], v["error_message"] = why.Code, why.Reason
 	}
-	if sid, set := m.s.Form(m.i, "MessagingServiceSid"); set {
+	if sid, set := s.Form(i, "MessagingServiceSid"); set {
 		v["service"] = sid
 	} else if m.service {
 		one := fake.RngFor(w.Seed, tagServices, int64(d.Below(2)))
 		v["service"] = string(one.Hex([]byte("MG"), 16))
 	}
-	body, set := m.s.Form(m.i, "Body")
-	if !set && !m.s.Written(m.i) {
-		body = fake.Body(d, m.media > 0)
+	body, set := s.Form(i, "Body")
+	if !set && !s.Written(i) {
+		body = fake.Body(d, media > 0)
 	}
 	parts := 0
-	if text, set := m.s.Form(m.i, "Segments"); set { // a redacted message keeps its number
+	if text, set := s.Form(i, "Segments"); set { // a redacted message keeps its number
 		parts, _ = strconv.Atoi(text)
 	} else {
 		parts = fake.Segments(body)
 	}
-	price, set := m.s.Form(m.i, world.EditedPrice)
+	price, set := s.Form(i, world.EditedPrice)
 	if !set && m.progress.Settled() {
 		price = format.Money(m.rate(w) * int64(parts))
 	}
 	v["body"], v["segments"], v["price"] = body, strconv.Itoa(parts), price
 	return v
-}
-
-// charge returns the price of a message by its rate.
-func (m *message) charge(w *world.World) int64 {
-	parts, _ := strconv.ParseInt(text(m.Values(w), "segments"), 10, 64)
-	return m.rate(w) * parts
 }
 
 // rate is the price of one segment.
@@ -250,21 +232,13 @@ func (m *message) rate(w *world.World) int64 {
 	return 790
 }
 
-// carriesMedia tells whether a message's SID begins with MM.
-func carriesMedia(w *world.World, s *world.Sequence, i int64) bool {
-	if s.Written(i) {
-		_, media := s.Form(i, "MediaUrl")
-		return media
-	}
-	return MediaPlace(w.Seed, i/20) == i
-}
+// carriesMedia reports whether a message's SID begins with MM.
+func carriesMedia(_ *world.World, s *world.Sequence, i int64) bool { return sentMedia(s, i) > 0 }
 
 // rewriteMessage returns what a write of a message's body sets: the body and the
 // number of segments it was sent in.
 func rewriteMessage(w *world.World, s *world.Sequence, i int64, body string) map[string]string {
-	row := s.Kind.Row()
-	row.Load(w, s, i)
-	return map[string]string{"Segments": text(row.Values(w), "segments"), "Body": body}
+	return map[string]string{"Segments": text(drawMessage(w, s, i), "segments"), "Body": body}
 }
 
 // createMessage reads what POST to Messages asks for.

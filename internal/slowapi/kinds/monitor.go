@@ -66,11 +66,9 @@ func monthLong(read func(*world.Search, string) (world.Condition, *format.Answer
 // drawAlert draws an alert: alone it says more than in a list.
 func drawAlert(w *world.World, s *world.Sequence, i int64) table.Values {
 	of, subject, d := alerted(s, i)
-	c := sceneOf(w, of, subject, d)
-	v := c.values()
-	v["created"], v["text"] = s.Created(i), c.text()
-	if i%4 == 0 {
-		v["text"] = c.sentence()
+	v := drawIncident(w, of, subject, d)
+	if v["created"] = s.Created(i); i%4 == 0 {
+		v["text"] = v["sentence"]
 	}
 	return v
 }

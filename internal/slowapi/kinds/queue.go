@@ -83,7 +83,7 @@ func drawMember(w *world.World, s *world.Sequence, i int64) table.Values {
 // MembersOf are the members of one queue.
 func MembersOf(w *world.World, s *world.Sequence, queue int64) world.Condition {
 	sid := w.SID(w.Below[s.Account][Queues], queue)
-	return world.Everywhere(func(r world.Row) bool { return r.Value("queue") == sid })
+	return world.Everywhere(func(r *world.Row) bool { return r.Value("queue") == sid })
 }
 
 // findMember finds a member by its call's SID, or the one in Front.

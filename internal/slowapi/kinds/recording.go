@@ -70,9 +70,8 @@ func drawRecording(w *world.World, s *world.Sequence, i int64) table.Values {
 		v["conference"] = w.SID(s.Among[Conferences], of.Conference)
 		v["source"] = [...]string{"Conference", "StartConferenceRecordingAPI"}[pick%2]
 	} else {
-		var c Call
-		c.Load(w, s.Among[Calls], of.Call)
-		end = c.End
+		call := s.Among[Calls].Progress(of.Call)
+		_, end = callTimes(&call)
 		if two {
 			v["channels"] = int64(2)
 		}

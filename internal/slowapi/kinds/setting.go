@@ -151,7 +151,7 @@ var Addresses = (&settingKind{
 // DependOn are the numbers that name an address.
 func DependOn(w *world.World, s *world.Sequence, address int64) world.Condition {
 	sid := w.SID(w.Below[s.Account][Addresses], address)
-	return world.Everywhere(func(r world.Row) bool {
+	return world.Everywhere(func(r *world.Row) bool {
 		return r.Value("AddressSid") == sid || r.Value("EmergencyAddressSid") == sid
 	})
 }

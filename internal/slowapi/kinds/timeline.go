@@ -120,7 +120,7 @@ func RecordingsOfCall(w *world.World, s *world.Sequence, call int64) world.Condi
 		return nothing
 	}
 	sid := w.SID(s.Among[Calls], call)
-	c.Test = func(r world.Row) bool { return r.Value("call") == sid }
+	c.Test = func(r *world.Row) bool { return r.Value("call") == sid }
 	return c
 }
 

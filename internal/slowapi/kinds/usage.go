@@ -135,13 +135,12 @@ func Usage(r *world.Request, name string) format.Answer {
 	if name != "" {
 		path = "/" + name
 	}
-	l := numberedList{count: int64(len(times) * len(shown)), row: func(i int64) table.Part {
+	return numberedPage(r, int64(len(times)*len(shown)), func(i int64) table.Part {
 		c, time := shown[i%int64(len(shown))], times[i/int64(len(shown))]
 		v := usageValues(w, c, in, time)
 		v["account"], v["list"] = w.AccountSID(r.Account), path
 		return table.Part{T: Shapes()["usage"], V: v}
-	}}
-	return l.page(r)
+	})
 }
 
 // usageValues are one category in one time. Its row has no SID; its URI asks for it
@@ -263,26 +262,30 @@ func NewToken(r *world.Request) format.Answer {
 	return format.Answer{Status: http.StatusCreated, Body: Shapes()["token"].Append(nil, v, "")}
 }
 
-// priced is a row whose record costs something once it is settled: what it costs by its rate,
-// in hundred-thousandths of a dollar.
-type priced interface {
-	world.Row
-	charge(w *world.World) int64
+// charge returns what a call or message costs by its rate, in hundred-thousandths of a dollar.
+func charge(w *world.World, s *world.Sequence, i int64) int64 {
+	if s.Kind == Calls {
+		c := readCall(w, s, i)
+		return c.charge(w)
+	}
+	m := readMessage(w, s, i)
+	parts, _ := strconv.ParseInt(text(drawMessage(w, s, i), "segments"), 10, 64)
+	return m.rate(w) * parts
 }
 
 // spent returns what the calls and messages of an account have cost since the world began, in
 // hundred-thousandths of a dollar: the prices that have appeared since, and what edits
 // made of others. A deleted record stays paid for. The caller holds mu.
 func spent(w *world.World, account int) (amount int64) {
-	for row, k := range map[priced]*world.Kind{new(Call): Calls, new(message): Messages} {
+	for _, k := range []*world.Kind{Calls, Messages} {
 		s := w.Of(k, account)
 		first := max(s.Base-world.Unfinished, 0)
 		for i := first; i < s.Count(); i++ {
-			amount += costSince(w, s, row, i)
+			amount += costSince(w, s, i)
 		}
 		for i := range s.Marks {
 			if i < first {
-				amount += costSince(w, s, row, i)
+				amount += costSince(w, s, i)
 			}
 		}
 	}
@@ -290,21 +293,20 @@ func spent(w *world.World, account int) (amount int64) {
 }
 
 // costSince is what one record costs now, less what it cost when the world began.
-func costSince(w *world.World, s *world.Sequence, row priced, i int64) (amount int64) {
+func costSince(w *world.World, s *world.Sequence, i int64) (amount int64) {
 	text, edited := s.Form(i, world.EditedPrice)
 	first, now := s.First(i), s.Progress(i)
 	began := i < s.Base && first.Settled()
 	if began && !edited {
 		return 0
 	}
-	row.Load(w, s, i)
 	if edited {
 		amount = amountOf(text)
 	} else if now.Settled() {
-		amount = row.charge(w)
+		amount = charge(w, s, i)
 	}
 	if began {
-		amount -= row.charge(w)
+		amount -= charge(w, s, i)
 	}
 	return amount
 }

@@ -3,6 +3,7 @@ package world
 
 import (
 	"math"
+	"regexp"
 	"strings"
 
 	"understudy/internal/slowapi/format"
@@ -18,7 +19,7 @@ type Filter struct {
 // indexes that may meet it, so that a window of time costs no scan; the late
 // ones of a sequence are looked at all the same. Without Test it is met by all between.
 type Condition struct {
-	Test   func(Row) bool
+	Test   func(*Row) bool
 	Lo, Hi int64
 }
 
@@ -26,14 +27,14 @@ type Condition struct {
 var Always = Condition{Hi: math.MaxInt64}
 
 // Everywhere is a condition that any index may meet.
-func Everywhere(test func(Row) bool) Condition {
+func Everywhere(test func(*Row) bool) Condition {
 	return Condition{Test: test, Hi: math.MaxInt64}
 }
 
-// Meets tells whether a row, which is that of a record, meets the condition.
-func (c *Condition) Meets(r Row, i int64) bool {
+// Meets reports whether a record meets the condition.
+func (c *Condition) Meets(r *Row) bool {
 	if c.Test == nil {
-		return i >= c.Lo && i <= c.Hi
+		return r.I >= c.Lo && r.I <= c.Hi
 	}
 	return c.Test(r)
 }
@@ -41,7 +42,7 @@ func (c *Condition) Meets(r Row, i int64) bool {
 // TextFilter asks for exactly this text in a value.
 func TextFilter(key, name string) Filter {
 	return Filter{key, func(_ *Search, value string) (Condition, *format.Answer) {
-		return Everywhere(func(r Row) bool { return r.Value(name) == value }), nil
+		return Everywhere(func(r *Row) bool { return r.Value(name) == value }), nil
 	}}
 }
 
@@ -49,7 +50,7 @@ func TextFilter(key, name string) Filter {
 func TruthFilter(key, name string) Filter {
 	return Filter{key, func(_ *Search, value string) (Condition, *format.Answer) {
 		asked, r := ReadTruth(value)
-		return Everywhere(func(r Row) bool { v := r.Value(name); return (v == true || v == "true") == asked }), r
+		return Everywhere(func(r *Row) bool { v := r.Value(name); return (v == true || v == "true") == asked }), r
 	}}
 }
 
@@ -65,32 +66,22 @@ func ReadTruth(value string) (asked bool, r *format.Answer) {
 // PatternFilter asks for numbers that contain the value; a star is any digit.
 func PatternFilter(key, name string) Filter {
 	return Filter{key, func(_ *Search, value string) (Condition, *format.Answer) {
-		return Everywhere(func(r Row) bool {
+		contains := Pattern("", value, "")
+		return Everywhere(func(r *Row) bool {
 			number, _ := r.Value(name).(string)
-			return ContainsPattern(number, value)
+			return contains(number)
 		}), nil
 	}}
 }
 
-// ContainsPattern reports whether a number contains a pattern.
-func ContainsPattern(number, pattern string) bool {
-	for at := 0; at+len(pattern) <= len(number); at++ {
-		if MatchesHere(number[at:], pattern) {
-			return true
-		}
+// Pattern returns the test that a number contains a pattern, in which a star is any digit. The
+// pattern stands behind the expression before and in front of the expression after.
+func Pattern(before, pattern, after string) func(number string) bool {
+	contains, err := regexp.Compile(before + strings.ReplaceAll(regexp.QuoteMeta(pattern), `\*`, "[0-9]") + after)
+	if err != nil { // the pattern is not UTF-8, as no number is
+		return func(string) bool { return false }
 	}
-	return false
-}
-
-// MatchesHere reports whether a number begins with a pattern.
-func MatchesHere(number, pattern string) bool {
-	for i := range len(pattern) {
-		digit := number[i] >= '0' && number[i] <= '9'
-		if pattern[i] != number[i] && !(pattern[i] == '*' && digit) {
-			return false
-		}
-	}
-	return true
+	return contains.MatchString
 }
 
 // ClockFilters are the three filters on a time: on it, up to it, from it on.
@@ -146,7 +137,7 @@ func timeCondition(x *Search, value, name string, edges func(format.Span) (int64
 	}
 	first, last := edges(asked)
 	c := Condition{
-		Test: func(r Row) bool { t := r.Value(name).(int64); return t != 0 && t >= first && t <= last },
+		Test: func(r *Row) bool { t := r.Value(name).(int64); return t != 0 && t >= first && t <= last },
 		Hi:   math.MaxInt64,
 	}
 	if first != math.MinInt64 {

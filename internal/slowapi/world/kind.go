@@ -18,10 +18,10 @@ type Kind struct {
 	Second  SecondPrefix // of some of its SIDs
 	Tag     uint64       // keeps its SIDs and its draws apart from those of others
 	Filters []Filter
-	// Draw draws a record whole, as its templates show it and its filters ask for it. Kinds
-	// of many records have Blank in place of it, rows of which filters ask less than that.
+	// Draw draws a record, as its templates show it and its filters ask for it. Where that costs
+	// much, Peek returns one value that a filter asks for; nil for a value that only Draw knows.
 	Draw  func(w *World, s *Sequence, i int64) table.Values
-	Blank func() Row
+	Peek  func(w *World, s *Sequence, i int64, name string) any
 	Shape string // the template of its records, unless their route says another
 	Fresh Fresh
 
@@ -82,60 +82,37 @@ type Edits struct {
 	Body func(w *World, s *Sequence, i int64, body string) map[string]string
 }
 
-// Row is one record as read from the seed and its mark. Load is cheap and may be called for
-// many records in turn; Value is what a filter asks of it, and Values are the costly whole.
-type Row interface {
-	Load(w *World, s *Sequence, i int64)
-	Value(name string) any
-	Values(w *World) table.Values
+// Row is one record that filters look at.
+type Row struct {
+	W *World
+	S *Sequence
+	I int64
+	V table.Values // nil until the record is drawn
 }
 
-// drawn is a row of a kind that draws its records whole.
-type drawn struct {
-	w *World
-	s *Sequence
-	i int64
-	v table.Values // nil until they are asked for
-}
-
-// Load forgets the record before.
-func (r *drawn) Load(w *World, s *Sequence, i int64) { *r = drawn{w: w, s: s, i: i} }
-
-// Value returns one of the values.
-func (r *drawn) Value(name string) any { return r.Values(r.w)[name] }
-
-// Values draws the record.
-func (r *drawn) Values(w *World) table.Values {
-	if r.v == nil {
-		r.v = r.s.Kind.Draw(w, r.s, r.i)
+// Value returns one value of the record.
+func (r *Row) Value(name string) any {
+	if r.V == nil && r.S.Kind.Peek != nil {
+		if value := r.S.Kind.Peek(r.W, r.S, r.I, name); value != nil {
+			return value
+		}
 	}
-	return r.v
-}
-
-// RowOf returns a row that has these values already.
-func RowOf(v table.Values) Row { return &drawn{v: v} }
-
-// Row returns an empty row of the kind.
-func (k *Kind) Row() Row {
-	if k.Blank != nil {
-		return k.Blank()
+	if r.V == nil {
+		r.V = r.S.Kind.Draw(r.W, r.S, r.I)
 	}
-	return new(drawn)
+	return r.V[name]
 }
 
 // Show appends the JSON of a record as a template shows it. here is the address the
 // request came to. The caller holds mu.
 func (w *World) Show(dst []byte, s *Sequence, i int64, shape, here string) []byte {
-	r := s.Kind.Row()
-	r.Load(w, s, i)
-	v := r.Values(w)
+	v := s.Kind.Draw(w, s, i)
 	v["account"], v["sid"] = w.AccountSID(s.Account), w.SID(s, i)
 	return w.Shapes[shape].Append(dst, v, here)
 }
 
-const (
-	OwnNumbers = 8
-)
+// OwnNumbers is how many numbers the main account owns from the beginning.
+const OwnNumbers = 8
 
 // Request is a request to one of Twilio's paths.
 type Request struct {

@@ -23,7 +23,7 @@ type Search struct {
 
 // NewSearch reads the filters of a query. The caller holds the world for reading.
 func NewSearch(w *World, s *Sequence, narrow *Condition, filters []Filter, on Quirks, q format.Query) (*Search, *format.Answer) {
-	x := &Search{W: w, S: s, Q: q, Quirks: on, hi: math.MaxInt64, row: s.Kind.Row()}
+	x := &Search{W: w, S: s, Q: q, Quirks: on, hi: math.MaxInt64}
 	if narrow != nil {
 		x.conditions = append(x.conditions, *narrow)
 		x.lo, x.hi = narrow.Lo, narrow.Hi
@@ -51,10 +51,10 @@ func (x *Search) ReadFilters(filters []Filter) *format.Answer {
 	return nil
 }
 
-// Suits tells whether a row, which is that of a record, meets every condition.
-func (x *Search) Suits(r Row, i int64) bool {
+// Suits reports whether a record meets every condition.
+func (x *Search) Suits(r *Row) bool {
 	for n := range x.conditions {
-		if !x.conditions[n].Meets(r, i) {
+		if !x.conditions[n].Meets(r) {
 			return false
 		}
 	}
@@ -69,11 +69,8 @@ func (x *Search) meets(i int64) bool {
 	if !x.S.Exists(i) && !(x.Buried && x.S.Buried(i, x.W.Now().Unix())) {
 		return false
 	}
-	if x.open() {
-		return true
-	}
-	x.row.Load(x.W, x.S, i)
-	return x.Suits(x.row, i)
+	x.row = Row{W: x.W, S: x.S, I: i}
+	return x.Suits(&x.row)
 }
 
 // below is the highest index at or under i that may meet the conditions, -1
