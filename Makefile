@@ -13,7 +13,7 @@ help: ## list the targets
 	@awk -F':.*## ' '/^[a-z]+:.*## /{printf "  make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 run: build ## start the demo: a slow API, Understudy in front of it, and one measured comparison
-	@bin/understudy serve --demo --compare --arrivals 6
+	@tools/steps run
 
 build: ## build bin/understudy, static
 	@tools/steps build

@@ -324,11 +324,27 @@ func TestDocumentedSettings(t *testing.T) {
 // What `make run` starts prints its comparison, measured.
 func TestRunComparison(t *testing.T) {
 	t.Parallel()
-	makefile, err := os.ReadFile("../Makefile")
-	if err != nil || !strings.Contains(string(makefile), "bin/understudy serve --demo --compare --arrivals 6\n") {
-		t.Fatalf("make run starts something else: %v", err)
+	for file, start := range map[string]string{"../Makefile": "\t@tools/steps run\n", "../tools/steps": "exec .cache/bin/demo bin/understudy --arrivals 6\n"} {
+		if text, err := os.ReadFile(file); err != nil || !strings.Contains(string(text), start) {
+			t.Fatalf("make run starts something else than %s: %v", start, err)
+		}
 	}
-	demo := startDemo(t, "--compare", "--arrivals", "6", "--latency", "50ms")
+	dir := t.TempDir()
+	measured := filepath.Join(dir, "demo")
+	build := exec.CommandContext(t.Context(), "go", "-C", "../bench", "build", "-trimpath", "-o", measured, "./demo")
+	build.Env = append(os.Environ(), "CGO_ENABLED=0")
+	if out, err := build.CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	demo, err := binary.Start(measured, dir, append([]string{program}, binary.Demo("--arrivals", "6", "--latency", "50ms")[2:]...)...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := demo.Stop(); err != nil {
+			t.Errorf("make run: %v\n%s", err, demo.Stderr())
+		}
+	})
 	// Five lines: direct and through, each a time and its upstream requests.
 	row := regexp.MustCompile(`(?m)^ *\w.*?  +[\d.]+m?s +\d+ +[\d.]+[mµ]?s +\d+ +\d+$`)
 	await(t, func() string {

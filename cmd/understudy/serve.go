@@ -27,7 +27,6 @@ type serveCmd struct {
 	Config  string   `placeholder:"FILE" help:"Settings file (default understudy.yml)."`
 	Generic string   `placeholder:"URL" help:"Serve this HTTP server through a cache, to programs on this machine; needs no settings file."`
 	Demo    bool     `help:"Serve a simulated API of our own; needs no account anywhere."`
-	Compare bool     `help:"With --demo: measure direct against through Understudy and print it."`
 	Data    string   `placeholder:"DIR" help:"Data folder (default ./understudy-data; for --demo a fresh one, removed at exit)."`
 	Viewer  string   `placeholder:"HOST:PORT" help:"Where people browse (default 127.0.0.1:4114)."`
 	DropIn  []string `name:"drop-in" placeholder:"SOURCE=HOST:PORT" help:"Where programs reach a source (repeatable)."`
@@ -86,8 +85,8 @@ func (c *serveCmd) file(p *process) (cfg *config.Settings, folder string, secret
 		cfg, err = config.Parse(demoSettings, p.env)
 		return cfg, "", demoSecrets, err
 	}
-	if c.Compare || c.Slowapi != "" {
-		return nil, "", nil, usageError{errors.New("--compare and --slowapi need --demo")}
+	if c.Slowapi != "" {
+		return nil, "", nil, usageError{errors.New("--slowapi needs --demo")}
 	}
 	if c.Generic != "" {
 		if c.Config != "" {
@@ -143,10 +142,6 @@ func (c *serveCmd) serveDemo(ctx context.Context, p *process, cfg *config.Settin
 	if err != nil {
 		return err
 	}
-	if c.Compare && cfg.Log.Access == "" {
-		// A hundred lines of requests would bury the table.
-		cfg.Log.Access = filepath.Join(dir.Path, "access.log")
-	}
 	defer func() { err = errors.Join(err, dir.Close()) }()
 	w, err := c.settle(dir.Path, time.Now())
 	if err != nil {
@@ -185,17 +180,7 @@ func (c *serveCmd) serveDemo(ctx context.Context, p *process, cfg *config.Settin
 	fmt.Fprintf(p.stdout, "\nopen the viewer in a browser, or point a program at %s as\n%s with password %s\n",
 		h.Address(cfg.Credentials[0].Source), cred.User, strings.TrimPrefix(string(cred.Secret), demoScheme))
 	printReady(p.stdout)
-	tasks := []frontend.Task{gctune.Task(p.env, cfg.MemoryLimit(os.ReadFile))}
-	if c.Compare {
-		// Tasks end after the ports. The comparison asks the ports, so it ends before them.
-		tasks = append(tasks, func(task context.Context) error {
-			until, end := context.WithCancel(ctx)
-			defer end()
-			defer context.AfterFunc(task, end)()
-			return compare(until, h, slow.URL(), p)
-		})
-	}
-	return h.Serve(ctx, slow, tasks)
+	return h.Serve(ctx, slow, []frontend.Task{gctune.Task(p.env, cfg.MemoryLimit(os.ReadFile))})
 }
 
 // printAnswering is the first line: how long after its start the process answers.

@@ -32,7 +32,6 @@ import (
 	"understudy/internal/store"
 	"understudy/internal/store/contents"
 	"understudy/mirror"
-	"understudy/request"
 	"understudy/spec"
 	"understudy/upstream"
 )
@@ -180,12 +179,6 @@ func (a *App) PrintAddresses(w io.Writer) {
 	}
 }
 
-// Settings returns the settings the application was started with.
-func (a *App) Settings() *config.Settings { return a.opts.Settings }
-
-// Sources returns the configured sources, in the order of their names.
-func (a *App) Sources() []*spec.Source { return a.sources }
-
 // Commands returns where commands are taken: at the viewer's port or, headless, at one
 // of their own.
 func (a *App) Commands() datadir.Running {
@@ -197,11 +190,3 @@ func (a *App) Viewer() string { return a.ports.viewer() }
 
 // Address returns where a source's drop-in listens.
 func (a *App) Address(source string) string { return a.ports.address(source) }
-
-// Asked returns how many requests upstream had for a reason.
-func (a *App) Asked(source string, reason request.Reason) int64 {
-	return a.clients[source].Stats().ByReason[reason]
-}
-
-// CaughtUp returns when the newest page of a kind was last read; zero: not yet.
-func (a *App) CaughtUp(source, kind string) time.Time { return a.mirror.Stats(source).CaughtUp[kind] }
