@@ -30,7 +30,7 @@ func serveAudio(x *world.Request) format.Answer {
 // redirectMedium answers the path of a medium without .json: the content is
 // elsewhere, for a while, for a client that knows the address.
 func (t *twilio) redirectMedium(x *world.Request) format.Answer {
-	if t.quirks.On(world.MediaLate) && t.early.first(x.Account, x.Index) {
+	if t.quirks[world.MediaLate] && t.early.first(x.Account, x.Index) {
 		return x.NotFound()
 	}
 	to := x.In.Here + t.cdn.path(x.Account, x.In.Vars[len(x.In.Vars)-1], t.now())

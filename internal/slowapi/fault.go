@@ -14,7 +14,8 @@ import (
 	"understudy/internal/slowapi/format"
 )
 
-// rule is one line of POST /-/faults. What is not given does nothing.
+// rule is a fault: one line of POST /-/faults. What is not given does nothing. Rules are
+// replaced whole, so only left changes.
 type rule struct {
 	Match       string  `json:"match"`
 	Times       *int64  `json:"times"`
@@ -31,11 +32,7 @@ type rule struct {
 	ContentType *string `json:"content_type"`
 	Redirect    *string `json:"redirect"`
 	PadMB       *int64  `json:"pad_mb"`
-}
 
-// fault is a rule at work. Rules are replaced whole, so only left changes.
-type fault struct {
-	rule
 	delay time.Duration
 	left  *atomic.Int64 // how often it may still act; nil for always
 	busy  chan struct{} // has as many places as requests are served at once; nil for all
@@ -43,7 +40,7 @@ type fault struct {
 
 // faults are the rules in force; the first that matches and has times left acts.
 type faults struct {
-	now atomic.Pointer[[]*fault]
+	now atomic.Pointer[[]*rule]
 }
 
 // Bounds of a rule's numbers.
@@ -56,7 +53,7 @@ const (
 )
 
 // pick finds the fault for a request target and counts it.
-func (f *faults) pick(asked string) *fault {
+func (f *faults) pick(asked string) *rule {
 	rules := f.now.Load()
 	if rules == nil {
 		return nil
@@ -70,10 +67,10 @@ func (f *faults) pick(asked string) *fault {
 }
 
 // take uses up one of the fault's times; false when none is left.
-func (f *fault) take() bool { return f.left == nil || f.left.Add(-1) >= 0 }
+func (f *rule) take() bool { return f.left == nil || f.left.Add(-1) >= 0 }
 
 // readRules reads the body of POST /-/faults, strictly.
-func readRules(raw []byte) ([]*fault, error) {
+func readRules(raw []byte) ([]*rule, error) {
 	var in struct {
 		Rules *[]rule `json:"rules"`
 	}
@@ -86,39 +83,39 @@ func readRules(raw []byte) ([]*fault, error) {
 	if len(*in.Rules) > maxRules {
 		return nil, fmt.Errorf("more than %d rules", maxRules)
 	}
-	rules := make([]*fault, 0, len(*in.Rules))
-	for i, r := range *in.Rules {
-		if err := r.check(); err != nil {
+	rules := make([]*rule, len(*in.Rules))
+	for i := range rules {
+		f := &(*in.Rules)[i]
+		if err := f.check(); err != nil {
 			return nil, fmt.Errorf("rule %d: %w", i+1, err)
 		}
-		f := &fault{rule: r}
-		if r.DelayMS != nil {
-			f.delay = time.Duration(*r.DelayMS) * time.Millisecond
+		if f.DelayMS != nil {
+			f.delay = time.Duration(*f.DelayMS) * time.Millisecond
 		}
-		if r.Places != nil {
-			f.busy = make(chan struct{}, *r.Places)
+		if f.Places != nil {
+			f.busy = make(chan struct{}, *f.Places)
 		}
-		if r.Times != nil {
+		if f.Times != nil {
 			f.left = new(atomic.Int64)
-			f.left.Store(*r.Times)
+			f.left.Store(*f.Times)
 		}
-		rules = append(rules, f)
+		rules[i] = f
 	}
 	return rules, nil
 }
 
 // check tells what is wrong with a rule.
-func (r *rule) check() error {
-	if r.Status != nil && (*r.Status < 200 || *r.Status > 599) {
+func (f *rule) check() error {
+	if f.Status != nil && (*f.Status < 200 || *f.Status > 599) {
 		return errors.New("status must be 200 to 599")
 	}
-	if r.RetryAfter != nil && (*r.RetryAfter < 0 || *r.RetryAfter > 86400) {
+	if f.RetryAfter != nil && (*f.RetryAfter < 0 || *f.RetryAfter > 86400) {
 		return errors.New("retry_after must be 0 to 86400 seconds")
 	}
-	if r.Redirect != nil && (*r.Redirect == "" || strings.ContainsAny(*r.Redirect, "\r\n")) {
+	if f.Redirect != nil && (*f.Redirect == "" || strings.ContainsAny(*f.Redirect, "\r\n")) {
 		return errors.New(`redirect must be a URL or "loop"`)
 	}
-	if r.ContentType != nil && strings.ContainsAny(*r.ContentType, "\r\n") {
+	if f.ContentType != nil && strings.ContainsAny(*f.ContentType, "\r\n") {
 		return errors.New("content_type must be one line")
 	}
 	for _, n := range []struct {
@@ -126,14 +123,14 @@ func (r *rule) check() error {
 		value      *int64
 		least, top int64
 	}{
-		{"times", r.Times, 1, maxBytes},
-		{"delay_ms", r.DelayMS, 0, maxDelayMS},
-		{"places", r.Places, 1, maxPlaces},
-		{"stall_after", r.StallAfter, 0, maxBytes},
-		{"truncate", r.Truncate, 0, maxBytes},
-		{"gzip_cut", r.GzipCut, 0, maxBytes},
-		{"length", r.Length, -maxBytes, maxBytes},
-		{"pad_mb", r.PadMB, 0, maxPadMB},
+		{"times", f.Times, 1, maxBytes},
+		{"delay_ms", f.DelayMS, 0, maxDelayMS},
+		{"places", f.Places, 1, maxPlaces},
+		{"stall_after", f.StallAfter, 0, maxBytes},
+		{"truncate", f.Truncate, 0, maxBytes},
+		{"gzip_cut", f.GzipCut, 0, maxBytes},
+		{"length", f.Length, -maxBytes, maxBytes},
+		{"pad_mb", f.PadMB, 0, maxPadMB},
 	} {
 		if n.value != nil && (*n.value < n.least || *n.value > n.top) {
 			return fmt.Errorf("%s must be %d to %d", n.name, n.least, n.top)
@@ -145,7 +142,7 @@ func (r *rule) check() error {
 // instead is what the fault answers in place of the real answer, if it does. A
 // write it answers for is never carried out; one whose answer is only delayed,
 // cut or lost is.
-func (f *fault) instead(r *http.Request, refuse func(status int) format.Answer) (format.Answer, bool) {
+func (f *rule) instead(r *http.Request, refuse func(status int) format.Answer) (format.Answer, bool) {
 	a := format.Answer{Status: http.StatusOK}
 	if f.Body != nil {
 		a.Body = []byte(*f.Body)
@@ -170,7 +167,7 @@ func (f *fault) instead(r *http.Request, refuse func(status int) format.Answer) 
 }
 
 // apply changes what the answer says about itself.
-func (f *fault) apply(a *format.Answer) {
+func (f *rule) apply(a *format.Answer) {
 	header := map[string]string{}
 	maps.Copy(header, a.Header)
 	if f.RetryAfter != nil {

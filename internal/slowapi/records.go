@@ -91,7 +91,7 @@ func (t *twilio) update(x *world.Request) format.Answer {
 		return x.NotFound()
 	}
 	fields, cut, refused := x.S.Kind.Update(w, x.S, x.Index, x.In.Form)
-	if refused == nil && t.quirks.On(world.UnfinishedRefused) && len(cut) == 0 {
+	if refused == nil && t.quirks[world.UnfinishedRefused] && len(cut) == 0 {
 		refused = refuseUnfinished(x)
 	}
 	w.Mu.RUnlock()
@@ -113,7 +113,7 @@ func (t *twilio) remove(x *world.Request) format.Answer {
 	w.Mu.RLock()
 	there := x.S.Exists(x.Index)
 	var refused *format.Answer
-	if there && t.quirks.On(world.UnfinishedRefused) {
+	if there && t.quirks[world.UnfinishedRefused] {
 		refused = refuseUnfinished(x)
 	}
 	if there && refused == nil && x.S.Kind.Keeps != nil {

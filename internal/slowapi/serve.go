@@ -55,7 +55,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 
 // answer finds what a request gets. The form is read before any waiting: only
 // then does net/http notice when the client leaves.
-func (s *Server) answer(r *http.Request, f *fault) (format.Answer, error) {
+func (s *Server) answer(r *http.Request, f *rule) (format.Answer, error) {
 	raw, unread := readBody(r)
 	leave, late := s.enter(r.Context(), f)
 	if late != nil {
@@ -102,7 +102,7 @@ func (s *Server) delay(r *http.Request) time.Duration {
 }
 
 // enter waits until a fault has a place for a request: those who came first go first. It ends as wait does.
-func (s *Server) enter(ctx context.Context, f *fault) (leave func(), err error) {
+func (s *Server) enter(ctx context.Context, f *rule) (leave func(), err error) {
 	if f == nil || f.busy == nil {
 		return func() {}, nil
 	}

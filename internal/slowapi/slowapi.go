@@ -161,7 +161,7 @@ const (
 var shapes = map[string]struct {
 	account, token string
 	arrive         string
-	open           func(table.Options, func(token string) bool) *table.API
+	open           func(*table.World, func(token string) bool) *table.API
 }{
 	"github": {"robin", "slowapitoken", "issues", github.New},
 	"stripe": {"acct_1SlowapiMain0001", "sk_test_slowapitoken", "customers", stripe.New},
@@ -188,7 +188,7 @@ func (s *Server) open(o Options) (err error) {
 		}
 		return nil
 	}
-	s.api = way.open(table.Options{
+	s.api = way.open(&table.World{
 		Records: o.Records, Seed: o.Seed, Epoch: o.Epoch.UTC().Truncate(time.Second), Account: o.Account, Token: o.Token,
 		Flows: o.Arrivals > 0, Now: o.Now,
 	}, knows)

@@ -48,9 +48,9 @@ func newTwilio(o Options, knows func(token string) bool) (*twilio, error) {
 	return t, err
 }
 
-// world is what the options say about the world.
-func (o Options) world() world.Options {
-	return world.Options{
+// world returns the world that the options describe.
+func (o Options) world() *world.World {
+	return &world.World{
 		Seed: o.Seed, Records: int64(o.Records), Epoch: o.Epoch, Account: o.Account, Token: o.Token, Flows: o.Arrivals > 0,
 		Kept: slices.Contains(o.Quirks, world.ParticipantsKept), Real: o.Now, Accounts: kinds.Accounts, Kinds: kinds.All,
 		Shapes: kinds.Shapes(),

@@ -23,7 +23,7 @@ type reply struct {
 	w     http.ResponseWriter
 	r     *http.Request
 	s     *Server
-	fault *fault
+	fault *rule
 	began time.Time
 	busy  int64 // requests under way, this one included
 }
@@ -107,7 +107,7 @@ func (o *reply) twilio(h http.Header) {
 }
 
 // breaks tells whether the fault goes below what net/http lets a handler do.
-func (f *fault) breaks() bool {
+func (f *rule) breaks() bool {
 	return f.Reset || f.Truncate != nil || f.StallAfter != nil || f.Length != nil
 }
 

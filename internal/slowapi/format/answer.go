@@ -23,8 +23,8 @@ type Answer struct {
 
 // Refuse returns an error in Twilio's shape, with a status and Twilio's code.
 func Refuse(status, code int, message string) *Answer {
-	body := fmt.Appendf(nil, `{"code":%d,"message":%s,"more_info":"https://www.twilio.com/docs/errors/%d","status":%d}`, code, quote(message),
-		code, status)
+	body := fmt.Appendf(nil, `{"code":%d,"message":%s,"more_info":"https://www.twilio.com/docs/errors/%[1]d","status":%[3]d}`, code,
+		AppendText(nil, message), status)
 	return &Answer{Status: status, Body: body}
 }
 

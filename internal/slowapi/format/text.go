@@ -8,9 +8,6 @@ import (
 	"unicode/utf8"
 )
 
-// quote returns s as a JSON string.
-func quote(s string) string { return string(AppendText(nil, s)) }
-
 // AppendText appends s as a JSON string. Bytes that are no UTF-8 become U+FFFD.
 func AppendText[T string | []byte](dst []byte, s T) []byte {
 	const digits = "0123456789abcdef"

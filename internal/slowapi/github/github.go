@@ -25,27 +25,27 @@ var files embed.FS
 
 // API is GitHub's API over one world.
 type API struct {
-	world  world
-	routes table.Routes
-	knows  func(token string) bool
-	limits limits
-	asked  sync.Map // repositories whose statistics were asked for: they are there now
+	world   *table.World
+	builder builder
+	routes  table.Routes
+	knows   func(token string) bool
+	limits  limits
+	asked   sync.Map // repositories whose statistics were asked for: they are there now
 }
 
 // New makes a world of so many issues. knows tells whether a token is the account's.
-func New(o table.Options, knows func(token string) bool) *table.API {
+func New(w *table.World, knows func(token string) bool) *table.API {
+	w.Begin("users", "repos", "labels", "issues", "comments", "commits", "releases")
 	a := &API{
-		world: world{
-			World:  table.NewWorld(o, "users", "repos", "labels", "issues", "comments", "commits", "releases"),
-			shapes: table.ParseAll(files, "shapes"), numbers: map[string]int{}, heads: map[string]string{},
-		},
-		knows: knows, limits: limits{bounds: usual, now: o.Now},
+		world:   w,
+		builder: builder{world: w, shapes: table.ParseAll(files, "shapes"), numbers: map[string]int{}, heads: map[string]string{}},
+		knows:   knows, limits: limits{set: usual, now: w.Now},
 	}
 	a.routes = a.paths()
-	a.world.seed()
-	next := o.Records
-	a.world.Come["issues"] = func(now int64) { a.world.issue(next, now); next++ }
-	a.world.Come["commits"] = func(now int64) { a.world.commit(next, now); next++ }
+	a.builder.seed()
+	next := w.Records
+	a.world.Come["issues"] = func(now int64) { a.builder.issue(next, now); next++ }
+	a.world.Come["commits"] = func(now int64) { a.builder.commit(next, now); next++ }
 	a.world.Change = a.edit
 	control := a.world.Controls()
 	control["/-/limits"] = a.limits.replace
@@ -130,7 +130,8 @@ func (a *API) signed(answer format.Answer, path string) format.Answer {
 	}
 	header["X-Github-Media-Type"] = "github.v3; format=json"
 	header["X-Github-Api-Version-Selected"] = apiVersion
-	header["X-Github-Request-Id"] = a.requestID()
+	d := fake.Rng(a.world.Now().UnixNano())
+	header["X-Github-Request-Id"] = strings.ToUpper(string(d.Hex(nil, 2)) + ":" + string(d.Hex(nil, 8)))
 	header["X-Oauth-Scopes"] = "gist, read:org, repo"
 	header["Cache-Control"] = "private, max-age=60, s-maxage=60"
 	header["Vary"] = "Accept, Authorization, Cookie, X-GitHub-OTP, Accept-Encoding, Accept, X-Requested-With"
@@ -138,11 +139,6 @@ func (a *API) signed(answer format.Answer, path string) format.Answer {
 	maps.Copy(header, a.limits.header(path))
 	answer.Header = header
 	return answer
-}
-
-func (a *API) requestID() string {
-	d := fake.Rng(a.world.Now().UnixNano())
-	return strings.ToUpper(string(d.Hex(nil, 2))) + ":" + strings.ToUpper(string(d.Hex(nil, 8)))
 }
 
 // refuse is an error in GitHub's form. Errors are members of "errors".

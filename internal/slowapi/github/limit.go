@@ -19,7 +19,7 @@ const secondaryText = "You have exceeded a secondary rate limit. Please wait a f
 // with a request; searches have one of their own. The secondary limit, when there is one, is
 // a number a second, of all.
 type limits struct {
-	bounds
+	set          bounds
 	mu           sync.Mutex
 	now          func() time.Time
 	core, search window
@@ -52,9 +52,9 @@ type window struct {
 // of is the window of a path, begun anew when the last one is over. The caller holds mu.
 func (l *limits) of(path string) *window {
 	w := &l.core
-	if w.resource, w.limit, w.lasts = "core", l.Limit, time.Duration(l.Seconds)*time.Second; strings.HasPrefix(path, "/search/") {
+	if w.resource, w.limit, w.lasts = "core", l.set.Limit, time.Duration(l.set.Seconds)*time.Second; strings.HasPrefix(path, "/search/") {
 		w = &l.search
-		w.resource, w.limit, w.lasts = "search", l.Searches, time.Minute
+		w.resource, w.limit, w.lasts = "search", l.set.Searches, time.Minute
 	}
 	if now := l.now(); !now.Before(w.ends) {
 		w.used, w.ends = 0, now.Add(w.lasts)
@@ -67,13 +67,13 @@ func (l *limits) take(path string) *format.Answer {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	now, w := l.now(), l.of(path)
-	if l.Burst > 0 {
+	if l.set.Burst > 0 {
 		if now.Sub(l.second) >= time.Second {
 			l.second, l.within = now, 0
 		}
 		l.within++
-		if l.within > l.Burst && !now.Before(l.until) {
-			l.until = now.Add(time.Duration(l.RetryAfter) * time.Second)
+		if l.within > l.set.Burst && !now.Before(l.until) {
+			l.until = now.Add(time.Duration(l.set.RetryAfter) * time.Second)
 		}
 		if now.Before(l.until) {
 			a := with(refuse(http.StatusForbidden, secondaryText, "https://docs.github.com/rest/overview/rate-limits-for-the-rest-api"),
@@ -136,7 +136,7 @@ func (l *limits) replace(raw []byte) (any, error) {
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.bounds = in
+	l.set = in
 	l.core, l.search, l.until = window{}, window{}, time.Time{}
 	return in, nil
 }

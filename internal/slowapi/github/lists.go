@@ -81,7 +81,7 @@ func (a *API) part(shape string, r *table.Row, q *table.Request) table.Part {
 	if len(more) > 0 {
 		v = v.With(more)
 	}
-	return table.Part{T: a.world.shapes[shape], V: v}
+	return table.Part{T: a.builder.shapes[shape], V: v}
 }
 
 var escape = strings.NewReplacer("&", "&amp;", "<", "&lt;", ">", "&gt;")
@@ -240,17 +240,17 @@ func (a *API) listReleases(q *table.Request, _ *fields) format.Answer {
 	return a.list(q, "release", a.world.Kinds["releases"].Select(inside(q.Of), "", false))
 }
 
-// reposOf is the list of the repositories of a person or an organization.
-func (a *API) reposOf(q *table.Request) format.Answer {
-	owner := a.world.Kinds["users"].Find(q.Vars[0])
-	if owner == nil || strings.HasPrefix(q.Path, "/orgs/") && owner.Text("type") != "Organization" {
-		return a.refusal(http.StatusNotFound)
+// repos answers with the list of all repositories, or of those of a person or an organization,
+// in the order of their names.
+func (a *API) repos(q *table.Request) format.Answer {
+	prefix := ""
+	if len(q.Vars) > 0 {
+		owner := a.world.Kinds["users"].Find(q.Vars[0])
+		if owner == nil || strings.HasPrefix(q.Path, "/orgs/") && owner.Text("type") != "Organization" {
+			return a.refusal(http.StatusNotFound)
+		}
+		prefix = q.Vars[0] + "/"
 	}
-	return a.repos(q, q.Vars[0]+"/")
-}
-
-// repos answers with the list of the repositories whose names begin so, in the order of their names.
-func (a *API) repos(q *table.Request, prefix string) format.Answer {
 	rows := a.world.Kinds["repos"].Select(func(r *table.Row) bool { return strings.HasPrefix(r.ID, prefix) }, "", false)
 	direction := q.Query.Get("direction")
 	if by := q.Query.Get("sort"); slices.Contains([]string{"created", "updated", "pushed"}, by) {

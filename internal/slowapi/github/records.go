@@ -107,8 +107,8 @@ func (a *API) contributors(q *table.Request, _ *fields) format.Answer {
 			list = append(list, week{w, 3 * n, n, n})
 		}
 		slices.SortFunc(list, func(x, y week) int { return int(x.W - y.W) })
-		parts = append(parts, table.Part{T: a.world.shapes["contributor"], V: table.Values{
-			"total": total, "weeks": list, "user": a.world.user(who), "login": who}})
+		parts = append(parts, table.Part{T: a.builder.shapes["contributor"], V: table.Values{
+			"total": total, "weeks": list, "user": a.builder.user(who), "login": who}})
 	}
 	slices.SortFunc(parts, func(x, y table.Part) int { return strings.Compare(x.V["login"].(string), y.V["login"].(string)) })
 	return format.Answer{Status: http.StatusOK, Body: table.AppendList(nil, parts, q.Here)}

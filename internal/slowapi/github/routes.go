@@ -34,9 +34,9 @@ func (a *API) paths() table.Routes {
 			return a.show(q, "public_user", a.world.Kinds["users"].Find(q.Vars[0]))
 		})},
 		{Pattern: "/rate_limit", Do: get(func(q *table.Request) format.Answer { return a.limits.show(q.Path) })},
-		{Pattern: "/user/repos", List: true, Do: get(func(q *table.Request) format.Answer { return a.repos(q, "") })},
-		{Pattern: "/users/*/repos", List: true, Do: get(a.reposOf)},
-		{Pattern: "/orgs/*/repos", List: true, Do: get(a.reposOf)},
+		{Pattern: "/user/repos", List: true, Do: get(a.repos)},
+		{Pattern: "/users/*/repos", List: true, Do: get(a.repos)},
+		{Pattern: "/orgs/*/repos", List: true, Do: get(a.repos)},
 		{Pattern: "/search/issues", List: true, Do: get(a.search)},
 	}
 	for _, one := range []struct {

@@ -46,9 +46,9 @@ const (
 // days are how many of the world's issues are spread over.
 const days = 700
 
-// world is the records, and what the next of them are made of.
-type world struct {
-	*table.World
+// builder makes the records of a world. It has what the next of them are made of.
+type builder struct {
+	world    *table.World
 	shapes   map[string]*table.Template
 	people   []*table.Row
 	numbers  map[string]int    // the newest issue of each repository
@@ -57,40 +57,40 @@ type world struct {
 }
 
 // seed fills the world.
-func (a *world) seed() {
-	a.person(a.Account, "User")
-	a.person("acme", "Organization")
+func (b *builder) seed() {
+	b.person(b.world.Account, "User")
+	b.person("acme", "Organization")
 	for _, name := range fake.Names() {
-		a.person(plainLogin(name), "User")
+		b.person(plainLogin(name), "User")
 	}
-	a.people = a.Kinds["users"].Rows()[2:]
-	end := a.Epoch.Unix()
+	b.people = b.world.Kinds["users"].Rows()[2:]
+	end := b.world.Epoch.Unix()
 	for n, r := range plan().Repositories {
 		id := int64(530_000_000 + 7919*n)
 		owner, name, _ := strings.Cut(r.Name, "/")
-		of := a.Kinds["users"].Find(owner)
+		of := b.world.Kinds["users"].Find(owner)
 		v := table.Values{
-			"id": id, "node_id": nodeID("R_", id), "name": name, "full_name": r.Name, "owner": a.user(owner), "description": r.About,
+			"id": id, "node_id": nodeID("R_", id), "name": name, "full_name": r.Name, "owner": b.user(owner), "description": r.About,
 			"created": table.Stamp(end - (days+30)*86400), "updated": table.Stamp(end), "pushed": table.Stamp(end), "size": int64(4096),
 			"fork": r.Name == forkName, "stars": int64(80 + n), "language": r.Language, "forks": int64(9), "open_issues": int64(0),
 		}
 		if of.Text("type") == "Organization" {
 			v["organization"] = v["owner"]
 		}
-		a.Kinds["repos"].Add(r.Name, v)
+		b.world.Kinds["repos"].Add(r.Name, v)
 		for i, l := range plan().Labels {
-			a.label(r.Name, l[0], l[1], l[2], int64(i+1), true)
+			b.label(r.Name, l[0], l[1], l[2], int64(i+1), true)
 		}
 	}
-	for i := range a.Records {
-		at := end - int64(a.Records-1-i)*days*86400/int64(max(a.Records, 1))
-		a.issue(i, at)
+	for i := range b.world.Records {
+		at := end - int64(b.world.Records-1-i)*days*86400/int64(max(b.world.Records, 1))
+		b.issue(i, at)
 	}
-	for i := range a.Records / 2 {
-		a.commit(i, end-int64(a.Records/2-1-i)*days*86400/int64(max(a.Records/2, 1)))
+	for i := range b.world.Records / 2 {
+		b.commit(i, end-int64(b.world.Records/2-1-i)*days*86400/int64(max(b.world.Records/2, 1)))
 	}
-	for i := range max(a.Records/50, 1) {
-		a.release(i, end-int64(max(a.Records/50, 1)-i)*86400)
+	for i := range max(b.world.Records/50, 1) {
+		b.release(i, end-int64(max(b.world.Records/50, 1)-i)*86400)
 	}
 }
 
@@ -106,66 +106,66 @@ func nodeID(prefix string, id int64) string {
 }
 
 // person adds a user or an organization.
-func (a *world) person(login, sort string) {
-	if a.Kinds["users"].Find(login) != nil {
+func (b *builder) person(login, sort string) {
+	if b.world.Kinds["users"].Find(login) != nil {
 		return
 	}
-	id := int64(1_000_000 + 4099*len(a.Kinds["users"].Rows()))
-	a.Kinds["users"].Add(login, table.Values{
+	id := int64(1_000_000 + 4099*len(b.world.Kinds["users"].Rows()))
+	b.world.Kinds["users"].Add(login, table.Values{
 		"login": login, "id": id, "node_id": nodeID("U_", id), "type": sort, "name": login, "location": "Bern", "view": "public",
-		"email": login + "@example.com", "created": table.Stamp(a.Epoch.Unix() - 2000*86400),
+		"email": login + "@example.com", "created": table.Stamp(b.world.Epoch.Unix() - 2000*86400),
 	})
 }
 
 // user is a person as other records show it; nil for nobody.
-func (a *world) user(login string) any {
-	if r := a.Kinds["users"].Find(login); r != nil {
-		return table.Part{T: a.shapes["user"], V: r.V}
+func (b *builder) user(login string) any {
+	if r := b.world.Kinds["users"].Find(login); r != nil {
+		return table.Part{T: b.shapes["user"], V: r.V}
 	}
 	return nil
 }
 
 // label adds a label to a repository.
-func (a *world) label(repo, name, color, about string, number int64, standard bool) *table.Row {
-	id := a.Kinds["repos"].Find(repo).Number("id")*100 + number
+func (b *builder) label(repo, name, color, about string, number int64, standard bool) *table.Row {
+	id := b.world.Kinds["repos"].Find(repo).Number("id")*100 + number
 	v := table.Values{"id": id, "node_id": nodeID("LA_", id), "repo": repo, "path": url.PathEscape(name), "name": name, "color": color,
 		"default": standard, "description": nil}
 	if about != "" {
 		v["description"] = about
 	}
-	return a.Kinds["labels"].Add(repo+"/labels/"+strings.ToLower(name), v)
+	return b.world.Kinds["labels"].Add(repo+"/labels/"+strings.ToLower(name), v)
 }
 
 // labelled are the labels of a repository with these names; names that it has not
 // are made, as GitHub makes them.
-func (a *world) labelled(repo string, names []string) []table.Part {
+func (b *builder) labelled(repo string, names []string) []table.Part {
 	parts := []table.Part{}
 	for _, name := range names {
-		r := a.Kinds["labels"].Find(repo + "/labels/" + strings.ToLower(name))
+		r := b.world.Kinds["labels"].Find(repo + "/labels/" + strings.ToLower(name))
 		if r == nil {
-			r = a.label(repo, name, "ededed", "", int64(len(a.Kinds["labels"].Rows())), false)
+			r = b.label(repo, name, "ededed", "", int64(len(b.world.Kinds["labels"].Rows())), false)
 		}
-		parts = append(parts, table.Part{T: a.shapes["label"], V: r.V})
+		parts = append(parts, table.Part{T: b.shapes["label"], V: r.V})
 	}
 	return parts
 }
 
 // add adds an issue to a repository under its next number.
-func (a *world) add(repo string, v table.Values) *table.Row {
-	a.numbers[repo]++
-	n := int64(a.numbers[repo])
-	id := 2_000_000_000 + 37*int64(len(a.Kinds["issues"].Rows()))
+func (b *builder) add(repo string, v table.Values) *table.Row {
+	b.numbers[repo]++
+	n := int64(b.numbers[repo])
+	id := 2_000_000_000 + 37*int64(len(b.world.Kinds["issues"].Rows()))
 	all := table.Values{
 		"repo": repo, "number": n, "id": id, "node_id": nodeID("I_", id), "place": "issues", "state": "open", "closed": table.Stamp(0),
 		"comments": int64(0), "assignees": []table.Part{}, "labels": []table.Part{},
 	}
 	maps.Copy(all, v)
-	return a.Kinds["issues"].Add(fmt.Sprintf("%s#%d", repo, n), all)
+	return b.world.Kinds["issues"].Add(fmt.Sprintf("%s#%d", repo, n), all)
 }
 
 // issue makes the next issue, one in four of them a pull request, with its comments.
-func (a *world) issue(i int, at int64) {
-	d := a.Draw(tagIssue, i)
+func (b *builder) issue(i int, at int64) {
+	d := b.world.Draw(tagIssue, i)
 	repo, share := plan().Repositories[0].Name, d.Below(100)
 	for _, r := range plan().Repositories {
 		if repo = r.Name; share < r.Share {
@@ -173,16 +173,16 @@ func (a *world) issue(i int, at int64) {
 		}
 		share -= r.Share
 	}
-	author := a.people[d.Below(len(a.people))].ID
+	author := b.people[d.Below(len(b.people))].ID
 	v := table.Values{
-		"user": a.user(author), "login": author,
+		"user": b.user(author), "login": author,
 		"title": strings.ToUpper(plan().Titles[d.Below(len(plan().Titles))]) + " " + strconv.Itoa(100+d.Below(900)),
 		"body":  fake.Body(d, false), "created": table.Stamp(at), "updated": table.Stamp(at + int64(d.Below(3*86400))),
 	}
-	v["updated"] = min(v["updated"].(table.Stamp), table.Stamp(max(a.Epoch.Unix(), at)))
+	v["updated"] = min(v["updated"].(table.Stamp), table.Stamp(max(b.world.Epoch.Unix(), at)))
 	if d.Below(3) == 0 {
-		who := a.people[d.Below(len(a.people))].ID
-		v["assignee"], v["assignees"] = a.user(who), []table.Part{a.user(who).(table.Part)}
+		who := b.people[d.Below(len(b.people))].ID
+		v["assignee"], v["assignees"] = b.user(who), []table.Part{b.user(who).(table.Part)}
 	}
 	var names []string
 	for range d.Below(3) {
@@ -190,28 +190,28 @@ func (a *world) issue(i int, at int64) {
 			names = append(names, name)
 		}
 	}
-	v["labels"] = a.labelled(repo, names)
+	v["labels"] = b.labelled(repo, names)
 	if d.Below(6) == 0 {
 		number := int64(1 + d.Below(2))
-		v["milestone"] = table.Part{T: a.shapes["milestone"], V: table.Values{"repo": repo, "number": number, "id": 9_000_000 + number,
-			"node_id": nodeID("MI_", number), "title": "v" + strconv.FormatInt(number, 10), "creator": a.user(author),
-			"created": table.Stamp(a.Epoch.Unix() - days*86400)}}
+		v["milestone"] = table.Part{T: b.shapes["milestone"], V: table.Values{"repo": repo, "number": number, "id": 9_000_000 + number,
+			"node_id": nodeID("MI_", number), "title": "v" + strconv.FormatInt(number, 10), "creator": b.user(author),
+			"created": table.Stamp(b.world.Epoch.Unix() - days*86400)}}
 	}
 	if d.Below(5) < 3 {
 		v["state"], v["closed"], v["state_reason"] = "closed", v["updated"], "completed"
 	}
-	r := a.add(repo, v)
+	r := b.add(repo, v)
 	if d.Below(4) == 0 {
-		a.makePull(r, &d)
+		b.makePull(r, &d)
 	}
 	for n := range d.Below(4) {
-		a.comment(r, author, fake.Body(a.Draw(tagComment, 4*i+n), false), min(at+int64(60*(n+1)), max(a.Epoch.Unix(), at)))
+		b.comment(r, author, fake.Body(b.world.Draw(tagComment, 4*i+n), false), min(at+int64(60*(n+1)), max(b.world.Epoch.Unix(), at)))
 	}
 	r.V["updated"] = max(r.V["updated"].(table.Stamp), table.Stamp(at))
 }
 
 // makePull makes a pull request of an issue.
-func (a *world) makePull(r *table.Row, d *fake.Rng) {
+func (b *builder) makePull(r *table.Row, d *fake.Rng) {
 	repo, number := r.Text("repo"), r.Number("number")
 	id, merged := 1_500_000_000+31*r.Number("id")%400_000_000, table.Stamp(0)
 	sha := func() string { return string(d.Hex(nil, 20)) }
@@ -220,9 +220,9 @@ func (a *world) makePull(r *table.Row, d *fake.Rng) {
 	}
 	head := sha()
 	owner, _, _ := strings.Cut(repo, "/")
-	repository := table.Part{T: a.shapes["repository"], V: a.Kinds["repos"].Find(repo).V}
+	repository := table.Part{T: b.shapes["repository"], V: b.world.Kinds["repos"].Find(repo).V}
 	branch := func(ref, sha string) table.Part {
-		return table.Part{T: a.shapes["branch"], V: table.Values{"login": owner, "ref": ref, "sha": sha, "owner": a.user(owner),
+		return table.Part{T: b.shapes["branch"], V: table.Values{"login": owner, "ref": ref, "sha": sha, "owner": b.user(owner),
 			"repository": repository}}
 	}
 	maps.Copy(r.V, table.Values{
@@ -231,7 +231,7 @@ func (a *world) makePull(r *table.Row, d *fake.Rng) {
 		"merge_sha": sha(), "sha": head, "head": branch("change-"+strconv.FormatInt(number, 10), head), "base": branch("main", sha()),
 		"mergeable_state": "unknown", "commits": int64(1 + d.Below(4)), "additions": int64(d.Below(400)),
 		"deletions": int64(d.Below(90)), "files": int64(1 + d.Below(9)),
-		"pull_request": table.Part{T: a.shapes["issue_pull"], V: table.Values{"repo": repo, "number": number, "merged": merged}},
+		"pull_request": table.Part{T: b.shapes["issue_pull"], V: table.Values{"repo": repo, "number": number, "merged": merged}},
 	})
 	if merged == 0 {
 		r.V["mergeable"], r.V["mergeable_state"] = true, "clean"
@@ -241,47 +241,47 @@ func (a *world) makePull(r *table.Row, d *fake.Rng) {
 }
 
 // comment adds a comment to an issue.
-func (a *world) comment(issue *table.Row, login, body string, at int64) *table.Row {
-	a.comments++
-	id, repo := 1_700_000_000+int64(a.comments), issue.Text("repo")
+func (b *builder) comment(issue *table.Row, login, body string, at int64) *table.Row {
+	b.comments++
+	id, repo := 1_700_000_000+int64(b.comments), issue.Text("repo")
 	issue.V = issue.V.With(table.Values{"comments": issue.Number("comments") + 1, "updated": max(table.Stamp(at),
 		issue.V["updated"].(table.Stamp))})
-	return a.Kinds["comments"].Add(strconv.FormatInt(id, 10), table.Values{
+	return b.world.Kinds["comments"].Add(strconv.FormatInt(id, 10), table.Values{
 		"repo": repo, "number": issue.Number("number"), "id": id, "node_id": nodeID("IC_",
-			id), "user": a.user(login), "login": login, "body": body,
+			id), "user": b.user(login), "login": login, "body": body,
 		"created": table.Stamp(at), "updated": table.Stamp(at),
 	})
 }
 
 // commit adds a commit to a repository.
-func (a *world) commit(i int, at int64) {
-	d := a.Draw(tagCommit, i)
+func (b *builder) commit(i int, at int64) {
+	d := b.world.Draw(tagCommit, i)
 	repo := plan().Repositories[d.Below(len(plan().Repositories)-1)].Name
-	sha, tree, who := string(d.Hex(nil, 20)), string(d.Hex(nil, 20)), a.people[d.Below(len(a.people))].ID
-	message, last := fake.Body(d, false), a.heads[repo]
-	a.heads[repo] = sha
+	sha, tree, who := string(d.Hex(nil, 20)), string(d.Hex(nil, 20)), b.people[d.Below(len(b.people))].ID
+	message, last := fake.Body(d, false), b.heads[repo]
+	b.heads[repo] = sha
 	in := []string{repo}
-	if repo == plan().Repositories[0].Name && at < a.Epoch.Unix()-days/2*86400 {
+	if repo == plan().Repositories[0].Name && at < b.world.Epoch.Unix()-days/2*86400 {
 		in = append(in, forkName)
 	}
 	for n, repo := range in {
 		parents := []table.Part{}
 		if last != "" {
-			parents = append(parents, table.Part{T: a.shapes["parent"], V: table.Values{"repo": repo, "sha": last}})
+			parents = append(parents, table.Part{T: b.shapes["parent"], V: table.Values{"repo": repo, "sha": last}})
 		}
-		a.Kinds["commits"].Add(repo+"/commits/"+sha, table.Values{
-			"sha": sha, "node_id": nodeID("C_", int64(i)+int64(n)<<32), "repo": repo, "tree": tree, "user": a.user(who), "login": who, "name": who,
+		b.world.Kinds["commits"].Add(repo+"/commits/"+sha, table.Values{
+			"sha": sha, "node_id": nodeID("C_", int64(i)+int64(n)<<32), "repo": repo, "tree": tree, "user": b.user(who), "login": who, "name": who,
 			"email": who + "@users.noreply.example.com", "created": table.Stamp(at), "message": message, "parents": parents,
 		})
 	}
 }
 
 // release adds a release to a repository.
-func (a *world) release(i int, at int64) {
-	d := a.Draw(tagRelease, i)
+func (b *builder) release(i int, at int64) {
+	d := b.world.Draw(tagRelease, i)
 	id, tag := int64(90_000_000+i), fmt.Sprintf("v%d.%d.0", 1+i/10, i%10)
-	a.Kinds["releases"].Add(strconv.FormatInt(id, 10), table.Values{
-		"repo": plan().Repositories[i%2].Name, "id": id, "node_id": nodeID("RE_", id), "tag": tag, "name": tag, "user": a.user(a.Account),
+	b.world.Kinds["releases"].Add(strconv.FormatInt(id, 10), table.Values{
+		"repo": plan().Repositories[i%2].Name, "id": id, "node_id": nodeID("RE_", id), "tag": tag, "name": tag, "user": b.user(b.world.Account),
 		"prerelease": i%7 == 6, "created": table.Stamp(at), "body": fake.Body(d, false),
 	})
 }

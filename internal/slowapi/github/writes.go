@@ -52,12 +52,12 @@ func (a *API) values(repo string, f *fields, now int64) (table.Values, *format.A
 		v["body"] = *f.Body
 	}
 	if f.Labels != nil {
-		v["labels"] = a.world.labelled(repo, *f.Labels)
+		v["labels"] = a.builder.labelled(repo, *f.Labels)
 	}
 	if f.Assignees != nil {
 		who := []table.Part{}
 		for _, login := range *f.Assignees {
-			if p, known := a.world.user(login).(table.Part); known {
+			if p, known := a.builder.user(login).(table.Part); known {
 				who = append(who, p)
 			}
 		}
@@ -92,8 +92,8 @@ func (a *API) createIssue(q *table.Request, f *fields) format.Answer {
 	if refused != nil {
 		return *refused
 	}
-	v["created"], v["user"], v["login"] = v["updated"], a.world.user(a.world.Account), a.world.Account
-	q.Row = a.world.add(q.Of.ID, v)
+	v["created"], v["user"], v["login"] = v["updated"], a.builder.user(a.world.Account), a.world.Account
+	q.Row = a.builder.add(q.Of.ID, v)
 	return created(q, a.issueAlone(q, f), "/repos/"+q.Of.ID+"/issues/"+q.Row.Text("number"))
 }
 
@@ -114,7 +114,7 @@ func (a *API) createComment(q *table.Request, f *fields) format.Answer {
 	if issue == nil {
 		return a.refusal(http.StatusNotFound)
 	}
-	r := a.world.comment(issue, a.world.Account, *f.Body, a.world.Clock())
+	r := a.builder.comment(issue, a.world.Account, *f.Body, a.world.Clock())
 	return created(q, a.show(q, "comment", r), "/repos/"+q.Of.ID+"/issues/comments/"+r.ID)
 }
 
@@ -127,16 +127,11 @@ func (a *API) updateComment(q *table.Request, f *fields) format.Answer {
 }
 
 func (a *API) deleteComment(q *table.Request, _ *fields) format.Answer {
-	a.uncount(q.Row)
-	a.world.Kinds["comments"].Delete(q.Row)
-	return format.Answer{Status: http.StatusNoContent}
-}
-
-// uncount lowers the number of comments of a comment's issue.
-func (a *API) uncount(comment *table.Row) {
-	if issue := a.world.Kinds["issues"].Find(comment.Text("repo") + "#" + comment.Text("number")); issue != nil {
+	if issue := a.record(q.Of, "issues", q.Row.Text("number")); issue != nil {
 		issue.V = issue.V.With(table.Values{"comments": issue.Number("comments") - 1})
 	}
+	a.world.Kinds["comments"].Delete(q.Row)
+	return format.Answer{Status: http.StatusNoContent}
 }
 
 func (a *API) addLabels(q *table.Request, f *fields) format.Answer {
@@ -148,7 +143,7 @@ func (a *API) addLabels(q *table.Request, f *fields) format.Answer {
 		return a.refusal(http.StatusNotFound)
 	}
 	have := slices.Clone(r.V["labels"].([]table.Part))
-	for _, p := range a.world.labelled(q.Of.ID, *f.Labels) {
+	for _, p := range a.builder.labelled(q.Of.ID, *f.Labels) {
 		if !hasLabels(r, []string{p.V["name"].(string)}) {
 			have = append(have, p)
 		}
@@ -174,7 +169,7 @@ func (a *API) createLabel(q *table.Request, f *fields) format.Answer {
 	if a.record(q.Of, "labels", *f.Name) != nil {
 		return invalid("Label", "name", "already_exists")
 	}
-	r := a.world.label(q.Of.ID, *f.Name, color, about, int64(len(a.world.Kinds["labels"].Rows())), false)
+	r := a.builder.label(q.Of.ID, *f.Name, color, about, int64(len(a.world.Kinds["labels"].Rows())), false)
 	return created(q, a.show(q, "label", r), "/repos/"+q.Of.ID+"/labels/"+r.Text("path"))
 }
 

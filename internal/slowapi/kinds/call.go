@@ -98,14 +98,14 @@ var (
 )
 
 // callLife is what a call goes through.
-func callLife(s *world.Sequence, i int64) world.Lifecycle {
+func callLife(s *world.Sequence, i int64) world.Progress {
 	d := s.Draw(i)
 	plan := callPlan(s.Seed, i, &d)
 	if s.Written(i) {
 		plan = answeredOutbound
 	}
 	dwell := callDwell(&d, plan)
-	return world.Lifecycle{Plan: plan, Dwell: dwell, Rest: d}
+	return world.Progress{Plan: plan, Dwell: dwell, Rest: d}
 }
 
 // callDwell draws how long each state lasts. Most calls are short, few are long.

@@ -32,9 +32,9 @@ var Conferences = &world.Kind{
 var conferencePlan = []string{"init", "in-progress", "completed"}
 
 // conferenceLife is what a conference goes through. It lasts less than an hour.
-func conferenceLife(s *world.Sequence, i int64) world.Lifecycle {
+func conferenceLife(s *world.Sequence, i int64) world.Progress {
 	d := s.Draw(i)
-	return world.Lifecycle{Plan: conferencePlan, Dwell: [8]int64{int64(5 + d.Below(25)), int64(60 + min(d.Below(2900), d.Below(2900)))}}
+	return world.Progress{Plan: conferencePlan, Dwell: [8]int64{int64(5 + d.Below(25)), int64(60 + min(d.Below(2900), d.Below(2900)))}}
 }
 
 var rooms = [...]string{

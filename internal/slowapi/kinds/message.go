@@ -123,14 +123,14 @@ func writtenPlan(form map[string]string) []string {
 }
 
 // messageLife is what a message goes through.
-func messageLife(s *world.Sequence, i int64) world.Lifecycle {
+func messageLife(s *world.Sequence, i int64) world.Progress {
 	d := s.Draw(i)
 	plan := new(message).draft(&d)
 	if s.Written(i) {
 		plan = writtenPlan(s.Marks[i].Form)
 	}
 	dwell := messageDwell(&d, plan)
-	return world.Lifecycle{Plan: plan, Dwell: dwell, Rest: d}
+	return world.Progress{Plan: plan, Dwell: dwell, Rest: d}
 }
 
 // readMessage reads a message that a write created, or draws who wrote to whom.

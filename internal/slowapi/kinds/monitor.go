@@ -56,7 +56,7 @@ func monthLong(read func(*world.Search, string) (world.Condition, *format.Answer
 		if ends {
 			last = to.From
 		}
-		if begins && last/86400-from.From/86400 > 30 && !x.Quirks.On(world.RangeForgiven) {
+		if begins && last/86400-from.From/86400 > 30 && !x.Quirks[world.RangeForgiven] {
 			return world.Condition{}, format.Invalid("The range from StartDate to EndDate must not be longer than 30 days")
 		}
 		return read(x, value)

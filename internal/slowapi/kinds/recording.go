@@ -39,7 +39,7 @@ var (
 )
 
 // recordingLife is what a recording goes through.
-func recordingLife(s *world.Sequence, i int64) world.Lifecycle {
+func recordingLife(s *world.Sequence, i int64) world.Progress {
 	of := SubjectOf(s, i)
 	d := s.Draw(i)
 	length := lengthOf(callLife(s.Among[Calls], of.Call), "in-progress")
@@ -48,9 +48,9 @@ func recordingLife(s *world.Sequence, i int64) world.Lifecycle {
 		length = lengthOf(conferenceLife(rooms, of.Conference), "in-progress")
 	}
 	if of.lost || d.Below(150) == 0 {
-		return world.Lifecycle{Plan: recordingLost}
+		return world.Progress{Plan: recordingLost}
 	}
-	return world.Lifecycle{Plan: recordingPlan, Dwell: [8]int64{length, int64(2 + d.Below(20)), int64(5 + d.Below(55))}}
+	return world.Progress{Plan: recordingPlan, Dwell: [8]int64{length, int64(2 + d.Below(20)), int64(5 + d.Below(55))}}
 }
 
 // drawRecording draws a recording: the published documents have one shape for recordings
@@ -173,13 +173,13 @@ var (
 )
 
 // transcriptionLife is what a transcription goes through.
-func transcriptionLife(s *world.Sequence, i int64) world.Lifecycle {
+func transcriptionLife(s *world.Sequence, i int64) world.Progress {
 	d := s.Draw(i)
 	dwell := [8]int64{int64(10 + d.Below(80)), int64(5 + d.Below(55))}
 	if d.Below(12) == 0 {
-		return world.Lifecycle{Plan: transcriptionFailed, Dwell: dwell}
+		return world.Progress{Plan: transcriptionFailed, Dwell: dwell}
 	}
-	return world.Lifecycle{Plan: transcriptionDone, Dwell: dwell}
+	return world.Progress{Plan: transcriptionDone, Dwell: dwell}
 }
 
 // drawTranscription draws a transcription. Its price is a number, unlike that of a recording.

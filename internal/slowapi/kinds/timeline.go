@@ -174,7 +174,7 @@ func TranscriptionsOf(_ *world.World, s *world.Sequence, recording int64) world.
 }
 
 // lengthOf is how long the call talked in a state of a life the seed drew.
-func lengthOf(l world.Lifecycle, status string) int64 {
+func lengthOf(l world.Progress, status string) int64 {
 	step := slices.Index(l.Plan, status)
 	if step < 0 {
 		return 0

@@ -50,15 +50,16 @@ const (
 )
 
 // New makes a world of so many customers. knows tells whether a secret is the account's.
-func New(o table.Options, knows func(token string) bool) *table.API {
+func New(w *table.World, knows func(token string) bool) *table.API {
 	var names []string
 	for _, k := range kinds {
 		names = append(names, k.name)
 	}
-	a := &API{world: table.NewWorld(o, names...), knows: knows, shapes: table.ParseAll(files, "shapes"), first: map[string]first{}}
+	w.Begin(names...)
+	a := &API{world: w, knows: knows, shapes: table.ParseAll(files, "shapes"), first: map[string]first{}}
 	a.routes = a.paths()
 	a.seed()
-	a.world.Come["customers"] = func(now int64) { a.customer(o.Account, now) }
+	a.world.Come["customers"] = func(now int64) { a.customer(w.Account, now) }
 	a.world.Change = a.edit
 	return &table.API{Routes: a.routes, Answer: a.answer, Refuse: a.refusal, Control: a.world.Controls()}
 }

@@ -96,20 +96,16 @@ func (k *Kind) Select(passes func(*Row) bool, by string, ascending bool) []*Row 
 	return found
 }
 
-// Options say what a world is made of.
-type Options struct {
+// World is the records and the clock of one API. Reads hold Mu for reading,
+// changes for writing.
+type World struct {
 	Records        int
 	Seed           uint64
 	Epoch          time.Time // the newest record's time
 	Account, Token string
 	Flows          bool // the clock runs in real time
 	Now            func() time.Time
-}
 
-// World is the records and the clock of one API. Reads hold Mu for reading,
-// changes for writing.
-type World struct {
-	Options
 	Mu    sync.RWMutex
 	Kinds map[string]*Kind
 	// Come makes new records of a kind that arrives; Change makes changes from
@@ -120,13 +116,12 @@ type World struct {
 	began  time.Time
 }
 
-// NewWorld makes a world without records.
-func NewWorld(o Options, kinds ...string) *World {
-	w := &World{Options: o, Kinds: map[string]*Kind{}, Come: map[string]func(int64){}, began: o.Now()}
+// Begin begins the world that the fields before Mu describe, without records of these kinds.
+func (w *World) Begin(kinds ...string) {
+	w.Kinds, w.Come, w.began = map[string]*Kind{}, map[string]func(int64){}, w.Now()
 	for _, name := range kinds {
 		w.Kinds[name] = &Kind{byID: map[string]*Row{}}
 	}
-	return w
 }
 
 // Run lets do answer a request. Reads share the world, a write has it alone.

@@ -45,7 +45,8 @@ func TestRoutesDecodeWhatStandsForStars(t *testing.T) {
 }
 
 func TestAWorldIsChangedFromOutside(t *testing.T) {
-	w := NewWorld(Options{Epoch: time.Unix(1000, 0), Now: time.Now}, "things")
+	w := &World{Epoch: time.Unix(1000, 0), Now: time.Now}
+	w.Begin("things")
 	w.Come["things"] = func(now int64) {
 		w.Kinds["things"].Add("t"+string(rune('0'+len(w.Kinds["things"].Rows()))), Values{"created": now})
 	}

@@ -247,6 +247,8 @@ func AppendValue(dst []byte, value any, here string) []byte {
 		return value.T.Append(dst, value.V, here)
 	case []Part:
 		return AppendList(dst, value, here)
+	case json.RawMessage:
+		return append(dst, value...)
 	case Members:
 		dst = append(dst, '{')
 		for i, one := range value {

@@ -139,8 +139,8 @@ func (w *World) step(s *Sequence, i, at int64) bool {
 		return false
 	}
 	m := s.markFor(i)
-	m.when = append(m.when, max(at, p.at(p.Step)))
-	if p.Step+1 >= p.Final() {
+	m.when = append(m.when, max(at, p.at(p.step)))
+	if p.step+1 >= p.Final() {
 		s.live = without(s.live, i)
 	}
 	if at > p.Created+slack {

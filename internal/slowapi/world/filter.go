@@ -94,10 +94,10 @@ func ClockFilters(key string, wholeDay bool, name string) []Filter {
 			return timeCondition(x, value, name, func(d format.Span) (int64, int64) { return d.From, d.Until - 1 })
 		}},
 		{Key: key + "<", Read: func(x *Search, value string) (Condition, *format.Answer) {
-			whole := (wholeDay || x.Quirks.On(BeforeWholeDay)) && !x.Quirks.On(BeforeMidnight)
+			whole := (wholeDay || x.Quirks[BeforeWholeDay]) && !x.Quirks[BeforeMidnight]
 			return timeCondition(x, value, name, func(d format.Span) (int64, int64) {
 				switch {
-				case x.Quirks.On(EdgeExclusive):
+				case x.Quirks[EdgeExclusive]:
 					return math.MinInt64, d.From - 1
 				case whole:
 					return math.MinInt64, d.Until - 1
@@ -108,7 +108,7 @@ func ClockFilters(key string, wholeDay bool, name string) []Filter {
 		{Key: key + ">", Read: func(x *Search, value string) (Condition, *format.Answer) {
 			return timeCondition(x, value, name, func(d format.Span) (int64, int64) {
 				first := d.From
-				if x.Quirks.On(EdgeExclusive) {
+				if x.Quirks[EdgeExclusive] {
 					first++
 				}
 				return first, math.MaxInt64
@@ -122,7 +122,7 @@ func ClockFilters(key string, wholeDay bool, name string) []Filter {
 // unless the record is a late one.
 func timeCondition(x *Search, value, name string, edges func(format.Span) (int64, int64)) (Condition, *format.Answer) {
 	if strings.HasPrefix(value, ">") || strings.HasPrefix(value, "<") {
-		if x.Quirks.On(OperatorRefused) {
+		if x.Quirks[OperatorRefused] {
 			return Condition{}, format.Invalid("Invalid date value.")
 		}
 		return Always, nil
@@ -131,7 +131,7 @@ func timeCondition(x *Search, value, name string, edges func(format.Span) (int64
 	if !ok {
 		return Condition{}, format.Invalid("Invalid date value.")
 	}
-	if x.Quirks.On(Retention) && x.S.Kind.Retained && asked.From < x.W.Now().Unix()-400*86400 {
+	if x.Quirks[Retention] && x.S.Kind.Retained && asked.From < x.W.Now().Unix()-400*86400 {
 		return Condition{}, format.Refuse(400, 20004, "Date range specified in query is partially or entirely outside of retention window "+
 			"of 400 days")
 	}

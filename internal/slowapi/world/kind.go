@@ -2,8 +2,10 @@
 package world
 
 import (
+	"encoding/json"
 	"net/http"
 	"net/url"
+	"strconv"
 	"strings"
 
 	"understudy/internal/slowapi/format"
@@ -37,8 +39,8 @@ type Kind struct {
 	Owner  *Kind
 	Places int64
 	Has    func(w *World, s *Sequence, i int64) bool
-	// Life is what a record goes through; nil when nothing happens to it by itself.
-	Life func(s *Sequence, i int64) Lifecycle
+	// Life draws the Plan, Dwell and Rest of a record; nil when nothing happens to it by itself.
+	Life func(s *Sequence, i int64) Progress
 	// Create reads what a new record is made of from a form; nil when POST to
 	// the list is not allowed.
 	Create func(w *World, s *Sequence, form url.Values) (map[string]string, *format.Answer)
@@ -139,16 +141,32 @@ func (x *Request) Shows() bool {
 
 // List answers with a page of a list: so many rows, and the tokens of the pages around it.
 func (x *Request) List(p Place, rows []byte, count int, next, previous string) format.Answer {
-	e := format.Envelope{Key: x.Key, Size: p.Size, Page: p.Page, Token: p.Token, Rows: count, Next: next}
-	e.Base = string(x.Q.Echo([]byte(x.In.Path+"?"), KeysOf(x.Filters)))
-	if p.Page > 0 && count > 0 {
-		e.Previous = previous
-	}
+	shape, base := "page", string(x.Q.Echo([]byte(x.In.Path+"?"), KeysOf(x.Filters)))
 	if strings.HasPrefix(x.In.Path, format.MonitorVersion+"/") {
-		e.Base = x.In.Here + e.Base
-		return format.Answer{Status: http.StatusOK, Body: e.Monitor(rows)}
+		shape, base = "monitor_page", x.In.Here+base
 	}
-	return format.Answer{Status: http.StatusOK, Body: e.List(rows)}
+	uri := func(page int64, token string) string {
+		if token != "" {
+			token = "&PageToken=" + format.Encode(token)
+		}
+		return base + "PageSize=" + strconv.FormatInt(p.Size, 10) + "&Page=" + strconv.FormatInt(page, 10) + token
+	}
+	first := uri(0, "")
+	v := table.Values{"key": x.Key, "first": first, "own": first, "page": p.Page, "size": p.Size, "start": 0, "end": 0,
+		"rows": json.RawMessage(rows)}
+	if count > 0 {
+		v["start"], v["end"] = p.Page*p.Size, p.Page*p.Size+int64(count)-1
+	}
+	if next != "" {
+		v["next"] = uri(p.Page+1, next)
+	}
+	if p.Page > 0 {
+		v["own"] = uri(p.Page, p.Token)
+	}
+	if p.Page > 0 && count > 0 {
+		v["previous"] = uri(p.Page-1, previous)
+	}
+	return format.Answer{Status: http.StatusOK, Body: x.W.Shapes[shape].Append(make([]byte, 0, 1024+len(rows)), v, "")}
 }
 
 // NotFound returns the answer when what the path names is not there.

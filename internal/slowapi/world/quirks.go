@@ -33,9 +33,6 @@ var quirkNames = []string{
 // Quirks are those switched on.
 type Quirks map[string]bool
 
-// On reports whether a quirk is switched on.
-func (q Quirks) On(name string) bool { return q[name] }
-
 // ReadQuirks checks the names.
 func ReadQuirks(asked []string) (Quirks, error) {
 	on := Quirks{}

@@ -160,7 +160,7 @@ func (x *Search) Indexes(ctx context.Context, p Place) ([]int64, error) {
 		return x.Down(ctx, p.index-1, 0, int(p.Size))
 	}
 	skip := p.Page * p.Size
-	if x.Quirks.On(PageIgnored) {
+	if x.Quirks[PageIgnored] {
 		skip = 0
 	}
 	return x.Down(ctx, math.MaxInt64-1, skip, int(p.Size))
@@ -210,11 +210,11 @@ func ReadSize(q format.Query, on Quirks) (Place, *format.Answer) {
 	if g, there := q.Given["PageSize"]; there {
 		size, ok := format.Whole(g.Value)
 		switch {
-		case (!ok || size == 0) && on.On(SizeForgiven):
+		case (!ok || size == 0) && on[SizeForgiven]:
 			size = defaultSize
 		case !ok || size == 0:
 			return p, format.Invalid("Page size must be a number greater than 0.")
-		case size > maxSize && on.On(SizeRefused):
+		case size > maxSize && on[SizeRefused]:
 			return p, format.Invalid("Page size must be at most 1000.")
 		}
 		p.Size = min(size, maxSize)

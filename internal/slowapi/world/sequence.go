@@ -139,11 +139,12 @@ func (s *Sequence) Draw(i int64) fake.Rng { return fake.RngFor(s.Seed, s.Kind.Ta
 // First returns how far a record of a kind that has a life had come when the world began, or
 // when it was created.
 func (s *Sequence) First(i int64) Progress {
-	p := Progress{Lifecycle: s.Kind.Life(s, i), Created: s.Created(i), Newest: s.Newest}
+	p := s.Kind.Life(s, i)
+	p.Created, p.newest = s.Created(i), s.Newest
 	if i < s.Base {
-		p.Start = min(int((s.Base-1-i)/2), p.Final())
+		p.start = min(int((s.Base-1-i)/2), p.Final())
 	}
-	p.Step = p.Start
+	p.step = p.start
 	return p
 }
 
@@ -156,7 +157,7 @@ func (s *Sequence) Progress(i int64) Progress {
 	if p.m.plan != nil {
 		p.Plan = p.m.plan
 	}
-	p.Step = min(p.Start+len(p.m.when), p.Final())
+	p.step = min(p.start+len(p.m.when), p.Final())
 	return p
 }
 
@@ -205,32 +206,27 @@ func without(list []int64, i int64) []int64 {
 	return slices.Delete(list, pos, pos+1)
 }
 
-// Lifecycle is what a record goes through. The last status stands twice when a
-// price appears one step after the final state.
-type Lifecycle struct {
-	Plan  []string
-	Dwell [8]int64 // seconds spent in each step before the next
-	Rest  fake.Rng // decides on what the record is beside its life
-}
-
-// Final is the step after which nothing happens.
-func (l *Lifecycle) Final() int { return len(l.Plan) - 1 }
-
-// Progress is one record's life together with how far it has come.
+// Progress is what a record goes through, and how far it has come. The last status stands
+// twice when a price appears one step after the final state.
 type Progress struct {
-	Lifecycle
-	Step    int
-	Start   int // the step the seed left it at
+	Plan    []string
+	Dwell   [8]int64 // seconds spent in each step before the next
+	Rest    fake.Rng // decides on what the record is beside its life
+	step    int
+	start   int // the step the seed left it at
 	m       *mark
 	Created int64
-	Newest  int64 // no seeded time lies after it
+	newest  int64 // no seeded time lies after it
 }
 
+// Final returns the step after which nothing happens.
+func (p *Progress) Final() int { return len(p.Plan) - 1 }
+
 // Status is the status now.
-func (p *Progress) Status() string { return p.Plan[p.Step] }
+func (p *Progress) Status() string { return p.Plan[p.step] }
 
 // done tells whether nothing more happens to the record by itself.
-func (p *Progress) done() bool { return p.Step >= p.Final() }
+func (p *Progress) done() bool { return p.step >= p.Final() }
 
 // Settled tells whether the step after the final state is reached too.
 func (p *Progress) Settled() bool {
@@ -241,10 +237,10 @@ func (p *Progress) Settled() bool {
 // at is when a step was reached, 0 when it was not.
 func (p *Progress) at(step int) int64 {
 	switch {
-	case step < 0 || step > p.Step:
+	case step < 0 || step > p.step:
 		return 0
-	case step > p.Start:
-		return p.m.when[step-p.Start-1]
+	case step > p.start:
+		return p.m.when[step-p.start-1]
 	case step == 0:
 		return p.Created
 	}
@@ -252,7 +248,7 @@ func (p *Progress) at(step int) int64 {
 	for _, d := range p.Dwell[:step] {
 		t += d
 	}
-	return min(t, p.Newest)
+	return min(t, p.newest)
 }
 
 // Reached is when a status was first reached, 0 when it was not.
@@ -261,11 +257,11 @@ func (p *Progress) Reached(status string) int64 {
 }
 
 // due is when the next step comes by itself.
-func (p *Progress) due() int64 { return p.at(p.Step) + p.Dwell[p.Step] }
+func (p *Progress) due() int64 { return p.at(p.step) + p.Dwell[p.step] }
 
 // Updated is when the record last changed.
 func (p *Progress) Updated() int64 {
-	t := p.at(p.Step)
+	t := p.at(p.step)
 	if p.m != nil {
 		t = max(t, p.m.Touched)
 	}
@@ -274,5 +270,5 @@ func (p *Progress) Updated() int64 {
 
 // cut ends a life early: what was reached stays, then the given steps follow.
 func (p *Progress) cut(steps ...string) []string {
-	return append(slices.Clone(p.Plan[:p.Step+1]), steps...)
+	return append(slices.Clone(p.Plan[:p.step+1]), steps...)
 }

@@ -15,8 +15,21 @@ import (
 // only a batch at a time. Whatever changes it is an entry, applied by apply
 // alone, so that a journal of entries is the world again.
 type World struct {
-	Options
-	People int64
+	Seed    uint64
+	Records int64 // calls; there are twice as many messages
+	Epoch   time.Time
+	Account string // SID of the main account
+	Token   string
+	Flows   bool // the clock runs in real time
+	Kept    bool // participants of a conference show after its end
+	Real    func() time.Time
+	// Accounts is the kind of the accounts, Kinds are all others in the order of
+	// their making.
+	Accounts *Kind
+	Kinds    []*Kind
+	Shapes   map[string]*table.Template // of their records, by name
+
+	People int64 // who call and write
 	Cipher fake.Cipher
 
 	Writing sync.Mutex // held from deciding on an entry until it is applied
@@ -46,28 +59,12 @@ const MaxAccounts = 1000
 // ErrFull is the error of a record that has no room in the world.
 var ErrFull = errors.New("slowapi: this world has no room for more records of this kind")
 
-// Options say what a world is made of.
-type Options struct {
-	Seed    uint64
-	Records int64 // calls; there are twice as many messages
-	Epoch   time.Time
-	Account string // SID of the main account
-	Token   string
-	Flows   bool // the clock runs in real time
-	Kept    bool // participants of a conference show after its end
-	Real    func() time.Time
-	// Accounts is the kind of the accounts, Kinds are all others in the order of
-	// their making.
-	Accounts *Kind
-	Kinds    []*Kind
-	Shapes   map[string]*table.Template // of their records, by name
-}
-
-// New makes a world in which nothing happened yet.
-func New(o Options) *World {
-	o.Epoch = o.Epoch.UTC().Truncate(time.Second)
-	w := &World{Options: o, People: max(o.Records/5, 1), Cipher: fake.NewCipher(o.Seed)}
-	w.clock, w.wall = w.Epoch, o.Real()
+// New begins the world that the fields before People describe, and returns it. Nothing
+// happened in it yet.
+func New(w *World) *World {
+	w.Epoch = w.Epoch.UTC().Truncate(time.Second)
+	w.People, w.Cipher = max(w.Records/5, 1), fake.NewCipher(w.Seed)
+	w.clock, w.wall = w.Epoch, w.Real()
 	end := w.Epoch.Unix()
 	w.Top = w.sequence(w.Accounts, 0, 2, end-500*86400, 86400)
 	w.Below = []map[*Kind]*Sequence{w.emptyAccount(0), w.emptyAccount(1)}
