@@ -5,6 +5,7 @@ go 1.26.0
 require (
 	github.com/google/go-github/v88 v88.0.0
 	github.com/google/pprof v0.0.0-20261016150608-1facf8f91b50
+	github.com/maypok86/otter/v2 v2.4.0
 	github.com/tidwall/wal v1.2.1
 	github.com/twilio/twilio-go v1.31.0
 	go.etcd.io/bbolt v1.4.3

@@ -20,6 +20,7 @@ import (
 	"understudy/bench/parts/million"
 	"understudy/bench/parts/next"
 	"understudy/bench/parts/onlinestat"
+	"understudy/bench/parts/otter"
 	"understudy/bench/parts/overload"
 	"understudy/bench/parts/profiler"
 	"understudy/bench/parts/reader"
@@ -62,6 +63,7 @@ var parts = []rig.Part{
 	{Name: "imports", About: "64 jobs of 1 to 64 MB under one limit of memory", Run: imports.Measure},
 	{Name: "folders", About: "what differs between two listings, beside an object a row", Run: folders.Measure},
 	{Name: "xml", About: "a document of a hundred fields as XML, beside encoding/xml", Run: xml.Measure},
+	{Name: "otter", About: "the hot tier beside a cache of the library otter", Run: otter.Measure},
 	{Name: "texts", About: "queries and ids as text, beside net/url and encoding/base64", Run: texts.Measure},
 	{Name: "transport", About: "a hundred reads over one connection: one by one, pipelined, by HTTP/2", Run: transport.Measure},
 	{Name: "onlinestat", About: "numbers summarised as they come", Run: onlinestat.Measure},
