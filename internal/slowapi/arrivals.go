@@ -74,10 +74,7 @@ func (t *twilio) pass(now time.Time, come []*schedule) error {
 			c.plan()
 		}
 	}
-	w.Mu.RLock()
-	due := w.NextDue()
-	w.Mu.RUnlock()
-	if len(e.New) == 0 && due > now.Unix() {
+	if len(e.New) == 0 && w.NextDue() > now.Unix() {
 		return nil
 	}
 	_, err := t.commit(e)

@@ -218,7 +218,7 @@ var (
 func records(pattern string, list route) []route {
 	list.pattern, list.do = pattern, methods{http.MethodGet: (*twilio).page}
 	if list.kind.Create != nil {
-		list.do[http.MethodPost] = (*twilio).create
+		list.do[http.MethodPost] = writing((*twilio).create)
 	}
 	one := list
 	one.pattern, one.instance, one.do = pattern+"/*", true, methods{http.MethodGet: (*twilio).instance}
@@ -226,10 +226,10 @@ func records(pattern string, list route) []route {
 		one.shape = list.whole
 	}
 	if list.kind.Update != nil {
-		one.do[http.MethodPost] = (*twilio).update
+		one.do[http.MethodPost] = writing((*twilio).update)
 	}
 	if list.kind.Remove {
-		one.do[http.MethodDelete] = (*twilio).remove
+		one.do[http.MethodDelete] = writing((*twilio).remove)
 	}
 	return []route{list, one}
 }
@@ -239,14 +239,14 @@ func numbersOf(path, sort string) route {
 	return route{
 		pattern: "Accounts/*/IncomingPhoneNumbers/" + path, kind: kinds.Numbers,
 		narrow: func(r *world.Row) bool { return r.Value("Type") == sort },
-		preset: map[string]string{"Type": sort}, do: methods{http.MethodGet: (*twilio).page, http.MethodPost: (*twilio).create},
+		preset: map[string]string{"Type": sort}, do: methods{http.MethodGet: (*twilio).page, http.MethodPost: writing((*twilio).create)},
 	}
 }
 
 // membersOfQueue returns the routes of the calls that wait in a queue.
 func membersOfQueue() []route {
 	all := records("Accounts/*/Queues/*/Members", route{kind: kinds.Members, parent: kinds.Queues, within: kinds.MembersOf})
-	all[1].do[http.MethodPost] = (*twilio).dequeue
+	all[1].do[http.MethodPost] = writing((*twilio).dequeue)
 	return all
 }
 

@@ -165,9 +165,7 @@ func (t *twilio) editRecords(raw []byte) (any, error) {
 	defer w.Writing.Unlock()
 	out := edited{Changed: make([]string, 0, len(in.Records))}
 	for n := range in.Records {
-		w.Mu.RLock()
 		e, sid, err := w.EntryOf(in.Kind, in.Account, &in.Records[n])
-		w.Mu.RUnlock()
 		if err == nil {
 			_, err = t.commit(e)
 		}

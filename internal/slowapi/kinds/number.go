@@ -15,12 +15,12 @@ import (
 )
 
 // Numbers are the phone numbers an account owns.
-var Numbers = (&settingKind{
-	name: "incoming_phone_numbers", prefix: "PN", tag: 'N', shape: "number", draw: drawNumber, derive: deriveCapabilities, create: buyNumber,
-	filters: []world.Filter{
+var Numbers = settingKind(world.Kind{
+	Name: "incoming_phone_numbers", Prefix: "PN", Tag: 'N', Shape: "number", Create: buyNumber,
+	Filters: []world.Filter{
 		world.TruthFilter("Beta", "Beta"), nameFilter, world.PatternFilter("PhoneNumber", "PhoneNumber"), world.TextFilter("Origin", "Origin"),
 	},
-}).kind()
+}, drawNumber, deriveCapabilities)
 
 // drawNumber draws the number itself. Those of London and Berlin depend on the
 // second and the third address.
@@ -76,14 +76,13 @@ func ownSID(w *world.World, own int64) string {
 
 // CallerIDs are the caller ids of an account. Their SIDs begin with PN, as those
 // of owned numbers do.
-var CallerIDs = (&settingKind{
-	name: "outgoing_caller_ids", prefix: "PN", tag: tagCallerIDs, shape: "caller_id", derive: deriveValidation, create: addCallerID,
-	fresh:   world.Fresh{Status: http.StatusOK, Shape: "new_caller_id"},
-	filters: []world.Filter{world.TextFilter("PhoneNumber", "PhoneNumber"), nameFilter},
-	draw: func(w *world.World, _ *world.Sequence, i int64, fields map[string]string) {
-		fields["PhoneNumber"] = string(fake.AppendPerson(nil, w.Seed, i%w.People))
-	},
-}).kind()
+var CallerIDs = settingKind(world.Kind{
+	Name: "outgoing_caller_ids", Prefix: "PN", Tag: tagCallerIDs, Shape: "caller_id", Create: addCallerID,
+	Fresh:   world.Fresh{Status: http.StatusOK, Shape: "new_caller_id"},
+	Filters: []world.Filter{world.TextFilter("PhoneNumber", "PhoneNumber"), nameFilter},
+}, func(w *world.World, _ *world.Sequence, i int64, fields map[string]string) {
+	fields["PhoneNumber"] = string(fake.AppendPerson(nil, w.Seed, i%w.People))
+}, deriveValidation)
 
 // addCallerID reads a creation. Twilio calls the number and waits for the code; here it counts as verified at once.
 func addCallerID(_ *world.World, _ *world.Sequence, form url.Values) (map[string]string, *format.Answer) {

@@ -10,23 +10,19 @@ import (
 )
 
 // Queues are the queues of an account. Nobody waits in the last of the first.
-var Queues = queueKind()
-
-func queueKind() *world.Kind {
-	derive := func(w *world.World, s *world.Sequence, i int64, v table.Values) {
-		size, waited := waiting(w, s, i)
-		most, _ := strconv.ParseInt(text(v, "MaxSize"), 10, 64) // 0 for what a journal of any origin says
-		v["current_size"], v["average_wait_time"], v["max_size"] = size, waited/max(size, 1), most
-	}
-	k := (&settingKind{name: "queues", prefix: "QU", tag: tagQueues, shape: "queue", derive: derive}).kind()
-	k.Keeps = func(w *world.World, s *world.Sequence, i int64) *format.Answer {
+var Queues = settingKind(world.Kind{
+	Name: "queues", Prefix: "QU", Tag: tagQueues, Shape: "queue",
+	Keeps: func(w *world.World, s *world.Sequence, i int64) *format.Answer {
 		if size, _ := waiting(w, s, i); size > 0 {
 			return format.Invalid("Queue is not empty, cannot delete")
 		}
 		return nil
-	}
-	return k
-}
+	},
+}, nil, func(w *world.World, s *world.Sequence, i int64, v table.Values) {
+	size, waited := waiting(w, s, i)
+	most, _ := strconv.ParseInt(text(v, "MaxSize"), 10, 64) // 0 for what a journal of any origin says
+	v["current_size"], v["average_wait_time"], v["max_size"] = size, waited/max(size, 1), most
+})
 
 // waiting returns how many wait in a queue, and how long they have in all. They are few: all are read.
 func waiting(w *world.World, s *world.Sequence, queue int64) (size, waited int64) {

@@ -32,46 +32,52 @@ var rawRules []byte
 // allRules are the rules by the name of the kind.
 var allRules = format.Embedded[map[string]*rules](rawRules)
 
-// settingKind is one kind of settings. Its rules stand in settings.json.
-type settingKind struct {
-	name, prefix string
-	tag          uint64
-	shape        string
-	fresh        world.Fresh
-	filters      []world.Filter
-	// draw adds fields to one of the first; nil for most kinds.
-	draw func(w *world.World, s *world.Sequence, i int64, fields map[string]string)
-	// create reads a creation in place of the rules; nil for most kinds.
-	create func(w *world.World, s *world.Sequence, form url.Values) (map[string]string, *format.Answer)
-	// derive adds what a template shows beside the fields; nil for most kinds.
-	derive func(w *world.World, s *world.Sequence, i int64, v table.Values)
-}
-
-func (l *settingKind) rules() *rules { return allRules()[l.name] }
-
-// kind returns the kind of the world.
-func (l *settingKind) kind() *world.Kind {
-	k := &world.Kind{
-		Name: l.name, Prefix: l.prefix, Tag: l.tag, Filters: l.filters, Shape: l.shape, Draw: l.values,
-		Count: func(*world.World) int64 { return int64(len(l.rules().First)) }, Old: true,
-		Create: func(_ *world.World, _ *world.Sequence, form url.Values) (map[string]string, *format.Answer) {
-			for _, name := range l.rules().Needs {
+// settingKind completes a kind of settings, whose rules stand in settings.json. draw adds fields
+// to one of the first, and derive what a template shows beside the fields; nil for most kinds.
+func settingKind(k world.Kind, draw func(w *world.World, s *world.Sequence, i int64, fields map[string]string),
+	derive func(w *world.World, s *world.Sequence, i int64, v table.Values)) *world.Kind {
+	own := func() *rules { return allRules()[k.Name] }
+	k.Count, k.Old, k.Remove = func(*world.World) int64 { return int64(len(own().First)) }, true, true
+	if k.Create == nil {
+		k.Create = func(_ *world.World, _ *world.Sequence, form url.Values) (map[string]string, *format.Answer) {
+			for _, name := range own().Needs {
 				if form.Get(name) == "" {
 					return nil, format.Invalid("Missing required parameter " + name + " in the post body")
 				}
 			}
-			return l.rules().read(form)
-		},
-		Update: func(_ *world.World, _ *world.Sequence, _ int64, form url.Values) (map[string]string, []string, *format.Answer) {
-			fields, r := l.rules().read(form)
-			return fields, nil, r
-		},
-		Remove: true, Fresh: l.fresh,
+			return own().read(form)
+		}
 	}
-	if l.create != nil {
-		k.Create = l.create
+	k.Update = func(_ *world.World, _ *world.Sequence, _ int64, form url.Values) (map[string]string, []string, *format.Answer) {
+		fields, r := own().read(form)
+		return fields, nil, r
 	}
-	return k
+	k.Draw = func(w *world.World, s *world.Sequence, i int64) table.Values {
+		fields := map[string]string{}
+		if !s.Written(i) && i < s.Base {
+			maps.Copy(fields, own().First[i])
+			if draw != nil {
+				draw(w, s, i, fields)
+			}
+		}
+		if m := s.Marks[i]; m != nil {
+			maps.Copy(fields, m.Form)
+		}
+		v := table.Values{"created": s.Created(i), "updated": s.Updated(i)}
+		for _, some := range []map[string]string{own().Defaults, fields} {
+			for name, value := range some {
+				if value != "" {
+					v[name] = value
+				}
+			}
+		}
+		v["display_name"] = cmp.Or(text(v, "FriendlyName"), format.Formatted(text(v, "PhoneNumber")))
+		if derive != nil {
+			derive(w, s, i, v)
+		}
+		return v
+	}
+	return &k
 }
 
 // read takes the fields a write sets from its form.
@@ -102,34 +108,6 @@ func (l *rules) read(form url.Values) (map[string]string, *format.Answer) {
 	return fields, nil
 }
 
-// values returns a setting as its templates show it: its fields by their names, what is not
-// set by its default, and what follows from them.
-func (l *settingKind) values(w *world.World, s *world.Sequence, i int64) table.Values {
-	fields := map[string]string{}
-	if !s.Written(i) && i < s.Base {
-		maps.Copy(fields, l.rules().First[i])
-		if l.draw != nil {
-			l.draw(w, s, i, fields)
-		}
-	}
-	if m := s.Marks[i]; m != nil {
-		maps.Copy(fields, m.Form)
-	}
-	v := table.Values{"created": s.Created(i), "updated": s.Updated(i)}
-	for _, fields := range []map[string]string{l.rules().Defaults, fields} {
-		for name, value := range fields {
-			if value != "" {
-				v[name] = value
-			}
-		}
-	}
-	v["display_name"] = cmp.Or(text(v, "FriendlyName"), format.Formatted(text(v, "PhoneNumber")))
-	if l.derive != nil {
-		l.derive(w, s, i, v)
-	}
-	return v
-}
-
 // text returns a value that is a text, or "".
 func text(v table.Values, name string) string {
 	s, _ := v[name].(string)
@@ -140,13 +118,13 @@ func text(v table.Values, name string) string {
 var nameFilter = world.TextFilter("FriendlyName", "display_name")
 
 // Addresses are the addresses of an account.
-var Addresses = (&settingKind{
-	name: "addresses", prefix: "AD", tag: tagAddresses, shape: "address",
-	filters: []world.Filter{
+var Addresses = settingKind(world.Kind{
+	Name: "addresses", Prefix: "AD", Tag: tagAddresses, Shape: "address",
+	Filters: []world.Filter{
 		world.TextFilter("CustomerName", "CustomerName"), world.TextFilter("FriendlyName", "FriendlyName"),
 		world.TruthFilter("EmergencyEnabled", "EmergencyEnabled"), world.TextFilter("IsoCountry", "IsoCountry"),
 	},
-}).kind()
+}, nil, nil)
 
 // DependOn are the numbers that name an address.
 func DependOn(w *world.World, s *world.Sequence, address int64) world.Condition {
@@ -157,10 +135,10 @@ func DependOn(w *world.World, s *world.Sequence, address int64) world.Condition 
 }
 
 // Applications are the applications of an account.
-var Applications = (&settingKind{
-	name: "applications", prefix: "AP", tag: tagApplications, shape: "application",
-	filters: []world.Filter{world.TextFilter("FriendlyName", "FriendlyName")},
-}).kind()
+var Applications = settingKind(world.Kind{
+	Name: "applications", Prefix: "AP", Tag: tagApplications, Shape: "application",
+	Filters: []world.Filter{world.TextFilter("FriendlyName", "FriendlyName")},
+}, nil, nil)
 
 var (
 	ApiKeys     = keyKind("keys", tagKeys)
@@ -170,8 +148,8 @@ var (
 // keyKind returns a kind of keys. The answer to a creation has a real secret, 32
 // letters and digits, as Twilio's does; it opens nothing here.
 func keyKind(name string, tag uint64) *world.Kind {
-	derive := func(_ *world.World, s *world.Sequence, i int64, v table.Values) {
-		v["secret"] = drawHex("", world.TagSecrets<<8|tag, s, i)
-	}
-	return (&settingKind{name: name, prefix: "SK", tag: tag, shape: "key", fresh: world.Fresh{Shape: "new_key"}, derive: derive}).kind()
+	return settingKind(world.Kind{Name: name, Prefix: "SK", Tag: tag, Shape: "key", Fresh: world.Fresh{Shape: "new_key"}}, nil,
+		func(_ *world.World, s *world.Sequence, i int64, v table.Values) {
+			v["secret"] = drawHex("", world.TagSecrets<<8|tag, s, i)
+		})
 }

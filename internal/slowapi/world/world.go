@@ -32,7 +32,7 @@ type World struct {
 	People int64 // who call and write
 	Cipher fake.Cipher
 
-	Writing sync.Mutex // held from deciding on an entry until it is applied
+	Writing sync.Mutex // held from deciding on an entry until it is applied; its holder reads without Mu
 	Mu      sync.RWMutex
 	clock   time.Time // the world's time at wall
 	wall    time.Time
