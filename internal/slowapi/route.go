@@ -264,7 +264,7 @@ func fileAt(pattern string, r route, do handler, endings ...string) route {
 // usageRoutes returns the lists of usage: one row a category over the whole time,
 // and by day, month and year, and those of one certain time.
 func usageRoutes() (all []route) {
-	for _, name := range []string{"", "AllTime", "Daily", "LastMonth", "Monthly", "ThisMonth", "Today", "Yearly", "Yesterday"} {
+	for name := range kinds.UsageLists {
 		path := "Accounts/*/Usage/Records"
 		if name != "" {
 			path += "/" + name

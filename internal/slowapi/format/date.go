@@ -30,14 +30,11 @@ var instants = []string{
 // twilio-python, twilio-node, the examples of the published documents). A bare
 // date is that whole UTC day, and so for months and years.
 func ParseDate(value string) (Span, bool) {
-	if t, err := time.Parse("2006-01-02", value); err == nil {
-		return spanTo(t, t.AddDate(0, 0, 1))
-	}
-	if t, err := time.Parse("2006-01", value); err == nil {
-		return spanTo(t, t.AddDate(0, 1, 0))
-	}
-	if t, err := time.Parse("2006", value); err == nil {
-		return spanTo(t, t.AddDate(1, 0, 0))
+	for n, form := range []string{"2006-01-02", "2006-01", "2006"} {
+		if t, err := time.Parse(form, value); err == nil {
+			until := []time.Time{t.AddDate(0, 0, 1), t.AddDate(0, 1, 0), t.AddDate(1, 0, 0)}
+			return Span{From: t.Unix(), Until: until[n].Unix()}, true
+		}
 	}
 	east := 0
 	if at := strings.LastIndexByte(value, ' '); at > 0 {
@@ -47,13 +44,8 @@ func ParseDate(value string) (Span, bool) {
 	}
 	for _, form := range instants {
 		if t, err := time.ParseInLocation(form, value, time.FixedZone("", east)); err == nil {
-			t = t.Truncate(time.Second)
-			return spanTo(t, t.Add(time.Second))
+			return Span{From: t.Unix(), Until: t.Unix() + 1}, true
 		}
 	}
 	return Span{}, false
-}
-
-func spanTo(from, until time.Time) (Span, bool) {
-	return Span{From: from.Unix(), Until: until.Unix()}, true
 }

@@ -3,6 +3,7 @@ package format
 
 import (
 	"math"
+	"regexp"
 	"strconv"
 	"strings"
 	"unicode/utf8"
@@ -89,18 +90,12 @@ func Whole(s string) (int64, bool) {
 	return n, true
 }
 
-// IsSID tells whether s has the form of a SID with this prefix.
+var hex32 = regexp.MustCompile(`^[0-9a-fA-F]{32}$`)
+
+// IsSID reports whether s has the form of a SID with this prefix.
 func IsSID(s, prefix string) bool {
-	if len(s) != 34 || !strings.HasPrefix(s, prefix) {
-		return false
-	}
-	for _, c := range []byte(s[2:]) {
-		hex := c >= '0' && c <= '9' || c >= 'a' && c <= 'f' || c >= 'A' && c <= 'F'
-		if !hex {
-			return false
-		}
-	}
-	return true
+	rest, ok := strings.CutPrefix(s, prefix)
+	return ok && hex32.MatchString(rest)
 }
 
 // IsNumber tells whether s is a number in E.164.

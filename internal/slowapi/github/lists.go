@@ -53,12 +53,13 @@ func cut(q *table.Request, rows []*table.Row) ([]*table.Row, string) {
 
 // list answers with a page of rows as a template shows them.
 func (a *API) list(q *table.Request, shape string, rows []*table.Row) format.Answer {
+	return page(q, rows, func(r *table.Row) table.Part { return a.part(shape, r, q) }, func(parts []table.Part) any { return parts })
+}
+
+// page answers with what whole makes of a page of rows, and with links to the pages around it.
+func page(q *table.Request, rows []*table.Row, show func(*table.Row) table.Part, whole func([]table.Part) any) format.Answer {
 	rows, links := cut(q, rows)
-	parts := make([]table.Part, len(rows))
-	for i, r := range rows {
-		parts[i] = a.part(shape, r, q)
-	}
-	answer := format.Answer{Status: http.StatusOK, Body: table.AppendList(nil, parts, q.Here)}
+	answer := table.Show(whole(table.Parts(rows, show)), q.Here)
 	if links != "" {
 		answer = with(answer, "Link", links)
 	}
@@ -91,8 +92,7 @@ func (a *API) show(q *table.Request, shape string, r *table.Row) format.Answer {
 	if r == nil {
 		return a.refusal(http.StatusNotFound)
 	}
-	p := a.part(shape, r, q)
-	return format.Answer{Status: http.StatusOK, Body: p.T.Append(nil, p.V, q.Here)}
+	return table.Show(a.part(shape, r, q), q.Here)
 }
 
 // order reads sort, which is created, updated or what the list calls the number of comments.

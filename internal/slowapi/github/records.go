@@ -52,7 +52,7 @@ func (a *API) labelsOfIssue(q *table.Request, _ *fields) format.Answer {
 	if r == nil {
 		return a.refusal(http.StatusNotFound)
 	}
-	return format.Answer{Status: http.StatusOK, Body: table.AppendList(nil, r.V["labels"].([]table.Part), q.Here)}
+	return table.Show(r.V["labels"], q.Here)
 }
 
 // oneCommit shows a commit. Alone it has the changed files, too.
@@ -111,7 +111,7 @@ func (a *API) contributors(q *table.Request, _ *fields) format.Answer {
 			"total": total, "weeks": list, "user": a.builder.user(who), "login": who}})
 	}
 	slices.SortFunc(parts, func(x, y table.Part) int { return strings.Compare(x.V["login"].(string), y.V["login"].(string)) })
-	return format.Answer{Status: http.StatusOK, Body: table.AppendList(nil, parts, q.Here)}
+	return table.Show(parts, q.Here)
 }
 
 // search finds issues and pull requests: qualifiers repo, is, type, state, label and
@@ -129,20 +129,12 @@ func (a *API) search(q *table.Request) format.Answer {
 		}
 		return true
 	}, order(q, "comments"), q.Query.Get("order") == "asc")
-	total := int64(len(rows))
-	rows, links := cut(q, rows[:min(len(rows), 1000)])
-	parts := make([]table.Part, len(rows))
-	for i, r := range rows {
-		parts[i] = a.part("issue", &table.Row{ID: r.ID, V: r.V.With(table.Values{"score": 1})}, q)
-	}
-	body := table.AppendValue([]byte(`{"total_count":`), total, "")
-	// Octokit takes the first member that it does not know for the list.
-	body = append(table.AppendList(append(body, `,"incomplete_results":false,"items":`...), parts, q.Here), `,"search_type":"lexical"}`...)
-	answer := format.Answer{Status: http.StatusOK, Body: body}
-	if links != "" {
-		answer = with(answer, "Link", links)
-	}
-	return answer
+	total := len(rows)
+	return page(q, rows[:min(total, 1000)], func(r *table.Row) table.Part {
+		return a.part("issue", &table.Row{ID: r.ID, V: r.V.With(table.Values{"score": 1})}, q)
+	}, func(items []table.Part) any { // Octokit takes the first member that it does not know for the list
+		return table.Part{T: a.builder.shapes["search"], V: table.Values{"total": total, "items": items}}
+	})
 }
 
 // matchesWord tells whether an issue is what one word of a search asks for.

@@ -5,7 +5,6 @@ import (
 	_ "embed"
 	"maps"
 	"math"
-	"net/http"
 	"path"
 	"strconv"
 	"strings"
@@ -85,8 +84,7 @@ func AvailableNumbers(r *world.Request) format.Answer {
 	if echo := q.Echo(nil, world.KeysOf(r.Filters)); len(echo) > 0 {
 		uri += "?" + strings.TrimSuffix(string(echo), "&")
 	}
-	v := table.Values{"rows": rows, "uri": uri}
-	return format.Answer{Status: http.StatusOK, Body: Shapes()["available_numbers"].Append(nil, v, "")}
+	return table.Show(table.Part{T: Shapes()["available_numbers"], V: table.Values{"rows": rows, "uri": uri}}, "")
 }
 
 // CountryList answers the list of countries, or one of them.
@@ -97,13 +95,13 @@ func CountryList(r *world.Request) format.Answer {
 		if one == nil {
 			return r.NotFound()
 		}
-		return format.Answer{Status: http.StatusOK, Body: table.AppendValue(nil, one.part(base), "")}
+		return table.Show(one.part(base), "")
 	}
 	rows := []table.Part{}
 	for i := range NumberCountries() {
 		rows = append(rows, NumberCountries()[i].part(base))
 	}
-	return format.Answer{Status: http.StatusOK, Body: Shapes()["countries"].Append(nil, table.Values{"rows": rows, "base": base}, "")}
+	return table.Show(table.Part{T: Shapes()["countries"], V: table.Values{"rows": rows, "base": base}}, "")
 }
 
 // part returns the country as its template shows it.

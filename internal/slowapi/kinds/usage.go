@@ -21,45 +21,35 @@ var UsageFilters = []world.Filter{{Key: "Category"}, {Key: "StartDate"}, {Key: "
 
 const day = 86400
 
-func dayOf(t int64) int64 { return t - t%day }
-
-// monthOf returns the beginning of a month, so many months after that of a time.
-func monthOf(t int64, later int) int64 {
-	at := time.Unix(t, 0).UTC()
-	return time.Date(at.Year(), at.Month()+time.Month(later), 1, 0, 0, 0, 0, time.UTC).Unix()
+// UsageLists are the lists of usage by their names: of all time where they name no unit, else of
+// every unit in it, or of the only one that began so many units ago.
+var UsageLists = map[string]struct {
+	unit  string
+	every bool
+	ago   int
+}{
+	"": {}, "AllTime": {}, "Daily": {"day", true, 0}, "Monthly": {"month", true, 0}, "Yearly": {"year", true, 0},
+	"Today": {"day", false, 0}, "Yesterday": {"day", false, 1}, "ThisMonth": {"month", false, 0}, "LastMonth": {"month", false, 1},
 }
 
-// yearOf returns the beginning of a year, so many years after that of a time.
-func yearOf(t int64, later int) int64 {
-	return time.Date(time.Unix(t, 0).UTC().Year()+later, 1, 1, 0, 0, 0, 0, time.UTC).Unix()
-}
-
-// wholeLife is the time from an account's first day to the end of today. The
-// caller holds mu.
-func wholeLife(w *world.World, account int) format.Span {
-	return format.Span{From: dayOf(w.Top.Created(int64(account))), Until: dayOf(w.Now().Unix()) + day}
-}
-
-// certain is the time a list is of by its name; the whole time for most.
-func certain(name string, life format.Span) format.Span {
-	today := life.Until - day
-	switch name {
-	case "Today":
-		return format.Span{From: today, Until: today + day}
-	case "Yesterday":
-		return format.Span{From: today - day, Until: today}
-	case "ThisMonth":
-		return format.Span{From: monthOf(today, 0), Until: today + day}
-	case "LastMonth":
-		return format.Span{From: monthOf(today, -1), Until: monthOf(today, 0)}
+// beginning returns when the day, month or year of a time begins, or the one so many later.
+func beginning(unit string, t int64, later int) int64 {
+	year, month, day := time.Unix(t, 0).UTC().Date()
+	switch unit {
+	case "year":
+		year, month, day = year+later, 1, 1
+	case "month":
+		month, day = month+time.Month(later), 1
+	default:
+		day += later
 	}
-	return life
+	return time.Date(year, month, day, 0, 0, 0, 0, time.UTC).Unix()
 }
 
 // usageDate reads a date, or so many days from today: -30days, +1day.
 func usageDate(value string, today int64) (int64, bool) {
 	if d, ok := format.ParseDate(value); ok {
-		return dayOf(d.From), true
+		return beginning("day", d.From, 0), true
 	}
 	number, offset := strings.CutSuffix(strings.TrimSuffix(value, "s"), "day")
 	// A plus in a query that was not encoded is a space.
@@ -71,41 +61,35 @@ func usageDate(value string, today int64) (int64, bool) {
 	return today + sign[number[0]]*min(n, 1e6)*day, ok
 }
 
-// usageTime narrows a time to what StartDate and EndDate leave of it.
-func usageTime(q format.Query, time, life format.Span) (format.Span, *format.Answer) {
+// usageTimes returns the times that the rows of a list are of, the newest first: what
+// StartDate and EndDate leave of them. An account's life lasts until the end of today.
+func usageTimes(q format.Query, name string, life format.Span) (all []format.Span, _ *format.Answer) {
+	of, over, today := UsageLists[name], life, life.Until-day
+	if of.unit != "" && !of.every {
+		over = format.Span{From: beginning(of.unit, today, -of.ago), Until: min(beginning(of.unit, today, 1-of.ago), life.Until)}
+	}
 	for name, edge := range map[string]func(int64){
-		"StartDate": func(at int64) { time.From = max(time.From, at) },
-		"EndDate":   func(at int64) { time.Until = min(time.Until, at+day) },
+		"StartDate": func(at int64) { over.From = max(over.From, at) },
+		"EndDate":   func(at int64) { over.Until = min(over.Until, at+day) },
 	} {
 		value := q.Given[name].Value
 		if value == "" {
 			continue
 		}
-		at, ok := usageDate(value, life.Until-day)
+		at, ok := usageDate(value, today)
 		if !ok {
-			return time, format.Invalid("Invalid date value.")
+			return nil, format.Invalid("Invalid date value.")
 		}
 		edge(at)
 	}
-	return time, nil
-}
-
-// pieces cuts a time into days, months or years, the newest first, or leaves it whole.
-func pieces(name string, time format.Span) (all []format.Span) {
-	if time.Until <= time.From {
-		return nil
+	if !of.every && over.From < over.Until {
+		return []format.Span{over}, nil
 	}
-	begin := map[string]func(t int64, later int) int64{
-		"Daily": func(t int64, later int) int64 { return dayOf(t) + int64(later)*day }, "Monthly": monthOf, "Yearly": yearOf,
-	}[name]
-	if begin == nil {
-		return []format.Span{time}
-	}
-	for at := begin(time.From, 0); at < time.Until; at = begin(at, 1) {
-		all = append(all, format.Span{From: max(at, time.From), Until: min(begin(at, 1), time.Until)})
+	for at := over.From; at < over.Until; at = all[len(all)-1].Until {
+		all = append(all, format.Span{From: at, Until: min(beginning(of.unit, at, 1), over.Until)})
 	}
 	slices.Reverse(all)
-	return all
+	return all, nil
 }
 
 // Usage answers one of the lists.
@@ -126,12 +110,12 @@ func Usage(r *world.Request, name string) format.Answer {
 			shown = append(shown, &Categories()[i])
 		}
 	}
-	life := wholeLife(w, r.Account)
-	time, refused := usageTime(q, certain(name, life), life)
+	life := format.Span{From: beginning("day", w.Top.Created(int64(r.Account)), 0), Until: beginning("day", w.Now().Unix(), 1)}
+	times, refused := usageTimes(q, name, life)
 	if refused != nil {
 		return *refused
 	}
-	times, path := pieces(name, time), ""
+	path := ""
 	if name != "" {
 		path = "/" + name
 	}
@@ -220,7 +204,7 @@ func counted(w *world.World, c *category, s *world.Sequence, time format.Span) i
 		return (s.FirstSince(time.Until) - s.FirstSince(time.From)) * c.Share / 1000
 	}
 	firsts := int64(0)
-	for at := monthOf(time.From, 0); at < time.Until; at = monthOf(at, 1) {
+	for at := beginning("month", time.From, 0); at < time.Until; at = beginning("month", at, 1) {
 		if at >= time.From {
 			firsts += s.FirstSince(at)
 		}
@@ -239,7 +223,7 @@ func Balance(r *world.Request) format.Answer {
 		had = 10_000_000 + int64(d.Below(5_000_000)) // 100 to 150 dollars
 	}
 	v := table.Values{"account": w.AccountSID(r.Account), "balance": format.Decimal(had - spent(w, r.Account))}
-	return format.Answer{Status: http.StatusOK, Body: Shapes()["balance"].Append(nil, v, "")}
+	return table.Show(table.Part{T: Shapes()["balance"], V: v}, "")
 }
 
 // NewToken answers POST to Tokens with a user name and a real password. Nothing

@@ -67,12 +67,7 @@ func (a *API) list(k *kind, q *table.Request) format.Answer {
 			page, more = newer[max(len(newer)-limit, 0):], len(newer) > limit
 		}
 	}
-	return a.records(q, k, page, func(data []byte) []byte {
-		out := append([]byte(`{"object":"list","data":`), data...)
-		out = append(out, `,"has_more":`...)
-		out = strconv.AppendBool(out, more)
-		return append(out, `,"url":"/v1/`+k.name+`"}`...)
-	})
+	return a.records(q, k, page, "list", table.Values{"more": more, "url": "/v1/" + k.name})
 }
 
 func cut(rows []*table.Row, limit int) ([]*table.Row, bool) {
@@ -99,14 +94,11 @@ func (a *API) around(k *kind, rows []*table.Row, id string) (newer, older []*tab
 	return rows, nil
 }
 
-// records writes records with what is to be expanded in them; whole puts the list
+// records answers with records, what is to be expanded in them, and what a template shows
 // around them.
-func (a *API) records(q *table.Request, k *kind, rows []*table.Row, whole func([]byte) []byte) format.Answer {
-	parts := make([]table.Part, len(rows))
-	for i, r := range rows {
-		parts[i] = a.part(k, r, q)
-	}
-	return a.expand(q, whole(table.AppendList(nil, parts, q.Here)))
+func (a *API) records(q *table.Request, k *kind, rows []*table.Row, shape string, v table.Values) format.Answer {
+	v["data"] = table.Parts(rows, func(r *table.Row) table.Part { return a.part(k, r, q) })
+	return a.expand(q, a.shapes[shape].Append(nil, v, q.Here))
 }
 
 // part is a record as the version of the request shows it: payment intents have a
@@ -118,20 +110,14 @@ func (a *API) part(k *kind, r *table.Row, q *table.Request) table.Part {
 		if c := a.world.Kinds["charges"].Find(r.Text("latest_charge")); c != nil {
 			list = append(list, table.Part{T: a.shapes["charge"], V: c.V})
 		}
-		v = v.With(table.Values{"charges": listOf{rows: list, url: "/v1/charges?payment_intent=" + r.ID}.part(a)})
+		v = v.With(table.Values{"charges": a.listOf(list, "/v1/charges?payment_intent="+r.ID, false)})
 	}
 	return table.Part{T: a.shapes[k.one], V: v}
 }
 
-// listOf is a list inside a record.
-type listOf struct {
-	rows []table.Part
-	url  string
-	more bool
-}
-
-func (l listOf) part(a *API) table.Part {
-	return table.Part{T: a.shapes["list"], V: table.Values{"data": l.rows, "url": l.url, "more": l.more}}
+// listOf returns a list inside a record.
+func (a *API) listOf(rows []table.Part, url string, more bool) table.Part {
+	return table.Part{T: a.shapes["list"], V: table.Values{"data": rows, "url": url, "more": more}}
 }
 
 // filter reads the filters of a list.
@@ -203,8 +189,7 @@ func (a *API) lines(q *table.Request) format.Answer {
 		rows = rows[named(q.Query.Get("starting_after"))+1:]
 		rows, more = rows[:min(limit, len(rows))], len(rows) > limit
 	}
-	p := listOf{rows, "/v1/invoices/" + r.ID + "/lines", more}.part(a)
-	return format.Answer{Status: http.StatusOK, Body: p.T.Append(nil, p.V, q.Here)}
+	return table.Show(a.listOf(rows, "/v1/invoices/"+r.ID+"/lines", more), q.Here)
 }
 
 // token hides how many records are before a page.
@@ -245,15 +230,11 @@ func (a *API) search(k *kind, q *table.Request) format.Answer {
 	account := q.Header.Get("Stripe-Account")
 	rows := a.world.Kinds[k.name].Select(func(r *table.Row) bool { return r.Text("account") == account && passes(r) }, "", false)
 	page, more := cut(rows[min(at, len(rows)):], limit)
-	return a.records(q, k, page, func(data []byte) []byte {
-		out := append([]byte(`{"object":"search_result","data":`), data...)
-		out = strconv.AppendBool(append(out, `,"has_more":`...), more)
-		next := "null"
-		if more {
-			next = strconv.Quote(token(at + limit))
-		}
-		return append(out, `,"next_page":`+next+`,"url":"/v1/`+k.name+`/search"}`...)
-	})
+	v := table.Values{"more": more, "url": "/v1/" + k.name + "/search"}
+	if more {
+		v["next"] = token(at + limit)
+	}
+	return a.records(q, k, page, "search_result", v)
 }
 
 // v2Events is a page of events as v2 has them: links lead on.
@@ -269,23 +250,20 @@ func (a *API) v2Events(q *table.Request) format.Answer {
 			r.Text("of_id") == of)
 	}, "", false)
 	page, more := cut(rows[min(at, len(rows)):], limit)
-	parts := make([]table.Part, len(page))
-	for i, r := range page {
-		parts[i] = table.Part{T: a.shapes["v2_event"], V: r.V}
-	}
-	link := func(there bool, n int) string {
+	v := table.Values{"data": table.Parts(page, func(r *table.Row) table.Part { return table.Part{T: a.shapes["v2_event"], V: r.V} })}
+	link := func(name string, there bool, n int) {
 		if !there {
-			return "null"
+			return
 		}
 		query := url.Values{"limit": {strconv.Itoa(limit)}, "page": {token(n)}}
 		if of != "" {
 			query.Set("object_id", of)
 		}
-		return strconv.Quote("/v2/core/events?" + query.Encode())
+		v[name] = "/v2/core/events?" + query.Encode()
 	}
-	body := table.AppendList([]byte(`{"data":`), parts, q.Here)
-	body = append(body, `,"next_page_url":`+link(more, at+limit)+`,"previous_page_url":`+link(at > 0, max(at-limit, 0))+`}`...)
-	return format.Answer{Status: http.StatusOK, Body: body}
+	link("next", more, at+limit)
+	link("previous", at > 0, max(at-limit, 0))
+	return table.Show(table.Part{T: a.shapes["v2_list"], V: v}, q.Here)
 }
 
 func (a *API) v2Event(q *table.Request) format.Answer {
@@ -293,5 +271,5 @@ func (a *API) v2Event(q *table.Request) format.Answer {
 	if r == nil {
 		return missing(http.StatusNotFound, events.one, q.Vars[0], "id")
 	}
-	return format.Answer{Status: http.StatusOK, Body: a.shapes["v2_event"].Append(nil, r.V, q.Here)}
+	return table.Show(table.Part{T: a.shapes["v2_event"], V: r.V}, q.Here)
 }

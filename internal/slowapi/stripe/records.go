@@ -132,12 +132,7 @@ func (a *API) balance(q *table.Request) format.Answer {
 			sum += r.Number("amount_captured") - r.Number("amount_refunded")
 		}
 	}
-	amount := func(n int64) string {
-		return `[{"amount":` + strconv.FormatInt(n, 10) + `,"currency":"usd","source_types":{"card":` + strconv.FormatInt(n, 10) + `}}]`
-	}
-	return format.Answer{Status: http.StatusOK,
-		Body: []byte(`{"object":"balance","available":` + amount(sum) + `,"livemode":false,"pending":` + amount(0) +
-			`,"refund_and_dispute_prefunding":{"available":` + amount(0) + `,"pending":` + amount(0) + `}}`)}
+	return table.Show(table.Part{T: a.shapes["balance"], V: table.Values{"sum": sum}}, q.Here)
 }
 
 // clause is one condition of a search: field:"text", field~"part", created>123,

@@ -10,6 +10,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io/fs"
+	"net/http"
 	"path"
 	"regexp"
 	"strconv"
@@ -264,6 +265,20 @@ func AppendValue(dst []byte, value any, here string) []byte {
 		return append(dst, "null"...)
 	}
 	return append(dst, raw...)
+}
+
+// Show answers with what a value shows as.
+func Show(value any, here string) format.Answer {
+	return format.Answer{Status: http.StatusOK, Body: AppendValue(nil, value, here)}
+}
+
+// Parts returns how rows show.
+func Parts(rows []*Row, show func(*Row) Part) []Part {
+	all := make([]Part, len(rows))
+	for i, r := range rows {
+		all[i] = show(r)
+	}
+	return all
 }
 
 // AppendList appends a JSON array.
