@@ -111,12 +111,12 @@ func (t *twilio) resolve(r *route, q *table.Request) (x *world.Request, there bo
 		x.Key, x.Shape = cmp.Or(r.key, r.kind.Name), cmp.Or(r.shape, r.kind.Shape)
 	}
 	if r.kind != kinds.Accounts {
-		ok := true
 		if !r.monitor {
-			x.Account, ok = w.AccountIndex(q.Vars[0])
-		}
-		if !ok {
-			return x, false
+			account, ok := w.Find(w.Top, q.Vars[0])
+			if !ok {
+				return x, false
+			}
+			x.Account = int(account)
 		}
 		x.S = w.Of(r.kind, x.Account)
 	}

@@ -35,7 +35,9 @@ func Body(d Rng, media bool) string {
 		return fill(texts().Short[pick%uint64(len(texts().Short))], &d)
 	}
 	text := texts().Long[pick%uint64(len(texts().Long))]
-	return limit(fill(strings.Repeat(text, 1+d.Below(5)), &d), 1600)
+	text = fill(strings.Repeat(text, 1+d.Below(5)), &d)
+	all := []rune(text)
+	return string(all[:min(len(all), 1600)])
 }
 
 // fill puts names, codes, times and amounts into a text.
@@ -48,18 +50,6 @@ func fill(text string, d *Rng) string {
 	clock := strconv.Itoa(8+d.Below(12)) + ":" + strconv.Itoa(10*(1+d.Below(5)))
 	amount := strconv.Itoa(1+d.Below(900)) + "." + strconv.Itoa(10+d.Below(90))
 	return strings.NewReplacer("{n}", name, "{c}", code, "{t}", clock, "{a}", amount).Replace(text)
-}
-
-// limit cuts a text after so many characters.
-func limit(text string, characters int) string {
-	n := 0
-	for at := range text {
-		if n == characters {
-			return text[:at]
-		}
-		n++
-	}
-	return text
 }
 
 // gsm are the characters of GSM 03.38 that cost one septet, gsmTwice those that

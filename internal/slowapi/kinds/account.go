@@ -6,6 +6,7 @@ import (
 	"net/url"
 	"slices"
 
+	"understudy/internal/slowapi/fake"
 	"understudy/internal/slowapi/format"
 	"understudy/internal/slowapi/table"
 	"understudy/internal/slowapi/world"
@@ -21,11 +22,11 @@ var Accounts = &world.Kind{
 // drawAccount draws an account. It really carries the secret, as Twilio's does.
 func drawAccount(w *world.World, s *world.Sequence, i int64) table.Values {
 	v := table.Values{
-		"auth_token": w.AccountToken(int(i)), "created": s.Created(i), "updated": s.Updated(i), "name": "Slow & Steady Telephony",
-		"status": "active",
+		"auth_token": w.Token, "created": s.Created(i), "updated": s.Updated(i), "name": "Slow & Steady Telephony", "status": "active",
 	}
 	if i > 0 {
-		v["name"] = "Field office"
+		d := fake.RngFor(w.Seed, world.TagSecrets, i)
+		v["auth_token"], v["name"] = string(d.Hex(nil, 16)), "Field office"
 	}
 	if name, set := s.Form(i, "FriendlyName"); set {
 		v["name"] = name

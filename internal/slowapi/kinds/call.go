@@ -2,6 +2,7 @@
 package kinds
 
 import (
+	_ "embed"
 	"net/http"
 	"net/url"
 	"slices"
@@ -58,76 +59,72 @@ func callRole(seed uint64, i int64) int {
 	return alone
 }
 
-// callPlan draws what becomes of a call. It rings first if it is inbound, and is queued first if not.
-func callPlan(seed uint64, i int64, d *fake.Rng) (plan []string) {
-	role, luck, side := callRole(seed, i), d.Below(10000), d.Below(100)
-	inbound := role == parent || role == alone && side < 55
-	switch {
-	case role == parent:
-		return answeredInbound
-	case luck < 188: // 3 % of all never started; parents always did
-		return canceledUnstarted
-	case luck < 375:
-		return failedUnstarted
-	case luck < 775 && inbound:
-		return busyInbound
-	case luck < 775:
-		return busyOutbound
-	case luck < 1575 && inbound:
-		return missedInbound
-	case luck < 1575:
-		return missedOutbound
-	case luck < 1775 && !inbound:
-		return failedOutbound
-	case inbound:
-		return answeredInbound
-	}
-	return answeredOutbound
+// ways are what can become of a record, each with the luck below which it does.
+type ways []struct {
+	Below int
+	Plan  []string
 }
 
-var (
-	answeredInbound   = []string{"ringing", "in-progress", "completed", "completed"}
-	answeredOutbound  = []string{"queued", "ringing", "in-progress", "completed", "completed"}
-	busyInbound       = []string{"ringing", "busy"}
-	busyOutbound      = []string{"queued", "ringing", "busy"}
-	missedInbound     = []string{"ringing", "no-answer"}
-	missedOutbound    = []string{"queued", "ringing", "no-answer"}
-	failedOutbound    = []string{"queued", "ringing", "failed"}
-	canceledUnstarted = []string{"queued", "canceled"}
-	failedUnstarted   = []string{"queued", "failed"}
-)
+// pick returns the plan of a luck.
+func (all ways) pick(luck int) []string {
+	for _, way := range all {
+		if luck < way.Below {
+			return way.Plan
+		}
+	}
+	return nil
+}
 
-// callLife is what a call goes through.
+//go:embed lives.json
+var rawLives []byte
+
+// lives are what becomes of calls and messages. An inbound call rings first, any other is queued
+// first; 3 % of all never start.
+var lives = format.Embedded[*struct {
+	InboundCalls, OutboundCalls      ways // of 10,000
+	Received, WhatsApp, ByAPI, Sent  ways // of 1000
+	Scheduled, ForService, Delivered []string
+}](rawLives)
+
+// lasting is how many seconds a record stays in a state.
+type lasting struct {
+	status  string
+	seconds int64
+}
+
+// spend returns how long each state of a plan lasts; those that are not named last so long as any other.
+func spend(plan []string, other int64, named ...lasting) (dwell [8]int64) {
+	for i, status := range plan {
+		dwell[i] = other
+		for _, one := range named {
+			if one.status == status {
+				dwell[i] = one.seconds
+			}
+		}
+	}
+	return dwell
+}
+
+// callLife draws what a call goes through. A parent is answered. Most calls are short, few are long.
 func callLife(s *world.Sequence, i int64) world.Progress {
 	d := s.Draw(i)
-	plan := callPlan(s.Seed, i, &d)
-	if s.Written(i) {
-		plan = answeredOutbound
+	role, luck, side := callRole(s.Seed, i), d.Below(10000), d.Below(100)
+	plan := lives().OutboundCalls.pick(luck)
+	switch {
+	case s.Written(i):
+		plan = lives().OutboundCalls.pick(9999)
+	case role == parent:
+		plan = lives().InboundCalls.pick(9999)
+	case role == alone && side < 55:
+		plan = lives().InboundCalls.pick(luck)
 	}
-	dwell := callDwell(&d, plan)
-	return world.Progress{Plan: plan, Dwell: dwell, Rest: d}
-}
-
-// callDwell draws how long each state lasts. Most calls are short, few are long.
-func callDwell(d *fake.Rng, plan []string) (dwell [8]int64) {
 	talk := int64(5 + min(d.Below(600), d.Below(600)))
 	if d.Below(50) == 0 {
 		talk = int64(600 + d.Below(3000))
 	}
 	ring, wait, bill := int64(2+d.Below(24)), int64(1+d.Below(3)), int64(5+d.Below(55))
-	for i, status := range plan {
-		switch status {
-		case "queued":
-			dwell[i] = wait
-		case "ringing":
-			dwell[i] = ring
-		case "in-progress":
-			dwell[i] = talk
-		default:
-			dwell[i] = bill
-		}
-	}
-	return dwell
+	dwell := spend(plan, bill, lasting{"queued", wait}, lasting{"ringing", ring}, lasting{"in-progress", talk})
+	return world.Progress{Plan: plan, Dwell: dwell, Rest: d}
 }
 
 // readCall reads a call that a write created, or draws who called whom.

@@ -35,6 +35,9 @@ var incidents = format.Embedded[struct {
 		Code   int64
 		Reason string
 	}
+	Events []struct { // what was done to what, and what of it changed from what to what
+		Type, To, Field, Old, New string
+	}
 }](rawIncidents)
 
 // drawTrouble draws what went wrong with a call or message.

@@ -45,91 +45,45 @@ func MediaPlace(seed uint64, block int64) int64 {
 	return block*20 + int64(d.Below(20))
 }
 
-var (
-	messageReceived     = []string{"receiving", "received", "received"}
-	messageDelivered    = []string{"queued", "sending", "sent", "delivered", "delivered"}
-	messageViaService   = []string{"accepted", "queued", "sending", "sent", "delivered", "delivered"}
-	messageSent         = []string{"queued", "sending", "sent", "sent"}
-	messageUndelivered  = []string{"queued", "sending", "sent", "undelivered", "undelivered"}
-	messageFailed       = []string{"queued", "failed"}
-	messageScheduled    = []string{"scheduled", "canceled"}
-	messageRead         = []string{"queued", "sending", "sent", "delivered", "read", "read"}
-	messagePartly       = []string{"queued", "sending", "sent", "partially_delivered", "partially_delivered"}
-	messageSendSchedule = []string{"scheduled", "queued", "sending", "sent", "delivered", "delivered"}
-)
-
 // draft draws what becomes of a message and which way it goes.
 func (m *message) draft(d *fake.Rng) []string {
 	way, luck, odd := d.Below(1000), d.Below(1000), d.Below(100)
-	m.whatsapp = odd < 2
-	switch {
+	all := lives().Sent
+	switch m.whatsapp = odd < 2; {
 	case way < 400:
-		m.direction = "inbound"
-		return messageReceived
+		m.direction, all = "inbound", lives().Received
 	case way < 850:
-		m.direction = "outbound-api"
+		m.direction, all = "outbound-api", lives().ByAPI
 	case way < 990:
 		m.direction = "outbound-reply"
 	default:
 		m.direction = "outbound-call"
 	}
-	switch {
-	case m.whatsapp && luck < 600:
-		return messageRead
-	case luck < 50:
-		return messageUndelivered
-	case luck < 90:
-		return messageFailed
-	case luck < 95:
-		return messageScheduled
-	case luck < 98:
-		return messagePartly
-	case luck < 180:
-		return messageSent
-	case luck < 280 && m.direction == "outbound-api":
-		m.service = true
-		return messageViaService
+	if m.whatsapp && way >= 400 && luck < 600 {
+		all = lives().WhatsApp
 	}
-	return messageDelivered
+	plan := all.pick(luck)
+	m.service = plan[0] == "accepted"
+	return plan
 }
 
-// messageDwell draws how long each state lasts.
-func messageDwell(d *fake.Rng, plan []string) (dwell [8]int64) {
-	short, hop, bill := int64(1+d.Below(2)), int64(1+d.Below(9)), int64(5+d.Below(55))
-	for i, status := range plan {
-		switch status {
-		case "queued", "sending", "accepted", "receiving":
-			dwell[i] = short
-		case "sent":
-			dwell[i] = hop
-		case "scheduled":
-			dwell[i] = 900
-		default:
-			dwell[i] = bill
-		}
-	}
-	return dwell
-}
-
-// writtenPlan is what a message goes through that a write created.
-func writtenPlan(form map[string]string) []string {
-	switch {
-	case form["ScheduleType"] == "fixed":
-		return messageSendSchedule
-	case form["MessagingServiceSid"] != "":
-		return messageViaService
-	}
-	return messageDelivered
-}
-
-// messageLife is what a message goes through.
+// messageLife draws what a message goes through, or reads it from the write that created the message.
 func messageLife(s *world.Sequence, i int64) world.Progress {
 	d := s.Draw(i)
 	plan := new(message).draft(&d)
 	if s.Written(i) {
-		plan = writtenPlan(s.Marks[i].Form)
+		switch form := s.Marks[i].Form; {
+		case form["ScheduleType"] == "fixed":
+			plan = lives().Scheduled
+		case form["MessagingServiceSid"] != "":
+			plan = lives().ForService
+		default:
+			plan = lives().Delivered
+		}
 	}
-	dwell := messageDwell(&d, plan)
+	short, hop, bill := int64(1+d.Below(2)), int64(1+d.Below(9)), int64(5+d.Below(55))
+	dwell := spend(plan, bill, lasting{"queued", short}, lasting{"sending", short}, lasting{"accepted", short}, lasting{"receiving", short},
+		lasting{"sent", hop}, lasting{"scheduled", 900})
 	return world.Progress{Plan: plan, Dwell: dwell, Rest: d}
 }
 

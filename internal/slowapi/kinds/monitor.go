@@ -88,26 +88,15 @@ var Events = &world.Kind{
 // createdFilters are "at it", "at its end or earlier" and "at its beginning or later".
 var createdFilters = world.ClockFilters("Date", true, "created")
 
-// auditEvents are the sorts of event: what was done, to what, and what of it changed from
-// what to what; nothing did in a creation or deletion.
-var auditEvents = [][5]string{
-	{"account.updated", "account", "friendly_name", "Slow & Steady", "Slow & Steady Telephony"},
-	{"phone-number.updated", "phone-number", "voice_url", "https://example.com/old", "https://example.com/voice"},
-	{"phone-number.updated", "phone-number", "friendly_name", "Line 2", "Büro Köln & Bonn"},
-	{"application.created", "application"},
-	{"application.updated", "application", "sms_method", "GET", "POST"},
-	{"api-key.created", "api-key"},
-	{"api-key.deleted", "api-key"},
-}
-
 // drawEvent draws an event. Its user is one of six, in no other record. It was done from the
 // range of addresses that is kept for documentation, and a key it was done to is one that is no more.
 func drawEvent(w *world.World, s *world.Sequence, i int64) table.Values {
 	d := s.Draw(i)
-	does, who, from, which := auditEvents[d.Below(len(auditEvents))], d.Below(6), d.Below(20), int64(d.Below(world.OwnNumbers))
+	all := incidents().Events
+	does, who, from, which := all[d.Below(len(all))], d.Below(6), d.Below(20), int64(d.Below(world.OwnNumbers))
 	account := w.AccountSID(s.Account)
 	resource, path := account, format.Version+"/Accounts/"+account
-	switch does[1] {
+	switch does.To {
 	case "phone-number":
 		resource = ownSID(w, which)
 		path += "/IncomingPhoneNumbers/" + resource
@@ -120,12 +109,12 @@ func drawEvent(w *world.World, s *world.Sequence, i int64) table.Values {
 		path += "/Keys/" + resource
 	}
 	changes := table.Members{}
-	if does[2] != "" {
-		changes = table.Members{{Name: does[2], Value: table.Members{{Name: "previous", Value: does[3]}, {Name: "updated", Value: does[4]}}}}
+	if does.Field != "" {
+		changes = table.Members{{Name: does.Field, Value: table.Members{{Name: "previous", Value: does.Old}, {Name: "updated", Value: does.New}}}}
 	}
 	return table.Values{
-		"actor": drawHex("US", s.Kind.Tag<<8, s, int64(who)), "changes": changes, "created": s.Created(i), "type": does[0],
-		"resource": resource, "resource_path": path, "resource_type": does[1], "source": [...]string{"web", "api", "twilio"}[i%3],
+		"actor": drawHex("US", s.Kind.Tag<<8, s, int64(who)), "changes": changes, "created": s.Created(i), "type": does.Type,
+		"resource": resource, "resource_path": path, "resource_type": does.To, "source": [...]string{"web", "api", "twilio"}[i%3],
 		"address": "203.0.113." + strconv.Itoa(7+from),
 	}
 }

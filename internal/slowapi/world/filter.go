@@ -88,33 +88,29 @@ func Pattern(before, pattern, after string) func(number string) bool {
 // Twilio words the edges of X< differently by list: for calls "before this
 // date", for messages "on and before". A time equal to the edge is included;
 // the quirks edge-exclusive, before-whole-day and before-midnight change that.
-func ClockFilters(key string, wholeDay bool, name string) []Filter {
-	return []Filter{
-		{Key: key, Read: func(x *Search, value string) (Condition, *format.Answer) {
-			return timeCondition(x, value, name, func(d format.Span) (int64, int64) { return d.From, d.Until - 1 })
-		}},
-		{Key: key + "<", Read: func(x *Search, value string) (Condition, *format.Answer) {
-			whole := (wholeDay || x.Quirks[BeforeWholeDay]) && !x.Quirks[BeforeMidnight]
-			return timeCondition(x, value, name, func(d format.Span) (int64, int64) {
-				switch {
+func ClockFilters(key string, wholeDay bool, name string) (all []Filter) {
+	for _, edge := range []string{"", "<", ">"} {
+		all = append(all, Filter{Key: key + edge, Read: func(x *Search, value string) (Condition, *format.Answer) {
+			return timeCondition(x, value, name, func(d format.Span) (first, last int64) {
+				switch first, last = math.MinInt64, math.MaxInt64; {
+				case edge == "":
+					return d.From, d.Until - 1
+				case edge == ">" && x.Quirks[EdgeExclusive]:
+					first = d.From + 1
+				case edge == ">":
+					first = d.From
 				case x.Quirks[EdgeExclusive]:
-					return math.MinInt64, d.From - 1
-				case whole:
-					return math.MinInt64, d.Until - 1
+					last = d.From - 1
+				case (wholeDay || x.Quirks[BeforeWholeDay]) && !x.Quirks[BeforeMidnight]:
+					last = d.Until - 1
+				default:
+					last = d.From
 				}
-				return math.MinInt64, d.From
+				return first, last
 			})
-		}},
-		{Key: key + ">", Read: func(x *Search, value string) (Condition, *format.Answer) {
-			return timeCondition(x, value, name, func(d format.Span) (int64, int64) {
-				first := d.From
-				if x.Quirks[EdgeExclusive] {
-					first++
-				}
-				return first, math.MaxInt64
-			})
-		}},
+		}})
 	}
+	return all
 }
 
 // timeCondition asks for times in the range that edges makes of the value. No

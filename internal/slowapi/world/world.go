@@ -154,12 +154,11 @@ func (w *World) AppendSID(dst []byte, s *Sequence, i int64) []byte {
 // SID returns the SID of a record.
 func (w *World) SID(s *Sequence, i int64) string { return string(w.AppendSID(nil, s, i)) }
 
-// Find is the index of the record a SID names, deleted or not; false when this
+// Find returns the index of the record a SID names, deleted or not; false when this
 // sequence never had it.
 func (w *World) Find(s *Sequence, sid string) (int64, bool) {
-	if s.Kind == w.Accounts {
-		index, ok := w.AccountIndex(sid)
-		return int64(index), ok
+	if s.Kind == w.Accounts && sid == w.Account {
+		return 0, true
 	}
 	i, ok := w.Cipher.Index(sid, s.Account, s.Kind.Tag)
 	if !ok || i >= s.Count() {
@@ -169,30 +168,12 @@ func (w *World) Find(s *Sequence, sid string) (int64, bool) {
 	return i, string(w.AppendSID(buf[:0], s, i)) == sid
 }
 
-// AccountSID is the SID of an account by its number.
+// AccountSID returns the SID of an account by its number.
 func (w *World) AccountSID(account int) string {
 	if account == 0 {
 		return w.Account
 	}
 	return string(w.Cipher.AppendSID(nil, w.Accounts.Prefix, 0, w.Accounts.Tag, int64(account)))
-}
-
-// AccountIndex is the number of the account a SID names.
-func (w *World) AccountIndex(sid string) (int, bool) {
-	if sid == w.Account {
-		return 0, true
-	}
-	i, ok := w.Cipher.Index(sid, 0, w.Accounts.Tag)
-	return int(i), ok && i > 0 && i < w.Top.Count() && w.AccountSID(int(i)) == sid
-}
-
-// AccountToken is the secret of an account.
-func (w *World) AccountToken(account int) string {
-	if account == 0 {
-		return w.Token
-	}
-	d := fake.RngFor(w.Seed, TagSecrets, int64(account))
-	return string(d.Hex(nil, 16))
 }
 
 // KindNamed is the kind with a list key, nil for none.
