@@ -72,7 +72,7 @@ var imports = map[string]string{
 	"internal/randomapitest": "",
 	"internal/sample":        "",
 	"internal/search": ". internal/export internal/jsonapi internal/query internal/search/aggregate internal/search/columns " +
-		"internal/search/lang kit/csvline kit/header kit/jsonhttp kit/jsonspan kit/limiter " +
+		"internal/search/lang kit/csvline kit/header kit/jsonhttp kit/jsonspan kit/limiter kit/lru " +
 		"kit/token kit/tokenizer kit/xmldoc spec",
 	"internal/search/aggregate": ". internal/search/columns",
 	"internal/search/columns":   ". internal/query kit/e164 kit/jsonspan spec",

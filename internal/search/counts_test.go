@@ -199,23 +199,120 @@ func TestCountsByTheTimeOfDayAreKeptForASecond(t *testing.T) {
 	}
 }
 
-// What is kept stays within bounds, and the first request makes it whole.
+// What is kept stays within bounds, and what was asked last is kept.
 func TestKeptCountsAreBounded(t *testing.T) {
 	r := newRig(t, true)
-	for i := range maxAsks + 50 {
+	var keys []string
+	for i := range 3 * maxCounts {
 		a := query.SearchRequest{Text: fmt.Sprintf("-none%d", i), Kinds: []string{"queues"}, Facets: true, CountOnly: true}
 		if _, err := r.s.Find(t.Context(), as("all"), a); err != nil {
 			t.Fatal(err)
 		}
+		q, err := r.s.read(as("all"), &a, epoch)
+		if err != nil {
+			t.Fatal(err)
+		}
+		keys = append(keys, newCount(r.s, as("all"), &a, q).key)
 	}
-	if n := len(r.s.counts.all); n != maxAsks {
-		t.Errorf("%d are kept, want the newest %d", n, maxAsks)
+	for i, key := range keys[len(keys)-maxCounts:] {
+		if k, ok := r.s.counts.runs.Get(key); !ok || k.result == nil {
+			t.Fatalf("number %d of the last %d is not kept", i, maxCounts)
+		}
 	}
-	sum := int64(0)
-	for _, k := range r.s.counts.all {
-		sum += k.size
+	if _, ok := r.s.counts.runs.Get(keys[0]); ok {
+		t.Errorf("the first of %d is still kept", len(keys))
 	}
-	if sum != r.s.counts.bytes || sum > maxKept {
-		t.Errorf("%d bytes are kept, and said to be %d", sum, r.s.counts.bytes)
+	if bytes := r.s.counts.runs.Weight(); bytes > maxKept {
+		t.Errorf("%d bytes are kept, want at most %d", bytes, maxKept)
+	}
+}
+
+// What was counted in part is never told as all there is.
+func TestBrokenOffCountsFitTogether(t *testing.T) {
+	r := newRig(t, true)
+	months := map[string]bool{}
+	for _, s := range r.views("all") {
+		if text, ok := s.fields["start_time"]; s.kind.Name == "calls" && ok {
+			at, err := time.Parse(time.RFC1123Z, text)
+			if err != nil {
+				t.Fatal(err)
+			}
+			months[at.UTC().Format("2006-01")] = true
+		}
+	}
+	at := epoch
+	slow := r.with(func(o *Options) { // each look at the clock is an hour later
+		o.Now = func() time.Time { at = at.Add(time.Hour); return at }
+	})
+	slow.counts.reading <- struct{}{} // nothing is counted behind the search
+	for _, a := range []query.SearchRequest{{Text: "kind:calls"}, {Text: "kind:calls", Limit: 1}, {Text: "kind:calls direction:inbound"},
+		{Text: "duration>0"}, {Text: "kind:calls -x"}} {
+		a.Facets = true
+		out, err := slow.Find(t.Context(), as("all"), a)
+		if err != nil {
+			t.Fatal(err)
+		}
+		want := int64(len(r.all("all", query.SearchRequest{Text: a.Text})))
+		if out.Total.N > want || !out.Total.AtLeast && out.Total.N < want {
+			t.Errorf("%s: %+v of %d", a.Text, *out.Total, want)
+		}
+		for _, f := range out.Facets {
+			sum := int64(0)
+			for _, v := range f.Values {
+				sum += v.Count.N
+			}
+			if sum > out.Total.N {
+				t.Errorf("%s: %d by %s, and %+v in all", a.Text, sum, f.Name, *out.Total)
+			}
+			if f.Name == "month" && len(f.Values) < len(months) && !f.More {
+				t.Errorf("%s: %d of %d months, and no more", a.Text, len(f.Values), len(months))
+			}
+		}
+	}
+	// Everything that was found is on the page.
+	for _, a := range []query.SearchRequest{{Text: "kind:calls price<-1000"}, {Text: "kind:calls duration:60..10000", Limit: query.MostHits},
+		{Text: "kind:calls has:direction", Limit: query.MostHits}} {
+		a.Facets = true
+		out, err := slow.Find(t.Context(), as("all"), a)
+		if err != nil || out.Next != "" || out.Total.AtLeast || out.Total.N != int64(len(out.Hits)) {
+			t.Errorf("%s: %d hits, %+v: %v", a.Text, len(out.Hits), out.Total, err)
+		}
+	}
+	if len(months) < 2 {
+		t.Fatal("the world has too little for this")
+	}
+}
+
+// TestCountsByMonthAreThoseOfADate compares the counts by month and day with the searches that they lead to, also of
+// calls that never began.
+func TestCountsByMonthAreThoseOfADate(t *testing.T) {
+	r := newRig(t, true)
+	s := r.with(func(*Options) {})
+	for _, text := range []string{"kind:calls", "kind:calls status:failed", "kind:messages"} {
+		out, err := s.Find(t.Context(), as("all"), query.SearchRequest{Text: text, Facets: true})
+		if err != nil {
+			t.Fatal(err)
+		}
+		counted := int64(0)
+		for _, f := range out.Facets {
+			for _, v := range f.Values {
+				if f.Name != "month" && f.Name != "day" {
+					continue
+				}
+				found, err := s.Find(t.Context(), as("all"), query.SearchRequest{Text: text + " date:" + v.Value, CountOnly: true})
+				if err != nil {
+					t.Fatal(err)
+				}
+				if found.Total.N != v.Count.N {
+					t.Errorf("%s: %d in %s, which finds %d", text, v.Count.N, v.Value, found.Total.N)
+				}
+				if f.Name == "month" {
+					counted += v.Count.N
+				}
+			}
+		}
+		if counted != out.Total.N {
+			t.Errorf("%s: %d in months, %d found", text, counted, out.Total.N)
+		}
 	}
 }

@@ -34,9 +34,9 @@ type execution struct {
 func (v *execution) run(ctx context.Context) error {
 	looked, more := 0, false
 	last := v.position.Place
-	err := v.each(ctx, v.position.Place, func(f found, c *lang.Candidate) bool {
+	err := v.s.each(ctx, v.q, v.position.Place, v.order.up, func(f found, c *lang.Candidate) bool {
 		looked++
-		if c != nil {
+		if c != nil && !v.isMeant(c.Record) {
 			if len(v.out.Hits) == v.limit {
 				more = true
 				return false
@@ -69,15 +69,16 @@ func (v *execution) next() (err error) {
 	return err
 }
 
-// each calls yield for every record of the plan; c is nil for a record that does
-// not match. Both arguments are valid until yield returns.
-func (v *execution) each(ctx context.Context, below query.OrderKey, yield func(f found, c *lang.Candidate) bool) error {
+// each calls yield for every record of a query's plan after a place, the newest first, with up the oldest; c is nil for a
+// record that does not match. Both arguments are valid until yield returns.
+func (s *Searcher) each(ctx context.Context, q *lang.BoundQuery, below query.OrderKey, up bool,
+	yield func(f found, c *lang.Candidate) bool) error {
 	var c lang.Candidate
-	return v.s.stream(ctx, v.q.Plan(), below, v.order.up, func(f found) bool {
+	return s.stream(ctx, q.Plan(), below, up, func(f found) bool {
 		if ctx.Err() != nil {
 			return false
 		}
-		if !f.view.See(&c, f.record) || !v.q.Cond.Holds(&c) || v.isMeant(f.record) {
+		if !f.view.See(&c, f.record) || !q.Cond.Holds(&c) {
 			return yield(f, nil)
 		}
 		c.Place = f.order
@@ -98,7 +99,7 @@ func (v *execution) window(ctx context.Context) error {
 	var late bool
 	top, bottom := v.position.Top, v.position.Bottom
 	started := v.request.Cursor != ""
-	err := v.each(ctx, 0, func(f found, c *lang.Candidate) bool {
+	err := v.s.each(ctx, v.q, 0, v.order.up, func(f found, c *lang.Candidate) bool {
 		if top != 0 && f.order > top {
 			return true
 		}
@@ -110,7 +111,7 @@ func (v *execution) window(ctx context.Context) error {
 			late = true
 			return false
 		}
-		if c == nil {
+		if c == nil || v.isMeant(c.Record) {
 			return true
 		}
 		matched++

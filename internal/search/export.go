@@ -54,22 +54,21 @@ func (s *Searcher) Export(ctx context.Context, c understudy.Caller, a query.Sear
 	defer cancel(nil)
 	watch := time.AfterFunc(s.o.Limits.Silence, func() { cancel(errStalled) })
 	defer watch.Stop()
-	v := &execution{s: s, c: c, request: &a, q: q, order: o}
 	var told error
 	looked := 0
-	err = v.each(ctx, 0, func(_ found, c *lang.Candidate) bool {
+	err = s.each(ctx, q, 0, o.up, func(_ found, m *lang.Candidate) bool {
 		watch.Reset(s.o.Limits.Silence)
 		if under.Over() {
 			cancel(errOver)
 			return false
 		}
-		if looked++; c == nil {
+		if looked++; m == nil {
 			if looked%idleEvery == 0 {
 				told = idle()
 			}
 			return told == nil
 		}
-		h, err := s.hit(v.c, q, c)
+		h, err := s.hit(c, q, m)
 		switch {
 		case errors.Is(err, understudy.ErrForbidden): // the grant is over
 			told = err

@@ -103,8 +103,8 @@ type Searcher struct {
 	texts   map[*spec.Kind]lang.TextRule
 	running *limiter.Limiter // by the caller's name
 	saving  chan struct{}    // one saved search changes at a time
-	counts  *counts
-	sums    *sums
+	counts  *memory
+	sums    *memory
 	tables  *columns.Set
 	own     bool     // the columns are of this searcher alone
 	seen    sync.Map // what roles see of kinds, by seenKey
@@ -134,7 +134,7 @@ func New(o Options) (*Searcher, error) {
 	o.Limits = o.Limits.withDefaults()
 	s := &Searcher{
 		o: o, texts: map[*spec.Kind]lang.TextRule{}, running: limiter.New(o.Limits.AtOnce, (o.Limits.AtOnce+1)/2),
-		saving: make(chan struct{}, 1), counts: newCounts(), sums: newSums(), tables: o.Columns,
+		saving: make(chan struct{}, 1), counts: newMemory(maxCounts), sums: newMemory(maxSums), tables: o.Columns,
 	}
 	if s.tables == nil {
 		s.tables, s.own = columns.NewSet(o.Store, 0, o.Logger), true

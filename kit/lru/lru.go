@@ -13,7 +13,8 @@ import "sync"
 // safe for concurrent use; the zero value keeps nothing. Weights are not
 // negative.
 type Cache[K comparable, V any] struct {
-	limit int64
+	limit   int64
+	dropped func(V)
 
 	mu         sync.Mutex
 	young, old map[K]entry[V]
@@ -30,6 +31,10 @@ type entry[V any] struct {
 func New[K comparable, V any](limit int64) *Cache[K, V] {
 	return &Cache[K, V]{limit: limit, young: map[K]entry[V]{}}
 }
+
+// OnDrop has f called with each value for which there is no room any more. Call it before the first Put. f must not
+// use the cache.
+func (c *Cache[K, V]) OnDrop(f func(V)) { c.dropped = f }
 
 // Get is the value kept under key.
 func (c *Cache[K, V]) Get(key K) (value V, ok bool) {
@@ -67,14 +72,37 @@ func (c *Cache[K, V]) Put(key K, value V, weight int64) {
 func (c *Cache[K, V]) put(key K, e entry[V]) {
 	c.remove(key)
 	if e.weight > c.limit/2 || c.young == nil {
+		if c.dropped != nil {
+			c.dropped(e.value)
+		}
 		return
 	}
 	if c.weight[0]+e.weight > c.limit/2 {
+		c.drop(c.old)
 		c.old, c.young = c.young, make(map[K]entry[V], len(c.young))
 		c.weight[1], c.weight[0] = c.weight[0], 0
 	}
 	c.young[key] = e
 	c.weight[0] += e.weight
+}
+
+func (c *Cache[K, V]) drop(all map[K]entry[V]) {
+	if c.dropped == nil {
+		return
+	}
+	for _, e := range all {
+		c.dropped(e.value)
+	}
+}
+
+// Clear drops everything.
+func (c *Cache[K, V]) Clear() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.drop(c.young)
+	c.drop(c.old)
+	clear(c.young)
+	c.old, c.weight = nil, [2]int64{}
 }
 
 // Remove forgets key.

@@ -53,6 +53,31 @@ func TestUsedStays(t *testing.T) {
 	}
 }
 
+// A value is kept, replaced or dropped, and dropped once.
+func TestEachValueIsKeptOrDropped(t *testing.T) {
+	c := New[int, int](20)
+	dropped := map[int]int{}
+	c.OnDrop(func(v int) { dropped[v]++ })
+	for v := range 100 {
+		c.Put(v, v, 1)
+	}
+	c.Put(100, 100, 11) // too heavy
+	for v := range 101 {
+		if _, ok := c.Get(v); ok == (dropped[v] > 0) || dropped[v] > 1 {
+			t.Errorf("%d: kept %t, dropped %d times", v, ok, dropped[v])
+		}
+	}
+	c.Clear()
+	for v := range 101 {
+		if _, ok := c.Get(v); ok || dropped[v] != 1 {
+			t.Errorf("cleared: %d: kept %t, dropped %d times", v, ok, dropped[v])
+		}
+	}
+	if c.Weight() != 0 {
+		t.Errorf("cleared, it weighs %d", c.Weight())
+	}
+}
+
 func TestTooHeavy(t *testing.T) {
 	c := New[string, int](10)
 	c.Put("a", 1, 1)

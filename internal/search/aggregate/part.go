@@ -46,18 +46,14 @@ type Part struct {
 	// rest are the rows beyond maxGroups, by unit; spilled says which those are.
 	rest    map[uint32]*group
 	spilled []uint64
-
-	from  int64 // every change up to this one is in it
-	ready bool  // every match was added once
-	gone  bool  // it is right no longer
 }
 
 // maxGroups bounds the groups of a part.
 const maxGroups = 1 << 16
 
-// New returns an empty part of the rows that a table has now. The table is locked.
+// New returns an empty part of a table, which is locked.
 func New(t *columns.Table, o Options) *Part {
-	return &Part{Table: t, o: o, groups: map[key]*group{}, from: t.Change()}
+	return &Part{Table: t, o: o, groups: map[key]*group{}}
 }
 
 // Fill adds every row that matches; Rows must be set. The table is locked. It ends early
@@ -72,19 +68,8 @@ func (p *Part) Fill(goOn func() bool) (whole bool) {
 			return false
 		}
 	}
-	p.ready = true
 	return true
 }
-
-// Filled says that every match was added. The table is locked.
-func (p *Part) Filled() { p.ready = true }
-
-// Ready reports whether every match was added, Gone whether the part is right no longer.
-// The table is locked.
-func (p *Part) Ready() bool { return p.ready }
-
-// Gone is said at Ready.
-func (p *Part) Gone() bool { return p.gone }
 
 // Add adds a row, once. The table is locked.
 func (p *Part) Add(row int32) {
@@ -150,15 +135,6 @@ func (p *Part) Enter(row int32, r *understudy.Record) {
 		p.Add(row)
 	}
 }
-
-// From is the change the part is right up to.
-func (p *Part) From() (change int64, ok bool) { return p.from, p.ready }
-
-// Reached says that it is right up to a change.
-func (p *Part) Reached(change int64) { p.from = max(p.from, change) }
-
-// Reset says that it is right no longer.
-func (p *Part) Reset() { p.gone = true }
 
 func (p *Part) value(row int32) (v value) {
 	if p.o.Value != nil {

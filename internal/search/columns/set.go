@@ -67,7 +67,7 @@ func (s *Set) SetLimit(limit int64) {
 	}
 	for _, t := range s.all {
 		if t.Lock(); limit > s.limit && t.progress.full && t.progress.working == nil {
-			t.reset()
+			t.empty()
 		}
 		t.Unlock()
 	}
@@ -151,8 +151,8 @@ func (s *Set) Refresh(ctx context.Context, enough <-chan struct{}, t *Table, who
 func (t *Table) from() int64 {
 	from := t.progress.change
 	for w := range t.watchers {
-		if at, ok := w.From(); ok {
-			from = min(from, at)
+		if w.Ready {
+			from = min(from, w.from)
 		}
 	}
 	return from
@@ -230,7 +230,7 @@ var errFull = errors.New("columns: no room for more rows")
 
 // put puts records into a table. It makes room when there is none.
 func (s *Set) put(t *Table, silent int64, batch []*understudy.Record) error {
-	if !s.room(t) {
+	if !s.Room(t) {
 		t.Lock()
 		t.progress.full = true
 		t.Unlock()
@@ -247,12 +247,9 @@ func (s *Set) put(t *Table, silent int64, batch []*understudy.Record) error {
 	return nil
 }
 
-// Room is room for a table that is filled from outside.
-func (s *Set) Room(t *Table) bool { return s.room(t) }
-
-// room makes room for more rows of a table: the tables that were used least recently
+// Room makes room for more rows of a table: the tables that were used least recently
 // go, unless something works on them. It reports whether there is room.
-func (s *Set) room(keep *Table) bool {
+func (s *Set) Room(keep *Table) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for {
@@ -273,7 +270,7 @@ func (s *Set) room(keep *Table) bool {
 			return false
 		}
 		oldest.Lock()
-		oldest.reset()
+		oldest.empty()
 		oldest.Unlock()
 	}
 }
@@ -344,12 +341,29 @@ func (s *Set) followed(ctx context.Context, t *Table, silent int64, changes []un
 	}
 	last := changes[len(changes)-1].N
 	t.progress.change = max(t.progress.change, last)
+	if len(q.IDs) > 0 {
+		t.progress.version++ // also where no row changed
+	}
 	for w := range t.watchers {
-		if _, ok := w.From(); ok {
-			w.Reached(last)
+		w.tell(held, gone)
+		if w.Ready {
+			w.from = max(w.from, last)
 		}
 	}
 	return nil
+}
+
+// tell tells a follower what some records are now.
+func (w *Watch) tell(held []*understudy.Record, gone map[int64]bool) {
+	if w.follower == nil {
+		return
+	}
+	for _, r := range held {
+		w.follower.Changed(r.Number, r)
+	}
+	for record := range gone {
+		w.follower.Changed(record, nil)
+	}
 }
 
 // replace puts records into the rows that are there: there is no room for more.

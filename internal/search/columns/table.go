@@ -20,14 +20,22 @@ type Watcher interface {
 	Leave(row int32)
 	// Enter says that a row has the values of a record from now on.
 	Enter(row int32, r *understudy.Record)
-	// From is the number of the change the watcher is right up to; ok is false while it is
-	// not to be brought up to date.
-	From() (change int64, ok bool)
-	// Reached says that it is right up to a change.
-	Reached(change int64)
-	// Reset says that the table begins anew, or that a test made of its cells is no longer
-	// right: the watcher is let go.
-	Reset()
+}
+
+// Follower is told of the changed records of a table, which is locked meanwhile: also of those without a row.
+type Follower interface {
+	// Changed says what a record is now; nil: it is deleted.
+	Changed(record int64, r *understudy.Record)
+}
+
+// Watch is how far a watcher or a follower has come. Its table guards it.
+type Watch struct {
+	Ready bool // it is brought up to date from now on
+	// Gone says that the table began anew, or that a test made of its cells is no longer right: nothing more is told.
+	Gone     bool
+	from     int64 // it is right up to this change
+	watcher  Watcher
+	follower Follower
 }
 
 // Table is the columns of a kind. A row is a record. Lock guards the columns and everything
@@ -40,7 +48,7 @@ type Table struct {
 	columns  []*Column
 	byField  map[string]*Column
 	fields   query.Fields
-	watchers map[Watcher]bool
+	watchers map[*Watch]bool
 	values   []query.Value // room for those of one record
 
 	progress progress
@@ -75,7 +83,7 @@ const (
 
 // newTable makes an empty table.
 func newTable(source string, k *spec.Kind) *Table {
-	t := &Table{Source: source, Kind: k, byField: map[string]*Column{}, watchers: map[Watcher]bool{},
+	t := &Table{Source: source, Kind: k, byField: map[string]*Column{}, watchers: map[*Watch]bool{},
 		pages: map[int64]*[perPage]int32{}}
 	for f, s := range sorts(k) {
 		c := &Column{Field: f, Sort: s}
@@ -100,29 +108,49 @@ func sorts(k *spec.Kind) iter.Seq2[*spec.Field, Sort] {
 	}
 }
 
-// reset takes all rows out and lets the watchers go.
-func (t *Table) reset() {
+// empty takes all rows out.
+func (t *Table) empty() {
 	empty := newTable(t.Source, t.Kind)
 	t.columns, t.byField = empty.columns, empty.byField
 	t.pages, t.free, t.live, t.unreadable = empty.pages, nil, nil, nil
-	t.progress.whole, t.progress.full, t.progress.begun = false, false, false
+	t.progress.whole, t.progress.full = false, false
 	t.progress.version++
-	t.letGo()
+	t.letGo(false)
 }
 
-func (t *Table) letGo() {
+// reset takes all rows out and begins anew with the changes.
+func (t *Table) reset() {
+	t.empty()
+	t.progress.begun = false
+	t.letGo(true)
+}
+
+// letGo ends the watches of rows, or all.
+func (t *Table) letGo(all bool) {
 	for w := range t.watchers {
-		w.Reset()
+		if all || w.watcher != nil {
+			t.Unwatch(w)
+		}
 	}
-	clear(t.watchers)
 }
 
-// Watch tells a watcher of the changes of rows from now on, Unwatch no longer. The table
-// is locked.
-func (t *Table) Watch(w Watcher) { t.watchers[w] = true }
+// Watch tells a watcher of the changes of rows from now on. The table is locked.
+func (t *Table) Watch(w Watcher) *Watch { return t.watch(&Watch{watcher: w}) }
 
-// Unwatch is said at Watch.
-func (t *Table) Unwatch(w Watcher) { delete(t.watchers, w) }
+// Follow tells a follower of the changes of records from now on. The table is locked.
+func (t *Table) Follow(f Follower) *Watch { return t.watch(&Watch{follower: f}) }
+
+func (t *Table) watch(w *Watch) *Watch {
+	w.from = t.progress.change
+	t.watchers[w] = true
+	return w
+}
+
+// Unwatch ends what Watch or Follow began. The table is locked.
+func (t *Table) Unwatch(w *Watch) {
+	w.Gone = true
+	delete(t.watchers, w)
+}
 
 // Column is the column of a field; nil when it has none.
 func (t *Table) Column(field string) *Column { return t.byField[field] }
@@ -166,9 +194,6 @@ func (t *Table) Records(yield func(record int64, row int32) bool) {
 // Whole reports whether every record of the kind has a row. The table is locked.
 func (t *Table) Whole() bool { return t.progress.whole }
 
-// Change is the number of the last change that is in the rows. The table is locked.
-func (t *Table) Change() int64 { return t.progress.change }
-
 // Row is the row of a record; ok is false when it has none.
 func (t *Table) Row(record int64) (int32, bool) {
 	page := t.pages[record/perPage]
@@ -193,7 +218,9 @@ func (t *Table) apply(record int64, r *understudy.Record) {
 	row, had := t.Row(record)
 	if had {
 		for w := range t.watchers {
-			w.Leave(row)
+			if w.watcher != nil {
+				w.watcher.Leave(row)
+			}
 		}
 		t.clear(row)
 	}
@@ -212,11 +239,13 @@ func (t *Table) apply(record int64, r *understudy.Record) {
 	}
 	t.progress.version++
 	if t.fill(row, r) { // tests that were made of the cells may be wrong now
-		t.letGo()
+		t.letGo(false)
 		return
 	}
 	for w := range t.watchers {
-		w.Enter(row, r)
+		if w.watcher != nil {
+			w.watcher.Enter(row, r)
+		}
 	}
 }
 
