@@ -151,7 +151,8 @@ func (t *twilio) commit(e world.Entry) (moved int, err error) {
 		e.At = now
 	}
 	e.Wall = w.Real()
-	if err = w.Check(e); err == nil {
+	do, err := w.Plan(e)
+	if err == nil {
 		err = t.journal.Append(e)
 	}
 	if err != nil {
@@ -159,7 +160,7 @@ func (t *twilio) commit(e world.Entry) (moved int, err error) {
 	}
 	w.Mu.Lock()
 	defer w.Mu.Unlock()
-	return w.Apply(e)
+	return do(), nil
 }
 
 // dequeue takes a member out of its queue: it sends the call on to other

@@ -73,55 +73,39 @@ func valueOf(n *int64) int64 {
 	return *n
 }
 
-// checkEdit tells whether an edit can become true. The caller holds mu.
-func (w *World) checkEdit(e Entry) error {
-	s := w.Of(w.KindNamed(e.Kind), e.Account)
-	if s == nil || e.Index < 0 || e.Index >= s.Count() {
-		return fmt.Errorf("slowapi: %s: no record %d of %q in account %d", e.Op, e.Index, e.Kind, e.Account)
-	}
-	if e.Op == "restore" {
-		if !s.Deleted(e.Index) {
-			return fmt.Errorf("slowapi: restore: record %d of %q was not deleted", e.Index, e.Kind)
-		}
-		return nil
-	}
-	if !s.Exists(e.Index) {
-		return fmt.Errorf("slowapi: edit: record %d of %q was deleted", e.Index, e.Kind)
-	}
-	if s.Kind.Edits.Finals == nil {
-		return fmt.Errorf("slowapi: edit: only calls and messages can be changed so")
-	}
+// planEdit changes a record, or brings a deleted one back.
+func (w *World) planEdit(e Entry, s *Sequence) (func() int, error) {
 	status, set := e.Fields[editedStatus]
-	if !set {
-		return nil
+	switch {
+	case s == nil || e.Index < 0 || e.Index >= s.Count():
+		return nil, fmt.Errorf("slowapi: %s: no record %d of %q in account %d", e.Op, e.Index, e.Kind, e.Account)
+	case e.Op == "restore" && !s.Deleted(e.Index):
+		return nil, fmt.Errorf("slowapi: restore: record %d of %q was not deleted", e.Index, e.Kind)
+	case e.Op == "restore":
+		return func() int { s.Gone = without(s.Gone, e.Index); return 0 }, nil
+	case !s.Exists(e.Index):
+		return nil, fmt.Errorf("slowapi: edit: record %d of %q was deleted", e.Index, e.Kind)
+	case s.Kind.Edits.Finals == nil:
+		return nil, fmt.Errorf("slowapi: edit: only calls and messages can be changed so")
 	}
 	p := s.Progress(e.Index)
-	if !p.done() || !slices.Contains(s.Kind.Edits.Finals, status) {
-		return fmt.Errorf("slowapi: edit: record %d of %q is %s; a record in a final state can become one of %v", e.Index, e.Kind, p.Status(),
-			s.Kind.Edits.Finals)
+	if set && (!p.done() || !slices.Contains(s.Kind.Edits.Finals, status)) {
+		return nil, fmt.Errorf("slowapi: edit: record %d of %q is %s; a record in a final state can become one of %v", e.Index, e.Kind,
+			p.Status(), s.Kind.Edits.Finals)
 	}
-	return nil
-}
-
-// applyEdit changes a record, or brings a deleted one back. The caller holds mu
-// for writing.
-func (w *World) applyEdit(e Entry) {
-	s, at := w.Of(w.KindNamed(e.Kind), e.Account), e.At.Unix()
-	if e.Op == "restore" {
-		s.Gone = without(s.Gone, e.Index)
-		return
-	}
-	m := s.markFor(e.Index)
-	fields := maps.Clone(e.Fields)
-	if status, set := fields[editedStatus]; set {
-		p := s.Progress(e.Index)
-		m.plan = slices.Clone(p.Plan)
-		for i, before := range p.Plan {
-			if before == p.Status() {
-				m.plan[i] = status
+	return func() int {
+		fields := maps.Clone(e.Fields)
+		if set {
+			plan := slices.Clone(p.Plan)
+			for i, before := range plan {
+				if before == p.Status() {
+					plan[i] = status
+				}
 			}
+			s.markFor(e.Index).plan = plan
+			delete(fields, editedStatus)
 		}
-		delete(fields, editedStatus)
-	}
-	s.set(e.Index, fields, at)
+		s.set(e.Index, fields, e.At.Unix())
+		return 0
+	}, nil
 }

@@ -23,116 +23,80 @@ type Entry struct {
 	New     map[string]int    `json:"new,omitempty"`
 }
 
-// Check tells whether an entry can become true. A journal is a file and files
-// come from anywhere, so nothing is taken for granted. The caller holds mu.
-func (w *World) Check(e Entry) error {
-	if e.At.Before(w.clock) {
-		return fmt.Errorf("slowapi: %s at %s lies before what happened last", e.Op, e.At.Format(time.RFC3339))
+// Apply makes an entry true, and returns how many records moved on in their lives. The caller
+// holds Mu for writing.
+func (w *World) Apply(e Entry) (moved int, err error) {
+	do, err := w.Plan(e)
+	if err != nil {
+		return 0, err
 	}
-	switch e.Op {
-	case "advance", "pass":
-		return w.checkNew(e)
-	case "create":
-		return w.checkCreate(e)
-	case "update", "delete":
-		return w.checkWrite(e)
-	case "edit", "restore":
-		return w.checkEdit(e)
-	}
-	return fmt.Errorf("slowapi: unknown entry %q", e.Op)
+	return do(), nil
 }
 
-func (w *World) checkNew(e Entry) error {
+// Plan returns what makes an entry true, or why it cannot become true. A journal is a file and
+// files come from anywhere, so nothing is taken for granted. The caller holds Writing until do
+// has run, and Mu for writing while it runs.
+func (w *World) Plan(e Entry) (do func() (moved int), err error) {
+	if e.At.Before(w.clock) {
+		return nil, fmt.Errorf("slowapi: %s at %s lies before what happened last", e.Op, e.At.Format(time.RFC3339))
+	}
+	plan := map[string]func(Entry, *Sequence) (func() int, error){
+		"advance": w.planTime, "pass": w.planTime, "create": w.planCreate, "update": w.planWrite, "delete": w.planWrite, "edit": w.planEdit,
+		"restore": w.planEdit,
+	}[e.Op]
+	if plan == nil {
+		return nil, fmt.Errorf("slowapi: unknown entry %q", e.Op)
+	}
+	change, err := plan(e, w.Of(w.KindNamed(e.Kind), e.Account))
+	return func() int {
+		defer func() { w.clock, w.wall = e.At, e.Wall }()
+		return change()
+	}, err
+}
+
+// planTime moves records on, all by one step for an advance and those that are
+// due for time that passed, and then creates new ones.
+func (w *World) planTime(e Entry, _ *Sequence) (func() int, error) {
 	for name, n := range e.New {
 		k := w.KindNamed(name)
 		if k == nil || !k.Arrives || n < 0 {
-			return fmt.Errorf("slowapi: %s: cannot create %d of %q", e.Op, n, name)
+			return nil, fmt.Errorf("slowapi: %s: cannot create %d of %q", e.Op, n, name)
 		}
 		if n > maxBorn-len(w.Of(k, 0).born) {
-			return ErrFull
+			return nil, ErrFull
 		}
 	}
-	return nil
-}
-
-func (w *World) checkCreate(e Entry) error {
-	s := w.Of(w.KindNamed(e.Kind), e.Account)
-	switch {
-	case s == nil:
-		return fmt.Errorf("slowapi: create: no list of %q in account %d", e.Kind, e.Account)
-	case s.Kind.Create == nil:
-		return fmt.Errorf("slowapi: create: nothing can be added to %q", e.Kind)
-	case len(s.born) >= maxBorn, s == w.Top && s.Count() >= MaxAccounts:
-		return ErrFull
-	}
-	return nil
-}
-
-func (w *World) checkWrite(e Entry) error {
-	s := w.Of(w.KindNamed(e.Kind), e.Account)
-	if s == nil || !s.Exists(e.Index) {
-		return fmt.Errorf("slowapi: %s: no record %d of %q in account %d", e.Op, e.Index, e.Kind, e.Account)
-	}
-	if len(e.Cut) == 0 {
-		return nil
-	}
-	if s.Kind.Life == nil || len(e.Cut) > 2 {
-		return fmt.Errorf("slowapi: update: a record of %q cannot go to %q", e.Kind, e.Cut)
-	}
-	if p := s.Progress(e.Index); p.done() {
-		return fmt.Errorf("slowapi: update: record %d of %q is in a final state", e.Index, e.Kind)
-	}
-	return nil
-}
-
-// Apply makes an entry true, and tells how many records moved on in their
-// lives. The caller holds mu for writing.
-func (w *World) Apply(e Entry) (moved int, err error) {
-	if err := w.Check(e); err != nil {
-		return 0, err
-	}
-	switch e.Op {
-	case "create":
-		w.applyCreate(e)
-	case "update", "delete":
-		w.applyWrite(e)
-	case "edit", "restore":
-		w.applyEdit(e)
-	default:
-		moved = w.applyTime(e)
-	}
-	w.clock, w.wall = e.At, e.Wall
-	return moved, nil
-}
-
-// applyTime moves records on, all by one step for an advance and those that are
-// due for time that passed, and then creates new ones.
-func (w *World) applyTime(e Entry) (moved int) {
 	at := e.At.Unix()
-	for _, account := range w.Below {
-		for _, k := range w.Kinds {
-			s := account[k]
-			for _, i := range slices.Clone(s.live) {
-				if e.Op == "advance" && w.step(s, i, at) || e.Op == "pass" && w.catchUp(s, i, at) {
-					moved++
+	return func() (moved int) {
+		for _, account := range w.Below {
+			for _, k := range w.Kinds {
+				s := account[k]
+				for _, i := range slices.Clone(s.live) {
+					if e.Op == "advance" && s.step(i, at) || e.Op == "pass" && s.catchUp(i, at) {
+						moved++
+					}
 				}
 			}
 		}
-	}
-	for _, k := range w.Kinds {
-		s := w.Below[0][k]
-		for range e.New[k.Name] {
-			if k.Life != nil {
-				s.live = append(s.live, s.Count())
+		for _, k := range w.Kinds {
+			for range e.New[k.Name] {
+				w.Below[0][k].bear(at)
 			}
-			s.born = append(s.born, at)
 		}
+		return moved
+	}, nil
+}
+
+// bear adds a record.
+func (s *Sequence) bear(at int64) {
+	if s.Kind.Life != nil {
+		s.live = append(s.live, s.Count())
 	}
-	return moved
+	s.born = append(s.born, at)
 }
 
 // step moves one record on by one step.
-func (w *World) step(s *Sequence, i, at int64) bool {
+func (s *Sequence) step(i, at int64) bool {
 	p := s.Progress(i)
 	if p.done() {
 		s.live = without(s.live, i)
@@ -150,49 +114,68 @@ func (w *World) step(s *Sequence, i, at int64) bool {
 }
 
 // catchUp moves one record through every step that is due by now.
-func (w *World) catchUp(s *Sequence, i, now int64) (moved bool) {
+func (s *Sequence) catchUp(i, now int64) (moved bool) {
 	for {
 		p := s.Progress(i)
 		if p.done() || p.due() > now {
 			return moved
 		}
-		moved = w.step(s, i, p.due())
+		moved = s.step(i, p.due())
 	}
 }
 
-// applyCreate adds a record that a write made.
-func (w *World) applyCreate(e Entry) {
-	s := w.Of(w.KindNamed(e.Kind), e.Account)
-	if s == w.Top {
-		w.Below = append(w.Below, w.emptyAccount(len(w.Below)))
+// planCreate adds a record that a write made.
+func (w *World) planCreate(e Entry, s *Sequence) (func() int, error) {
+	switch {
+	case s == nil:
+		return nil, fmt.Errorf("slowapi: create: no list of %q in account %d", e.Kind, e.Account)
+	case s.Kind.Create == nil:
+		return nil, fmt.Errorf("slowapi: create: nothing can be added to %q", e.Kind)
+	case len(s.born) >= maxBorn, s == w.Top && s.Count() >= MaxAccounts:
+		return nil, ErrFull
 	}
-	i := s.Count()
-	s.born = append(s.born, e.At.Unix())
-	s.Marks[i] = &mark{Form: e.Fields, written: true}
-	if s.Kind.Life != nil {
-		s.live = append(s.live, i)
-	}
-}
-
-// applyWrite changes or deletes a record.
-func (w *World) applyWrite(e Entry) {
-	s := w.Of(w.KindNamed(e.Kind), e.Account)
-	if e.Op == "delete" {
-		if s.Kind.Buries {
-			s.markFor(e.Index).Touched = e.At.Unix()
+	return func() int {
+		if s == w.Top {
+			w.Below = append(w.Below, w.emptyAccount(len(w.Below)))
 		}
-		s.Gone = insert(s.Gone, e.Index)
-		s.live = without(s.live, e.Index)
-		s.late = without(s.late, e.Index)
-		return
+		s.Marks[s.Count()] = &mark{Form: e.Fields, written: true}
+		s.bear(e.At.Unix())
+		return 0
+	}, nil
+}
+
+// planWrite changes or deletes a record.
+func (w *World) planWrite(e Entry, s *Sequence) (func() int, error) {
+	if s == nil || !s.Exists(e.Index) {
+		return nil, fmt.Errorf("slowapi: %s: no record %d of %q in account %d", e.Op, e.Index, e.Kind, e.Account)
 	}
-	m, at := s.markFor(e.Index), e.At.Unix()
+	if len(e.Cut) > 0 && (s.Kind.Life == nil || len(e.Cut) > 2) {
+		return nil, fmt.Errorf("slowapi: update: a record of %q cannot go to %q", e.Kind, e.Cut)
+	}
+	var p Progress
 	if len(e.Cut) > 0 {
-		p := s.Progress(e.Index)
-		m.plan = p.cut(e.Cut...)
-		w.step(s, e.Index, at)
+		if p = s.Progress(e.Index); p.done() {
+			return nil, fmt.Errorf("slowapi: update: record %d of %q is in a final state", e.Index, e.Kind)
+		}
 	}
-	s.set(e.Index, e.Fields, at)
+	at := e.At.Unix()
+	if e.Op == "delete" {
+		return func() int {
+			if s.Kind.Buries {
+				s.markFor(e.Index).Touched = at
+			}
+			s.Gone, s.live, s.late = insert(s.Gone, e.Index), without(s.live, e.Index), without(s.late, e.Index)
+			return 0
+		}, nil
+	}
+	return func() int {
+		if len(e.Cut) > 0 {
+			s.markFor(e.Index).plan = append(slices.Clone(p.Plan[:p.step+1]), e.Cut...) // what was reached stays
+			s.step(e.Index, at)
+		}
+		s.set(e.Index, e.Fields, at)
+		return 0
+	}, nil
 }
 
 // set notes what a write or an edit set in a record.

@@ -267,8 +267,3 @@ func (p *Progress) Updated() int64 {
 	}
 	return t
 }
-
-// cut ends a life early: what was reached stays, then the given steps follow.
-func (p *Progress) cut(steps ...string) []string {
-	return append(slices.Clone(p.Plan[:p.step+1]), steps...)
-}
