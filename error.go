@@ -63,7 +63,7 @@ var (
 
 // RateError: a credential sent more requests than it may. It comes with ErrTooMany.
 type RateError struct {
-	Rate
+	Rate Rate
 	Wait time.Duration // until it may send the next
 }
 

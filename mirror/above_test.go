@@ -146,7 +146,7 @@ func TestUpwardsNothingIsLostBehindWhatDoesNotCount(t *testing.T) {
 	for below, want := range map[query.OrderKey][]string{3: {sid(4), sid(5)}, 4: {sid(5), sid(7)}, 5: {sid(7)}, 7: nil} {
 		var got []string
 		err := w.Seek(t.Context(), query.RecordQuery{Up: true, Below: below, Limit: 2}, func(f query.Hit) bool {
-			got = append(got, f.ID)
+			got = append(got, f.Record.ID)
 			return true
 		})
 		if err != nil || !slices.Equal(got, want) {

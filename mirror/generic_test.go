@@ -41,7 +41,7 @@ func (o *plainOrigin) Exchange(ctx context.Context, x request.Exchange) (*reques
 	a := &request.Exchanged{Response: request.Response{Page: &understudy.Page{Key: x.Target.Key, Status: 200, At: time.Now()},
 		Outcome: request.Cold}, Header: o.header.Clone(), Asked: began}
 	if x.Whole != nil && x.Whole(200, a.Header, began, time.Now()) {
-		a.Page.Body = []byte("whole")
+		a.Response.Page.Body = []byte("whole")
 		return a, nil
 	}
 	o.open.Add(1)
@@ -92,7 +92,7 @@ func readAll(t *testing.T, s *stage, target *spec.Target, n int) map[string]int 
 				return
 			}
 			defer a.Close()
-			body := a.Page.Body
+			body := a.Response.Page.Body
 			if a.Stream != nil {
 				body, _ = io.ReadAll(a.Stream)
 			}

@@ -25,15 +25,15 @@ func (c *counts) exchanged(x *request.Exchange, a *request.Exchanged, err error)
 	switch {
 	case err != nil:
 		c.failed.Add(1)
-	case a.Outcome == request.Warm:
+	case a.Response.Outcome == request.Warm:
 		c.warm.Add(1)
-	case a.Outcome == request.Stale:
+	case a.Response.Outcome == request.Stale:
 		c.stale.Add(1)
 	case x.Method != http.MethodGet && x.Method != http.MethodHead:
 		c.writes.Add(1)
 	default:
 		c.cold.Add(1)
-		if a.Joined {
+		if a.Response.Joined {
 			c.coalesced.Add(1)
 		}
 	}

@@ -35,8 +35,8 @@ type Exchange struct {
 // Exchanged is the answer to an Exchange. Page has its status, its body and when its header
 // came. It must be closed.
 type Exchanged struct {
-	Response
-	Header http.Header // end to end; not to be changed
+	Response Response
+	Header   http.Header // end to end; not to be changed
 	// Stream is the body as it comes; nil: Page.Body is all of it.
 	Stream io.ReadCloser
 	Length int64 // of Stream; -1 = not known

@@ -242,7 +242,7 @@ func (s *stream) whole(got *request.Exchanged, most int64) error {
 		buf = buf[:len(buf)+n]
 		switch {
 		case err == io.EOF:
-			got.Page.Body, got.Stream, got.Length = buf, nil, int64(len(buf))
+			got.Response.Page.Body, got.Stream, got.Length = buf, nil, int64(len(buf))
 			return nil
 		case err != nil:
 			return err

@@ -70,7 +70,7 @@ func TestOddStatusIsAFailure(t *testing.T) {
 			}
 			x := request.Exchange{Target: target(t, c, "/issues/1"), Method: http.MethodGet, Header: http.Header{}}
 			if got, err := c.Exchange(t.Context(), x); err == nil {
-				t.Errorf("%03d passes with %d", status, got.Page.Status)
+				t.Errorf("%03d passes with %d", status, got.Response.Page.Status)
 			}
 		}
 	})

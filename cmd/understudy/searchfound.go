@@ -48,7 +48,7 @@ func (a *findings) tell(w io.Writer) {
 	for _, f := range a.Facets {
 		fmt.Fprintf(w, "%s:\n", terminal.Printable(f.Name))
 		for _, v := range f.Values {
-			fmt.Fprintf(w, "  %-30s %s\n", terminal.Printable(v.Term), countText(v.Count))
+			fmt.Fprintf(w, "  %-30s %s\n", terminal.Printable(v.Term), countText(query.Count{N: v.N, AtLeast: v.AtLeast}))
 		}
 	}
 }

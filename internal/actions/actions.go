@@ -80,7 +80,7 @@ const grace = 15 * time.Second
 
 // Runner does actions. It is safe for concurrent use. Close ends it.
 type Runner struct {
-	Options
+	Options Options
 	ctx     context.Context
 	cancel  context.CancelFunc
 	places  *limiter.Limiter   // by the person's name
@@ -177,10 +177,10 @@ func (r *Runner) Once(ctx context.Context, person, name string, work func(contex
 
 // fly claims the name and does the work, or reads how it ended.
 func (r *Runner) fly(ctx context.Context, name string, work func(context.Context) Result) (result Result, err error) {
-	ctx, cancel := context.WithTimeout(ctx, r.Time)
+	ctx, cancel := context.WithTimeout(ctx, r.Options.Time)
 	defer cancel()
 	defer context.AfterFunc(r.ctx, cancel)()
-	first, at, before, err := r.Store.ClaimAction(ctx, name, r.Now())
+	first, at, before, err := r.Options.Store.ClaimAction(ctx, name, r.Options.Now())
 	switch {
 	case err != nil:
 		return result, err
@@ -190,7 +190,7 @@ func (r *Runner) fly(ctx context.Context, name string, work func(context.Context
 	result = Result{State: Unknown}
 	defer func() {
 		if p := recover(); p != nil {
-			r.Logger.Error("actions: panic", "panic", p)
+			r.Options.Logger.Error("actions: panic", "panic", p)
 		}
 		r.settle(name, result)
 	}()
@@ -207,7 +207,7 @@ func (r *Runner) ended(at time.Time, before []byte) (result Result, err error) {
 			err = fmt.Errorf("actions: a result: %w", err)
 		}
 		return result, err
-	case r.Now().Sub(at) < r.Time+grace:
+	case r.Options.Now().Sub(at) < r.Options.Time+grace:
 		return result, ErrUnderWay
 	}
 	return Result{State: Unknown}, nil
@@ -219,9 +219,9 @@ func (r *Runner) settle(name string, result Result) {
 	if err == nil {
 		ctx, cancel := context.WithTimeout(context.Background(), grace)
 		defer cancel()
-		err = r.Store.SettleAction(ctx, name, text)
+		err = r.Options.Store.SettleAction(ctx, name, text)
 	}
 	if err != nil {
-		r.Logger.Error("actions: a result is not written; its outcome will read as unknown", "err", err)
+		r.Options.Logger.Error("actions: a result is not written; its outcome will read as unknown", "err", err)
 	}
 }

@@ -128,7 +128,7 @@ func TestAClaimWithoutAResult(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r, end := open(t, path)
 		defer end()
-		if _, _, _, err := r.Store.ClaimAction(t.Context(), "anna\x00send", time.Now()); err != nil {
+		if _, _, _, err := r.Options.Store.ClaimAction(t.Context(), "anna\x00send", time.Now()); err != nil {
 			t.Fatal(err)
 		}
 		begun := 0

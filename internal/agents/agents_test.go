@@ -57,11 +57,11 @@ func TestTools(t *testing.T) {
 	var list readAnswer
 	all.must("list", map[string]any{"kind": "calls", "filters": map[string]any{"Status": "completed"}}, &list)
 	if len(list.Records) != 20 || list.Next == "" || list.Note != marking || list.How != "cold" {
-		t.Fatalf("%d records, next %q, %+v", len(list.Records), list.Next, list.freshness)
+		t.Fatalf("%d records, next %q, %+v", len(list.Records), list.Next, list)
 	}
 	all.must("list", map[string]any{"kind": "calls", "filters": map[string]any{"Status": "completed"}}, &list)
 	if list.How != "warm" || list.At.IsZero() || time.Since(list.At) > time.Hour {
-		t.Errorf("the second answer is %+v", list.freshness)
+		t.Errorf("the second answer is %+v", list)
 	}
 	id := sidOf(t, list.Records[0])
 	var one readAnswer

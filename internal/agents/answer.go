@@ -16,6 +16,7 @@ import (
 
 	"understudy"
 	"understudy/internal/query"
+	"understudy/internal/viewer/plan"
 	"understudy/kit/jsonhttp"
 	"understudy/kit/suggest"
 	"understudy/kit/token"
@@ -89,16 +90,11 @@ func (v *exchange) fits(size int) error {
 	return nil
 }
 
-// freshness says how an answer came and how old it is.
-type freshness struct {
-	How string    `json:"how" jsonschema:"warm: held; stale: held and past fresh; cold: fetched now; composed: made from held records"`
-	At  time.Time `json:"current_at" jsonschema:"when the API said so"`
-	Age int64     `json:"age_seconds" jsonschema:"how old the answer is"`
-}
-
-func (v *exchange) freshness(a *request.Response) freshness {
+// newReadAnswer returns an answer without records, which says how upstream's answer came and how old it is.
+func (v *exchange) newReadAnswer(k *plan.Kind, a *request.Response) *readAnswer {
 	age := a.CurrentAge()
-	return freshness{a.Outcome.String(), v.began.Add(-age).UTC().Truncate(time.Second), int64(age / time.Second)}
+	return &readAnswer{Source: k.Source.Name, Kind: k.Name, How: a.Outcome.String(), Note: marking,
+		At: v.began.Add(-age).UTC().Truncate(time.Second), Age: int64(age / time.Second)}
 }
 
 // position is where a list goes on.

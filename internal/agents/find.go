@@ -149,8 +149,11 @@ func (v *exchange) tellHeld(ctx context.Context, out *searchAnswer, source, kind
 
 // historyArgs name a record's past.
 type historyArgs struct {
-	recordArgs
-	Limit int `json:"limit"`
+	Source string            `json:"source"`
+	Kind   string            `json:"kind"`
+	ID     string            `json:"id"`
+	Within map[string]string `json:"within"`
+	Limit  int               `json:"limit"`
 }
 
 // historyAnswer is what was seen of a record, newest first.
@@ -201,7 +204,7 @@ func (v *exchange) history(ctx context.Context, a historyArgs) (any, error) {
 	if _, err := v.offer.kindOf(a.Source, a.Kind, remembered); err != nil {
 		return nil, err
 	}
-	k, t, err := v.instance(a.recordArgs)
+	k, t, err := v.instance(recordArgs{a.Source, a.Kind, a.ID, a.Within})
 	if err != nil {
 		return nil, err
 	}
@@ -240,13 +243,13 @@ func (v *exchange) history(ctx context.Context, a historyArgs) (any, error) {
 
 // versionOf is a version as an agent gets it, and about how many bytes it has.
 func versionOf(s *seen.Version) (out versionView, size int) {
-	out = versionView{From: s.From.UTC(), Shape: s.Shape, Lost: !s.Gone && !s.Kept}
-	if !s.Until.IsZero() {
-		until := s.Until.UTC()
+	out = versionView{From: s.Version.From.UTC(), Shape: s.Version.Shape, Lost: !s.Version.Gone && !s.Kept}
+	if !s.Version.Until.IsZero() {
+		until := s.Version.Until.UTC()
 		out.Until = &until
 	}
 	switch {
-	case s.Gone:
+	case s.Version.Gone:
 		out.What = "gone"
 	case s.Back:
 		out.What = "came back"

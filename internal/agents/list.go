@@ -121,8 +121,8 @@ func (v *exchange) list(ctx context.Context, a listArgs, at time.Time) (any, err
 	if err != nil {
 		return nil, err
 	}
-	out := &readAnswer{Source: l.Kind.Source.Name, Kind: l.Kind.Name, List: l.Slug, freshness: v.freshness(answer), Note: marking,
-		Records: []json.RawMessage{}}
+	out := v.newReadAnswer(l.Kind, answer)
+	out.List, out.Records = l.Slug, []json.RawMessage{}
 	rows := view.Rows()
 	rows = rows[min(max(skip, 0), len(rows)):]
 	wanted := rows[:min(limit, len(rows))]

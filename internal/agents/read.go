@@ -31,7 +31,10 @@ type recordArgs struct {
 
 // listArgs name a page of a list.
 type listArgs struct {
-	recordArgs
+	Source  string            `json:"source"`
+	Kind    string            `json:"kind"`
+	ID      string            `json:"id"`
+	Within  map[string]string `json:"within"`
 	List    string            `json:"list"`
 	Filters map[string]string `json:"filters"`
 	Cursor  string            `json:"cursor"`
@@ -45,7 +48,11 @@ type readAnswer struct {
 	Kind   string `json:"kind"`
 	List   string `json:"list,omitempty"`
 	ID     string `json:"id,omitempty" jsonschema:"absent where the role does not see it"`
-	freshness
+
+	How string    `json:"how" jsonschema:"warm: held; stale: held and past fresh; cold: fetched now; composed: made from held records"`
+	At  time.Time `json:"current_at" jsonschema:"when the API said so"`
+	Age int64     `json:"age_seconds" jsonschema:"how old the answer is"`
+
 	Link    string            `json:"link,omitempty" jsonschema:"its page for people"`
 	Cut     string            `json:"cut,omitempty" jsonschema:"why there are fewer than were asked for"`
 	Next    string            `json:"next_cursor,omitempty" jsonschema:"leads on; absent at the end"`
@@ -104,7 +111,7 @@ func (b *builder) asOf() {
 			case at.After(v.began):
 				return nil, invalid("at %s has not come yet", at.Format(time.RFC3339))
 			case a.ID != "":
-				return v.record(ctx, a.recordArgs, at)
+				return v.record(ctx, recordArgs{a.Source, a.Kind, a.ID, a.Within}, at)
 			}
 			return v.list(ctx, a, at)
 		})
@@ -204,8 +211,8 @@ func (v *exchange) record(ctx context.Context, a recordArgs, at time.Time) (any,
 	if err := v.fits(len(rows[0].Raw())); err != nil {
 		return nil, err
 	}
-	out := &readAnswer{Source: k.Source.Name, Kind: k.Name, ID: rows[0].ID, freshness: v.freshness(answer), Note: marking,
-		Link: v.srv.o.PublicURL + k.Source.Place(t), Record: rows[0].Raw()}
+	out := v.newReadAnswer(k, answer)
+	out.ID, out.Link, out.Record = rows[0].ID, v.srv.o.PublicURL+k.Source.Place(t), rows[0].Raw()
 	return out, v.audit(ctx, understudy.AuditEntry{Action: understudy.ActionRecord, What: "an agent reads a record", Source: out.Source,
 		Kind: out.Kind, IDs: []string{t.ID}, Rows: 1})
 }

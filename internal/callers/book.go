@@ -88,18 +88,18 @@ type People interface {
 // Book knows the credentials. It keeps no secret, only salted digests, and is
 // safe for concurrent use.
 type Book struct {
-	now    func() time.Time
-	taken  map[string][]auth.Scheme // what requests may carry, by source
-	salt   [sha256.Size]byte
-	known  map[digest]*entry        // by source, user and secret
-	people map[digest]*entry        // by user and secret
-	paces  map[uint64]*limiter.Pace // by the Flow of their callers
-	told   func(*http.Request, understudy.Caller)
-	signed People
-	viewAs ViewAs
-	open   map[string]*open // by source
-	machine
-	*Guesses
+	now     func() time.Time
+	taken   map[string][]auth.Scheme // what requests may carry, by source
+	salt    [sha256.Size]byte
+	known   map[digest]*entry        // by source, user and secret
+	people  map[digest]*entry        // by user and secret
+	paces   map[uint64]*limiter.Pace // by the Flow of their callers
+	told    func(*http.Request, understudy.Caller)
+	signed  People
+	viewAs  ViewAs
+	open    map[string]*open // by source
+	machine machine
+	Guesses *Guesses
 }
 
 // machine is who asks from this machine without a credential.
@@ -158,7 +158,7 @@ func New(o Options) (*Book, error) {
 		}
 		b.taken[s.Name] = taken
 	}
-	b.local = understudy.Caller{Name: "loopback", Grant: &o.Loopback, Flow: localFlow}
+	b.machine.local = understudy.Caller{Name: "loopback", Grant: &o.Loopback, Flow: localFlow}
 	for _, name := range o.Open {
 		all := &understudy.Grant{Role: understudy.RoleAll, By: o.Loopback.By, Allow: []understudy.Allow{{Method: "*", Path: "/**"}}}
 		b.open[name] = &open{caller: understudy.Caller{Name: "loopback", Source: name, Grant: all, Flow: localFlow}}
@@ -252,7 +252,7 @@ func (b *Book) Caller(r *http.Request, source string) (understudy.Caller, error)
 // one. What stands where a credential would may be upstream's then.
 func (b *Book) openTo(r *http.Request, source string) *open {
 	at := b.open[source]
-	if at == nil || b.behind || notLocal(r) != "" {
+	if at == nil || b.machine.behind || notLocal(r) != "" {
 		return nil
 	}
 	return at
@@ -270,7 +270,7 @@ func (b *Book) Admit(r *http.Request, source string) (c understudy.Caller, later
 		return c, nil
 	}
 	return e.caller, func(r *http.Request) (understudy.Caller, error) {
-		if b.some.Load() || !e.comesFrom(r) { // somebody guesses: all is looked at
+		if b.Guesses.some.Load() || !e.comesFrom(r) { // somebody guesses: all is looked at
 			return b.Caller(r, source)
 		}
 		return b.admit(r, e)
@@ -320,8 +320,8 @@ func (b *Book) admit(r *http.Request, e *entry) (understudy.Caller, error) {
 	if !e.caller.Grant.Live(b.now()) {
 		return understudy.Caller{}, fmt.Errorf("callers: %w: credential %s has expired", understudy.ErrUnauthorized, e.caller.Name)
 	}
-	if e.caller.Role() == "" && b.noRole != "" {
-		return understudy.Caller{}, fmt.Errorf("callers: %w: %s", understudy.ErrForbidden, b.noRole)
+	if e.caller.Role() == "" && b.machine.noRole != "" {
+		return understudy.Caller{}, fmt.Errorf("callers: %w: %s", understudy.ErrForbidden, b.machine.noRole)
 	}
 	if over := take(e.pace, b.now()); over != nil {
 		return understudy.Caller{}, fmt.Errorf("callers: %w: %w: credential %s: %w", understudy.ErrUnauthorized, understudy.ErrTooMany,
@@ -372,7 +372,7 @@ func (b *Book) look(r *http.Request, known map[digest]*entry, source, value stri
 				user, secret = u, s
 			}
 		}
-		if b.Refused(r, user) {
+		if b.Guesses.Refused(r, user) {
 			return nil, fmt.Errorf("callers: %w: %w: too many wrong secrets; wait a second", understudy.ErrUnauthorized, understudy.ErrTooMany)
 		}
 		of := sha256.Sum256(secret)
@@ -385,7 +385,7 @@ func (b *Book) look(r *http.Request, known map[digest]*entry, source, value stri
 	if !readable {
 		return nil, fmt.Errorf("callers: %w: unreadable credential in %s", understudy.ErrUnauthorized, taken[0].Header+taken[0].Query)
 	}
-	b.Wrong(r, guessed)
+	b.Guesses.Wrong(r, guessed)
 	return nil, fmt.Errorf("callers: %w: wrong user or secret", understudy.ErrUnauthorized)
 }
 

@@ -55,13 +55,13 @@ func TestGuessesAreBounded(t *testing.T) {
 		t.Errorf("after a second: %v", err)
 	}
 	now = now.Add(guessesAtOnce * guessEvery)
-	if err := try(here, "ann", "annsecret"); err != nil || b.some.Load() {
-		t.Errorf("when all is forgotten: %v, %v", err, b.some.Load())
+	if err := try(here, "ann", "annsecret"); err != nil || b.Guesses.some.Load() {
+		t.Errorf("when all is forgotten: %v, %v", err, b.Guesses.some.Load())
 	}
 	for i := range 2 * maxGuessers {
 		_ = try(here, fmt.Sprint("user", i), "x")
 	}
-	if n := len(b.until); n > maxGuessers {
+	if n := len(b.Guesses.until); n > maxGuessers {
 		t.Errorf("%d guessers are remembered", n)
 	}
 	_ = try("no address", "x", "y")

@@ -20,7 +20,7 @@ func (b *Book) Resolve(o understudy.Owner) (now understudy.Caller, ok bool) {
 	case o.Source == "" && b.signed != nil:
 		now, ok = b.signed.Resolve(o)
 	case o.Source == "":
-		now, ok = b.local, o.Name == b.local.Name && !b.behind
+		now, ok = b.machine.local, o.Name == b.machine.local.Name && !b.machine.behind
 	default:
 		for _, e := range b.people {
 			if e.caller.Name == o.Name && e.caller.Source == o.Source {

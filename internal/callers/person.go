@@ -68,29 +68,29 @@ var personSchemes = func() []auth.Scheme {
 }()
 
 func (b *Book) loopback(r *http.Request) (understudy.Caller, error) {
-	if b.behind {
+	if b.machine.behind {
 		return understudy.Caller{}, fmt.Errorf("callers: %w: no credential, and viewer.public_url says that a proxy passes requests on",
 			understudy.ErrUnauthorized)
 	}
 	if why := notLocal(r); why != "" {
 		return understudy.Caller{}, fmt.Errorf("callers: %w: no credential, and %s", understudy.ErrUnauthorized, why)
 	}
-	if b.local.Role() == "" {
+	if b.machine.local.Role() == "" {
 		return understudy.Caller{}, fmt.Errorf("callers: %w: people on this machine have no role; %s", understudy.ErrForbidden, b.advice())
 	}
-	if !b.local.Grant.Live(b.now()) {
+	if !b.machine.local.Grant.Live(b.now()) {
 		return understudy.Caller{}, fmt.Errorf("callers: %w: the role of people on this machine has expired", understudy.ErrForbidden)
 	}
-	b.told(r, b.local)
-	return b.local, nil
+	b.told(r, b.machine.local)
+	return b.machine.local, nil
 }
 
 // advice returns the config line that gives a role to people on this machine.
 func (b *Book) advice() string {
-	if b.role == "" {
+	if b.machine.role == "" {
 		return "define one under roles in the config, and add this line: viewer: {role: NAME}"
 	}
-	return "add this line to the config: viewer: {role: " + b.role + "}"
+	return "add this line to the config: viewer: {role: " + b.machine.role + "}"
 }
 
 // Again returns what a caller of Person is in this book, if Person of another
@@ -107,8 +107,8 @@ func (b *Book) Again(c understudy.Caller) (now understudy.Caller, ok bool) {
 }
 
 func (b *Book) again(c understudy.Caller) (now understudy.Caller, ok bool) {
-	if c.Flow == localFlow && c.Source == "" && c.Name == b.local.Name {
-		return b.local, b.local.Role() != "" && !b.behind && b.signed == nil
+	if c.Flow == localFlow && c.Source == "" && c.Name == b.machine.local.Name {
+		return b.machine.local, b.machine.local.Role() != "" && !b.machine.behind && b.signed == nil
 	}
 	if c.Source == "" && b.signed != nil {
 		return b.signed.Again(c)

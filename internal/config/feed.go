@@ -162,9 +162,9 @@ func (c *Settings) CheckAlerts(gate *access.Gate, sources []*spec.Source) (alert
 	}
 	for i, a := range alerts {
 		role := c.Webhooks[slices.IndexFunc(c.Webhooks, func(w *Webhook) bool { return w.Name == a.Webhook })].Role
-		src := slices.IndexFunc(sources, func(s *spec.Source) bool { return s.Name == a.Series.Source })
+		src := slices.IndexFunc(sources, func(s *spec.Source) bool { return s.Name == a.Question.Series.Source })
 		if src < 0 {
-			return nil, fmt.Errorf("forecasts[%d]: no source is called %q", i, a.Series.Source)
+			return nil, fmt.Errorf("forecasts[%d]: no source is called %q", i, a.Question.Series.Source)
 		}
 		if err := forecast.CheckAlert(a, role, gate, sources[src]); err != nil {
 			return nil, fmt.Errorf("forecasts[%d]: %w", i, err)

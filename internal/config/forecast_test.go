@@ -52,7 +52,8 @@ func TestAlertsAreRead(t *testing.T) {
 		t.Fatal(alerts, err)
 	}
 	a := alerts[0]
-	if a.Level != "12.50" || a.Within != 14*24*time.Hour || a.Percent != 0.5 || a.Webhook != "crm" || a.Series.Field != "balance" {
+	if q := a.Question; q.Level != "12.50" || q.Within != 14*24*time.Hour || q.Percent != 0.5 || a.Webhook != "crm" ||
+		q.Series.Field != "balance" {
 		t.Errorf("%+v", a)
 	}
 }

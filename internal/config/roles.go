@@ -57,8 +57,8 @@ func (r *roleConfig) UnmarshalYAML(n *yaml.Node) error {
 // rowConfig says which records of a kind a role may find: a word for a whole
 // rule, or conditions that must all hold.
 type rowConfig struct {
-	word string
-	rowConditions
+	word       string
+	conditions rowConditions
 }
 
 type rowConditions struct {
@@ -76,16 +76,12 @@ func (r *rowConfig) UnmarshalYAML(n *yaml.Node) error {
 	if err := strict(n, reflect.TypeFor[rowConditions]()); err != nil {
 		return err
 	}
-	return n.Decode(&r.rowConditions)
+	return n.Decode(&r.conditions)
 }
 
 // matchConfig is a condition on a field: a value, a list of values, or a block
 // of is, in or prefix.
 type matchConfig struct {
-	matchBlock
-}
-
-type matchBlock struct {
 	Is     words  `yaml:"is"`
 	In     words  `yaml:"in"`
 	Prefix string `yaml:"prefix"`
@@ -96,10 +92,11 @@ func (m *matchConfig) UnmarshalYAML(n *yaml.Node) error {
 	if n.Kind != yaml.MappingNode {
 		return m.In.UnmarshalYAML(n)
 	}
-	if err := strict(n, reflect.TypeFor[matchBlock]()); err != nil {
+	type block matchConfig // without this method
+	if err := strict(n, reflect.TypeFor[block]()); err != nil {
 		return err
 	}
-	return n.Decode(&m.matchBlock)
+	return n.Decode((*block)(m))
 }
 
 // words are one or several texts.
@@ -161,8 +158,8 @@ func (c *Settings) Policy() access.Options {
 }
 
 func (r *rowConfig) rule() access.RowRule {
-	out := access.RowRule{Word: r.word, Age: time.Duration(r.Age), Numbers: r.Number}
-	for field, m := range r.Where {
+	out := access.RowRule{Word: r.word, Age: time.Duration(r.conditions.Age), Numbers: r.conditions.Number}
+	for field, m := range r.conditions.Where {
 		if out.Where == nil {
 			out.Where = map[string]access.Match{}
 		}

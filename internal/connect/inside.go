@@ -67,7 +67,7 @@ func URLs(s *spec.Spec, upstream string) func(path string) string {
 
 // Served is a handler for the requests to one address.
 type Served struct {
-	Origin
+	Origin Origin
 	http.Handler
 }
 
@@ -76,7 +76,7 @@ type Served struct {
 func Inside(all []Served) http.Handler {
 	by := map[string]Served{}
 	for _, s := range all {
-		by[s.Host] = s
+		by[s.Origin.Host] = s
 	}
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.TLS == nil {
@@ -86,14 +86,14 @@ func Inside(all []Served) http.Handler {
 		s, ok := by[strings.ToLower(r.TLS.ServerName)]
 		host, port, err := splitAuthority(r.Host)
 		if err != nil { // no port
-			host, port = strings.ToLower(strings.TrimSuffix(r.Host, ".")), s.Port
+			host, port = strings.ToLower(strings.TrimSuffix(r.Host, ".")), s.Origin.Port
 		}
-		if !ok || host != s.Host || port != s.Port {
+		if !ok || host != s.Origin.Host || port != s.Origin.Port {
 			refuse(w, http.StatusMisdirectedRequest, "this tunnel is for another host")
 			return
 		}
-		if s.Base != "" {
-			if r = below(r, s.Base); r == nil {
+		if s.Origin.Base != "" {
+			if r = below(r, s.Origin.Base); r == nil {
 				refuse(w, http.StatusNotFound, "upstream has no such path")
 				return
 			}

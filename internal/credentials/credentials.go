@@ -115,9 +115,9 @@ type Book struct {
 // recent is a credential that a form has just made: a second click on its button gets the
 // same answer.
 type recent struct {
-	once string
-	at   time.Time
-	Shown
+	once  string
+	at    time.Time
+	shown Shown
 }
 
 // lately is how long a form may be sent again.
@@ -181,11 +181,11 @@ func (b *Book) Make(ctx context.Context, name string, s Scope, once string) (Sho
 	b.recent = slices.DeleteFunc(b.recent, func(r recent) bool { return b.now().Sub(r.at) >= lately })
 	there := b.all[name]
 	i := slices.IndexFunc(b.recent, func(r recent) bool {
-		return once != "" && r.once == once && r.Name == name && there != nil && r.User == there.Secrets[0].User
+		return once != "" && r.once == once && r.shown.Name == name && there != nil && r.shown.User == there.Secrets[0].User
 	})
 	switch {
 	case i >= 0:
-		return b.recent[i].Shown, nil
+		return b.recent[i].shown, nil
 	case there != nil:
 		return Shown{}, fmt.Errorf("credentials: %w: there is one called %s; rotate or revoke it", understudy.ErrInvalid, name)
 	case s.Expires != nil && !s.Expires.After(b.now()):

@@ -214,13 +214,14 @@ func (d *Diagnostics) profilePage(w http.ResponseWriter, r *http.Request, _ stri
 		}
 		return nil
 	}
-	d.o.ProfilePage(w, r, &ProfilePage{list, report, []string{profile.Allocs, profile.CPU}})
+	d.o.ProfilePage(w, r, &ProfilePage{list.Taking, list.Kept, report, []string{profile.Allocs, profile.CPU}})
 	return nil
 }
 
 // ProfilePage is what the page of profiles shows.
 type ProfilePage struct {
-	ProfileList
+	Taking *profile.Taking
+	Kept   []profile.Kept
 	Report *profile.Report
 	Kinds  []string // that can be taken
 }

@@ -19,36 +19,38 @@ import (
 // Alert is a question that is asked with every new sample. Its Percent is the probability
 // from which on a webhook is told.
 type Alert struct {
-	Question
-	Webhook string // its name
+	Question Question
+	Webhook  string // its name
 }
 
 // CheckAlert says what is wrong with an alert: a number that is not sampled, or that the
 // role of its webhook does not see as it is.
 func CheckAlert(a Alert, role string, gate *access.Gate, src *spec.Source) error {
-	k := src.Spec.Kind(a.Series.Kind)
+	k := src.Spec.Kind(a.Question.Series.Kind)
 	var known []string
 	for _, one := range src.Spec.Kinds {
 		for _, field := range one.Sampled() {
 			known = append(known, understudy.Series{Source: src.Name, Kind: one.Name, Field: field.Name}.String())
 		}
 	}
-	if k == nil || k.Field(a.Series.Field) == nil || k.Field(a.Series.Field).Every() == 0 {
-		return fmt.Errorf("%s is not sampled%s; the spec marks fields with sample: 1h", a.Series, suggest.Hint(a.Series.String(), known))
+	if k == nil || k.Field(a.Question.Series.Field) == nil || k.Field(a.Question.Series.Field).Every() == 0 {
+		name := a.Question.Series.String()
+		return fmt.Errorf("%s is not sampled%s; the spec marks fields with sample: 1h", name, suggest.Hint(name, known))
 	}
 	f := &Forecasts{kinds: map[understudy.Key]*sampled{}}
 	if err := f.add(src, k); err != nil {
 		return err
 	}
-	if !f.Shown(gate, understudy.Caller{Name: a.Webhook, Grant: &understudy.Grant{Role: role}}, a.Series) {
-		return fmt.Errorf("the role %s of the webhook %s does not see %s as it is", role, a.Webhook, a.Series)
+	if !f.Shown(gate, understudy.Caller{Name: a.Webhook, Grant: &understudy.Grant{Role: role}}, a.Question.Series) {
+		return fmt.Errorf("the role %s of the webhook %s does not see %s as it is", role, a.Webhook, a.Question.Series)
 	}
 	return nil
 }
 
 // name tells alerts apart.
 func (a Alert) name() string {
-	return fmt.Sprintf("%s level %s by %s percent %v to %s", a.Series, a.Level, a.Within, a.Percent, a.Webhook)
+	q := a.Question
+	return fmt.Sprintf("%s level %s by %s percent %v to %s", q.Series, q.Level, q.Within, q.Percent, a.Webhook)
 }
 
 // Told is an alert that is told. Key is the same for every try of one.
@@ -70,7 +72,7 @@ func (f *Forecasts) JobKind(send func(ctx context.Context, webhook, sort, key st
 			if err := json.Unmarshal(r.Job().Payload, &t); err != nil {
 				return fmt.Errorf("%w: what is to be told cannot be read", understudy.ErrInvalid)
 			}
-			wanted := func(a Alert) bool { return a.Webhook == t.Webhook && a.Series.String() == t.Forecast.Of }
+			wanted := func(a Alert) bool { return a.Webhook == t.Webhook && a.Question.Series.String() == t.Forecast.Of }
 			if !slices.ContainsFunc(f.Alerts(), wanted) {
 				return nil
 			}
@@ -101,7 +103,7 @@ func (f *Forecasts) askAlerts(ctx context.Context, s understudy.Series) {
 	alerts := f.alerts
 	f.mu.Unlock()
 	for _, a := range alerts {
-		if a.Series != s || f.o.Enqueue == nil {
+		if a.Question.Series != s || f.o.Enqueue == nil {
 			continue
 		}
 		if err := f.judge(ctx, a); err != nil && ctx.Err() == nil {
@@ -125,7 +127,7 @@ func (f *Forecasts) judge(ctx context.Context, a Alert) error {
 		likely = made.Probability.Figure
 	}
 	switch {
-	case likely >= a.Percent && state.Told.IsZero():
+	case likely >= a.Question.Percent && state.Told.IsZero():
 		told := Told{Key: fmt.Sprintf("%s, %d", a.name(), state.Times), Webhook: a.Webhook, Forecast: made}
 		payload, err := json.Marshal(told)
 		if err != nil {
@@ -135,7 +137,7 @@ func (f *Forecasts) judge(ctx context.Context, a Alert) error {
 			return err
 		}
 		state.Told, state.Times = f.o.Now().UTC(), state.Times+1
-	case likely < a.Percent*again && !state.Told.IsZero():
+	case likely < a.Question.Percent*again && !state.Told.IsZero():
 		state.Told = time.Time{}
 	default:
 		return nil

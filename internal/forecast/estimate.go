@@ -37,18 +37,16 @@ type Forecast struct {
 	Probability *Band  `json:"probability,omitempty"` // to reach the level in time
 	Dates       []Date `json:"dates,omitempty"`       // by when it is that likely
 	Need        *Band  `json:"need,omitempty"`        // how much further away it had to be, to be so sure not to reach it
-	Trend
-	Line []touch.Point `json:"-"` // of days since Since, at most some hundred, for a drawing
-}
 
-// Trend is how the number has moved.
-type Trend struct {
+	// How the number has moved.
 	Drift     float64      `json:"drift"`     // a day
 	Deviation float64      `json:"deviation"` // of a day
 	LeftOut   int          `json:"left_out"`  // jumps away from the level, such as a payment
 	Backtest  *touch.Tried `json:"backtest,omitempty"`
 	// BacktestWithin is the horizon of those forecasts.
 	BacktestWithin string `json:"backtest_within,omitempty"`
+
+	Line []touch.Point `json:"-"` // of days since Since, at most some hundred, for a drawing
 }
 
 // Band is a figure and the interval that holds it in 90 % of random samples of history.

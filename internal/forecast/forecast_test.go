@@ -310,7 +310,7 @@ func TestTheFiguresAreThoseOfTheWalk(t *testing.T) {
 	}
 	if math.Abs(f.Drift+2) > 0.5 || math.Abs(f.Deviation-3) > 0.15 || f.LeftOut != 0 || f.Samples != 10_000 ||
 		len(f.Line) > mostPoints {
-		t.Errorf("%+v", f.Trend)
+		t.Errorf("%+v", f)
 	}
 	if f.Dates[0].At.After(*f.Dates[1].At) || f.Dates[0].Early.After(*f.Dates[0].At) || f.Dates[0].Late.Before(*f.Dates[0].At) {
 		t.Errorf("dates: %v", f.Dates)
@@ -353,7 +353,7 @@ func TestPaymentsAreLeftOut(t *testing.T) {
 	}
 	f := estimate(question(t, "", "30d", ""), paid, paid[len(paid)-1].At)
 	if f.LeftOut != 4 || math.Abs(f.Drift-plain.Drift) > 0.3 || math.Abs(f.Deviation-plain.Deviation) > 0.3 {
-		t.Errorf("%+v, without payments %+v", f.Trend, plain.Trend)
+		t.Errorf("%+v, without payments %+v", f, plain)
 	}
 }
 

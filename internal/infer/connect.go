@@ -105,7 +105,7 @@ func (a *api) auth() (sent string, callers []string, why string) {
 // takesKey returns the style of a key that operations take as a header or a parameter, where the document has no
 // security scheme; "" = none.
 func takesKey(doc *openapi.Document, param string) string {
-	for name := range sorted(doc.Wanted) {
+	for name := range sorted(doc.Headers.Wanted) {
 		if is(name, "xapikey", "apikey", "xauthtoken", "xaccesstoken") && compiles("header "+name, nil) {
 			return "header " + name
 		}

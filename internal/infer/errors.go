@@ -125,7 +125,7 @@ func (a *api) examples(place []string, least int) map[string]string {
 	all, count := map[string]string{}, map[string]int{}
 	for _, w := range ourWords {
 		for _, status := range w.statuses {
-			r := a.doc.Refusals[status]
+			r := a.doc.Headers.Refusals[status]
 			for i := 0; r != nil && len(place) > 0 && i < len(r.Examples); i++ {
 				if w.word != "limited" && aboutLimit(r.Examples[i]) {
 					continue

@@ -54,7 +54,7 @@ func ofWrites(name string) bool {
 // headers sorts the header fields that operations take.
 func (a *api) headers(auth string) (h asked) {
 	h.key, h.send = map[string][]string{}, map[string]string{}
-	for name, w := range sorted(a.doc.Wanted) {
+	for name, w := range sorted(a.doc.Headers.Wanted) {
 		vendor := name == "Accept" && slices.ContainsFunc(w.Values, func(v string) bool { return strings.Contains(v, "/vnd.") })
 		if slices.Contains(plainHeaders, name) && !vendor || !compiles(auth, []string{name}) {
 			continue
@@ -221,7 +221,7 @@ func (a *api) back() (names []string) {
 		}
 	}
 	var all []*openapi.Told
-	for key, t := range sorted(a.doc.Told) {
+	for key, t := range sorted(a.doc.Headers.Told) {
 		good := slices.ContainsFunc(t.Statuses, func(s string) bool { return strings.HasPrefix(s, "2") || s == "default" })
 		if good && !leads[key] && missed(t.Name) && t.Answers*rare >= len(a.doc.Reads) {
 			all = append(all, t)

@@ -41,7 +41,7 @@ func isLimit(name string) bool {
 func (a *api) findLimits() *limits {
 	l := &limits{why: map[string]string{}}
 	a.findRate(l)
-	for text, refusal := range sorted(a.doc.Refusals) {
+	for text, refusal := range sorted(a.doc.Headers.Refusals) {
 		status, err := strconv.Atoi(text)
 		if err != nil || status == http.StatusUnauthorized || status == http.StatusTooManyRequests || status > 599 {
 			continue
@@ -57,7 +57,7 @@ func (a *api) findLimits() *limits {
 		}
 	}
 	l.why["words"] = "of examples of such answers"
-	forbidden, many := a.doc.Refusals["403"], a.doc.Refusals["429"]
+	forbidden, many := a.doc.Headers.Refusals["403"], a.doc.Headers.Refusals["429"]
 	rate := l.spec.Remaining != "" || len(l.usual) > 0
 	switch {
 	case many == nil && len(l.spec.Statuses) == 0 && !rate:
@@ -121,13 +121,13 @@ func eachText(v *openapi.Value, do func(string)) {
 // when it ends: by the one with remaining in its name.
 func (a *api) findRate(l *limits) {
 	var remaining []*openapi.Told
-	for _, t := range sorted(a.doc.Told) {
+	for _, t := range sorted(a.doc.Headers.Told) {
 		if isLimit(t.Name) && has(t.Name, "remaining") && compilesLimit(t.Name) {
 			remaining = append(remaining, t)
 		}
 	}
 	for _, name := range []string{"Ratelimit", "Ratelimit-Policy"} {
-		if t := a.doc.Told[name]; t != nil {
+		if t := a.doc.Headers.Told[name]; t != nil {
 			l.usual = append(l.usual, t.Name)
 		}
 	}
@@ -137,7 +137,7 @@ func (a *api) findRate(l *limits) {
 	first := slices.MaxFunc(remaining, func(x, y *openapi.Told) int { return cmp.Compare(x.Answers, y.Answers) })
 	l.spec.Remaining = first.Name
 	stem := strings.ReplaceAll(plain(first.Name), "remaining", "")
-	for _, t := range sorted(a.doc.Told) {
+	for _, t := range sorted(a.doc.Headers.Told) {
 		switch {
 		case t == first || !compilesLimit(t.Name):
 		case l.spec.Limit == "" && (plain(t.Name) == stem+"limit" || plain(t.Name) == stem):
@@ -196,7 +196,7 @@ func compilesLimit(name string) bool {
 
 func (a *api) writeLimits(w *writer) {
 	l := a.findLimits()
-	if a.doc.Told["Etag"] != nil {
+	if a.doc.Headers.Told["Etag"] != nil {
 		w.line(0, "# Its answers have an ETag: a page that is held is asked for with If-None-Match, without being named.", "")
 	}
 	if len(l.usual) > 0 {

@@ -83,7 +83,7 @@ func FromAnswers(ctx context.Context, addresses []string, live Live) (*Draft, er
 		return nil, err
 	}
 	for name, value := range live.Send {
-		read.Wanted[http.CanonicalHeaderKey(name)] = &openapi.Header{Reads: read.All, Required: read.All, Values: []string{value},
+		read.Headers.Wanted[http.CanonicalHeaderKey(name)] = &openapi.Header{Reads: read.All, Required: read.All, Values: []string{value},
 			Demanded: map[string]int{value: read.All}}
 	}
 	for one := range strings.SplitSeq(live.Auth, " + ") {

@@ -26,7 +26,7 @@ type Document struct {
 	Others   []*Operation // GETs whose good answer is no JSON
 	All      int          // how many operations there are
 	Refuses  bool         // an operation has an answer 401
-	Headers
+	Headers  Headers
 
 	tree tree
 }

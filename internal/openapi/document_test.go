@@ -64,18 +64,19 @@ func TestRead(t *testing.T) {
 	if d.Schemes[0] != (Scheme{Type: "basic"}) || d.Schemes[1] != (Scheme{Type: "key", In: "header", Name: "X-Key"}) {
 		t.Errorf("schemes %+v", d.Schemes)
 	}
-	if h := d.Wanted["X-Version"]; h == nil || h.Reads != 1 || h.Writes != 1 || h.Required != 2 || len(h.Values) != 1 || h.Values[0] != "7" {
+	if h := d.Headers.Wanted["X-Version"]; h == nil || h.Reads != 1 || h.Writes != 1 || h.Required != 2 || len(h.Values) != 1 ||
+		h.Values[0] != "7" {
 		t.Errorf("header %+v", h)
 	}
-	if h := d.Wanted["Idempotency-Key"]; h == nil || h.Writes != 1 || h.Required != 0 {
+	if h := d.Headers.Wanted["Idempotency-Key"]; h == nil || h.Writes != 1 || h.Required != 0 {
 		t.Errorf("header %+v", h)
 	}
-	if told := d.Told["X-Left"]; told == nil || told.Name != "x-left" || told.Answers != 1 || told.Text != "How many." ||
+	if told := d.Headers.Told["X-Left"]; told == nil || told.Name != "x-left" || told.Answers != 1 || told.Text != "How many." ||
 		told.Example != "7" || told.Statuses[0] != "200" {
 		t.Errorf("told: %+v", told)
 	}
-	if r := d.Refusals["429"]; r == nil || r.Answers != 1 || r.Texts[0] != "Too many" || r.Headers[0] != "Retry-After" ||
-		r.Examples[0].Of("e") != "1" || d.Refusals["200"] != nil || d.All != 3 {
+	if r := d.Headers.Refusals["429"]; r == nil || r.Answers != 1 || r.Texts[0] != "Too many" || r.Headers[0] != "Retry-After" ||
+		r.Examples[0].Of("e") != "1" || d.Headers.Refusals["200"] != nil || d.All != 3 {
 		t.Errorf("refusals: %+v", r)
 	}
 	op := d.Reads[0]

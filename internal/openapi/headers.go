@@ -47,10 +47,10 @@ const (
 // want counts a header field that an operation takes.
 func (d *Document) want(p *Param, v *Value, method string) {
 	name := http.CanonicalHeaderKey(p.Name)
-	h := d.Wanted[name]
+	h := d.Headers.Wanted[name]
 	if h == nil {
 		h = &Header{Default: p.Schema.Default(), Demanded: map[string]int{}}
-		d.Wanted[name] = h
+		d.Headers.Wanted[name] = h
 	}
 	if method == http.MethodGet {
 		h.Reads++
@@ -90,10 +90,10 @@ func (d *Document) readTold(responses *Value) {
 		answer = d.resolve(answer)
 		r := &Refusal{}
 		if strings.HasPrefix(status, "4") || strings.HasPrefix(status, "5") {
-			if d.Refusals[status] == nil {
-				d.Refusals[status] = r
+			if d.Headers.Refusals[status] == nil {
+				d.Headers.Refusals[status] = r
 			}
-			r = d.Refusals[status]
+			r = d.Headers.Refusals[status]
 			r.Answers++
 			if text := clipped(answer.Of("description")); text != "" && len(r.Texts) < maxTexts && !slices.Contains(r.Texts, text) {
 				r.Texts = append(r.Texts, text)
@@ -114,10 +114,10 @@ func (d *Document) readTold(responses *Value) {
 // tell notes a header field of an answer.
 func (d *Document) tell(name, status string, v *Value) {
 	key := http.CanonicalHeaderKey(name)
-	t := d.Told[key]
+	t := d.Headers.Told[key]
 	if t == nil {
 		t = &Told{Name: name}
-		d.Told[key] = t
+		d.Headers.Told[key] = t
 	}
 	t.Answers++
 	if !slices.Contains(t.Statuses, status) {

@@ -212,8 +212,8 @@ func (v generic) relay(a *request.Exchanged) error {
 	if a.Stream != nil {
 		return v.stream(a)
 	}
-	status, body := a.Page.Status, a.Page.Body
-	whole := status == http.StatusOK && (a.Stored || a.Outcome != request.Cold) && v.reads()
+	status, body := a.Response.Page.Status, a.Response.Page.Body
+	whole := status == http.StatusOK && (a.Response.Stored || a.Response.Outcome != request.Cold) && v.reads()
 	switch {
 	case whole && v.unchanged(h):
 		for _, name := range []string{"Content-Length", "Content-Type", "Content-Encoding"} {
@@ -250,14 +250,14 @@ func (v generic) reads() bool {
 // told sets the fields that say how the answer came, beside those of caches before us.
 func (v generic) told(a *request.Exchanged) {
 	v.exchange.part()
-	v.exchange.line.How, v.exchange.line.Upstream = a.Outcome.String(), a.Upstream
+	v.exchange.line.How, v.exchange.line.Upstream = a.Response.Outcome.String(), a.Response.Upstream
 	h := v.exchange.w.Header()
 	h["Cache-Status"] = append(slices.Clip(a.Header["Cache-Status"]), string(appendCacheStatus(nil, &a.Response)))
 	h["Server-Timing"] = append(slices.Clip(a.Header["Server-Timing"]), string(appendServerTiming(nil, &a.Response)))
 	if h["X-Request-Id"] == nil {
 		h["X-Request-Id"] = []string{v.exchange.id()}
 	}
-	if age := a.CurrentAge(); a.Outcome != request.Cold || a.Stored && age >= time.Second {
+	if age := a.Response.CurrentAge(); a.Response.Outcome != request.Cold || a.Response.Stored && age >= time.Second {
 		h["Age"] = []string{strconv.FormatInt(int64(age/time.Second), 10)}
 	}
 }
@@ -298,8 +298,8 @@ func (v generic) stream(a *request.Exchanged) error {
 	for name := range a.Trailer {
 		h["Trailer"], announced[name] = append(h["Trailer"], name), true
 	}
-	v.exchange.sent, v.exchange.line.Status = true, a.Page.Status
-	v.exchange.w.WriteHeader(a.Page.Status)
+	v.exchange.sent, v.exchange.line.Status = true, a.Response.Page.Status
+	v.exchange.w.WriteHeader(a.Response.Page.Status)
 	control := http.NewResponseController(v.exchange.w)
 	_ = control.Flush() // a writer that cannot sends all later
 	buf := make([]byte, 32<<10)

@@ -158,9 +158,10 @@ type SearchFacet struct {
 
 // SearchValue is one value of a facet.
 type SearchValue struct {
-	Value string `json:"value"`
-	Count
-	Term string `json:"term"` // what to add to the query to see these alone: "status:failed"
+	Value   string `json:"value"`
+	N       int64  `json:"n"`
+	AtLeast bool   `json:"at_least,omitempty"` // counting stopped early: there are this many or more
+	Term    string `json:"term"`               // what to add to the query to see these alone: "status:failed"
 }
 
 // SavedSearch is a query kept under a name: text and parameters, never an answer. A

@@ -92,9 +92,9 @@ type RowRule struct {
 
 // Hit is one record that a query found.
 type Hit struct {
-	*understudy.Record
-	Clock int64 // of its clock field in Unix seconds; 0 = null or none
-	Order OrderKey
+	Record *understudy.Record
+	Clock  int64 // of its clock field in Unix seconds; 0 = null or none
+	Order  OrderKey
 }
 
 // TextOp says how a Text is made of its parts.

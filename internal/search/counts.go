@@ -164,8 +164,8 @@ func (v *execution) settle() {
 	for i := range v.out.Facets {
 		f := &v.out.Facets[i]
 		for _, value := range f.Values {
-			sums[i] += value.Count.N
-			f.More = f.More || value.Count.AtLeast
+			sums[i] += value.N
+			f.More = f.More || value.AtLeast
 		}
 		if total.AtLeast {
 			total.N = max(total.N, sums[i])
@@ -219,9 +219,11 @@ func (v *adding) countInStore(ctx context.Context, end time.Time, out *answer) e
 			default:
 				q.Predicates = append(slices.Clone(q.Predicates), query.Predicate{Field: f.Name, Any: []string{f.Values[j].Value}})
 			}
-			if err := one(q, &f.Values[j].Count); err != nil {
+			n := query.Count{N: f.Values[j].N, AtLeast: f.Values[j].AtLeast}
+			if err := one(q, &n); err != nil {
 				return err
 			}
+			f.Values[j].N, f.Values[j].AtLeast = n.N, n.AtLeast
 		}
 		sortValues(f)
 	}

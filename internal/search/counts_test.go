@@ -36,8 +36,8 @@ func (r *rig) countedAs(s *Searcher, role string, a query.SearchRequest) string 
 func (r *rig) someCalls(n int) (bodies []string) {
 	r.Helper()
 	err := r.store.Seek(r.Context(), query.RecordQuery{Source: "twilio", Kinds: []string{"calls"}}, func(f query.Hit) bool {
-		if strings.Contains(string(f.Body), `"status":"completed"`) {
-			bodies = append(bodies, string(f.Body))
+		if strings.Contains(string(f.Record.Body), `"status":"completed"`) {
+			bodies = append(bodies, string(f.Record.Body))
 		}
 		return len(bodies) < n
 	})
@@ -259,7 +259,7 @@ func TestBrokenOffCountsFitTogether(t *testing.T) {
 		for _, f := range out.Facets {
 			sum := int64(0)
 			for _, v := range f.Values {
-				sum += v.Count.N
+				sum += v.N
 			}
 			if sum > out.Total.N {
 				t.Errorf("%s: %d by %s, and %+v in all", a.Text, sum, f.Name, *out.Total)
@@ -303,11 +303,11 @@ func TestCountsByMonthAreThoseOfADate(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				if found.Total.N != v.Count.N {
-					t.Errorf("%s: %d in %s, which finds %d", text, v.Count.N, v.Value, found.Total.N)
+				if found.Total.N != v.N {
+					t.Errorf("%s: %d in %s, which finds %d", text, v.N, v.Value, found.Total.N)
 				}
 				if f.Name == "month" {
-					counted += v.Count.N
+					counted += v.N
 				}
 			}
 		}

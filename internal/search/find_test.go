@@ -34,25 +34,26 @@ func (r *rig) views(role string) (all []seen) {
 	r.Helper()
 	c := as(role)
 	err := r.store.Seek(r.Context(), query.RecordQuery{Source: "twilio"}, func(f query.Hit) bool {
-		if !r.gate.Sees(c, "twilio", f.Kind) {
+		if !r.gate.Sees(c, "twilio", f.Record.Kind) {
 			return true
 		}
-		if only := r.gate.Only(c, "twilio", f.Kind); only != nil && !only(f.Record) {
+		if only := r.gate.Only(c, "twilio", f.Record.Kind); only != nil && !only(f.Record) {
 			return true
 		}
-		v, err := r.gate.View(c, &understudy.Page{Key: understudy.Key{Source: "twilio"}, Kind: f.Kind, Status: 200, Body: f.Body})
+		v, err := r.gate.View(c, &understudy.Page{Key: understudy.Key{Source: "twilio"}, Kind: f.Record.Kind, Status: 200,
+			Body: f.Record.Body})
 		if err != nil {
 			r.Fatal(err)
 		}
 		row := v.Rows()[0]
-		one := seen{kind: r.spec.Kind(f.Kind), fields: map[string]string{}, place: f.Order}
+		one := seen{kind: r.spec.Kind(f.Record.Kind), fields: map[string]string{}, place: f.Order}
 		for _, val := range row.Fields() {
 			if val.State == access.Seen {
 				one.fields[val.Name] = val.Text
 			}
 		}
-		if one.name = f.Kind + "/" + f.ID; row.ID == "" {
-			one.name = f.Kind + "/" + string(v.Body)
+		if one.name = f.Record.Kind + "/" + f.Record.ID; row.ID == "" {
+			one.name = f.Record.Kind + "/" + string(v.Body)
 		}
 		all = append(all, one)
 		return true

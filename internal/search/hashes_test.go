@@ -19,11 +19,12 @@ func (r *rig) shown(role, kind, field string) map[string]string {
 	r.Helper()
 	all := map[string]string{}
 	err := r.store.Seek(r.Context(), query.RecordQuery{Source: "twilio", Kinds: []string{kind}}, func(f query.Hit) bool {
-		v, err := r.gate.View(as(role), &understudy.Page{Key: understudy.Key{Source: "twilio"}, Kind: f.Kind, Status: 200, Body: f.Body})
+		v, err := r.gate.View(as(role), &understudy.Page{Key: understudy.Key{Source: "twilio"}, Kind: f.Record.Kind, Status: 200,
+			Body: f.Record.Body})
 		if err != nil {
 			r.Fatal(err)
 		}
-		all[f.Kind+"/"+f.ID] = v.Rows()[0].Field(field).Text
+		all[f.Record.Kind+"/"+f.Record.ID] = v.Rows()[0].Field(field).Text
 		return true
 	})
 	if err != nil {

@@ -30,7 +30,7 @@ func (w *watched) Seek(ctx context.Context, q query.RecordQuery, yield func(quer
 	w.mu.Unlock()
 	return w.Store.Seek(ctx, q, func(f query.Hit) bool {
 		w.mu.Lock()
-		w.given = append(w.given, f.Kind+"/"+f.ID)
+		w.given = append(w.given, f.Record.Kind+"/"+f.Record.ID)
 		w.mu.Unlock()
 		return yield(f)
 	})

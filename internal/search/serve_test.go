@@ -322,7 +322,7 @@ func TestTextOfOneKind(t *testing.T) {
 	var got []string
 	_ = r.store.Seek(t.Context(), query.RecordQuery{Source: "twilio", Kinds: []string{"messages"}}, func(f query.Hit) bool {
 		if test(f.Record) {
-			got = append(got, "messages/"+f.ID)
+			got = append(got, "messages/"+f.Record.ID)
 		}
 		return true
 	})
@@ -342,7 +342,7 @@ func TestTextOfOneKind(t *testing.T) {
 		}
 		_ = r.store.Seek(t.Context(), query.RecordQuery{Source: "twilio", Kinds: []string{"messages"}}, func(f query.Hit) bool {
 			if none && test(f.Record) {
-				t.Errorf("%s finds %s", params, f.ID)
+				t.Errorf("%s finds %s", params, f.Record.ID)
 			}
 			return !t.Failed()
 		})

@@ -26,7 +26,7 @@ func (s *Searcher) stream(ctx context.Context, plan []lang.StoreQuery, below que
 	}
 	if len(plan) == 1 {
 		return s.o.Store.Seek(ctx, plan[0].Query, func(f query.Hit) bool {
-			in := plan[0].Views[f.Kind]
+			in := plan[0].Views[f.Record.Kind]
 			return in == nil || yield(found{f.Record, f.Order, in})
 		})
 	}
@@ -46,7 +46,7 @@ func (s *Searcher) merge(ctx context.Context, plan []lang.StoreQuery, up bool, y
 	for _, q := range plan {
 		next, stop := iter.Pull(func(yield func(found) bool) {
 			err := s.o.Store.Seek(ctx, q.Query, func(f query.Hit) bool {
-				in := q.Views[f.Kind]
+				in := q.Views[f.Record.Kind]
 				return in == nil || yield(found{f.Record, f.Order, in})
 			})
 			if err != nil && failed == nil {

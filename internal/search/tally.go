@@ -276,7 +276,7 @@ func (a *facets) count(v named, n int64) {
 		a.at[v] = i
 		f.Values = append(f.Values, query.SearchValue{Value: v.value})
 	}
-	f.Values[i].Count.N += n
+	f.Values[i].N += n
 }
 
 func (a *facets) facet(name string) *query.SearchFacet {
@@ -302,7 +302,7 @@ func (a *facets) answer(broken bool) *answer {
 			f.Values, f.More = f.Values[:maxListed], true
 		}
 		for i := range f.Values {
-			f.Values[i].Count.AtLeast = broken
+			f.Values[i].AtLeast = broken
 			f.Values[i].Term = term(name, f.Values[i].Value)
 		}
 		out.facets = append(out.facets, *f)
@@ -317,7 +317,7 @@ func sortValues(f *query.SearchFacet) {
 		if times {
 			return strings.Compare(b.Value, a.Value)
 		}
-		return cmp.Or(cmp.Compare(b.Count.N, a.Count.N), strings.Compare(a.Value, b.Value))
+		return cmp.Or(cmp.Compare(b.N, a.N), strings.Compare(a.Value, b.Value))
 	})
 }
 

@@ -100,8 +100,8 @@ func TestCountIsExactWithoutTimeForRecords(t *testing.T) {
 		}
 		for _, f := range out.Facets {
 			for _, value := range f.Values {
-				if value.Count.AtLeast {
-					t.Errorf("%q: %s %s is at least %d", a.Text, f.Name, value.Value, value.Count.N)
+				if value.AtLeast {
+					t.Errorf("%q: %s %s is at least %d", a.Text, f.Name, value.Value, value.N)
 				}
 			}
 		}

@@ -68,7 +68,7 @@ func (p *People) Caller(r *http.Request) (c understudy.Caller, err error) {
 // person is gone.
 func (p *People) Again(c understudy.Caller) (now understudy.Caller, ok bool) {
 	s, ok := p.Sessions.openedWith(c.Grant.Over)
-	if !ok || s.Name != c.Name {
+	if !ok || s.Session.Name != c.Name {
 		return now, false
 	}
 	role, ok := p.role(&s.Session)
@@ -79,7 +79,7 @@ func (p *People) Again(c understudy.Caller) (now understudy.Caller, ok bool) {
 func (p *People) Owner(c understudy.Caller) understudy.Owner {
 	o := understudy.Owner{Name: c.Name, Role: c.Role(), Seen: p.Sessions.now()}
 	if s, ok := p.Sessions.openedWith(c.Grant.Over); ok && p.Provider != nil {
-		o.Groups, o.Domain, o.With = s.Groups, s.Domain, s.With
+		o.Groups, o.Domain, o.With = s.Session.Groups, s.Session.Domain, s.Session.With
 	}
 	return o
 }
@@ -118,8 +118,8 @@ func (p *People) session(r *http.Request) (s session, role string, ok bool) {
 
 // callerOf is the person of a session. All sessions of a person share its turn.
 func callerOf(s *session, role string) understudy.Caller {
-	return understudy.Caller{Name: s.Name, Flow: flowOf(s.Name),
-		Grant: &understudy.Grant{Role: role, By: "sign-in", Expires: s.Made.Add(AbsoluteEnd), Over: s.over}}
+	return understudy.Caller{Name: s.Session.Name, Flow: flowOf(s.Session.Name),
+		Grant: &understudy.Grant{Role: role, By: "sign-in", Expires: s.Session.Made.Add(AbsoluteEnd), Over: s.over}}
 }
 
 func flowOf(name string) uint64 {
@@ -215,7 +215,7 @@ func (p *People) SignOut(w http.ResponseWriter, r *http.Request) error {
 // Here is the id of the session a request came with, "" when it came with none.
 func (p *People) Here(r *http.Request) string {
 	s, _, _ := p.session(r)
-	return s.ID
+	return s.Session.ID
 }
 
 // EndGone ends the sessions of those who may not come in any more.
@@ -232,7 +232,7 @@ func (p *People) end(r *http.Request) error {
 	if !ok {
 		return nil
 	}
-	err := p.Sessions.End(context.WithoutCancel(r.Context()), s.ID, s.Name)
+	err := p.Sessions.End(context.WithoutCancel(r.Context()), s.Session.ID, s.Session.Name)
 	if errors.Is(err, understudy.ErrNotFound) {
 		return nil // it has ended meanwhile
 	}

@@ -48,10 +48,10 @@ type Session struct {
 
 // session is one that is kept.
 type session struct {
-	Session
-	note  string
-	dirty bool          // seen is newer than its value says
-	over  chan struct{} // closed at its end
+	Session Session
+	note    string
+	dirty   bool          // seen is newer than its value says
+	over    chan struct{} // closed at its end
 }
 
 // digest is what is kept of a token: who reads the store cannot use it.
@@ -100,7 +100,7 @@ func (s *Sessions) Load(ctx context.Context, kv understudy.KV) error {
 
 // name derives what a session is called from the digest of its token.
 func (s *session) name(d digest) {
-	s.ID, s.note = hex.EncodeToString(d[:8]), kvStart+hex.EncodeToString(d[:])
+	s.Session.ID, s.note = hex.EncodeToString(d[:8]), kvStart+hex.EncodeToString(d[:])
 }
 
 // ended reports whether a session has come to one of its ends.
@@ -116,7 +116,7 @@ func (s *Sessions) Begin(ctx context.Context, of Session) (token string, err err
 	d, now := sha256.Sum256(raw[:]), s.now()
 	one := &session{Session: of, over: make(chan struct{})}
 	one.name(d)
-	one.Made, one.Seen, one.Agent = now, now, of.Agent[:min(len(of.Agent), maxAgent)]
+	one.Session.Made, one.Session.Seen, one.Session.Agent = now, now, of.Agent[:min(len(of.Agent), maxAgent)]
 	if err := s.room(ctx, of.Name); err != nil {
 		return "", err
 	}
@@ -167,8 +167,8 @@ func (s *Sessions) find(token string) (found session, ok bool) {
 	if one == nil || ended(&one.Session, now) {
 		return found, false
 	}
-	if now.Sub(one.Seen) > time.Second {
-		one.Seen, one.dirty = now, true
+	if now.Sub(one.Session.Seen) > time.Second {
+		one.Session.Seen, one.dirty = now, true
 	}
 	return *one, true
 }
@@ -212,7 +212,7 @@ func (s *Sessions) End(ctx context.Context, id, name string) error {
 	s.mu.Lock()
 	var one *session
 	for d, of := range s.all {
-		if of.ID == id && of.Name == name {
+		if of.Session.ID == id && of.Session.Name == name {
 			one = of
 			delete(s.all, d)
 			close(one.over)

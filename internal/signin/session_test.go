@@ -99,18 +99,19 @@ func TestSessions(t *testing.T) {
 	s := opened(t, db, clock)
 	first, second, bens := begun(t, s, "anna"), begun(t, s, "anna"), begun(t, s, "ben")
 	one, ok := s.find(first)
-	if !ok || one.Name != "anna" || isOver(one) {
+	if !ok || one.Session.Name != "anna" || isOver(one) {
 		t.Fatalf("the first session: %+v, %v", one.Session, ok)
 	}
-	for _, odd := range []string{"", first[1:], first + "A", strings.ToLower(first), first[:42] + "=", one.ID, strings.Repeat("A", 43)} {
+	for _, odd := range []string{"", first[1:], first + "A", strings.ToLower(first), first[:42] + "=", one.Session.ID,
+		strings.Repeat("A", 43)} {
 		if _, ok := s.find(odd); ok {
 			t.Errorf("the token %q opens a session", odd)
 		}
 	}
-	if err := s.End(t.Context(), one.ID, "ben"); !errors.Is(err, understudy.ErrNotFound) {
+	if err := s.End(t.Context(), one.Session.ID, "ben"); !errors.Is(err, understudy.ErrNotFound) {
 		t.Errorf("ben ends anna's session: %v", err)
 	}
-	if err := s.End(t.Context(), one.ID, "anna"); err != nil || !isOver(one) {
+	if err := s.End(t.Context(), one.Session.ID, "anna"); err != nil || !isOver(one) {
 		t.Errorf("the end: %v, told %v", err, isOver(one))
 	}
 	again := opened(t, db, clock) // after a restart
@@ -213,7 +214,7 @@ func TestASessionThatCannotBeSaved(t *testing.T) {
 	token := begun(t, s, "anna")
 	notes.err = understudy.ErrNotStored
 	one, _ := s.find(token)
-	if err := s.End(t.Context(), one.ID, "anna"); !errors.Is(err, understudy.ErrNotStored) || !isOver(one) {
+	if err := s.End(t.Context(), one.Session.ID, "anna"); !errors.Is(err, understudy.ErrNotStored) || !isOver(one) {
 		t.Errorf("an end that cannot be saved: %v, over %v", err, isOver(one))
 	}
 	notes.err, notes.of = nil, map[string][]byte{"session/xyz": []byte("{}")}
@@ -238,7 +239,7 @@ func BenchmarkSession(b *testing.B) {
 		b.Fatal(err)
 	}
 	for _, one := range s.all {
-		one.With = users.all[0].with
+		one.Session.With = users.all[0].with
 	}
 	p := &People{Sessions: s, Users: users}
 	r := httptest.NewRequest(http.MethodGet, "/twilio/calls", nil)

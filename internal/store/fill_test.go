@@ -113,7 +113,7 @@ func TestIndexesAreFilledBehind(t *testing.T) {
 	old := 0
 	err := db.Seek(t.Context(), any, func(f query.Hit) bool {
 		places = append(places, f.Order)
-		if bytes.Contains(f.Body, []byte(`"version0 of`)) {
+		if bytes.Contains(f.Record.Body, []byte(`"version0 of`)) {
 			old++
 		}
 		return true

@@ -168,7 +168,7 @@ func TestRootsAreFoundInOldRecords(t *testing.T) {
 			t.Fatal(err)
 		}
 		q.Source, q.Kinds = "items", []string{"items"}
-		if err := db.Seek(t.Context(), q, func(h query.Hit) bool { ids = append(ids, h.ID); return true }); err != nil {
+		if err := db.Seek(t.Context(), q, func(h query.Hit) bool { ids = append(ids, h.Record.ID); return true }); err != nil {
 			t.Fatal(err)
 		}
 		return ids

@@ -44,9 +44,10 @@ func TestScatteredBodies(t *testing.T) {
 				t.Errorf("side %d: %d records, %v", side, len(found), err)
 			}
 			for i, f := range found {
-				rec, err := db.Record(t.Context(), storetest.Source, "calls", "calls", f.ID)
-				if err != nil || !bytes.Equal(rec.Body, f.Body) || rec.Number != f.Number || rec.Version != f.Version || !rec.Since.Equal(f.Since) {
-					t.Errorf("side %d, record %d: %s is not as it is held: %v", side, i, f.ID, err)
+				rec, err := db.Record(t.Context(), storetest.Source, "calls", "calls", f.Record.ID)
+				if err != nil || !bytes.Equal(rec.Body, f.Record.Body) || rec.Number != f.Record.Number ||
+					rec.Version != f.Record.Version || !rec.Since.Equal(f.Record.Since) {
+					t.Errorf("side %d, record %d: %s is not as it is held: %v", side, i, f.Record.ID, err)
 					return
 				}
 			}
@@ -59,7 +60,7 @@ func TestScatteredBodies(t *testing.T) {
 	}
 	other := raw(t, path)
 	if _, err := other.Exec("UPDATE block SET body = randomblob(length(body)) WHERE number = (SELECT version / 64 FROM held WHERE number / "+
-		"64 = ?)", all[len(all)/2].Number); err != nil {
+		"64 = ?)", all[len(all)/2].Record.Number); err != nil {
 		t.Fatal(err)
 	}
 	if err := other.Close(); err != nil {
@@ -71,8 +72,8 @@ func TestScatteredBodies(t *testing.T) {
 			t.Errorf("wanted %d, with a damaged block: %d records, %v", want, len(found), err)
 		}
 		for i, f := range found {
-			if !bytes.Equal(f.Body, all[i].Body) {
-				t.Errorf("wanted %d: %s has changed", want, f.ID)
+			if !bytes.Equal(f.Record.Body, all[i].Record.Body) {
+				t.Errorf("wanted %d: %s has changed", want, f.Record.ID)
 			}
 		}
 	}

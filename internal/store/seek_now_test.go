@@ -68,7 +68,7 @@ func TestAWordUnderManyOfAnotherKind(t *testing.T) {
 	q := query.RecordQuery{Source: "twilio", Kinds: []string{"conferences"}, Text: &query.Text{Words: []string{"everything"}}}
 	var ids []string
 	err := db.Seek(ctx, q, func(f query.Hit) bool {
-		ids = append(ids, f.ID)
+		ids = append(ids, f.Record.ID)
 		return true
 	})
 	if n, cerr := db.Count(ctx, q, 0, time.Time{}); err != nil || cerr != nil || len(ids) != 1 || n.N != 1 {

@@ -123,8 +123,10 @@ func compare(q *page.Exchange, t *spec.Target, c comparison) error {
 		p.ListHref = q.Kind.Href + plan.WithQuery(plan.OwnVars(vars))
 	}
 	p.Swapped = link(compareParam(moments[1], moments[0]))
-	p.Before = comparedVersion{page.Say(moments[0], q.Start, q.Zone, true), q.Moment(before.From), link(page.AsOf{At: moments[0]}.Param()...)}
-	p.After = comparedVersion{page.Say(moments[1], q.Start, q.Zone, true), q.Moment(after.From), link(page.AsOf{At: moments[1]}.Param()...)}
+	compared := func(at time.Time, v *seen.Version) comparedVersion {
+		return comparedVersion{page.Say(at, q.Start, q.Zone, true), q.Moment(v.Version.From), link(page.AsOf{At: at}.Param()...)}
+	}
+	p.Before, p.After = compared(moments[0], before), compared(moments[1], after)
 	for _, d := range seen.Differences(before, after) {
 		pair := *after
 		pair.Before = before

@@ -40,8 +40,8 @@ func explainGone(q *page.Exchange, t *spec.Target, err error) error {
 			continue
 		}
 		p.Title = "This " + q.Kind.One + " is gone"
-		p.Href = q.AddressWith(page.AsOf{At: s.From}.Param())
-		p.Link = "See it as it was on " + page.Say(s.From, q.Start, q.Zone, false).Text
+		p.Href = q.AddressWith(page.AsOf{At: s.Version.From}.Param())
+		p.Link = "See it as it was on " + page.Say(s.Version.From, q.Start, q.Zone, false).Text
 		break
 	}
 	return p

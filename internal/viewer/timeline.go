@@ -103,7 +103,7 @@ func readTimeline(q *page.Exchange, t *spec.Target, id string, limit int, s *pag
 func drawTimeline(q *page.Exchange, t *spec.Target, p seen.Past, s *page.CellContext, err error) []any {
 	all := []any{err != nil, s.Own, p.More, p.Bound}
 	if sg := findShown(q, p, t.Shape()); sg != nil {
-		all = append(all, sg.From)
+		all = append(all, sg.Version.From)
 	}
 	body := func(sg *seen.Version) any {
 		if sg == nil || !sg.Kept {
@@ -112,9 +112,10 @@ func drawTimeline(q *page.Exchange, t *spec.Target, p seen.Past, s *page.CellCon
 		return sg.Row.Raw()
 	}
 	for _, sg := range p.Versions {
-		all = append(all, sg.From, sg.Shape, sg.Number, sg.Gone, sg.Kept, sg.First, sg.Back, sg.Before != nil, body(sg), body(sg.Before))
+		v := &sg.Version
+		all = append(all, v.From, v.Shape, v.Number, v.Gone, sg.Kept, sg.First, sg.Back, sg.Before != nil, body(sg), body(sg.Before))
 		if sg.Before != nil {
-			all = append(all, sg.Before.From)
+			all = append(all, sg.Before.Version.From)
 		}
 	}
 	return all
@@ -133,14 +134,14 @@ func makeTimeline(q *page.Exchange, t *spec.Target, p seen.Past, limit int, s *p
 		e := makeEntry(q, s, sg, t.Shape())
 		e.Shown = sg == shown
 		switch {
-		case !sg.Kept || e.Shown || sg.Shape != t.Shape():
+		case !sg.Kept || e.Shown || sg.Version.Shape != t.Shape():
 		case i == 0:
 			e.Then, e.ThenIs = here+plan.WithQuery(vars), "As it is"
 		default:
-			e.Then, e.ThenIs = here+plan.WithQuery(append(slices.Clone(vars), page.AsOf{At: sg.From}.Param()...)), "As it was"
+			e.Then, e.ThenIs = here+plan.WithQuery(append(slices.Clone(vars), page.AsOf{At: sg.Version.From}.Param()...)), "As it was"
 		}
 		if sg.Kept && sg.Before != nil && sg.Before.Kept {
-			e.Compare = here + plan.WithQuery(append(slices.Clone(vars), compareParam(sg.Before.From, sg.From)))
+			e.Compare = here + plan.WithQuery(append(slices.Clone(vars), compareParam(sg.Before.Version.From, sg.Version.From)))
 		}
 		out.Entries = append(out.Entries, e)
 	}
@@ -172,15 +173,15 @@ func compareParam(a, b time.Time) understudy.Param {
 
 // makeEntry says what happened at a version.
 func makeEntry(q *page.Exchange, s *page.CellContext, sg *seen.Version, shape string) entry {
-	e := entry{When: page.Say(sg.From, q.Start, q.Zone, true), Lost: !sg.Gone && !sg.Kept}
-	if !sg.Gone && sg.Shape != shape {
-		e.Form = q.Kind.FormOf(sg.Shape)
+	e := entry{When: page.Say(sg.Version.From, q.Start, q.Zone, true), Lost: !sg.Version.Gone && !sg.Kept}
+	if !sg.Version.Gone && sg.Version.Shape != shape {
+		e.Form = q.Kind.FormOf(sg.Version.Shape)
 	}
-	if sg.Number != 0 && q.Caller.Role() == understudy.RoleAll {
-		e.Number = strconv.FormatInt(sg.Number, 10)
+	if sg.Version.Number != 0 && q.Caller.Role() == understudy.RoleAll {
+		e.Number = strconv.FormatInt(sg.Version.Number, 10)
 	}
 	switch {
-	case sg.Gone:
+	case sg.Version.Gone:
 		e.Word, e.Tone = "Gone", "bad"
 	case sg.Back:
 		e.Word, e.Tone = "Came back", "good"
@@ -227,8 +228,9 @@ func drawValue(q *page.Exchange, s *page.CellContext, of *seen.Version, v access
 // own with the one before at first.
 func (t *timeline) picks(q *page.Exchange, p seen.Past, shape string) {
 	for _, s := range p.Versions {
-		if s.Kept && s.Shape == shape {
-			t.Picks = append(t.Picks, page.Option{Value: page.WriteMoment(s.From), Text: page.Say(s.From, q.Start, q.Zone, true).Text})
+		if s.Kept && s.Version.Shape == shape {
+			from := s.Version.From
+			t.Picks = append(t.Picks, page.Option{Value: page.WriteMoment(from), Text: page.Say(from, q.Start, q.Zone, true).Text})
 		}
 	}
 	if len(t.Picks) < 3 { // two are compared by their own link

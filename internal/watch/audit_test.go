@@ -44,7 +44,8 @@ func TestMessagesAreAudited(t *testing.T) {
 		if err := r.round(); !errors.Is(err, understudy.ErrNotAudited) {
 			t.Errorf("%s: the job ends with %v", c, err)
 		}
-		if s := r.status(id); len(r.receiver.take()) != 0 || s.Pending != 2 || s.Stopped != "" || !s.Failing.IsZero() || len(s.Log) != 0 {
+		if s := r.status(id); len(r.receiver.take()) != 0 || s.Pending != 2 || s.State.Stopped != "" ||
+			!s.State.Failing.IsZero() || len(s.Log) != 0 {
 			t.Errorf("%s: without the entry: %v", c, s)
 		}
 

@@ -129,8 +129,8 @@ func (b *Book) Make(ctx context.Context, c understudy.Caller, search string, to 
 		if !owns(&s.Watch, c) {
 			continue
 		}
-		if own++; s.Search == search && s.To == to {
-			return s.ID, nil
+		if own++; s.Watch.Search == search && s.Watch.To == to {
+			return s.Watch.ID, nil
 		}
 	}
 	if own >= mostEach || len(b.entries()) >= mostWatches {
@@ -243,7 +243,9 @@ func (b *Book) Watches(c understudy.Caller, everybody bool) []Status {
 			all = append(all, s)
 		}
 	}
-	slices.SortFunc(all, func(x, y Status) int { return cmp.Or(y.Made.Compare(x.Made), cmp.Compare(x.ID, y.ID)) })
+	slices.SortFunc(all, func(x, y Status) int {
+		return cmp.Or(y.Watch.Made.Compare(x.Watch.Made), cmp.Compare(x.Watch.ID, y.Watch.ID))
+	})
 	return all
 }
 
@@ -266,7 +268,7 @@ func (b *Book) find(id string) (*entry, error) {
 func (b *Book) count() {
 	names := map[string]bool{}
 	for _, e := range b.entries() {
-		names[e.status().Owner.Name] = true
+		names[e.status().Watch.Owner.Name] = true
 	}
 	b.owners.Store(&names)
 }

@@ -245,7 +245,7 @@ func (r *rig) told() []got {
 func (r *rig) status(id string) Status {
 	r.Helper()
 	for _, s := range r.book.Watches(r.desk(), false) {
-		if s.ID == id {
+		if s.Watch.ID == id {
 			return s
 		}
 	}

@@ -31,7 +31,7 @@ func TestReceiversThatFail(t *testing.T) {
 		t.Errorf("it told %v", all)
 	}
 	s := r.status(id)
-	if len(s.Log) != 2 || s.Log[1].Tries != 3 || s.Log[1].Outcome != Delivered || !s.Failing.IsZero() || s.Told != 2 {
+	if len(s.Log) != 2 || s.Log[1].Tries != 3 || s.Log[1].Outcome != Delivered || !s.State.Failing.IsZero() || s.State.Told != 2 {
 		t.Errorf("after three tries: %v", s)
 	}
 
@@ -52,15 +52,16 @@ func TestReceiversThatFail(t *testing.T) {
 	_ = r.round()
 	r.clock = r.clock.Add(23 * time.Hour)
 	_ = r.round()
-	if s := r.status(id); s.Stopped != "" || s.Failing.IsZero() || s.Log[0].Outcome != Failed || s.Log[0].Said != "it answered 500 said so" {
+	if s := r.status(id); s.State.Stopped != "" || s.State.Failing.IsZero() || s.Log[0].Outcome != Failed ||
+		s.Log[0].Said != "it answered 500 said so" {
 		t.Errorf("after 23 hours: %v", s)
 	}
 	r.clock = r.clock.Add(2 * time.Hour)
 	if err := r.round(); err != nil {
 		t.Errorf("the job of a watch that is stopped: %v", err)
 	}
-	if s := r.status(id); !strings.HasPrefix(s.Stopped, "Every try has failed since") {
-		t.Errorf("after 25 hours: %q", s.Stopped)
+	if s := r.status(id); !strings.HasPrefix(s.State.Stopped, "Every try has failed since") {
+		t.Errorf("after 25 hours: %q", s.State.Stopped)
 	}
 	r.receiver.take()
 	r.put(message(5, "inbound", "failed"))
@@ -79,7 +80,7 @@ func TestReceiversThatFail(t *testing.T) {
 	if err := r.round(); err != nil {
 		t.Errorf("410: %v", err)
 	}
-	if s := r.status(id); !strings.Contains(s.Stopped, "410") || s.Log[0].Outcome != Refused {
+	if s := r.status(id); !strings.Contains(s.State.Stopped, "410") || s.Log[0].Outcome != Refused {
 		t.Errorf("410: %v", s)
 	}
 

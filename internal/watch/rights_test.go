@@ -39,8 +39,8 @@ func TestRightsOfTheOwner(t *testing.T) {
 			t.Errorf("%s: %d messages", c.what, n)
 		}
 		r.role = "support"
-		if s := r.status(id); !strings.HasPrefix(s.Stopped, c.why) || (s.Stopped == "") != (c.why == "") || s.Pending != 0 {
-			t.Errorf("%s: stopped for %q, %d to tell", c.what, s.Stopped, s.Pending)
+		if s := r.status(id); !strings.HasPrefix(s.State.Stopped, c.why) || (s.State.Stopped == "") != (c.why == "") || s.Pending != 0 {
+			t.Errorf("%s: stopped for %q, %d to tell", c.what, s.State.Stopped, s.Pending)
 		}
 		if c.why == "" {
 			continue
@@ -157,8 +157,8 @@ func TestDestinations(t *testing.T) {
 	r.put(message(1, "inbound", "failed"))
 	_ = r.round()
 	for _, s := range r.book.Watches(r.desk(), false) {
-		if !strings.Contains(s.Stopped, "an administrator may add it") || !s.Goes {
-			t.Errorf("%s: stopped for %q", s.To.To, s.Stopped)
+		if !strings.Contains(s.State.Stopped, "an administrator may add it") || !s.State.Goes {
+			t.Errorf("%s: stopped for %q", s.Watch.To.To, s.State.Stopped)
 		}
 	}
 }

@@ -84,12 +84,12 @@ func (s *sifting) candidates(ctx context.Context, kind string, changes map[strin
 	err = s.b.o.Records.Seek(ctx, q, func(f query.Hit) bool {
 		for _, w := range s.watchers {
 			after := w.entry.place(s.source)
-			some := changes[f.ID]
+			some := changes[f.Record.ID]
 			for len(some) > 0 && some[0].N <= after {
 				some = some[1:]
 			}
 			if len(some) > 0 && w.test(f.Record) {
-				all = append(all, candidate{w, some, f.Shape})
+				all = append(all, candidate{w, some, f.Record.Shape})
 			}
 		}
 		return ctx.Err() == nil

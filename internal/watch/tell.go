@@ -50,12 +50,12 @@ func (b *Book) Tell(ctx context.Context, run outbox.Run) error {
 func (b *Book) tell(ctx context.Context, run outbox.Run, e *entry) error {
 	for told := int64(0); ; {
 		s := e.status()
-		if s.Pending == 0 || s.Stopped != "" {
+		if s.Pending == 0 || s.State.Stopped != "" {
 			return nil
 		}
 		p := b.policy.Load()
-		if s.To.Channel != Webhook {
-			if wait := s.Sent.Add(p.Rules.Every).Sub(b.o.Now()); wait > 0 && !s.Sent.IsZero() {
+		if s.Watch.To.Channel != Webhook {
+			if wait := s.State.Sent.Add(p.Rules.Every).Sub(b.o.Now()); wait > 0 && !s.State.Sent.IsZero() {
 				return &understudy.Snooze{Wait: wait, Err: errors.New("one message was sent a moment ago")}
 			}
 		}
@@ -120,7 +120,7 @@ func (b *Book) compose(ctx context.Context, p *Policy, w *watcher, s *Status, ba
 	for _, m := range batch {
 		fmt.Fprintf(&matches, "\x00%s\x00%d", m.Source, m.N)
 	}
-	id := outbox.MessageID(b.o.Key, "watch\x00%s\x00%d%s", s.ID, len(batch), &matches)
+	id := outbox.MessageID(b.o.Key, "watch\x00%s\x00%d%s", s.Watch.ID, len(batch), &matches)
 	note := &notification{ID: id.String(), Watch: s.Watch, Request: w.request, At: b.o.Now().UTC(), URL: p.URL, sources: b.o.Sources}
 	type group struct{ source, kind string }
 	ids, order := map[group][]string{}, map[query.SearchMeant]int{}
@@ -194,8 +194,8 @@ func (b *Book) send(ctx context.Context, p *Policy, e *entry, s *Status, note *n
 	switch {
 	case d.Outcome == Refused:
 		why = "The receiver refused a message: " + d.Said
-	case !s.Failing.IsZero() && d.At.Sub(s.Failing) >= p.Rules.Pause:
-		why = fmt.Sprintf("Every try has failed since %s; the last: %s", s.Failing.Format(time.RFC3339), d.Said)
+	case !s.State.Failing.IsZero() && d.At.Sub(s.State.Failing) >= p.Rules.Pause:
+		why = fmt.Sprintf("Every try has failed since %s; the last: %s", s.State.Failing.Format(time.RFC3339), d.Said)
 	}
 	kept := b.change(ctx, e, func(k *kept) {
 		k.log(d)

@@ -127,8 +127,8 @@ const (
 
 // Status is a watch with its state and log, for people.
 type Status struct {
-	Watch
-	State
+	Watch   Watch
+	State   State
 	Pending int
 	Log     []Delivery // newest first
 }

@@ -141,8 +141,8 @@ func TestEachOnceWhateverFails(t *testing.T) {
 				t.Fatal(err)
 			}
 			collect()
-			if s := r.status(id); have != want || s.Stopped != "" {
-				t.Errorf("told %v, want %v; %q", have, want, s.Stopped)
+			if s := r.status(id); have != want || s.State.Stopped != "" {
+				t.Errorf("told %v, want %v; %q", have, want, s.State.Stopped)
 			}
 		})
 	}
@@ -200,7 +200,7 @@ func TestTest(t *testing.T) {
 	if d, err = r.book.Test(t.Context(), id); err != nil || d.Outcome != Refused || d.Said != "it answered 500 said so" {
 		t.Errorf("a test that fails: %v, %v", d, err)
 	}
-	if s := r.status(id); len(s.Log) != 2 || !s.Log[0].Test || s.Log[0].Outcome != Refused || s.Stopped != "" {
+	if s := r.status(id); len(s.Log) != 2 || !s.Log[0].Test || s.Log[0].Outcome != Refused || s.State.Stopped != "" {
 		t.Errorf("the log is %v", s.Log)
 	}
 }
@@ -250,8 +250,8 @@ func TestBurst(t *testing.T) {
 			t.Fatalf("%s was told %d times", id, n)
 		}
 	}
-	if s := r.status(slack); s.Told != many || s.Pending != 0 {
-		t.Errorf("told %d, %d left", s.Told, s.Pending)
+	if s := r.status(slack); s.State.Told != many || s.Pending != 0 {
+		t.Errorf("told %d, %d left", s.State.Told, s.Pending)
 	}
 }
 

@@ -44,7 +44,7 @@ type Async[E any] struct {
 
 // async is an asynchronous subscriber at work.
 type async[E any] struct {
-	Async[E]
+	o    Async[E]
 	sub  *Subscription
 	seed maphash.Seed
 
@@ -79,7 +79,7 @@ func (b *Bus[E]) SubscribeAsync(a Async[E]) *Subscription {
 		}
 	}
 	s := newSubscription()
-	as := &async[E]{Async: a, sub: s, seed: maphash.MakeSeed(), quit: make(chan struct{})}
+	as := &async[E]{o: a, sub: s, seed: maphash.MakeSeed(), quit: make(chan struct{})}
 	lanes, each := 1, a.Queue*a.Workers
 	if a.Key != nil {
 		lanes, each = a.Workers, a.Queue
@@ -108,7 +108,7 @@ func (b *Bus[E]) SubscribeAsync(a Async[E]) *Subscription {
 func (a *async[E]) offer(ctx context.Context, e E) error {
 	l := &a.lanes[0]
 	if len(a.lanes) > 1 {
-		l = &a.lanes[maphash.String(a.seed, a.Key(e))%uint64(len(a.lanes))]
+		l = &a.lanes[maphash.String(a.seed, a.o.Key(e))%uint64(len(a.lanes))]
 	}
 	a.sub.offered.Add(1)
 	select {
@@ -116,7 +116,7 @@ func (a *async[E]) offer(ctx context.Context, e E) error {
 		return a.send(l, e)
 	default:
 	}
-	if a.Policy == Drop {
+	if a.o.Policy == Drop {
 		a.sub.lost.Add(1)
 		return nil
 	}
@@ -185,12 +185,12 @@ func (a *async[E]) work(b *Bus[E], l *lane[E]) {
 // goroutine.
 func (a *async[E]) one(ctx context.Context, e E) {
 	defer a.sub.called.Add(1)
-	err := call(ctx, a.Call, e)
+	err := call(ctx, a.o.Call, e)
 	if err == nil || errors.Is(err, ErrStop) {
 		return
 	}
 	a.sub.failed.Add(1)
-	_ = call(ctx, func(context.Context, E) error { a.Failed(e, err); return nil }, e) // a panic of its own must not end the process
+	_ = call(ctx, func(context.Context, E) error { a.o.Failed(e, err); return nil }, e) // a panic of its own must not end the process
 }
 
 // leave ends a worker. The last one ends the subscription.

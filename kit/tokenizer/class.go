@@ -178,7 +178,7 @@ func (c *Cutter) emoji(r rune) bool {
 			after, m := c.peek()
 			if classOf(after) != symbol {
 				c.at = at + n
-				c.End = c.at
+				c.Word.End = c.at
 				return true
 			}
 			c.put(joiner)
@@ -186,7 +186,7 @@ func (c *Cutter) emoji(r rune) bool {
 			n = m
 		case next >= tones && next < tonesEnd || n > 0 && classOf(next) == silent:
 		default:
-			c.End = c.at
+			c.Word.End = c.at
 			return true
 		}
 		c.at += n

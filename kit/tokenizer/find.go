@@ -70,9 +70,9 @@ func (p Pattern) Find(text string) iter.Seq2[int, int] {
 		var state uint64          // bit i: the last i+1 words are the first ones of the pattern
 		c := Cutter{text: text}
 		for at := 0; c.Next(); at++ {
-			starts[at%MaxPhrase] = c.Start
-			state = (state<<1 | 1) & p.fits(c.Folded, state<<1|1)
-			if state>>(n-1)&1 == 1 && !yield(starts[(at-n+1)%MaxPhrase], c.End) {
+			starts[at%MaxPhrase] = c.Word.Start
+			state = (state<<1 | 1) & p.fits(c.Word.Folded, state<<1|1)
+			if state>>(n-1)&1 == 1 && !yield(starts[(at-n+1)%MaxPhrase], c.Word.End) {
 				return
 			}
 		}

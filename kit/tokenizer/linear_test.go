@@ -17,10 +17,10 @@ func linear(t *testing.T, text string) (n int) {
 	var c tokenizer.Cutter
 	c.Reset(text)
 	for end := 0; c.Next(); n++ {
-		if c.Start < end || c.End <= c.Start {
-			t.Fatalf("a word at %d to %d after %d", c.Start, c.End, end)
+		if c.Word.Start < end || c.Word.End <= c.Word.Start {
+			t.Fatalf("a word at %d to %d after %d", c.Word.Start, c.Word.End, end)
 		}
-		end = c.End
+		end = c.Word.End
 	}
 	if most := 2*len(text) + 2; c.Looks() > most {
 		t.Fatalf("%d looks at %d bytes, want at most %d", c.Looks(), len(text), most)

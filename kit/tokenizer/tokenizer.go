@@ -61,7 +61,7 @@ func Fold(text string) []string {
 // Cutter is Cut for many texts: it uses its memory again. The zero Cutter has no words.
 // One goroutine at a time uses it.
 type Cutter struct {
-	Word
+	Word  Word
 	text  string
 	at    int
 	full  bool // the word has reached MaxWord
@@ -70,24 +70,24 @@ type Cutter struct {
 
 // Reset begins a text.
 func (c *Cutter) Reset(text string) {
-	c.text, c.at, c.looks, c.Folded = text, 0, 0, c.Folded[:0]
+	c.text, c.at, c.looks, c.Word.Folded = text, 0, 0, c.Word.Folded[:0]
 }
 
 // Next moves to the next word, false when there is none.
 func (c *Cutter) Next() bool {
-	c.Folded, c.full = c.Folded[:0], false
+	c.Word.Folded, c.full = c.Word.Folded[:0], false
 	for c.at < len(c.text) {
 		if b := c.text[c.at]; b < utf8.RuneSelf {
 			if !alnum[b] {
 				c.at++
 				continue
 			}
-			c.Start = c.at
+			c.Word.Start = c.at
 			c.letters()
 			return true
 		}
 		r, n := c.look()
-		c.Start = c.at
+		c.Word.Start = c.at
 		switch classOf(r) {
 		case letter:
 			c.letters()
@@ -126,8 +126,8 @@ func (c *Cutter) letters() {
 			if 'A' <= b && b <= 'Z' {
 				b += 'a' - 'A'
 			}
-			if c.at++; len(c.Folded) < MaxWord && !c.full {
-				c.Folded = append(c.Folded, b)
+			if c.at++; len(c.Word.Folded) < MaxWord && !c.full {
+				c.Word.Folded = append(c.Word.Folded, b)
 			} else {
 				c.full = true
 			}
@@ -140,7 +140,7 @@ func (c *Cutter) letters() {
 		c.at += n
 		c.fold(r)
 	}
-	c.End = c.at
+	c.Word.End = c.at
 }
 
 // fold appends what a character is folded to, as long as there is room.
@@ -149,20 +149,20 @@ func (c *Cutter) fold(r rune) {
 	switch {
 	case !ok:
 		c.put(r)
-	case len(at)+len(c.Folded) > MaxWord || c.full:
+	case len(at)+len(c.Word.Folded) > MaxWord || c.full:
 		c.full = c.full || at != ""
 	default:
-		c.Folded = append(c.Folded, at...)
+		c.Word.Folded = append(c.Word.Folded, at...)
 	}
 }
 
 // put appends a character as it is, as long as there is room.
 func (c *Cutter) put(r rune) {
-	if c.full || len(c.Folded)+utf8.RuneLen(r) > MaxWord {
+	if c.full || len(c.Word.Folded)+utf8.RuneLen(r) > MaxWord {
 		c.full = true
 		return
 	}
-	c.Folded = utf8.AppendRune(c.Folded, r)
+	c.Word.Folded = utf8.AppendRune(c.Word.Folded, r)
 }
 
 // look is the next character; there is one.
@@ -196,5 +196,5 @@ func (c *Cutter) character(r rune) {
 		}
 	}
 	c.put(r)
-	c.End = c.at
+	c.Word.End = c.at
 }

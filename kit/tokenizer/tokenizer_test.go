@@ -179,7 +179,7 @@ func TestCutterAllocatesNothing(t *testing.T) {
 	if allocs := testing.AllocsPerRun(20, func() {
 		c.Reset(text)
 		for c.Next() {
-			n += len(c.Folded)
+			n += len(c.Word.Folded)
 		}
 	}); allocs > 0 {
 		t.Errorf("%v allocations to cut", allocs)

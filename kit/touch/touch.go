@@ -181,7 +181,7 @@ func bisect(near float64, over func(x float64) bool) float64 {
 
 // Geometric is a price whose logarithm is a Walk: Drift and Sigma are those of the
 // logarithm. Prices and levels are positive; for others the answers are NaN.
-type Geometric struct{ Walk }
+type Geometric struct{ Walk Walk }
 
 // Probability is as of Walk.
 func (g Geometric) Probability(from, level, within float64) float64 {

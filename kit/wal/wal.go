@@ -48,13 +48,9 @@ type Log struct {
 	wake  chan struct{}
 	ended chan struct{} // the committer has ended
 
-	state
-
 	tail *segment // of the committer alone, and of Open before it
-}
 
-// state is what callers and the committer share.
-type state struct {
+	// Callers and the committer share what follows.
 	mu       sync.Mutex
 	next     *group   // being filled
 	last     uint64   // the last number given
@@ -89,7 +85,7 @@ func Open(dir string, o Options) (*Log, error) {
 		return nil, err
 	}
 	l := &Log{
-		dir: dir, size: o.SegmentSize, wake: make(chan struct{}, 1), ended: make(chan struct{}), state: state{next: newGroup()},
+		dir: dir, size: o.SegmentSize, wake: make(chan struct{}, 1), ended: make(chan struct{}), next: newGroup(),
 	}
 	if err := l.recover(); err != nil {
 		return nil, err

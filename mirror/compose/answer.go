@@ -40,7 +40,8 @@ func (l *List) Page(at time.Time) (*understudy.Page, error) {
 		Status: 200, ContentType: "application/json", At: at, Rows: make([]understudy.Row, len(l.rows)),
 	}
 	for i, f := range l.rows {
-		p.Rows[i] = understudy.Row{ID: f.ID, Clock: f.Clock, Parent: l.seek.Parent, Final: f.Final, Record: f.Number, Version: f.Version}
+		r := f.Record
+		p.Rows[i] = understudy.Row{ID: r.ID, Clock: f.Clock, Parent: l.seek.Parent, Final: r.Final, Record: r.Number, Version: r.Version}
 	}
 	if told := l.header(); len(told) > 0 {
 		p.Header = told.String()
@@ -88,7 +89,7 @@ func (l *List) appendRows(body []byte, p *understudy.Page) []byte {
 			body = append(body, ',')
 		}
 		p.Rows[i].Start = len(body)
-		body = append(body, l.rows[i].Body...)
+		body = append(body, l.rows[i].Record.Body...)
 		p.Rows[i].End = len(body)
 	}
 	return append(body, ']')
@@ -165,13 +166,13 @@ func (l *List) links() links {
 		return out
 	}
 	if l.goesOn() {
-		if out.token = l.place.form.After + l.rows[len(l.rows)-1].ID + l.place.form.Tail; l.place.upward {
-			param, out.token = l.req.paging.Back, l.rows[0].ID
+		if out.token = l.place.form.After + l.rows[len(l.rows)-1].Record.ID + l.place.form.Tail; l.place.upward {
+			param, out.token = l.req.paging.Back, l.rows[0].Record.ID
 		}
 		out.next = l.req.link(base, l.place.page+l.step(), param, out.token)
 	}
 	if l.place.page > 0 {
-		out.previous = l.req.link(base, max(0, l.place.page-l.step()), param, l.place.form.Before+l.rows[0].ID+l.place.form.Tail)
+		out.previous = l.req.link(base, max(0, l.place.page-l.step()), param, l.place.form.Before+l.rows[0].Record.ID+l.place.form.Tail)
 	}
 	return out
 }

@@ -70,7 +70,7 @@ func (w *Bounded) hand(f query.Hit, yield func(query.Hit) bool) bool {
 	if w.None != 0 || w.From != 0 {
 		at := f.Clock
 		if at == 0 {
-			at = query.UnixIn(k, k.Order, f.Body)
+			at = query.UnixIn(k, k.Order, f.Record.Body)
 		}
 		switch {
 		case at != 0 && at < w.None:
@@ -80,11 +80,11 @@ func (w *Bounded) hand(f query.Hit, yield func(query.Hit) bool) bool {
 			return false
 		}
 	}
-	if k.UnscopedVar() != "" && f.Seen.Before(w.Walked) {
+	if k.UnscopedVar() != "" && f.Record.Seen.Before(w.Walked) {
 		w.Strange = true
 		return false
 	}
-	w.Invalid = w.Invalid || f.Invalid
+	w.Invalid = w.Invalid || f.Record.Invalid
 	return yield(f)
 }
 
@@ -116,7 +116,7 @@ func (w *Bounded) EndAbove(ctx context.Context, source string, head []string, ne
 // early reports whether a record stands above what the newest page showed, and
 // was found since.
 func (w *Bounded) early(f query.Hit) bool {
-	return w.ends && f.Order > w.top && !f.Since.Before(w.came)
+	return w.ends && f.Order > w.top && !f.Record.Since.Before(w.came)
 }
 
 // PlaceOf is the store's. ErrNotMirrored: a walk that began above what the newest

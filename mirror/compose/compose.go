@@ -229,15 +229,15 @@ func (l *List) Take(f query.Hit) bool {
 		l.place.skip--
 		return true
 	case l.place.stop != 0 && int64(len(l.rows)) == l.place.size: // downwards to a token: the last ones count
-		l.bytes -= int64(len(l.rows[0].Body))
+		l.bytes -= int64(len(l.rows[0].Record.Body))
 		l.rows, l.place.cut = slices.Delete(l.rows, 0, 1), true
 	}
-	if int64(len(l.rows)) == l.place.size || l.bytes+int64(len(f.Body)) > MaxBytes {
+	if int64(len(l.rows)) == l.place.size || l.bytes+int64(len(f.Record.Body)) > MaxBytes {
 		l.done, l.more = true, true
 		return false
 	}
 	l.rows = append(l.rows, f)
-	l.bytes += int64(len(f.Body))
+	l.bytes += int64(len(f.Record.Body))
 	return true
 }
 

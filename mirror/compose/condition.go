@@ -28,12 +28,12 @@ func (l *List) passes(f query.Hit) bool {
 	if only := l.req.only(); only != nil && !only(f.Record) {
 		return false
 	}
-	if !l.match.MatchObject(f.Body, whole(f.Body)) {
+	if !l.match.MatchObject(f.Record.Body, whole(f.Record.Body)) {
 		return false
 	}
 	if k := l.req.target.Kind; k.Root != "" && l.seek.Parent != "" {
 		field, id := spec.ParentIn(k.ParentRule())
-		if id(find(k, f.Body, field).Text()) != l.seek.Parent {
+		if id(find(k, f.Record.Body, field).Text()) != l.seek.Parent {
 			return false
 		}
 	}

@@ -58,8 +58,8 @@ func IDAt(ctx context.Context, s *spec.Source, t *spec.Target, records Store) (i
 		Predicates: []query.Predicate{{Field: t.Instance.Address, Any: []string{s.PublicURL + t.Key.Path()}}}}
 	for _, q.Shape = range t.Kind.Shapes() {
 		err := records.Seek(ctx, q, func(h query.Hit) bool {
-			if Belongs(t, h.Body) {
-				id = h.ID
+			if Belongs(t, h.Record.Body) {
+				id = h.Record.ID
 			}
 			return id == ""
 		})

@@ -40,7 +40,7 @@ func (l *List) retell() error {
 		if err != nil {
 			return err
 		}
-		l.bytes += int64(len(rec.Body) - len(l.rows[i].Body))
+		l.bytes += int64(len(rec.Body) - len(l.rows[i].Record.Body))
 		l.rows[i].Record = rec
 	}
 	l.told = true

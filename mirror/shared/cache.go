@@ -131,7 +131,7 @@ type source struct {
 func (s *source) Exchange(ctx context.Context, x request.Exchange) (*request.Exchanged, error) {
 	got, err := s.Upstream.Exchange(ctx, x)
 	asked := len(x.Header["If-None-Match"])+len(x.Header["If-Modified-Since"]) > 0
-	if err == nil && got.Page.Status == http.StatusNotModified && !asked {
+	if err == nil && got.Response.Page.Status == http.StatusNotModified && !asked {
 		_ = got.Close()
 		return nil, &understudy.UpstreamError{Why: understudy.FailUnusable, Err: errors.New("304 to a request without a condition")}
 	}
@@ -230,7 +230,7 @@ func (c *Cache) hit(r *reading, detail string) *request.Exchanged {
 	a := &request.Exchanged{Response: request.Response{Page: r.held.page, Outcome: request.Warm, Stored: true, Detail: detail,
 		Age: max(0, now.Sub(r.held.page.At)), TTL: r.decision.Left}, Header: r.held.response.Header}
 	if r.decision.Left <= 0 {
-		a.Outcome = request.Stale
+		a.Response.Outcome = request.Stale
 	}
 	return a
 }

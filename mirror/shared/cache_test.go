@@ -159,13 +159,13 @@ func (b *bed) try(line string, lines ...string) (string, error) {
 		return "", err
 	}
 	defer a.Close()
-	body := a.Page.Body
+	body := a.Response.Page.Body
 	if a.Stream != nil {
 		if body, err = io.ReadAll(a.Stream); err != nil {
 			return "", err
 		}
 	}
-	return strings.TrimSpace(fmt.Sprintf("%d %s %s %s", a.Page.Status, body, a.Outcome, a.Detail)), nil
+	return strings.TrimSpace(fmt.Sprintf("%d %s %s %s", a.Response.Page.Status, body, a.Response.Outcome, a.Response.Detail)), nil
 }
 
 func (b *bed) wantAsked(want ...string) {
@@ -312,15 +312,15 @@ func TestLongHeaderPassesWhole(t *testing.T) {
 		return got
 	}
 	for _, path := range []string{"/lines", "/names"} {
-		if got := ask(path, 200); got.Detail != "not stored: its header has more than 100 lines" || got.Stored {
-			t.Errorf("%s with 200 lines: stored %v, %q", path, got.Stored, got.Detail)
+		if got := ask(path, 200); got.Response.Detail != "not stored: its header has more than 100 lines" || got.Response.Stored {
+			t.Errorf("%s with 200 lines: stored %v, %q", path, got.Response.Stored, got.Response.Detail)
 		}
-		if got := ask(path, 90); !got.Stored {
-			t.Errorf("%s with 90 lines is not stored: %q", path, got.Detail)
+		if got := ask(path, 90); !got.Response.Stored {
+			t.Errorf("%s with 90 lines is not stored: %q", path, got.Response.Detail)
 		}
 		b.pass(2 * time.Minute)
-		if got := ask(path, 200); got.Detail != "not stored: its header has more than 100 lines" {
-			t.Errorf("%s, stored with 90 and now with 200: %q", path, got.Detail)
+		if got := ask(path, 200); got.Response.Detail != "not stored: its header has more than 100 lines" {
+			t.Errorf("%s, stored with 90 and now with 200: %q", path, got.Response.Detail)
 		}
 	}
 }

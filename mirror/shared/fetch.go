@@ -26,11 +26,11 @@ func (c *Cache) join(ctx context.Context, r *reading) (*request.Exchanged, error
 		return c.rescued(ctx, r, err)
 	}
 	switch {
-	case got != nil && failed(got.Page.Status) && r.held != nil && r.decision.Error:
+	case got != nil && failed(got.Response.Page.Status) && r.held != nil && r.decision.Error:
 		_ = got.Close() // the stale answer goes out in its place
-		return c.hit(r, "stale: upstream "+strconv.Itoa(got.Page.Status)), nil
+		return c.hit(r, "stale: upstream "+strconv.Itoa(got.Response.Page.Status)), nil
 	case got != nil:
-		got.Fwd = r.fwd()
+		got.Response.Fwd = r.fwd()
 		return got, nil
 	case joined && !c.serves(ctx, r, p):
 		return c.aside(ctx, r) // it is for another request
@@ -111,7 +111,7 @@ func (c *Cache) fetch(r *reading, h *handoff) Fetch {
 		} else {
 			defer cancel()
 		}
-		left := *got.Page
+		left := *got.Response.Page
 		left.NotStored = oneRequest
 		if h == nil || !h.give(got) {
 			_ = got.Close() // its reader has left
@@ -148,15 +148,15 @@ func (c *Cache) exchange(ctx context.Context, r *reading, x request.Exchange) (g
 		return c.exchange(ctx, &again, x)
 	case came.Status == http.StatusNotModified && held != nil && held.response.Conditions() != nil:
 		came = held.response.Update(&came)
-		p = c.pageOf(r, &came, held.page.Body, got.Page.Took)
+		p = c.pageOf(r, &came, held.page.Body, got.Response.Page.Took)
 		if !came.Storable(&r.q) {
 			p.NotStored = oneRequest
 		}
 	case storable && got.Stream == nil:
-		p = c.pageOf(r, &came, got.Page.Body, got.Page.Took)
+		p = c.pageOf(r, &came, got.Response.Page.Body, got.Response.Page.Took)
 	default:
 		if storable && isLong(came.Header) {
-			got.Detail = fmt.Sprintf("not stored: its header has more than %d lines", understudy.MaxParams)
+			got.Response.Detail = fmt.Sprintf("not stored: its header has more than %d lines", understudy.MaxParams)
 		}
 		got.Header = httpcache.EndToEnd(got.Header)
 		return got, nil, nil
@@ -191,10 +191,10 @@ func (c *Cache) aside(ctx context.Context, r *reading) (*request.Exchanged, erro
 	}
 	if p != nil {
 		a := c.fetched(&plain, p, false)
-		a.Fwd = fwd
+		a.Response.Fwd = fwd
 		return a, nil
 	}
-	got.Fwd = fwd
+	got.Response.Fwd = fwd
 	return got, nil
 }
 
@@ -208,7 +208,7 @@ func (c *Cache) alone(ctx context.Context, r *reading, x request.Exchange, fwd s
 	if err != nil {
 		return nil, fmt.Errorf("mirror: %s %s: %w", understudy.Clip(x.Method), x.Target.Key, err)
 	}
-	got.Header, got.Fwd = httpcache.EndToEnd(got.Header), fwd
+	got.Header, got.Response.Fwd = httpcache.EndToEnd(got.Header), fwd
 	return got, nil
 }
 

@@ -50,9 +50,9 @@ func (c *Cache) write(ctx context.Context, r *reading) (*request.Exchanged, erro
 		}
 	}
 	if storable && got.Stream == nil {
-		c.keep(r, c.pageOf(r, &came, got.Page.Body, got.Page.Took), written)
+		c.keep(r, c.pageOf(r, &came, got.Response.Page.Body, got.Response.Page.Took), written)
 	}
-	got.Header, got.Fwd = httpcache.EndToEnd(got.Header), "method"
+	got.Header, got.Response.Fwd = httpcache.EndToEnd(got.Header), "method"
 	return got, nil
 }
 
@@ -80,16 +80,16 @@ func (c *Cache) head(ctx context.Context, r *reading) (*request.Exchanged, error
 	if err != nil {
 		return c.rescued(ctx, r, err)
 	}
-	if r.held == nil || got.Page.Status == http.StatusNotModified {
+	if r.held == nil || got.Response.Page.Status == http.StatusNotModified {
 		return got, nil
 	}
-	if failed(got.Page.Status) {
+	if failed(got.Response.Page.Status) {
 		if r.decision.Error {
-			return c.hit(r, "stale: upstream "+strconv.Itoa(got.Page.Status)), nil
+			return c.hit(r, "stale: upstream "+strconv.Itoa(got.Response.Page.Status)), nil
 		}
 		return got, nil
 	}
-	came := httpcache.Received(got.Page.Status, got.Header, got.Asked, got.Page.At)
+	came := httpcache.Received(got.Response.Page.Status, got.Header, got.Asked, got.Response.Page.At)
 	switch same, known := r.held.response.SameAs(&came, strconv.Itoa(len(r.held.page.Body))); {
 	case !same:
 		c.Invalidate(ctx, r.exchange.Target.Key)
@@ -102,10 +102,10 @@ func (c *Cache) head(ctx context.Context, r *reading) (*request.Exchanged, error
 	if !now.Storable(&asGet) {
 		return got, nil // its header is for who asked
 	}
-	p := c.pageOf(r, &now, r.held.page.Body, got.Page.Took)
+	p := c.pageOf(r, &now, r.held.page.Body, got.Response.Page.Took)
 	c.keep(r, p, written)
 	a := c.fetched(r, p, false)
-	a.Fwd = fwd
+	a.Response.Fwd = fwd
 	return a, nil
 }
 

@@ -83,7 +83,7 @@ type Sort struct {
 
 // Observation is what one request shows of how many upstream takes at once.
 type Observation struct {
-	Sort
+	Sort    Sort
 	Began   time.Time
 	Took    time.Duration // until upstream answered; 0: its answer says nothing of how fast upstream is
 	Lost    bool          // it did not answer: the request ended after Took

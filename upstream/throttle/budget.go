@@ -59,7 +59,7 @@ type Claim struct {
 
 // waiter is a request in a queue.
 type waiter struct {
-	Claim
+	claim Claim
 	since time.Time     // in its queue
 	ready chan struct{} // closed when err or the grant is in
 	err   error
@@ -93,9 +93,9 @@ func (b *Budget) SetRate(rate float64, slots int) {
 // be given back: by Release, or by Refund when nothing was sent. Errors are the context's, ErrClosed, and those that
 // Refusal knows.
 func (b *Budget) Take(ctx context.Context, c Claim) (request.Reason, error) {
-	p := &waiter{Claim: c, ready: make(chan struct{})}
+	p := &waiter{claim: c, ready: make(chan struct{})}
 	if err := b.enter(p); err != nil {
-		return p.Reason, err
+		return p.claim.Reason, err
 	}
 	patience := b.patience(p)
 	defer func() {
@@ -110,7 +110,7 @@ func (b *Budget) Take(ctx context.Context, c Claim) (request.Reason, error) {
 		}
 		select {
 		case <-p.ready:
-			return p.Reason, p.err
+			return p.claim.Reason, p.err
 		case <-c.Promote:
 			c.Promote = nil
 			b.promote(p)
@@ -120,14 +120,14 @@ func (b *Budget) Take(ctx context.Context, c Claim) (request.Reason, error) {
 			patience = b.patience(p)
 		case <-over:
 			if b.withdraw(p) {
-				return p.Reason, b.timedOut(p)
+				return p.claim.Reason, b.timedOut(p)
 			}
 			patience = nil
 		case <-ctx.Done():
 			if !b.withdraw(p) && p.err == nil {
-				b.Refund(p.Claim)
+				b.Refund(p.claim)
 			}
-			return p.Reason, ctx.Err()
+			return p.claim.Reason, ctx.Err()
 		}
 	}
 }
@@ -137,17 +137,17 @@ func (b *Budget) patience(p *waiter) *time.Timer {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	switch {
-	case p.Reason == request.Prefetch:
+	case p.claim.Reason == request.Prefetch:
 		return time.NewTimer(b.prefetching)
-	case p.Reason == request.Waiting && p.Queue > 0:
-		return time.NewTimer(p.Queue - p.Queue/50) // a timer is late on a busy machine
+	case p.claim.Reason == request.Waiting && p.claim.Queue > 0:
+		return time.NewTimer(p.claim.Queue - p.claim.Queue/50) // a timer is late on a busy machine
 	}
 	return nil
 }
 
 // timedOut is the error of a request whose patience is over.
 func (b *Budget) timedOut(p *waiter) error {
-	if p.Reason == request.Prefetch {
+	if p.claim.Reason == request.Prefetch {
 		return ErrPrefetchDropped
 	}
 	b.mu.Lock()
@@ -185,14 +185,14 @@ func (b *Budget) enter(p *waiter) error {
 
 // tooLate is an error when the turn of p comes too late for its caller.
 func (b *Budget) tooLate(p *waiter) error {
-	if p.Reason != request.Waiting || p.Queue == 0 {
+	if p.claim.Reason != request.Waiting || p.claim.Queue == 0 {
 		return nil
 	}
-	patience := p.Queue
-	if !p.By.IsZero() {
-		patience = min(patience, p.By.Sub(p.since))
+	patience := p.claim.Queue
+	if !p.claim.By.IsZero() {
+		patience = min(patience, p.claim.By.Sub(p.since))
 	}
-	ahead := b.queues.of[p.Reason].ahead(p)
+	ahead := b.queues.of[p.claim.Reason].ahead(p)
 	if ahead < 0 {
 		return nil // it has been granted
 	}
@@ -229,8 +229,8 @@ func (b *Budget) withdraw(p *waiter) bool {
 func (b *Budget) promote(p *waiter) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if p.Reason != request.Waiting && b.remove(p) {
-		p.Reason = request.Waiting
+	if p.claim.Reason != request.Waiting && b.remove(p) {
+		p.claim.Reason = request.Waiting
 		b.push(p)
 		b.grant()
 	}

@@ -29,10 +29,10 @@ type flowTag struct {
 }
 
 func (p *waiter) tag() flowTag {
-	if p.Reason == request.Waiting {
-		return flowTag{flow: p.Flow}
+	if p.claim.Reason == request.Waiting {
+		return flowTag{flow: p.claim.Flow}
 	}
-	return flowTag{p.Flow, p.Of}
+	return flowTag{p.claim.Flow, p.claim.Of}
 }
 
 // push puts p at the end of its flow.

@@ -31,8 +31,8 @@ type Counts struct {
 
 // span is what was sent in a span of time.
 type span struct {
-	request.Spending
-	flows map[uint64]int64 // of reason Waiting; 0: others
+	spending request.Spending
+	flows    map[uint64]int64 // of reason Waiting; 0: others
 }
 
 // mostFlows bounds the flows of a span. Those with the least are counted as others then.
@@ -60,8 +60,8 @@ func (s *span) sent(flow uint64) {
 func (c *Counts) spending(now time.Time) *span {
 	from := now.Truncate(request.SpendingStep)
 	s := &c.spent[uint64(from.Unix())/uint64(request.SpendingStep/time.Second)%uint64(len(c.spent))]
-	if !s.From.Equal(from) {
-		*s = span{Spending: request.Spending{From: from}}
+	if !s.spending.From.Equal(from) {
+		*s = span{spending: request.Spending{From: from}}
 	}
 	return s
 }
@@ -73,14 +73,14 @@ func (c *Counts) Spending(now time.Time, name func(flow uint64) string) []reques
 	defer c.mu.Unlock()
 	var all []request.Spending
 	for _, s := range c.spent {
-		if age := now.Sub(s.From); s.From.IsZero() || age < 0 || age >= request.SpendingKept {
+		if age := now.Sub(s.spending.From); s.spending.From.IsZero() || age < 0 || age >= request.SpendingKept {
 			continue
 		}
-		s.ByCaller = make(map[string]int64, len(s.flows))
+		s.spending.ByCaller = make(map[string]int64, len(s.flows))
 		for flow, n := range s.flows {
-			s.ByCaller[name(flow)] += n
+			s.spending.ByCaller[name(flow)] += n
 		}
-		all = append(all, s.Spending)
+		all = append(all, s.spending)
 	}
 	slices.SortFunc(all, func(a, b request.Spending) int { return a.From.Compare(b.From) })
 	return all
@@ -100,7 +100,7 @@ func (c *Counts) Sent(r request.Reason, flow uint64, now time.Time) {
 	c.stats.Requests++
 	c.stats.ByReason[r]++
 	s := c.spending(now)
-	if s.ByReason[r]++; r == request.Waiting {
+	if s.spending.ByReason[r]++; r == request.Waiting {
 		s.sent(flow)
 	}
 }
@@ -124,7 +124,7 @@ func (c *Counts) Failed(now time.Time) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.stats.Errors++
-	c.spending(now).Failed++
+	c.spending(now).spending.Failed++
 }
 
 // TooLarge counts a body above the limit.

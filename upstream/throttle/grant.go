@@ -11,21 +11,21 @@ import (
 // push puts p at the end of its flow.
 func (b *Budget) push(p *waiter) {
 	p.since = b.now()
-	b.queues.of[p.Reason].push(p)
+	b.queues.of[p.claim.Reason].push(p)
 	b.queues.count++
-	if p.Reason == request.Waiting {
+	if p.claim.Reason == request.Waiting {
 		b.reserve.came(p.since, b.bucket)
-		b.shares.of(p.Of).came(p.since)
+		b.shares.of(p.claim.Of).came(p.since)
 	}
 }
 
 // remove takes p out of its queue. It is false when p is no longer there.
 func (b *Budget) remove(p *waiter) bool {
-	if !b.queues.of[p.Reason].remove(p) {
+	if !b.queues.of[p.claim.Reason].remove(p) {
 		return false
 	}
 	b.queues.count--
-	if p.Reason == request.Waiting {
+	if p.claim.Reason == request.Waiting {
 		b.counts.Longest = max(b.counts.Longest, b.now().Sub(p.since))
 	}
 	return true
@@ -50,7 +50,7 @@ func (b *Budget) grant() {
 			}
 			p := b.queues.of[r].first()
 			b.remove(p)
-			b.send(p.Claim)
+			b.send(p.claim)
 			if r == request.Check {
 				b.bucket.checks--
 			}
@@ -71,7 +71,7 @@ func (b *Budget) grant() {
 func (b *Budget) foremost(r request.Reason) time.Duration {
 	least := time.Duration(-1)
 	for i, t := range b.queues.of[r].flows {
-		wait := b.shareLacks(t.waiters[0].Claim)
+		wait := b.shareLacks(t.waiters[0].claim)
 		if wait == 0 {
 			b.queues.of[r].toFront(i)
 			return 0

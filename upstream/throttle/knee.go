@@ -64,21 +64,21 @@ type sight struct {
 
 // home is what answers show with the number in use.
 type home struct {
-	measure
-	recent float64 // mean of the ratio, of the last answers
-	count  int     // answers since the last trial
-	pause  int     // answers until the next one
-	calm   int     // trials in a row that changed nothing for sure
+	measure measure
+	recent  float64 // mean of the ratio, of the last answers
+	count   int     // answers since the last trial
+	pause   int     // answers until the next one
+	calm    int     // trials in a row that changed nothing for sure
 }
 
 // trial is of another number.
 type trial struct {
-	limit int  // 0: there is none
-	up    bool // it is more; without a trial, the next one's
-	far   int  // which of steps it is
-	vain  int  // answers that showed nothing
-	cost  int  // answers
-	measure
+	limit   int  // 0: there is none
+	up      bool // it is more; without a trial, the next one's
+	far     int  // which of steps it is
+	vain    int  // answers that showed nothing
+	cost    int  // answers
+	measure measure
 }
 
 func newKnee() knee { return knee{trial: trial{far: len(steps) - 1}} }
@@ -97,15 +97,16 @@ func (k *knee) found(total int) int {
 // fewer where they take longer, of more where they do not take as long.
 func (k *knee) settled(s sight, total int, now time.Time) {
 	h, t := &k.home, &k.trial
-	if h.n == 0 {
+	m := &h.measure
+	if m.n == 0 {
 		h.recent = s.ratio
 	}
 	h.recent += (s.ratio - h.recent) / soon
-	h.add(s, 1-1.0/window)
+	m.add(s, 1-1.0/window)
 	h.count++
-	off := math.Abs(math.Log(h.recent / h.mean()))
-	if h.n >= 2*soon && off > max(math.Log(moved), min(math.Ln2, strange*math.Sqrt(h.variance()*(1.0/(2*soon)+1/h.n)))) {
-		t.up, t.far = h.recent < h.mean(), 1
+	off := math.Abs(math.Log(h.recent / m.mean()))
+	if m.n >= 2*soon && off > max(math.Log(moved), min(math.Ln2, strange*math.Sqrt(m.variance()*(1.0/(2*soon)+1/m.n)))) {
+		t.up, t.far = h.recent < m.mean(), 1
 		if off > math.Ln2 {
 			t.far = 2
 		}
@@ -119,7 +120,7 @@ func (k *knee) settled(s sight, total int, now time.Time) {
 	}
 	// So many that a trial of as many would show half of what is expected of it.
 	expected := math.Log(steps[t.far]) / 2
-	if least := max(2*few, min(8*h.variance()/(expected*expected), 0.7*enough)); h.count >= h.pause && h.n >= least {
+	if least := max(2*few, min(8*m.variance()/(expected*expected), 0.7*enough)); h.count >= h.pause && m.n >= least {
 		k.try(total, now)
 	}
 }
@@ -148,21 +149,21 @@ func (k *knee) try(total int, now time.Time) {
 // tried notes an answer of a trial, which may end it.
 func (k *knee) tried(s sight, total int, now time.Time) {
 	t, h := &k.trial, &k.home
-	t.add(s, 1)
-	if t.cost++; t.n < max(few, float64(t.limit)) {
+	t.measure.add(s, 1)
+	if t.cost++; t.measure.n < max(few, float64(t.limit)) {
 		return
 	}
-	more := math.Log(t.used / t.n * h.n / h.used)
+	more := math.Log(t.measure.used / t.measure.n * h.measure.n / h.measure.used)
 	if more/math.Log(float64(t.limit)/float64(k.found(total))) < doubtful {
 		k.unchanged(total, true, now)
 		return
 	}
-	slower := t.mean() / h.mean()
+	slower := t.measure.mean() / h.measure.mean()
 	waited := math.Log(slower) / more
-	unsure := math.Sqrt(max(t.variance(), h.variance())*(1/t.n+1/h.n)) / math.Abs(more)
+	unsure := math.Sqrt(max(t.measure.variance(), h.measure.variance())*(1/t.measure.n+1/h.measure.n)) / math.Abs(more)
 	margin := math.Abs(waited - needless)
 	switch {
-	case margin < sure*unsure && t.n < enough:
+	case margin < sure*unsure && t.measure.n < enough:
 	case t.up == (waited >= needless):
 		if t.up {
 			k.over, k.slower, k.refused = t.limit, slower, false
@@ -183,7 +184,7 @@ func (k *knee) nothing(total int, now time.Time) {
 	if !k.trying() {
 		return
 	}
-	if t.vain++; t.vain >= few && float64(t.vain) > 2*t.n {
+	if t.vain++; t.vain >= few && float64(t.vain) > 2*t.measure.n {
 		k.unchanged(total, true, now)
 	}
 }
@@ -194,9 +195,9 @@ func (k *knee) move(total int, certain bool) {
 	if k.most = float64(t.limit); t.limit >= total {
 		k.most = 0
 	}
-	k.paces.change(t.mean())
+	k.paces.change(t.measure.mean())
 	*h = home{measure: t.measure, recent: 1}
-	h.scale()
+	h.measure.scale()
 	if t.limit = 0; certain {
 		t.far = min(t.far+1, len(steps)-1)
 	}

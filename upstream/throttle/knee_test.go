@@ -454,7 +454,8 @@ func FuzzSlots(f *testing.F) {
 			}
 			s.rest(now)
 			h := s.knee.home
-			if n := s.usable(); n < 1 || n > s.total || s.found() < 1 || s.found() > s.total || math.IsNaN(h.recent+h.sum+h.squares+h.used) {
+			if n := s.usable(); n < 1 || n > s.total || s.found() < 1 || s.found() > s.total ||
+				math.IsNaN(h.recent+h.measure.sum+h.measure.squares+h.measure.used) {
 				t.Fatalf("step %d: %d of %d, %+v", i, n, s.total, s.knee)
 			}
 		}

@@ -37,7 +37,7 @@ const tryTime = 60 * time.Second
 
 // trial is one run.
 type trial struct {
-	Trial
+	o      Trial
 	spec   *spec.Spec
 	client *upstream.Client
 	seen   map[string]string  // the id of a record by the path of a list that has it, see listPath

@@ -35,9 +35,9 @@ func (t *trial) fill(template spec.Template, also map[string]string) (path, miss
 	path, _ = template.FillEscaped(func(name string) (string, bool) {
 		for at++; template.Segments()[at].Name == ""; at++ {
 		}
-		values := []string{also[name], t.Vars[name], "", t.seen[listPath(template.Segments()[:at])]}
+		values := []string{also[name], t.o.Vars[name], "", t.seen[listPath(template.Segments()[:at])]}
 		if t.spec.Vars[name] == "user" {
-			values[2] = t.As.User
+			values[2] = t.o.As.User
 		}
 		if i := slices.IndexFunc(values, func(v string) bool { return v != "" }); i >= 0 {
 			return values[i], true
@@ -53,7 +53,7 @@ func (t *trial) fill(template spec.Template, also map[string]string) (path, miss
 func (t *trial) demanded(l *spec.List) (query, missing string) {
 	q := url.Values{}
 	for _, f := range l.Filters {
-		switch value := t.Vars[f.Name]; {
+		switch value := t.o.Vars[f.Name]; {
 		case !f.Required:
 		case value == "":
 			return "", f.Name

@@ -28,13 +28,13 @@ type History interface {
 // Version is a version as the caller sees it. Versions that look the same to the
 // caller are one, so that what is hidden is not told by when it changed.
 type Version struct {
-	understudy.Version
-	Row    access.Row // none when Gone or !Kept
-	Kept   bool       // there is a body to show
-	Fields []access.Value
-	Before *Version // the one before in this shape
-	First  bool     // nothing of the record was seen before
-	Back   bool     // it was gone before
+	Version understudy.Version
+	Row     access.Row // none when Gone or !Kept
+	Kept    bool       // there is a body to show
+	Fields  []access.Value
+	Before  *Version // the one before in this shape
+	First   bool     // nothing of the record was seen before
+	Back    bool     // it was gone before
 }
 
 // Past is what was seen of one record, newest first.
@@ -118,7 +118,7 @@ func (r Reader) see(source, kind string, versions []understudy.Version, cut bool
 		former := last[v.Shape]
 		s.Before, s.First, s.Back = former, len(last) == 0 && !gone && !cut, gone
 		if former != nil && !gone && former.Kept && s.Kept && len(Changed(former, s)) == 0 {
-			former.Until = s.Until
+			former.Version.Until = s.Version.Until
 			continue
 		}
 		gone, last[v.Shape] = false, s
@@ -202,10 +202,10 @@ func Changed(before, after *Version) []Difference {
 // shape was seen yet, or it is not read that far back.
 func (p Past) At(t time.Time, shape string) (s *Version, gone bool) {
 	for _, s := range p.Versions { // newest first
-		if s.From.After(t) || !s.Gone && s.Shape != shape {
+		if s.Version.From.After(t) || !s.Version.Gone && s.Version.Shape != shape {
 			continue
 		}
-		return s, s.Gone
+		return s, s.Version.Gone
 	}
 	return nil, false
 }
@@ -214,8 +214,8 @@ func (p Past) At(t time.Time, shape string) (s *Version, gone bool) {
 func (p Past) Shapes(first string) []string {
 	all := []string{first}
 	for _, s := range p.Versions {
-		if !s.Gone && !slices.Contains(all, s.Shape) {
-			all = append(all, s.Shape)
+		if !s.Version.Gone && !slices.Contains(all, s.Version.Shape) {
+			all = append(all, s.Version.Shape)
 		}
 	}
 	return all

@@ -317,7 +317,7 @@ func (s *Set) followed(ctx context.Context, t *Table, silent int64, changes []un
 	if len(q.IDs) > 0 {
 		err := s.store.Seek(ctx, q, func(h query.Hit) bool {
 			held = append(held, h.Record)
-			delete(gone, h.Number)
+			delete(gone, h.Record.Number)
 			return ctx.Err() == nil
 		})
 		if err = errors.Join(err, ctx.Err()); err != nil {

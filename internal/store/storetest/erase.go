@@ -56,16 +56,16 @@ func RunErasing(t *testing.T, open func(t testing.TB, now func() time.Time) Eras
 			s := &erasingSuite{now: Epoch}
 			s.suite = &suite{T: t}
 			s.e = open(t, func() time.Time { return s.now })
-			s.Store = s.e
+			s.suite.Store = s.e
 			rule.test(t, s)
 		})
 	}
 }
 
 type erasingSuite struct {
-	*suite
-	e   Erasing
-	now time.Time
+	suite *suite
+	e     Erasing
+	now   time.Time
 }
 
 // message is a message as a row.
@@ -89,101 +89,102 @@ func messages(uri string, when, sent time.Time, rows ...row) *understudy.Page {
 // carry carries out and compares the receipts with words like "asked 1 2 1":
 // records, versions, pages.
 func (s *erasingSuite) carry(want ...string) {
-	s.Helper()
-	done, err := s.e.EraseListed(s.Context(), erase.Job{})
+	s.suite.Helper()
+	done, err := s.e.EraseListed(s.suite.Context(), erase.Job{})
 	if err != nil {
-		s.Fatal(err)
+		s.suite.Fatal(err)
 	}
 	var got []string
 	for _, e := range done {
 		got = append(got, fmt.Sprint(e.Cause, " ", e.Records, " ", e.Versions, " ", e.Pages))
 		if e.Done.IsZero() || e.Begun.IsZero() || (e.Hash != "") != (e.Cause == erase.CauseAsked) || e.Source != Source {
-			s.Fatalf("receipt %+v", e)
+			s.suite.Fatalf("receipt %+v", e)
 		}
 	}
 	if strings.Join(got, ", ") != strings.Join(want, ", ") {
-		s.Fatalf("receipts %q, want %q", got, want)
+		s.suite.Fatalf("receipts %q, want %q", got, want)
 	}
 	s.waiting(0)
-	all, err := s.e.Erasures(s.Context(), 0, 100)
+	all, err := s.e.Erasures(s.suite.Context(), 0, 100)
 	if err != nil || len(all) < len(done) {
-		s.Fatalf("receipts kept %+v, %v", all, err)
+		s.suite.Fatalf("receipts kept %+v, %v", all, err)
 	}
 	for i := range done {
 		if all[i] != done[i] {
-			s.Fatalf("receipt kept %+v, want %+v", all[i], done[i])
+			s.suite.Fatalf("receipt kept %+v, want %+v", all[i], done[i])
 		}
 	}
-	mustVerify(s.T, s.Store)
+	mustVerify(s.suite.T, s.suite.Store)
 }
 
 func (s *erasingSuite) waiting(want int64) {
-	s.Helper()
-	if w, err := s.e.Waiting(s.Context()); err != nil || w.Records != want || w.Since.IsZero() != (want == 0) {
-		s.Fatalf("waiting %+v, %v, want %d", w, err, want)
+	s.suite.Helper()
+	if w, err := s.e.Waiting(s.suite.Context()); err != nil || w.Records != want || w.Since.IsZero() != (want == 0) {
+		s.suite.Fatalf("waiting %+v, %v, want %d", w, err, want)
 	}
 }
 
 func (s *erasingSuite) noMessage(n int) {
-	s.Helper()
-	if rec, err := s.Record(s.Context(), Source, "messages", "messages", message(n, "", "", "").id); !errors.Is(err, understudy.ErrNotFound) {
-		s.Fatalf("message %d: %v, %v, want not found", n, rec, err)
+	s.suite.Helper()
+	rec, err := s.suite.Record(s.suite.Context(), Source, "messages", "messages", message(n, "", "", "").id)
+	if !errors.Is(err, understudy.ErrNotFound) {
+		s.suite.Fatalf("message %d: %v, %v, want not found", n, rec, err)
 	}
 }
 
 func (s *erasingSuite) hasMessage(r row) {
-	s.Helper()
-	if rec, err := s.Record(s.Context(), Source, "messages", "messages", r.id); err != nil || string(rec.Body) != r.body {
-		s.Fatalf("message %s: %v, %v", r.id, rec, err)
+	s.suite.Helper()
+	if rec, err := s.suite.Record(s.suite.Context(), Source, "messages", "messages", r.id); err != nil || string(rec.Body) != r.body {
+		s.suite.Fatalf("message %s: %v, %v", r.id, rec, err)
 	}
 }
 
 func goneErased(t *testing.T, s *erasingSuite) {
 	a, b := list("/a", at(1), call(1, "x"), call(2, "x")), list("/b", at(1), call(2, "x"))
-	s.save(a)
-	s.save(b)
-	s.save(instance("/1", at(2), call(1, "y")))
+	s.suite.save(a)
+	s.suite.save(b)
+	s.suite.save(instance("/1", at(2), call(1, "y")))
 	s.carry()
-	s.save(gone("/1", at(3), sid(1), 404))
+	s.suite.save(gone("/1", at(3), sid(1), 404))
 	s.waiting(1)
 	s.carry("deleted 1 2 2")
-	s.noPage(a)
-	s.noPage(instance("/1", at(2), call(1, "y")))
-	s.page(b)
-	s.noRecord("calls", sid(1))
-	s.record(call(2, "x"))
-	s.wantChanges(s.changes(), "came "+sid(1), "came "+sid(2), "changed "+sid(1), "went "+sid(1))
-	s.wantChanges(s.save(instance("/1", at(900), call(1, "y"))).Changes, "came "+sid(1))
-	s.record(call(1, "y"))
+	s.suite.noPage(a)
+	s.suite.noPage(instance("/1", at(2), call(1, "y")))
+	s.suite.page(b)
+	s.suite.noRecord("calls", sid(1))
+	s.suite.record(call(2, "x"))
+	s.suite.wantChanges(s.suite.changes(), "came "+sid(1), "came "+sid(2), "changed "+sid(1), "went "+sid(1))
+	s.suite.wantChanges(s.suite.save(instance("/1", at(900), call(1, "y"))).Changes, "came "+sid(1))
+	s.suite.record(call(1, "y"))
 	s.carry()
 }
 
 func backBeforeErased(t *testing.T, s *erasingSuite) {
-	s.save(instance("/1", at(1), call(1, "x")))
-	s.save(instance("/1", at(2), call(1, "y")))
-	s.save(gone("/1", at(3), sid(1), 404))
+	s.suite.save(instance("/1", at(1), call(1, "x")))
+	s.suite.save(instance("/1", at(2), call(1, "y")))
+	s.suite.save(gone("/1", at(3), sid(1), 404))
 	back := list("/back", at(900), call(1, "y"))
-	s.wantChanges(s.save(back).Changes, "came "+sid(1))
+	s.suite.wantChanges(s.suite.save(back).Changes, "came "+sid(1))
 	s.carry("deleted 1 1 1")
-	s.record(call(1, "y"))
-	s.page(back)
+	s.suite.record(call(1, "y"))
+	s.suite.page(back)
 }
 
 func lateErased(t *testing.T, s *erasingSuite) {
-	s.save(instance("/1", at(1), call(1, "x")))
-	s.save(gone("/1", at(100), sid(1), 404))
+	s.suite.save(instance("/1", at(1), call(1, "x")))
+	s.suite.save(gone("/1", at(100), sid(1), 404))
 	s.carry("deleted 1 1 1")
 	late := list("/late", at(90), call(1, "z"), call(2, "x"))
-	s.wantChanges(s.save(late).Changes, "came "+sid(2))
+	s.suite.wantChanges(s.suite.save(late).Changes, "came "+sid(2))
 	s.carry("deleted 1 1 1")
-	s.noPage(late)
-	s.record(call(2, "x"))
+	s.suite.noPage(late)
+	s.suite.record(call(2, "x"))
 
 	said, silent := message(1, "+15550001111", "+15550002222", "the secret"), message(1, "+15550001111", "+15550002222", "")
-	s.save(messages("/m", at(100), Epoch, said))
-	s.save(messages("/m", at(110), Epoch, silent))
+	s.suite.save(messages("/m", at(100), Epoch, said))
+	s.suite.save(messages("/m", at(110), Epoch, silent))
 	s.carry("redacted 1 1 0")
-	s.save(messages("/late", at(105), Epoch, said))
+	s.suite.save(messages("/late", at(105), Epoch, said))
 	s.carry("redacted 1 1 1")
 	s.hasMessage(silent)
 }
@@ -194,39 +195,39 @@ func redacted(t *testing.T, s *erasingSuite) {
 	silent := message(1, "+15550001111", "+15550002222", "")
 	other := message(2, "+15550001111", "+15550002222", "")
 	m, n := messages("/m", at(1), Epoch, said, other), messages("/n", at(2), Epoch, again)
-	s.save(m)
-	s.save(n)
+	s.suite.save(m)
+	s.suite.save(n)
 	short := messages("/short", at(2), Epoch, row{id: said.id, body: `{"body": "the secret"}`})
 	short.Shape = "short"
-	s.save(short)
+	s.suite.save(short)
 	s.carry() // an empty field that never said anything takes nothing back
 	p := messages("/now", at(3), Epoch, silent)
-	s.wantChanges(s.save(p).Changes, "changed "+said.id)
+	s.suite.wantChanges(s.suite.save(p).Changes, "changed "+said.id)
 	s.carry("redacted 1 3 3")
-	s.noPage(m)
-	s.noPage(n)
-	s.noPage(short)
-	s.page(p)
+	s.suite.noPage(m)
+	s.suite.noPage(n)
+	s.suite.noPage(short)
+	s.suite.page(p)
 	s.hasMessage(silent)
 	s.hasMessage(other)
 	for _, when := range []time.Time{at(1), at(2), at(3)} { // what stands for what is not kept says so
-		rec, err := s.RecordAt(t.Context(), Source, "messages", "messages", said.id, when)
+		rec, err := s.suite.RecordAt(t.Context(), Source, "messages", "messages", said.id, when)
 		if err != nil || string(rec.Body) != silent.body || rec.Since.Before(at(3)) {
 			t.Fatalf("as of %v: %+v, %v", when, rec, err)
 		}
 		n := 0
 		w := query.RangeScan{Source: Source, Kind: "messages", Shape: "messages"}
-		if err := s.RecordsAt(t.Context(), w, when, func(*understudy.Record, int64) bool { n++; return true }); err != nil || n != 2 {
+		if err := s.suite.RecordsAt(t.Context(), w, when, func(*understudy.Record, int64) bool { n++; return true }); err != nil || n != 2 {
 			t.Fatalf("a list as of %v holds %d records, %v", when, n, err)
 		}
 	}
-	if _, err := s.RecordAt(t.Context(), Source, "messages", "messages", said.id, at(0)); !errors.Is(err, understudy.ErrNotFound) {
+	if _, err := s.suite.RecordAt(t.Context(), Source, "messages", "messages", said.id, at(0)); !errors.Is(err, understudy.ErrNotFound) {
 		t.Fatalf("before it came: %v", err)
 	}
-	if _, err := s.Record(t.Context(), Source, "messages", "short", said.id); !errors.Is(err, understudy.ErrNotFound) {
+	if _, err := s.suite.Record(t.Context(), Source, "messages", "short", said.id); !errors.Is(err, understudy.ErrNotFound) {
 		t.Fatalf("in another shape: %v", err)
 	}
-	if k := s.kind("messages"); k.Records != 2 || k.Changes != 4 {
+	if k := s.suite.kind("messages"); k.Records != 2 || k.Changes != 4 {
 		t.Fatalf("kind %+v", k)
 	}
 }
@@ -235,10 +236,10 @@ const anna, bert, ours = "+14155550100", "+4915550001234", "+18005550199"
 
 func personErased(t *testing.T, s *erasingSuite) {
 	one, two, three := message(1, anna, ours, "hi"), message(2, ours, anna, "ho"), message(3, bert, ours, "hey")
-	s.save(messages("/m", at(1), Epoch, one, two, three))
+	s.suite.save(messages("/m", at(1), Epoch, one, two, three))
 	only := messages("/bert", at(1), Epoch, three)
-	s.save(only)
-	s.save(messages("/2", at(2), Epoch, message(2, ours, bert, "ho"))) // an older version was hers
+	s.suite.save(only)
+	s.suite.save(messages("/2", at(2), Epoch, message(2, ours, bert, "ho"))) // an older version was hers
 	f, err := s.e.Find(t.Context(), Source, anna)
 	if err != nil || f.Records() != 2 || f.Kinds["messages"] != 2 {
 		t.Fatalf("found %+v, %v", f, err)
@@ -249,22 +250,22 @@ func personErased(t *testing.T, s *erasingSuite) {
 		t.Fatalf("%+v, %v", e, err)
 	}
 	s.waiting(2)
-	changes := s.changes()
-	s.wantChanges(changes[len(changes)-2:], "went "+one.id, "went "+two.id)
+	changes := s.suite.changes()
+	s.suite.wantChanges(changes[len(changes)-2:], "went "+one.id, "went "+two.id)
 	s.noMessageListed()
 	s.carry("asked 2 3 2")
 	s.noMessage(1)
 	s.noMessage(2)
 	s.hasMessage(three)
-	s.page(only)
-	if k := s.kind("messages"); k.Records != 1 {
+	s.suite.page(only)
+	if k := s.suite.kind("messages"); k.Records != 1 {
 		t.Fatalf("kind %+v", k)
 	}
 	if e, f, err := s.e.EraseNumber(t.Context(), Source, anna); err != nil || f.Records() != 0 || e.Number != 0 {
 		t.Fatalf("again: %+v, %+v, %v", e, f, err)
 	}
 	again, _ := s.e.Erasures(t.Context(), 0, 10)
-	s.save(messages("/4", at(4), Epoch, message(4, anna, ours, "new")))
+	s.suite.save(messages("/4", at(4), Epoch, message(4, anna, ours, "new")))
 	if _, _, err := s.e.EraseNumber(t.Context(), Source, "001 (415) 555-0100"); err != nil {
 		t.Fatal(err)
 	}
@@ -279,13 +280,13 @@ func personErased(t *testing.T, s *erasingSuite) {
 
 // noMessageListed makes sure that what is listed is not answered either.
 func (s *erasingSuite) noMessageListed() {
-	s.Helper()
+	s.suite.Helper()
 	s.noMessage(1)
 	s.noMessage(2)
 }
 
 func waysOfWriting(t *testing.T, s *erasingSuite) {
-	s.save(messages("/m", at(1), Epoch, message(1, anna, ours, "x"), message(2, "(415) 555-0100", ours, "x"),
+	s.suite.save(messages("/m", at(1), Epoch, message(1, anna, ours, "x"), message(2, "(415) 555-0100", ours, "x"),
 		message(3, "whatsapp:+14155550100", ours, "x"),
 		message(4, "client:anna", ours, "x"), message(5, "+494155550100", ours, "x"), message(6, "+14155550101", ours, "x")))
 	for what, want := range map[string]int{
@@ -305,8 +306,8 @@ func waysOfWriting(t *testing.T, s *erasingSuite) {
 
 func underErased(t *testing.T, s *erasingSuite) {
 	c := fmt.Sprintf(`{"sid": %q, "from": %q, "to": %q}`, sid(1), anna, ours)
-	s.save(instance("/c", at(1), row{id: sid(1), body: c}))
-	s.save(instance("/d", at(1), row{id: sid(2), body: strings.NewReplacer(sid(1), sid(2), anna, bert).Replace(c)}))
+	s.suite.save(instance("/c", at(1), row{id: sid(1), body: c}))
+	s.suite.save(instance("/d", at(1), row{id: sid(2), body: strings.NewReplacer(sid(1), sid(2), anna, bert).Replace(c)}))
 	for i, kind := range []string{"recordings", "transcriptions", "participants"} {
 		field, target := "call_sid", [2]string{sid(1), sid(2)}
 		if kind == "transcriptions" {
@@ -316,7 +317,7 @@ func underErased(t *testing.T, s *erasingSuite) {
 			id := fmt.Sprintf("RE-%s-%d", kind, j)
 			p := instance(fmt.Sprintf("/%d/%d", i, j), at(2), row{id: id, body: fmt.Sprintf(`{%q: %q}`, field, target[j])})
 			p.Kind, p.Shape = kind, kind
-			s.save(p)
+			s.suite.save(p)
 		}
 	}
 	f, err := s.e.Find(t.Context(), Source, anna)
@@ -329,10 +330,10 @@ func underErased(t *testing.T, s *erasingSuite) {
 	s.carry("asked 4 4 4")
 	for kind, id := range map[string]string{"recordings": "RE-recordings-", "transcriptions": "RE-transcriptions-",
 		"participants": "RE-participants-"} {
-		if _, err := s.Record(t.Context(), Source, kind, kind, id+"0"); !errors.Is(err, understudy.ErrNotFound) {
+		if _, err := s.suite.Record(t.Context(), Source, kind, kind, id+"0"); !errors.Is(err, understudy.ErrNotFound) {
 			t.Errorf("%s: %v", kind, err)
 		}
-		if _, err := s.Record(t.Context(), Source, kind, kind, id+"1"); err != nil {
+		if _, err := s.suite.Record(t.Context(), Source, kind, kind, id+"1"); err != nil {
 			t.Errorf("%s: %v", kind, err)
 		}
 	}
@@ -340,24 +341,24 @@ func underErased(t *testing.T, s *erasingSuite) {
 
 func notBack(t *testing.T, s *erasingSuite) {
 	hers, his := message(1, anna, ours, "hi"), message(2, bert, ours, "hey")
-	s.save(messages("/m", at(1), Epoch, hers, his))
+	s.suite.save(messages("/m", at(1), Epoch, hers, his))
 	if _, _, err := s.e.EraseNumber(t.Context(), Source, anna); err != nil {
 		t.Fatal(err)
 	}
 	for i := range 2 { // before and after it is carried out
 		p := messages("/m", at(2+i), Epoch, hers, message(10+i, bert, ours, "new"))
-		saved := s.save(p)
-		s.wantChanges(saved.Changes, "came "+message(10+i, "", "", "").id)
+		saved := s.suite.save(p)
+		s.suite.wantChanges(saved.Changes, "came "+message(10+i, "", "", "").id)
 		if saved.Page.NotStored != "erased" || saved.Page.Version != 0 || len(saved.Page.Rows) != 2 {
 			t.Fatalf("saved %+v", strip(saved.Page))
 		}
 		one := messages("/one", at(2+i), Epoch, hers)
 		one.Shape = "other"
-		s.wantChanges(s.save(one).Changes)
+		s.suite.wantChanges(s.suite.save(one).Changes)
 		s.noMessage(1)
 		if i == 0 {
 			s.carry("asked 1 1 1")
-			s.noPage(p)
+			s.suite.noPage(p)
 		}
 	}
 	s.hasMessage(message(11, bert, ours, "new"))
@@ -368,13 +369,13 @@ func agedErased(t *testing.T, s *erasingSuite) {
 	old, young := Epoch.Add(-Keep+time.Hour), Epoch.Add(-Keep+48*time.Hour)
 	s.now = Epoch.Add(-Keep + 2*time.Hour)
 	a := messages("/old", s.now, old, message(1, bert, ours, "old"))
-	s.save(a)
+	s.suite.save(a)
 	b := messages("/none", s.now, time.Unix(0, 0), message(3, bert, ours, "no clock"))
-	s.save(b)
+	s.suite.save(b)
 	s.now = Epoch
 	c := messages("/young", at(0), young, message(2, bert, ours, "young"))
-	s.save(c)
-	before := len(s.changes())
+	s.suite.save(c)
+	before := len(s.suite.changes())
 	if n, err := s.e.Expire(t.Context(), Source, "messages"); n != 0 || err != nil {
 		t.Fatalf("%d, %v: nothing is old yet", n, err)
 	}
@@ -392,29 +393,30 @@ func agedErased(t *testing.T, s *erasingSuite) {
 	s.carry("aged 2 2 2")
 	s.noMessage(1)
 	s.noMessage(3)
-	s.noPage(a)
-	s.noPage(b)
-	s.page(c)
-	if k := s.kind("messages"); k.Records != 1 || len(s.changes()) != before {
-		t.Fatalf("kind %+v, %d changes, were %d", k, len(s.changes()), before)
+	s.suite.noPage(a)
+	s.suite.noPage(b)
+	s.suite.page(c)
+	if k := s.suite.kind("messages"); k.Records != 1 || len(s.suite.changes()) != before {
+		t.Fatalf("kind %+v, %d changes, were %d", k, len(s.suite.changes()), before)
 	}
 	// It does not come back, whether or not it was here before.
-	saved := s.save(messages("/old", s.now, old, message(1, bert, ours, "old"), message(4, bert, ours, "as old")))
-	s.wantChanges(saved.Changes)
+	saved := s.suite.save(messages("/old", s.now, old, message(1, bert, ours, "old"), message(4, bert, ours, "as old")))
+	s.suite.wantChanges(saved.Changes)
 	if saved.Page.NotStored != "older than its retention" {
 		t.Fatalf("saved %+v", strip(saved.Page))
 	}
-	s.wantChanges(s.save(messages("/none", s.now, time.Unix(0, 0), message(3, bert, ours, "no clock"))).Changes)
+	s.suite.wantChanges(s.suite.save(messages("/none", s.now, time.Unix(0, 0), message(3, bert, ours, "no clock"))).Changes)
 	if n, err := s.e.Expire(t.Context(), Source, "messages"); n != 0 || err != nil {
 		t.Fatalf("%d, %v: all is done", n, err)
 	}
 	s.carry()
 	// Unless it became young.
-	s.wantChanges(s.save(messages("/old", s.now, young, message(1, bert, ours, "old"))).Changes, "came "+message(1, "", "", "").id)
+	s.suite.wantChanges(s.suite.save(messages("/old", s.now, young, message(1, bert, ours, "old"))).Changes,
+		"came "+message(1, "", "", "").id)
 }
 
 func echoes(t *testing.T, s *erasingSuite) {
-	s.save(messages("/m", at(1), Epoch, message(1, anna, ours, "a long text of hers"), message(2, bert, ours, "hey")))
+	s.suite.save(messages("/m", at(1), Epoch, message(1, anna, ours, "a long text of hers"), message(2, bert, ours, "hey")))
 	var pages []*understudy.Page
 	for _, uri := range []string{"/f?To=%2B14155550100", "/f?To=%2B1+415-555-0100", "/number/14155550100/calls", "/f?Q=a+long+text+of+hers"} {
 		pages = append(pages, messages(uri, at(2), Epoch))
@@ -428,23 +430,23 @@ func echoes(t *testing.T, s *erasingSuite) {
 	pages = append(pages, inside, plain)
 	others := []*understudy.Page{messages("/f?To=%2B4915550001234", at(2), Epoch), messages("/f?To=%2B14155550101", at(2), Epoch)}
 	for _, p := range append(pages, others...) {
-		s.save(p)
+		s.suite.save(p)
 	}
 	if _, _, err := s.e.EraseNumber(t.Context(), Source, anna); err != nil {
 		t.Fatal(err)
 	}
 	s.carry(fmt.Sprint("asked 1 1 ", 1+len(pages)))
 	for _, p := range pages {
-		s.noPage(p)
+		s.suite.noPage(p)
 	}
 	for _, p := range others {
-		s.page(p)
+		s.suite.page(p)
 	}
 }
 
 func brokenOff(t *testing.T, s *erasingSuite) {
 	for i := range 40 {
-		s.save(messages(fmt.Sprint("/", i), at(i), Epoch, message(i, anna, ours, "hi"), message(100+i, bert, ours, "hey")))
+		s.suite.save(messages(fmt.Sprint("/", i), at(i), Epoch, message(i, anna, ours, "hi"), message(100+i, bert, ours, "hey")))
 	}
 	if _, _, err := s.e.EraseNumber(t.Context(), Source, anna); err != nil {
 		t.Fatal(err)

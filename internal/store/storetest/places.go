@@ -136,7 +136,7 @@ func (s *seeker) seek(q query.RecordQuery) (found []query.Hit) {
 	s.Helper()
 	err := s.Seek(s.Context(), q, func(f query.Hit) bool {
 		if n := len(found); n > 0 && (found[n-1].Order == f.Order || found[n-1].Order < f.Order != q.Up) {
-			s.Fatalf("seek %+v: %s at %d comes after %s at %d", q, f.ID, f.Order, found[n-1].ID, found[n-1].Order)
+			s.Fatalf("seek %+v: %s at %d comes after %s at %d", q, f.Record.ID, f.Order, found[n-1].Record.ID, found[n-1].Order)
 		}
 		found = append(found, f)
 		return true
@@ -151,7 +151,7 @@ func numbers(found []query.Hit) string {
 	var ids []string
 	for _, f := range found {
 		n := 0
-		fmt.Sscanf(f.ID[2:], "%x", &n)
+		fmt.Sscanf(f.Record.ID[2:], "%x", &n)
 		ids = append(ids, fmt.Sprint(n/7919))
 	}
 	return strings.Join(ids, " ")
@@ -208,12 +208,12 @@ func placesOfPages(_ *testing.T, s *seeker) {
 	s.want(7, 6, 1, 2, 3, 4, 5)
 	s.wantOf(query.RecordQuery{From: Epoch.Unix() + 40, To: Epoch.Unix() + 60}, 6, 1, 2, 3, 4)
 	for _, f := range s.seek(query.RecordQuery{}) {
-		if f.Order != s.place(int(f.Number)) && f.Order == 0 {
+		if f.Order != s.place(int(f.Record.Number)) && f.Order == 0 {
 			s.Errorf("%+v", f)
 		}
-		if one, err := s.Record(s.Context(), Source, "calls", "calls", f.ID); err != nil || one.Version != f.Version ||
-			string(one.Body) != string(f.Body) || one.Number != f.Number ||
-			!one.Since.Equal(f.Since) || !one.Seen.Equal(f.Seen) || one.Final != f.Final || f.Clock == 0 {
+		if one, err := s.Record(s.Context(), Source, "calls", "calls", f.Record.ID); err != nil || one.Version != f.Record.Version ||
+			string(one.Body) != string(f.Record.Body) || one.Number != f.Record.Number ||
+			!one.Since.Equal(f.Record.Since) || !one.Seen.Equal(f.Record.Seen) || one.Final != f.Record.Final || f.Clock == 0 {
 			s.Errorf("%+v, by itself %+v, %v", f, one, err)
 		}
 	}

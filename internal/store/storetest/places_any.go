@@ -110,10 +110,10 @@ func walkWhileChanging(_ *testing.T, s *seeker) {
 	for _, up := range []bool{false, true} {
 		seen, i := map[string]bool{}, 0
 		err := s.Seek(s.Context(), query.RecordQuery{Source: Source, Up: up}, func(f query.Hit) bool {
-			if seen[f.ID] {
-				s.Errorf("%s comes twice", f.ID)
+			if seen[f.Record.ID] {
+				s.Errorf("%s comes twice", f.Record.ID)
 			}
-			seen[f.ID] = true
+			seen[f.Record.ID] = true
 			if i++; i%50 == 0 && i < 2*n {
 				now++ // others change, behind and ahead
 				for _, one := range []int{i / 3, min(i, n-1), min(i+40, n-1), max(n-1-i/2, 0)} {
@@ -388,7 +388,7 @@ func (w *listing) want(rows []int, terms ...query.Predicate) {
 		err := w.s.Seek(w.ctx(), q, func(f query.Hit) bool {
 			n++
 			var id int
-			fmt.Sscanf(f.ID[2:], "%x", &id)
+			fmt.Sscanf(f.Record.ID[2:], "%x", &id)
 			got = append(got, id/7919)
 			q.Below = f.Order
 			return true

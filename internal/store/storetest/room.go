@@ -216,7 +216,7 @@ func recordsStay(t *testing.T, s *suite, w *watch) {
 type crowded struct {
 	*rapid.T
 	Store
-	*watch
+	watch      *watch
 	run        int                         // keeps its pages and records apart
 	before     int64                       // changes before it
 	pages      map[string]*understudy.Page // as last saved, unless forgotten
@@ -227,7 +227,7 @@ type crowded struct {
 
 func (h *crowded) step() {
 	ctx := context.Background()
-	h.pass(time.Duration(rapid.IntRange(1, 100_000).Draw(h.T, "seconds")) * time.Second)
+	h.watch.pass(time.Duration(rapid.IntRange(1, 100_000).Draw(h.T, "seconds")) * time.Second)
 	switch rapid.SampledFrom([]string{"save", "save", "save", "save", "read", "touch", "evict", "page", "record"}).Draw(h.T, "step") {
 	case "save":
 		h.save()
@@ -269,7 +269,7 @@ func (h *crowded) save() {
 	for i := range rapid.IntRange(1, 25).Draw(h.T, "rows") {
 		rows = append(rows, large(h.number((from+i)%41), uint64(rapid.IntRange(0, 20).Draw(h.T, "state"))))
 	}
-	p := list(h.uri(), h.Now(), rows...)
+	p := list(h.uri(), h.watch.Now(), rows...)
 	p.Generation = h.generation
 	saved, err := h.Save(context.Background(), p)
 	if errors.Is(err, understudy.ErrNotStored) {

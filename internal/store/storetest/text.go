@@ -81,7 +81,7 @@ func findText(s Seeker, text *query.Text) (found []int, err error) {
 	q := query.RecordQuery{Source: Source, Kinds: []string{"messages"}, Text: text}
 	err = s.Seek(context.Background(), q, func(f query.Hit) bool {
 		n := 0
-		if _, err := fmt.Sscanf(f.ID, "SM%x", &n); err != nil {
+		if _, err := fmt.Sscanf(f.Record.ID, "SM%x", &n); err != nil {
 			panic(err)
 		}
 		found = append(found, n)

@@ -18,9 +18,9 @@ func wholeErased(t *testing.T, s *erasingSuite) {
 		return p.Whole()
 	}
 	p := whole("/a?x=1", call(1, "x"), call(2, "x"))
-	s.wantChanges(s.save(p).Changes)
-	s.noRecord("calls", sid(1))
-	got, err := s.Page(t.Context(), p.Key)
+	s.suite.wantChanges(s.suite.save(p).Changes)
+	s.suite.noRecord("calls", sid(1))
+	got, err := s.suite.Page(t.Context(), p.Key)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -33,35 +33,35 @@ func wholeErased(t *testing.T, s *erasingSuite) {
 	if len(got.Rows) != 2 || got.Rows[1].ID != sid(2) || got.Rows[1].Start != p.Rows[1].Start || got.Rows[1].End != p.Rows[1].End {
 		t.Errorf("its rows are %+v", got.Rows)
 	}
-	mustVerify(s.T, s.Store)
+	mustVerify(s.suite.T, s.suite.Store)
 	other := whole("/b?x=1", call(3, "x"))
-	s.save(other)
-	s.save(instance("/1", at(2), call(1, "x")))
-	s.save(gone("/1", at(3), sid(1), 404))
-	s.noPage(p)
+	s.suite.save(other)
+	s.suite.save(instance("/1", at(2), call(1, "x")))
+	s.suite.save(gone("/1", at(3), sid(1), 404))
+	s.suite.noPage(p)
 	s.carry("deleted 1 1 1")
-	s.noPage(p)
+	s.suite.noPage(p)
 	unknown := whole("/u?x=1", call(7, "x"))
-	s.save(unknown)
-	s.save(gone("/7", at(4), sid(7), 404))
-	s.noPage(unknown)
-	if _, err := s.Page(t.Context(), other.Key); err != nil {
+	s.suite.save(unknown)
+	s.suite.save(gone("/7", at(4), sid(7), 404))
+	s.suite.noPage(unknown)
+	if _, err := s.suite.Page(t.Context(), other.Key); err != nil {
 		t.Errorf("a page that shows other records went, too: %v", err)
 	}
-	s.save(p)
-	s.save(instance("/1", at(1000), call(1, "x")))
-	if n, _, err := s.ForgetRecord(t.Context(), Source, "calls", sid(1)); err != nil || n != 2 {
+	s.suite.save(p)
+	s.suite.save(instance("/1", at(1000), call(1, "x")))
+	if n, _, err := s.suite.ForgetRecord(t.Context(), Source, "calls", sid(1)); err != nil || n != 2 {
 		t.Fatalf("%d pages were forgotten, %v", n, err)
 	}
-	s.noPage(p)
+	s.suite.noPage(p)
 	if _, f, err := s.e.EraseNumber(t.Context(), Source, anna); err != nil || f.Records() != 0 {
 		t.Fatalf("found %+v, %v", f, err)
 	}
-	s.noPage(other)
+	s.suite.noPage(other)
 	said := messages("/m?x=1", at(1), Epoch, message(1, anna, ours, "hi"))
 	said.NotStored = "it was asked otherwise"
-	if how := s.save(said.Whole()).Page.NotStored; how == "" {
+	if how := s.suite.save(said.Whole()).Page.NotStored; how == "" {
 		t.Error("a kind whose texts upstream takes back is stored whole")
 	}
-	s.noPage(said)
+	s.suite.noPage(said)
 }

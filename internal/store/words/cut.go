@@ -130,7 +130,7 @@ func (x *Cutter) row(k *Kind, facts *query.Facts) (row fts5.Row) {
 				}
 			}
 			first, x.last[c] = false, f.number
-			part = append(appendTag(part, k.Number, f.number), x.cutter.Folded...)
+			part = append(appendTag(part, k.Number, f.number), x.cutter.Word.Folded...)
 		}
 		x.parts[c] = part
 	})

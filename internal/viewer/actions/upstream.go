@@ -164,7 +164,7 @@ func (u upstream) Prepare(t *task) work {
 		}
 		body, contentType := u.action.Form(t.values, c.Set)
 		w := request.Write{Target: u.target, Method: u.action.Method, Body: body, ContentType: contentType, Flow: q.Caller.Flow}
-		answer, err := q.V.Actions.Mirror.Write(ctx, w)
+		answer, err := q.V.Actions.Options.Mirror.Write(ctx, w)
 		if err == nil && u.action.Makes() != nil && answer.Page.Made() != "" {
 			done.IDs, done.Status = []string{answer.Page.Made()}, answer.Page.Status
 			_ = understudy.Audit(ctx, q.V.Audit, done) // it was done

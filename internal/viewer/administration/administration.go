@@ -170,7 +170,7 @@ func jobFacts(ctx context.Context, q *page.Exchange) (all []fact, err error) {
 func watchFacts(watches []watch.Status) []fact {
 	stopped := 0
 	for i := range watches {
-		if why := watches[i].Stopped; why != "" && why != watch.Paused {
+		if why := watches[i].State.Stopped; why != "" && why != watch.Paused {
 			stopped++
 		}
 	}

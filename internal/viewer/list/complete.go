@@ -183,8 +183,8 @@ func (cv completion) counted(name string, add func(value, note string)) {
 			continue
 		}
 		for _, v := range f.Values {
-			note := page.Thousands(v.Count.N)
-			if v.Count.AtLeast {
+			note := page.Thousands(v.N)
+			if v.AtLeast {
 				note = "at least " + note
 			}
 			if v.Value != "" {

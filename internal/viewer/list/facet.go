@@ -52,8 +52,8 @@ func makeFacets(q *page.Exchange, r *query.SearchResult, k *plan.Kind,
 		out := facet{Title: titleFacet(q, f.Name, k), More: f.More}
 		for _, v := range f.Values {
 			href, set := pick(f, v)
-			shown := facetValue{Text: showValue(q, f.Name, v.Value, k), Href: href, Count: page.Thousands(v.Count.N),
-				AtLeast: v.Count.AtLeast, Set: set}
+			shown := facetValue{Text: showValue(q, f.Name, v.Value, k), Href: href, Count: page.Thousands(v.N),
+				AtLeast: v.AtLeast, Set: set}
 			if len(out.Values) < mostValues || set {
 				out.Values = append(out.Values, shown)
 			} else {

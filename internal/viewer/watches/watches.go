@@ -52,45 +52,39 @@ type view struct {
 	ID, Name, Href string
 	Channel, To    string
 	Owner          string // when it is another's
-	mood
-	Told       string
-	Pending    int
-	Made, Sent *page.When
-}
-
-// mood is how a watch does.
-type mood struct {
-	State, Tone string
-	Why         string // it is stopped
-	Bad         bool   // and not by a person
+	State, Tone    string
+	Why            string // it is stopped
+	Bad            bool   // and not by a person
+	Told           string
+	Pending        int
+	Made, Sent     *page.When
 }
 
 // viewOf is a watch as the caller may see it: the whole address of a receiver may be a
 // secret, so that its host alone is shown.
 func viewOf(q *page.Exchange, s *watch.Status) view {
-	v := view{ID: s.ID, Name: s.Search, Href: Path + "/" + url.PathEscape(s.ID), Channel: channelWord(s.To.Channel), To: s.To.Host(),
-		mood: moodOf(s), Told: count(s.Told, "match", "matches"), Pending: s.Pending,
-		Made: q.Moment(s.Made), Sent: q.Moment(s.Sent)}
+	w := &s.Watch
+	v := view{ID: w.ID, Name: w.Search, Href: Path + "/" + url.PathEscape(w.ID), Channel: channelWord(w.To.Channel), To: w.To.Host(),
+		Told: count(s.State.Told, "match", "matches"), Pending: s.Pending,
+		Made: q.Moment(w.Made), Sent: q.Moment(s.State.Sent)}
 	if !own(q, s) {
-		v.Owner = s.Owner.Name
+		v.Owner = w.Owner.Name
+	}
+	switch v.Why = s.State.Stopped; {
+	case v.Why == watch.Paused:
+		v.State = "paused"
+	case v.Why != "":
+		v.State, v.Tone, v.Bad = "stopped", "bad", true
+	case !s.State.Failing.IsZero():
+		v.State, v.Tone = "failing", "busy"
+	default:
+		v.State, v.Tone = "watches", "good"
 	}
 	return v
 }
 
-func moodOf(s *watch.Status) mood {
-	switch {
-	case s.Stopped == watch.Paused:
-		return mood{State: "paused", Why: s.Stopped}
-	case s.Stopped != "":
-		return mood{State: "stopped", Tone: "bad", Why: s.Stopped, Bad: true}
-	case !s.Failing.IsZero():
-		return mood{State: "failing", Tone: "busy"}
-	}
-	return mood{State: "watches", Tone: "good"}
-}
-
 func own(q *page.Exchange, s *watch.Status) bool {
-	return s.Owner.Name == q.Caller.Name && s.Owner.Source == q.Caller.Source
+	return s.Watch.Owner.Name == q.Caller.Name && s.Watch.Owner.Source == q.Caller.Source
 }
 
 func channelWord(c watch.Channel) string {
@@ -134,7 +128,7 @@ func serveAll(q *page.Exchange) error {
 
 // onePage is what watch-log.html shows.
 type onePage struct {
-	view
+	Watch   view
 	Stopped bool
 	Goes    bool // it goes on where it stopped
 	Query   string
@@ -157,7 +151,7 @@ func find(q *page.Exchange) (s watch.Status, err error) {
 	}
 	everybody := all(q)
 	some := q.V.Watches.Watches(q.Caller, everybody)
-	i := slices.IndexFunc(some, func(s watch.Status) bool { return s.ID == q.R.PathValue("id") })
+	i := slices.IndexFunc(some, func(s watch.Status) bool { return s.Watch.ID == q.R.PathValue("id") })
 	if i < 0 {
 		return s, page.NotFound("There is no such watch", "It may have been removed.", Path)
 	}
@@ -169,9 +163,9 @@ func serveOne(q *page.Exchange) error {
 	if err != nil {
 		return err
 	}
-	p := onePage{view: viewOf(q, &s), Stopped: s.Stopped != "", Goes: s.Goes}
+	p := onePage{Watch: viewOf(q, &s), Stopped: s.State.Stopped != "", Goes: s.State.Goes}
 	if own(q, &s) && q.V.Shelf != nil {
-		if saved, ok, err := savedSearch(q, s.Search); err != nil {
+		if saved, ok, err := savedSearch(q, s.Watch.Search); err != nil {
 			return err
 		} else if ok {
 			p.Query, p.Search = saved.Request.Text, address(&saved.Request)
@@ -180,7 +174,7 @@ func serveOne(q *page.Exchange) error {
 	for _, d := range s.Log {
 		p.Log = append(p.Log, deliveryOf(q, d))
 	}
-	return q.Render(http.StatusOK, "watch-log", "Watch "+s.Search, p)
+	return q.Render(http.StatusOK, "watch-log", "Watch "+s.Watch.Search, p)
 }
 
 func deliveryOf(q *page.Exchange, d watch.Delivery) deliveryView {
@@ -235,17 +229,17 @@ func change(q *page.Exchange, what, to string, do func(id string) (said string, 
 	if err != nil {
 		return err
 	}
-	if err := page.Audit(q, understudy.AuditEntry{Action: understudy.ActionAdminister, What: "watch " + what + " " + s.ID}); err != nil {
+	if err := page.Audit(q, understudy.AuditEntry{Action: understudy.ActionAdminister, What: "watch " + what + " " + s.Watch.ID}); err != nil {
 		return err
 	}
-	said, err := do(s.ID)
+	said, err := do(s.Watch.ID)
 	if errors.Is(err, understudy.ErrNotFound) {
 		return page.NotFound("There is no such watch", "It may have been removed.", Path)
 	}
 	if err != nil {
 		return err
 	}
-	q.GoBack(cmp.Or(to, Path+"/"+url.PathEscape(s.ID)), said)
+	q.GoBack(cmp.Or(to, Path+"/"+url.PathEscape(s.Watch.ID)), said)
 	return nil
 }
 
