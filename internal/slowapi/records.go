@@ -18,16 +18,15 @@ var noAnswer = format.Answer{}
 func (t *twilio) page(x *world.Request) format.Answer {
 	ctx := x.In.Ctx
 	x.W.Mu.RLock()
-	found, r := world.NewSearch(x.W, x.S, x.Narrow, x.Filters, x.Quirks, x.Q)
-	var p world.Place
-	if r == nil {
-		p, r = found.ReadPlace(x.Q)
+	p, refused := x.ReadPlace()
+	if r := x.ReadFilters(); r != nil {
+		refused = r
 	}
 	x.W.Mu.RUnlock()
-	if r != nil {
-		return *r
+	if refused != nil {
+		return *refused
 	}
-	some, err := found.Indexes(ctx, p)
+	some, err := x.Indexes(ctx, p)
 	if err != nil {
 		return noAnswer
 	}
@@ -35,15 +34,15 @@ func (t *twilio) page(x *world.Request) format.Answer {
 		return x.List(p, nil, 0, "", "")
 	}
 	next := ""
-	after, err := found.Down(ctx, some[len(some)-1]-1, 0, 1)
+	after, err := x.Down(ctx, some[len(some)-1]-1, 0, 1)
 	if err != nil {
 		return noAnswer
 	}
 	if len(after) > 0 {
-		next = "PA" + found.Sid(some[len(some)-1])
+		next = "PA" + x.Sid(some[len(some)-1])
 	}
-	rows := found.Rows(make([]byte, 0, 2200*len(some)), some, x.Shape, x.In.Here)
-	return x.List(p, rows, len(some), next, "PB"+found.Sid(some[0]))
+	rows := x.Rows(make([]byte, 0, 2200*len(some)), some)
+	return x.List(p, rows, len(some), next, "PB"+x.Sid(some[0]))
 }
 
 // instance shows one record.
@@ -51,7 +50,7 @@ func (t *twilio) instance(x *world.Request) format.Answer {
 	w := x.W
 	w.Mu.RLock()
 	defer w.Mu.RUnlock()
-	if !x.Shows() {
+	if !x.Shows(x.Index) {
 		return x.NotFound()
 	}
 	return format.Answer{Status: http.StatusOK, Body: w.Show(nil, x.S, x.Index, x.Shape, x.In.Here)}

@@ -145,8 +145,8 @@ func findRecord(x *world.Request) (ok bool) {
 	} else {
 		x.Index, ok = w.Find(x.S, name)
 	}
-	if !ok || !x.Shows() || x.Narrow == nil {
-		return ok && x.Shows()
+	if !ok || !x.Shows(x.Index) || x.Narrow == nil {
+		return ok && x.Shows(x.Index)
 	}
 	return x.Narrow.Meets(&world.Row{W: w, S: x.S, I: x.Index})
 }

@@ -13,29 +13,16 @@ import (
 )
 
 // Accounts are the main account, which owns the others and has the index 0, and those below it.
-var Accounts = &world.Kind{
-	Name: "accounts", Prefix: "AC", Tag: 'A', Draw: drawAccount, Shape: "account",
-	Filters: []world.Filter{world.TextFilter("FriendlyName", "name"), world.TextFilter("Status", "status")},
-	Create:  createAccount, Update: updateAccount,
-}
-
-// drawAccount draws an account. It really carries the secret, as Twilio's does.
-func drawAccount(w *world.World, s *world.Sequence, i int64) table.Values {
-	v := table.Values{
-		"auth_token": w.Token, "created": s.Created(i), "updated": s.Updated(i), "name": "Slow & Steady Telephony", "status": "active",
-	}
-	if i > 0 {
+// An account really carries the secret, as Twilio's does.
+var Accounts = settingKind(world.Kind{
+	Name: "accounts", Prefix: "AC", Tag: 'A', Shape: "account", Create: createAccount, Update: updateAccount,
+	Filters: []world.Filter{world.TextFilter("FriendlyName", "FriendlyName"), world.TextFilter("Status", "Status")},
+}, nil, func(w *world.World, _ *world.Sequence, i int64, v table.Values) {
+	if v["auth_token"] = w.Token; i > 0 {
 		d := fake.RngFor(w.Seed, world.TagSecrets, i)
-		v["auth_token"], v["name"] = string(d.Hex(nil, 16)), "Field office"
+		v["auth_token"] = string(d.Hex(nil, 16))
 	}
-	if name, set := s.Form(i, "FriendlyName"); set {
-		v["name"] = name
-	}
-	if status, set := s.Form(i, "Status"); set {
-		v["status"] = status
-	}
-	return v
-}
+})
 
 func createAccount(_ *world.World, s *world.Sequence, form url.Values) (map[string]string, *format.Answer) {
 	if s.Count() >= world.MaxAccounts {

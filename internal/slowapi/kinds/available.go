@@ -66,17 +66,16 @@ func AvailableNumbers(r *world.Request) format.Answer {
 		return r.NotFound()
 	}
 	w, q := r.W, r.Q
-	p, refused := world.ReadSize(q, r.Quirks)
+	p, refused := r.ReadSize()
 	if refused != nil {
 		return *refused
 	}
-	x := &world.Search{W: w, Quirks: r.Quirks, Q: q}
-	if refused := x.ReadFilters(r.Filters); refused != nil {
+	if refused := r.ReadFilters(); refused != nil {
 		return *refused
 	}
 	rows := []table.Part{}
 	for i := int64(0); i < int64(len(of.Fronts))*PerFront && int64(len(rows)) < p.Size; i++ {
-		if v := drawAvailable(w.Seed, in, of, i); x.Suits(&world.Row{I: i, V: v}) {
+		if v := drawAvailable(w.Seed, in, of, i); r.Suits(&world.Row{I: i, V: v}) {
 			rows = append(rows, table.Part{T: Shapes()["available_number"], V: v})
 		}
 	}
@@ -139,14 +138,14 @@ var AvailableFilters = []world.Filter{
 
 // excluding leaves out some numbers when it is as asked, and nothing when it is not.
 func excluding(key string, when bool, out func(*world.Row) bool) world.Filter {
-	return world.Filter{Key: key, Read: func(_ *world.Search, value string) (world.Condition, *format.Answer) {
+	return world.Filter{Key: key, Read: func(_ *world.Request, value string) (world.Condition, *format.Answer) {
 		asked, r := world.ReadTruth(value)
 		return world.Everywhere(func(r *world.Row) bool { return asked != when || !out(r) }), r
 	}}
 }
 
 // areaFilter asks for numbers of North America by the three digits they begin with.
-func areaFilter(_ *world.Search, value string) (world.Condition, *format.Answer) {
+func areaFilter(_ *world.Request, value string) (world.Condition, *format.Answer) {
 	if len(value) != 3 || !format.Digits(value) {
 		return world.Condition{}, format.Invalid("AreaCode is not valid: " + value)
 	}
@@ -159,7 +158,7 @@ const keypad = "22233344455566677778889999"
 // containsFilter asks for a pattern of 2 to 16 characters: digits, letters for
 // the digits they stand on, * for any one digit, % at an end for any number of
 // them, + at the beginning and $ at the end of the number.
-func containsFilter(_ *world.Search, value string) (world.Condition, *format.Answer) {
+func containsFilter(_ *world.Request, value string) (world.Condition, *format.Answer) {
 	before, after := "", ""
 	pattern, atStart := strings.CutPrefix(value, "+")
 	if atStart {
@@ -189,7 +188,7 @@ func containsFilter(_ *world.Search, value string) (world.Condition, *format.Ans
 
 // inPlace asks for what is in a place, named by itself or by a number of it.
 func inPlace(key, name string) world.Filter {
-	return world.Filter{Key: key, Read: func(_ *world.Search, value string) (world.Condition, *format.Answer) {
+	return world.Filter{Key: key, Read: func(_ *world.Request, value string) (world.Condition, *format.Answer) {
 		if at := placeOf(value); at != nil {
 			value = at[name].(string)
 		}
@@ -201,7 +200,7 @@ func inPlace(key, name string) world.Filter {
 }
 
 // distance is how many miles a search reaches: Distance, at most 500, or 25.
-func distance(x *world.Search) (float64, *format.Answer) {
+func distance(x *world.Request) (float64, *format.Answer) {
 	value := x.Q.Given["Distance"].Value
 	if value == "" {
 		return 25, nil
@@ -214,12 +213,12 @@ func distance(x *world.Search) (float64, *format.Answer) {
 }
 
 // distanceFilter narrows nothing by itself.
-func distanceFilter(x *world.Search, _ string) (world.Condition, *format.Answer) {
+func distanceFilter(x *world.Request, _ string) (world.Condition, *format.Answer) {
 	_, r := distance(x)
 	return world.Always, r
 }
 
-func near(x *world.Search, lat, long float64) (world.Condition, *format.Answer) {
+func near(x *world.Request, lat, long float64) (world.Condition, *format.Answer) {
 	reach, r := distance(x)
 	return world.Everywhere(func(r *world.Row) bool {
 		atLat, there := r.Value("latitude").(float64)
@@ -228,7 +227,7 @@ func near(x *world.Search, lat, long float64) (world.Condition, *format.Answer) 
 }
 
 // nearNumber asks for what is near the place of a number.
-func nearNumber(x *world.Search, value string) (world.Condition, *format.Answer) {
+func nearNumber(x *world.Request, value string) (world.Condition, *format.Answer) {
 	at := placeOf(value)
 	if at == nil {
 		return world.Condition{Hi: -1}, nil
@@ -237,7 +236,7 @@ func nearNumber(x *world.Search, value string) (world.Condition, *format.Answer)
 }
 
 // nearLatLong asks for what is near a point.
-func nearLatLong(x *world.Search, value string) (world.Condition, *format.Answer) {
+func nearLatLong(x *world.Request, value string) (world.Condition, *format.Answer) {
 	first, second, _ := strings.Cut(value, ",")
 	lat, err := strconv.ParseFloat(strings.TrimSpace(first), 64)
 	long, err2 := strconv.ParseFloat(strings.TrimSpace(second), 64)

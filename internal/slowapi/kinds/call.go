@@ -243,7 +243,7 @@ func updateCall(_ *world.World, s *world.Sequence, i int64, form url.Values) (ma
 }
 
 // parentFilter asks for the children of a call; they stand within five of it.
-func parentFilter(x *world.Search, value string) (world.Condition, *format.Answer) {
+func parentFilter(x *world.Request, value string) (world.Condition, *format.Answer) {
 	index, ok := x.W.Find(x.S, value)
 	if !ok {
 		return nothing, nil

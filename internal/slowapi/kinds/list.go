@@ -17,7 +17,7 @@ const listToken = "AP"
 // numberedPage answers with a page of a list of so many rows without names. A page is found by
 // its number, which its token hides as that of Twilio's usage records does: APMQ== is page 1.
 func numberedPage(r *world.Request, count int64, row func(place int64) table.Part) format.Answer {
-	p, refused := world.ReadSize(r.Q, r.Quirks)
+	p, refused := r.ReadSize()
 	if refused != nil {
 		return *refused
 	}

@@ -47,9 +47,9 @@ func alerted(s *world.Sequence, i int64) (of *world.Sequence, subject int64, d f
 // monthLong refuses a range of more than 30 days, to now where EndDate is
 // missing. Twilio says of both dates that queries for alerts older than 30 days
 // are not supported, not what becomes of them; the quirk range-forgiven answers.
-func monthLong(read func(*world.Search, string) (world.Condition, *format.Answer)) func(*world.Search, string) (world.Condition,
+func monthLong(read func(*world.Request, string) (world.Condition, *format.Answer)) func(*world.Request, string) (world.Condition,
 	*format.Answer) {
-	return func(x *world.Search, value string) (world.Condition, *format.Answer) {
+	return func(x *world.Request, value string) (world.Condition, *format.Answer) {
 		from, begins := format.ParseDate(x.Q.Given["StartDate"].Value)
 		to, ends := format.ParseDate(x.Q.Given["EndDate"].Value)
 		last := x.W.Now().Unix()

@@ -11,7 +11,7 @@ import (
 
 // Queues are the queues of an account. Nobody waits in the last of the first.
 var Queues = settingKind(world.Kind{
-	Name: "queues", Prefix: "QU", Tag: tagQueues, Shape: "queue",
+	Name: "queues", Prefix: "QU", Tag: tagQueues, Shape: "queue", Remove: true,
 	Keeps: func(w *world.World, s *world.Sequence, i int64) *format.Answer {
 		if size, _ := waiting(w, s, i); size > 0 {
 			return format.Invalid("Queue is not empty, cannot delete")

@@ -114,8 +114,8 @@ func someSeconds(n int64) string {
 }
 
 // ofFilter asks for the recordings of a call or of a conference.
-func ofFilter(name string) func(*world.Search, string) (world.Condition, *format.Answer) {
-	return func(x *world.Search, sid string) (world.Condition, *format.Answer) {
+func ofFilter(name string) func(*world.Request, string) (world.Condition, *format.Answer) {
+	return func(x *world.Request, sid string) (world.Condition, *format.Answer) {
 		k, of := Calls, RecordingsOfCall
 		if name == "ConferenceSid" {
 			k, of = Conferences, RecordingsOfConference
@@ -129,7 +129,7 @@ func ofFilter(name string) func(*world.Search, string) (world.Condition, *format
 }
 
 // readBuried reads IncludeSoftDeleted, which widens the list.
-func readBuried(x *world.Search, value string) (world.Condition, *format.Answer) {
+func readBuried(x *world.Request, value string) (world.Condition, *format.Answer) {
 	buried, r := world.ReadTruth(value)
 	x.Buried = buried
 	return world.Always, r

@@ -247,7 +247,7 @@ func AppendValue(dst []byte, value any, here string) []byte {
 	case Part:
 		return value.T.Append(dst, value.V, here)
 	case []Part:
-		return AppendList(dst, value, here)
+		return append(AppendParts(append(dst, '['), value, here), ']')
 	case json.RawMessage:
 		return append(dst, value...)
 	case Members:
@@ -279,11 +279,6 @@ func Parts(rows []*Row, show func(*Row) Part) []Part {
 		all[i] = show(r)
 	}
 	return all
-}
-
-// AppendList appends a JSON array.
-func AppendList(dst []byte, list []Part, here string) []byte {
-	return append(AppendParts(append(dst, '['), list, here), ']')
 }
 
 // AppendParts appends the elements of a JSON array.

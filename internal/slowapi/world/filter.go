@@ -12,7 +12,7 @@ import (
 // Filter is one parameter that narrows a list.
 type Filter struct {
 	Key  string
-	Read func(x *Search, value string) (Condition, *format.Answer)
+	Read func(x *Request, value string) (Condition, *format.Answer)
 }
 
 // Condition is what a filter with its value asks for. Lo and Hi bound the
@@ -41,14 +41,14 @@ func (c *Condition) Meets(r *Row) bool {
 
 // TextFilter asks for exactly this text in a value.
 func TextFilter(key, name string) Filter {
-	return Filter{key, func(_ *Search, value string) (Condition, *format.Answer) {
+	return Filter{key, func(_ *Request, value string) (Condition, *format.Answer) {
 		return Everywhere(func(r *Row) bool { return r.Value(name) == value }), nil
 	}}
 }
 
 // TruthFilter asks for true or false in a value.
 func TruthFilter(key, name string) Filter {
-	return Filter{key, func(_ *Search, value string) (Condition, *format.Answer) {
+	return Filter{key, func(_ *Request, value string) (Condition, *format.Answer) {
 		asked, r := ReadTruth(value)
 		return Everywhere(func(r *Row) bool { v := r.Value(name); return (v == true || v == "true") == asked }), r
 	}}
@@ -65,7 +65,7 @@ func ReadTruth(value string) (asked bool, r *format.Answer) {
 
 // PatternFilter asks for numbers that contain the value; a star is any digit.
 func PatternFilter(key, name string) Filter {
-	return Filter{key, func(_ *Search, value string) (Condition, *format.Answer) {
+	return Filter{key, func(_ *Request, value string) (Condition, *format.Answer) {
 		contains := Pattern("", value, "")
 		return Everywhere(func(r *Row) bool {
 			number, _ := r.Value(name).(string)
@@ -90,7 +90,7 @@ func Pattern(before, pattern, after string) func(number string) bool {
 // the quirks edge-exclusive, before-whole-day and before-midnight change that.
 func ClockFilters(key string, wholeDay bool, name string) (all []Filter) {
 	for _, edge := range []string{"", "<", ">"} {
-		all = append(all, Filter{Key: key + edge, Read: func(x *Search, value string) (Condition, *format.Answer) {
+		all = append(all, Filter{Key: key + edge, Read: func(x *Request, value string) (Condition, *format.Answer) {
 			return timeCondition(x, value, name, func(d format.Span) (first, last int64) {
 				switch first, last = math.MinInt64, math.MaxInt64; {
 				case edge == "":
@@ -116,7 +116,7 @@ func ClockFilters(key string, wholeDay bool, name string) (all []Filter) {
 // timeCondition asks for times in the range that edges makes of the value. No
 // time of a record lies before its creation, nor more than slack after it
 // unless the record is a late one.
-func timeCondition(x *Search, value, name string, edges func(format.Span) (int64, int64)) (Condition, *format.Answer) {
+func timeCondition(x *Request, value, name string, edges func(format.Span) (int64, int64)) (Condition, *format.Answer) {
 	if strings.HasPrefix(value, ">") || strings.HasPrefix(value, "<") {
 		if x.Quirks[OperatorRefused] {
 			return Condition{}, format.Invalid("Invalid date value.")

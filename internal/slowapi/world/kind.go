@@ -1,12 +1,8 @@
-// What a kind is here: its name, its filters, its rows, its writes; and what a request names of it.
+// What a kind is here: its name, its filters, its rows, its writes.
 package world
 
 import (
-	"encoding/json"
-	"net/http"
 	"net/url"
-	"strconv"
-	"strings"
 
 	"understudy/internal/slowapi/format"
 	"understudy/internal/slowapi/table"
@@ -115,59 +111,3 @@ func (w *World) Show(dst []byte, s *Sequence, i int64, shape, here string) []byt
 
 // OwnNumbers is how many numbers the main account owns from the beginning.
 const OwnNumbers = 8
-
-// Request is a request to one of Twilio's paths.
-type Request struct {
-	In      *table.Request
-	W       *World
-	Quirks  Quirks
-	Q       format.Query
-	Account int
-	S       *Sequence  // of the kind of the path, nil for none
-	Parent  int64      // the record that a list belongs to
-	Index   int64      // the record itself
-	Narrow  *Condition // what a list shows of the kind; nil for all
-	Filters []Filter
-	Key     string            // of a list
-	Shape   string            // the template of the records
-	Preset  map[string]string // what a creation sets beside its form
-	Buried  bool              // a record deleted lately is asked for too
-}
-
-// Shows reports whether the record is there for this request.
-func (x *Request) Shows() bool {
-	return x.S.Exists(x.Index) || x.Buried && x.S.Buried(x.Index, x.W.Now().Unix())
-}
-
-// List answers with a page of a list: so many rows, and the tokens of the pages around it.
-func (x *Request) List(p Place, rows []byte, count int, next, previous string) format.Answer {
-	shape, base := "page", string(x.Q.Echo([]byte(x.In.Path+"?"), KeysOf(x.Filters)))
-	if strings.HasPrefix(x.In.Path, format.MonitorVersion+"/") {
-		shape, base = "monitor_page", x.In.Here+base
-	}
-	uri := func(page int64, token string) string {
-		if token != "" {
-			token = "&PageToken=" + format.Encode(token)
-		}
-		return base + "PageSize=" + strconv.FormatInt(p.Size, 10) + "&Page=" + strconv.FormatInt(page, 10) + token
-	}
-	first := uri(0, "")
-	v := table.Values{"key": x.Key, "first": first, "own": first, "page": p.Page, "size": p.Size, "start": 0, "end": 0,
-		"rows": json.RawMessage(rows)}
-	if count > 0 {
-		v["start"], v["end"] = p.Page*p.Size, p.Page*p.Size+int64(count)-1
-	}
-	if next != "" {
-		v["next"] = uri(p.Page+1, next)
-	}
-	if p.Page > 0 {
-		v["own"] = uri(p.Page, p.Token)
-	}
-	if p.Page > 0 && count > 0 {
-		v["previous"] = uri(p.Page-1, previous)
-	}
-	return format.Answer{Status: http.StatusOK, Body: x.W.Shapes[shape].Append(make([]byte, 0, 1024+len(rows)), v, "")}
-}
-
-// NotFound returns the answer when what the path names is not there.
-func (x *Request) NotFound() format.Answer { return *format.NotFound(x.In.Path) }

@@ -1,42 +1,86 @@
-// Searches: which records of a sequence meet every condition, and where in a list a page stands.
+// Requests: which records of a sequence meet every condition, and where in a list a page stands.
 package world
 
 import (
 	"context"
+	"encoding/json"
 	"math"
+	"net/http"
 	"slices"
+	"strconv"
+	"strings"
 
 	"understudy/internal/slowapi/format"
+	"understudy/internal/slowapi/table"
 )
 
-// Search walks the records of a sequence that meet every condition.
-type Search struct {
-	W          *World
-	S          *Sequence
-	Q          format.Query
-	Quirks     Quirks
-	conditions []Condition
-	lo, hi     int64
-	Buried     bool // what was deleted lately shows too
+// Request is a request to one of Twilio's paths.
+type Request struct {
+	In      *table.Request
+	W       *World
+	Quirks  Quirks
+	Q       format.Query
+	Account int
+	S       *Sequence  // of the kind of the path, nil for none
+	Parent  int64      // the record that a list belongs to
+	Index   int64      // the record itself
+	Narrow  *Condition // what a list shows of the kind; nil for all
+	Filters []Filter
+	Key     string            // of a list
+	Shape   string            // the template of the records
+	Preset  map[string]string // what a creation sets beside its form
+	Buried  bool              // records deleted lately are asked for too
+
+	conditions []Condition // what a list is narrowed by
+	lo, hi     int64       // where the records that meet them lie, beside late ones
 	row        Row
 }
 
-// NewSearch reads the filters of a query. The caller holds the world for reading.
-func NewSearch(w *World, s *Sequence, narrow *Condition, filters []Filter, on Quirks, q format.Query) (*Search, *format.Answer) {
-	x := &Search{W: w, S: s, Q: q, Quirks: on, hi: math.MaxInt64}
-	if narrow != nil {
-		x.conditions = append(x.conditions, *narrow)
-		x.lo, x.hi = narrow.Lo, narrow.Hi
-	}
-	if r := x.ReadFilters(filters); r != nil {
-		return nil, r
-	}
-	return x, nil
+// Shows reports whether a record is there for this request.
+func (x *Request) Shows(i int64) bool {
+	return x.S.Exists(i) || x.Buried && x.S.Buried(i, x.W.Now().Unix())
 }
 
-// ReadFilters adds what the filters in the query ask for.
-func (x *Search) ReadFilters(filters []Filter) *format.Answer {
-	for _, f := range filters {
+// List answers with a page of a list: so many rows, and the tokens of the pages around it.
+func (x *Request) List(p Place, rows []byte, count int, next, previous string) format.Answer {
+	shape, base := "page", string(x.Q.Echo([]byte(x.In.Path+"?"), KeysOf(x.Filters)))
+	if strings.HasPrefix(x.In.Path, format.MonitorVersion+"/") {
+		shape, base = "monitor_page", x.In.Here+base
+	}
+	uri := func(page int64, token string) string {
+		if token != "" {
+			token = "&PageToken=" + format.Encode(token)
+		}
+		return base + "PageSize=" + strconv.FormatInt(p.Size, 10) + "&Page=" + strconv.FormatInt(page, 10) + token
+	}
+	first := uri(0, "")
+	v := table.Values{"key": x.Key, "first": first, "own": first, "page": p.Page, "size": p.Size, "start": 0, "end": 0,
+		"rows": json.RawMessage(rows)}
+	if count > 0 {
+		v["start"], v["end"] = p.Page*p.Size, p.Page*p.Size+int64(count)-1
+	}
+	if next != "" {
+		v["next"] = uri(p.Page+1, next)
+	}
+	if p.Page > 0 {
+		v["own"] = uri(p.Page, p.Token)
+	}
+	if p.Page > 0 && count > 0 {
+		v["previous"] = uri(p.Page-1, previous)
+	}
+	return format.Answer{Status: http.StatusOK, Body: x.W.Shapes[shape].Append(make([]byte, 0, 1024+len(rows)), v, "")}
+}
+
+// NotFound returns the answer when what the path names is not there.
+func (x *Request) NotFound() format.Answer { return *format.NotFound(x.In.Path) }
+
+// ReadFilters reads what narrows the list. The caller holds the world for reading.
+func (x *Request) ReadFilters() *format.Answer {
+	x.hi, x.Buried = math.MaxInt64, false
+	if x.Narrow != nil {
+		x.conditions, x.lo, x.hi = append(x.conditions, *x.Narrow), x.Narrow.Lo, x.Narrow.Hi
+	}
+	for _, f := range x.Filters {
 		g := x.Q.Given[f.Key]
 		if g.Value == "" {
 			continue // absent, bare and empty narrow nothing
@@ -52,7 +96,7 @@ func (x *Search) ReadFilters(filters []Filter) *format.Answer {
 }
 
 // Suits reports whether a record meets every condition.
-func (x *Search) Suits(r *Row) bool {
+func (x *Request) Suits(r *Row) bool {
 	for n := range x.conditions {
 		if !x.conditions[n].Meets(r) {
 			return false
@@ -62,11 +106,11 @@ func (x *Search) Suits(r *Row) bool {
 }
 
 // open tells whether every record is asked for.
-func (x *Search) open() bool { return len(x.conditions) == 0 }
+func (x *Request) open() bool { return len(x.conditions) == 0 }
 
 // meets tells whether a record is there and meets every condition.
-func (x *Search) meets(i int64) bool {
-	if !x.S.Exists(i) && !(x.Buried && x.S.Buried(i, x.W.Now().Unix())) {
+func (x *Request) meets(i int64) bool {
+	if !x.Shows(i) {
 		return false
 	}
 	x.row = Row{W: x.W, S: x.S, I: i}
@@ -75,7 +119,7 @@ func (x *Search) meets(i int64) bool {
 
 // below is the highest index at or under i that may meet the conditions, -1
 // when there is none: those between lo and hi, and the late ones.
-func (x *Search) below(i int64) int64 {
+func (x *Request) below(i int64) int64 {
 	best := min(i, x.hi, x.S.Count()-1)
 	if best < x.lo {
 		best = -1
@@ -89,7 +133,7 @@ func (x *Search) below(i int64) int64 {
 
 // above is the lowest index at or over i that may meet the conditions, count
 // when there is none.
-func (x *Search) above(i int64) int64 {
+func (x *Request) above(i int64) int64 {
 	count := x.S.Count()
 	best := max(i, x.lo)
 	if best > x.hi {
@@ -106,7 +150,7 @@ func (x *Search) above(i int64) int64 {
 const batch = 512
 
 // Down collects up to n indexes from start downwards, after skipping some.
-func (x *Search) Down(ctx context.Context, start int64, skip int64, n int) ([]int64, error) {
+func (x *Request) Down(ctx context.Context, start int64, skip int64, n int) ([]int64, error) {
 	if skip > 0 && x.open() {
 		x.W.Mu.RLock()
 		start, skip = x.S.nth(skip), 0
@@ -116,7 +160,7 @@ func (x *Search) Down(ctx context.Context, start int64, skip int64, n int) ([]in
 }
 
 // up collects up to n indexes from start upwards, and gives them newest first.
-func (x *Search) up(ctx context.Context, start int64, n int) ([]int64, error) {
+func (x *Request) up(ctx context.Context, start int64, n int) ([]int64, error) {
 	found, err := x.walk(ctx, start, 0, n, func(i int64) (int64, int64) {
 		if i = x.above(i); i >= x.S.Count() {
 			return -1, i
@@ -129,7 +173,7 @@ func (x *Search) up(ctx context.Context, start int64, n int) ([]int64, error) {
 
 // walk collects up to n indexes that meet the conditions, after skipping some. next tells
 // which comes at an index or behind it, -1 for none, and where to go on.
-func (x *Search) walk(ctx context.Context, at, skip int64, n int, next func(int64) (int64, int64)) (found []int64, _ error) {
+func (x *Request) walk(ctx context.Context, at, skip int64, n int, next func(int64) (int64, int64)) (found []int64, _ error) {
 	for i := int64(0); i >= 0 && len(found) < n; {
 		if err := ctx.Err(); err != nil {
 			return nil, err
@@ -152,7 +196,7 @@ func (x *Search) walk(ctx context.Context, at, skip int64, n int, next func(int6
 
 // Indexes finds the page's records, newest first. The position comes from the
 // token; a Page without one counts from the newest record.
-func (x *Search) Indexes(ctx context.Context, p Place) ([]int64, error) {
+func (x *Request) Indexes(ctx context.Context, p Place) ([]int64, error) {
 	if p.back {
 		return x.up(ctx, p.index+1, int(p.Size))
 	}
@@ -167,7 +211,7 @@ func (x *Search) Indexes(ctx context.Context, p Place) ([]int64, error) {
 }
 
 // Sid is the SID of a record.
-func (x *Search) Sid(i int64) string {
+func (x *Request) Sid(i int64) string {
 	x.W.Mu.RLock()
 	defer x.W.Mu.RUnlock()
 	return x.W.SID(x.S, i)
@@ -175,7 +219,7 @@ func (x *Search) Sid(i int64) string {
 
 // Rows appends the records as a template shows them, some at a time, so that
 // writers need not wait.
-func (x *Search) Rows(dst []byte, found []int64, shape, here string) []byte {
+func (x *Request) Rows(dst []byte, found []int64) []byte {
 	first := true
 	for some := range slices.Chunk(found, 64) {
 		x.W.Mu.RLock()
@@ -184,7 +228,7 @@ func (x *Search) Rows(dst []byte, found []int64, shape, here string) []byte {
 				dst = append(dst, ',')
 			}
 			first = false
-			dst = x.W.Show(dst, x.S, i, shape, here)
+			dst = x.W.Show(dst, x.S, i, x.Shape, x.In.Here)
 		}
 		x.W.Mu.RUnlock()
 	}
@@ -205,21 +249,21 @@ const (
 )
 
 // ReadSize reads PageSize and Page, and takes PageToken as it is.
-func ReadSize(q format.Query, on Quirks) (Place, *format.Answer) {
-	p := Place{Size: defaultSize, Token: q.Given["PageToken"].Value}
-	if g, there := q.Given["PageSize"]; there {
+func (x *Request) ReadSize() (Place, *format.Answer) {
+	p := Place{Size: defaultSize, Token: x.Q.Given["PageToken"].Value}
+	if g, there := x.Q.Given["PageSize"]; there {
 		size, ok := format.Whole(g.Value)
 		switch {
-		case (!ok || size == 0) && on[SizeForgiven]:
+		case (!ok || size == 0) && x.Quirks[SizeForgiven]:
 			size = defaultSize
 		case !ok || size == 0:
 			return p, format.Invalid("Page size must be a number greater than 0.")
-		case size > maxSize && on[SizeRefused]:
+		case size > maxSize && x.Quirks[SizeRefused]:
 			return p, format.Invalid("Page size must be at most 1000.")
 		}
 		p.Size = min(size, maxSize)
 	}
-	if g, there := q.Given["Page"]; there {
+	if g, there := x.Q.Given["Page"]; there {
 		page, ok := format.Whole(g.Value)
 		if !ok {
 			return p, format.Invalid("Page must be a number, 0 or greater.")
@@ -229,10 +273,9 @@ func ReadSize(q format.Query, on Quirks) (Place, *format.Answer) {
 	return p, nil
 }
 
-// ReadPlace reads where in the list a query's page stands. The caller holds the
-// world for reading.
-func (x *Search) ReadPlace(q format.Query) (Place, *format.Answer) {
-	p, r := ReadSize(q, x.Quirks)
+// ReadPlace reads where in the list the page stands. The caller holds the world for reading.
+func (x *Request) ReadPlace() (Place, *format.Answer) {
+	p, r := x.ReadSize()
 	if r != nil || p.Token == "" {
 		return p, r
 	}
