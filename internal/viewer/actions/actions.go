@@ -55,15 +55,15 @@ func with(find func(*page.Exchange) (*task, error), run func(*task) error) page.
 
 // task is one thing that a person is about to do.
 type task struct {
-	*page.Exchange
-	words
+	q      *page.Exchange
+	words  words
 	fields []*spec.ActionField
 	values map[string]string // what was filled in, by upstream's parameters
 	where  page.Link         // what it is about: a list, a number
 	record string            // the id of the record in that list; "": it is about no record
 	at     string            // its own address
 	back   string            // where the way out leads: the record, its list
-	doer
+	doer   doer
 }
 
 // words are what a task is called.
@@ -232,9 +232,9 @@ func caseOf(a *spec.Action, row access.Row) *spec.ActionCase {
 // show asks whether something is to be done.
 func show(t *task) error {
 	for _, f := range t.fields {
-		t.values[f.Name] = t.R.URL.Query().Get(f.Name)
+		t.values[f.Name] = t.q.R.URL.Query().Get(f.Name)
 	}
-	facts, err := t.Facts(t)
+	facts, err := t.doer.Facts(t)
 	if err != nil {
 		return err
 	}

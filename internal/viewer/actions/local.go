@@ -62,9 +62,9 @@ func findLocal(q *page.Exchange, word, id string) (*task, error) {
 		return nil, err
 	}
 	l := local{word: word}
-	t := &task{Exchange: q, values: map[string]string{}, words: localText(word, q.Kind.One, q.Kind.Title, q.Source.Spec.Title),
+	t := &task{q: q, values: map[string]string{}, words: localText(word, q.Kind.One, q.Kind.Title, q.Source.Spec.Title),
 		where: page.Link{Href: listHref(q), Text: plan.UpperFirst(q.Kind.Title)}, back: listHref(q)}
-	t.at, t.name = address(q.Kind, word, id), q.Kind.Name+" "+word+" "+id
+	t.at, t.words.name = address(q.Kind, word, id), q.Kind.Name+" "+word+" "+id
 	if id != "" {
 		params, err := understudy.ParseQuery(q.R.URL.RawQuery)
 		if err == nil {
@@ -98,11 +98,12 @@ func findPerson(q *page.Exchange) (*task, error) {
 		return nil, &page.Problem{Title: "Your role does not allow this", Kind: understudy.ErrForbidden,
 			Hint: "What belongs to a number is erased by a role that sees every record and every number."}
 	}
-	t := &task{Exchange: q, values: map[string]string{}, words: localText(access.DoErase, "number "+plan.GroupPhone(number), "", ""),
+	t := &task{q: q, values: map[string]string{}, words: localText(access.DoErase, "number "+plan.GroupPhone(number), "", ""),
 		where: page.Link{Href: q.Source.NumberHref(number), Text: plan.GroupPhone(number)}, back: q.Source.NumberHref(number)}
-	t.name, t.at = "erase "+number, doPath+url.PathEscape(q.Source.Name)+"/"+plan.NumberWord+"/"+access.DoErase+"/"+url.PathEscape(number)
-	t.warning = "Permanently removes every record with this number, and everything under it, from this server, also where other people " +
-		"took part. " + q.Source.Spec.Title + " keeps its copies, so delete them there too."
+	t.at = doPath + url.PathEscape(q.Source.Name) + "/" + plan.NumberWord + "/" + access.DoErase + "/" + url.PathEscape(number)
+	t.words.name = "erase " + number
+	t.words.warning = "Permanently removes every record with this number, and everything under it, from this server, also where other " +
+		"people took part. " + q.Source.Spec.Title + " keeps its copies, so delete them there too."
 	t.doer = local{word: access.DoErase, number: number}
 	return t, nil
 }
@@ -118,9 +119,9 @@ func (l local) what() string {
 // Facts implements doer.
 func (l local) Facts(t *task) (all []page.Cell, err error) {
 	if l.target != nil {
-		row, err := recordOf(t.Ctx, t.Exchange, l.target)
+		row, err := recordOf(t.q.Ctx, t.q, l.target)
 		if err == nil {
-			all, err = factsOf(t.Exchange, l.target, row)
+			all, err = factsOf(t.q, l.target, row)
 		}
 		if err != nil {
 			return nil, err
@@ -129,7 +130,7 @@ func (l local) Facts(t *task) (all []page.Cell, err error) {
 	if l.word != access.DoErase {
 		return all, nil
 	}
-	kinds, own, err := t.V.Actions.Options.Operator.Belongs(t.Ctx, t.Source.Name, l.what())
+	kinds, own, err := t.q.V.Actions.Options.Operator.Belongs(t.q.Ctx, t.q.Source.Name, l.what())
 	switch {
 	case err != nil:
 		return nil, err
@@ -138,7 +139,7 @@ func (l local) Facts(t *task) (all []page.Cell, err error) {
 			Hint: "Everything that went through it would go. understudy erase --own does that."}
 	}
 	for _, name := range slices.Sorted(maps.Keys(kinds)) {
-		if k := t.Source.ByName[name]; k != nil && t.Counts(k) { // a count tells of what is hidden
+		if k := t.q.Source.ByName[name]; k != nil && t.q.Counts(k) { // a count tells of what is hidden
 			all = append(all, page.Cell{Label: plan.UpperFirst(k.Title) + " that go", Text: strconv.Itoa(kinds[name])})
 		}
 	}
@@ -147,7 +148,7 @@ func (l local) Facts(t *task) (all []page.Cell, err error) {
 
 // Prepare implements doer.
 func (l local) Prepare(t *task) work {
-	q := t.Exchange
+	q := t.q
 	e := understudy.AuditEntry{Action: understudy.ActionAdminister, What: l.word}
 	if l.word == access.DoErase {
 		e.Action = understudy.ActionDelete
@@ -196,7 +197,7 @@ func (l local) Next(t *task, _ string) string {
 	if l.number != "" {
 		return "/"
 	}
-	return listHref(t.Exchange)
+	return listHref(t.q)
 }
 
 // ErasePerson is the link to erase a number; nil when the caller may not.

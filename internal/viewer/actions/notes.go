@@ -32,13 +32,13 @@ type Notes struct {
 }
 
 type note struct {
-	understudy.Note
+	Note understudy.Note
 	When page.When
 	Own  bool // the caller may remove it
 }
 
 // Short is the beginning of its text.
-func (n note) Short() string { return page.Clip(n.Text) }
+func (n note) Short() string { return page.Clip(n.Note.Text) }
 
 type handled struct {
 	By   string

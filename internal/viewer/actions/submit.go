@@ -31,7 +31,9 @@ const (
 
 // askPage is what action.html shows: what will be done, or what was filled in.
 type askPage struct {
-	places
+	Kind, KindHref string // the list that the page belongs to
+	Record         string // the short id of what Back leads to; "": that is no record
+	Path, Back     string // of the page itself, and where it leads away
 	Title, Warning string
 	Key            string
 	Facts          []page.Cell
@@ -42,9 +44,6 @@ type askPage struct {
 	Destructive    bool
 	Step           bool // the review comes next
 }
-
-// places are where a page of an action leads. Record is the short id of what Back leads to, "" where that is no record.
-type places struct{ Kind, KindHref, Record, Path, Back string }
 
 // input is a value that a person fills in, or has.
 type input struct {
@@ -68,23 +67,23 @@ type refusal struct {
 
 // render shows the page of a task.
 func (t *task) render(status int, p askPage) error {
-	p.places = places{t.where.Text, t.where.Href, page.ShortID(t.record), t.at, t.back}
-	p.Title, p.Warning, p.Destructive = t.title, t.warning, t.removes
+	p.Kind, p.KindHref, p.Record, p.Path, p.Back = t.where.Text, t.where.Href, page.ShortID(t.record), t.at, t.back
+	p.Title, p.Warning, p.Destructive = t.words.title, t.words.warning, t.words.removes
 	if p.Inputs == nil {
 		p.Inputs = t.inputs(nil)
 	}
 	p.Step = len(t.fields) > 0 && !p.Review
 	if p.Waiting {
-		t.W.Header().Set("Retry-After", "5")
+		t.q.W.Header().Set("Retry-After", "5")
 	}
-	return t.Render(status, "action", t.title, p)
+	return t.q.Render(status, "action", t.words.title, p)
 }
 
 // inputs are the fields of a task with what was filled in; wrong says what is wrong of each.
 func (t *task) inputs(wrong map[string]string) (all []input) {
 	var own []option
 	for _, f := range t.fields {
-		field, column := t.Kind.Field(f.Field), t.Kind.ByField[f.Field]
+		field, column := t.q.Kind.Field(f.Field), t.q.Kind.ByField[f.Field]
 		in := input{ID: "f-" + f.Name, Name: f.Name, Label: column.Heading, Value: t.values[f.Name], Type: "text", Required: !f.Optional,
 			Wrong: wrong[f.Name]}
 		switch {
@@ -92,7 +91,7 @@ func (t *task) inputs(wrong map[string]string) (all []input) {
 			in.Type = "area"
 		case f.Own:
 			if own == nil {
-				for _, number := range ownNumbers(t.Exchange) {
+				for _, number := range ownNumbers(t.q) {
 					own = append(own, option{number, plan.GroupPhone(number)})
 				}
 			}
@@ -118,7 +117,7 @@ func (t *task) inputs(wrong map[string]string) (all []input) {
 
 // submit does what a form asks for, or asks once more.
 func submit(t *task) error {
-	q := t.Exchange
+	q := t.q
 	q.R.Body = http.MaxBytesReader(q.W, q.R.Body, maxForm)
 	if err := q.R.ParseForm(); err != nil {
 		return page.BadRequest("This form cannot be read", fmt.Sprintf("It may have %d KiB at most.", maxForm>>10), nil)
@@ -135,13 +134,13 @@ func submit(t *task) error {
 	case len(t.fields) > 0 && q.R.PostForm.Get("step") != stepDo:
 		return t.render(http.StatusOK, askPage{Key: key, Review: q.R.PostForm.Get("step") == stepReview})
 	}
-	result, err := q.V.Actions.Once(q.Ctx, q.Caller.Name, t.claim(key), t.Prepare(t))
+	result, err := q.V.Actions.Once(q.Ctx, q.Caller.Name, t.claim(key), t.doer.Prepare(t))
 	return t.answer(result, err, key)
 }
 
 // claim names what is done once: with other values it is something else.
 func (t *task) claim(key string) string {
-	name := t.Source.Name + "\x00" + t.name + "\x00" + key
+	name := t.q.Source.Name + "\x00" + t.words.name + "\x00" + key
 	for _, f := range t.fields {
 		name += "\x00" + t.values[f.Name]
 	}
@@ -152,8 +151,8 @@ func (t *task) claim(key string) string {
 func (t *task) fill() (wrong map[string]string) {
 	wrong = map[string]string{}
 	for _, f := range t.fields {
-		v := strings.ReplaceAll(t.R.PostForm.Get(f.Name), "\r\n", "\n") // HTML sends lines so
-		if !t.isText(f) {
+		v := strings.ReplaceAll(t.q.R.PostForm.Get(f.Name), "\r\n", "\n") // HTML sends lines so
+		if t.q.Kind.Field(f.Field).Class != spec.ClassBody {
 			v = strings.TrimSpace(v)
 		}
 		t.values[f.Name] = v
@@ -164,7 +163,7 @@ func (t *task) fill() (wrong map[string]string) {
 			wrong[f.Name] = fmt.Sprintf("This is longer than %d KiB.", maxValue>>10)
 		case !utf8.ValidString(v) || strings.ContainsRune(v, 0):
 			wrong[f.Name] = "This is no text in UTF-8."
-		case v != "" && t.Kind.Field(f.Field).Class == spec.ClassPhone:
+		case v != "" && t.q.Kind.Field(f.Field).Class == spec.ClassPhone:
 			number, ok := readNumber(v, f.Own)
 			if !ok {
 				wrong[f.Name] = "This is no number in E.164. Begin with a plus and the code of the country: +1 415 555 0100."
@@ -189,11 +188,9 @@ func readNumber(text string, sender bool) (number string, ok bool) {
 	return text, isShort || isName
 }
 
-func (t *task) isText(f *spec.ActionField) bool { return t.Kind.Field(f.Field).Class == spec.ClassBody }
-
 // answer leads on when it is done, else says how it ended.
 func (t *task) answer(r actions.Result, err error, key string) error {
-	title := t.Source.Spec.Title
+	title := t.q.Source.Spec.Title
 	switch {
 	case errors.Is(err, actions.ErrUnderWay):
 		return t.render(http.StatusAccepted, askPage{Key: key, Review: true, Waiting: true})
@@ -201,11 +198,11 @@ func (t *task) answer(r actions.Result, err error, key string) error {
 		return &page.Problem{Title: "Nothing was done", Hint: "Too many actions are under way. Try again in a moment.",
 			Href: t.at, Link: "Begin again", Kind: understudy.ErrUnavailable}
 	case err != nil:
-		t.V.Logger.ErrorContext(t.Ctx, "viewer: action", "source", t.Source.Name, "error", err)
+		t.q.V.Logger.ErrorContext(t.q.Ctx, "viewer: action", "source", t.q.Source.Name, "error", err)
 		return &page.Problem{Title: "Nothing was done", Href: t.at, Link: "Begin again", Kind: understudy.ErrUnavailable,
 			Hint: "What is done is written down first, and that did not work. The log of the server says why."}
 	case r.State == actions.Done:
-		t.GoBack(t.Next(t, r.ID), t.done)
+		t.q.GoBack(t.doer.Next(t, r.ID), t.words.done)
 		return nil
 	case r.State == actions.Unknown:
 		p := &page.Problem{Title: "The outcome is unknown", Href: t.back, Link: "Look what became of it",
@@ -213,7 +210,7 @@ func (t *task) answer(r actions.Result, err error, key string) error {
 			Hint: "It was sent, and " + title + " has not said whether it was done. Loading this page again does not send it again. " +
 				"Look first; then do it again, or not."}
 		if r.Code != "" {
-			p.Reason = t.Source.Reason(r.Code)
+			p.Reason = t.q.Source.Reason(r.Code)
 		}
 		return p
 	case r.State == actions.NotSent:
@@ -228,9 +225,9 @@ func (t *task) answer(r actions.Result, err error, key string) error {
 
 // refused shows upstream's refusal: over the form, where one was filled in.
 func (t *task) refused(r actions.Result) error {
-	f := refusal{Title: fmt.Sprintf("%s refused this (%d)", t.Source.Spec.Title, r.Status), Words: r.Words}
+	f := refusal{Title: fmt.Sprintf("%s refused this (%d)", t.q.Source.Spec.Title, r.Status), Words: r.Words}
 	if r.Code != "" {
-		f.Reason = t.Source.Reason(r.Code)
+		f.Reason = t.q.Source.Reason(r.Code)
 	}
 	if len(t.fields) > 0 {
 		return t.render(http.StatusUnprocessableEntity, askPage{Key: rand.Text(), Refusal: &f})
@@ -239,6 +236,6 @@ func (t *task) refused(r actions.Result) error {
 	if hint == "" {
 		hint = "Nothing was done."
 	}
-	return &page.Problem{Title: f.Title, Hint: hint, Reason: f.Reason, Href: t.back, Link: "Back to the " + t.Kind.One,
+	return &page.Problem{Title: f.Title, Hint: hint, Reason: f.Reason, Href: t.back, Link: "Back to the " + t.q.Kind.One,
 		Kind: understudy.ErrInvalid}
 }

@@ -47,7 +47,7 @@ func findAction(q *page.Exchange, a *spec.Action, id string) (*task, error) {
 	if err := q.Gate.Act(q.Caller, u.target, a); err != nil {
 		return nil, err
 	}
-	t := &task{Exchange: q, fields: a.Fields, values: map[string]string{}, doer: u, where: page.Link{Href: listHref(q),
+	t := &task{q: q, fields: a.Fields, values: map[string]string{}, doer: u, where: page.Link{Href: listHref(q),
 		Text: plan.UpperFirst(q.Kind.Title)}, words: words{name: q.Kind.Name + "." + a.Name + " " +
 		u.target.Key.URI, title: a.Title, warning: a.Warning, done: a.Done, removes: a.Method == http.MethodDelete}}
 	var own []string
@@ -104,15 +104,15 @@ func (u upstream) Facts(t *task) ([]page.Cell, error) {
 	if u.action.Makes() != nil {
 		return nil, nil
 	}
-	row, err := recordOf(t.Ctx, t.Exchange, u.target)
+	row, err := recordOf(t.q.Ctx, t.q, u.target)
 	if err != nil {
 		return nil, err
 	}
 	if caseOf(u.action, row) == nil {
-		return nil, &page.Problem{Title: "This cannot be done now", Hint: "It is not for " + plan.Article(t.Kind.One) + " in this state.",
-			Href: t.back, Link: "Back to the " + t.Kind.One, Kind: understudy.ErrInvalid}
+		return nil, &page.Problem{Title: "This cannot be done now", Hint: "It is not for " + plan.Article(t.q.Kind.One) + " in this state.",
+			Href: t.back, Link: "Back to the " + t.q.Kind.One, Kind: understudy.ErrInvalid}
 	}
-	return factsOf(t.Exchange, u.target, row)
+	return factsOf(t.q, u.target, row)
 }
 
 // factsOf are the columns of a record's list, once it is listed who reads them.
@@ -131,7 +131,7 @@ func factsOf(q *page.Exchange, t *spec.Target, row access.Row) (all []page.Cell,
 
 // Prepare implements doer.
 func (u upstream) Prepare(t *task) work {
-	q := t.Exchange
+	q := t.q
 	e := understudy.AuditEntry{Action: understudy.ActionSend, What: q.Kind.Name + "." + u.action.Name}
 	if u.action.Method == http.MethodDelete {
 		e.Action = understudy.ActionDelete
@@ -223,7 +223,7 @@ func notSent(q *page.Exchange, err error) actions.Result {
 
 // Next implements doer: the record, when the caller may find it, else its list.
 func (u upstream) Next(t *task, id string) string {
-	q := t.Exchange
+	q := t.q
 	switch {
 	case u.action.Method == http.MethodDelete:
 		return listHref(q)

@@ -26,7 +26,7 @@ type personView struct {
 
 // sessionView is a session of a person.
 type sessionView struct {
-	signin.Session
+	Session         signin.Session
 	Browser, Action string
 	Made, Seen      page.When
 	Here            bool // the request came with it

@@ -18,7 +18,7 @@ const maxForm = 64 << 10
 
 // webhookView is one receiver of changes.
 type webhookView struct {
-	request.Webhook
+	Webhook             request.Webhook
 	Title, Tone, Action string
 	Pause               string // pauses it; "": it is paused
 	Since, Last         *page.When

@@ -28,9 +28,18 @@ func Routes() []page.Route {
 	return []page.Route{{Pattern: "GET " + root + "{source}/{series}", Handler: serve}}
 }
 
-// outlookPage is what outlook.html shows.
+// outlookPage is a forecast in words, as outlook.html shows it.
 type outlookPage struct {
-	view
+	Forecast   *forecast.Forecast
+	Name       string
+	Says       amounts
+	Newest     *page.When
+	By         page.When
+	Likely     string // a probability in percent
+	LikelyBand string
+	Dates      []dateView
+	Sure       string
+
 	Title   string
 	Action  string
 	Asked   asked
@@ -43,19 +52,6 @@ type outlookPage struct {
 
 // asked are the fields of the form.
 type asked struct{ Level, By, Percent string }
-
-// view is a forecast in words.
-type view struct {
-	*forecast.Forecast
-	Says       amounts
-	Name, Href string
-	Newest     *page.When
-	By         page.When
-	Likely     string // a probability in percent
-	LikelyBand string
-	Dates      []dateView
-	Sure       string
-}
 
 // amounts are the numbers of a forecast as people read them. Value is the newest.
 type amounts struct{ Value, Level, Need, Daily string }
@@ -100,8 +96,9 @@ func serve(q *page.Exchange) error {
 		return q.SendJSON(made)
 	}
 	figures := figuresOf(q.Ctx, q, s)
-	p := outlookPage{view: viewOf(q, made, s, figures), Action: root + q.Source.Name + "/" + kind + "." + field,
-		Asked: asked{query.Get("level"), query.Get("by"), query.Get("percent")}, Kind: "/" + q.Source.Name + "/" + kind}
+	p := newPage(q, made, s, figures)
+	p.Action, p.Kind = href(s), "/"+q.Source.Name+"/"+kind
+	p.Asked = asked{query.Get("level"), query.Get("by"), query.Get("percent")}
 	p.Title, p.Chart, p.Oldest = plan.UpperFirst(p.Name), newChart(q, made, figures), q.Moment(made.Since)
 	p.JSON = p.Action + page.DataSuffix
 	if len(query) > 0 {
@@ -128,11 +125,14 @@ func seriesOf(q *page.Exchange, s *plan.Source) (all []understudy.Series) {
 func Links(q *page.Exchange) (links []page.Link) {
 	for _, one := range seriesOf(q, q.Source) {
 		if one.Kind == q.Kind.Name {
-			links = append(links, page.Link{Href: root + one.Source + "/" + one.Kind + "." + one.Field, Text: "Forecast of the " + nameOf(q, one)})
+			links = append(links, page.Link{Href: href(one), Text: "Forecast of the " + nameOf(q, one)})
 		}
 	}
 	return links
 }
+
+// href is the page of a series.
+func href(s understudy.Series) string { return root + s.Source + "/" + s.Kind + "." + s.Field }
 
 // Line is a sampled number on the home page, and what its forecast says; "": nothing.
 type Line struct {
@@ -156,8 +156,8 @@ func Lines(ctx context.Context, q *page.Exchange, s *plan.Source) (lines []Line)
 		if err != nil {
 			return lines
 		}
-		v := viewOf(q, made, one, figuresOf(ctx, q, one))
-		line := Line{Name: v.Name, Href: v.Href, Value: v.Says.Value, At: v.Newest}
+		v := newPage(q, made, one, figuresOf(ctx, q, one))
+		line := Line{Name: v.Name, Href: href(one), Value: v.Says.Value, At: v.Newest}
 		switch {
 		case made.Value == "":
 			continue
@@ -216,10 +216,9 @@ func (w figures) write(number string) string {
 	return number
 }
 
-// viewOf puts a forecast into words.
-func viewOf(q *page.Exchange, f *forecast.Forecast, s understudy.Series, w figures) view {
-	v := view{Forecast: f, Name: nameOf(q, s), Href: root + s.Source + "/" + s.Kind + "." + s.Field, Newest: q.Moment(f.At),
-		By: sayDay(q, f.By), Sure: percentText(f.Percent)}
+// newPage returns a page that says a forecast in words.
+func newPage(q *page.Exchange, f *forecast.Forecast, s understudy.Series, w figures) outlookPage {
+	v := outlookPage{Forecast: f, Name: nameOf(q, s), Newest: q.Moment(f.At), By: sayDay(q, f.By), Sure: percentText(f.Percent)}
 	v.Says.Value, v.Says.Level = w.write(f.Value), w.write(f.Level)
 	if f.State != forecast.Ready {
 		return v

@@ -204,7 +204,7 @@ type sessionsPage struct {
 
 // sessionView is a session of the caller.
 type sessionView struct {
-	signin.Session
+	Session    signin.Session
 	Browser    string
 	Made, Seen page.When
 	Here       bool // the request came with it

@@ -19,7 +19,7 @@ const hiddenSecret = "YOUR_SECRET"
 
 // onePage is what credential.html shows.
 type onePage struct {
-	credentialView
+	Credential   credentialView
 	Said         string // what has been done just now
 	User, Secret string // just made: they are not shown again; "": not known
 	Address      string
@@ -131,12 +131,12 @@ func showOne(q *page.Exchange, name string, p onePage) error {
 	if err != nil {
 		return err
 	}
-	p.credentialView = viewOf(q, c, fixed)
+	p.Credential = viewOf(q, c, fixed)
 	if src := q.V.ByName[c.Source]; src != nil {
 		p.Address = src.PublicURL
 		at := spec.Connection{Address: p.Address, User: p.User, Secret: cmp.Or(p.Secret, hiddenSecret), Account: src.User}
-		if at.User == "" && len(p.Secrets) > 0 {
-			at.User = p.Secrets[0].User
+		if at.User == "" && len(p.Credential.Secrets) > 0 {
+			at.User = p.Credential.Secrets[0].User
 		}
 		for _, s := range src.Spec.Connect {
 			p.Lines = append(p.Lines, snippet{s.Title, strings.TrimSuffix(at.Fill(s), "\n")})
