@@ -42,9 +42,37 @@ type adding struct {
 	more    bool            // counting goes on
 }
 
-// run brings what is kept up to date and makes the answer.
+// answer brings what is kept up to date and makes the answer. Errors: ErrClosed.
+func (v *adding) answer(ctx context.Context) (n *answer, err error) {
+	for {
+		if v.k, err = v.memory.take(ctx, v.key); err != nil {
+			return nil, err
+		}
+		n, err = v.run(ctx)
+		v.k.release()
+		if !errors.Is(err, errDropped) {
+			return n, err
+		}
+	}
+}
+
+// errDropped is the error of a run that the memory let go while somebody waited.
+var errDropped = errors.New("search: dropped meanwhile")
+
+// wait lets others use the run while f waits. Errors: errDropped.
+func (v *adding) wait(f func()) error {
+	v.k.release()
+	f()
+	v.k.lock <- struct{}{}
+	if v.k.over {
+		return errDropped
+	}
+	return nil
+}
+
+// run is answer for a run that the caller has.
 func (v *adding) run(ctx context.Context) (*answer, error) {
-	if v.maxAge > 0 && v.s.o.Now().Sub(v.k.at) >= v.maxAge {
+	if v.maxAge > 0 && v.k.fill == nil && v.s.o.Now().Sub(v.k.at) >= v.maxAge {
 		short := v.k.short && v.m == nil // a count that is too large stays so
 		v.k.reset()
 		v.k.short = short
@@ -79,11 +107,13 @@ func (v *adding) refresh(ctx context.Context) error {
 	v.more, v.full, v.states = false, false, v.states[:0]
 	for _, s := range v.views {
 		t := v.table(s)
-		whole := v.needsRows(s, t)
-		st, err := v.s.tables.Refresh(ctx, v.enough, t, whole)
-		if err == nil && !whole && v.needsRows(s, t) { // what was kept is gone
-			whole = true
-			st, err = v.s.tables.Refresh(ctx, v.enough, t, whole)
+		var st columns.State
+		var whole bool
+		var err error
+		for again := true; again; again = err == nil && !whole && v.needsRows(s, t) { // what was kept may be gone
+			whole = v.needsRows(s, t)
+			dropped := v.wait(func() { st, err = v.s.tables.Refresh(ctx, v.enough, t, whole) })
+			err = errors.Join(err, dropped)
 		}
 		if err != nil {
 			return err
@@ -245,12 +275,17 @@ func (v *adding) await(read []*lang.KindView) error {
 		defer timer.Stop()
 		late = timer.C
 	}
-	select {
-	case <-f.done:
-	case <-late:
-		return nil
-	case <-v.enough:
-		return nil
+	done := false
+	err := v.wait(func() {
+		select {
+		case <-f.done:
+			done = true
+		case <-late:
+		case <-v.enough:
+		}
+	})
+	if err != nil || !done || v.k.fill != f {
+		return err
 	}
 	v.k.fill = nil
 	switch {

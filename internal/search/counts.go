@@ -45,14 +45,6 @@ func (v *adding) count(ctx context.Context) (*answer, error) {
 	if v.q.Relative && !v.patient {
 		return v.countNow(ctx)
 	}
-	var err error
-	switch v.k, err = v.memory.take(ctx, v.key); {
-	case errors.Is(err, understudy.ErrClosed):
-		return v.countNow(ctx)
-	case err != nil:
-		return nil, err
-	}
-	defer v.k.release()
 	// What is asked for the count alone can wait longer: a page that shows it is sent before.
 	wait := v.s.o.Limits.Facets
 	if v.patient {
@@ -61,7 +53,11 @@ func (v *adding) count(ctx context.Context) (*answer, error) {
 	limited, cancel := context.WithTimeout(ctx, wait)
 	defer cancel()
 	v.enough = limited.Done()
-	return v.run(ctx)
+	n, err := v.answer(ctx)
+	if errors.Is(err, understudy.ErrClosed) {
+		return v.countNow(ctx)
+	}
+	return n, err
 }
 
 // newCount returns a count that has not begun.

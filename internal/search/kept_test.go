@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"log/slog"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -102,6 +104,52 @@ func TestCountsThatNobodyAsksForAreLeft(t *testing.T) {
 		if got, want := r.countedAs(r.s, "open", a), r.countedAs(anew, "open", a); got != want {
 			t.Errorf("%q: %s, want %s", a.Text, got, want)
 		}
+	}
+}
+
+// blocked is a store that is read only when it has been asked for its edition so many times.
+type blocked struct {
+	reading
+	left  atomic.Int64
+	ready chan struct{}
+}
+
+func (s *blocked) Edition(ctx context.Context, source string) (change, silent int64, err error) {
+	if s.left.Add(-1) == 0 {
+		close(s.ready)
+	}
+	return s.DB.Edition(ctx, source)
+}
+
+func (s *blocked) Seek(ctx context.Context, q query.RecordQuery, yield func(query.Hit) bool) error {
+	<-s.ready
+	return s.reading.Seek(ctx, q, yield)
+}
+
+// Many callers at once wait for one reading, also when what is kept is too old for the next caller before it ends.
+func TestCallersAtOnceShareAReading(t *testing.T) {
+	const callers = 8
+	r := newRig(t, true)
+	store := &blocked{reading: reading{DB: r.store}, ready: make(chan struct{})}
+	store.left.Store(callers)
+	var hours atomic.Int64
+	s := r.with(func(o *Options) {
+		o.Store, o.Now = store, func() time.Time { return epoch.Add(time.Duration(hours.Add(1)) * time.Hour) }
+	})
+	ask := query.SearchRequest{Text: "date:-9000d..", Kinds: []string{"calls"}}
+	var all [callers]string
+	var asking sync.WaitGroup
+	for i := range callers {
+		asking.Go(func() { all[i] = r.countedAs(s, "failed", ask) })
+	}
+	asking.Wait()
+	for i, one := range all {
+		if one != all[0] || strings.Contains(one, "at_least") {
+			t.Errorf("caller %d: %s, the first: %s", i, one, all[0])
+		}
+	}
+	if n := store.seeks.Load(); n != 1 {
+		t.Errorf("%d readings for %d callers", n, callers)
 	}
 }
 

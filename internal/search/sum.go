@@ -4,6 +4,7 @@ package search
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -43,11 +44,10 @@ func (s *Searcher) Sum(ctx context.Context, c understudy.Caller, r query.SumRequ
 	limited, cancel := context.WithTimeout(ctx, min(wait, s.o.Limits.Time))
 	defer cancel()
 	v.enough = limited.Done()
-	if v.k, err = s.sums.take(ctx, v.key); err != nil {
-		return nil, err
+	n, err := v.answer(ctx)
+	if errors.Is(err, understudy.ErrClosed) && s.sums.ctx.Err() != nil {
+		return nil, understudy.ErrClosed
 	}
-	defer v.k.release()
-	n, err := v.run(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("search: sum: %w", err)
 	}
