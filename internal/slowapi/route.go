@@ -127,12 +127,10 @@ func (t *twilio) resolve(r *route, q *table.Request) (x *world.Request, there bo
 		}
 	}
 	if r.within != nil {
-		c := r.within(w, x.S, x.Parent)
-		x.Narrow = &c
+		x.Narrow = new(r.within(w, x.S, x.Parent))
 	}
 	if r.narrow != nil {
-		c := world.Everywhere(r.narrow)
-		x.Narrow = &c
+		x.Narrow = new(world.Everywhere(r.narrow))
 	}
 	return x, !r.instance || r.kind == nil || findRecord(x)
 }

@@ -76,15 +76,13 @@ func (l *limits) take(path string) *format.Answer {
 			l.until = now.Add(time.Duration(l.set.RetryAfter) * time.Second)
 		}
 		if now.Before(l.until) {
-			a := with(refuse(http.StatusForbidden, secondaryText, "https://docs.github.com/rest/overview/rate-limits-for-the-rest-api"),
-				"Retry-After", strconv.Itoa(int(l.until.Sub(now).Seconds())+1))
-			return &a
+			return new(with(refuse(http.StatusForbidden, secondaryText, "https://docs.github.com/rest/overview/rate-limits-for-the-rest-api"),
+				"Retry-After", strconv.Itoa(int(l.until.Sub(now).Seconds())+1)))
 		}
 	}
 	if w.used >= w.limit {
-		a := refuse(http.StatusForbidden, "API rate limit exceeded for user ID 1000000.",
-			"https://docs.github.com/rest/overview/rate-limits-for-the-rest-api")
-		return &a
+		return new(refuse(http.StatusForbidden, "API rate limit exceeded for user ID 1000000.",
+			"https://docs.github.com/rest/overview/rate-limits-for-the-rest-api"))
 	}
 	w.used++
 	return nil

@@ -78,8 +78,7 @@ func (a *API) values(repo string, f *fields, now int64) (table.Values, *format.A
 	case "open":
 		v["closed"], v["state_reason"] = table.Stamp(0), "reopened"
 	default:
-		refused := invalid("Issue", "state", "invalid")
-		return nil, &refused
+		return nil, new(invalid("Issue", "state", "invalid"))
 	}
 	return v, nil
 }

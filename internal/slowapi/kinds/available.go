@@ -6,6 +6,7 @@ import (
 	"maps"
 	"math"
 	"path"
+	"regexp"
 	"strconv"
 	"strings"
 
@@ -155,34 +156,27 @@ func areaFilter(_ *world.Request, value string) (world.Condition, *format.Answer
 // keypad is the digit each letter stands on.
 const keypad = "22233344455566677778889999"
 
-// containsFilter asks for a pattern of 2 to 16 characters: digits, letters for
-// the digits they stand on, * for any one digit, % at an end for any number of
-// them, + at the beginning and $ at the end of the number.
+// numberPattern is what Contains may be, beside its length: digits, letters for the digits they
+// stand on, * for any one digit, % at an end for any number of them, + at the beginning and $ at
+// the end of the number.
+var numberPattern = regexp.MustCompile(`^(\+?)%*([0-9A-Za-z*]*)%*(\$?)$`)
+
+// containsFilter asks for a pattern of 2 to 16 characters.
 func containsFilter(_ *world.Request, value string) (world.Condition, *format.Answer) {
-	before, after := "", ""
-	pattern, atStart := strings.CutPrefix(value, "+")
-	if atStart {
-		before = `^\+`
-	}
-	pattern, atEnd := strings.CutSuffix(pattern, "$")
-	if atEnd {
-		after = "$"
-	}
-	out := []byte(strings.Trim(pattern, "%"))
-	for i, c := range out {
-		switch {
-		case c >= 'a' && c <= 'z':
-			out[i] = keypad[c-'a']
-		case c >= 'A' && c <= 'Z':
-			out[i] = keypad[c-'A']
-		case c != '*' && (c < '0' || c > '9'):
-			return world.Condition{}, format.Invalid("Contains is not valid: " + value)
-		}
+	m := numberPattern.FindStringSubmatch(value)
+	if m == nil {
+		return world.Condition{}, format.Invalid("Contains is not valid: " + value)
 	}
 	if len(value) < 2 || len(value) > 16 {
 		return world.Condition{}, format.Invalid("Contains must have 2 to 16 characters")
 	}
-	contains := world.Pattern(before, string(out), after)
+	digits := strings.Map(func(c rune) rune {
+		if c >= 'a' {
+			return rune(keypad[c-'a'])
+		}
+		return c
+	}, strings.ToLower(m[2]))
+	contains := world.Pattern(map[string]string{"+": `^\+`}[m[1]], digits, m[3])
 	return world.Everywhere(func(r *world.Row) bool { return contains(r.Value("number").(string)) }), nil
 }
 

@@ -19,8 +19,6 @@ type kind struct {
 	filters []string
 	// takes are the texts that a write may set.
 	takes  []string
-	create func(a *API, q *table.Request, p params) format.Answer
-	delete func(a *API, q *table.Request, r *table.Row) format.Answer
 	search bool
 }
 
@@ -45,15 +43,8 @@ var (
 	events = &kind{name: "events", one: "event", prefix: "evt", filters: []string{"type"}}
 )
 
-// kinds are all of them; filled by init, as their functions name them.
-var kinds []*kind
-
-func init() {
-	customers.create, customers.delete = createCustomer, deleteCustomer
-	refunds.create = createRefund
-	subscriptions.create, subscriptions.delete = createSubscription, cancelSubscription
-	kinds = []*kind{customers, charges, paymentIntents, refunds, products, prices, subscriptions, subscriptionItems, invoices, events}
-}
+// kinds are all of them.
+var kinds = []*kind{customers, charges, paymentIntents, refunds, products, prices, subscriptions, subscriptionItems, invoices, events}
 
 // paths returns all routes.
 func (a *API) paths() table.Routes {
@@ -64,17 +55,26 @@ func (a *API) paths() table.Routes {
 		{Pattern: "/v2/core/events/*", Do: get(a.v2Event)},
 		{Pattern: "/v1/invoices/*/lines", List: true, Do: get(a.lines)},
 	}
+	creates := map[*kind]func(*API, *table.Request, params) format.Answer{
+		customers: createCustomer, refunds: createRefund, subscriptions: createSubscription,
+	}
+	deletes := map[*kind]func(*API, *table.Request, *table.Row) format.Answer{customers: deleteCustomer, subscriptions: cancelSubscription}
 	for _, k := range kinds {
 		list := get(func(q *table.Request) format.Answer { return a.list(k, q) })
 		one := get(func(q *table.Request) format.Answer { return a.retrieve(k, q) })
-		if k.create != nil {
-			list[http.MethodPost] = func(q *table.Request) format.Answer { return a.write(k, q, k.create) }
+		if create := creates[k]; create != nil {
+			list[http.MethodPost] = func(q *table.Request) format.Answer { return a.write(k, q, create) }
 		}
 		if k.takes != nil {
 			one[http.MethodPost] = func(q *table.Request) format.Answer { return a.write(k, q, update(k)) }
 		}
-		if k.delete != nil {
-			one[http.MethodDelete] = func(q *table.Request) format.Answer { return a.remove(k, q) }
+		if remove := deletes[k]; remove != nil {
+			one[http.MethodDelete] = func(q *table.Request) format.Answer {
+				if r := a.find(q, k, q.Vars[0]); r != nil {
+					return remove(a, q, r)
+				}
+				return missing(http.StatusNotFound, k.one, q.Vars[0], "id")
+			}
 		}
 		if k.search {
 			all = append(all, table.Route{Pattern: "/v1/" + k.name + "/search", List: true,

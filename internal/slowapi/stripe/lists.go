@@ -28,8 +28,7 @@ func size(q *table.Request) (int, *format.Answer) {
 	}
 	n, err := strconv.Atoi(text)
 	if err != nil || n < 1 || n > maxPage {
-		a := refuse(http.StatusBadRequest, "invalid_request_error", "parameter_invalid_integer", "limit", "Invalid integer: "+text)
-		return 0, &a
+		return 0, new(refuse(http.StatusBadRequest, "invalid_request_error", "parameter_invalid_integer", "limit", "Invalid integer: "+text))
 	}
 	return n, nil
 }
@@ -143,13 +142,11 @@ func (k *kind) filter(q *table.Request) (func(*table.Row) bool, *format.Answer) 
 			n, err := strconv.ParseInt(value, 10, 64)
 			compare, known := comparisons[op]
 			if err != nil || !known {
-				a := refuse(http.StatusBadRequest, "invalid_request_error", "parameter_invalid_integer", name, "Invalid integer: "+value)
-				return nil, &a
+				return nil, new(refuse(http.StatusBadRequest, "invalid_request_error", "parameter_invalid_integer", name, "Invalid integer: "+value))
 			}
 			tests = append(tests, func(r *table.Row) bool { return compare(r.Number("created"), n) })
 		default:
-			a := unknown(name)
-			return nil, &a
+			return nil, new(unknown(name))
 		}
 	}
 	return func(r *table.Row) bool {

@@ -194,15 +194,6 @@ func cancelSubscription(a *API, q *table.Request, r *table.Row) format.Answer {
 	return a.show(subscriptions, q, r)
 }
 
-// remove deletes a record, as its kind does.
-func (a *API) remove(k *kind, q *table.Request) format.Answer {
-	r := a.find(q, k, q.Vars[0])
-	if r == nil {
-		return missing(http.StatusNotFound, k.one, q.Vars[0], "id")
-	}
-	return k.delete(a, q, r)
-}
-
 // edit makes a change from outside: the texts that a write takes, and metadata.
 func (a *API) edit(name string, _ *table.Row, set table.Values) (table.Values, error) {
 	i := slices.IndexFunc(kinds, func(k *kind) bool { return k.name == name })
