@@ -338,3 +338,26 @@ func TestALandedFlightStaysOnTheListUntilItArrives(t *testing.T) {
 		s.flights.remove(f)
 	})
 }
+
+// TestWhatReadyFoundIsNotLookedUpAgain: Page answers with what Ready has found in memory, also when it has left there since.
+func TestWhatReadyFoundIsNotLookedUpAgain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := open(t, 3)
+		target := s.target(t, "Calls.json", older)
+		for s.Stats("twilio").ReadyEntries == 0 {
+			s.get(t, target)
+		}
+		found, ok := s.Ready(target)
+		if !ok {
+			t.Fatal("it is not ready")
+		}
+		s.entries.hot.Forget(s.entries.hot.Hash(target.Key))
+		if _, ok := s.Ready(target); ok {
+			t.Fatal("it is ready after it was forgotten")
+		}
+		a, err := s.Page(t.Context(), request.Request{Target: target, Found: found})
+		if err != nil || a.Outcome != request.Warm || a.Store > 0 {
+			t.Errorf("%+v %v, want an answer from memory", a, err)
+		}
+	})
+}

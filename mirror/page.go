@@ -89,7 +89,10 @@ func (m *Mirror) respond(ctx context.Context, a request.Request) (*request.Respo
 	if a.NoCache && a.JoinOnly && !m.flights.flies(a.Target.Key) {
 		a.NoCache = false
 	}
-	e := m.entries.hot.Find(a.Target.Key)
+	e, ok := a.Found.(*cache.Entry)
+	if !ok {
+		e = m.entries.hot.Find(a.Target.Key)
+	}
 	if h, ok := m.entries.remembered(e, a.Target.Key, k, now); ok {
 		if v, age := m.entries.judge(&a, k, &h, now); v == fresh {
 			return m.reader.hit(&h, &a, s, age, now), nil
@@ -98,25 +101,25 @@ func (m *Mirror) respond(ctx context.Context, a request.Request) (*request.Respo
 	return m.reader.search(ctx, &reading{request: a, source: s, kind: k, now: now, entry: e})
 }
 
-// Ready reports whether Page would answer a target at once, from memory and as fresh. It
-// counts nothing.
-func (m *Mirror) Ready(t *spec.Target) bool {
+// Ready reports whether Page would answer a target at once, from memory and as fresh, and gives what it
+// found there (Request.Found). It counts nothing.
+func (m *Mirror) Ready(t *spec.Target) (found any, ok bool) {
 	s := m.env.sources[t.Key.Source]
 	if s == nil || m.env.closed.Load() {
-		return false
+		return nil, false
 	}
 	k := s.of(t)
 	if k == nil || k.name == "" {
-		return false
+		return nil, false
 	}
-	now := m.env.now()
-	h, ok := m.entries.remembered(m.entries.hot.Find(t.Key), t.Key, k, now)
+	now, e := m.env.now(), m.entries.hot.Find(t.Key)
+	h, ok := m.entries.remembered(e, t.Key, k, now)
 	if !ok {
-		return false
+		return nil, false
 	}
 	m.entries.together(t, &h, now)
 	v, _ := m.env.ages().decide(&h, m.env.ages().usual(), now)
-	return v == fresh
+	return e, v == fresh
 }
 
 // reader answers requests, from what is held and from upstream.

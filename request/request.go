@@ -45,6 +45,8 @@ type Request struct {
 	// ErrNotMirrored when coverage is not known.
 	Local *LocalQuery
 
+	// Found is what the mirror's Ready found of the target in memory just now, which is not looked up again; nil: it is.
+	Found any
 	// Into is memory for the response to a hit, which only this caller gets; nil: it is new.
 	Into *Response
 

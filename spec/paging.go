@@ -41,6 +41,7 @@ type ListAnswer struct {
 	Header http.Header
 	Body   []byte
 	Doc    jsonspan.Value   // all of Body
+	Array  jsonspan.Value   // that holds the rows; None: it is Body, or it is not known where they are
 	Next   jsonspan.Value   // the value of Body at Paging.Next, where it was found already
 	Rows   []understudy.Row // the records of Body
 	Count  int              // how many rows it has, records or not
@@ -100,9 +101,8 @@ func (a *ListAnswer) NextPage() (next understudy.Key, end understudy.Query, err 
 		}
 	}
 	p := a.Target.Spec.PagingOf(a.Target.List)
-	to, err := p.After(&paging.Answer{
-		Query: a.Target.Query, Header: a.Header, Body: a.Body, Doc: a.Doc, Next: a.Next, Rows: a.Rows, Count: a.Count,
-	})
+	body, doc, at := a.withoutRows()
+	to, err := p.After(&paging.Answer{Query: a.Target.Query, Header: a.Header, Body: body, Doc: doc, Next: at, Rows: a.Rows, Count: a.Count})
 	switch {
 	case err != nil:
 	case to.Link != "":
@@ -113,6 +113,25 @@ func (a *ListAnswer) NextPage() (next understudy.Key, end understudy.Query, err 
 		to.Open = understudy.OpenEnd{}
 	}
 	return next, understudy.EndFields(to.Open, to.Total, to.Pages, to.Lacks), err
+}
+
+// withoutRows returns the body without its rows, where they are nearly all of it, and where the value at Paging.Next
+// stands there. What leads to other pages is read several times.
+func (a *ListAnswer) withoutRows() (body []byte, doc, next jsonspan.Value) {
+	doc, next = a.Doc, a.Next
+	if (a.Array.End-a.Array.Start)*8 < len(a.Body)*7 || paging.ReadsArray(a.Target.List.Key) {
+		return a.Body, doc, next
+	}
+	rows := "[]"
+	if a.Count > 0 {
+		rows = "[0]"
+	}
+	less := a.Array.End - a.Array.Start - len(rows)
+	doc.End -= less
+	if next.Start > a.Array.Start {
+		next.Start, next.End = next.Start-less, next.End-less
+	}
+	return slices.Concat(a.Body[:a.Array.Start], []byte(rows), a.Body[a.Array.End:]), doc, next
 }
 
 // Related says where the links of the answer's header lead, beside the next page: the

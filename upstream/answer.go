@@ -175,9 +175,8 @@ func (b *pageBuilder) recordPage(t *spec.Target, a *answer) (*understudy.Page, e
 	if t.List != nil {
 		f = readList(p, t.List, t.Spec.PagingOf(t.List), d.body, d.doc, t.PageSize)
 		var nextErr error
-		list := spec.ListAnswer{
-			Target: t.Plain(), Header: a.header, Body: d.body, Doc: d.doc, Next: f.next, Rows: f.rows, Count: f.count, Local: b.origins().local,
-		}
+		list := spec.ListAnswer{Target: t.Plain(), Header: a.header, Body: d.body, Doc: d.doc, Array: f.array, Next: f.next, Rows: f.rows,
+			Count: f.count, Local: b.origins().local}
 		var said understudy.Query
 		if page.Next, said, nextErr = list.NextPage(); nextErr != nil && f.why == "" {
 			f.why = nextErr.Error()

@@ -63,23 +63,23 @@ func TestNextKey(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		body := []byte(c.body)
-		f := readList(newPlan(c.spec, target.Kind), target.List, c.spec.PagingOf(target.List), body, document1(t, body), 0)
 		at := newOrigins(&spec.Source{Spec: c.spec, PublicURL: "http://127.0.0.1:4115"}, "")
-		list := spec.ListAnswer{
-			Target: target, Header: http.Header{"Link": {c.link}, "X-Next": {c.link}}, Body: body,
-			Doc: document1(t, body), Next: f.next, Rows: f.rows,
-			Count: f.count, Local: at.local,
-		}
-		key, _, err := list.NextPage()
-		if c.why != "" {
-			if err == nil || !strings.Contains(err.Error(), c.why) || !key.Zero() {
-				t.Errorf("%s %s: %v %v, want %q", c.body, c.link, key, err, c.why)
+		long := strings.Replace(c.body, `{"id":`, `{"pad":"`+strings.Repeat("x", 2000)+`","id":`, 1) // its rows are nearly all of it
+		for _, body := range []string{c.body, long} {
+			doc := document1(t, []byte(body))
+			f := readList(newPlan(c.spec, target.Kind), target.List, c.spec.PagingOf(target.List), []byte(body), doc, 0)
+			list := spec.ListAnswer{Target: target, Header: http.Header{"Link": {c.link}, "X-Next": {c.link}}, Body: []byte(body), Doc: doc,
+				Array: f.array, Next: f.next, Rows: f.rows, Count: f.count, Local: at.local}
+			key, _, err := list.NextPage()
+			if c.why != "" {
+				if err == nil || !strings.Contains(err.Error(), c.why) || !key.Zero() {
+					t.Errorf("%.200s %s: %v %v, want %q", body, c.link, key, err, c.why)
+				}
+				continue
 			}
-			continue
-		}
-		if err != nil || key.URI != c.want {
-			t.Errorf("%s %s: %q %v, want %q", c.body, c.link, key.URI, err, c.want)
+			if err != nil || key.URI != c.want {
+				t.Errorf("%.200s %s: %q %v, want %q", body, c.link, key.URI, err, c.want)
+			}
 		}
 	}
 }

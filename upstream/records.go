@@ -17,6 +17,7 @@ import (
 type found struct {
 	rows  []understudy.Row
 	count int            // of rows, also of such as are no records
+	array jsonspan.Value // that holds the rows; None when the body is it, and when nothing is found
 	next  jsonspan.Value // the value at the spec's paging.next; None when absent
 	why   string         // why the body holds no records we can keep; "" when it does
 }
@@ -54,13 +55,15 @@ func readList(p *plan, list *spec.List, paging *spec.Paging, body []byte, doc js
 			name := c.Name()
 			if jsonspan.NameIs(name, key.name) && c.Kind() == jsonspan.Array {
 				seen, rows.whole = true, true
+				r.found.array = jsonspan.Value{Kind: jsonspan.Array, Start: c.Pos()}
 				r.rows(&c)
+				r.found.array.End = c.Pos()
 				continue
 			}
 			v := c.Skip()
-			link.note(body, name, v, next)
-			if rows.note(body, name, v, key) && rows.value.Kind == jsonspan.Array {
-				seen = true
+			link.note(body, name, v, &next)
+			if rows.note(body, name, v, &key) && rows.value.Kind == jsonspan.Array {
+				seen, r.found.array = true, rows.value
 				inner := jsonspan.At(body, rows.value)
 				r.rows(&inner)
 			}
@@ -106,7 +109,7 @@ type place struct {
 }
 
 // note reads a member and reports whether it has the name, or may hold what has it.
-func (p *place) note(body, member []byte, v jsonspan.Value, w want) bool {
+func (p *place) note(body, member []byte, v jsonspan.Value, w *want) bool {
 	switch {
 	case jsonspan.NameIs(member, w.name):
 		p.value, p.whole = v, true
@@ -192,8 +195,11 @@ func (r *rowReader) row(c *jsonspan.Cursor) {
 	for c.More() {
 		name := c.Name()
 		v := c.Skip()
+		if !mayEnd(p.lengths, name) {
+			continue
+		}
 		for i := range p.wants {
-			values[i].note(r.body, name, v, p.wants[i])
+			values[i].note(r.body, name, v, &p.wants[i])
 		}
 	}
 	row.End = c.Pos()
@@ -275,6 +281,7 @@ func unix(body []byte, v jsonspan.Value, typ string) int64 {
 type plan struct {
 	kind    *spec.Kind
 	wants   []want   // the fields, each once
+	lengths uint64   // of their names and of what stands before the first dot, for mayEnd
 	id      []int    // into wants, in the kind's order
 	roots   []string // of each part of the id, where the root's name is one: its path (Field.RootPath)
 	clock   int      // into wants, -1 = none
@@ -345,6 +352,7 @@ func (p *plan) want(name string) int {
 		return i
 	}
 	p.wants = append(p.wants, w)
+	p.lengths |= 1<<min(len(w.name), 63) | 1<<min(len(w.head), 63)
 	return len(p.wants) - 1
 }
 

@@ -80,11 +80,7 @@ func (s redaction) clean(body []byte, doc jsonspan.Value) ([]byte, jsonspan.Valu
 		s.beside = nil
 	}
 	w := redactor{redaction: s, body: body}
-	for _, name := range s.secrets {
-		for last, more := string(name), true; more; _, last, more = strings.Cut(last, ".") {
-			w.lengths |= 1 << min(len(last), 63)
-		}
-	}
+	w.secretLengths, w.nextLengths = lengthsOf(s.secrets), lengthsOf(s.next)
 	c := jsonspan.At(body, doc)
 	w.walk(&c)
 	if len(w.cuts) == 0 {
@@ -100,6 +96,22 @@ func (s redaction) clean(body []byte, doc jsonspan.Value) ([]byte, jsonspan.Valu
 	return append(out, body[last:]...), doc
 }
 
+// lengthsOf returns how long the last names of some paths are, a bit each; 63 and above share one. A dot may be
+// part of the last name.
+func lengthsOf(paths []fieldPath) (lengths uint64) {
+	for _, path := range paths {
+		for last, more := string(path), true; more; _, last, more = strings.Cut(last, ".") {
+			lengths |= 1 << min(len(last), 63)
+		}
+	}
+	return lengths
+}
+
+// mayEnd reports whether a path whose last names have such lengths may end in a raw name.
+func mayEnd(lengths uint64, name []byte) bool {
+	return lengths>>min(len(name), 63)&1 != 0 || bytes.IndexByte(name, '\\') >= 0
+}
+
 // replacement is a part of a body and what stands there instead.
 type replacement struct {
 	start, end int
@@ -110,12 +122,14 @@ var noText = []byte(`""`)
 
 type redactor struct {
 	redaction redaction
-	lengths   uint64 // of the secrets' last names, a bit each; 63 and above share one
-	body      []byte
-	path      [jsonspan.MaxDepth][]byte // names of the open members, outermost first
-	depth     int
-	cuts      []replacement
-	more      int // how much longer the body becomes, at most
+	// Nearly every name is another than the last of a path already by its length.
+	secretLengths, nextLengths uint64
+
+	body  []byte
+	path  [jsonspan.MaxDepth][]byte // names of the open members, outermost first
+	depth int
+	cuts  []replacement
+	more  int // how much longer the body becomes, at most
 }
 
 func (w *redactor) cut(start, end int, text []byte) {
@@ -151,7 +165,7 @@ func (w *redactor) walk(c *jsonspan.Cursor) {
 		if v.Kind != jsonspan.String || len(w.redaction.absolute)+len(w.redaction.named)+len(w.redaction.next) == 0 {
 			return
 		}
-		next := w.isAt(w.redaction.next)
+		next := w.depth > 0 && mayEnd(w.nextLengths, w.path[w.depth-1]) && w.isAt(w.redaction.next)
 		if n := w.redaction.origins.away(w.body[v.Start+1 : v.End-1]); n > 0 && (next || w.isAbsolute()) {
 			w.cut(v.Start+1, v.Start+1+n, w.redaction.origins.text)
 		} else if next {
@@ -179,14 +193,10 @@ func (w *redactor) isAbsolute() bool {
 // isSecret reports whether the open members end in the name of a secret, and are no
 // member of the envelope that is none.
 func (w *redactor) isSecret() bool {
-	// Nearly every name is another already by its length.
-	if name := w.path[w.depth-1]; w.lengths>>min(len(name), 63)&1 == 0 && bytes.IndexByte(name, '\\') < 0 {
-		return false
-	}
-	return !w.isAt(w.redaction.beside) && slices.ContainsFunc(w.redaction.secrets, func(name secret) bool {
+	return mayEnd(w.secretLengths, w.path[w.depth-1]) && slices.ContainsFunc(w.redaction.secrets, func(name secret) bool {
 		_, ends := name.ends(w.path[:w.depth])
 		return ends
-	})
+	}) && !w.isAt(w.redaction.beside)
 }
 
 // namesSecret reports whether text that is no JSON document (XML, a form)

@@ -188,7 +188,7 @@ func (f fieldPath) ends(open [][]byte) (before int, ok bool) {
 	rest := string(f)
 	for i, raw := range slices.Backward(open) {
 		name := string(raw)
-		if strings.Contains(name, `\`) {
+		if strings.IndexByte(name, '\\') >= 0 {
 			name = jsonspan.Name(raw)
 		}
 		if rest, ok = strings.CutSuffix(rest, name); !ok || rest == "" {

@@ -141,47 +141,75 @@ func (g *Gate) Sees(c understudy.Caller, source, kind string) bool {
 	return err == nil && (all || p.kind != nil)
 }
 
-// Read returns nil if a caller may request a target by GET or HEAD, else
+// Sight is what a policy lets a caller see of a target. It belongs to one request, and is
+// not safe for concurrent use.
+type Sight struct {
+	// Whole: the caller sees every record of the source and every field that the spec names.
+	Whole bool
+
+	gate   *Gate
+	caller understudy.Caller
+	source string
+	kind   string
+	spec   *spec.Spec // nil: there is no such source
+	plan   *plan      // nil: all, or an error
+	all    bool       // the built-in role
+	ruled  *grants    // nil: no row rules bind the caller in this source
+	err    error      // nothing of the kind may be seen
+}
+
+// Sight looks up what a caller may see of a target.
+func (g *Gate) Sight(c understudy.Caller, t *spec.Target) (s Sight) {
+	s = Sight{gate: g, caller: c, source: t.Key.Source, spec: g.specs[t.Key.Source]}
+	if t.Kind != nil {
+		s.kind = t.Kind.Name
+	}
+	s.plan, s.all, s.err = g.plan(c, s.source, s.kind)
+	s.ruled = g.ruled(c, s.source)
+	s.Whole = s.err == nil && (s.all || s.ruled == nil && g.roles[c.Role()][s.source].whole)
+	return s
+}
+
+// Read returns nil if the caller may request a target by GET or HEAD, else
 // ErrForbidden with a reason. The result does not depend on whether the record
 // exists. There are three reasons: the kind is hidden, a parameter reads a field
 // the caller does not fully see, or the spec does not name the path and the
 // grant does not allow it. Where upstream answers each time (spec.PassesTo), the role all
 // needs no permission. For a media path, Media decides.
-func (g *Gate) Read(c understudy.Caller, t *spec.Target) error {
-	if t.Media != nil {
-		return g.Media(c, t)
-	}
-	if sp := g.specs[t.Key.Source]; sp != nil && sp.Generic() {
-		return exchange(g, c, t, "GET")
-	}
-	if t.Slashed && !g.Whole(c, t.Key.Source) {
-		return slashed()
-	}
-	kind := ""
-	if t.Kind != nil {
-		kind = t.Kind.Name
-	}
-	p, all, err := g.plan(c, t.Key.Source, kind)
+func (s *Sight) Read(t *spec.Target) error {
+	kind, c := s.kind, s.caller
 	switch {
-	case err != nil:
-		return err
-	case kind == "" && all && t.Spec != nil && t.Spec.PassesTo(t.Key.Path()):
+	case t.Media != nil:
+		return s.gate.Media(c, t)
+	case s.spec != nil && s.spec.Generic():
+		return exchange(s.gate, c, t, "GET")
+	case t.Slashed && !s.Whole:
+		return slashed()
+	case s.err != nil:
+		return s.err
+	case kind == "" && s.all && t.Spec != nil && t.Spec.PassesTo(t.Key.Path()):
 		return nil
-	case kind == "" && !all && t.Spec != nil && t.Spec.GraphQLAt(t.Key.Path()):
+	case kind == "" && !s.all && t.Spec != nil && t.Spec.GraphQLAt(t.Key.Path()):
 		return refuseGraphQL(c)
 	case kind == "" && !allowed(c, "GET", t):
 		return refuse("credential %s may not ask for this path", c.Name)
-	case kind == "" && g.Ruled(c, t.Key.Source):
+	case kind == "" && s.ruled != nil:
 		return refuse("role %s finds some records alone, and what this path shows is not known", c.Grant.Role)
-	case kind == "" || all:
+	case kind == "" || s.all:
 		return nil
 	}
 	for _, param := range t.Query {
-		if err := p.param(t, param); err != nil {
+		if err := s.plan.param(t, param); err != nil {
 			return refuse("role %s may not use the parameter %s: %w", c.Grant.Role, clip(param.Name), err)
 		}
 	}
 	return nil
+}
+
+// Read is Read of a Sight that is made for it alone.
+func (g *Gate) Read(c understudy.Caller, t *spec.Target) error {
+	p := g.Sight(c, t)
+	return p.Read(t)
 }
 
 // Media returns nil if a caller may read the content of a record, else

@@ -220,7 +220,7 @@ func TestHashesAreAskedOfRecords(t *testing.T) {
 		t.Helper()
 		asked = request.Request{}
 		at := target(t, g.specs["twilio"], "twilio", root+"/Calls.json", q)
-		if _, err := g.Page(t.Context(), as(role), request.Request{Target: at}, ask); !errors.Is(err, understudy.ErrNotMirrored) {
+		if _, err := pageFor(t, g, as(role), request.Request{Target: at}, ask); !errors.Is(err, understudy.ErrNotMirrored) {
 			t.Fatal(err)
 		}
 	}

@@ -44,7 +44,8 @@ func TestNumbersAreLookedUp(t *testing.T) {
 		}
 		c := understudy.Caller{Name: "r", Source: "twilio", Grant: &understudy.Grant{Role: "r"}}
 		var terms []query.Predicate
-		_, _ = g.Page(t.Context(), c, request.Request{Target: at}, func(_ context.Context, a request.Request) (*request.Response, error) {
+		sight := g.Sight(c, at)
+		_, _ = sight.Page(t.Context(), request.Request{Target: at}, func(_ context.Context, a request.Request) (*request.Response, error) {
 			terms = a.Local.Predicates
 			return nil, understudy.ErrNotMirrored
 		})
@@ -143,7 +144,8 @@ func TestRulesAreTold(t *testing.T) {
 		}
 		if want.rule.Word != access.FindNone { // H2: a list is told the same, or asks no index for its filters
 			var w *request.LocalQuery
-			_, _ = g.Page(t.Context(), c, request.Request{Target: at}, func(_ context.Context, a request.Request) (*request.Response, error) {
+			sight := g.Sight(c, at)
+			_, _ = sight.Page(t.Context(), request.Request{Target: at}, func(_ context.Context, a request.Request) (*request.Response, error) {
 				w = a.Local
 				return nil, understudy.ErrNotMirrored
 			})

@@ -46,7 +46,7 @@ func walk(t *testing.T, g *Gate, who, path, token string, then bool, rows ...str
 	if then {
 		a.AsOf = start.Add(-time.Minute)
 	}
-	_, err = g.Page(t.Context(), c, a, func(context.Context, request.Request) (*request.Response, error) {
+	_, err = pageFor(t, g, c, a, func(context.Context, request.Request) (*request.Response, error) {
 		p := &understudy.Page{Key: at.Key, Kind: at.Kind.Name, List: true, Status: http.StatusOK}
 		var bodies []string
 		for _, id := range rows {

@@ -3,6 +3,7 @@
 package access
 
 import (
+	"context"
 	"crypto/sha256"
 	"fmt"
 	"net/http"
@@ -11,6 +12,7 @@ import (
 	"understudy/kit/e164"
 	"understudy/kit/jsonspan"
 	"understudy/kit/lru"
+	"understudy/request"
 	"understudy/spec"
 )
 
@@ -62,12 +64,89 @@ func (g *Gate) View(c understudy.Caller, p *understudy.Page) (*View, error) {
 	if p.Key.Zero() && source == "" {
 		source = c.Source // the answer of a write
 	}
-	plan, all, err := g.plan(c, source, p.Kind)
-	switch {
-	case err != nil:
+	s := Sight{gate: g, caller: c, source: source, kind: p.Kind}
+	if s.plan, s.all, s.err = g.plan(c, source, p.Kind); s.err != nil {
+		return nil, s.err
+	}
+	return s.show(p)
+}
+
+// Asker answers requests; it is the mirror's Page.
+type Asker func(context.Context, request.Request) (*request.Response, error)
+
+// Page asks for a caller. For a caller that does not see what makes a record final,
+// no record is final. For a caller that does not see every field, the request says
+// which it sees; in the past such a caller gets, for a version that is not kept, the
+// version after it. A filter that is given a hash is asked of the records alone; upstream
+// knows no hashes. Without row rules the rest is ask itself.
+//
+// With row rules:
+//   - a list is made from the records that the caller may find, or it is
+//     ErrNotMirrored. It is never a page of upstream.
+//   - a record that the caller may not find is ErrNotFound, and so is everything
+//     under it. Like a record that never existed, it costs a request to upstream
+//     unless it was asked for within a second. Without upstream both are
+//     ErrUnavailable.
+//   - at an earlier time the caller finds the records that it may find by their
+//     newest version.
+func (s *Sight) Page(ctx context.Context, a request.Request, ask Asker) (*request.Response, error) {
+	g, c := s.gate, s.caller
+	if a.Target.Kind != nil && s.plan != nil {
+		a.NotFinal, a.Shown = !s.plan.final, s.plan.shown
+		a.Folded = !a.AsOf.IsZero() && !s.Whole
+	}
+	if equal := g.equalities(c, a.Target); equal != nil {
+		w := request.LocalQuery{}
+		if a.Local != nil {
+			w = *a.Local
+		}
+		w.Equal = equal
+		a.Local = &w
+	}
+	r := s.ruled
+	if r == nil {
+		return ask(ctx, a)
+	}
+	if err := apart(c, a.Target); err != nil {
 		return nil, err
-	case all:
-		return wholeView(p, nil, g.specs[source], g.specs[source].RecordKey(p)), nil
+	}
+	if err := g.findOver(ctx, c, r, &a, ask); err != nil {
+		return nil, err
+	}
+	t := a.Target
+	if t.Kind == nil {
+		return nil, refuse("role %s finds some records alone, and what this path shows is not known", c.Grant.Role)
+	}
+	f := r.rows[t.Kind.Name]
+	switch {
+	case f == nil:
+		return ask(ctx, a)
+	case f.never:
+		return nil, refuse("role %s may not see %s", c.Grant.Role, t.Kind.Name)
+	case t.List != nil:
+		return f.list(ctx, c, a, ask)
+	case len(t.Kind.ID) == 0:
+		if len(r.over(g.specs[t.Key.Source], t, g.users[t.Key.Source])) == 0 {
+			return nil, fmt.Errorf("access: %w", understudy.ErrNotFound)
+		}
+		return ask(ctx, a)
+	}
+	return f.instance(ctx, c, a, ask)
+}
+
+// View is what the caller sees of a page, by the gate's View. A grant that has ended since shows nothing.
+func (s *Sight) View(page *understudy.Page) (*View, error) {
+	if s.err != nil || page.Kind != s.kind || page.Key.Source != s.source || !s.caller.Grant.Live(s.gate.now()) {
+		return s.gate.View(s.caller, page)
+	}
+	return s.show(page)
+}
+
+func (s *Sight) show(p *understudy.Page) (*View, error) {
+	g, plan := s.gate, s.plan
+	switch {
+	case s.all:
+		return wholeView(p, nil, g.specs[s.source], g.specs[s.source].RecordKey(p)), nil
 	case p.Status >= http.StatusMultipleChoices:
 		return g.views.failed(plan, p), nil
 	case len(p.Body) == 0:

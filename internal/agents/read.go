@@ -119,15 +119,16 @@ func (b *builder) asOf() {
 
 // ask asks the mirror as the caller, through the gate there and back.
 func (v *exchange) ask(ctx context.Context, t *spec.Target, at time.Time) (*request.Response, *access.View, error) {
-	if err := v.srv.o.Gate.Read(v.caller, t); err != nil {
+	sight := v.srv.o.Gate.Sight(v.caller, t)
+	if err := sight.Read(t); err != nil {
 		return nil, nil, err
 	}
 	read := request.Request{Target: t, AsOf: at, Flow: v.caller.Flow, AgeLimit: v.caller.Grant.MaxStale}
-	answer, err := v.srv.o.Gate.Page(ctx, v.caller, read, v.srv.o.Mirror.Page)
+	answer, err := sight.Page(ctx, read, v.srv.o.Mirror.Page)
 	if err != nil {
 		return nil, nil, err
 	}
-	view, err := v.srv.o.Gate.View(v.caller, answer.Page)
+	view, err := sight.View(answer.Page)
 	switch {
 	case err != nil:
 		return nil, nil, err

@@ -55,7 +55,7 @@ type seen struct {
 	fields  *fields      // its header, less traces
 	traces  []trace
 	by      *served
-	ready   func() bool // the answer is in memory
+	ready   func() (found any, ok bool) // the answer is in memory
 }
 
 // fields are a header, as it came and as net/http has read it.
@@ -71,6 +71,12 @@ func (s *seen) is(head []byte) bool {
 	m, u := len(r.Method), len(r.Method)+1+len(r.RequestURI)
 	return len(line) == u+1+len(r.Proto) && line[m] == ' ' && line[u] == ' ' && string(line[:m]) == r.Method &&
 		string(line[m+1:u]) == r.RequestURI && string(line[u+1:]) == r.Proto && string(fields) == s.fields.text
+}
+
+// isReady reports whether the answer is in memory.
+func (s *seen) isReady() bool {
+	_, ok := s.ready()
+	return ok
 }
 
 // The bounds of one request.
@@ -115,6 +121,7 @@ func (x *express) listen() {
 			continue
 		}
 		l := &lane{x: x, c: c, remote: c.RemoteAddr().String(), handover: handover{abort: make(chan struct{}, 1)}}
+		l.cut = func() { _ = c.TCPConn.Close() }
 		if l.incoming.socket, err = newSocket(l); err != nil {
 			_ = c.Close()
 			continue

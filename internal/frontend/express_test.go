@@ -61,9 +61,9 @@ func (l *lanes) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 // warmPaths knows the requests below /warm, which two fields trace.
 type warmPaths struct{}
 
-func (warmPaths) Known(r *http.Request) (context.Context, func() bool) {
+func (warmPaths) Known(r *http.Request) (context.Context, func() (any, bool)) {
 	if strings.HasPrefix(r.URL.Path, "/warm") {
-		return context.Background(), func() bool { return true }
+		return context.Background(), func() (any, bool) { return nil, true }
 	}
 	return nil, nil
 }

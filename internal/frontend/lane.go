@@ -18,6 +18,7 @@ type lane struct {
 	x      *express
 	c      *conn
 	remote string
+	cut    func()      // closes the connection below: what is being sent fails, and who reads learns of it
 	own    atomic.Bool // net/http does not know the connection
 	begun  bool        // a request has been answered: less than 4 bytes are none, as net/http has it
 
@@ -47,9 +48,6 @@ func (l *lane) newReply() *reply {
 
 // count counts bytes that are about to be sent, until the function that it returns is called.
 func (l *lane) count(bytes int) (leave func()) { return l.x.server.unread.Enter(bytes, l.cut) }
-
-// cut closes the connection below: what is being sent fails, and who reads learns of it.
-func (l *lane) cut() { _ = l.c.TCPConn.Close() }
 
 // incoming is what has come.
 type incoming struct {
@@ -171,7 +169,11 @@ func (l *lane) warm(head []byte) bool {
 	}
 	h := l.x.server.handler.enter()
 	defer h.leave()
-	if s.by != h || !s.ready() {
+	if s.by != h {
+		return false
+	}
+	found, ok := s.ready()
+	if !ok {
 		return false
 	}
 	l.mu.Lock()
@@ -183,6 +185,7 @@ func (l *lane) warm(head []byte) bool {
 	w.request = s.request
 	w.request.RemoteAddr, w.request.Header = l.remote, with(s.request.Header, traces)
 	w.begin(l.incoming.socket, now, s.request.Method == http.MethodHead)
+	w.found = found
 	l.x.answered.Add(1)
 	w.serve(h, &w.request)
 	l.begun = true

@@ -92,7 +92,7 @@ func (l *lane) early(head []byte) *early {
 	h := l.x.server.handler.enter()
 	var r *http.Request
 	switch s, traces := l.x.find(head); {
-	case s != nil && s.by == h && s.ready():
+	case s != nil && s.by == h && s.isReady():
 		h.leave()
 		return &early{length: len(head), ready: true}
 	case s != nil:

@@ -21,6 +21,7 @@ type reply struct {
 	lane    *lane // of its connection
 	now     time.Time
 	request http.Request // that the answer under way is to
+	found   any          // of its answer, in memory
 	header  http.Header
 	names   []string
 	out     []byte
@@ -46,8 +47,11 @@ func (w *reply) release() {
 
 func (w *reply) begin(to io.Writer, now time.Time, head bool) {
 	clear(w.header)
-	w.to, w.now, w.head, w.begun, w.chunked = to, now, head, false, false
+	w.to, w.now, w.head, w.begun, w.chunked, w.found = to, now, head, false, false, nil
 }
+
+// Found returns what the handler's Known found of the answer, so that it is not looked up again; nil: nothing.
+func (w *reply) Found() any { return w.found }
 
 // serve has a handler answer a request. When it panics the connection ends, and nothing more
 // of its answer is sent.

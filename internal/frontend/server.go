@@ -129,8 +129,8 @@ func (f *Server) SetLimit(connections int) { f.listener.limit.Store(int64(connec
 // Known is what a handler knows of the requests it has answered.
 type Known interface {
 	// Known tells whether a request with the same head would be answered from memory at once; nil: never.
-	// Such a request is then given to the handler with the context.
-	Known(*http.Request) (ctx context.Context, ready func() bool)
+	// Such a request is then given to the handler with the context, and with what was found as Found of its writer.
+	Known(*http.Request) (ctx context.Context, ready func() (found any, ok bool))
 	// Traces reports whether requests that differ in the field of this name alone are one request to Known.
 	Traces(name string) bool
 }

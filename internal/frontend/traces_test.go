@@ -14,8 +14,8 @@ import (
 // allButSlow knows every request, and has the answers of all but one in memory.
 type allButSlow struct{}
 
-func (allButSlow) Known(r *http.Request) (context.Context, func() bool) {
-	return context.Background(), func() bool { return r.URL.Path != "/slow" }
+func (allButSlow) Known(r *http.Request) (context.Context, func() (any, bool)) {
+	return context.Background(), func() (any, bool) { return nil, r.URL.Path != "/slow" }
 }
 
 func (allButSlow) Traces(string) bool { return false }

@@ -69,7 +69,7 @@ func (v *exchange) answer(a *request.Response, view *access.View) {
 // passBack passes on the fields of upstream's header that the spec names, to a caller that
 // sees all of the answer: nobody knows what they tell.
 func (v *exchange) passBack(a *request.Response, view *access.View) {
-	if a.Page.Header == "" || !view.Whole || !v.proxy.o.Gate.Whole(v.caller, v.proxy.o.Source.Name) {
+	if a.Page.Header == "" || !view.Whole || !v.whole() {
 		return
 	}
 	for _, name := range v.proxy.o.Source.Spec.Headers.Back {
@@ -155,6 +155,11 @@ func (p *Proxy) linkTo(uri string, own understudy.Query) string {
 	return string(link)
 }
 
+// whole reports whether the caller sees every record of the source and every field that the spec names.
+func (v *exchange) whole() bool {
+	return v.sight.Whole || v.sight == access.Sight{} && v.proxy.o.Gate.Whole(v.caller, v.proxy.o.Source.Name)
+}
+
 // start sets the headers that say how the answer came.
 func (v *exchange) start(a *request.Response) {
 	v.part()
@@ -172,7 +177,7 @@ func (v *exchange) start(a *request.Response) {
 		h["Cache-Status"] = []string{string(appendCacheStatus(nil, a))}
 	}
 	switch {
-	case !v.proxy.o.Gate.Whole(v.caller, v.proxy.o.Source.Name): // what the store took tells of what is hidden
+	case !v.whole(): // what the store took tells of what is hidden
 		if a.Upstream > 0 {
 			h["Server-Timing"] = []string{string(appendMillis([]byte("upstream;dur="), a.Upstream))}
 		}

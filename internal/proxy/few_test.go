@@ -289,7 +289,11 @@ func TestMadeListsOfRowRulesAreReady(t *testing.T) {
 		r := httptest.NewRequestWithContext(t.Context(), "GET", root+"/Calls.json?PageSize=20", nil)
 		r.SetBasicAuth(account, fewToken)
 		_, ready := c.proxy.Known(r)
-		return ready != nil && ready()
+		if ready == nil {
+			return false
+		}
+		_, ok := ready()
+		return ok
 	}
 	if isReady() {
 		t.Error("a list that was never made is ready")

@@ -106,7 +106,7 @@ func (v generic) passed() (*spec.Target, error) {
 }
 
 // knownGeneric is Known of a generic source.
-func (p *Proxy) knownGeneric(r *http.Request) (context.Context, func() bool) {
+func (p *Proxy) knownGeneric(r *http.Request) (context.Context, func() (any, bool)) {
 	v := generic{&exchange{proxy: p, r: p.carriers.Without(r), came: r}}
 	t, err := v.passed()
 	_, admit := p.o.Admit(r, p.o.Source.Name)
@@ -119,7 +119,7 @@ func (p *Proxy) knownGeneric(r *http.Request) (context.Context, func() bool) {
 		return nil, nil
 	}
 	k := &known{aimed{t, v.exchange.line.Written}, admit}
-	return context.WithValue(context.Background(), knownKey{}, k), func() bool { return p.o.Exchanger.ReadyFor(t, h) }
+	return context.WithValue(context.Background(), knownKey{}, k), func() (any, bool) { return nil, p.o.Exchanger.ReadyFor(t, h) }
 }
 
 // passable is the header that upstream and the cache may see: without the credential by which

@@ -60,7 +60,7 @@ func (v *exchange) localParam(w *request.LocalQuery, p understudy.Param) (wished
 		if w.Since, err = strconv.ParseInt(p.Value, 10, 64); err != nil || w.Since < 0 {
 			return false, ownError(p.Name, "write the number of a change, 0 or more")
 		}
-		if !v.proxy.o.Gate.Whole(v.caller, v.proxy.o.Source.Name) {
+		if !v.whole() {
 			return false, fmt.Errorf("proxy: %s: %w: it tells of changes in what role %s may not see; the feed tells of the others",
 				p.Name, understudy.ErrForbidden, v.caller.Role())
 		}

@@ -68,7 +68,7 @@ func tellSource(v *exchange) {
 		return
 	}
 	src := v.proxy.o.Source
-	if v.proxy.o.Rate == nil || v.w.Header()[src.Spec.Limits.Remaining] != nil || !v.proxy.o.Gate.Whole(v.caller, src.Name) {
+	if v.proxy.o.Rate == nil || v.w.Header()[src.Spec.Limits.Remaining] != nil || !v.whole() {
 		return
 	}
 	now := v.proxy.o.Now()

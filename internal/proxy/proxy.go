@@ -91,8 +91,8 @@ type Options struct {
 	Mirror  Mirror
 	Gate    *access.Gate
 	Callers Callers
-	// Ready reports whether the mirror would answer a target from memory now; nil: never.
-	Ready func(*spec.Target) bool
+	// Ready reports whether the mirror would answer a target from memory now, and what it found there; nil: never.
+	Ready func(*spec.Target) (found any, ok bool)
 	// Admit returns the caller of a request, and gives that of later requests with the same
 	// credential, as Callers does; nil, or later is nil: there is no shorter way.
 	Admit func(r *http.Request, source string) (c understudy.Caller, later func(*http.Request) (understudy.Caller, error))
@@ -247,6 +247,7 @@ type exchange struct {
 	came   *http.Request // with them
 	caller understudy.Caller
 	target *spec.Target
+	sight  access.Sight // what the caller may see of the target; zero: it was not looked up
 	line   accesslog.Line
 	// response is memory for that of a hit.
 	response request.Response
@@ -286,7 +287,7 @@ type knownKey struct{}
 // Known gives, for a read that was answered, whether one with the same head would be answered
 // from memory now, without a wait; nil: it never is. Such a request is served sooner with the
 // context: what it asks for is not read again. All else is decided of every request.
-func (p *Proxy) Known(r *http.Request) (ctx context.Context, ready func() bool) {
+func (p *Proxy) Known(r *http.Request) (ctx context.Context, ready func() (found any, ok bool)) {
 	h := r.Header
 	if p.o.Ready == nil || p.o.Admit == nil || strings.HasPrefix(r.RequestURI, "/-/") || h["Cache-Control"] != nil || h["Pragma"] != nil {
 		return nil, nil
@@ -301,8 +302,16 @@ func (p *Proxy) Known(r *http.Request) (ctx context.Context, ready func() bool) 
 	v := exchange{proxy: p, r: p.carriers.Without(r)}
 	t, err := v.aim(header)
 	c, admit := p.o.Admit(r, p.o.Source.Name)
-	ready = func() bool { return p.o.Ready(t) || access.Remembers(p.o.Gate, c, t) }
-	if err != nil || admit == nil || t.Media != nil || len(t.Own) > 0 || !ready() {
+	if err != nil || admit == nil || t.Media != nil || len(t.Own) > 0 {
+		return nil, nil
+	}
+	ready = func() (found any, ok bool) {
+		if found, ok = p.o.Ready(t); ok {
+			return found, ok
+		}
+		return nil, access.Remembers(p.o.Gate, c, t)
+	}
+	if _, ok := ready(); !ok {
 		return nil, nil
 	}
 	k := &known{aimed{t, v.line.Written}, admit}
@@ -398,7 +407,7 @@ func (v *exchange) serve() (err error) {
 		return fmt.Errorf("proxy: %w", understudy.ErrMethod)
 	}
 	header, unknown, err := v.proxy.o.Source.Spec.Headers.Read(v.r.Method, v.r.Header)
-	if err == nil && unknown != "" && !v.proxy.o.Gate.Whole(v.caller, v.proxy.o.Source.Name) {
+	if err == nil && unknown != "" && !v.whole() {
 		err = spec.Unknown(unknown) // what hides a part of an answer does not know its form
 	}
 	if err != nil {

@@ -18,6 +18,9 @@ import (
 	"understudy/spec"
 )
 
+// finder is the writer of a request of which the express lane has found the answer (Ready).
+type finder interface{ Found() any }
+
 // get asks the gate, then the mirror, and answers.
 func (v *exchange) get() error {
 	if v.target.Media != nil {
@@ -26,10 +29,14 @@ func (v *exchange) get() error {
 		}
 		return v.medium()
 	}
-	if err := v.proxy.o.Gate.Read(v.caller, v.target); err != nil {
-		return v.unknown(err)
+	v.sight = v.proxy.o.Gate.Sight(v.caller, v.target)
+	if err := v.sight.Read(v.target); err != nil {
+		return unlessUnknown(v.target, err)
 	}
 	ask := request.Request{Target: v.target, AgeLimit: v.caller.Grant.MaxStale, Flow: v.caller.Flow, Into: &v.response}
+	if w, ok := v.w.(finder); ok {
+		ask.Found = w.Found()
+	}
 	v.freshen(&ask)
 	if err := v.asOf(&ask); err != nil {
 		return err
@@ -43,17 +50,19 @@ func (v *exchange) get() error {
 		ctx, cancel = context.WithTimeout(ctx, wait)
 		defer cancel()
 	}
-	leave, err := v.proxy.waitForPlace(ctx, v.target, v.caller.Name)
+	if ask.Found == nil {
+		leave, err := v.proxy.waitForPlace(ctx, v.target, v.caller.Name)
+		if err != nil {
+			return err
+		}
+		defer leave()
+		v.leave = leave
+	}
+	a, err := v.sight.Page(ctx, ask, v.proxy.o.Mirror.Page)
 	if err != nil {
 		return err
 	}
-	defer leave()
-	v.leave = leave
-	a, err := v.proxy.o.Gate.Page(ctx, v.caller, ask, v.proxy.o.Mirror.Page)
-	if err != nil {
-		return err
-	}
-	view, err := v.proxy.o.Gate.View(v.caller, a.Page)
+	view, err := v.sight.View(a.Page)
 	if err != nil {
 		return err
 	}
@@ -73,8 +82,13 @@ var errManyLists = errors.New("too many lists are under way; ask for this one ag
 // waitForPlace waits until a list may be fetched, read and formed, where memory is bounded. One that is in memory
 // does not wait, nor does a record. Error: ErrUnavailable or the context's.
 func (p *Proxy) waitForPlace(ctx context.Context, t *spec.Target, credential string) (leave func(), err error) {
-	if p.o.Lists == nil || t.List == nil || p.o.Ready != nil && p.o.Ready(t) {
+	if p.o.Lists == nil || t.List == nil {
 		return func() {}, nil
+	}
+	if p.o.Ready != nil {
+		if _, ok := p.o.Ready(t); ok {
+			return func() {}, nil
+		}
 	}
 	ctx, cancel := context.WithTimeoutCause(ctx, listWait, fmt.Errorf("%w: %w", understudy.ErrUnavailable, errManyLists))
 	defer cancel()
@@ -156,16 +170,6 @@ func (v *exchange) asOf(ask *request.Request) (err error) {
 	return nil
 }
 
-// unknown turns the refusal of a path that the spec does not name into upstream's own
-// error. It does so for paths that differ from a known one only in case, slashes or
-// ;parameters: upstream would not find these either.
-func (v *exchange) unknown(err error) error {
-	if v.target.NearMiss && errors.Is(err, understudy.ErrForbidden) {
-		return fmt.Errorf("proxy: %w", access.ErrNoPath)
-	}
-	return err
-}
-
 // freshen takes over the request's directives on the answer's age. Directives that
 // cause a request upstream at once are limited for each credential and key. Past that
 // limit the request joins a fetch that is under way, or the directive does not count.
@@ -224,4 +228,14 @@ func (l *freshLimiter) allow(caller, uri string, now time.Time) bool {
 	}
 	l.last.Put(key, now, 1)
 	return true
+}
+
+// unlessUnknown turns the refusal of a path that the spec does not name into upstream's own
+// error. It does so for paths that differ from a known one only in case, slashes or
+// ;parameters: upstream would not find these either.
+func unlessUnknown(t *spec.Target, err error) error {
+	if t.NearMiss && errors.Is(err, understudy.ErrForbidden) {
+		return fmt.Errorf("proxy: %w", access.ErrNoPath)
+	}
+	return err
 }

@@ -33,7 +33,7 @@ func (v *exchange) write() error {
 		method = http.MethodGet // it is a read of a path that nobody needs a permission for
 	}
 	if err := v.proxy.o.Gate.Write(v.caller, v.target, method); err != nil {
-		return v.unknown(err)
+		return unlessUnknown(v.target, err)
 	}
 	if err := v.proxy.o.Gate.Find(v.r.Context(), v.caller, v.target, v.proxy.o.Mirror.Page); err != nil {
 		return err

@@ -88,15 +88,18 @@ func (r *Rules) statedTotal(a *Answer) int64 {
 var grouped = regexp.MustCompile(`^[0-9]{1,3}(?:[,_ '.’][0-9]{3})+$`)
 
 func count(text string) int64 {
-	if grouped.MatchString(text) && strings.Count(text, ".") != 1 {
-		text = strings.Map(func(r rune) rune {
+	if !beginsWithDigit(text) {
+		return 0
+	}
+	n, err := strconv.ParseFloat(text, 64)
+	if err != nil && grouped.MatchString(text) {
+		n, err = strconv.ParseFloat(strings.Map(func(r rune) rune {
 			if r < '0' || r > '9' {
 				return -1
 			}
 			return r
-		}, text)
+		}, text), 64)
 	}
-	n, err := strconv.ParseFloat(text, 64)
 	if err != nil || n < 1 || n != math.Trunc(n) || math.IsInf(n, 1) {
 		return 0
 	}
@@ -255,7 +258,10 @@ func (c *clues) read(path, name, text string) {
 	case strings.Contains(name, "more"):
 		more = yes
 	default:
-		m := ofWhole.FindStringSubmatch(text)
+		var m []string
+		if beginsWithDigit(text) {
+			m = ofWhole.FindStringSubmatch(text)
+		}
 		more = m != nil && c.first && !allowance.MatchString(path) && count(m[2]) > max(count(m[1]), 1)
 	}
 	if vague := slices.Contains(vagueNames, name); more && c.more == "" && (c.unproven || !vague || path == c.next) {
@@ -269,11 +275,20 @@ var inWords = regexp.MustCompile(`^([0-9]+)(\+| [A-Za-z]+)$`)
 // ofWhole matches a part and the whole that it is of: "1-25/333", "1 of 12".
 var ofWhole = regexp.MustCompile(`^(?:[0-9]+ ?- ?)?([0-9]+) ?(?:/| of ) ?([0-9]+)$`)
 
+// beginsWithDigit reports whether a text may begin with a number, as nearly none does. A plus may stand before it.
+func beginsWithDigit(text string) bool {
+	text = strings.TrimPrefix(text, "+")
+	return text != "" && text[0] >= '0' && text[0] <= '9'
+}
+
 // isAbove reports whether a total is above the rows of a page.
 func isAbove(text string, rows int64) bool {
+	if n := count(text); n > 0 || !beginsWithDigit(text) {
+		return n > rows
+	}
 	m := inWords.FindStringSubmatch(text)
 	if m == nil {
-		return count(text) > rows
+		return false
 	}
 	return count(m[1]) > rows || m[2] == "+" && count(m[1]) == rows && rows > 0
 }
@@ -311,7 +326,10 @@ func (c *clues) header(h http.Header) {
 		c.inHeader = true
 		c.read(name, name, value)
 		c.inHeader = false
-		if doc, err := jsonspan.Document([]byte(value)); err == nil && doc.Kind == jsonspan.Object {
+		if !strings.HasPrefix(value, "{") {
+			continue
+		}
+		if doc, err := jsonspan.Document([]byte(value)); err == nil {
 			c.a = &Answer{Body: []byte(value), Count: whole.Count}
 			c.object(doc, name, 0)
 			c.a = whole

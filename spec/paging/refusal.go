@@ -27,6 +27,13 @@ var (
 		`time.?out|timed out|try again|invalid|expired`)
 )
 
+// ReadsArray reports whether the array under a list's key is read for what it says of other pages or of an error,
+// as one of links or of errors is. Of any other it counts alone that it has elements.
+func ReadsArray(key string) bool {
+	name := plain(key[strings.LastIndexByte(key, '.')+1:])
+	return strings.HasPrefix(name, "link") || slices.Contains(errorsAlone, name)
+}
+
 // Refuses returns what an answer to a list says of an error, whatever its status and its rows; "" is nothing. Only what is
 // clear counts: null, an array that is missing, and words that may mean it are SaysError's.
 func Refuses(body []byte, doc jsonspan.Value) string { return refuses(body, doc, "") }

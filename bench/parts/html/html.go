@@ -10,6 +10,8 @@ import (
 	"net/http"
 	"net/http/httptrace"
 	"net/url"
+	"slices"
+	"strings"
 	"time"
 
 	"understudy/bench/rig"
@@ -150,13 +152,17 @@ func htmlAddresses(ctx context.Context, g *rig.Rig) ([]rig.Question, error) {
 	if err != nil {
 		return nil, err
 	}
-	number := "/twilio/number/" + url.PathEscape(all[0].From)
+	one := slices.IndexFunc(all, func(c rig.CallRow) bool { return strings.HasPrefix(c.From, "+") && strings.HasPrefix(c.To, "+") })
+	if one < 0 {
+		return nil, errors.New("no call between two numbers is held")
+	}
+	number := "/twilio/number/" + url.PathEscape(all[one].From)
 	return []rig.Question{
 		{Group: "list", URI: "/twilio/calls"},
-		{Group: "detail", URI: "/twilio/calls/" + all[0].SID},
+		{Group: "detail", URI: "/twilio/calls/" + all[one].SID},
 		{Group: "home", URI: "/"},
 		{Group: "number", URI: number},
-		{Group: "conversation", URI: number + "/" + url.PathEscape(all[0].To)},
+		{Group: "conversation", URI: number + "/" + url.PathEscape(all[one].To)},
 	}, nil
 }
 

@@ -66,11 +66,12 @@ func (q *Exchange) askPermitted(ctx context.Context, a request.Request) Reading 
 	if q.Caller.Grant != nil {
 		a.AgeLimit = q.Caller.Grant.MaxStale
 	}
-	answer, err := q.Gate.Page(ctx, q.Caller, a, q.V.Mirror.Page)
+	sight := q.Gate.Sight(q.Caller, a.Target)
+	answer, err := sight.Page(ctx, a, q.V.Mirror.Page)
 	if err != nil {
 		return Reading{Err: err}
 	}
-	view, err := q.Gate.View(q.Caller, answer.Page)
+	view, err := sight.View(answer.Page)
 	return Reading{answer, view, err}
 }
 
