@@ -50,7 +50,7 @@ type part struct {
 }
 
 // isGone reports whether the part is not brought up to date any more. The table is locked.
-func (p *part) isGone() bool { return p.watch.Gone || p.count != nil && p.count.left }
+func (p *part) isGone() bool { return p.watch.Gone || p.count != nil && (p.count.left || p.count.full) }
 
 // answer is what a search adds up to.
 type answer struct {

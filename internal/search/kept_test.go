@@ -107,6 +107,23 @@ func TestCountsThatNobodyAsksForAreLeft(t *testing.T) {
 	}
 }
 
+// Counts that are made of records take no room in the columns, also of those that change.
+func TestCountsOfWordsTakeNoRows(t *testing.T) {
+	r := newRig(t, false)
+	for n := range 3 {
+		r.saveMessage(map[string]any{"sid": fmt.Sprintf("SM%032x", n), "body": "your code", "date_sent": epoch.Format(time.RFC1123Z)})
+		if got := r.countedAs(r.s, "open", query.SearchRequest{Text: "your"}); !strings.HasPrefix(got, fmt.Sprintf(`[{"n":%d}`, n+1)) {
+			t.Errorf("%d messages: %s", n+1, got)
+		}
+	}
+	table := r.s.tables.Table("twilio", r.spec.Kind("messages"))
+	table.Lock()
+	defer table.Unlock()
+	for row := range table.Rows {
+		t.Errorf("there is a row %d", row)
+	}
+}
+
 // blocked is a store that is read only when it has been asked for its edition so many times.
 type blocked struct {
 	reading

@@ -324,11 +324,14 @@ func (s *Set) followed(ctx context.Context, t *Table, silent int64, changes []un
 			return err
 		}
 	}
-	if err := s.put(t, silent, held); errors.Is(err, errFull) {
-		if err = s.replace(t, silent, held); err != nil {
-			return err
-		}
-	} else if err != nil {
+	err := errFull
+	if t.needsRows() {
+		err = s.put(t, silent, held)
+	}
+	if errors.Is(err, errFull) {
+		err = s.replace(t, silent, held)
+	}
+	if err != nil {
 		return err
 	}
 	t.Lock()
@@ -366,7 +369,18 @@ func (w *Watch) tell(held []*understudy.Record, gone map[int64]bool) {
 	}
 }
 
-// replace puts records into the rows that are there: there is no room for more.
+// needsRows reports whether changed records get rows: others have them, or somebody is told of rows.
+func (t *Table) needsRows() bool {
+	t.Lock()
+	defer t.Unlock()
+	rows := t.progress.whole
+	for w := range t.watchers {
+		rows = rows || w.watcher != nil
+	}
+	return rows
+}
+
+// replace puts records into the rows that they have.
 func (s *Set) replace(t *Table, silent int64, held []*understudy.Record) error {
 	t.Lock()
 	defer t.Unlock()
@@ -374,8 +388,10 @@ func (s *Set) replace(t *Table, silent int64, held []*understudy.Record) error {
 		return errAgain
 	}
 	for _, r := range held {
-		t.apply(r.Number, r)
 		_, there := t.Row(r.Number)
+		if there {
+			t.apply(r.Number, r)
+		}
 		t.progress.whole = t.progress.whole && there
 	}
 	return nil
