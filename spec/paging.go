@@ -119,7 +119,7 @@ func (a *ListAnswer) NextPage() (next understudy.Key, end understudy.Query, err 
 // stands there. What leads to other pages is read several times.
 func (a *ListAnswer) withoutRows() (body []byte, doc, next jsonspan.Value) {
 	doc, next = a.Doc, a.Next
-	if (a.Array.End-a.Array.Start)*8 < len(a.Body)*7 || paging.ReadsArray(a.Target.List.Key) {
+	if a.Array.Kind != jsonspan.Array || (a.Array.End-a.Array.Start)*8 < len(a.Body)*7 || paging.ReadsArray(a.Target.List.Key) {
 		return a.Body, doc, next
 	}
 	rows := "[]"
