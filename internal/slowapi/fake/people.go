@@ -37,16 +37,28 @@ type Party struct {
 	Prefix string // "whatsapp:" or nothing
 }
 
-// Name returns the party as Twilio names it.
-func (p *Party) Name(seed uint64) string {
-	var person [48]byte
+// AppendTo appends the party as Twilio names it.
+func (p *Party) AppendTo(dst []byte, seed uint64) []byte {
+	dst = append(dst, p.Prefix...)
 	switch {
 	case p.Given || p.Text != "":
-		return p.Prefix + p.Text
+		return append(dst, p.Text...)
 	case p.Own:
-		return p.Prefix + OwnNumber(seed, p.Index)
+		return append(dst, OwnNumber(seed, p.Index)...)
 	}
-	return string(AppendPerson(append(person[:0], p.Prefix...), seed, p.Index))
+	return AppendPerson(dst, seed, p.Index)
+}
+
+// Name returns the party as Twilio names it.
+func (p *Party) Name(seed uint64) string {
+	var buf [48]byte
+	return string(p.AppendTo(buf[:0], seed))
+}
+
+// Is reports whether Twilio names the party so.
+func (p *Party) Is(seed uint64, name string) bool {
+	var buf [48]byte
+	return string(p.AppendTo(buf[:0], seed)) == name
 }
 
 // HomeOf is the country of a person of the book.

@@ -21,7 +21,9 @@ var Calls = &world.Kind{
 	Life:  callLife,
 	Filters: slices.Concat(
 		[]world.Filter{
-			world.TextFilter("To", "to"), world.TextFilter("From", "from"), {Key: "ParentCallSid", Read: parentFilter},
+			partyFilter("To", func(r *world.Row) fake.Party { return readCall(r.W, r.S, r.I).to }),
+			partyFilter("From", func(r *world.Row) fake.Party { return readCall(r.W, r.S, r.I).from }),
+			{Key: "ParentCallSid", Read: parentFilter},
 			world.TextFilter("Status", "status"),
 		},
 		world.ClockFilters("StartTime", false, "start"), world.ClockFilters("EndTime", false, "end"),
@@ -99,6 +101,7 @@ func spend(plan []string, other int64, named ...lasting) (dwell [8]int64) {
 		for _, one := range named {
 			if one.status == status {
 				dwell[i] = one.seconds
+				break
 			}
 		}
 	}
@@ -128,8 +131,9 @@ func callLife(s *world.Sequence, i int64) world.Progress {
 }
 
 // readCall reads a call that a write created, or draws who called whom.
-func readCall(w *world.World, s *world.Sequence, i int64) call {
-	c, role := call{own: -1, progress: s.Progress(i), direction: "outbound-api"}, callRole(s.Seed, i)
+func readCall(w *world.World, s *world.Sequence, i int64) (c call) {
+	role := callRole(s.Seed, i)
+	c.own, c.progress, c.direction = -1, s.Progress(i), "outbound-api"
 	if s.Written(i) {
 		form := s.Marks[i].Form
 		c.to, c.from = fake.Party{Given: true, Text: form["To"]}, fake.Party{Given: true, Text: form["From"]}
@@ -165,20 +169,14 @@ func readCall(w *world.World, s *world.Sequence, i int64) call {
 var clients = []string{"support_anna", "support_bela", "nightshift", "sales.desk", "ops-1"}
 
 // peekCall returns what most filters ask of a call, and nil for anything else.
-func peekCall(w *world.World, s *world.Sequence, i int64, name string) any {
-	c := readCall(w, s, i)
-	switch name {
-	case "to":
-		return c.to.Name(w.Seed)
-	case "from":
-		return c.from.Name(w.Seed)
+func peekCall(_ *world.World, s *world.Sequence, i int64, name string) any {
+	p := s.Progress(i)
+	switch start, end := callTimes(&p); name {
 	case "status":
-		return c.progress.Status()
+		return p.Status()
 	case "start":
-		start, _ := callTimes(&c.progress)
 		return start
 	case "end":
-		_, end := callTimes(&c.progress)
 		return end
 	}
 	return nil
@@ -240,6 +238,13 @@ func updateCall(_ *world.World, s *world.Sequence, i int64, form url.Values) (ma
 		return nil, []string{"completed", "completed"}, nil
 	}
 	return nil, nil, nil
+}
+
+// partyFilter asks for one side of a call or message.
+func partyFilter(key string, party func(*world.Row) fake.Party) world.Filter {
+	return world.Filter{Key: key, Read: func(_ *world.Request, value string) (world.Condition, *format.Answer) {
+		return world.Everywhere(func(r *world.Row) bool { p := party(r); return p.Is(r.W.Seed, value) }), nil
+	}}
 }
 
 // parentFilter asks for the children of a call; they stand within five of it.

@@ -21,7 +21,10 @@ var Messages = &world.Kind{
 	Count: func(w *world.World) int64 { return 2 * w.Records },
 	Life:  messageLife,
 	Filters: slices.Concat(
-		[]world.Filter{world.TextFilter("To", "to"), world.TextFilter("From", "from")},
+		[]world.Filter{
+			partyFilter("To", func(r *world.Row) fake.Party { return readMessage(r.W, r.S, r.I).to }),
+			partyFilter("From", func(r *world.Row) fake.Party { return readMessage(r.W, r.S, r.I).from }),
+		},
 		world.ClockFilters("DateSent", true, "sent"),
 	),
 	Create: createMessage, Update: updateMessage, Remove: true, Arrives: true, Retained: true,
@@ -48,19 +51,20 @@ func MediaPlace(seed uint64, block int64) int64 {
 // draft draws what becomes of a message and which way it goes.
 func (m *message) draft(d *fake.Rng) []string {
 	way, luck, odd := d.Below(1000), d.Below(1000), d.Below(100)
-	all := lives().Sent
+	can := lives()
+	all := can.Sent
 	switch m.whatsapp = odd < 2; {
 	case way < 400:
-		m.direction, all = "inbound", lives().Received
+		m.direction, all = "inbound", can.Received
 	case way < 850:
-		m.direction, all = "outbound-api", lives().ByAPI
+		m.direction, all = "outbound-api", can.ByAPI
 	case way < 990:
 		m.direction = "outbound-reply"
 	default:
 		m.direction = "outbound-call"
 	}
 	if m.whatsapp && way >= 400 && luck < 600 {
-		all = lives().WhatsApp
+		all = can.WhatsApp
 	}
 	plan := all.pick(luck)
 	m.service = plan[0] == "accepted"
@@ -88,8 +92,8 @@ func messageLife(s *world.Sequence, i int64) world.Progress {
 }
 
 // readMessage reads a message that a write created, or draws who wrote to whom.
-func readMessage(w *world.World, s *world.Sequence, i int64) message {
-	m := message{progress: s.Progress(i), direction: "outbound-api"}
+func readMessage(w *world.World, s *world.Sequence, i int64) (m message) {
+	m.progress, m.direction = s.Progress(i), "outbound-api"
 	if s.Written(i) {
 		form := s.Marks[i].Form
 		m.to, m.from = fake.Party{Given: true, Text: form["To"]}, fake.Party{Given: true, Text: form["From"]}
@@ -116,18 +120,10 @@ func readMessage(w *world.World, s *world.Sequence, i int64) message {
 	return m
 }
 
-// peekMessage returns what filters ask of a message.
-func peekMessage(w *world.World, s *world.Sequence, i int64, name string) any {
-	if name == "sent" {
-		p := s.Progress(i)
-		return sentAt(&p)
-	}
-	m := readMessage(w, s, i)
-	party := m.to
-	if name == "from" {
-		party = m.from
-	}
-	return party.Name(w.Seed)
+// peekMessage returns when a message was sent: all that filters ask of one beside its sides.
+func peekMessage(_ *world.World, s *world.Sequence, i int64, _ string) any {
+	p := s.Progress(i)
+	return sentAt(&p)
 }
 
 // sentAt returns when a message was sent or received; 0 while it is under way.
