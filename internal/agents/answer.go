@@ -93,7 +93,7 @@ func (v *exchange) fits(size int) error {
 // newReadAnswer returns an answer without records, which says how upstream's answer came and how old it is.
 func (v *exchange) newReadAnswer(k *plan.Kind, a *request.Response) *readAnswer {
 	age := a.CurrentAge()
-	return &readAnswer{Source: k.Source.Name, Kind: k.Name, How: a.Outcome.String(), Note: marking,
+	return &readAnswer{Source: k.Source.Name, Kind: k.Spec.Name, How: a.Outcome.String(), Note: marking,
 		At: v.began.Add(-age).UTC().Truncate(time.Second), Age: int64(age / time.Second)}
 }
 

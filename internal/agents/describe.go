@@ -62,22 +62,22 @@ func (b *builder) describe() {
 
 // describe says what a kind is. It shows nothing of any record.
 func (v *exchange) describe(k *plan.Kind) *describeAnswer {
-	out := &describeAnswer{Source: k.Source.Name, Kind: k.Name, Title: k.Title, Within: recordNeeds(k), Fields: []fieldView{}}
-	level := func(name string) access.Level { return v.srv.o.Gate.Level(v.caller, k.Source.Name, k.Name, name) }
-	for _, f := range k.Fields {
+	out := &describeAnswer{Source: k.Source.Name, Kind: k.Spec.Name, Title: k.Spec.Title, Within: recordNeeds(k), Fields: []fieldView{}}
+	level := func(name string) access.Level { return v.srv.o.Gate.Level(v.caller, k.Source.Name, k.Spec.Name, name) }
+	for _, f := range k.Spec.Fields {
 		if l := level(f.Name); l != access.Hide && f.Class != spec.ClassSecret {
 			out.Fields = append(out.Fields, fieldView{f.Name, f.Title, f.Type, f.Class, l.String(), f.Link})
 		}
 	}
-	if v.srv.o.Gate.Named(v.caller, k.Source.Name, k.Kind) {
-		out.ID = k.ID
+	if v.srv.o.Gate.Named(v.caller, k.Source.Name, k.Spec) {
+		out.ID = k.Spec.ID
 	}
-	if k.Clock != "" && level(k.Clock) != access.Hide {
-		out.Clock = k.Clock
+	if k.Spec.Clock != "" && level(k.Spec.Clock) != access.Hide {
+		out.Clock = k.Spec.Clock
 	}
 	for _, l := range k.PlannedLists {
 		one := listView{List: l.Slug, Title: l.TabTitle, Within: l.Needs, Filters: map[string]string{}}
-		for i, f := range l.Filters {
+		for i, f := range l.Spec.Filters {
 			if v.srv.o.Gate.Read(v.caller, l.Probes[i]) == nil {
 				one.Filters[keyOf(f)] = filterMeaning(f)
 			}

@@ -214,14 +214,15 @@ func (v *exchange) history(ctx context.Context, a historyArgs) (any, error) {
 	if err := v.srv.o.Gate.Find(ctx, v.caller, t, v.srv.o.Mirror.Page); err != nil {
 		return nil, err
 	}
-	past, err := seen.Reader{History: v.srv.o.History, Gate: v.srv.o.Gate, Caller: v.caller}.Read(ctx, k.Source.Name, k.Name, t.ID, limit)
+	past, err := seen.Reader{History: v.srv.o.History, Gate: v.srv.o.Gate, Caller: v.caller}.Read(ctx, k.Source.Name, k.Spec.Name, t.ID,
+		limit)
 	if err != nil {
 		return nil, err
 	}
 	if len(past.Versions) == 0 {
 		return nil, understudy.ErrNotFound
 	}
-	out := &historyAnswer{Source: k.Source.Name, Kind: k.Name, ID: a.ID, Note: marking, Versions: []versionView{}}
+	out := &historyAnswer{Source: k.Source.Name, Kind: k.Spec.Name, ID: a.ID, Note: marking, Versions: []versionView{}}
 	if past.More {
 		out.Cut = "there are older versions; ask with a larger limit, or as_of"
 	}

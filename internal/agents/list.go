@@ -29,30 +29,30 @@ func (v *exchange) listTarget(a listArgs, at time.Time) (l *plan.List, t *spec.T
 		params = append(params, understudy.Param{Name: name, Value: value})
 	}
 	if l = k.Pick(a.List, params); l == nil {
-		return nil, nil, 0, wrong("list of "+k.Name, a.List, slugs(k))
+		return nil, nil, 0, wrong("list of "+k.Spec.Name, a.List, slugs(k))
 	}
 	within, err := vars(a.Within, l.Needs)
 	switch {
 	case err != nil:
 		return nil, nil, 0, err
 	case len(within) < len(l.Needs):
-		return nil, nil, 0, invalid("%s lie under another record; say which in within: %s", k.Name, strings.Join(l.Needs, ", "))
+		return nil, nil, 0, invalid("%s lie under another record; say which in within: %s", k.Spec.Name, strings.Join(l.Needs, ", "))
 	}
 	query, err := v.filters(l, a.Filters)
 	if err != nil {
 		return nil, nil, 0, err
 	}
-	path, ok := l.Template().FillEscaped(func(name string) (string, bool) {
+	path, ok := l.Spec.Template().FillEscaped(func(name string) (string, bool) {
 		if given, ok := within.Get(name); ok {
 			return given, true
 		}
-		return k.Source.PathVar(name)
+		return k.Source.Config.PathVar(name)
 	})
 	if !ok {
 		return nil, nil, 0, invalid("this list cannot be asked for")
 	}
 	t, err = k.Source.Spec.Target(k.Source.Name, path, query.String())
-	if err == nil && t.List != l.List {
+	if err == nil && t.List != l.Spec {
 		err = invalid("what within names is no id")
 	}
 	return l, t, 0, err
@@ -69,7 +69,7 @@ func (v *exchange) goOn(k *plan.Kind, a listArgs, at time.Time) (*plan.List, *sp
 		return nil, nil, 0, err
 	}
 	for _, l := range k.PlannedLists {
-		if l.List == t.List && t.Kind == k.Kind && p.At.Equal(at) {
+		if l.Spec == t.List && t.Kind == k.Spec && p.At.Equal(at) {
 			return l, t, p.Skip, nil
 		}
 	}
@@ -80,7 +80,7 @@ func (v *exchange) goOn(k *plan.Kind, a listArgs, at time.Time) (*plan.List, *sp
 func (v *exchange) filters(l *plan.List, given map[string]string) (understudy.Query, error) {
 	var all understudy.Query
 	var known []string
-	for i, f := range l.Filters {
+	for i, f := range l.Spec.Filters {
 		value, ok := given[keyOf(f)]
 		if v.srv.o.Gate.Read(v.caller, l.Probes[i]) == nil {
 			known = append(known, keyOf(f))
@@ -92,8 +92,8 @@ func (v *exchange) filters(l *plan.List, given map[string]string) (understudy.Qu
 		}
 	}
 	for name := range given {
-		if !slices.ContainsFunc(l.Filters, func(f *spec.Filter) bool { return keyOf(f) == name }) {
-			return nil, wrong("filter of "+l.Kind.Name, name, known)
+		if !slices.ContainsFunc(l.Spec.Filters, func(f *spec.Filter) bool { return keyOf(f) == name }) {
+			return nil, wrong("filter of "+l.Kind.Spec.Name, name, known)
 		}
 	}
 	return all, nil
@@ -148,7 +148,7 @@ func (v *exchange) list(ctx context.Context, a listArgs, at time.Time) (any, err
 	}
 	var values []string
 	for _, p := range t.Query {
-		if l.Filter(p.Name) != nil {
+		if l.Spec.Filter(p.Name) != nil {
 			values = append(values, p.Value)
 		}
 	}

@@ -56,7 +56,7 @@ func (s *Server) newOffer(c understudy.Caller) *offer {
 		}
 		one := &offered{source: src}
 		for _, k := range src.Kinds {
-			if s.o.Gate.Sees(c, src.Name, k.Name) {
+			if s.o.Gate.Sees(c, src.Name, k.Spec.Name) {
 				one.kinds = append(one.kinds, k)
 			}
 		}
@@ -79,7 +79,7 @@ func (s *Server) newOffer(c understudy.Caller) *offer {
 // The classes of kinds that a tool takes.
 func listed(k *plan.Kind) bool     { return len(k.PlannedLists) > 0 }
 func shown(k *plan.Kind) bool      { return len(k.PlannedInstances) > 0 }
-func recorded(k *plan.Kind) bool   { return len(k.ID) > 0 }
+func recorded(k *plan.Kind) bool   { return len(k.Spec.ID) > 0 }
 func remembered(k *plan.Kind) bool { return shown(k) && recorded(k) }
 func anyKind(*plan.Kind) bool      { return true }
 
@@ -88,8 +88,8 @@ func (o *offer) names(takes func(*plan.Kind) bool) []string {
 	var all []string
 	for _, s := range o.sources {
 		for _, k := range s.kinds {
-			if takes(k) && !slices.Contains(all, k.Name) {
-				all = append(all, k.Name)
+			if takes(k) && !slices.Contains(all, k.Spec.Name) {
+				all = append(all, k.Spec.Name)
 			}
 		}
 	}
@@ -101,12 +101,12 @@ func (o *offer) kindOf(source, kind string, takes func(*plan.Kind) bool) (*plan.
 	var found []*plan.Kind
 	named := source == ""
 	for _, s := range o.sources {
-		if source != "" && s.source.Source.Name != source {
+		if source != "" && s.source.Name != source {
 			continue
 		}
 		named = true
 		for _, k := range s.kinds {
-			if k.Name == kind && takes(k) {
+			if k.Spec.Name == kind && takes(k) {
 				found = append(found, k)
 			}
 		}
@@ -125,7 +125,7 @@ func (o *offer) kindOf(source, kind string, takes func(*plan.Kind) bool) (*plan.
 func (o *offer) sourceNames() []string {
 	all := make([]string, len(o.sources))
 	for i, s := range o.sources {
-		all[i] = s.source.Source.Name
+		all[i] = s.source.Name
 	}
 	return all
 }
@@ -134,7 +134,7 @@ func (o *offer) sourceNames() []string {
 func instructions(o *offer, l Limits) string {
 	var titles []string
 	for _, s := range o.sources {
-		titles = append(titles, s.source.Source.Spec.Title+" (source "+s.source.Source.Name+")")
+		titles = append(titles, s.source.Spec.Title+" (source "+s.source.Name+")")
 	}
 	return "Understudy keeps a copy of the records of " + strings.Join(titles, ", ") + " and answers from it; every tool only reads. " +
 		"get and list say in age_seconds how old an answer is: what is held is answered at once, and upstream is asked when it is too old. " +

@@ -156,11 +156,12 @@ func (v *exchange) instance(a recordArgs) (*plan.Kind, *spec.Target, error) {
 	if a.ID == "" {
 		parts = nil
 	}
-	if len(parts) != len(in.ID) {
-		if len(in.ID) == 0 {
-			return nil, nil, invalid("there is one %s alone; leave id out", k.One)
+	if len(parts) != len(in.Spec.ID) {
+		if len(in.Spec.ID) == 0 {
+			return nil, nil, invalid("there is one %s alone; leave id out", k.Spec.One)
 		}
-		return nil, nil, invalid("id %q: want the %s of %s", understudy.Clip(a.ID), strings.Join(k.ID, spec.IDSeparator), plan.Article(k.One))
+		return nil, nil, invalid("id %q: want the %s of %s", understudy.Clip(a.ID), strings.Join(k.Spec.ID, spec.IDSeparator),
+			plan.Article(k.Spec.One))
 	}
 	within, err := vars(a.Within, recordNeeds(k))
 	if err != nil {
@@ -168,10 +169,11 @@ func (v *exchange) instance(a recordArgs) (*plan.Kind, *spec.Target, error) {
 	}
 	path, ok := k.PathTo(parts, within)
 	if !ok {
-		return nil, nil, invalid("%s lies under another record; say which in within: %s", plan.Article(k.One), strings.Join(recordNeeds(k), ", "))
+		return nil, nil, invalid("%s lies under another record; say which in within: %s", plan.Article(k.Spec.One),
+			strings.Join(recordNeeds(k), ", "))
 	}
 	t, err := k.Source.Spec.Target(k.Source.Name, path, "")
-	if err == nil && t.Instance != in.Instance {
+	if err == nil && t.Instance != in.Spec {
 		err = understudy.ErrNotFound
 	}
 	return k, t, err
@@ -199,7 +201,7 @@ func (v *exchange) record(ctx context.Context, a recordArgs, at time.Time) (any,
 		return nil, err
 	}
 	if !at.IsZero() && !recorded(k) {
-		return nil, invalid("nothing is kept of how %s was", k.One)
+		return nil, invalid("nothing is kept of how %s was", k.Spec.One)
 	}
 	answer, view, err := v.ask(ctx, t, at)
 	if err != nil {

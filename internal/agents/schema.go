@@ -114,8 +114,8 @@ func (b *builder) prefixes(takes func(*plan.Kind) bool) string {
 	var all []string
 	for _, s := range b.offer.sources {
 		for _, k := range s.kinds {
-			if takes(k) && len(k.Prefixes) > 0 && len(all) < 12 {
-				all = append(all, k.Prefixes[0]+"… "+k.Name)
+			if takes(k) && len(k.Spec.Prefixes) > 0 && len(all) < 12 {
+				all = append(all, k.Spec.Prefixes[0]+"… "+k.Spec.Name)
 			}
 		}
 	}
@@ -132,12 +132,12 @@ func (b *builder) within(p *properties, needs func(*plan.Kind) []string) *proper
 		for _, k := range s.kinds {
 			for _, name := range needs(k) {
 				if old := inner.schemas[name]; old != nil {
-					if !strings.Contains(old.Description, k.Name) {
-						old.Description += ", " + k.Name
+					if !strings.Contains(old.Description, k.Spec.Name) {
+						old.Description += ", " + k.Spec.Name
 					}
 					continue
 				}
-				inner.add(name, text("for "+k.Name))
+				inner.add(name, text("for "+k.Spec.Name))
 			}
 		}
 	}
@@ -171,7 +171,7 @@ func (b *builder) filters(p *properties) *properties {
 	for _, s := range b.offer.sources {
 		for _, k := range s.kinds {
 			for _, l := range k.PlannedLists {
-				for i, f := range l.Filters {
+				for i, f := range l.Spec.Filters {
 					if b.offers(l, i) {
 						inner.filter(k, f)
 					}
@@ -191,12 +191,12 @@ func (p *properties) filter(k *plan.Kind, f *spec.Filter) {
 	old := p.schemas[key]
 	switch {
 	case old == nil:
-		p.add(key, text(k.Name+": "+meaning))
-	case strings.Contains(old.Description, k.Name+": "):
+		p.add(key, text(k.Spec.Name+": "+meaning))
+	case strings.Contains(old.Description, k.Spec.Name+": "):
 	case strings.HasSuffix(old.Description, ": "+meaning):
-		old.Description = strings.TrimSuffix(old.Description, ": "+meaning) + ", " + k.Name + ": " + meaning
+		old.Description = strings.TrimSuffix(old.Description, ": "+meaning) + ", " + k.Spec.Name + ": " + meaning
 	default:
-		old.Description += "; " + k.Name + ": " + meaning
+		old.Description += "; " + k.Spec.Name + ": " + meaning
 	}
 }
 

@@ -63,17 +63,17 @@ func TestAdviceGrantsWhenPasted(t *testing.T) {
 		if len(k.PlannedLists) == 0 {
 			continue
 		}
-		refused(k.Href, map[string]string{"*": "see", k.Name: "hide"})
-		for _, f := range k.Fields {
+		refused(k.Href, map[string]string{"*": "see", k.Spec.Name: "hide"})
+		for _, f := range k.Spec.Fields {
 			if f.Class == spec.ClassSecret || f.Type == spec.TypeMedia || f.Type == spec.TypeMap || !run() {
 				continue
 			}
-			for _, rules := range []map[string]string{{"*": "see", f.Class: "hide"}, {"*": "see", k.Name + "." + f.Name: "hide"}} {
+			for _, rules := range []map[string]string{{"*": "see", f.Class: "hide"}, {"*": "see", k.Spec.Name + "." + f.Name: "hide"}} {
 				if rules[""] != "" || rules["plain"] != "" {
 					continue
 				}
 				refused(k.Href+"?understudy.sort="+f.Name, rules)
-				for _, flt := range k.PlannedLists[0].Filters {
+				for _, flt := range k.PlannedLists[0].Spec.Filters {
 					if flt.Field == f.Name && (flt.Op == "" || flt.Op == "is") {
 						refused(k.Href+"?"+flt.Name+"=1", rules)
 					}

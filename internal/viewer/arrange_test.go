@@ -114,19 +114,19 @@ func TestCookieIsBounded(t *testing.T) {
 		if len(k.Every) < 2 {
 			continue
 		}
-		form := understudy.Query{{Name: "source", Value: "twilio"}, {Name: "kind", Value: k.Name}}
+		form := understudy.Query{{Name: "source", Value: "twilio"}, {Name: "kind", Value: k.Spec.Name}}
 		for _, c := range k.Every[:min(len(k.Every), 60)] {
-			form = append(form, understudy.Param{Name: "column", Value: c.Name})
+			form = append(form, understudy.Param{Name: "column", Value: c.Spec.Name})
 		}
 		who := as{token: "alltoken", headers: map[string]string{"Cookie": cookie}}
 		_, _, head := h.do("POST", "/-/columns", form.String(), who)
 		cookie, _, _ = strings.Cut(head.Get("Set-Cookie"), ";")
 		if len(cookie) > 4000 {
-			t.Fatalf("%s: the cookie has %d bytes", k.Name, len(cookie))
+			t.Fatalf("%s: the cookie has %d bytes", k.Spec.Name, len(cookie))
 		}
 		if _, _, head := h.get(k.Href, as{token: "alltoken", headers: map[string]string{"Cookie": cookie}}); k.Browsable() &&
 			!strings.Contains(head.Get("Location"), "understudy.columns") {
-			t.Errorf("%s: what was just chosen is forgotten", k.Name)
+			t.Errorf("%s: what was just chosen is forgotten", k.Spec.Name)
 		}
 	}
 	if strings.Contains(cookie, "twilio%2Faccounts=") {

@@ -118,7 +118,7 @@ func compare(q *page.Exchange, t *spec.Target, c comparison) error {
 	own := q.V.Numbers.Begin(q)
 	s := q.CellContext(q.Kind, vars, own.Wait(q))
 	s.Seconds = true
-	p := &comparePage{Kind: q.Kind, Heading: "Two versions of this " + q.Kind.One, ID: t.ID, Record: link()}
+	p := &comparePage{Kind: q.Kind, Heading: "Two versions of this " + q.Kind.Spec.One, ID: t.ID, Record: link()}
 	if q.Kind.Browsable() {
 		p.ListHref = q.Kind.Href + plan.WithQuery(plan.OwnVars(vars))
 	}
@@ -136,7 +136,7 @@ func compare(q *page.Exchange, t *spec.Target, c comparison) error {
 			p.Same = append(p.Same, f)
 		}
 	}
-	return q.Render(http.StatusOK, "compare", "Compare "+q.Kind.One+" "+page.ShortID(t.ID), p)
+	return q.Render(http.StatusOK, "compare", "Compare "+q.Kind.Spec.One+" "+page.ShortID(t.ID), p)
 }
 
 // pickVersions finds the versions that stood at both moments, in a shape that was seen

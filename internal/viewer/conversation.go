@@ -193,8 +193,8 @@ func readDirections(q *page.Exchange, a, b string, before time.Time) []direction
 // findUntil returns the filter by which a kind's records are asked for up to a moment,
 // nil when there is none the caller may use.
 func findUntil(q *page.Exchange, t *plan.Contact) *spec.Filter {
-	for i, f := range t.List.Filters {
-		if f.Op == "until" && f.Field == t.Kind.Clock && q.Offers(t.List, i) {
+	for i, f := range t.List.Spec.Filters {
+		if f.Op == "until" && f.Field == t.Kind.Spec.Clock && q.Offers(t.List, i) {
 			return f
 		}
 	}
@@ -232,7 +232,7 @@ func turnConversation(q *page.Exchange, p *messages, base string, older, before 
 	p.Back, p.Bound = q.Moment(older), "What is older is on the next page."
 	for _, t := range q.ContactKinds(q.Source) {
 		if findUntil(q, t) == nil && q.OffersBoth(t) {
-			p.Bound = "Older " + t.Kind.Title + " cannot be asked for by time."
+			p.Bound = "Older " + t.Kind.Spec.Title + " cannot be asked for by time."
 		}
 	}
 	p.Older = conversationAddress(base, older, append(slices.Clone(back), here))

@@ -129,7 +129,7 @@ func serveRecord(q *page.Exchange) error {
 		out.Parts, out.Acts, out.Removing = parts, acts, removing
 		return out
 	}
-	if len(q.Kind.Media) > 0 && q.V.Media != nil {
+	if len(q.Kind.Spec.Media) > 0 && q.V.Media != nil {
 		draw() // it shows contents, whose addresses are a session's and end
 	} else {
 		out.Parts = parts
@@ -139,7 +139,7 @@ func serveRecord(q *page.Exchange) error {
 		}
 	}
 	out.Notes = notes
-	return q.Render(http.StatusOK, "detail", plan.UpperFirst(q.Kind.One)+" "+page.ShortID(rows[0].ID), out)
+	return q.Render(http.StatusOK, "detail", plan.UpperFirst(q.Kind.Spec.One)+" "+page.ShortID(rows[0].ID), out)
 }
 
 // record is the page of one record.
@@ -159,8 +159,8 @@ func (rv *record) instanceTarget() (*spec.Target, error) {
 	if id != "" {
 		parts = strings.Split(id, spec.IDSeparator)
 	}
-	if len(rv.q.Kind.Instances) == 0 || len(parts) != len(rv.q.Kind.ID) || slices.Contains(parts, "") {
-		return nil, page.NotFound("No "+rv.q.Kind.One+" is named "+page.Clip(id), "Pick it from the list.", rv.q.Kind.Href)
+	if len(rv.q.Kind.Spec.Instances) == 0 || len(parts) != len(rv.q.Kind.Spec.ID) || slices.Contains(parts, "") {
+		return nil, page.NotFound("No "+rv.q.Kind.Spec.One+" is named "+page.Clip(id), "Pick it from the list.", rv.q.Kind.Href)
 	}
 	in := rv.q.Kind.PlannedInstances[0]
 	params, err := understudy.ParseQuery(rv.q.R.URL.RawQuery)
@@ -177,7 +177,7 @@ func (rv *record) instanceTarget() (*spec.Target, error) {
 		}
 	}
 	path, ok := rv.q.Kind.PathTo(parts, params)
-	if !ok && in.Address != "" && !slices.ContainsFunc(in.Params(), func(name string) bool { return plan.Has(params, name) }) {
+	if !ok && in.Spec.Address != "" && !slices.ContainsFunc(in.Params(), func(name string) bool { return plan.Has(params, name) }) {
 		return rv.addressed(in, id)
 	}
 	if !ok {
@@ -187,8 +187,8 @@ func (rv *record) instanceTarget() (*spec.Target, error) {
 	if err != nil {
 		return nil, err
 	}
-	if t.Instance != in.Instance {
-		return nil, page.NotFound("No "+rv.q.Kind.One+" is named "+page.Clip(id), "Pick it from the list.", rv.q.Kind.Href)
+	if t.Instance != in.Spec {
+		return nil, page.NotFound("No "+rv.q.Kind.Spec.One+" is named "+page.Clip(id), "Pick it from the list.", rv.q.Kind.Href)
 	}
 	return t, nil
 }
@@ -210,7 +210,7 @@ func (rv *record) readOwn(params understudy.Query, known []string) ([]string, er
 
 // detailPage is what a record's page shows of the record.
 func (rv *record) detailPage(t *spec.Target, row access.Row, lists []*askedList, s *page.CellContext) *detailPage {
-	p := &detailPage{Kind: rv.q.Kind, Heading: plan.UpperFirst(rv.q.Kind.One), ID: row.ID, Raw: pretty(row.Raw())}
+	p := &detailPage{Kind: rv.q.Kind, Heading: plan.UpperFirst(rv.q.Kind.Spec.One), ID: row.ID, Raw: pretty(row.Raw())}
 	p.Failed = page.Failed(rv.q.Kind, row)
 	p.Data = rv.q.AsOf.Keep(rv.q.Kind.Href + page.DataSuffix + plan.WithQuery(s.Vars))
 	if t.ID != "" {
@@ -233,7 +233,7 @@ func (rv *record) detailPage(t *spec.Target, row access.Row, lists []*askedList,
 		p.Long = append(p.Long, others)
 	}
 	if play := rv.q.Contents(rv.q.Kind, row, s.Vars); play != nil {
-		p.Play = &page.Cell{Label: rv.q.Kind.ByField[rv.q.Kind.Media[0].Field].Heading, Play: play}
+		p.Play = &page.Cell{Label: rv.q.Kind.ByField[rv.q.Kind.Spec.Media[0].Field].Heading, Play: play}
 	}
 	p.Related = append(append(p.Related, rv.related(row, lists)...), outlook.Links(rv.q)...)
 	p.Related = slices.DeleteFunc(p.Related, func(l page.Link) bool {
@@ -253,22 +253,22 @@ func (rv *record) place(p *detailPage, t *spec.Target, row access.Row) {
 		return
 	}
 	var named []string // what the path says is in the address; the gate need not hide it
-	for i := range above.Kind.ID {
+	for i := range above.Kind.Spec.ID {
 		for name, at := range above.Vars {
 			if at == i {
 				named = append(named, t.Var(name))
 			}
 		}
 	}
-	id := above.Kind.IDOf(named)
+	id := above.Kind.Spec.IDOf(named)
 	if slices.ContainsFunc(t.Vars, func(v understudy.Param) bool {
-		def, own := rv.q.Source.PathVar(v.Name)
+		def, own := rv.q.Source.Config.PathVar(v.Name)
 		return own && def == v.Value && v.Value == id
 	}) {
 		return // the source's own account is above everything
 	}
-	p.Above = &page.Link{Href: rv.q.AsOf.Keep(above.Kind.Href + "/" + url.PathEscape(id)), Text: plan.UpperFirst(above.Kind.One) + " " +
-		page.ShortID(id)}
+	p.Above = &page.Link{Href: rv.q.AsOf.Keep(above.Kind.Href + "/" + url.PathEscape(id)), Text: plan.UpperFirst(above.Kind.Spec.One) +
+		" " + page.ShortID(id)}
 	for _, l := range rv.q.Kind.PlannedLists {
 		if l.Under.Kind == above.Kind && p.ListHref == "" {
 			if target := rv.under(t, l, named); target != nil {
@@ -283,7 +283,7 @@ func (rv *record) place(p *detailPage, t *spec.Target, row access.Row) {
 func (rv *record) part(p *detailPage, s *page.CellContext, row access.Row, g plan.Group) detailGroup {
 	out := detailGroup{Title: g.Title, Closed: true}
 	for _, c := range g.Columns {
-		if row.Field(c.Name).State == access.Absent {
+		if row.Field(c.Spec.Name).State == access.Absent {
 			continue
 		}
 		if l, ok := s.Followable(row, c); ok {
@@ -291,7 +291,7 @@ func (rv *record) part(p *detailPage, s *page.CellContext, row access.Row, g pla
 			continue
 		}
 		cl := s.Cell(c, row, false)
-		if v := row.Field(c.Name); c.SMS && v.State == access.Seen && v.Text != "" {
+		if v := row.Field(c.Spec.Name); c.Spec.SMS && v.State == access.Seen && v.Text != "" {
 			page.DrawSegments(&cl)
 		}
 		out.Cells = append(out.Cells, cl)
@@ -303,7 +303,7 @@ func (rv *record) part(p *detailPage, s *page.CellContext, row access.Row, g pla
 
 // head keeps what the top of the page shows of a field.
 func (rv *record) head(p *detailPage, c *plan.Column, cl page.Cell) {
-	if c.Name == rv.q.Kind.Clock && cl.Stamp != "" {
+	if c.Spec.Name == rv.q.Kind.Spec.Clock && cl.Stamp != "" {
 		p.When = cl
 		p.When.Label = c.Words
 	}

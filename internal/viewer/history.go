@@ -19,7 +19,7 @@ func readPast(ctx context.Context, q *page.Exchange, id string, limit int) (seen
 	}
 	ctx, cancel := context.WithTimeout(ctx, q.V.Glance)
 	defer cancel()
-	return seen.Reader{History: q.V.History, Gate: q.Gate, Caller: q.Caller}.Read(ctx, q.Source.Name, q.Kind.Name, id, limit)
+	return seen.Reader{History: q.V.History, Gate: q.Gate, Caller: q.Caller}.Read(ctx, q.Source.Name, q.Kind.Spec.Name, id, limit)
 }
 
 // explainGone adds to the answer that upstream has no such record when it was last
@@ -27,7 +27,7 @@ func readPast(ctx context.Context, q *page.Exchange, id string, limit int) (seen
 func explainGone(q *page.Exchange, t *spec.Target, err error) error {
 	var p *page.Problem
 	if !errors.As(err, &p) || !errors.Is(err, understudy.ErrNotFound) || !q.AsOf.At.IsZero() || q.Data != "" ||
-		!q.Gate.Counts(q.Caller, q.Source.Name, q.Kind.Name) {
+		!q.Gate.Counts(q.Caller, q.Source.Name, q.Kind.Spec.Name) {
 		return err
 	}
 	past, worse := readPast(q.Ctx, q, t.ID, fewVersions)
@@ -39,7 +39,7 @@ func explainGone(q *page.Exchange, t *spec.Target, err error) error {
 		if !s.Kept {
 			continue
 		}
-		p.Title = "This " + q.Kind.One + " is gone"
+		p.Title = "This " + q.Kind.Spec.One + " is gone"
 		p.Href = q.AddressWith(page.AsOf{At: s.Version.From}.Param())
 		p.Link = "See it as it was on " + page.Say(s.Version.From, q.Start, q.Zone, false).Text
 		break

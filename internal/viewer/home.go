@@ -185,16 +185,17 @@ func sendHome(q *page.Exchange) error {
 		snap := page.SnapshotOf(q, s)
 		d := sourceData{s.Name, s.Spec.Title, snap.State, snap.Why, stamp(snap.Since), stamp(snap.NextProbe), snap.DropIn, nil}
 		for _, k := range kinds {
-			held := snap.Kinds[k.Name]
+			held := snap.Kinds[k.Spec.Name]
 			if !q.Counts(k) {
-				d.Kinds = append(d.Kinds, kindData{Name: k.Name, Title: plan.UpperFirst(k.Title), Href: k.Href,
+				d.Kinds = append(d.Kinds, kindData{Name: k.Spec.Name, Title: plan.UpperFirst(k.Spec.Title), Href: k.Href,
 					Why: "your role finds only some of them, so how many are held is not said"})
 				continue
 			}
 			if !held.Complete && held.Why == "" {
 				held.Why = "they are not synced, so some may be missing"
 			}
-			kd := kindData{k.Name, plan.UpperFirst(k.Title), k.Href, &held.Records, held.Complete, held.Why, nil, stamp(held.CaughtUp)}
+			kd := kindData{k.Spec.Name, plan.UpperFirst(k.Spec.Title), k.Href, &held.Records, held.Complete, held.Why, nil,
+				stamp(held.CaughtUp)}
 			if held.Running {
 				if kd.Sync = (&syncData{held.Done, nil, int64(held.ETA / time.Second), held.Walk}); held.Total > 0 {
 					kd.Sync.Total = &held.Total

@@ -49,17 +49,17 @@ func talkOf(q *page.Exchange, number string, hits []page.Hit) (talk any, rest []
 
 // shows reports whether a record shows at one end what the number looks like to the caller, who may see it masked.
 func shows(q *page.Exchange, end plan.End, h page.Hit, number string) bool {
-	name := end.Column.Name
+	name := end.Column.Spec.Name
 	if strings.ContainsAny(name, `."\`) {
 		return false
 	}
-	record := understudy.Page{Key: understudy.Key{Source: h.Source}, Kind: h.Kind.Name, Status: http.StatusOK,
+	record := understudy.Page{Key: understudy.Key{Source: h.Source}, Kind: h.Kind.Spec.Name, Status: http.StatusOK,
 		Body: []byte(`{"` + name + `":"` + number + `"}`)}
 	view, err := q.Gate.View(q.Caller, &record)
 	if err != nil {
 		return false
 	}
-	row, err := q.Gate.Seen(q.Caller, h.Source, h.Kind.Name, view.Body)
+	row, err := q.Gate.Seen(q.Caller, h.Source, h.Kind.Spec.Name, view.Body)
 	want, got := row.Field(name), h.Row.Field(name)
 	return err == nil && got.State != access.Hidden && got.Text == want.Text
 }

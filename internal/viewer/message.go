@@ -48,7 +48,7 @@ func mergeStrands(q *page.Exchange, strands []direction, before time.Time, p *me
 	for _, s := range strands {
 		r := s.Wait()
 		if why := q.Missing(r); why != "" {
-			p.Problems = append(p.Problems, plan.UpperFirst(s.kind.Kind.Title)+" from "+findSender(q, p, s)+" are not loaded: "+why)
+			p.Problems = append(p.Problems, plan.UpperFirst(s.kind.Kind.Spec.Title)+" from "+findSender(q, p, s)+" are not loaded: "+why)
 			continue
 		}
 		rows := r.Rows()
@@ -102,18 +102,18 @@ func readMessage(q *page.Exchange, s direction, row access.Row, before time.Time
 		return message{}, false
 	}
 	sheet := q.CellContext(k, nil, nil)
-	t := message{ByA: s.byA, Kind: k.One, Href: sheet.RecordOf(row), When: page.Say(at, q.Start, q.Zone, false), Failed: page.Failed(k, row),
-		at: at, raw: row.Raw()}
+	t := message{ByA: s.byA, Kind: k.Spec.One, Href: sheet.RecordOf(row), When: page.Say(at, q.Start, q.Zone, false),
+		Failed: page.Failed(k, row), at: at, raw: row.Raw()}
 	t.When.Text = at.In(q.Zone).Format("15:04")
 	end := s.kind.Ends[0]
 	if s.byA {
 		end = s.kind.Ends[1]
 	}
-	if v := row.Field(end.Column.Name); v.State == access.Seen && plan.IsNumber(v.Text) {
+	if v := row.Field(end.Column.Spec.Name); v.State == access.Seen && plan.IsNumber(v.Text) {
 		t.other = v.Text
 	}
 	for _, c := range k.Shown {
-		if q.Level(k, c.Name) == access.Hide && c.Shape != plan.Prose {
+		if q.Level(k, c.Spec.Name) == access.Hide && c.Shape != plan.Prose {
 			continue
 		}
 		drawMessageCell(q, &t, sheet, c, row)
@@ -125,13 +125,13 @@ func readMessage(q *page.Exchange, s direction, row access.Row, before time.Time
 // the counts that are not zero.
 func drawMessageCell(q *page.Exchange, t *message, s *page.CellContext, c *plan.Column, row access.Row) {
 	cl := s.Cell(c, row, false)
-	switch v := row.Field(c.Name); {
+	switch v := row.Field(c.Spec.Name); {
 	case c.Shape == plan.Prose:
 		t.Body = &cl
 	case c.Shape == plan.Pill && t.State == nil && v.State == access.Seen:
 		t.State = &cl
-	case c.Shape == plan.Number && c.Class == "" && v.State == access.Seen && v.Text != "" && v.Text != "0":
-		if l := s.Kind.CountedIn[c.Name]; l != nil && q.Gate.Read(q.Caller, l.Sample) == nil {
+	case c.Shape == plan.Number && c.Spec.Class == "" && v.State == access.Seen && v.Text != "" && v.Text != "0":
+		if l := s.Kind.CountedIn[c.Spec.Name]; l != nil && q.Gate.Read(q.Caller, l.Sample) == nil {
 			cl.Href = t.Href // the record's page shows what is counted
 		}
 		t.Facts = append(t.Facts, cl)
@@ -140,7 +140,7 @@ func drawMessageCell(q *page.Exchange, t *message, s *page.CellContext, c *plan.
 
 // anyTime is the first time a record has.
 func anyTime(k *plan.Kind, row access.Row) (time.Time, bool) {
-	for _, f := range k.Fields {
+	for _, f := range k.Spec.Fields {
 		if v := row.Field(f.Name); spec.IsTime(f.Type) && v.State == access.Seen {
 			if t, dateOnly, ok := page.ParseDate(f.Type, v.Text); ok && !dateOnly {
 				return t, true

@@ -17,20 +17,20 @@ import (
 // tells its address. To a caller that may not find it, or does not see addresses, none is
 // held.
 func (rv *record) addressed(in *plan.Instance, id string) (*spec.Target, error) {
-	none := page.NotFound("No "+rv.q.Kind.One+" named "+page.Clip(id)+" is held", "Pick it from the list.", rv.q.Kind.Href)
-	if rv.q.V.History == nil || !rv.q.Gate.Finds(rv.q.Caller, rv.q.Source.Name, rv.q.Kind.Name, id) {
+	none := page.NotFound("No "+rv.q.Kind.Spec.One+" named "+page.Clip(id)+" is held", "Pick it from the list.", rv.q.Kind.Href)
+	if rv.q.V.History == nil || !rv.q.Gate.Finds(rv.q.Caller, rv.q.Source.Name, rv.q.Kind.Spec.Name, id) {
 		return nil, none
 	}
-	seen, err := rv.q.V.History.History(rv.q.Ctx, rv.q.Source.Name, rv.q.Kind.Name, id, fewVersions)
+	seen, err := rv.q.V.History.History(rv.q.Ctx, rv.q.Source.Name, rv.q.Kind.Spec.Name, id, fewVersions)
 	if err != nil && !errors.Is(err, understudy.ErrNotFound) {
 		return nil, err
 	}
 	for _, v := range seen {
-		row, err := rv.q.Gate.Seen(rv.q.Caller, rv.q.Source.Name, rv.q.Kind.Name, v.Body)
-		if err != nil || row.Field(in.Address).State != access.Seen {
+		row, err := rv.q.Gate.Seen(rv.q.Caller, rv.q.Source.Name, rv.q.Kind.Spec.Name, v.Body)
+		if err != nil || row.Field(in.Spec.Address).State != access.Seen {
 			continue // it was gone, its body is not kept, or the role does not see where it is
 		}
-		if t, err := rv.q.Source.Spec.Follow(rv.q.Source.Name, row.Field(in.Address).Text); err == nil && t.Instance == in.Instance {
+		if t, err := rv.q.Source.Spec.Follow(rv.q.Source.Name, row.Field(in.Spec.Address).Text); err == nil && t.Instance == in.Spec {
 			return t, nil
 		}
 	}
@@ -61,7 +61,7 @@ func (rv *record) others(row access.Row) detailGroup {
 // those of the kinds shown left out; and of one of our own numbers its page.
 func (rv *record) related(row access.Row, lists []*askedList) []page.Link {
 	var all []page.Link
-	if v := row.Field(rv.q.Kind.Own); rv.q.Kind.Own != "" && v.State == access.Seen && len(rv.q.ContactKinds(rv.q.Source)) > 0 {
+	if v := row.Field(rv.q.Kind.Spec.Own); rv.q.Kind.Spec.Own != "" && v.State == access.Seen && len(rv.q.ContactKinds(rv.q.Source)) > 0 {
 		if href := rv.q.Source.NumberHref(v.Text); href != "" {
 			all = append(all, page.Link{Href: href, Text: "Everything with " + plan.GroupPhone(v.Text)})
 		}
@@ -70,14 +70,14 @@ func (rv *record) related(row access.Row, lists []*askedList) []page.Link {
 		if !k.Browsable() || slices.ContainsFunc(lists, func(l *askedList) bool { return l.list.Kind == k }) {
 			continue
 		}
-		for i, f := range k.PlannedLists[0].Filters {
-			field := k.Field(f.Field)
+		for i, f := range k.PlannedLists[0].Spec.Filters {
+			field := k.Spec.Field(f.Field)
 			if !rv.picks(field, f) || row.ID == "" || !rv.q.Offers(k.PlannedLists[0], i) {
 				continue
 			}
 			all = append(all, page.Link{
 				Href: rv.q.AsOf.Keep(k.Href + "?" + understudy.Query{{Name: f.Name, Value: row.ID}}.String()),
-				Text: plan.UpperFirst(k.Title) + " with this " + rv.q.Kind.One + " as “" + plan.TitleOf(field) + "”",
+				Text: plan.UpperFirst(k.Spec.Title) + " with this " + rv.q.Kind.Spec.One + " as “" + plan.TitleOf(field) + "”",
 			})
 		}
 	}
@@ -86,5 +86,5 @@ func (rv *record) related(row access.Row, lists []*askedList) []page.Link {
 
 // picks reports whether a filter of another list takes ids of this kind.
 func (rv *record) picks(field *spec.Field, f *spec.Filter) bool {
-	return field != nil && f.Op == "is" && len(rv.q.Kind.ID) == 1 && (field.Link == rv.q.Kind.Name || field.Link == spec.AnyKind)
+	return field != nil && f.Op == "is" && len(rv.q.Kind.Spec.ID) == 1 && (field.Link == rv.q.Kind.Spec.Name || field.Link == spec.AnyKind)
 }

@@ -65,7 +65,7 @@ type panel struct {
 
 // title is what the page calls the list.
 func (pn *panel) title() string {
-	return plan.UpperFirst(pn.kind.Kind.Title) + " " + pn.end.Column.Words
+	return plan.UpperFirst(pn.kind.Kind.Spec.Title) + " " + pn.end.Column.Words
 }
 
 // numberReads are what a number's page is made of, all read at once.
@@ -96,7 +96,7 @@ func serveNumber(q *page.Exchange) error {
 		}
 	}
 	for _, k := range q.Source.Kinds {
-		if k.Rollup != "" && k.Browsable() && q.Gate.Read(q.Caller, k.PlannedLists[0].Newest) == nil {
+		if k.Spec.Rollup != "" && k.Browsable() && q.Gate.Read(q.Caller, k.PlannedLists[0].Newest) == nil {
 			n.watched = append(n.watched, q.Beside(k.PlannedLists[0].Newest))
 		}
 	}
@@ -136,7 +136,7 @@ func (v numberView) numberParts() *page.Parts {
 		return "contact", c
 	}}}
 	for _, o := range v.n.owns {
-		of := func() []any { return append(v.q.Made(o.newest), append(v.q.Made(o.record), o.kind.Name)...) }
+		of := func() []any { return append(v.q.Made(o.newest), append(v.q.Made(o.record), o.kind.Spec.Name)...) }
 		all = append(all, &page.Part{Title: "Our own numbers", Needs: []*page.Future{o.Future}, Of: of, Draw: func() (string, any) {
 			if l := v.drawOwner(o); l != nil {
 				return "glimpse", l
@@ -173,7 +173,7 @@ func readNumber(q *page.Exchange, name string) (string, error) {
 		return "", &page.Problem{
 			Title: "Your role does not show whole numbers", Kind: understudy.ErrForbidden,
 			Hint: "The page of a number is a filter on what role " + role + " does not fully see." +
-				q.RemedyOf(t.Kind, t.Ends[0].Column.Name, t.Ends[1].Column.Name),
+				q.RemedyOf(t.Kind, t.Ends[0].Column.Spec.Name, t.Ends[1].Column.Spec.Name),
 		}
 	}
 	text := q.R.PathValue(name)
@@ -195,7 +195,7 @@ func makePanels(q *page.Exchange, number string) []*panel {
 			if !q.Offers(t.List, e.Filter) || len(all) == maxPanels {
 				continue
 			}
-			target, err := t.Target(understudy.Query{{Name: t.List.Filters[e.Filter].Name, Value: number}})
+			target, err := t.Target(understudy.Query{{Name: t.List.Spec.Filters[e.Filter].Name, Value: number}})
 			if err == nil {
 				all = append(all, readPanel(q, &panel{Asked: &page.Asked{Target: target}, kind: t, end: e}, number))
 			}
@@ -207,14 +207,14 @@ func makePanels(q *page.Exchange, number string) []*panel {
 // readPanel begins to read a list of the number. When it goes on, and all records of
 // the kind are held, those are counted.
 func readPanel(q *page.Exchange, pn *panel, number string) *panel {
-	k, flt := pn.kind.Kind, pn.kind.List.Filters[pn.end.Filter]
-	whole := q.Findable() && q.Counts(k) && q.V.Snapshots.Of(q, q.Source).Kinds[k.Name].Complete
+	k, flt := pn.kind.Kind, pn.kind.List.Spec.Filters[pn.end.Filter]
+	whole := q.Findable() && q.Counts(k) && q.V.Snapshots.Of(q, q.Source).Kinds[k.Spec.Name].Complete
 	pn.Future = q.Begin(pn.Target.Key.String(), q.V.Glance, func(ctx context.Context) error {
 		pn.Reading = q.Read(ctx, pn.Target)
 		if !whole || !pn.Reading.More() {
 			return pn.Reading.Err
 		}
-		is, ok := page.Condition(k.Field(flt.Field), flt, number)
+		is, ok := page.Condition(k.Spec.Field(flt.Field), flt, number)
 		if !ok {
 			return nil // the page says that there may be more
 		}
@@ -349,7 +349,7 @@ func (v numberView) partners() []partner {
 			other = pn.kind.Ends[1]
 		}
 		for _, row := range pn.Wait().Rows() {
-			if v := row.Field(other.Column.Name); v.State == access.Seen && plan.IsNumber(v.Text) {
+			if v := row.Field(other.Column.Spec.Name); v.State == access.Seen && plan.IsNumber(v.Text) {
 				counts[v.Text]++
 			}
 		}

@@ -38,8 +38,8 @@ func (v numberView) numberData() error {
 	for _, pn := range v.n.panels {
 		r := pn.Wait()
 		l := listData{
-			Kind: pn.kind.Kind.Name, Field: pn.end.Column.Name, Href: v.q.Source.Place(pn.Target), More: r.More(), Problem: v.q.Missing(r),
-			Records: []json.RawMessage{},
+			Kind: pn.kind.Kind.Spec.Name, Field: pn.end.Column.Spec.Name, Href: v.q.Source.Place(pn.Target), More: r.More(),
+			Problem: v.q.Missing(r), Records: []json.RawMessage{},
 		}
 		for _, row := range r.Rows() {
 			l.Records = append(l.Records, row.Raw())

@@ -48,7 +48,7 @@ func (v numberView) drawOwner(o *owner) *relatedList {
 	if len(rows) == 0 {
 		return nil
 	}
-	columns := slices.DeleteFunc(v.q.ColumnsOf(o.kind), func(c *plan.Column) bool { return c.Name == o.kind.Own })
+	columns := slices.DeleteFunc(v.q.ColumnsOf(o.kind), func(c *plan.Column) bool { return c.Spec.Name == o.kind.Spec.Own })
 	l := v.glimpseOf(o.target, o.record, "One of our own numbers", v.q.CellContext(o.kind, nil, nil), columns, rows)
 	l.Shown, l.Href = "", v.q.Source.Place(o.kind.PlannedLists[0].Newest)
 	return l
@@ -57,7 +57,7 @@ func (v numberView) drawOwner(o *owner) *relatedList {
 // rows are those of our own record of the number.
 func (o *owner) rows() []access.Row {
 	return slices.DeleteFunc(o.record.Rows(), func(row access.Row) bool {
-		v := row.Field(o.kind.Own)
+		v := row.Field(o.kind.Spec.Own)
 		return v.State != access.Seen || v.Text != o.number
 	})
 }
@@ -65,8 +65,8 @@ func (o *owner) rows() []access.Row {
 // findOwnTarget asks for our own record of a number by a filter, nil when the list
 // has none for it.
 func findOwnTarget(q *page.Exchange, k *plan.Kind, number string) *spec.Target {
-	for i, f := range k.PlannedLists[0].Filters {
-		if f.Field == k.Own && (f.Op == "is" || f.Op == "digits") && q.Offers(k.PlannedLists[0], i) {
+	for i, f := range k.PlannedLists[0].Spec.Filters {
+		if f.Field == k.Spec.Own && (f.Op == "is" || f.Op == "digits") && q.Offers(k.PlannedLists[0], i) {
 			t, err := q.Source.Spec.Target(q.Source.Name, k.PlannedLists[0].Newest.Key.Path(),
 				understudy.Query{{Name: f.Name, Value: number}}.String())
 			if err == nil {

@@ -38,12 +38,12 @@ func (rv *record) codeField(row access.Row) *spec.Field {
 		v := row.Field(name)
 		return v.State == access.Seen && v.Text != ""
 	}
-	for _, st := range rv.q.Kind.Failed {
+	for _, st := range rv.q.Kind.Spec.Failed {
 		if len(st.In) == 0 && set(st.Field) {
-			return rv.q.Kind.Field(st.Field)
+			return rv.q.Kind.Spec.Field(st.Field)
 		}
 	}
-	for _, f := range rv.q.Kind.Fields {
+	for _, f := range rv.q.Kind.Spec.Fields {
 		if f.Type == spec.TypeCode && set(f.Name) {
 			return f
 		}

@@ -74,7 +74,7 @@ func (rv *record) besideRecord(lists []*askedList) func() {
 
 // countedBy reports whether the page's record says how many rows a list has.
 func (rv *record) countedBy(a *askedList) bool {
-	return a.list.Count != "" && a.list.Under.Kind == rv.q.Kind
+	return a.list.Spec.Count != "" && a.list.Under.Kind == rv.q.Kind
 }
 
 // readOf reads the lists of a record that has come. One that the record says is
@@ -153,11 +153,11 @@ func (rv *record) listsUnder(t *spec.Target) []*askedList {
 func (rv *record) listsAbout(t *spec.Target) []*askedList {
 	var all []*askedList
 	for _, k := range rv.q.Source.Kinds {
-		if k.Rollup == "" || !k.Browsable() || k == rv.q.Kind {
+		if k.Spec.Rollup == "" || !k.Browsable() || k == rv.q.Kind {
 			continue
 		}
-		for i, f := range k.PlannedLists[0].Filters {
-			if !rv.picks(k.Field(f.Field), f) || !rv.q.Offers(k.PlannedLists[0], i) {
+		for i, f := range k.PlannedLists[0].Spec.Filters {
+			if !rv.picks(k.Spec.Field(f.Field), f) || !rv.q.Offers(k.PlannedLists[0], i) {
 				continue
 			}
 			params := understudy.Query{{Name: f.Name, Value: t.ID}}
@@ -171,20 +171,20 @@ func (rv *record) listsAbout(t *spec.Target) []*askedList {
 
 // under is a list's newest page under a record.
 func (rv *record) under(t *spec.Target, l *plan.List, parts []string) *spec.Target {
-	path, ok := l.Template().FillEscaped(func(name string) (string, bool) {
+	path, ok := l.Spec.Template().FillEscaped(func(name string) (string, bool) {
 		if v, ok := l.Under.Fill(parts)(name); ok {
 			return v, true
 		}
 		if v := t.Var(name); v != "" {
 			return v, true
 		}
-		return rv.q.Source.PathVar(name)
+		return rv.q.Source.Config.PathVar(name)
 	})
 	if !ok {
 		return nil
 	}
 	target, err := rv.q.Source.Spec.Target(rv.q.Source.Name, path, "")
-	if err != nil || target.List != l.List {
+	if err != nil || target.List != l.Spec {
 		return nil // an id that would make the path another one's
 	}
 	return target
@@ -192,13 +192,13 @@ func (rv *record) under(t *spec.Target, l *plan.List, parts []string) *spec.Targ
 
 // empty reports whether a record that counts a list says that it has no rows.
 func saysEmpty(l *plan.List, row access.Row) bool {
-	v := row.Field(l.Count)
+	v := row.Field(l.Spec.Count)
 	return v.State == access.Seen && v.Text == "0"
 }
 
 // listPart is a list's place on the record's page.
 func (rv *record) listPart(a *askedList, own map[string]bool) *page.Part {
-	title := plan.UpperFirst(a.list.Kind.Title)
+	title := plan.UpperFirst(a.list.Kind.Spec.Title)
 	if a.empty {
 		return &page.Part{Title: title, Draw: func() (string, any) {
 			return "glimpse", &relatedList{Kind: a.list.Kind, Title: title, Href: a.href, Shown: "0 rows"}
@@ -214,7 +214,7 @@ func (rv *record) listPart(a *askedList, own map[string]bool) *page.Part {
 // contents, whose addresses are a session's and end.
 func (rv *record) madeList(a *askedList, own map[string]bool) []any {
 	r := a.Wait()
-	if len(a.list.Kind.Media) > 0 && rv.q.V.Media != nil && len(a.kept)+len(r.Rows()) > 0 {
+	if len(a.list.Kind.Spec.Media) > 0 && rv.q.V.Media != nil && len(a.kept)+len(r.Rows()) > 0 {
 		return nil
 	}
 	all := append(rv.q.Made(r), own)
@@ -237,7 +237,8 @@ func (rv *record) drawList(a *askedList, title string, own map[string]bool) *rel
 		out.Shown = page.Thousands(int64(len(rows))) + " kept"
 		out.Note = rv.q.Source.Spec.Title + " lists none of them any more."
 	}
-	columns := slices.DeleteFunc(rv.q.ColumnsOf(k), func(c *plan.Column) bool { return c.Link == rv.q.Kind.Name }) // this record on every row
+	// this record on every row
+	columns := slices.DeleteFunc(rv.q.ColumnsOf(k), func(c *plan.Column) bool { return c.Spec.Link == rv.q.Kind.Spec.Name })
 	s := rv.q.CellContext(k, rv.q.Source.Given(a.target, nil), own)
 	rows = rows[:min(len(rows), maxRows)]
 	out.Table = s.Table(title, columns, rows)
@@ -247,11 +248,11 @@ func (rv *record) drawList(a *askedList, title string, own map[string]bool) *rel
 
 // addPlaying adds a column with the contents of the rows, where they have any.
 func (rv *record) addPlaying(t *page.Table, s *page.CellContext, rows []access.Row) {
-	if len(s.Kind.Media) == 0 || rv.q.V.Media == nil || len(rows) == 0 {
+	if len(s.Kind.Spec.Media) == 0 || rv.q.V.Media == nil || len(rows) == 0 {
 		return
 	}
-	f := s.Kind.ByField[s.Kind.Media[0].Field]
-	t.Heads = append(t.Heads, page.Heading{Column: &plan.Column{Field: f.Field, Words: f.Words, Heading: f.Heading, CellClass: "content"}})
+	f := s.Kind.ByField[s.Kind.Spec.Media[0].Field]
+	t.Heads = append(t.Heads, page.Heading{Column: &plan.Column{Spec: f.Spec, Words: f.Words, Heading: f.Heading, CellClass: "content"}})
 	for i, row := range rows {
 		c := page.Cell{Label: f.Heading, Class: "content", Text: "—", Tone: "none"}
 		c.Play = rv.q.Contents(s.Kind, row, s.Vars)

@@ -90,7 +90,8 @@ func readTimeline(q *page.Exchange, t *spec.Target, id string, limit int, s *pag
 	of := func() []any { return drawTimeline(q, t, p, s, read.Err) }
 	return &page.Part{Title: "Timeline", Needs: []*page.Future{read}, Of: of, Draw: func() (string, any) {
 		if read.Err != nil {
-			return "timeline", &timeline{Problem: "The past of this " + q.Kind.One + " could not be read; the log of the server says why."}
+			return "timeline", &timeline{Problem: "The past of this " + q.Kind.Spec.One +
+				" could not be read; the log of the server says why."}
 		}
 		if out := makeTimeline(q, t, p, limit, s); out != nil {
 			return "timeline", out

@@ -39,7 +39,7 @@ func askToday(q *page.Exchange, s *plan.Source) (all []todayAsked) {
 		return nil
 	}
 	for _, k := range q.Readable(s) {
-		if failed := failedText(k); failed != "" && k.Clock != "" && k.Group == "" {
+		if failed := failedText(k); failed != "" && k.Spec.Clock != "" && k.Spec.Group == "" {
 			all = append(all, todayAsked{k, failed})
 		}
 	}
@@ -49,7 +49,7 @@ func askToday(q *page.Exchange, s *plan.Source) (all []todayAsked) {
 // failedText is a search for the failed records of a kind.
 func failedText(k *plan.Kind) string {
 	var either []string
-	for _, state := range k.Failed {
+	for _, state := range k.Spec.Failed {
 		if len(state.In) == 0 {
 			either = append(either, "has:"+state.Field)
 			continue
@@ -80,9 +80,10 @@ func countToday(ctx context.Context, q *page.Exchange, s *plan.Source, asked []t
 		conditions = append(conditions, struct{ title, text, handled string }{"Not handled, 7 days", "date:-7d", " handled:"})
 	}
 	for _, one := range asked {
-		view, known := todayView{Kind: plan.UpperFirst(one.kind.Title), Name: one.kind.Name}, false
+		view, known := todayView{Kind: plan.UpperFirst(one.kind.Spec.Title), Name: one.kind.Spec.Name}, false
 		for _, c := range conditions {
-			ask := query.SearchRequest{Text: one.failed + " " + c.text, Source: s.Name, Kinds: []string{one.kind.Name}, CountOnly: true}
+			ask := query.SearchRequest{Text: one.failed + " " + c.text, Source: s.Name, Kinds: []string{one.kind.Spec.Name},
+				CountOnly: true}
 			n := countRecords(ctx, q, s, one.kind, ask)
 			shown, handled := ask, ask
 			if c.handled != "" { // counting all that are not handled takes longer than the few that are

@@ -95,7 +95,7 @@ func find(q *page.Exchange) (*task, error) {
 		return nil, errNothing
 	}
 	word, id := q.R.PathValue("action"), q.R.PathValue("id")
-	if a := q.Kind.Action(word); a != nil && (a.Makes() == nil) == (id != "") {
+	if a := q.Kind.Spec.Action(word); a != nil && (a.Makes() == nil) == (id != "") {
 		return findAction(q, a, id)
 	}
 	if slices.Contains(localWords(id != ""), word) {
@@ -106,7 +106,7 @@ func find(q *page.Exchange) (*task, error) {
 
 // known are the words of the actions of a kind, with a record or without.
 func known(k *plan.Kind, record bool) (all []string) {
-	for _, a := range k.Actions {
+	for _, a := range k.Spec.Actions {
 		if (a.Makes() == nil) == record {
 			all = append(all, a.Name)
 		}
@@ -116,7 +116,7 @@ func known(k *plan.Kind, record bool) (all []string) {
 
 // listOf is the planned list in which an action makes a record.
 func listOf(k *plan.Kind, a *spec.Action) *plan.List {
-	return k.PlannedLists[slices.IndexFunc(k.PlannedLists, func(l *plan.List) bool { return l.List == a.Makes() })]
+	return k.PlannedLists[slices.IndexFunc(k.PlannedLists, func(l *plan.List) bool { return l.Spec == a.Makes() })]
 }
 
 // Made are links to the actions that make a record of a kind and that the caller may do;
@@ -125,7 +125,7 @@ func Made(q *page.Exchange, k *plan.Kind, filled func(*spec.ActionField) string)
 	if q.V.Actions == nil || !q.AsOf.At.IsZero() {
 		return nil
 	}
-	for _, a := range k.Actions {
+	for _, a := range k.Spec.Actions {
 		if a.Makes() == nil || q.Gate.Act(q.Caller, listOf(k, a).Sample, a) != nil {
 			continue
 		}
@@ -142,7 +142,7 @@ func Made(q *page.Exchange, k *plan.Kind, filled func(*spec.ActionField) string)
 
 // Sync is the link to sync a kind; nil when the caller may not.
 func Sync(q *page.Exchange, k *plan.Kind) (all []page.Link) {
-	if q.AsOf.At.IsZero() && k.Browsable() && len(k.ID) > 0 && mayLocally(q, k, access.DoSync) {
+	if q.AsOf.At.IsZero() && k.Browsable() && len(k.Spec.ID) > 0 && mayLocally(q, k, access.DoSync) {
 		all = append(all, page.Link{Href: address(k, access.DoSync, ""), Text: "Sync"})
 	}
 	return all
@@ -154,7 +154,7 @@ func With(q *page.Exchange, number string, own bool) (all []page.Link) {
 	for _, k := range q.Source.Kinds {
 		filled := false
 		links := Made(q, k, func(f *spec.ActionField) string {
-			if k.Field(f.Field).Class != spec.ClassPhone || f.Own != own {
+			if k.Spec.Field(f.Field).Class != spec.ClassPhone || f.Own != own {
 				return ""
 			}
 			filled = true
@@ -173,7 +173,7 @@ func About(q *page.Exchange, t *spec.Target, row access.Row) (all, removing []pa
 		return nil, nil
 	}
 	vars := plan.WithQuery(q.Source.Given(t, t.Instance.ID))
-	for _, a := range q.Kind.Actions {
+	for _, a := range q.Kind.Spec.Actions {
 		if a.Makes() != nil || q.Gate.Act(q.Caller, t, a) != nil || caseOf(a, row) == nil {
 			continue
 		}
@@ -187,7 +187,7 @@ func About(q *page.Exchange, t *spec.Target, row access.Row) (all, removing []pa
 	for _, word := range localWords(true) {
 		if t.ID != "" && mayLocally(q, q.Kind, word) {
 			removing = append(removing, page.Link{Href: address(q.Kind, word, t.ID) + vars, Text: plan.UpperFirst(word),
-				About: localText(word, q.Kind.One, q.Kind.Title, q.Source.Spec.Title).warning})
+				About: localText(word, q.Kind.Spec.One, q.Kind.Spec.Title, q.Source.Spec.Title).warning})
 		}
 	}
 	return all, removing
@@ -195,7 +195,7 @@ func About(q *page.Exchange, t *spec.Target, row access.Row) (all, removing []pa
 
 // address is the page of an action; id "": it makes a record.
 func address(k *plan.Kind, word, id string) string {
-	path := doPath + url.PathEscape(k.Source.Name) + "/" + url.PathEscape(k.Name) + "/" + url.PathEscape(word)
+	path := doPath + url.PathEscape(k.Source.Name) + "/" + url.PathEscape(k.Spec.Name) + "/" + url.PathEscape(word)
 	if id != "" {
 		path += "/" + url.PathEscape(id)
 	}

@@ -62,9 +62,9 @@ func findLocal(q *page.Exchange, word, id string) (*task, error) {
 		return nil, err
 	}
 	l := local{word: word}
-	t := &task{q: q, values: map[string]string{}, words: localText(word, q.Kind.One, q.Kind.Title, q.Source.Spec.Title),
-		where: page.Link{Href: listHref(q), Text: plan.UpperFirst(q.Kind.Title)}, back: listHref(q)}
-	t.at, t.words.name = address(q.Kind, word, id), q.Kind.Name+" "+word+" "+id
+	t := &task{q: q, values: map[string]string{}, words: localText(word, q.Kind.Spec.One, q.Kind.Spec.Title, q.Source.Spec.Title),
+		where: page.Link{Href: listHref(q), Text: plan.UpperFirst(q.Kind.Spec.Title)}, back: listHref(q)}
+	t.at, t.words.name = address(q.Kind, word, id), q.Kind.Spec.Name+" "+word+" "+id
 	if id != "" {
 		params, err := understudy.ParseQuery(q.R.URL.RawQuery)
 		if err == nil {
@@ -140,7 +140,7 @@ func (l local) Facts(t *task) (all []page.Cell, err error) {
 	}
 	for _, name := range slices.Sorted(maps.Keys(kinds)) {
 		if k := t.q.Source.ByName[name]; k != nil && t.q.Counts(k) { // a count tells of what is hidden
-			all = append(all, page.Cell{Label: plan.UpperFirst(k.Title) + " that go", Text: strconv.Itoa(kinds[name])})
+			all = append(all, page.Cell{Label: plan.UpperFirst(k.Spec.Title) + " that go", Text: strconv.Itoa(kinds[name])})
 		}
 	}
 	return all, nil
@@ -181,9 +181,9 @@ func (l local) Prepare(t *task) work {
 func (l local) operate(ctx context.Context, op actions.Operator, source string, k *plan.Kind) error {
 	switch l.word {
 	case access.DoSync:
-		return op.Sync(ctx, source, k.Name)
+		return op.Sync(ctx, source, k.Spec.Name)
 	case access.DoPurge:
-		return op.Purge(ctx, source, k.Name, l.target.ID)
+		return op.Purge(ctx, source, k.Spec.Name, l.target.ID)
 	}
 	_, err := op.Erase(ctx, source, l.what(), false)
 	return err

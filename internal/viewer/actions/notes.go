@@ -51,7 +51,7 @@ func NotesOn(q *page.Exchange, t *spec.Target, row access.Row) *Notes {
 		return nil
 	}
 	out := &Notes{Path: address(q.Kind, access.DoNote, t.ID), Most: understudy.MaxNote}
-	a := q.V.Annotations.Annotation(q.Source.Name, q.Kind.Name, t.ID)
+	a := q.V.Annotations.Annotation(q.Source.Name, q.Kind.Spec.Name, t.ID)
 	if a == nil {
 		return out
 	}
@@ -81,7 +81,7 @@ func write(q *page.Exchange) error {
 		return page.BadRequest("This form cannot be read", fmt.Sprintf("It may have %d KiB at most.", maxForm>>10), nil)
 	}
 	do, form := q.V.Annotations, q.R.PostForm
-	source, kind, id := q.Source.Name, q.Kind.Name, t.ID
+	source, kind, id := q.Source.Name, q.Kind.Spec.Name, t.ID
 	var work func() error
 	what, said := "", ""
 	switch form.Get("do") {
@@ -116,7 +116,7 @@ func write(q *page.Exchange) error {
 	case errors.Is(err, understudy.ErrNotFound):
 		return page.NoSuch(q)
 	case errors.Is(err, understudy.ErrInvalid), errors.Is(err, understudy.ErrNotStored):
-		return &page.Problem{Title: "Nothing was written", Hint: page.Sentence(err), Href: back, Link: "Back to the " + q.Kind.One,
+		return &page.Problem{Title: "Nothing was written", Hint: page.Sentence(err), Href: back, Link: "Back to the " + q.Kind.Spec.One,
 			Kind: err}
 	case err != nil:
 		return err
@@ -144,7 +144,7 @@ func noted(q *page.Exchange, id string) (*spec.Target, error) {
 	if err := q.Gate.Read(q.Caller, t); err != nil {
 		return nil, err
 	}
-	if !q.Gate.Finds(q.Caller, q.Source.Name, q.Kind.Name, t.ID) {
+	if !q.Gate.Finds(q.Caller, q.Source.Name, q.Kind.Spec.Name, t.ID) {
 		return nil, page.NoSuch(q)
 	}
 	return t, nil
@@ -154,9 +154,9 @@ func noted(q *page.Exchange, id string) (*spec.Target, error) {
 func removed(q *page.Exchange, t *spec.Target, text string) (int64, error) {
 	number, err := strconv.ParseInt(text, 10, 64)
 	if err != nil {
-		return 0, page.BadRequest("This form is not one of ours", "Begin again on the page of the "+q.Kind.One+".", nil)
+		return 0, page.BadRequest("This form is not one of ours", "Begin again on the page of the "+q.Kind.Spec.One+".", nil)
 	}
-	if a := q.V.Annotations.Annotation(q.Source.Name, q.Kind.Name, t.ID); a != nil {
+	if a := q.V.Annotations.Annotation(q.Source.Name, q.Kind.Spec.Name, t.ID); a != nil {
 		for _, n := range a.Notes {
 			if n.Number == number && !mayRemove(q, n) {
 				return 0, fmt.Errorf("%w: a note is removed by who wrote it, or by role all", understudy.ErrForbidden)

@@ -89,13 +89,14 @@ func markSelected(q *page.Exchange, all []selected, m *understudy.Mark, what, do
 		byKind[one.kind] = append(byKind[one.kind], t.ID)
 	}
 	for k, ids := range byKind {
-		err := page.Audit(q, understudy.AuditEntry{Action: understudy.ActionNote, What: what, Source: k.Source.Name, Kind: k.Name, IDs: ids})
+		err := page.Audit(q, understudy.AuditEntry{Action: understudy.ActionNote, What: what, Source: k.Source.Name, Kind: k.Spec.Name,
+			IDs: ids})
 		if err != nil {
 			return err
 		}
 	}
 	for i, one := range all {
-		if err := q.V.Annotations.MarkHandled(q.Ctx, one.kind.Source.Name, one.kind.Name, one.id, m); err != nil {
+		if err := q.V.Annotations.MarkHandled(q.Ctx, one.kind.Source.Name, one.kind.Spec.Name, one.id, m); err != nil {
 			return &page.Problem{Title: fmt.Sprintf("%d of %d records are %s", i, len(all), done), Hint: page.Sentence(err), Href: back,
 				Link: "Back", Kind: err}
 		}
@@ -111,13 +112,13 @@ func markSelected(q *page.Exchange, all []selected, m *understudy.Mark, what, do
 // exportHref is the list of some records of one kind, or the search for records of several kinds, as CSV.
 func exportHref(all []selected) string {
 	var ids []string
-	source, kind := all[0].kind.Source.Name, all[0].kind.Name
+	source, kind := all[0].kind.Source.Name, all[0].kind.Spec.Name
 	for _, one := range all {
 		ids = append(ids, one.id)
 		if one.kind.Source.Name != source {
 			source = ""
 		}
-		if one.kind.Name != kind {
+		if one.kind.Spec.Name != kind {
 			kind = ""
 		}
 	}

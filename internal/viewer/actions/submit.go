@@ -83,7 +83,7 @@ func (t *task) render(status int, p askPage) error {
 func (t *task) inputs(wrong map[string]string) (all []input) {
 	var own []option
 	for _, f := range t.fields {
-		field, column := t.q.Kind.Field(f.Field), t.q.Kind.ByField[f.Field]
+		field, column := t.q.Kind.Spec.Field(f.Field), t.q.Kind.ByField[f.Field]
 		in := input{ID: "f-" + f.Name, Name: f.Name, Label: column.Heading, Value: t.values[f.Name], Type: "text", Required: !f.Optional,
 			Wrong: wrong[f.Name]}
 		switch {
@@ -152,7 +152,7 @@ func (t *task) fill() (wrong map[string]string) {
 	wrong = map[string]string{}
 	for _, f := range t.fields {
 		v := strings.ReplaceAll(t.q.R.PostForm.Get(f.Name), "\r\n", "\n") // HTML sends lines so
-		if t.q.Kind.Field(f.Field).Class != spec.ClassBody {
+		if t.q.Kind.Spec.Field(f.Field).Class != spec.ClassBody {
 			v = strings.TrimSpace(v)
 		}
 		t.values[f.Name] = v
@@ -163,7 +163,7 @@ func (t *task) fill() (wrong map[string]string) {
 			wrong[f.Name] = fmt.Sprintf("This is longer than %d KiB.", maxValue>>10)
 		case !utf8.ValidString(v) || strings.ContainsRune(v, 0):
 			wrong[f.Name] = "This is no text in UTF-8."
-		case v != "" && t.q.Kind.Field(f.Field).Class == spec.ClassPhone:
+		case v != "" && t.q.Kind.Spec.Field(f.Field).Class == spec.ClassPhone:
 			number, ok := readNumber(v, f.Own)
 			if !ok {
 				wrong[f.Name] = "This is no number in E.164. Begin with a plus and the code of the country: +1 415 555 0100."
@@ -236,6 +236,6 @@ func (t *task) refused(r actions.Result) error {
 	if hint == "" {
 		hint = "Nothing was done."
 	}
-	return &page.Problem{Title: f.Title, Hint: hint, Reason: f.Reason, Href: t.back, Link: "Back to the " + t.q.Kind.One,
+	return &page.Problem{Title: f.Title, Hint: hint, Reason: f.Reason, Href: t.back, Link: "Back to the " + t.q.Kind.Spec.One,
 		Kind: understudy.ErrInvalid}
 }

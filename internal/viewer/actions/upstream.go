@@ -48,7 +48,7 @@ func findAction(q *page.Exchange, a *spec.Action, id string) (*task, error) {
 		return nil, err
 	}
 	t := &task{q: q, fields: a.Fields, values: map[string]string{}, doer: u, where: page.Link{Href: listHref(q),
-		Text: plan.UpperFirst(q.Kind.Title)}, words: words{name: q.Kind.Name + "." + a.Name + " " +
+		Text: plan.UpperFirst(q.Kind.Spec.Title)}, words: words{name: q.Kind.Spec.Name + "." + a.Name + " " +
 		u.target.Key.URI, title: a.Title, warning: a.Warning, done: a.Done, removes: a.Method == http.MethodDelete}}
 	var own []string
 	t.back = listHref(q)
@@ -65,7 +65,7 @@ func listTarget(q *page.Exchange, a *spec.Action, params understudy.Query) (*spe
 		if given, ok := params.Get(name); ok {
 			return given, true
 		}
-		return q.Source.PathVar(name)
+		return q.Source.Config.PathVar(name)
 	})
 	if !ok {
 		vars := a.Makes().Template().Vars()
@@ -76,8 +76,8 @@ func listTarget(q *page.Exchange, a *spec.Action, params understudy.Query) (*spe
 
 // recordTarget is the record that an address names.
 func recordTarget(q *page.Exchange, id string, params understudy.Query) (*spec.Target, error) {
-	none := page.NotFound("No "+q.Kind.One+" is named "+page.Clip(id), "Pick it from the list.", q.Kind.Href)
-	if len(q.Kind.Instances) == 0 || !q.Kind.Opens(id, params) {
+	none := page.NotFound("No "+q.Kind.Spec.One+" is named "+page.Clip(id), "Pick it from the list.", q.Kind.Href)
+	if len(q.Kind.Spec.Instances) == 0 || !q.Kind.Opens(id, params) {
 		return nil, none
 	}
 	path, _ := q.Kind.PathTo(strings.Split(id, spec.IDSeparator), params)
@@ -109,8 +109,8 @@ func (u upstream) Facts(t *task) ([]page.Cell, error) {
 		return nil, err
 	}
 	if caseOf(u.action, row) == nil {
-		return nil, &page.Problem{Title: "This cannot be done now", Hint: "It is not for " + plan.Article(t.q.Kind.One) + " in this state.",
-			Href: t.back, Link: "Back to the " + t.q.Kind.One, Kind: understudy.ErrInvalid}
+		return nil, &page.Problem{Title: "This cannot be done now", Hint: "It is not for " + plan.Article(t.q.Kind.Spec.One) +
+			" in this state.", Href: t.back, Link: "Back to the " + t.q.Kind.Spec.One, Kind: understudy.ErrInvalid}
 	}
 	return factsOf(t.q, u.target, row)
 }
@@ -122,7 +122,7 @@ func factsOf(q *page.Exchange, t *spec.Target, row access.Row) (all []page.Cell,
 	}
 	s := q.CellContext(q.Kind, q.Source.Given(t, t.Instance.ID), nil)
 	for _, c := range q.ColumnsOf(q.Kind) {
-		if row.Field(c.Name).State != access.Absent {
+		if row.Field(c.Spec.Name).State != access.Absent {
 			all = append(all, s.Cell(c, row, true))
 		}
 	}
@@ -132,7 +132,7 @@ func factsOf(q *page.Exchange, t *spec.Target, row access.Row) (all []page.Cell,
 // Prepare implements doer.
 func (u upstream) Prepare(t *task) work {
 	q := t.q
-	e := understudy.AuditEntry{Action: understudy.ActionSend, What: q.Kind.Name + "." + u.action.Name}
+	e := understudy.AuditEntry{Action: understudy.ActionSend, What: q.Kind.Spec.Name + "." + u.action.Name}
 	if u.action.Method == http.MethodDelete {
 		e.Action = understudy.ActionDelete
 	}
@@ -140,7 +140,7 @@ func (u upstream) Prepare(t *task) work {
 		e.IDs = []string{u.target.ID}
 	}
 	for _, f := range t.fields {
-		if field := q.Kind.Field(f.Field); field.Class == spec.ClassPhone {
+		if field := q.Kind.Spec.Field(f.Field); field.Class == spec.ClassPhone {
 			e.Values = append(e.Values, t.values[f.Name])
 		}
 	}
@@ -154,7 +154,7 @@ func (u upstream) Prepare(t *task) work {
 				return notSent(q, err)
 			}
 			if c = caseOf(u.action, row); c == nil {
-				return actions.Result{State: actions.NotSent, Why: "It is not for " + plan.Article(q.Kind.One) + " in this state."}
+				return actions.Result{State: actions.NotSent, Why: "It is not for " + plan.Article(q.Kind.Spec.One) + " in this state."}
 			}
 		} else if len(u.action.Cases) > 0 {
 			c = &u.action.Cases[0]
@@ -209,7 +209,7 @@ func notSent(q *page.Exchange, err error) actions.Result {
 	case errors.As(err, &up):
 		out.Why = q.Source.Spec.Title + " is not answering (" + up.Short() + ")."
 	case errors.Is(err, understudy.ErrNotFound) && q.Kind != nil:
-		out.Why, out.Status = "There is no such "+q.Kind.One+".", http.StatusNotFound
+		out.Why, out.Status = "There is no such "+q.Kind.Spec.One+".", http.StatusNotFound
 	case errors.Is(err, understudy.ErrNotAudited):
 		out.Why = "The audit log cannot be written, so nothing may be done."
 	case errors.Is(err, understudy.ErrInvalid):
@@ -229,8 +229,8 @@ func (u upstream) Next(t *task, id string) string {
 		return listHref(q)
 	case u.action.Makes() == nil:
 		return t.back
-	case id == "" || !q.Gate.Named(q.Caller, q.Source.Name, q.Kind.Kind) || q.Gate.Ruled(q.Caller, q.Source.Name) &&
-		!q.Gate.Finds(q.Caller, q.Source.Name, q.Kind.Name, id):
+	case id == "" || !q.Gate.Named(q.Caller, q.Source.Name, q.Kind.Spec) || q.Gate.Ruled(q.Caller, q.Source.Name) &&
+		!q.Gate.Finds(q.Caller, q.Source.Name, q.Kind.Spec.Name, id):
 		return listHref(q)
 	}
 	own := plan.OwnVars(q.Source.Given(u.target, nil))

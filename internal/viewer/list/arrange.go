@@ -82,15 +82,15 @@ func (a arrangement) order() string {
 	case a.sort == nil:
 		return ""
 	case a.down:
-		return "-" + a.sort.Name
+		return "-" + a.sort.Spec.Name
 	}
-	return a.sort.Name
+	return a.sort.Spec.Name
 }
 
 func columnNames(columns []*plan.Column) string {
 	names := make([]string, len(columns))
 	for i, c := range columns {
-		names[i] = c.Name
+		names[i] = c.Spec.Name
 	}
 	return strings.Join(names, ",")
 }
@@ -152,7 +152,7 @@ func columnsNamed(k *plan.Kind, text string) ([]*plan.Column, error) {
 		}
 		c := k.ByField[name]
 		if c == nil || !slices.Contains(k.Every, c) {
-			return nil, page.UnknownWord("column of "+k.Title, name, k.EveryName(), nil)
+			return nil, page.UnknownWord("column of "+k.Spec.Title, name, k.EveryName(), nil)
 		}
 		if !slices.Contains(all, c) {
 			all = append(all, c)
@@ -174,16 +174,16 @@ func arrangeOrder(q *page.Exchange, ask *listQuery, text string) error {
 	}
 	c := q.Kind.ByField[name]
 	if c == nil || !slices.Contains(q.Kind.Every, c) {
-		return page.UnknownWord("column of "+q.Kind.Title, name, q.Kind.EveryName(), nil)
+		return page.UnknownWord("column of "+q.Kind.Spec.Title, name, q.Kind.EveryName(), nil)
 	}
-	if q.Level(q.Kind, c.Name) != access.See {
+	if q.Level(q.Kind, c.Spec.Name) != access.See {
 		return &page.Problem{
 			Title: "Your role does not allow this", Kind: understudy.ErrForbidden,
-			Hint: "It may not sort by " + c.Name + ", which it does not fully see." + q.RemedyOf(q.Kind, c.Name),
+			Hint: "It may not sort by " + c.Spec.Name + ", which it does not fully see." + q.RemedyOf(q.Kind, c.Spec.Name),
 		}
 	}
 	ask.tidy = ask.tidy && ask.sort == nil
-	if down && name == q.Kind.Clock { // as it is anyway
+	if down && name == q.Kind.Spec.Clock { // as it is anyway
 		ask.tidy = false
 		return nil
 	}
@@ -200,10 +200,10 @@ func (lv listing) sortable(t *page.Table, rows []access.Row) {
 	}
 	for i := range t.Heads {
 		h := &t.Heads[i]
-		if lv.q.Level(lv.q.Kind, h.Column.Name) != access.See {
+		if lv.q.Level(lv.q.Kind, h.Column.Spec.Name) != access.See {
 			continue
 		}
-		clock := h.Column.Name == lv.q.Kind.Clock
+		clock := h.Column.Spec.Name == lv.q.Kind.Spec.Clock
 		to := *lv.ask
 		to.cursor = ""
 		switch {
@@ -236,7 +236,7 @@ func (lv listing) sortable(t *page.Table, rows []access.Row) {
 func descends(c *plan.Column, rows []access.Row) bool {
 	var before time.Time
 	for _, row := range rows {
-		at, _, ok := page.ParseDate(c.Type, row.Field(c.Name).Text)
+		at, _, ok := page.ParseDate(c.Spec.Type, row.Field(c.Spec.Name).Text)
 		if !ok || !before.IsZero() && at.After(before) {
 			return false
 		}
@@ -252,7 +252,7 @@ func (lv listing) chosen() []*plan.Column {
 		return lv.q.Visible(lv.q.Kind, lv.ask.columns)
 	}
 	all := lv.q.ColumnsOf(lv.q.Kind)
-	root := lv.q.Kind.ByField[lv.q.Source.Spec.RootField(lv.q.Kind.Kind)]
+	root := lv.q.Kind.ByField[lv.q.Source.Spec.RootField(lv.q.Kind.Spec)]
 	if root == nil || !lv.ask.everywhere || slices.Contains(all, root) {
 		return all
 	}

@@ -80,7 +80,7 @@ type completion struct {
 func (cv completion) each(f func(*plan.Kind)) {
 	for _, s := range cv.q.V.Planned {
 		for _, k := range s.Kinds {
-			if cv.q.Sees(s) && k.Remembered() && cv.q.SeesKind(k) && (len(cv.kinds) == 0 || slices.Contains(cv.kinds, k.Name)) {
+			if cv.q.Sees(s) && k.Remembered() && cv.q.SeesKind(k) && (len(cv.kinds) == 0 || slices.Contains(cv.kinds, k.Spec.Name)) {
 				f(k)
 			}
 		}
@@ -109,12 +109,12 @@ func (cv completion) names(begin string) (all []offer) {
 func (cv completion) fields(begin string) (all []offer) {
 	cv.each(func(k *plan.Kind) {
 		for _, f := range k.Every {
-			if !strings.HasPrefix(f.Name, begin) || f.Type == spec.TypeMedia || cv.q.Level(k, f.Name) != access.See {
+			if !strings.HasPrefix(f.Spec.Name, begin) || f.Spec.Type == spec.TypeMedia || cv.q.Level(k, f.Spec.Name) != access.See {
 				continue
 			}
-			title := plan.UpperFirst(k.Title)
-			if i := slices.IndexFunc(all, func(o offer) bool { return o.Text == f.Name }); i < 0 {
-				all = append(all, offer{f.Name, f.Heading + " of " + title})
+			title := plan.UpperFirst(k.Spec.Title)
+			if i := slices.IndexFunc(all, func(o offer) bool { return o.Text == f.Spec.Name }); i < 0 {
+				all = append(all, offer{f.Spec.Name, f.Heading + " of " + title})
 			} else if !strings.HasSuffix(all[i].Note, title) {
 				all[i].Note += ", " + title
 			}
@@ -133,7 +133,7 @@ func (cv completion) values(name, begin string) (all []offer) {
 	}
 	switch name {
 	case "kind":
-		cv.each(func(k *plan.Kind) { add(k.Name, plan.UpperFirst(k.Title)) })
+		cv.each(func(k *plan.Kind) { add(k.Spec.Name, plan.UpperFirst(k.Spec.Title)) })
 		return all
 	case "handled":
 		add("no", "nobody has")
@@ -143,7 +143,7 @@ func (cv completion) values(name, begin string) (all []offer) {
 	seen, isTime := false, name == "date"
 	cv.each(func(k *plan.Kind) {
 		if f := k.ByField[name]; f != nil && cv.q.Level(k, name) == access.See {
-			seen, isTime = true, isTime || spec.IsTime(f.Type)
+			seen, isTime = true, isTime || spec.IsTime(f.Spec.Type)
 		}
 	})
 	switch {
@@ -157,7 +157,7 @@ func (cv completion) values(name, begin string) (all []offer) {
 		cv.counted(name, add)
 		cv.each(func(k *plan.Kind) {
 			for _, l := range k.PlannedLists {
-				for i, f := range l.Filters {
+				for i, f := range l.Spec.Filters {
 					if f.Field == name && cv.q.Offers(l, i) {
 						for _, v := range f.Values {
 							add(v, "")

@@ -32,7 +32,7 @@ func (w *csvEncoder) begin(dst []byte) []byte {
 		names = slices.Concat(foundColumns, w.fields)
 	}
 	for _, c := range w.columns {
-		names = append(names, c.Name)
+		names = append(names, c.Spec.Name)
 	}
 	return csvline.Append(dst, names)
 }
@@ -40,10 +40,10 @@ func (w *csvEncoder) begin(dst []byte) []byte {
 func (w *csvEncoder) row(dst []byte, one exported) []byte {
 	cells := make([]string, 0, len(w.columns)+5)
 	if w.kinds {
-		cells = append(cells, one.kind.Source.Name, one.kind.Name, csvline.Harmless(one.row.ID))
-		at := w.field(one, one.kind.Clock)
+		cells = append(cells, one.kind.Source.Name, one.kind.Spec.Name, csvline.Harmless(one.row.ID))
+		at := w.field(one, one.kind.Spec.Clock)
 		if at == "" {
-			at = w.field(one, one.kind.Order)
+			at = w.field(one, one.kind.Spec.Order)
 		}
 		cells = append(cells, at, csvline.Harmless(foundText(one.hit)), csvline.Harmless(meaning(one)))
 		for _, name := range w.fields {
@@ -51,7 +51,7 @@ func (w *csvEncoder) row(dst []byte, one exported) []byte {
 		}
 	}
 	for _, c := range w.columns {
-		cells = append(cells, w.text(c, one.row.Field(c.Name)))
+		cells = append(cells, w.text(c, one.row.Field(c.Spec.Name)))
 	}
 	return csvline.Append(dst, cells)
 }
@@ -70,7 +70,7 @@ func meaning(one exported) string {
 		if c.Shape != plan.ErrorCode {
 			continue
 		}
-		if v := one.row.Field(c.Name); v.State == access.Seen && v.Text != "" {
+		if v := one.row.Field(c.Spec.Name); v.State == access.Seen && v.Text != "" {
 			return one.kind.Source.Reason(v.Text).Meaning
 		}
 	}
@@ -93,7 +93,7 @@ func (w *csvEncoder) text(c *plan.Column, v access.Value) string {
 		return ""
 	}
 	if c.Shape == plan.Moment && v.State == access.Seen {
-		if t, dateOnly, ok := page.ParseDate(c.Type, v.Text); ok && !dateOnly {
+		if t, dateOnly, ok := page.ParseDate(c.Spec.Type, v.Text); ok && !dateOnly {
 			return t.In(w.q.Zone).Format(time.RFC3339)
 		}
 	}
@@ -124,7 +124,7 @@ func (w *linesEncoder) object(dst []byte, k *plan.Kind, row access.Row) []byte {
 	dst = append(dst, '{')
 	if w.kinds {
 		dst = jsonspan.Quote(append(dst, `"understudy.source":`...), k.Source.Name)
-		dst = jsonspan.Quote(append(dst, `,"understudy.kind":`...), k.Name)
+		dst = jsonspan.Quote(append(dst, `,"understudy.kind":`...), k.Spec.Name)
 	}
 	columns := w.columns
 	if w.kinds {
@@ -134,11 +134,11 @@ func (w *linesEncoder) object(dst []byte, k *plan.Kind, row access.Row) []byte {
 	doc, err := jsonspan.Document(raw)
 	for _, c := range columns {
 		value := []byte("null")
-		if c.RootPath() != "" {
-			if v := row.Field(c.Name); v.State == access.Seen {
+		if c.Spec.RootPath() != "" {
+			if v := row.Field(c.Spec.Name); v.State == access.Seen {
 				value = jsonspan.Quote(nil, v.Text)
 			}
-		} else if v, ok := jsonspan.Find(raw, doc, c.Name); err == nil && ok {
+		} else if v, ok := jsonspan.Find(raw, doc, c.Spec.Name); err == nil && ok {
 			value = flat(raw[v.Start:v.End])
 		} else if w.kinds {
 			continue
@@ -146,7 +146,7 @@ func (w *linesEncoder) object(dst []byte, k *plan.Kind, row access.Row) []byte {
 		if dst[len(dst)-1] != '{' {
 			dst = append(dst, ',')
 		}
-		dst = append(jsonspan.Quote(dst, c.Name), ':')
+		dst = append(jsonspan.Quote(dst, c.Spec.Name), ':')
 		dst = append(dst, value...)
 	}
 	return append(dst, '}')
@@ -225,19 +225,20 @@ func foundFields(q *page.Exchange, source string, in []string) (names []string) 
 			continue
 		}
 		for _, k := range q.Readable(s) {
-			if asked := slices.Contains(in, k.Name); !asked && (len(in) > 0 || k.Group != "") {
+			if asked := slices.Contains(in, k.Spec.Name); !asked && (len(in) > 0 || k.Spec.Group != "") {
 				continue
 			}
 			shown := q.ColumnsOf(k)
 			for _, c := range q.Visible(k, k.Every) {
 				switch {
 				case len(in) > 0, c.Shape == plan.ErrorCode:
-					kinds[c.Name] = 2
+					kinds[c.Spec.Name] = 2
 				case slices.Contains(shown, c):
-					kinds[c.Name]++
+					kinds[c.Spec.Name]++
 				}
-				if kinds[c.Name] >= 2 && c.Name != k.Clock && !slices.Contains(slices.Concat(foundColumns, names), c.Name) {
-					names = append(names, c.Name)
+				if kinds[c.Spec.Name] >= 2 && c.Spec.Name != k.Spec.Clock && !slices.Contains(slices.Concat(foundColumns, names),
+					c.Spec.Name) {
+					names = append(names, c.Spec.Name)
 				}
 			}
 		}

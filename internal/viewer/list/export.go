@@ -245,7 +245,7 @@ func exportName(q *page.Exchange, parts ...string) string {
 func (lv listing) exportList() error {
 	columns := lv.chosen()
 	w, mime := encoderOf(lv.q, columns, false)
-	e := &exporter{w: w, mime: mime, name: exportName(lv.q, lv.q.Source.Name, lv.q.Kind.Name)}
+	e := &exporter{w: w, mime: mime, name: exportName(lv.q, lv.q.Source.Name, lv.q.Kind.Spec.Name)}
 	e.values = page.FilterValues(lv.ask.target.List, lv.ask.target.Query)
 	return exportRows(lv.q, e,
 		func(ctx context.Context, take func(exported) error) (string, error) {

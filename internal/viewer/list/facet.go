@@ -85,7 +85,7 @@ func showValue(q *page.Exchange, name, value string, k *plan.Kind) string {
 	case "kind":
 		for _, s := range q.V.Planned {
 			if k := s.ByName[value]; k != nil {
-				return plan.UpperFirst(k.Title)
+				return plan.UpperFirst(k.Spec.Title)
 			}
 		}
 	case "day":
@@ -132,7 +132,7 @@ func toggled(terms []string, term string) (changed []string, set bool) {
 
 // findFilter returns upstream's filter for one value of a field, if the caller may use it.
 func findFilter(q *page.Exchange, l *plan.List, field string) *spec.Filter {
-	for i, f := range l.Filters {
+	for i, f := range l.Spec.Filters {
 		if f.Field == field && (f.Op == "" || f.Op == "is") && q.Offers(l, i) {
 			return f
 		}
@@ -248,11 +248,11 @@ func totalOf(r *query.SearchResult) string {
 // noteFound tells to the reader how a result came about.
 func noteFound(q *page.Exchange, r *query.SearchResult, s *plan.Source, k *plan.Kind) []string {
 	notes := slices.Clone(r.Notes)
-	if k == nil || !q.Gate.Counts(q.Caller, s.Name, k.Name) {
+	if k == nil || !q.Gate.Counts(q.Caller, s.Name, k.Spec.Name) {
 		return notes
 	}
-	if held := q.V.Snapshots.Of(q, s).Kinds[k.Name]; !held.Complete {
-		note := k.Title + " are not all held here; only held records were searched"
+	if held := q.V.Snapshots.Of(q, s).Kinds[k.Spec.Name]; !held.Complete {
+		note := k.Spec.Title + " are not all held here; only held records were searched"
 		if held.Why != "" {
 			note += " (" + strings.TrimSuffix(held.Why, ".") + ")"
 		}

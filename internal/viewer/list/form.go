@@ -62,7 +62,7 @@ func makeForm(q *page.Exchange, asked *listQuery) form {
 	for i, name := range ask.list.Needs {
 		f.Inputs = append(f.Inputs, ask.needInput(i, name))
 	}
-	for i, flt := range ask.list.Filters {
+	for i, flt := range ask.list.Spec.Filters {
 		value, set := filters.Get(flt.Name)
 		if !set && !q.Offers(ask.list, i) {
 			continue
@@ -94,15 +94,15 @@ var lastRanges = []struct{ since, text string }{{"-1h", "Last hour"}, {"today", 
 
 // makeRanges returns links to the list since some moments, where upstream has a filter for them.
 func makeRanges(q *page.Exchange, ask *listQuery, filters understudy.Query) (all []page.Link) {
-	i := slices.IndexFunc(ask.list.Filters, func(f *spec.Filter) bool {
-		return f.Op == "since" && f.Field == q.Kind.Clock && spec.IsTime(f.Type)
+	i := slices.IndexFunc(ask.list.Spec.Filters, func(f *spec.Filter) bool {
+		return f.Op == "since" && f.Field == q.Kind.Spec.Clock && spec.IsTime(f.Type)
 	})
-	if q.Kind.Clock == "" || i < 0 || !q.Offers(ask.list, i) || !q.AsOf.At.IsZero() {
+	if q.Kind.Spec.Clock == "" || i < 0 || !q.Offers(ask.list, i) || !q.AsOf.At.IsZero() {
 		return nil
 	}
-	since := ask.list.Filters[i]
+	since := ask.list.Spec.Filters[i]
 	rest := filters.Without(func(p understudy.Param) bool {
-		f := ask.list.Filter(p.Name)
+		f := ask.list.Spec.Filter(p.Name)
 		return f != nil && f.Field == since.Field
 	})
 	for _, r := range lastRanges {
@@ -147,10 +147,10 @@ func (ask *listQuery) needInput(i int, name string) input {
 	value, _ := ask.vars.Get(name)
 	in := input{ID: "n" + strconv.Itoa(i), Name: name, Label: plan.UpperFirst(plan.Spell(plan.Words(name))), Type: "text", Value: value,
 		Required: true}
-	if of := ask.list.Under; of.Kind != nil && len(of.Kind.ID) == 1 {
-		in.Label = plan.UpperFirst(of.Kind.One)
-		if len(of.Kind.Prefixes) > 0 {
-			in.Hint = of.Kind.Prefixes[0] + "…"
+	if of := ask.list.Under; of.Kind != nil && len(of.Kind.Spec.ID) == 1 {
+		in.Label = plan.UpperFirst(of.Kind.Spec.One)
+		if len(of.Kind.Spec.Prefixes) > 0 {
+			in.Hint = of.Kind.Spec.Prefixes[0] + "…"
 		}
 	}
 	return in
@@ -158,7 +158,7 @@ func (ask *listQuery) needInput(i int, name string) input {
 
 func makeInput(q *page.Exchange, f *spec.Filter, value string) input {
 	in := input{Name: f.Name, Label: f.Title, Type: "text", Value: value}
-	field := q.Kind.Field(f.Field)
+	field := q.Kind.Spec.Field(f.Field)
 	if in.Label == "" {
 		in.Label = f.Name
 		if field != nil {

@@ -162,12 +162,12 @@ func (sv searchView) asLists(found []foundHit) []page.Link {
 	var all []page.Link
 	for _, h := range found {
 		if k := h.kind; k.Browsable() && k.Remembered() &&
-			!slices.ContainsFunc(all, func(l page.Link) bool { return l.Text == plan.UpperFirst(k.Title) }) {
-			terms := slices.DeleteFunc(slices.Clone(sv.s.narrow), func(n string) bool { return n == "kind:"+k.Name })
+			!slices.ContainsFunc(all, func(l page.Link) bool { return l.Text == plan.UpperFirst(k.Spec.Title) }) {
+			terms := slices.DeleteFunc(slices.Clone(sv.s.narrow), func(n string) bool { return n == "kind:"+k.Spec.Name })
 			at := searchRequest{text: sv.s.text, narrow: terms}
 			if text := at.query(); text != "" {
 				all = append(all, page.Link{Href: k.Href + plan.WithQuery(understudy.Query{{Name: ownText, Value: text}}),
-					Text: plan.UpperFirst(k.Title)})
+					Text: plan.UpperFirst(k.Spec.Title)})
 			}
 		}
 	}
@@ -199,7 +199,7 @@ func (sv searchView) tables(r *query.SearchResult) (all []page.Table) {
 		rows[h.Kind] = append(rows[h.Kind], h.Row)
 	}
 	for _, k := range kinds {
-		t := sv.q.CellContext(k, nil, nil).Table(plan.UpperFirst(k.Title), sv.q.ColumnsOf(k), rows[k])
+		t := sv.q.CellContext(k, nil, nil).Table(plan.UpperFirst(k.Spec.Title), sv.q.ColumnsOf(k), rows[k])
 		if len(all) == 0 {
 			t.ID = page.RowsID
 		}
@@ -217,44 +217,44 @@ const mostFacts = 5
 // foundHit draws one record: the words that were found, what it is, how it is, and when.
 func (sv searchView) foundHit(s *page.CellContext, h page.Hit) foundHit {
 	k := h.Kind
-	out := foundHit{kind: k, Kind: plan.UpperFirst(k.One), Exactly: h.Exact, Written: s.Written(h.Row)}
+	out := foundHit{kind: k, Kind: plan.UpperFirst(k.Spec.One), Exactly: h.Exact, Written: s.Written(h.Row)}
 	if len(sv.q.V.Planned) > 1 {
-		out.Kind = k.Source.Spec.Title + " " + k.One
+		out.Kind = k.Source.Spec.Title + " " + k.Spec.One
 	}
 	out.Title = page.Cell{Text: page.ShortID(h.ID), Href: s.RecordOf(h.Row), Hint: h.ID}
 	if pick := page.PickName(k, h.ID); pick != "" && sv.s.form == formSelect {
-		out.Pick = page.PickBox(pick, k.One+" "+out.Title.Text)
+		out.Pick = page.PickBox(pick, k.Spec.One+" "+out.Title.Text)
 	}
 	if h.ID == "" {
 		out.Title.Text = "no id that your role shows"
 	}
 	columns := sv.q.ColumnsOf(k)
 	state := slices.IndexFunc(columns, func(c *plan.Column) bool {
-		return c.Shape == plan.Pill && h.Row.Field(c.Name).State == access.Seen
+		return c.Shape == plan.Pill && h.Row.Field(c.Spec.Name).State == access.Seen
 	})
 	told := map[string]bool{}
 	for _, piece := range h.Snippets {
-		if told[piece.Field] = true; state < 0 || piece.Field != columns[state].Name { // the pill says that one
+		if told[piece.Field] = true; state < 0 || piece.Field != columns[state].Spec.Name { // the pill says that one
 			out.Pieces = append(out.Pieces, foundIn(k, h.Row, piece))
 		}
 	}
 	words := len(out.Pieces) > 0
 	for i, c := range columns {
 		value := s.Cell(c, h.Row, true)
-		switch of := h.Row.Field(c.Name).State; {
-		case c.Name == k.Clock:
+		switch of := h.Row.Field(c.Spec.Name).State; {
+		case c.Spec.Name == k.Spec.Clock:
 			out.When = value
 		case i == state:
 			out.State = value
-		case k.CountedIn[c.Name] != nil && value.Text == "0": // nothing lies under it
-		case c.IsID, told[c.Name], of != access.Seen && of != access.Masked, value.Text == "—":
+		case k.CountedIn[c.Spec.Name] != nil && value.Text == "0": // nothing lies under it
+		case c.IsID, told[c.Spec.Name], of != access.Seen && of != access.Masked, value.Text == "—":
 		case c.Shape == plan.Prose:
 			if !words && value.Prose {
 				out.Pieces = append(out.Pieces, snippet{Text: value.Value()})
 				words = true
 			}
 		case len(out.Facts) < mostFacts:
-			if c.Show == spec.ShowDirection { // the word speaks for itself
+			if c.Spec.Show == spec.ShowDirection { // the word speaks for itself
 				value.Label = ""
 			}
 			out.Facts = append(out.Facts, value)
@@ -276,8 +276,8 @@ func foundIn(k *plan.Kind, row access.Row, piece query.SearchSnippet) snippet {
 	if c.Shape == plan.Prose {
 		label = ""
 	}
-	whole := row.Field(c.Name).Text
-	if from := strings.Index(whole, piece.Text); c.Show == spec.ShowForm && from >= 0 {
+	whole := row.Field(c.Spec.Name).Text
+	if from := strings.Index(whole, piece.Text); c.Spec.Show == spec.ShowForm && from >= 0 {
 		if text, places := plan.ReadFormPlaces(whole, " · "); places != nil {
 			begin := places[from]
 			piece.Text = text[begin:places[from+len(piece.Text)]]

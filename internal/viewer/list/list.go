@@ -98,7 +98,7 @@ func (lv listing) exports() []download {
 
 func readListTarget(q *page.Exchange) (*listQuery, error) {
 	if len(q.Kind.PlannedLists) == 0 {
-		return nil, page.NotFound(plan.UpperFirst(q.Kind.Title)+" cannot be listed", "Open one by its address.", "")
+		return nil, page.NotFound(plan.UpperFirst(q.Kind.Spec.Title)+" cannot be listed", "Open one by its address.", "")
 	}
 	return readListQuery(q)
 }
@@ -152,7 +152,7 @@ func serveList(q *page.Exchange) error {
 	}
 	marked := own.Wait(q)
 	p := &listPage{AsOf: q.AgedAt(q.Answer), Came: l.provenance()}
-	if q.Kind.Rollup == "" && view.Sum != [16]byte{} { // nothing in it goes by the clock but what is drawn for each view
+	if q.Kind.Spec.Rollup == "" && view.Sum != [16]byte{} { // nothing in it goes by the clock but what is drawn for each view
 		acts := append(actions.Made(q, q.Kind, nil), actions.Sync(q, q.Kind)...)
 		of := q.Identity("list").With(q.V.Seed, view.Sum[:], q.Answer.Page.Next.URI, marked, acts, page.Looks(q))
 		p.Kept, err = q.Keep("list", of, func() any { return l.listPage(view, marked) }, "list-top", "list-order", "list-acts", "list-beside",
@@ -164,7 +164,7 @@ func serveList(q *page.Exchange) error {
 		p = l.listPage(view, marked)
 	}
 	p.Counts, p.Parts = makeCounts(q, "list", counting, "%s held", l.listFacets)
-	return q.Render(http.StatusOK, "list", plan.UpperFirst(q.Kind.Title), p)
+	return q.Render(http.StatusOK, "list", plan.UpperFirst(q.Kind.Spec.Title), p)
 }
 
 func (lv listing) listPage(view *access.View, own map[string]bool) *listPage {
@@ -175,7 +175,7 @@ func (lv listing) listPage(view *access.View, own map[string]bool) *listPage {
 	s.Filters = lv.q.PhoneFilters(lv.ask.list)
 	rows := view.Rows()
 	caption := p.Heading
-	if lv.q.Kind.Clock != "" {
+	if lv.q.Kind.Spec.Clock != "" {
 		caption += ", newest first"
 	}
 	p.Table = s.Table(caption, lv.chosen(), rows)
@@ -192,7 +192,7 @@ func (lv listing) listPage(view *access.View, own map[string]bool) *listPage {
 // listFrame is what a list's page has around its rows.
 func (lv listing) listFrame() *listPage {
 	p := &listPage{
-		listHead: listHead{Kind: lv.q.Kind, Heading: plan.UpperFirst(lv.q.Kind.Title), Tabs: lv.tabs()},
+		listHead: listHead{Kind: lv.q.Kind, Heading: plan.UpperFirst(lv.q.Kind.Spec.Title), Tabs: lv.tabs()},
 		listTools: listTools{Form: makeForm(lv.q, lv.ask), Columns: lv.columnForm(), Exports: lv.exports(),
 			Makes: actions.Made(lv.q, lv.q.Kind, nil), Sync: actions.Sync(lv.q, lv.q.Kind), Moment: lv.momentForm()},
 		listOrigin: listOrigin{Then: !lv.q.AsOf.At.IsZero()},
@@ -200,7 +200,7 @@ func (lv listing) listFrame() *listPage {
 	of := lv.ask.list.Under
 	if id := of.Id(lv.ask.value(lv.q.Source)); id != "" && !lv.ask.everywhere && lv.q.SeesKind(of.Kind) {
 		p.Scope = &page.Link{Href: lv.q.AsOf.Keep(of.Kind.Href + "/" + url.PathEscape(id) + plan.WithQuery(plan.OwnVars(lv.ask.vars))),
-			Text: of.Kind.One + " " + page.ShortID(id)}
+			Text: of.Kind.Spec.One + " " + page.ShortID(id)}
 	}
 	return p
 }
@@ -217,9 +217,9 @@ func (lv listing) lacking() error {
 	p := lv.listFrame()
 	p.Lacks = names
 	if of := lv.ask.list.Under.Kind; of != nil && of.Browsable() && lv.q.SeesKind(of) {
-		p.Pick = &page.Link{Href: lv.q.AsOf.Keep(of.Href), Text: "Pick " + plan.Article(of.One)}
+		p.Pick = &page.Link{Href: lv.q.AsOf.Keep(of.Href), Text: "Pick " + plan.Article(of.Spec.One)}
 	}
-	return lv.q.Render(http.StatusOK, "list", plan.UpperFirst(lv.q.Kind.Title), p)
+	return lv.q.Render(http.StatusOK, "list", plan.UpperFirst(lv.q.Kind.Spec.Title), p)
 }
 
 func (lv listing) tabs() []page.Link {
@@ -256,14 +256,14 @@ func (lv listing) paginate(p *listPage) {
 		}
 	}
 	if next := lv.q.Answer.Page.Next; !next.Zero() {
-		for _, id := range lv.q.Kind.ID {
+		for _, id := range lv.q.Kind.Spec.ID {
 			if lv.q.Level(lv.q.Kind, id) != access.See {
 				p.NoOlder = "Older pages are named by ids, which your role does not show. Narrow the filters instead."
 				return
 			}
 		}
 		t, err := lv.q.Source.Spec.Target(lv.q.Source.Name, next.Path(), next.Query())
-		if err != nil || t.List != lv.ask.list.List {
+		if err != nil || t.List != lv.ask.list.Spec {
 			return
 		}
 		query := t.Query.Without(func(x understudy.Param) bool {

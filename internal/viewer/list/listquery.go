@@ -60,7 +60,7 @@ func readListQuery(q *page.Exchange) (*listQuery, error) {
 	if len(ask.lacks) > 0 {
 		return ask, nil
 	}
-	path, ok := ask.list.Template().FillEscaped(ask.value(q.Source))
+	path, ok := ask.list.Spec.Template().FillEscaped(ask.value(q.Source))
 	if !ok {
 		return nil, page.BadRequest("A path variable of this address is empty", "Start again from the list.", nil)
 	}
@@ -68,7 +68,7 @@ func readListQuery(q *page.Exchange) (*listQuery, error) {
 	if err != nil {
 		return nil, err
 	}
-	if ask.target.List != ask.list.List {
+	if ask.target.List != ask.list.Spec {
 		return nil, page.BadRequest("A path variable of this address names another list", "Start again from the list.", nil)
 	}
 	return ask, nil
@@ -83,7 +83,7 @@ func (ask *listQuery) value(s *plan.Source) func(string) (string, bool) {
 		if v, ok := ask.vars.Get(understudy.OwnPrefix + name); ok {
 			return v, true
 		}
-		if own, ok := s.PathVar(name); ok || !ask.everywhere {
+		if own, ok := s.Config.PathVar(name); ok || !ask.everywhere {
 			return own, ok
 		}
 		return anyRoot, slices.Contains(s.Spec.Roots.Vars, name)
@@ -112,13 +112,16 @@ func refuseList(q *page.Exchange, slug string) error {
 			known = append(known, l.Slug)
 		}
 	}
-	return page.UnknownWord("list of "+q.Kind.Title, slug, known, func(s string) string { return q.Kind.Href + "?" + plan.OwnList + "=" + s })
+	return page.UnknownWord("list of "+q.Kind.Spec.Title, slug, known, func(s string) string {
+		return q.Kind.Href + "?" + plan.OwnList +
+			"=" + s
+	})
 }
 
 // readParam sorts one parameter of the address into the query.
 func readParam(q *page.Exchange, ask *listQuery, p understudy.Param) error {
 	paging := ask.list.PagingStyle
-	f := ask.list.Filter(p.Name)
+	f := ask.list.Spec.Filter(p.Name)
 	if taken, err := arrange(q, ask, p); taken {
 		return err
 	}
@@ -178,7 +181,7 @@ func checkBack(q *page.Exchange, ask *listQuery) error {
 
 func refuseParam(q *page.Exchange, ask *listQuery, name string) error {
 	known := slices.Clone(ask.list.Needs)
-	for i, f := range ask.list.Filters {
+	for i, f := range ask.list.Spec.Filters {
 		if q.Offers(ask.list, i) {
 			known = append(known, f.Name)
 		}
@@ -197,7 +200,7 @@ func refuseParam(q *page.Exchange, ask *listQuery, name string) error {
 // it begins and ends at, under the filters for those.
 func turnDay(q *page.Exchange, ask *listQuery) {
 	for i, p := range ask.query {
-		f := ask.list.Filter(p.Name)
+		f := ask.list.Spec.Filter(p.Name)
 		if f == nil || f.Op != "day" || !spec.IsTime(f.Type) || f.Type == spec.TypeDate {
 			continue
 		}
@@ -235,7 +238,7 @@ func (ask *listQuery) address(suffix string, query understudy.Query, back []stri
 
 // sibling is the filter of a list on the same field with another meaning.
 func sibling(l *plan.List, f *spec.Filter, op string) *spec.Filter {
-	for _, other := range l.Filters {
+	for _, other := range l.Spec.Filters {
 		if other.Op == op && other.Field == f.Field && other.Field != "" {
 			return other
 		}

@@ -35,10 +35,10 @@ func (lv listing) conditions() (ask query.SearchRequest, ok bool) {
 		return ask, false
 	}
 	for _, p := range lv.ask.query {
-		f := lv.ask.list.Filter(p.Name)
+		f := lv.ask.list.Spec.Filter(p.Name)
 		switch {
 		case f != nil:
-			c, ok := page.Condition(lv.q.Kind.Field(f.Field), f, p.Value)
+			c, ok := page.Condition(lv.q.Kind.Spec.Field(f.Field), f, p.Value)
 			if !ok {
 				return ask, false
 			}
@@ -72,17 +72,17 @@ func (lv listing) searchAsk() (query.SearchRequest, error) {
 		return ask, page.BadRequest("This list cannot be sorted or searched",
 			"One of its filters is known to upstream alone; take it out.", nil)
 	}
-	ask.Source, ask.Kinds, ask.Sort = lv.q.Source.Name, []string{lv.q.Kind.Name}, lv.ask.searchOrder(lv.q.Kind)
+	ask.Source, ask.Kinds, ask.Sort = lv.q.Source.Name, []string{lv.q.Kind.Spec.Name}, lv.ask.searchOrder(lv.q.Kind)
 	return ask, nil
 }
 
 // searchOrder returns the order in the words of the search. A cost is shown without the sign that it has, so that the
 // largest cost is the least number.
 func (a arrangement) searchOrder(k *plan.Kind) string {
-	if a.sort != nil && a.sort.Show == spec.ShowCost {
+	if a.sort != nil && a.sort.Spec.Show == spec.ShowCost {
 		a.down = !a.down
 	}
-	if a.sort != nil && a.sort.Name == k.Clock && !a.down {
+	if a.sort != nil && a.sort.Spec.Name == k.Spec.Clock && !a.down {
 		return "oldest"
 	}
 	return a.order()
@@ -101,7 +101,7 @@ func (lv listing) foundList() error {
 		return err
 	}
 	if lv.q.Data != "" {
-		return exportFound(lv.q, lv.q.Source.Name+"-"+lv.q.Kind.Name, search, lv.chosen(), nil)
+		return exportFound(lv.q, lv.q.Source.Name+"-"+lv.q.Kind.Spec.Name, search, lv.chosen(), nil)
 	}
 	counting := startCount(lv.q, search, nil)
 	search.Cursor, search.Limit = lv.ask.cursor, min(lv.ask.pageSize(), query.MostHits)
@@ -137,7 +137,7 @@ func (lv listing) foundList() error {
 	p.Part = result.Unheld != ""
 	p.Counts, p.Parts = makeCounts(lv.q, "list", counting, "%s held", lv.listFacets)
 	lv.turnFound(p, result)
-	return lv.q.Render(200, "list", plan.UpperFirst(lv.q.Kind.Title), p)
+	return lv.q.Render(200, "list", plan.UpperFirst(lv.q.Kind.Spec.Title), p)
 }
 
 // valuesOf are the words and values of a search.
@@ -202,7 +202,7 @@ func (lv listing) refusedSearch(err error) error {
 	}
 	if lv.ask.text != "" && len(lv.ask.narrow) > 0 { // a mistake in what was typed is shown in that alone, without what facets add
 		_, err := lv.q.V.Search.Find(lv.q.Ctx, lv.q.Caller, query.SearchRequest{Text: lv.ask.text, Source: lv.q.Source.Name,
-			Kinds: []string{lv.q.Kind.Name}, Limit: 1})
+			Kinds: []string{lv.q.Kind.Spec.Name}, Limit: 1})
 		if own := page.SyntaxOf(err); own != nil {
 			wrong = own
 		}

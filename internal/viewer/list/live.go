@@ -26,7 +26,8 @@ func (lv listing) live() *live {
 	}
 	filtered := slices.ContainsFunc(lv.ask.query, func(p understudy.Param) bool { return p.Name != lv.ask.list.PagingStyle.Size })
 	l := &live{
-		Feed: lv.q.V.Feed + "?" + understudy.Query{{Name: "source", Value: lv.q.Source.Name}, {Name: "kind", Value: lv.q.Kind.Name}}.String(),
+		Feed: lv.q.V.Feed + "?" + understudy.Query{{Name: "source", Value: lv.q.Source.Name},
+			{Name: "kind", Value: lv.q.Kind.Spec.Name}}.String(),
 		News: lv.ask.target.First && !filtered && lv.ask.list == lv.q.Kind.PlannedLists[0] && len(lv.ask.vars) == 0 && !lv.ask.searched(),
 		Rows: lv.rows(), Script: lv.q.V.Files.Address["live.js"],
 	}
@@ -39,7 +40,7 @@ func (lv listing) live() *live {
 // rows is the list without a position, up to the value of one more condition; "" where it
 // cannot be searched, or its records are not named to the caller.
 func (lv listing) rows() string {
-	if _, ok := lv.conditions(); !ok || !lv.q.Findable() || !lv.q.Gate.Named(lv.q.Caller, lv.q.Source.Name, lv.q.Kind.Kind) {
+	if _, ok := lv.conditions(); !ok || !lv.q.Findable() || !lv.q.Gate.Named(lv.q.Caller, lv.q.Source.Name, lv.q.Kind.Spec) {
 		return ""
 	}
 	whole := *lv.ask

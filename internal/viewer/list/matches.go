@@ -50,10 +50,10 @@ func matchIDs(q *page.Exchange, s *plan.Source, typed string) []page.Link {
 			continue
 		}
 		t, err := s.Spec.Target(s.Name, path, "")
-		if err != nil || t.Instance != k.PlannedInstances[0].Instance {
+		if err != nil || t.Instance != k.PlannedInstances[0].Spec {
 			continue
 		}
-		all = append(all, page.Link{Href: s.Place(t), Text: plan.UpperFirst(k.One) + " " + typed})
+		all = append(all, page.Link{Href: s.Place(t), Text: plan.UpperFirst(k.Spec.One) + " " + typed})
 		targets = append(targets, t)
 	}
 	if len(all) < 2 {
@@ -144,15 +144,15 @@ func listSearchables(q *page.Exchange) []searchable {
 		}
 		out := searchable{Title: s.Spec.Title, Numbers: len(q.ContactKinds(s)) > 0}
 		for _, k := range s.Kinds {
-			if len(k.PlannedInstances) == 0 || len(k.PlannedInstances[0].Needs) > 0 || len(k.ID) != 1 || !q.SeesKind(k) {
+			if len(k.PlannedInstances) == 0 || len(k.PlannedInstances[0].Needs) > 0 || len(k.Spec.ID) != 1 || !q.SeesKind(k) {
 				continue
 			}
-			for _, p := range k.Prefixes {
+			for _, p := range k.Spec.Prefixes {
 				href := ""
 				if k.Browsable() {
 					href = k.Href
 				}
-				out.Prefixes = append(out.Prefixes, prefixHelp{p + "…", plan.UpperFirst(k.One), href})
+				out.Prefixes = append(out.Prefixes, prefixHelp{p + "…", plan.UpperFirst(k.Spec.One), href})
 			}
 		}
 		if out.Numbers || len(out.Prefixes) > 0 {

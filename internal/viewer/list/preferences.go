@@ -43,7 +43,7 @@ func (lv listing) preferColumns() bool {
 	if len(lv.ask.columns) > 0 || lv.q.Data != "" {
 		return false
 	}
-	text, ok := preferredColumns(lv.q.R).Get(lv.q.Source.Name + "/" + lv.q.Kind.Name)
+	text, ok := preferredColumns(lv.q.R).Get(lv.q.Source.Name + "/" + lv.q.Kind.Spec.Name)
 	if !ok {
 		return false
 	}
@@ -89,7 +89,7 @@ func SetColumns(v *page.Visitor) http.Handler {
 
 // moved is a list of columns with one of them a place further.
 func moved(columns []*plan.Column, name string, by int) []*plan.Column {
-	i := slices.IndexFunc(columns, func(c *plan.Column) bool { return c.Name == name })
+	i := slices.IndexFunc(columns, func(c *plan.Column) bool { return c.Spec.Name == name })
 	if to := i + by; i >= 0 && to >= 0 && to < len(columns) {
 		columns[i], columns[to] = columns[to], columns[i]
 	}
@@ -98,7 +98,7 @@ func moved(columns []*plan.Column, name string, by int) []*plan.Column {
 
 // keepColumns writes the cookie anew; what was chosen longest ago gives way.
 func keepColumns(w http.ResponseWriter, r *http.Request, k *plan.Kind, columns []*plan.Column) {
-	name := k.Source.Name + "/" + k.Name
+	name := k.Source.Name + "/" + k.Spec.Name
 	all := preferredColumns(r).Without(func(p understudy.Param) bool { return p.Name == name })
 	if len(columns) > 0 {
 		all = append(all, understudy.Param{Name: name, Value: columnNames(columns)})
@@ -168,7 +168,8 @@ type columnChoice struct {
 // the page in their order, then the others.
 func (lv listing) columnForm() columnForm {
 	at := lv.ask.address("", lv.ask.query, lv.ask.back)
-	f := columnForm{Source: lv.q.Source.Name, Kind: lv.q.Kind.Name, At: at, Back: withColumns(at, nil), Chosen: len(lv.ask.columns) > 0}
+	f := columnForm{Source: lv.q.Source.Name, Kind: lv.q.Kind.Spec.Name, At: at, Back: withColumns(at, nil),
+		Chosen: len(lv.ask.columns) > 0}
 	f.Href = withForm(at, ownForm, formColumns) + "#columns"
 	if lv.ask.form != formColumns {
 		return f
@@ -176,7 +177,7 @@ func (lv listing) columnForm() columnForm {
 	shown := lv.chosen()
 	for _, c := range append(slices.Clone(shown), lv.q.Visible(lv.q.Kind, lv.q.Kind.Every)...) {
 		if i := len(f.Choices); i < len(shown) || !slices.Contains(shown, c) {
-			f.Choices = append(f.Choices, columnChoice{"col-" + c.Name, c.Name, c.Heading, i < len(shown)})
+			f.Choices = append(f.Choices, columnChoice{"col-" + c.Spec.Name, c.Spec.Name, c.Heading, i < len(shown)})
 		}
 	}
 	return f

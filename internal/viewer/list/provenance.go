@@ -31,8 +31,8 @@ func (lv listing) provenance() *provenance {
 	if !lv.q.AsOf.At.IsZero() || lv.q.Found || !lv.q.Counts(lv.q.Kind) {
 		return c
 	}
-	for _, l := range lv.q.V.Snapshots.Of(lv.q, lv.q.Source).Kinds[lv.q.Kind.Name].Lists {
-		if l.Path == lv.ask.list.Path {
+	for _, l := range lv.q.V.Snapshots.Of(lv.q, lv.q.Source).Kinds[lv.q.Kind.Spec.Name].Lists {
+		if l.Path == lv.ask.list.Spec.Path {
 			lv.fidelity(c, l)
 		}
 	}

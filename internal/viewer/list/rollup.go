@@ -40,11 +40,11 @@ var spans = [...]struct {
 // nil when there is none, or the caller does not see what it is made of.
 func (lv listing) rollup(s *page.CellContext, rows []access.Row) *rollup {
 	k := lv.q.Kind
-	by := k.ByField[k.Rollup]
-	if by == nil || k.Clock == "" {
+	by := k.ByField[k.Spec.Rollup]
+	if by == nil || k.Spec.Clock == "" {
 		return nil
 	}
-	for _, name := range []string{k.Rollup, k.Clock} {
+	for _, name := range []string{k.Spec.Rollup, k.Spec.Clock} {
 		if lv.q.Level(k, name) != access.See {
 			return nil
 		}
@@ -53,7 +53,7 @@ func (lv listing) rollup(s *page.CellContext, rows []access.Row) *rollup {
 	for _, span := range spans {
 		out.Spans = append(out.Spans, span.word)
 	}
-	values, filter := lv.levels(k.Rollup)
+	values, filter := lv.levels(k.Spec.Rollup)
 	counts := map[string][len(spans)]int64{}
 	oldest := lv.q.Start
 	for _, row := range rows {
@@ -61,7 +61,7 @@ func (lv listing) rollup(s *page.CellContext, rows []access.Row) *rollup {
 		if !ok {
 			continue
 		}
-		value := row.Field(k.Rollup).Text
+		value := row.Field(k.Spec.Rollup).Text
 		if !slices.Contains(values, value) {
 			values = append(values, value)
 		}
@@ -76,7 +76,7 @@ func (lv listing) rollup(s *page.CellContext, rows []access.Row) *rollup {
 	}
 	more := !lv.q.Answer.Page.Next.Zero()
 	for _, value := range values {
-		l := level{Cell: page.Cell{Text: value, Tone: s.Tone(k.Rollup, value)}}
+		l := level{Cell: page.Cell{Text: value, Tone: s.Tone(k.Spec.Rollup, value)}}
 		if filter != "" {
 			query := lv.ask.query.Without(func(p understudy.Param) bool { return p.Name == filter })
 			l.Cell.Href = lv.ask.address("", append(query, understudy.Param{Name: filter, Value: value}), nil)
@@ -93,7 +93,7 @@ func (lv listing) rollup(s *page.CellContext, rows []access.Row) *rollup {
 // that the page is already filtered by another of; and the filter's name when
 // the caller may use it.
 func (lv listing) levels(field string) (values []string, filter string) {
-	for i, f := range lv.ask.list.Filters {
+	for i, f := range lv.ask.list.Spec.Filters {
 		if f.Field != field || !lv.q.Offers(lv.ask.list, i) {
 			continue
 		}

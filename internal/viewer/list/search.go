@@ -149,8 +149,9 @@ func (sv searchView) kindOptions() []page.Option {
 			continue
 		}
 		for _, k := range src.Kinds {
-			if k.Remembered() && sv.q.SeesKind(k) && !slices.ContainsFunc(all, func(o page.Option) bool { return o.Value == k.Name }) {
-				all = append(all, page.Option{Value: k.Name, Text: plan.UpperFirst(k.Title), Selected: slices.Contains(sv.s.kinds, k.Name)})
+			name := k.Spec.Name
+			if k.Remembered() && sv.q.SeesKind(k) && !slices.ContainsFunc(all, func(o page.Option) bool { return o.Value == name }) {
+				all = append(all, page.Option{Value: name, Text: plan.UpperFirst(k.Spec.Title), Selected: slices.Contains(sv.s.kinds, name)})
 			}
 		}
 	}
@@ -163,7 +164,7 @@ func (sv searchView) orderOptions() []page.Option {
 	all := slices.Clone(orders)
 	if c := orderField(sv.q, sv.s.sort); c != nil && !ordered(sv.s.sort) {
 		text := "by " + c.Words
-		if strings.HasPrefix(sv.s.sort, "-") != (c.Show == spec.ShowCost) { // a cost is shown without its sign
+		if strings.HasPrefix(sv.s.sort, "-") != (c.Spec.Show == spec.ShowCost) { // a cost is shown without its sign
 			text += ", largest first"
 		}
 		all = append(all, page.Option{Value: sv.s.sort, Text: text})

@@ -124,7 +124,7 @@ func seriesOf(q *page.Exchange, s *plan.Source) (all []understudy.Series) {
 // Links lead from a record's page to the forecasts of its numbers.
 func Links(q *page.Exchange) (links []page.Link) {
 	for _, one := range seriesOf(q, q.Source) {
-		if one.Kind == q.Kind.Name {
+		if one.Kind == q.Kind.Spec.Name {
 			links = append(links, page.Link{Href: href(one), Text: "Forecast of the " + nameOf(q, one)})
 		}
 	}
@@ -186,11 +186,11 @@ type figures struct {
 func figuresOf(ctx context.Context, q *page.Exchange, s understudy.Series) (w figures) {
 	src := q.V.ByName[s.Source]
 	k := src.ByName[s.Kind]
-	if k == nil || k.Field(s.Field) == nil {
+	if k == nil || k.Spec.Field(s.Field) == nil {
 		return w
 	}
-	w.field = k.Field(s.Field)
-	target, err := src.SampleTarget(k.Kind)
+	w.field = k.Spec.Field(s.Field)
+	target, err := src.Config.SampleTarget(k.Spec)
 	if w.field.Unit == "" || err != nil {
 		return w
 	}
@@ -247,11 +247,11 @@ func nameOf(q *page.Exchange, s understudy.Series) string {
 	if k == nil {
 		return s.Kind + "." + s.Field
 	}
-	field := k.Field(s.Field).FieldName()
-	if field == k.One {
-		return k.One
+	field := k.Spec.Field(s.Field).FieldName()
+	if field == k.Spec.One {
+		return k.Spec.One
 	}
-	return k.One + ": " + field
+	return k.Spec.One + ": " + field
 }
 
 // day is the day of a moment for the reader, with the time of one that is near; "never"

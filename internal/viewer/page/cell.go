@@ -50,7 +50,7 @@ const Clipped = 160
 // Cell draws the value of one column. row gives the other values of the
 // record. list says that it is for a table, where long text is cut.
 func (s *CellContext) Cell(c *plan.Column, row access.Row, list bool) Cell {
-	val := row.Field(c.Name)
+	val := row.Field(c.Spec.Name)
 	out := Cell{Label: c.Heading, Class: c.CellClass}
 	switch val.State {
 	case access.Hidden:
@@ -61,14 +61,14 @@ func (s *CellContext) Cell(c *plan.Column, row access.Row, list bool) Cell {
 		return out
 	case access.Null, access.Absent:
 		out.Text, out.Tone = "—", "none"
-		if list && c.Name == s.Kind.Clock { // it begins the row and leads to the record
+		if list && c.Spec.Name == s.Kind.Spec.Clock { // it begins the row and leads to the record
 			s.drawOtherTime(row, &out)
 		}
 		return out
 	}
 	if val.Text == "" {
 		out.Text, out.Tone = "—", "none"
-		if c.SMS {
+		if c.Spec.SMS {
 			out.Text = "no text"
 		}
 		return out
@@ -89,10 +89,10 @@ func (s *CellContext) draw(c *plan.Column, row access.Row, list bool, out *Cell)
 	case plan.Moment:
 		s.drawDate(c, out, list)
 	case plan.Phone:
-		out.Text, out.Copy, out.Own = plan.GroupPhone(raw), raw, s.Own[raw] && c.Name != s.Kind.Own
+		out.Text, out.Copy, out.Own = plan.GroupPhone(raw), raw, s.Own[raw] && c.Spec.Name != s.Kind.Spec.Own
 		out.Href = s.phoneLink(c, raw)
 	case plan.Pill:
-		out.Tone, out.Text = s.Tone(c.Name, raw), strings.ReplaceAll(raw, "-", "\u2011") // no break inside a state
+		out.Tone, out.Text = s.Tone(c.Spec.Name, raw), strings.ReplaceAll(raw, "-", "\u2011") // no break inside a state
 	case plan.Number:
 		s.drawNumber(c, row, out)
 	case plan.YesNo:
@@ -103,14 +103,14 @@ func (s *CellContext) draw(c *plan.Column, row access.Row, list bool, out *Cell)
 		}
 	case plan.Prose:
 		out.Prose = true
-		if c.Show == spec.ShowForm {
+		if c.Spec.Show == spec.ShowForm {
 			out.Text = plan.ReadForm(raw, formApart[list])
 		}
 	case plan.ErrorCode:
 		why := s.Kind.Source.Reason(raw)
 		out.Note, out.Href, out.Hint = why.Meaning, why.Docs, ""
 	default:
-		if c.Show == spec.ShowDirection {
+		if c.Spec.Show == spec.ShowDirection {
 			out.Class = directionClass(raw)
 		}
 		if tags, ok := plan.Tags(raw); ok && c.Shape == plan.Plain {
@@ -130,7 +130,7 @@ func (s *CellContext) draw(c *plan.Column, row access.Row, list bool, out *Cell)
 			}
 		}
 	}
-	if c.Link != "" || c.IsID {
+	if c.Spec.Link != "" || c.IsID {
 		out.Copy = raw
 	}
 }
@@ -140,7 +140,7 @@ var formApart = map[bool]string{true: " · ", false: "\n"}
 
 // drawDate puts a moment into words. The whole date and the zone are shown on hover.
 func (s *CellContext) drawDate(c *plan.Column, out *Cell, list bool) {
-	t, dateOnly, ok := ParseDate(c.Type, out.Text)
+	t, dateOnly, ok := ParseDate(c.Spec.Type, out.Text)
 	if !ok {
 		return
 	}
@@ -166,8 +166,8 @@ func (s *CellContext) drawDate(c *plan.Column, out *Cell, list bool) {
 // order it, or the first it has.
 func (s *CellContext) drawOtherTime(row access.Row, out *Cell) {
 	out.Text = "no time"
-	fields := s.Kind.Fields
-	if order := s.Kind.Field(s.Kind.Order); order != nil {
+	fields := s.Kind.Spec.Fields
+	if order := s.Kind.Spec.Field(s.Kind.Spec.Order); order != nil {
 		fields = append([]*spec.Field{order}, fields...)
 	}
 	for _, f := range fields {
@@ -192,10 +192,10 @@ func (s *CellContext) drawNumber(c *plan.Column, row access.Row, out *Cell) {
 		}
 	}
 	shown := unit
-	if s.units[c.Name] != "" { // the head of the column says it
+	if s.units[c.Spec.Name] != "" { // the head of the column says it
 		shown = ""
 	}
-	if text, exact, ok := plan.Figure(c.Field, raw, unit); ok {
+	if text, exact, ok := plan.Figure(c.Spec, raw, unit); ok {
 		out.Text, out.Hint = text, exact
 		if s.narrow { // the script says it of a length of time
 			out.Hint = ""
@@ -263,7 +263,7 @@ func (s *CellContext) phoneLink(c *plan.Column, raw string) string {
 			return href
 		}
 	}
-	name := s.Filters[c.Name]
+	name := s.Filters[c.Spec.Name]
 	if name == "" {
 		return ""
 	}
@@ -275,18 +275,18 @@ func (s *CellContext) phoneLink(c *plan.Column, raw string) string {
 func (s *CellContext) recordLink(c *plan.Column, row access.Row, raw string) string {
 	var found *plan.Kind
 	for _, k := range s.linked {
-		if c.RootPath() != "" && c.Link == k.Name {
+		if c.Spec.RootPath() != "" && c.Spec.Link == k.Spec.Name {
 			return s.asOf.Keep(k.Href + "/" + url.PathEscape(spec.ParseRoot(raw)))
 		}
-		if len(k.ID) != 1 {
+		if len(k.Spec.ID) != 1 {
 			continue
 		}
 		switch {
 		case c.IsID && k == s.Kind:
 			return s.asOf.Keep(recordHref(k, row, raw, s.Vars))
-		case c.Link == k.Name && len(k.PlannedInstances[0].Needs) == 0:
+		case c.Spec.Link == k.Spec.Name && len(k.PlannedInstances[0].Needs) == 0:
 			return s.asOf.Keep(recordHref(k, row, raw, s.Vars))
-		case (c.Link == "" || c.Link == spec.AnyKind) && !c.IsID && k.HasPrefix(raw) && plan.FormedID(raw):
+		case (c.Spec.Link == "" || c.Spec.Link == spec.AnyKind) && !c.IsID && k.Spec.HasPrefix(raw) && plan.FormedID(raw):
 			if found != nil {
 				return SearchHref(raw)
 			}
@@ -307,9 +307,9 @@ func (s *CellContext) Tone(field, value string) string {
 	}
 	within := func(st spec.State) bool { return slices.Contains(st.In, value) }
 	switch {
-	case about(s.Kind.Failed, within):
+	case about(s.Kind.Spec.Failed, within):
 		return "pill bad"
-	case about(s.Kind.Final, func(st spec.State) bool { return len(st.In) > 0 }) && !about(s.Kind.Final, within):
+	case about(s.Kind.Spec.Final, func(st spec.State) bool { return len(st.In) > 0 }) && !about(s.Kind.Spec.Final, within):
 		return "pill busy"
 	}
 	return "pill"

@@ -210,7 +210,7 @@ func Millis(d time.Duration) string {
 // TimeOf is the time of a record by its clock field; ok is false when the
 // caller does not see it, or it is null.
 func TimeOf(k *plan.Kind, row access.Row) (t time.Time, ok bool) {
-	if f := k.Field(k.Clock); f != nil {
+	if f := k.Spec.Field(k.Spec.Clock); f != nil {
 		if v := row.Field(f.Name); v.State == access.Seen {
 			if t, _, ok := ParseDate(f.Type, v.Text); ok {
 				return t, true

@@ -145,7 +145,7 @@ func EntryOf(q *Exchange, e understudy.AuditEntry) understudy.AuditEntry {
 		e.Source = q.Source.Name
 	}
 	if q.Kind != nil && e.Kind == "" {
-		e.Kind = q.Kind.Name
+		e.Kind = q.Kind.Spec.Name
 	}
 	return e
 }
@@ -206,7 +206,7 @@ func (q *Exchange) enterKind(name string) error {
 	var known []string
 	for _, k := range q.Source.Kinds {
 		if q.SeesKind(k) && len(k.PlannedLists) > 0 {
-			known = append(known, k.Name)
+			known = append(known, k.Spec.Name)
 		}
 	}
 	return UnknownWord("kind of "+q.Source.Spec.Title+" record", name, known, func(s string) string { return "/" + q.Source.Name + "/" + s })

@@ -202,8 +202,8 @@ func (f failureView) remedy(err error) string {
 		return ""
 	case errors.As(err, &unseen):
 		return f.q.RemedyOf(f.q.Kind, unseen.Field)
-	case !f.q.Gate.Sees(f.q.Caller, f.q.Source.Name, f.q.Kind.Name):
-		return f.q.rule(f.q.Source, f.q.Kind.Name+": see")
+	case !f.q.Gate.Sees(f.q.Caller, f.q.Source.Name, f.q.Kind.Spec.Name):
+		return f.q.rule(f.q.Source, f.q.Kind.Spec.Name+": see")
 	}
 	return ""
 }

@@ -98,10 +98,10 @@ func SearchAddress(s query.SearchRequest) string {
 // while no record comes or goes; where a text was searched, which may speak of the time
 // of day, for a second at most.
 func (q *Exchange) Search(ctx context.Context, s *plan.Source, k *plan.Kind, ask query.SearchRequest) (*query.SearchResult, error) {
-	ask.Source, ask.Kinds = s.Name, []string{k.Name}
+	ask.Source, ask.Kinds = s.Name, []string{k.Spec.Name}
 	records, known := q.edition(ctx, s.Name)
 	known = known && q.Counts(k) // a row rule may look at the time
-	of := q.Identity("search").With(q.V.Seed, records, s.Name, k.Name, ask.Text, ask.Where, ask.Sort, ask.Limit, ask.CountOnly)
+	of := q.Identity("search").With(q.V.Seed, records, s.Name, k.Spec.Name, ask.Text, ask.Where, ask.Sort, ask.Limit, ask.CountOnly)
 	if ask.Text != "" {
 		of = of.With(q.V.Seed, q.Start.Unix())
 	}
@@ -119,7 +119,7 @@ func (q *Exchange) Search(ctx context.Context, s *plan.Source, k *plan.Kind, ask
 // a target, less those of its root where records everywhere are meant, and the fields that
 // are the same in all of them. ok is false when the role does not see one of the variables.
 func (q *Exchange) ListConditions(l *plan.List, t *spec.Target, everywhere bool) (all []query.FieldCondition, ok bool) {
-	root := l.Kind.Field(t.Spec.RootField(l.Kind.Kind))
+	root := l.Kind.Spec.Field(t.Spec.RootField(l.Kind.Spec))
 	named := !everywhere && t.Root() != "" && root != nil && root.RootPath() != "" && q.Level(l.Kind, root.Name) == access.See
 	if named {
 		all = append(all, query.FieldCondition{Field: root.Name, Comparison: query.CompareSame, Value: spec.SpellRoot(t.Root())})
@@ -128,9 +128,9 @@ func (q *Exchange) ListConditions(l *plan.List, t *spec.Target, everywhere bool)
 		if (everywhere || named) && slices.Contains(t.Spec.Roots.Vars, v.Name) {
 			continue
 		}
-		f := l.Kind.Field(plan.Words(v.Name))
+		f := l.Kind.Spec.Field(plan.Words(v.Name))
 		seen := f != nil && q.Level(l.Kind, f.Name) == access.See
-		fill, own := q.Source.PathVar(v.Name)
+		fill, own := q.Source.Config.PathVar(v.Name)
 		switch {
 		case seen:
 			all = append(all, query.FieldCondition{Field: f.Name, Comparison: query.CompareSame, Value: v.Value})
@@ -138,8 +138,8 @@ func (q *Exchange) ListConditions(l *plan.List, t *spec.Target, everywhere bool)
 			return nil, false
 		}
 	}
-	for _, field := range slices.Sorted(maps.Keys(l.Only)) {
-		all = append(all, query.FieldCondition{Field: field, Comparison: query.CompareSame, Value: l.Only[field]})
+	for _, field := range slices.Sorted(maps.Keys(l.Spec.Only)) {
+		all = append(all, query.FieldCondition{Field: field, Comparison: query.CompareSame, Value: l.Spec.Only[field]})
 	}
 	return all, true
 }
@@ -309,7 +309,7 @@ type recordEditions struct {
 func MeaningOf(q *Exchange, field, code string, k *plan.Kind) string {
 	for _, s := range q.V.Planned {
 		for _, other := range s.Kinds {
-			if c := other.ByField[field]; c != nil && c.Type == spec.TypeCode && (k == nil || other == k) {
+			if c := other.ByField[field]; c != nil && c.Spec.Type == spec.TypeCode && (k == nil || other == k) {
 				return s.Reason(code).Meaning
 			}
 		}

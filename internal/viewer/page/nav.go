@@ -48,7 +48,7 @@ func (l layout) nav() nav {
 	for _, part := range l.byGroup(source) {
 		var links []Link
 		for _, k := range part.kinds {
-			links = append(links, Link{Href: k.Href, Text: plan.UpperFirst(k.Title), Current: k == l.q.Kind})
+			links = append(links, Link{Href: k.Href, Text: plan.UpperFirst(k.Spec.Title), Current: k == l.q.Kind})
 		}
 		if part.title == "" {
 			n.Main = links
@@ -76,7 +76,7 @@ func (l layout) byGroup(s *plan.Source) []kindGroup {
 	all := []kindGroup{{}}
 	const rest = "Others"
 	for _, k := range l.q.Readable(s) {
-		title := plan.UpperFirst(k.Group)
+		title := plan.UpperFirst(k.Spec.Group)
 		if title == "" && len(all[0].kinds) == mainLimit {
 			title = rest
 		}
@@ -179,15 +179,15 @@ func (l layout) shortcuts() []shortcut {
 	}
 	for _, part := range l.byGroup(source) {
 		for _, k := range part.kinds {
-			letter := strings.IndexFunc(strings.ToLower(k.Title), func(r rune) bool {
+			letter := strings.IndexFunc(strings.ToLower(k.Spec.Title), func(r rune) bool {
 				return r <= unicode.MaxASCII && unicode.IsLetter(r) && !strings.ContainsRune(taken, r)
 			})
 			if letter < 0 {
 				continue
 			}
-			key := strings.ToLower(k.Title)[letter : letter+1]
+			key := strings.ToLower(k.Spec.Title)[letter : letter+1]
 			taken += key
-			all = append(all, shortcut{key, k.Href, plan.UpperFirst(k.Title)})
+			all = append(all, shortcut{key, k.Href, plan.UpperFirst(k.Spec.Title)})
 		}
 	}
 	return all

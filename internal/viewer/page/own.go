@@ -67,7 +67,7 @@ func (n *numbers) Begin(q *Exchange) marks {
 		return nil
 	}
 	for _, k := range q.Source.OwnKinds {
-		if !q.OwnVisible(k) || !q.Gate.Counts(q.Caller, k.Source.Name, k.Name) {
+		if !q.OwnVisible(k) || !q.Gate.Counts(q.Caller, k.Source.Name, k.Spec.Name) {
 			continue // what is read here for all is a page of upstream's
 		}
 		if f := n.join(k); f != nil {
@@ -156,7 +156,7 @@ func (q *Exchange) AddOwn(own map[string]bool, k *plan.Kind, r Reading) {
 	all, ok := q.V.Numbers.seen.Get(key)
 	if !ok {
 		for _, row := range r.Rows() {
-			if val := row.Field(k.Own); val.State == access.Seen && val.Text != "" {
+			if val := row.Field(k.Spec.Own); val.State == access.Seen && val.Text != "" {
 				all = append(all, val.Text)
 			}
 		}

@@ -47,11 +47,11 @@ type playing struct {
 // Contents are what a record's content offers; nil when the kind has none, or
 // contents are not served.
 func (q *Exchange) Contents(k *plan.Kind, row access.Row, vars understudy.Query) *playing {
-	if len(k.Media) == 0 || row.ID == "" || q.V.Media == nil {
+	if len(k.Spec.Media) == 0 || row.ID == "" || q.V.Media == nil {
 		return nil
 	}
-	p := &playing{Name: plan.UpperFirst(k.One) + " " + ShortID(row.ID)}
-	for _, m := range k.Media {
+	p := &playing{Name: plan.UpperFirst(k.Spec.One) + " " + ShortID(row.ID)}
+	for _, m := range k.Spec.Media {
 		t := mediaTarget(k, m, row, vars)
 		if t == nil {
 			continue
@@ -114,7 +114,7 @@ func mediaTarget(k *plan.Kind, m *spec.Media, row access.Row, vars understudy.Qu
 		if v, ok := vars.Get(understudy.OwnPrefix + name); ok {
 			return v, true
 		}
-		if v, ok := k.Source.PathVar(name); ok {
+		if v, ok := k.Source.Config.PathVar(name); ok {
 			return v, true
 		}
 		field := k.FieldOf(k.Source.ParentOf(m.Template(), []string{name}))

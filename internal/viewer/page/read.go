@@ -292,8 +292,8 @@ func Refused(q *Exchange, body []byte) error {
 	p := refusal(q, q.Answer.Page.Status, body)
 	if q.Answer.Page.Status == http.StatusNotFound || q.Answer.Page.Status == http.StatusGone {
 		p.Kind = understudy.ErrNotFound
-		p.Href, p.Link = q.Kind.Href, "See all "+q.Kind.Title
-		p.Title = "There is no such " + q.Kind.One
+		p.Href, p.Link = q.Kind.Href, "See all "+q.Kind.Spec.Title
+		p.Title = "There is no such " + q.Kind.Spec.One
 	}
 	return p
 }
@@ -353,8 +353,8 @@ func reasonIn(q *Exchange, body []byte) *plan.Reason {
 // from the caller.
 func NoSuch(q *Exchange) error {
 	return &Problem{
-		Title: "There is no such " + q.Kind.One, Hint: "Check the spelling of the id, or pick the record from its list.",
-		Href: q.Kind.Href, Link: "See all " + q.Kind.Title, Kind: understudy.ErrNotFound,
+		Title: "There is no such " + q.Kind.Spec.One, Hint: "Check the spelling of the id, or pick the record from its list.",
+		Href: q.Kind.Href, Link: "See all " + q.Kind.Spec.Title, Kind: understudy.ErrNotFound,
 	}
 }
 
@@ -366,7 +366,7 @@ func notMirrored(q *Exchange, err error) error {
 		why = "Your role finds some of them alone"
 	}
 	return &Problem{
-		Title: plan.UpperFirst(q.Kind.Title) + " are not mirrored yet",
+		Title: plan.UpperFirst(q.Kind.Spec.Title) + " are not mirrored yet",
 		Hint:  why + ", so the list is made from the records held here, once all of them are. " + Sentence(err),
 		Kind:  understudy.ErrNotMirrored,
 	}

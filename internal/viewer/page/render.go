@@ -327,8 +327,8 @@ func (f footer) Usual() *TimeRow {
 	snap, _ := q.V.Snapshots.Known(q.Source.Name, q.Start)
 	of, who := snap.TheirTimes, q.Source.Spec.Title
 	for _, t := range snap.Times {
-		if q.Kind != nil && t.Kind == q.Kind.Name && t.Answers > 0 && (of.Kind == "" || t.Reason == request.Waiting.String()) {
-			of, who = t, plan.UpperFirst(q.Kind.Title)
+		if q.Kind != nil && t.Kind == q.Kind.Spec.Name && t.Answers > 0 && (of.Kind == "" || t.Reason == request.Waiting.String()) {
+			of, who = t, plan.UpperFirst(q.Kind.Spec.Title)
 		}
 	}
 	if of.Answers == 0 {

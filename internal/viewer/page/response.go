@@ -51,9 +51,9 @@ func (r response) expected() string {
 	case r.q.Kind == nil:
 		return "Search"
 	case id != "":
-		return plan.UpperFirst(r.q.Kind.One) + " " + ShortID(id)
+		return plan.UpperFirst(r.q.Kind.Spec.One) + " " + ShortID(id)
 	}
-	return plan.UpperFirst(r.q.Kind.Title)
+	return plan.UpperFirst(r.q.Kind.Spec.Title)
 }
 
 // flush sends what the buffer holds, so that a browser has it, and empties it.

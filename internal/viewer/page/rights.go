@@ -31,7 +31,7 @@ func (r *Rights) Sees(s *plan.Source) bool {
 
 // SeesKind reports whether the caller sees anything of a kind.
 func (r *Rights) SeesKind(k *plan.Kind) bool {
-	return r.Gate.Sees(r.Caller, k.Source.Name, k.Name)
+	return r.Gate.Sees(r.Caller, k.Source.Name, k.Spec.Name)
 }
 
 // Readable are the kinds of a source the caller may open without naming a
@@ -52,7 +52,7 @@ func (r *Rights) Readable(s *plan.Source) []*plan.Kind {
 // Counts reports whether the caller may know how many records of a kind there
 // are.
 func (r *Rights) Counts(k *plan.Kind) bool {
-	return r.Gate.Counts(r.Caller, k.Source.Name, k.Name)
+	return r.Gate.Counts(r.Caller, k.Source.Name, k.Spec.Name)
 }
 
 // Offers reports whether the caller may use a list's filter.
@@ -79,14 +79,14 @@ func (r *Rights) OffersBoth(t *plan.Contact) bool {
 
 // OwnVisible reports whether the caller may know our own numbers by a kind.
 func (r *Rights) OwnVisible(k *plan.Kind) bool {
-	return r.Gate.Read(r.Caller, k.PlannedLists[0].Newest) == nil && r.Level(k, k.Own) == access.See
+	return r.Gate.Read(r.Caller, k.PlannedLists[0].Newest) == nil && r.Level(k, k.Spec.Own) == access.See
 }
 
 // PhoneFilters are the filters by field that a number can be put in.
 func (r *Rights) PhoneFilters(l *plan.List) map[string]string {
 	names := map[string]string{}
-	for i, f := range l.Filters {
-		if field := l.Kind.Field(f.Field); field != nil && field.Class == spec.ClassPhone && names[f.Field] == "" && r.Offers(l, i) {
+	for i, f := range l.Spec.Filters {
+		if field := l.Kind.Spec.Field(f.Field); field != nil && field.Class == spec.ClassPhone && names[f.Field] == "" && r.Offers(l, i) {
 			names[f.Field] = f.Name
 		}
 	}
@@ -98,14 +98,14 @@ func (r *Rights) ColumnsOf(k *plan.Kind) []*plan.Column { return r.Visible(k, k.
 
 // Level is how much of a field the caller sees.
 func (r *Rights) Level(k *plan.Kind, field string) access.Level {
-	return r.Gate.Level(r.Caller, k.Source.Name, k.Name, field)
+	return r.Gate.Level(r.Caller, k.Source.Name, k.Spec.Name, field)
 }
 
 // Visible are those of some columns that the caller's role shows.
 func (r *Rights) Visible(k *plan.Kind, columns []*plan.Column) []*plan.Column {
 	var shown []*plan.Column
 	for _, c := range columns {
-		if r.Level(k, c.Name) != access.Hide {
+		if r.Level(k, c.Spec.Name) != access.Hide {
 			shown = append(shown, c)
 		}
 	}
@@ -118,11 +118,11 @@ func (r *Rights) Visible(k *plan.Kind, columns []*plan.Column) []*plan.Column {
 func (r *Rights) RemedyOf(k *plan.Kind, fields ...string) string {
 	var rules []string
 	for _, name := range fields {
-		for f := k.Field(name); f != nil && len(rules) < maxRules; f = k.Field(f.From) {
+		for f := k.Spec.Field(name); f != nil && len(rules) < maxRules; f = k.Spec.Field(f.From) {
 			if f.Class == spec.ClassSecret {
 				return "" // it is never shown
 			}
-			rules = append(rules, k.Name+"."+f.Name+": see")
+			rules = append(rules, k.Spec.Name+"."+f.Name+": see")
 		}
 	}
 	return r.rule(k.Source, strings.Join(rules, ", "))

@@ -209,9 +209,9 @@ func NewBar(label string, done, total int64, note string, left time.Duration) *B
 // barTitle names the bar of a kind's sync.
 func barTitle(k *plan.Kind, walk string) string {
 	if walk == "" {
-		return "Sync of " + k.Title
+		return "Sync of " + k.Spec.Title
 	}
-	return "Sync of " + k.Title + ", walk " + walk
+	return "Sync of " + k.Spec.Title + ", walk " + walk
 }
 
 // SnapshotOf is a source as it is now.
@@ -228,10 +228,10 @@ func KindGroups(q *Exchange, s *plan.Source, snap Snapshot) []KindViews {
 	for _, part := range (layout{q}).byGroup(s) {
 		out := KindViews{Title: part.title}
 		for _, k := range part.kinds {
-			held := snap.Kinds[k.Name]
+			held := snap.Kinds[k.Spec.Name]
 			v := kindView{
-				Href: k.Href, Title: plan.UpperFirst(k.Title), Held: held.Records, Complete: held.Complete, CaughtUp: q.Moment(held.CaughtUp),
-				Pages: len(k.ID) == 0,
+				Href: k.Href, Title: plan.UpperFirst(k.Spec.Title), Held: held.Records, Complete: held.Complete,
+				CaughtUp: q.Moment(held.CaughtUp), Pages: len(k.Spec.ID) == 0,
 			}
 			if !q.Counts(k) {
 				v.Held, v.Complete, v.CaughtUp, v.Uncounted = 0, false, nil, true

@@ -70,7 +70,7 @@ func (s *CellContext) Table(caption string, columns []*plan.Column, rows []acces
 	for i, c := range columns {
 		unit := commonUnit(c, rows)
 		t.Heads[i] = Heading{Column: c, Unit: unit}
-		s.units[c.Name] = unit
+		s.units[c.Spec.Name] = unit
 	}
 	t.Rows = make([]listRow, len(rows))
 	cells := make([]Cell, len(rows)*len(columns))
@@ -83,7 +83,7 @@ func (s *CellContext) Table(caption string, columns []*plan.Column, rows []acces
 		}
 		s.open(t.Rows[i].Cells, columns, row)
 		t.Rows[i].Written = s.Written(row)
-		if len(s.Kind.ID) == 0 && len(columns) > 0 && t.Rows[i].Cells[0].Href == "" {
+		if len(s.Kind.Spec.ID) == 0 && len(columns) > 0 && t.Rows[i].Cells[0].Href == "" {
 			t.Rows[i].Cells[0].Href = s.firstAddress(row)
 		}
 	}
@@ -103,7 +103,7 @@ func PickName(k *plan.Kind, id string) string {
 	if id == "" {
 		return ""
 	}
-	return k.Source.Name + "/" + k.Name + "/" + id
+	return k.Source.Name + "/" + k.Spec.Name + "/" + id
 }
 
 // PickRows gives the rows of a table, which are those of some records of a kind, boxes to select them.
@@ -133,11 +133,11 @@ func alignDecimals(rows []listRow, column int) {
 
 // commonUnit is the unit of a column's numbers; "" when it has none, or rows have different ones.
 func commonUnit(c *plan.Column, rows []access.Row) (unit string) {
-	if c.Unit == "" || c.Class != spec.ClassPrice {
+	if c.Unit == "" || c.Spec.Class != spec.ClassPrice {
 		return ""
 	}
 	for _, row := range rows {
-		if v := row.Field(c.Name); v.State != access.Seen || v.Text == "" {
+		if v := row.Field(c.Spec.Name); v.State != access.Seen || v.Text == "" {
 			continue
 		}
 		u := row.Field(c.Unit)
@@ -154,7 +154,7 @@ func (s *CellContext) Written(row access.Row) (all []Cell) {
 	if !s.notes || row.ID == "" {
 		return nil
 	}
-	a := s.q.V.Annotations.Annotation(s.Kind.Source.Name, s.Kind.Name, row.ID)
+	a := s.q.V.Annotations.Annotation(s.Kind.Source.Name, s.Kind.Spec.Name, row.ID)
 	if a == nil {
 		return nil
 	}
@@ -196,7 +196,7 @@ func (s *CellContext) hashLink(c *plan.Column, val access.Value) string {
 	if !s.q.Findable() || !s.q.AsOf.At.IsZero() || val.Text == "" {
 		return ""
 	}
-	text := "kind:" + s.Kind.Name + " " + c.Name + ":" + quote(val.Text)
+	text := "kind:" + s.Kind.Spec.Name + " " + c.Spec.Name + ":" + quote(val.Text)
 	if val.Field != nil && val.Field.Class == spec.ClassPhone {
 		text = "number:" + quote(val.Text)
 	}
@@ -206,7 +206,7 @@ func (s *CellContext) hashLink(c *plan.Column, val access.Value) string {
 // firstAddress is the first page of ours among the addresses of upstream that a
 // row without an id holds.
 func (s *CellContext) firstAddress(row access.Row) string {
-	for _, f := range s.Kind.Fields {
+	for _, f := range s.Kind.Spec.Fields {
 		if l, ok := s.Followable(row, s.Kind.ByField[f.Name]); ok {
 			return l.Href
 		}
@@ -226,7 +226,7 @@ func (s *CellContext) open(cells []Cell, columns []*plan.Column, row access.Row)
 		if i == 0 && href != "" {
 			cells[i].Href = href
 			if cells[i].Tone == "none" && cells[i].Stamp == "" {
-				cells[i].Says = cells[i].Text + ": open this " + s.Kind.One
+				cells[i].Says = cells[i].Text + ": open this " + s.Kind.Spec.One
 			}
 		}
 		if i > 0 && c.IsID && href != "" && cells[i].Href == href { // the first cell leads there; the script copies the id from it
@@ -249,10 +249,10 @@ func (s *CellContext) RecordOf(row access.Row) string {
 // is found by its id alone.
 func recordHref(k *plan.Kind, row access.Row, id string, vars understudy.Query) string {
 	in := k.PlannedInstances[0]
-	if in.Address != "" && len(in.Needs) > 0 && row.Field(in.Address).State == access.Seen {
+	if in.Spec.Address != "" && len(in.Needs) > 0 && row.Field(in.Spec.Address).State == access.Seen {
 		return k.Href + "/" + url.PathEscape(id)
 	}
-	query := vars.Without(func(p understudy.Param) bool { return !plan.IsOwnVar(in.Template(), p.Name) })
+	query := vars.Without(func(p understudy.Param) bool { return !plan.IsOwnVar(in.Spec.Template(), p.Name) })
 	for name, field := range in.Needs {
 		value, ok := vars.Get(name)
 		if v := row.Field(field); field != "" && v.State == access.Seen && v.Text != "" {
@@ -276,7 +276,7 @@ func (q *Exchange) CellContext(k *plan.Kind, vars understudy.Query, own map[stri
 	s := &CellContext{q: q, Kind: k, Own: own, Vars: vars, asOf: q.AsOf, numbers: len(q.ContactKinds(k.Source)) > 0,
 		notes: SeesNotes(q, k.Source)}
 	for _, other := range k.Source.Kinds {
-		if len(other.Instances) > 0 && len(other.ID) > 0 && q.SeesKind(other) {
+		if len(other.Spec.Instances) > 0 && len(other.Spec.ID) > 0 && q.SeesKind(other) {
 			s.linked = append(s.linked, other)
 		}
 	}
@@ -285,7 +285,7 @@ func (q *Exchange) CellContext(k *plan.Kind, vars understudy.Query, own map[stri
 
 // Failed reports whether what the caller sees of a record says that it failed.
 func Failed(k *plan.Kind, row access.Row) bool {
-	return slices.ContainsFunc(k.Failed, func(st spec.State) bool {
+	return slices.ContainsFunc(k.Spec.Failed, func(st spec.State) bool {
 		v := row.Field(st.Field)
 		if v.State != access.Seen {
 			return false
@@ -300,10 +300,10 @@ func Failed(k *plan.Kind, row access.Row) bool {
 // Followable turns a field that holds one of upstream's own addresses into a
 // link to the viewer's page of it, where there is one the caller may read.
 func (s *CellContext) Followable(row access.Row, c *plan.Column) (Link, bool) {
-	if !strings.Contains(c.Name, ".") {
+	if !strings.Contains(c.Spec.Name, ".") {
 		return Link{}, false
 	}
-	val := row.Field(c.Name)
+	val := row.Field(c.Spec.Name)
 	if val.State != access.Seen || !strings.HasPrefix(val.Text, "/") && !strings.HasPrefix(val.Text, "https://") {
 		return Link{}, false
 	}

@@ -44,7 +44,7 @@ func (s *Source) Place(t *spec.Target) string {
 		return k.Href + "/" + url.PathEscape(t.ID) + WithQuery(s.Given(t, t.Instance.ID))
 	}
 	for _, l := range k.PlannedLists {
-		if l.List == t.List {
+		if l.Spec == t.List {
 			query := t.Query.Without(func(p understudy.Param) bool {
 				return p.Name == l.PagingStyle.Size && p.Value == strconv.Itoa(l.PagingStyle.Default)
 			})
@@ -59,7 +59,7 @@ func (s *Source) Place(t *spec.Target) string {
 func (s *Source) Given(t *spec.Target, id []string) understudy.Query {
 	var all understudy.Query
 	for _, v := range t.Vars {
-		def, own := s.PathVar(v.Name)
+		def, own := s.Config.PathVar(v.Name)
 		switch {
 		case slices.Contains(id, v.Name), own && def == v.Value:
 		case own:
@@ -84,7 +84,10 @@ func WithQuery(q understudy.Query) string {
 // record it names, else the first. It is nil when there is none of that name.
 func (k *Kind) Pick(slug string, params understudy.Query) *List {
 	if slug != "" {
-		return k.list(slug)
+		if i := slices.IndexFunc(k.PlannedLists, func(l *List) bool { return l.Slug == slug }); i >= 0 {
+			return k.PlannedLists[i]
+		}
+		return nil
 	}
 	var given *List
 	for _, l := range k.PlannedLists {
@@ -110,19 +113,19 @@ func (k *Kind) Pick(slug string, params understudy.Query) *List {
 func (l *List) Lacks(params understudy.Query) bool {
 	return slices.ContainsFunc(l.Needs, func(name string) bool {
 		return !Has(params, name) && !(l.Everywhere() && slices.Contains(l.Kind.Source.Spec.Roots.Vars, name))
-	}) || slices.ContainsFunc(l.Filters, func(f *spec.Filter) bool { return f.Required && !Has(params, f.Name) })
+	}) || slices.ContainsFunc(l.Spec.Filters, func(f *spec.Filter) bool { return f.Required && !Has(params, f.Name) })
 }
 
 // knows reports whether a parameter means something to a list.
 func (l *List) knows(name string) bool {
-	return strings.HasPrefix(name, understudy.OwnPrefix) || slices.Contains(l.Needs, name) || l.Filter(name) != nil ||
+	return strings.HasPrefix(name, understudy.OwnPrefix) || slices.Contains(l.Needs, name) || l.Spec.Filter(name) != nil ||
 		name != "" && name == l.PagingStyle.Size || IsPosition(l.PagingStyle, name)
 }
 
 // IsVar reports whether a parameter is a variable of the list's path.
 func (l *List) IsVar(name string) bool {
 	own, _ := strings.CutPrefix(name, understudy.OwnPrefix)
-	return slices.Contains(l.Needs, name) || IsOwnVar(l.Template(), name) && !slices.Contains(l.Needs, own)
+	return slices.Contains(l.Needs, name) || IsOwnVar(l.Spec.Template(), name) && !slices.Contains(l.Needs, own)
 }
 
 // IsOwnVar reports whether a parameter is a path's variable as the viewer
@@ -144,8 +147,8 @@ func IsPosition(p *spec.Paging, name string) bool {
 // the viewer's address and what the source fills in. ok: nothing lacks.
 func (k *Kind) PathTo(parts []string, params understudy.Query) (path string, ok bool) {
 	in := k.PlannedInstances[0]
-	return in.Template().FillEscaped(func(name string) (string, bool) {
-		if i := slices.Index(in.ID, name); i >= 0 {
+	return in.Spec.Template().FillEscaped(func(name string) (string, bool) {
+		if i := slices.Index(in.Spec.ID, name); i >= 0 {
 			return parts[i], true
 		}
 		if given, ok := params.Get(name); ok {
@@ -154,7 +157,7 @@ func (k *Kind) PathTo(parts []string, params understudy.Query) (path string, ok 
 		if given, ok := params.Get(understudy.OwnPrefix + name); ok {
 			return given, true
 		}
-		return k.Source.PathVar(name)
+		return k.Source.Config.PathVar(name)
 	})
 }
 
@@ -163,7 +166,7 @@ func (k *Kind) PathTo(parts []string, params understudy.Query) (path string, ok 
 // "." and ".." out of an address.
 func (k *Kind) Opens(id string, params understudy.Query) bool {
 	parts := strings.Split(id, spec.IDSeparator)
-	if len(parts) != len(k.ID) || id == "." || id == ".." {
+	if len(parts) != len(k.Spec.ID) || id == "." || id == ".." {
 		return false
 	}
 	path, ok := k.PathTo(parts, params)
@@ -171,7 +174,7 @@ func (k *Kind) Opens(id string, params understudy.Query) bool {
 		return false
 	}
 	t, err := k.Source.Spec.Target(k.Source.Name, path, "")
-	return err == nil && t.Instance == k.PlannedInstances[0].Instance
+	return err == nil && t.Instance == k.PlannedInstances[0].Spec
 }
 
 // NumberHref is the page of a number, "" when the text is none. A number is

@@ -26,9 +26,9 @@ const (
 )
 
 func (k *Kind) planColumns() {
-	all := make([]*Column, 0, len(k.Fields))
+	all := make([]*Column, 0, len(k.Spec.Fields))
 	k.ByField = map[string]*Column{}
-	for _, f := range k.Fields {
+	for _, f := range k.Spec.Fields {
 		c := k.column(f)
 		k.ByField[f.Name] = c
 		if f.Type != spec.TypeMedia { // in no body
@@ -38,17 +38,17 @@ func (k *Kind) planColumns() {
 			}
 		}
 	}
-	for _, name := range k.Columns {
-		if c := k.ByField[name]; c.Type != spec.TypeMedia {
+	for _, name := range k.Spec.Columns {
+		if c := k.ByField[name]; c.Spec.Type != spec.TypeMedia {
 			k.Shown = append(k.Shown, c)
 		}
 	}
 	k.Shown = slices.DeleteFunc(k.Shown, func(c *Column) bool { // a unit stands beside its number
-		return slices.ContainsFunc(k.Shown, func(of *Column) bool { return of.Unit == c.Name })
+		return slices.ContainsFunc(k.Shown, func(of *Column) bool { return of.Unit == c.Spec.Name })
 	})
 	if len(k.Shown) == 0 {
 		for _, c := range all[:min(8, len(all))] {
-			if c.Type != spec.TypeMap {
+			if c.Spec.Type != spec.TypeMap {
 				k.Shown = append(k.Shown, c)
 			}
 		}
@@ -57,11 +57,11 @@ func (k *Kind) planColumns() {
 }
 
 func (k *Kind) column(f *spec.Field) *Column {
-	c := &Column{Field: f, Unit: f.Unit, Words: TitleOf(f), Heading: UpperFirst(TitleOf(f)), IsID: slices.Contains(k.ID, f.Name)}
-	for _, st := range slices.Concat(k.Final, k.Failed) {
+	c := &Column{Spec: f, Unit: f.Unit, Words: TitleOf(f), Heading: UpperFirst(TitleOf(f)), IsID: slices.Contains(k.Spec.ID, f.Name)}
+	for _, st := range slices.Concat(k.Spec.Final, k.Spec.Failed) {
 		c.state = c.state || st.Field == f.Name && len(st.In) > 0
 	}
-	if u := k.Field(f.Name + "_unit"); u != nil && c.Unit == "" {
+	if u := k.Spec.Field(f.Name + "_unit"); u != nil && c.Unit == "" {
 		c.Unit = u.Name
 	}
 	switch {
@@ -101,17 +101,17 @@ func (k *Kind) group(all []*Column) []Group {
 	times, more := Group{Title: "Times"}, Group{Title: "More"}
 	var objects []Group
 	for _, c := range k.Shown {
-		if !strings.Contains(c.Name, ".") && !c.IsID && c.Shape != Moment {
+		if !strings.Contains(c.Spec.Name, ".") && !c.IsID && c.Shape != Moment {
 			first.Columns = append(first.Columns, c)
 		}
 	}
 	for _, c := range all {
-		parent, _, dotted := strings.Cut(c.Name, ".")
-		i := slices.IndexFunc(objects, func(g Group) bool { return dotted && g.Columns[0].Name == parent })
+		parent, _, dotted := strings.Cut(c.Spec.Name, ".")
+		i := slices.IndexFunc(objects, func(g Group) bool { return dotted && g.Columns[0].Spec.Name == parent })
 		switch {
 		case i >= 0:
 			objects[i].Columns = append(objects[i].Columns, c)
-		case c.Type == spec.TypeMap:
+		case c.Spec.Type == spec.TypeMap:
 			objects = append(objects, Group{Title: UpperFirst(c.Words), Columns: []*Column{c}})
 		case c.Shape == Moment:
 			times.Columns = append(times.Columns, c)
@@ -121,7 +121,7 @@ func (k *Kind) group(all []*Column) []Group {
 	}
 	groups := []Group{first, times, more}
 	for _, g := range objects {
-		g.Columns = slices.DeleteFunc(g.Columns, func(c *Column) bool { return c.Type == spec.TypeMap && len(g.Columns) > 1 })
+		g.Columns = slices.DeleteFunc(g.Columns, func(c *Column) bool { return c.Spec.Type == spec.TypeMap && len(g.Columns) > 1 })
 		groups = append(groups, g)
 	}
 	return slices.DeleteFunc(groups, func(g Group) bool { return len(g.Columns) == 0 })
@@ -131,7 +131,7 @@ func (k *Kind) group(all []*Column) []Group {
 func (k *Kind) EveryName() []string {
 	names := make([]string, len(k.Every))
 	for i, c := range k.Every {
-		names[i] = c.Name
+		names[i] = c.Spec.Name
 	}
 	return names
 }
@@ -139,7 +139,7 @@ func (k *Kind) EveryName() []string {
 // FormOf says in words which of upstream's renderings a shape is.
 func (k *Kind) FormOf(shape string) string {
 	for _, l := range k.PlannedLists {
-		if l.Shape == shape {
+		if l.Spec.Shape == shape {
 			return "as the list “" + l.TabTitle + "” shows it"
 		}
 	}

@@ -30,13 +30,13 @@ type End struct {
 // planContactKinds finds the kinds of contact of a source.
 func (s *Source) planContactKinds() {
 	for _, k := range s.Kinds {
-		if !k.Browsable() || k.Clock == "" || k.Own != "" {
+		if !k.Browsable() || k.Spec.Clock == "" || k.Spec.Own != "" {
 			continue
 		}
 		t := &Contact{Kind: k, List: k.PlannedLists[0]}
 		n := 0
-		for _, f := range k.Fields {
-			i := slices.IndexFunc(t.List.Filters, func(flt *spec.Filter) bool { return flt.Field == f.Name && flt.Op == "is" })
+		for _, f := range k.Spec.Fields {
+			i := slices.IndexFunc(t.List.Spec.Filters, func(flt *spec.Filter) bool { return flt.Field == f.Name && flt.Op == "is" })
 			if i >= 0 && f.Class == spec.ClassPhone && f.From == "" && n < len(t.Ends) {
 				t.Ends[n] = End{k.ByField[f.Name], i}
 				n++
@@ -51,8 +51,8 @@ func (s *Source) planContactKinds() {
 // Between is the kind's filters for records from one number to another.
 func (t *Contact) Between(from, to string) understudy.Query {
 	return understudy.Query{
-		{Name: t.List.Filters[t.Ends[0].Filter].Name, Value: from},
-		{Name: t.List.Filters[t.Ends[1].Filter].Name, Value: to},
+		{Name: t.List.Spec.Filters[t.Ends[0].Filter].Name, Value: from},
+		{Name: t.List.Spec.Filters[t.Ends[1].Filter].Name, Value: to},
 	}
 }
 

@@ -14,7 +14,7 @@ func (s *Source) SpellID(typed string) string {
 	parts := strings.Split(typed, spec.IDSeparator)
 	for i, part := range parts {
 		for _, k := range s.Kinds {
-			if id, ok := k.SpellID(part); ok {
+			if id, ok := k.Spec.SpellID(part); ok {
 				parts[i] = id
 				break
 			}
@@ -27,15 +27,15 @@ func (s *Source) SpellID(typed string) string {
 func (s *Source) MayName(k *Kind, text string) bool {
 	parts := strings.Split(text, spec.IDSeparator)
 	switch {
-	case len(k.ID) == 0 || len(parts) != len(k.ID):
+	case len(k.Spec.ID) == 0 || len(parts) != len(k.Spec.ID):
 		return false
 	case len(parts) == 1:
-		return k.HasPrefix(text) && FormedID(text)
+		return k.Spec.HasPrefix(text) && FormedID(text)
 	}
-	for i, name := range k.ID {
-		f := k.Field(name)
+	for i, name := range k.Spec.ID {
+		f := k.Spec.Field(name)
 		of := s.ByName[f.Link]
-		if of == nil || !of.HasPrefix(parts[i]) || !FormedID(parts[i]) {
+		if of == nil || !of.Spec.HasPrefix(parts[i]) || !FormedID(parts[i]) {
 			return false
 		}
 	}

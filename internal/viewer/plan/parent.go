@@ -31,14 +31,14 @@ func (p Parent) Id(value func(string) (string, bool)) string {
 	if p.Kind == nil {
 		return ""
 	}
-	parts := make([]string, len(p.Kind.ID))
+	parts := make([]string, len(p.Kind.Spec.ID))
 	for name, i := range p.Vars {
 		parts[i], _ = value(name)
 	}
 	if slices.Contains(parts, "") {
 		return ""
 	}
-	return p.Kind.IDOf(parts)
+	return p.Kind.Spec.IDOf(parts)
 }
 
 // ParentOf finds the kind one of whose instance paths begins the same way as
@@ -52,7 +52,7 @@ func (s *Source) ParentOf(path spec.Template, needs []string) Parent {
 	longest := 0
 	have := path.Segments()
 	for _, k := range s.Kinds {
-		for _, in := range k.Instances {
+		for _, in := range k.Spec.Instances {
 			want := in.Template().Segments()
 			vars, ok := under(have, want, in)
 			if !ok || len(want) <= longest || slices.ContainsFunc(needs, func(n string) bool { _, ok := vars[n]; return !ok }) {

@@ -6,6 +6,7 @@ package plan
 import (
 	"fmt"
 	"net/url"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -15,7 +16,9 @@ import (
 
 // Source is a source with its kinds planned.
 type Source struct {
-	*spec.Source
+	Config    *spec.Source // as the settings have it, with its Name and its Spec
+	Name      string
+	Spec      *spec.Spec
 	Kinds     []*Kind
 	ByName    map[string]*Kind
 	OwnKinds  []*Kind    // kinds that list numbers of our own
@@ -25,7 +28,7 @@ type Source struct {
 
 // Kind is a kind with its lists and columns planned.
 type Kind struct {
-	*spec.Kind
+	Spec             *spec.Kind
 	Source           *Source
 	PlannedLists     []*List // those that can be shown by themselves come first
 	PlannedInstances []*Instance
@@ -39,13 +42,13 @@ type Kind struct {
 
 // Instance is one path of a kind's records.
 type Instance struct {
-	*spec.Instance
+	Spec  *spec.Instance
 	Needs map[string]string // path variables beside the id, and the field that gives each; "" = none does
 }
 
 // List is one list of a kind.
 type List struct {
-	*spec.List
+	Spec        *spec.List
 	Kind        *Kind
 	PagingStyle *spec.Paging
 	Slug        string       // names it in understudy.list
@@ -59,7 +62,7 @@ type List struct {
 
 // Column is one field as a table or a record shows it.
 type Column struct {
-	*spec.Field
+	Spec      *spec.Field
 	Words     string // as it stands in a sentence
 	Heading   string // as it begins a line
 	CellClass string // of its table cells
@@ -81,25 +84,25 @@ func New(src *spec.Source) (*Source, error) {
 	if src.Name == "" || strings.ContainsAny(src.Name, "/.?#% ") || src.Name == "-" || src.Name == "search" || src.Name == JobsWord {
 		return nil, fmt.Errorf("viewer: source name %q cannot be part of an address", src.Name)
 	}
-	p := &Source{Source: src, ByName: map[string]*Kind{}, ErrorDocs: src.Spec.Errors.Link}
+	p := &Source{Config: src, Name: src.Name, Spec: src.Spec, ByName: map[string]*Kind{}, ErrorDocs: src.Spec.Errors.Link}
 	if p.ErrorDocs == "" {
-		p.ErrorDocs = errorDocs(src.Spec.Errors.Template)
+		p.ErrorDocs = errorDocs.FindString(src.Spec.Errors.Template)
 	}
 	for _, k := range src.Spec.Kinds {
 		if k.Name == NumberWord {
 			return nil, fmt.Errorf("viewer: %s/%s: this address belongs to the pages of numbers", src.Name, k.Name)
 		}
-		kp := &Kind{Kind: k, Source: p, Href: "/" + url.PathEscape(src.Name) + "/" + url.PathEscape(k.Name), CountedIn: map[string]*List{}}
+		kp := &Kind{Spec: k, Source: p, Href: "/" + url.PathEscape(src.Name) + "/" + url.PathEscape(k.Name), CountedIn: map[string]*List{}}
 		p.Kinds = append(p.Kinds, kp)
 		p.ByName[k.Name] = kp
 	}
 	for _, k := range p.Kinds {
 		if err := k.planLists(); err != nil {
-			return nil, fmt.Errorf("viewer: %s/%s: %w", src.Name, k.Name, err)
+			return nil, fmt.Errorf("viewer: %s/%s: %w", src.Name, k.Spec.Name, err)
 		}
 		k.planInstances()
 		k.planColumns()
-		if k.Own != "" && k.Browsable() {
+		if k.Spec.Own != "" && k.Browsable() {
 			p.OwnKinds = append(p.OwnKinds, k)
 		}
 	}
@@ -110,24 +113,24 @@ func New(src *spec.Source) (*Source, error) {
 // wants is 0 for a list that can be shown by itself, 1 for one that lies under a record,
 // 2 for one that upstream refuses without a filter.
 func (l *List) wants() int {
-	if l.Demands() {
+	if l.Spec.Demands() {
 		return 2
 	}
 	return min(len(l.Needs), 1)
 }
 
 func (k *Kind) planLists() error {
-	for _, l := range k.Lists {
-		lp := &List{List: l, Kind: k, PagingStyle: k.Source.Spec.PagingOf(l)}
+	for _, l := range k.Spec.Lists {
+		lp := &List{Spec: l, Kind: k, PagingStyle: k.Source.Spec.PagingOf(l)}
 		for _, name := range l.Template().Vars() {
-			if _, ok := k.Source.PathVar(name); !ok {
+			if _, ok := k.Source.Config.PathVar(name); !ok {
 				lp.Needs = append(lp.Needs, name)
 			}
 		}
 		if len(lp.Needs) > 0 {
 			lp.Under = k.Source.ParentOf(l.Template(), lp.Needs)
 		}
-		if p := lp.Under.Kind; p != nil && l.Count != "" && p.Field(l.Count) != nil {
+		if p := lp.Under.Kind; p != nil && l.Count != "" && p.Spec.Field(l.Count) != nil {
 			p.CountedIn[l.Count] = lp
 		}
 		k.PlannedLists = append(k.PlannedLists, lp)
@@ -146,10 +149,10 @@ func (k *Kind) planLists() error {
 // listTitle is what names a list among those of its kind.
 func listTitle(l *List, i int) string {
 	switch {
-	case l.Title != "":
-		return l.Title
+	case l.Spec.Title != "":
+		return l.Spec.Title
 	case l.Under.Kind != nil:
-		return "Of " + Article(l.Under.Kind.One)
+		return "Of " + Article(l.Under.Kind.Spec.One)
 	case i == 0:
 		return "All"
 	}
@@ -159,8 +162,8 @@ func listTitle(l *List, i int) string {
 // planTargets makes what is asked about a list: its newest page, and for the
 // gate a page under each filter, a made-up value in what a record would fill.
 func (k *Kind) planTargets(lp *List) error {
-	path, _ := lp.Template().FillEscaped(func(name string) (string, bool) {
-		if v, ok := k.Source.PathVar(name); ok {
+	path, _ := lp.Spec.Template().FillEscaped(func(name string) (string, bool) {
+		if v, ok := k.Source.Config.PathVar(name); ok {
 			return v, true
 		}
 		return "0", true
@@ -169,13 +172,13 @@ func (k *Kind) planTargets(lp *List) error {
 	if lp.Sample, err = k.Source.Spec.Target(k.Source.Name, path, ""); err != nil {
 		return err
 	}
-	if lp.Sample.List != lp.List {
-		return fmt.Errorf("path %s belongs to another list", lp.Path)
+	if lp.Sample.List != lp.Spec {
+		return fmt.Errorf("path %s belongs to another list", lp.Spec.Path)
 	}
 	if len(lp.Needs) == 0 {
 		lp.Newest = lp.Sample
 	}
-	for _, f := range lp.Filters {
+	for _, f := range lp.Spec.Filters {
 		probe, err := k.Source.Spec.Target(k.Source.Name, path, understudy.Query{{Name: f.Name, Value: "0"}}.String())
 		if err != nil {
 			return err
@@ -188,10 +191,10 @@ func (k *Kind) planTargets(lp *List) error {
 // planInstances puts first the paths that need nothing but the id, and finds
 // the fields that give what the others need.
 func (k *Kind) planInstances() {
-	for _, in := range k.Instances {
-		ip := &Instance{Instance: in, Needs: map[string]string{}}
+	for _, in := range k.Spec.Instances {
+		ip := &Instance{Spec: in, Needs: map[string]string{}}
 		for _, name := range in.Template().Vars() {
-			if _, ok := k.Source.PathVar(name); ok || slices.Contains(in.ID, name) {
+			if _, ok := k.Source.Config.PathVar(name); ok || slices.Contains(in.ID, name) {
 				continue
 			}
 			ip.Needs[name] = k.FieldOf(k.Source.ParentOf(in.Template(), []string{name}))
@@ -203,32 +206,22 @@ func (k *Kind) planInstances() {
 
 // FieldOf is the field that names a record's parent, "" when none does.
 func (k *Kind) FieldOf(p Parent) string {
-	if p.Kind == nil || len(p.Kind.ID) != 1 {
+	if p.Kind == nil || len(p.Kind.Spec.ID) != 1 {
 		return ""
 	}
-	for _, f := range k.Fields {
-		if f.Link == p.Kind.Name {
+	for _, f := range k.Spec.Fields {
+		if f.Link == p.Kind.Spec.Name {
 			return f.Name
 		}
 	}
 	return ""
 }
 
-// list finds one by its slug; "" is the first.
-func (k *Kind) list(slug string) *List {
-	for i, l := range k.PlannedLists {
-		if l.Slug == slug || i == 0 && slug == "" {
-			return l
-		}
-	}
-	return nil
-}
-
 // Everywhere reports whether a list lies under roots of which the source covers others than
 // its user's, so that the records of all of them can be shown together.
 func (l *List) Everywhere() bool {
 	k, roots := l.Kind, l.Kind.Source.Spec.Roots.Vars
-	return len(k.Source.Roots) > 0 && k.Source.Spec.RootField(k.Kind) != "" && slices.ContainsFunc(roots, l.Template().Has)
+	return len(k.Source.Config.Roots) > 0 && k.Source.Spec.RootField(k.Spec) != "" && slices.ContainsFunc(roots, l.Spec.Template().Has)
 }
 
 // Everywhere reports whether a list of the kind is shown of all roots together.
@@ -239,12 +232,12 @@ func (k *Kind) Everywhere() bool { return slices.ContainsFunc(k.PlannedLists, (*
 func (k *Kind) Browsable() bool { return len(k.PlannedLists) > 0 && k.PlannedLists[0].Newest != nil }
 
 // Remembered reports whether there are records of the kind, with a past.
-func (k *Kind) Remembered() bool { return len(k.ID) > 0 }
+func (k *Kind) Remembered() bool { return len(k.Spec.ID) > 0 }
 
 // Single reports whether the kind is one thing of the source, such as a balance:
 // no list, and an instance that needs nothing but the source.
 func (k *Kind) Single() bool {
-	return len(k.PlannedLists) == 0 && len(k.ID) == 0 && len(k.PlannedInstances) > 0 && len(k.PlannedInstances[0].Needs) == 0
+	return len(k.PlannedLists) == 0 && len(k.Spec.ID) == 0 && len(k.PlannedInstances) > 0 && len(k.PlannedInstances[0].Needs) == 0
 }
 
 // Orphaned reports whether the kind's lists need a value no record has: people
@@ -253,25 +246,8 @@ func (k *Kind) Orphaned() bool {
 	return len(k.PlannedLists) > 0 && len(k.PlannedLists[0].Needs) > 0 && k.PlannedLists[0].Under.Kind == nil
 }
 
-// errorDocs finds the address of upstream's page about an error in the
-// template of its error bodies: the first one that holds {code}.
-func errorDocs(template string) string {
-	for rest := template; ; {
-		i := strings.Index(rest, "https://")
-		if i < 0 {
-			return ""
-		}
-		rest = rest[i:]
-		end := strings.IndexAny(rest, "\"' ")
-		if end < 0 {
-			end = len(rest)
-		}
-		if link := rest[:end]; strings.Contains(link, "{code}") {
-			return link
-		}
-		rest = rest[end:]
-	}
-}
+// errorDocs matches the address of upstream's page about an error in the template of its error bodies.
+var errorDocs = regexp.MustCompile(`https://[^"' ]*\{code\}[^"' ]*`)
 
 // jobsWord is the first part of the jobs' addresses; no source is named so.
 const JobsWord = "jobs"
@@ -280,12 +256,12 @@ const JobsWord = "jobs"
 // are not the id: those the source fills as the viewer's own.
 func (in *Instance) Params() []string {
 	var known []string
-	for _, name := range in.Template().Vars() {
+	for _, name := range in.Spec.Template().Vars() {
 		_, needed := in.Needs[name]
 		switch {
 		case needed:
 			known = append(known, name)
-		case !slices.Contains(in.ID, name):
+		case !slices.Contains(in.Spec.ID, name):
 			known = append(known, understudy.OwnPrefix+name)
 		}
 	}

@@ -133,8 +133,8 @@ func showOne(q *page.Exchange, name string, p onePage) error {
 	}
 	p.Credential = viewOf(q, c, fixed)
 	if src := q.V.ByName[c.Source]; src != nil {
-		p.Address = src.PublicURL
-		at := spec.Connection{Address: p.Address, User: p.User, Secret: cmp.Or(p.Secret, hiddenSecret), Account: src.User}
+		p.Address = src.Config.PublicURL
+		at := spec.Connection{Address: p.Address, User: p.User, Secret: cmp.Or(p.Secret, hiddenSecret), Account: src.Config.User}
 		if at.User == "" && len(p.Credential.Secrets) > 0 {
 			at.User = p.Credential.Secrets[0].User
 		}
@@ -164,7 +164,7 @@ func newest(q *page.Exchange, c credentials.Credential) *spec.Target {
 		t := k.PlannedLists[0].Newest
 		switch {
 		case t == nil || q.Gate.Read(who, t) != nil:
-		case k.Group == "":
+		case k.Spec.Group == "":
 			return t
 		case other == nil:
 			other = t

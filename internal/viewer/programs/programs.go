@@ -119,8 +119,8 @@ func sight(q *page.Exchange, role string) (all int) {
 	for _, s := range q.V.Planned {
 		words := q.V.Gate.Words(role, s.Name)
 		for _, k := range s.Kinds {
-			shown, err := q.V.Gate.Explain(role, s.Name, k.Name)
-			if err != nil || slices.Contains(words, k.Name+": none") {
+			shown, err := q.V.Gate.Explain(role, s.Name, k.Spec.Name)
+			if err != nil || slices.Contains(words, k.Spec.Name+": none") {
 				continue
 			}
 			sum := 0
@@ -133,7 +133,7 @@ func sight(q *page.Exchange, role string) (all int) {
 					sum++
 				}
 			}
-			if words != nil && !slices.Contains(words, k.Name+": all") {
+			if words != nil && !slices.Contains(words, k.Spec.Name+": all") {
 				sum /= 2
 			}
 			all += sum

@@ -38,13 +38,13 @@ func serveKind(q *page.Exchange) error {
 		return err
 	}
 	k := q.Kind
-	shown, err := q.V.Gate.Explain(role, k.Source.Name, k.Name)
+	shown, err := q.V.Gate.Explain(role, k.Source.Name, k.Spec.Name)
 	if err != nil {
 		return err
 	}
-	p := kindPage{Role: role, RoleHref: href(role), Title: plan.UpperFirst(k.Title), Source: k.Source.Spec.Title, Rows: "every one",
+	p := kindPage{Role: role, RoleHref: href(role), Title: plan.UpperFirst(k.Spec.Title), Source: k.Source.Spec.Title, Rows: "every one",
 		CanView: role != understudy.RoleAll, ViewAs: page.ViewAsPath, ID: q.R.URL.Query().Get("id")}
-	if words := rowsOf(q, role, k.Source)[k.Name]; words != "" {
+	if words := rowsOf(q, role, k.Source)[k.Spec.Name]; words != "" {
 		p.Rows = words
 	}
 	if k.Browsable() {
@@ -58,7 +58,7 @@ func serveKind(q *page.Exchange) error {
 			return err
 		}
 	}
-	return q.Render(http.StatusOK, "explain", plan.UpperFirst(k.Title)+" as "+role, p)
+	return q.Render(http.StatusOK, "explain", plan.UpperFirst(k.Spec.Title)+" as "+role, p)
 }
 
 // toneOf is how a level looks; one that shows a part looks like any other.
@@ -74,7 +74,7 @@ func toneOf(l access.Level) string {
 
 // record adds what the role sees of a record, and why it may find it.
 func (p *kindPage) record(q *page.Exchange, role string) error {
-	e, err := q.V.Gate.ExplainRecord(role, q.Source.Name, q.Kind.Name, p.ID)
+	e, err := q.V.Gate.ExplainRecord(role, q.Source.Name, q.Kind.Spec.Name, p.ID)
 	if errors.Is(err, understudy.ErrNotFound) {
 		return page.NotFound("No such record is held", "Open the record first, or check its id.", q.R.URL.Path)
 	} else if err != nil {

@@ -94,9 +94,9 @@ func serveTable(q *page.Exchange) error {
 			rows[name] = rowsOf(q, name, s)
 		}
 		for _, k := range s.Kinds {
-			row := tableRow{Title: plan.UpperFirst(k.Title)}
+			row := tableRow{Title: plan.UpperFirst(k.Spec.Title)}
 			for _, name := range names {
-				one, err := cellOf(q, name, k, rows[name][k.Name])
+				one, err := cellOf(q, name, k, rows[name][k.Spec.Name])
 				if err != nil {
 					return err
 				}
@@ -122,7 +122,7 @@ func rowsOf(q *page.Exchange, role string, s *plan.Source) map[string]string {
 
 // cellOf is what a role sees of a kind.
 func cellOf(q *page.Exchange, role string, k *plan.Kind, rows string) (c cell, err error) {
-	shown, err := q.V.Gate.Explain(role, k.Source.Name, k.Name)
+	shown, err := q.V.Gate.Explain(role, k.Source.Name, k.Spec.Name)
 	if err != nil {
 		return c, err
 	}
@@ -185,11 +185,11 @@ func serveRole(q *page.Exchange) error {
 	for _, s := range q.V.Planned {
 		t, rows := sourceTable{Title: s.Spec.Title}, rowsOf(q, name, s)
 		for _, k := range s.Kinds {
-			one, err := cellOf(q, name, k, rows[k.Name])
+			one, err := cellOf(q, name, k, rows[k.Spec.Name])
 			if err != nil {
 				return err
 			}
-			t.Kinds = append(t.Kinds, tableRow{Title: plan.UpperFirst(k.Title), Cells: []cell{one}})
+			t.Kinds = append(t.Kinds, tableRow{Title: plan.UpperFirst(k.Spec.Title), Cells: []cell{one}})
 		}
 		p.Sources = append(p.Sources, t)
 	}
@@ -231,5 +231,5 @@ func href(role string) string { return Path + "/" + url.PathEscape(role) }
 
 // kindHref is the page of what a role sees of a kind.
 func kindHref(role string, k *plan.Kind) string {
-	return href(role) + "/" + url.PathEscape(k.Source.Name) + "/" + url.PathEscape(k.Name)
+	return href(role) + "/" + url.PathEscape(k.Source.Name) + "/" + url.PathEscape(k.Spec.Name)
 }

@@ -185,9 +185,10 @@ func kindOptions(q *page.Exchange, r *request) []page.Option {
 	all := []page.Option{{Value: "", Text: "everything", Selected: len(r.kinds) == 0}}
 	for _, src := range q.V.Planned {
 		for _, k := range src.Kinds {
-			known := slices.ContainsFunc(all, func(o page.Option) bool { return o.Value == k.Name })
+			name := k.Spec.Name
+			known := slices.ContainsFunc(all, func(o page.Option) bool { return o.Value == name })
 			if !known && q.Sees(src) && k.Remembered() && q.SeesKind(k) {
-				all = append(all, page.Option{Value: k.Name, Text: plan.UpperFirst(k.Title), Selected: slices.Contains(r.kinds, k.Name)})
+				all = append(all, page.Option{Value: name, Text: plan.UpperFirst(k.Spec.Title), Selected: slices.Contains(r.kinds, name)})
 			}
 		}
 	}
@@ -217,7 +218,7 @@ func words(q *page.Exchange, name string) string {
 	field, country := strings.CutSuffix(name, ".country")
 	for _, s := range q.V.Planned {
 		for _, k := range s.Kinds {
-			e := k.ElapsedNamed(name)
+			e := k.Spec.ElapsedNamed(name)
 			switch c := k.ByField[field]; {
 			case e != nil:
 				return e.Title

@@ -110,10 +110,11 @@ type viewing struct {
 func summedField(q *page.Exchange, r *request) (f *spec.Field) {
 	for _, s := range q.V.Planned {
 		for _, k := range s.Kinds {
-			if r.source != "" && s.Name != r.source || len(r.kinds) > 0 && !slices.Contains(r.kinds, k.Name) || !k.Remembered() || !q.SeesKind(k) {
+			if r.source != "" && s.Name != r.source || len(r.kinds) > 0 && !slices.Contains(r.kinds, k.Spec.Name) || !k.Remembered() ||
+				!q.SeesKind(k) {
 				continue
 			}
-			one := k.Field(r.sum)
+			one := k.Spec.Field(r.sum)
 			switch {
 			case one == nil:
 			case f == nil:
@@ -236,7 +237,7 @@ func (v *viewing) key(i int, text string) string {
 	case by == "kind":
 		for _, s := range v.q.V.Planned {
 			if k := s.ByName[text]; k != nil {
-				return plan.UpperFirst(k.Title)
+				return plan.UpperFirst(k.Spec.Title)
 			}
 		}
 	}

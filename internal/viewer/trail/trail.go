@@ -244,7 +244,7 @@ func rowOf(q *page.Exchange, e *audit.Entry) row {
 		kind = s.ByName[e.Kind]
 	}
 	if kind != nil {
-		out.Of = kind.Title
+		out.Of = kind.Spec.Title
 	}
 	out.tell(e, kind)
 	for i, id := range e.IDs {
@@ -255,7 +255,7 @@ func rowOf(q *page.Exchange, e *audit.Entry) row {
 			continue
 		}
 		l := page.Link{Text: page.ShortID(id)}
-		if kind != nil && len(kind.Instances) > 0 {
+		if kind != nil && len(kind.Spec.Instances) > 0 {
 			l.Href = kind.Href + "/" + url.PathEscape(id)
 		}
 		out.Records = append(out.Records, l)
@@ -274,10 +274,10 @@ const (
 func (r *row) tell(e *audit.Entry, kind *plan.Kind) {
 	of := cmp.Or(e.Kind, "rows")
 	switch {
-	case kind != nil && e.Rows == 1 && kind.One != "":
-		of = kind.One
+	case kind != nil && e.Rows == 1 && kind.Spec.One != "":
+		of = kind.Spec.One
 	case kind != nil:
-		of = plan.LowerFirst(kind.Title)
+		of = plan.LowerFirst(kind.Spec.Title)
 	}
 	many := page.Thousands(e.Rows) + " " + of
 	switch {
