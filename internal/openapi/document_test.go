@@ -4,6 +4,7 @@ package openapi
 
 import (
 	"errors"
+	"fmt"
 	"strconv"
 	"strings"
 	"testing"
@@ -121,7 +122,12 @@ func TestReadSwagger(t *testing.T) {
 
 func TestReadRefuses(t *testing.T) {
 	deep := strings.Repeat(`{"a":`, maxDepth+2) + "1" + strings.Repeat("}", maxDepth+2)
+	laughs := "a0: &a0 {x: 1, y: 2}\n"
+	for i := range 7 {
+		laughs += fmt.Sprintf("a%d: &a%d [%s*a%d]\n", i+1, i+1, strings.Repeat(fmt.Sprintf("*a%d, ", i), 9), i)
+	}
 	for text, want := range map[string]string{
+		laughs:                    "its aliases write out more than 300000 values",
 		"":                        "no documents",
 		"a: 1":                    "want openapi: 3.x",
 		"{":                       "not JSON at byte",

@@ -13,12 +13,13 @@ import (
 	"go.yaml.in/yaml/v4"
 )
 
-// Bounds of a document: its size in bytes, how deep it is, and how many values it has,
-// aliases of YAML written out.
+// Bounds of a document: its size in bytes, how deep it is, how many values it has, and how many
+// of them aliases of YAML write out.
 const (
-	MaxSize   = 48 << 20
-	maxDepth  = 150
-	maxValues = 6_000_000
+	MaxSize    = 48 << 20
+	maxDepth   = 150
+	maxValues  = 6_000_000
+	maxAliased = 300_000
 )
 
 // Kind says what a Value is.
@@ -140,7 +141,7 @@ func Parse(data []byte) (*Value, error) {
 	if doc.Kind != yaml.DocumentNode || len(doc.Content) != 1 {
 		return nil, fmt.Errorf("want one document")
 	}
-	r := yamlReader{maxValues}
+	r := yamlReader{left: maxValues, aliased: maxAliased}
 	return r.value(doc.Content[0], 0)
 }
 
@@ -194,15 +195,26 @@ func (r *jsonReader) nested(open json.Delim, depth int) (*Value, error) {
 	return v, err
 }
 
-type yamlReader struct{ left int }
+type yamlReader struct {
+	left, aliased int
+	within        int // aliases that are being written out
+}
 
 func (r *yamlReader) value(n *yaml.Node, depth int) (*Value, error) {
 	if r.left--; r.left < 0 || depth > maxDepth {
 		return nil, fmt.Errorf("line %d: deeper than %d levels, or more than %d values", n.Line, maxDepth, maxValues)
 	}
+	if r.within > 0 {
+		if r.aliased--; r.aliased < 0 {
+			return nil, fmt.Errorf("line %d: its aliases write out more than %d values", n.Line, maxAliased)
+		}
+	}
 	switch n.Kind {
 	case yaml.AliasNode:
-		return r.value(n.Alias, depth+1)
+		r.within++
+		v, err := r.value(n.Alias, depth+1)
+		r.within--
+		return v, err
 	case yaml.MappingNode:
 		v := &Value{Kind: Object}
 		for i := 0; i+1 < len(n.Content); i += 2 {
