@@ -1,5 +1,5 @@
 // The house rules of size: files a folder, methods a type, fields a struct,
-// columns a line, bytes a file. internal/house/sizes.txt lists what is over today.
+// columns a line, bytes a file, lines of tests beside a package. internal/house/sizes.txt lists what is over today.
 
 package house
 
@@ -26,6 +26,9 @@ const (
 	mostFields  = 20  // of a struct that is no options, no settings and no wire shape
 	mostColumns = 140 // of a line; a tab is one
 	mostBytes   = 256 << 10
+
+	testedLines = 200 // a package with more lines than this has tests beside it:
+	minTested   = 15  // test lines for each hundred lines of the package
 )
 
 const overPath = "internal/house/sizes.txt"
@@ -88,7 +91,26 @@ func sizesOf(t *testing.T, files []file) over {
 	for name, n := range names {
 		found.add(n, 1, "names", name)
 	}
+	addUntested(t, found, files)
 	return found
+}
+
+// addUntested lists the packages that have too few lines of tests in their folder.
+func addUntested(t *testing.T, found over, files []file) {
+	product, tests := map[string]int{}, map[string]int{}
+	for _, f := range files {
+		switch n := measure(t, f.path).lines; {
+		case f.test:
+			tests[f.dir] += n
+		case !ast.IsGenerated(f.ast) && !strings.HasSuffix(f.dir, "test"):
+			product[f.dir] += n
+		}
+	}
+	for dir, n := range product {
+		if n > testedLines && 100*tests[dir] < minTested*n {
+			found["untested "+dir] = 1
+		}
+	}
 }
 
 func longLines(t *testing.T, path string) (n int) {
