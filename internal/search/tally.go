@@ -13,6 +13,7 @@ import (
 
 	"understudy"
 	"understudy/internal/query"
+	"understudy/internal/search/aggregate"
 	"understudy/internal/search/columns"
 	"understudy/internal/search/lang"
 )
@@ -42,6 +43,7 @@ type tally struct {
 	total  int64
 	full   bool // there were more groups than are kept: some records are not counted
 	key    []byte
+	values []named // room for those of one record
 
 	// pages hold the group of each record that is counted, by the store's number of
 	// the record; 0 is none. A tally that is never brought up to date has no pages.
@@ -136,18 +138,23 @@ func dayOf(at int64) string {
 
 // groupOf is group for a record of a kind by its day and the texts of its counted fields.
 func (t *tally) groupOf(in *lang.KindView, day string, textOf func(field string) (string, bool)) uint32 {
-	t.key = append(append(t.key[:0], in.Kind.Name...), 0)
-	t.key = append(append(t.key, day...), 0)
+	t.key, t.values = t.key[:0], append(t.values[:0], named{facet: lang.KindName, value: in.Kind.Name})
+	if day != "" {
+		t.values = append(t.values, named{facet: "day", value: day}, named{facet: "month", value: day[:len("2006-01")]})
+	}
 	for _, f := range in.Counted {
-		text, ok := textOf(f)
-		switch { // one byte of length, which is at most maxFacetted
-		case !ok:
-			t.key = append(t.key, 254)
-		case len(text) > maxFacetted:
-			t.key = append(t.key, 255)
-		default:
-			t.key = append(append(t.key, byte(len(text))), text...)
+		if text, ok := textOf(f); ok && len(text) > maxFacetted {
+			t.values = append(t.values, named{facet: f, long: true})
+		} else if ok {
+			t.values = append(t.values, named{facet: f, value: text})
 		}
+	}
+	for _, v := range t.values {
+		length := byte(len(v.value))
+		if v.long {
+			length = 255
+		}
+		t.key = append(append(append(append(t.key, v.facet...), 0), length), v.value...)
 	}
 	if at, ok := t.byKey[string(t.key)]; ok {
 		return at
@@ -159,25 +166,13 @@ func (t *tally) groupOf(in *lang.KindView, day string, textOf func(field string)
 	if t.byKey == nil {
 		t.byKey = map[string]uint32{}
 	}
-	t.groups = append(t.groups, group{values: valuesOf(in, day, textOf)})
+	values := slices.Clone(t.values)
+	for i := range values {
+		values[i].value = strings.Clone(values[i].value)
+	}
+	t.groups = append(t.groups, group{values: values})
 	t.byKey[string(t.key)] = uint32(len(t.groups))
 	return uint32(len(t.groups))
-}
-
-// valuesOf are the values of a record that are counted.
-func valuesOf(in *lang.KindView, day string, textOf func(field string) (string, bool)) []named {
-	all := []named{{facet: lang.KindName, value: in.Kind.Name}}
-	if day != "" {
-		all = append(all, named{facet: "day", value: day}, named{facet: "month", value: day[:len("2006-01")]})
-	}
-	for _, f := range in.Counted {
-		if text, ok := textOf(f); ok && len(text) > maxFacetted {
-			all = append(all, named{facet: f, long: true})
-		} else if ok {
-			all = append(all, named{facet: f, value: strings.Clone(text)})
-		}
-	}
-	return all
 }
 
 // countsRows reports whether the columns of a kind, whose table is locked, tell what matches and every value that is
@@ -200,6 +195,7 @@ func (t *tally) fill(table *columns.Table, goOn func() bool) bool {
 	if s.ShowsTime() {
 		clock = lang.Clock(s.Kind, table)
 	}
+	day := aggregate.Calendar("day", time.UTC, clock)
 	counted := make([]*columns.Column, len(s.Counted))
 	for i, field := range s.Counted {
 		counted[i] = table.Column(field)
@@ -214,18 +210,14 @@ func (t *tally) fill(table *columns.Table, goOn func() bool) bool {
 		if !test(row) {
 			return true
 		}
-		day := clock(row)
-		if day != 0 {
-			day -= (day%86400 + 86400) % 86400
-			day++ // of its first second, which is not 0
-		}
-		key = binary.AppendVarint(key[:0], day)
+		at := day.Key(row)
+		key = binary.AppendVarint(key[:0], at)
 		for _, c := range counted {
 			key = binary.LittleEndian.AppendUint32(key, c.Word(row))
 		}
 		to, known := groups[string(key)]
 		if !known {
-			to = t.groupOf(s, dayOf(day), func(field string) (string, bool) {
+			to = t.groupOf(s, day.Text(at), func(field string) (string, bool) {
 				c := counted[slices.Index(s.Counted, field)]
 				if c.Word(row) == 0 {
 					return "", false
