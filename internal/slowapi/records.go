@@ -53,7 +53,7 @@ func (t *twilio) instance(x *world.Request) format.Answer {
 	if !x.Shows(x.Index) {
 		return x.NotFound()
 	}
-	return format.Answer{Status: http.StatusOK, Body: w.Show(nil, x.S, x.Index, x.Shape, x.In.Here)}
+	return format.Answer{Status: http.StatusOK, Body: w.Show(nil, x.S, x.Index, x.Variant("whole_"), x.In.Here)}
 }
 
 // writing returns the handler that lets do change the world, one request at a time. Nobody else
@@ -76,9 +76,8 @@ func (t *twilio) create(x *world.Request) format.Answer {
 	if refused != nil {
 		return *refused
 	}
-	fresh := x.S.Kind.Fresh
-	status, shape := cmp.Or(fresh.Status, http.StatusCreated), cmp.Or(fresh.Shape, x.Shape)
-	return format.Answer{Status: status, Body: x.W.Show(nil, x.S, x.S.Count()-1, shape, x.In.Here)}
+	row := x.W.Show(nil, x.S, x.S.Count()-1, x.Variant("new_"), x.In.Here)
+	return format.Answer{Status: cmp.Or(x.S.Kind.Made, http.StatusCreated), Body: row}
 }
 
 // update changes a record and answers 200 with it.

@@ -26,18 +26,17 @@ type route struct {
 	kind     *world.Kind // nil for what is neither a list nor a record of a kind
 	do       methods
 	instance bool
-	narrow   func(*world.Row) bool // a list that shows a part of the kind
-	preset   map[string]string     // what POST to such a list adds to the fields
 
-	// parent is the kind of the record named by the SID behind the account's,
-	// which must exist, and within which records of the kind belong to it.
+	// parent is the kind of the record named by the SID behind the account's, which must
+	// exist. A list of a part of the kind has within: which records belong to the parent, or
+	// to the part; preset is what POST to such a list adds to the fields.
 	parent *world.Kind
 	within func(w *world.World, s *world.Sequence, parent int64) world.Condition
-	// key, filters and shape stand in place of the kind's, and whole in place of the
-	// shape where a record stands alone.
-	key          string
-	filters      []world.Filter
-	shape, whole string
+	preset map[string]string
+	// key, filters and shape stand in place of the kind's.
+	key     string
+	filters []world.Filter
+	shape   string
 	// monitor is a path of the Monitor API: no account, another envelope.
 	monitor bool
 	// endings are what may stand behind the path; nil means .json. JSON is all this API
@@ -129,9 +128,6 @@ func (t *twilio) resolve(r *route, q *table.Request) (x *world.Request, there bo
 	if r.within != nil {
 		x.Narrow = new(r.within(w, x.S, x.Parent))
 	}
-	if r.narrow != nil {
-		x.Narrow = new(world.Everywhere(r.narrow))
-	}
 	return x, !r.instance || r.kind == nil || findRecord(x)
 }
 
@@ -143,10 +139,7 @@ func findRecord(x *world.Request) (ok bool) {
 	} else {
 		x.Index, ok = w.Find(x.S, name)
 	}
-	if !ok || !x.Shows(x.Index) || x.Narrow == nil {
-		return ok && x.Shows(x.Index)
-	}
-	return x.Narrow.Meets(&world.Row{W: w, S: x.S, I: x.Index})
+	return ok && x.Shows(x.Index) && (x.Narrow == nil || x.Narrow.Meets(&world.Row{W: w, S: x.S, I: x.Index}))
 }
 
 // routes are the paths of JSON below /2010-04-01/. The first that matches counts.
@@ -165,9 +158,9 @@ var routes = slices.Concat(
 	records("Accounts/*/Transcriptions", route{kind: kinds.Transcriptions}),
 	records("Accounts/*/Recordings/*/Transcriptions",
 		route{kind: kinds.Transcriptions, parent: kinds.Recordings, within: kinds.TranscriptionsOf}),
-	records("Accounts/*/Notifications", route{kind: kinds.Notifications, whole: "whole_notification"}),
+	records("Accounts/*/Notifications", route{kind: kinds.Notifications}),
 	records("Accounts/*/Calls/*/Notifications", route{kind: kinds.Notifications, parent: kinds.Calls, within: kinds.NotificationsOf,
-		shape: "notification_of_call", whole: "whole_notification_of_call"}),
+		shape: "notification_of_call"}),
 	records("Accounts/*/Queues", route{kind: kinds.Queues}),
 	membersOfQueue(),
 	records("Accounts/*/Applications", route{kind: kinds.Applications}),
@@ -195,7 +188,7 @@ var fileRoutes = []route{
 
 // monitorRoutes are the paths of the Monitor API, below /v1/. They show the main account.
 var monitorRoutes = slices.Concat(
-	records("Alerts", route{kind: kinds.Alerts, monitor: true, whole: "whole_alert", endings: []string{""}}),
+	records("Alerts", route{kind: kinds.Alerts, monitor: true, endings: []string{""}}),
 	records("Events", route{kind: kinds.Events, monitor: true, key: "events", endings: []string{""}}),
 )
 
@@ -220,9 +213,6 @@ func records(pattern string, list route) []route {
 	}
 	one := list
 	one.pattern, one.instance, one.do = pattern+"/*", true, methods{http.MethodGet: (*twilio).instance}
-	if list.whole != "" {
-		one.shape = list.whole
-	}
 	if list.kind.Update != nil {
 		one.do[http.MethodPost] = writing((*twilio).update)
 	}
@@ -236,7 +226,9 @@ func records(pattern string, list route) []route {
 func numbersOf(path, sort string) route {
 	return route{
 		pattern: "Accounts/*/IncomingPhoneNumbers/" + path, kind: kinds.Numbers,
-		narrow: func(r *world.Row) bool { return r.Value("Type") == sort },
+		within: func(*world.World, *world.Sequence, int64) world.Condition {
+			return world.Everywhere(func(r *world.Row) bool { return r.Value("Type") == sort })
+		},
 		preset: map[string]string{"Type": sort}, do: methods{http.MethodGet: (*twilio).page, http.MethodPost: writing((*twilio).create)},
 	}
 }

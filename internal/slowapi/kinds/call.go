@@ -29,7 +29,6 @@ var Calls = &world.Kind{
 		world.ClockFilters("StartTime", false, "start"), world.ClockFilters("EndTime", false, "end"),
 	),
 	Create: createCall, Update: updateCall, Remove: true, Arrives: true,
-	Fresh: world.Fresh{Shape: "new_call"}, // Twilio answers before the call is under way
 	Edits: world.Edits{Finals: []string{"completed", "busy", "failed", "no-answer", "canceled"}},
 }
 

@@ -16,7 +16,7 @@ import (
 
 // Messages are the messages of an account.
 var Messages = &world.Kind{
-	Name: "messages", Prefix: "SM", Tag: 'M', Second: world.SecondPrefix{Text: "MM", Of: carriesMedia},
+	Name: "messages", Prefix: "SM", Tag: 'M', Second: mediaPrefix,
 	Draw: drawMessage, Peek: peekMessage, Shape: "message",
 	Count: func(w *world.World) int64 { return 2 * w.Records },
 	Life:  messageLife,
@@ -182,8 +182,13 @@ func (m *message) rate(w *world.World) int64 {
 	return 790
 }
 
-// carriesMedia reports whether a message's SID begins with MM.
-func carriesMedia(_ *world.World, s *world.Sequence, i int64) bool { return sentMedia(s, i) > 0 }
+// mediaPrefix returns what the SID of a message with media begins with.
+func mediaPrefix(s *world.Sequence, i int64) string {
+	if sentMedia(s, i) > 0 {
+		return "MM"
+	}
+	return ""
+}
 
 // rewriteMessage returns what a write of a message's body sets: the body and the
 // number of segments it was sent in.

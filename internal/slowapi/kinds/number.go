@@ -78,7 +78,7 @@ func ownSID(w *world.World, own int64) string {
 // of owned numbers do.
 var CallerIDs = settingKind(world.Kind{
 	Name: "outgoing_caller_ids", Prefix: "PN", Tag: tagCallerIDs, Shape: "caller_id", Create: addCallerID, Remove: true,
-	Fresh:   world.Fresh{Status: http.StatusOK, Shape: "new_caller_id"},
+	Made:    http.StatusOK,
 	Filters: []world.Filter{world.TextFilter("PhoneNumber", "PhoneNumber"), nameFilter},
 }, func(w *world.World, _ *world.Sequence, i int64, fields map[string]string) {
 	fields["PhoneNumber"] = string(fake.AppendPerson(nil, w.Seed, i%w.People))

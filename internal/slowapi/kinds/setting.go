@@ -150,7 +150,7 @@ var (
 // keyKind returns a kind of keys. The answer to a creation has a real secret, 32
 // letters and digits, as Twilio's does; it opens nothing here.
 func keyKind(name string, tag uint64) *world.Kind {
-	return settingKind(world.Kind{Name: name, Prefix: "SK", Tag: tag, Shape: "key", Fresh: world.Fresh{Shape: "new_key"}, Remove: true}, nil,
+	return settingKind(world.Kind{Name: name, Prefix: "SK", Tag: tag, Shape: "key", Remove: true}, nil,
 		func(_ *world.World, s *world.Sequence, i int64, v table.Values) {
 			v["secret"] = drawHex("", world.TagSecrets<<8|tag, s, i)
 		})

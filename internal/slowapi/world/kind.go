@@ -11,17 +11,20 @@ import (
 // Kind is one sort of record. A new one is a file of package kinds, a line in
 // kinds.All and its paths in the table of routes.
 type Kind struct {
-	Name    string       // the list's key, unless its route says another
-	Prefix  string       // of its SIDs
-	Second  SecondPrefix // of some of its SIDs
-	Tag     uint64       // keeps its SIDs and its draws apart from those of others
+	Name    string                            // the list's key, unless its route says another
+	Prefix  string                            // of its SIDs
+	Second  func(s *Sequence, i int64) string // the prefix of one record's SID, "" for the usual one; nil for most kinds
+	Tag     uint64                            // keeps its SIDs and its draws apart from those of others
 	Filters []Filter
 	// Draw draws a record, as its templates show it and its filters ask for it. Where that costs
 	// much, Peek returns one value that a filter asks for; nil for a value that only Draw knows.
-	Draw  func(w *World, s *Sequence, i int64) table.Values
-	Peek  func(w *World, s *Sequence, i int64, name string) any
-	Shape string // the template of its records, unless their route says another
-	Fresh Fresh
+	Draw func(w *World, s *Sequence, i int64) table.Values
+	Peek func(w *World, s *Sequence, i int64, name string) any
+	// Shape is the template of its records, unless their route says another. If there are
+	// templates new_SHAPE and whole_SHAPE, they show a record that was made just now, and one
+	// alone. Made is the status of the answer to a creation in place of 201.
+	Shape string
+	Made  int
 
 	// Count is how many records the main account begins with; nil for none. Old ones are
 	// there 300 days before those of other kinds.
@@ -56,19 +59,6 @@ type Kind struct {
 	Found func(w *World, s *Sequence, parent int64, name string) (int64, bool)
 	// Retained kinds are kept for 400 days only, when the quirk retention is on.
 	Retained bool
-}
-
-// SecondPrefix is another prefix of the SIDs of a kind; the zero value is none.
-type SecondPrefix struct {
-	Text string
-	Of   func(w *World, s *Sequence, i int64) bool // which records have it
-}
-
-// Fresh is how the answer to a creation differs from that to a read; the zero value
-// means that it does not.
-type Fresh struct {
-	Status int // in place of 201
-	Shape  string
 }
 
 // Edits say how an edit may change a record of a kind.

@@ -71,6 +71,15 @@ func (x *Request) List(p Place, rows []byte, count int, next, previous string) f
 	return format.Answer{Status: http.StatusOK, Body: x.W.Shapes[shape].Append(make([]byte, 0, 1024+len(rows)), v, "")}
 }
 
+// Variant returns the template whose name begins so, and else that of the lists: a record alone
+// may say more than in a list, and one that was made just now less, or a secret.
+func (x *Request) Variant(begins string) string {
+	if x.W.Shapes[begins+x.Shape] != nil {
+		return begins + x.Shape
+	}
+	return x.Shape
+}
+
 // NotFound returns the answer when what the path names is not there.
 func (x *Request) NotFound() format.Answer { return *format.NotFound(x.In.Path) }
 

@@ -3,6 +3,7 @@
 package world
 
 import (
+	"cmp"
 	"errors"
 	"sync"
 	"time"
@@ -145,8 +146,8 @@ func (w *World) AppendSID(dst []byte, s *Sequence, i int64) []byte {
 		return append(dst, w.AccountSID(int(i))...)
 	}
 	prefix := s.Kind.Prefix
-	if s.Kind.Second.Text != "" && s.Kind.Second.Of(w, s, i) {
-		prefix = s.Kind.Second.Text
+	if s.Kind.Second != nil {
+		prefix = cmp.Or(s.Kind.Second(s, i), prefix)
 	}
 	return w.Cipher.AppendSID(dst, prefix, s.Account, s.Kind.Tag, i)
 }
