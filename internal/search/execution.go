@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"time"
 
 	"understudy"
 	"understudy/internal/query"
@@ -24,7 +23,6 @@ type execution struct {
 	q        *lang.BoundQuery
 	order    order
 	limit    int
-	began    time.Time
 	position position          // where it starts, then where it ended
 	meant    []*lang.Candidate // the records whose id is the whole text
 	out      query.SearchResult
@@ -47,7 +45,7 @@ func (v *execution) run(ctx context.Context) error {
 		if looked >= v.s.o.Limits.Look {
 			more = true
 			if len(v.out.Hits) < v.limit {
-				_ = v.part(looked, "that is the most for one answer")
+				v.part(looked, "that is the most for one answer")
 			}
 			return false
 		}
@@ -137,7 +135,7 @@ func (v *execution) window(ctx context.Context) error {
 	}
 	if late || err != nil {
 		v.out.More = true
-		_ = v.part(looked, "that is the most for one answer; what was found was put in order")
+		v.part(looked, "that is the most for one answer; what was found was put in order")
 	} else if v.out.More {
 		v.out.Notes = append(v.out.Notes, fmt.Sprintf("Only the newest %d matches were put in order; there are older ones.", matched))
 	}

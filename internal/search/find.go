@@ -62,8 +62,7 @@ func (s *Searcher) Find(ctx context.Context, c understudy.Caller, a query.Search
 		return nil, err
 	}
 	defer leave()
-	v := &execution{s: s, c: c, request: &a, began: s.o.Now()}
-	v.position.Now = v.began.Unix()
+	v := &execution{s: s, c: c, request: &a, position: position{Now: s.o.Now().Unix()}}
 	if a.Cursor != "" {
 		if v.position, err = s.open(c, &a); err != nil {
 			return nil, err
@@ -91,17 +90,12 @@ func (v *execution) find(ctx context.Context) (*query.SearchResult, error) {
 		}
 		return &v.out, nil
 	}
-	if err := v.exact(limited); err != nil {
-		if err = v.failed(ctx, err); err != nil {
-			return nil, err
-		}
-	}
 	look := v.run
 	if v.order.window {
 		look = v.window
 	}
-	if err := look(limited); err != nil {
-		if err = v.failed(ctx, err); err != nil {
+	for _, step := range []func(context.Context) error{v.exact, look} {
+		if err := v.failed(ctx, step(limited)); err != nil {
 			return nil, err
 		}
 	}
@@ -147,17 +141,21 @@ func inSentence(title string) string {
 
 // failed is nil when the time of the search is over, which makes the answer partial.
 func (v *execution) failed(ctx context.Context, err error) error {
-	if errors.Is(err, context.DeadlineExceeded) && ctx.Err() == nil {
-		return v.part(0, "the time for one answer ran out")
+	switch {
+	case err == nil:
+		return nil
+	case errors.Is(err, context.DeadlineExceeded) && ctx.Err() == nil:
+		v.part(0, "the time for one answer ran out")
+		return nil
 	}
 	return fmt.Errorf("search: %w", err)
 }
 
 // part marks the answer as partial. The number of records read counts hidden ones too,
 // so only a caller that sees everything gets it.
-func (v *execution) part(looked int, why string) error {
+func (v *execution) part(looked int, why string) {
 	if v.out.Partial {
-		return nil // it is marked already
+		return // it is marked already
 	}
 	v.out.Partial = true
 	note := "Only a part was looked through: " + why + ". Go on, or say more closely what you look for."
@@ -168,7 +166,6 @@ func (v *execution) part(looked int, why string) error {
 		}
 	}
 	v.out.Notes = append(v.out.Notes, note)
-	return nil
 }
 
 // seesAll reports whether a caller with some views sees everything in their kinds.
