@@ -59,7 +59,7 @@ func readCompare(q *page.Exchange, params understudy.Query) (c comparison, err e
 		}
 	}
 	for _, text := range given {
-		at, ok := page.ParseMoment(text, q.Zone)
+		at, ok := page.ParseMoment(text, q.Clock.Zone)
 		if !ok {
 			return comparison{}, page.BadRequest("“"+page.Clip(text)+"” is no moment", "Give "+paramCompare+
 				" as two moments, such as 2026-06-01T12:00:00Z"+compareTo+"2026-06-02T12:00:00Z.", nil)
@@ -80,19 +80,19 @@ func readCompare(q *page.Exchange, params understudy.Query) (c comparison, err e
 // compare shows two versions of the record an address names.
 func compare(q *page.Exchange, t *spec.Target, c comparison) error {
 	moments := c.moments
-	q.AsOf = page.AsOf{}
+	q.Clock.AsOf = page.AsOf{}
 	here := q.Kind.Href + "/" + url.PathEscape(t.ID)
 	vars := q.Source.Given(t, t.Instance.ID)
 	link := func(p ...understudy.Param) string { return here + plan.WithQuery(slices.Concat(vars, p)) }
 	if !c.tidy {
-		q.W.Header().Set("Cache-Control", "no-store")
-		http.Redirect(q.W, q.R, link(compareParam(moments[0], moments[1])), http.StatusSeeOther)
+		q.Reply.W.Header().Set("Cache-Control", "no-store")
+		http.Redirect(q.Reply.W, q.R, link(compareParam(moments[0], moments[1])), http.StatusSeeOther)
 		return nil
 	}
-	if err := q.Gate.Read(q.Caller, t); err != nil {
+	if err := q.Rights.Gate.Read(q.Rights.Caller, t); err != nil {
 		return err
 	}
-	switch err := q.Gate.Find(q.Ctx, q.Caller, t, q.V.Mirror.Page); {
+	switch err := q.Rights.Gate.Find(q.Ctx, q.Rights.Caller, t, q.V.Mirror.Page); {
 	case errors.Is(err, understudy.ErrNotFound):
 		return page.NoSuch(q)
 	case err != nil:
@@ -124,7 +124,7 @@ func compare(q *page.Exchange, t *spec.Target, c comparison) error {
 	}
 	p.Swapped = link(compareParam(moments[1], moments[0]))
 	compared := func(at time.Time, v *seen.Version) comparedVersion {
-		return comparedVersion{page.Say(at, q.Start, q.Zone, true), q.Moment(v.Version.From), link(page.AsOf{At: at}.Param()...)}
+		return comparedVersion{q.Clock.Say(at, true), q.Moment(v.Version.From), link(page.AsOf{At: at}.Param()...)}
 	}
 	p.Before, p.After = compared(moments[0], before), compared(moments[1], after)
 	for _, d := range seen.Differences(before, after) {
@@ -166,7 +166,7 @@ func pickVersions(q *page.Exchange, p seen.Past, t *spec.Target, moments []time.
 		return before, after, nil
 	}
 	return nil, nil, &page.Problem{
-		Title: "There is no version of " + page.Say(missing, q.Start, q.Zone, true).Text, Hint: why,
+		Title: "There is no version of " + q.Clock.Say(missing, true).Text, Hint: why,
 		Href: q.Kind.Href + "/" + url.PathEscape(t.ID) + "#timeline", Link: "See what is known of it", Kind: understudy.ErrNotFound,
 	}
 }

@@ -161,8 +161,8 @@ func readConversationParams(q *page.Exchange) (before time.Time, back []string, 
 // to a moment.
 func readDirections(q *page.Exchange, a, b string, before time.Time) []direction {
 	var all []direction
-	for _, t := range q.ContactKinds(q.Source) {
-		if !q.OffersBoth(t) {
+	for _, t := range q.Rights.ContactKinds(q.Source) {
+		if !q.Rights.OffersBoth(t) {
 			continue
 		}
 		until := findUntil(q, t)
@@ -194,7 +194,7 @@ func readDirections(q *page.Exchange, a, b string, before time.Time) []direction
 // nil when there is none the caller may use.
 func findUntil(q *page.Exchange, t *plan.Contact) *spec.Filter {
 	for i, f := range t.List.Spec.Filters {
-		if f.Op == "until" && f.Field == t.Kind.Spec.Clock && q.Offers(t.List, i) {
+		if f.Op == "until" && f.Field == t.Kind.Spec.Clock && q.Rights.Offers(t.List, i) {
 			return f
 		}
 	}
@@ -230,8 +230,8 @@ func turnConversation(q *page.Exchange, p *messages, base string, older, before 
 		return
 	}
 	p.Back, p.Bound = q.Moment(older), "What is older is on the next page."
-	for _, t := range q.ContactKinds(q.Source) {
-		if findUntil(q, t) == nil && q.OffersBoth(t) {
+	for _, t := range q.Rights.ContactKinds(q.Source) {
+		if findUntil(q, t) == nil && q.Rights.OffersBoth(t) {
 			p.Bound = "Older " + t.Kind.Spec.Title + " cannot be asked for by time."
 		}
 	}

@@ -88,7 +88,7 @@ func serveRecord(q *page.Exchange) error {
 	if q.TidyMoment() {
 		return nil
 	}
-	if err := q.Gate.Read(q.Caller, t); err != nil {
+	if err := q.Rights.Gate.Read(q.Rights.Caller, t); err != nil {
 		return explainGone(q, t, err)
 	}
 	var lists []*askedList
@@ -114,7 +114,7 @@ func serveRecord(q *page.Exchange) error {
 	s := q.CellContext(q.Kind, q.Source.Given(t, t.Instance.ID), marked)
 	s.Seconds, s.Filters = true, map[string]string{}
 	if q.Kind.Browsable() {
-		s.Filters = q.PhoneFilters(q.Kind.PlannedLists[0])
+		s.Filters = q.Rights.PhoneFilters(q.Kind.PlannedLists[0])
 	}
 	out := &detailPage{}
 	all := []*page.Part{readTimeline(q, t, cmp.Or(q.Answer.Page.ID, t.ID), cmp.Or(p.versions, fewVersions), s)}
@@ -212,9 +212,9 @@ func (rv *record) readOwn(params understudy.Query, known []string) ([]string, er
 func (rv *record) detailPage(t *spec.Target, row access.Row, lists []*askedList, s *page.CellContext) *detailPage {
 	p := &detailPage{Kind: rv.q.Kind, Heading: plan.UpperFirst(rv.q.Kind.Spec.One), ID: row.ID, Raw: pretty(row.Raw())}
 	p.Failed = page.Failed(rv.q.Kind, row)
-	p.Data = rv.q.AsOf.Keep(rv.q.Kind.Href + page.DataSuffix + plan.WithQuery(s.Vars))
+	p.Data = rv.q.Clock.AsOf.Keep(rv.q.Kind.Href + page.DataSuffix + plan.WithQuery(s.Vars))
 	if t.ID != "" {
-		p.Data = rv.q.AsOf.Keep(rv.q.Kind.Href + "/" + url.PathEscape(t.ID) + page.DataSuffix + plan.WithQuery(s.Vars))
+		p.Data = rv.q.Clock.AsOf.Keep(rv.q.Kind.Href + "/" + url.PathEscape(t.ID) + page.DataSuffix + plan.WithQuery(s.Vars))
 	}
 	rv.place(p, t, row)
 	for _, g := range rv.q.Kind.Groups {
@@ -246,10 +246,10 @@ func (rv *record) detailPage(t *spec.Target, row access.Row, lists []*askedList,
 // place says where a record is: in which list, under which other record.
 func (rv *record) place(p *detailPage, t *spec.Target, row access.Row) {
 	if rv.q.Kind.Browsable() {
-		p.ListHref = rv.q.AsOf.Keep(rv.q.Kind.Href + plan.WithQuery(plan.OwnVars(rv.q.Source.Given(t, t.Instance.ID))))
+		p.ListHref = rv.q.Clock.AsOf.Keep(rv.q.Kind.Href + plan.WithQuery(plan.OwnVars(rv.q.Source.Given(t, t.Instance.ID))))
 	}
 	above := rv.q.Source.ParentOf(t.Instance.Template(), nil)
-	if above.Kind == nil || len(above.Vars) == 0 || !rv.q.SeesKind(above.Kind) {
+	if above.Kind == nil || len(above.Vars) == 0 || !rv.q.Rights.SeesKind(above.Kind) {
 		return
 	}
 	var named []string // what the path says is in the address; the gate need not hide it
@@ -267,12 +267,12 @@ func (rv *record) place(p *detailPage, t *spec.Target, row access.Row) {
 	}) {
 		return // the source's own account is above everything
 	}
-	p.Above = &page.Link{Href: rv.q.AsOf.Keep(above.Kind.Href + "/" + url.PathEscape(id)), Text: plan.UpperFirst(above.Kind.Spec.One) +
+	p.Above = &page.Link{Href: rv.q.Clock.AsOf.Keep(above.Kind.Href + "/" + url.PathEscape(id)), Text: plan.UpperFirst(above.Kind.Spec.One) +
 		" " + page.ShortID(id)}
 	for _, l := range rv.q.Kind.PlannedLists {
 		if l.Under.Kind == above.Kind && p.ListHref == "" {
 			if target := rv.under(t, l, named); target != nil {
-				p.ListHref = rv.q.AsOf.Keep(rv.q.Source.Place(target))
+				p.ListHref = rv.q.Clock.AsOf.Keep(rv.q.Source.Place(target))
 			}
 		}
 	}

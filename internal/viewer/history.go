@@ -19,15 +19,16 @@ func readPast(ctx context.Context, q *page.Exchange, id string, limit int) (seen
 	}
 	ctx, cancel := context.WithTimeout(ctx, q.V.Glance)
 	defer cancel()
-	return seen.Reader{History: q.V.History, Gate: q.Gate, Caller: q.Caller}.Read(ctx, q.Source.Name, q.Kind.Spec.Name, id, limit)
+	reader := seen.Reader{History: q.V.History, Gate: q.Rights.Gate, Caller: q.Rights.Caller}
+	return reader.Read(ctx, q.Source.Name, q.Kind.Spec.Name, id, limit)
 }
 
 // explainGone adds to the answer that upstream has no such record when it was last
 // seen, and the way there.
 func explainGone(q *page.Exchange, t *spec.Target, err error) error {
 	var p *page.Problem
-	if !errors.As(err, &p) || !errors.Is(err, understudy.ErrNotFound) || !q.AsOf.At.IsZero() || q.Data != "" ||
-		!q.Gate.Counts(q.Caller, q.Source.Name, q.Kind.Spec.Name) {
+	if !errors.As(err, &p) || !errors.Is(err, understudy.ErrNotFound) || !q.Clock.AsOf.At.IsZero() || q.Data != "" ||
+		!q.Rights.Gate.Counts(q.Rights.Caller, q.Source.Name, q.Kind.Spec.Name) {
 		return err
 	}
 	past, worse := readPast(q.Ctx, q, t.ID, fewVersions)
@@ -41,7 +42,7 @@ func explainGone(q *page.Exchange, t *spec.Target, err error) error {
 		}
 		p.Title = "This " + q.Kind.Spec.One + " is gone"
 		p.Href = q.AddressWith(page.AsOf{At: s.Version.From}.Param())
-		p.Link = "See it as it was on " + page.Say(s.Version.From, q.Start, q.Zone, false).Text
+		p.Link = "See it as it was on " + q.Clock.Say(s.Version.From, false).Text
 		break
 	}
 	return p

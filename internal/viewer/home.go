@@ -70,7 +70,7 @@ func serveHome(q *page.Exchange) error {
 	}
 	var all []*page.Part
 	for _, s := range q.V.Planned {
-		if kinds := q.Readable(s); len(kinds) > 0 {
+		if kinds := q.Rights.Readable(s); len(kinds) > 0 {
 			all = append(all, makeSourcePart(q, s))
 		}
 	}
@@ -178,7 +178,7 @@ func sendHome(q *page.Exchange) error {
 	}
 	all := []sourceData{}
 	for _, s := range q.V.Planned {
-		kinds := q.Readable(s)
+		kinds := q.Rights.Readable(s)
 		if len(kinds) == 0 {
 			continue
 		}
@@ -186,7 +186,7 @@ func sendHome(q *page.Exchange) error {
 		d := sourceData{s.Name, s.Spec.Title, snap.State, snap.Why, stamp(snap.Since), stamp(snap.NextProbe), snap.DropIn, nil}
 		for _, k := range kinds {
 			held := snap.Kinds[k.Spec.Name]
-			if !q.Counts(k) {
+			if !q.Rights.Counts(k) {
 				d.Kinds = append(d.Kinds, kindData{Name: k.Spec.Name, Title: plan.UpperFirst(k.Spec.Title), Href: k.Href,
 					Why: "your role finds only some of them, so how many are held is not said"})
 				continue

@@ -125,17 +125,17 @@ func showJob(q *page.Exchange, j understudy.Job) jobView {
 	end := j.Ended
 	switch j.State {
 	case understudy.JobRunning:
-		out.Tone, out.CanCancel, end = "busy", !j.Stop, q.Start
+		out.Tone, out.CanCancel, end = "busy", !j.Stop, q.Clock.Start
 		if p := j.Progress; p.Done > 0 || p.Total > 0 || p.Note != "" {
 			var left time.Duration
 			if !p.End.IsZero() {
-				left = p.End.Sub(q.Start)
+				left = p.End.Sub(q.Clock.Start)
 			}
 			out.Bar = page.NewBar(out.Kind, p.Done, p.Total, p.Note, left)
 		}
 	case understudy.JobWaiting:
 		out.When, out.At = "not before", q.Moment(j.RunAfter)
-		if j.RunAfter.Before(q.Start) {
+		if j.RunAfter.Before(q.Clock.Start) {
 			out.When, out.At = "waits since", q.Moment(cmp.Or(j.RunAfter, j.Created))
 		}
 		out.CanCancel, end = true, time.Time{}

@@ -232,7 +232,7 @@ func TestJobsOfOtherSources(t *testing.T) {
 		if got := checkJobs(q) == nil; got != want {
 			t.Errorf("a credential of one of %d sources sees jobs: %v", sources, got)
 		}
-		q.Caller.Source = ""
+		q.Rights.Caller.Source = ""
 		if err := checkJobs(q); err != nil {
 			t.Errorf("who sees all of %d sources: %v", sources, err)
 		}

@@ -6,7 +6,6 @@ package viewer
 import (
 	"context"
 	"errors"
-	"fmt"
 	"net/http"
 	"strconv"
 	"time"
@@ -42,13 +41,13 @@ var errMediaGone = page.NotFound("This address is no longer good",
 // sendMedia answers, or says why not; nothing has been sent when it returns an
 // error.
 func sendMedia(q *page.Exchange) (err error) {
-	if q.Caller, err = q.V.Callers.Person(q.R); err != nil {
+	if q.Rights.Caller, err = q.V.Callers.Person(q.R); err != nil {
 		return err
 	}
-	q.Known = true
+	q.Rights.Known = true
 	line := accesslog.Of(q.Ctx)
-	line.Caller = q.Caller.Name
-	key, bucket, ok := q.V.Seals.Open(q.R.PathValue("token"), page.SessionOf(q.R), q.Caller.Name, page.BucketOf(q.Start))
+	line.Caller = q.Rights.Caller.Name
+	key, bucket, ok := q.V.Seals.Open(q.R.PathValue("token"), page.SessionOf(q.R), q.Rights.Caller.Name, page.BucketOf(q.Clock.Start))
 	if !ok || q.V.Media == nil || q.V.ByName[key.Source] == nil {
 		return errMediaGone
 	}
@@ -57,10 +56,10 @@ func sendMedia(q *page.Exchange) (err error) {
 	if err != nil {
 		return err
 	}
-	if err := q.Gate.Media(q.Caller, t); err != nil {
+	if err := q.Rights.Gate.Media(q.Rights.Caller, t); err != nil {
 		return err
 	}
-	switch err := q.Gate.Find(q.Ctx, q.Caller, t, q.V.Mirror.Page); {
+	switch err := q.Rights.Gate.Find(q.Ctx, q.Rights.Caller, t, q.V.Mirror.Page); {
 	case errors.Is(err, understudy.ErrNotFound):
 		return errMediaGone
 	case err != nil:
@@ -72,17 +71,17 @@ func sendMedia(q *page.Exchange) (err error) {
 	}
 	defer m.Close()
 	line.How, line.Upstream = m.Outcome.String(), m.Upstream
-	return sendMedium(q, t, m, time.Unix((bucket+2)*int64(page.MediaBucket/time.Second), 0).Sub(q.Start))
+	return sendMedium(q, t, m, time.Unix((bucket+2)*int64(page.MediaBucket/time.Second), 0).Sub(q.Clock.Start))
 }
 
 // askMedia returns what the browser's request asks the mirror.
 func askMedia(q *page.Exchange, t *spec.Target) request.MediaRequest {
-	a := request.MediaRequest{Target: t, Head: q.R.Method == http.MethodHead, NoCache: page.Forced(q.R), Flow: q.Caller.Flow}
+	a := request.MediaRequest{Target: t, Head: q.R.Method == http.MethodHead, NoCache: page.Forced(q.R), Flow: q.Rights.Caller.Flow}
 	if a.Range = httprange.Range(q.R.Header); a.Range != "" && !a.Head {
 		a.IfRange = q.R.Header.Get("If-Range")
 	}
-	if q.Caller.Grant != nil {
-		a.MaxStale = q.Caller.Grant.MaxStale
+	if q.Rights.Caller.Grant != nil {
+		a.MaxStale = q.Rights.Caller.Grant.MaxStale
 	}
 	return a
 }
@@ -90,7 +89,7 @@ func askMedia(q *page.Exchange, t *spec.Target) request.MediaRequest {
 // sendMedium sends what the mirror opened; left is how long the address is
 // still good.
 func sendMedium(q *page.Exchange, t *spec.Target, m *request.MediaResponse, left time.Duration) error {
-	h := q.W.Header()
+	h := q.Reply.W.Header()
 	switch m.Status {
 	case http.StatusOK, http.StatusPartialContent:
 		e := understudy.AuditEntry{Action: understudy.ActionPlay, Kind: t.Kind.Name, IDs: []string{t.ID}}
@@ -106,7 +105,7 @@ func sendMedium(q *page.Exchange, t *spec.Target, m *request.MediaResponse, left
 	if m.Detail != "" {
 		h.Set("Cache-Control", "private, no-cache") // it may have been deleted meanwhile
 	}
-	_, err := httprange.Send(q.W, q.R, httprange.Content{
+	_, err := httprange.Send(q.Reply.W, q.R, httprange.Content{
 		File: m.File, Body: m, Status: m.Status, Size: m.Size, Range: m.ContentRange,
 		Type: m.ContentType, ETag: m.ETag, Modified: m.Modified, Shown: t.Media.Types,
 		Deadline: func() time.Time { return q.V.Now().Add(mediaStall) },
@@ -122,7 +121,7 @@ func sendMedium(q *page.Exchange, t *spec.Target, m *request.MediaResponse, left
 
 // refuseRange answers a range beyond the end.
 func refuseRange(q *page.Exchange, size string) error {
-	h := q.W.Header()
+	h := q.Reply.W.Header()
 	for _, name := range []string{"Content-Length", "Content-Disposition", "Etag", "Last-Modified"} {
 		h.Del(name)
 	}
@@ -130,6 +129,7 @@ func refuseRange(q *page.Exchange, size string) error {
 	if size != "" {
 		h.Set("Content-Range", size)
 	}
-	http.Error(q.W, fmt.Sprintf("%d range not satisfiable", http.StatusRequestedRangeNotSatisfiable), http.StatusRequestedRangeNotSatisfiable)
+	const status = http.StatusRequestedRangeNotSatisfiable
+	http.Error(q.Reply.W, strconv.Itoa(status)+" range not satisfiable", status)
 	return nil
 }

@@ -71,7 +71,7 @@ func (s *stereo) address(who as, cookies ...*http.Cookie) (string, []*http.Cooki
 	w := httptest.NewRecorder()
 	q := &page.Exchange{V: s.viewer.Visitor, R: r, Rights: page.Rights{Gate: s.viewer.Gate}, Reply: page.Reply{W: w}}
 	var err error
-	q.Caller, err = s.viewer.Callers.Person(r)
+	q.Rights.Caller, err = s.viewer.Callers.Person(r)
 	must(s, err)
 	t, err := s.spec.Target("twilio", recording, "")
 	must(s, err)

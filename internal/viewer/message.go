@@ -52,7 +52,7 @@ func mergeStrands(q *page.Exchange, strands []direction, before time.Time, p *me
 			continue
 		}
 		rows := r.Rows()
-		oldest := q.Start.Add(-cmp.Or(r.Answer.Newest, r.Answer.CurrentAge())) // as the page says it is of, when it places none
+		oldest := q.Clock.Start.Add(-cmp.Or(r.Answer.Newest, r.Answer.CurrentAge())) // as the page says it is of, when it places none
 		for _, row := range rows {
 			t, ok := readMessage(q, s, row, before)
 			if !ok {
@@ -102,9 +102,9 @@ func readMessage(q *page.Exchange, s direction, row access.Row, before time.Time
 		return message{}, false
 	}
 	sheet := q.CellContext(k, nil, nil)
-	t := message{ByA: s.byA, Kind: k.Spec.One, Href: sheet.RecordOf(row), When: page.Say(at, q.Start, q.Zone, false),
+	t := message{ByA: s.byA, Kind: k.Spec.One, Href: sheet.RecordOf(row), When: q.Clock.Say(at, false),
 		Failed: page.Failed(k, row), at: at, raw: row.Raw()}
-	t.When.Text = at.In(q.Zone).Format("15:04")
+	t.When.Text = at.In(q.Clock.Zone).Format("15:04")
 	end := s.kind.Ends[0]
 	if s.byA {
 		end = s.kind.Ends[1]
@@ -113,7 +113,7 @@ func readMessage(q *page.Exchange, s direction, row access.Row, before time.Time
 		t.other = v.Text
 	}
 	for _, c := range k.Shown {
-		if q.Level(k, c.Spec.Name) == access.Hide && c.Shape != plan.Prose {
+		if q.Rights.Level(k, c.Spec.Name) == access.Hide && c.Shape != plan.Prose {
 			continue
 		}
 		drawMessageCell(q, &t, sheet, c, row)
@@ -131,7 +131,7 @@ func drawMessageCell(q *page.Exchange, t *message, s *page.CellContext, c *plan.
 	case c.Shape == plan.Pill && t.State == nil && v.State == access.Seen:
 		t.State = &cl
 	case c.Shape == plan.Number && c.Spec.Class == "" && v.State == access.Seen && v.Text != "" && v.Text != "0":
-		if l := s.Kind.CountedIn[c.Spec.Name]; l != nil && q.Gate.Read(q.Caller, l.Sample) == nil {
+		if l := s.Kind.CountedIn[c.Spec.Name]; l != nil && q.Rights.Gate.Read(q.Rights.Caller, l.Sample) == nil {
 			cl.Href = t.Href // the record's page shows what is counted
 		}
 		t.Facts = append(t.Facts, cl)
@@ -154,10 +154,10 @@ func anyTime(k *plan.Kind, row access.Row) (time.Time, bool) {
 func groupDays(q *page.Exchange, turns []message) []day {
 	var all []day
 	for _, t := range turns {
-		l := t.at.In(q.Zone)
+		l := t.at.In(q.Clock.Zone)
 		stamp := l.Format(time.DateOnly)
 		if len(all) == 0 || all[len(all)-1].Stamp != stamp {
-			all = append(all, day{Title: page.SayDay(l, q.Start.In(q.Zone)), Stamp: stamp})
+			all = append(all, day{Title: page.SayDay(l, q.Clock.Start.In(q.Clock.Zone)), Stamp: stamp})
 		}
 		d := &all[len(all)-1]
 		d.Turns = append(d.Turns, t)

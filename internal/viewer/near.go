@@ -18,7 +18,7 @@ import (
 // held.
 func (rv *record) addressed(in *plan.Instance, id string) (*spec.Target, error) {
 	none := page.NotFound("No "+rv.q.Kind.Spec.One+" named "+page.Clip(id)+" is held", "Pick it from the list.", rv.q.Kind.Href)
-	if rv.q.V.History == nil || !rv.q.Gate.Finds(rv.q.Caller, rv.q.Source.Name, rv.q.Kind.Spec.Name, id) {
+	if rv.q.V.History == nil || !rv.q.Rights.Gate.Finds(rv.q.Rights.Caller, rv.q.Source.Name, rv.q.Kind.Spec.Name, id) {
 		return nil, none
 	}
 	seen, err := rv.q.V.History.History(rv.q.Ctx, rv.q.Source.Name, rv.q.Kind.Spec.Name, id, fewVersions)
@@ -26,7 +26,7 @@ func (rv *record) addressed(in *plan.Instance, id string) (*spec.Target, error) 
 		return nil, err
 	}
 	for _, v := range seen {
-		row, err := rv.q.Gate.Seen(rv.q.Caller, rv.q.Source.Name, rv.q.Kind.Spec.Name, v.Body)
+		row, err := rv.q.Rights.Gate.Seen(rv.q.Rights.Caller, rv.q.Source.Name, rv.q.Kind.Spec.Name, v.Body)
 		if err != nil || row.Field(in.Spec.Address).State != access.Seen {
 			continue // it was gone, its body is not kept, or the role does not see where it is
 		}
@@ -61,7 +61,8 @@ func (rv *record) others(row access.Row) detailGroup {
 // those of the kinds shown left out; and of one of our own numbers its page.
 func (rv *record) related(row access.Row, lists []*askedList) []page.Link {
 	var all []page.Link
-	if v := row.Field(rv.q.Kind.Spec.Own); rv.q.Kind.Spec.Own != "" && v.State == access.Seen && len(rv.q.ContactKinds(rv.q.Source)) > 0 {
+	own := rv.q.Kind.Spec.Own
+	if v := row.Field(own); own != "" && v.State == access.Seen && len(rv.q.Rights.ContactKinds(rv.q.Source)) > 0 {
 		if href := rv.q.Source.NumberHref(v.Text); href != "" {
 			all = append(all, page.Link{Href: href, Text: "Everything with " + plan.GroupPhone(v.Text)})
 		}
@@ -72,11 +73,11 @@ func (rv *record) related(row access.Row, lists []*askedList) []page.Link {
 		}
 		for i, f := range k.PlannedLists[0].Spec.Filters {
 			field := k.Spec.Field(f.Field)
-			if !rv.picks(field, f) || row.ID == "" || !rv.q.Offers(k.PlannedLists[0], i) {
+			if !rv.picks(field, f) || row.ID == "" || !rv.q.Rights.Offers(k.PlannedLists[0], i) {
 				continue
 			}
 			all = append(all, page.Link{
-				Href: rv.q.AsOf.Keep(k.Href + "?" + understudy.Query{{Name: f.Name, Value: row.ID}}.String()),
+				Href: rv.q.Clock.AsOf.Keep(k.Href + "?" + understudy.Query{{Name: f.Name, Value: row.ID}}.String()),
 				Text: plan.UpperFirst(k.Spec.Title) + " with this " + rv.q.Kind.Spec.One + " as “" + plan.TitleOf(field) + "”",
 			})
 		}

@@ -91,12 +91,12 @@ func serveNumber(q *page.Exchange) error {
 	}
 	n := &numberReads{number: number, panels: makePanels(q, number)}
 	for _, k := range q.Source.OwnKinds {
-		if q.OwnVisible(k) {
+		if q.Rights.OwnVisible(k) {
 			n.owns = append(n.owns, readOwner(q, k, number))
 		}
 	}
 	for _, k := range q.Source.Kinds {
-		if k.Spec.Rollup != "" && k.Browsable() && q.Gate.Read(q.Caller, k.PlannedLists[0].Newest) == nil {
+		if k.Spec.Rollup != "" && k.Browsable() && q.Rights.Gate.Read(q.Rights.Caller, k.PlannedLists[0].Newest) == nil {
 			n.watched = append(n.watched, q.Beside(k.PlannedLists[0].Newest))
 		}
 	}
@@ -168,12 +168,12 @@ func readNumber(q *page.Exchange, name string) (string, error) {
 	if len(q.Source.Contacts) == 0 {
 		return "", page.NotFound(q.Source.Spec.Title+" has no pages of numbers", "None of its kinds can be asked for a number.", "")
 	}
-	if len(q.ContactKinds(q.Source)) == 0 {
-		role, t := q.Caller.Role(), q.Source.Contacts[0]
+	if len(q.Rights.ContactKinds(q.Source)) == 0 {
+		role, t := q.Rights.Caller.Role(), q.Source.Contacts[0]
 		return "", &page.Problem{
 			Title: "Your role does not show whole numbers", Kind: understudy.ErrForbidden,
 			Hint: "The page of a number is a filter on what role " + role + " does not fully see." +
-				q.RemedyOf(t.Kind, t.Ends[0].Column.Spec.Name, t.Ends[1].Column.Spec.Name),
+				q.Rights.RemedyOf(t.Kind, t.Ends[0].Column.Spec.Name, t.Ends[1].Column.Spec.Name),
 		}
 	}
 	text := q.R.PathValue(name)
@@ -190,9 +190,9 @@ func readNumber(q *page.Exchange, name string) (string, error) {
 // makePanels returns the lists the caller may ask for the number.
 func makePanels(q *page.Exchange, number string) []*panel {
 	var all []*panel
-	for _, t := range q.ContactKinds(q.Source) {
+	for _, t := range q.Rights.ContactKinds(q.Source) {
 		for _, e := range t.Ends {
-			if !q.Offers(t.List, e.Filter) || len(all) == maxPanels {
+			if !q.Rights.Offers(t.List, e.Filter) || len(all) == maxPanels {
 				continue
 			}
 			target, err := t.Target(understudy.Query{{Name: t.List.Spec.Filters[e.Filter].Name, Value: number}})
@@ -208,7 +208,7 @@ func makePanels(q *page.Exchange, number string) []*panel {
 // the kind are held, those are counted.
 func readPanel(q *page.Exchange, pn *panel, number string) *panel {
 	k, flt := pn.kind.Kind, pn.kind.List.Spec.Filters[pn.end.Filter]
-	whole := q.Findable() && q.Counts(k) && q.V.Snapshots.Of(q, q.Source).Kinds[k.Spec.Name].Complete
+	whole := q.Findable() && q.Rights.Counts(k) && q.V.Snapshots.Of(q, q.Source).Kinds[k.Spec.Name].Complete
 	pn.Future = q.Begin(pn.Target.Key.String(), q.V.Glance, func(ctx context.Context) error {
 		pn.Reading = q.Read(ctx, pn.Target)
 		if !whole || !pn.Reading.More() {
@@ -263,7 +263,7 @@ func (v numberView) contact() *contact {
 		}
 	}
 	if !last.IsZero() {
-		l, f := page.Say(last, v.q.Start, v.q.Zone, false), page.Say(first, v.q.Start, v.q.Zone, false)
+		l, f := v.q.Clock.Say(last, false), v.q.Clock.Say(first, false)
 		c.Last, c.First = &l, &f
 	}
 	return c
@@ -273,7 +273,7 @@ func (v numberView) contact() *contact {
 func (v numberView) newestConversation() *messages {
 	var strands []direction
 	for _, pn := range v.n.panels {
-		if v.q.OffersBoth(pn.kind) {
+		if v.q.Rights.OffersBoth(pn.kind) {
 			strands = append(strands, direction{Asked: pn.Asked, kind: pn.kind, byA: pn.end.Column == pn.kind.Ends[0].Column})
 		}
 	}
@@ -293,9 +293,9 @@ func (v numberView) newestConversation() *messages {
 
 func (v numberView) drawPanel(pn *panel) *relatedList {
 	s := v.q.CellContext(pn.kind.Kind, nil, v.n.marked)
-	s.Filters = v.q.PhoneFilters(pn.kind.List)
+	s.Filters = v.q.Rights.PhoneFilters(pn.kind.List)
 	// This number is on every row.
-	columns := slices.DeleteFunc(v.q.ColumnsOf(pn.kind.Kind), func(c *plan.Column) bool { return c == pn.end.Column })
+	columns := slices.DeleteFunc(v.q.Rights.ColumnsOf(pn.kind.Kind), func(c *plan.Column) bool { return c == pn.end.Column })
 	r := pn.Wait()
 	l := v.glimpseOf(pn.Target, r, pn.title(), s, columns, r.Rows())
 	if rows := min(len(r.Rows()), maxRows); pn.total > int64(rows) {
@@ -332,7 +332,7 @@ func (v numberView) mentions(title string, w *page.Asked) *relatedList {
 			return v.State == access.Seen && (ids[v.Text] || len(digits) > 6 && strings.Contains(v.Text, digits))
 		})
 	})
-	l := v.glimpseOf(w.Target, w.Wait(), title, v.q.CellContext(k, nil, v.n.marked), v.q.ColumnsOf(k), rows)
+	l := v.glimpseOf(w.Target, w.Wait(), title, v.q.CellContext(k, nil, v.n.marked), v.q.Rights.ColumnsOf(k), rows)
 	l.Shown = fmt.Sprintf("%s of the newest %s name it or a record above", page.Thousands(int64(len(rows))), page.Thousands(int64(len(all))))
 	return l
 }
@@ -341,7 +341,7 @@ func (v numberView) mentions(title string, w *page.Asked) *relatedList {
 func (v numberView) partners() []partner {
 	counts := map[string]int64{}
 	for _, pn := range v.n.panels {
-		if !v.q.OffersBoth(pn.kind) {
+		if !v.q.Rights.OffersBoth(pn.kind) {
 			continue
 		}
 		other := pn.kind.Ends[0]

@@ -48,7 +48,7 @@ func (v numberView) drawOwner(o *owner) *relatedList {
 	if len(rows) == 0 {
 		return nil
 	}
-	columns := slices.DeleteFunc(v.q.ColumnsOf(o.kind), func(c *plan.Column) bool { return c.Spec.Name == o.kind.Spec.Own })
+	columns := slices.DeleteFunc(v.q.Rights.ColumnsOf(o.kind), func(c *plan.Column) bool { return c.Spec.Name == o.kind.Spec.Own })
 	l := v.glimpseOf(o.target, o.record, "One of our own numbers", v.q.CellContext(o.kind, nil, nil), columns, rows)
 	l.Shown, l.Href = "", v.q.Source.Place(o.kind.PlannedLists[0].Newest)
 	return l
@@ -66,7 +66,7 @@ func (o *owner) rows() []access.Row {
 // has none for it.
 func findOwnTarget(q *page.Exchange, k *plan.Kind, number string) *spec.Target {
 	for i, f := range k.PlannedLists[0].Spec.Filters {
-		if f.Field == k.Spec.Own && (f.Op == "is" || f.Op == "digits") && q.Offers(k.PlannedLists[0], i) {
+		if f.Field == k.Spec.Own && (f.Op == "is" || f.Op == "digits") && q.Rights.Offers(k.PlannedLists[0], i) {
 			t, err := q.Source.Spec.Target(q.Source.Name, k.PlannedLists[0].Newest.Key.Path(),
 				understudy.Query{{Name: f.Name, Value: number}}.String())
 			if err == nil {

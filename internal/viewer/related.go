@@ -50,7 +50,7 @@ func (rv *record) relatedLists(t *spec.Target) []*askedList {
 	all := append(rv.listsUnder(t), rv.listsAbout(t)...)
 	all = all[:min(len(all), maxLists)]
 	for _, a := range all {
-		a.href = rv.q.AsOf.Keep(rv.q.Source.Place(a.target))
+		a.href = rv.q.Clock.AsOf.Keep(rv.q.Source.Place(a.target))
 	}
 	return all
 }
@@ -60,7 +60,7 @@ func (rv *record) relatedLists(t *spec.Target) []*askedList {
 // record: nothing is asked about one it may not find. So does a list that the
 // record counts: most messages have no media.
 func (rv *record) besideRecord(lists []*askedList) func() {
-	if !rv.q.Counts(rv.q.Kind) {
+	if !rv.q.Rights.Counts(rv.q.Kind) {
 		return nil
 	}
 	return func() {
@@ -115,7 +115,7 @@ func (rv *record) readUnder(a *askedList) {
 // There are none when the path of the list names what the caller does not see.
 func (rv *record) keptUnder(ctx context.Context, a *askedList) []access.Row {
 	k := a.list.Kind
-	if !rv.q.Findable() || !rv.q.AsOf.At.IsZero() || !k.Remembered() {
+	if !rv.q.Findable() || !rv.q.Clock.AsOf.At.IsZero() || !k.Remembered() {
 		return nil
 	}
 	where, ok := rv.q.ListConditions(a.list, a.target, false)
@@ -139,7 +139,8 @@ func (rv *record) listsUnder(t *spec.Target) []*askedList {
 	var all []*askedList
 	for _, k := range rv.q.Source.Kinds {
 		i := slices.IndexFunc(k.PlannedLists, func(l *plan.List) bool { return l.Under.Kind == rv.q.Kind })
-		if i < 0 || rv.q.Gate.Read(rv.q.Caller, k.PlannedLists[i].Sample) != nil || !rv.q.AsOf.At.IsZero() && !k.Remembered() {
+		if i < 0 || rv.q.Rights.Gate.Read(rv.q.Rights.Caller, k.PlannedLists[i].Sample) != nil ||
+			!rv.q.Clock.AsOf.At.IsZero() && !k.Remembered() {
 			continue
 		}
 		if target := rv.under(t, k.PlannedLists[i], parts); target != nil {
@@ -157,7 +158,7 @@ func (rv *record) listsAbout(t *spec.Target) []*askedList {
 			continue
 		}
 		for i, f := range k.PlannedLists[0].Spec.Filters {
-			if !rv.picks(k.Spec.Field(f.Field), f) || !rv.q.Offers(k.PlannedLists[0], i) {
+			if !rv.picks(k.Spec.Field(f.Field), f) || !rv.q.Rights.Offers(k.PlannedLists[0], i) {
 				continue
 			}
 			params := understudy.Query{{Name: f.Name, Value: t.ID}}
@@ -237,8 +238,8 @@ func (rv *record) drawList(a *askedList, title string, own map[string]bool) *rel
 		out.Shown = page.Thousands(int64(len(rows))) + " kept"
 		out.Note = rv.q.Source.Spec.Title + " lists none of them any more."
 	}
-	// this record on every row
-	columns := slices.DeleteFunc(rv.q.ColumnsOf(k), func(c *plan.Column) bool { return c.Spec.Link == rv.q.Kind.Spec.Name })
+	// A column that links to this record would say the same on every row.
+	columns := slices.DeleteFunc(rv.q.Rights.ColumnsOf(k), func(c *plan.Column) bool { return c.Spec.Link == rv.q.Kind.Spec.Name })
 	s := rv.q.CellContext(k, rv.q.Source.Given(a.target, nil), own)
 	rows = rows[:min(len(rows), maxRows)]
 	out.Table = s.Table(title, columns, rows)

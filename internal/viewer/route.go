@@ -114,7 +114,7 @@ func (v *Viewer) nowhere(q *page.Exchange) error {
 		probe := q.R.Clone(q.R.Context())
 		probe.Method = http.MethodGet
 		if _, pattern := v.mux.Handler(probe); pattern != "/" {
-			q.W.Header().Set("Allow", "GET, HEAD")
+			q.Reply.W.Header().Set("Allow", "GET, HEAD")
 			return understudy.ErrMethod
 		}
 	}

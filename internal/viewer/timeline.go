@@ -151,7 +151,7 @@ func makeTimeline(q *page.Exchange, t *spec.Target, p seen.Past, limit int, s *p
 		out.Bound = seen.Most
 	case p.More:
 		next := understudy.Param{Name: ownVersions, Value: strconv.Itoa(min(limit*5, seen.Most))}
-		out.Older = q.AsOf.Keep(here+plan.WithQuery(append(slices.Clone(vars), next))) + "#timeline"
+		out.Older = q.Clock.AsOf.Keep(here+plan.WithQuery(append(slices.Clone(vars), next))) + "#timeline"
 	}
 	out.Action, out.Hidden = here, vars
 	out.picks(q, p, t.Shape())
@@ -160,9 +160,9 @@ func makeTimeline(q *page.Exchange, t *spec.Target, p seen.Past, limit int, s *p
 
 // findShown returns the version the page is about.
 func findShown(q *page.Exchange, p seen.Past, shape string) *seen.Version {
-	at := q.AsOf.At
+	at := q.Clock.AsOf.At
 	if at.IsZero() {
-		at = q.Start
+		at = q.Clock.Start
 	}
 	s, _ := p.At(at, shape)
 	return s
@@ -174,11 +174,11 @@ func compareParam(a, b time.Time) understudy.Param {
 
 // makeEntry says what happened at a version.
 func makeEntry(q *page.Exchange, s *page.CellContext, sg *seen.Version, shape string) entry {
-	e := entry{When: page.Say(sg.Version.From, q.Start, q.Zone, true), Lost: !sg.Version.Gone && !sg.Kept}
+	e := entry{When: q.Clock.Say(sg.Version.From, true), Lost: !sg.Version.Gone && !sg.Kept}
 	if !sg.Version.Gone && sg.Version.Shape != shape {
 		e.Form = q.Kind.FormOf(sg.Version.Shape)
 	}
-	if sg.Version.Number != 0 && q.Caller.Role() == understudy.RoleAll {
+	if sg.Version.Number != 0 && q.Rights.Caller.Role() == understudy.RoleAll {
 		e.Number = strconv.FormatInt(sg.Version.Number, 10)
 	}
 	switch {
@@ -231,7 +231,7 @@ func (t *timeline) picks(q *page.Exchange, p seen.Past, shape string) {
 	for _, s := range p.Versions {
 		if s.Kept && s.Version.Shape == shape {
 			from := s.Version.From
-			t.Picks = append(t.Picks, page.Option{Value: page.WriteMoment(from), Text: page.Say(from, q.Start, q.Zone, true).Text})
+			t.Picks = append(t.Picks, page.Option{Value: page.WriteMoment(from), Text: q.Clock.Say(from, true).Text})
 		}
 	}
 	if len(t.Picks) < 3 { // two are compared by their own link

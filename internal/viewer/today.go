@@ -38,7 +38,7 @@ func askToday(q *page.Exchange, s *plan.Source) (all []todayAsked) {
 	if q.V.Search == nil {
 		return nil
 	}
-	for _, k := range q.Readable(s) {
+	for _, k := range q.Rights.Readable(s) {
 		if failed := failedText(k); failed != "" && k.Spec.Clock != "" && k.Spec.Group == "" {
 			all = append(all, todayAsked{k, failed})
 		}
@@ -64,8 +64,8 @@ func failedText(k *plan.Kind) string {
 
 // findMidnight returns the condition that a record is of today, where its reader is.
 func findMidnight(q *page.Exchange) string {
-	at := q.Start.In(q.Zone)
-	midnight := time.Date(at.Year(), at.Month(), at.Day(), 0, 0, 0, 0, q.Zone)
+	at := q.Clock.Start.In(q.Clock.Zone)
+	midnight := time.Date(at.Year(), at.Month(), at.Day(), 0, 0, 0, 0, q.Clock.Zone)
 	if _, offset := midnight.Zone(); offset == 0 {
 		return "date:today"
 	}
@@ -110,7 +110,7 @@ func countToday(ctx context.Context, q *page.Exchange, s *plan.Source, asked []t
 // as one of which a single record was fetched, it keeps what was found: a 0 would say that nothing failed.
 func keepFetched(q *page.Exchange, s *plan.Source, today []todayView, snap *page.Snapshot) (all []todayView) {
 	for _, view := range today {
-		if held := snap.Kinds[view.Name]; !held.Complete && held.CaughtUp.IsZero() && q.Counts(s.ByName[view.Name]) {
+		if held := snap.Kinds[view.Name]; !held.Complete && held.CaughtUp.IsZero() && q.Rights.Counts(s.ByName[view.Name]) {
 			some := false
 			view.Counts = slices.Clone(view.Counts)
 			for i := range view.Counts {

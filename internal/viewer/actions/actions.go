@@ -122,11 +122,11 @@ func listOf(k *plan.Kind, a *spec.Action) *plan.List {
 // Made are links to the actions that make a record of a kind and that the caller may do;
 // filled are values of their fields.
 func Made(q *page.Exchange, k *plan.Kind, filled func(*spec.ActionField) string) (all []page.Link) {
-	if q.V.Actions == nil || !q.AsOf.At.IsZero() {
+	if q.V.Actions == nil || !q.Clock.AsOf.At.IsZero() {
 		return nil
 	}
 	for _, a := range k.Spec.Actions {
-		if a.Makes() == nil || q.Gate.Act(q.Caller, listOf(k, a).Sample, a) != nil {
+		if a.Makes() == nil || q.Rights.Gate.Act(q.Rights.Caller, listOf(k, a).Sample, a) != nil {
 			continue
 		}
 		var query understudy.Query
@@ -142,7 +142,7 @@ func Made(q *page.Exchange, k *plan.Kind, filled func(*spec.ActionField) string)
 
 // Sync is the link to sync a kind; nil when the caller may not.
 func Sync(q *page.Exchange, k *plan.Kind) (all []page.Link) {
-	if q.AsOf.At.IsZero() && k.Browsable() && len(k.Spec.ID) > 0 && mayLocally(q, k, access.DoSync) {
+	if q.Clock.AsOf.At.IsZero() && k.Browsable() && len(k.Spec.ID) > 0 && mayLocally(q, k, access.DoSync) {
 		all = append(all, page.Link{Href: address(k, access.DoSync, ""), Text: "Sync"})
 	}
 	return all
@@ -169,12 +169,12 @@ func With(q *page.Exchange, number string, own bool) (all []page.Link) {
 
 // About are links to what the caller may do with a record, and apart those by which it goes.
 func About(q *page.Exchange, t *spec.Target, row access.Row) (all, removing []page.Link) {
-	if q.V.Actions == nil || !q.AsOf.At.IsZero() {
+	if q.V.Actions == nil || !q.Clock.AsOf.At.IsZero() {
 		return nil, nil
 	}
 	vars := plan.WithQuery(q.Source.Given(t, t.Instance.ID))
 	for _, a := range q.Kind.Spec.Actions {
-		if a.Makes() != nil || q.Gate.Act(q.Caller, t, a) != nil || caseOf(a, row) == nil {
+		if a.Makes() != nil || q.Rights.Gate.Act(q.Rights.Caller, t, a) != nil || caseOf(a, row) == nil {
 			continue
 		}
 		link := page.Link{Href: address(q.Kind, a.Name, t.ID) + vars, Text: a.Title, About: a.Warning}

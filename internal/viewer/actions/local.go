@@ -50,7 +50,8 @@ func localText(word, one, many, upstream string) words {
 
 // mayLocally reports whether a caller may do a word to records of a kind.
 func mayLocally(q *page.Exchange, k *plan.Kind, word string) bool {
-	return q.V.Actions != nil && q.V.Actions.Options.Operator != nil && q.SeesKind(k) && q.Gate.Do(q.Caller, k.Source.Name, word) == nil
+	return q.V.Actions != nil && q.V.Actions.Options.Operator != nil && q.Rights.SeesKind(k) &&
+		q.Rights.Gate.Do(q.Rights.Caller, k.Source.Name, word) == nil
 }
 
 // findLocal is an action on what is held as a task; id "": of a kind.
@@ -58,7 +59,7 @@ func findLocal(q *page.Exchange, word, id string) (*task, error) {
 	if q.V.Actions.Options.Operator == nil {
 		return nil, errNothing
 	}
-	if err := q.Gate.Do(q.Caller, q.Source.Name, word); err != nil {
+	if err := q.Rights.Gate.Do(q.Rights.Caller, q.Source.Name, word); err != nil {
 		return nil, err
 	}
 	l := local{word: word}
@@ -75,7 +76,7 @@ func findLocal(q *page.Exchange, word, id string) (*task, error) {
 		}
 		t.record = id
 		t.back, t.at = q.Source.Place(l.target), t.at+plan.WithQuery(q.Source.Given(l.target, l.target.Instance.ID))
-	} else if !q.SeesKind(q.Kind) {
+	} else if !q.Rights.SeesKind(q.Kind) {
 		return nil, page.NoSuch(q)
 	}
 	t.doer = l
@@ -91,10 +92,10 @@ func findPerson(q *page.Exchange) (*task, error) {
 	case !plan.IsNumber(number):
 		return nil, page.NotFound("There is no number "+page.Clip(number), "Write it with its country's code: +14155550100.", "/")
 	}
-	if err := q.Gate.Do(q.Caller, q.Source.Name, access.DoErase); err != nil {
+	if err := q.Rights.Gate.Do(q.Rights.Caller, q.Source.Name, access.DoErase); err != nil {
 		return nil, err
 	}
-	if q.Gate.Ruled(q.Caller, q.Source.Name) || len(q.ContactKinds(q.Source)) == 0 {
+	if q.Rights.Gate.Ruled(q.Rights.Caller, q.Source.Name) || len(q.Rights.ContactKinds(q.Source)) == 0 {
 		return nil, &page.Problem{Title: "Your role does not allow this", Kind: understudy.ErrForbidden,
 			Hint: "What belongs to a number is erased by a role that sees every record and every number."}
 	}
@@ -139,7 +140,7 @@ func (l local) Facts(t *task) (all []page.Cell, err error) {
 			Hint: "Everything that went through it would go. understudy erase --own does that."}
 	}
 	for _, name := range slices.Sorted(maps.Keys(kinds)) {
-		if k := t.q.Source.ByName[name]; k != nil && t.q.Counts(k) { // a count tells of what is hidden
+		if k := t.q.Source.ByName[name]; k != nil && t.q.Rights.Counts(k) { // a count tells of what is hidden
 			all = append(all, page.Cell{Label: plan.UpperFirst(k.Spec.Title) + " that go", Text: strconv.Itoa(kinds[name])})
 		}
 	}
@@ -202,8 +203,8 @@ func (l local) Next(t *task, _ string) string {
 
 // ErasePerson is the link to erase a number; nil when the caller may not.
 func ErasePerson(q *page.Exchange, number string) (all []page.Link) {
-	if q.V.Actions != nil && q.V.Actions.Options.Operator != nil && !q.Gate.Ruled(q.Caller, q.Source.Name) &&
-		q.Gate.Do(q.Caller, q.Source.Name, access.DoErase) == nil {
+	if q.V.Actions != nil && q.V.Actions.Options.Operator != nil && !q.Rights.Gate.Ruled(q.Rights.Caller, q.Source.Name) &&
+		q.Rights.Gate.Do(q.Rights.Caller, q.Source.Name, access.DoErase) == nil {
 		all = append(all, page.Link{Text: "Erase", Href: doPath + url.PathEscape(q.Source.Name) + "/" + plan.NumberWord + "/" +
 			access.DoErase + "/" + url.PathEscape(number)})
 	}

@@ -56,10 +56,10 @@ func NotesOn(q *page.Exchange, t *spec.Target, row access.Row) *Notes {
 		return out
 	}
 	for _, n := range a.Notes {
-		out.Notes = append(out.Notes, note{n, page.Say(n.At, q.Start, q.Zone, true), mayRemove(q, n)})
+		out.Notes = append(out.Notes, note{n, q.Clock.Say(n.At, true), mayRemove(q, n)})
 	}
 	if a.Handled != nil {
-		out.Handled = &handled{a.Handled.By, page.Say(a.Handled.At, q.Start, q.Zone, true)}
+		out.Handled = &handled{a.Handled.By, q.Clock.Say(a.Handled.At, true)}
 	}
 	out.Full = len(a.Notes) >= understudy.MaxNotes
 	return out
@@ -67,7 +67,7 @@ func NotesOn(q *page.Exchange, t *spec.Target, row access.Row) *Notes {
 
 // mayRemove reports whether the caller wrote a note, or has the role all.
 func mayRemove(q *page.Exchange, n understudy.Note) bool {
-	return n.By == q.Caller.Name || q.Caller.Role() == understudy.RoleAll
+	return n.By == q.Rights.Caller.Name || q.Rights.Caller.Role() == understudy.RoleAll
 }
 
 // write does what a form on a record's page asks for.
@@ -76,7 +76,7 @@ func write(q *page.Exchange) error {
 	if err != nil {
 		return err
 	}
-	q.R.Body = http.MaxBytesReader(q.W, q.R.Body, maxForm)
+	q.R.Body = http.MaxBytesReader(q.Reply.W, q.R.Body, maxForm)
 	if err := q.R.ParseForm(); err != nil {
 		return page.BadRequest("This form cannot be read", fmt.Sprintf("It may have %d KiB at most.", maxForm>>10), nil)
 	}
@@ -87,7 +87,7 @@ func write(q *page.Exchange) error {
 	switch form.Get("do") {
 	case doAdd:
 		what, said = "write a note", "The note was added."
-		n := understudy.Note{Text: form.Get("text"), By: q.Caller.Name, At: q.Start}
+		n := understudy.Note{Text: form.Get("text"), By: q.Rights.Caller.Name, At: q.Clock.Start}
 		work = func() error { return do.AddNote(q.Ctx, source, kind, id, n) }
 	case doRemove:
 		what, said = "remove a note", "The note was removed."
@@ -99,7 +99,7 @@ func write(q *page.Exchange) error {
 	case doHandled:
 		what, said = "mark as handled", "It is marked as handled."
 		work = func() error {
-			return do.MarkHandled(q.Ctx, source, kind, id, &understudy.Mark{By: q.Caller.Name, At: q.Start})
+			return do.MarkHandled(q.Ctx, source, kind, id, &understudy.Mark{By: q.Rights.Caller.Name, At: q.Clock.Start})
 		}
 	case doOpen:
 		what, said = "take the mark as handled away", "It is open again."
@@ -130,7 +130,7 @@ func noted(q *page.Exchange, id string) (*spec.Target, error) {
 	if q.V.Annotations == nil {
 		return nil, errNothing
 	}
-	if err := q.Gate.Do(q.Caller, q.Source.Name, access.DoNote); err != nil {
+	if err := q.Rights.Gate.Do(q.Rights.Caller, q.Source.Name, access.DoNote); err != nil {
 		return nil, err
 	}
 	params, err := understudy.ParseQuery(q.R.URL.RawQuery)
@@ -141,10 +141,10 @@ func noted(q *page.Exchange, id string) (*spec.Target, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := q.Gate.Read(q.Caller, t); err != nil {
+	if err := q.Rights.Gate.Read(q.Rights.Caller, t); err != nil {
 		return nil, err
 	}
-	if !q.Gate.Finds(q.Caller, q.Source.Name, q.Kind.Spec.Name, t.ID) {
+	if !q.Rights.Gate.Finds(q.Rights.Caller, q.Source.Name, q.Kind.Spec.Name, t.ID) {
 		return nil, page.NoSuch(q)
 	}
 	return t, nil

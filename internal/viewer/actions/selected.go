@@ -21,7 +21,7 @@ const maxSelected = 100
 // doSelected does what the form of a list asks for with the records that are selected. Either every one of them may be
 // marked, or none is.
 func doSelected(q *page.Exchange) error {
-	q.R.Body = http.MaxBytesReader(q.W, q.R.Body, maxForm)
+	q.R.Body = http.MaxBytesReader(q.Reply.W, q.R.Body, maxForm)
 	if err := q.R.ParseForm(); err != nil {
 		return page.BadRequest("This form cannot be read", fmt.Sprintf("It may have %d KiB at most.", maxForm>>10), nil)
 	}
@@ -45,7 +45,7 @@ func doSelected(q *page.Exchange) error {
 	}
 	switch do := q.R.PostForm.Get("do"); do {
 	case doHandled:
-		return markSelected(q, all, &understudy.Mark{By: q.Caller.Name, At: q.Start}, "mark as handled", "marked as handled", back)
+		return markSelected(q, all, &understudy.Mark{By: q.Rights.Caller.Name, At: q.Clock.Start}, "mark as handled", "marked as handled", back)
 	case doOpen:
 		return markSelected(q, all, nil, "take the mark as handled away", "open again", back)
 	case doExport:
@@ -69,11 +69,11 @@ func readSelected(q *page.Exchange, name string) (one selected, ok bool) {
 		return one, false
 	}
 	s := q.V.ByName[parts[0]]
-	if s == nil || !q.Sees(s) {
+	if s == nil || !q.Rights.Sees(s) {
 		return one, false
 	}
 	k := s.ByName[parts[1]]
-	return selected{k, parts[2]}, k != nil && q.SeesKind(k)
+	return selected{k, parts[2]}, k != nil && q.Rights.SeesKind(k)
 }
 
 // markSelected marks records as handled, or takes the mark away, and says of how many.

@@ -74,7 +74,7 @@ func (t *task) render(status int, p askPage) error {
 	}
 	p.Step = len(t.fields) > 0 && !p.Review
 	if p.Waiting {
-		t.q.W.Header().Set("Retry-After", "5")
+		t.q.Reply.W.Header().Set("Retry-After", "5")
 	}
 	return t.q.Render(status, "action", t.words.title, p)
 }
@@ -118,7 +118,7 @@ func (t *task) inputs(wrong map[string]string) (all []input) {
 // submit does what a form asks for, or asks once more.
 func submit(t *task) error {
 	q := t.q
-	q.R.Body = http.MaxBytesReader(q.W, q.R.Body, maxForm)
+	q.R.Body = http.MaxBytesReader(q.Reply.W, q.R.Body, maxForm)
 	if err := q.R.ParseForm(); err != nil {
 		return page.BadRequest("This form cannot be read", fmt.Sprintf("It may have %d KiB at most.", maxForm>>10), nil)
 	}
@@ -134,7 +134,7 @@ func submit(t *task) error {
 	case len(t.fields) > 0 && q.R.PostForm.Get("step") != stepDo:
 		return t.render(http.StatusOK, askPage{Key: key, Review: q.R.PostForm.Get("step") == stepReview})
 	}
-	result, err := q.V.Actions.Once(q.Ctx, q.Caller.Name, t.claim(key), t.doer.Prepare(t))
+	result, err := q.V.Actions.Once(q.Ctx, q.Rights.Caller.Name, t.claim(key), t.doer.Prepare(t))
 	return t.answer(result, err, key)
 }
 

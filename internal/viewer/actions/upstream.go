@@ -44,7 +44,7 @@ func findAction(q *page.Exchange, a *spec.Action, id string) (*task, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := q.Gate.Act(q.Caller, u.target, a); err != nil {
+	if err := q.Rights.Gate.Act(q.Rights.Caller, u.target, a); err != nil {
 		return nil, err
 	}
 	t := &task{q: q, fields: a.Fields, values: map[string]string{}, doer: u, where: page.Link{Href: listHref(q),
@@ -121,7 +121,7 @@ func factsOf(q *page.Exchange, t *spec.Target, row access.Row) (all []page.Cell,
 		return nil, err
 	}
 	s := q.CellContext(q.Kind, q.Source.Given(t, t.Instance.ID), nil)
-	for _, c := range q.ColumnsOf(q.Kind) {
+	for _, c := range q.Rights.ColumnsOf(q.Kind) {
 		if row.Field(c.Spec.Name).State != access.Absent {
 			all = append(all, s.Cell(c, row, true))
 		}
@@ -163,7 +163,7 @@ func (u upstream) Prepare(t *task) work {
 			return notSent(q, err)
 		}
 		body, contentType := u.action.Form(t.values, c.Set)
-		w := request.Write{Target: u.target, Method: u.action.Method, Body: body, ContentType: contentType, Flow: q.Caller.Flow}
+		w := request.Write{Target: u.target, Method: u.action.Method, Body: body, ContentType: contentType, Flow: q.Rights.Caller.Flow}
 		answer, err := q.V.Actions.Options.Mirror.Write(ctx, w)
 		if err == nil && u.action.Makes() != nil && answer.Page.Made() != "" {
 			done.IDs, done.Status = []string{answer.Page.Made()}, answer.Page.Status
@@ -229,8 +229,8 @@ func (u upstream) Next(t *task, id string) string {
 		return listHref(q)
 	case u.action.Makes() == nil:
 		return t.back
-	case id == "" || !q.Gate.Named(q.Caller, q.Source.Name, q.Kind.Spec) || q.Gate.Ruled(q.Caller, q.Source.Name) &&
-		!q.Gate.Finds(q.Caller, q.Source.Name, q.Kind.Spec.Name, id):
+	case id == "" || !q.Rights.Gate.Named(q.Rights.Caller, q.Source.Name, q.Kind.Spec) ||
+		q.Rights.Gate.Ruled(q.Rights.Caller, q.Source.Name) && !q.Rights.Gate.Finds(q.Rights.Caller, q.Source.Name, q.Kind.Spec.Name, id):
 		return listHref(q)
 	}
 	own := plan.OwnVars(q.Source.Given(u.target, nil))
@@ -253,7 +253,7 @@ func ownNumbers(q *page.Exchange) []string {
 	var kinds []*plan.Kind
 	var lists []*spec.Target
 	for _, k := range q.Source.OwnKinds {
-		if q.OwnVisible(k) && q.Counts(k) {
+		if q.Rights.OwnVisible(k) && q.Rights.Counts(k) {
 			kinds, lists = append(kinds, k), append(lists, k.PlannedLists[0].Newest)
 		}
 	}

@@ -127,7 +127,7 @@ func ways(q *page.Exchange, jobs []fact) (all []way) {
 		all = append(all, way{page.ControlPrefix + "profile", "Profiles", "Where the server spends memory and time", nil})
 	}
 	if q.V.Watches != nil {
-		facts := watchFacts(q.V.Watches.Watches(q.Caller, true))
+		facts := watchFacts(q.V.Watches.Watches(q.Rights.Caller, true))
 		all = append(all, way{"/-/watches", "Watches", "Which searches tell of new matches, and whom", facts})
 	}
 	if q.V.Forecasts != nil {
@@ -203,7 +203,7 @@ func source(q *page.Exchange, s *plan.Source) sourceView {
 		name  string
 		spans int
 	}{{"Last hour", hourSpans}, {"Last 24 hours", daySpans}} {
-		sent, failed := totals(spent, q.Start, span.spans)
+		sent, failed := totals(spent, q.Clock.Start, span.spans)
 		f := figure{Name: span.name, Value: count(sent, "request", "requests") + ", " + rate(failed, sent)}
 		if failed > 0 && failed*failedShare > sent {
 			f.Tone = "bad"

@@ -106,12 +106,12 @@ const perHour = bars / 24
 
 // newBudget draws what was sent; nil when nothing was.
 func newBudget(q *page.Exchange, spent []request.Spending) *budget {
-	total, _ := totals(spent, q.Start, daySpans)
+	total, _ := totals(spent, q.Clock.Start, daySpans)
 	if total == 0 {
 		return nil
 	}
 	b := &budget{Total: total}
-	end := q.Start.Truncate(request.SpendingStep).Add(request.SpendingStep)
+	end := q.Clock.Start.Truncate(request.SpendingStep).Add(request.SpendingStep)
 	begin := end.Add(-request.SpendingKept)
 	var each [bars]request.Spending
 	for i := range spent {
@@ -173,7 +173,7 @@ func (b *budget) axes(q *page.Exchange, end time.Time) {
 	}
 	span := time.Duration(b.Shown) * barSpans * request.SpendingStep
 	for quarter := range time.Duration(5) {
-		at := end.Add(quarter*span/4 - span).In(q.Zone)
+		at := end.Add(quarter*span/4 - span).In(q.Clock.Zone)
 		b.Hours = append(b.Hours, tick{25 * float64(quarter), at.Format("15:04")})
 	}
 }
@@ -184,7 +184,7 @@ func (b *budget) tables(q *page.Exchange, spent []request.Spending, each *[bars]
 	for i := range each {
 		day.Add(&each[i])
 	}
-	since := q.Start.Truncate(request.SpendingStep).Add(-time.Duration(hourSpans-1) * request.SpendingStep)
+	since := q.Clock.Start.Truncate(request.SpendingStep).Add(-time.Duration(hourSpans-1) * request.SpendingStep)
 	var hour request.Spending
 	for i := range spent {
 		if !spent[i].From.Before(since) {
@@ -209,7 +209,7 @@ func (b *budget) tables(q *page.Exchange, spent []request.Spending, each *[bars]
 		if sum.Sent() == 0 {
 			continue
 		}
-		row := hourRow{When: page.Say(begin.Add(time.Duration(h)*time.Hour), q.Start, q.Zone, false), Sent: sum.Sent()}
+		row := hourRow{When: q.Clock.Say(begin.Add(time.Duration(h)*time.Hour), false), Sent: sum.Sent()}
 		for _, r := range reasons {
 			row.Parts = append(row.Parts, sum.ByReason[r])
 		}

@@ -56,7 +56,7 @@ func serveSessions(q *page.Exchange) error {
 		}
 		of := &p.People[len(p.People)-1]
 		of.Sessions = append(of.Sessions, sessionView{Session: s, Browser: people.BrowserOf(s.Agent), Action: sessionsPath + "/" + s.ID + "/end",
-			Made: page.Say(s.Made, q.Start, q.Zone, false), Seen: page.Say(s.Seen, q.Start, q.Zone, false), Here: s.ID == here})
+			Made: q.Clock.Say(s.Made, false), Seen: q.Clock.Say(s.Seen, false), Here: s.ID == here})
 		p.Sessions++
 	}
 	return q.Render(http.StatusOK, "all-sessions", "Sessions of all people", p)
@@ -67,7 +67,7 @@ func endSession(q *page.Exchange) error {
 	if err := mayEnd(q); err != nil {
 		return err
 	}
-	q.R.Body = http.MaxBytesReader(q.W, q.R.Body, maxForm)
+	q.R.Body = http.MaxBytesReader(q.Reply.W, q.R.Body, maxForm)
 	id, name := q.R.PathValue("id"), q.R.PostFormValue("name")
 	what := "session end of " + page.Clip(name)
 	if err := page.Audit(q, understudy.AuditEntry{Action: understudy.ActionAdminister, What: what}); err != nil {

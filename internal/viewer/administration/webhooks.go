@@ -87,7 +87,7 @@ func pauseWebhook(q *page.Exchange) error {
 	if err := page.Audit(q, e); err != nil {
 		return err
 	}
-	err := q.V.Webhooks.Pause(q.Ctx, name, q.Caller.Name)
+	err := q.V.Webhooks.Pause(q.Ctx, name, q.Rights.Caller.Name)
 	switch {
 	case errors.Is(err, understudy.ErrNotFound):
 		return noWebhook(name)
@@ -106,7 +106,7 @@ func hasWebhooks(q *page.Exchange) error {
 	if q.V.Webhooks == nil {
 		return page.NotFound("There are no webhooks here", "docs/feed.md shows the settings of one.", Path)
 	}
-	q.R.Body = http.MaxBytesReader(q.W, q.R.Body, maxForm)
+	q.R.Body = http.MaxBytesReader(q.Reply.W, q.R.Body, maxForm)
 	return nil
 }
 

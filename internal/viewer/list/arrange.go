@@ -176,10 +176,10 @@ func arrangeOrder(q *page.Exchange, ask *listQuery, text string) error {
 	if c == nil || !slices.Contains(q.Kind.Every, c) {
 		return page.UnknownWord("column of "+q.Kind.Spec.Title, name, q.Kind.EveryName(), nil)
 	}
-	if q.Level(q.Kind, c.Spec.Name) != access.See {
+	if q.Rights.Level(q.Kind, c.Spec.Name) != access.See {
 		return &page.Problem{
 			Title: "Your role does not allow this", Kind: understudy.ErrForbidden,
-			Hint: "It may not sort by " + c.Spec.Name + ", which it does not fully see." + q.RemedyOf(q.Kind, c.Spec.Name),
+			Hint: "It may not sort by " + c.Spec.Name + ", which it does not fully see." + q.Rights.RemedyOf(q.Kind, c.Spec.Name),
 		}
 	}
 	ask.tidy = ask.tidy && ask.sort == nil
@@ -195,12 +195,12 @@ func arrangeOrder(q *page.Exchange, ask *listQuery, text string) error {
 // largest first of numbers and moments, A first of text; then the other way;
 // then upstream's own.
 func (lv listing) sortable(t *page.Table, rows []access.Row) {
-	if _, ok := lv.conditions(); !ok || !lv.q.Findable() || !lv.q.AsOf.At.IsZero() {
+	if _, ok := lv.conditions(); !ok || !lv.q.Findable() || !lv.q.Clock.AsOf.At.IsZero() {
 		return
 	}
 	for i := range t.Heads {
 		h := &t.Heads[i]
-		if lv.q.Level(lv.q.Kind, h.Column.Spec.Name) != access.See {
+		if lv.q.Rights.Level(lv.q.Kind, h.Column.Spec.Name) != access.See {
 			continue
 		}
 		clock := h.Column.Spec.Name == lv.q.Kind.Spec.Clock
@@ -249,14 +249,14 @@ func descends(c *plan.Column, rows []access.Row) bool {
 // less those the role does not show. A list of all roots shows which one a row lies under.
 func (lv listing) chosen() []*plan.Column {
 	if len(lv.ask.columns) > 0 {
-		return lv.q.Visible(lv.q.Kind, lv.ask.columns)
+		return lv.q.Rights.Visible(lv.q.Kind, lv.ask.columns)
 	}
-	all := lv.q.ColumnsOf(lv.q.Kind)
+	all := lv.q.Rights.ColumnsOf(lv.q.Kind)
 	root := lv.q.Kind.ByField[lv.q.Source.Spec.RootField(lv.q.Kind.Spec)]
 	if root == nil || !lv.ask.everywhere || slices.Contains(all, root) {
 		return all
 	}
-	return slices.Insert(slices.Clone(all), min(1, len(all)), lv.q.Visible(lv.q.Kind, []*plan.Column{root})...)
+	return slices.Insert(slices.Clone(all), min(1, len(all)), lv.q.Rights.Visible(lv.q.Kind, []*plan.Column{root})...)
 }
 
 // selection is the form that does something with the rows that are selected.
@@ -271,7 +271,7 @@ type selection struct {
 // selection offers the form on the page at an address, whose records are of some source; the zero value where nothing
 // could be done with them.
 func newSelection(q *page.Exchange, at, param, form string, notes bool) selection {
-	s := selection{At: at, Open: form == formSelect, Notes: notes, Searches: q.Findable() && q.AsOf.At.IsZero()}
+	s := selection{At: at, Open: form == formSelect, Notes: notes, Searches: q.Findable() && q.Clock.AsOf.At.IsZero()}
 	if s.Notes || s.Searches {
 		s.Href = withForm(at, param, formSelect)
 	}

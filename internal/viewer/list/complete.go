@@ -66,7 +66,7 @@ func serveComplete(q *page.Exchange) error {
 	default:
 		all = c.values(name, value)
 	}
-	q.W.Header().Set("Cache-Control", "private, no-store")
+	q.Reply.W.Header().Set("Cache-Control", "private, no-store")
 	return q.SendJSON(map[string]any{"offers": append([]offer{}, all[:min(len(all), maxOffers)]...)})
 }
 
@@ -80,7 +80,7 @@ type completion struct {
 func (cv completion) each(f func(*plan.Kind)) {
 	for _, s := range cv.q.V.Planned {
 		for _, k := range s.Kinds {
-			if cv.q.Sees(s) && k.Remembered() && cv.q.SeesKind(k) && (len(cv.kinds) == 0 || slices.Contains(cv.kinds, k.Spec.Name)) {
+			if cv.q.Rights.Sees(s) && k.Remembered() && cv.q.Rights.SeesKind(k) && (len(cv.kinds) == 0 || slices.Contains(cv.kinds, k.Spec.Name)) {
 				f(k)
 			}
 		}
@@ -109,7 +109,7 @@ func (cv completion) names(begin string) (all []offer) {
 func (cv completion) fields(begin string) (all []offer) {
 	cv.each(func(k *plan.Kind) {
 		for _, f := range k.Every {
-			if !strings.HasPrefix(f.Spec.Name, begin) || f.Spec.Type == spec.TypeMedia || cv.q.Level(k, f.Spec.Name) != access.See {
+			if !strings.HasPrefix(f.Spec.Name, begin) || f.Spec.Type == spec.TypeMedia || cv.q.Rights.Level(k, f.Spec.Name) != access.See {
 				continue
 			}
 			title := plan.UpperFirst(k.Spec.Title)
@@ -142,7 +142,7 @@ func (cv completion) values(name, begin string) (all []offer) {
 	}
 	seen, isTime := false, name == "date"
 	cv.each(func(k *plan.Kind) {
-		if f := k.ByField[name]; f != nil && cv.q.Level(k, name) == access.See {
+		if f := k.ByField[name]; f != nil && cv.q.Rights.Level(k, name) == access.See {
 			seen, isTime = true, isTime || spec.IsTime(f.Spec.Type)
 		}
 	})
@@ -152,13 +152,13 @@ func (cv completion) values(name, begin string) (all []offer) {
 		add("-1h", "in the last hour")
 		add("-7d", "in the last 7 days")
 		add("-30d", "in the last 30 days")
-		add(cv.q.Start.In(cv.q.Zone).Format("2006-01"), "this month")
+		add(cv.q.Clock.Start.In(cv.q.Clock.Zone).Format("2006-01"), "this month")
 	case seen:
 		cv.counted(name, add)
 		cv.each(func(k *plan.Kind) {
 			for _, l := range k.PlannedLists {
 				for i, f := range l.Spec.Filters {
-					if f.Field == name && cv.q.Offers(l, i) {
+					if f.Field == name && cv.q.Rights.Offers(l, i) {
 						for _, v := range f.Values {
 							add(v, "")
 						}
@@ -174,7 +174,7 @@ func (cv completion) values(name, begin string) (all []offer) {
 func (cv completion) counted(name string, add func(value, note string)) {
 	ctx, cancel := context.WithTimeout(cv.q.Ctx, countingTime)
 	defer cancel()
-	r, err := cv.q.V.Search.Find(ctx, cv.q.Caller, query.SearchRequest{Kinds: cv.kinds, Facets: true, CountOnly: true})
+	r, err := cv.q.V.Search.Find(ctx, cv.q.Rights.Caller, query.SearchRequest{Kinds: cv.kinds, Facets: true, CountOnly: true})
 	if err != nil {
 		return // those of the spec are offered
 	}

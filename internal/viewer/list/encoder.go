@@ -94,7 +94,7 @@ func (w *csvEncoder) text(c *plan.Column, v access.Value) string {
 	}
 	if c.Shape == plan.Moment && v.State == access.Seen {
 		if t, dateOnly, ok := page.ParseDate(c.Spec.Type, v.Text); ok && !dateOnly {
-			return t.In(w.q.Zone).Format(time.RFC3339)
+			return t.In(w.q.Clock.Zone).Format(time.RFC3339)
 		}
 	}
 	return csvline.Harmless(v.Text)
@@ -224,12 +224,12 @@ func foundFields(q *page.Exchange, source string, in []string) (names []string) 
 		if source != "" && s.Name != source {
 			continue
 		}
-		for _, k := range q.Readable(s) {
+		for _, k := range q.Rights.Readable(s) {
 			if asked := slices.Contains(in, k.Spec.Name); !asked && (len(in) > 0 || k.Spec.Group != "") {
 				continue
 			}
-			shown := q.ColumnsOf(k)
-			for _, c := range q.Visible(k, k.Every) {
+			shown := q.Rights.ColumnsOf(k)
+			for _, c := range q.Rights.Visible(k, k.Every) {
 				switch {
 				case len(in) > 0, c.Shape == plan.ErrorCode:
 					kinds[c.Spec.Name] = 2

@@ -93,7 +93,7 @@ func encoderOf(q *page.Exchange, columns []*plan.Column, kinds bool) (w encoder,
 // exportRows sends everything a supply gives. As long as nothing has gone out an
 // error is an error page; afterwards it is a mark at the end of the file.
 func exportRows(q *page.Exchange, e *exporter, from supply) error {
-	under, err := q.V.Exports.Begin(q.Caller)
+	under, err := q.V.Exports.Begin(q.Rights.Caller)
 	switch {
 	case errors.Is(err, limiter.ErrEach):
 		return &page.Problem{Title: "You have too many exports under way", Hint: "Try again when one of them has ended.",
@@ -114,7 +114,7 @@ func exportRows(q *page.Exchange, e *exporter, from supply) error {
 			return err
 		}
 		e.head()
-		q.W.WriteHeader(http.StatusOK)
+		q.Reply.W.WriteHeader(http.StatusOK)
 		return nil
 	}
 	e.buf = e.w.begin(make([]byte, 0, piece+piece/4))
@@ -124,7 +124,7 @@ func exportRows(q *page.Exchange, e *exporter, from supply) error {
 		rest = fmt.Sprintf("an export has %s rows at most", page.Thousands(int64(q.V.ExportRows)))
 	case err == errOver:
 		rest = "what you may see has changed meanwhile; export it again"
-	case err != nil && !q.Sent:
+	case err != nil && !q.Reply.Sent:
 		return err
 	case q.R.Context().Err() != nil:
 		q.V.Logger.InfoContext(ctx, "viewer: the reader of an export has left", "path", q.R.URL.Path, "rows", e.rows)
@@ -160,7 +160,7 @@ func (e *exporter) take(one exported) error {
 
 // head sets what goes before the first byte.
 func (e *exporter) head() {
-	h := e.q.W.Header()
+	h := e.q.Reply.W.Header()
 	h.Set("Content-Type", e.mime)
 	h.Set("Content-Disposition", `attachment; filename="`+e.name+`"`)
 	h.Set("Cache-Control", "private, no-store")
@@ -173,28 +173,28 @@ func (e *exporter) head() {
 // flush sends what is written so far. A reader that does not take it in time
 // ends the export.
 func (e *exporter) flush() error {
-	if !e.q.Sent {
+	if !e.q.Reply.Sent {
 		if err := e.audit("export begins"); err != nil {
 			return err
 		}
 		e.head()
 		if page.AcceptsGzip(e.q.R) {
-			zw, err := gzip.NewWriterLevel(e.q.W, gzip.BestSpeed)
+			zw, err := gzip.NewWriterLevel(e.q.Reply.W, gzip.BestSpeed)
 			if err != nil {
 				return fmt.Errorf("viewer: export: %w", err)
 			}
 			e.zip = zw
 		}
-		e.q.Sent = true
-		e.q.W.WriteHeader(http.StatusOK)
+		e.q.Reply.Sent = true
+		e.q.Reply.W.WriteHeader(http.StatusOK)
 	}
 	// A writer that knows no deadline has the server's.
-	_ = http.NewResponseController(e.q.W).SetWriteDeadline(e.q.V.Now().Add(readerTime))
+	_ = http.NewResponseController(e.q.Reply.W).SetWriteDeadline(e.q.V.Now().Add(readerTime))
 	err := error(nil)
 	if e.zip != nil {
 		_, err = e.zip.Write(e.buf)
 	} else {
-		_, err = e.q.W.Write(e.buf)
+		_, err = e.q.Reply.W.Write(e.buf)
 	}
 	e.buf = e.buf[:0]
 	if err != nil {
@@ -226,9 +226,9 @@ func (e *exporter) finish() {
 
 // exportName is an export's name: what it is of, and of when.
 func exportName(q *page.Exchange, parts ...string) string {
-	at := q.Start
-	if !q.AsOf.At.IsZero() {
-		at = q.AsOf.At
+	at := q.Clock.Start
+	if !q.Clock.AsOf.At.IsZero() {
+		at = q.Clock.AsOf.At
 	}
 	name := strings.Map(func(r rune) rune {
 		if r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || r == '-' || r == '_' {
@@ -249,7 +249,7 @@ func (lv listing) exportList() error {
 	e.values = page.FilterValues(lv.ask.target.List, lv.ask.target.Query)
 	return exportRows(lv.q, e,
 		func(ctx context.Context, take func(exported) error) (string, error) {
-			if err := lv.q.Gate.Read(lv.q.Caller, lv.ask.target); err != nil {
+			if err := lv.q.Rights.Gate.Read(lv.q.Rights.Caller, lv.ask.target); err != nil {
 				return "", err
 			}
 			position := func(p understudy.Param) bool { return plan.IsPosition(lv.ask.list.PagingStyle, p.Name) }
@@ -263,7 +263,7 @@ func (lv listing) exportList() error {
 
 // walkList reads a list from its newest page on.
 func walkList(ctx context.Context, q *page.Exchange, t *spec.Target, take func(exported) error) (rest string, err error) {
-	whole, end, unmade := q.AsOf.At.IsZero(), listEnd{}, error(nil) // unmade: why the list is not made from records
+	whole, end, unmade := q.Clock.AsOf.At.IsZero(), listEnd{}, error(nil) // unmade: why the list is not made from records
 	var pages cycle.Pages
 	for first := true; ; first = false {
 		r := q.ReadOn(ctx, t, whole, first)
@@ -274,7 +274,7 @@ func walkList(ctx context.Context, q *page.Exchange, t *spec.Target, take func(e
 			r = q.ReadOn(ctx, t, whole, first)
 		}
 		switch {
-		case r.Err != nil && first && !q.AsOf.At.IsZero():
+		case r.Err != nil && first && !q.Clock.AsOf.At.IsZero():
 			return "", page.RefusedThen(q, r.Err)
 		case r.Err != nil && first:
 			return "", r.Err
@@ -303,7 +303,7 @@ func walkList(ctx context.Context, q *page.Exchange, t *spec.Target, take func(e
 		switch {
 		case next.Zero() && end.lost != "":
 			return end.lost, nil
-		case next.Zero() && !q.Counts(q.Kind) && end.open(t, page) != "":
+		case next.Zero() && !q.Rights.Counts(q.Kind) && end.open(t, page) != "":
 			return "the list may go on behind its last page here", nil // the reason may count what is hidden
 		case next.Zero():
 			return end.open(t, page), nil
@@ -323,13 +323,13 @@ func walkList(ctx context.Context, q *page.Exchange, t *spec.Target, take func(e
 func nextNotHeld(q *page.Exchange, unmade error) string {
 	why := "cannot be made from records"
 	switch {
-	case !q.AsOf.At.IsZero():
+	case !q.Clock.AsOf.At.IsZero():
 		return "the next page of the list is not kept as it was then"
-	case errors.Is(unmade, understudy.ErrNotMirrored) && q.Counts(q.Kind): // else the reason may count what is hidden
+	case errors.Is(unmade, understudy.ErrNotMirrored) && q.Rights.Counts(q.Kind): // else the reason may count what is hidden
 		why = "is not made from records: " + strings.TrimPrefix(understudy.PlainText(unmade), understudy.ErrNotMirrored.Error()+": ")
 	}
 	held := "is not held here"
-	if q.Caller.Grant != nil && q.Caller.Grant.MaxStale != nil {
+	if q.Rights.Caller.Grant != nil && q.Rights.Caller.Grant.MaxStale != nil {
 		held += " or is older than you may get"
 	}
 	return "the next page of the list " + held + " and upstream is asked for the first one alone; the list " + why
@@ -360,7 +360,7 @@ func exportFound(q *page.Exchange, name string, search query.SearchRequest, colu
 		picked := pickedIDs(search.Text)
 		ofIDs := len(picked) > 0
 		for {
-			r, err := q.V.Search.Find(ctx, q.Caller, search)
+			r, err := q.V.Search.Find(ctx, q.Rights.Caller, search)
 			if err != nil {
 				return "", searchFailed(err)
 			}

@@ -133,7 +133,7 @@ func toggled(terms []string, term string) (changed []string, set bool) {
 // findFilter returns upstream's filter for one value of a field, if the caller may use it.
 func findFilter(q *page.Exchange, l *plan.List, field string) *spec.Filter {
 	for i, f := range l.Spec.Filters {
-		if f.Field == field && (f.Op == "" || f.Op == "is") && q.Offers(l, i) {
+		if f.Field == field && (f.Op == "" || f.Op == "is") && q.Rights.Offers(l, i) {
 			return f
 		}
 	}
@@ -165,13 +165,13 @@ func startCount(q *page.Exchange, search query.SearchRequest, rows <-chan int) *
 	search.Facets, search.CountOnly, search.Limit, search.Cursor, search.Sort = true, true, 0, "", ""
 	c := &counter{}
 	c.Future = q.Begin("counts by value", q.V.Glance, func(ctx context.Context) (err error) {
-		if c.result, err = q.V.Search.Find(ctx, q.Caller, search); err != nil || rows == nil {
+		if c.result, err = q.V.Search.Find(ctx, q.Rights.Caller, search); err != nil || rows == nil {
 			return err
 		}
 		select {
 		case n := <-rows:
 			if c.result.Total != nil && c.result.Total.N < int64(n) {
-				c.result, err = q.V.Search.Find(ctx, q.Caller, search)
+				c.result, err = q.V.Search.Find(ctx, q.Rights.Caller, search)
 			}
 			return err
 		case <-ctx.Done():
@@ -183,7 +183,7 @@ func startCount(q *page.Exchange, search query.SearchRequest, rows <-chan int) *
 
 // listCounting is counting for a list; nil when it cannot be searched.
 func (lv listing) listCounting(rows <-chan int) *counter {
-	if !lv.q.Findable() || lv.q.Data != "" || !lv.q.AsOf.At.IsZero() {
+	if !lv.q.Findable() || lv.q.Data != "" || !lv.q.Clock.AsOf.At.IsZero() {
 		return nil
 	}
 	search, err := lv.searchAsk()
@@ -248,7 +248,7 @@ func totalOf(r *query.SearchResult) string {
 // noteFound tells to the reader how a result came about.
 func noteFound(q *page.Exchange, r *query.SearchResult, s *plan.Source, k *plan.Kind) []string {
 	notes := slices.Clone(r.Notes)
-	if k == nil || !q.Gate.Counts(q.Caller, s.Name, k.Spec.Name) {
+	if k == nil || !q.Rights.Gate.Counts(q.Rights.Caller, s.Name, k.Spec.Name) {
 		return notes
 	}
 	if held := q.V.Snapshots.Of(q, s).Kinds[k.Spec.Name]; !held.Complete {

@@ -47,7 +47,7 @@ func makeForm(q *page.Exchange, asked *listQuery) form {
 	*ask = *asked
 	ask.cursor = ""
 	filters := ask.filters()
-	f := form{Action: q.Kind.Href, Zone: q.Zone.String(), Sorted: ask.sort != nil}
+	f := form{Action: q.Kind.Href, Zone: q.Clock.Zone.String(), Sorted: ask.sort != nil}
 	if q.Kind.Pick("", append(slices.Clone(ask.vars), filters...)) != ask.list {
 		f.Hidden = append(f.Hidden, understudy.Param{Name: plan.OwnList, Value: ask.list.Slug})
 	}
@@ -64,7 +64,7 @@ func makeForm(q *page.Exchange, asked *listQuery) form {
 	}
 	for i, flt := range ask.list.Spec.Filters {
 		value, set := filters.Get(flt.Name)
-		if !set && !q.Offers(ask.list, i) {
+		if !set && !q.Rights.Offers(ask.list, i) {
 			continue
 		}
 		in := makeInput(q, flt, value)
@@ -97,7 +97,7 @@ func makeRanges(q *page.Exchange, ask *listQuery, filters understudy.Query) (all
 	i := slices.IndexFunc(ask.list.Spec.Filters, func(f *spec.Filter) bool {
 		return f.Op == "since" && f.Field == q.Kind.Spec.Clock && spec.IsTime(f.Type)
 	})
-	if q.Kind.Spec.Clock == "" || i < 0 || !q.Offers(ask.list, i) || !q.AsOf.At.IsZero() {
+	if q.Kind.Spec.Clock == "" || i < 0 || !q.Rights.Offers(ask.list, i) || !q.Clock.AsOf.At.IsZero() {
 		return nil
 	}
 	since := ask.list.Spec.Filters[i]
@@ -117,7 +117,7 @@ func makeRanges(q *page.Exchange, ask *listQuery, filters understudy.Query) (all
 // fillFormText fills the box for what upstream has no filter for, and the chips of what
 // is in it.
 func fillFormText(q *page.Exchange, ask *listQuery, f *form) {
-	if !q.Findable() || !q.Kind.Remembered() || !q.AsOf.At.IsZero() {
+	if !q.Findable() || !q.Kind.Remembered() || !q.Clock.AsOf.At.IsZero() {
 		return
 	}
 	f.Inputs = append(f.Inputs, input{ID: "text", Name: ownText, Label: "Words or conditions", Type: "search", Value: ask.text,
@@ -213,7 +213,7 @@ func fillDateInput(q *page.Exchange, f *spec.Filter, in *input) {
 	case day:
 		in.Value = t.Format(time.DateOnly)
 	default:
-		l := t.In(q.Zone)
+		l := t.In(q.Clock.Zone)
 		in.Value = l.Format("2006-01-02T15:04")
 		if l.Second() != 0 {
 			in.Value, in.Step = l.Format("2006-01-02T15:04:05"), `step="1"`
@@ -231,7 +231,7 @@ func showChip(q *page.Exchange, f *spec.Filter, in input, value string) string {
 		if t, dateOnly, ok := page.ParseDate(f.Type, value); ok && dateOnly {
 			return t.Format("2 Jan 2006") + " (UTC)"
 		} else if ok {
-			l := t.In(q.Zone)
+			l := t.In(q.Clock.Zone)
 			if l.Second() != 0 {
 				return l.Format("2 Jan 2006 15:04:05")
 			}
@@ -277,14 +277,14 @@ func (lv listing) momentForm() *momentForm {
 	}
 	at := *lv.ask
 	at.asOf, at.arrangement = page.AsOf{}, arrangement{columns: lv.ask.columns} // the past is not searched
-	f := &momentForm{Zone: lv.q.Zone.String(), Input: lv.asOfInput()}
+	f := &momentForm{Zone: lv.q.Clock.Zone.String(), Input: lv.asOfInput()}
 	now := at.address("", lv.ask.filters(), nil)
 	path, raw, _ := strings.Cut(now, "?")
 	f.Action = path
 	if params, err := understudy.ParseQuery(raw); err == nil {
 		f.Hidden = params
 	}
-	if !lv.q.AsOf.At.IsZero() {
+	if !lv.q.Clock.AsOf.At.IsZero() {
 		f.Now = now
 	}
 	return f
@@ -293,8 +293,8 @@ func (lv listing) momentForm() *momentForm {
 // asOfInput is the box for the moment.
 func (lv listing) asOfInput() input {
 	in := input{ID: "asof", Name: understudy.OwnAsOf, Label: "As it was known on", Type: "datetime-local", Required: true}
-	if !lv.q.AsOf.At.IsZero() {
-		l := lv.q.AsOf.At.In(lv.q.Zone)
+	if !lv.q.Clock.AsOf.At.IsZero() {
+		l := lv.q.Clock.AsOf.At.In(lv.q.Clock.Zone)
 		in.Value, in.Step = l.Format("2006-01-02T15:04:05"), `step="1"`
 		if l.Nanosecond() != 0 {
 			in.Value, in.Step = l.Format("2006-01-02T15:04:05.000"), `step="0.001"`

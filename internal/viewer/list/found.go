@@ -61,7 +61,7 @@ func (sv searchView) find() (out *foundPage, wrong *page.Pointer, err error) {
 	counting := startCount(sv.q, sv.s.ask(), nil)
 	var r *query.SearchResult
 	err = sv.q.First(func(ctx context.Context) (err error) {
-		r, err = sv.q.V.Search.Find(ctx, sv.q.Caller, sv.s.ask())
+		r, err = sv.q.V.Search.Find(ctx, sv.q.Rights.Caller, sv.s.ask())
 		return err
 	}, nil)
 	if e := page.SyntaxOf(err); e != nil {
@@ -199,7 +199,7 @@ func (sv searchView) tables(r *query.SearchResult) (all []page.Table) {
 		rows[h.Kind] = append(rows[h.Kind], h.Row)
 	}
 	for _, k := range kinds {
-		t := sv.q.CellContext(k, nil, nil).Table(plan.UpperFirst(k.Spec.Title), sv.q.ColumnsOf(k), rows[k])
+		t := sv.q.CellContext(k, nil, nil).Table(plan.UpperFirst(k.Spec.Title), sv.q.Rights.ColumnsOf(k), rows[k])
 		if len(all) == 0 {
 			t.ID = page.RowsID
 		}
@@ -228,7 +228,7 @@ func (sv searchView) foundHit(s *page.CellContext, h page.Hit) foundHit {
 	if h.ID == "" {
 		out.Title.Text = "no id that your role shows"
 	}
-	columns := sv.q.ColumnsOf(k)
+	columns := sv.q.Rights.ColumnsOf(k)
 	state := slices.IndexFunc(columns, func(c *plan.Column) bool {
 		return c.Shape == plan.Pill && h.Row.Field(c.Spec.Name).State == access.Seen
 	})

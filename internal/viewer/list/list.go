@@ -124,8 +124,8 @@ func serveList(q *page.Exchange) error {
 	}
 	l := listing{q, ask}
 	if recalled := l.preferColumns(); recalled || !ask.tidy {
-		q.W.Header().Set("Cache-Control", "no-store")
-		http.Redirect(q.W, q.R, ask.address(q.Data, ask.query, ask.back), http.StatusSeeOther)
+		q.Reply.W.Header().Set("Cache-Control", "no-store")
+		http.Redirect(q.Reply.W, q.R, ask.address(q.Data, ask.query, ask.back), http.StatusSeeOther)
 		return nil
 	}
 	switch {
@@ -136,7 +136,7 @@ func serveList(q *page.Exchange) error {
 	case q.Data == page.CsvSuffix, q.Data == page.LinesSuffix, q.Data == page.DataSuffix && len(ask.columns) > 0:
 		return l.exportList()
 	}
-	if err := q.Gate.Read(q.Caller, ask.target); err != nil {
+	if err := q.Rights.Gate.Read(q.Rights.Caller, ask.target); err != nil {
 		return err
 	}
 	rows := make(chan int, 1)
@@ -172,7 +172,7 @@ func (lv listing) listPage(view *access.View, own map[string]bool) *listPage {
 	p.AsOf, p.Came = lv.q.AgedAt(lv.q.Answer), lv.provenance()
 	lv.paginate(p)
 	s := lv.q.CellContext(lv.q.Kind, lv.ask.vars, own)
-	s.Filters = lv.q.PhoneFilters(lv.ask.list)
+	s.Filters = lv.q.Rights.PhoneFilters(lv.ask.list)
 	rows := view.Rows()
 	caption := p.Heading
 	if lv.q.Kind.Spec.Clock != "" {
@@ -183,7 +183,7 @@ func (lv listing) listPage(view *access.View, own map[string]bool) *listPage {
 	lv.sortable(&p.Table, rows)
 	lv.selectRows(p, rows)
 	p.Live = lv.live()
-	if lv.ask.target.First && lv.q.AsOf.At.IsZero() {
+	if lv.ask.target.First && lv.q.Clock.AsOf.At.IsZero() {
 		p.Rollup = lv.rollup(s, rows)
 	}
 	return p
@@ -195,11 +195,11 @@ func (lv listing) listFrame() *listPage {
 		listHead: listHead{Kind: lv.q.Kind, Heading: plan.UpperFirst(lv.q.Kind.Spec.Title), Tabs: lv.tabs()},
 		listTools: listTools{Form: makeForm(lv.q, lv.ask), Columns: lv.columnForm(), Exports: lv.exports(),
 			Makes: actions.Made(lv.q, lv.q.Kind, nil), Sync: actions.Sync(lv.q, lv.q.Kind), Moment: lv.momentForm()},
-		listOrigin: listOrigin{Then: !lv.q.AsOf.At.IsZero()},
+		listOrigin: listOrigin{Then: !lv.q.Clock.AsOf.At.IsZero()},
 	}
 	of := lv.ask.list.Under
-	if id := of.Id(lv.ask.value(lv.q.Source)); id != "" && !lv.ask.everywhere && lv.q.SeesKind(of.Kind) {
-		p.Scope = &page.Link{Href: lv.q.AsOf.Keep(of.Kind.Href + "/" + url.PathEscape(id) + plan.WithQuery(plan.OwnVars(lv.ask.vars))),
+	if id := of.Id(lv.ask.value(lv.q.Source)); id != "" && !lv.ask.everywhere && lv.q.Rights.SeesKind(of.Kind) {
+		p.Scope = &page.Link{Href: lv.q.Clock.AsOf.Keep(of.Kind.Href + "/" + url.PathEscape(id) + plan.WithQuery(plan.OwnVars(lv.ask.vars))),
 			Text: of.Kind.Spec.One + " " + page.ShortID(id)}
 	}
 	return p
@@ -207,7 +207,7 @@ func (lv listing) listFrame() *listPage {
 
 // lacking asks for the record the list lies under.
 func (lv listing) lacking() error {
-	if err := lv.q.Gate.Read(lv.q.Caller, lv.ask.list.Sample); err != nil {
+	if err := lv.q.Rights.Gate.Read(lv.q.Rights.Caller, lv.ask.list.Sample); err != nil {
 		return err
 	}
 	names := strings.Join(lv.ask.lacks, " and ")
@@ -216,8 +216,8 @@ func (lv listing) lacking() error {
 	}
 	p := lv.listFrame()
 	p.Lacks = names
-	if of := lv.ask.list.Under.Kind; of != nil && of.Browsable() && lv.q.SeesKind(of) {
-		p.Pick = &page.Link{Href: lv.q.AsOf.Keep(of.Href), Text: "Pick " + plan.Article(of.Spec.One)}
+	if of := lv.ask.list.Under.Kind; of != nil && of.Browsable() && lv.q.Rights.SeesKind(of) {
+		p.Pick = &page.Link{Href: lv.q.Clock.AsOf.Keep(of.Href), Text: "Pick " + plan.Article(of.Spec.One)}
 	}
 	return lv.q.Render(http.StatusOK, "list", plan.UpperFirst(lv.q.Kind.Spec.Title), p)
 }
@@ -257,7 +257,7 @@ func (lv listing) paginate(p *listPage) {
 	}
 	if next := lv.q.Answer.Page.Next; !next.Zero() {
 		for _, id := range lv.q.Kind.Spec.ID {
-			if lv.q.Level(lv.q.Kind, id) != access.See {
+			if lv.q.Rights.Level(lv.q.Kind, id) != access.See {
 				p.NoOlder = "Older pages are named by ids, which your role does not show. Narrow the filters instead."
 				return
 			}

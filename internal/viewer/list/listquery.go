@@ -38,11 +38,11 @@ func readListQuery(q *page.Exchange) (*listQuery, error) {
 		return nil, err
 	}
 	slug, named := params.Get(plan.OwnList)
-	ask := &listQuery{list: q.Kind.Pick(slug, params), asOf: q.AsOf}
+	ask := &listQuery{list: q.Kind.Pick(slug, params), asOf: q.Clock.AsOf}
 	if ask.list == nil {
 		return nil, refuseList(q, slug)
 	}
-	ask.tidy = q.AsOf.Tidy && (!named || q.Kind.Pick("", params) != ask.list)
+	ask.tidy = q.Clock.AsOf.Tidy && (!named || q.Kind.Pick("", params) != ask.list)
 	for _, p := range params {
 		if err := readParam(q, ask, p); err != nil {
 			return nil, err
@@ -148,11 +148,11 @@ func readParam(q *page.Exchange, ask *listQuery, p understudy.Param) error {
 		return nil
 	}
 	if f != nil && spec.IsTime(f.Type) {
-		if t, ok := page.ParseAgo(p.Value, q.Start, q.Zone); ok && f.Type == spec.TypeDate {
+		if t, ok := page.ParseAgo(p.Value, q.Clock.Start, q.Clock.Zone); ok && f.Type == spec.TypeDate {
 			p.Value, ask.tidy = t.Format(time.DateOnly), false
 		} else if ok {
 			p.Value, ask.tidy = page.WriteDate(f.Type, t), false
-		} else if t, ok := page.ParseLocal(p.Value, q.Zone); ok {
+		} else if t, ok := page.ParseLocal(p.Value, q.Clock.Zone); ok {
 			p.Value, ask.tidy = page.WriteDate(f.Type, t), false
 		}
 	}
@@ -182,7 +182,7 @@ func checkBack(q *page.Exchange, ask *listQuery) error {
 func refuseParam(q *page.Exchange, ask *listQuery, name string) error {
 	known := slices.Clone(ask.list.Needs)
 	for i, f := range ask.list.Spec.Filters {
-		if q.Offers(ask.list, i) {
+		if q.Rights.Offers(ask.list, i) {
 			known = append(known, f.Name)
 		}
 	}
@@ -204,7 +204,7 @@ func turnDay(q *page.Exchange, ask *listQuery) {
 		if f == nil || f.Op != "day" || !spec.IsTime(f.Type) || f.Type == spec.TypeDate {
 			continue
 		}
-		day, err := time.ParseInLocation(time.DateOnly, p.Value, q.Zone)
+		day, err := time.ParseInLocation(time.DateOnly, p.Value, q.Clock.Zone)
 		if err != nil {
 			continue
 		}

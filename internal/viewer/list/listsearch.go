@@ -55,7 +55,7 @@ func (lv listing) searchable() error {
 	switch {
 	case !lv.q.Findable():
 		return page.BadRequest("Nothing can be searched here", "This server keeps no index; lists have upstream's order and filters.", nil)
-	case !lv.q.AsOf.At.IsZero():
+	case !lv.q.Clock.AsOf.At.IsZero():
 		return &page.Problem{
 			Title: "An earlier moment cannot be searched", Hint: "Lists of the past have upstream's order and filters alone.",
 			Href: lv.q.AddressWith(nil), Link: "See it as it is now", Kind: understudy.ErrInvalid,
@@ -93,7 +93,7 @@ func (lv listing) foundList() error {
 	if err := lv.searchable(); err != nil {
 		return err
 	}
-	if err := lv.q.Gate.Read(lv.q.Caller, lv.ask.target); err != nil {
+	if err := lv.q.Rights.Gate.Read(lv.q.Rights.Caller, lv.ask.target); err != nil {
 		return err
 	}
 	search, err := lv.searchAsk()
@@ -108,7 +108,7 @@ func (lv listing) foundList() error {
 	own := lv.q.V.Numbers.Begin(lv.q)
 	var result *query.SearchResult
 	err = lv.q.First(func(ctx context.Context) (err error) {
-		result, err = lv.q.V.Search.Find(ctx, lv.q.Caller, search)
+		result, err = lv.q.V.Search.Find(ctx, lv.q.Rights.Caller, search)
 		return err
 	}, nil)
 	if err != nil {
@@ -122,7 +122,7 @@ func (lv listing) foundList() error {
 	lv.q.Found = true
 	p := lv.listFrame()
 	s := lv.q.CellContext(lv.q.Kind, lv.ask.vars, own.Wait(lv.q))
-	s.Filters = lv.q.PhoneFilters(lv.ask.list)
+	s.Filters = lv.q.Rights.PhoneFilters(lv.ask.list)
 	var rows []access.Row
 	for _, h := range lv.q.Hits(result) {
 		rows = append(rows, h.Row)
@@ -201,7 +201,7 @@ func (lv listing) refusedSearch(err error) error {
 		return searchFailed(lostPlace(err, lv.ask.cursor, at.address("", lv.ask.filters(), nil)))
 	}
 	if lv.ask.text != "" && len(lv.ask.narrow) > 0 { // a mistake in what was typed is shown in that alone, without what facets add
-		_, err := lv.q.V.Search.Find(lv.q.Ctx, lv.q.Caller, query.SearchRequest{Text: lv.ask.text, Source: lv.q.Source.Name,
+		_, err := lv.q.V.Search.Find(lv.q.Ctx, lv.q.Rights.Caller, query.SearchRequest{Text: lv.ask.text, Source: lv.q.Source.Name,
 			Kinds: []string{lv.q.Kind.Spec.Name}, Limit: 1})
 		if own := page.SyntaxOf(err); own != nil {
 			wrong = own

@@ -60,9 +60,9 @@ func mayLookUp(q *page.Exchange) error {
 	case q.V.Audit == nil:
 		return page.NotFound("No number can be looked up here", "Lookups have to be listed, and this server keeps no audit log.", "/")
 	}
-	if q.ViewsAs() {
+	if q.Rights.ViewsAs() {
 		return &page.Problem{Title: "Numbers are looked up by people of the role alone", Kind: understudy.ErrForbidden,
-			Hint: "You are viewing as " + q.Caller.Role() + "."}
+			Hint: "You are viewing as " + q.Rights.Caller.Role() + "."}
 	}
 	return &page.Problem{Title: "Your role can't look up numbers", Kind: understudy.ErrForbidden,
 		Hint: "An administrator can add lookup to the role's do list."}
@@ -85,7 +85,7 @@ func sendLookup(q *page.Exchange) error {
 	if err := mayLookUp(q); err != nil {
 		return err
 	}
-	q.R.Body = http.MaxBytesReader(q.W, q.R.Body, maxLookup)
+	q.R.Body = http.MaxBytesReader(q.Reply.W, q.R.Body, maxLookup)
 	if err := q.R.ParseForm(); err != nil || q.R.URL.RawQuery != "" {
 		return page.BadRequest("This form cannot be read", "Send the number in the form of the page Find a caller.", nil)
 	}
@@ -116,7 +116,7 @@ func sendLookup(q *page.Exchange) error {
 				"An id that is digits alone is found with id: before it."})
 	}
 	for _, s := range page.LooksIn(q) {
-		if wait := q.V.Lookups[s.Name].Take(q.Start); wait > 0 {
+		if wait := q.V.Lookups[s.Name].Take(q.Clock.Start); wait > 0 {
 			return refuseLookup(q, s, "+"+number.Digits, wait)
 		}
 	}
@@ -176,7 +176,7 @@ func serveLookedUp(q *page.Exchange, talk Conversation) error {
 func showLookedUp(q *page.Exchange, number string, s *searchRequest, talk Conversation) error {
 	var r *query.SearchResult
 	err := q.First(func(ctx context.Context) (err error) {
-		r, err = q.V.Search.Find(ctx, q.Caller, query.SearchRequest{Number: number, Cursor: s.cursor})
+		r, err = q.V.Search.Find(ctx, q.Rights.Caller, query.SearchRequest{Number: number, Cursor: s.cursor})
 		return err
 	}, nil)
 	if err != nil {

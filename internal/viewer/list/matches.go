@@ -15,12 +15,12 @@ import (
 func findMatches(q *page.Exchange, typed string) []page.Link {
 	var all []page.Link
 	for _, s := range q.V.Planned {
-		if !q.Sees(s) || typed == "" {
+		if !q.Rights.Sees(s) || typed == "" {
 			continue
 		}
 		q.Source = s
 		all = append(all, matchIDs(q, s, typed)...)
-		if len(all) == 0 && len(q.ContactKinds(s)) > 0 {
+		if len(all) == 0 && len(q.Rights.ContactKinds(s)) > 0 {
 			for _, number := range matchNumbers(q, s, typed) {
 				text := plan.GroupPhone(number)
 				if len(q.V.Planned) > 1 {
@@ -42,7 +42,7 @@ func matchIDs(q *page.Exchange, s *plan.Source, typed string) []page.Link {
 	var targets []*spec.Target
 	typed = s.SpellID(typed)
 	for _, k := range s.Kinds {
-		if len(k.PlannedInstances) == 0 || len(k.PlannedInstances[0].Needs) > 0 || !q.SeesKind(k) || !s.MayName(k, typed) {
+		if len(k.PlannedInstances) == 0 || len(k.PlannedInstances[0].Needs) > 0 || !q.Rights.SeesKind(k) || !s.MayName(k, typed) {
 			continue
 		}
 		path, ok := k.PathTo(strings.Split(typed, spec.IDSeparator), nil)
@@ -109,7 +109,7 @@ func readOwnCodes(q *page.Exchange, s *plan.Source) []string {
 	own := map[string]bool{}
 	var targets []*spec.Target
 	for _, k := range s.OwnKinds {
-		if q.OwnVisible(k) {
+		if q.Rights.OwnVisible(k) {
 			targets = append(targets, k.PlannedLists[0].Newest)
 		}
 	}
@@ -139,12 +139,12 @@ func readOwnCodes(q *page.Exchange, s *plan.Source) []string {
 func listSearchables(q *page.Exchange) []searchable {
 	var all []searchable
 	for _, s := range q.V.Planned {
-		if !q.Sees(s) {
+		if !q.Rights.Sees(s) {
 			continue
 		}
-		out := searchable{Title: s.Spec.Title, Numbers: len(q.ContactKinds(s)) > 0}
+		out := searchable{Title: s.Spec.Title, Numbers: len(q.Rights.ContactKinds(s)) > 0}
 		for _, k := range s.Kinds {
-			if len(k.PlannedInstances) == 0 || len(k.PlannedInstances[0].Needs) > 0 || len(k.Spec.ID) != 1 || !q.SeesKind(k) {
+			if len(k.PlannedInstances) == 0 || len(k.PlannedInstances[0].Needs) > 0 || len(k.Spec.ID) != 1 || !q.Rights.SeesKind(k) {
 				continue
 			}
 			for _, p := range k.Spec.Prefixes {

@@ -123,7 +123,7 @@ func prefersTables(r *http.Request) bool {
 
 // setView keeps the view of the form in the cookie and goes back to the search it came from.
 func setView(q *page.Exchange) error {
-	q.R.Body = http.MaxBytesReader(q.W, q.R.Body, 64<<10)
+	q.R.Body = http.MaxBytesReader(q.Reply.W, q.R.Body, 64<<10)
 	value := ""
 	switch view := q.R.PostFormValue("view"); view {
 	case viewTable:
@@ -132,7 +132,7 @@ func setView(q *page.Exchange) error {
 	default:
 		return page.UnknownWord("view", view, []string{viewTable, viewCards}, nil)
 	}
-	page.KeepChoice(q.W, q.R, viewCookie, value)
+	page.KeepChoice(q.Reply.W, q.R, viewCookie, value)
 	q.GoBack(page.LocalPath(q.R.PostFormValue("back")), "")
 	return nil
 }
@@ -175,7 +175,7 @@ func (lv listing) columnForm() columnForm {
 		return f
 	}
 	shown := lv.chosen()
-	for _, c := range append(slices.Clone(shown), lv.q.Visible(lv.q.Kind, lv.q.Kind.Every)...) {
+	for _, c := range append(slices.Clone(shown), lv.q.Rights.Visible(lv.q.Kind, lv.q.Kind.Every)...) {
 		if i := len(f.Choices); i < len(shown) || !slices.Contains(shown, c) {
 			f.Choices = append(f.Choices, columnChoice{"col-" + c.Spec.Name, c.Spec.Name, c.Heading, i < len(shown)})
 		}

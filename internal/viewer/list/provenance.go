@@ -28,7 +28,7 @@ func (lv listing) provenance() *provenance {
 		return nil
 	}
 	c := &provenance{How: plan.UpperFirst(how)}
-	if !lv.q.AsOf.At.IsZero() || lv.q.Found || !lv.q.Counts(lv.q.Kind) {
+	if !lv.q.Clock.AsOf.At.IsZero() || lv.q.Found || !lv.q.Rights.Counts(lv.q.Kind) {
 		return c
 	}
 	for _, l := range lv.q.V.Snapshots.Of(lv.q, lv.q.Source).Kinds[lv.q.Kind.Spec.Name].Lists {
@@ -69,7 +69,7 @@ func (lv listing) fidelity(c *provenance, l request.ListScore) {
 		return
 	}
 	c.Differed = "They last differed"
-	if lv.q.Level(lv.q.Kind, l.Field) == access.See {
+	if lv.q.Rights.Level(lv.q.Kind, l.Field) == access.See {
 		c.Differed += " in " + l.Field
 	}
 	if when := lv.q.Moment(l.DifferedAt); when != nil {

@@ -100,7 +100,7 @@ func orderField(q *page.Exchange, sort string) *plan.Column {
 	name := strings.TrimPrefix(sort, "-")
 	for _, s := range q.V.Planned {
 		for _, k := range s.Kinds {
-			if c := k.ByField[name]; c != nil && q.Sees(s) && q.SeesKind(k) {
+			if c := k.ByField[name]; c != nil && q.Rights.Sees(s) && q.Rights.SeesKind(k) {
 				return c
 			}
 		}

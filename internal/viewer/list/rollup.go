@@ -45,7 +45,7 @@ func (lv listing) rollup(s *page.CellContext, rows []access.Row) *rollup {
 		return nil
 	}
 	for _, name := range []string{k.Spec.Rollup, k.Spec.Clock} {
-		if lv.q.Level(k, name) != access.See {
+		if lv.q.Rights.Level(k, name) != access.See {
 			return nil
 		}
 	}
@@ -55,7 +55,7 @@ func (lv listing) rollup(s *page.CellContext, rows []access.Row) *rollup {
 	}
 	values, filter := lv.levels(k.Spec.Rollup)
 	counts := map[string][len(spans)]int64{}
-	oldest := lv.q.Start
+	oldest := lv.q.Clock.Start
 	for _, row := range rows {
 		t, ok := page.TimeOf(k, row)
 		if !ok {
@@ -68,7 +68,7 @@ func (lv listing) rollup(s *page.CellContext, rows []access.Row) *rollup {
 		oldest = page.Earlier(oldest, t)
 		n := counts[value]
 		for i, span := range spans {
-			if lv.q.Start.Sub(t) <= span.length {
+			if lv.q.Clock.Start.Sub(t) <= span.length {
 				n[i]++
 			}
 		}
@@ -82,7 +82,7 @@ func (lv listing) rollup(s *page.CellContext, rows []access.Row) *rollup {
 			l.Cell.Href = lv.ask.address("", append(query, understudy.Param{Name: filter, Value: value}), nil)
 		}
 		for i, n := range counts[value] {
-			l.Counts = append(l.Counts, tally{n, more && lv.q.Start.Sub(oldest) <= spans[i].length})
+			l.Counts = append(l.Counts, tally{n, more && lv.q.Clock.Start.Sub(oldest) <= spans[i].length})
 		}
 		out.Levels = append(out.Levels, l)
 	}
@@ -94,7 +94,7 @@ func (lv listing) rollup(s *page.CellContext, rows []access.Row) *rollup {
 // the caller may use it.
 func (lv listing) levels(field string) (values []string, filter string) {
 	for i, f := range lv.ask.list.Spec.Filters {
-		if f.Field != field || !lv.q.Offers(lv.ask.list, i) {
+		if f.Field != field || !lv.q.Rights.Offers(lv.ask.list, i) {
 			continue
 		}
 		if set, ok := lv.ask.query.Get(f.Name); ok {

@@ -40,7 +40,7 @@ func (sv searchView) shelf(found bool) (*shelf, error) {
 	if sv.q.V.Shelf == nil {
 		return nil, nil
 	}
-	all, err := sv.q.V.Shelf.Saved(sv.q.Ctx, sv.q.Caller)
+	all, err := sv.q.V.Shelf.Saved(sv.q.Ctx, sv.q.Rights.Caller)
 	if err != nil {
 		return nil, err
 	}
@@ -53,8 +53,8 @@ func (sv searchView) shelf(found bool) (*shelf, error) {
 	}
 	for _, one := range all {
 		at := searchRequest{text: one.Request.Text, source: one.Request.Source, kinds: one.Request.Kinds, sort: one.Request.Sort}
-		v := savedView{Name: one.Name, Href: at.address(""), Text: one.Request.Text, Shared: one.Shared, Own: one.Owner == sv.q.Caller.Name,
-			When: sv.q.Moment(one.At)}
+		v := savedView{Name: one.Name, Href: at.address(""), Text: one.Request.Text, Shared: one.Shared,
+			Own: one.Owner == sv.q.Rights.Caller.Name, When: sv.q.Moment(one.At)}
 		if !v.Own {
 			v.By = one.Owner
 		} else if out.Watches {
@@ -70,7 +70,7 @@ func saveSearch(q *page.Exchange) error {
 	if q.V.Shelf == nil {
 		return page.NotFound("No searches are kept here", "This server keeps no index.", "")
 	}
-	q.R.Body = http.MaxBytesReader(q.W, q.R.Body, 64<<10)
+	q.R.Body = http.MaxBytesReader(q.Reply.W, q.R.Body, 64<<10)
 	if err := q.R.ParseForm(); err != nil {
 		return page.BadRequest("This form cannot be read", "Save the search on its page.", nil)
 	}
@@ -86,13 +86,13 @@ func saveSearch(q *page.Exchange) error {
 	for _, n := range form[searchNarrow] {
 		s.narrow = appendNew(s.narrow, n)
 	}
-	one := query.SavedSearch{Name: name, Owner: q.Caller.Name, Shared: form.Get("shared") != "", Request: s.ask(), At: q.Start}
+	one := query.SavedSearch{Name: name, Owner: q.Rights.Caller.Name, Shared: form.Get("shared") != "", Request: s.ask(), At: q.Clock.Start}
 	e := understudy.AuditEntry{Action: understudy.ActionAdminister, What: "saved search keep", Source: s.source,
 		Values: []string{name, s.text}}
 	if err := page.Audit(q, e); err != nil {
 		return err
 	}
-	if err := q.V.Shelf.Save(q.Ctx, q.Caller, one); err != nil {
+	if err := q.V.Shelf.Save(q.Ctx, q.Rights.Caller, one); err != nil {
 		if wrong := page.SyntaxOf(err); wrong != nil {
 			return &page.Problem{Title: "This search cannot be kept", Hint: plan.UpperFirst(wrong.Why), Wrong: page.PointAt(wrong), Kind: wrong.Kind}
 		}
@@ -111,13 +111,13 @@ func forgetSearch(q *page.Exchange) error {
 	if q.V.Shelf == nil {
 		return page.NotFound("No searches are kept here", "This server keeps no index.", "")
 	}
-	q.R.Body = http.MaxBytesReader(q.W, q.R.Body, 64<<10)
+	q.R.Body = http.MaxBytesReader(q.Reply.W, q.R.Body, 64<<10)
 	name := q.R.PostFormValue("name")
 	e := understudy.AuditEntry{Action: understudy.ActionAdminister, What: "saved search forget", Values: []string{name}}
 	if err := page.Audit(q, e); err != nil {
 		return err
 	}
-	if err := q.V.Shelf.Forget(q.Ctx, q.Caller, name); err != nil {
+	if err := q.V.Shelf.Forget(q.Ctx, q.Rights.Caller, name); err != nil {
 		return err
 	}
 	q.GoBack(page.LocalPath(q.R.PostFormValue("back")), "The search “"+name+"” is forgotten.")

@@ -76,7 +76,7 @@ func serveSearch(q *page.Exchange) error {
 	}
 	if len(matches) == 1 {
 		q.GoBack(matches[0].Href, "")
-		q.W.Header().Set("Cache-Control", "private, no-store")
+		q.Reply.W.Header().Set("Cache-Control", "private, no-store")
 		return nil
 	}
 	p := searchPage{Typed: s.text, Matches: matches, Sources: listSearchables(q), Source: s.source,
@@ -145,12 +145,12 @@ func (sv searchView) searchData(matches []page.Link) error {
 func (sv searchView) kindOptions() []page.Option {
 	all := []page.Option{{Value: "", Text: "everything", Selected: len(sv.s.kinds) == 0}}
 	for _, src := range sv.q.V.Planned {
-		if !sv.q.Sees(src) {
+		if !sv.q.Rights.Sees(src) {
 			continue
 		}
 		for _, k := range src.Kinds {
 			name := k.Spec.Name
-			if k.Remembered() && sv.q.SeesKind(k) && !slices.ContainsFunc(all, func(o page.Option) bool { return o.Value == name }) {
+			if k.Remembered() && sv.q.Rights.SeesKind(k) && !slices.ContainsFunc(all, func(o page.Option) bool { return o.Value == name }) {
 				all = append(all, page.Option{Value: name, Text: plan.UpperFirst(k.Spec.Title), Selected: slices.Contains(sv.s.kinds, name)})
 			}
 		}

@@ -117,7 +117,7 @@ func daysOf(q *page.Exchange, since time.Time, days float64, x func(float64) flo
 		form, step = "15:04", max(days/marks, 1./1440)
 	}
 	for at := step / 2; at < days; at += step {
-		l := since.Add(time.Duration(at * 24 * float64(time.Hour))).In(q.Zone)
+		l := since.Add(time.Duration(at * 24 * float64(time.Hour))).In(q.Clock.Zone)
 		all = append(all, mark{x(at), l.Format(form)})
 	}
 	return all

@@ -114,7 +114,7 @@ func seriesOf(q *page.Exchange, s *plan.Source) (all []understudy.Series) {
 		return nil
 	}
 	for _, one := range q.V.Forecasts.Series(s.Name) {
-		if q.V.Forecasts.Shown(q.Gate, q.Caller, one) {
+		if q.V.Forecasts.Shown(q.Rights.Gate, q.Rights.Caller, one) {
 			all = append(all, one)
 		}
 	}
@@ -199,7 +199,7 @@ func figuresOf(ctx context.Context, q *page.Exchange, s understudy.Series) (w fi
 			w.unit = v.Text
 		}
 	}
-	if w.unit == "" && q.Level(k, w.field.Unit) == access.See {
+	if w.unit == "" && q.Rights.Level(k, w.field.Unit) == access.See {
 		w.unit = q.V.Forecasts.Unit(ctx, s)
 	}
 	return w
@@ -260,11 +260,11 @@ func day(q *page.Exchange, at *time.Time) string {
 	if at == nil {
 		return "never"
 	}
-	l := at.In(q.Zone)
+	l := at.In(q.Clock.Zone)
 	switch {
-	case l.Sub(q.Start).Abs() < near:
-		return page.SayDay(l, q.Start.In(q.Zone)) + " " + l.Format("15:04")
-	case l.Year() == q.Start.In(q.Zone).Year():
+	case l.Sub(q.Clock.Start).Abs() < near:
+		return page.SayDay(l, q.Clock.Start.In(q.Clock.Zone)) + " " + l.Format("15:04")
+	case l.Year() == q.Clock.Start.In(q.Clock.Zone).Year():
 		return l.Format("2 January")
 	}
 	return l.Format("2 January 2006")
@@ -272,7 +272,7 @@ func day(q *page.Exchange, at *time.Time) string {
 
 // sayDay returns a moment in the words of day, with the whole moment behind it.
 func sayDay(q *page.Exchange, at time.Time) page.When {
-	w := page.Say(at, q.Start, q.Zone, false)
+	w := q.Clock.Say(at, false)
 	w.Text = day(q, &at)
 	return w
 }

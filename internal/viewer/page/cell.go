@@ -147,11 +147,11 @@ func (s *CellContext) drawDate(c *plan.Column, out *Cell, list bool) {
 	var w When
 	switch {
 	case dateOnly:
-		w = sayDate(t, s.q.Start, s.q.Zone)
+		w = sayDate(t, s.q.Clock.Start, s.q.Clock.Zone)
 	case s.narrow:
-		w = sayShort(t, s.q.Start, s.q.Zone, s.Seconds)
+		w = s.q.Clock.sayShort(t, s.Seconds)
 	default:
-		w = Say(t, s.q.Start, s.q.Zone, s.Seconds || list)
+		w = s.q.Clock.Say(t, s.Seconds || list)
 	}
 	out.Text, out.Stamp = w.Text, w.Stamp
 	if !s.narrow { // there the script says it

@@ -103,7 +103,7 @@ func ServeZone(q *Exchange) error {
 		Name, Label, Back string
 		Options           template.HTML
 		Theme             ThemeForm
-	}{q.Zone.String(), zoneLabel(q.Start.In(q.Zone)), back, q.V.zones.options(q.Start), NewThemeForm(q, back)})
+	}{q.Clock.Zone.String(), zoneLabel(q.Clock.Start.In(q.Clock.Zone)), back, q.V.zones.options(q.Clock.Start), NewThemeForm(q, back)})
 }
 
 // SetZone keeps the zone of the form in a cookie and goes back to the page it
@@ -226,7 +226,7 @@ func WriteMoment(t time.Time) string { return t.UTC().Format(time.RFC3339Nano) }
 
 // ReadAsOf reads the parameter. An empty one is none.
 func (q *Exchange) ReadAsOf(params understudy.Query) error {
-	q.AsOf = AsOf{Tidy: true}
+	q.Clock.AsOf = AsOf{Tidy: true}
 	seen := 0
 	for _, p := range params {
 		if p.Name != understudy.OwnAsOf {
@@ -236,19 +236,19 @@ func (q *Exchange) ReadAsOf(params understudy.Query) error {
 			return BadRequest(understudy.OwnAsOf+" is given twice", "Give one moment.", nil)
 		}
 		if p.Value == "" {
-			q.AsOf.Tidy = false
+			q.Clock.AsOf.Tidy = false
 			continue
 		}
-		at, ok := ParseMoment(p.Value, q.Zone)
+		at, ok := ParseMoment(p.Value, q.Clock.Zone)
 		switch {
 		case !ok:
 			return BadRequest("“"+Clip(p.Value)+"” is no moment", "Give "+understudy.OwnAsOf+" as 2026-06-01T12:00:00Z; "+
 				"without a zone it is in "+
-				q.Zone.String()+", and a day alone means its beginning.", nil)
-		case at.After(q.Start):
+				q.Clock.Zone.String()+", and a day alone means its beginning.", nil)
+		case at.After(q.Clock.Start):
 			return BadRequest("“"+Clip(p.Value)+"” is yet to come", "Give "+understudy.OwnAsOf+" a moment in the past.", nil)
 		}
-		q.AsOf = AsOf{At: at, Tidy: WriteMoment(at) == p.Value}
+		q.Clock.AsOf = AsOf{At: at, Tidy: WriteMoment(at) == p.Value}
 	}
 	return nil
 }
@@ -305,10 +305,10 @@ type then struct {
 
 // then is nil on a page of now.
 func (l layout) then() *then {
-	if l.q.AsOf.At.IsZero() {
+	if l.q.Clock.AsOf.At.IsZero() {
 		return nil
 	}
-	return &then{When: Say(l.q.AsOf.At, l.q.Start, l.q.Zone, true), Now: l.q.AddressWith(nil)}
+	return &then{When: l.q.Clock.Say(l.q.Clock.AsOf.At, true), Now: l.q.AddressWith(nil)}
 }
 
 // AddressWith is the address at hand with another moment, nil for now.
@@ -324,11 +324,11 @@ func (q *Exchange) AddressWith(moment understudy.Query) string {
 // TidyMoment sends a reader whose address spells the moment in another way to
 // the one that can be passed on; done then is true.
 func (q *Exchange) TidyMoment() (done bool) {
-	if q.AsOf.Tidy {
+	if q.Clock.AsOf.Tidy {
 		return false
 	}
-	q.W.Header().Set("Cache-Control", "no-store")
-	http.Redirect(q.W, q.R, q.AddressWith(q.AsOf.Param()), http.StatusSeeOther)
+	q.Reply.W.Header().Set("Cache-Control", "no-store")
+	http.Redirect(q.Reply.W, q.R, q.AddressWith(q.Clock.AsOf.Param()), http.StatusSeeOther)
 	return true
 }
 
@@ -345,7 +345,7 @@ func RefusedThen(q *Exchange, err error) error {
 		return err
 	}
 	return &Problem{
-		Title: "Nothing of this was known on " + Say(q.AsOf.At, q.Start, q.Zone, true).Text,
+		Title: "Nothing of this was known on " + q.Clock.Say(q.Clock.AsOf.At, true).Text,
 		Hint:  "It had not been seen yet, or it was gone. What is not kept of the past cannot be shown.",
 		Href:  q.AddressWith(nil), Link: "See it as it is now", Kind: understudy.ErrNotFound,
 	}
@@ -356,6 +356,7 @@ type Clock struct {
 	Start time.Time
 	Zone  *time.Location
 	zoned bool // the browser has said its zone
+	AsOf  AsOf // the moment the page is asked for
 }
 
 // since is the time since then as the process measures it.

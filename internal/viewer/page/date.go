@@ -49,16 +49,16 @@ type When struct {
 	Exact string // "Mon, 1 Jun 2026 12:03:10 CEST (UTC+02:00), 10:03:10 UTC"
 }
 
-// Say puts a moment into words for someone in zone at now. Exact text has the
+// Say puts a moment into words for the reader. Exact text has the
 // seconds and the zone; seconds asks for them in the words too.
-func Say(t, now time.Time, zone *time.Location, seconds bool) When {
-	l := t.In(zone)
+func (c *Clock) Say(t time.Time, seconds bool) When {
+	l := t.In(c.Zone)
 	clock := "15:04"
 	if seconds {
 		clock = "15:04:05"
 	}
 	return When{
-		Text:  SayDay(l, now.In(zone)) + " " + l.Format(clock),
+		Text:  SayDay(l, c.Start.In(c.Zone)) + " " + l.Format(clock),
 		Stamp: l.Format(time.RFC3339),
 		Exact: l.Format("Mon, 2 Jan 2006 15:04:05 ") + zoneName(l) + alsoUTC(l),
 	}
@@ -78,9 +78,9 @@ func alsoUTC(l time.Time) string {
 
 // sayShort puts a moment into words for a narrow column: of today the time alone. Of another day
 // it has seconds only where they are asked for.
-func sayShort(t, now time.Time, zone *time.Location, seconds bool) When {
-	w := Say(t, now, zone, true)
-	l, today := t.In(zone), now.In(zone)
+func (c *Clock) sayShort(t time.Time, seconds bool) When {
+	w := c.Say(t, true)
+	l, today := t.In(c.Zone), c.Start.In(c.Zone)
 	switch {
 	case l.Format(time.DateOnly) == today.Format(time.DateOnly):
 		w.Text = l.Format("15:04:05")
@@ -241,7 +241,7 @@ func (q *Exchange) Moment(t time.Time) *When {
 	if t.IsZero() {
 		return nil
 	}
-	w := Say(t, q.Start, q.Zone, true)
+	w := q.Clock.Say(t, true)
 	if rest, today := strings.CutPrefix(w.Text, "Today "); today {
 		w.Text = rest
 	}

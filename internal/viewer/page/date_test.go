@@ -37,7 +37,7 @@ func TestSay(t *testing.T) {
 	} {
 		at, err := time.Parse(time.RFC3339, c.at)
 		must(t, err)
-		w := Say(at, now, zone(t, c.zone), false)
+		w := (&Clock{Start: now, Zone: zone(t, c.zone)}).Say(at, false)
 		if w.Text != c.text || w.Exact != c.exact {
 			t.Errorf("%s in %s: %q, %q", c.at, c.zone, w.Text, w.Exact)
 		}

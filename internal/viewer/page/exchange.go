@@ -23,26 +23,20 @@ import (
 
 // Exchange is one request on its way through the viewer.
 type Exchange struct {
-	V   *Visitor
-	R   *http.Request
-	Ctx context.Context
-	Rights
-	subject
-	Clock
-	tasks
-	Reply
-	recordEditions
-	Answer *request.Response // what the mirror said, for the footer
-	Found  bool              // the page shows what a search found
-	Typed  string            // what was put in the search box
-}
-
-// subject is what an address names.
-type subject struct {
-	Source *plan.Source
-	Kind   *plan.Kind
-	Data   string // the form of data that is wanted: ".json", ".csv", ".jsonl"; "" = a page
-	AsOf   AsOf   // the moment the page is asked for
+	V       *Visitor
+	R       *http.Request
+	Ctx     context.Context
+	Rights  Rights
+	Source  *plan.Source // that the address names
+	Kind    *plan.Kind
+	Data    string // the form of data that is wanted: ".json", ".csv", ".jsonl"; "" = a page
+	Clock   Clock
+	tasks   tasks
+	Reply   Reply
+	records recordEditions
+	Answer  *request.Response // what the mirror said, for the footer
+	Found   bool              // the page shows what a search found
+	Typed   string            // what was put in the search box
 }
 
 // Reply is what goes out.
@@ -81,10 +75,10 @@ func (v *Visitor) Open(w http.ResponseWriter, r *http.Request, run Handler) {
 	if err == nil {
 		return
 	}
-	if q.out != nil && r.Context().Err() != nil {
+	if q.Reply.out != nil && r.Context().Err() != nil {
 		panic(http.ErrAbortHandler) // the reader has gone
 	}
-	if q.Sent { // half an answer must not look like a whole one
+	if q.Reply.Sent { // half an answer must not look like a whole one
 		v.Logger.ErrorContext(ctx, "viewer: answer broken off", "path", r.URL.Path, "error", err)
 		panic(http.ErrAbortHandler)
 	}
@@ -100,14 +94,14 @@ func (v *Visitor) Begin(ctx context.Context, w http.ResponseWriter, r *http.Requ
 		V: v, R: r, Ctx: ctx, Rights: Rights{Gate: v.Gate}, Clock: Clock{Start: v.Now()}, Reply: Reply{W: w},
 		tasks: tasks{ended: make(chan struct{}, 1), slots: make(chan struct{}, atOnce)},
 	}
-	q.Zone, q.zoned = v.zones.of(r)
+	q.Clock.Zone, q.Clock.zoned = v.zones.of(r)
 	endTimes := q.hurry()
-	return q, func() { endTimes(); q.behind.Wait() }
+	return q, func() { endTimes(); q.tasks.behind.Wait() }
 }
 
 // hurry begins the times a page waits before its first byte; data have none.
 func (q *Exchange) hurry() (end func()) {
-	q.soon, q.late = q.Ctx, q.Ctx
+	q.tasks.soon, q.tasks.late = q.Ctx, q.Ctx
 	if formOf(q.R.URL.Path) != "" {
 		return func() {}
 	}
@@ -115,11 +109,11 @@ func (q *Exchange) hurry() (end func()) {
 	if wait, ok := header.Wait(q.R.Header.Values("Prefer")); ok && wait > 0 { // for the whole page, with the status of all of it
 		wait = min(wait, time.Hour)
 		soon, late = wait, wait
-		q.W.Header().Set("Preference-Applied", "wait="+strconv.Itoa(int(wait/time.Second)))
+		q.Reply.W.Header().Set("Preference-Applied", "wait="+strconv.Itoa(int(wait/time.Second)))
 	}
 	var endSoon, endLate context.CancelFunc
-	q.soon, endSoon = context.WithTimeout(q.Ctx, soon)
-	q.late, endLate = context.WithTimeout(q.Ctx, late)
+	q.tasks.soon, endSoon = context.WithTimeout(q.Ctx, soon)
+	q.tasks.late, endLate = context.WithTimeout(q.Ctx, late)
 	return func() { endSoon(); endLate() }
 }
 
@@ -138,7 +132,7 @@ func AuditLater(q *Exchange, e understudy.AuditEntry) func(context.Context) erro
 // EntryOf is an entry with what the exchange knows: who asks, and for what.
 func EntryOf(q *Exchange, e understudy.AuditEntry) understudy.AuditEntry {
 	if e.Caller.Name == "" {
-		e.Caller = q.Caller
+		e.Caller = q.Rights.Caller
 	}
 	e.AsPerson, e.Request = true, accesslog.Of(q.Ctx).ID
 	if q.Source != nil && e.Source == "" {
@@ -167,12 +161,12 @@ func contain(f func() error) (err error) {
 // enter finds the caller, the source and the kind of a request.
 func (q *Exchange) enter() (err error) {
 	q.Data = formOf(q.R.URL.Path)
-	if q.Caller, err = q.V.Callers.Person(q.R); err != nil {
+	if q.Rights.Caller, err = q.V.Callers.Person(q.R); err != nil {
 		return err
 	}
-	q.Known = true
-	if q.ViewsAs() && q.R.Method == http.MethodPost && q.R.URL.Path != ViewAsEndPath {
-		return &Problem{Title: "You are viewing as " + q.Caller.Role(), Kind: understudy.ErrForbidden,
+	q.Rights.Known = true
+	if q.Rights.ViewsAs() && q.R.Method == http.MethodPost && q.R.URL.Path != ViewAsEndPath {
+		return &Problem{Title: "You are viewing as " + q.Rights.Caller.Role(), Kind: understudy.ErrForbidden,
 			Hint: "Nothing can be changed meanwhile. End it first, above."}
 	}
 	TakeSaid(q)
@@ -180,11 +174,11 @@ func (q *Exchange) enter() (err error) {
 	if name == "" {
 		return nil
 	}
-	if q.Source = q.V.ByName[name]; q.Source == nil || !q.Sees(q.Source) {
+	if q.Source = q.V.ByName[name]; q.Source == nil || !q.Rights.Sees(q.Source) {
 		q.Source = nil
 		known := []string{}
 		for _, s := range q.V.Planned {
-			if q.Sees(s) {
+			if q.Rights.Sees(s) {
 				known = append(known, s.Name)
 			}
 		}
@@ -205,7 +199,7 @@ func (q *Exchange) enterKind(name string) error {
 	}
 	var known []string
 	for _, k := range q.Source.Kinds {
-		if q.SeesKind(k) && len(k.PlannedLists) > 0 {
+		if q.Rights.SeesKind(k) && len(k.PlannedLists) > 0 {
 			known = append(known, k.Spec.Name)
 		}
 	}
@@ -238,7 +232,8 @@ func Forced(r *http.Request) bool {
 // Administers reports whether the caller may change how the server works: it sees
 // everything of every source.
 func Administers(q *Exchange) bool {
-	return q.Caller.Role() == understudy.RoleAll && (q.Caller.Source == "" || len(q.V.Sources) == 1) && q.Caller.Grant.Live(q.Start)
+	c := &q.Rights.Caller
+	return c.Role() == understudy.RoleAll && (c.Source == "" || len(q.V.Sources) == 1) && c.Grant.Live(q.Clock.Start)
 }
 
 // SeesJobs reports whether the caller may see jobs: their keys and errors name records of every source.
@@ -254,7 +249,7 @@ const (
 // the page is of none.
 func seesWhole(q *Exchange) bool {
 	if q.Source != nil {
-		return q.Gate.Whole(q.Caller, q.Source.Name)
+		return q.Rights.Gate.Whole(q.Rights.Caller, q.Source.Name)
 	}
-	return !slices.ContainsFunc(q.V.Sources, func(s *spec.Source) bool { return !q.Gate.Whole(q.Caller, s.Name) })
+	return !slices.ContainsFunc(q.V.Sources, func(s *spec.Source) bool { return !q.Rights.Gate.Whole(q.Rights.Caller, s.Name) })
 }

@@ -113,11 +113,11 @@ func (q *Exchange) Fail(err error) {
 		return
 	}
 	f := failure{Status: status, Problem: failureView{q}.explain(status, err)}
-	h := q.W.Header()
+	h := q.Reply.W.Header()
 	jsonhttp.SignError(h, status, f.Title)
 	switch status {
 	case http.StatusUnauthorized:
-		jsonhttp.Challenge(q.W, q.R, "Understudy")
+		jsonhttp.Challenge(q.Reply.W, q.R, "Understudy")
 	case http.StatusTooManyRequests:
 		wait := 2.0
 		if over := (*understudy.RateError)(nil); errors.As(err, &over) {
@@ -141,7 +141,7 @@ func (q *Exchange) Fail(err error) {
 	}
 	if err := q.Render(status, "failure", f.Title, f); err != nil {
 		q.V.Logger.ErrorContext(q.Ctx, "viewer: render error page", "error", err)
-		http.Error(q.W, http.StatusText(status), status)
+		http.Error(q.Reply.W, http.StatusText(status), status)
 	}
 }
 
@@ -198,12 +198,12 @@ func (f failureView) explain(status int, err error) Problem {
 func (f failureView) remedy(err error) string {
 	var unseen *access.UnseenError
 	switch {
-	case f.q.Caller.Role() == "" || f.q.Kind == nil:
+	case f.q.Rights.Caller.Role() == "" || f.q.Kind == nil:
 		return ""
 	case errors.As(err, &unseen):
-		return f.q.RemedyOf(f.q.Kind, unseen.Field)
-	case !f.q.Gate.Sees(f.q.Caller, f.q.Source.Name, f.q.Kind.Spec.Name):
-		return f.q.rule(f.q.Source, f.q.Kind.Spec.Name+": see")
+		return f.q.Rights.RemedyOf(f.q.Kind, unseen.Field)
+	case !f.q.Rights.Gate.Sees(f.q.Rights.Caller, f.q.Source.Name, f.q.Kind.Spec.Name):
+		return f.q.Rights.rule(f.q.Source, f.q.Kind.Spec.Name+": see")
 	}
 	return ""
 }
@@ -243,7 +243,7 @@ func (f failureView) outage(err error) *outage {
 	if f.q.Source != nil {
 		snap := SnapshotOf(f.q, f.q.Source)
 		o.State = HealthOf(f.q, snap)
-		if wait := snap.NextProbe.Sub(f.q.Start); !snap.NextProbe.IsZero() && wait > 0 {
+		if wait := snap.NextProbe.Sub(f.q.Clock.Start); !snap.NextProbe.IsZero() && wait > 0 {
 			o.Retry = int(math.Ceil(wait.Seconds()))
 		}
 		for _, k := range slices.Concat(kindsOf(KindGroups(f.q, f.q.Source, snap))...) {

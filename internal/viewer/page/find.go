@@ -46,7 +46,7 @@ func ReadySearches(q *Exchange) (all []Ready) {
 	if q.V.Sums == nil {
 		return nil
 	}
-	for _, r := range q.V.Sums.Ready(q.Caller) {
+	for _, r := range q.V.Sums.Ready(q.Rights.Caller) {
 		href := SearchAddress(r.Search)
 		if r.Sum != "" {
 			more := understudy.Query{{Name: "sum", Value: r.Sum}}
@@ -66,7 +66,7 @@ func SavedSearches(q *Exchange) (all []Ready) {
 	if q.V.Shelf == nil {
 		return nil
 	}
-	saved, err := q.V.Shelf.Saved(q.Ctx, q.Caller)
+	saved, err := q.V.Shelf.Saved(q.Ctx, q.Rights.Caller)
 	if err != nil {
 		q.V.Logger.WarnContext(q.Ctx, "viewer: saved searches", "error", err)
 		return nil
@@ -100,15 +100,15 @@ func SearchAddress(s query.SearchRequest) string {
 func (q *Exchange) Search(ctx context.Context, s *plan.Source, k *plan.Kind, ask query.SearchRequest) (*query.SearchResult, error) {
 	ask.Source, ask.Kinds = s.Name, []string{k.Spec.Name}
 	records, known := q.edition(ctx, s.Name)
-	known = known && q.Counts(k) // a row rule may look at the time
+	known = known && q.Rights.Counts(k) // a row rule may look at the time
 	of := q.Identity("search").With(q.V.Seed, records, s.Name, k.Spec.Name, ask.Text, ask.Where, ask.Sort, ask.Limit, ask.CountOnly)
 	if ask.Text != "" {
-		of = of.With(q.V.Seed, q.Start.Unix())
+		of = of.With(q.V.Seed, q.Clock.Start.Unix())
 	}
 	if found, ok := q.V.searched.Get(of); ok && known {
 		return found, nil
 	}
-	found, err := q.V.Search.Find(ctx, q.Caller, ask)
+	found, err := q.V.Search.Find(ctx, q.Rights.Caller, ask)
 	if err == nil && known && !found.Partial && (found.Total == nil || !found.Total.AtLeast) {
 		q.V.searched.Put(of, found, 1)
 	}
@@ -120,7 +120,7 @@ func (q *Exchange) Search(ctx context.Context, s *plan.Source, k *plan.Kind, ask
 // are the same in all of them. ok is false when the role does not see one of the variables.
 func (q *Exchange) ListConditions(l *plan.List, t *spec.Target, everywhere bool) (all []query.FieldCondition, ok bool) {
 	root := l.Kind.Spec.Field(t.Spec.RootField(l.Kind.Spec))
-	named := !everywhere && t.Root() != "" && root != nil && root.RootPath() != "" && q.Level(l.Kind, root.Name) == access.See
+	named := !everywhere && t.Root() != "" && root != nil && root.RootPath() != "" && q.Rights.Level(l.Kind, root.Name) == access.See
 	if named {
 		all = append(all, query.FieldCondition{Field: root.Name, Comparison: query.CompareSame, Value: spec.SpellRoot(t.Root())})
 	}
@@ -129,7 +129,7 @@ func (q *Exchange) ListConditions(l *plan.List, t *spec.Target, everywhere bool)
 			continue
 		}
 		f := l.Kind.Spec.Field(plan.Words(v.Name))
-		seen := f != nil && q.Level(l.Kind, f.Name) == access.See
+		seen := f != nil && q.Rights.Level(l.Kind, f.Name) == access.See
 		fill, own := q.Source.Config.PathVar(v.Name)
 		switch {
 		case seen:
@@ -237,10 +237,10 @@ func (q *Exchange) Hits(r *query.SearchResult) []Hit {
 	for i := range r.Hits {
 		h := &r.Hits[i]
 		s := q.V.ByName[h.Source]
-		if s == nil || s.ByName[h.Kind] == nil || !q.Sees(s) {
+		if s == nil || s.ByName[h.Kind] == nil || !q.Rights.Sees(s) {
 			continue
 		}
-		row, err := q.Gate.Seen(q.Caller, h.Source, h.Kind, h.Body)
+		row, err := q.Rights.Gate.Seen(q.Rights.Caller, h.Source, h.Kind, h.Body)
 		if err != nil {
 			q.V.Logger.WarnContext(q.Ctx, "viewer: a record found is not shown", "kind", h.Kind, "error", err)
 			continue
@@ -281,20 +281,20 @@ func (q *Exchange) edition(ctx context.Context, source string) (of [2]int64, kno
 	if q.V.History == nil {
 		return of, false
 	}
-	q.editing.Lock()
-	defer q.editing.Unlock()
-	if of, known = q.editions[source]; known {
+	q.records.editing.Lock()
+	defer q.records.editing.Unlock()
+	if of, known = q.records.editions[source]; known {
 		return of, true
 	}
 	change, silent, err := q.V.History.Edition(ctx, source)
 	if err != nil {
 		return of, false
 	}
-	if q.editions == nil {
-		q.editions = map[string][2]int64{}
+	if q.records.editions == nil {
+		q.records.editions = map[string][2]int64{}
 	}
 	of = [2]int64{change, silent}
-	q.editions[source] = of
+	q.records.editions[source] = of
 	return of, true
 }
 

@@ -105,9 +105,9 @@ type Identity struct {
 // Identity begins one for the page at hand.
 func (q *Exchange) Identity(what string) Identity {
 	return Identity{
-		what: what + " " + q.R.URL.RequestURI(), who: q.Caller.Role() + " " + q.Caller.Source + " " +
-			strconv.FormatBool(q.Caller.Grant != nil && q.Caller.Grant.Live(q.Start)) + strconv.FormatInt(notesVersion(q), 36),
-		when: q.Zone.String() + q.Start.In(q.Zone).Format(" 2006-01-02"),
+		what: what + " " + q.R.URL.RequestURI(), who: q.Rights.Caller.Role() + " " + q.Rights.Caller.Source + " " +
+			strconv.FormatBool(q.Rights.Caller.Grant != nil && q.Rights.Caller.Grant.Live(q.Clock.Start)) + strconv.FormatInt(notesVersion(q), 36),
+		when: q.Clock.Zone.String() + q.Clock.Start.In(q.Clock.Zone).Format(" 2006-01-02"),
 	}
 }
 
@@ -196,8 +196,8 @@ func (q *Exchange) fragmentsOf(page string, of Identity, draw func() (names []st
 		if len(f.Plain) == 0 {
 			continue
 		}
-		q.Fragments = append(q.Fragments, f)
-		marks[i] = template.HTML("\x00" + strconv.Itoa(len(q.Fragments)-1) + "\x00") // ours: a template writes no NUL of a value
+		q.Reply.Fragments = append(q.Reply.Fragments, f)
+		marks[i] = template.HTML("\x00" + strconv.Itoa(len(q.Reply.Fragments)-1) + "\x00") // ours: a template writes no NUL of a value
 	}
 	return marks, nil
 }
@@ -212,10 +212,10 @@ func (r response) pieces(page []byte, yield func(drawn []byte, f *Fragment) erro
 		}
 		n := bytes.IndexByte(page[i+1:], markByte)
 		at, err := strconv.ParseUint(string(page[i+1:max(i+1+n, i+1)]), 10, 32)
-		if err != nil || at >= uint64(len(r.q.Fragments)) {
+		if err != nil || at >= uint64(len(r.q.Reply.Fragments)) {
 			return yield(bytes.ReplaceAll(page, []byte{markByte}, nil), nil) // no mark of ours
 		}
-		if err := yield(page[:i], r.q.Fragments[at]); err != nil {
+		if err := yield(page[:i], r.q.Reply.Fragments[at]); err != nil {
 			return err
 		}
 		page = page[i+n+2:]

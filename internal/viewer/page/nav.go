@@ -75,7 +75,7 @@ type kindGroup struct {
 func (l layout) byGroup(s *plan.Source) []kindGroup {
 	all := []kindGroup{{}}
 	const rest = "Others"
-	for _, k := range l.q.Readable(s) {
+	for _, k := range l.q.Rights.Readable(s) {
 		title := plan.UpperFirst(k.Spec.Group)
 		if title == "" && len(all[0].kinds) == mainLimit {
 			title = rest
@@ -102,12 +102,12 @@ type banner struct {
 
 // banners are those of the source at hand, or of every source the caller sees.
 func (l layout) banners() []banner {
-	if !l.q.Known {
+	if !l.q.Rights.Known {
 		return nil
 	}
 	var all []banner
 	for _, s := range l.q.V.Planned {
-		if l.q.Source != nil && s != l.q.Source || !l.q.Sees(s) || l.q.Caller.Role() == "" {
+		if l.q.Source != nil && s != l.q.Source || !l.q.Rights.Sees(s) || l.q.Rights.Caller.Role() == "" {
 			continue
 		}
 		snap := l.q.V.Snapshots.Of(l.q, s)
@@ -152,7 +152,7 @@ func (l layout) hints() string {
 
 // ServeKeys says what keys do, and where they lead for this role.
 func ServeKeys(q *Exchange) error {
-	if s := q.V.ByName[q.R.FormValue("source")]; s != nil && q.Sees(s) {
+	if s := q.V.ByName[q.R.FormValue("source")]; s != nil && q.Rights.Sees(s) {
 		q.Source = s
 	}
 	return q.Render(http.StatusOK, "keys", "Keys", struct{ Jumps []shortcut }{layout{q}.shortcuts()})
@@ -165,7 +165,7 @@ type shortcut struct{ Key, Href, Text string }
 // the first letter of its title that none before it has. The main kinds come
 // first, so a role's keys stay the same on every page.
 func (l layout) shortcuts() []shortcut {
-	if !l.q.Known || l.q.Caller.Role() == "" {
+	if !l.q.Rights.Known || l.q.Rights.Caller.Role() == "" {
 		return nil
 	}
 	all := []shortcut{{"h", "/", "Home"}, {"s", "/search", "Search"}}

@@ -67,7 +67,7 @@ func (n *numbers) Begin(q *Exchange) marks {
 		return nil
 	}
 	for _, k := range q.Source.OwnKinds {
-		if !q.OwnVisible(k) || !q.Gate.Counts(q.Caller, k.Source.Name, k.Spec.Name) {
+		if !q.Rights.OwnVisible(k) || !q.Rights.Gate.Counts(q.Rights.Caller, k.Source.Name, k.Spec.Name) {
 			continue // what is read here for all is a page of upstream's
 		}
 		if f := n.join(k); f != nil {
@@ -114,7 +114,7 @@ func (all marks) Wait(q *Exchange) map[string]bool {
 	if len(all) == 0 {
 		return nil
 	}
-	own, who := map[string]bool{}, q.Source.Name+" "+q.Caller.Role()
+	own, who := map[string]bool{}, q.Source.Name+" "+q.Rights.Caller.Role()
 	for _, f := range all {
 		select {
 		case <-f.done:
@@ -125,7 +125,7 @@ func (all marks) Wait(q *Exchange) map[string]bool {
 		select {
 		case <-f.done:
 			f.read(q, own)
-		case <-q.soon.Done():
+		case <-q.tasks.soon.Done():
 			if last, ok := q.V.Numbers.last.Get(who); ok {
 				return last
 			}
@@ -141,7 +141,7 @@ func (f *flight) read(q *Exchange, own map[string]bool) {
 	if f.answer == nil {
 		return
 	}
-	view, err := q.Gate.View(q.Caller, f.answer.Page)
+	view, err := q.Rights.Gate.View(q.Rights.Caller, f.answer.Page)
 	if err == nil {
 		q.AddOwn(own, f.kind, Reading{Answer: f.answer, View: view})
 	}
@@ -152,7 +152,7 @@ func (q *Exchange) AddOwn(own map[string]bool, k *plan.Kind, r Reading) {
 	if r.View == nil || r.Answer.Page.Status != http.StatusOK {
 		return
 	}
-	key := ownView{k, q.Caller.Role(), r.View.Sum}
+	key := ownView{k, q.Rights.Caller.Role(), r.View.Sum}
 	all, ok := q.V.Numbers.seen.Get(key)
 	if !ok {
 		for _, row := range r.Rows() {

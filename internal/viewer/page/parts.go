@@ -88,19 +88,19 @@ type Parts struct {
 func (q *Exchange) Begin(what string, limit time.Duration, f func(context.Context) error) *Future {
 	ctx, stop := context.WithTimeout(q.Ctx, limit)
 	own := &Future{done: make(chan struct{}), Stop: stop}
-	q.futures = append(q.futures, own)
-	q.behind.Go(func() {
+	q.tasks.futures = append(q.tasks.futures, own)
+	q.tasks.behind.Go(func() {
 		defer func() {
 			close(own.done)
 			select {
-			case q.ended <- struct{}{}:
+			case q.tasks.ended <- struct{}{}:
 			default: // the waiter has been told already
 			}
 		}()
 		defer stop()
 		select {
-		case q.slots <- struct{}{}:
-			defer func() { <-q.slots }()
+		case q.tasks.slots <- struct{}{}:
+			defer func() { <-q.tasks.slots }()
 			own.Err = contain(func() error { return f(ctx) })
 		case <-ctx.Done():
 			own.Err = ctx.Err()
@@ -117,7 +117,7 @@ func (q *Exchange) Begin(what string, limit time.Duration, f func(context.Contex
 // first byte may, what stands above it goes out.
 func (q *Exchange) First(f func(context.Context) error, beside func()) error {
 	own := make(chan error, 1)
-	q.behind.Go(func() { own <- contain(func() error { return f(q.Ctx) }) })
+	q.tasks.behind.Go(func() { own <- contain(func() error { return f(q.Ctx) }) })
 	held := time.NewTimer(patience)
 	defer held.Stop()
 	select {
@@ -131,7 +131,7 @@ func (q *Exchange) First(f func(context.Context) error, beside func()) error {
 	select {
 	case err := <-own:
 		return err
-	case <-q.late.Done():
+	case <-q.tasks.late.Done():
 	}
 	if streams(q.R) && q.Ctx.Err() == nil {
 		if err := (response{q}).above(); err != nil {
@@ -159,11 +159,11 @@ func (t *tasks) underWay() bool {
 // Parts are the page's pieces, in its order, once it has waited for them as long as
 // it may. A nil part is passed over.
 func (q *Exchange) Parts(page string, all ...*Part) *Parts {
-	enough := q.soon
+	enough := q.tasks.soon
 	if !streams(q.R) {
 		enough = q.Ctx
 	}
-	q.settle(enough)
+	q.tasks.settle(enough)
 	p := &Parts{q: q, page: page}
 	for _, one := range all {
 		if one == nil {
@@ -237,13 +237,13 @@ func (p *Parts) Rest() (template.HTML, error) {
 		return "", nil
 	}
 	q := p.q
-	q.Sent = true
+	q.Reply.Sent = true
 	for p.Late > 0 {
-		if err := (response{q}).flush(q.page); err != nil {
+		if err := (response{q}).flush(q.Reply.page); err != nil {
 			return "", err
 		}
 		select {
-		case <-q.ended:
+		case <-q.tasks.ended:
 		case <-q.R.Context().Done():
 			return "", q.R.Context().Err()
 		}
@@ -255,7 +255,7 @@ func (p *Parts) Rest() (template.HTML, error) {
 				p.Late--
 			}
 		}
-		q.page.WriteString(b.String())
+		q.Reply.page.WriteString(b.String())
 	}
 	return "</div>\n", nil
 }

@@ -169,25 +169,25 @@ func (p *playing) draw(b *strings.Builder) {
 // half an hour. The first one of a session sets its cookie; a page of a record
 // that goes out in pieces has set it before (begun).
 func MediaURL(q *Exchange, t *spec.Target) string {
-	if q.V.Media == nil || q.Gate.Media(q.Caller, t) != nil {
+	if q.V.Media == nil || q.Rights.Gate.Media(q.Rights.Caller, t) != nil {
 		return ""
 	}
 	q.openSession()
-	return mediaPrefix + q.V.Seals.Seal(q.session, q.Caller.Name, t.Key, BucketOf(q.V.Now()))
+	return mediaPrefix + q.V.Seals.Seal(q.Reply.session, q.Rights.Caller.Name, t.Key, BucketOf(q.V.Now()))
 }
 
 // openSession names the browser's session, and gives it a new one by a cookie
 // when it has none. It runs on the goroutine of the page.
 func (q *Exchange) openSession() {
-	if q.session.IsZero() {
-		q.session = SessionOf(q.R)
+	if q.Reply.session.IsZero() {
+		q.Reply.session = SessionOf(q.R)
 	}
-	if !q.session.IsZero() {
+	if !q.Reply.session.IsZero() {
 		return
 	}
-	_, _ = rand.Read(q.session.Raw[:]) // it never fails
-	http.SetCookie(q.W, &http.Cookie{
-		Name: SessionCookie, Value: q.session.Short(), Path: "/", HttpOnly: true,
+	_, _ = rand.Read(q.Reply.session.Raw[:]) // it never fails
+	http.SetCookie(q.Reply.W, &http.Cookie{
+		Name: SessionCookie, Value: q.Reply.session.Short(), Path: "/", HttpOnly: true,
 		SameSite: http.SameSiteStrictMode, Secure: strings.HasPrefix(q.V.PublicURL, "https:"),
 	})
 }
@@ -196,19 +196,19 @@ func (q *Exchange) openSession() {
 // caller and role, and at most half an hour. Every number's has the same length.
 func SealNumber(q *Exchange, number string) string {
 	q.openSession()
-	return q.V.Seals.Seal(q.session, looksUp(q), understudy.Key{URI: fmt.Sprintf("%-*s", understudy.MostPhone+len("+"), number)},
+	return q.V.Seals.Seal(q.Reply.session, looksUp(q), understudy.Key{URI: fmt.Sprintf("%-*s", understudy.MostPhone+len("+"), number)},
 		BucketOf(q.V.Now()))
 }
 
 // OpenNumber returns the number of a token; ok is false where SealNumber would not make it.
 func OpenNumber(q *Exchange, token string) (number string, ok bool) {
-	key, _, ok := q.V.Seals.Open(token, SessionOf(q.R), looksUp(q), BucketOf(q.Start))
+	key, _, ok := q.V.Seals.Open(token, SessionOf(q.R), looksUp(q), BucketOf(q.Clock.Start))
 	return strings.TrimRight(key.URI, " "), ok
 }
 
 // looksUp names who looks up a number. The address of a content has another name.
 func looksUp(q *Exchange) string {
-	return "lookup\x00" + q.Caller.Source + "\x00" + q.Caller.Role() + "\x00" + q.Caller.Name
+	return "lookup\x00" + q.Rights.Caller.Source + "\x00" + q.Rights.Caller.Role() + "\x00" + q.Rights.Caller.Name
 }
 
 // BucketOf is the bucket of time a moment is in.

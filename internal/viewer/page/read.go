@@ -54,7 +54,7 @@ func (q *Exchange) ReadOn(ctx context.Context, t *spec.Target, whole, first bool
 // ask asks the mirror as the caller, through the gate there and back. Everything
 // that the viewer reads of upstream's pages is asked here.
 func (q *Exchange) ask(ctx context.Context, a request.Request) Reading {
-	if err := q.Gate.Read(q.Caller, a.Target); err != nil {
+	if err := q.Rights.Gate.Read(q.Rights.Caller, a.Target); err != nil {
 		return Reading{Err: err}
 	}
 	return q.askPermitted(ctx, a)
@@ -62,11 +62,11 @@ func (q *Exchange) ask(ctx context.Context, a request.Request) Reading {
 
 // askPermitted is ask of a target that the gate has let pass.
 func (q *Exchange) askPermitted(ctx context.Context, a request.Request) Reading {
-	a.AsOf, a.Flow = q.AsOf.At, q.Caller.Flow
-	if q.Caller.Grant != nil {
-		a.AgeLimit = q.Caller.Grant.MaxStale
+	a.AsOf, a.Flow = q.Clock.AsOf.At, q.Rights.Caller.Flow
+	if q.Rights.Caller.Grant != nil {
+		a.AgeLimit = q.Rights.Caller.Grant.MaxStale
 	}
-	sight := q.Gate.Sight(q.Caller, a.Target)
+	sight := q.Rights.Gate.Sight(q.Rights.Caller, a.Target)
 	answer, err := sight.Page(ctx, a, q.V.Mirror.Page)
 	if err != nil {
 		return Reading{Err: err}
@@ -136,10 +136,10 @@ func (r Reading) More() bool { return r.Answer != nil && !r.Answer.Page.Next.Zer
 // AgedAt is the moment a reading shows; of a list made from records that of its
 // newest page, as what is new is shown since.
 func (q *Exchange) AgedAt(a *request.Response) *When {
-	if a == nil || !q.AsOf.At.IsZero() {
+	if a == nil || !q.Clock.AsOf.At.IsZero() {
 		return nil
 	}
-	return q.Moment(q.Start.Add(-cmp.Or(a.Newest, a.CurrentAge())))
+	return q.Moment(q.Clock.Start.Add(-cmp.Or(a.Newest, a.CurrentAge())))
 }
 
 // Missing says why a part of a page is not there, "" when it is.
@@ -160,7 +160,7 @@ func (q *Exchange) Missing(r Reading) string {
 		return "Your role does not show this."
 	case errors.Is(r.Err, understudy.ErrNotMirrored):
 		return "your role finds some of these alone, and they are not mirrored yet."
-	case !q.AsOf.At.IsZero() && !errors.Is(r.Err, understudy.ErrForbidden):
+	case !q.Clock.AsOf.At.IsZero() && !errors.Is(r.Err, understudy.ErrForbidden):
 		return "what was known of this then cannot be shown."
 	case errors.As(r.Err, &up):
 		return title + " has not answered (" + up.Short() + "), and " + understudy.WhyNothingHeldAnswers(r.Err) + "."
@@ -201,7 +201,7 @@ func (q *Exchange) Open(t *spec.Target, beside func()) (view *access.View, own m
 	switch {
 	case errors.Is(r.Err, understudy.ErrNotMirrored):
 		return nil, nil, false, notMirrored(q, r.Err)
-	case r.Err != nil && !q.AsOf.At.IsZero():
+	case r.Err != nil && !q.Clock.AsOf.At.IsZero():
 		return nil, nil, false, RefusedThen(q, r.Err)
 	case errors.Is(r.Err, understudy.ErrNotFound):
 		return nil, nil, false, NoSuch(q)
@@ -232,7 +232,7 @@ func (q *Exchange) Open(t *spec.Target, beside func()) (view *access.View, own m
 // caller sees in it, or of a list, with the values it is filtered by.
 func shown(q *Exchange, t *spec.Target, view *access.View) understudy.AuditEntry {
 	e := understudy.AuditEntry{Action: understudy.ActionList}
-	if !q.AsOf.At.IsZero() {
+	if !q.Clock.AsOf.At.IsZero() {
 		e.What = "as of an earlier moment"
 	}
 	if t.Instance != nil {
@@ -247,11 +247,11 @@ func shown(q *Exchange, t *spec.Target, view *access.View) understudy.AuditEntry
 		}
 		return e
 	}
-	e.IDs = q.V.idsIn(view, q.Kind, q.Caller.Role())
+	e.IDs = q.V.idsIn(view, q.Kind, q.Rights.Caller.Role())
 	e.Rows = len(e.IDs)
 	if t.List != nil {
 		e.Values = append(FilterValues(t.List, t.Query), t.Above()...)
-		e.Action = understudy.ListAction(t.First && q.AsOf.At.IsZero(), e.Rows, e.Values)
+		e.Action = understudy.ListAction(t.First && q.Clock.AsOf.At.IsZero(), e.Rows, e.Values)
 	}
 	return e
 }
@@ -315,7 +315,7 @@ func RefusedWrite(q *Exchange, answer *understudy.Page) error {
 	if answer.Status < http.StatusMultipleChoices {
 		return nil
 	}
-	view, err := q.Gate.View(q.Caller, answer)
+	view, err := q.Rights.Gate.View(q.Rights.Caller, answer)
 	if err != nil {
 		return err
 	}
@@ -333,7 +333,7 @@ func ReasonOf(q *Exchange, err error) *plan.Reason {
 	if !errors.As(err, &up) || up.Page == nil || q.Source == nil {
 		return nil
 	}
-	view, err := q.Gate.View(q.Caller, up.Page)
+	view, err := q.Rights.Gate.View(q.Rights.Caller, up.Page)
 	if err != nil {
 		return nil
 	}
@@ -342,7 +342,7 @@ func ReasonOf(q *Exchange, err error) *plan.Reason {
 
 // reasonIn is the error code in the body of an error; nil: there is none.
 func reasonIn(q *Exchange, body []byte) *plan.Reason {
-	code := q.Gate.ErrorCode(q.Source.Name, body)
+	code := q.Rights.Gate.ErrorCode(q.Source.Name, body)
 	if code == "" {
 		return nil
 	}
@@ -362,7 +362,7 @@ func NoSuch(q *Exchange) error {
 // of its records alone, or that asks by a hash.
 func notMirrored(q *Exchange, err error) error {
 	why := q.Source.Spec.Title + " knows no hashes"
-	if q.Gate.Ruled(q.Caller, q.Source.Name) {
+	if q.Rights.Gate.Ruled(q.Rights.Caller, q.Source.Name) {
 		why = "Your role finds some of them alone"
 	}
 	return &Problem{

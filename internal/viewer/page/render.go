@@ -145,7 +145,7 @@ type footer struct {
 func (f footer) Timed() bool { return seesWhole(f.q) }
 
 // Total is the time since the request came.
-func (f footer) Total() string { return Millis(f.q.since(f.q.Start)) }
+func (f footer) Total() string { return Millis(f.q.since(f.q.Clock.Start)) }
 
 // Render is the time since the template began.
 func (f footer) Render() string { return Millis(f.q.since(f.began)) }
@@ -163,28 +163,28 @@ func (q *Exchange) Render(status int, page, title string, main any) error {
 	l := layout{q}
 	name, f := "layout.html", frame{}
 	switch {
-	case q.out != nil:
+	case q.Reply.out != nil:
 		name, f = "rest", l.frame(page, title)
-	case status == http.StatusOK && q.Known:
-		of := q.Identity("frame").With(q.V.Seed, page, title, q.Typed, q.Caller.Name, strconv.FormatBool(q.zoned), themeOf(q.R))
+	case status == http.StatusOK && q.Rights.Known:
+		of := q.Identity("frame").With(q.V.Seed, page, title, q.Typed, q.Rights.Caller.Name, strconv.FormatBool(q.Clock.zoned), themeOf(q.R))
 		marks, err := q.Keep(page, of, func() any { return l.frame(page, title) }, "above")
 		if err != nil {
 			return err
 		}
 		f = frame{
 			Kept: marks, Hints: l.hints(), Notices: notices{Banners: l.banners()},
-			Version: q.V.Version, reader: reader{Caller: q.Caller.Name}, Footer: l.footer(),
+			Version: q.V.Version, reader: reader{Caller: q.Rights.Caller.Name}, Footer: l.footer(),
 		}
 	default:
 		f = l.frame(page, title)
 	}
-	if q.ViewsAs() {
-		f.Notices.Through = &through{q.Caller.Role(), "/"}
+	if q.Rights.ViewsAs() {
+		f.Notices.Through = &through{q.Rights.Caller.Role(), "/"}
 		if q.R.Method == http.MethodGet {
 			f.Notices.Through.Back = q.R.URL.RequestURI()
 		}
 	}
-	f.Notices.Then, f.Notices.Notice, f.Notices.Said, f.Main = l.then(), l.notice(), q.said, main
+	f.Notices.Then, f.Notices.Notice, f.Notices.Said, f.Main = l.then(), l.notice(), q.Reply.said, main
 	return l.fill(status, page, name, f)
 }
 
@@ -208,9 +208,9 @@ func (l layout) frame(page, title string) frame {
 		Notices:   notices{Banners: l.banners()},
 		searchBox: searchBox{Typed: l.q.Typed, Finds: l.q.Findable(), Looks: Looks(l.q)},
 		reader: reader{
-			Zone: zoneMenu{Name: l.q.Zone.String(), Chosen: l.q.zoned,
+			Zone: zoneMenu{Name: l.q.Clock.Zone.String(), Chosen: l.q.Clock.zoned,
 				Menu: zonePath + plan.WithQuery(understudy.Query{{Name: "back", Value: l.q.R.URL.RequestURI()}})},
-			Theme: themeOf(l.q.R), Caller: l.q.Caller.Name, SignedIn: SignedIn(l.q), Administers: l.q.Known && Administers(l.q),
+			Theme: themeOf(l.q.R), Caller: l.q.Rights.Caller.Name, SignedIn: SignedIn(l.q), Administers: l.q.Rights.Known && Administers(l.q),
 		},
 		Footer: l.footer(),
 	}
@@ -220,30 +220,30 @@ func (l layout) frame(page, title string) frame {
 // have left of it.
 func (l layout) fill(status int, page, name string, data any) error {
 	p, began := l.q.V.pages, l.q.V.Now()
-	l.q.page = p.buffers.Get().(*bytes.Buffer)
-	l.q.page.Reset()
+	l.q.Reply.page = p.buffers.Get().(*bytes.Buffer)
+	l.q.Reply.page.Reset()
 	defer func() {
-		if l.q.page.Cap() <= keepBuffer {
-			p.buffers.Put(l.q.page)
+		if l.q.Reply.page.Cap() <= keepBuffer {
+			p.buffers.Put(l.q.Reply.page)
 		}
-		l.q.page = nil
+		l.q.Reply.page = nil
 	}()
-	if err := p.byName[page].ExecuteTemplate(l.q.page, name, data); err != nil {
+	if err := p.byName[page].ExecuteTemplate(l.q.Reply.page, name, data); err != nil {
 		return fmt.Errorf("viewer: render %s: %w", page, err)
 	}
-	if l.q.out != nil {
+	if l.q.Reply.out != nil {
 		return response(l).finish()
 	}
 	response(l).times(began)
 	l.preload()
-	response(l).write(status, htmlType, l.q.page.Bytes())
+	response(l).write(status, htmlType, l.q.Reply.page.Bytes())
 	return nil
 }
 
 // preload tells browsers of the style sheet before they read the page (RFC 8288;
 // HTML, 4.6.8, preload).
 func (l layout) preload() {
-	l.q.W.Header().Set("Link", "<"+l.q.V.pages.files.Address["viewer.css"]+">; rel=preload; as=style")
+	l.q.Reply.W.Header().Set("Link", "<"+l.q.V.pages.files.Address["viewer.css"]+">; rel=preload; as=style")
 }
 
 // How says how an answer came, in words.
@@ -254,7 +254,7 @@ func (q *Exchange) How() string {
 	if q.Answer == nil {
 		return ""
 	}
-	if !q.AsOf.At.IsZero() {
+	if !q.Clock.AsOf.At.IsZero() {
 		return "made from what was known then"
 	}
 	age := LongAgo(q.Answer.CurrentAge())
@@ -279,7 +279,7 @@ func (q *Exchange) How() string {
 // say now: in an outage, or when it could not be kept.
 func (l layout) notice() string {
 	a := l.q.Answer
-	if a == nil || a.Detail == "" || a.Detail == "composed" || !l.q.AsOf.At.IsZero() {
+	if a == nil || a.Detail == "" || a.Detail == "composed" || !l.q.Clock.AsOf.At.IsZero() {
 		return ""
 	}
 	if why, ok := strings.CutPrefix(a.Detail, "stale: "); ok {
@@ -321,10 +321,10 @@ func NewTimeRow(who, reason string, t Times) TimeRow {
 func (f footer) Usual() *TimeRow {
 	q := f.q
 	list := q.Kind != nil && q.R.PathValue("id") == ""
-	if q.Source == nil || list || q.Caller.Role() != understudy.RoleAll {
+	if q.Source == nil || list || q.Rights.Caller.Role() != understudy.RoleAll {
 		return nil
 	}
-	snap, _ := q.V.Snapshots.Known(q.Source.Name, q.Start)
+	snap, _ := q.V.Snapshots.Known(q.Source.Name, q.Clock.Start)
 	of, who := snap.TheirTimes, q.Source.Spec.Title
 	for _, t := range snap.Times {
 		if q.Kind != nil && t.Kind == q.Kind.Spec.Name && t.Answers > 0 && (of.Kind == "" || t.Reason == request.Waiting.String()) {

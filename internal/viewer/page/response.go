@@ -58,18 +58,18 @@ func (r response) expected() string {
 
 // flush sends what the buffer holds, so that a browser has it, and empties it.
 func (r response) flush(buf *bytes.Buffer) error {
-	if r.q.out == nil {
+	if r.q.Reply.out == nil {
 		r.begun()
 	}
 	var err error
-	if zip := r.q.out.zip; zip != nil {
+	if zip := r.q.Reply.out.zip; zip != nil {
 		err = r.packed(func(w *bytes.Buffer) error { return zip.add(r.q, w, buf.Bytes()) })
 	} else {
-		err = r.writePlain(r.q.W, buf.Bytes())
+		err = r.writePlain(r.q.Reply.W, buf.Bytes())
 	}
 	buf.Reset()
 	if err == nil {
-		err = http.NewResponseController(r.q.W).Flush()
+		err = http.NewResponseController(r.q.Reply.W).Flush()
 	}
 	return err
 }
@@ -82,14 +82,14 @@ func (r response) packed(f func(*bytes.Buffer) error) error {
 	if err := f(w); err != nil {
 		return err
 	}
-	_, err := r.q.W.Write(w.Bytes())
+	_, err := r.q.Reply.W.Write(w.Bytes())
 	return err
 }
 
 // begun sends the headers of a page in pieces.
 func (r response) begun() {
-	r.q.out = &stream{}
-	r.times(r.q.Start)
+	r.q.Reply.out = &stream{}
+	r.times(r.q.Clock.Start)
 	layout(r).preload()
 	if r.q.Kind != nil && r.q.V.Media != nil && r.q.R.PathValue("id") != "" {
 		r.q.openSession() // a part may show contents
@@ -98,20 +98,20 @@ func (r response) begun() {
 	h.Set("X-Accel-Buffering", "no") // nginx keeps no piece back
 	if AcceptsGzip(r.q.R) {
 		h.Set("Content-Encoding", "gzip")
-		r.q.out.zip = &packer{Apart: true}
+		r.q.Reply.out.zip = &packer{Apart: true}
 	}
-	r.q.W.WriteHeader(http.StatusOK)
-	if r.q.out.zip != nil {
-		_ = r.packed(func(w *bytes.Buffer) error { r.q.out.zip.begin(w); return nil }) // the next write fails, too
+	r.q.Reply.W.WriteHeader(http.StatusOK)
+	if r.q.Reply.out.zip != nil {
+		_ = r.packed(func(w *bytes.Buffer) error { r.q.Reply.out.zip.begin(w); return nil }) // the next write fails, too
 	}
 }
 
 // finish sends the end of a page in pieces.
 func (r response) finish() error {
-	if err := r.flush(r.q.page); err != nil || r.q.out.zip == nil {
+	if err := r.flush(r.q.Reply.page); err != nil || r.q.Reply.out.zip == nil {
 		return err
 	}
-	return r.packed(r.q.out.zip.end)
+	return r.packed(r.q.Reply.out.zip.end)
 }
 
 // htmlType is the media type of pages.
@@ -146,7 +146,7 @@ func (r response) times(began time.Time) {
 		if !began.IsZero() {
 			add("render", r.q.since(began))
 		}
-		add("total", r.q.since(r.q.Start))
+		add("total", r.q.since(r.q.Clock.Start))
 	}
 	if how := r.q.How(); how != "" {
 		if b.Len() > 0 {
@@ -155,7 +155,7 @@ func (r response) times(began time.Time) {
 		b.WriteString(`cache;desc="` + how + `"`)
 	}
 	if b.Len() > 0 {
-		r.q.W.Header().Set("Server-Timing", b.String())
+		r.q.Reply.W.Header().Set("Server-Timing", b.String())
 	}
 }
 
@@ -164,7 +164,7 @@ const smallest = 1 << 10
 
 // headers sets those of every answer's body.
 func (r response) headers(contentType string) http.Header {
-	h := r.q.W.Header()
+	h := r.q.Reply.W.Header()
 	h.Set("Content-Type", contentType)
 	h.Set("Cache-Control", "private, no-store")
 	h.Set("Vary", "Accept-Encoding, Authorization, Cookie")
@@ -173,7 +173,7 @@ func (r response) headers(contentType string) http.Header {
 
 func (r response) write(status int, contentType string, body []byte) {
 	h := r.headers(contentType)
-	if (len(body) >= smallest || len(r.q.Fragments) > 0) && AcceptsGzip(r.q.R) {
+	if (len(body) >= smallest || len(r.q.Reply.Fragments) > 0) && AcceptsGzip(r.q.R) {
 		packed := r.q.V.pages.buffers.Get().(*bytes.Buffer)
 		defer r.q.V.pages.buffers.Put(packed)
 		packed.Reset()
@@ -181,22 +181,22 @@ func (r response) write(status int, contentType string, body []byte) {
 			h.Set("Content-Encoding", "gzip")
 			body = packed.Bytes()
 		}
-	} else if len(r.q.Fragments) > 0 {
+	} else if len(r.q.Reply.Fragments) > 0 {
 		var whole bytes.Buffer
 		if err := r.writePlain(&whole, body); err == nil { // no write into it fails
 			body = whole.Bytes()
 		}
 	}
 	h.Set("Content-Length", strconv.Itoa(len(body)))
-	r.q.W.WriteHeader(status)
+	r.q.Reply.W.WriteHeader(status)
 	if r.q.R.Method != http.MethodHead {
-		_, _ = r.q.W.Write(body) // the reader has gone
+		_, _ = r.q.Reply.W.Write(body) // the reader has gone
 	}
 }
 
 // pack compresses an answer.
 func (r response) pack(into *bytes.Buffer, body []byte) error {
-	if len(r.q.Fragments) > 0 {
+	if len(r.q.Reply.Fragments) > 0 {
 		return r.writeGzip(into, body)
 	}
 	zw := r.q.V.pages.packers.Get().(*gzip.Writer)
@@ -223,8 +223,8 @@ func (q *Exchange) GoBack(to, said string) {
 	if said != "" {
 		say(q, said)
 	}
-	q.W.Header().Set("Cache-Control", "no-store")
-	http.Redirect(q.W, q.R, to, http.StatusSeeOther)
+	q.Reply.W.Header().Set("Cache-Control", "no-store")
+	http.Redirect(q.Reply.W, q.R, to, http.StatusSeeOther)
 }
 
 // saidCookie keeps what a form has done until the page that follows.
@@ -235,7 +235,7 @@ const (
 
 // say keeps a word for the caller's next page.
 func say(q *Exchange, text string) {
-	q.V.Cookies.Set(q.W, saidCookie, []byte(q.Caller.Name+"\x00"+text), saidLasts)
+	q.V.Cookies.Set(q.Reply.W, saidCookie, []byte(q.Rights.Caller.Name+"\x00"+text), saidLasts)
 }
 
 // TakeSaid takes what was kept for this page, once its caller is known.
@@ -243,8 +243,8 @@ func TakeSaid(q *Exchange) {
 	if q.R.Method != http.MethodGet || q.Data != "" {
 		return
 	}
-	value, _ := q.V.Cookies.Take(q.W, q.R, saidCookie)
-	if name, text, ok := strings.Cut(string(value), "\x00"); ok && name == q.Caller.Name {
-		q.said = text
+	value, _ := q.V.Cookies.Take(q.Reply.W, q.R, saidCookie)
+	if name, text, ok := strings.Cut(string(value), "\x00"); ok && name == q.Rights.Caller.Name {
+		q.Reply.said = text
 	}
 }

@@ -138,7 +138,7 @@ func (r *Rights) rule(s *plan.Source, rules string) string {
 // SeesNotes reports whether the caller sees what people wrote on records of a source: who
 // may write it does, but for earlier moments, which have none.
 func SeesNotes(q *Exchange, s *plan.Source) bool {
-	return q.V.Annotations != nil && q.AsOf.At.IsZero() && q.Gate.Do(q.Caller, s.Name, access.DoNote) == nil
+	return q.V.Annotations != nil && q.Clock.AsOf.At.IsZero() && q.Rights.Gate.Do(q.Rights.Caller, s.Name, access.DoNote) == nil
 }
 
 // SeesAnyNotes reports whether the caller sees what people wrote on records of some source.
@@ -157,13 +157,13 @@ func notesVersion(q *Exchange) int64 {
 // Looks reports whether the caller may look up a number in some source that it is not shown. Without
 // an audit log nobody may.
 func Looks(q *Exchange) bool {
-	return q.Known && q.V.Audit != nil && q.V.Search != nil && !q.ViewsAs() && len(LooksIn(q)) > 0
+	return q.Rights.Known && q.V.Audit != nil && q.V.Search != nil && !q.Rights.ViewsAs() && len(LooksIn(q)) > 0
 }
 
 // LooksIn returns the sources in which the caller may look up a number.
 func LooksIn(q *Exchange) (all []*plan.Source) {
 	for _, s := range q.V.Planned {
-		if q.Gate.Do(q.Caller, s.Name, access.DoLookup) == nil {
+		if q.Rights.Gate.Do(q.Rights.Caller, s.Name, access.DoLookup) == nil {
 			all = append(all, s)
 		}
 	}
@@ -171,4 +171,6 @@ func LooksIn(q *Exchange) (all []*plan.Source) {
 }
 
 // SignedIn reports whether the caller is a person who has signed in.
-func SignedIn(q *Exchange) bool { return q.V.People != nil && q.Known && q.Caller.Source == "" }
+func SignedIn(q *Exchange) bool {
+	return q.V.People != nil && q.Rights.Known && q.Rights.Caller.Source == ""
+}

@@ -51,7 +51,7 @@ type snapshots struct{ lately[Snapshot] }
 // Of is a source's snapshot, at most bannerAge old. A page that may wait no
 // longer has the one before, if any.
 func (c *snapshots) Of(q *Exchange, s *plan.Source) Snapshot {
-	if snap, fresh := c.Known(s.Name, q.Start); fresh {
+	if snap, fresh := c.Known(s.Name, q.Clock.Start); fresh {
 		return snap
 	}
 	asked := q.Begin("how "+s.Name+" does", q.V.Glance, func(ctx context.Context) error {
@@ -60,9 +60,9 @@ func (c *snapshots) Of(q *Exchange, s *plan.Source) Snapshot {
 	})
 	select {
 	case <-asked.done:
-	case <-q.soon.Done():
+	case <-q.tasks.soon.Done():
 	}
-	snap, _ := c.Known(s.Name, q.Start)
+	snap, _ := c.Known(s.Name, q.Clock.Start)
 	return snap
 }
 
@@ -71,12 +71,12 @@ func (c *snapshots) Ask(ctx context.Context, q *Exchange, s *plan.Source) Snapsh
 	if q.V.Snapshot == nil {
 		return Snapshot{}
 	}
-	if snap, fresh := c.Known(s.Name, q.Start); fresh {
+	if snap, fresh := c.Known(s.Name, q.Clock.Start); fresh {
 		return snap
 	}
 	snap := q.V.Snapshot(ctx, s.Name)
 	if ctx.Err() == nil { // else it may lack something
-		c.Keep(s.Name, q.Start, snap)
+		c.Keep(s.Name, q.Clock.Start, snap)
 	}
 	return snap
 }
@@ -233,7 +233,7 @@ func KindGroups(q *Exchange, s *plan.Source, snap Snapshot) []KindViews {
 				Href: k.Href, Title: plan.UpperFirst(k.Spec.Title), Held: held.Records, Complete: held.Complete,
 				CaughtUp: q.Moment(held.CaughtUp), Pages: len(k.Spec.ID) == 0,
 			}
-			if !q.Counts(k) {
+			if !q.Rights.Counts(k) {
 				v.Held, v.Complete, v.CaughtUp, v.Uncounted = 0, false, nil, true
 				out.Kinds = append(out.Kinds, v)
 				continue

@@ -86,9 +86,9 @@ func signIn(q *page.Exchange) error {
 	if q.V.People == nil || q.V.People.Users == nil {
 		return errNobody
 	}
-	q.R.Body = http.MaxBytesReader(q.W, q.R.Body, maxForm)
+	q.R.Body = http.MaxBytesReader(q.Reply.W, q.R.Body, maxForm)
 	p := signInPage{Name: q.R.PostFormValue("name"), Back: page.LocalPath(q.R.PostFormValue("back"))}
-	if err := q.V.People.SignIn(q.W, q.R, p.Name, q.R.PostFormValue("password")); err != nil {
+	if err := q.V.People.SignIn(q.Reply.W, q.R, p.Name, q.R.PostFormValue("password")); err != nil {
 		return notSignedIn(q, p, err)
 	}
 	accesslog.Of(q.Ctx).Caller = p.Name
@@ -102,7 +102,7 @@ func toProvider(q *page.Exchange) error {
 		return errNobody
 	}
 	back := page.LocalPath(q.R.URL.Query().Get("back"))
-	if err := q.V.People.Provider.Begin(q.W, q.R, back); err != nil {
+	if err := q.V.People.Provider.Begin(q.Reply.W, q.R, back); err != nil {
 		return notSignedIn(q, signInPage{Back: back}, err)
 	}
 	return nil
@@ -113,7 +113,7 @@ func fromProvider(q *page.Exchange) error {
 	if q.V.People == nil || q.V.People.Provider == nil {
 		return errNobody
 	}
-	name, back, err := q.V.People.Finish(q.W, q.R)
+	name, back, err := q.V.People.Finish(q.Reply.W, q.R)
 	if err != nil {
 		return notSignedIn(q, signInPage{Back: "/"}, err)
 	}
@@ -133,15 +133,15 @@ func notSignedIn(q *page.Exchange, p signInPage, err error) error {
 	case errors.Is(err, signin.ErrProvider):
 		q.V.Logger.ErrorContext(q.Ctx, "sign-in", "error", err)
 		p.Wrong = "The provider does not answer as it should. Try again; the log of this server says what is wrong."
-		q.W.Header().Set("Retry-After", "10")
+		q.Reply.W.Header().Set("Retry-After", "10")
 		return showSignIn(q, http.StatusServiceUnavailable, p)
 	case errors.Is(err, understudy.ErrTooMany):
-		q.W.Header().Set("Retry-After", "2")
+		q.Reply.W.Header().Set("Retry-After", "2")
 		return showSignIn(q, http.StatusTooManyRequests, p)
 	case errors.Is(err, understudy.ErrNotStored), errors.Is(err, understudy.ErrNotAudited):
 		q.V.Logger.ErrorContext(q.Ctx, "sign-in", "error", err)
 		p.Wrong = "Nobody can sign in now: this server cannot write to its disk. Tell whoever runs it; the log has the reason."
-		q.W.Header().Set("Retry-After", "10")
+		q.Reply.W.Header().Set("Retry-After", "10")
 		return showSignIn(q, http.StatusServiceUnavailable, p)
 	case errors.Is(err, understudy.ErrUnauthorized), errors.Is(err, understudy.ErrForbidden):
 		return showSignIn(q, http.StatusForbidden, p)
@@ -175,11 +175,11 @@ func signOut(q *page.Exchange) error {
 			return err
 		}
 	}
-	if err := q.V.People.SignOut(q.W, q.R); err != nil {
+	if err := q.V.People.SignOut(q.Reply.W, q.R); err != nil {
 		return err
 	}
-	signin.ViewAs{Cookies: q.V.Cookies}.End(q.W)
-	q.Caller = understudy.Caller{}
+	signin.ViewAs{Cookies: q.V.Cookies}.End(q.Reply.W)
+	q.Rights.Caller = understudy.Caller{}
 	q.GoBack(page.SignInPath, "You are signed out.")
 	return nil
 }
@@ -190,7 +190,7 @@ func signedIn(q *page.Exchange) error {
 	case q.V.People == nil:
 		return errNobody
 	case !page.SignedIn(q):
-		return page.NotFound("There are no sessions of yours", "You came with the credential "+q.Caller.Name+", not by signing in.", "/")
+		return page.NotFound("There are no sessions of yours", "You came with the credential "+q.Rights.Caller.Name+", not by signing in.", "/")
 	}
 	return nil
 }
@@ -216,10 +216,10 @@ func serveSessions(q *page.Exchange) error {
 		return err
 	}
 	here := q.V.People.Here(q.R)
-	p := sessionsPage{Name: q.Caller.Name, Theme: page.NewThemeForm(q, sessionsPath)}
-	for _, s := range q.V.People.Sessions.Of(q.Caller.Name) {
+	p := sessionsPage{Name: q.Rights.Caller.Name, Theme: page.NewThemeForm(q, sessionsPath)}
+	for _, s := range q.V.People.Sessions.Of(q.Rights.Caller.Name) {
 		p.Sessions = append(p.Sessions, sessionView{Session: s, Browser: BrowserOf(s.Agent),
-			Made: page.Say(s.Made, q.Start, q.Zone, false), Seen: page.Say(s.Seen, q.Start, q.Zone, false), Here: s.ID == here})
+			Made: q.Clock.Say(s.Made, false), Seen: q.Clock.Say(s.Seen, false), Here: s.ID == here})
 	}
 	slices.SortStableFunc(p.Sessions, func(a, b sessionView) int { return order(b.Here) - order(a.Here) })
 	return q.Render(http.StatusOK, "sessions", "Sessions", p)
@@ -244,7 +244,7 @@ func endSession(q *page.Exchange) error {
 	if err := page.Audit(q, understudy.AuditEntry{Action: understudy.ActionSignIn, What: "session end"}); err != nil {
 		return err
 	}
-	if err := q.V.People.Sessions.End(q.Ctx, id, q.Caller.Name); err != nil && !errors.Is(err, understudy.ErrNotFound) {
+	if err := q.V.People.Sessions.End(q.Ctx, id, q.Rights.Caller.Name); err != nil && !errors.Is(err, understudy.ErrNotFound) {
 		return err
 	}
 	q.GoBack(sessionsPath, "The session has ended.")

@@ -61,12 +61,12 @@ func viewOf(q *page.Exchange, c credentials.Credential, fixed bool) credentialVi
 	}
 	if c.Expires != nil {
 		v.Expires = q.Moment(*c.Expires)
-		if !q.Start.Before(*c.Expires) {
+		if !q.Clock.Start.Before(*c.Expires) {
 			v.Off = "it has expired"
 		}
 	}
 	for _, s := range c.Secrets {
-		if s.Until != nil && !q.Start.Before(*s.Until) {
+		if s.Until != nil && !q.Clock.Start.Before(*s.Until) {
 			continue
 		}
 		one := secretView{User: s.User, Made: q.Moment(s.Made)}
@@ -86,7 +86,7 @@ func whyOff(q *page.Exchange, c credentials.Credential) string {
 		return "the settings have one of that name"
 	case q.V.ByName[c.Source] == nil:
 		return "the settings have no source " + c.Source
-	case q.Gate.Known(c.Role) != nil:
+	case q.Rights.Gate.Known(c.Role) != nil:
 		return "the settings have no role " + c.Role
 	}
 	return ""
@@ -163,7 +163,7 @@ func newest(q *page.Exchange, c credentials.Credential) *spec.Target {
 		}
 		t := k.PlannedLists[0].Newest
 		switch {
-		case t == nil || q.Gate.Read(who, t) != nil:
+		case t == nil || q.Rights.Gate.Read(who, t) != nil:
 		case k.Spec.Group == "":
 			return t
 		case other == nil:

@@ -51,7 +51,7 @@ func admitted(run page.Handler) page.Handler {
 		case !page.Administers(q):
 			return fmt.Errorf("%w: credentials are managed by the role %s alone", understudy.ErrForbidden, understudy.RoleAll)
 		}
-		q.R.Body = http.MaxBytesReader(q.W, q.R.Body, maxForm)
+		q.R.Body = http.MaxBytesReader(q.Reply.W, q.R.Body, maxForm)
 		return run(q)
 	}
 }
@@ -212,7 +212,7 @@ func rotate(q *page.Exchange) error {
 	}
 	said := "The former secret ended at once."
 	if overlap > 0 {
-		said = "The former secret is good until " + page.Say(q.Start.Add(overlap), q.Start, q.Zone, false).Exact + "."
+		said = "The former secret is good until " + q.Clock.Say(q.Clock.Start.Add(overlap), false).Exact + "."
 	}
 	return showOne(q, name, onePage{Secret: shown.Secret, User: shown.User, Said: said})
 }

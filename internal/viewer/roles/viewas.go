@@ -15,7 +15,7 @@ const maxForm = 4 << 10
 
 // begin has the caller look through a role.
 func begin(q *page.Exchange) error {
-	q.R.Body = http.MaxBytesReader(q.W, q.R.Body, maxForm)
+	q.R.Body = http.MaxBytesReader(q.Reply.W, q.R.Body, maxForm)
 	role, err := roleOf(q, q.R.PostFormValue("role"))
 	if err != nil {
 		return err
@@ -27,21 +27,21 @@ func begin(q *page.Exchange) error {
 	if err := page.Audit(q, understudy.AuditEntry{Action: understudy.ActionAdminister, What: "view as " + role}); err != nil {
 		return err
 	}
-	signin.ViewAs{Cookies: q.V.Cookies}.Begin(q.W, q.Caller, role)
+	signin.ViewAs{Cookies: q.V.Cookies}.Begin(q.Reply.W, q.Rights.Caller, role)
 	q.GoBack(back, "")
 	return nil
 }
 
 // end has the caller look through no role any more. A caller who never did loses nothing.
 func end(q *page.Exchange) error {
-	q.R.Body = http.MaxBytesReader(q.W, q.R.Body, maxForm)
+	q.R.Body = http.MaxBytesReader(q.Reply.W, q.R.Body, maxForm)
 	back := page.LocalPath(q.R.PostFormValue("back"))
-	if q.ViewsAs() {
+	if q.Rights.ViewsAs() {
 		if err := page.Audit(q, understudy.AuditEntry{Action: understudy.ActionAdminister, What: "view as ended"}); err != nil {
 			return err
 		}
 	}
-	signin.ViewAs{Cookies: q.V.Cookies}.End(q.W)
+	signin.ViewAs{Cookies: q.V.Cookies}.End(q.Reply.W)
 	q.GoBack(back, "")
 	return nil
 }

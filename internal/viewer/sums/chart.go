@@ -97,7 +97,7 @@ func (v *viewing) points(at int, unit string) (all []point) {
 	by := v.out.By[at]
 	for i := range v.out.Rows {
 		r := &v.out.Rows[i]
-		t, ok := when(by, r.Key[at], v.q.Zone)
+		t, ok := when(by, r.Key[at], v.q.Clock.Zone)
 		if !ok || r.Unit != unit {
 			continue
 		}

@@ -136,11 +136,12 @@ func serveSums(q *page.Exchange) error {
 		by = []string{byNothing}
 	}
 	p.Here = r.address(Path, r.params(by...)...)
-	names, groups, err := q.V.Sums.SumNames(q.Caller, r.search())
+	names, groups, err := q.V.Sums.SumNames(q.Rights.Caller, r.search())
 	if err == nil {
 		p.choices(q, r, names, groups)
 		var out *query.SumResult
-		if out, err = q.V.Sums.Sum(q.Ctx, q.Caller, query.SumRequest{Search: r.search(), Sum: r.sum, By: r.by, Zone: q.Zone}); err == nil {
+		ask := query.SumRequest{Search: r.search(), Sum: r.sum, By: r.by, Zone: q.Clock.Zone}
+		if out, err = q.V.Sums.Sum(q.Ctx, q.Rights.Caller, ask); err == nil {
 			if err := audit(q, r, len(out.Rows)); err != nil {
 				return err
 			}
@@ -187,7 +188,7 @@ func kindOptions(q *page.Exchange, r *request) []page.Option {
 		for _, k := range src.Kinds {
 			name := k.Spec.Name
 			known := slices.ContainsFunc(all, func(o page.Option) bool { return o.Value == name })
-			if !known && q.Sees(src) && k.Remembered() && q.SeesKind(k) {
+			if !known && q.Rights.Sees(src) && k.Remembered() && q.Rights.SeesKind(k) {
 				all = append(all, page.Option{Value: name, Text: plan.UpperFirst(k.Spec.Title), Selected: slices.Contains(r.kinds, name)})
 			}
 		}

@@ -111,7 +111,7 @@ func summedField(q *page.Exchange, r *request) (f *spec.Field) {
 	for _, s := range q.V.Planned {
 		for _, k := range s.Kinds {
 			if r.source != "" && s.Name != r.source || len(r.kinds) > 0 && !slices.Contains(r.kinds, k.Spec.Name) || !k.Remembered() ||
-				!q.SeesKind(k) {
+				!q.Rights.SeesKind(k) {
 				continue
 			}
 			one := k.Spec.Field(r.sum)
@@ -241,7 +241,7 @@ func (v *viewing) key(i int, text string) string {
 			}
 		}
 	}
-	if t, ok := when(by, text, v.q.Zone); ok {
+	if t, ok := when(by, text, v.q.Clock.Zone); ok {
 		return t.Format(map[string]string{"hour": "2 Jan 2006 15:04", "day": "2 Jan 2006", "week": "week of 2 Jan 2006",
 			"month": "Jan 2006"}[by])
 	}

@@ -29,7 +29,7 @@ func serveCSV(q *page.Exchange) error {
 	if err != nil {
 		return err
 	}
-	under, err := q.V.Exports.Begin(q.Caller)
+	under, err := q.V.Exports.Begin(q.Rights.Caller)
 	if err != nil {
 		return &page.Problem{Title: "Too many exports are under way", Hint: "Try again when one of them has ended.",
 			Kind: understudy.ErrUnavailable}
@@ -45,11 +45,11 @@ func serveCSV(q *page.Exchange) error {
 	if err != nil {
 		return err
 	}
-	h := q.W.Header()
+	h := q.Reply.W.Header()
 	h.Set("Content-Type", "text/csv; charset=utf-8; header=present")
-	h.Set("Content-Disposition", `attachment; filename="audit-`+q.Start.UTC().Format("20060102T150405Z")+`.csv"`)
+	h.Set("Content-Disposition", `attachment; filename="audit-`+q.Clock.Start.UTC().Format("20060102T150405Z")+`.csv"`)
 	h.Set("Cache-Control", "private, no-store")
-	q.Sent = true
+	q.Reply.Sent = true
 	buf, rows := csvline.Append(nil, csvHeads), 0
 	for {
 		for i := range found.Entries {
@@ -83,8 +83,8 @@ func serveCSV(q *page.Exchange) error {
 
 // send sends what is written so far.
 func send(q *page.Exchange, buf *[]byte) error {
-	_ = http.NewResponseController(q.W).SetWriteDeadline(q.V.Now().Add(writeTime)) // a writer that knows none has the server's
-	_, err := q.W.Write(*buf)
+	_ = http.NewResponseController(q.Reply.W).SetWriteDeadline(q.V.Now().Add(writeTime)) // a writer that knows none has the server's
+	_, err := q.Reply.W.Write(*buf)
 	*buf = (*buf)[:0]
 	return err
 }

@@ -179,7 +179,7 @@ func filter(q *page.Exchange, given url.Values) (f audit.Filter, err error) {
 		if text == "" {
 			continue
 		}
-		at, ok := page.ParseMoment(text, q.Zone)
+		at, ok := page.ParseMoment(text, q.Clock.Zone)
 		if !ok {
 			return f, page.BadRequest("“"+page.Clip(text)+"” is no moment", "Give "+bound.name+" as 2026-06-01 or 2026-06-01T12:00.", nil)
 		}
@@ -193,7 +193,7 @@ func filter(q *page.Exchange, given url.Values) (f audit.Filter, err error) {
 
 func formOf(q *page.Exchange, given url.Values) form {
 	f := form{Who: given.Get(paramWho), Value: given.Get(paramValue), Record: given.Get(paramRecord), Since: given.Get(paramSince),
-		Until: given.Get(paramUntil), Zone: q.Zone.String()}
+		Until: given.Get(paramUntil), Zone: q.Clock.Zone.String()}
 	action := given.Get(paramAction)
 	f.Actions = []page.Option{{Value: "", Text: "everything", Selected: action == ""}}
 	for _, a := range understudy.Actions {
@@ -231,7 +231,7 @@ func asked(f audit.Filter) string {
 }
 
 func rowOf(q *page.Exchange, e *audit.Entry) row {
-	out := row{When: page.Say(e.At, q.Start, q.Zone, true), Who: e.Caller, Role: e.Role, What: words[e.Action], More: e.What, Of: e.Kind,
+	out := row{When: q.Clock.Say(e.At, true), Who: e.Caller, Role: e.Role, What: words[e.Action], More: e.What, Of: e.Kind,
 		Rows: e.Rows, Request: e.Request, Refused: e.Status >= http.StatusBadRequest}
 	if e.Count > 0 {
 		out.More = "counted, " + page.Thousands(e.Count) + " time"

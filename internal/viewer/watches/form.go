@@ -41,12 +41,12 @@ func serveForm(q *page.Exchange) error {
 
 func showForm(q *page.Exchange, status int, search string, to watch.Destination, wrong string) error {
 	p := formPage{To: to.To, Wrong: wrong}
-	saved, err := q.V.Shelf.Saved(q.Ctx, q.Caller)
+	saved, err := q.V.Shelf.Saved(q.Ctx, q.Rights.Caller)
 	if err != nil {
 		return err
 	}
 	for _, one := range saved {
-		if one.Owner == q.Caller.Name {
+		if one.Owner == q.Rights.Caller.Name {
 			p.Searches = append(p.Searches, choice{one.Name, one.Name, one.Name == search})
 		}
 	}
@@ -62,7 +62,7 @@ func makeWatch(q *page.Exchange) error {
 	if q.V.Watches == nil || q.V.Shelf == nil {
 		return errNone
 	}
-	q.R.Body = http.MaxBytesReader(q.W, q.R.Body, maxForm)
+	q.R.Body = http.MaxBytesReader(q.Reply.W, q.R.Body, maxForm)
 	search := q.R.PostFormValue("search")
 	to := watch.Destination{Channel: watch.Channel(q.R.PostFormValue("channel")), To: field(q, "to")}
 	ours := ""
@@ -75,7 +75,7 @@ func makeWatch(q *page.Exchange) error {
 	if err := page.Audit(q, understudy.AuditEntry{Action: understudy.ActionAdminister, What: "watch make"}); err != nil {
 		return err
 	}
-	id, err := q.V.Watches.Make(q.Ctx, q.Caller, search, to)
+	id, err := q.V.Watches.Make(q.Ctx, q.Rights.Caller, search, to)
 	switch {
 	case errors.Is(err, understudy.ErrInvalid):
 		return showForm(q, http.StatusBadRequest, search, to, page.Sentence(err))

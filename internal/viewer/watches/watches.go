@@ -42,11 +42,6 @@ func Routes() []page.Route {
 // errNone answers where no watch can be.
 var errNone = page.NotFound("There are no watches here", "This server keeps no searches.", "/")
 
-// all reports whether the caller may see and end everybody's watches.
-func all(q *page.Exchange) bool {
-	return q.Caller.Role() == understudy.RoleAll && (q.Caller.Source == "" || len(q.V.Sources) == 1) && q.Caller.Grant.Live(q.Start)
-}
-
 // view is a watch on a page.
 type view struct {
 	ID, Name, Href string
@@ -84,7 +79,7 @@ func viewOf(q *page.Exchange, s *watch.Status) view {
 }
 
 func own(q *page.Exchange, s *watch.Status) bool {
-	return s.Watch.Owner.Name == q.Caller.Name && s.Watch.Owner.Source == q.Caller.Source
+	return s.Watch.Owner.Name == q.Rights.Caller.Name && s.Watch.Owner.Source == q.Rights.Caller.Source
 }
 
 func channelWord(c watch.Channel) string {
@@ -115,8 +110,8 @@ func serveAll(q *page.Exchange) error {
 	if q.V.Watches == nil {
 		return errNone
 	}
-	p := allPage{Makes: q.V.Shelf != nil && len(q.V.Watches.Channels()) > 0, All: all(q)}
-	for _, s := range q.V.Watches.Watches(q.Caller, p.All) {
+	p := allPage{Makes: q.V.Shelf != nil && len(q.V.Watches.Channels()) > 0, All: page.Administers(q)}
+	for _, s := range q.V.Watches.Watches(q.Rights.Caller, p.All) {
 		if own(q, &s) {
 			p.Own = append(p.Own, viewOf(q, &s))
 		} else {
@@ -149,8 +144,8 @@ func find(q *page.Exchange) (s watch.Status, err error) {
 	if q.V.Watches == nil {
 		return s, errNone
 	}
-	everybody := all(q)
-	some := q.V.Watches.Watches(q.Caller, everybody)
+	everybody := page.Administers(q)
+	some := q.V.Watches.Watches(q.Rights.Caller, everybody)
 	i := slices.IndexFunc(some, func(s watch.Status) bool { return s.Watch.ID == q.R.PathValue("id") })
 	if i < 0 {
 		return s, page.NotFound("There is no such watch", "It may have been removed.", Path)
@@ -198,9 +193,9 @@ func deliveryOf(q *page.Exchange, d watch.Delivery) deliveryView {
 
 // savedSearch is a saved search of the caller.
 func savedSearch(q *page.Exchange, name string) (found query.SavedSearch, ok bool, err error) {
-	some, err := q.V.Shelf.Saved(q.Ctx, q.Caller)
+	some, err := q.V.Shelf.Saved(q.Ctx, q.Rights.Caller)
 	for _, one := range some {
-		if one.Owner == q.Caller.Name && one.Name == name {
+		if one.Owner == q.Rights.Caller.Name && one.Name == name {
 			return one, true, nil
 		}
 	}
