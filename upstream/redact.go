@@ -193,7 +193,15 @@ func (w *redactor) isAbsolute() bool {
 // isSecret reports whether the open members end in the name of a secret, and are no
 // member of the envelope that is none.
 func (w *redactor) isSecret() bool {
-	return mayEnd(w.secretLengths, w.path[w.depth-1]) && slices.ContainsFunc(w.redaction.secrets, func(name secret) bool {
+	raw := w.path[w.depth-1]
+	if len(raw) == 0 || !mayEnd(w.secretLengths, raw) {
+		return false
+	}
+	escaped, last := bytes.IndexByte(raw, '\\') >= 0, raw[len(raw)-1]
+	return slices.ContainsFunc(w.redaction.secrets, func(name secret) bool {
+		if !escaped && name[len(name)-1] != last {
+			return false
+		}
 		_, ends := name.ends(w.path[:w.depth])
 		return ends
 	}) && !w.isAt(w.redaction.beside)
