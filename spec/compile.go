@@ -159,7 +159,7 @@ func (s *Spec) compileKind(k *Kind) (err error) {
 		if err := l.Posted.check(l.Path); err != nil {
 			return in(err, "lists", i)
 		}
-		if l.template, err = s.addPosted(l.Path, route{kind: k, list: l}); err != nil {
+		if l.template, err = s.routes.addPosted(l.Path, route{kind: k, list: l}); err != nil {
 			return in(err, "lists", i, "path")
 		}
 	}
@@ -190,7 +190,7 @@ func (s *Spec) compileKind(k *Kind) (err error) {
 		if err := one.Posted.check(one.Path); err != nil {
 			return in(err, "instances", i)
 		}
-		if one.template, err = s.addPosted(one.Path, route{kind: k, instance: one}); err != nil {
+		if one.template, err = s.routes.addPosted(one.Path, route{kind: k, instance: one}); err != nil {
 			return in(err, "instances", i)
 		}
 	}
@@ -212,7 +212,7 @@ func (s *Spec) compileMedia(k *Kind) (err error) {
 		if len(m.ID) != len(k.ID) || len(m.ID) == 0 {
 			return in(fmt.Errorf("media %s: id names %d path variables, the kind's id has %d fields", m.Path, len(m.ID), len(k.ID)), "media", i)
 		}
-		if m.template, err = s.addRoute(m.Path, route{kind: k, media: m}); err != nil {
+		if m.template, err = s.routes.add(m.Path, route{kind: k, media: m}); err != nil {
 			return in(err, "media", i)
 		}
 	}
@@ -326,8 +326,8 @@ func (h *Hook) check() error {
 	return nil
 }
 
-// addRoute parses a path of the spec and adds it to the routes.
-func (s *Spec) addRoute(path string, r route) (t Template, err error) {
+// add parses a path of the spec and adds it to the routes.
+func (all *routes) add(path string, r route) (t Template, err error) {
 	if t, err = ParseTemplate(path); err != nil {
 		return t, err
 	}
@@ -337,7 +337,7 @@ func (s *Spec) addRoute(path string, r route) (t Template, err error) {
 		}
 	}
 	r.template = t
-	s.routes = append(s.routes, r)
+	*all = append(*all, r)
 	return t, nil
 }
 

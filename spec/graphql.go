@@ -17,7 +17,7 @@ func (s *Spec) GraphQLAt(path string) bool {
 	if s.GraphQL != "" && path == s.GraphQL {
 		return true
 	}
-	p := s.postedAs(path)
+	p := s.routes.postedAs(path)
 	return p != nil && p.Post == postGraphQL
 }
 

@@ -27,6 +27,9 @@ type route struct {
 	media    *Media
 }
 
+// routes are the paths of a spec. The first that matches counts.
+type routes []route
+
 // ids are the path variables that name the record.
 func (r *route) ids() []string {
 	switch {
@@ -65,12 +68,13 @@ func (s *Spec) Target(source, path, rawQuery string) (*Target, error) {
 		t.Own = q.Without(func(p understudy.Param) bool { return !isOwn(p) })
 		q = q.Without(isOwn)
 	}
-	segments, q = s.move(segments, q)
-	if s.route(t, segments); t.Kind == nil {
-		t.NearMiss = s.nearMiss(segments)
+	segments, q = s.routes.move(segments, q)
+	if s.routes.fill(t, segments); t.Kind == nil {
+		t.NearMiss = s.routes.nearMiss(segments)
 	}
 	if t.Slashed = slices.ContainsFunc(segments, func(text string) bool { return strings.Contains(text, "/") }); t.Slashed {
-		if plain := strings.Split(strings.Join(segments, "/"), "/"); t.Kind == nil || t.Media != nil || s.names(plain) || s.nearMiss(plain) {
+		plain := strings.Split(strings.Join(segments, "/"), "/")
+		if t.Kind == nil || t.Media != nil || s.routes.names(plain) || s.routes.nearMiss(plain) {
 			_, err := understudy.SplitPath(path)
 			return nil, err
 		}
@@ -147,10 +151,10 @@ func (s *Spec) Follow(source, link string) (*Target, error) {
 
 func isOwn(p understudy.Param) bool { return strings.HasPrefix(p.Name, understudy.OwnPrefix) }
 
-// route fills in kind, list or instance, variables and id.
-func (s *Spec) route(t *Target, segments []string) {
-	for i := range s.routes {
-		r := &s.routes[i]
+// fill sets a target's kind, list or instance, variables and id.
+func (all routes) fill(t *Target, segments []string) {
+	for i := range all {
+		r := &all[i]
 		vars, ok := r.template.match(segments)
 		if !ok || r.ambiguous(vars) {
 			continue
@@ -168,8 +172,8 @@ func (s *Spec) route(t *Target, segments []string) {
 }
 
 // names reports whether the spec has a path.
-func (s *Spec) names(segments []string) bool {
-	return slices.ContainsFunc(s.routes, func(r route) bool {
+func (all routes) names(segments []string) bool {
+	return slices.ContainsFunc(all, func(r route) bool {
 		_, ok := r.template.match(segments)
 		return ok
 	})
@@ -188,14 +192,14 @@ func (r *route) ambiguous(vars []understudy.Param) bool {
 
 // nearMiss reports whether a path that no route has differs from one in case,
 // in empty segments or in ;parameters alone.
-func (s *Spec) nearMiss(segments []string) bool {
+func (all routes) nearMiss(segments []string) bool {
 	folded := make([]string, len(segments))
 	for i, text := range segments {
 		folded[i] = strings.ToLower(withoutParameters(text))
 	}
 	full := slices.DeleteFunc(slices.Clone(folded), func(text string) bool { return text == "" })
-	for i := range s.routes {
-		if t := s.routes[i].template; t.resembles(folded) || t.resembles(full) {
+	for i := range all {
+		if t := all[i].template; t.resembles(folded) || t.resembles(full) {
 			return true
 		}
 	}
@@ -244,7 +248,7 @@ func (s *Spec) canonical(t *Target, q understudy.Query) understudy.Query {
 		q = append(q, understudy.Param{Name: p.Size, Value: strconv.Itoa(p.Default)})
 	}
 	slices.SortStableFunc(q, func(a, b understudy.Param) int {
-		ra, rb := s.rank(t.List, a.Name), s.rank(t.List, b.Name)
+		ra, rb := t.List.rank(p, a.Name), t.List.rank(p, b.Name)
 		if ra != rb {
 			return ra - rb
 		}
@@ -262,13 +266,13 @@ func (s *Spec) canonical(t *Target, q understudy.Query) understudy.Query {
 }
 
 // rank orders parameter names: filters, unnamed, size, page, tokens.
-func (s *Spec) rank(l *List, name string) int {
+func (l *List) rank(p *Paging, name string) int {
 	for i, f := range l.Filters {
 		if f.Name == name {
 			return i
 		}
 	}
-	switch p := s.PagingOf(l); {
+	switch {
 	case name == p.Size:
 		return unnamed + 1
 	case name == p.Page:

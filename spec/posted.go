@@ -148,13 +148,13 @@ func asParam(value json.RawMessage) (string, error) {
 
 // Posts reports whether a POST to a path may be a read, so that its body has to be looked
 // at.
-func (s *Spec) Posts(path string) bool { return s.GraphQLAt(path) || s.postedAs(path) != nil }
+func (s *Spec) Posts(path string) bool { return s.GraphQLAt(path) || s.routes.postedAs(path) != nil }
 
 // postedAs is how the first read by POST of a path is asked; nil: there is none.
-func (s *Spec) postedAs(path string) *Posted {
+func (all routes) postedAs(path string) *Posted {
 	var segments []string
-	for i := range s.routes {
-		r := &s.routes[i]
+	for i := range all {
+		r := &all[i]
 		if r.posted() == nil {
 			continue
 		}
@@ -173,10 +173,10 @@ func (s *Spec) postedAs(path string) *Posted {
 
 // addPosted adds the route of a path that is read by POST. In keys the operation, and the
 // parameters that name the record, are segments behind it.
-func (s *Spec) addPosted(path string, r route) (t Template, err error) {
+func (all *routes) addPosted(path string, r route) (t Template, err error) {
 	p := r.posted()
 	if p == nil {
-		return s.addRoute(path, r)
+		return all.add(path, r)
 	}
 	if r.base, err = ParseTemplate(path); err != nil {
 		return t, err
@@ -191,14 +191,14 @@ func (s *Spec) addPosted(path string, r route) (t Template, err error) {
 			p.moved = append(p.moved, name)
 		}
 	}
-	return s.addRoute(path, r)
+	return all.add(path, r)
 }
 
 // move puts the parameters of a posted read that name its record, and its operation, into
 // the path.
-func (s *Spec) move(segments []string, q understudy.Query) ([]string, understudy.Query) {
-	for i := range s.routes {
-		r := &s.routes[i]
+func (all routes) move(segments []string, q understudy.Query) ([]string, understudy.Query) {
+	for i := range all {
+		r := &all[i]
 		p := r.posted()
 		if p == nil || p.operation == "" && len(p.moved) == 0 {
 			continue

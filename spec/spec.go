@@ -59,7 +59,7 @@ type Spec struct {
 
 	generic bool
 	passes  []Template
-	routes  []route
+	routes  routes
 	kinds   map[string]*Kind
 	keys    []string // the parameters of queries that carry credentials
 }

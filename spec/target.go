@@ -124,7 +124,7 @@ func (t *Target) Unnamed() string {
 	for _, p := range t.Query {
 		named := func(l *List) bool {
 			f := l.Filter(p.Name)
-			return t.Spec.rank(l, p.Name) != unnamed && (f == nil || f.Op != opAside || p.Value == f.Default)
+			return l.rank(t.Spec.PagingOf(l), p.Name) != unnamed && (f == nil || f.Op != opAside || p.Value == f.Default)
 		}
 		if !slices.ContainsFunc(lists, named) {
 			return p.Name

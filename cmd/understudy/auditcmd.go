@@ -51,7 +51,7 @@ func (c *auditPlace) open(ctx context.Context, p *process) (r audit.Reader, head
 	if _, err := os.Stat(r.Dir); err != nil {
 		return r, "", fmt.Errorf("audit: there is no log: %w; name the data folder with --data", err)
 	}
-	r.Key, err = cfg.AuditKey(ctx, cfg.Data, config.FileSecrets(folder), false)
+	r.Key, err = cfg.Audit.ReadKey(ctx, cfg.Data, config.FileSecrets(folder), false)
 	return r, config.AuditHeads(cfg.Data), err
 }
 

@@ -62,7 +62,7 @@ func (c *serveCmd) Run(ctx context.Context, p *process) error {
 	printAnswering(p, time.Now())
 	h.PrintAddresses(p.stdout)
 	printReady(p.stdout)
-	return errors.Join(h.Serve(ctx, nil, []frontend.Task{gctune.Task(p.env, cfg.MemoryLimit(os.ReadFile))}), dir.Close())
+	return errors.Join(h.Serve(ctx, nil, []frontend.Task{gctune.Task(p.env, cfg.Limits.MemoryLimit(os.ReadFile))}), dir.Close())
 }
 
 // settings are those of the file, or the demo's own, with the flags over them.
@@ -180,7 +180,7 @@ func (c *serveCmd) serveDemo(ctx context.Context, p *process, cfg *config.Settin
 	fmt.Fprintf(p.stdout, "\nopen the viewer in a browser, or point a program at %s as\n%s with password %s\n",
 		h.Address(cfg.Credentials[0].Source), cred.User, strings.TrimPrefix(string(cred.Secret), demoScheme))
 	printReady(p.stdout)
-	return h.Serve(ctx, slow, []frontend.Task{gctune.Task(p.env, cfg.MemoryLimit(os.ReadFile))})
+	return h.Serve(ctx, slow, []frontend.Task{gctune.Task(p.env, cfg.Limits.MemoryLimit(os.ReadFile))})
 }
 
 // printAnswering is the first line: how long after its start the process answers.

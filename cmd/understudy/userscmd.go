@@ -38,7 +38,7 @@ func (c *usersFile) read(p *process) (cfg *config.Settings, path string, err err
 	if cfg, err = config.Read(c.Config, p.env); err != nil {
 		return nil, "", err
 	}
-	if path = cfg.UsersFile(filepath.Dir(c.Config)); path == "" {
+	if path = cfg.Viewer.UsersFile(filepath.Dir(c.Config)); path == "" {
 		return nil, "", fmt.Errorf("%s: nobody signs in with a password; write viewer: {sign_in: users} first", c.Config)
 	}
 	return cfg, path, nil

@@ -84,7 +84,7 @@ func (b *builder) build(cfg *config.Settings, p policy) (*handlerSet, error) {
 		return nil, err
 	}
 	front := config.ReverseProxies(cfg)
-	d.watches = watch.Policy{Search: d.search, Owners: p.book, Rules: cfg.WatchRules(), Mailer: p.mailer, URL: b.ports.publicViewer(cfg)}
+	d.watches = watch.Policy{Search: d.search, Owners: p.book, Rules: cfg.Watches.Rules(), Mailer: p.mailer, URL: b.ports.publicViewer(cfg)}
 	d.handlers = []http.Handler{front.Handler(b.ports.profiles.Handler(b.ports.access.Handler(d.viewer, time.Now)))}
 	d.known = []frontend.Known{nil}
 	for _, src := range b.sources {

@@ -94,7 +94,7 @@ func (a *App) openAudit(ctx context.Context) error {
 	if a.opts.Settings.Audit.Off {
 		return nil
 	}
-	o, err := a.opts.Settings.AuditOptions(ctx, a.opts.Dir.Path, a.opts.Secrets)
+	o, err := a.opts.Settings.Audit.Options(ctx, a.opts.Dir.Path, a.opts.Secrets)
 	if err != nil {
 		return err
 	}
@@ -246,8 +246,9 @@ func (p *savedPages) close() error {
 func (a *App) openJobs(context.Context) (err error) {
 	cfg := a.opts.Settings
 	a.jobs, err = jobs.New(jobs.Options{
-		Store: a.db.Jobs, Workers: cfg.Jobs.Workers, Memory: cfg.JobsMemory(cfg.MemoryLimit(os.ReadFile)), Lease: cfg.Jobs.Lease.Std(),
-		Keep: cfg.Jobs.Keep, KeepFor: cfg.Jobs.KeepFor.Std(), Alone: cfg.Store.DSN == "", Now: time.Now, Logger: a.log,
+		Store: a.db.Jobs, Workers: cfg.Jobs.Workers, Memory: cfg.Jobs.MemoryLimit(cfg.Limits.MemoryLimit(os.ReadFile)),
+		Lease: cfg.Jobs.Lease.Std(), Keep: cfg.Jobs.Keep, KeepFor: cfg.Jobs.KeepFor.Std(), Alone: cfg.Store.DSN == "",
+		Now: time.Now, Logger: a.log,
 	})
 	return err
 }

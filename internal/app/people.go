@@ -87,7 +87,7 @@ func holders(cfg *config.Settings, who *signin.People) (all []page.Holder) {
 			all = append(all, page.Holder{Role: u.Role, Name: u.Name, How: "a person"})
 		}
 	}
-	groups, domains := cfg.GroupRoles()
+	groups, domains := cfg.Viewer.OIDC.Roles, cfg.Viewer.OIDC.Domains
 	for _, g := range groups {
 		all = append(all, page.Holder{Role: g.Role, Name: g.Of, How: "a group of the provider"})
 	}

@@ -103,7 +103,7 @@ func (r *policyReader) read(ctx context.Context, cfg *config.Settings) (policy, 
 	if err != nil {
 		return policy{}, err
 	}
-	mailer, err := cfg.ReadMailer(ctx, secrets)
+	mailer, err := cfg.Mail.ReadMailer(ctx, secrets)
 	return policy{gate: gate, book: book, from: from, own: own, people: who, hooks: hooks, alerts: alerts, mailer: mailer}, err
 }
 

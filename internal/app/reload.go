@@ -253,7 +253,7 @@ func (e *enforcer) apply(cfg *config.Settings, secrets map[string][]understudy.S
 	e.exports.limit(cfg)
 	e.columns.SetLimit(config.ColumnsMemory(cfg, os.ReadFile))
 	if e.audit != nil {
-		e.audit.SetPolicy(cfg.AuditPolicy())
+		e.audit.SetPolicy(cfg.Audit.Policy())
 	}
 	for _, f := range e.ports.servers {
 		f.SetLimit(cfg.Limits.Connections)

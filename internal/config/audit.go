@@ -70,7 +70,7 @@ func (c *Settings) checkAudit() error {
 
 // checkLookups refuses a role that may look up numbers and is not listed when it does.
 func checkLookups(c *Settings) error {
-	policy := c.AuditPolicy()
+	policy := c.Audit.Policy()
 	for _, role := range slices.Sorted(maps.Keys(c.Roles)) {
 		for _, source := range slices.Sorted(maps.Keys(c.Roles[role])) {
 			if !slices.Contains(c.Roles[role][source].does, access.DoLookup) {
@@ -104,12 +104,12 @@ func actions(names []string) ([]understudy.Action, error) {
 	return all, nil
 }
 
-// AuditPolicy is what is listed.
-func (c *Settings) AuditPolicy() audit.Policy {
+// Policy returns what is listed.
+func (a *auditConfig) Policy() audit.Policy {
 	var p audit.Policy
-	p.People, _ = actions(c.Audit.People) // they are checked
-	p.Programs, _ = actions(c.Audit.Programs)
-	for role, names := range c.Audit.Roles {
+	p.People, _ = actions(a.People) // they are checked
+	p.Programs, _ = actions(a.Programs)
+	for role, names := range a.Roles {
 		if p.Roles == nil {
 			p.Roles = map[string][]understudy.Action{}
 		}
@@ -118,15 +118,14 @@ func (c *Settings) AuditPolicy() audit.Policy {
 	return p
 }
 
-// AuditOptions are those of the log in a data folder; its key is made when the settings
+// Options returns those of the log in a data folder; its key is made when the settings
 // name none.
-func (c *Settings) AuditOptions(ctx context.Context, data string, secrets Secrets) (o audit.Options, err error) {
-	o = audit.Options{Dir: filepath.Join(data, datadir.AuditName), Heads: AuditHeads(data), Policy: c.AuditPolicy(),
-		Keep: c.Audit.Keep.Std()}
-	if o.Key, err = c.AuditKey(ctx, data, secrets, true); err != nil {
+func (a *auditConfig) Options(ctx context.Context, data string, secrets Secrets) (o audit.Options, err error) {
+	o = audit.Options{Dir: filepath.Join(data, datadir.AuditName), Heads: AuditHeads(data), Policy: a.Policy(), Keep: a.Keep.Std()}
+	if o.Key, err = a.ReadKey(ctx, data, secrets, true); err != nil {
 		return o, err
 	}
-	o.Send, err = c.Audit.readSend(ctx, secrets)
+	o.Send, err = a.readSend(ctx, secrets)
 	return o, err
 }
 
@@ -172,13 +171,13 @@ func CheckSecrets(ctx context.Context, c *Settings, read Secrets) error {
 // AuditHeads is the file with the newest checkpoints of a data folder.
 func AuditHeads(data string) string { return filepath.Join(data, datadir.AuditName+".heads") }
 
-// AuditKey is the key of a data folder's audit log. One that the settings do not name is
+// ReadKey returns the key of a data folder's audit log. One that the settings do not name is
 // made with make when it is not there.
-func (c *Settings) AuditKey(ctx context.Context, data string, secrets Secrets, make bool) (audit.Key, error) {
-	if c.Audit.Key == "" {
+func (a *auditConfig) ReadKey(ctx context.Context, data string, secrets Secrets, make bool) (audit.Key, error) {
+	if a.Key == "" {
 		return audit.ReadKey(filepath.Join(data, datadir.AuditName+".key"), make)
 	}
-	secret, err := secrets(ctx, c.Audit.Key)
+	secret, err := secrets(ctx, a.Key)
 	if err != nil {
 		return audit.Key{}, fmt.Errorf("audit.key: %w", err)
 	}

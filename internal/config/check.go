@@ -59,7 +59,7 @@ func (c *Settings) check() error {
 		}
 	}
 	errs = append(errs, c.checkFeed()...)
-	errs = append(errs, c.checkWatches()...)
+	errs = append(errs, c.Watches.check(&c.Mail)...)
 	errs = append(errs, c.Connect.check(c)...)
 	if err := c.checkAudit(); err != nil {
 		bad("audit.%w", err)

@@ -41,9 +41,9 @@ const (
 
 // MemoryLimit returns the memory the process should stay under, in bytes, 0 when nothing
 // says it: the setting, else nine tenths of what its container may take.
-func (c *Settings) MemoryLimit(readFile func(string) ([]byte, error)) int64 {
-	if c.Limits.Memory > 0 {
-		return int64(c.Limits.Memory)
+func (l *Limits) MemoryLimit(readFile func(string) ([]byte, error)) int64 {
+	if l.Memory > 0 {
+		return int64(l.Memory)
 	}
 	for _, path := range []string{cgroupLimit, cgroupLimitV1} {
 		text, err := readFile(path)
@@ -58,12 +58,12 @@ func (c *Settings) MemoryLimit(readFile func(string) ([]byte, error)) int64 {
 	return 0
 }
 
-// jobsMemory is what jobs may weigh together: as set, else 256 MiB, but no more
+// MemoryLimit returns what jobs may weigh together: as set, else 256 MiB, but no more
 // than half of the wall: the other half is for readers, and for garbage.
-func (c *Settings) JobsMemory(wall int64) int64 {
+func (j *jobsConfig) MemoryLimit(wall int64) int64 {
 	switch {
-	case c.Jobs.Memory > 0:
-		return int64(c.Jobs.Memory)
+	case j.Memory > 0:
+		return int64(j.Memory)
 	case wall > 0:
 		return min(usualJobs, wall/2)
 	}
@@ -83,7 +83,7 @@ type Shares struct {
 // in memory are more answers without a read of the store; the memory is taken when there are so many.
 func (c *Settings) Shares(readFile func(string) ([]byte, error)) (s Shares) {
 	least := int64(usualCache)
-	if limit := c.MemoryLimit(readFile); limit > 0 {
+	if limit := c.Limits.MemoryLimit(readFile); limit > 0 {
 		least = min(least, limit/partForCache)
 	}
 	all := memory(c, readFile)
@@ -96,7 +96,7 @@ func (c *Settings) Shares(readFile func(string) ([]byte, error)) (s Shares) {
 		s.Express = int64(*c.Limits.Express)
 	}
 	s.Forms, s.Unread = min(s.Hot/4, mostForms), all/partForUnread
-	if c.MemoryLimit(readFile) > 0 {
+	if c.Limits.MemoryLimit(readFile) > 0 {
 		s.Lists = int(max(all/memoryOfAnswer, leastLists))
 	}
 	return s
@@ -109,7 +109,7 @@ func ColumnsMemory(c *Settings, readFile func(string) ([]byte, error)) int64 {
 		return int64(c.Search.Columns)
 	}
 	least := int64(usualColumns)
-	if limit := c.MemoryLimit(readFile); limit > 0 {
+	if limit := c.Limits.MemoryLimit(readFile); limit > 0 {
 		least = min(least, limit/4)
 	}
 	return min(max(memory(c, readFile)/partForHot, least), mostColumns)
@@ -117,7 +117,7 @@ func ColumnsMemory(c *Settings, readFile func(string) ([]byte, error)) int64 {
 
 // memory returns the memory limit or, without one, what the machine has, in bytes; 0 when that is unknown.
 func memory(c *Settings, readFile func(string) ([]byte, error)) int64 {
-	if limit := c.MemoryLimit(readFile); limit > 0 {
+	if limit := c.Limits.MemoryLimit(readFile); limit > 0 {
 		return limit
 	}
 	var kB int64
@@ -153,7 +153,7 @@ func MaxBody(c *Settings, source string, readFile func(string) ([]byte, error)) 
 	if s := c.Sources[source]; s != nil && s.MaxBody > 0 {
 		return int64(s.MaxBody)
 	}
-	if limit := c.MemoryLimit(readFile); limit > 0 {
+	if limit := c.Limits.MemoryLimit(readFile); limit > 0 {
 		return min(max((limit-busyMemory)/partForBody, minBody), usualBody)
 	}
 	return usualBody

@@ -35,15 +35,15 @@ func TestWall(t *testing.T) {
 	} {
 		cfg := &Settings{}
 		cfg.Limits.Memory, cfg.Jobs.Memory = c.set, c.jobs
-		if wall := cfg.MemoryLimit(file(c.file)); wall != c.wall || cfg.JobsMemory(wall) != c.want {
-			t.Errorf("%s: %d and %d for jobs, want %d and %d", name, wall, cfg.JobsMemory(wall), c.wall, c.want)
+		if wall := cfg.Limits.MemoryLimit(file(c.file)); wall != c.wall || cfg.Jobs.MemoryLimit(wall) != c.want {
+			t.Errorf("%s: %d and %d for jobs, want %d and %d", name, wall, cfg.Jobs.MemoryLimit(wall), c.wall, c.want)
 		}
 	}
 }
 
 func TestMemoryLimitOfOlderContainersIsRead(t *testing.T) {
 	for text, want := range map[string]int64{"1000000000\n": 900_000_000, "9223372036854771712\n": 0} {
-		got := new(Settings).MemoryLimit(func(path string) ([]byte, error) {
+		got := new(Limits).MemoryLimit(func(path string) ([]byte, error) {
 			if path != cgroupLimitV1 {
 				return nil, os.ErrNotExist
 			}

@@ -162,20 +162,20 @@ func (c *Settings) isCredential(name string) bool {
 
 // UsersFile is the path of the file of users, "" when nobody signs in with one. folder is
 // what it is relative to.
-func (c *Settings) UsersFile(folder string) string {
+func (v *viewerConfig) UsersFile(folder string) string {
 	switch {
-	case c.Viewer.SignIn != signInUsers:
+	case v.SignIn != signInUsers:
 		return ""
-	case filepath.IsAbs(c.Viewer.Users):
-		return c.Viewer.Users
+	case filepath.IsAbs(v.Users):
+		return v.Users
 	}
-	return filepath.Join(folder, c.Viewer.Users)
+	return filepath.Join(folder, v.Users)
 }
 
 // ReadUsers reads the file of users; nil: nobody signs in with one. A user whose role is
 // not there, or who has the name of a credential, is an error.
 func (c *Settings) ReadUsers(folder string) (*signin.Users, error) {
-	path := c.UsersFile(folder)
+	path := c.Viewer.UsersFile(folder)
 	if path == "" {
 		return nil, nil
 	}
@@ -207,8 +207,3 @@ func (c *Settings) CheckUser(name, role string) error {
 
 // reserved reports whether a name means somebody without a credential.
 func reserved(name string) bool { return name == "loopback" || name == "run.json" }
-
-// GroupRoles are the roles that groups and mail domains of a provider have.
-func (c *Settings) GroupRoles() (groups, domains []signin.Rule) {
-	return c.Viewer.OIDC.Roles, c.Viewer.OIDC.Domains
-}

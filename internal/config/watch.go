@@ -31,10 +31,9 @@ type mailConfig struct {
 	TLS    string    `yaml:"tls"`
 }
 
-// checkWatches finds what is wrong with watches and mail.
-func (c *Settings) checkWatches() (errs []error) {
+// check finds what is wrong with watches and mail.
+func (w *watchesConfig) check(m *mailConfig) (errs []error) {
 	bad := func(format string, args ...any) { errs = append(errs, fmt.Errorf(format, args...)) }
-	w := &c.Watches
 	for _, host := range w.Hosts {
 		name := host
 		if h, _, err := net.SplitHostPort(host); err == nil {
@@ -50,7 +49,6 @@ func (c *Settings) checkWatches() (errs []error) {
 			bad("watches.mail: %q: write a domain in small letters, such as example.com", understudy.Clip(domain))
 		}
 	}
-	m := &c.Mail
 	switch empty := *m == (mailConfig{}); {
 	case empty && len(w.Mail) > 0:
 		bad("watches.mail: no mail is sent without a server; write mail: {server: HOST:PORT, from: ADDRESS}")
@@ -69,25 +67,24 @@ func (m *mailConfig) mailer() *watch.Mailer {
 	return &watch.Mailer{Server: m.Server, From: m.From, User: m.User, TLS: m.TLS}
 }
 
-// WatchRules say where watches may tell.
-func (c *Settings) WatchRules() watch.Rules {
-	w := &c.Watches
+// Rules returns where watches may tell.
+func (w *watchesConfig) Rules() watch.Rules {
 	return watch.Rules{Hosts: slices.Clone(w.Hosts), Mail: slices.Clone(w.Mail), AllowPrivate: w.AllowPrivate, Every: w.Every.Std(),
 		Pause: w.Pause.Std()}
 }
 
-// ReadMailer is the server mail is sent by, with its secret; nil: none.
-func (c *Settings) ReadMailer(ctx context.Context, secrets Secrets) (*watch.Mailer, error) {
-	if c.Mail.Server == "" {
+// ReadMailer returns the server mail is sent by, with its secret; nil: none.
+func (m *mailConfig) ReadMailer(ctx context.Context, secrets Secrets) (*watch.Mailer, error) {
+	if m.Server == "" {
 		return nil, nil
 	}
-	m := c.Mail.mailer()
-	if c.Mail.Secret == "" {
-		return m, nil
+	mailer := m.mailer()
+	if m.Secret == "" {
+		return mailer, nil
 	}
 	var err error
-	if m.Secret, err = secrets(ctx, c.Mail.Secret); err != nil {
+	if mailer.Secret, err = secrets(ctx, m.Secret); err != nil {
 		return nil, fmt.Errorf("mail.secret: %w", err)
 	}
-	return m, nil
+	return mailer, nil
 }

@@ -34,7 +34,7 @@ func TestWatchSettings(t *testing.T) {
 			t.Fatalf("%s: %v", text, err)
 		}
 		var said []string
-		for _, err := range c.checkWatches() {
+		for _, err := range c.Watches.check(&c.Mail) {
 			said = append(said, err.Error())
 		}
 		all := strings.Join(said, "; ")

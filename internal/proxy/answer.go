@@ -49,7 +49,7 @@ func (v *exchange) answer(a *request.Response, view *access.View) {
 		return
 	}
 	view = encoded(v.proxy.atOrigin(view))
-	l := v.representation(view)
+	l := v.proxy.representation(view)
 	body, length, in := v.formed(a, view, l)
 	if status == http.StatusOK && a.Fwd != fwdMethod && v.r.Method != http.MethodPost {
 		h["Etag"] = l.etags[in]

@@ -47,9 +47,9 @@ const representationWeight = 512
 
 // representation finds or makes the representation of a view's body. The tag is half the SHA-256
 // of the view's own bytes, so it changes only with what the role sees.
-func (v *exchange) representation(view *access.View) *representation {
+func (p *Proxy) representation(view *access.View) *representation {
 	key := representationKey{view.Sum, view.ContentType}
-	if l, ok := v.proxy.representations.Get(key); ok {
+	if l, ok := p.representations.Get(key); ok {
 		return l
 	}
 	tag := base64.RawURLEncoding.EncodeToString(view.Sum[:])
@@ -57,7 +57,7 @@ func (v *exchange) representation(view *access.View) *representation {
 	for in := range l.etags {
 		l.etags[in] = []string{`"` + tag + endings[in] + `"`}
 	}
-	v.proxy.representations.Put(key, l, representationWeight)
+	p.representations.Put(key, l, representationWeight)
 	return l
 }
 
@@ -81,7 +81,7 @@ func (v *exchange) formed(a *request.Response, view *access.View, l *representat
 	case !must && !mirrors && view.Whole && a.Outcome == request.Cold:
 		return view.Body, l.length, plainForm
 	}
-	p, err := v.pack(view, l, in)
+	p, err := v.proxy.pack(view, l, in)
 	if err != nil {
 		v.proxy.o.Logger.Error("cannot compress", "id", v.id(), "err", err)
 		return view.Body, l.length, plainForm
@@ -90,21 +90,21 @@ func (v *exchange) formed(a *request.Response, view *access.View, l *representat
 }
 
 // pack makes a compressed form and keeps it with the representation.
-func (v *exchange) pack(view *access.View, l *representation, in form) (*pack, error) {
-	body, err := v.compress(view.Body, in)
+func (p *Proxy) pack(view *access.View, l *representation, in form) (*pack, error) {
+	body, err := p.compress(view.Body, in)
 	if err != nil {
 		return nil, err
 	}
-	p := &pack{body, len(body), []string{strconv.Itoa(len(body))}}
-	l.packs[in].Store(p)
+	made := &pack{body, len(body), []string{strconv.Itoa(len(body))}}
+	l.packs[in].Store(made)
 	weight := int64(representationWeight)
 	for i := range l.packs {
-		if p := l.packs[i].Load(); p != nil {
-			weight += int64(len(p.body))
+		if form := l.packs[i].Load(); form != nil {
+			weight += int64(len(form.body))
 		}
 	}
-	v.proxy.representations.Put(representationKey{view.Sum, view.ContentType}, l, weight)
-	return p, nil
+	p.representations.Put(representationKey{view.Sum, view.ContentType}, l, weight)
+	return made, nil
 }
 
 // lengthOf is the Content-Length of a compressed body the mirror brought.
@@ -118,9 +118,9 @@ func (l *representation) lengthOf(in form, body []byte) []string {
 }
 
 // compress makes a compressed form of a body.
-func (v *exchange) compress(body []byte, in form) ([]byte, error) {
+func (p *Proxy) compress(body []byte, in form) ([]byte, error) {
 	if in == zstdForm {
-		z, err := v.proxy.zstd()
+		z, err := p.zstd()
 		if err != nil {
 			return nil, fmt.Errorf("proxy: zstd: %w", err)
 		}
