@@ -5,7 +5,6 @@ package store_test
 import (
 	"path/filepath"
 	"runtime"
-	"syscall"
 	"testing"
 	"time"
 
@@ -16,32 +15,15 @@ import (
 	"understudy/internal/store/storetest"
 )
 
-// pagesOf makes the pages of a walk, with nothing shared but the world.
-func pagesOf(w *storetest.World, size int, when time.Time) []*understudy.Page {
-	var pages []*understudy.Page
-	for n, from := 0, 0; from < w.N; n++ {
-		p, next := w.List(size, n, from, when.Add(time.Duration(n)*time.Millisecond))
-		pages, from = append(pages, p), next
-	}
-	return pages
-}
-
 // warmDB is a store with ten thousand calls.
 func warmDB(b *testing.B) *store.DB {
-	db := openDB(b, filepath.Join(b.TempDir(), "understudy.db"))
-	for _, p := range pagesOf(storetest.NewWorld(99, 10_000), 50, storetest.Epoch) {
+	db := storetest.OpenAt(b, filepath.Join(b.TempDir(), "understudy.db"))
+	for _, p := range storetest.Pages(storetest.NewWorld(99, 10_000), 50, storetest.Epoch) {
 		if _, err := db.Save(b.Context(), p); err != nil {
 			b.Fatal(err)
 		}
 	}
 	return db
-}
-
-// cpu is the processor time this process has used, all threads together.
-func cpu() time.Duration {
-	var u syscall.Rusage
-	_ = syscall.Getrusage(syscall.RUSAGE_SELF, &u)
-	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
 }
 
 func BenchmarkSaveNewPage(b *testing.B) {
@@ -60,22 +42,22 @@ func BenchmarkSaveNewPage(b *testing.B) {
 	kernels := 0
 	var pages []*understudy.Page
 	b.ReportAllocs()
-	start := cpu()
+	start := storetest.CPUTime()
 	for b.Loop() {
 		if len(pages) == 0 {
 			b.StopTimer()
-			used += cpu() - start
+			used += storetest.CPUTime() - start
 			for range 50 {
 				p, _ := w.List(50, n, n*50, storetest.Epoch)
 				pages, n = append(pages, p), n+1
 			}
 			runtime.GC() // the garbage of making pages is not that of saving them
-			start = cpu()
+			start = storetest.CPUTime()
 			for _, p := range pages {
 				packed = yard.EncodeAll(p.Body, packed[:0])
 			}
-			measured, kernels = measured+cpu()-start, kernels+len(pages)
-			start = cpu()
+			measured, kernels = measured+storetest.CPUTime()-start, kernels+len(pages)
+			start = storetest.CPUTime()
 			b.StartTimer()
 		}
 		p := pages[0]
@@ -85,7 +67,7 @@ func BenchmarkSaveNewPage(b *testing.B) {
 		}
 		bytes += len(p.Body)
 	}
-	used += cpu() - start
+	used += storetest.CPUTime() - start
 	b.ReportMetric(float64(used.Microseconds())/float64(b.N), "cpu-us/op")
 	b.ReportMetric(float64(measured.Microseconds())/float64(kernels), "zstd-us/page")
 	b.ReportMetric(float64(bytes)/float64(b.N), "body-B/op")
@@ -104,7 +86,7 @@ func BenchmarkSaveUnchangedPage(b *testing.B) {
 
 func BenchmarkPage(b *testing.B) {
 	db := warmDB(b)
-	pages := pagesOf(storetest.NewWorld(99, 10_000), 50, storetest.Epoch)
+	pages := storetest.Pages(storetest.NewWorld(99, 10_000), 50, storetest.Epoch)
 	for i := 0; b.Loop(); i++ {
 		if _, err := db.Page(b.Context(), pages[i%len(pages)].Key); err != nil {
 			b.Fatal(err)

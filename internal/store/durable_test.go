@@ -93,7 +93,7 @@ func TestPromisesAreDurable(t *testing.T) {
 		}, func(db *store.DB) error { return db.KV.SetValue(t.Context(), "session", []byte("open")) }},
 	} {
 		t.Run(one.name, func(t *testing.T) {
-			db := openDB(t, filepath.Join(t.TempDir(), "understudy.db"))
+			db := storetest.OpenAt(t, filepath.Join(t.TempDir(), "understudy.db"))
 			if _, err := db.Save(t.Context(), page()); err != nil { // the kind is known from now on
 				t.Fatal(err)
 			}
@@ -125,7 +125,7 @@ func TestPromisesAreDurable(t *testing.T) {
 
 // A job that runs at most once is claimed on the disk before it is handed out.
 func TestClaimsOfJobsThatRunOnceAreDurable(t *testing.T) {
-	db := openDB(t, filepath.Join(t.TempDir(), "understudy.db"))
+	db := storetest.OpenAt(t, filepath.Join(t.TempDir(), "understudy.db"))
 	for _, once := range []bool{false, true} {
 		if _, err := db.Jobs.AddJobs(t.Context(), storetest.Epoch, understudy.Job{Kind: "a", Attempts: 1, Once: once}); err != nil {
 			t.Fatal(err)

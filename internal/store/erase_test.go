@@ -14,14 +14,9 @@ import (
 	"understudy/request"
 )
 
-func eraseOptions(t testing.TB, now func() time.Time) store.Options {
-	return store.Options{Path: storetest.File(t), Specs: specs(t), Now: now, SaveTime: store.Patience,
-		Retention: map[string]map[string]time.Duration{storetest.Source: {"messages": storetest.Keep}}}
-}
-
 func TestDBErases(t *testing.T) {
 	storetest.RunErasing(t, func(t testing.TB, now func() time.Time) storetest.Erasing {
-		db, err := store.Open(t.Context(), eraseOptions(t, now))
+		db, err := store.Open(t.Context(), storetest.EraseOptions(t, now))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -30,67 +25,11 @@ func TestDBErases(t *testing.T) {
 	})
 }
 
-// Jobs, notes and names of fields hold no texts; if one does it goes, too.
-func TestBesideErased(t *testing.T) {
-	db, err := store.Open(t.Context(), eraseOptions(t, func() time.Time { return storetest.Epoch }))
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer db.Close()
-	save := func(uri, body string) {
-		id := "SM00000000000000000000000000000001"
-		p := &understudy.Page{Key: understudy.Key{Source: "twilio", URI: uri}, Kind: "messages", Shape: "messages", ID: id, Status: 200,
-			Body: []byte(body),
-			Rows: []understudy.Row{{ID: id, End: len(body)}}, At: storetest.Epoch}
-		if _, err := db.Save(t.Context(), p); err != nil {
-			t.Fatal(err)
-		}
-	}
-	save("/a", `{"from": "+14155550100", "by": {"+14155550100": 1}, "body": "a text that is long enough"}`)
-	save("/b", `{"from": "+14155550100", "by": {"+14155550100": 2}, "body": "a text that is long enough"}`)
-	for name, value := range map[string]string{"walk/a": "at /Messages.json?To=%2B14155550100", "walk/b": "at page 7",
-		"feed/c": "said: a text that is long enough!"} {
-		if err := db.KV.SetValue(t.Context(), name, []byte(value)); err != nil {
-			t.Fatal(err)
-		}
-	}
-	numbers, err := db.Jobs.AddJobs(t.Context(), storetest.Epoch, understudy.Job{Kind: "sync calls",
-		Payload:  []byte(`{"to":"+1 415 555 0100"}`),
-		Attempts: 1},
-		understudy.Job{Kind: "sync calls", Payload: []byte(`{"page":7}`), Attempts: 1})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if found, err := db.Verifier.Holds(t.Context(), "4155550100"); err != nil || len(found) < 4 {
-		t.Fatalf("held at first: %v, %v", found, err)
-	}
-	if _, _, err := db.Eraser.EraseNumber(t.Context(), "twilio", "+14155550100"); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := db.Eraser.EraseListed(t.Context(), erase.Job{}); err != nil {
-		t.Fatal(err)
-	}
-	if found, err := db.Verifier.Holds(t.Context(), "4155550100", "a text that is long", "415 555"); err != nil || len(found) > 0 {
-		t.Fatalf("still held: %v, %v", found, err)
-	}
-	notes, err := db.KV.Values(t.Context(), "")
-	if err != nil || len(notes) != 1 || string(notes["walk/b"]) != "at page 7" {
-		t.Fatalf("values %q, %v", notes, err)
-	}
-	jobs, err := db.Jobs.Jobs(t.Context(), understudy.JobFilter{Limit: 10})
-	if err != nil || len(jobs) != 1 || jobs[0].Number != numbers[1] {
-		t.Fatalf("jobs %+v, %v", jobs, err)
-	}
-	if r, err := db.Verifier.Verify(t.Context()); err != nil || len(r.Problems) > 0 {
-		t.Fatalf("verify: %v, %v", r.Problems, err)
-	}
-}
-
 // What a crash leaves listed and unmarked goes all the same, many more records
 // than one transaction marks, and each is told of once.
 func TestListedBeforeACrash(t *testing.T) {
 	const many = 700
-	o := eraseOptions(t, func() time.Time { return storetest.Epoch })
+	o := storetest.EraseOptions(t, func() time.Time { return storetest.Epoch })
 	db, err := store.Open(t.Context(), o)
 	if err != nil {
 		t.Fatal(err)
@@ -143,52 +82,6 @@ func TestListedBeforeACrash(t *testing.T) {
 	}
 	if saved := save(db); saved.Page.NotStored != "erased" || len(saved.Changes) != 0 {
 		t.Errorf("saved again: %q, %d changes", saved.Page.NotStored, len(saved.Changes))
-	}
-	if r, err := db.Verifier.Verify(t.Context()); err != nil || len(r.Problems) > 0 {
-		t.Errorf("verify: %q, %v", r.Problems, err)
-	}
-}
-
-// L5: a record that went twice is listed twice, and what the first took out is
-// not there for the second, in another transaction. Nothing is damaged by that.
-func TestListedTwiceFarApart(t *testing.T) {
-	o := eraseOptions(t, func() time.Time { return storetest.Epoch })
-	db, err := store.Open(t.Context(), o)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer db.Close()
-	at := storetest.Epoch
-	save := func(id, body string) {
-		at = at.Add(time.Second)
-		p := &understudy.Page{Key: understudy.Key{Source: "twilio", URI: "/calls/" + id}, Kind: "calls", Shape: "calls", ID: id, Status: 404,
-			At: at, Body: []byte("{}")}
-		if body != "" {
-			p.Status, p.Body = 200, []byte(fmt.Sprintf(`{"sid": %q, "status": %q}`, id, body))
-			p.Rows = []understudy.Row{{ID: id, End: len(p.Body)}}
-		}
-		if _, err := db.Save(t.Context(), p); err != nil {
-			t.Fatal(err)
-		}
-	}
-	id := func(n int) string { return fmt.Sprintf("CA%032d", n) }
-	comeAndGo := func(n int) {
-		save(id(n), "queued")
-		save(id(n), "completed")
-		save(id(n), "")
-	}
-	const more = 40 // more than one transaction takes
-	comeAndGo(0)
-	for n := range more {
-		comeAndGo(n + 1)
-	}
-	comeAndGo(0)
-	done, err := db.Eraser.EraseListed(t.Context(), erase.Job{})
-	if err != nil || len(done) != 1 || done[0].Done.IsZero() || done[0].Versions != 2*(more+1) { // what it said again is kept once
-		t.Errorf("%+v, %v; want %d versions", done, err, 2*(more+1))
-	}
-	if w, err := db.Eraser.Waiting(t.Context()); err != nil || w.Records != 0 {
-		t.Errorf("waiting %+v, %v", w, err)
 	}
 	if r, err := db.Verifier.Verify(t.Context()); err != nil || len(r.Problems) > 0 {
 		t.Errorf("verify: %q, %v", r.Problems, err)

@@ -51,4 +51,4 @@ func (e evictable) Prune(c *sqlite.Conn, versions map[int64]uint64) (removed int
 // Evict makes room now, if the limit is near, after what is under way has ended.
 // The store makes room behind its saves as well; Evict is for a caller that cannot
 // wait.
-func (db *DB) Evict(ctx context.Context) error { return db.evictor.Evict(ctx) }
+func (db *DB) Evict(ctx context.Context) error { return db.Evictor.Evict(ctx) }

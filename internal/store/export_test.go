@@ -6,15 +6,10 @@ import (
 	"context"
 	"database/sql/driver"
 	"strconv"
-	"time"
 
 	"understudy/internal/store/erase"
 	"understudy/internal/store/sqlite"
 )
-
-// Patience is how long a save may take on a busy machine, in tests that are not
-// about that.
-const Patience = time.Minute
 
 // LimitPages lets the file grow to n pages, as a full disk would.
 func LimitPages(db *DB, n int) error {
@@ -32,11 +27,11 @@ func HoldWriter(db *DB) (release func()) {
 // Clean overwrites remains, and says how many bytes.
 func Clean(db *DB) (int64, error) { return db.pool.Sanitize(context.Background()) }
 
-// Flush writes what the indexes of terms and words are to have.
-func Flush(db *DB) error { return db.Index.Flush(context.Background()) }
+// Pool returns the connections of the store.
+func Pool(db *DB) *sqlite.Pool { return db.pool }
 
-// Tidied waits until no room is being made in the background.
-func Tidied(db *DB) { db.evictor.Wait() }
+// Epoch returns twice how often records made room for others.
+func Epoch(db *DB) int64 { return db.counts.epoch.Load() }
 
 // List is EraseNumber up to where a crash may end it.
 func List(ctx context.Context, db *DB, source, what string) (erase.Erasure, error) {

@@ -1,6 +1,6 @@
 // Indexes are filled while everything else goes on.
 
-package store
+package store_test
 
 import (
 	"bytes"
@@ -15,10 +15,12 @@ import (
 
 	"understudy"
 	"understudy/internal/query"
+	"understudy/internal/store"
+	"understudy/internal/store/storetest"
 )
 
-// crowded is a page of messages, two hundred and twenty a second, each a version.
-func crowded(version int, after string, numbers ...int) *understudy.Page {
+// crowdedPage is a page of messages, two hundred and twenty a second, each a version.
+func crowdedPage(version int, after string, numbers ...int) *understudy.Page {
 	uri := "/2010-04-01/Accounts/AC00000000000000000000000000000001/Messages.json?PageSize=50"
 	if after != "" {
 		uri += "&Page=1&PageToken=PA" + after
@@ -40,7 +42,7 @@ func crowded(version int, after string, numbers ...int) *understudy.Page {
 func TestIndexesAreFilledBehind(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "understudy.db")
-	db := openWords(t, path)
+	db := storetest.OpenWords(t, path)
 	save := func(p *understudy.Page) {
 		t.Helper()
 		if _, err := db.Save(t.Context(), p); err != nil {
@@ -50,7 +52,7 @@ func TestIndexesAreFilledBehind(t *testing.T) {
 	const n, more = 1300, 4200 // three times what is filled at once; more than there is room for
 	total := n
 	for from := 0; from < n; from += 50 {
-		p := crowded(0, "", numbersFrom(from, 50)...)
+		p := crowdedPage(0, "", numbersFrom(from, 50)...)
 		p.Key.URI = fmt.Sprint("/former/", from)
 		save(p)
 	}
@@ -75,7 +77,7 @@ func TestIndexesAreFilledBehind(t *testing.T) {
 			t.Errorf("step %d: %d records, %v, want %d without an index", steps, got.N, err, total-steps)
 		}
 		if steps == 1 { // so many between two of one second that others make room
-			p := crowded(steps, fmt.Sprintf("SM%032x", 300), append(numbersFrom(5000, more), 301)...)
+			p := crowdedPage(steps, fmt.Sprintf("SM%032x", 300), append(numbersFrom(5000, more), 301)...)
 			for i := range p.Rows {
 				p.Rows[i].Clock = 1_770_000_000 - 300/220
 			}
@@ -83,20 +85,20 @@ func TestIndexesAreFilledBehind(t *testing.T) {
 			total += more
 		}
 		// Some that are indexed, some that are not, and some of either.
-		save(crowded(steps+1, fmt.Sprintf("SM%032x", 300), 301+steps, 302+steps))
-		save(crowded(steps+1, "", 1100+steps, 1101+steps, 500+steps))
+		save(crowdedPage(steps+1, fmt.Sprintf("SM%032x", 300), 301+steps, 302+steps))
+		save(crowdedPage(steps+1, "", 1100+steps, 1101+steps, 500+steps))
 		gone := &understudy.Page{Key: understudy.Key{Source: "twilio", URI: "/gone"}, Kind: "messages", Shape: "messages",
 			ID: fmt.Sprintf("SM%032x", 1290-steps), Status: 404, At: time.Unix(1_780_001_000, 0)}
 		save(gone)
-		widened += db.counts.epoch.Load()
+		widened += store.Epoch(db)
 		if steps == 1 { // in the middle; it takes long
-			wholeWords(t, db)
+			storetest.VerifyDB(t, db)
 		}
 		if steps%2 == 1 {
 			if err := db.Close(); err != nil {
 				t.Fatal(err)
 			}
-			db = openWords(t, path)
+			db = storetest.OpenWords(t, path)
 		}
 		ctx, stop := context.WithCancel(t.Context())
 		err := db.Index.Build(ctx, func(int64, int64) { stop() })
@@ -108,7 +110,7 @@ func TestIndexesAreFilledBehind(t *testing.T) {
 	if steps < 3 || widened == 0 {
 		t.Errorf("filled in %d steps, room was made %d times", steps, widened)
 	}
-	wholeWords(t, db)
+	storetest.VerifyDB(t, db)
 	var places []query.OrderKey
 	old := 0
 	err := db.Seek(t.Context(), any, func(f query.Hit) bool {

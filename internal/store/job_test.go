@@ -17,7 +17,7 @@ func TestJobsInDB(t *testing.T) {
 
 // openJobs returns what a store keeps for a runner of jobs.
 func openJobs(t testing.TB) storetest.Jobs {
-	db := openDB(t, storetest.File(t))
+	db := storetest.OpenAt(t, storetest.File(t))
 	return struct {
 		*jobs.Queue
 		*kv.Table

@@ -50,7 +50,7 @@ func TestKilledChild(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	db, err := store.Open(t.Context(), store.Options{Path: path, Specs: specs(t), SaveTime: store.Patience})
+	db, err := store.Open(t.Context(), store.Options{Path: path, Specs: storetest.Specs(t), SaveTime: storetest.Patience})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -139,7 +139,7 @@ func killAfter(t *testing.T, path string, from, saves int, more time.Duration) (
 // whether the page that was under way is there.
 func checkKilled(t *testing.T, path string, pages []*understudy.Page, next *understudy.Page) bool {
 	t.Helper()
-	db, err := store.Open(t.Context(), store.Options{Path: path, Specs: specs(t), SaveTime: store.Patience})
+	db, err := store.Open(t.Context(), store.Options{Path: path, Specs: storetest.Specs(t), SaveTime: storetest.Patience})
 	if err != nil {
 		t.Fatal(err)
 	}

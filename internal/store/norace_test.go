@@ -6,7 +6,4 @@ package store_test
 
 const walked = 10_000
 
-const (
-	crowded = 1
-	changed = 5_000
-)
+const crowded = 1

@@ -53,6 +53,7 @@ type DB struct {
 	Actions     *claims.Table
 	Annotations *annotations.Book
 	Eraser      *erase.Eraser
+	Evictor     *evict.Evictor
 	Verifier    *verify.Verifier
 	Index       *index.Index
 
@@ -68,7 +69,6 @@ type DB struct {
 	catalog  *catalog.Catalog
 	counts   counts
 	watchers watchers
-	evictor  *evict.Evictor
 	scratch  scratch
 }
 
@@ -101,9 +101,9 @@ func Open(ctx context.Context, o Options) (*DB, error) {
 	db.Records = history.New(db.pool, catalog, db.opener)
 	db.Jobs, db.KV, db.Series = jobs.NewQueue(db.pool), kv.New(db.pool), series.New(db.pool)
 	db.Actions, db.Annotations = claims.New(db.pool), annotations.New(db.pool, catalog)
-	db.evictor = evict.New(evict.Options{Pool: db.pool, Store: evictable{db}, Now: o.Now, Logger: o.Logger})
+	db.Evictor = evict.New(evict.Options{Pool: db.pool, Store: evictable{db}, Now: o.Now, Logger: o.Logger})
 	db.pages = pages.NewLoader(catalog, db.opener)
-	db.Reader = pages.NewReader(db.pool, db.pages, db.evictor.NoteRead)
+	db.Reader = pages.NewReader(db.pool, db.pages, db.Evictor.NoteRead)
 	db.Verifier = verify.New(db.pool, catalog, db.opener, db.pages, db.Index)
 	db.Eraser = erase.New(erase.Options{Pool: db.pool, Store: erasable{db}, Annotations: db.Annotations, Now: o.Now})
 	c, err := db.begin(ctx)
@@ -114,7 +114,7 @@ func Open(ctx context.Context, o Options) (*DB, error) {
 		_ = db.Close()
 		return nil, openError(path, err)
 	}
-	db.evictor.Start(ctx)
+	db.Evictor.Start(ctx)
 	db.Index.Settle()
 	return db, nil
 }
@@ -305,10 +305,10 @@ func (db *DB) Close() error {
 	if db.pool.Shut() {
 		return nil
 	}
-	db.evictor.Stop()
+	db.Evictor.Stop()
 	db.pool.Active.Wait()
-	db.evictor.Wait()
-	db.evictor.SaveReads()
+	db.Evictor.Wait()
+	db.Evictor.SaveReads()
 	if err := db.pool.Close(); err != nil {
 		return fmt.Errorf("store: close: %w", err)
 	}

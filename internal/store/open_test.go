@@ -4,7 +4,6 @@ package store_test
 
 import (
 	"bytes"
-	"database/sql"
 	"errors"
 	"io/fs"
 	"os"
@@ -13,48 +12,18 @@ import (
 	"testing"
 	"time"
 
-	"understudy"
-	"understudy/internal/query"
 	"understudy/internal/store"
 	"understudy/internal/store/storetest"
 )
 
-// filled is the path of a closed store with some pages.
-func filled(t *testing.T) (path string, pages []*understudy.Page) {
-	t.Helper()
-	path = filepath.Join(t.TempDir(), "a folder", "under % study?.db")
-	db := openDB(t, path)
-	pages = pagesOf(storetest.NewWorld(1, 600), 50, storetest.Epoch)
-	for _, p := range pages {
-		if _, err := db.Save(t.Context(), p); err != nil {
-			t.Fatal(err)
-		}
-	}
-	if err := db.Close(); err != nil {
-		t.Fatal(err)
-	}
-	return path, pages
-}
-
-// raw opens the file as any SQLite client would.
-func raw(t testing.TB, path string) *sql.DB {
-	t.Helper()
-	db, err := sql.Open("sqlite", "file:"+strings.NewReplacer("%", "%25", "?", "%3f").Replace(path))
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = db.Close() })
-	return db
-}
-
 func TestReopened(t *testing.T) {
-	path, pages := filled(t)
+	path, pages := storetest.Filled(t)
 	info, err := os.Stat(path)
 	if err != nil || info.Mode().Perm() != 0o600 {
 		t.Errorf("mode %v, %v: want 0600", info.Mode(), err)
 	}
 	for range 2 {
-		db := openDB(t, path)
+		db := storetest.OpenAt(t, path)
 		for _, p := range pages {
 			got, err := db.Page(t.Context(), p.Key)
 			if err != nil || !bytes.Equal(got.Body, p.Body) || got.Superseded {
@@ -74,28 +43,10 @@ func TestReopened(t *testing.T) {
 	}
 }
 
-// Both commands count the records that are there; verify tells how many more went.
-func TestStatsAndVerifyCountTheSame(t *testing.T) {
-	db := openItems(t, store.Options{})
-	if _, err := db.Save(t.Context(), itemsPage("p", 3, 1)); err != nil {
-		t.Fatal(err)
-	}
-	gone := &understudy.Page{Key: understudy.Key{Source: "items", URI: "/v1/items/p_1"}, Kind: "items", Shape: "items", ID: "p_1", Status: 404,
-		At: time.Unix(1780000100, 0)}
-	if _, err := db.Save(t.Context(), gone); err != nil {
-		t.Fatal(err)
-	}
-	s, err := db.Stats(t.Context())
-	r, verr := db.Verifier.Verify(t.Context())
-	if err != nil || verr != nil || s.Records != 2 || r.Records != 2 || r.Gone != 1 || len(r.Problems) > 0 {
-		t.Errorf("stats %d, verify %+v, %v, %v", s.Records, r, err, verr)
-	}
-}
-
 func TestOpenKeepsWhatItCannotRead(t *testing.T) {
 	edit := func(statements ...string) func(t *testing.T, path string) {
 		return func(t *testing.T, path string) {
-			db := raw(t, path)
+			db := storetest.SQL(t, path)
 			defer db.Close()
 			for _, s := range statements {
 				if _, err := db.Exec(s); err != nil {
@@ -150,7 +101,7 @@ func TestOpenKeepsWhatItCannotRead(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			path := filepath.Join(t.TempDir(), "understudy.db")
 			if !c.fresh {
-				path, _ = filled(t)
+				path, _ = storetest.Filled(t)
 			}
 			c.spoil(t, path)
 			before, _ := os.ReadFile(path)
@@ -175,7 +126,7 @@ func TestEmptyFileIsAFreshStore(t *testing.T) {
 	if err := os.WriteFile(path, nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	db := openDB(t, path)
+	db := storetest.OpenAt(t, path)
 	if k, err := db.Kinds(t.Context(), storetest.Source); err != nil || len(k) != 0 {
 		t.Errorf("kinds %v, %v", k, err)
 	}
@@ -200,12 +151,12 @@ func TestFolderThatCannotBeWritten(t *testing.T) {
 
 // Opening reads a few rows, whatever is held.
 func TestOpenIsQuick(t *testing.T) {
-	path, _ := filled(t)
+	path, _ := storetest.Filled(t)
 	best := time.Hour
 	for range 5 {
-		before := cpu()
-		db := openDB(t, path)
-		best = min(best, cpu()-before)
+		before := storetest.CPUTime()
+		db := storetest.OpenAt(t, path)
+		best = min(best, storetest.CPUTime()-before)
 		if err := db.Close(); err != nil {
 			t.Fatal(err)
 		}
@@ -217,7 +168,7 @@ func TestOpenIsQuick(t *testing.T) {
 
 // L14: a database that others may open, as one restored from a copy, is closed to them.
 func TestAnOpenDatabaseIsTightened(t *testing.T) {
-	path, _ := filled(t)
+	path, _ := storetest.Filled(t)
 	for name, mode := range map[string]fs.FileMode{path: 0o644, path + "-wal": 0o666, path + "-shm": 0o644} {
 		f, err := os.OpenFile(name, os.O_CREATE|os.O_RDWR, mode)
 		if err != nil {
@@ -227,34 +178,11 @@ func TestAnOpenDatabaseIsTightened(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	openDB(t, path)
+	storetest.OpenAt(t, path)
 	for _, name := range []string{path, path + "-wal", path + "-shm"} {
 		if info, err := os.Stat(name); err != nil || info.Mode().Perm()&0o077 != 0 {
 			t.Errorf("%s: %v, %v", filepath.Base(name), info.Mode(), err)
 		}
-	}
-}
-
-// An index that was not filled to the end is filled anew: nothing is answered
-// from a half of it.
-func TestIndexIsFilledAgain(t *testing.T) {
-	path, pages := filled(t)
-	db := raw(t, path)
-	for _, s := range []string{"UPDATE kind SET parent = NULL", "DELETE FROM clock WHERE record % 3 = 0"} {
-		if _, err := db.Exec(s); err != nil {
-			t.Fatal(err)
-		}
-	}
-	if err := db.Close(); err != nil {
-		t.Fatal(err)
-	}
-	again := openDB(t, path)
-	rows, err := again.Rows(t.Context(), query.RangeScan{Source: storetest.Source, Kind: "calls", Shape: "calls", Limit: 10_000})
-	if err != nil || len(rows) != 600 || rows[0].ID != pages[0].Rows[0].ID {
-		t.Errorf("%d rows, %v", len(rows), err)
-	}
-	if r, err := again.Verifier.Verify(t.Context()); err != nil || len(r.Problems) > 0 {
-		t.Errorf("verify: %q, %v", r.Problems, err)
 	}
 }
 
@@ -268,7 +196,7 @@ func TestAFileOfTheFirstSchema(t *testing.T) {
 	if err := errors.Join(db.KV.SetValue(t.Context(), "walk/calls", []byte("page 7")), db.Close()); err != nil {
 		t.Fatal(err)
 	}
-	file := raw(t, path)
+	file := storetest.SQL(t, path)
 	for _, s := range []string{"ALTER TABLE kv RENAME TO note", "DROP TABLE annotation", "DROP TABLE pending", "DROP INDEX page_whole",
 		"DELETE FROM goose_db_version WHERE version_id > 1"} {
 		if _, err := file.Exec(s); err != nil {

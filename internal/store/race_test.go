@@ -7,9 +7,5 @@ package store_test
 
 const walked = 400
 
-// crowded is the share of random histories near a limit, and changed how many
-// calls change in the test of density.
-const (
-	crowded = 25
-	changed = 500
-)
+// crowded is the share of random histories near a limit.
+const crowded = 25

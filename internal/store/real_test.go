@@ -39,7 +39,7 @@ func newWire(t *testing.T, records int) *wire {
 	if err != nil {
 		t.Fatal(err)
 	}
-	w := &wire{T: t, slow: httptest.NewServer(world), spec: specs(t)[storetest.Source], path: storetest.File(t),
+	w := &wire{T: t, slow: httptest.NewServer(world), spec: storetest.Specs(t)[storetest.Source], path: storetest.File(t),
 		pages: map[understudy.Key]*understudy.Page{}}
 	t.Cleanup(func() {
 		w.slow.Close()
@@ -60,7 +60,7 @@ func newWire(t *testing.T, records int) *wire {
 // records were on them and what changed.
 func (w *wire) walk(list string, pageSize int) (records int, changes []understudy.Change) {
 	w.Helper()
-	db := openDB(w, w.path)
+	db := storetest.OpenAt(w, w.path)
 	next, err := w.spec.Target(storetest.Source, "/2010-04-01/Accounts/"+storetest.Account+"/"+list+".json",
 		"PageSize="+strconv.Itoa(pageSize))
 	for err == nil && next != nil {
@@ -139,7 +139,7 @@ func TestWalkOverTheWire(t *testing.T) {
 		if records < walked || len(changes) != want {
 			t.Fatalf("page size %d: %d records, %d changes, want %d", pageSize, records, len(changes), want)
 		}
-		now := fileSize(t, w.path)
+		now := storetest.FileSize(t, w.path)
 		if i > 0 && (now-last)*20 >= last {
 			t.Errorf("page size %d added %d bytes to %d, want less than 5 %%", pageSize, now-last, last)
 		}
@@ -153,7 +153,7 @@ func TestWalkOverTheWire(t *testing.T) {
 			w.walk("Messages", sizes[2])
 		}
 	}
-	db := openDB(t, w.path)
+	db := storetest.OpenAt(t, w.path)
 	superseded := 0
 	for _, p := range w.pages {
 		if w.same(db, p).Superseded {

@@ -52,7 +52,7 @@ func noise(rng *rand.Rand, n int) string {
 func TestRemains(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, rand.Uint64()))
 	dir := t.TempDir()
-	db := openDB(t, filepath.Join(dir, "understudy.db"))
+	db := storetest.OpenAt(t, filepath.Join(dir, "understudy.db"))
 	held, was := map[string]string{}, []string{}
 	before := 0
 	for round := range 3 {
@@ -100,7 +100,8 @@ func TestRemains(t *testing.T) {
 			}
 		}
 		var sound string
-		if err := raw(t, filepath.Join(dir, "understudy.db")).QueryRow("PRAGMA integrity_check").Scan(&sound); err != nil || sound != "ok" {
+		err = storetest.SQL(t, filepath.Join(dir, "understudy.db")).QueryRow("PRAGMA integrity_check").Scan(&sound)
+		if err != nil || sound != "ok" {
 			t.Fatalf("integrity: %s, %v", sound, err)
 		}
 	}
@@ -112,7 +113,7 @@ func TestRemains(t *testing.T) {
 // TestRemainsUnderLoad cleans again and again while pages are saved and read.
 func TestRemainsUnderLoad(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "understudy.db")
-	db := openDB(t, path)
+	db := storetest.OpenAt(t, path)
 	w := storetest.NewWorld(3, 2000)
 	var wg sync.WaitGroup
 	end := make(chan struct{})

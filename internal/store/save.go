@@ -82,7 +82,7 @@ func (db *DB) Save(ctx context.Context, p *understudy.Page) (request.Saved, erro
 		}
 		db.scratch.trim()
 		if !broken {
-			db.evictor.Maintain(c, err != nil)
+			db.Evictor.Maintain(c, err != nil)
 		}
 		return broken, err
 	})
@@ -158,7 +158,7 @@ func (s *saving) run() error {
 	if err := s.putChanges(); err != nil {
 		return err
 	}
-	if s.outcome.undoReads, err = s.db.evictor.PutReads(s.c); err != nil {
+	if s.outcome.undoReads, err = s.db.Evictor.PutReads(s.c); err != nil {
 		return err
 	}
 	return s.writeCounters()

@@ -30,7 +30,7 @@ func BenchmarkSeek(b *testing.B) {
 	if kept := os.Getenv("UNDERSTUDY_KEPT"); kept != "" { // a file to fill, or one filled before
 		path = kept
 	}
-	db := openDB(b, path)
+	db := storetest.OpenAt(b, path)
 	w := storetest.NewWorld(3, records)
 	held, err := db.Stats(b.Context())
 	if err != nil {

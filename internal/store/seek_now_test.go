@@ -1,6 +1,6 @@
 // What a question is answered from while the writing connection is at work.
 
-package store
+package store_test
 
 import (
 	"context"
@@ -12,16 +12,18 @@ import (
 
 	"understudy"
 	"understudy/internal/query"
+	"understudy/internal/store"
 	"understudy/internal/store/index"
 	"understudy/internal/store/sqlite"
+	"understudy/internal/store/storetest"
 )
 
 // What the file says of its indexes counts, not what memory still says: an index
 // may have been emptied a moment ago. A parent is found by the index of terms.
 func TestAnEmptiedIndexAnswersNothing(t *testing.T) {
 	t.Parallel()
-	db := openWords(t, filepath.Join(t.TempDir(), "understudy.db"))
-	saveMessages(t, db, 0, 20)
+	db := storetest.OpenWords(t, filepath.Join(t.TempDir(), "understudy.db"))
+	storetest.SaveMessages(t, db, 0, 20)
 	ask := func(q query.RecordQuery) error {
 		q.Source, q.Kinds = "twilio", []string{"messages"}
 		return db.Seek(t.Context(), q, func(query.Hit) bool { return true })
@@ -36,7 +38,7 @@ func TestAnEmptiedIndexAnswersNothing(t *testing.T) {
 		want error
 	}{{"UPDATE built SET words = 0, terms = 0", understudy.ErrIndexing},
 		{fmt.Sprint("UPDATE built SET words = ", int64(index.BuiltAll), ", terms = ", int64(index.BuiltAll)), nil}} {
-		err := db.pool.Write(t.Context(), func(c *sqlite.Conn) (bool, error) { return false, c.Run(step.sql) })
+		err := store.Pool(db).Write(t.Context(), func(c *sqlite.Conn) (bool, error) { return false, c.Run(step.sql) })
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -55,8 +57,8 @@ func TestAnEmptiedIndexAnswersNothing(t *testing.T) {
 // looks at is found all the same.
 func TestAWordUnderManyOfAnotherKind(t *testing.T) {
 	t.Parallel()
-	db := openWords(t, filepath.Join(t.TempDir(), "understudy.db"))
-	saveMessages(t, db, 0, 2048+10)
+	db := storetest.OpenWords(t, filepath.Join(t.TempDir(), "understudy.db"))
+	storetest.SaveMessages(t, db, 0, 2048+10)
 	body := `{"sid":"CF01","friendly_name":"all of everything","status":"completed"}`
 	p := &understudy.Page{Key: understudy.Key{Source: "twilio", URI: "/c"}, Kind: "conferences", Shape: "conferences", List: true, Status: 200,
 		Body: []byte(body), Rows: []understudy.Row{{ID: "CF01", Clock: 1_600_000_000, End: len(body)}}, At: time.Unix(1_780_000_000, 0)}

@@ -4,8 +4,6 @@ package store_test
 
 import (
 	"flag"
-	"log/slog"
-	"os"
 	"path/filepath"
 	"strconv"
 	"testing"
@@ -17,21 +15,6 @@ import (
 	"understudy/internal/store/verify"
 )
 
-func openDB(t testing.TB, path string) *store.DB {
-	t.Helper()
-	logger := slog.New(slog.NewTextHandler(t.Output(), &slog.HandlerOptions{Level: slog.LevelDebug}))
-	db, err := store.Open(t.Context(), store.Options{Path: path, Specs: specs(t), Logger: logger, SaveTime: store.Patience})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := db.Close(); err != nil {
-			t.Error(err)
-		}
-	})
-	return db
-}
-
 // tested is a store with those of its parts that the suites ask.
 type tested struct {
 	*store.DB
@@ -40,7 +23,7 @@ type tested struct {
 }
 
 func testedDB(t testing.TB) tested {
-	db := openDB(t, storetest.File(t))
+	db := storetest.OpenAt(t, storetest.File(t))
 	return tested{db, db.Eraser, db.Verifier}
 }
 
@@ -49,22 +32,11 @@ func TestDB(t *testing.T) {
 	storetest.Run(t, func(t testing.TB) storetest.Store { return testedDB(t) })
 }
 
-// inMemory is a folder without a disk behind it, where there is one: a small
-// limit means a short log, and so a wait for the disk after every few saves.
-func inMemory(t testing.TB) string {
-	dir, err := os.MkdirTemp("/dev/shm", "understudy-")
-	if err != nil {
-		return t.TempDir()
-	}
-	t.Cleanup(func() { _ = os.RemoveAll(dir) })
-	return dir
-}
-
 func TestDBWithALimit(t *testing.T) {
 	fewer(t, crowded)
 	storetest.RunLimited(t, func(t testing.TB, limit int64, now func() time.Time) storetest.Store {
-		db, err := store.Open(t.Context(), store.Options{Path: filepath.Join(inMemory(t), "understudy.db"), Limit: limit, Now: now,
-			SaveTime: store.Patience})
+		db, err := store.Open(t.Context(), store.Options{Path: filepath.Join(storetest.MemoryDir(t), "understudy.db"), Limit: limit, Now: now,
+			SaveTime: storetest.Patience})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -73,7 +73,7 @@ func saveTexts(b *testing.B, db *store.DB, words []string, n int) (spent time.Du
 func BenchmarkSeekText(b *testing.B) {
 	records := benchRecords()
 	words := vocabulary(20_000)
-	db := openDB(b, filepath.Join(b.TempDir(), "understudy.db"))
+	db := storetest.OpenAt(b, filepath.Join(b.TempDir(), "understudy.db"))
 	spent := saveTexts(b, db, words, records)
 	st, err := db.Stats(b.Context())
 	if err != nil {
@@ -89,12 +89,12 @@ func BenchmarkSeekText(b *testing.B) {
 // states, methods and flags do.
 func BenchmarkSeekTextKinds(b *testing.B) {
 	words := vocabulary(20_000)
-	db := openDB(b, filepath.Join(b.TempDir(), "understudy.db"))
+	db := storetest.OpenAt(b, filepath.Join(b.TempDir(), "understudy.db"))
 	saveTexts(b, db, words, benchRecords())
 	rng := rand.New(rand.NewPCG(13, 0))
 	often := rand.NewZipf(rng, 1.1, 4, uint64(len(words)-1))
 	kinds := []string{"messages"}
-	for _, k := range specs(b)[storetest.Source].Kinds {
+	for _, k := range storetest.Specs(b)[storetest.Source].Kinds {
 		if k.Name == "messages" || len(k.Lists) == 0 {
 			continue
 		}
@@ -182,7 +182,7 @@ func seekTexts(b *testing.B, db *store.DB, words, kinds []string) {
 // BenchmarkIndex is filling the indexes of terms and words anew.
 func BenchmarkIndex(b *testing.B) {
 	records := benchRecords()
-	db := openDB(b, filepath.Join(b.TempDir(), "understudy.db"))
+	db := storetest.OpenAt(b, filepath.Join(b.TempDir(), "understudy.db"))
 	w := storetest.NewWorld(3, records)
 	for n, from := 0, 0; from < w.N; n++ {
 		p, next := w.List(50, n, from, storetest.Epoch)

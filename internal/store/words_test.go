@@ -1,10 +1,9 @@
 // The index of words: what is erased leaves nothing, what is lost is told, and
 // what is missing is made.
 
-package store
+package store_test
 
 import (
-	"context"
 	"database/sql/driver"
 	"errors"
 	"fmt"
@@ -18,63 +17,17 @@ import (
 
 	"understudy"
 	"understudy/internal/query"
+	"understudy/internal/store"
 	"understudy/internal/store/erase"
 	"understudy/internal/store/fts5"
-	"understudy/internal/store/index"
 	"understudy/internal/store/sqlite"
-	"understudy/spec"
-	"understudy/spec/spectest"
-	"understudy/upstream"
+	"understudy/internal/store/storetest"
 )
 
-func openWords(t testing.TB, path string) *DB {
-	t.Helper()
-	sp := spectest.BuiltIn(t, "twilio")
-	db, err := Open(context.Background(), Options{Path: path, Specs: map[string]*spec.Spec{"twilio": sp}, SaveTime: Patience,
-		Now: func() time.Time { return time.Unix(1_780_000_000, 0) }})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = db.Close() })
-	return db
-}
-
-// saveMessages saves messages from a number on, each with a word of its own.
-func saveMessages(t testing.TB, db *DB, from, n int) {
-	t.Helper()
-	p := &understudy.Page{Key: understudy.Key{Source: "twilio", URI: fmt.Sprint("/m", from)}, Kind: "messages", Shape: "messages", List: true,
-		Status: 200, At: time.Unix(1_780_000_000, 0)}
-	for i := from; i < from+n; i++ {
-		at := len(p.Body)
-		p.Body = fmt.Appendf(p.Body, `{"sid":"SM%032x","body":"zanzibar%06d speaks of everything","from":"+1415555%04d","status":"delivered"}`, i,
-			i, max(i-1999, 0))
-		p.Rows = append(p.Rows, understudy.Row{ID: fmt.Sprintf("SM%032x", i), Clock: int64(1_770_000_000 - i), Start: at, End: len(p.Body)})
-	}
-	if _, err := db.Save(context.Background(), p); err != nil {
-		t.Fatal(err)
-	}
-}
-
-func countText(t testing.TB, db *DB, text *query.Text) int64 {
-	t.Helper()
-	n, err := db.Count(context.Background(), query.RecordQuery{Source: "twilio", Text: text}, 0, time.Time{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return n.N
-}
-
-func wholeWords(t testing.TB, db *DB) {
-	t.Helper()
-	if r, err := db.Verifier.Verify(context.Background()); err != nil || len(r.Problems) > 0 {
-		t.Errorf("verify: %q, %v", r.Problems, err)
-	}
-}
-
 // pendingRows is how many saves have left their words and terms to be written later.
-func pendingRows(t testing.TB, db *DB) (rows int64) {
+func pendingRows(t testing.TB, db *store.DB) (rows int64) {
 	t.Helper()
-	err := db.pool.Read(t.Context(), func(c *sqlite.Conn) (err error) {
+	err := store.Pool(db).Read(t.Context(), func(c *sqlite.Conn) (err error) {
 		rows, err = c.Integer("SELECT count(*) FROM pending")
 		return err
 	})
@@ -89,10 +42,10 @@ func pendingRows(t testing.TB, db *DB) (rows int64) {
 func TestWrittenLaterFoundAtOnce(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "understudy.db")
 	synctest.Test(t, func(t *testing.T) {
-		db := openWords(t, path)
+		db := storetest.OpenWords(t, path)
 		found := func(want int64) {
 			t.Helper()
-			if got := countText(t, db, &query.Text{Op: query.TextPrefix, Words: []string{"zanz"}}); got != want {
+			if got := storetest.CountText(t, db, &query.Text{Op: query.TextPrefix, Words: []string{"zanz"}}); got != want {
 				t.Errorf("%d are found by a word, want %d", got, want)
 			}
 			got, err := db.Count(t.Context(), query.RecordQuery{Source: "twilio", Kinds: []string{"messages"},
@@ -100,11 +53,11 @@ func TestWrittenLaterFoundAtOnce(t *testing.T) {
 			if err != nil || got.N != want {
 				t.Errorf("%d are found by a term, want %d: %v", got.N, want, err)
 			}
-			wholeWords(t, db)
+			storetest.VerifyDB(t, db)
 		}
 		most := int64(0)
 		for i := range 12 {
-			saveMessages(t, db, 10*i, 10)
+			storetest.SaveMessages(t, db, 10*i, 10)
 			most = max(most, pendingRows(t, db))
 			found(int64(10 * (i + 1)))
 		}
@@ -117,11 +70,11 @@ func TestWrittenLaterFoundAtOnce(t *testing.T) {
 			t.Errorf("%d rows are pending", now)
 		}
 		found(120)
-		saveMessages(t, db, 120, 10)
+		storetest.SaveMessages(t, db, 120, 10)
 		if err := db.Close(); err != nil {
 			t.Fatal(err)
 		}
-		db = openWords(t, path)
+		db = storetest.OpenWords(t, path)
 		if pendingRows(t, db) == 0 {
 			t.Error("nothing is pending any more")
 		}
@@ -142,7 +95,7 @@ func TestWrittenLaterFoundAtOnce(t *testing.T) {
 // before, while others ask, and when it is pending as the file is opened.
 func TestWordsOfAFieldWithFewAreFoundFromTheirSaveOn(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "understudy.db")
-	db := openWords(t, path)
+	db := storetest.OpenWords(t, path)
 	save := func(i int) *query.Text {
 		t.Helper()
 		status := fmt.Sprintf("state%02d", i)
@@ -157,7 +110,7 @@ func TestWordsOfAFieldWithFewAreFoundFromTheirSaveOn(t *testing.T) {
 	found := func(text *query.Text) {
 		t.Helper()
 		begins := &query.Text{Op: query.TextPrefix, Words: text.Words, In: text.In}
-		if n, m := countText(t, db, text), countText(t, db, begins); n != 1 || m != 1 {
+		if n, m := storetest.CountText(t, db, text), storetest.CountText(t, db, begins); n != 1 || m != 1 {
 			t.Errorf("%s is found %d times, as a beginning %d times", text.Words[0], n, m)
 		}
 	}
@@ -165,7 +118,7 @@ func TestWordsOfAFieldWithFewAreFoundFromTheirSaveOn(t *testing.T) {
 	if err := db.Close(); err != nil {
 		t.Fatal(err)
 	}
-	db = openWords(t, path)
+	db = storetest.OpenWords(t, path)
 	if pendingRows(t, db) == 0 {
 		t.Fatal("nothing is pending")
 	}
@@ -202,14 +155,14 @@ const staleSeparators = `SELECT count(*) FROM words_idx i WHERE length(i.term) >
 func TestErasedWordsLeaveNothing(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "understudy.db")
-	db := openWords(t, path)
+	db := storetest.OpenWords(t, path)
 	const n = 3000
 	for from := 0; from < n; from += 50 {
-		saveMessages(t, db, from, 50)
+		storetest.SaveMessages(t, db, from, 50)
 	}
 	var before int64
 	piece := []byte("00102zanzibar")
-	if err := db.pool.Read(t.Context(), func(c *sqlite.Conn) (err error) {
+	if err := store.Pool(db).Read(t.Context(), func(c *sqlite.Conn) (err error) {
 		if n, err := c.Integer(staleSeparators); err != nil || n > 0 {
 			return fmt.Errorf("%d separators stand for nothing already: %w", n, err)
 		}
@@ -231,19 +184,19 @@ func TestErasedWordsLeaveNothing(t *testing.T) {
 	if _, err := db.Eraser.EraseListed(t.Context(), erase.Job{}); err != nil {
 		t.Fatal(err)
 	}
-	if got := countText(t, db, &query.Text{Op: query.TextPrefix, Words: []string{"zanz"}}); got != n-2000 {
+	if got := storetest.CountText(t, db, &query.Text{Op: query.TextPrefix, Words: []string{"zanz"}}); got != n-2000 {
 		t.Errorf("%d are found, want %d", got, n-2000)
 	}
-	if got := countText(t, db, &query.Text{Words: []string{"everything"}}); got != n-2000 {
+	if got := storetest.CountText(t, db, &query.Text{Words: []string{"everything"}}); got != n-2000 {
 		t.Errorf("%d are found, want %d", got, n-2000)
 	}
-	wholeWords(t, db)
-	if err := db.pool.Write(t.Context(), func(c *sqlite.Conn) (bool, error) {
+	storetest.VerifyDB(t, db)
+	if err := store.Pool(db).Write(t.Context(), func(c *sqlite.Conn) (bool, error) {
 		return false, c.Run("INSERT INTO words (words) VALUES ('optimize')") // reads all that erasing left
 	}); err != nil {
 		t.Fatal(err)
 	}
-	wholeWords(t, db)
+	storetest.VerifyDB(t, db)
 	if err := db.Close(); err != nil {
 		t.Fatal(err)
 	}
@@ -271,9 +224,9 @@ func TestErasedWordsLeaveNothing(t *testing.T) {
 // rebuild.
 func TestWordsVerifiedAndRebuilt(t *testing.T) {
 	t.Parallel()
-	db := openWords(t, filepath.Join(t.TempDir(), "understudy.db"))
-	saveMessages(t, db, 0, 1500)
-	wholeWords(t, db)
+	db := storetest.OpenWords(t, filepath.Join(t.TempDir(), "understudy.db"))
+	storetest.SaveMessages(t, db, 0, 1500)
+	storetest.VerifyDB(t, db)
 	damage := func(c *sqlite.Conn) (bool, error) {
 		return c.Transaction(t.Context(), sqlite.BeginWrite, func() error {
 			row := fts5.Row{0: "0102zanzibar000007 0102speaks 0102of 0102everything", 1: "0108delivered", 4: "010614155550000"}
@@ -284,7 +237,7 @@ func TestWordsVerifiedAndRebuilt(t *testing.T) {
 			return fts5.Update(c, []fts5.Write{{Posting: at, Out: true, Row: row}, {Posting: 12345, Row: row}})
 		})
 	}
-	if err := db.pool.Write(t.Context(), damage); err != nil {
+	if err := store.Pool(db).Write(t.Context(), damage); err != nil {
 		t.Fatal(err)
 	}
 	r, err := db.Verifier.Verify(t.Context())
@@ -297,161 +250,8 @@ func TestWordsVerifiedAndRebuilt(t *testing.T) {
 		last != 1500 {
 		t.Fatalf("rebuilt: %v, told %d times, %d at last", err, calls, last)
 	}
-	wholeWords(t, db)
-	if got := countText(t, db, &query.Text{Words: []string{"zanzibar000007"}}); got != 1 {
+	storetest.VerifyDB(t, db)
+	if got := storetest.CountText(t, db, &query.Text{Words: []string{"zanzibar000007"}}); got != 1 {
 		t.Errorf("found %d times", got)
-	}
-}
-
-// A rebuild that is broken off goes on later, by which time records have come,
-// changed and gone.
-func TestRebuildInterrupted(t *testing.T) {
-	t.Parallel()
-	path := filepath.Join(t.TempDir(), "understudy.db")
-	db := openWords(t, path)
-	saveMessages(t, db, 0, 1200)
-	ctx, stop := context.WithCancel(t.Context())
-	err := errors.Join(db.Index.Empty(ctx), db.Index.Build(ctx, func(done, total int64) {
-		if done >= 400 {
-			stop()
-		}
-	}))
-	if !errors.Is(err, context.Canceled) {
-		t.Fatal(err)
-	}
-	wholeWords(t, db)
-	text := query.RecordQuery{Source: "twilio", Text: &query.Text{Words: []string{"everything"}}}
-	if _, err := db.Count(t.Context(), text, 0, time.Time{}); !errors.Is(err, understudy.ErrIndexing) ||
-		!strings.Contains(err.Error(), " of 1200") {
-		t.Fatalf("counted while it is being built: %v", err)
-	}
-	change := func(i int, body string) {
-		one := fmt.Sprintf(`{"sid":"SM%032x","body":%q}`, i, body)
-		p := &understudy.Page{Key: understudy.Key{Source: "twilio", URI: fmt.Sprint("/one", i)}, Kind: "messages", Shape: "messages", Status: 200,
-			At: time.Unix(1_780_000_100, 0), Body: []byte(one),
-			Rows: []understudy.Row{{ID: fmt.Sprintf("SM%032x", i), Clock: int64(1_770_000_000 - i), End: len(one)}}}
-		if body == "" {
-			p.Rows, p.Status, p.ID = nil, 404, fmt.Sprintf("SM%032x", i)
-		}
-		if _, err := db.Save(t.Context(), p); err != nil {
-			t.Fatal(err)
-		}
-	}
-	for _, i := range []int{3, 1100} { // one that is in the index already, one that is not
-		change(i, "nothing")
-		change(i+1, "")
-	}
-	saveMessages(t, db, 1200, 100)
-	wholeWords(t, db)
-	if err := db.Close(); err != nil {
-		t.Fatal(err)
-	}
-	db = openWords(t, path)
-	if done, total, err := db.Index.Indexed(t.Context()); err != nil || done < 400 || done >= total || total != 1300 {
-		t.Fatalf("%d of %d, %v", done, total, err)
-	}
-	if err := db.Index.Build(t.Context(), nil); err != nil {
-		t.Fatal(err)
-	}
-	if got := countText(t, db, text.Text); got != 1296 {
-		t.Errorf("%d are found", got)
-	}
-	if got := countText(t, db, &query.Text{Words: []string{"nothing"}}); got != 2 {
-		t.Errorf("%d are found", got)
-	}
-	wholeWords(t, db)
-}
-
-// What the spec calls text has changed: the words are made anew.
-func TestAnotherSpec(t *testing.T) {
-	path := filepath.Join(t.TempDir(), "understudy.db")
-	db := openWords(t, path)
-	saveMessages(t, db, 0, 10)
-	if err := db.Close(); err != nil {
-		t.Fatal(err)
-	}
-	sp, err := upstream.BuiltIn("twilio")
-	if err != nil {
-		t.Fatal(err)
-	}
-	sp.Kind("messages").Field("status").Class = spec.ClassName
-	if db, err = Open(t.Context(), Options{Path: path, Specs: map[string]*spec.Spec{"twilio": sp}, SaveTime: Patience}); err != nil {
-		t.Fatal(err)
-	}
-	defer db.Close()
-	named := &query.Text{Words: []string{"delivered"}, In: map[string][]string{"messages": {"status"}}}
-	if _, err := db.Count(t.Context(), query.RecordQuery{Text: named}, 0, time.Time{}); !errors.Is(err, understudy.ErrIndexing) {
-		t.Fatalf("counted: %v", err)
-	}
-	if err := db.Index.Build(t.Context(), nil); err != nil {
-		t.Fatal(err)
-	}
-	if got := countText(t, db, named); got != 10 {
-		t.Errorf("%d are found", got)
-	}
-	wholeWords(t, db)
-}
-
-// The spec names other fields after a rebuild was broken off: terms begin anew,
-// and words go on.
-func TestAnotherSpecAmidARebuild(t *testing.T) {
-	path := filepath.Join(t.TempDir(), "understudy.db")
-	db := openWords(t, path)
-	saveMessages(t, db, 0, 1200)
-	ctx, stop := context.WithCancel(t.Context())
-	if err := errors.Join(db.Index.Empty(ctx), db.Index.Build(ctx, func(int64, int64) { stop() })); !errors.Is(err, context.Canceled) {
-		t.Fatal(err)
-	}
-	if err := db.Close(); err != nil {
-		t.Fatal(err)
-	}
-	sp, err := upstream.BuiltIn("twilio")
-	if err != nil {
-		t.Fatal(err)
-	}
-	sp.Kind("messages").Field("body").Type = spec.TypeSelect
-	if db, err = Open(t.Context(), Options{Path: path, Specs: map[string]*spec.Spec{"twilio": sp}, SaveTime: Patience}); err != nil {
-		t.Fatal(err)
-	}
-	defer db.Close()
-	count := func(field, value string, want int64) {
-		t.Helper()
-		q := query.RecordQuery{Source: "twilio", Kinds: []string{"messages"}, Predicates: []query.Predicate{{Field: field, Any: []string{value}}}}
-		if got, err := db.Count(t.Context(), q, 0, time.Time{}); err != nil || got.N != want {
-			t.Errorf("%s %s: %d, %v, want %d", field, value, got.N, err, want)
-		}
-	}
-	if u := db.Index.Built(); u.Terms != 0 || u.Words == 0 || u.Words == index.BuiltAll {
-		t.Errorf("after opening with another spec: %+v", u)
-	}
-	wholeWords(t, db)
-	for name, q := range map[string]query.RecordQuery{
-		"words": {Text: &query.Text{Words: []string{"everything"}}},
-		"terms": {Source: "twilio", Kinds: []string{"messages"}, Predicates: []query.Predicate{{Field: "status", Any: []string{"delivered"}}}},
-	} {
-		if _, err := db.Count(t.Context(), q, 0, time.Time{}); !errors.Is(err, understudy.ErrIndexing) {
-			t.Fatalf("%s counted: %v", name, err)
-		}
-	}
-	if err := db.Index.Build(t.Context(), nil); err != nil {
-		t.Fatal(err)
-	}
-	count("status", "delivered", 1200)
-	count("body", "zanzibar001100 speaks of everything", 1)
-	if got := countText(t, db, &query.Text{Words: []string{"everything"}}); got != 1200 {
-		t.Errorf("%d are found", got)
-	}
-	wholeWords(t, db)
-}
-
-// A merge that another connection made is no damage: verify looks at what is
-// there, and not at what its connection remembers.
-func TestVerifyAfterMerges(t *testing.T) {
-	t.Parallel()
-	db := openWords(t, filepath.Join(t.TempDir(), "understudy.db"))
-	for i := range 40 {
-		saveMessages(t, db, i*5, 5)
-		countText(t, db, &query.Text{Words: []string{"everything"}})
-		wholeWords(t, db)
 	}
 }

@@ -9,8 +9,11 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 	"sync"
+	"syscall"
 	"testing"
+	"time"
 
 	"understudy/internal/store"
 )
@@ -74,4 +77,32 @@ func Damage(path, table string) error {
 	}
 	_, err = f.WriteAt(make([]byte, size), (root-1)*size)
 	return errors.Join(err, f.Close())
+}
+
+// SQL opens the file as any SQLite client would.
+func SQL(t testing.TB, path string) *sql.DB {
+	t.Helper()
+	db, err := sql.Open("sqlite", "file:"+strings.NewReplacer("%", "%25", "?", "%3f").Replace(path))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = db.Close() })
+	return db
+}
+
+// FileSize returns the size of the file at path.
+func FileSize(t *testing.T, path string) int64 {
+	t.Helper()
+	info, err := os.Stat(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return info.Size()
+}
+
+// CPUTime returns the processor time this process has used, all threads together.
+func CPUTime() time.Duration {
+	var u syscall.Rusage
+	_ = syscall.Getrusage(syscall.RUSAGE_SELF, &u)
+	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
 }

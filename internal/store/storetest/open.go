@@ -3,10 +3,18 @@
 package storetest
 
 import (
+	"context"
+	"errors"
+	"log/slog"
+	"os"
 	"testing"
 	"time"
 
+	"understudy/internal/query"
 	"understudy/internal/store"
+	"understudy/spec"
+	"understudy/spec/paging"
+	"understudy/spec/spectest"
 )
 
 // Open opens a store over a new, empty database, and closes it when the test
@@ -29,4 +37,116 @@ func Open(t testing.TB, o store.Options) *store.DB {
 		}
 	})
 	return db
+}
+
+// Patience is how long a save may take on a busy machine, in tests that are not
+// about that.
+const Patience = time.Minute
+
+// OpenAt opens the store at path with the built-in specs, and closes it when the test ends.
+func OpenAt(t testing.TB, path string) *store.DB {
+	t.Helper()
+	logger := slog.New(slog.NewTextHandler(t.Output(), &slog.HandlerOptions{Level: slog.LevelDebug}))
+	db, err := store.Open(t.Context(), store.Options{Path: path, Specs: Specs(t), Logger: logger, SaveTime: Patience})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := db.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return db
+}
+
+// MemoryDir returns a folder without a disk behind it, where there is one: a small
+// limit means a short log, and so a wait for the disk after every few saves.
+func MemoryDir(t testing.TB) string {
+	dir, err := os.MkdirTemp("/dev/shm", "understudy-")
+	if err != nil {
+		return t.TempDir()
+	}
+	t.Cleanup(func() { _ = os.RemoveAll(dir) })
+	return dir
+}
+
+// Specs returns the specs the tests' sources have.
+func Specs(t testing.TB) map[string]*spec.Spec {
+	t.Helper()
+	sp := spectest.BuiltIn(t, "twilio")
+	return map[string]*spec.Spec{"twilio": sp}
+}
+
+// OpenWords opens the store at path at the time of the messages that SaveMessages saves.
+func OpenWords(t testing.TB, path string) *store.DB {
+	t.Helper()
+	sp := spectest.BuiltIn(t, "twilio")
+	db, err := store.Open(context.Background(), store.Options{Path: path, Specs: map[string]*spec.Spec{"twilio": sp}, SaveTime: Patience,
+		Now: func() time.Time { return time.Unix(1_780_000_000, 0) }})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = db.Close() })
+	return db
+}
+
+// ItemsSpec returns the spec of an API whose records may all be of one second.
+func ItemsSpec(t testing.TB) *spec.Spec {
+	t.Helper()
+	sp := &spec.Spec{
+		Name: "items", Hosts: []spec.Host{{URL: "https://items.example"}}, Auth: spec.Auth{Style: "none"},
+		Paging: spec.Paging{Rules: paging.Rules{Style: "body", Next: "next", Size: "limit", Tokens: []string{"after"}}},
+		Kinds: []*spec.Kind{{Name: "items", ID: []string{"id"}, Clock: "at",
+			Lists:  []*spec.List{{Path: "/v1/items", Key: "items"}},
+			Fields: []*spec.Field{{Name: "id"}, {Name: "at", Type: "iso8601"}}}},
+	}
+	if err := sp.Compile(); err != nil {
+		t.Fatal(err)
+	}
+	return sp
+}
+
+// OpenItems opens a new store of the records of ItemsSpec.
+func OpenItems(t testing.TB, o store.Options) *store.DB {
+	t.Helper()
+	o.Path, o.Specs = File(t), map[string]*spec.Spec{"items": ItemsSpec(t)}
+	db, err := store.Open(t.Context(), o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = db.Close() })
+	return db
+}
+
+// EraseOptions returns the options of a new store whose messages have a retention.
+func EraseOptions(t testing.TB, now func() time.Time) store.Options {
+	return store.Options{Path: File(t), Specs: Specs(t), Now: now, SaveTime: Patience,
+		Retention: map[string]map[string]time.Duration{Source: {"messages": Keep}}}
+}
+
+// CountText returns how many records have a text.
+func CountText(t testing.TB, db *store.DB, text *query.Text) int64 {
+	t.Helper()
+	n, err := db.Count(context.Background(), query.RecordQuery{Source: "twilio", Text: text}, 0, time.Time{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return n.N
+}
+
+// VerifyDB fails the test if the store has problems.
+func VerifyDB(t testing.TB, db *store.DB) {
+	t.Helper()
+	if r, err := db.Verifier.Verify(context.Background()); err != nil || len(r.Problems) > 0 {
+		t.Errorf("verify: %q, %v", r.Problems, err)
+	}
+}
+
+// Reason returns what an error gives as its reason.
+func Reason(err error) string {
+	var s interface{ Short() string }
+	if errors.As(err, &s) {
+		return s.Short()
+	}
+	return ""
 }

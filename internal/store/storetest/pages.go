@@ -3,11 +3,15 @@
 package storetest
 
 import (
+	"context"
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
+	"time"
 
 	"understudy"
+	"understudy/internal/store"
 	"understudy/request"
 )
 
@@ -260,4 +264,35 @@ func pageVersions(t *testing.T, s *suite) {
 		t.Errorf("other bytes are the same version")
 	}
 	version(list("/l", at(4), call(1, "x")))
+}
+
+// ItemsPage returns a page of n rows, each step seconds before the one above it.
+func ItemsPage(name string, n int, step int64) *understudy.Page {
+	p := &understudy.Page{Key: understudy.Key{Source: "items", URI: "/v1/items?name=" + name}, Kind: "items", Shape: "items", List: true,
+		Status: 200, At: time.Unix(1780000000, 0)}
+	body := []byte(`{"items": [`)
+	for i := range n {
+		id, at, start := fmt.Sprintf("%s_%d", name, i), 1780000000-int64(i)*step, len(body)
+		body = fmt.Appendf(body, `{"id": %q, "at": %q}`, id, time.Unix(at, 0).UTC().Format(time.RFC3339))
+		p.Rows = append(p.Rows, understudy.Row{ID: id, Start: start, End: len(body), Clock: at})
+		body = append(body, ", "...)
+	}
+	p.Body = append(body[:len(body)-2], `], "next": null}`...)
+	return p
+}
+
+// SaveMessages saves messages from a number on, each with a word of its own.
+func SaveMessages(t testing.TB, db *store.DB, from, n int) {
+	t.Helper()
+	p := &understudy.Page{Key: understudy.Key{Source: "twilio", URI: fmt.Sprint("/m", from)}, Kind: "messages", Shape: "messages", List: true,
+		Status: 200, At: time.Unix(1_780_000_000, 0)}
+	for i := from; i < from+n; i++ {
+		at := len(p.Body)
+		p.Body = fmt.Appendf(p.Body, `{"sid":"SM%032x","body":"zanzibar%06d speaks of everything","from":"+1415555%04d","status":"delivered"}`, i,
+			i, max(i-1999, 0))
+		p.Rows = append(p.Rows, understudy.Row{ID: fmt.Sprintf("SM%032x", i), Clock: int64(1_770_000_000 - i), Start: at, End: len(p.Body)})
+	}
+	if _, err := db.Save(context.Background(), p); err != nil {
+		t.Fatal(err)
+	}
 }

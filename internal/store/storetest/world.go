@@ -7,7 +7,9 @@ import (
 	"encoding/hex"
 	"fmt"
 	"math/rand/v2"
+	"path/filepath"
 	"strconv"
+	"testing"
 	"time"
 
 	"understudy"
@@ -170,4 +172,31 @@ func (w *World) List(size, n, from int, at time.Time) (p *understudy.Page, next 
 	p.Body = body
 	p.Sum = sum(body)
 	return p, i
+}
+
+// Pages returns the pages of a walk, with nothing shared but the world.
+func Pages(w *World, size int, when time.Time) []*understudy.Page {
+	var pages []*understudy.Page
+	for n, from := 0, 0; from < w.N; n++ {
+		p, next := w.List(size, n, from, when.Add(time.Duration(n)*time.Millisecond))
+		pages, from = append(pages, p), next
+	}
+	return pages
+}
+
+// Filled returns the path of a closed store with some pages.
+func Filled(t *testing.T) (path string, pages []*understudy.Page) {
+	t.Helper()
+	path = filepath.Join(t.TempDir(), "a folder", "under % study?.db")
+	db := OpenAt(t, path)
+	pages = Pages(NewWorld(1, 600), 50, Epoch)
+	for _, p := range pages {
+		if _, err := db.Save(t.Context(), p); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := db.Close(); err != nil {
+		t.Fatal(err)
+	}
+	return path, pages
 }

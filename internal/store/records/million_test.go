@@ -1,6 +1,6 @@
 // A million records: what they cost on disk, and how soon they are there.
 
-package store_test
+package records_test
 
 import (
 	"os"
@@ -21,23 +21,23 @@ func TestBytesPerRecord(t *testing.T) {
 		records = 1_000_000
 	}
 	path := filepath.Join(t.TempDir(), "understudy.db")
-	db := openDB(t, path)
+	db := storetest.OpenAt(t, path)
 	w := storetest.NewWorld(3, records)
 	var spent, used time.Duration
 	for n, from := 0, 0; from < w.N; n++ {
 		p, next := w.List(50, n, from, storetest.Epoch)
 		from = next
-		start, before := time.Now(), cpu()
+		start, before := time.Now(), storetest.CPUTime()
 		if _, err := db.Save(t.Context(), p); err != nil {
 			t.Fatal(err)
 		}
-		spent, used = spent+time.Since(start), used+cpu()-before
+		spent, used = spent+time.Since(start), used+storetest.CPUTime()-before
 	}
 	if err := db.Close(); err != nil {
 		t.Fatal(err)
 	}
-	start, before := time.Now(), cpu()
-	db, err := store.Open(t.Context(), store.Options{Path: path, Specs: specs(t)})
+	start, before := time.Now(), storetest.CPUTime()
+	db, err := store.Open(t.Context(), store.Options{Path: path, Specs: storetest.Specs(t)})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -52,7 +52,7 @@ func TestBytesPerRecord(t *testing.T) {
 	if rec, err := db.Record(t.Context(), storetest.Source, "calls", "calls", w.ID(w.N/2)); err != nil || len(rec.Body) == 0 {
 		t.Fatal(err)
 	}
-	opened, worked := time.Since(start), cpu()-before
+	opened, worked := time.Since(start), storetest.CPUTime()-before
 	start = time.Now()
 	st, err := db.Stats(t.Context())
 	if err != nil {

@@ -1,6 +1,6 @@
 // What a record that changed costs, and how soon changes are saved.
 
-package store_test
+package history_test
 
 import (
 	"os"
@@ -21,11 +21,11 @@ func TestBytesPerChange(t *testing.T) {
 	if os.Getenv("UNDERSTUDY_PROVE") != "" {
 		records = 100_000
 	}
-	path := filepath.Join(inMemory(t), "understudy.db")
+	path := filepath.Join(storetest.MemoryDir(t), "understudy.db")
 	w := storetest.NewWorld(3, records)
 	var first int64
 	for round := range 6 {
-		db := openDB(t, path)
+		db := storetest.OpenAt(t, path)
 		for i := range records {
 			w.Changed[i] = round
 		}
@@ -33,11 +33,11 @@ func TestBytesPerChange(t *testing.T) {
 		for n, from := 0, 0; from < w.N; n++ {
 			p, next := w.List(50, n, from, storetest.Epoch.Add(time.Duration(round)*time.Hour))
 			from = next
-			start, before := time.Now(), cpu()
+			start, before := time.Now(), storetest.CPUTime()
 			if _, err := db.Save(t.Context(), p); err != nil {
 				t.Fatal(err)
 			}
-			spent, used = spent+time.Since(start), used+cpu()-before
+			spent, used = spent+time.Since(start), used+storetest.CPUTime()-before
 		}
 		now := size(t, path, db)
 		if first == 0 {
@@ -51,7 +51,7 @@ func TestBytesPerChange(t *testing.T) {
 				float64(now)/float64(first), first/int64(records))
 		}
 	}
-	db := openDB(t, path)
+	db := storetest.OpenAt(t, path)
 	if r, err := db.Verifier.Verify(t.Context()); err != nil || len(r.Problems) > 0 {
 		t.Fatalf("verify: %q, %v", r.Problems, err)
 	}

@@ -1,6 +1,6 @@
 // Bodies of records that stand far apart, each in a block of its own.
 
-package store_test
+package records_test
 
 import (
 	"bytes"
@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"understudy/internal/query"
+	"understudy/internal/store"
 	"understudy/internal/store/storetest"
 )
 
@@ -18,7 +19,7 @@ import (
 func TestScatteredBodies(t *testing.T) {
 	t.Parallel()
 	path := storetest.File(t)
-	db := openDB(t, path)
+	db := storetest.OpenAt(t, path)
 	w := storetest.NewWorld(9, 900)
 	for n, from := 0, 0; from < w.N; n++ {
 		p, next := w.List(100, n, from, storetest.Epoch)
@@ -58,7 +59,7 @@ func TestScatteredBodies(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	other := raw(t, path)
+	other := storetest.SQL(t, path)
 	if _, err := other.Exec("UPDATE block SET body = randomblob(length(body)) WHERE number = (SELECT version / 64 FROM held WHERE number / "+
 		"64 = ?)", all[len(all)/2].Record.Number); err != nil {
 		t.Fatal(err)
@@ -76,5 +77,22 @@ func TestScatteredBodies(t *testing.T) {
 				t.Errorf("wanted %d: %s has changed", want, f.Record.ID)
 			}
 		}
+	}
+}
+
+// TestABodyThatStandsOften: a record that stands in a page again and again is
+// looked up once a body.
+func TestABodyThatStandsOften(t *testing.T) {
+	db := storetest.OpenItems(t, store.Options{})
+	p := storetest.ItemsPage("often", 6000, 0)
+	for i := range p.Rows {
+		p.Rows[i].ID = "often_0"
+	}
+	saved, err := db.Save(t.Context(), p)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if n := len(saved.Changes); n != 1 {
+		t.Errorf("%d changes, want one", n)
 	}
 }

@@ -1,22 +1,19 @@
 // Terms leave the file when what they say does, and verify sees when they do not
 // fit.
 
-package store_test
+package terms_test
 
 import (
 	"bytes"
 	"encoding/binary"
-	"errors"
 	"fmt"
 	"hash/fnv"
 	"os"
-	"strings"
 	"testing"
 	"time"
 
 	"understudy"
 	"understudy/internal/query"
-	"understudy/internal/store"
 	"understudy/internal/store/erase"
 	"understudy/internal/store/storetest"
 )
@@ -35,7 +32,7 @@ func tokenOf(shape uint16, field, value string) int64 {
 // it the difference to the token before and the postings, or the chunk's key.
 func Packed(t *testing.T, path string, token int64) (all [][]byte) {
 	t.Helper()
-	db := raw(t, path)
+	db := storetest.SQL(t, path)
 	defer db.Close()
 	rows, err := db.Query("SELECT token, body FROM term_chunk")
 	if err != nil {
@@ -72,7 +69,7 @@ func Packed(t *testing.T, path string, token int64) (all [][]byte) {
 func TestTermsLeave(t *testing.T) {
 	t.Parallel()
 	path := storetest.File(t)
-	db := openDB(t, path)
+	db := storetest.OpenAt(t, path)
 	numbers := []string{"+491711111111", "+491722222222", "+491733333333"}
 	call := func(n int, to string, at int) {
 		id := fmt.Sprintf("CA%032x", n)
@@ -127,9 +124,6 @@ func TestTermsLeave(t *testing.T) {
 	if _, err := db.Eraser.EraseListed(t.Context(), erase.Job{}); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := store.Clean(db); err != nil {
-		t.Fatal(err)
-	}
 	for _, number := range numbers {
 		if some := Packed(t, path, tokenOf(1, "to", "#"+number[len(number)-9:])); len(some) > 0 {
 			t.Errorf("%s is in the index", number)
@@ -146,62 +140,11 @@ func TestTermsLeave(t *testing.T) {
 	}
 }
 
-// TestVerifySeesPlaces spoils places and terms.
-func TestVerifySeesPlaces(t *testing.T) {
-	for _, spoil := range []struct{ name, text, want string }{
-		{"a place is missing", "DELETE FROM place WHERE record = 3", "does not stand at its place"},
-		{"a place is another's", "UPDATE place SET record = 99 WHERE record = 3", "does not stand at its place"},
-		{"a place too many", "INSERT INTO place VALUES (1, 17, 4)", "places are taken"},
-		{"a row without a place", "UPDATE held SET place = NULL WHERE number = 3 * 64", "has no place"},
-		{"one that is there counts as gone", "UPDATE place SET kind = -kind WHERE record = 3", "stands among those that are gone"},
-		{"terms too many", "INSERT INTO term_chunk VALUES (1, 5, 7, x'000100')", "where none is"},
-		{"another term", "INSERT INTO term_chunk SELECT 1, 5, (place >> 1 << 10) + 1, x'000100' FROM held WHERE number = 3 * 64",
-			"which are not"},
-		{"times too few", "DELETE FROM span WHERE field = '~end_time'", "a time in end_time lies outside"},
-		{"no terms", "DELETE FROM term_chunk", "found by 0 terms"},
-	} {
-		t.Run(strings.ReplaceAll(spoil.name, " ", "-"), func(t *testing.T) {
-			path := storetest.File(t)
-			db := openDB(t, path)
-			p, _ := storetest.NewWorld(5, 10).List(10, 0, 0, storetest.Epoch)
-			if _, err := db.Save(t.Context(), p); err != nil {
-				t.Fatal(err)
-			}
-			if err := store.Flush(db); err != nil {
-				t.Fatal(err)
-			}
-			if r, err := db.Verifier.Verify(t.Context()); err != nil || len(r.Problems) > 0 {
-				t.Fatalf("verify: %q, %v", r.Problems, err)
-			}
-			other := raw(t, path)
-			if _, err := other.Exec(spoil.text); err != nil {
-				t.Fatal(err)
-			}
-			if err := other.Close(); err != nil {
-				t.Fatal(err)
-			}
-			r, err := db.Verifier.Verify(t.Context())
-			if err != nil || !strings.Contains(strings.Join(r.Problems, "\n"), spoil.want) {
-				t.Errorf("verify: %q, %v, want %q", r.Problems, err, spoil.want)
-			}
-			if !strings.Contains(spoil.text, "term_chunk") {
-				return
-			}
-			if err := errors.Join(db.Index.Empty(t.Context()), db.Index.Build(t.Context(), nil)); err != nil {
-				t.Error(err)
-			}
-			if r, err := db.Verifier.Verify(t.Context()); err != nil || len(r.Problems) > 0 {
-				t.Errorf("verify, made anew: %q, %v", r.Problems, err)
-			}
-		})
-	}
-}
-
 // TestEscapedTimes finds a record by a time that its body spells with an escape,
 // far from the time of its place.
 func TestEscapedTimes(t *testing.T) {
 	t.Parallel()
-	db := openDB(t, storetest.File(t))
+	db := storetest.OpenAt(t, storetest.File(t))
 	id := fmt.Sprintf("CA%032x", 1)
 	body := fmt.Sprintf(`{"sid": %q, "start_time": "Mon, 01 Jun 2026 12:00:00 +0000",`+
 		` "end_time": "Sun\u002c 01 Feb 2026 12:00:00 +0000"}`, id)

@@ -1,6 +1,6 @@
 // Making room in a file: in time, behind the saves, and counted.
 
-package store_test
+package evict_test
 
 import (
 	"bytes"
@@ -23,7 +23,8 @@ func (c *clock) Now() time.Time { return storetest.Epoch.Add(time.Duration(c.n.L
 
 func limited(t *testing.T, path string, limit int64, now func() time.Time) *store.DB {
 	t.Helper()
-	db, err := store.Open(t.Context(), store.Options{Path: path, Limit: limit, Now: now, Specs: specs(t), SaveTime: store.Patience})
+	db, err := store.Open(t.Context(), store.Options{Path: path, Limit: limit, Now: now, Specs: storetest.Specs(t),
+		SaveTime: storetest.Patience})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -35,7 +36,7 @@ func limited(t *testing.T, path string, limit int64, now func() time.Time) *stor
 // were stored.
 func fill(t *testing.T, db *store.DB, w *storetest.World, when time.Time) (pages []*understudy.Page) {
 	t.Helper()
-	for _, p := range pagesOf(w, 50, when) {
+	for _, p := range storetest.Pages(w, 50, when) {
 		switch _, err := db.Save(t.Context(), p); {
 		case err == nil:
 			pages = append(pages, p)
@@ -52,12 +53,12 @@ func fill(t *testing.T, db *store.DB, w *storetest.World, when time.Time) (pages
 
 // The store makes room by itself, behind its saves, and remembers how much.
 func TestRoomIsMadeBehindSaves(t *testing.T) {
-	path := filepath.Join(inMemory(t), "understudy.db")
+	path := filepath.Join(storetest.MemoryDir(t), "understudy.db")
 	var c clock
 	db := limited(t, path, 1<<20, c.Now)
 	w := storetest.NewWorld(1, 10_000)
 	pages := fill(t, db, w, storetest.Epoch)
-	store.Tidied(db)
+	db.Evictor.Wait()
 	held := 0
 	for _, p := range pages {
 		got, err := db.Page(t.Context(), p.Key)
@@ -88,12 +89,12 @@ func TestRoomIsMadeBehindSaves(t *testing.T) {
 // A limit that was lowered makes room at the next start.
 func TestALoweredLimitMakesRoom(t *testing.T) {
 	t.Parallel()
-	path := filepath.Join(inMemory(t), "understudy.db")
+	path := filepath.Join(storetest.MemoryDir(t), "understudy.db")
 	var c clock
 	db := limited(t, path, 0, c.Now)
 	w := storetest.NewWorld(1, 2000)
 	for i, pageSize := range []int{50, 10, 7} {
-		for _, p := range pagesOf(w, pageSize, storetest.Epoch.Add(time.Duration(i)*time.Hour)) {
+		for _, p := range storetest.Pages(w, pageSize, storetest.Epoch.Add(time.Duration(i)*time.Hour)) {
 			if _, err := db.Save(t.Context(), p); err != nil {
 				t.Fatal(err)
 			}
@@ -107,7 +108,7 @@ func TestALoweredLimitMakesRoom(t *testing.T) {
 		t.Fatal(err)
 	}
 	db = limited(t, path, info.Size(), c.Now)
-	store.Tidied(db)
+	db.Evictor.Wait()
 	s, err := db.Space(t.Context())
 	if err != nil || s.EvictedPages == 0 || s.File > info.Size() || s.Free == 0 {
 		t.Errorf("%+v, %v", s, err)
@@ -120,7 +121,7 @@ func TestALoweredLimitMakesRoom(t *testing.T) {
 // What was replaced stays, however much it is, where there is no limit.
 func TestVersionsStay(t *testing.T) {
 	var c clock
-	db := limited(t, filepath.Join(inMemory(t), "understudy.db"), 0, c.Now)
+	db := limited(t, filepath.Join(storetest.MemoryDir(t), "understudy.db"), 0, c.Now)
 	w := storetest.NewWorld(1, 100)
 	save := func(n int) *understudy.Page {
 		c.n.Store(int64(n) * int64(time.Minute))
@@ -131,7 +132,7 @@ func TestVersionsStay(t *testing.T) {
 		return p
 	}
 	versions := func() int64 {
-		store.Tidied(db)
+		db.Evictor.Wait()
 		r, err := db.Verifier.Verify(t.Context())
 		if err != nil || len(r.Problems) > 0 {
 			t.Fatalf("verify: %v, %v", r.Problems, err)
@@ -183,9 +184,9 @@ func TestVersionsStay(t *testing.T) {
 // Closing does not wait for the end of it.
 func TestCloseEndsMakingRoom(t *testing.T) {
 	var c clock
-	path := filepath.Join(inMemory(t), "understudy.db")
+	path := filepath.Join(storetest.MemoryDir(t), "understudy.db")
 	db := limited(t, path, 1<<20, c.Now)
-	for i, p := range pagesOf(storetest.NewWorld(1, 10_000), 50, storetest.Epoch) {
+	for i, p := range storetest.Pages(storetest.NewWorld(1, 10_000), 50, storetest.Epoch) {
 		if _, err := db.Save(t.Context(), p); err != nil || i == 150 {
 			break
 		}
@@ -207,14 +208,14 @@ func TestReadsAreKept(t *testing.T) {
 	path := storetest.File(t)
 	var c clock
 	db := limited(t, path, 0, c.Now)
-	pages := pagesOf(storetest.NewWorld(1, 300), 50, storetest.Epoch)
+	pages := storetest.Pages(storetest.NewWorld(1, 300), 50, storetest.Epoch)
 	for _, p := range pages {
 		if _, err := db.Save(t.Context(), p); err != nil {
 			t.Fatal(err)
 		}
 	}
 	reads := func() (n int) {
-		if err := raw(t, path).QueryRow("SELECT count(*) FROM page WHERE read = ?",
+		if err := storetest.SQL(t, path).QueryRow("SELECT count(*) FROM page WHERE read = ?",
 			storetest.Epoch.Add(2*time.Hour).Unix()).Scan(&n); err != nil {
 			t.Fatal(err)
 		}

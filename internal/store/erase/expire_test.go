@@ -1,6 +1,6 @@
 // Many records past their retention.
 
-package store_test
+package erase_test
 
 import (
 	"errors"
@@ -19,7 +19,7 @@ import (
 func TestExpireMany(t *testing.T) {
 	const many = 1300
 	now := storetest.Epoch
-	db, err := store.Open(t.Context(), eraseOptions(t, func() time.Time { return now }))
+	db, err := store.Open(t.Context(), storetest.EraseOptions(t, func() time.Time { return now }))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -65,7 +65,7 @@ func TestExpireMany(t *testing.T) {
 // A page that was stored whole is deleted once its kind has a retention: nobody could find in it what is
 // too old.
 func TestARetentionThatIsSetLaterDeletesPagesThatAreStoredWhole(t *testing.T) {
-	o := eraseOptions(t, func() time.Time { return storetest.Epoch })
+	o := storetest.EraseOptions(t, func() time.Time { return storetest.Epoch })
 	keep := o.Retention
 	o.Retention = nil
 	db, err := store.Open(t.Context(), o)

@@ -1,12 +1,11 @@
 // The walk of the design: 10,000 records at three page sizes.
 
-package store_test
+package pages_test
 
 import (
 	"bytes"
 	"errors"
 	"math/rand/v2"
-	"os"
 	"testing"
 	"time"
 
@@ -23,9 +22,9 @@ func TestWalkAtThreePageSizes(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 2))
 	pages := map[understudy.Key]*understudy.Page{}
 	walk := func(pageSize int, when time.Time, changes int) {
-		db := openDB(t, path)
+		db := storetest.OpenAt(t, path)
 		made := 0
-		for _, p := range pagesOf(w, pageSize, when) {
+		for _, p := range storetest.Pages(w, pageSize, when) {
 			saved, err := db.Save(t.Context(), p)
 			if err != nil {
 				t.Fatal(err)
@@ -45,10 +44,10 @@ func TestWalkAtThreePageSizes(t *testing.T) {
 		}
 	}
 	walk(50, storetest.Epoch, walked)
-	last := fileSize(t, path)
+	last := storetest.FileSize(t, path)
 	for i, pageSize := range []int{41, 200} {
 		walk(pageSize, storetest.Epoch.Add(time.Duration(i+1)*time.Hour), 0)
-		now := fileSize(t, path)
+		now := storetest.FileSize(t, path)
 		added := 100 * float64(now-last) / float64(last)
 		t.Logf("page size %d: %d bytes, %.1f %% more", pageSize, now, added)
 		if added >= 5 {
@@ -66,7 +65,7 @@ func TestWalkAtThreePageSizes(t *testing.T) {
 		}
 		walk(pageSize, storetest.Epoch.Add(time.Duration(i+3)*time.Hour), len(changed))
 	}
-	db := openDB(t, path)
+	db := storetest.OpenAt(t, path)
 	old := 0
 	for _, p := range pages {
 		got, err := db.Page(t.Context(), p.Key)
@@ -85,23 +84,14 @@ func TestWalkAtThreePageSizes(t *testing.T) {
 	}
 }
 
-func fileSize(t *testing.T, path string) int64 {
-	t.Helper()
-	info, err := os.Stat(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return info.Size()
-}
-
 // The skeletons alone hold no body: no record's own text is in a page's row. The
 // size of the file would also tell when the indexes were written, which is by time.
 func TestPagesHoldNoBodies(t *testing.T) {
 	path := storetest.File(t)
 	w := storetest.NewWorld(2, 1000)
 	save := func(pageSize int, when time.Time) (bodies, stored int64) {
-		db := openDB(t, path)
-		for _, p := range pagesOf(w, pageSize, when) {
+		db := storetest.OpenAt(t, path)
+		for _, p := range storetest.Pages(w, pageSize, when) {
 			if _, err := db.Save(t.Context(), p); err != nil {
 				t.Fatal(err)
 			}
@@ -110,7 +100,7 @@ func TestPagesHoldNoBodies(t *testing.T) {
 		if err := db.Close(); err != nil {
 			t.Fatal(err)
 		}
-		sqlite := raw(t, path)
+		sqlite := storetest.SQL(t, path)
 		const query = "SELECT (SELECT sum(length(body)) FROM page) + (SELECT sum(length(body)) FROM block)"
 		if err := errors.Join(sqlite.QueryRow(query).Scan(&stored), sqlite.Close()); err != nil {
 			t.Fatal(err)

@@ -1,7 +1,7 @@
-// Ids, blocks, skeletons and packing: what goes in comes out, and nothing that
-// comes in from a damaged file does harm.
+// Ids and errors: what goes in comes out, and nothing that comes in from a damaged file
+// does harm.
 
-package store
+package sqlite_test
 
 import (
 	"fmt"
@@ -31,7 +31,8 @@ func FuzzID(f *testing.F) {
 type coded int
 
 func (c coded) Error() string { return fmt.Sprintf("code %d", int(c)) }
-func (c coded) Code() int     { return int(c) }
+
+func (c coded) Code() int { return int(c) }
 
 func TestReasons(t *testing.T) {
 	for code, want := range map[int]string{13: "disk full", 10: "disk I/O error", 10 | 3<<8: "disk I/O error", 5: "locked", 6: "locked",

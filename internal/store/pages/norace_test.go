@@ -1,0 +1,5 @@
+//go:build !race
+
+package pages_test
+
+const walked = 10_000
