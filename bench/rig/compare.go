@@ -27,7 +27,7 @@ type figure struct {
 
 // Compare measures each part in rounds, once with the program of the checkout o.Old and once with
 // this one, the one that goes first changing each round, and writes a table of all figures to
-// o.Results. A part takes a ninth of its samples and half as long in each. A figure that lies on
+// o.Results. A part takes a ninth of its samples and a quarter as long in each. A figure that lies on
 // one side in the quartiles of its ratios is called better or worse. A part that fails is left out and makes an error.
 func Compare(ctx context.Context, o Options, chosen []Part, out io.Writer) (err error) {
 	sides := [2]Options{o, o}

@@ -87,13 +87,13 @@ func (r *Run) Size(full, quick int) int {
 	return full
 }
 
-// Long is how long something takes; half of it in a turn of a comparison, and no time in a smoke.
+// Long is how long something takes; a quarter of it in a turn of a comparison, and no time in a smoke.
 func (r *Run) Long(full time.Duration) time.Duration {
 	switch {
 	case r.Quick:
 		return min(full, 150*time.Millisecond)
 	case r.Turn:
-		return full / 2
+		return full / 4
 	}
 	return full
 }

@@ -35,8 +35,10 @@ func Measure(ctx context.Context, r *rig.Run) error {
 	if err != nil {
 		return err
 	}
-	if _, err = htmlOf(ctx, r, r.Size(1_000_000, 1000), small); err != nil {
-		return err
+	if !r.Turn {
+		if _, err = htmlOf(ctx, r, r.Size(1_000_000, 1000), small); err != nil {
+			return err
+		}
 	}
 	if err := counts(ctx, r); err != nil {
 		return err
@@ -143,7 +145,7 @@ func driven(r *rig.Run, full time.Duration) time.Duration {
 	if r.Quick {
 		return 50 * time.Millisecond
 	}
-	return full
+	return r.Long(full)
 }
 
 // htmlAddresses are the pages measured, of records that are held.

@@ -45,6 +45,9 @@ func Measure(ctx context.Context, r *rig.Run) (err error) {
 			return err
 		}
 	}
+	if r.Turn {
+		return nil
+	}
 	return inside.Warm(ctx, r, d, b.Aim(uri, "gzip", 16, r.Long(4*time.Second)))
 }
 
