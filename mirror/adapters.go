@@ -160,20 +160,8 @@ func (rd *reader) check(l *shadow.List, r *reading) {
 	}
 }
 
-// SetAnswers says what the lists of a source are answered from first
-// (shadow.Reads.SetAnswers).
-func (m *Mirror) SetAnswers(source string, by map[string]shadow.Answers) error {
-	return m.shadow.SetAnswers(source, by)
-}
-
-// SetChecks says how many lists made from records may be asked upstream, too, a
-// minute; 0 = 6. Error: an unknown source.
-func (m *Mirror) SetChecks(source string, perMinute float64) error {
-	return m.shadow.SetChecks(source, perMinute)
-}
-
-// Scores are how the lists of a source are answered (shadow.Reads.Scores).
-func (m *Mirror) Scores(source string) []request.ListScore { return m.shadow.Scores(source) }
+// Shadow returns what compares lists made from records with upstream, and trusts them when they agree.
+func (m *Mirror) Shadow() *shadow.Reads { return m.shadow }
 
 // isPruned reports whether upstream no longer keeps the record of a content.
 func (fl *filler) isPruned(ctx context.Context, t *spec.Target) bool {

@@ -77,7 +77,7 @@ func TestRowsOfTheirOwn(t *testing.T) {
 		want(t, s.get(t, of), request.Stale, "") // what is held, and upstream is asked behind it
 		time.Sleep(time.Minute)
 		want(t, s.get(t, of), request.Composed, "composed")
-		for _, f := range s.Scores("twilio") {
+		for _, f := range s.Shadow().Scores("twilio") {
 			if f.Path == of.List.Path && (f.Samples != 2 || f.Equal != 2) {
 				t.Errorf("what upstream said was compared: %+v", f)
 			}

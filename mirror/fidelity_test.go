@@ -18,7 +18,7 @@ import (
 // ofCalls are the figures of the first list of calls.
 func (s *stage) ofCalls(t testing.TB) *request.ListScore {
 	t.Helper()
-	for _, f := range s.Scores("twilio") {
+	for _, f := range s.Shadow().Scores("twilio") {
 		if f.Kind == "calls" {
 			return &f
 		}
@@ -228,14 +228,15 @@ func TestAnswersArePinnedWhileRunning(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, _ := covered(t, 3)
 		want(t, s.get(t, s.target(t, "Calls.json", "PageSize=1")), request.Cold, "")
-		if err := s.SetAnswers("twilio", map[string]shadow.Answers{"calls": shadow.Records, "": shadow.Upstream}); err != nil {
+		if err := s.Shadow().SetAnswers("twilio", map[string]shadow.Answers{"calls": shadow.Records, "": shadow.Upstream}); err != nil {
 			t.Fatal(err)
 		}
 		want(t, s.get(t, s.target(t, "Calls.json", "PageSize=2")), request.Composed, "composed")
-		if err := s.SetAnswers("twilio", map[string]shadow.Answers{"": "recrds"}); err == nil || !strings.Contains(err.Error(), "records") {
+		wrong := map[string]shadow.Answers{"": "recrds"}
+		if err := s.Shadow().SetAnswers("twilio", wrong); err == nil || !strings.Contains(err.Error(), "records") {
 			t.Errorf("a word that is none: %v", err)
 		}
-		if err := s.SetAnswers("twilio", map[string]shadow.Answers{"cals": "records"}); err == nil {
+		if err := s.Shadow().SetAnswers("twilio", map[string]shadow.Answers{"cals": "records"}); err == nil {
 			t.Error("a kind that is none is taken")
 		}
 		want(t, s.get(t, s.target(t, "Calls.json", "PageSize=3")), request.Composed, "composed")

@@ -33,7 +33,7 @@ func (h *figures) viewerSnapshot(ctx context.Context, source string) page.Snapsh
 		DropIn:    h.ports.address(source),
 	}
 	h.addTimes(source, &s.Latencies)
-	lists := h.mirror.Scores(source)
+	lists := h.mirror.Shadow().Scores(source)
 	kinds, err := h.db.Kinds(ctx, source)
 	if err != nil && !h.uncounted.Swap(true) {
 		h.log.Error("home page: counts", "err", err)

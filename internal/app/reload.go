@@ -240,7 +240,7 @@ func (e *enforcer) apply(cfg *config.Settings, secrets map[string][]understudy.S
 		if err := e.mirror.SetRate(src.Name, s.Rate); err != nil {
 			e.log.Error("settings: rate", "source", src.Name, "err", err)
 		}
-		if err := errors.Join(e.mirror.SetAnswers(src.Name, s.Answers), e.mirror.SetChecks(src.Name, s.Checks)); err != nil {
+		if err := errors.Join(e.mirror.Shadow().SetAnswers(src.Name, s.Answers), e.mirror.Shadow().SetChecks(src.Name, s.Checks)); err != nil {
 			e.log.Error("settings: answers", "source", src.Name, "err", err)
 		}
 		c.SetQueue(cfg.Limits.Queue)

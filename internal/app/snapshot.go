@@ -130,7 +130,7 @@ func (h *figures) snapshot(ctx context.Context) (diagnostics.Snapshot, error) {
 			}
 			held[k.Kind] = kind
 		}
-		lists := h.mirror.Scores(src.Name)
+		lists := h.mirror.Shadow().Scores(src.Name)
 		for name, kind := range held {
 			kind.Lists = knownScores(lists, name)
 			if err := h.walkStats(ctx, src.Name, name, &kind); err != nil {
