@@ -243,8 +243,7 @@ type running struct {
 
 // find is the server that holds the folder.
 func (c *running) find(p *process) (datadir.Running, error) {
-	at := place(*c)
-	data, err := at.data(p)
+	data, err := (*place)(c).data(p)
 	if err != nil {
 		return datadir.Running{}, fmt.Errorf("%w; or name the data folder of a running server with --data", err)
 	}
@@ -257,21 +256,21 @@ func (c *running) find(p *process) (datadir.Running, error) {
 
 // remote are the flags that name a server, here or elsewhere.
 type remote struct {
-	running
-	URL    string `name:"url" placeholder:"URL" help:"Another server's viewer, instead of a data folder."`
-	User   string `help:"With --url: the user of a credential."`
-	Secret string `placeholder:"file:PATH" help:"With --url: its secret, file:PATH or cmd:COMMAND."`
+	Running running `embed:""`
+	URL     string  `name:"url" placeholder:"URL" help:"Another server's viewer, instead of a data folder."`
+	User    string  `help:"With --url: the user of a credential."`
+	Secret  string  `placeholder:"file:PATH" help:"With --url: its secret, file:PATH or cmd:COMMAND."`
 }
 
 // server is the one that is named.
 func (c *remote) server(ctx context.Context, p *process) (*admin, error) {
 	switch {
-	case c.URL != "" && (c.Data != "" || c.Config != ""):
+	case c.URL != "" && (c.Running.Data != "" || c.Running.Config != ""):
 		return nil, usageError{errors.New("--url names a server; leave out --data and --config")}
 	case c.URL == "" && (c.User != "" || c.Secret != ""):
 		return nil, usageError{errors.New("--user and --secret need --url")}
 	case c.URL == "":
-		run, err := c.find(p)
+		run, err := c.Running.find(p)
 		return here(run), err
 	}
 	a := &admin{url: strings.TrimSuffix(c.URL, "/"), user: c.User, client: http.DefaultClient}

@@ -39,8 +39,7 @@ type auditPlace struct {
 
 // open finds the log and its key. A data folder that is named needs no settings.
 func (c *auditPlace) open(ctx context.Context, p *process) (r audit.Reader, heads string, err error) {
-	at := place(*c)
-	cfg, folder, err := at.settings(p)
+	cfg, folder, err := (*place)(c).settings(p)
 	if _, none := os.Stat("understudy.yml"); err != nil && none != nil && c.Data != "" && c.Config == "" {
 		cfg, folder, err = &config.Settings{Data: c.Data}, ".", nil
 	}
@@ -56,10 +55,10 @@ func (c *auditPlace) open(ctx context.Context, p *process) (r audit.Reader, head
 }
 
 type auditTailCmd struct {
-	Lines  int  `short:"n" default:"10" help:"How many entries."`
-	Follow bool `short:"f" help:"Go on with those that come, until Ctrl-C."`
-	JSON   bool `name:"json" help:"The lines as they stand."`
-	auditPlace
+	Lines  int        `short:"n" default:"10" help:"How many entries."`
+	Follow bool       `short:"f" help:"Go on with those that come, until Ctrl-C."`
+	JSON   bool       `name:"json" help:"The lines as they stand."`
+	Place  auditPlace `embed:""`
 }
 
 // Run prints the newest entries, the newest last.
@@ -67,7 +66,7 @@ func (c *auditTailCmd) Run(ctx context.Context, p *process) error {
 	if c.Lines < 0 || c.Lines > audit.MostFound {
 		return usageError{fmt.Errorf("--lines %d: write a number up to %d", c.Lines, audit.MostFound)}
 	}
-	r, _, err := c.open(ctx, p)
+	r, _, err := c.Place.open(ctx, p)
 	if err != nil {
 		return err
 	}
@@ -121,17 +120,17 @@ func later(r audit.Reader, last map[string]uint64, out auditPrinter) error {
 }
 
 type auditSearchCmd struct {
-	Value  string `arg:"" optional:"" help:"A number or a searched word: who looked at it, who searched for it."`
-	Who    string `placeholder:"NAME" help:"The name of a person or of a credential."`
-	Action string `placeholder:"ACTION" help:"record, search, play, export, send, delete, note, sign-in, administer or list."`
-	Record string `placeholder:"ID" help:"The id of a record."`
-	Source string `help:"Only this source."`
-	Kind   string `help:"Only this kind."`
-	Since  string `placeholder:"DATE" help:"From then on: 2027-01-01, RFC 3339, or 7d before now."`
-	Until  string `placeholder:"DATE" help:"Up to then."`
-	Limit  int    `default:"100" placeholder:"N" help:"Entries at most."`
-	JSON   bool   `name:"json" help:"A line of JSON for each entry."`
-	auditPlace
+	Value  string     `arg:"" optional:"" help:"A number or a searched word: who looked at it, who searched for it."`
+	Who    string     `placeholder:"NAME" help:"The name of a person or of a credential."`
+	Action string     `placeholder:"ACTION" help:"record, search, play, export, send, delete, note, sign-in, administer or list."`
+	Record string     `placeholder:"ID" help:"The id of a record."`
+	Source string     `help:"Only this source."`
+	Kind   string     `help:"Only this kind."`
+	Since  string     `placeholder:"DATE" help:"From then on: 2027-01-01, RFC 3339, or 7d before now."`
+	Until  string     `placeholder:"DATE" help:"Up to then."`
+	Limit  int        `default:"100" placeholder:"N" help:"Entries at most."`
+	JSON   bool       `name:"json" help:"A line of JSON for each entry."`
+	Place  auditPlace `embed:""`
 }
 
 // Run prints what was found, the newest first.
@@ -151,7 +150,7 @@ func (c *auditSearchCmd) Run(ctx context.Context, p *process) error {
 		}
 		*bound.to = at
 	}
-	r, _, err := c.open(ctx, p)
+	r, _, err := c.Place.open(ctx, p)
 	if err != nil {
 		return err
 	}
@@ -172,13 +171,13 @@ func (c *auditSearchCmd) Run(ctx context.Context, p *process) error {
 }
 
 type auditExportCmd struct {
-	Chain string `placeholder:"NAME" help:"Only this chain."`
-	auditPlace
+	Chain string     `placeholder:"NAME" help:"Only this chain."`
+	Place auditPlace `embed:""`
 }
 
 // Run prints the lines of one chain after the other.
 func (c *auditExportCmd) Run(ctx context.Context, p *process) error {
-	r, _, err := c.open(ctx, p)
+	r, _, err := c.Place.open(ctx, p)
 	if err != nil {
 		return err
 	}
@@ -211,10 +210,10 @@ func (c *auditExportCmd) Run(ctx context.Context, p *process) error {
 }
 
 type auditVerifyCmd struct {
-	File        string   `arg:"" optional:"" help:"Lines that were exported or sent elsewhere, - for standard input (default: the log)."`
-	Key         []string `placeholder:"BASE64" help:"Another public key that has signed, too (repeatable)."`
-	Checkpoints string   `placeholder:"FILE" help:"Lines with checkpoints that were sent elsewhere: the log must hold them."`
-	auditPlace
+	File        string     `arg:"" optional:"" help:"Lines that were exported or sent elsewhere, - for standard input (default: the log)."`
+	Key         []string   `placeholder:"BASE64" help:"Another public key that has signed, too (repeatable)."`
+	Checkpoints string     `placeholder:"FILE" help:"Lines with checkpoints that were sent elsewhere: the log must hold them."`
+	Place       auditPlace `embed:""`
 }
 
 // errUnsound is the error of a log that is not what was written.
@@ -226,7 +225,7 @@ var errNothing = errors.New("audit: there is nothing to verify, neither an entry
 
 // Run prints a line for each chain, and what is wrong with it.
 func (c *auditVerifyCmd) Run(ctx context.Context, p *process) error {
-	r, heads, err := c.open(ctx, p)
+	r, heads, err := c.Place.open(ctx, p)
 	if err != nil {
 		return err
 	}

@@ -224,16 +224,16 @@ func (c *asCaller) read(ctx context.Context) (specs.Caller, error) {
 }
 
 type specFromCmd struct {
-	From []string `arg:"" name:"file|url" help:"An OpenAPI document (JSON or YAML), or the URLs of an API's lists."`
-	Auth string   `placeholder:"STYLE" help:"How the secret is sent, as in a spec: header X-Api-Key (default: basic or bearer)."`
-	asCaller
+	From   []string `arg:"" name:"file|url" help:"An OpenAPI document (JSON or YAML), or the URLs of an API's lists."`
+	Auth   string   `placeholder:"STYLE" help:"How the secret is sent, as in a spec: header X-Api-Key (default: basic or bearer)."`
+	As     asCaller `embed:""`
 	Header []string `placeholder:"NAME:VALUE" sep:"none" help:"A header field that the API demands, as its version; may be given again."`
 	Path   []string `placeholder:"PATH" sep:"none" help:"Of a document only the lists at this path and below; may be given again."`
 }
 
 // Run writes the spec to standard output and what is doubtful to standard error.
 func (c *specFromCmd) Run(ctx context.Context, p *process) error {
-	as, err := c.read(ctx)
+	as, err := c.As.read(ctx)
 	if err != nil {
 		return err
 	}
@@ -245,16 +245,16 @@ func (c *specFromCmd) Run(ctx context.Context, p *process) error {
 }
 
 type specTryCmd struct {
-	Spec     string `arg:"" help:"A spec file, or the name of a built-in spec."`
-	Upstream string `placeholder:"URL" help:"The API's URL (default: what the spec says)."`
-	asCaller
-	Var  []string `placeholder:"NAME=VALUE" sep:"none" help:"What fills a variable of the paths; may be given again."`
-	Rate float64  `default:"5" help:"Requests a second."`
+	Spec     string   `arg:"" help:"A spec file, or the name of a built-in spec."`
+	Upstream string   `placeholder:"URL" help:"The API's URL (default: what the spec says)."`
+	As       asCaller `embed:""`
+	Var      []string `placeholder:"NAME=VALUE" sep:"none" help:"What fills a variable of the paths; may be given again."`
+	Rate     float64  `default:"5" help:"Requests a second."`
 }
 
 // Run prints a table, one line a list.
 func (c *specTryCmd) Run(ctx context.Context, p *process) error {
-	as, err := c.read(ctx)
+	as, err := c.As.read(ctx)
 	if err != nil {
 		return err
 	}
@@ -267,7 +267,7 @@ func (c *specTryCmd) Run(ctx context.Context, p *process) error {
 }
 
 // caCmd is how the certificate of the proxy comes to where programs find it.
-type caCmd struct{ place }
+type caCmd place
 
 // Help is what --help says below the flags.
 func (c *caCmd) Help() string {
@@ -277,7 +277,7 @@ func (c *caCmd) Help() string {
 
 // Run prints the certificate.
 func (c *caCmd) Run(p *process) error {
-	data, err := c.data(p)
+	data, err := (*place)(c).data(p)
 	if err != nil {
 		return err
 	}

@@ -34,7 +34,7 @@ type credentialsMakeCmd struct {
 	Expires   string        `placeholder:"DATE" help:"When it ends: 2027-01-01, RFC 3339, or 30d from now (default: never)."`
 	Rate      float64       `placeholder:"N" help:"Requests a second at most (default: no bound)."`
 	Addresses []string      `placeholder:"CIDR" help:"Where it may come from, such as 10.0.0.0/8 (default: everywhere)."`
-	place
+	Place     place         `embed:""`
 }
 
 // Run has the server make it.
@@ -52,7 +52,7 @@ func (c *credentialsMakeCmd) Run(ctx context.Context, p *process) error {
 		}
 		m.Expires = at.Format(time.RFC3339Nano)
 	}
-	return c.work(ctx, p, true, func(ctx context.Context, server *admin) error {
+	return c.Place.work(ctx, p, true, func(ctx context.Context, server *admin) error {
 		var shown credentials.Shown
 		if err := server.ask(ctx, http.MethodPost, credentialsPath, m, &shown); err != nil {
 			return err
@@ -67,11 +67,11 @@ func printShown(w io.Writer, s credentials.Shown) error {
 	return t.Flush()
 }
 
-type credentialsListCmd struct{ place }
+type credentialsListCmd place
 
 // Run prints a table.
 func (c *credentialsListCmd) Run(ctx context.Context, p *process) error {
-	return c.work(ctx, p, true, func(ctx context.Context, server *admin) error {
+	return (*place)(c).work(ctx, p, true, func(ctx context.Context, server *admin) error {
 		var list diagnostics.CredentialList
 		if err := server.ask(ctx, http.MethodGet, credentialsPath, nil, &list); err != nil {
 			return err
@@ -123,12 +123,12 @@ func boundsOf(s credentials.Scope) string {
 type credentialsRotateCmd struct {
 	Name    string        `arg:"" help:"The credential's name."`
 	Overlap time.Duration `default:"24h" help:"How long the former secret is good; 0s: it ends at once."`
-	place
+	Place   place         `embed:""`
 }
 
 // Run has the server rotate it.
 func (c *credentialsRotateCmd) Run(ctx context.Context, p *process) error {
-	return c.work(ctx, p, true, func(ctx context.Context, server *admin) error {
+	return c.Place.work(ctx, p, true, func(ctx context.Context, server *admin) error {
 		var shown credentials.Shown
 		body := diagnostics.RotateCredential{Overlap: c.Overlap.String()}
 		if err := server.ask(ctx, http.MethodPost, credentialsPath+"/"+url.PathEscape(c.Name)+"/rotate", body, &shown); err != nil {
@@ -139,13 +139,13 @@ func (c *credentialsRotateCmd) Run(ctx context.Context, p *process) error {
 }
 
 type credentialsRevokeCmd struct {
-	Name string `arg:"" help:"The credential's name."`
-	place
+	Name  string `arg:"" help:"The credential's name."`
+	Place place  `embed:""`
 }
 
 // Run has the server revoke it.
 func (c *credentialsRevokeCmd) Run(ctx context.Context, p *process) error {
-	return c.work(ctx, p, true, func(ctx context.Context, server *admin) error {
+	return c.Place.work(ctx, p, true, func(ctx context.Context, server *admin) error {
 		if err := server.ask(ctx, http.MethodPost, credentialsPath+"/"+url.PathEscape(c.Name)+"/revoke", struct{}{}, nil); err != nil {
 			return err
 		}

@@ -24,7 +24,7 @@ type eraseCmd struct {
 	Own    bool   `help:"Erase a number although it is one of the account's own."`
 	Yes    bool   `help:"Erase. Without it nothing is changed: what would go is counted."`
 	List   bool   `help:"Print the receipts instead."`
-	place
+	Place  place  `embed:""`
 }
 
 const (
@@ -44,7 +44,7 @@ func (c *eraseCmd) Run(ctx context.Context, p *process) error {
 	if !c.List && (c.Source == "" || c.What == "") {
 		return usageError{errors.New("write understudy erase SOURCE NUMBER, or understudy erase --list")}
 	}
-	return c.work(ctx, p, true, func(ctx context.Context, server *admin) error { return c.with(ctx, p.stdout, server) })
+	return c.Place.work(ctx, p, true, func(ctx context.Context, server *admin) error { return c.with(ctx, p.stdout, server) })
 }
 
 func (c *eraseCmd) with(ctx context.Context, w io.Writer, server *admin) error {
@@ -156,7 +156,7 @@ func receipts(ctx context.Context, server *admin, before int64, limit int) (all 
 type purgeCmd struct {
 	Source string `arg:"" help:"A configured source."`
 	What   string `arg:"" name:"key-or-record" help:"A path with its query as a program asks for it, or KIND/ID."`
-	place
+	Place  place  `embed:""`
 }
 
 // Help is what --help says below the flags.
@@ -168,7 +168,7 @@ func (c *purgeCmd) Help() string {
 
 // Run has the server forget it.
 func (c *purgeCmd) Run(ctx context.Context, p *process) error {
-	return c.work(ctx, p, true, func(ctx context.Context, server *admin) error {
+	return c.Place.work(ctx, p, true, func(ctx context.Context, server *admin) error {
 		var done diagnostics.Purged
 		err := server.ask(ctx, http.MethodPost, "/-/purge", diagnostics.Purge{Source: c.Source, What: c.What}, &done)
 		if err != nil {

@@ -16,9 +16,9 @@ import (
 )
 
 type explainCmd struct {
-	Role string `arg:"" help:"A role of the settings, or all."`
-	What string `arg:"" name:"source/kind[/id]" help:"A source and a kind of its records, and maybe the id of one."`
-	place
+	Role  string `arg:"" help:"A role of the settings, or all."`
+	What  string `arg:"" name:"source/kind[/id]" help:"A source and a kind of its records, and maybe the id of one."`
+	Place place  `embed:""`
 }
 
 // Run prints what a role sees of each field, and which line of the settings says so; of a
@@ -55,7 +55,7 @@ func (c *explainCmd) Run(ctx context.Context, p *process) error {
 
 // gate is that of the settings.
 func (c *explainCmd) gate(p *process) (*access.Gate, error) {
-	cfg, folder, err := c.settings(p)
+	cfg, folder, err := c.Place.settings(p)
 	if err != nil {
 		return nil, err
 	}
@@ -66,7 +66,7 @@ func (c *explainCmd) gate(p *process) (*access.Gate, error) {
 // record asks the running server, or the data folder, for a record.
 func (c *explainCmd) record(ctx context.Context, p *process, source, kind, id string) error {
 	ask := url.Values{"role": {c.Role}, "source": {source}, "kind": {kind}, "id": {id}}
-	return c.work(ctx, p, true, func(ctx context.Context, server *admin) error {
+	return c.Place.work(ctx, p, true, func(ctx context.Context, server *admin) error {
 		var e access.Explained
 		if err := server.ask(ctx, http.MethodGet, "/-/explain?"+ask.Encode(), nil, &e); err != nil {
 			return err

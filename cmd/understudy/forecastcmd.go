@@ -30,7 +30,7 @@ type forecastCmd struct {
 	Price   *float64 `placeholder:"PRICE" help:"Reckon with a price instead: the one that it falls to with probability P."`
 	Sigma   *float64 `placeholder:"S" help:"With --price: the deviation of its logarithm in a year."`
 	Drift   float64  `placeholder:"D" help:"With --price: the drift of its logarithm in a year."`
-	remote
+	Remote  remote   `embed:""`
 }
 
 // Help is what --help says below the flags.
@@ -55,7 +55,7 @@ func (c *forecastCmd) Run(ctx context.Context, p *process) error {
 	if c.Price != nil {
 		return c.price(p.stdout, percent)
 	}
-	server, err := c.server(ctx, p)
+	server, err := c.Remote.server(ctx, p)
 	if err != nil {
 		return err
 	}

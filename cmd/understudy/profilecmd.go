@@ -27,7 +27,7 @@ type profileCmd struct {
 	Held     bool          `help:"With allocs: what is in use, rather than what was allocated."`
 	Function string        `placeholder:"TEXT" help:"Only functions whose name holds this."`
 	Out      string        `placeholder:"FILE" help:"Write the profile there too, for go tool pprof."`
-	remote
+	Remote   remote        `embed:""`
 }
 
 // Help is what --help says below the flags.
@@ -48,7 +48,7 @@ func (c *profileCmd) Run(ctx context.Context, p *process) error {
 	case c.Held && c.What == profile.CPU:
 		return usageError{errors.New("--held is for allocs")}
 	}
-	s, err := c.server(ctx, p)
+	s, err := c.Remote.server(ctx, p)
 	if err != nil {
 		return err
 	}

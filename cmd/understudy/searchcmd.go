@@ -34,7 +34,7 @@ type searchCmd struct {
 	Saved  bool     `help:"List the saved searches."`
 	Open   string   `placeholder:"NAME" help:"Search by a saved search."`
 	Forget string   `placeholder:"NAME" help:"Delete a saved search."`
-	remote
+	Remote remote   `embed:""`
 }
 
 // Help is what --help says below the flags.
@@ -53,7 +53,7 @@ func (c *searchCmd) Run(ctx context.Context, p *process) error {
 	if err := c.check(query); err != nil {
 		return usageError{err}
 	}
-	server, err := c.server(ctx, p)
+	server, err := c.Remote.server(ctx, p)
 	if err != nil {
 		return err
 	}

@@ -32,7 +32,8 @@ type serveCmd struct {
 	DropIn  []string `name:"drop-in" placeholder:"SOURCE=HOST:PORT" help:"Where programs reach a source (repeatable)."`
 	Connect string   `placeholder:"HOST:PORT" help:"Where programs reach a proxy that answers for the sources' own hosts (default: nowhere)."`
 	Slowapi string   `placeholder:"HOST:PORT" help:"With --demo: where the simulated API listens (default 127.0.0.1:4116)."`
-	worldFlags
+
+	World worldFlags `embed:""`
 }
 
 // Run serves until the first signal.
@@ -143,12 +144,12 @@ func (c *serveCmd) serveDemo(ctx context.Context, p *process, cfg *config.Settin
 		return err
 	}
 	defer func() { err = errors.Join(err, dir.Close()) }()
-	w, err := c.settle(dir.Path, time.Now())
+	w, err := c.World.settle(dir.Path, time.Now())
 	if err != nil {
 		return err
 	}
 	log := slog.New(slog.NewTextHandler(p.stderr, &slog.HandlerOptions{Level: slog.LevelWarn}))
-	api, err := c.open(w, "", filepath.Join(dir.Path, "slowapi.journal"), time.Now, log)
+	api, err := c.World.open(w, "", filepath.Join(dir.Path, "slowapi.journal"), time.Now, log)
 	if err != nil {
 		return err
 	}
@@ -175,7 +176,7 @@ func (c *serveCmd) serveDemo(ctx context.Context, p *process, cfg *config.Settin
 	}
 	printAnswering(p, time.Now())
 	h.PrintAddresses(p.stdout)
-	fmt.Fprintf(p.stdout, "%-9s %s  (the simulated API; a list takes it %v)\n", slow.Name, slow.URL(), c.Latency)
+	fmt.Fprintf(p.stdout, "%-9s %s  (the simulated API; a list takes it %v)\n", slow.Name, slow.URL(), c.World.Latency)
 	cred := cfg.Credentials[0]
 	fmt.Fprintf(p.stdout, "\nopen the viewer in a browser, or point a program at %s as\n%s with password %s\n",
 		h.Address(cfg.Credentials[0].Source), cred.User, strings.TrimPrefix(string(cred.Secret), demoScheme))

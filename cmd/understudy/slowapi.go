@@ -16,15 +16,15 @@ import (
 const defaultSlowapi = "127.0.0.1:4116"
 
 type slowapiCmd struct {
-	worldFlags
-	Shape   string `default:"${shape}" enum:"${shapes}" help:"Whose API it is: ${enum}."`
-	Listen  string `default:"127.0.0.1:4116" placeholder:"HOST:PORT" help:"Where to listen; port 0 picks one."`
-	Journal string `placeholder:"FILE" help:"Keep writes, deletions and advances over a restart."`
+	World   worldFlags `embed:""`
+	Shape   string     `default:"${shape}" enum:"${shapes}" help:"Whose API it is: ${enum}."`
+	Listen  string     `default:"127.0.0.1:4116" placeholder:"HOST:PORT" help:"Where to listen; port 0 picks one."`
+	Journal string     `placeholder:"FILE" help:"Keep writes, deletions and advances over a restart."`
 }
 
 // Run serves until the first signal.
 func (c *slowapiCmd) Run(ctx context.Context, p *process) (err error) {
-	w, err := c.asked()
+	w, err := c.World.asked()
 	if err != nil {
 		return err
 	}
@@ -32,7 +32,7 @@ func (c *slowapiCmd) Run(ctx context.Context, p *process) (err error) {
 		return usageError{fmt.Errorf("--listen: %w", err)}
 	}
 	log := slog.New(slog.NewTextHandler(p.stderr, nil))
-	api, err := c.open(w, c.Shape, c.Journal, time.Now, log)
+	api, err := c.World.open(w, c.Shape, c.Journal, time.Now, log)
 	if err != nil {
 		return err
 	}

@@ -43,11 +43,11 @@ func (c *place) openStore(ctx context.Context, p *process) (*store.DB, error) {
 	return store.Open(ctx, store.Options{Path: path, Now: time.Now})
 }
 
-type storeStatsCmd struct{ place }
+type storeStatsCmd place
 
 // Run prints a table by kind and the file's size.
 func (c *storeStatsCmd) Run(ctx context.Context, p *process) (err error) {
-	db, err := c.openStore(ctx, p)
+	db, err := (*place)(c).openStore(ctx, p)
 	if err != nil {
 		return err
 	}
@@ -80,11 +80,11 @@ func printStats(out io.Writer, s store.Stats) error {
 	return err
 }
 
-type storeVerifyCmd struct{ place }
+type storeVerifyCmd place
 
 // Run verifies and prints what was read.
 func (c *storeVerifyCmd) Run(ctx context.Context, p *process) (err error) {
-	db, err := c.openStore(ctx, p)
+	db, err := (*place)(c).openStore(ctx, p)
 	if err != nil {
 		return err
 	}
@@ -109,7 +109,7 @@ func (c *storeVerifyCmd) Run(ctx context.Context, p *process) (err error) {
 	return err
 }
 
-type storeRebuildCmd struct{ place }
+type storeRebuildCmd place
 
 // Help is what --help says below the flags.
 func (c *storeRebuildCmd) Help() string {
@@ -120,7 +120,7 @@ func (c *storeRebuildCmd) Help() string {
 // Run has the server do it, and shows how far it is.
 func (c *storeRebuildCmd) Run(ctx context.Context, p *process) error {
 	bar := newBuildBar(p.stdout)
-	return c.work(ctx, p, true, func(ctx context.Context, server *admin) error {
+	return (*place)(c).work(ctx, p, true, func(ctx context.Context, server *admin) error {
 		var at diagnostics.Indexed
 		method := http.MethodPost
 		err := poll(ctx, func() (bool, error) {

@@ -17,9 +17,9 @@ import (
 )
 
 type syncCmd struct {
-	What string `arg:"" name:"source/kind" help:"A configured source and one of its kinds."`
-	End  bool   `help:"Keep it up no longer; what is held stays."`
-	place
+	What  string `arg:"" name:"source/kind" help:"A configured source and one of its kinds."`
+	End   bool   `help:"Keep it up no longer; what is held stays."`
+	Place place  `embed:""`
 }
 
 // syncPatience is how long upstream may be down, or the walk come no further,
@@ -39,7 +39,7 @@ func (c *syncCmd) Run(ctx context.Context, p *process) error {
 		return usageError{fmt.Errorf("%q is not SOURCE/KIND; write for example NAME/calls", c.What)}
 	}
 	o := crawl.Order{Source: source, Kind: kind, End: c.End}
-	return c.work(ctx, p, false, func(ctx context.Context, server *admin) error {
+	return c.Place.work(ctx, p, false, func(ctx context.Context, server *admin) error {
 		return watchSync(ctx, p, o, server.sync(o))
 	})
 }

@@ -19,7 +19,7 @@ import (
 )
 
 type tailCmd struct {
-	remote
+	Remote remote   `embed:""`
 	Source string   `help:"A configured source; may be left out while there is one."`
 	Kind   []string `help:"Only this kind (repeatable)."`
 	Field  []string `help:"Of what changed, only what changed in this field (repeatable)."`
@@ -65,7 +65,7 @@ func (c *tailCmd) Run(ctx context.Context, p *process) error {
 
 // options say where the server is, and with which credential.
 func (c *tailCmd) options(ctx context.Context, p *process) (o follow.Options, err error) {
-	server, err := c.server(ctx, p)
+	server, err := c.Remote.server(ctx, p)
 	if err != nil {
 		return o, err
 	}
@@ -74,9 +74,9 @@ func (c *tailCmd) options(ctx context.Context, p *process) (o follow.Options, er
 	o.Lost = func(err error, pause time.Duration) {
 		fmt.Fprintf(p.stderr, "understudy: %s; again in %v\n", terminal.Printable(understudy.PlainText(err)), pause.Round(100*time.Millisecond))
 	}
-	if c.URL == "" {
+	if c.Remote.URL == "" {
 		o.Where = func(context.Context) (string, string, error) { // another port and token at every start
-			run, err := c.find(p)
+			run, err := c.Remote.Running.find(p)
 			return run.Viewer, run.Token, err
 		}
 	}

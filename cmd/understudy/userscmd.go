@@ -110,50 +110,50 @@ func askTwice(w io.Writer, terminal int) (string, error) {
 }
 
 type usersAddCmd struct {
-	Name string `arg:"" help:"The user's name."`
-	Role string `required:"" help:"A role of the settings."`
-	password
-	usersFile
+	Name   string    `arg:"" help:"The user's name."`
+	Role   string    `required:"" help:"A role of the settings."`
+	Secret password  `embed:""`
+	File   usersFile `embed:""`
 }
 
 // Run adds the user.
 func (c *usersAddCmd) Run(ctx context.Context, p *process) error {
-	cfg, _, err := c.usersFile.read(p)
+	cfg, _, err := c.File.read(p)
 	if err != nil {
 		return err
 	}
 	if err := errors.Join(signin.CheckName(c.Name), cfg.CheckUser(c.Name, c.Role)); err != nil {
 		return err
 	}
-	secret, err := c.password.read(ctx, p)
+	secret, err := c.Secret.read(ctx, p)
 	if err != nil {
 		return err
 	}
-	return c.change(ctx, p, "added "+c.Name, func(u *signin.Users) error { return u.Add(c.Name, c.Role, secret) })
+	return c.File.change(ctx, p, "added "+c.Name, func(u *signin.Users) error { return u.Add(c.Name, c.Role, secret) })
 }
 
 type usersPasswdCmd struct {
-	Name string `arg:"" help:"The user's name."`
-	password
-	usersFile
+	Name   string    `arg:"" help:"The user's name."`
+	Secret password  `embed:""`
+	File   usersFile `embed:""`
 }
 
 // Run sets the password.
 func (c *usersPasswdCmd) Run(ctx context.Context, p *process) error {
-	secret, err := c.password.read(ctx, p)
+	secret, err := c.Secret.read(ctx, p)
 	if err != nil {
 		return err
 	}
-	return c.change(ctx, p, "changed the password of "+c.Name, func(u *signin.Users) error {
+	return c.File.change(ctx, p, "changed the password of "+c.Name, func(u *signin.Users) error {
 		return u.SetPassword(c.Name, secret)
 	})
 }
 
-type usersListCmd struct{ usersFile }
+type usersListCmd usersFile
 
 // Run prints a table.
 func (c *usersListCmd) Run(p *process) error {
-	_, path, err := c.usersFile.read(p)
+	_, path, err := (*usersFile)(c).read(p)
 	if err != nil {
 		return err
 	}
@@ -170,11 +170,11 @@ func (c *usersListCmd) Run(p *process) error {
 }
 
 type usersRemoveCmd struct {
-	Name string `arg:"" help:"The user's name."`
-	usersFile
+	Name string    `arg:"" help:"The user's name."`
+	File usersFile `embed:""`
 }
 
 // Run removes the user.
 func (c *usersRemoveCmd) Run(ctx context.Context, p *process) error {
-	return c.change(ctx, p, "removed "+c.Name, func(u *signin.Users) error { return u.Remove(c.Name) })
+	return c.File.change(ctx, p, "removed "+c.Name, func(u *signin.Users) error { return u.Remove(c.Name) })
 }

@@ -22,13 +22,13 @@ type hooksCmd struct {
 const hooksPath = "/-/webhooks"
 
 type hooksListCmd struct {
-	Name string `arg:"" optional:"" help:"The webhook to show; without it all are shown."`
-	running
+	Name    string  `arg:"" optional:"" help:"The webhook to show; without it all are shown."`
+	Running running `embed:""`
 }
 
 // Run shows webhooks and changes nothing.
 func (c *hooksListCmd) Run(ctx context.Context, p *process) error {
-	run, err := c.find(p)
+	run, err := c.Running.find(p)
 	if err != nil {
 		return err
 	}
@@ -52,19 +52,19 @@ func (c *hooksListCmd) Run(ctx context.Context, p *process) error {
 }
 
 type hooksPauseCmd struct {
-	Name string `arg:"" help:"The webhook."`
-	running
+	Name    string  `arg:"" help:"The webhook."`
+	Running running `embed:""`
 }
 
 // Run pauses one.
 func (c *hooksPauseCmd) Run(ctx context.Context, p *process) error {
-	return c.change(ctx, p, c.Name, map[string]any{"pause": true})
+	return c.Running.change(ctx, p, c.Name, map[string]any{"pause": true})
 }
 
 type hooksResumeCmd struct {
-	Name  string `arg:"" help:"The webhook."`
-	After *int64 `placeholder:"N" help:"Deliver again what came after this change (default: go on where it is)."`
-	running
+	Name    string  `arg:"" help:"The webhook."`
+	After   *int64  `placeholder:"N" help:"Deliver again what came after this change (default: go on where it is)."`
+	Running running `embed:""`
 }
 
 // Run resumes one.
@@ -73,7 +73,7 @@ func (c *hooksResumeCmd) Run(ctx context.Context, p *process) error {
 	if c.After != nil {
 		how["after"] = *c.After
 	}
-	return c.change(ctx, p, c.Name, how)
+	return c.Running.change(ctx, p, c.Name, how)
 }
 
 // change posts what to do with a webhook and prints how it does then.
