@@ -94,7 +94,7 @@ func compare(q *page.Exchange, t *spec.Target, c comparison) error {
 	}
 	switch err := q.Rights.Gate.Find(q.Ctx, q.Rights.Caller, t, q.V.Mirror.Page); {
 	case errors.Is(err, understudy.ErrNotFound):
-		return page.NoSuch(q)
+		return page.NoSuch(q.Kind)
 	case err != nil:
 		return err
 	}
@@ -124,7 +124,7 @@ func compare(q *page.Exchange, t *spec.Target, c comparison) error {
 	}
 	p.Swapped = link(compareParam(moments[1], moments[0]))
 	compared := func(at time.Time, v *seen.Version) comparedVersion {
-		return comparedVersion{q.Clock.Say(at, true), q.Moment(v.Version.From), link(page.AsOf{At: at}.Param()...)}
+		return comparedVersion{q.Clock.Say(at, true), q.Clock.Moment(v.Version.From), link(page.AsOf{At: at}.Param()...)}
 	}
 	p.Before, p.After = compared(moments[0], before), compared(moments[1], after)
 	for _, d := range seen.Differences(before, after) {

@@ -99,7 +99,7 @@ func serveConversation(q *page.Exchange) error {
 	made := func() []any {
 		all := []any{marked(), late}
 		for _, st := range strands {
-			all = append(all, q.Made(st.Wait())...)
+			all = append(all, st.Wait().Made(q)...)
 		}
 		return all
 	}
@@ -120,7 +120,7 @@ func serveConversation(q *page.Exchange) error {
 		head()
 	} else {
 		of := q.Identity("conversation").With(q.V.Seed, made()...)
-		if p.Kept, err = q.Keep("conversation", of, head, "conversation-head"); err != nil {
+		if p.Kept, err = q.Reply.Keep("conversation", of, head, "conversation-head"); err != nil {
 			return err
 		}
 	}
@@ -229,7 +229,7 @@ func turnConversation(q *page.Exchange, p *messages, base string, older, before 
 	if older.IsZero() {
 		return
 	}
-	p.Back, p.Bound = q.Moment(older), "What is older is on the next page."
+	p.Back, p.Bound = q.Clock.Moment(older), "What is older is on the next page."
 	for _, t := range q.Rights.ContactKinds(q.Source) {
 		if findUntil(q, t) == nil && q.Rights.OffersBoth(t) {
 			p.Bound = "Older " + t.Kind.Spec.Title + " cannot be asked for by time."

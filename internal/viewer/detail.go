@@ -107,7 +107,7 @@ func serveRecord(q *page.Exchange) error {
 	}
 	rows := view.Rows()
 	if len(rows) != 1 {
-		return page.Refused(q, view.Body)
+		return q.Rights.Refused(q.Kind, q.Answer.Page.Status, view.Body)
 	}
 	p.readOf(rows[0], lists)
 	marked := own.Wait(q)
@@ -134,7 +134,7 @@ func serveRecord(q *page.Exchange) error {
 	} else {
 		out.Parts = parts
 		of := q.Identity("detail").With(q.V.Seed, view.Sum[:], marked, acts, removing)
-		if out.Kept, err = q.Keep("detail", of, draw, "detail-top", "detail-rest"); err != nil {
+		if out.Kept, err = q.Reply.Keep("detail", of, draw, "detail-top", "detail-rest"); err != nil {
 			return err
 		}
 	}
@@ -197,7 +197,7 @@ func (rv *record) instanceTarget() (*spec.Target, error) {
 // names to those that are known.
 func (rv *record) readOwn(params understudy.Query, known []string) ([]string, error) {
 	known = append(known, understudy.OwnAsOf)
-	if err := rv.q.ReadAsOf(params); err != nil || rv.q.Data != "" {
+	if err := rv.q.Clock.ReadAsOf(params); err != nil || rv.q.Data != "" {
 		return known, err
 	}
 	var err error

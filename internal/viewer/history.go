@@ -41,7 +41,7 @@ func explainGone(q *page.Exchange, t *spec.Target, err error) error {
 			continue
 		}
 		p.Title = "This " + q.Kind.Spec.One + " is gone"
-		p.Href = q.AddressWith(page.AsOf{At: s.Version.From}.Param())
+		p.Href = page.AddressWith(q.R.URL, page.AsOf{At: s.Version.From}.Param())
 		p.Link = "See it as it was on " + q.Clock.Say(s.Version.From, false).Text
 		break
 	}

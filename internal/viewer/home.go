@@ -74,8 +74,8 @@ func serveHome(q *page.Exchange) error {
 			all = append(all, makeSourcePart(q, s))
 		}
 	}
-	out := homePage{Empty: len(all) == 0, Finds: q.V.Search != nil, Looks: page.Looks(q), Saved: page.SavedSearches(q),
-		Ready: page.ReadySearches(q)}
+	out := homePage{Empty: len(all) == 0, Finds: q.V.Search != nil, Looks: q.Rights.Looks(), Saved: q.Rights.SavedSearches(q.Ctx),
+		Ready: q.Rights.ReadySearches()}
 	out.Parts = q.Parts("home", all...)
 	return q.Render(http.StatusOK, "home", "Home", out)
 }
@@ -85,13 +85,13 @@ func makeSourcePart(q *page.Exchange, s *plan.Source) *page.Part {
 	var snap page.Snapshot
 	var lines []outlook.Line
 	var today []todayView
-	asked := q.Begin("how "+s.Name+" does", q.V.Glance, func(ctx context.Context) error {
+	asked := q.Tasks.Begin("how "+s.Name+" does", q.V.Glance, func(ctx context.Context) error {
 		snap = q.V.Snapshots.Ask(ctx, q, s)
 		lines = outlook.Lines(ctx, q, s)
 		return nil
 	})
 	about := askToday(q, s)
-	counted := q.Begin("what failed of "+s.Name, q.V.Glance, func(ctx context.Context) error {
+	counted := q.Tasks.Begin("what failed of "+s.Name, q.V.Glance, func(ctx context.Context) error {
 		today = countToday(ctx, q, s, about)
 		return nil
 	})
@@ -100,8 +100,8 @@ func makeSourcePart(q *page.Exchange, s *plan.Source) *page.Part {
 		if asked.Err != nil {
 			return "broken", s.Spec.Title
 		}
-		out := sourceView{Name: s.Name, Title: s.Spec.Title, Health: page.HealthOf(q, snap), Numbers: lines,
-			Today: keepFetched(q, s, today, &snap), Groups: page.KindGroups(q, s, snap)}
+		out := sourceView{Name: s.Name, Title: s.Spec.Title, Health: q.Clock.HealthOf(snap), Numbers: lines,
+			Today: keepFetched(q, s, today, &snap), Groups: q.Rights.KindGroups(s, &snap, &q.Clock)}
 		if page.Administers(q) {
 			out.Server = showServer(q, &snap)
 		}
@@ -136,7 +136,7 @@ func showServer(q *page.Exchange, snap *page.Snapshot) *serverView {
 
 // showWebhook says how a receiver of changes does.
 func showWebhook(q *page.Exchange, w request.Webhook) webhookView {
-	out := webhookView{Name: w.Name, State: w.State, Why: w.Why, Since: q.Moment(w.Failing), Behind: w.Behind}
+	out := webhookView{Name: w.Name, State: w.State, Why: w.Why, Since: q.Clock.Moment(w.Failing), Behind: w.Behind}
 	switch w.State {
 	case "ok":
 		out.Tone = "good"
@@ -182,7 +182,7 @@ func sendHome(q *page.Exchange) error {
 		if len(kinds) == 0 {
 			continue
 		}
-		snap := page.SnapshotOf(q, s)
+		snap := q.V.Snapshot(q.Ctx, s.Name)
 		d := sourceData{s.Name, s.Spec.Title, snap.State, snap.Why, stamp(snap.Since), stamp(snap.NextProbe), snap.DropIn, nil}
 		for _, k := range kinds {
 			held := snap.Kinds[k.Spec.Name]

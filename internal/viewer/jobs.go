@@ -120,7 +120,7 @@ func showJob(q *page.Exchange, j understudy.Job) jobView {
 		}
 	}
 	if !j.Started.IsZero() {
-		out.At = q.Moment(j.Started)
+		out.At = q.Clock.Moment(j.Started)
 	}
 	end := j.Ended
 	switch j.State {
@@ -134,9 +134,9 @@ func showJob(q *page.Exchange, j understudy.Job) jobView {
 			out.Bar = page.NewBar(out.Kind, p.Done, p.Total, p.Note, left)
 		}
 	case understudy.JobWaiting:
-		out.When, out.At = "not before", q.Moment(j.RunAfter)
+		out.When, out.At = "not before", q.Clock.Moment(j.RunAfter)
 		if j.RunAfter.Before(q.Clock.Start) {
-			out.When, out.At = "waits since", q.Moment(cmp.Or(j.RunAfter, j.Created))
+			out.When, out.At = "waits since", q.Clock.Moment(cmp.Or(j.RunAfter, j.Created))
 		}
 		out.CanCancel, end = true, time.Time{}
 	case understudy.JobFailed, understudy.JobExpired:

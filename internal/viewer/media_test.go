@@ -69,7 +69,8 @@ func (s *stereo) address(who as, cookies ...*http.Cookie) (string, []*http.Cooki
 		r.AddCookie(c)
 	}
 	w := httptest.NewRecorder()
-	q := &page.Exchange{V: s.viewer.Visitor, R: r, Rights: page.Rights{Gate: s.viewer.Gate}, Reply: page.Reply{W: w}}
+	q, end := s.viewer.Begin(r.Context(), w, r)
+	defer end()
 	var err error
 	q.Rights.Caller, err = s.viewer.Callers.Person(r)
 	must(s, err)

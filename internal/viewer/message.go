@@ -47,7 +47,7 @@ type message struct {
 func mergeStrands(q *page.Exchange, strands []direction, before time.Time, p *messages) (turns []message, older time.Time) {
 	for _, s := range strands {
 		r := s.Wait()
-		if why := q.Missing(r); why != "" {
+		if why := r.Missing(q); why != "" {
 			p.Problems = append(p.Problems, plan.UpperFirst(s.kind.Kind.Spec.Title)+" from "+findSender(q, p, s)+" are not loaded: "+why)
 			continue
 		}

@@ -126,7 +126,7 @@ func (v numberView) numberParts() *page.Parts {
 	}
 	made := func() (all []any) { // of what all lists say
 		for _, pn := range v.n.panels {
-			all = append(append(all, v.q.Made(pn.Wait())...), pn.total, pn.oldest)
+			all = append(append(all, pn.Wait().Made(v.q)...), pn.total, pn.oldest)
 		}
 		return all
 	}
@@ -136,7 +136,7 @@ func (v numberView) numberParts() *page.Parts {
 		return "contact", c
 	}}}
 	for _, o := range v.n.owns {
-		of := func() []any { return append(v.q.Made(o.newest), append(v.q.Made(o.record), o.kind.Spec.Name)...) }
+		of := func() []any { return append(o.newest.Made(v.q), append(o.record.Made(v.q), o.kind.Spec.Name)...) }
 		all = append(all, &page.Part{Title: "Our own numbers", Needs: []*page.Future{o.Future}, Of: of, Draw: func() (string, any) {
 			if l := v.drawOwner(o); l != nil {
 				return "glimpse", l
@@ -145,13 +145,13 @@ func (v numberView) numberParts() *page.Parts {
 		}})
 	}
 	for _, pn := range v.n.panels {
-		of := func() []any { return append(v.q.Made(pn.Wait()), pn.total, pn.oldest) }
+		of := func() []any { return append(pn.Wait().Made(v.q), pn.total, pn.oldest) }
 		draw := func() (string, any) { return "glimpse", v.drawPanel(pn) }
 		all = append(all, &page.Part{Title: pn.title(), Needs: []*page.Future{pn.Future}, Of: of, Draw: draw})
 	}
 	for _, w := range v.n.watched {
 		title := plan.UpperFirst(w.Target.Kind.Title) + " about it"
-		of := func() []any { return append(made(), v.q.Made(w.Wait())...) }
+		of := func() []any { return append(made(), w.Wait().Made(v.q)...) }
 		draw := func() (string, any) { return "glimpse", v.mentions(title, w) }
 		all = append(all, &page.Part{Title: title, Needs: slices.Concat(panes, []*page.Future{w.Future}), Of: of, Draw: draw})
 	}
@@ -208,8 +208,8 @@ func makePanels(q *page.Exchange, number string) []*panel {
 // the kind are held, those are counted.
 func readPanel(q *page.Exchange, pn *panel, number string) *panel {
 	k, flt := pn.kind.Kind, pn.kind.List.Spec.Filters[pn.end.Filter]
-	whole := q.Findable() && q.Rights.Counts(k) && q.V.Snapshots.Of(q, q.Source).Kinds[k.Spec.Name].Complete
-	pn.Future = q.Begin(pn.Target.Key.String(), q.V.Glance, func(ctx context.Context) error {
+	whole := q.V.Search != nil && q.Rights.Counts(k) && q.V.Snapshots.Of(q, q.Source).Kinds[k.Spec.Name].Complete
+	pn.Future = q.Tasks.Begin(pn.Target.Key.String(), q.V.Glance, func(ctx context.Context) error {
 		pn.Reading = q.Read(ctx, pn.Target)
 		if !whole || !pn.Reading.More() {
 			return pn.Reading.Err
@@ -222,7 +222,7 @@ func readPanel(q *page.Exchange, pn *panel, number string) *panel {
 		if err != nil || found.Total == nil || found.Total.AtLeast {
 			return nil // the page says that there may be more
 		}
-		for _, h := range q.Hits(found) {
+		for _, h := range q.Rights.Hits(q.Ctx, found) {
 			pn.total = found.Total.N
 			pn.oldest, _ = page.TimeOf(k, h.Row)
 		}
@@ -236,8 +236,8 @@ func (v numberView) own() map[string]bool {
 	own := map[string]bool{}
 	for _, o := range v.n.owns {
 		if o.Over() {
-			v.q.AddOwn(own, o.kind, o.newest)
-			v.q.AddOwn(own, o.kind, o.record)
+			v.q.V.Numbers.Add(own, v.q.Rights.Caller.Role(), o.kind, o.newest)
+			v.q.V.Numbers.Add(own, v.q.Rights.Caller.Role(), o.kind, o.record)
 		}
 	}
 	return own
@@ -249,7 +249,7 @@ func (v numberView) contact() *contact {
 	var first, last time.Time
 	for _, pn := range v.n.panels {
 		r := pn.Wait()
-		c.Partial = c.Partial || r.More() && pn.oldest.IsZero() || v.q.Missing(r) != ""
+		c.Partial = c.Partial || r.More() && pn.oldest.IsZero() || r.Missing(v.q) != ""
 		if first.IsZero() || !pn.oldest.IsZero() && pn.oldest.Before(first) {
 			first = pn.oldest
 		}
@@ -308,7 +308,7 @@ func (v numberView) drawPanel(pn *panel) *relatedList {
 func (v numberView) glimpseOf(t *spec.Target, r page.Reading, title string, s *page.CellContext, columns []*plan.Column,
 	rows []access.Row) *relatedList {
 	return &relatedList{
-		Kind: s.Kind, Title: title, Href: v.q.Source.Place(t), Problem: v.q.Missing(r), AsOf: v.q.AgedAt(r.Answer),
+		Kind: s.Kind, Title: title, Href: v.q.Source.Place(t), Problem: r.Missing(v.q), AsOf: v.q.Clock.AgedAt(r.Answer),
 		Shown: shown(rows, r.More()), Table: s.Table(title, columns, rows[:min(len(rows), maxRows)]),
 	}
 }

@@ -39,7 +39,7 @@ func (v numberView) numberData() error {
 		r := pn.Wait()
 		l := listData{
 			Kind: pn.kind.Kind.Spec.Name, Field: pn.end.Column.Spec.Name, Href: v.q.Source.Place(pn.Target), More: r.More(),
-			Problem: v.q.Missing(r), Records: []json.RawMessage{},
+			Problem: r.Missing(v.q), Records: []json.RawMessage{},
 		}
 		for _, row := range r.Rows() {
 			l.Records = append(l.Records, row.Raw())

@@ -29,7 +29,7 @@ type owner struct {
 // asked for.
 func readOwner(q *page.Exchange, k *plan.Kind, number string) *owner {
 	o := &owner{kind: k, number: number, target: k.PlannedLists[0].Newest}
-	o.Future = q.Begin("our own numbers", q.V.Glance, func(ctx context.Context) error {
+	o.Future = q.Tasks.Begin("our own numbers", q.V.Glance, func(ctx context.Context) error {
 		o.newest = q.Read(ctx, o.target)
 		o.record = o.newest
 		if len(o.rows()) == 0 && o.newest.More() {

@@ -86,8 +86,8 @@ func TestRefusedWritesHaveTheirReason(t *testing.T) {
 	said := refused(400, `{"code":21610,"message":"+15550001111 has unsubscribed","status":400}`)
 	for token, shown := range map[string]bool{"alltoken": true, "supporttoken": false} {
 		body := ask(token, func(q *page.Exchange) error {
-			err := page.RefusedWrite(q, said)
-			if why := page.ReasonOf(q, fmt.Errorf("write: %w", err)); why.String() != "error 21610, Recipient has unsubscribed" {
+			err := q.Rights.RefusedWrite(q.Source, said)
+			if why := q.Rights.ReasonOf(q.Source, fmt.Errorf("write: %w", err)); why.String() != "error 21610, Recipient has unsubscribed" {
 				t.Errorf("the reason is %q", why)
 			}
 			return err
@@ -98,10 +98,10 @@ func TestRefusedWritesHaveTheirReason(t *testing.T) {
 		}
 	}
 	ask("alltoken", func(q *page.Exchange) error {
-		if err := page.RefusedWrite(q, refused(201, `{"code":1}`)); err != nil {
+		if err := q.Rights.RefusedWrite(q.Source, refused(201, `{"code":1}`)); err != nil {
 			t.Errorf("a write that was done: %v", err)
 		}
-		if why := page.ReasonOf(q, errors.Join(context.DeadlineExceeded)); why != nil {
+		if why := q.Rights.ReasonOf(q.Source, errors.Join(context.DeadlineExceeded)); why != nil {
 			t.Errorf("an error of no code has the reason %v", why)
 		}
 		return nil

@@ -102,9 +102,9 @@ func (rv *record) readUnder(a *askedList) {
 		return
 	}
 	a.Asked = &page.Asked{Target: a.target}
-	a.Future = rv.q.Begin(a.target.Key.String(), rv.q.V.Glance, func(ctx context.Context) error {
+	a.Future = rv.q.Tasks.Begin(a.target.Key.String(), rv.q.V.Glance, func(ctx context.Context) error {
 		a.Reading = rv.q.Read(ctx, a.target)
-		if r := a.Reading; rv.q.Missing(r) == "" && len(r.Rows()) == 0 && !r.More() && a.list.Under.Kind == rv.q.Kind {
+		if r := a.Reading; r.Missing(rv.q) == "" && len(r.Rows()) == 0 && !r.More() && a.list.Under.Kind == rv.q.Kind {
 			a.kept = rv.keptUnder(ctx, a)
 		}
 		return a.Reading.Err
@@ -115,10 +115,10 @@ func (rv *record) readUnder(a *askedList) {
 // There are none when the path of the list names what the caller does not see.
 func (rv *record) keptUnder(ctx context.Context, a *askedList) []access.Row {
 	k := a.list.Kind
-	if !rv.q.Findable() || !rv.q.Clock.AsOf.At.IsZero() || !k.Remembered() {
+	if rv.q.V.Search == nil || !rv.q.Clock.AsOf.At.IsZero() || !k.Remembered() {
 		return nil
 	}
-	where, ok := rv.q.ListConditions(a.list, a.target, false)
+	where, ok := rv.q.Rights.ListConditions(a.list, a.target, false)
 	if !ok {
 		return nil
 	}
@@ -127,7 +127,7 @@ func (rv *record) keptUnder(ctx context.Context, a *askedList) []access.Row {
 		return nil // upstream's own answer is there
 	}
 	var rows []access.Row
-	for _, h := range rv.q.Hits(found) {
+	for _, h := range rv.q.Rights.Hits(rv.q.Ctx, found) {
 		rows = append(rows, h.Row)
 	}
 	return rows
@@ -218,7 +218,7 @@ func (rv *record) madeList(a *askedList, own map[string]bool) []any {
 	if len(a.list.Kind.Spec.Media) > 0 && rv.q.V.Media != nil && len(a.kept)+len(r.Rows()) > 0 {
 		return nil
 	}
-	all := append(rv.q.Made(r), own)
+	all := append(r.Made(rv.q), own)
 	for _, row := range a.kept {
 		all = append(all, row.ID, row.Raw())
 	}
@@ -232,7 +232,7 @@ func (rv *record) drawList(a *askedList, title string, own map[string]bool) *rel
 	if len(a.kept) > 0 {
 		rows = a.kept
 	}
-	out := &relatedList{Kind: k, Title: title, Href: a.href, Problem: rv.q.Missing(r), AsOf: rv.q.AgedAt(r.Answer),
+	out := &relatedList{Kind: k, Title: title, Href: a.href, Problem: r.Missing(rv.q), AsOf: rv.q.Clock.AgedAt(r.Answer),
 		Shown: shown(rows, r.More())}
 	if len(a.kept) > 0 {
 		out.Shown = page.Thousands(int64(len(rows))) + " kept"

@@ -83,7 +83,7 @@ func readVersions(params understudy.Query) (int, error) {
 // is kept of it.
 func readTimeline(q *page.Exchange, t *spec.Target, id string, limit int, s *page.CellContext) *page.Part {
 	var p seen.Past
-	read := q.Begin("timeline", q.V.Glance, func(ctx context.Context) (err error) {
+	read := q.Tasks.Begin("timeline", q.V.Glance, func(ctx context.Context) (err error) {
 		p, err = readPast(ctx, q, id, limit)
 		return err
 	})

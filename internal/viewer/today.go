@@ -76,7 +76,7 @@ func findMidnight(q *page.Exchange) string {
 // fields that tell, or the time is over.
 func countToday(ctx context.Context, q *page.Exchange, s *plan.Source, asked []todayAsked) (all []todayView) {
 	conditions := []struct{ title, text, handled string }{{"Failed today", findMidnight(q), ""}}
-	if page.SeesNotes(q, s) {
+	if q.Rights.SeesNotes(s, q.Clock.AsOf) {
 		conditions = append(conditions, struct{ title, text, handled string }{"Not handled, 7 days", "date:-7d", " handled:"})
 	}
 	for _, one := range asked {

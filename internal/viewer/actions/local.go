@@ -77,7 +77,7 @@ func findLocal(q *page.Exchange, word, id string) (*task, error) {
 		t.record = id
 		t.back, t.at = q.Source.Place(l.target), t.at+plan.WithQuery(q.Source.Given(l.target, l.target.Instance.ID))
 	} else if !q.Rights.SeesKind(q.Kind) {
-		return nil, page.NoSuch(q)
+		return nil, page.NoSuch(q.Kind)
 	}
 	t.doer = l
 	return t, nil

@@ -47,7 +47,7 @@ type handled struct {
 
 // NotesOn are those of a record; nil when the caller does not see any.
 func NotesOn(q *page.Exchange, t *spec.Target, row access.Row) *Notes {
-	if t.ID == "" || row.ID != t.ID || !page.SeesNotes(q, q.Source) {
+	if t.ID == "" || row.ID != t.ID || !q.Rights.SeesNotes(q.Source, q.Clock.AsOf) {
 		return nil
 	}
 	out := &Notes{Path: address(q.Kind, access.DoNote, t.ID), Most: understudy.MaxNote}
@@ -114,7 +114,7 @@ func write(q *page.Exchange) error {
 	back := q.Source.Place(t)
 	switch {
 	case errors.Is(err, understudy.ErrNotFound):
-		return page.NoSuch(q)
+		return page.NoSuch(q.Kind)
 	case errors.Is(err, understudy.ErrInvalid), errors.Is(err, understudy.ErrNotStored):
 		return &page.Problem{Title: "Nothing was written", Hint: page.Sentence(err), Href: back, Link: "Back to the " + q.Kind.Spec.One,
 			Kind: err}
@@ -145,7 +145,7 @@ func noted(q *page.Exchange, id string) (*spec.Target, error) {
 		return nil, err
 	}
 	if !q.Rights.Gate.Finds(q.Rights.Caller, q.Source.Name, q.Kind.Spec.Name, t.ID) {
-		return nil, page.NoSuch(q)
+		return nil, page.NoSuch(q.Kind)
 	}
 	return t, nil
 }

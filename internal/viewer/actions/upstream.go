@@ -89,7 +89,7 @@ func recordOf(ctx context.Context, q *page.Exchange, t *spec.Target) (row access
 	r := q.Read(ctx, t)
 	switch rows := r.Rows(); {
 	case errors.Is(r.Err, understudy.ErrNotFound), r.Err == nil && gone(r.Answer.Page.Status), r.Err == nil && len(rows) != 1:
-		return row, page.NoSuch(q)
+		return row, page.NoSuch(q.Kind)
 	case r.Err != nil:
 		return row, r.Err
 	default:
@@ -192,7 +192,7 @@ func resultOf(q *page.Exchange, answer *request.Response, err error) actions.Res
 	said := *p
 	said.Key.Source = q.Source.Name // the answer to a write has no key
 	var refused *page.Problem
-	if errors.As(page.RefusedWrite(q, &said), &refused) {
+	if errors.As(q.Rights.RefusedWrite(q.Source, &said), &refused) {
 		out.Words = refused.Hint
 		if refused.Reason != nil {
 			out.Code = refused.Reason.Code
@@ -259,7 +259,7 @@ func ownNumbers(q *page.Exchange) []string {
 	}
 	own := map[string]bool{}
 	for i, r := range q.ReadAll(lists) {
-		q.AddOwn(own, kinds[i], r)
+		q.V.Numbers.Add(own, q.Rights.Caller.Role(), kinds[i], r)
 	}
 	return slices.Sorted(maps.Keys(own))
 }

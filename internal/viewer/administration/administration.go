@@ -192,7 +192,7 @@ func count(n int64, one, many string) string {
 // source is how a source does.
 func source(q *page.Exchange, s *plan.Source) sourceView {
 	snap := q.V.Snapshots.Ask(q.Ctx, q, s)
-	out := sourceView{Name: s.Name, Title: s.Spec.Title, Health: page.HealthOf(q, snap)}
+	out := sourceView{Name: s.Name, Title: s.Spec.Title, Health: q.Clock.HealthOf(snap)}
 	out.Chart = newChart(s, &snap)
 	var spent []request.Spending
 	if q.V.Spending != nil {

@@ -26,7 +26,7 @@ type webhookView struct {
 
 // webhook says how a receiver does.
 func webhook(q *page.Exchange, w request.Webhook) webhookView {
-	out := webhookView{Webhook: w, Title: w.Source, Since: q.Moment(w.Failing), Last: q.Moment(w.At),
+	out := webhookView{Webhook: w, Title: w.Source, Since: q.Clock.Moment(w.Failing), Last: q.Clock.Moment(w.At),
 		Action: Path + "/webhooks/" + w.Name + "/resume"}
 	if w.State != "paused" {
 		out.Pause = Path + "/webhooks/" + w.Name + "/pause"

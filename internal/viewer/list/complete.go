@@ -91,7 +91,7 @@ func (cv completion) each(f func(*plan.Kind)) {
 func (cv completion) names(begin string) (all []offer) {
 	own := []offer{{"kind:", "of a kind"}, {"date:", "when it was"}, {"has:", "with this field"}, {"no:", "without this field"},
 		{"number:", "a phone number in any field"}, {"id:", "of this id"}}
-	if page.SeesAnyNotes(cv.q) {
+	if cv.q.Rights.SeesAnyNotes(cv.q.Clock.AsOf) {
 		own = append(own, offer{"note:", "words of a note"}, offer{"handled:", "marked as handled"})
 	}
 	for _, o := range own {

@@ -284,7 +284,7 @@ func walkList(ctx context.Context, q *page.Exchange, t *spec.Target, take func(e
 			return "", r.Err
 		case r.Answer.Page.Status != http.StatusOK:
 			q.Answer = r.Answer
-			return "", page.Refused(q, r.View.Body)
+			return "", q.Rights.Refused(q.Kind, q.Answer.Page.Status, r.View.Body)
 		}
 		if first {
 			q.Answer = r.Answer // for the access log
@@ -367,7 +367,7 @@ func exportFound(q *page.Exchange, name string, search query.SearchRequest, colu
 			if r.Window > 0 && r.More {
 				window = r.Window
 			}
-			for _, h := range q.Hits(r) {
+			for _, h := range q.Rights.Hits(q.Ctx, r) {
 				if err := take(exported{h.Kind, h.Row, h.SearchHit}); err != nil {
 					return "", err
 				}

@@ -78,7 +78,7 @@ func titleFacet(q *page.Exchange, name string, k *plan.Kind) string {
 
 // showValue returns a value of a facet in words: of a code what it means, too.
 func showValue(q *page.Exchange, name, value string, k *plan.Kind) string {
-	if why := page.MeaningOf(q, name, value, k); why != "" {
+	if why := q.V.MeaningOf(name, value, k); why != "" {
 		return page.Clip(value + " " + why)
 	}
 	switch name {
@@ -164,7 +164,7 @@ type counter struct {
 func startCount(q *page.Exchange, search query.SearchRequest, rows <-chan int) *counter {
 	search.Facets, search.CountOnly, search.Limit, search.Cursor, search.Sort = true, true, 0, "", ""
 	c := &counter{}
-	c.Future = q.Begin("counts by value", q.V.Glance, func(ctx context.Context) (err error) {
+	c.Future = q.Tasks.Begin("counts by value", q.V.Glance, func(ctx context.Context) (err error) {
 		if c.result, err = q.V.Search.Find(ctx, q.Rights.Caller, search); err != nil || rows == nil {
 			return err
 		}
@@ -183,7 +183,7 @@ func startCount(q *page.Exchange, search query.SearchRequest, rows <-chan int) *
 
 // listCounting is counting for a list; nil when it cannot be searched.
 func (lv listing) listCounting(rows <-chan int) *counter {
-	if !lv.q.Findable() || lv.q.Data != "" || !lv.q.Clock.AsOf.At.IsZero() {
+	if lv.q.V.Search == nil || lv.q.Data != "" || !lv.q.Clock.AsOf.At.IsZero() {
 		return nil
 	}
 	search, err := lv.searchAsk()

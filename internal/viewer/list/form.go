@@ -55,7 +55,7 @@ func makeForm(q *page.Exchange, asked *listQuery) form {
 	f.Hidden = append(f.Hidden, ask.arrangement.params().Without(func(p understudy.Param) bool { return p.Name == ownText })...)
 	f.Hidden = append(f.Hidden, ask.asOf.Param()...)
 	fillFormText(q, ask, &f)
-	if f.Looks = page.Looks(q); f.Looks {
+	if f.Looks = q.Rights.Looks(); f.Looks {
 		f.Hidden = append(f.Hidden, understudy.Param{Name: lookupList, Value: f.Action})
 		f.Action = lookupPath
 	}
@@ -117,7 +117,7 @@ func makeRanges(q *page.Exchange, ask *listQuery, filters understudy.Query) (all
 // fillFormText fills the box for what upstream has no filter for, and the chips of what
 // is in it.
 func fillFormText(q *page.Exchange, ask *listQuery, f *form) {
-	if !q.Findable() || !q.Kind.Remembered() || !q.Clock.AsOf.At.IsZero() {
+	if q.V.Search == nil || !q.Kind.Remembered() || !q.Clock.AsOf.At.IsZero() {
 		return
 	}
 	f.Inputs = append(f.Inputs, input{ID: "text", Name: ownText, Label: "Words or conditions", Type: "search", Value: ask.text,

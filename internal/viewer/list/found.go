@@ -76,9 +76,9 @@ func (sv searchView) find() (out *foundPage, wrong *page.Pointer, err error) {
 	}
 	sv.q.Found = true
 	p := &foundPage{Notes: noteFound(sv.q, r, nil, nil), Chips: sv.s.chips(sv.q)}
-	p.Hits = sv.foundHits(sv.q.Hits(r))
+	p.Hits = sv.foundHits(sv.q.Rights.Hits(sv.q.Ctx, r))
 	if len(p.Hits) > 0 {
-		p.Select = newSelection(sv.q, sv.s.address(""), searchForm, sv.s.form, page.SeesAnyNotes(sv.q))
+		p.Select = newSelection(sv.q, sv.s.address(""), searchForm, sv.s.form, sv.q.Rights.SeesAnyNotes(sv.q.Clock.AsOf))
 	}
 	p.Counts, p.Parts = makeCounts(sv.q, "search", counting, "%s found", sv.searchFacets)
 	sv.turnSearch(r, p)
@@ -192,7 +192,7 @@ func (sv searchView) foundHits(hits []page.Hit) (all []foundHit) {
 func (sv searchView) tables(r *query.SearchResult) (all []page.Table) {
 	var kinds []*plan.Kind
 	rows := map[*plan.Kind][]access.Row{}
-	for _, h := range sv.q.Hits(r) {
+	for _, h := range sv.q.Rights.Hits(sv.q.Ctx, r) {
 		if rows[h.Kind] == nil {
 			kinds = append(kinds, h.Kind)
 		}

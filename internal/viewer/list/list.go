@@ -151,12 +151,12 @@ func serveList(q *page.Exchange) error {
 		rows <- len(view.Rows())
 	}
 	marked := own.Wait(q)
-	p := &listPage{AsOf: q.AgedAt(q.Answer), Came: l.provenance()}
+	p := &listPage{AsOf: q.Clock.AgedAt(q.Answer), Came: l.provenance()}
 	if q.Kind.Spec.Rollup == "" && view.Sum != [16]byte{} { // nothing in it goes by the clock but what is drawn for each view
 		acts := append(actions.Made(q, q.Kind, nil), actions.Sync(q, q.Kind)...)
-		of := q.Identity("list").With(q.V.Seed, view.Sum[:], q.Answer.Page.Next.URI, marked, acts, page.Looks(q))
-		p.Kept, err = q.Keep("list", of, func() any { return l.listPage(view, marked) }, "list-top", "list-order", "list-acts", "list-beside",
-			"list-rows")
+		of := q.Identity("list").With(q.V.Seed, view.Sum[:], q.Answer.Page.Next.URI, marked, acts, q.Rights.Looks())
+		p.Kept, err = q.Reply.Keep("list", of, func() any { return l.listPage(view, marked) },
+			"list-top", "list-order", "list-acts", "list-beside", "list-rows")
 		if err != nil {
 			return err
 		}
@@ -169,7 +169,7 @@ func serveList(q *page.Exchange) error {
 
 func (lv listing) listPage(view *access.View, own map[string]bool) *listPage {
 	p := lv.listFrame()
-	p.AsOf, p.Came = lv.q.AgedAt(lv.q.Answer), lv.provenance()
+	p.AsOf, p.Came = lv.q.Clock.AgedAt(lv.q.Answer), lv.provenance()
 	lv.paginate(p)
 	s := lv.q.CellContext(lv.q.Kind, lv.ask.vars, own)
 	s.Filters = lv.q.Rights.PhoneFilters(lv.ask.list)

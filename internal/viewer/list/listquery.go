@@ -34,7 +34,7 @@ func readListQuery(q *page.Exchange) (*listQuery, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := q.ReadAsOf(params); err != nil {
+	if err := q.Clock.ReadAsOf(params); err != nil {
 		return nil, err
 	}
 	slug, named := params.Get(plan.OwnList)
@@ -95,7 +95,7 @@ const anyRoot = "any"
 
 // isEverywhere reports whether a list that names no root is that of all the source has.
 func isEverywhere(q *page.Exchange, ask *listQuery) bool {
-	return ask.list.Everywhere() && q.Findable() && ask.asOf.At.IsZero() && !slices.ContainsFunc(ask.vars, func(p understudy.Param) bool {
+	return ask.list.Everywhere() && q.V.Search != nil && ask.asOf.At.IsZero() && !slices.ContainsFunc(ask.vars, func(p understudy.Param) bool {
 		return isRoot(q, strings.TrimPrefix(p.Name, understudy.OwnPrefix))
 	})
 }

@@ -31,7 +31,7 @@ func (lv listing) conditions() (ask query.SearchRequest, ok bool) {
 	if ask.Text = lv.ask.text; len(lv.ask.narrow) > 0 {
 		ask.Text = strings.Join(texts, " ")
 	}
-	if ask.Where, ok = lv.q.ListConditions(lv.ask.list, lv.ask.target, lv.ask.everywhere); !ok {
+	if ask.Where, ok = lv.q.Rights.ListConditions(lv.ask.list, lv.ask.target, lv.ask.everywhere); !ok {
 		return ask, false
 	}
 	for _, p := range lv.ask.query {
@@ -53,12 +53,12 @@ func (lv listing) conditions() (ask query.SearchRequest, ok bool) {
 // searchable is a problem when no list can be searched here.
 func (lv listing) searchable() error {
 	switch {
-	case !lv.q.Findable():
+	case lv.q.V.Search == nil:
 		return page.BadRequest("Nothing can be searched here", "This server keeps no index; lists have upstream's order and filters.", nil)
 	case !lv.q.Clock.AsOf.At.IsZero():
 		return &page.Problem{
 			Title: "An earlier moment cannot be searched", Hint: "Lists of the past have upstream's order and filters alone.",
-			Href: lv.q.AddressWith(nil), Link: "See it as it is now", Kind: understudy.ErrInvalid,
+			Href: page.AddressWith(lv.q.R.URL, nil), Link: "See it as it is now", Kind: understudy.ErrInvalid,
 		}
 	}
 	return nil
@@ -124,7 +124,7 @@ func (lv listing) foundList() error {
 	s := lv.q.CellContext(lv.q.Kind, lv.ask.vars, own.Wait(lv.q))
 	s.Filters = lv.q.Rights.PhoneFilters(lv.ask.list)
 	var rows []access.Row
-	for _, h := range lv.q.Hits(result) {
+	for _, h := range lv.q.Rights.Hits(lv.q.Ctx, result) {
 		rows = append(rows, h.Row)
 	}
 	p.Table = s.Table(p.Heading, lv.chosen(), rows)

@@ -40,7 +40,7 @@ func (lv listing) live() *live {
 // rows is the list without a position, up to the value of one more condition; "" where it
 // cannot be searched, or its records are not named to the caller.
 func (lv listing) rows() string {
-	if _, ok := lv.conditions(); !ok || !lv.q.Findable() || !lv.q.Rights.Gate.Named(lv.q.Rights.Caller, lv.q.Source.Name, lv.q.Kind.Spec) {
+	if _, ok := lv.conditions(); !ok || lv.q.V.Search == nil || !lv.q.Rights.Gate.Named(lv.q.Rights.Caller, lv.q.Source.Name, lv.q.Kind.Spec) {
 		return ""
 	}
 	whole := *lv.ask

@@ -53,7 +53,7 @@ func LookupRoutes(talk Conversation) []page.Route {
 // mayLookUp returns nil if the caller may look up numbers here.
 func mayLookUp(q *page.Exchange) error {
 	switch {
-	case page.Looks(q):
+	case q.Rights.Looks():
 		return nil
 	case q.V.Search == nil:
 		return page.NotFound("No number can be looked up here", "This server keeps no index.", "/")
@@ -115,7 +115,7 @@ func sendLookup(q *page.Exchange) error {
 			Wrong: "Write the whole number, with + and the country's code, as in +15551234567. A part of a number is not looked up. " +
 				"An id that is digits alone is found with id: before it."})
 	}
-	for _, s := range page.LooksIn(q) {
+	for _, s := range q.Rights.LooksIn() {
 		if wait := q.V.Lookups[s.Name].Take(q.Clock.Start); wait > 0 {
 			return refuseLookup(q, s, "+"+number.Digits, wait)
 		}
@@ -190,9 +190,9 @@ func showLookedUp(q *page.Exchange, number string, s *searchRequest, talk Conver
 	}
 	q.Found = true
 	view := searchView{q, s}
-	p := &lookupPage{Found: &foundPage{Hits: view.foundHits(q.Hits(r)), Notes: r.Notes}}
+	p := &lookupPage{Found: &foundPage{Hits: view.foundHits(q.Rights.Hits(q.Ctx, r)), Notes: r.Notes}}
 	out, rest := p.Found, []page.Hit(nil)
-	p.Turns, rest = talk(q, number, q.Hits(r))
+	p.Turns, rest = talk(q, number, q.Rights.Hits(q.Ctx, r))
 	p.Rest = view.foundHits(rest)
 	if r.Unheld != "" {
 		out.Notes = append(out.Notes, plan.UpperFirst(r.Unheld)+".")
@@ -203,7 +203,7 @@ func showLookedUp(q *page.Exchange, number string, s *searchRequest, talk Conver
 
 func renderLookup(q *page.Exchange, status int, p *lookupPage) error {
 	var titles []string
-	for _, s := range page.LooksIn(q) {
+	for _, s := range q.Rights.LooksIn() {
 		titles = append(titles, s.Spec.Title)
 	}
 	p.In = strings.Join(titles, ", ")

@@ -114,7 +114,7 @@ func readOwnCodes(q *page.Exchange, s *plan.Source) []string {
 		}
 	}
 	for i, r := range q.ReadAll(targets) {
-		q.AddOwn(own, s.ByName[targets[i].Kind.Name], r)
+		q.V.Numbers.Add(own, q.Rights.Caller.Role(), s.ByName[targets[i].Kind.Name], r)
 	}
 	counts := map[string]int{}
 	for number := range own {

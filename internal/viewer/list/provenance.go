@@ -72,7 +72,7 @@ func (lv listing) fidelity(c *provenance, l request.ListScore) {
 	if lv.q.Rights.Level(lv.q.Kind, l.Field) == access.See {
 		c.Differed += " in " + l.Field
 	}
-	if when := lv.q.Moment(l.DifferedAt); when != nil {
+	if when := lv.q.Clock.Moment(l.DifferedAt); when != nil {
 		c.Differed += ", " + when.Text
 	}
 	c.Differed += "."

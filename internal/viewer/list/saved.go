@@ -54,7 +54,7 @@ func (sv searchView) shelf(found bool) (*shelf, error) {
 	for _, one := range all {
 		at := searchRequest{text: one.Request.Text, source: one.Request.Source, kinds: one.Request.Kinds, sort: one.Request.Sort}
 		v := savedView{Name: one.Name, Href: at.address(""), Text: one.Request.Text, Shared: one.Shared,
-			Own: one.Owner == sv.q.Rights.Caller.Name, When: sv.q.Moment(one.At)}
+			Own: one.Owner == sv.q.Rights.Caller.Name, When: sv.q.Clock.Moment(one.At)}
 		if !v.Own {
 			v.By = one.Owner
 		} else if out.Watches {

@@ -80,7 +80,7 @@ func serveSearch(q *page.Exchange) error {
 		return nil
 	}
 	p := searchPage{Typed: s.text, Matches: matches, Sources: listSearchables(q), Source: s.source,
-		found:  found{q.V.Search != nil, page.SeesAnyNotes(q), page.Looks(q)},
+		found:  found{q.V.Search != nil, q.Rights.SeesAnyNotes(q.Clock.AsOf), q.Rights.Looks()},
 		Narrow: s.narrow}
 	status, title := http.StatusOK, "Search"
 	if p.Finds {
@@ -94,7 +94,7 @@ func serveSearch(q *page.Exchange) error {
 		if p.Shelf, err = (searchView{q, s}).shelf(p.Found != nil); err != nil {
 			return err
 		}
-		p.Ready = page.ReadySearches(q)
+		p.Ready = q.Rights.ReadySearches()
 		if p.Found != nil && q.V.Sums != nil {
 			p.Found.Sums = s.sums()
 		}

@@ -99,7 +99,7 @@ func serve(q *page.Exchange) error {
 	p := newPage(q, made, s, figures)
 	p.Action, p.Kind = href(s), "/"+q.Source.Name+"/"+kind
 	p.Asked = asked{query.Get("level"), query.Get("by"), query.Get("percent")}
-	p.Title, p.Chart, p.Oldest = plan.UpperFirst(p.Name), newChart(q, made, figures), q.Moment(made.Since)
+	p.Title, p.Chart, p.Oldest = plan.UpperFirst(p.Name), newChart(q, made, figures), q.Clock.Moment(made.Since)
 	p.JSON = p.Action + page.DataSuffix
 	if len(query) > 0 {
 		p.JSON += "?" + query.Encode()
@@ -218,7 +218,7 @@ func (w figures) write(number string) string {
 
 // newPage returns a page that says a forecast in words.
 func newPage(q *page.Exchange, f *forecast.Forecast, s understudy.Series, w figures) outlookPage {
-	v := outlookPage{Forecast: f, Name: nameOf(q, s), Newest: q.Moment(f.At), By: sayDay(q, f.By), Sure: percentText(f.Percent)}
+	v := outlookPage{Forecast: f, Name: nameOf(q, s), Newest: q.Clock.Moment(f.At), By: sayDay(q, f.By), Sure: percentText(f.Percent)}
 	v.Says.Value, v.Says.Level = w.write(f.Value), w.write(f.Level)
 	if f.State != forecast.Ready {
 		return v

@@ -103,7 +103,7 @@ func ServeZone(q *Exchange) error {
 		Name, Label, Back string
 		Options           template.HTML
 		Theme             ThemeForm
-	}{q.Clock.Zone.String(), zoneLabel(q.Clock.Start.In(q.Clock.Zone)), back, q.V.zones.options(q.Clock.Start), NewThemeForm(q, back)})
+	}{q.Clock.Zone.String(), zoneLabel(q.Clock.Start.In(q.Clock.Zone)), back, q.V.zones.options(q.Clock.Start), NewThemeForm(q.R, back)})
 }
 
 // SetZone keeps the zone of the form in a cookie and goes back to the page it
@@ -150,10 +150,10 @@ type themeChoice struct {
 }
 
 // NewThemeForm returns the form that leads to the address back.
-func NewThemeForm(q *Exchange, back string) ThemeForm {
+func NewThemeForm(r *http.Request, back string) ThemeForm {
 	f := ThemeForm{Back: back}
 	for _, name := range themes {
-		chosen := name == themeOf(q.R) || name == autoTheme && themeOf(q.R) == ""
+		chosen := name == themeOf(r) || name == autoTheme && themeOf(r) == ""
 		f.Choices = append(f.Choices, themeChoice{name, plan.UpperFirst(name), chosen})
 	}
 	return f
@@ -225,8 +225,8 @@ func (a AsOf) Param() understudy.Query {
 func WriteMoment(t time.Time) string { return t.UTC().Format(time.RFC3339Nano) }
 
 // ReadAsOf reads the parameter. An empty one is none.
-func (q *Exchange) ReadAsOf(params understudy.Query) error {
-	q.Clock.AsOf = AsOf{Tidy: true}
+func (c *Clock) ReadAsOf(params understudy.Query) error {
+	c.AsOf = AsOf{Tidy: true}
 	seen := 0
 	for _, p := range params {
 		if p.Name != understudy.OwnAsOf {
@@ -236,19 +236,19 @@ func (q *Exchange) ReadAsOf(params understudy.Query) error {
 			return BadRequest(understudy.OwnAsOf+" is given twice", "Give one moment.", nil)
 		}
 		if p.Value == "" {
-			q.Clock.AsOf.Tidy = false
+			c.AsOf.Tidy = false
 			continue
 		}
-		at, ok := ParseMoment(p.Value, q.Clock.Zone)
+		at, ok := ParseMoment(p.Value, c.Zone)
 		switch {
 		case !ok:
 			return BadRequest("“"+Clip(p.Value)+"” is no moment", "Give "+understudy.OwnAsOf+" as 2026-06-01T12:00:00Z; "+
 				"without a zone it is in "+
-				q.Clock.Zone.String()+", and a day alone means its beginning.", nil)
-		case at.After(q.Clock.Start):
+				c.Zone.String()+", and a day alone means its beginning.", nil)
+		case at.After(c.Start):
 			return BadRequest("“"+Clip(p.Value)+"” is yet to come", "Give "+understudy.OwnAsOf+" a moment in the past.", nil)
 		}
-		q.Clock.AsOf = AsOf{At: at, Tidy: WriteMoment(at) == p.Value}
+		c.AsOf = AsOf{At: at, Tidy: WriteMoment(at) == p.Value}
 	}
 	return nil
 }
@@ -303,22 +303,14 @@ type then struct {
 	Now  string // the same page, now
 }
 
-// then is nil on a page of now.
-func (l layout) then() *then {
-	if l.q.Clock.AsOf.At.IsZero() {
-		return nil
-	}
-	return &then{When: l.q.Clock.Say(l.q.Clock.AsOf.At, true), Now: l.q.AddressWith(nil)}
-}
-
-// AddressWith is the address at hand with another moment, nil for now.
-func (q *Exchange) AddressWith(moment understudy.Query) string {
-	params, err := understudy.ParseQuery(q.R.URL.RawQuery)
+// AddressWith is an address with another moment, nil for now.
+func AddressWith(at *url.URL, moment understudy.Query) string {
+	params, err := understudy.ParseQuery(at.RawQuery)
 	if err != nil {
 		params = nil
 	}
 	params = params.Without(func(p understudy.Param) bool { return p.Name == understudy.OwnAsOf })
-	return q.R.URL.EscapedPath() + plan.WithQuery(append(params, moment...))
+	return at.EscapedPath() + plan.WithQuery(append(params, moment...))
 }
 
 // TidyMoment sends a reader whose address spells the moment in another way to
@@ -328,7 +320,7 @@ func (q *Exchange) TidyMoment() (done bool) {
 		return false
 	}
 	q.Reply.W.Header().Set("Cache-Control", "no-store")
-	http.Redirect(q.Reply.W, q.R, q.AddressWith(q.Clock.AsOf.Param()), http.StatusSeeOther)
+	http.Redirect(q.Reply.W, q.R, AddressWith(q.R.URL, q.Clock.AsOf.Param()), http.StatusSeeOther)
 	return true
 }
 
@@ -339,7 +331,7 @@ func RefusedThen(q *Exchange, err error) error {
 		_, why, _ := strings.Cut(err.Error(), understudy.ErrInvalid.Error()+": ")
 		return &Problem{
 			Title: "This cannot be shown as it was known then", Hint: plan.UpperFirst(strings.TrimSuffix(why, ".")) + ".",
-			Href: q.AddressWith(nil), Link: "See it as it is now", Kind: understudy.ErrInvalid,
+			Href: AddressWith(q.R.URL, nil), Link: "See it as it is now", Kind: understudy.ErrInvalid,
 		}
 	case !errors.Is(err, understudy.ErrNotFound) && !errors.Is(err, understudy.ErrNotHeld):
 		return err
@@ -347,7 +339,7 @@ func RefusedThen(q *Exchange, err error) error {
 	return &Problem{
 		Title: "Nothing of this was known on " + q.Clock.Say(q.Clock.AsOf.At, true).Text,
 		Hint:  "It had not been seen yet, or it was gone. What is not kept of the past cannot be shown.",
-		Href:  q.AddressWith(nil), Link: "See it as it is now", Kind: understudy.ErrNotFound,
+		Href:  AddressWith(q.R.URL, nil), Link: "See it as it is now", Kind: understudy.ErrNotFound,
 	}
 }
 
@@ -358,6 +350,3 @@ type Clock struct {
 	zoned bool // the browser has said its zone
 	AsOf  AsOf // the moment the page is asked for
 }
-
-// since is the time since then as the process measures it.
-func (q *Exchange) since(then time.Time) time.Duration { return q.V.Now().Sub(then) }

@@ -237,11 +237,11 @@ func Later(a, b time.Time) time.Time {
 }
 
 // Moment is a moment in words for the reader, without the word today; nil for the zero time.
-func (q *Exchange) Moment(t time.Time) *When {
+func (c *Clock) Moment(t time.Time) *When {
 	if t.IsZero() {
 		return nil
 	}
-	w := q.Clock.Say(t, true)
+	w := c.Say(t, true)
 	if rest, today := strings.CutPrefix(w.Text, "Today "); today {
 		w.Text = rest
 	}

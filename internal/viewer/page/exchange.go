@@ -18,7 +18,6 @@ import (
 	"understudy/kit/accesslog"
 	"understudy/kit/header"
 	"understudy/request"
-	"understudy/spec"
 )
 
 // Exchange is one request on its way through the viewer.
@@ -31,7 +30,7 @@ type Exchange struct {
 	Kind    *plan.Kind
 	Data    string // the form of data that is wanted: ".json", ".csv", ".jsonl"; "" = a page
 	Clock   Clock
-	tasks   tasks
+	Tasks   tasks
 	Reply   Reply
 	records recordEditions
 	Answer  *request.Response // what the mirror said, for the footer
@@ -42,6 +41,8 @@ type Exchange struct {
 // Reply is what goes out.
 type Reply struct {
 	W         http.ResponseWriter
+	r         *http.Request
+	v         *Visitor
 	Sent      bool          // the answer has begun to go out
 	page      *bytes.Buffer // what is written of the page and not sent
 	out       *stream       // the page as it is sent in pieces; nil: nothing is out
@@ -91,29 +92,29 @@ func (v *Visitor) Open(w http.ResponseWriter, r *http.Request, run Handler) {
 // Begin makes an exchange. end waits for what it has begun, which ends with ctx.
 func (v *Visitor) Begin(ctx context.Context, w http.ResponseWriter, r *http.Request) (q *Exchange, end func()) {
 	q = &Exchange{
-		V: v, R: r, Ctx: ctx, Rights: Rights{Gate: v.Gate}, Clock: Clock{Start: v.Now()}, Reply: Reply{W: w},
-		tasks: tasks{ended: make(chan struct{}, 1), slots: make(chan struct{}, atOnce)},
+		V: v, R: r, Ctx: ctx, Rights: Rights{Gate: v.Gate, v: v}, Clock: Clock{Start: v.Now()}, Reply: Reply{W: w, r: r, v: v},
+		Tasks: tasks{ctx: ctx, r: r, logger: v.Logger, ended: make(chan struct{}, 1), slots: make(chan struct{}, atOnce)},
 	}
 	q.Clock.Zone, q.Clock.zoned = v.zones.of(r)
-	endTimes := q.hurry()
-	return q, func() { endTimes(); q.tasks.behind.Wait() }
+	endTimes := q.Tasks.hurry(w.Header())
+	return q, func() { endTimes(); q.Tasks.behind.Wait() }
 }
 
 // hurry begins the times a page waits before its first byte; data have none.
-func (q *Exchange) hurry() (end func()) {
-	q.tasks.soon, q.tasks.late = q.Ctx, q.Ctx
-	if formOf(q.R.URL.Path) != "" {
+func (t *tasks) hurry(h http.Header) (end func()) {
+	t.soon, t.late = t.ctx, t.ctx
+	if formOf(t.r.URL.Path) != "" {
 		return func() {}
 	}
 	soon, late := patience, firstByte
-	if wait, ok := header.Wait(q.R.Header.Values("Prefer")); ok && wait > 0 { // for the whole page, with the status of all of it
+	if wait, ok := header.Wait(t.r.Header.Values("Prefer")); ok && wait > 0 { // for the whole page, with the status of all of it
 		wait = min(wait, time.Hour)
 		soon, late = wait, wait
-		q.Reply.W.Header().Set("Preference-Applied", "wait="+strconv.Itoa(int(wait/time.Second)))
+		h.Set("Preference-Applied", "wait="+strconv.Itoa(int(wait/time.Second)))
 	}
 	var endSoon, endLate context.CancelFunc
-	q.tasks.soon, endSoon = context.WithTimeout(q.Ctx, soon)
-	q.tasks.late, endLate = context.WithTimeout(q.Ctx, late)
+	t.soon, endSoon = context.WithTimeout(t.ctx, soon)
+	t.late, endLate = context.WithTimeout(t.ctx, late)
 	return func() { endSoon(); endLate() }
 }
 
@@ -169,7 +170,7 @@ func (q *Exchange) enter() (err error) {
 		return &Problem{Title: "You are viewing as " + q.Rights.Caller.Role(), Kind: understudy.ErrForbidden,
 			Hint: "Nothing can be changed meanwhile. End it first, above."}
 	}
-	TakeSaid(q)
+	q.Reply.TakeSaid(q.Rights.Caller.Name)
 	name := q.R.PathValue("source")
 	if name == "" {
 		return nil
@@ -244,12 +245,3 @@ const (
 	ViewAsPath    = ControlPrefix + "view-as"
 	ViewAsEndPath = ViewAsPath + "/end"
 )
-
-// seesWhole reports whether the caller sees everything of the page's source; of all sources where
-// the page is of none.
-func seesWhole(q *Exchange) bool {
-	if q.Source != nil {
-		return q.Rights.Gate.Whole(q.Rights.Caller, q.Source.Name)
-	}
-	return !slices.ContainsFunc(q.V.Sources, func(s *spec.Source) bool { return !q.Rights.Gate.Whole(q.Rights.Caller, s.Name) })
-}

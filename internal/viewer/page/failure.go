@@ -108,11 +108,11 @@ type outage struct {
 // Fail answers with an error page, or the same as data.
 func (q *Exchange) Fail(err error) {
 	status := statusOf(err)
-	if status == http.StatusUnauthorized && (failureView{q}).asksSignIn() {
-		q.GoBack(failureView{q}.signInPath(), "")
+	if status == http.StatusUnauthorized && q.V.People != nil && q.Data == "" && len(q.R.Header["Authorization"]) == 0 {
+		q.GoBack(signInPath(q.R), "") // it is the browser of a person
 		return
 	}
-	f := failure{Status: status, Problem: failureView{q}.explain(status, err)}
+	f := failure{Status: status, Problem: q.explain(status, err)}
 	h := q.Reply.W.Header()
 	jsonhttp.SignError(h, status, f.Title)
 	switch status {
@@ -125,7 +125,7 @@ func (q *Exchange) Fail(err error) {
 		}
 		h.Set("Retry-After", strconv.Itoa(int(wait)))
 	case http.StatusServiceUnavailable:
-		f.Outage = failureView{q}.outage(err)
+		f.Outage = q.outage(err)
 		h.Set("Retry-After", strconv.Itoa(f.Outage.Retry))
 	case http.StatusInternalServerError:
 		q.V.Logger.ErrorContext(q.Ctx, "viewer: request failed", "path", q.R.URL.Path, "error", err)
@@ -145,25 +145,17 @@ func (q *Exchange) Fail(err error) {
 	}
 }
 
-// failureView is the page of an error.
-type failureView struct{ q *Exchange }
-
-// asksSignIn reports whether a request without a caller is that of a person's browser.
-func (f failureView) asksSignIn() bool {
-	return f.q.V.People != nil && f.q.Data == "" && len(f.q.R.Header["Authorization"]) == 0
-}
-
 // signInPath is the page of sign-in that leads back. What a form sent is not kept.
-func (f failureView) signInPath() string {
-	if f.q.R.Method != http.MethodGet || f.q.R.URL.Path == "/" {
+func signInPath(r *http.Request) string {
+	if r.Method != http.MethodGet || r.URL.Path == "/" {
 		return SignInPath
 	}
-	return SignInPath + plan.WithQuery(understudy.Query{{Name: "back", Value: f.q.R.URL.RequestURI()}})
+	return SignInPath + plan.WithQuery(understudy.Query{{Name: "back", Value: r.URL.RequestURI()}})
 }
 
 // explain finds the words for an error. Errors of the root kinds are written
 // for people; anything else stays in the log.
-func (f failureView) explain(status int, err error) Problem {
+func (q *Exchange) explain(status int, err error) Problem {
 	var p *Problem
 	if errors.As(err, &p) {
 		return *p
@@ -176,7 +168,7 @@ func (f failureView) explain(status int, err error) Problem {
 	case http.StatusTooManyRequests:
 		return Problem{Title: "Too many tries", Hint: Sentence(err) + " Wait a few seconds, then try again."}
 	case http.StatusForbidden:
-		return Problem{Title: "Your role does not allow this", Hint: Sentence(err) + f.remedy(err)}
+		return Problem{Title: "Your role does not allow this", Hint: Sentence(err) + q.Rights.remedy(q.Kind, err)}
 	case http.StatusNotFound:
 		return Problem{Title: "There is nothing under this address", Hint: "Check the spelling of the id, or pick the record from its list."}
 	case http.StatusMethodNotAllowed:
@@ -186,8 +178,12 @@ func (f failureView) explain(status int, err error) Problem {
 			return Problem{Title: "This cannot be shown now", Hint: "What is looked at here is listed in the audit log first, and the log cannot " +
 				"be written. The log of the server says why. Try again in a moment."}
 		}
-		return Problem{Title: f.outageTitle(), Hint: plan.UpperFirst(understudy.WhyNothingHeldAnswers(err)) + ".",
-			Reason: ReasonOf(f.q, err)}
+		title := "No answer in time"
+		if q.Source != nil {
+			title = q.Source.Spec.Title + " is not answering"
+		}
+		return Problem{Title: title, Hint: plan.UpperFirst(understudy.WhyNothingHeldAnswers(err)) + ".",
+			Reason: q.Rights.ReasonOf(q.Source, err)}
 	}
 	return Problem{Title: "Something went wrong here", Hint: "The log of the server says what, beside this time. " +
 		"Trying again may help; if it does not, show the log to whoever runs this server."}
@@ -195,24 +191,17 @@ func (f failureView) explain(status int, err error) Problem {
 
 // remedy is the line of the configuration that allows what was refused: a kind
 // that is hidden whole, or what looks at a field. "" when no line does.
-func (f failureView) remedy(err error) string {
+func (r *Rights) remedy(k *plan.Kind, err error) string {
 	var unseen *access.UnseenError
 	switch {
-	case f.q.Rights.Caller.Role() == "" || f.q.Kind == nil:
+	case r.Caller.Role() == "" || k == nil:
 		return ""
 	case errors.As(err, &unseen):
-		return f.q.Rights.RemedyOf(f.q.Kind, unseen.Field)
-	case !f.q.Rights.Gate.Sees(f.q.Rights.Caller, f.q.Source.Name, f.q.Kind.Spec.Name):
-		return f.q.Rights.rule(f.q.Source, f.q.Kind.Spec.Name+": see")
+		return r.RemedyOf(k, unseen.Field)
+	case !r.Gate.Sees(r.Caller, k.Source.Name, k.Spec.Name):
+		return r.rule(k.Source, k.Spec.Name+": see")
 	}
 	return ""
-}
-
-func (f failureView) outageTitle() string {
-	if f.q.Source == nil {
-		return "No answer in time"
-	}
-	return f.q.Source.Spec.Title + " is not answering"
 }
 
 // Sentence returns what an error says to people, as a sentence.
@@ -238,16 +227,16 @@ func kindsOf(groups []KindViews) [][]kindView {
 
 // outage gathers what is known: since when, until when, and what can be read
 // meanwhile.
-func (f failureView) outage(err error) *outage {
+func (q *Exchange) outage(err error) *outage {
 	o := &outage{Retry: 5}
-	if f.q.Source != nil {
-		snap := SnapshotOf(f.q, f.q.Source)
-		o.State = HealthOf(f.q, snap)
-		if wait := snap.NextProbe.Sub(f.q.Clock.Start); !snap.NextProbe.IsZero() && wait > 0 {
+	if q.Source != nil {
+		snap := q.V.Snapshot(q.Ctx, q.Source.Name)
+		o.State = q.Clock.HealthOf(snap)
+		if wait := snap.NextProbe.Sub(q.Clock.Start); !snap.NextProbe.IsZero() && wait > 0 {
 			o.Retry = int(math.Ceil(wait.Seconds()))
 		}
-		for _, k := range slices.Concat(kindsOf(KindGroups(f.q, f.q.Source, snap))...) {
-			if k.Held > 0 && (f.q.Kind == nil || k.Href != f.q.Kind.Href || f.q.R.URL.RawQuery != "" || f.q.R.PathValue("id") != "") {
+		for _, k := range slices.Concat(kindsOf(q.Rights.KindGroups(q.Source, &snap, &q.Clock))...) {
+			if k.Held > 0 && (q.Kind == nil || k.Href != q.Kind.Href || q.R.URL.RawQuery != "" || q.R.PathValue("id") != "") {
 				o.Still = append(o.Still, k)
 			}
 		}

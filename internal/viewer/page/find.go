@@ -42,33 +42,33 @@ type Sums interface {
 type Ready struct{ Text, About, Href string }
 
 // ReadySearches are those of which the caller may see everything.
-func ReadySearches(q *Exchange) (all []Ready) {
-	if q.V.Sums == nil {
+func (r *Rights) ReadySearches() (all []Ready) {
+	if r.v.Sums == nil {
 		return nil
 	}
-	for _, r := range q.V.Sums.Ready(q.Rights.Caller) {
-		href := SearchAddress(r.Search)
-		if r.Sum != "" {
-			more := understudy.Query{{Name: "sum", Value: r.Sum}}
-			for _, by := range r.By {
+	for _, ready := range r.v.Sums.Ready(r.Caller) {
+		href := SearchAddress(ready.Search)
+		if ready.Sum != "" {
+			more := understudy.Query{{Name: "sum", Value: ready.Sum}}
+			for _, by := range ready.By {
 				more = append(more, understudy.Param{Name: "by", Value: by})
 			}
 			href = SumsPath + strings.TrimPrefix(href, searchPath) + "&" + more.String()
 		}
-		all = append(all, Ready{r.Title, r.About, href})
+		all = append(all, Ready{ready.Title, ready.About, href})
 	}
 	return all
 }
 
 // SavedSearches are the caller's own and those others share, as links; none where they cannot be
 // read now.
-func SavedSearches(q *Exchange) (all []Ready) {
-	if q.V.Shelf == nil {
+func (r *Rights) SavedSearches(ctx context.Context) (all []Ready) {
+	if r.v.Shelf == nil {
 		return nil
 	}
-	saved, err := q.V.Shelf.Saved(q.Ctx, q.Rights.Caller)
+	saved, err := r.v.Shelf.Saved(ctx, r.Caller)
 	if err != nil {
-		q.V.Logger.WarnContext(q.Ctx, "viewer: saved searches", "error", err)
+		r.v.Logger.WarnContext(ctx, "viewer: saved searches", "error", err)
 		return nil
 	}
 	for i := range saved {
@@ -99,7 +99,7 @@ func SearchAddress(s query.SearchRequest) string {
 // of day, for a second at most.
 func (q *Exchange) Search(ctx context.Context, s *plan.Source, k *plan.Kind, ask query.SearchRequest) (*query.SearchResult, error) {
 	ask.Source, ask.Kinds = s.Name, []string{k.Spec.Name}
-	records, known := q.edition(ctx, s.Name)
+	records, known := q.records.edition(ctx, q.V.History, s.Name)
 	known = known && q.Rights.Counts(k) // a row rule may look at the time
 	of := q.Identity("search").With(q.V.Seed, records, s.Name, k.Spec.Name, ask.Text, ask.Where, ask.Sort, ask.Limit, ask.CountOnly)
 	if ask.Text != "" {
@@ -118,9 +118,9 @@ func (q *Exchange) Search(ctx context.Context, s *plan.Source, k *plan.Kind, ask
 // ListConditions are what the path of a list asks of its records: the variables of
 // a target, less those of its root where records everywhere are meant, and the fields that
 // are the same in all of them. ok is false when the role does not see one of the variables.
-func (q *Exchange) ListConditions(l *plan.List, t *spec.Target, everywhere bool) (all []query.FieldCondition, ok bool) {
+func (r *Rights) ListConditions(l *plan.List, t *spec.Target, everywhere bool) (all []query.FieldCondition, ok bool) {
 	root := l.Kind.Spec.Field(t.Spec.RootField(l.Kind.Spec))
-	named := !everywhere && t.Root() != "" && root != nil && root.RootPath() != "" && q.Rights.Level(l.Kind, root.Name) == access.See
+	named := !everywhere && t.Root() != "" && root != nil && root.RootPath() != "" && r.Level(l.Kind, root.Name) == access.See
 	if named {
 		all = append(all, query.FieldCondition{Field: root.Name, Comparison: query.CompareSame, Value: spec.SpellRoot(t.Root())})
 	}
@@ -129,8 +129,8 @@ func (q *Exchange) ListConditions(l *plan.List, t *spec.Target, everywhere bool)
 			continue
 		}
 		f := l.Kind.Spec.Field(plan.Words(v.Name))
-		seen := f != nil && q.Rights.Level(l.Kind, f.Name) == access.See
-		fill, own := q.Source.Config.PathVar(v.Name)
+		seen := f != nil && r.Level(l.Kind, f.Name) == access.See
+		fill, own := l.Kind.Source.Config.PathVar(v.Name)
 		switch {
 		case seen:
 			all = append(all, query.FieldCondition{Field: f.Name, Comparison: query.CompareSame, Value: v.Value})
@@ -220,9 +220,6 @@ func Grouped(text string) string {
 // leastDialled is how many digits the search takes for a whole number.
 const leastDialled = 7
 
-// Findable reports whether lists can be searched at all.
-func (q *Exchange) Findable() bool { return q.V.Search != nil }
-
 // Hit is one record found, as a row.
 type Hit struct {
 	*query.SearchHit
@@ -232,17 +229,17 @@ type Hit struct {
 
 // Hits are the rows of what was found; what the gate does not let through any
 // more is left out.
-func (q *Exchange) Hits(r *query.SearchResult) []Hit {
-	all := make([]Hit, 0, len(r.Hits))
-	for i := range r.Hits {
-		h := &r.Hits[i]
-		s := q.V.ByName[h.Source]
-		if s == nil || s.ByName[h.Kind] == nil || !q.Rights.Sees(s) {
+func (r *Rights) Hits(ctx context.Context, found *query.SearchResult) []Hit {
+	all := make([]Hit, 0, len(found.Hits))
+	for i := range found.Hits {
+		h := &found.Hits[i]
+		s := r.v.ByName[h.Source]
+		if s == nil || s.ByName[h.Kind] == nil || !r.Sees(s) {
 			continue
 		}
-		row, err := q.Rights.Gate.Seen(q.Rights.Caller, h.Source, h.Kind, h.Body)
+		row, err := r.Gate.Seen(r.Caller, h.Source, h.Kind, h.Body)
 		if err != nil {
-			q.V.Logger.WarnContext(q.Ctx, "viewer: a record found is not shown", "kind", h.Kind, "error", err)
+			r.v.Logger.WarnContext(ctx, "viewer: a record found is not shown", "kind", h.Kind, "error", err)
 			continue
 		}
 		all = append(all, Hit{h, s.ByName[h.Kind], row})
@@ -277,24 +274,24 @@ func Dialled(text string) (digits string, plus, ok bool) {
 
 // edition returns the edition of a source, which is asked once a page; known is false
 // without a history.
-func (q *Exchange) edition(ctx context.Context, source string) (of [2]int64, known bool) {
-	if q.V.History == nil {
+func (e *recordEditions) edition(ctx context.Context, h History, source string) (of [2]int64, known bool) {
+	if h == nil {
 		return of, false
 	}
-	q.records.editing.Lock()
-	defer q.records.editing.Unlock()
-	if of, known = q.records.editions[source]; known {
+	e.editing.Lock()
+	defer e.editing.Unlock()
+	if of, known = e.editions[source]; known {
 		return of, true
 	}
-	change, silent, err := q.V.History.Edition(ctx, source)
+	change, silent, err := h.Edition(ctx, source)
 	if err != nil {
 		return of, false
 	}
-	if q.records.editions == nil {
-		q.records.editions = map[string][2]int64{}
+	if e.editions == nil {
+		e.editions = map[string][2]int64{}
 	}
 	of = [2]int64{change, silent}
-	q.records.editions[source] = of
+	e.editions[source] = of
 	return of, true
 }
 
@@ -306,8 +303,8 @@ type recordEditions struct {
 
 // MeaningOf is what a code of upstream's means; "" for a field that holds no codes, and a code of
 // which the spec says nothing. k may be nil: the field is of any kind.
-func MeaningOf(q *Exchange, field, code string, k *plan.Kind) string {
-	for _, s := range q.V.Planned {
+func (v *Visitor) MeaningOf(field, code string, k *plan.Kind) string {
+	for _, s := range v.Planned {
 		for _, other := range s.Kinds {
 			if c := other.ByField[field]; c != nil && c.Spec.Type == spec.TypeCode && (k == nil || other == k) {
 				return s.Reason(code).Meaning

@@ -104,9 +104,13 @@ type Identity struct {
 
 // Identity begins one for the page at hand.
 func (q *Exchange) Identity(what string) Identity {
+	c, notes := &q.Rights.Caller, int64(0) // rises with every note that the caller may see
+	if q.Rights.SeesAnyNotes(q.Clock.AsOf) {
+		notes = q.V.Annotations.AnnotationsVersion()
+	}
 	return Identity{
-		what: what + " " + q.R.URL.RequestURI(), who: q.Rights.Caller.Role() + " " + q.Rights.Caller.Source + " " +
-			strconv.FormatBool(q.Rights.Caller.Grant != nil && q.Rights.Caller.Grant.Live(q.Clock.Start)) + strconv.FormatInt(notesVersion(q), 36),
+		what: what + " " + q.R.URL.RequestURI(), who: c.Role() + " " + c.Source + " " +
+			strconv.FormatBool(c.Grant != nil && c.Grant.Live(q.Clock.Start)) + strconv.FormatInt(notes, 36),
 		when: q.Clock.Zone.String() + q.Clock.Start.In(q.Clock.Zone).Format(" 2006-01-02"),
 	}
 }
@@ -170,41 +174,41 @@ func hash(h *maphash.Hash, v reflect.Value) {
 // Keep gives the named templates of a page as they were drawn for the same
 // identity before, or draws them with what data makes. What it gives stands in a
 // page until that is sent.
-func (q *Exchange) Keep(page string, of Identity, data func() any, names ...string) ([]template.HTML, error) {
-	return q.fragmentsOf(page, of, func() ([]string, any) { return names, data() })
+func (y *Reply) Keep(page string, of Identity, data func() any, names ...string) ([]template.HTML, error) {
+	return y.fragmentsOf(page, of, func() ([]string, any) { return names, data() })
 }
 
 // fragmentsOf is keep for templates of which draw gives the names, too. Of a
 // template that draws nothing it gives "".
-func (q *Exchange) fragmentsOf(page string, of Identity, draw func() (names []string, data any)) ([]template.HTML, error) {
-	all, ok := q.V.Kept.Get(of)
+func (y *Reply) fragmentsOf(page string, of Identity, draw func() (names []string, data any)) ([]template.HTML, error) {
+	all, ok := y.v.Kept.Get(of)
 	if !ok {
 		names, d := draw()
 		size := int64(0)
 		for _, name := range names {
 			var b bytes.Buffer
-			if err := q.V.pages.byName[page].ExecuteTemplate(&b, name, d); err != nil {
+			if err := y.v.pages.byName[page].ExecuteTemplate(&b, name, d); err != nil {
 				return nil, err
 			}
 			all = append(all, &Fragment{Plain: bytes.Clone(b.Bytes())})
 			size += int64(b.Len()) + int64(b.Len())/4 + 512
 		}
-		q.V.Kept.Put(of, all, size+512)
+		y.v.Kept.Put(of, all, size+512)
 	}
 	marks := make([]template.HTML, len(all))
 	for i, f := range all {
 		if len(f.Plain) == 0 {
 			continue
 		}
-		q.Reply.Fragments = append(q.Reply.Fragments, f)
-		marks[i] = template.HTML("\x00" + strconv.Itoa(len(q.Reply.Fragments)-1) + "\x00") // ours: a template writes no NUL of a value
+		y.Fragments = append(y.Fragments, f)
+		marks[i] = template.HTML("\x00" + strconv.Itoa(len(y.Fragments)-1) + "\x00") // ours: a template writes no NUL of a value
 	}
 	return marks, nil
 }
 
 // pieces hands out a page as it is to be sent: what was drawn for this view, and
 // the fragments (nil: none) behind each stretch of it.
-func (r response) pieces(page []byte, yield func(drawn []byte, f *Fragment) error) error {
+func (y *Reply) pieces(page []byte, yield func(drawn []byte, f *Fragment) error) error {
 	for {
 		i := bytes.IndexByte(page, markByte)
 		if i < 0 {
@@ -212,10 +216,10 @@ func (r response) pieces(page []byte, yield func(drawn []byte, f *Fragment) erro
 		}
 		n := bytes.IndexByte(page[i+1:], markByte)
 		at, err := strconv.ParseUint(string(page[i+1:max(i+1+n, i+1)]), 10, 32)
-		if err != nil || at >= uint64(len(r.q.Reply.Fragments)) {
+		if err != nil || at >= uint64(len(y.Fragments)) {
 			return yield(bytes.ReplaceAll(page, []byte{markByte}, nil), nil) // no mark of ours
 		}
-		if err := yield(page[:i], r.q.Reply.Fragments[at]); err != nil {
+		if err := yield(page[:i], y.Fragments[at]); err != nil {
 			return err
 		}
 		page = page[i+n+2:]
@@ -223,8 +227,8 @@ func (r response) pieces(page []byte, yield func(drawn []byte, f *Fragment) erro
 }
 
 // writePlain writes a page with its fragments.
-func (r response) writePlain(w io.Writer, page []byte) error {
-	return r.pieces(page, func(drawn []byte, f *Fragment) error {
+func (y *Reply) writePlain(w io.Writer, page []byte) error {
+	return y.pieces(page, func(drawn []byte, f *Fragment) error {
 		_, err := w.Write(drawn)
 		if err == nil && f != nil {
 			_, err = w.Write(f.Plain)
@@ -247,10 +251,10 @@ type packer struct {
 // begin writes what is in front of the first piece.
 func (p *packer) begin(w *bytes.Buffer) { w.Write([]byte{0x1f, 0x8b, 8, 0, 0, 0, 0, 0, 0, 255}) }
 
-// add writes a piece of a page of q.
-func (p *packer) add(q *Exchange, w *bytes.Buffer, page []byte) error {
+// add writes a piece of a page.
+func (p *packer) add(y *Reply, w *bytes.Buffer, page []byte) error {
 	defer func() { p.before = nil }() // the page's buffer is for others then
-	return response{q}.pieces(page, func(drawn []byte, f *Fragment) error {
+	return y.pieces(page, func(drawn []byte, f *Fragment) error {
 		if len(drawn) > 0 {
 			if err := deflate(w, drawn, p.before); err != nil {
 				return err
@@ -294,8 +298,8 @@ func (p *packer) end(w *bytes.Buffer) error {
 }
 
 // writeGzip writes a whole page with its fragments.
-func (r response) writeGzip(w *bytes.Buffer, page []byte) error {
+func (y *Reply) writeGzip(w *bytes.Buffer, page []byte) error {
 	var p packer
 	p.begin(w)
-	return cmp.Or(p.add(r.q, w, page), p.end(w))
+	return cmp.Or(p.add(y, w, page), p.end(w))
 }

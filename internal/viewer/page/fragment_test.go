@@ -19,15 +19,15 @@ func FuzzPieces(f *testing.F) {
 	f.Add("\x00\x00\x001\x00", "")
 	f.Add("\x00-1\x00x\x00", "y")
 	f.Fuzz(func(t *testing.T, body, kept string) {
-		q := &Exchange{Reply: Reply{Fragments: []*Fragment{{Plain: []byte(kept)}}}}
+		y := &Reply{Fragments: []*Fragment{{Plain: []byte(kept)}}}
 		var plain, packed bytes.Buffer
-		must(t, response{q}.writePlain(&plain, []byte(body)))
-		must(t, response{q}.writeGzip(&packed, []byte(body)))
+		must(t, y.writePlain(&plain, []byte(body)))
+		must(t, y.writeGzip(&packed, []byte(body)))
 		var pieces bytes.Buffer
 		stream := packer{Apart: true}
 		stream.begin(&pieces)
 		for range 2 {
-			must(t, stream.add(q, &pieces, []byte(body)))
+			must(t, stream.add(y, &pieces, []byte(body)))
 		}
 		must(t, stream.end(&pieces))
 		for of, want := range map[*bytes.Buffer][]byte{&packed: plain.Bytes(), &pieces: slices.Concat(plain.Bytes(), plain.Bytes())} {

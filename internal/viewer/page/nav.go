@@ -38,17 +38,13 @@ type linkGroup struct {
 // spec says: more would not fit.
 const mainLimit = 6
 
-// nav are the kinds of the source at hand; of the only one when none is.
-func (l layout) nav() nav {
-	source := l.q.Source
-	if source == nil && len(l.q.V.Planned) == 1 {
-		source = l.q.V.Planned[0]
-	}
+// nav are the kinds of the source at hand.
+func (r *Rights) nav(source *plan.Source, current *plan.Kind) nav {
 	var n nav
-	for _, part := range l.byGroup(source) {
+	for _, part := range r.byGroup(source) {
 		var links []Link
 		for _, k := range part.kinds {
-			links = append(links, Link{Href: k.Href, Text: plan.UpperFirst(k.Spec.Title), Current: k == l.q.Kind})
+			links = append(links, Link{Href: k.Href, Text: plan.UpperFirst(k.Spec.Title), Current: k == current})
 		}
 		if part.title == "" {
 			n.Main = links
@@ -71,11 +67,15 @@ type kindGroup struct {
 }
 
 // byGroup are the kinds of a source the caller may list, under the spec's
-// headings in the order they first appear, the main ones before all others.
-func (l layout) byGroup(s *plan.Source) []kindGroup {
+// headings in the order they first appear, the main ones before all others. nil is the
+// only source there is.
+func (r *Rights) byGroup(s *plan.Source) []kindGroup {
+	if s == nil && len(r.v.Planned) == 1 {
+		s = r.v.Planned[0]
+	}
 	all := []kindGroup{{}}
 	const rest = "Others"
-	for _, k := range l.q.Rights.Readable(s) {
+	for _, k := range r.Readable(s) {
 		title := plan.UpperFirst(k.Spec.Group)
 		if title == "" && len(all[0].kinds) == mainLimit {
 			title = rest
@@ -101,20 +101,20 @@ type banner struct {
 }
 
 // banners are those of the source at hand, or of every source the caller sees.
-func (l layout) banners() []banner {
-	if !l.q.Rights.Known {
+func (q *Exchange) banners() []banner {
+	if !q.Rights.Known {
 		return nil
 	}
 	var all []banner
-	for _, s := range l.q.V.Planned {
-		if l.q.Source != nil && s != l.q.Source || !l.q.Rights.Sees(s) || l.q.Rights.Caller.Role() == "" {
+	for _, s := range q.V.Planned {
+		if q.Source != nil && s != q.Source || !q.Rights.Sees(s) || q.Rights.Caller.Role() == "" {
 			continue
 		}
-		snap := l.q.V.Snapshots.Of(l.q, s)
+		snap := q.V.Snapshots.Of(q, s)
 		if snap.State == "" || snap.State == "ok" {
 			continue
 		}
-		h := HealthOf(l.q, snap)
+		h := q.Clock.HealthOf(snap)
 		h.Word = strings.Replace(h.Word, "Upstream", s.Spec.Title, 1)
 		all = append(all, banner{h})
 	}
@@ -142,12 +142,12 @@ func (o Option) Same() bool {
 
 const keysPath = "/-/keys"
 
-// hints is the page that says what keys do where the reader is.
-func (l layout) hints() string {
-	if l.q.Source == nil {
+// keysOf is the page that says what keys do on the pages of a source.
+func keysOf(s *plan.Source) string {
+	if s == nil {
 		return keysPath
 	}
-	return keysPath + plan.WithQuery(understudy.Query{{Name: "source", Value: l.q.Source.Name}})
+	return keysPath + plan.WithQuery(understudy.Query{{Name: "source", Value: s.Name}})
 }
 
 // ServeKeys says what keys do, and where they lead for this role.
@@ -155,7 +155,7 @@ func ServeKeys(q *Exchange) error {
 	if s := q.V.ByName[q.R.FormValue("source")]; s != nil && q.Rights.Sees(s) {
 		q.Source = s
 	}
-	return q.Render(http.StatusOK, "keys", "Keys", struct{ Jumps []shortcut }{layout{q}.shortcuts()})
+	return q.Render(http.StatusOK, "keys", "Keys", struct{ Jumps []shortcut }{q.Rights.shortcuts(q.Source, q.SeesJobs())})
 }
 
 // shortcut is a page that a key leads to.
@@ -164,20 +164,16 @@ type shortcut struct{ Key, Href, Text string }
 // shortcuts are the pages with a key: home, the search, the jobs, and each kind under
 // the first letter of its title that none before it has. The main kinds come
 // first, so a role's keys stay the same on every page.
-func (l layout) shortcuts() []shortcut {
-	if !l.q.Rights.Known || l.q.Rights.Caller.Role() == "" {
+func (r *Rights) shortcuts(source *plan.Source, jobs bool) []shortcut {
+	if !r.Known || r.Caller.Role() == "" {
 		return nil
 	}
 	all := []shortcut{{"h", "/", "Home"}, {"s", "/search", "Search"}}
-	if l.q.SeesJobs() {
+	if jobs {
 		all = append(all, shortcut{"j", "/" + plan.JobsWord, "Jobs"})
 	}
 	taken := "hsj"
-	source := l.q.Source
-	if source == nil && len(l.q.V.Planned) == 1 {
-		source = l.q.V.Planned[0]
-	}
-	for _, part := range l.byGroup(source) {
+	for _, part := range r.byGroup(source) {
 		for _, k := range part.kinds {
 			letter := strings.IndexFunc(strings.ToLower(k.Spec.Title), func(r rune) bool {
 				return r <= unicode.MaxASCII && unicode.IsLetter(r) && !strings.ContainsRune(taken, r)

@@ -125,7 +125,7 @@ func (all marks) Wait(q *Exchange) map[string]bool {
 		select {
 		case <-f.done:
 			f.read(q, own)
-		case <-q.tasks.soon.Done():
+		case <-q.Tasks.soon.Done():
 			if last, ok := q.V.Numbers.last.Get(who); ok {
 				return last
 			}
@@ -143,24 +143,24 @@ func (f *flight) read(q *Exchange, own map[string]bool) {
 	}
 	view, err := q.Rights.Gate.View(q.Rights.Caller, f.answer.Page)
 	if err == nil {
-		q.AddOwn(own, f.kind, Reading{Answer: f.answer, View: view})
+		q.V.Numbers.Add(own, q.Rights.Caller.Role(), f.kind, Reading{Answer: f.answer, View: view})
 	}
 }
 
-// AddOwn adds the numbers of a reading that the caller sees.
-func (q *Exchange) AddOwn(own map[string]bool, k *plan.Kind, r Reading) {
+// Add adds the numbers of a reading that the caller sees.
+func (n *numbers) Add(own map[string]bool, role string, k *plan.Kind, r Reading) {
 	if r.View == nil || r.Answer.Page.Status != http.StatusOK {
 		return
 	}
-	key := ownView{k, q.Rights.Caller.Role(), r.View.Sum}
-	all, ok := q.V.Numbers.seen.Get(key)
+	key := ownView{k, role, r.View.Sum}
+	all, ok := n.seen.Get(key)
 	if !ok {
 		for _, row := range r.Rows() {
 			if val := row.Field(k.Spec.Own); val.State == access.Seen && val.Text != "" {
 				all = append(all, val.Text)
 			}
 		}
-		q.V.Numbers.seen.Put(key, all, int64(1+len(all)))
+		n.seen.Put(key, all, int64(1+len(all)))
 	}
 	for _, number := range all {
 		own[number] = true

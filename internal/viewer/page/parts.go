@@ -18,6 +18,8 @@ import (
 	"context"
 	"errors"
 	"html/template"
+	"log/slog"
+	"net/http"
 	"slices"
 	"strconv"
 	"strings"
@@ -53,6 +55,9 @@ func (f *Future) Over() bool {
 
 // tasks are the reads behind one page.
 type tasks struct {
+	ctx        context.Context
+	r          *http.Request
+	logger     *slog.Logger
 	soon, late context.Context // over when the page waits no more for its parts; for its first byte
 	behind     sync.WaitGroup  // what runs behind the page
 	futures    []*Future       // of it, those that parts need
@@ -85,28 +90,28 @@ type Parts struct {
 
 // Begin starts a read behind the page, for at most limit. f must end when its
 // context does; the exchange waits for it.
-func (q *Exchange) Begin(what string, limit time.Duration, f func(context.Context) error) *Future {
-	ctx, stop := context.WithTimeout(q.Ctx, limit)
+func (t *tasks) Begin(what string, limit time.Duration, f func(context.Context) error) *Future {
+	ctx, stop := context.WithTimeout(t.ctx, limit)
 	own := &Future{done: make(chan struct{}), Stop: stop}
-	q.tasks.futures = append(q.tasks.futures, own)
-	q.tasks.behind.Go(func() {
+	t.futures = append(t.futures, own)
+	t.behind.Go(func() {
 		defer func() {
 			close(own.done)
 			select {
-			case q.tasks.ended <- struct{}{}:
+			case t.ended <- struct{}{}:
 			default: // the waiter has been told already
 			}
 		}()
 		defer stop()
 		select {
-		case q.tasks.slots <- struct{}{}:
-			defer func() { <-q.tasks.slots }()
+		case t.slots <- struct{}{}:
+			defer func() { <-t.slots }()
 			own.Err = contain(func() error { return f(ctx) })
 		case <-ctx.Done():
 			own.Err = ctx.Err()
 		}
 		if own.Err != nil && ctx.Err() != context.Canceled && !errors.Is(own.Err, understudy.ErrForbidden) && SyntaxOf(own.Err) == nil {
-			q.V.Logger.WarnContext(ctx, "viewer: part of a page", "path", q.R.URL.Path, "part", what, "error", own.Err)
+			t.logger.WarnContext(ctx, "viewer: part of a page", "path", t.r.URL.Path, "part", what, "error", own.Err)
 		}
 	})
 	return own
@@ -117,7 +122,7 @@ func (q *Exchange) Begin(what string, limit time.Duration, f func(context.Contex
 // first byte may, what stands above it goes out.
 func (q *Exchange) First(f func(context.Context) error, beside func()) error {
 	own := make(chan error, 1)
-	q.tasks.behind.Go(func() { own <- contain(func() error { return f(q.Ctx) }) })
+	q.Tasks.behind.Go(func() { own <- contain(func() error { return f(q.Ctx) }) })
 	held := time.NewTimer(patience)
 	defer held.Stop()
 	select {
@@ -131,10 +136,10 @@ func (q *Exchange) First(f func(context.Context) error, beside func()) error {
 	select {
 	case err := <-own:
 		return err
-	case <-q.tasks.late.Done():
+	case <-q.Tasks.late.Done():
 	}
 	if streams(q.R) && q.Ctx.Err() == nil {
-		if err := (response{q}).above(); err != nil {
+		if err := q.above(); err != nil {
 			return err
 		}
 	}
@@ -159,11 +164,11 @@ func (t *tasks) underWay() bool {
 // Parts are the page's pieces, in its order, once it has waited for them as long as
 // it may. A nil part is passed over.
 func (q *Exchange) Parts(page string, all ...*Part) *Parts {
-	enough := q.tasks.soon
+	enough := q.Tasks.soon
 	if !streams(q.R) {
 		enough = q.Ctx
 	}
-	q.tasks.settle(enough)
+	q.Tasks.settle(enough)
 	p := &Parts{q: q, page: page}
 	for _, one := range all {
 		if one == nil {
@@ -238,12 +243,13 @@ func (p *Parts) Rest() (template.HTML, error) {
 	}
 	q := p.q
 	q.Reply.Sent = true
+	q.begin()
 	for p.Late > 0 {
-		if err := (response{q}).flush(q.Reply.page); err != nil {
+		if err := q.Reply.flush(q.Reply.page); err != nil {
 			return "", err
 		}
 		select {
-		case <-q.tasks.ended:
+		case <-q.Tasks.ended:
 		case <-q.R.Context().Done():
 			return "", q.R.Context().Err()
 		}
@@ -280,7 +286,7 @@ func (p *Parts) fill(one *Part) {
 		if len(of) == 0 {
 			return render(one.Draw())
 		}
-		kept, err := q.fragmentsOf(p.page, q.Identity("part "+p.page+" "+one.Title).With(q.V.Seed, of...), func() ([]string, any) {
+		kept, err := q.Reply.fragmentsOf(p.page, q.Identity("part "+p.page+" "+one.Title).With(q.V.Seed, of...), func() ([]string, any) {
 			name, data := one.Draw()
 			if name == "" {
 				return nil, nil

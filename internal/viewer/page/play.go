@@ -172,43 +172,43 @@ func MediaURL(q *Exchange, t *spec.Target) string {
 	if q.V.Media == nil || q.Rights.Gate.Media(q.Rights.Caller, t) != nil {
 		return ""
 	}
-	q.openSession()
+	q.Reply.openSession()
 	return mediaPrefix + q.V.Seals.Seal(q.Reply.session, q.Rights.Caller.Name, t.Key, BucketOf(q.V.Now()))
 }
 
 // openSession names the browser's session, and gives it a new one by a cookie
 // when it has none. It runs on the goroutine of the page.
-func (q *Exchange) openSession() {
-	if q.Reply.session.IsZero() {
-		q.Reply.session = SessionOf(q.R)
+func (y *Reply) openSession() {
+	if y.session.IsZero() {
+		y.session = SessionOf(y.r)
 	}
-	if !q.Reply.session.IsZero() {
+	if !y.session.IsZero() {
 		return
 	}
-	_, _ = rand.Read(q.Reply.session.Raw[:]) // it never fails
-	http.SetCookie(q.Reply.W, &http.Cookie{
-		Name: SessionCookie, Value: q.Reply.session.Short(), Path: "/", HttpOnly: true,
-		SameSite: http.SameSiteStrictMode, Secure: strings.HasPrefix(q.V.PublicURL, "https:"),
+	_, _ = rand.Read(y.session.Raw[:]) // it never fails
+	http.SetCookie(y.W, &http.Cookie{
+		Name: SessionCookie, Value: y.session.Short(), Path: "/", HttpOnly: true,
+		SameSite: http.SameSiteStrictMode, Secure: strings.HasPrefix(y.v.PublicURL, "https:"),
 	})
 }
 
 // SealNumber returns the token of a number that the caller looks up. It is good for this session,
 // caller and role, and at most half an hour. Every number's has the same length.
 func SealNumber(q *Exchange, number string) string {
-	q.openSession()
-	return q.V.Seals.Seal(q.Reply.session, looksUp(q), understudy.Key{URI: fmt.Sprintf("%-*s", understudy.MostPhone+len("+"), number)},
-		BucketOf(q.V.Now()))
+	q.Reply.openSession()
+	key := understudy.Key{URI: fmt.Sprintf("%-*s", understudy.MostPhone+len("+"), number)}
+	return q.V.Seals.Seal(q.Reply.session, looksUp(q.Rights.Caller), key, BucketOf(q.V.Now()))
 }
 
 // OpenNumber returns the number of a token; ok is false where SealNumber would not make it.
 func OpenNumber(q *Exchange, token string) (number string, ok bool) {
-	key, _, ok := q.V.Seals.Open(token, SessionOf(q.R), looksUp(q), BucketOf(q.Clock.Start))
+	key, _, ok := q.V.Seals.Open(token, SessionOf(q.R), looksUp(q.Rights.Caller), BucketOf(q.Clock.Start))
 	return strings.TrimRight(key.URI, " "), ok
 }
 
 // looksUp names who looks up a number. The address of a content has another name.
-func looksUp(q *Exchange) string {
-	return "lookup\x00" + q.Rights.Caller.Source + "\x00" + q.Rights.Caller.Role() + "\x00" + q.Rights.Caller.Name
+func looksUp(c understudy.Caller) string {
+	return "lookup\x00" + c.Source + "\x00" + c.Role() + "\x00" + c.Name
 }
 
 // BucketOf is the bucket of time a moment is in.

@@ -37,37 +37,37 @@ type Reading struct {
 
 // Read asks for one target. A refusal asks for nothing.
 func (q *Exchange) Read(ctx context.Context, t *spec.Target) Reading {
-	return q.ask(ctx, request.Request{Target: t, NoCache: Forced(q.R)})
+	return q.Rights.ask(ctx, request.Request{Target: t, AsOf: q.Clock.AsOf.At, NoCache: Forced(q.R)})
 }
 
 // ReadOn asks for a page of a list that is read from its beginning to its end.
 // whole: it must be composed from records. Pages after the first cost no upstream
 // request, whatever is held of them.
 func (q *Exchange) ReadOn(ctx context.Context, t *spec.Target, whole, first bool) Reading {
-	a := request.Request{Target: t, OnlyIfCached: whole || !first}
+	a := request.Request{Target: t, AsOf: q.Clock.AsOf.At, OnlyIfCached: whole || !first}
 	if whole {
 		a.Local = &request.LocalQuery{}
 	}
-	return q.ask(ctx, a)
+	return q.Rights.ask(ctx, a)
 }
 
 // ask asks the mirror as the caller, through the gate there and back. Everything
 // that the viewer reads of upstream's pages is asked here.
-func (q *Exchange) ask(ctx context.Context, a request.Request) Reading {
-	if err := q.Rights.Gate.Read(q.Rights.Caller, a.Target); err != nil {
+func (r *Rights) ask(ctx context.Context, a request.Request) Reading {
+	if err := r.Gate.Read(r.Caller, a.Target); err != nil {
 		return Reading{Err: err}
 	}
-	return q.askPermitted(ctx, a)
+	return r.askPermitted(ctx, a)
 }
 
 // askPermitted is ask of a target that the gate has let pass.
-func (q *Exchange) askPermitted(ctx context.Context, a request.Request) Reading {
-	a.AsOf, a.Flow = q.Clock.AsOf.At, q.Rights.Caller.Flow
-	if q.Rights.Caller.Grant != nil {
-		a.AgeLimit = q.Rights.Caller.Grant.MaxStale
+func (r *Rights) askPermitted(ctx context.Context, a request.Request) Reading {
+	a.Flow = r.Caller.Flow
+	if r.Caller.Grant != nil {
+		a.AgeLimit = r.Caller.Grant.MaxStale
 	}
-	sight := q.Rights.Gate.Sight(q.Rights.Caller, a.Target)
-	answer, err := sight.Page(ctx, a, q.V.Mirror.Page)
+	sight := r.Gate.Sight(r.Caller, a.Target)
+	answer, err := sight.Page(ctx, a, r.v.Mirror.Page)
 	if err != nil {
 		return Reading{Err: err}
 	}
@@ -85,7 +85,7 @@ type Asked struct {
 // Beside asks for a target behind the page, for at most a glance.
 func (q *Exchange) Beside(t *spec.Target) *Asked {
 	a := &Asked{Target: t}
-	a.Future = q.Begin(t.Key.String(), q.V.Glance, func(ctx context.Context) error {
+	a.Future = q.Tasks.Begin(t.Key.String(), q.V.Glance, func(ctx context.Context) error {
 		a.Reading = q.Read(ctx, t)
 		return a.Reading.Err
 	})
@@ -123,11 +123,11 @@ func (r Reading) Rows() []access.Row {
 }
 
 // Made is what a part of a page is made of that shows a reading.
-func (q *Exchange) Made(r Reading) []any {
+func (r Reading) Made(q *Exchange) []any {
 	if r.View == nil {
-		return []any{q.Missing(r)}
+		return []any{r.Missing(q)}
 	}
-	return []any{r.View.Sum[:], r.Answer.Page.Next.URI, q.Missing(r), q.AgedAt(r.Answer)}
+	return []any{r.View.Sum[:], r.Answer.Page.Next.URI, r.Missing(q), q.Clock.AgedAt(r.Answer)}
 }
 
 // More reports whether there are older records than these.
@@ -135,22 +135,22 @@ func (r Reading) More() bool { return r.Answer != nil && !r.Answer.Page.Next.Zer
 
 // AgedAt is the moment a reading shows; of a list made from records that of its
 // newest page, as what is new is shown since.
-func (q *Exchange) AgedAt(a *request.Response) *When {
-	if a == nil || !q.Clock.AsOf.At.IsZero() {
+func (c *Clock) AgedAt(a *request.Response) *When {
+	if a == nil || !c.AsOf.At.IsZero() {
 		return nil
 	}
-	return q.Moment(q.Clock.Start.Add(-cmp.Or(a.Newest, a.CurrentAge())))
+	return c.Moment(c.Start.Add(-cmp.Or(a.Newest, a.CurrentAge())))
 }
 
 // Missing says why a part of a page is not there, "" when it is.
-func (q *Exchange) Missing(r Reading) string {
+func (r Reading) Missing(q *Exchange) string {
 	title := q.Source.Spec.Title
 	var up *understudy.UpstreamError
 	switch {
 	case r.Err == nil && r.Answer != nil && r.Answer.Page.Status == http.StatusAccepted:
-		return computing(q) + "; ask again in a moment."
+		return computing(q.Source) + "; ask again in a moment."
 	case r.Err == nil && r.Answer != nil && r.Answer.Page.Status != http.StatusOK:
-		if why := reasonIn(q, r.View.Body); why != nil {
+		if why := q.Rights.reasonIn(q.Source, r.View.Body); why != nil {
 			return fmt.Sprintf("%s refused this (%d): %s.", title, r.Answer.Page.Status, why)
 		}
 		return fmt.Sprintf("%s refused this (%d).", title, r.Answer.Page.Status)
@@ -192,7 +192,7 @@ func (q *Exchange) Open(t *spec.Target, beside func()) (view *access.View, own m
 	own = q.V.Numbers.Begin(q)
 	var r Reading
 	err = q.First(func(ctx context.Context) error {
-		r = q.askPermitted(ctx, request.Request{Target: t, NoCache: Forced(q.R)})
+		r = q.Rights.askPermitted(ctx, request.Request{Target: t, AsOf: q.Clock.AsOf.At, NoCache: Forced(q.R)})
 		return nil
 	}, beside)
 	if err != nil {
@@ -200,18 +200,18 @@ func (q *Exchange) Open(t *spec.Target, beside func()) (view *access.View, own m
 	}
 	switch {
 	case errors.Is(r.Err, understudy.ErrNotMirrored):
-		return nil, nil, false, notMirrored(q, r.Err)
+		return nil, nil, false, q.Rights.notMirrored(q.Kind, r.Err)
 	case r.Err != nil && !q.Clock.AsOf.At.IsZero():
 		return nil, nil, false, RefusedThen(q, r.Err)
 	case errors.Is(r.Err, understudy.ErrNotFound):
-		return nil, nil, false, NoSuch(q)
+		return nil, nil, false, NoSuch(q.Kind)
 	}
 	if r.Err != nil {
 		return nil, nil, false, r.Err
 	}
 	q.Answer = r.Answer
 	if r.Answer.Page.Status == http.StatusOK {
-		if err := Audit(q, shown(q, t, r.View)); err != nil {
+		if err := Audit(q, q.V.caches.shown(q.Kind, q.Rights.Caller.Role(), q.Clock.AsOf, t, r.View)); err != nil {
 			return nil, nil, false, err
 		}
 	}
@@ -223,16 +223,16 @@ func (q *Exchange) Open(t *spec.Target, beside func()) (view *access.View, own m
 		q.send(r.Answer.Page.Status, "application/json", bytes.ToValidUTF8(r.View.Body, []byte("\ufffd")))
 		return nil, nil, true, nil
 	case r.Answer.Page.Status != http.StatusOK:
-		return nil, nil, false, Refused(q, r.View.Body)
+		return nil, nil, false, q.Rights.Refused(q.Kind, r.Answer.Page.Status, r.View.Body)
 	}
 	return r.View, own, false, nil
 }
 
 // shown is the audit entry of a page: of a record, with its id and the numbers that the
 // caller sees in it, or of a list, with the values it is filtered by.
-func shown(q *Exchange, t *spec.Target, view *access.View) understudy.AuditEntry {
+func (c *caches) shown(k *plan.Kind, role string, asOf AsOf, t *spec.Target, view *access.View) understudy.AuditEntry {
 	e := understudy.AuditEntry{Action: understudy.ActionList}
-	if !q.Clock.AsOf.At.IsZero() {
+	if !asOf.At.IsZero() {
 		e.What = "as of an earlier moment"
 	}
 	if t.Instance != nil {
@@ -247,11 +247,11 @@ func shown(q *Exchange, t *spec.Target, view *access.View) understudy.AuditEntry
 		}
 		return e
 	}
-	e.IDs = q.V.idsIn(view, q.Kind, q.Rights.Caller.Role())
+	e.IDs = c.idsIn(view, k, role)
 	e.Rows = len(e.IDs)
 	if t.List != nil {
 		e.Values = append(FilterValues(t.List, t.Query), t.Above()...)
-		e.Action = understudy.ListAction(t.First && q.Clock.AsOf.At.IsZero(), e.Rows, e.Values)
+		e.Action = understudy.ListAction(t.First && asOf.At.IsZero(), e.Rows, e.Values)
 	}
 	return e
 }
@@ -285,88 +285,88 @@ func FilterValues(l *spec.List, params understudy.Query) (all []string) {
 }
 
 // Refused is upstream's own refusal as a page: its words say what was wrong.
-func Refused(q *Exchange, body []byte) error {
-	if q.Answer.Page.Status == http.StatusAccepted {
-		return &Problem{Title: computing(q), Hint: "Ask again in a moment.", Kind: understudy.ErrUnavailable}
+func (r *Rights) Refused(k *plan.Kind, status int, body []byte) error {
+	if status == http.StatusAccepted {
+		return &Problem{Title: computing(k.Source), Hint: "Ask again in a moment.", Kind: understudy.ErrUnavailable}
 	}
-	p := refusal(q, q.Answer.Page.Status, body)
-	if q.Answer.Page.Status == http.StatusNotFound || q.Answer.Page.Status == http.StatusGone {
+	p := r.refusal(k.Source, status, body)
+	if status == http.StatusNotFound || status == http.StatusGone {
 		p.Kind = understudy.ErrNotFound
-		p.Href, p.Link = q.Kind.Href, "See all "+q.Kind.Spec.Title
-		p.Title = "There is no such " + q.Kind.Spec.One
+		p.Href, p.Link = k.Href, "See all "+k.Spec.Title
+		p.Title = "There is no such " + k.Spec.One
 	}
 	return p
 }
 
 // computing says that upstream answered a read with 202: there is no answer yet.
-func computing(q *Exchange) string { return q.Source.Spec.Title + " is still computing this" }
+func computing(s *plan.Source) string { return s.Spec.Title + " is still computing this" }
 
 // refusal is what upstream's refusal tells a person. The body is as the caller sees it.
-func refusal(q *Exchange, status int, body []byte) *Problem {
+func (r *Rights) refusal(s *plan.Source, status int, body []byte) *Problem {
 	return &Problem{
-		Title: q.Source.Spec.Title + fmt.Sprintf(" refused this (%d)", status),
-		Hint:  upstreamWords(body), Reason: reasonIn(q, body), Kind: understudy.ErrInvalid,
+		Title: s.Spec.Title + fmt.Sprintf(" refused this (%d)", status),
+		Hint:  upstreamWords(body), Reason: r.reasonIn(s, body), Kind: understudy.ErrInvalid,
 	}
 }
 
 // RefusedWrite is upstream's answer to a write as an error for people: its words, its
 // error code with the meaning and the page about it (see ReasonOf). nil: upstream did it.
-func RefusedWrite(q *Exchange, answer *understudy.Page) error {
+func (r *Rights) RefusedWrite(s *plan.Source, answer *understudy.Page) error {
 	if answer.Status < http.StatusMultipleChoices {
 		return nil
 	}
-	view, err := q.Rights.Gate.View(q.Rights.Caller, answer)
+	view, err := r.Gate.View(r.Caller, answer)
 	if err != nil {
 		return err
 	}
-	return refusal(q, answer.Status, view.Body)
+	return r.refusal(s, answer.Status, view.Body)
 }
 
 // ReasonOf is upstream's error code that an error tells of, and its meaning: of a
 // Problem, or of an answer that could not be used. nil: it tells of none.
-func ReasonOf(q *Exchange, err error) *plan.Reason {
+func (r *Rights) ReasonOf(s *plan.Source, err error) *plan.Reason {
 	var p *Problem
 	if errors.As(err, &p) {
 		return p.Reason
 	}
 	var up *understudy.UpstreamError
-	if !errors.As(err, &up) || up.Page == nil || q.Source == nil {
+	if !errors.As(err, &up) || up.Page == nil || s == nil {
 		return nil
 	}
-	view, err := q.Rights.Gate.View(q.Rights.Caller, up.Page)
+	view, err := r.Gate.View(r.Caller, up.Page)
 	if err != nil {
 		return nil
 	}
-	return reasonIn(q, view.Body)
+	return r.reasonIn(s, view.Body)
 }
 
 // reasonIn is the error code in the body of an error; nil: there is none.
-func reasonIn(q *Exchange, body []byte) *plan.Reason {
-	code := q.Rights.Gate.ErrorCode(q.Source.Name, body)
+func (r *Rights) reasonIn(s *plan.Source, body []byte) *plan.Reason {
+	code := r.Gate.ErrorCode(s.Name, body)
 	if code == "" {
 		return nil
 	}
-	return q.Source.Reason(code)
+	return s.Reason(code)
 }
 
 // NoSuch says that there is no such record: it was never seen, or it is hidden
 // from the caller.
-func NoSuch(q *Exchange) error {
+func NoSuch(k *plan.Kind) error {
 	return &Problem{
-		Title: "There is no such " + q.Kind.Spec.One, Hint: "Check the spelling of the id, or pick the record from its list.",
-		Href: q.Kind.Href, Link: "See all " + q.Kind.Spec.Title, Kind: understudy.ErrNotFound,
+		Title: "There is no such " + k.Spec.One, Hint: "Check the spelling of the id, or pick the record from its list.",
+		Href: k.Href, Link: "See all " + k.Spec.Title, Kind: understudy.ErrNotFound,
 	}
 }
 
 // notMirrored says that a list cannot be shown to a caller that may find some
 // of its records alone, or that asks by a hash.
-func notMirrored(q *Exchange, err error) error {
-	why := q.Source.Spec.Title + " knows no hashes"
-	if q.Rights.Gate.Ruled(q.Rights.Caller, q.Source.Name) {
+func (r *Rights) notMirrored(k *plan.Kind, err error) error {
+	why := k.Source.Spec.Title + " knows no hashes"
+	if r.Gate.Ruled(r.Caller, k.Source.Name) {
 		why = "Your role finds some of them alone"
 	}
 	return &Problem{
-		Title: plan.UpperFirst(q.Kind.Spec.Title) + " are not mirrored yet",
+		Title: plan.UpperFirst(k.Spec.Title) + " are not mirrored yet",
 		Hint:  why + ", so the list is made from the records held here, once all of them are. " + Sentence(err),
 		Kind:  understudy.ErrNotMirrored,
 	}

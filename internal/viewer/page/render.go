@@ -142,13 +142,13 @@ type footer struct {
 }
 
 // Timed reports whether the footer says how long the answer took here.
-func (f footer) Timed() bool { return seesWhole(f.q) }
+func (f footer) Timed() bool { return f.q.Rights.seesWhole(f.q.Source) }
 
 // Total is the time since the request came.
-func (f footer) Total() string { return Millis(f.q.since(f.q.Clock.Start)) }
+func (f footer) Total() string { return Millis(f.q.V.Now().Sub(f.q.Clock.Start)) }
 
 // Render is the time since the template began.
-func (f footer) Render() string { return Millis(f.q.since(f.began)) }
+func (f footer) Render() string { return Millis(f.q.V.Now().Sub(f.began)) }
 
 // Upstream is upstream's time for this answer, "" when it was not asked.
 func (f footer) Upstream() string {
@@ -160,23 +160,22 @@ func (f footer) Upstream() string {
 
 // Render writes a page; what stands above its own content may be out already.
 func (q *Exchange) Render(status int, page, title string, main any) error {
-	l := layout{q}
 	name, f := "layout.html", frame{}
 	switch {
 	case q.Reply.out != nil:
-		name, f = "rest", l.frame(page, title)
+		name, f = "rest", q.frame(page, title)
 	case status == http.StatusOK && q.Rights.Known:
 		of := q.Identity("frame").With(q.V.Seed, page, title, q.Typed, q.Rights.Caller.Name, strconv.FormatBool(q.Clock.zoned), themeOf(q.R))
-		marks, err := q.Keep(page, of, func() any { return l.frame(page, title) }, "above")
+		marks, err := q.Reply.Keep(page, of, func() any { return q.frame(page, title) }, "above")
 		if err != nil {
 			return err
 		}
 		f = frame{
-			Kept: marks, Hints: l.hints(), Notices: notices{Banners: l.banners()},
-			Version: q.V.Version, reader: reader{Caller: q.Rights.Caller.Name}, Footer: l.footer(),
+			Kept: marks, Hints: keysOf(q.Source), Notices: notices{Banners: q.banners()},
+			Version: q.V.Version, reader: reader{Caller: q.Rights.Caller.Name},
 		}
 	default:
-		f = l.frame(page, title)
+		f = q.frame(page, title)
 	}
 	if q.Rights.ViewsAs() {
 		f.Notices.Through = &through{q.Rights.Caller.Role(), "/"}
@@ -184,66 +183,65 @@ func (q *Exchange) Render(status int, page, title string, main any) error {
 			f.Notices.Through.Back = q.R.URL.RequestURI()
 		}
 	}
-	f.Notices.Then, f.Notices.Notice, f.Notices.Said, f.Main = l.then(), l.notice(), q.Reply.said, main
-	return l.fill(status, page, name, f)
+	if as := q.Clock.AsOf; !as.At.IsZero() {
+		f.Notices.Then = &then{When: q.Clock.Say(as.At, true), Now: AddressWith(q.R.URL, nil)}
+	} else if q.Answer != nil {
+		f.Notices.Notice = notice(q.Answer)
+	}
+	f.Notices.Said, f.Main, f.Footer = q.Reply.said, main, footer{q: q, began: q.V.Now(), How: q.How()}
+	return q.fill(status, page, name, f)
 }
-
-// layout is what a page has around its own content.
-type layout struct{ q *Exchange }
-
-func (l layout) footer() footer { return footer{q: l.q, began: l.q.V.Now(), How: l.q.How()} }
 
 // frame is what a page has around its own content, as far as it is known before
 // that has been read.
-func (l layout) frame(page, title string) frame {
-	files := l.q.V.pages.files.Address
+func (q *Exchange) frame(page, title string) frame {
+	files := q.V.pages.files.Address
 	more := files["more.css"]
 	if page == "list" || page == "search" {
 		more = ""
 	}
 	return frame{
-		Title: title, Version: l.q.V.Version, Hints: l.hints(),
+		Title: title, Version: q.V.Version, Hints: keysOf(q.Source),
 		pageFiles: pageFiles{CSS: files["viewer.css"], More: more, JS: files["viewer.js"], Icon: files["icon.svg"]},
-		location:  location{Where: page, Source: l.q.Source, Nav: l.nav()},
-		Notices:   notices{Banners: l.banners()},
-		searchBox: searchBox{Typed: l.q.Typed, Finds: l.q.Findable(), Looks: Looks(l.q)},
+		location:  location{Where: page, Source: q.Source, Nav: q.Rights.nav(q.Source, q.Kind)},
+		Notices:   notices{Banners: q.banners()},
+		searchBox: searchBox{Typed: q.Typed, Finds: q.V.Search != nil, Looks: q.Rights.Looks()},
 		reader: reader{
-			Zone: zoneMenu{Name: l.q.Clock.Zone.String(), Chosen: l.q.Clock.zoned,
-				Menu: zonePath + plan.WithQuery(understudy.Query{{Name: "back", Value: l.q.R.URL.RequestURI()}})},
-			Theme: themeOf(l.q.R), Caller: l.q.Rights.Caller.Name, SignedIn: SignedIn(l.q), Administers: l.q.Rights.Known && Administers(l.q),
+			Zone: zoneMenu{Name: q.Clock.Zone.String(), Chosen: q.Clock.zoned,
+				Menu: zonePath + plan.WithQuery(understudy.Query{{Name: "back", Value: q.R.URL.RequestURI()}})},
+			Theme: themeOf(q.R), Caller: q.Rights.Caller.Name, SignedIn: q.Rights.SignedIn(), Administers: q.Rights.Known && Administers(q),
 		},
-		Footer: l.footer(),
 	}
 }
 
 // fill writes a page's template into a buffer, then sends it, or what its parts
 // have left of it.
-func (l layout) fill(status int, page, name string, data any) error {
-	p, began := l.q.V.pages, l.q.V.Now()
-	l.q.Reply.page = p.buffers.Get().(*bytes.Buffer)
-	l.q.Reply.page.Reset()
+func (q *Exchange) fill(status int, page, name string, data any) error {
+	p, began := q.V.pages, q.V.Now()
+	q.Reply.page = p.buffers.Get().(*bytes.Buffer)
+	q.Reply.page.Reset()
 	defer func() {
-		if l.q.Reply.page.Cap() <= keepBuffer {
-			p.buffers.Put(l.q.Reply.page)
+		if q.Reply.page.Cap() <= keepBuffer {
+			p.buffers.Put(q.Reply.page)
 		}
-		l.q.Reply.page = nil
+		q.Reply.page = nil
 	}()
-	if err := p.byName[page].ExecuteTemplate(l.q.Reply.page, name, data); err != nil {
+	if err := p.byName[page].ExecuteTemplate(q.Reply.page, name, data); err != nil {
 		return fmt.Errorf("viewer: render %s: %w", page, err)
 	}
-	if l.q.Reply.out != nil {
-		return response(l).finish()
+	if q.Reply.out != nil {
+		return q.Reply.finish()
 	}
-	response(l).times(began)
-	l.preload()
-	response(l).write(status, htmlType, l.q.Reply.page.Bytes())
+	q.times(began)
+	q.Reply.preload()
+	q.Reply.write(status, htmlType, q.Reply.page.Bytes())
 	return nil
 }
 
 // preload tells browsers of the style sheet before they read the page (RFC 8288;
 // HTML, 4.6.8, preload).
-func (l layout) preload() {
-	l.q.Reply.W.Header().Set("Link", "<"+l.q.V.pages.files.Address["viewer.css"]+">; rel=preload; as=style")
+func (y *Reply) preload() {
+	y.W.Header().Set("Link", "<"+y.v.pages.files.Address["viewer.css"]+">; rel=preload; as=style")
 }
 
 // How says how an answer came, in words.
@@ -277,9 +275,8 @@ func (q *Exchange) How() string {
 
 // notice is a word to the reader where the answer is not what upstream would
 // say now: in an outage, or when it could not be kept.
-func (l layout) notice() string {
-	a := l.q.Answer
-	if a == nil || a.Detail == "" || a.Detail == "composed" || !l.q.Clock.AsOf.At.IsZero() {
+func notice(a *request.Response) string {
+	if a.Detail == "" || a.Detail == "composed" {
 		return ""
 	}
 	if why, ok := strings.CutPrefix(a.Detail, "stale: "); ok {

@@ -17,6 +17,7 @@ type Rights struct {
 	Gate   *access.Gate
 	Caller understudy.Caller
 	Known  bool // caller has been named
+	v      *Visitor
 }
 
 // ViewsAs reports whether the caller looks through another role than its own.
@@ -137,33 +138,25 @@ func (r *Rights) rule(s *plan.Source, rules string) string {
 
 // SeesNotes reports whether the caller sees what people wrote on records of a source: who
 // may write it does, but for earlier moments, which have none.
-func SeesNotes(q *Exchange, s *plan.Source) bool {
-	return q.V.Annotations != nil && q.Clock.AsOf.At.IsZero() && q.Rights.Gate.Do(q.Rights.Caller, s.Name, access.DoNote) == nil
+func (r *Rights) SeesNotes(s *plan.Source, then AsOf) bool {
+	return r.v.Annotations != nil && then.At.IsZero() && r.Gate.Do(r.Caller, s.Name, access.DoNote) == nil
 }
 
 // SeesAnyNotes reports whether the caller sees what people wrote on records of some source.
-func SeesAnyNotes(q *Exchange) bool {
-	return slices.ContainsFunc(q.V.Planned, func(s *plan.Source) bool { return SeesNotes(q, s) })
-}
-
-// notesVersion rises with every note that the caller may see.
-func notesVersion(q *Exchange) int64 {
-	if q.V.Annotations == nil || !SeesAnyNotes(q) {
-		return 0
-	}
-	return q.V.Annotations.AnnotationsVersion()
+func (r *Rights) SeesAnyNotes(then AsOf) bool {
+	return slices.ContainsFunc(r.v.Planned, func(s *plan.Source) bool { return r.SeesNotes(s, then) })
 }
 
 // Looks reports whether the caller may look up a number in some source that it is not shown. Without
 // an audit log nobody may.
-func Looks(q *Exchange) bool {
-	return q.Rights.Known && q.V.Audit != nil && q.V.Search != nil && !q.Rights.ViewsAs() && len(LooksIn(q)) > 0
+func (r *Rights) Looks() bool {
+	return r.Known && r.v.Audit != nil && r.v.Search != nil && !r.ViewsAs() && len(r.LooksIn()) > 0
 }
 
 // LooksIn returns the sources in which the caller may look up a number.
-func LooksIn(q *Exchange) (all []*plan.Source) {
-	for _, s := range q.V.Planned {
-		if q.Rights.Gate.Do(q.Rights.Caller, s.Name, access.DoLookup) == nil {
+func (r *Rights) LooksIn() (all []*plan.Source) {
+	for _, s := range r.v.Planned {
+		if r.Gate.Do(r.Caller, s.Name, access.DoLookup) == nil {
 			all = append(all, s)
 		}
 	}
@@ -171,6 +164,14 @@ func LooksIn(q *Exchange) (all []*plan.Source) {
 }
 
 // SignedIn reports whether the caller is a person who has signed in.
-func SignedIn(q *Exchange) bool {
-	return q.V.People != nil && q.Rights.Known && q.Rights.Caller.Source == ""
+func (r *Rights) SignedIn() bool {
+	return r.v.People != nil && r.Known && r.Caller.Source == ""
+}
+
+// seesWhole reports whether the caller sees everything of a source; of all sources where s is nil.
+func (r *Rights) seesWhole(s *plan.Source) bool {
+	if s != nil {
+		return r.Gate.Whole(r.Caller, s.Name)
+	}
+	return !slices.ContainsFunc(r.v.Sources, func(s *spec.Source) bool { return !r.Gate.Whole(r.Caller, s.Name) })
 }

@@ -54,13 +54,13 @@ func (c *snapshots) Of(q *Exchange, s *plan.Source) Snapshot {
 	if snap, fresh := c.Known(s.Name, q.Clock.Start); fresh {
 		return snap
 	}
-	asked := q.Begin("how "+s.Name+" does", q.V.Glance, func(ctx context.Context) error {
+	asked := q.Tasks.Begin("how "+s.Name+" does", q.V.Glance, func(ctx context.Context) error {
 		c.Ask(ctx, q, s)
 		return nil
 	})
 	select {
 	case <-asked.done:
-	case <-q.tasks.soon.Done():
+	case <-q.Tasks.soon.Done():
 	}
 	snap, _ := c.Known(s.Name, q.Clock.Start)
 	return snap
@@ -68,9 +68,6 @@ func (c *snapshots) Of(q *Exchange, s *plan.Source) Snapshot {
 
 // Ask is a source's snapshot, at most bannerAge old.
 func (c *snapshots) Ask(ctx context.Context, q *Exchange, s *plan.Source) Snapshot {
-	if q.V.Snapshot == nil {
-		return Snapshot{}
-	}
 	if snap, fresh := c.Known(s.Name, q.Clock.Start); fresh {
 		return snap
 	}
@@ -214,26 +211,18 @@ func barTitle(k *plan.Kind, walk string) string {
 	return "Sync of " + k.Spec.Title + ", walk " + walk
 }
 
-// SnapshotOf is a source as it is now.
-func SnapshotOf(q *Exchange, s *plan.Source) Snapshot {
-	if q.V.Snapshot == nil {
-		return Snapshot{}
-	}
-	return q.V.Snapshot(q.Ctx, s.Name)
-}
-
 // KindGroups are the kinds of a source the caller may list.
-func KindGroups(q *Exchange, s *plan.Source, snap Snapshot) []KindViews {
+func (r *Rights) KindGroups(s *plan.Source, snap *Snapshot, c *Clock) []KindViews {
 	var all []KindViews
-	for _, part := range (layout{q}).byGroup(s) {
+	for _, part := range r.byGroup(s) {
 		out := KindViews{Title: part.title}
 		for _, k := range part.kinds {
 			held := snap.Kinds[k.Spec.Name]
 			v := kindView{
 				Href: k.Href, Title: plan.UpperFirst(k.Spec.Title), Held: held.Records, Complete: held.Complete,
-				CaughtUp: q.Moment(held.CaughtUp), Pages: len(k.Spec.ID) == 0,
+				CaughtUp: c.Moment(held.CaughtUp), Pages: len(k.Spec.ID) == 0,
 			}
-			if !q.Rights.Counts(k) {
+			if !r.Counts(k) {
 				v.Held, v.Complete, v.CaughtUp, v.Uncounted = 0, false, nil, true
 				out.Kinds = append(out.Kinds, v)
 				continue
@@ -252,8 +241,8 @@ func KindGroups(q *Exchange, s *plan.Source, snap Snapshot) []KindViews {
 }
 
 // HealthOf says in words how upstream does.
-func HealthOf(q *Exchange, s Snapshot) Health {
-	h := Health{Why: s.Why, Since: q.Moment(s.Since), Probe: q.Moment(s.NextProbe)}
+func (c *Clock) HealthOf(s Snapshot) Health {
+	h := Health{Why: s.Why, Since: c.Moment(s.Since), Probe: c.Moment(s.NextProbe)}
 	switch s.State {
 	case "ok":
 		h.Tone, h.Word = "good", "Upstream answers"

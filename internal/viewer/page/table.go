@@ -193,7 +193,7 @@ func (s *CellContext) drawMasked(c *plan.Column, val access.Value, out *Cell) {
 // hashLink is the search for a hash: in every field of phone numbers, or in the field at
 // hand. "" without a search, and at an earlier moment, where there is none.
 func (s *CellContext) hashLink(c *plan.Column, val access.Value) string {
-	if !s.q.Findable() || !s.q.Clock.AsOf.At.IsZero() || val.Text == "" {
+	if s.q.V.Search == nil || !s.q.Clock.AsOf.At.IsZero() || val.Text == "" {
 		return ""
 	}
 	text := "kind:" + s.Kind.Spec.Name + " " + c.Spec.Name + ":" + quote(val.Text)
@@ -274,7 +274,7 @@ func recordHref(k *plan.Kind, row access.Row, id string, vars understudy.Query) 
 // caller. vars are the path variables of the page at hand.
 func (q *Exchange) CellContext(k *plan.Kind, vars understudy.Query, own map[string]bool) *CellContext {
 	s := &CellContext{q: q, Kind: k, Own: own, Vars: vars, asOf: q.Clock.AsOf, numbers: len(q.Rights.ContactKinds(k.Source)) > 0,
-		notes: SeesNotes(q, k.Source)}
+		notes: q.Rights.SeesNotes(k.Source, q.Clock.AsOf)}
 	for _, other := range k.Source.Kinds {
 		if len(other.Spec.Instances) > 0 && len(other.Spec.ID) > 0 && q.Rights.SeesKind(other) {
 			s.linked = append(s.linked, other)

@@ -184,6 +184,9 @@ func NewVisitor(o Options, assets *Assets) (*Visitor, error) {
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)
 	}
+	if o.Snapshot == nil {
+		o.Snapshot = func(context.Context, string) Snapshot { return Snapshot{} }
+	}
 	if o.Now == nil {
 		o.Now = time.Now
 	}

@@ -68,7 +68,7 @@ func serveSignIn(q *page.Exchange) error {
 		q.GoBack(back, "")
 		return nil
 	}
-	page.TakeSaid(q)
+	q.Reply.TakeSaid(q.Rights.Caller.Name)
 	return showSignIn(q, http.StatusOK, signInPage{Back: back})
 }
 
@@ -189,7 +189,7 @@ func signedIn(q *page.Exchange) error {
 	switch {
 	case q.V.People == nil:
 		return errNobody
-	case !page.SignedIn(q):
+	case !q.Rights.SignedIn():
 		return page.NotFound("There are no sessions of yours", "You came with the credential "+q.Rights.Caller.Name+", not by signing in.", "/")
 	}
 	return nil
@@ -216,7 +216,7 @@ func serveSessions(q *page.Exchange) error {
 		return err
 	}
 	here := q.V.People.Here(q.R)
-	p := sessionsPage{Name: q.Rights.Caller.Name, Theme: page.NewThemeForm(q, sessionsPath)}
+	p := sessionsPage{Name: q.Rights.Caller.Name, Theme: page.NewThemeForm(q.R, sessionsPath)}
 	for _, s := range q.V.People.Sessions.Of(q.Rights.Caller.Name) {
 		p.Sessions = append(p.Sessions, sessionView{Session: s, Browser: BrowserOf(s.Agent),
 			Made: q.Clock.Say(s.Made, false), Seen: q.Clock.Say(s.Seen, false), Here: s.ID == here})

@@ -57,10 +57,10 @@ func viewOf(q *page.Exchange, c credentials.Credential, fixed bool) credentialVi
 		v.Title = s.Spec.Title
 	}
 	if !fixed {
-		v.Made, v.Off = q.Moment(c.Made), whyOff(q, c)
+		v.Made, v.Off = q.Clock.Moment(c.Made), whyOff(q, c)
 	}
 	if c.Expires != nil {
-		v.Expires = q.Moment(*c.Expires)
+		v.Expires = q.Clock.Moment(*c.Expires)
 		if !q.Clock.Start.Before(*c.Expires) {
 			v.Off = "it has expired"
 		}
@@ -69,9 +69,9 @@ func viewOf(q *page.Exchange, c credentials.Credential, fixed bool) credentialVi
 		if s.Until != nil && !q.Clock.Start.Before(*s.Until) {
 			continue
 		}
-		one := secretView{User: s.User, Made: q.Moment(s.Made)}
+		one := secretView{User: s.User, Made: q.Clock.Moment(s.Made)}
 		if s.Until != nil {
-			one.Until = q.Moment(*s.Until)
+			one.Until = q.Clock.Moment(*s.Until)
 		}
 		v.Secrets = append(v.Secrets, one)
 	}

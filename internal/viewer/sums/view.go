@@ -245,7 +245,7 @@ func (v *viewing) key(i int, text string) string {
 		return t.Format(map[string]string{"hour": "2 Jan 2006 15:04", "day": "2 Jan 2006", "week": "week of 2 Jan 2006",
 			"month": "Jan 2006"}[by])
 	}
-	if why := page.MeaningOf(v.q, by, text, nil); why != "" {
+	if why := v.q.V.MeaningOf(by, text, nil); why != "" {
 		return page.Clip(text + " " + why)
 	}
 	return page.Clip(plan.GroupPhone(text))

@@ -121,10 +121,10 @@ func serve(q *page.Exchange) error {
 	p := trailPage{Form: formOf(q, given), Asked: asked(f), Figures: q.V.Trail.Stats(),
 		CSV: csvPath + strings.TrimPrefix(address(given, ""), Path)}
 	if p.Figures.SignedAt != nil {
-		p.Signed = q.Moment(*p.Figures.SignedAt)
+		p.Signed = q.Clock.Moment(*p.Figures.SignedAt)
 	}
 	if s := p.Figures.Sending; s != nil && s.TakenAt != nil {
-		p.Taken = q.Moment(*s.TakenAt)
+		p.Taken = q.Clock.Moment(*s.TakenAt)
 	}
 	ended := map[string]bool{} // requests whose export is told by its last entry
 	for i := range found.Entries {
@@ -144,7 +144,7 @@ func serve(q *page.Exchange) error {
 		p.Older = address(given, found.Next)
 	}
 	if !found.Looked.IsZero() {
-		p.Looked = q.Moment(found.Looked)
+		p.Looked = q.Clock.Moment(found.Looked)
 	}
 	return q.Render(http.StatusOK, "audit", "Audit log", p)
 }

@@ -61,7 +61,7 @@ func viewOf(q *page.Exchange, s *watch.Status) view {
 	w := &s.Watch
 	v := view{ID: w.ID, Name: w.Search, Href: Path + "/" + url.PathEscape(w.ID), Channel: channelWord(w.To.Channel), To: w.To.Host(),
 		Told: count(s.State.Told, "match", "matches"), Pending: s.Pending,
-		Made: q.Moment(w.Made), Sent: q.Moment(s.State.Sent)}
+		Made: q.Clock.Moment(w.Made), Sent: q.Clock.Moment(s.State.Sent)}
 	if !own(q, s) {
 		v.Owner = w.Owner.Name
 	}
@@ -173,7 +173,7 @@ func serveOne(q *page.Exchange) error {
 }
 
 func deliveryOf(q *page.Exchange, d watch.Delivery) deliveryView {
-	v := deliveryView{At: q.Moment(d.At), What: count(int64(d.Matches), "match", "matches"), Outcome: string(d.Outcome), Said: d.Said}
+	v := deliveryView{At: q.Clock.Moment(d.At), What: count(int64(d.Matches), "match", "matches"), Outcome: string(d.Outcome), Said: d.Said}
 	if d.Test {
 		v.What = "Test"
 	}
