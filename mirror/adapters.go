@@ -91,7 +91,7 @@ func (m *Mirror) sampled(f *flight) {
 	m.flights.Unlock()
 	saved := f.result.saved
 	if f.result.page.Status == 400 {
-		saved = f.origin.kind.counters.changes.Load() + 1
+		saved = f.origin.kind.writes.Changes() + 1
 	}
 	if !read || saved == 0 || f.result.page.Status != 200 && f.result.page.Status != 400 {
 		return
@@ -104,7 +104,7 @@ func (m *Mirror) sampled(f *flight) {
 func (co *composer) sampleFromRecords(ctx context.Context, s shadow.Sample) *understudy.Page {
 	src := co.env.sources[s.Target.Key.Source]
 	k := src.of(s.Target)
-	if k.counters.changes.Load() != s.Saved {
+	if k.writes.Changes() != s.Saved {
 		return nil
 	}
 	p, err := co.planCompose(ctx, src, k, s.Target, nil)
@@ -119,7 +119,7 @@ func (co *composer) sampleFromRecords(ctx context.Context, s shadow.Sample) *und
 	}
 	p.above = true // all that the page shows is held now
 	x, err := co.composeList(p)
-	if err != nil || x.outdated || k.counters.changes.Load() != s.Saved {
+	if err != nil || x.outdated || k.writes.Changes() != s.Saved {
 		return nil
 	}
 	return x.page
@@ -204,12 +204,12 @@ func (sp sharedPages) Page(ctx context.Context, key understudy.Key) (*understudy
 		return p, nil
 	}
 	k := sp.env.sources[key.Source].kinds[""]
-	before := k.counters.changes.Load()
+	before := k.writes.Changes()
 	p, err := sp.env.store.Page(ctx, key)
 	if err != nil {
 		return nil, err
 	}
-	if e := sp.cachePage(p); e != nil && k.counters.changes.Load() != before {
+	if e := sp.cachePage(p); e != nil && k.writes.Changes() != before {
 		sp.entries.hot.Drop(e) // another may have come to the store, or this one have been forgotten
 	}
 	return p, nil
@@ -232,7 +232,7 @@ func (sp sharedPages) Keep(p *understudy.Page) error {
 	defer cancel()
 	k := sp.env.sources[p.Key.Source].kinds[""]
 	_, err := sp.writer.save(ctx, k, p)
-	k.counters.changes.Add(1)
+	k.writes.AddChange()
 	if err != nil {
 		sp.entries.hot.Forget(sp.entries.hot.Hash(p.Key))
 		return err
@@ -248,7 +248,7 @@ func (sp sharedPages) Forget(ctx context.Context, key understudy.Key) error {
 		return errors.New("the store cannot forget")
 	}
 	_, err := store.ForgetPage(ctx, key)
-	sp.env.sources[key.Source].kinds[""].counters.changes.Add(1)
+	sp.env.sources[key.Source].kinds[""].writes.AddChange()
 	sp.entries.hot.Forget(sp.entries.hot.Hash(key))
 	return err
 }

@@ -177,7 +177,7 @@ func (a *Ages) asFor(ask *request.Request, k *kind, h *held) {
 	if shown != nil && !h.page.List {
 		h.composed = false // that a list has shown something new of it
 	}
-	if shown == nil || h.state == current || !h.page.List || h.page.NotStored != "" || h.page.Generation < k.counters.generation.Load() {
+	if shown == nil || h.state == current || !h.page.List || h.page.NotStored != "" || h.page.Generation < k.writes.Generation() {
 		return // a write makes lists old for everybody
 	}
 	for field := range h.changed().All() {

@@ -18,12 +18,14 @@ import (
 
 	"understudy"
 	"understudy/kit/retry"
+	"understudy/mirror/writes"
 )
 
 // env is what all parts of the mirror work with.
 type env struct {
 	sources map[string]*source
 	store   Store
+	intents writes.Journal // nil: what a crash leaves is forgotten
 	aging   atomic.Pointer[Ages]
 	now     func() time.Time
 	log     *slog.Logger

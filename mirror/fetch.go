@@ -72,7 +72,7 @@ func (fs *flights) fetch(f *flight) (*understudy.Page, error) {
 
 func (fs *flights) fetchFor(f *flight) request.Fetch {
 	e := request.Fetch{
-		Target: f.origin.target, Reason: f.origin.reason, Generation: f.origin.generation,
+		Target: f.origin.target, Reason: f.origin.reason, Generation: f.origin.began.Generation,
 		Promote: f.signals.promote, Patient: f.waits,
 		Flow: f.waiting.flow, Queue: fs.env.ages().Wait, By: f.waiting.deadline,
 		Keeps: f.signals.kept,
@@ -194,24 +194,18 @@ func (fs *flights) cool(key understudy.Key, now time.Time) {
 // it brings is for its waiters and is not kept. A record's own page is old by
 // writes to that record alone.
 func (f *flight) invalidated() bool {
-	if f.purged() {
-		return true
+	id := ""
+	if f.origin.target.Instance != nil {
+		id = f.origin.target.ID
 	}
-	if f.origin.generation == f.origin.kind.counters.generation.Load() {
-		return false
-	}
-	t := f.origin.target
-	return t.Instance == nil || t.ID == "" || f.origin.generation < f.origin.kind.invalidations.Last(t.ID)
+	return f.origin.kind.writes.IsStale(id, f.origin.began)
 }
-
-// purged reports that a purge came after the flight began.
-func (f *flight) purged() bool { return f.origin.forgets < f.origin.kind.counters.forgets.Load() }
 
 // untouched are the rows of a flight's page that no write has touched since it
 // began.
 func (f *flight) untouched(rows []understudy.Row) (kept []understudy.Row) {
 	for _, r := range rows {
-		if r.ID != "" && f.origin.kind.invalidations.Last(r.ID) <= f.origin.generation {
+		if r.ID != "" && !f.origin.kind.writes.IsWritten(r.ID, f.origin.began) {
 			kept = append(kept, r)
 		}
 	}

@@ -22,6 +22,7 @@ import (
 	"understudy"
 	"understudy/mirror/shared"
 	"understudy/mirror/slide"
+	"understudy/mirror/writes"
 	"understudy/request"
 	"understudy/spec"
 )
@@ -65,9 +66,7 @@ type origin struct {
 	source      *source
 	kind        *kind
 	reason      request.Reason
-	generation  int64 // of the kind when it began
-	counter     int64 // the kind's counter of changes when it began
-	forgets     int64 // likewise
+	began       writes.Moment // of the kind
 	patient     func() bool
 	filled      bool // begun by Fill
 	recordsOnly bool // for its records only: it is on no list and no reader joins it
@@ -174,8 +173,7 @@ func (fs *flights) begin(t *spec.Target, s *source, k *kind, want fetchOptions) 
 	f := &flight{
 		origin: origin{
 			target: t, source: s, kind: k, reason: want.reason, patient: want.patient,
-			generation: k.counters.generation.Load(), counter: k.counters.changes.Load(), forgets: k.counters.forgets.Load(),
-			filled: want.fill, recordsOnly: want.recordsOnly, alone: want.alone,
+			began: k.writes.Now(), filled: want.fill, recordsOnly: want.recordsOnly, alone: want.alone,
 		},
 		means: means{want.reservation, want.fetch},
 		signals: signals{
@@ -327,7 +325,7 @@ func (fs *flights) shut() {
 // list's lock and finds neither may begin one.
 func (es *entries) freshSince(t *spec.Target, k *kind, since time.Time) bool {
 	e := es.hot.Find(t.Key)
-	if e == nil || !e.At.After(since) || e.Superseded.Load() != 0 || e.Generation < k.counters.generation.Load() {
+	if e == nil || !e.At.After(since) || e.Superseded.Load() != 0 || e.Generation < k.writes.Generation() {
 		return false
 	}
 	h := held{page: &understudy.Page{At: e.At, Status: http.StatusOK}}

@@ -100,13 +100,13 @@ func (iv *invalidator) forget(
 	if !ok {
 		return Forgotten{}, errors.New("the store cannot forget")
 	}
-	k.counters.forgets.Add(1)
+	k.writes.Purge()
 	if err := k.lock(ctx); err != nil {
 		return Forgotten{}, err
 	}
 	defer k.unlock()
 	found, err := tell(store)
-	k.counters.changes.Add(1)
+	k.writes.AddChange()
 	var gone []*cache.Entry
 	iv.entries.hot.Each(k.pages, func(e *cache.Entry) {
 		if concerned(e) {
@@ -196,7 +196,7 @@ func (wr *writer) recordDeleted(ctx context.Context, k *kind, p *understudy.Page
 	defer k.unlock()
 	saved, err := wr.save(ctx, k, &understudy.Page{
 		Key: understudy.Key{Source: k.source.config.Name}, Kind: p.Kind, Shape: p.Shape, ID: p.ID, Status: http.StatusGone, At: p.At,
-		Generation: k.counters.generation.Load(),
+		Generation: k.writes.Generation(),
 	})
 	if err != nil {
 		return unkept(err)

@@ -153,7 +153,7 @@ func (hs *holdings) landing(t *spec.Target) (held, bool) {
 
 // state of an entry now.
 func (es *entries) state(e *cache.Entry, k *kind, now time.Time) state {
-	if e.List && e.Generation < k.counters.generation.Load() {
+	if e.List && e.Generation < k.writes.Generation() {
 		return outdated
 	}
 	since := e.Superseded.Load()
@@ -174,13 +174,13 @@ func (v *env) inGrace(since int64, now time.Time) bool {
 // load asks the store for the page and, for an instance, for the record; the
 // better one counts. What came from the store goes into the hot tier.
 func (hs *holdings) load(ctx context.Context, t *spec.Target, k *kind) (h held, ok bool, err error) {
-	before := k.counters.changes.Load()
-	pending := t.ID != "" && k.unflushed(t.ID) // asked first: the store may be told between its answer and the question
+	before := k.writes.Changes()
+	pending := t.ID != "" && k.writes.IsPending(t.ID) // asked first: the store may be told between its answer and the question
 	p, err := hs.env.store.Page(ctx, t.Key)
 	switch {
 	case err == nil:
 		h, ok = held{page: p, fresh: hs.env.ages().fresh(t, p), said: said(p), stored: true}, true
-		if p.Superseded || p.List && p.Generation < k.counters.generation.Load() || !p.List && (pending || k.unflushed(p.ID)) {
+		if p.Superseded || p.List && p.Generation < k.writes.Generation() || !p.List && (pending || k.writes.IsPending(p.ID)) {
 			h.state = outdated
 		}
 		hs.env.reads("", nil)
@@ -212,7 +212,7 @@ func (hs *holdings) compose(ctx context.Context, t *spec.Target, k *kind, h held
 	if err != nil {
 		return h, ok
 	}
-	invalid := rec.Invalid || pending || k.unflushed(t.ID)
+	invalid := rec.Invalid || pending || k.writes.IsPending(t.ID)
 	if ok && invalid {
 		h.state = outdated
 	}
@@ -238,12 +238,12 @@ func (es *entries) cacheHeld(k *kind, t *spec.Target, h *held, before int64) {
 	if e == nil || !es.hot.Put(e, nil) {
 		return
 	}
-	if k.counters.changes.Load() != before {
+	if k.writes.Changes() != before {
 		es.hot.Drop(e)
 		return
 	}
 	h.entry = e
-	if h.state == outdated && e.Polled && h.page.Superseded && h.page.Generation >= k.counters.generation.Load() {
+	if h.state == outdated && e.Polled && h.page.Superseded && h.page.Generation >= k.writes.Generation() {
 		h.state = late // noticed now, so its grace begins now
 	}
 }

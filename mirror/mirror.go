@@ -24,6 +24,7 @@ import (
 	"understudy/mirror/shadow"
 	"understudy/mirror/shared"
 	"understudy/mirror/slide"
+	"understudy/mirror/writes"
 	"understudy/request"
 	"understudy/spec"
 )
@@ -83,7 +84,7 @@ type Options struct {
 	KV understudy.KV
 	// Intents keep between two runs which records writes were about to change;
 	// nil: nothing is kept.
-	Intents Intents
+	Intents writes.Journal
 	Hot     int64            // bytes of memory for pages; 0 = 64 MiB, at least 4 MiB
 	Ages    Ages             // zero fields take the defaults
 	Limits  Limits           // the same
@@ -152,13 +153,13 @@ func New(o Options) (*Mirror, error) {
 			return nil, err
 		}
 	}
-	m.invalidator.recallIntents(o.Intents)
+	m.invalidator.recallIntents()
 	return m, nil
 }
 
 // newParts joins the parts of a mirror, each with those it needs.
 func newParts(o *Options) *Mirror {
-	v := &env{sources: make(map[string]*source, len(o.Sources)), store: o.Store, now: o.Now, log: o.Logger, start: o.Now()}
+	v := &env{sources: make(map[string]*source, len(o.Sources)), store: o.Store, intents: o.Intents, now: o.Now, log: o.Logger, start: o.Now()}
 	m := &Mirror{env: v}
 	v.ctx, m.close = context.WithCancel(context.Background())
 	m.entries = &entries{env: v, hot: cache.New(o.Hot), slides: slide.New(), leads: lru.New[understudy.Key, understudy.Key](mostLeads),
@@ -212,7 +213,7 @@ func (m *Mirror) Run(ctx context.Context) error {
 		s.lastRead.Store(m.env.monotonic(m.env.now()))
 	}
 	m.shadow.Recall(ctx)
-	m.invalidator.confirmLeft()
+	m.writer.flushSoon()
 	m.poller.startPolls()
 	m.env.work.Go(func() { m.shadow.Run(m.env.ctx) })
 	for range prefetchers {

@@ -23,45 +23,39 @@ type writer struct {
 	env     *env
 	entries *entries
 	saving  saving
-	tell    func(request.PageSaved)                // may be nil
-	confirm func(k *kind, id string, ended func()) // has a record fetched until upstream has told of it; then ended is called
-	owing   chan struct{}                          // something is owed to the store
+	tell    func(request.PageSaved)              // may be nil
+	confirm func(k *kind, id string, end func()) // fetches a record until upstream has told of it, and calls end then
+	owing   chan struct{}                        // something is owed to the store
 }
 
 const maxRepay = 15 * time.Second
-
-// unflushed reports whether the store has not yet been told that the record is
-// invalid.
-func (k *kind) unflushed(id string) bool {
-	return k.pending.Has(id)
-}
 
 // flush tells the store of every write it has not been told of; the caller has
 // the kind's lock. Afterwards the store's generation is not below the mirror's,
 // or a page kept under the mirror's would look too new after a restart.
 func (wr *writer) flush(ctx context.Context, k *kind) error {
-	generation := k.counters.generation.Load()
-	all := k.pending.All()
+	generation := k.writes.Generation()
+	all, told := k.writes.Pending(), int64(0)
 	for _, d := range all {
 		for _, p := range d.Shows {
 			if err := wr.show(ctx, k, d.ID, p); err != nil {
 				return err
 			}
-			k.pending.Shown(d.ID)
+			k.writes.Shown(d.ID)
 		}
-		n, err := wr.env.store.Touch(ctx, request.Invalidation{Source: k.source.config.Name, Kind: k.name, ID: d.ID})
-		if err != nil {
+		var err error
+		if told, err = wr.env.store.Touch(ctx, request.Invalidation{Source: k.source.config.Name, Kind: k.name, ID: d.ID}); err != nil {
 			return err
 		}
-		k.reached(n)
-		k.pending.Flushed(d.ID, d.Generation)
+		k.writes.Reached(told)
+		k.writes.Told(d.ID, d.Generation, func(end func()) { wr.confirm(k, d.ID, end) })
 	}
-	for len(all) > 0 && k.counters.known.Load() < generation {
-		n, err := wr.env.store.Touch(ctx, request.Invalidation{Source: k.source.config.Name, Kind: k.name})
-		if err != nil {
+	for len(all) > 0 && told < generation {
+		var err error
+		if told, err = wr.env.store.Touch(ctx, request.Invalidation{Source: k.source.config.Name, Kind: k.name}); err != nil {
 			return err
 		}
-		k.reached(n)
+		k.writes.Reached(told)
 	}
 	return nil
 }
@@ -92,61 +86,19 @@ func (wr *writer) news(k *kind, saved request.Saved) {
 	wr.pageSaved(saved.Page, saved.Changes, request.Waiting)
 }
 
-// reached notes the store's generation.
-func (k *kind) reached(generation int64) {
-	k.counters.known.Store(generation)
-	k.invalidations.Raise(&k.counters.generation, generation)
-}
-
-// Intents remember the writes under way where a crash does not take them.
-type Intents interface {
-	// Begin notes a write before it is passed on; its number ends it.
-	Begin(request.Invalidation) (n int64, err error)
-	// End notes that the store was told of the write, or that there was none.
-	End(n int64)
-	// Left are the writes that have not ended, by number.
-	Left() (numbers []int64, touched []request.Invalidation)
-}
-
-// leftover is a record that a write of a process that was killed may have changed.
-type leftover struct {
-	kind *kind
-	id   string
-	end  func()
-}
-
 // recallIntents makes old what the writes of a killed process may have changed.
-func (iv *invalidator) recallIntents(intents Intents) {
-	if iv.intents = intents; intents == nil {
+func (iv *invalidator) recallIntents() {
+	if iv.env.intents == nil {
 		return
 	}
-	numbers, touched := intents.Left()
+	numbers, touched := iv.env.intents.Left()
 	for i, t := range touched {
-		end := func() { intents.End(numbers[i]) }
-		s := iv.env.sources[t.Source]
-		if s == nil || s.kinds[t.Kind] == nil {
-			end()
-			continue
+		if s := iv.env.sources[t.Source]; s != nil && s.kinds[t.Kind] != nil {
+			s.kinds[t.Kind].writes.Recall(iv.env.now(), t.ID, numbers[i])
+		} else {
+			iv.env.intents.End(numbers[i])
 		}
-		k := s.kinds[t.Kind]
-		generation := k.invalidations.Touch(&k.counters.generation, t.ID)
-		k.recentWrites.Note(iv.env.now(), t.ID)
-		if t.ID == "" {
-			k.pending.Add("", generation, nil, end)
-			continue
-		}
-		k.pending.Add(t.ID, generation, nil, func() {})
-		iv.leftovers = append(iv.leftovers, leftover{k, t.ID, end})
 	}
-}
-
-// confirmLeft has upstream asked for what they may have changed.
-func (iv *invalidator) confirmLeft() {
-	for _, l := range iv.leftovers {
-		iv.writer.confirm(l.kind, l.id, l.end)
-	}
-	iv.leftovers = nil
-	iv.writer.flushSoon()
 }
 
 // flushSoon has the pending invalidations written by themselves.
@@ -179,7 +131,7 @@ func (wr *writer) flushAll(ctx context.Context) (left int) {
 	defer cancel()
 	for _, s := range wr.env.sources {
 		for _, k := range s.kinds {
-			if len(k.pending.All()) == 0 {
+			if len(k.writes.Pending()) == 0 {
 				continue
 			}
 			err := k.lock(ctx)
@@ -190,7 +142,7 @@ func (wr *writer) flushAll(ctx context.Context) (left int) {
 			if err == nil {
 				wr.saving.works(wr.entries.env)
 			}
-			left += len(k.pending.All())
+			left += len(k.writes.Pending())
 		}
 	}
 	return left

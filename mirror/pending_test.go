@@ -122,7 +122,7 @@ func TestNoWriteIsPassedOnThatCannotBeRemembered(t *testing.T) {
 		s := open(t, 3, over(func(inner Store) Store { return &oddStore{Store: inner, touch: refuse} }))
 		k := s.env.sources["twilio"].kinds["calls"]
 		for i := range writes.MaxPending {
-			k.pending.Add(sid(i), 1, nil, func() {})
+			k.writes.Recall(time.Now(), sid(i), 0)
 		}
 		var busy *understudy.UpstreamError
 		_, err := s.post(t, http.MethodDelete, s.call(t, sid(2)))

@@ -75,7 +75,7 @@ func (co *composer) showWritten(ctx context.Context, r *reading) {
 	ctx, cancel := context.WithTimeout(ctx, co.env.ages().Wait)
 	defer cancel()
 	for _, p := range r.source.polls() {
-		if p.kind == r.kind && p.list.Whole && !p.list.CaughtUp().After(r.kind.recentWrites.Last()) {
+		if p.kind == r.kind && p.list.Whole && !p.list.CaughtUp().After(r.kind.writes.Last()) {
 			co.waitFor(ctx, r, p)
 		}
 	}
@@ -333,7 +333,7 @@ func (co *composer) composeOnce(ctx context.Context, p *composePlan) (*composedL
 	if p.local != nil {
 		return co.composeList(p)
 	}
-	name := fmt.Sprintf("%s %d %d %d", p.target.Key, p.kind.counters.generation.Load(), p.kind.counters.changes.Load(), p.most)
+	name := fmt.Sprintf("%s %d %d %d", p.target.Key, p.kind.writes.Generation(), p.kind.writes.Changes(), p.most)
 	call := co.group.DoChan(name, func() (list any, err error) {
 		defer func() {
 			if v := recover(); v != nil {

@@ -237,8 +237,7 @@ func TestACompletedFetchIsNotSharedWhereUpstreamIsToBeAsked(t *testing.T) {
 			src := s.env.sources[target.Key.Source]
 			k := src.of(target)
 			f := &flight{
-				origin: origin{target: target, source: src, kind: k, generation: k.counters.generation.Load(), counter: k.counters.changes.Load(),
-					forgets: k.counters.forgets.Load()},
+				origin:  origin{target: target, source: src, kind: k, began: k.writes.Now()},
 				signals: signals{done: make(chan struct{}), cancel: func() {}}, result: result{page: first.Page},
 			}
 			close(f.signals.done)

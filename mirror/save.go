@@ -23,7 +23,7 @@ func (fl *filler) fill(f *flight, p *understudy.Page) {
 	case f.origin.kind.name == "":
 		f.complete(p, nil) // for its waiters only
 		return
-	case f.purged():
+	case f.origin.kind.writes.IsPurged(f.origin.began):
 		f.result.saveErr = errOvertaken
 		f.complete(p, nil) // likewise
 		return
@@ -47,7 +47,7 @@ func (fl *filler) fill(f *flight, p *understudy.Page) {
 		if p.NotStored != "" && p.Status < 400 {
 			f.result.saveErr = fmt.Errorf("%w: %s", understudy.ErrNotStored, p.NotStored)
 		}
-		before := f.origin.kind.counters.changes.Load()
+		before := f.origin.kind.writes.Changes()
 		if p.NotStored == understudy.NotStoredSaid {
 			fl.flights.leave(f)
 		}
@@ -68,14 +68,14 @@ func (fl *filler) fill(f *flight, p *understudy.Page) {
 		return
 	}
 	defer f.origin.kind.unlock()
-	generation := f.origin.kind.counters.generation.Load() // before the look: what is written after it is refused by the store
+	generation := f.origin.kind.writes.Generation() // before the look: what is written after it is refused by the store
 	if f.invalidated() {
 		f.result.saveErr = errOvertaken
 		fl.saveRest(ctx, f, p, generation)
 		f.complete(p, nil)
 		return
 	}
-	before := f.origin.kind.counters.changes.Load()
+	before := f.origin.kind.writes.Changes()
 	saved, err := fl.writer.save(ctx, f.origin.kind, f.forStore(p, generation))
 	f.result.saving, f.result.saveErr = fl.env.now().Sub(begin), err
 	switch {
@@ -92,8 +92,8 @@ func (fl *filler) fill(f *flight, p *understudy.Page) {
 			before++
 		}
 		fl.writer.pageSaved(p, saved.Changes, f.origin.reason)
-		if before == f.origin.counter || len(saved.Changes) > 0 && before == f.origin.counter+1 {
-			f.result.saved = f.origin.kind.counters.changes.Load() + 1
+		if before == f.origin.began.Changes || len(saved.Changes) > 0 && before == f.origin.began.Changes+1 {
+			f.result.saved = f.origin.kind.writes.Changes() + 1
 		}
 	case errors.Is(err, understudy.ErrOutdated) && f.invalidated():
 		f.complete(p, nil)
@@ -118,7 +118,7 @@ func (fl *filler) saveWhole(ctx context.Context, f *flight, p *understudy.Page) 
 	defer f.origin.kind.unlock()
 	if !f.invalidated() {
 		k := f.origin.kind
-		_, _ = fl.writer.save(ctx, k, f.forStore(p.Whole(), k.counters.generation.Load())) // its readers have their answer
+		_, _ = fl.writer.save(ctx, k, f.forStore(p.Whole(), k.writes.Generation())) // its readers have their answer
 	}
 }
 
@@ -145,7 +145,7 @@ func (wr *writer) sampled(p *understudy.Page) bool {
 // its fetch began, or nothing would be saved while writes keep coming. The list
 // itself is not kept.
 func (fl *filler) saveRest(ctx context.Context, f *flight, p *understudy.Page, generation int64) {
-	if !p.List || p.Status != 200 || f.purged() {
+	if !p.List || p.Status != 200 || f.origin.kind.writes.IsPurged(f.origin.began) {
 		return
 	}
 	rest := *p
@@ -173,7 +173,7 @@ var errOvertaken = fmt.Errorf("%w: a write or a purge came after the fetch began
 // something changed while it was fetched, another fetch may have seen a record
 // later than this one did.
 func (fl *filler) checked(ctx context.Context, f *flight, p *understudy.Page, before int64) *understudy.Page {
-	if before == f.origin.counter {
+	if before == f.origin.began.Changes {
 		return p
 	}
 	kept, err := fl.env.store.Page(ctx, p.Key)
@@ -249,7 +249,7 @@ func (fl *filler) hold(f *flight, p *understudy.Page, before int64) {
 	if e.Polled || readers > 1 || fl.entries.hot.IsReady(e.Hash) {
 		r = fl.entries.hot.Encode(p)
 	}
-	if fl.entries.hot.Put(e, r) && (f.origin.kind.counters.changes.Load() != before || f.invalidated()) {
+	if fl.entries.hot.Put(e, r) && (f.origin.kind.writes.Changes() != before || f.invalidated()) {
 		fl.entries.hot.Drop(e)
 	}
 }

@@ -35,40 +35,20 @@ type source struct {
 	validates  atomic.Bool // an answer had an ETag since the start
 }
 
-// counters of a kind tell what came before what. They only rise.
-type counters struct {
-	// generation rises with every write, before the write's answer goes out.
-	// A fetch that began under a lower one may not fill.
-	generation atomic.Int64
-	// changes counts what has made held pages old. Who puts a page into the
-	// hot tier looks before and after: either the hunt for old pages finds
-	// the new entry, or its putter finds that there was a hunt.
-	changes atomic.Int64
-	// forgets rises with every purge. A fetch that began under a lower one
-	// fills nothing, though what is held stays as it is.
-	forgets atomic.Int64
-	// known is the store's generation, as far as it has told.
-	known atomic.Int64
-}
-
 // kind is one kind of one source.
 type kind struct {
 	source *source
 	name   string // "": nothing of it is held
 
-	counters counters
+	writes *writes.Set
 
 	// keeping is the right to save or touch; one goroutine has it at a time.
 	keeping chan struct{}
 
-	recentWrites writes.Recent
 	// written is the generation at the start; recalled: it is known whether the
 	// newest page showed what was written before.
 	written  int64
 	recalled atomic.Bool
-
-	invalidations writes.Touches
-	pending       writes.Pending
 
 	lastRead atomic.Int64 // a word of time: of any page of it
 
@@ -92,12 +72,9 @@ func (m *Mirror) addSource(given Source) error {
 		m.shared.AddSource(given.Source.Name, passes)
 	}
 	s.lastRead.Store(m.env.monotonic(m.env.start))
-	s.addKind("")
+	s.addKind("", 0, m.env.intents)
 	for _, k := range given.Source.Spec.Kinds {
-		added := s.addKind(k.Name)
-		added.written = given.Generations[k.Name]
-		added.counters.generation.Store(given.Generations[k.Name])
-		added.counters.known.Store(given.Generations[k.Name])
+		s.addKind(k.Name, given.Generations[k.Name], m.env.intents)
 	}
 	lists, err := m.shadow.AddSource(given.Source, given.Answers, given.Checks)
 	if err != nil {
@@ -114,10 +91,11 @@ func (m *Mirror) addSource(given Source) error {
 	return nil
 }
 
-func (s *source) addKind(name string) *kind {
-	k := &kind{source: s, name: name, keeping: make(chan struct{}, 1), pages: cache.NewGroup(name)}
-	s.kinds[name] = k
-	return k
+func (s *source) addKind(name string, written int64, j writes.Journal) {
+	s.kinds[name] = &kind{
+		source: s, name: name, keeping: make(chan struct{}, 1), pages: cache.NewGroup(name),
+		written: written, writes: writes.New(s.config.Name, name, written, j),
+	}
 }
 
 // polls are the lists kept warm.

@@ -31,7 +31,7 @@ func (es *entries) supersede(k *kind, shape string, changes []understudy.Change,
 	if len(changes) == 0 {
 		return false
 	}
-	k.counters.changes.Add(1)
+	k.writes.AddChange()
 	for _, c := range changes {
 		if c.Type == understudy.Went {
 			es.recordWent(k, c.ID)
@@ -150,7 +150,7 @@ func (n *news) concerns(e *cache.Entry) bool {
 
 func (es *entries) isSuperseded(p *poll) bool {
 	e := es.hot.Find(p.list.Target.Key)
-	return e != nil && (e.Superseded.Load() != 0 || e.Generation < p.kind.counters.generation.Load())
+	return e != nil && (e.Superseded.Load() != 0 || e.Generation < p.kind.writes.Generation())
 }
 
 // together makes what is held of a page that is named by a number outdated, where the

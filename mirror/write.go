@@ -11,19 +11,18 @@ import (
 	"understudy"
 	"understudy/mirror/cache"
 	"understudy/mirror/compose"
+	"understudy/mirror/writes"
 	"understudy/request"
 	"understudy/spec"
 )
 
 // invalidator makes old, and forgets, what writes and purges concern.
 type invalidator struct {
-	env       *env
-	entries   *entries
-	flights   *flights
-	holdings  *holdings
-	writer    *writer
-	intents   Intents // nil: what a crash leaves is forgotten
-	leftovers []leftover
+	env      *env
+	entries  *entries
+	flights  *flights
+	holdings *holdings
+	writer   *writer
 	// contentsWritten drops the contents that a write may have changed.
 	contentsWritten func(*kind, request.Write)
 }
@@ -55,7 +54,7 @@ func (m *Mirror) Write(ctx context.Context, w request.Write) (*request.Response,
 	if k == nil {
 		return nil, fmt.Errorf("mirror: %w: kind %s is not of source %s", understudy.ErrInvalid, w.Target.Kind.Name, s.config.Name)
 	}
-	if k.pending.Full() {
+	if k.writes.IsFull() {
 		return nil, fmt.Errorf("mirror: write %s: %w", w.Target.Key, &understudy.UpstreamError{Why: understudy.FailBusy, RetryAfter: busyRetry})
 	}
 	if w.Reads {
@@ -67,15 +66,14 @@ func (m *Mirror) Write(ctx context.Context, w request.Write) (*request.Response,
 	}
 	s.counts.writes.Add(1)
 	w.Target = named(ctx, m.env.store, s, w.Target)
-	alone, ended := k.invalidations.Begin(w.Target.ID), m.invalidator.intend(k, w.Target.ID)
+	own := m.invalidator.begin(k, w.Target.ID)
 	others := m.others(ctx, s, w)
 	p, err := s.upstream.Write(ctx, w)
 	p = notStoredSaid(p)
-	overlapped := alone()
 	if untouched(p, err) {
-		ended()
+		own.Drop()
 		for _, o := range others {
-			o.end()
+			o.write.Drop()
 		}
 		if err != nil {
 			return nil, fmt.Errorf("mirror: write %s: %w", w.Target.Key, err)
@@ -88,29 +86,13 @@ func (m *Mirror) Write(ctx context.Context, w request.Write) (*request.Response,
 	if id == "" && v != nil {
 		id = v.Rows[0].ID
 	}
-	k.recentWrites.Note(m.env.now(), w.Target.ID)
-	generation := k.invalidations.Touch(&k.counters.generation, id) // first: from here on no fetch begun before may fill
+	kept := own.End(m.env.now(), id, v) // first: from here on no fetch begun before may fill
 	if k.name != "" {
-		doubt := id != "" && (v == nil || overlapped)
-		told := ended
-		if doubt {
-			told = func() {}
-		}
-		kept := k.pending.Add(id, generation, v, told)
-		if doubt || !kept {
-			m.writer.confirm(k, id, ended)
-		}
 		err := m.invalidator.invalidate(ctx, k, w, id, a)
-		a.Stored = v != nil && kept && err == nil
+		a.Stored = kept && err == nil
 	}
 	for _, o := range others {
-		o.kind.recentWrites.Note(m.env.now(), o.id)
-		generation := o.kind.invalidations.Touch(&o.kind.counters.generation, o.id)
-		if o.kind.pending.Add(o.id, generation, nil, func() {}); o.id == "" {
-			o.end()
-		} else {
-			m.writer.confirm(o.kind, o.id, o.end)
-		}
+		o.write.End(m.env.now(), o.id, nil)
 		if err := m.invalidator.outdate(ctx, o.kind, o.id); err != nil {
 			a.Detail = "not stored: " + lastWords(err)
 		}
@@ -132,30 +114,32 @@ func named(ctx context.Context, store Store, s *source, t *spec.Target) *spec.Ta
 	return &named
 }
 
-// others are the records, or kinds, that a write changes beside what its path is about.
-func (m *Mirror) others(ctx context.Context, s *source, w request.Write) (all []leftover) {
+// other is a record, or a kind, that a write changes beside what its path is about.
+type other struct {
+	kind  *kind
+	id    string // "": it is not known which record
+	write *writes.Write
+}
+
+// others returns what a write changes beside what its path is about.
+func (m *Mirror) others(ctx context.Context, s *source, w request.Write) (all []other) {
 	for _, t := range s.config.Spec.Changes(w.Target.Key, w.Body) {
 		if k := s.of(t); t.Kind != w.Target.Kind {
 			id := named(ctx, m.env.store, s, t).ID
-			all = append(all, leftover{k, id, m.invalidator.intend(k, id)})
+			all = append(all, other{k, id, m.invalidator.begin(k, id)})
 		}
 	}
 	return all
 }
 
-// intend notes a write before it is passed on, so that a process after a crash
-// looks at the record. What it returns is called when the store was told, or
-// upstream asked, what became of it.
-func (iv *invalidator) intend(k *kind, id string) (ended func()) {
-	if iv.intents == nil || k.name == "" {
-		return func() {}
-	}
-	n, err := iv.intents.Begin(request.Invalidation{Source: k.source.config.Name, Kind: k.name, ID: id})
+// begin notes a write before it is passed on, so that a process after a crash looks at the record.
+func (iv *invalidator) begin(k *kind, id string) *writes.Write {
+	w, err := k.writes.Begin(id)
 	if err != nil {
 		iv.env.log.Warn("mirror: a write under way cannot be noted, a crash would leave its record as it was",
 			"source", k.source.config.Name, "error", err)
 	}
-	return func() { iv.intents.End(n) }
+	return w
 }
 
 func written(p *understudy.Page) *request.Response {
@@ -210,7 +194,7 @@ func (iv *invalidator) outdate(ctx context.Context, k *kind, id string) error {
 // under an address, which may be its own; of a kind without ids, every page that is no list;
 // and of every kind what may show other records, too. Lists are outdated by their generation.
 func (es *entries) touched(k *kind, id string) {
-	k.counters.changes.Add(1)
+	k.writes.AddChange()
 	spec := k.source.config.Spec.Kind(k.name)
 	whole := spec != nil && len(spec.ID) == 0
 	ident := es.hot.Ident(id)
@@ -289,7 +273,7 @@ func (co *composer) recallWrites(ctx context.Context, k *kind) error {
 		shown = shown || err == nil && page.Generation >= k.written
 	}
 	if !shown {
-		k.recentWrites.Note(co.env.now(), "")
+		k.writes.Note(co.env.now(), "")
 	}
 	k.recalled.Store(true)
 	return nil
@@ -298,11 +282,10 @@ func (co *composer) recallWrites(ctx context.Context, k *kind) error {
 // wroteSince reports whether a write touched a kind and what it changed has not
 // been seen yet: the newest page is older, or a record it named.
 func (co *composer) wroteSince(ctx context.Context, k *kind, c *request.Coverage) bool {
-	w := &k.recentWrites
 	if co.recallWrites(ctx, k) != nil {
 		return true // unknown
 	}
-	at, ids, many := w.All()
+	at, ids, many := k.writes.Unseen()
 	seen := c.Newest
 	if seen.IsZero() || many {
 		seen = c.At
@@ -315,10 +298,10 @@ func (co *composer) wroteSince(ctx context.Context, k *kind, c *request.Coverage
 	}
 	for _, id := range ids {
 		rec, err := co.holdings.lookUp(ctx, k.source, k.source.config.Spec.Kind(k.name), id)
-		if err != nil || rec != nil && (rec.Invalid || k.unflushed(id)) {
+		if err != nil || rec != nil && (rec.Invalid || k.writes.IsPending(id)) {
 			return true // or unknown: the caller has left, or it cannot be read
 		}
-		w.Seen(at, id)
+		k.writes.Seen(at, id)
 	}
 	return false
 }

@@ -168,7 +168,7 @@ var imports = map[string]string{
 	"mirror/shared":              ". kit/lru mirror/httpcache request spec",
 	"mirror/slide":               ". kit/jsonspan kit/lru",
 	"mirror/warm":                ". spec",
-	"mirror/writes":              ".",
+	"mirror/writes":              ". request",
 	"request":                    ". internal/query spec",
 	"spec":                       ". internal/graphql kit/header kit/jsonspan kit/suggest spec/paging spec/auth",
 	"spec/auth":                  ". kit/suggest",

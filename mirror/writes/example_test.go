@@ -1,20 +1,27 @@
-// Writes to a record.
+// A write beside two fetches.
 
 package writes_test
 
 import (
 	"fmt"
-	"sync/atomic"
+	"time"
 
 	"understudy/mirror/writes"
 )
 
-func ExampleTouches() {
-	var generation atomic.Int64
-	var touches writes.Touches
-	began := touches.Touch(&generation, "CA01")
-	touches.Touch(&generation, "CA02")
-	// A fetch that began after the first write is old for the second record alone.
-	fmt.Println(touches.Last("CA01") > began, touches.Last("CA02") > began)
-	// Output: false true
+func ExampleSet() {
+	set := writes.New("twilio", "calls", 0, nil)
+	began := set.Now()
+	w, err := set.Begin("CA01")
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	w.End(time.Now(), "CA01", nil)
+	// Of what was fetched before the write returned, the written record and every list are old.
+	fmt.Println(set.IsStale("CA01", began), set.IsStale("CA02", began), set.IsStale("", began))
+	fmt.Println(set.IsStale("CA01", set.Now()))
+	// Output:
+	// true false true
+	// false
 }
