@@ -1,4 +1,4 @@
-// Names, types and times: what conditions mean, and errors about them.
+// Queries of any text, and fields whose names are words of the language.
 
 package search
 
@@ -13,72 +13,6 @@ import (
 	"understudy/internal/search/lang"
 	"understudy/upstream"
 )
-
-func TestErrorsPointAtNames(t *testing.T) {
-	r := newRig(t, false)
-	for _, c := range []struct {
-		role, text, at, why string
-		kind                error
-	}{
-		{"all", "kind:calls stauts:failed", "stauts", `did you mean "status"?`, understudy.ErrInvalid},
-		{"all", "héllo durations>5", "durations", `did you mean "duration"?`, understudy.ErrInvalid},
-		{"all", "kind:messages duration>5", "duration", "it is one of calls", understudy.ErrInvalid},
-		{"all", "duration>x", "x", "is a number", understudy.ErrInvalid},
-		{"all", "duration:5*", "5*", "is a number", understudy.ErrInvalid},
-		{"all", "date>2026-13", "2026-13", "is no time", understudy.ErrInvalid},
-		{"all", "date:tomorrow", "tomorrow", "a time is 2026", understudy.ErrInvalid},
-		{"all", "age>5", "5", "a length of time", understudy.ErrInvalid},
-		{"all", "age:5d", "age:5d", "an age is compared", understudy.ErrInvalid},
-		{"all", "status>failed", "status>failed", "not ordered", understudy.ErrInvalid},
-		{"all", "kind>calls", "kind>calls", "no order", understudy.ErrInvalid},
-		{"all", "kind:phone", "phone", "There is ", understudy.ErrInvalid},
-		{"all", "has:prize", "prize", `did you mean "price"?`, understudy.ErrInvalid},
-		{"all", "has:price*", "price*", "takes no star", understudy.ErrInvalid},
-		{"all", "number:+1415*", "+1415*", "write the beginning of one by itself", understudy.ErrInvalid},
-		{"all", "duration:60..10", "60..10", "write duration:10..60", understudy.ErrInvalid},
-		{"all", "price:-0.1..-0.5", "-0.1..-0.5", "ends before it begins", understudy.ErrInvalid},
-		{"all", "x date:2026-06..2026-05", "2026-06..2026-05", "write date:2026-05..2026-06", understudy.ErrInvalid},
-		{"all", "date:-1d..-7d", "-1d..-7d", "write date:-7d..-1d", understudy.ErrInvalid},
-		{"all", "age:7d..1d", "7d..1d", "write age:1d..7d", understudy.ErrInvalid},
-		{"all", "number:abc", "abc", "no phone number", understudy.ErrInvalid},
-		{"all", "recordings.audio:x", "recordings.audio", "no field is called", understudy.ErrInvalid},
-		{"all", "kind:recordings audio:x", "audio", "is a content", understudy.ErrInvalid},
-		{"all", "kind:calls subresource_uris:x", "subresource_uris:x", "holds other fields", understudy.ErrInvalid},
-		{"all", `"!!!"`, `"!!!"`, "there is no word", understudy.ErrInvalid},
-		{"all", `body:"!!!"`, `"!!!"`, "there is no word", understudy.ErrInvalid},
-		{"all", "auth_token:x", "auth_token", "does not fully see", understudy.ErrForbidden},
-		{"all", "muted:maybe", "maybe", "true or false", understudy.ErrInvalid},
-		{"all", "from:+15550100123,anna", "+15550100123,anna", "OR between them", understudy.ErrInvalid},
-		{"support", "x body:hello", "body", "does not fully see body", understudy.ErrForbidden},
-		{"support", "-(x OR has:from)", "from", "does not fully see from", understudy.ErrForbidden},
-		{"support", "number:+15550100123", "number:+15550100123", "fully sees no phone number", understudy.ErrForbidden},
-		{"billing", "kind:conferences", "conferences", "does not see conferences", understudy.ErrForbidden},
-		{"billing", "status:failed", "status", "or look in messages alone with kind:messages", understudy.ErrForbidden},
-		{"billing", "muted:true", "muted", "what your role does not see", understudy.ErrForbidden},
-		{"texts", "sid:SM1", "sid", "does not fully see sid", understudy.ErrForbidden},
-		{"texts", "id:SM1", "id:SM1", "sees no ids", understudy.ErrForbidden},
-		{"texts", "price<0", "price", "does not fully see price", understudy.ErrForbidden},
-	} {
-		_, err := r.s.Find(t.Context(), as(c.role), query.SearchRequest{Text: c.text})
-		var e *query.SyntaxError
-		if !errors.As(err, &e) {
-			t.Errorf("%s asks %s: %v", c.role, c.text, err)
-			continue
-		}
-		if at := e.Text[e.At:e.End]; at != c.at || !strings.Contains(e.Why, c.why) || !errors.Is(err, c.kind) ||
-			e.Character != len([]rune(c.text[:e.At])) {
-			t.Errorf("%s asks %s: at %q: %s (%v)", c.role, c.text, at, e.Why, e.Kind)
-		}
-	}
-	for _, text := range []string{"kind:messages status:failed", "kind:calls price<0 -kind:messages",
-		"kind:calls OR kind:messages status:failed", "voice:true", "in:call", "date:2030..-7d", "date:-7d..2000", "date:2026-05..2026-05",
-		"age:1d..1d", "kind:calls price:1..1"} {
-		if role := map[bool]string{true: "all", false: "billing"}[text == "voice:true" || strings.Contains(text, "..")]; r.s.Check(as(role),
-			query.SearchRequest{Text: text}) != nil {
-			t.Errorf("%s asks %s: %v", role, text, r.s.Check(as(role), query.SearchRequest{Text: text}))
-		}
-	}
-}
 
 // Any text, as any role, is an error that points or a query that can be asked,
 // and each record either fulfils it or its opposite.
