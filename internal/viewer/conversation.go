@@ -54,9 +54,9 @@ type messages struct {
 
 // direction is one kind in one direction.
 type direction struct {
-	*page.Asked
-	kind *plan.Contact
-	byA  bool
+	Asked *page.Asked
+	kind  *plan.Contact
+	byA   bool
 }
 
 // serveConversation shows what passed between two numbers.
@@ -84,7 +84,7 @@ func serveConversation(q *page.Exchange) error {
 	own := q.V.Numbers.Begin(q)
 	var needs []*page.Future
 	for _, st := range strands {
-		needs = append(needs, st.Future)
+		needs = append(needs, st.Asked.Future)
 	}
 	base := "/" + q.Source.Name + "/" + plan.NumberWord + "/" + a + "/" + b
 	late, marked := false, sync.OnceValue(func() map[string]bool { return own.Wait(q) })
@@ -99,7 +99,7 @@ func serveConversation(q *page.Exchange) error {
 	made := func() []any {
 		all := []any{marked(), late}
 		for _, st := range strands {
-			all = append(all, st.Wait().Made(q)...)
+			all = append(all, st.Asked.Wait().Made(q)...)
 		}
 		return all
 	}

@@ -155,16 +155,16 @@ func snapshot(context.Context, string) page.Snapshot {
 		},
 	}
 	for i := range 60 {
-		s.Ours = append(s.Ours, time.Duration(350+40*(i*7%11))*time.Microsecond)
-		s.Theirs = append(s.Theirs, time.Duration(860+30*(i*5%13))*time.Millisecond)
+		s.Latencies.Ours = append(s.Latencies.Ours, time.Duration(350+40*(i*7%11))*time.Microsecond)
+		s.Latencies.Theirs = append(s.Latencies.Theirs, time.Duration(860+30*(i*5%13))*time.Millisecond)
 	}
-	s.HeldTimes = page.Times{Answers: 1304, Mean: 800 * time.Microsecond, Deviation: 400 * time.Microsecond, Min: 300 * time.Microsecond,
-		Max: 9 * time.Millisecond, P50: 550 * time.Microsecond, P99: 4 * time.Millisecond}
-	s.TheirTimes = page.Times{Answers: 141, Lost: 2, Mean: 1010 * time.Millisecond, Deviation: 110 * time.Millisecond,
+	s.Latencies.HeldTimes = page.Times{Answers: 1304, Mean: 800 * time.Microsecond, Deviation: 400 * time.Microsecond,
+		Min: 300 * time.Microsecond, Max: 9 * time.Millisecond, P50: 550 * time.Microsecond, P99: 4 * time.Millisecond}
+	s.Latencies.TheirTimes = page.Times{Answers: 141, Lost: 2, Mean: 1010 * time.Millisecond, Deviation: 110 * time.Millisecond,
 		Min: 860 * time.Millisecond, Max: 1220 * time.Millisecond, P50: 1040 * time.Millisecond, P99: 1210 * time.Millisecond}
-	calls := s.TheirTimes
+	calls := s.Latencies.TheirTimes
 	calls.Kind, calls.Reason = "calls", "waiting"
-	s.Times = []page.Times{calls}
+	s.Latencies.Times = []page.Times{calls}
 	return s
 }
 

@@ -112,7 +112,8 @@ func makeSourcePart(q *page.Exchange, s *plan.Source) *page.Part {
 // showServer says how the server does.
 func showServer(q *page.Exchange, snap *page.Snapshot) *serverView {
 	out := &serverView{
-		Faster: snap.Faster(), Ours: page.Millis(snap.HeldTimes.P50), Theirs: page.Millis(snap.TheirTimes.P50), DropIn: snap.DropIn,
+		Faster: snap.Latencies.Faster(), DropIn: snap.DropIn,
+		Ours: page.Millis(snap.Latencies.HeldTimes.P50), Theirs: page.Millis(snap.Latencies.TheirTimes.P50),
 	}
 	day := snap.Day
 	out.Total = day.Warm + day.Stale + day.Cold + day.Composed

@@ -39,20 +39,10 @@ type jobView struct {
 	Tries     string // "try 2 of 5"
 	Took      string // how long its last run took, or takes until now
 	Bar       *page.Bar
-	jobMoment
-	Result string
-	Error  string
-	jobActions
-}
-
-// jobMoment is when the last run of a job began, or when its next one may begin.
-type jobMoment struct {
-	When string // what the moment is; "": the begin
-	At   *page.When
-}
-
-// jobActions are what may be done with a job.
-type jobActions struct {
+	When      string     // what the moment At is; "": the begin
+	At        *page.When // when the last run of a job began, or when its next one may begin
+	Result    string
+	Error     string
 	Stop      bool // asked to end
 	CanCancel bool
 	CanReplay bool
@@ -112,7 +102,7 @@ func laterFirst(a, b understudy.Job) int {
 
 func showJob(q *page.Exchange, j understudy.Job) jobView {
 	out := jobView{Number: j.Number, Kind: plan.UpperFirst(j.Kind), Key: j.Key, State: j.State.String(), Error: j.Error,
-		jobActions: jobActions{Stop: j.Stop}}
+		Stop: j.Stop}
 	if j.Attempt > 1 || j.Error != "" && j.Attempts > 0 {
 		out.Tries = "try " + strconv.Itoa(j.Attempt)
 		if j.Attempts > 0 {

@@ -46,7 +46,7 @@ type message struct {
 // is that moment, zero when this is the beginning.
 func mergeStrands(q *page.Exchange, strands []direction, before time.Time, p *messages) (turns []message, older time.Time) {
 	for _, s := range strands {
-		r := s.Wait()
+		r := s.Asked.Wait()
 		if why := r.Missing(q); why != "" {
 			p.Problems = append(p.Problems, plan.UpperFirst(s.kind.Kind.Spec.Title)+" from "+findSender(q, p, s)+" are not loaded: "+why)
 			continue

@@ -56,7 +56,7 @@ type partner struct {
 
 // panel is one list asked for the number at one end of its records.
 type panel struct {
-	*page.Asked
+	Asked  *page.Asked
 	kind   *plan.Contact
 	end    plan.End
 	total  int64     // records beyond the page and on it, when all of the kind are held; 0: not known
@@ -122,11 +122,11 @@ type numberView struct {
 func (v numberView) numberParts() *page.Parts {
 	var panes []*page.Future
 	for _, pn := range v.n.panels {
-		panes = append(panes, pn.Future)
+		panes = append(panes, pn.Asked.Future)
 	}
 	made := func() (all []any) { // of what all lists say
 		for _, pn := range v.n.panels {
-			all = append(append(all, pn.Wait().Made(v.q)...), pn.total, pn.oldest)
+			all = append(append(all, pn.Asked.Wait().Made(v.q)...), pn.total, pn.oldest)
 		}
 		return all
 	}
@@ -145,9 +145,9 @@ func (v numberView) numberParts() *page.Parts {
 		}})
 	}
 	for _, pn := range v.n.panels {
-		of := func() []any { return append(pn.Wait().Made(v.q), pn.total, pn.oldest) }
+		of := func() []any { return append(pn.Asked.Wait().Made(v.q), pn.total, pn.oldest) }
 		draw := func() (string, any) { return "glimpse", v.drawPanel(pn) }
-		all = append(all, &page.Part{Title: pn.title(), Needs: []*page.Future{pn.Future}, Of: of, Draw: draw})
+		all = append(all, &page.Part{Title: pn.title(), Needs: []*page.Future{pn.Asked.Future}, Of: of, Draw: draw})
 	}
 	for _, w := range v.n.watched {
 		title := plan.UpperFirst(w.Target.Kind.Title) + " about it"
@@ -209,10 +209,10 @@ func makePanels(q *page.Exchange, number string) []*panel {
 func readPanel(q *page.Exchange, pn *panel, number string) *panel {
 	k, flt := pn.kind.Kind, pn.kind.List.Spec.Filters[pn.end.Filter]
 	whole := q.V.Search != nil && q.Rights.Counts(k) && q.V.Snapshots.Of(q, q.Source).Kinds[k.Spec.Name].Complete
-	pn.Future = q.Tasks.Begin(pn.Target.Key.String(), q.V.Glance, func(ctx context.Context) error {
-		pn.Reading = q.Read(ctx, pn.Target)
-		if !whole || !pn.Reading.More() {
-			return pn.Reading.Err
+	pn.Asked.Future = q.Tasks.Begin(pn.Asked.Target.Key.String(), q.V.Glance, func(ctx context.Context) error {
+		pn.Asked.Reading = q.Read(ctx, pn.Asked.Target)
+		if !whole || !pn.Asked.Reading.More() {
+			return pn.Asked.Reading.Err
 		}
 		is, ok := page.Condition(k.Spec.Field(flt.Field), flt, number)
 		if !ok {
@@ -235,7 +235,7 @@ func readPanel(q *page.Exchange, pn *panel, number string) *panel {
 func (v numberView) own() map[string]bool {
 	own := map[string]bool{}
 	for _, o := range v.n.owns {
-		if o.Over() {
+		if o.Future.Over() {
 			v.q.V.Numbers.Add(own, v.q.Rights.Caller.Role(), o.kind, o.newest)
 			v.q.V.Numbers.Add(own, v.q.Rights.Caller.Role(), o.kind, o.record)
 		}
@@ -248,7 +248,7 @@ func (v numberView) contact() *contact {
 	c := &contact{Partners: v.partners()}
 	var first, last time.Time
 	for _, pn := range v.n.panels {
-		r := pn.Wait()
+		r := pn.Asked.Wait()
 		c.Partial = c.Partial || r.More() && pn.oldest.IsZero() || r.Missing(v.q) != ""
 		if first.IsZero() || !pn.oldest.IsZero() && pn.oldest.Before(first) {
 			first = pn.oldest
@@ -296,8 +296,8 @@ func (v numberView) drawPanel(pn *panel) *relatedList {
 	s.Filters = v.q.Rights.PhoneFilters(pn.kind.List)
 	// This number is on every row.
 	columns := slices.DeleteFunc(v.q.Rights.ColumnsOf(pn.kind.Kind), func(c *plan.Column) bool { return c == pn.end.Column })
-	r := pn.Wait()
-	l := v.glimpseOf(pn.Target, r, pn.title(), s, columns, r.Rows())
+	r := pn.Asked.Wait()
+	l := v.glimpseOf(pn.Asked.Target, r, pn.title(), s, columns, r.Rows())
 	if rows := min(len(r.Rows()), maxRows); pn.total > int64(rows) {
 		l.Shown = page.Thousands(int64(rows)) + " of " + page.Thousands(pn.total)
 	}
@@ -319,7 +319,7 @@ func (v numberView) glimpseOf(t *spec.Target, r page.Reading, title string, s *p
 func (v numberView) mentions(title string, w *page.Asked) *relatedList {
 	ids := map[string]bool{}
 	for _, pn := range v.n.panels {
-		for _, row := range pn.Wait().Rows() {
+		for _, row := range pn.Asked.Wait().Rows() {
 			ids[row.ID] = true
 		}
 	}
@@ -348,7 +348,7 @@ func (v numberView) partners() []partner {
 		if other.Column == pn.end.Column {
 			other = pn.kind.Ends[1]
 		}
-		for _, row := range pn.Wait().Rows() {
+		for _, row := range pn.Asked.Wait().Rows() {
 			if v := row.Field(other.Column.Spec.Name); v.State == access.Seen && plan.IsNumber(v.Text) {
 				counts[v.Text]++
 			}

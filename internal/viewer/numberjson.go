@@ -36,9 +36,9 @@ func (v numberView) numberData() error {
 		out.First, out.Last = p.First.Stamp, p.Last.Stamp
 	}
 	for _, pn := range v.n.panels {
-		r := pn.Wait()
+		r := pn.Asked.Wait()
 		l := listData{
-			Kind: pn.kind.Kind.Spec.Name, Field: pn.end.Column.Spec.Name, Href: v.q.Source.Place(pn.Target), More: r.More(),
+			Kind: pn.kind.Kind.Spec.Name, Field: pn.end.Column.Spec.Name, Href: v.q.Source.Place(pn.Asked.Target), More: r.More(),
 			Problem: r.Missing(v.q), Records: []json.RawMessage{},
 		}
 		for _, row := range r.Rows() {

@@ -16,7 +16,7 @@ import (
 
 // owner is a kind that lists our own numbers, read for our own record of one.
 type owner struct {
-	*page.Future
+	Future *page.Future
 	kind   *plan.Kind
 	number string
 	newest page.Reading

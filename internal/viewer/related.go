@@ -36,12 +36,12 @@ type relatedList struct {
 // askedList is a list under a record, read unless the record counts it as
 // empty.
 type askedList struct {
-	*page.Asked // nil: it is not read
-	list        *plan.List
-	target      *spec.Target
-	empty       bool
-	href        string
-	kept        []access.Row // of one that upstream says is empty
+	Asked  *page.Asked // nil: it is not read
+	list   *plan.List
+	target *spec.Target
+	empty  bool
+	href   string
+	kept   []access.Row // of one that upstream says is empty
 }
 
 // relatedLists are the lists under a record that the caller may see, and those
@@ -90,7 +90,7 @@ func (rv *record) readOf(row access.Row, lists []*askedList) {
 // leave ends the read of a list, if it has begun.
 func (a *askedList) leave() {
 	if a.Asked != nil {
-		a.Stop()
+		a.Asked.Future.Stop()
 	}
 }
 
@@ -102,12 +102,12 @@ func (rv *record) readUnder(a *askedList) {
 		return
 	}
 	a.Asked = &page.Asked{Target: a.target}
-	a.Future = rv.q.Tasks.Begin(a.target.Key.String(), rv.q.V.Glance, func(ctx context.Context) error {
-		a.Reading = rv.q.Read(ctx, a.target)
-		if r := a.Reading; r.Missing(rv.q) == "" && len(r.Rows()) == 0 && !r.More() && a.list.Under.Kind == rv.q.Kind {
+	a.Asked.Future = rv.q.Tasks.Begin(a.target.Key.String(), rv.q.V.Glance, func(ctx context.Context) error {
+		a.Asked.Reading = rv.q.Read(ctx, a.target)
+		if r := a.Asked.Reading; r.Missing(rv.q) == "" && len(r.Rows()) == 0 && !r.More() && a.list.Under.Kind == rv.q.Kind {
 			a.kept = rv.keptUnder(ctx, a)
 		}
-		return a.Reading.Err
+		return a.Asked.Reading.Err
 	})
 }
 
@@ -206,7 +206,7 @@ func (rv *record) listPart(a *askedList, own map[string]bool) *page.Part {
 		}}
 	}
 	of := func() []any { return rv.madeList(a, own) }
-	return &page.Part{Title: title, Needs: []*page.Future{a.Future}, Of: of, Draw: func() (string, any) {
+	return &page.Part{Title: title, Needs: []*page.Future{a.Asked.Future}, Of: of, Draw: func() (string, any) {
 		return "glimpse", rv.drawList(a, title, own)
 	}}
 }
@@ -214,7 +214,7 @@ func (rv *record) listPart(a *askedList, own map[string]bool) *page.Part {
 // madeList is what a list under a record is made of; nothing of one that shows
 // contents, whose addresses are a session's and end.
 func (rv *record) madeList(a *askedList, own map[string]bool) []any {
-	r := a.Wait()
+	r := a.Asked.Wait()
 	if len(a.list.Kind.Spec.Media) > 0 && rv.q.V.Media != nil && len(a.kept)+len(r.Rows()) > 0 {
 		return nil
 	}
@@ -227,7 +227,7 @@ func (rv *record) madeList(a *askedList, own map[string]bool) []any {
 
 // drawList draws what was read of a list under a record.
 func (rv *record) drawList(a *askedList, title string, own map[string]bool) *relatedList {
-	r, k := a.Wait(), a.list.Kind
+	r, k := a.Asked.Wait(), a.list.Kind
 	rows := r.Rows()
 	if len(a.kept) > 0 {
 		rows = a.kept

@@ -193,7 +193,7 @@ func count(n int64, one, many string) string {
 func source(q *page.Exchange, s *plan.Source) sourceView {
 	snap := q.V.Snapshots.Ask(q.Ctx, q, s)
 	out := sourceView{Name: s.Name, Title: s.Spec.Title, Health: q.Clock.HealthOf(snap)}
-	out.Chart = newChart(s, &snap)
+	out.Chart = newChart(s, &snap.Latencies)
 	var spent []request.Spending
 	if q.V.Spending != nil {
 		spent = q.V.Spending(s.Name)
@@ -210,11 +210,11 @@ func source(q *page.Exchange, s *plan.Source) sourceView {
 		}
 		out.Figures = append(out.Figures, f)
 	}
-	out.Figures = append(out.Figures, figure{Name: "Since the start", Value: count(snap.Upstream, "request", "requests")})
-	if snap.AtOnce > 0 {
-		at := figure{Name: "At the same time", Value: "at most " + count(int64(snap.AtOnce), "request", "requests")}
-		if snap.AtOnceWhy != "" {
-			at.Value += ", as " + snap.AtOnceWhy
+	out.Figures = append(out.Figures, figure{Name: "Since the start", Value: count(snap.Sending.Upstream, "request", "requests")})
+	if snap.Sending.AtOnce > 0 {
+		at := figure{Name: "At the same time", Value: "at most " + count(int64(snap.Sending.AtOnce), "request", "requests")}
+		if snap.Sending.AtOnceWhy != "" {
+			at.Value += ", as " + snap.Sending.AtOnceWhy
 		}
 		out.Figures = append(out.Figures, at)
 	}

@@ -27,12 +27,12 @@ const (
 	chartPoints         = 60
 )
 
-func newChart(src *plan.Source, s *page.Snapshot) *chart {
-	c := &chart{Ours: polyline(s.Ours), Theirs: polyline(s.Theirs), Times: s.Faster(), Each: timeRows(src, s.Times)}
+func newChart(src *plan.Source, l *page.Latencies) *chart {
+	c := &chart{Ours: polyline(l.Ours), Theirs: polyline(l.Theirs), Times: l.Faster(), Each: timeRows(src, l.Times)}
 	for _, one := range []struct {
 		who   string
 		times page.Times
-	}{{"Programs, from what is held", s.HeldTimes}, {"Programs, upstream asked", s.AskedTimes}, {"Upstream", s.TheirTimes}} {
+	}{{"Programs, from what is held", l.HeldTimes}, {"Programs, upstream asked", l.AskedTimes}, {"Upstream", l.TheirTimes}} {
 		if one.times.Answers > 0 {
 			c.Rows = append(c.Rows, page.NewTimeRow(one.who, "", one.times))
 		}
@@ -40,11 +40,11 @@ func newChart(src *plan.Source, s *page.Snapshot) *chart {
 	if len(c.Rows) == 0 {
 		return nil
 	}
-	if s.HeldTimes.Answers > 0 {
-		c.OursMedian = page.Millis(s.HeldTimes.P50)
+	if l.HeldTimes.Answers > 0 {
+		c.OursMedian = page.Millis(l.HeldTimes.P50)
 	}
-	if s.TheirTimes.Answers > 0 {
-		c.TheirsMedian = page.Millis(s.TheirTimes.P50)
+	if l.TheirTimes.Answers > 0 {
+		c.TheirsMedian = page.Millis(l.TheirTimes.P50)
 	}
 	for _, g := range []struct {
 		at   time.Duration

@@ -165,12 +165,12 @@ func (w *linesEncoder) end(dst []byte, rows int, rest string) []byte {
 // jsonEncoder writes one object: the records, how many they are, and whether
 // they are all.
 type jsonEncoder struct {
-	linesEncoder
-	some bool // a record is written
+	linesEncoder linesEncoder
+	some         bool // a record is written
 }
 
 func (w *jsonEncoder) begin(dst []byte) []byte {
-	if w.kinds { // programs that open pages look here
+	if w.linesEncoder.kinds { // programs that open pages look here
 		return append(dst, `{"matches":[],"rows":[`...)
 	}
 	return append(dst, `{"rows":[`...)
@@ -181,7 +181,7 @@ func (w *jsonEncoder) row(dst []byte, one exported) []byte {
 		dst = append(dst, ',')
 	}
 	w.some = true
-	return w.object(append(dst, '\n'), one.kind, one.row)
+	return w.linesEncoder.object(append(dst, '\n'), one.kind, one.row)
 }
 
 func (w *jsonEncoder) end(dst []byte, rows int, rest string) []byte {

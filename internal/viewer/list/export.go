@@ -371,7 +371,7 @@ func exportFound(q *page.Exchange, name string, search query.SearchRequest, colu
 				if err := take(exported{h.Kind, h.Row, h.SearchHit}); err != nil {
 					return "", err
 				}
-				picked = slices.DeleteFunc(picked, func(id string) bool { return id == h.ID })
+				picked = slices.DeleteFunc(picked, func(id string) bool { return id == h.SearchHit.ID })
 			}
 			switch {
 			case r.Next == "" && window > 0:

@@ -155,7 +155,7 @@ type counts struct {
 
 // counter counts the matches of a search behind a page.
 type counter struct {
-	*page.Future
+	Future *page.Future
 	result *query.SearchResult // once that is over; nil: it is not known
 }
 
@@ -209,7 +209,7 @@ func makeCounts(q *page.Exchange, name string, c *counter, total string, facets 
 		return ""
 	}
 	drawn := func() counts {
-		switch err := c.Err; {
+		switch err := c.Future.Err; {
 		case err == nil, page.SyntaxOf(err) != nil, errors.Is(err, understudy.ErrIndexing), errors.Is(err, understudy.ErrUnavailable):
 			return counts{} // the rows say so, too
 		case errors.Is(err, context.DeadlineExceeded):
@@ -218,17 +218,17 @@ func makeCounts(q *page.Exchange, name string, c *counter, total string, facets 
 		return counts{Problem: "The counts by value could not be made; the log of the server says why."}
 	}
 	p = q.Parts(name, &page.Part{Title: "Counts by value", Needs: []*page.Future{c.Future}, Draw: func() (string, any) {
-		if c.Err != nil || c.result == nil {
+		if c.Future.Err != nil || c.result == nil {
 			return "facets", drawn()
 		}
 		return "facets", counts{Facets: facets(c.result), Total: said(), Late: late}
 	}, Of: func() []any {
-		if c.Err != nil || c.result == nil {
+		if c.Future.Err != nil || c.result == nil {
 			return nil
 		}
 		return []any{late, c.result.Total, c.result.Facets}
 	}})
-	if late = p.Late > 0; !late && c.Err == nil && c.result != nil {
+	if late = p.Late > 0; !late && c.Future.Err == nil && c.result != nil {
 		held.Total = said()
 	}
 	return held, p

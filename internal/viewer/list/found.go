@@ -217,15 +217,15 @@ const mostFacts = 5
 // foundHit draws one record: the words that were found, what it is, how it is, and when.
 func (sv searchView) foundHit(s *page.CellContext, h page.Hit) foundHit {
 	k := h.Kind
-	out := foundHit{kind: k, Kind: plan.UpperFirst(k.Spec.One), Exactly: h.Exact, Written: s.Written(h.Row)}
+	out := foundHit{kind: k, Kind: plan.UpperFirst(k.Spec.One), Exactly: h.SearchHit.Exact, Written: s.Written(h.Row)}
 	if len(sv.q.V.Planned) > 1 {
 		out.Kind = k.Source.Spec.Title + " " + k.Spec.One
 	}
-	out.Title = page.Cell{Text: page.ShortID(h.ID), Href: s.RecordOf(h.Row), Hint: h.ID}
-	if pick := page.PickName(k, h.ID); pick != "" && sv.s.form == formSelect {
+	out.Title = page.Cell{Text: page.ShortID(h.SearchHit.ID), Href: s.RecordOf(h.Row), Hint: h.SearchHit.ID}
+	if pick := page.PickName(k, h.SearchHit.ID); pick != "" && sv.s.form == formSelect {
 		out.Pick = page.PickBox(pick, k.Spec.One+" "+out.Title.Text)
 	}
-	if h.ID == "" {
+	if h.SearchHit.ID == "" {
 		out.Title.Text = "no id that your role shows"
 	}
 	columns := sv.q.Rights.ColumnsOf(k)
@@ -233,7 +233,7 @@ func (sv searchView) foundHit(s *page.CellContext, h page.Hit) foundHit {
 		return c.Shape == plan.Pill && h.Row.Field(c.Spec.Name).State == access.Seen
 	})
 	told := map[string]bool{}
-	for _, piece := range h.Snippets {
+	for _, piece := range h.SearchHit.Snippets {
 		if told[piece.Field] = true; state < 0 || piece.Field != columns[state].Spec.Name { // the pill says that one
 			out.Pieces = append(out.Pieces, foundIn(k, h.Row, piece))
 		}

@@ -20,22 +20,17 @@ type searchPage struct {
 	Typed   string
 	Matches []page.Link
 	Sources []searchable
-	found
-	Kinds  []page.Option // to look in
-	Orders []page.Option
-	Source string
-	Narrow []string
-	Wrong  *page.Pointer // a mistake in what was typed
-	Found  *foundPage    // nil: nothing was searched for
-	Shelf  *shelf
-	Ready  []page.Ready // searches that the specs bring along
-}
-
-// found says what is searched beside ids and numbers.
-type found struct {
-	Finds bool // words
-	Notes bool // what people wrote on records
-	Looks bool // numbers that the role does not show, by the box
+	Finds   bool          // by words
+	Notes   bool          // what people wrote on records is searched
+	Looks   bool          // numbers that the role does not show are found by the box
+	Kinds   []page.Option // to look in
+	Orders  []page.Option
+	Source  string
+	Narrow  []string
+	Wrong   *page.Pointer // a mistake in what was typed
+	Found   *foundPage    // nil: nothing was searched for
+	Shelf   *shelf
+	Ready   []page.Ready // searches that the specs bring along
 }
 
 // searchable is what can be typed of one source.
@@ -80,7 +75,7 @@ func serveSearch(q *page.Exchange) error {
 		return nil
 	}
 	p := searchPage{Typed: s.text, Matches: matches, Sources: listSearchables(q), Source: s.source,
-		found:  found{q.V.Search != nil, q.Rights.SeesAnyNotes(q.Clock.AsOf), q.Rights.Looks()},
+		Finds: q.V.Search != nil, Notes: q.Rights.SeesAnyNotes(q.Clock.AsOf), Looks: q.Rights.Looks(),
 		Narrow: s.narrow}
 	status, title := http.StatusOK, "Search"
 	if p.Finds {

@@ -25,16 +25,6 @@ type Cell struct {
 	Text  string
 	Tone  string // class of the text: "pill bad", "masked", "none"; "" = plain
 	Href  string // where it leads; "" = nowhere
-	Annotation
-	Hint  string // the exact value, on hover
-	Prose bool   // words of people, in any direction
-	Wide  bool   // longer than one line
-	Play  *playing
-	Tags  []string // shown one by one in place of the text
-}
-
-// Annotation is what a cell shows beside its text.
-type Annotation struct {
 	Says  string // what a screen reader says of the link, when the text does not
 	Stamp string // a moment for machines
 	Unit  string
@@ -42,6 +32,11 @@ type Annotation struct {
 	Copy  string   // what the copy button takes
 	Own   bool     // one of our own numbers
 	Marks [][2]int // places in Text that stand out
+	Hint  string   // the exact value, on hover
+	Prose bool     // words of people, in any direction
+	Wide  bool     // longer than one line
+	Play  *playing
+	Tags  []string // shown one by one in place of the text
 }
 
 // clipped is the longest text a table shows, in runes.

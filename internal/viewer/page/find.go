@@ -222,9 +222,9 @@ const leastDialled = 7
 
 // Hit is one record found, as a row.
 type Hit struct {
-	*query.SearchHit
-	Kind *plan.Kind
-	Row  access.Row
+	SearchHit *query.SearchHit
+	Kind      *plan.Kind
+	Row       access.Row
 }
 
 // Hits are the rows of what was found; what the gate does not let through any

@@ -95,17 +95,12 @@ func (r *Rights) byGroup(s *plan.Source) []kindGroup {
 	return all
 }
 
-// banner says on every page that a source does not do well.
-type banner struct {
-	Health
-}
-
-// banners are those of the source at hand, or of every source the caller sees.
-func (q *Exchange) banners() []banner {
+// banners say of the source at hand, or of every source the caller sees, that it does not do well.
+func (q *Exchange) banners() []Health {
 	if !q.Rights.Known {
 		return nil
 	}
-	var all []banner
+	var all []Health
 	for _, s := range q.V.Planned {
 		if q.Source != nil && s != q.Source || !q.Rights.Sees(s) || q.Rights.Caller.Role() == "" {
 			continue
@@ -116,7 +111,7 @@ func (q *Exchange) banners() []banner {
 		}
 		h := q.Clock.HealthOf(snap)
 		h.Word = strings.Replace(h.Word, "Upstream", s.Spec.Title, 1)
-		all = append(all, banner{h})
+		all = append(all, h)
 	}
 	return all
 }

@@ -77,7 +77,7 @@ func (r *Rights) askPermitted(ctx context.Context, a request.Request) Reading {
 
 // Asked is a target that is read behind a page.
 type Asked struct {
-	*Future // nil: it is not read
+	Future  *Future // nil: it is not read
 	Target  *spec.Target
 	Reading Reading // once that is over
 }
@@ -94,9 +94,9 @@ func (q *Exchange) Beside(t *spec.Target) *Asked {
 
 // Wait is the reading when it is over.
 func (a *Asked) Wait() Reading {
-	<-a.done
-	if a.Err != nil { // it panicked, or had no place
-		a.Reading.Err = a.Err
+	<-a.Future.done
+	if a.Future.Err != nil { // it panicked, or had no place
+		a.Reading.Err = a.Future.Err
 	}
 	return a.Reading
 }
@@ -211,7 +211,7 @@ func (q *Exchange) Open(t *spec.Target, beside func()) (view *access.View, own m
 	}
 	q.Answer = r.Answer
 	if r.Answer.Page.Status == http.StatusOK {
-		if err := Audit(q, q.V.caches.shown(q.Kind, q.Rights.Caller.Role(), q.Clock.AsOf, t, r.View)); err != nil {
+		if err := Audit(q, q.V.shown(q.Kind, q.Rights.Caller.Role(), q.Clock.AsOf, t, r.View)); err != nil {
 			return nil, nil, false, err
 		}
 	}
@@ -230,7 +230,7 @@ func (q *Exchange) Open(t *spec.Target, beside func()) (view *access.View, own m
 
 // shown is the audit entry of a page: of a record, with its id and the numbers that the
 // caller sees in it, or of a list, with the values it is filtered by.
-func (c *caches) shown(k *plan.Kind, role string, asOf AsOf, t *spec.Target, view *access.View) understudy.AuditEntry {
+func (v *Visitor) shown(k *plan.Kind, role string, asOf AsOf, t *spec.Target, view *access.View) understudy.AuditEntry {
 	e := understudy.AuditEntry{Action: understudy.ActionList}
 	if !asOf.At.IsZero() {
 		e.What = "as of an earlier moment"
@@ -247,7 +247,7 @@ func (c *caches) shown(k *plan.Kind, role string, asOf AsOf, t *spec.Target, vie
 		}
 		return e
 	}
-	e.IDs = c.idsIn(view, k, role)
+	e.IDs = v.idsIn(view, k, role)
 	e.Rows = len(e.IDs)
 	if t.List != nil {
 		e.Values = append(FilterValues(t.List, t.Query), t.Above()...)
@@ -258,10 +258,10 @@ func (c *caches) shown(k *plan.Kind, role string, asOf AsOf, t *spec.Target, vie
 
 // idsIn returns the id of each row that a role sees of a list, "" where it does not see the id.
 // It reads the same bytes once. Callers must not change the result.
-func (c *caches) idsIn(view *access.View, k *plan.Kind, role string) []string {
+func (v *Visitor) idsIn(view *access.View, k *plan.Kind, role string) []string {
 	key := idsKey{view.Sum, k, role}
 	named := view.Sum != [16]byte{}
-	if ids, ok := c.listed.Get(key); ok && named {
+	if ids, ok := v.listed.Get(key); ok && named {
 		return ids
 	}
 	var ids []string
@@ -269,7 +269,7 @@ func (c *caches) idsIn(view *access.View, k *plan.Kind, role string) []string {
 		ids = append(ids, row.ID)
 	}
 	if named {
-		c.listed.Put(key, ids, int64(1+len(ids)))
+		v.listed.Put(key, ids, int64(1+len(ids)))
 	}
 	return ids
 }

@@ -106,7 +106,7 @@ type searchBox struct {
 
 // notices are what a reader should know of a page.
 type notices struct {
-	Banners []banner
+	Banners []Health
 	Asked   string // what is asked for the page's own content, while that is on its way
 	Then    *then  // the earlier moment shown
 	Notice  string // what a reader should know of the answer's age
@@ -321,9 +321,9 @@ func (f footer) Usual() *TimeRow {
 	if q.Source == nil || list || q.Rights.Caller.Role() != understudy.RoleAll {
 		return nil
 	}
-	snap, _ := q.V.Snapshots.Known(q.Source.Name, q.Clock.Start)
-	of, who := snap.TheirTimes, q.Source.Spec.Title
-	for _, t := range snap.Times {
+	snap, _ := q.V.Snapshots.lately.Known(q.Source.Name, q.Clock.Start)
+	of, who := snap.Latencies.TheirTimes, q.Source.Spec.Title
+	for _, t := range snap.Latencies.Times {
 		if q.Kind != nil && t.Kind == q.Kind.Spec.Name && t.Answers > 0 && (of.Kind == "" || t.Reason == request.Waiting.String()) {
 			of, who = t, plan.UpperFirst(q.Kind.Spec.Title)
 		}

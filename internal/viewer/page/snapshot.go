@@ -46,12 +46,12 @@ func (l *lately[T]) Keep(name string, now time.Time, what T) {
 }
 
 // snapshots are those of the sources.
-type snapshots struct{ lately[Snapshot] }
+type snapshots struct{ lately lately[Snapshot] }
 
 // Of is a source's snapshot, at most bannerAge old. A page that may wait no
 // longer has the one before, if any.
 func (c *snapshots) Of(q *Exchange, s *plan.Source) Snapshot {
-	if snap, fresh := c.Known(s.Name, q.Clock.Start); fresh {
+	if snap, fresh := c.lately.Known(s.Name, q.Clock.Start); fresh {
 		return snap
 	}
 	asked := q.Tasks.Begin("how "+s.Name+" does", q.V.Glance, func(ctx context.Context) error {
@@ -62,18 +62,18 @@ func (c *snapshots) Of(q *Exchange, s *plan.Source) Snapshot {
 	case <-asked.done:
 	case <-q.Tasks.soon.Done():
 	}
-	snap, _ := c.Known(s.Name, q.Clock.Start)
+	snap, _ := c.lately.Known(s.Name, q.Clock.Start)
 	return snap
 }
 
 // Ask is a source's snapshot, at most bannerAge old.
 func (c *snapshots) Ask(ctx context.Context, q *Exchange, s *plan.Source) Snapshot {
-	if snap, fresh := c.Known(s.Name, q.Clock.Start); fresh {
+	if snap, fresh := c.lately.Known(s.Name, q.Clock.Start); fresh {
 		return snap
 	}
 	snap := q.V.Snapshot(ctx, s.Name)
 	if ctx.Err() == nil { // else it may lack something
-		c.Keep(s.Name, q.Clock.Start, snap)
+		c.lately.Keep(s.Name, q.Clock.Start, snap)
 	}
 	return snap
 }
@@ -87,9 +87,9 @@ type Snapshot struct {
 	Kinds     map[string]Held   // by kind
 	Webhooks  []request.Webhook // shown to those who see everything
 
-	Day Day
-	Sending
-	Latencies
+	Day       Day
+	Sending   Sending
+	Latencies Latencies
 	// DropIn is the address programs use in upstream's stead.
 	DropIn string
 }

@@ -152,20 +152,16 @@ type Visitor struct {
 	ByName  map[string]*plan.Source
 	Files   *files
 	pages   *pages
-	caches
-	Seed    maphash.Seed // of what identities are made of
-	zones   *zones
-	Numbers *numbers
-	Forms   *http.CrossOriginProtection
-	Glance  time.Duration // tests have less
-}
-
-// caches are what pages keep between requests.
-type caches struct {
+	// What pages keep between requests.
 	Kept      *lru.Cache[Identity, []*Fragment]
 	searched  *lru.Cache[Identity, *query.SearchResult]
 	listed    *lru.Cache[idsKey, []string]
 	Snapshots snapshots
+	Seed      maphash.Seed // of what identities are made of
+	zones     *zones
+	Numbers   *numbers
+	Forms     *http.CrossOriginProtection
+	Glance    time.Duration // tests have less
 }
 
 // idsKey names the bytes of a list, its kind, and the role that sees them.
@@ -209,7 +205,7 @@ func NewVisitor(o Options, assets *Assets) (*Visitor, error) {
 		o.Version = "development"
 	}
 	v := &Visitor{
-		Options: o, ByName: map[string]*plan.Source{}, caches: caches{Kept: lru.New[Identity, []*Fragment](FragmentBytes)},
+		Options: o, ByName: map[string]*plan.Source{}, Kept: lru.New[Identity, []*Fragment](FragmentBytes),
 		Seed:  maphash.MakeSeed(),
 		zones: newZones(o.Zone), Glance: glance,
 	}
