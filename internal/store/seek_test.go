@@ -9,11 +9,11 @@ import (
 )
 
 func TestSeek(t *testing.T) {
-	fewer(t, crowded)
+	storetest.FewerChecks(t, crowded)
 	storetest.RunSeek(t, func(t testing.TB) storetest.Seeker { return testedDB(t) })
 }
 
 func TestText(t *testing.T) {
-	fewer(t, crowded)
+	storetest.FewerChecks(t, crowded)
 	storetest.RunText(t, func(t testing.TB) storetest.Seeker { return testedDB(t) })
 }

@@ -3,9 +3,7 @@
 package store_test
 
 import (
-	"flag"
 	"path/filepath"
-	"strconv"
 	"testing"
 	"time"
 
@@ -33,7 +31,7 @@ func TestDB(t *testing.T) {
 }
 
 func TestDBWithALimit(t *testing.T) {
-	fewer(t, crowded)
+	storetest.FewerChecks(t, crowded)
 	storetest.RunLimited(t, func(t testing.TB, limit int64, now func() time.Time) storetest.Store {
 		db, err := store.Open(t.Context(), store.Options{Path: filepath.Join(storetest.MemoryDir(t), "understudy.db"), Limit: limit, Now: now,
 			SaveTime: storetest.Patience})
@@ -43,18 +41,4 @@ func TestDBWithALimit(t *testing.T) {
 		t.Cleanup(func() { _ = db.Close() })
 		return tested{db, db.Eraser, db.Verifier}
 	})
-}
-
-// fewer lets random tests make fewer checks than asked for, until the test ends.
-func fewer(t *testing.T, share int) {
-	checks := flag.Lookup("rapid.checks")
-	n, err := strconv.Atoi(checks.Value.String())
-	if err != nil {
-		t.Fatal(err)
-	}
-	before := checks.Value.String()
-	if err := flag.Set("rapid.checks", strconv.Itoa(max(n/share, 1))); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = flag.Set("rapid.checks", before) })
 }

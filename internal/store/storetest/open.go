@@ -5,8 +5,10 @@ package storetest
 import (
 	"context"
 	"errors"
+	"flag"
 	"log/slog"
 	"os"
+	"strconv"
 	"testing"
 	"time"
 
@@ -149,4 +151,18 @@ func Reason(err error) string {
 		return s.Short()
 	}
 	return ""
+}
+
+// FewerChecks lets random tests make fewer checks than asked for, until the test ends.
+func FewerChecks(t *testing.T, share int) {
+	checks := flag.Lookup("rapid.checks")
+	n, err := strconv.Atoi(checks.Value.String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	before := checks.Value.String()
+	if err := flag.Set("rapid.checks", strconv.Itoa(max(n/share, 1))); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = flag.Set("rapid.checks", before) })
 }

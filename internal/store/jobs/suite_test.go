@@ -1,6 +1,6 @@
 // The store against the suite of jobs.
 
-package store_test
+package jobs_test
 
 import (
 	"io"

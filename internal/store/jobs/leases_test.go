@@ -2,7 +2,7 @@
 // and replay, the clock goes on; held against a model that knows the rules in
 // the simplest way.
 
-package store_test
+package jobs_test
 
 import (
 	"errors"
@@ -54,7 +54,7 @@ var modelKinds = []understudy.ClaimKind{{Name: "wide", Most: 100, Lease: 10 * ti
 	{Name: "narrow", Most: 2, Lease: 30 * time.Second}}
 
 func TestAnyInterleavingOfLeases(t *testing.T) {
-	fewer(t, crowded)
+	storetest.FewerChecks(t, crowded)
 	s := openJobs(t)
 	rapid.Check(t, func(rt *rapid.T) { interleave(rt, s) })
 }
