@@ -268,7 +268,7 @@ func (m *model) settle(id string, f fact) {
 	}
 }
 
-type changed struct{ id string } // the key of what a write tells its caller beside the answer
+type changed struct{} // the key of what a write tells its caller beside the answer
 
 // write passes a write on.
 func (m *model) write(ctx context.Context, rng *rand.Rand) {
