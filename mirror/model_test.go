@@ -300,17 +300,20 @@ func (m *model) write(ctx context.Context, rng *rand.Rand) {
 	})
 }
 
-// purge forgets a call just after it changed upstream: what is held from before does not come back.
+// purge forgets a call just after it changed upstream: what is held from before does not come back. A list from
+// before the call came stays, so its creation must have returned.
 func (m *model) purge(ctx context.Context, rng *rand.Rand) {
 	id := m.pick(rng)
-	if id == "" {
-		return
-	}
 	var f fact
 	m.world.script(func() {
-		m.change(id, false)
-		f = m.now[id]
+		if m.settled[id].version > 0 {
+			m.change(id, false)
+			f = m.now[id]
+		}
 	})
+	if f.version == 0 {
+		return
+	}
 	if _, err := m.mirror.ForgetRecord(ctx, "twilio", "calls", id); err == nil {
 		m.world.script(func() { m.settle(id, f) })
 	}
