@@ -92,10 +92,10 @@ func statusOf(err error) int {
 
 // failure is what the error page shows.
 type failure struct {
-	Status int
-	Problem
-	Outage *outage
-	Unseen bool // the caller may read nothing here
+	Status  int
+	Problem Problem
+	Outage  *outage
+	Unseen  bool // the caller may read nothing here
 }
 
 // outage is what is known of a source that does not answer.
@@ -114,7 +114,7 @@ func (q *Exchange) Fail(err error) {
 	}
 	f := failure{Status: status, Problem: q.explain(status, err)}
 	h := q.Reply.W.Header()
-	jsonhttp.SignError(h, status, f.Title)
+	jsonhttp.SignError(h, status, f.Problem.Title)
 	switch status {
 	case http.StatusUnauthorized:
 		jsonhttp.Challenge(q.Reply.W, q.R, "Understudy")
@@ -131,15 +131,15 @@ func (q *Exchange) Fail(err error) {
 		q.V.Logger.ErrorContext(q.Ctx, "viewer: request failed", "path", q.R.URL.Path, "error", err)
 	}
 	if q.Data != "" {
-		said := map[string]any{"status": status, "message": f.Title, "hint": f.Hint, "known": f.Known}
-		if r := f.Reason; r != nil {
+		said := map[string]any{"status": status, "message": f.Problem.Title, "hint": f.Problem.Hint, "known": f.Problem.Known}
+		if r := f.Problem.Reason; r != nil {
 			said["code"], said["meaning"], said["docs"] = r.Code, r.Meaning, r.Docs
 		}
 		body, _ := json.Marshal(said)
 		q.send(status, "application/json", append(body, '\n'))
 		return
 	}
-	if err := q.Render(status, "failure", f.Title, f); err != nil {
+	if err := q.Render(status, "failure", f.Problem.Title, f); err != nil {
 		q.V.Logger.ErrorContext(q.Ctx, "viewer: render error page", "error", err)
 		http.Error(q.Reply.W, http.StatusText(status), status)
 	}

@@ -71,10 +71,14 @@ func readPages(assets fs.FS, static *files) (*pages, error) {
 type frame struct {
 	Title string
 	pageFiles
-	Hints string // the page of what keys do
-	location
+	Hints   string // the page of what keys do
+	Where   string // which page this is: "home", "list"
+	Source  *plan.Source
+	Nav     nav
 	Notices notices
-	searchBox
+	Typed   string // what the search box holds
+	Finds   bool   // the box takes words, too
+	Looks   bool   // numbers are looked up by the box, and sent where no log has them
 	reader
 	Footer  footer
 	Main    any
@@ -88,20 +92,6 @@ type pageFiles struct {
 	More string // the second style sheet; "" on lists and the search, which do without
 	JS   string
 	Icon string
-}
-
-// location is where in the viewer a page is.
-type location struct {
-	Where  string // which page this is: "home", "list"
-	Source *plan.Source
-	Nav    nav
-}
-
-// searchBox is the box above each page.
-type searchBox struct {
-	Typed string // what the search box holds
-	Finds bool   // it takes words, too
-	Looks bool   // numbers are looked up by it, and sent where no log has them
 }
 
 // notices are what a reader should know of a page.
@@ -203,9 +193,9 @@ func (q *Exchange) frame(page, title string) frame {
 	return frame{
 		Title: title, Version: q.V.Version, Hints: keysOf(q.Source),
 		pageFiles: pageFiles{CSS: files["viewer.css"], More: more, JS: files["viewer.js"], Icon: files["icon.svg"]},
-		location:  location{Where: page, Source: q.Source, Nav: q.Rights.nav(q.Source, q.Kind)},
-		Notices:   notices{Banners: q.banners()},
-		searchBox: searchBox{Typed: q.Typed, Finds: q.V.Search != nil, Looks: q.Rights.Looks()},
+		Where:     page, Source: q.Source, Nav: q.Rights.nav(q.Source, q.Kind),
+		Notices: notices{Banners: q.banners()},
+		Typed:   q.Typed, Finds: q.V.Search != nil, Looks: q.Rights.Looks(),
 		reader: reader{
 			Zone: zoneMenu{Name: q.Clock.Zone.String(), Chosen: q.Clock.zoned,
 				Menu: zonePath + plan.WithQuery(understudy.Query{{Name: "back", Value: q.R.URL.RequestURI()}})},
