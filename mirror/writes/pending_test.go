@@ -1,0 +1,79 @@
+// What the store has to be told of writes, and how long the journal has them.
+
+package writes
+
+import (
+	"bytes"
+	"slices"
+	"testing"
+	"time"
+
+	"understudy"
+	"understudy/request"
+)
+
+// journal numbers writes from 1 and keeps those that have not ended.
+type journal struct {
+	last int64
+	open []int64
+}
+
+func (j *journal) Begin(request.Invalidation) (int64, error) {
+	j.last++
+	j.open = append(j.open, j.last)
+	return j.last, nil
+}
+
+func (j *journal) End(n int64) {
+	j.open = slices.DeleteFunc(j.open, func(o int64) bool { return o == n })
+}
+
+func (j *journal) Left() ([]int64, []request.Invalidation) { return j.open, nil }
+
+// A write stays in the journal until the store was told of it and, where two overlapped, upstream was asked.
+func TestAWriteIsInTheJournalUntilItIsSettled(t *testing.T) {
+	var j journal
+	s, page, now := New("twilio", "calls", 7, &j), &understudy.Page{Body: []byte("{}")}, time.Unix(1, 0)
+	for round, overlapping := range []int{1, 2} {
+		var all []*Write
+		for range overlapping {
+			w, err := s.Begin("CA1")
+			if err != nil {
+				t.Fatal(err)
+			}
+			all = append(all, w)
+		}
+		for _, w := range all {
+			if !w.End(now, "CA1", page) {
+				t.Fatal("what the answer shows is not kept")
+			}
+		}
+		p := s.Pending()
+		if len(p) != 1 || len(p[0].Shows) != overlapping || p[0].Generation != s.Generation() || len(j.open) != overlapping {
+			t.Fatalf("round %d: pending %+v, in the journal %v", round, p, j.open)
+		}
+		asked := 0
+		confirm := func(end func()) { asked++; end() }
+		if s.Told("CA1", p[0].Generation, confirm); !s.IsPending("CA1") {
+			t.Errorf("round %d: the store was not told yet what the answers show", round)
+		}
+		for range p[0].Shows {
+			s.Shown("CA1")
+		}
+		if s.Told("CA1", p[0].Generation-1, confirm); !s.IsPending("CA1") {
+			t.Errorf("round %d: the store was told of an earlier write alone", round)
+		}
+		s.Told("CA1", p[0].Generation, confirm)
+		if s.IsPending("CA1") || len(j.open) > 0 || s.bytes != 0 || asked != overlapping-1 {
+			t.Errorf("round %d: journal %v, %d bytes, upstream was asked %d times", round, j.open, s.bytes, asked)
+		}
+	}
+	w, _ := s.Begin("CA2")
+	if w.Drop(); len(j.open) > 0 || s.IsPending("CA2") || len(s.underWay) > 0 {
+		t.Errorf("after a write that changed nothing: journal %v", j.open)
+	}
+	w, _ = s.Begin("CA3")
+	if w.End(now, "CA3", &understudy.Page{Body: bytes.Repeat([]byte(" "), maxPendingBytes+1)}) {
+		t.Error("an answer beyond the bound is kept")
+	}
+}
