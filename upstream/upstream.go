@@ -198,6 +198,9 @@ func (c *Client) Queue() throttle.Queue { return c.budget.Stats() }
 // Rate returns how many requests like those for a target upstream still takes at a time, as its answers tell in the fields
 // that the spec names. ok is false where they tell nothing. Once a window has ended, all of it is left.
 func (c *Client) Rate(t *spec.Target, now time.Time) (r understudy.Rate, ok bool) {
+	if !c.budget.HasWindows() {
+		return r, false
+	}
 	w := c.budget.Window(c.resources.of(placeOf(t)))
 	switch {
 	case w == nil || !w.Named:

@@ -64,15 +64,13 @@ func tellRate(v *exchange, r understudy.Rate, now time.Time) {
 // rate of its own. To others it would tell whether something hidden was asked for. Where upstream tells of its limits in
 // the body, that alone counts: what is counted here since may differ.
 func tellSource(v *exchange) {
-	if v.target != nil && v.target.Key.Path() == v.proxy.o.Source.Spec.Limits.Path {
-		return
-	}
 	src := v.proxy.o.Source
 	if v.proxy.o.Rate == nil || v.w.Header()[src.Spec.Limits.Remaining] != nil || !v.whole() {
 		return
 	}
 	now := v.proxy.o.Now()
-	if r, ok := v.proxy.o.Rate(v.target, now); ok {
+	r, ok := v.proxy.o.Rate(v.target, now)
+	if ok && (v.target == nil || v.target.Key.Path() != src.Spec.Limits.Path) {
 		tellRate(v, r, now)
 	}
 }

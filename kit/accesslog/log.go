@@ -185,6 +185,9 @@ func unlessNumber(value string) string {
 
 // method returns the method as it may be logged. It is no id: as many digits as a number has are one.
 func (line *Line) method() string {
+	if line.Method == "GET" || line.Method == "HEAD" || line.Method == "POST" {
+		return line.Method
+	}
 	if unexplained(line.Method, nil) >= numberDigits {
 		return redacted
 	}

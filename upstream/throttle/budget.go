@@ -285,6 +285,12 @@ func (b *Budget) Observe(o Observation) {
 	b.grant()
 }
 
+// HasWindows reports whether upstream has told of a limit: else Window returns nil.
+func (b *Budget) HasWindows() bool {
+	all := b.shares.told.Load()
+	return all != nil && len(*all) > 0
+}
+
 // Window returns what upstream has told of one of its limits, less what was sent since; of its largest one where nothing
 // is known of that. It returns nil where upstream has told nothing. It takes no lock, and the window must not be changed.
 func (b *Budget) Window(of string) *Window {
