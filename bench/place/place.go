@@ -15,7 +15,7 @@ import (
 // results are kept with the code but do not make it another revision.
 var results = []string{"--", ":/", ":!/bench/results", ":!/bench/prove.txt"}
 
-// Revision is the last commit of a checkout that changed more than results, in
+// Revision returns the last commit of a checkout that changed more than results, in
 // 12 digits, with a plus when there are changes that are not committed;
 // "unknown" outside of git.
 func Revision(dir string) string {

@@ -69,7 +69,7 @@ func Compare(ctx context.Context, o Options, chosen []Part, out io.Writer) (err 
 	return errors.Join(errs...)
 }
 
-// turns are the figures of a part: by program and round.
+// turns measures a part in all rounds and returns its figures by program and round.
 func turns(ctx context.Context, sides [2]Options, p Part) (got [2][rounds][]figure, err error) {
 	for round := range rounds {
 		for i := range sides {
@@ -101,7 +101,7 @@ func turn(ctx context.Context, o Options, p Part) (_ []figure, err error) {
 	return r.figures, err
 }
 
-// compared is the table of a part. Figures of the same name and unit stand in their order.
+// compared lays out the table of a part. Figures of the same name and unit stand in their order.
 func compared(part string, got [2][rounds][]figure) [][]string {
 	rows := [][]string{{part, "before", "after", "ratio", "quartiles", "", ""}}
 	for n, f := range got[1][0] {

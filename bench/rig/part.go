@@ -62,7 +62,7 @@ func runOne(ctx context.Context, o Options, p Part, out io.Writer) (err error) {
 	return os.WriteFile(filepath.Join(o.Results, p.Name+".txt"), r.text(), 0o644)
 }
 
-// Times is how often something is done: full, a ninth of it in a turn of a comparison, or a few in a smoke.
+// Times returns how often something is done: full, a ninth of it in a turn of a comparison, or a few in a smoke.
 func (r *Run) Times(full, quick int) int {
 	switch {
 	case r.Quick:
@@ -76,7 +76,7 @@ func (r *Run) Times(full, quick int) int {
 // mostInTurn is how many records a turn of a comparison holds.
 const mostInTurn = 100_000
 
-// Size is how much there is: full, at most a hundred thousand in a turn of a comparison, or little in a smoke.
+// Size returns how much there is: full, at most a hundred thousand in a turn of a comparison, or little in a smoke.
 func (r *Run) Size(full, quick int) int {
 	switch {
 	case r.Quick:
@@ -87,7 +87,7 @@ func (r *Run) Size(full, quick int) int {
 	return full
 }
 
-// Long is how long something takes; a quarter of it in a turn of a comparison, and no time in a smoke.
+// Long returns how long something takes: full, a quarter of it in a turn of a comparison, and no time in a smoke.
 func (r *Run) Long(full time.Duration) time.Duration {
 	switch {
 	case r.Quick:

@@ -206,7 +206,7 @@ func (s *Sight) Read(t *spec.Target) error {
 	return nil
 }
 
-// Read is Read of a Sight that is made for it alone.
+// Read returns nil if a caller may request a target by GET or HEAD, as Sight.Read does, for callers that ask nothing else.
 func (g *Gate) Read(c understudy.Caller, t *spec.Target) error {
 	p := g.Sight(c, t)
 	return p.Read(t)

@@ -134,7 +134,7 @@ func (s *Sight) Page(ctx context.Context, a request.Request, ask Asker) (*reques
 	return f.instance(ctx, c, a, ask)
 }
 
-// View is what the caller sees of a page, by the gate's View. A grant that has ended since shows nothing.
+// View returns what the caller sees of a page, as Gate.View does. A grant that has ended since the look shows nothing.
 func (s *Sight) View(page *understudy.Page) (*View, error) {
 	if s.err != nil || page.Kind != s.kind || page.Key.Source != s.source || !s.caller.Grant.Live(s.gate.now()) {
 		return s.gate.View(s.caller, page)
