@@ -23,7 +23,6 @@ import (
 	"understudy/internal/jobs"
 	"understudy/internal/store"
 	"understudy/internal/store/contents"
-	"understudy/internal/viewer/page"
 	"understudy/kit/limiter"
 	"understudy/kit/onlinestat"
 	"understudy/mirror"
@@ -325,7 +324,11 @@ func milliseconds(s onlinestat.Summary) diagnostics.Spread {
 
 // held says how far the records of a kind are held.
 func (h *figures) held(ctx context.Context, source, kind string) (complete bool, caughtUp time.Time) {
-	held := page.Held{CaughtUp: h.mirror.Stats(source).CaughtUp[kind]}
-	h.walkHeld(ctx, source, kind, &held)
-	return held.Complete, held.CaughtUp
+	if s, err := h.walker.Uncounted(ctx, source, kind); err == nil && s.Kept {
+		complete, caughtUp = s.Complete, s.CaughtUp
+	}
+	if caughtUp.IsZero() {
+		caughtUp = h.mirror.Stats(source).CaughtUp[kind]
+	}
+	return complete, caughtUp
 }

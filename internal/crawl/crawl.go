@@ -126,7 +126,7 @@ type Options struct {
 	Retention map[string]map[string]time.Duration
 	// Count returns how many records of a kind are held; nil: the count of the last
 	// walk is reported instead.
-	Count func(ctx context.Context, source, kind string) (int64, error)
+	Count counter
 	// Down says why a source cannot be asked now, "" when it can.
 	Down func(source string) string
 	Now  func() time.Time
@@ -203,7 +203,7 @@ func New(o Options) (*Crawler, error) {
 	b := &bounds{settings: o.Settings, retention: o.Retention, now: o.Now}
 	s := &states{kv: o.KV, bounds: b, log: o.Logger}
 	w.bounds, w.states, w.steps = b, s, &clockSteps{states: s, bounds: b, elapsed: o.Elapsed, log: o.Logger}
-	w.status = &status{states: s, bounds: b, down: o.Down, count: o.Count}
+	w.status = &status{states: s, bounds: b, down: o.Down}
 	w.nesting = &nesting{bounds: b, store: o.Store}
 	w.checks = &checks{bounds: b, store: o.Store}
 	w.queue = &queue{jobs: o.Jobs, states: s, bounds: b, checks: w.checks}

@@ -58,12 +58,14 @@ func (x *kindCrawl) resumed() {
 	x.stall = stall{}
 }
 
+// counter counts the records of a kind that are held.
+type counter = func(ctx context.Context, source, kind string) (int64, error)
+
 // status derives how complete a kind is.
 type status struct {
 	states *states
 	bounds *bounds
 	down   func(source string) string
-	count  func(ctx context.Context, source, kind string) (int64, error) // nil: the last walk's is told
 }
 
 // stopped is what keeps a kind's walks from going on, those of the kind above
@@ -90,13 +92,24 @@ func rowsOf(list int, rows int64) int64 {
 // State is how complete a kind is now, in all roots together. ErrInvalid: no such kind;
 // an error that Never knows: it cannot be synced.
 func (w *Crawler) State(ctx context.Context, source, kind string) (State, error) {
+	return w.state(ctx, source, kind, w.o.Count)
+}
+
+// Uncounted returns what State does, but does not ask the store how many records of the kind it
+// has: Done and Total are for progress alone.
+func (w *Crawler) Uncounted(ctx context.Context, source, kind string) (State, error) {
+	return w.state(ctx, source, kind, nil)
+}
+
+// state returns State; count is nil or the store's.
+func (w *Crawler) state(ctx context.Context, source, kind string, count counter) (State, error) {
 	x, err := w.find(source, kind)
 	if err != nil {
 		return State{}, err
 	}
 	var all []State
 	for one := range x.each() {
-		s, err := w.status.of(ctx, one)
+		s, err := w.status.of(ctx, one, count)
 		if err != nil {
 			return s, err
 		}
@@ -117,8 +130,8 @@ func (w *Crawler) State(ctx context.Context, source, kind string) (State, error)
 		s.Kept, s.Why = m.Keep, "none of the "+x.plan.source.Spec.Kind(x.plan.source.Spec.Roots.Kind).Title+" they lie under is known yet"
 		return s, nil
 	}
-	if s.Kept && w.o.Count != nil {
-		if s.Done, err = w.o.Count(ctx, source, kind); err != nil {
+	if s.Kept && count != nil {
+		if s.Done, err = count(ctx, source, kind); err != nil {
 			return s, fmt.Errorf("walk: %s: %w", x.plan.name(), err)
 		}
 		if s.Complete {
@@ -161,8 +174,8 @@ func together(all []State) State {
 	return sum
 }
 
-// of is how complete one walk is.
-func (w *status) of(ctx context.Context, x *kindCrawl) (State, error) {
+// of returns how complete one walk is; without count it has no number of records that are held.
+func (w *status) of(ctx context.Context, x *kindCrawl, count counter) (State, error) {
 	m, err := w.states.read(ctx, x)
 	if err != nil {
 		return State{}, err
@@ -177,8 +190,8 @@ func (w *status) of(ctx context.Context, x *kindCrawl) (State, error) {
 	if p := x.now.Load(); p != nil {
 		s.Running, s.Done, s.Total, s.Walk, s.ETA = true, p.done, p.total, p.walk, p.eta(w.bounds.now())
 	}
-	if !s.Running && s.Kept && w.count != nil {
-		if s.Done, err = w.count(ctx, x.plan.source.Name, x.plan.kind.Name); err != nil {
+	if !s.Running && s.Kept && count != nil {
+		if s.Done, err = count(ctx, x.plan.source.Name, x.plan.kind.Name); err != nil {
 			return s, fmt.Errorf("walk: %s: %w", x.plan.name(), err)
 		}
 	}

@@ -120,7 +120,7 @@ func serveConversation(q *page.Exchange) error {
 		head()
 	} else {
 		of := q.Identity("conversation").With(q.V.Seed, made()...)
-		if p.Kept, err = q.Reply.Keep("conversation", of, head, "conversation-head"); err != nil {
+		if p.Kept, err = q.Reply.Keep(of, head, "conversation-head"); err != nil {
 			return err
 		}
 	}

@@ -134,7 +134,7 @@ func serveRecord(q *page.Exchange) error {
 	} else {
 		out.Parts = parts
 		of := q.Identity("detail").With(q.V.Seed, view.Sum[:], marked, acts, removing)
-		if out.Kept, err = q.Reply.Keep("detail", of, draw, "detail-top", "detail-rest"); err != nil {
+		if out.Kept, err = q.Reply.Keep(of, draw, "detail-top", "detail-rest"); err != nil {
 			return err
 		}
 	}

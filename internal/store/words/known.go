@@ -39,27 +39,29 @@ type known struct {
 // anyWord stands for the hashes of a field that has more than maxKnown words.
 var anyWord = &[]uint64{}
 
-// add adds a word.
+// add adds a word, unless the field may have any.
 func (n *known) add(word string) {
-	n.addHash(hashOf(word))
-	n.addHash(hashOfStart(word))
+	if n.hashes.Load() != anyWord {
+		n.addHash(hashOf(word))
+		n.addHash(hashOfStart(word))
+	}
 }
 
 func (n *known) addHash(h uint64) {
 	for {
-		old, all := n.hashes.Load(), []uint64(nil)
-		if old != nil {
-			all = *old
-		}
-		if old == anyWord || slices.Contains(all, h) {
+		old := n.hashes.Load()
+		if old == anyWord || old != nil && slices.Contains(*old, h) {
 			return
 		}
-		all = append(slices.Clip(all), h)
-		is := &all
-		if len(all) > 2*maxKnown {
-			is = anyWord
+		more := anyWord
+		switch {
+		case old == nil:
+			more = &[]uint64{h}
+		case len(*old) < 2*maxKnown:
+			all := append(slices.Clip(*old), h)
+			more = &all
 		}
-		if n.hashes.CompareAndSwap(old, is) {
+		if n.hashes.CompareAndSwap(old, more) {
 			return
 		}
 	}

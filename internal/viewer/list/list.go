@@ -155,7 +155,7 @@ func serveList(q *page.Exchange) error {
 	if q.Kind.Spec.Rollup == "" && view.Sum != [16]byte{} { // nothing in it goes by the clock but what is drawn for each view
 		acts := append(actions.Made(q, q.Kind, nil), actions.Sync(q, q.Kind)...)
 		of := q.Identity("list").With(q.V.Seed, view.Sum[:], q.Answer.Page.Next.URI, marked, acts, q.Rights.Looks())
-		p.Kept, err = q.Reply.Keep("list", of, func() any { return l.listPage(view, marked) },
+		p.Kept, err = q.Reply.Keep(of, func() any { return l.listPage(view, marked) },
 			"list-top", "list-order", "list-acts", "list-beside", "list-rows")
 		if err != nil {
 			return err

@@ -174,20 +174,20 @@ func hash(h *maphash.Hash, v reflect.Value) {
 // Keep gives the named templates of a page as they were drawn for the same
 // identity before, or draws them with what data makes. What it gives stands in a
 // page until that is sent.
-func (y *Reply) Keep(page string, of Identity, data func() any, names ...string) ([]template.HTML, error) {
-	return y.fragmentsOf(page, of, func() ([]string, any) { return names, data() })
+func (y *Reply) Keep(of Identity, data func() any, names ...string) ([]template.HTML, error) {
+	return y.fragmentsOf(of, func() ([]string, any) { return names, data() })
 }
 
 // fragmentsOf is keep for templates of which draw gives the names, too. Of a
 // template that draws nothing it gives "".
-func (y *Reply) fragmentsOf(page string, of Identity, draw func() (names []string, data any)) ([]template.HTML, error) {
+func (y *Reply) fragmentsOf(of Identity, draw func() (names []string, data any)) ([]template.HTML, error) {
 	all, ok := y.v.Kept.Get(of)
 	if !ok {
 		names, d := draw()
 		size := int64(0)
 		for _, name := range names {
 			var b bytes.Buffer
-			if err := y.v.pages.byName[page].ExecuteTemplate(&b, name, d); err != nil {
+			if err := y.v.pages.templates.ExecuteTemplate(&b, name, d); err != nil {
 				return nil, err
 			}
 			all = append(all, &Fragment{Plain: bytes.Clone(b.Bytes())})

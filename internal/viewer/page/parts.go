@@ -83,7 +83,7 @@ type Part struct {
 // at the end of what stands below them.
 type Parts struct {
 	q    *Exchange
-	page string // whose templates draw them
+	page string
 	all  []*Part
 	Late int // places that were left for parts
 }
@@ -273,7 +273,7 @@ func (p *Parts) fill(one *Part) {
 	render := func(name string, data any) (err error) {
 		var b strings.Builder
 		if name != "" {
-			err = q.V.pages.byName[p.page].ExecuteTemplate(&b, name, data)
+			err = q.V.pages.templates.ExecuteTemplate(&b, name, data)
 		}
 		one.html = template.HTML(b.String())
 		return err
@@ -286,7 +286,7 @@ func (p *Parts) fill(one *Part) {
 		if len(of) == 0 {
 			return render(one.Draw())
 		}
-		kept, err := q.Reply.fragmentsOf(p.page, q.Identity("part "+p.page+" "+one.Title).With(q.V.Seed, of...), func() ([]string, any) {
+		kept, err := q.Reply.fragmentsOf(q.Identity("part "+p.page+" "+one.Title).With(q.V.Seed, of...), func() ([]string, any) {
 			name, data := one.Draw()
 			if name == "" {
 				return nil, nil

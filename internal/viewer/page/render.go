@@ -8,8 +8,6 @@ import (
 	"html/template"
 	"io/fs"
 	"net/http"
-	"path"
-	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -22,43 +20,26 @@ import (
 	"understudy/request"
 )
 
-// pages are the templates, read once, and the buffers they are rendered into.
+// pages are the templates, read once, and the buffers they are rendered into. All templates are
+// one set: the collector of garbage goes through each again and again, and a set for each page
+// would have what all share thirty times.
 type pages struct {
-	byName  map[string]*template.Template
-	files   *files
-	buffers sync.Pool
-	packers sync.Pool
+	templates *template.Template
+	files     *files
+	buffers   sync.Pool
+	packers   sync.Pool
 }
 
 // keepBuffer is the largest buffer kept for the next page.
 const keepBuffer = 1 << 20
 
-// inside are the templates that all pages share. Every other one is a page.
-var inside = []string{"templates/layout.html", "templates/table.html", "templates/bar.html", "templates/timeline.html"}
-
 func readPages(assets fs.FS, static *files) (*pages, error) {
-	p := &pages{byName: map[string]*template.Template{}, files: static}
 	funcs := template.FuncMap{"upper": plan.UpperFirst, "count": Thousands}
-	layout, err := template.New("layout.html").Funcs(funcs).ParseFS(assets, inside...)
+	all, err := template.New("").Funcs(funcs).ParseFS(assets, "templates/*.html")
 	if err != nil {
 		return nil, err
 	}
-	all, err := fs.Glob(assets, "templates/*.html")
-	if err != nil {
-		return nil, err
-	}
-	for _, file := range all {
-		if slices.Contains(inside, file) {
-			continue
-		}
-		page, err := layout.Clone()
-		if err != nil {
-			return nil, err
-		}
-		if p.byName[strings.TrimSuffix(path.Base(file), ".html")], err = page.ParseFS(assets, file); err != nil {
-			return nil, err
-		}
-	}
+	p := &pages{templates: all, files: static}
 	p.buffers.New = func() any { return new(bytes.Buffer) }
 	p.packers.New = func() any {
 		zw, _ := gzip.NewWriterLevel(nil, gzip.BestSpeed+2) // the level is in range
@@ -81,7 +62,6 @@ type frame struct {
 	Looks   bool   // numbers are looked up by the box, and sent where no log has them
 	reader
 	Footer  footer
-	Main    any
 	Version string
 	Kept    []template.HTML // what stands above the page's own content, as it was drawn before
 }
@@ -150,13 +130,13 @@ func (f footer) Upstream() string {
 
 // Render writes a page; what stands above its own content may be out already.
 func (q *Exchange) Render(status int, page, title string, main any) error {
-	name, f := "layout.html", frame{}
+	above, f := "layout.html", frame{}
 	switch {
 	case q.Reply.out != nil:
-		name, f = "rest", q.frame(page, title)
+		above, f = "between", q.frame(page, title)
 	case status == http.StatusOK && q.Rights.Known:
 		of := q.Identity("frame").With(q.V.Seed, page, title, q.Typed, q.Rights.Caller.Name, strconv.FormatBool(q.Clock.zoned), themeOf(q.R))
-		marks, err := q.Reply.Keep(page, of, func() any { return q.frame(page, title) }, "above")
+		marks, err := q.Reply.Keep(of, func() any { return q.frame(page, title) }, "above")
 		if err != nil {
 			return err
 		}
@@ -178,8 +158,8 @@ func (q *Exchange) Render(status int, page, title string, main any) error {
 	} else if q.Answer != nil {
 		f.Notices.Notice = notice(q.Answer)
 	}
-	f.Notices.Said, f.Main, f.Footer = q.Reply.said, main, footer{q: q, began: q.V.Now(), How: q.How()}
-	return q.fill(status, page, name, f)
+	f.Notices.Said, f.Footer = q.Reply.said, footer{q: q, began: q.V.Now(), How: q.How()}
+	return q.fill(status, above, f, page, main)
 }
 
 // frame is what a page has around its own content, as far as it is known before
@@ -204,9 +184,9 @@ func (q *Exchange) frame(page, title string) frame {
 	}
 }
 
-// fill writes a page's template into a buffer, then sends it, or what its parts
-// have left of it.
-func (q *Exchange) fill(status int, page, name string, data any) error {
+// fill writes the template above, that of a page and the one below it into a buffer, then sends
+// it, or what its parts have left of it.
+func (q *Exchange) fill(status int, above string, f frame, page string, main any) error {
 	p, began := q.V.pages, q.V.Now()
 	q.Reply.page = p.buffers.Get().(*bytes.Buffer)
 	q.Reply.page.Reset()
@@ -216,8 +196,13 @@ func (q *Exchange) fill(status int, page, name string, data any) error {
 		}
 		q.Reply.page = nil
 	}()
-	if err := p.byName[page].ExecuteTemplate(q.Reply.page, name, data); err != nil {
-		return fmt.Errorf("viewer: render %s: %w", page, err)
+	for _, part := range []struct {
+		name string
+		data any
+	}{{above, f}, {"page-" + page, main}, {"below-main", f}} {
+		if err := p.templates.ExecuteTemplate(q.Reply.page, part.name, part.data); err != nil {
+			return fmt.Errorf("viewer: render %s: %w", page, err)
+		}
 	}
 	if q.Reply.out != nil {
 		return q.Reply.finish()

@@ -45,7 +45,7 @@ func (q *Exchange) above() error {
 	if q.Source != nil {
 		f.Notices.Asked = q.Source.Spec.Title
 	}
-	if err := q.V.pages.byName["list"].ExecuteTemplate(buf, "above", f); err != nil {
+	if err := q.V.pages.templates.ExecuteTemplate(buf, "above", f); err != nil {
 		return err
 	}
 	q.begin()
