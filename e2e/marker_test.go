@@ -61,7 +61,7 @@ func facesOf(t *testing.T, sp *spec.Spec, dropIn, web string) []frontend {
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { _ = v.Close() })
+	t.Cleanup(func() { _ = v.Visitor.Close() })
 	var control []string
 	for _, path := range diagnostics.Routes() {
 		control = append(control, "GET "+path)

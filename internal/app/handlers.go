@@ -40,7 +40,7 @@ type handlerSet struct {
 }
 
 // Close ends what the viewer and the search do by themselves.
-func (d *handlerSet) Close() error { return errors.Join(d.viewer.Close(), d.search.Close()) }
+func (d *handlerSet) Close() error { return errors.Join(d.viewer.Visitor.Close(), d.search.Close()) }
 
 // builder makes the handlers of a policy. Its options hold what is the same under every policy.
 type builder struct {

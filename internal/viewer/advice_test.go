@@ -37,7 +37,7 @@ func TestAdviceGrantsWhenPasted(t *testing.T) {
 	under := func(rules map[string]string) {
 		gate, err := access.New(map[string]*spec.Spec{"twilio": h.spec}, access.Roles{"support": {"twilio": rules}})
 		must(t, err)
-		h.viewer.Gate = gate
+		h.viewer.Visitor.Options.Gate = gate
 	}
 	tried := 0
 	refused := func(path string, rules map[string]string) {
@@ -59,7 +59,7 @@ func TestAdviceGrantsWhenPasted(t *testing.T) {
 		}
 	}
 	run := sample.OneIn(t, 8)
-	for _, k := range h.viewer.ByName["twilio"].Kinds {
+	for _, k := range h.viewer.Visitor.ByName["twilio"].Kinds {
 		if len(k.PlannedLists) == 0 {
 			continue
 		}

@@ -110,7 +110,7 @@ func TestColumnsAreRemembered(t *testing.T) {
 func TestCookieIsBounded(t *testing.T) {
 	h := open(t)
 	cookie := ""
-	for _, k := range h.viewer.Planned[0].Kinds {
+	for _, k := range h.viewer.Visitor.Planned[0].Kinds {
 		if len(k.Every) < 2 {
 			continue
 		}

@@ -27,40 +27,31 @@ type detailPage struct {
 	Heading string
 	ID      string
 	When    page.Cell // the clock field
-	recordState
-	Play *page.Cell // its content
-	recordFields
-	Notes *actions.Notes  // what people wrote on it; nil: the caller sees none
-	Parts *page.Parts     // its timeline, and the lists under it
-	Kept  []template.HTML // all but Parts, as it was drawn before; nil: it is not
-	recordLinks
-	Raw string
+	Status  recordStatus
+	Play    *page.Cell    // its content
+	Groups  []detailGroup // short ones, side by side
+	Long    []detailGroup
+	Closed  []detailGroup   // opened on request
+	Notes   *actions.Notes  // what people wrote on it; nil: the caller sees none
+	Parts   *page.Parts     // its timeline, and the lists under it
+	Kept    []template.HTML // all but Parts, as it was drawn before; nil: it is not
+	Raw     string
+
+	Related  []page.Link
+	Data     string
+	Acts     []page.Link // what the caller may do with it
+	Removing []page.Link // the actions that delete it
+	Above    *page.Link  // the record it lies under, when its address names one
+	ListHref string      // the list it is in; "" when there is none to open
 }
 
-// recordState is how a record does.
-type recordState struct {
+// recordStatus is the state of a record, and why it has failed.
+type recordStatus struct {
 	State   page.Cell
 	Failed  bool
 	Reason  string // what the failed state or code is
 	Meaning string // of the code, in few words
 	Docs    string // upstream's page about it
-}
-
-// recordFields are the fields of a record in groups.
-type recordFields struct {
-	Groups []detailGroup // short ones, side by side
-	Long   []detailGroup
-	Closed []detailGroup // opened on request
-}
-
-// recordLinks are where a record's page leads.
-type recordLinks struct {
-	Related  []page.Link
-	Data     string
-	Acts     []page.Link // what the caller may do with it
-	Removing []page.Link // by which it goes
-	Above    *page.Link  // the record it lies under, when its address names one
-	ListHref string      // the list it is in; "" when there is none to open
 }
 
 type detailGroup struct {
@@ -129,7 +120,7 @@ func serveRecord(q *page.Exchange) error {
 		out.Parts, out.Acts, out.Removing = parts, acts, removing
 		return out
 	}
-	if len(q.Kind.Spec.Media) > 0 && q.V.Media != nil {
+	if len(q.Kind.Spec.Media) > 0 && q.V.Options.Media != nil {
 		draw() // it shows contents, whose addresses are a session's and end
 	} else {
 		out.Parts = parts
@@ -211,7 +202,7 @@ func (rv *record) readOwn(params understudy.Query, known []string) ([]string, er
 // detailPage is what a record's page shows of the record.
 func (rv *record) detailPage(t *spec.Target, row access.Row, lists []*askedList, s *page.CellContext) *detailPage {
 	p := &detailPage{Kind: rv.q.Kind, Heading: plan.UpperFirst(rv.q.Kind.Spec.One), ID: row.ID, Raw: pretty(row.Raw())}
-	p.Failed = page.Failed(rv.q.Kind, row)
+	p.Status.Failed = page.Failed(rv.q.Kind, row)
 	p.Data = rv.q.Clock.AsOf.Keep(rv.q.Kind.Href + page.DataSuffix + plan.WithQuery(s.Vars))
 	if t.ID != "" {
 		p.Data = rv.q.Clock.AsOf.Keep(rv.q.Kind.Href + "/" + url.PathEscape(t.ID) + page.DataSuffix + plan.WithQuery(s.Vars))
@@ -307,8 +298,8 @@ func (rv *record) head(p *detailPage, c *plan.Column, cl page.Cell) {
 		p.When = cl
 		p.When.Label = c.Words
 	}
-	if c.Shape == plan.Pill && cl.Tone != "hidden" && p.State.Text == "" {
-		p.State = cl
+	if c.Shape == plan.Pill && cl.Tone != "hidden" && p.Status.State.Text == "" {
+		p.Status.State = cl
 	}
 }
 

@@ -71,7 +71,7 @@ func TestExportOfPickedRecordsIsCompleteWhenAllCame(t *testing.T) {
 	table, err := csv.NewReader(strings.NewReader(h.page("/search.csv?q=status%3Abusy", all))).ReadAll()
 	must(t, err)
 	one, two := table[1][2], table[2][2]
-	h.viewer.Search = unheld{h.viewer.Search}
+	h.viewer.Visitor.Options.Search = unheld{h.viewer.Visitor.Options.Search}
 	for text, complete := range map[string]bool{
 		"id:" + one + "," + two: true, "id:" + one + " OR id:" + two: true, "id:" + one + "," + one: true,
 		"id:" + one + ",CA00000000000000000000000000000000": false, "id:" + one[:33] + "*": false, "status:busy": false,

@@ -281,9 +281,9 @@ func TestExportsAtOnce(t *testing.T) {
 		t.Helper()
 		r := httptest.NewRequest("GET", "/", nil)
 		r.SetBasicAuth(account, who.token)
-		c, err := h.viewer.Callers.Person(r)
+		c, err := h.viewer.Visitor.Options.Callers.Person(r)
 		must(t, err)
-		one, err := h.viewer.Exports.Begin(c)
+		one, err := h.viewer.Visitor.Options.Exports.Begin(c)
 		must(t, err)
 		return one.End
 	}

@@ -36,8 +36,8 @@ func (s *slowly) Find(ctx context.Context, c understudy.Caller, a query.SearchRe
 // The rows of a list and what a search found are there before they are counted.
 func TestRowsBeforeCounts(t *testing.T) {
 	h := open(t, searched(t))
-	slow := &slowly{Search: h.viewer.Search, release: make(chan error)}
-	h.viewer.Search = slow
+	slow := &slowly{Search: h.viewer.Visitor.Options.Search, release: make(chan error)}
+	h.viewer.Visitor.Options.Search = slow
 	for path, total := range map[string]string{"/twilio/calls": " held", "/twilio/calls?understudy.sort=-duration": " held",
 		"/search?q=kind:calls": " found"} {
 		page := h.stream(path, "gzip")

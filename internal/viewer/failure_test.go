@@ -36,7 +36,7 @@ func TestSearchesThatCannotBeAnsweredNow(t *testing.T) {
 		{fmt.Errorf("search: %w: the cursor is of another search", understudy.ErrInvalid), 400, "The cursor is of another search."},
 		{errors.New("search: disk on fire"), 500, "Something went wrong"},
 	} {
-		h.viewer.Search = unready{test.err}
+		h.viewer.Visitor.Options.Search = unready{test.err}
 		for _, path := range []string{
 			"/search?q=kind%3Acalls", "/search.json?q=kind%3Acalls", "/search.csv?q=kind%3Acalls", "/search.jsonl?q=kind%3Acalls",
 			"/twilio/calls?understudy.sort=-duration", "/twilio/calls?understudy.q=busy", "/twilio/calls.csv?understudy.sort=-duration",

@@ -423,7 +423,7 @@ func TestExportFound(t *testing.T) {
 		!slices.Equal(records[0], []string{"duration", "sid"}) {
 		t.Errorf("%d records, %v", len(records), err)
 	}
-	h.viewer.Search = failing{h.viewer.Search}
+	h.viewer.Visitor.Options.Search = failing{h.viewer.Visitor.Options.Search}
 	_, body, _ = h.get("/search.jsonl?q=kind%3Amessages", all)
 	if !strings.Contains(body, `{"understudy.incomplete":"reading on failed","understudy.rows":500}`) {
 		t.Errorf("ends %q", body[max(0, len(body)-100):])

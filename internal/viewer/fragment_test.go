@@ -114,9 +114,9 @@ func TestSecondViewIsKept(t *testing.T) {
 	} {
 		h.page(path, all)
 		first := h.page(path, all) // our own numbers are marked by now
-		before := h.viewer.Kept.Weight()
+		before := h.viewer.Visitor.Kept.Weight()
 		again := h.page(path, all)
-		if after := h.viewer.Kept.Weight(); before == 0 || after != before ||
+		if after := h.viewer.Visitor.Kept.Weight(); before == 0 || after != before ||
 			ownTimes.ReplaceAllString(again, "") != ownTimes.ReplaceAllString(first, "") {
 			t.Errorf("%s: %d bytes are kept, and %d after another view: %s", path, before, after, firstDifference(again, first))
 		}
@@ -137,7 +137,7 @@ func TestSecondViewIsKept(t *testing.T) {
 			t.Errorf("%s shows what was", path)
 		}
 	}
-	if weight := h.viewer.Kept.Weight(); weight > page.FragmentBytes {
+	if weight := h.viewer.Visitor.Kept.Weight(); weight > page.FragmentBytes {
 		t.Errorf("%d bytes are kept", weight)
 	}
 }

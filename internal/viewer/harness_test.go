@@ -135,7 +135,7 @@ func open(t testing.TB, set ...func(*page.Options)) *fixture {
 	v, err := New(o)
 	must(t, err)
 	t.Cleanup(func() {
-		must(t, v.Close())
+		must(t, v.Visitor.Close())
 		must(t, client.Close())
 		web.Close()
 		must(t, api.Close())

@@ -43,7 +43,7 @@ func openHidden(t *testing.T, role string, held bool) (*accesstest.World, *Viewe
 	v, err := New(page.Options{Sources: []*spec.Source{w.Source}, Mirror: w, Media: w, History: w, Gate: gate, Callers: asRole(role),
 		Snapshot: counts, Now: func() time.Time { return noon }})
 	must(t, err)
-	t.Cleanup(func() { must(t, v.Close()) })
+	t.Cleanup(func() { must(t, v.Visitor.Close()) })
 	return w, v
 }
 

@@ -14,12 +14,12 @@ import (
 
 // readPast reads at most limit versions of a record, within a glance.
 func readPast(ctx context.Context, q *page.Exchange, id string, limit int) (seen.Past, error) {
-	if q.V.History == nil || !q.Kind.Remembered() {
+	if q.V.Options.History == nil || !q.Kind.Remembered() {
 		return seen.Past{}, nil
 	}
 	ctx, cancel := context.WithTimeout(ctx, q.V.Glance)
 	defer cancel()
-	reader := seen.Reader{History: q.V.History, Gate: q.Rights.Gate, Caller: q.Rights.Caller}
+	reader := seen.Reader{History: q.V.Options.History, Gate: q.Rights.Gate, Caller: q.Rights.Caller}
 	return reader.Read(ctx, q.Source.Name, q.Kind.Spec.Name, id, limit)
 }
 
@@ -33,7 +33,7 @@ func explainGone(q *page.Exchange, t *spec.Target, err error) error {
 	}
 	past, worse := readPast(q.Ctx, q, t.ID, fewVersions)
 	if worse != nil {
-		q.V.Logger.ErrorContext(q.Ctx, "viewer: past of a record that is gone", "error", worse)
+		q.V.Options.Logger.ErrorContext(q.Ctx, "viewer: past of a record that is gone", "error", worse)
 		return err
 	}
 	for _, s := range past.Versions {

@@ -74,7 +74,7 @@ func serveHome(q *page.Exchange) error {
 			all = append(all, makeSourcePart(q, s))
 		}
 	}
-	out := homePage{Empty: len(all) == 0, Finds: q.V.Search != nil, Looks: q.Rights.Looks(), Saved: q.Rights.SavedSearches(q.Ctx),
+	out := homePage{Empty: len(all) == 0, Finds: q.V.Options.Search != nil, Looks: q.Rights.Looks(), Saved: q.Rights.SavedSearches(q.Ctx),
 		Ready: q.Rights.ReadySearches()}
 	out.Parts = q.Parts("home", all...)
 	return q.Render(http.StatusOK, "home", "Home", out)
@@ -183,7 +183,7 @@ func sendHome(q *page.Exchange) error {
 		if len(kinds) == 0 {
 			continue
 		}
-		snap := q.V.Snapshot(q.Ctx, s.Name)
+		snap := q.V.Options.Snapshot(q.Ctx, s.Name)
 		d := sourceData{s.Name, s.Spec.Title, snap.State, snap.Why, stamp(snap.Since), stamp(snap.NextProbe), snap.DropIn, nil}
 		for _, k := range kinds {
 			held := snap.Kinds[k.Spec.Name]

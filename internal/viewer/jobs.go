@@ -51,7 +51,7 @@ type jobView struct {
 // checkJobs refuses everyone but those who see everything of every source: a job
 // names records in its key and its error.
 func checkJobs(q *page.Exchange) error {
-	if q.V.Jobs == nil {
+	if q.V.Options.Jobs == nil {
 		return page.NotFound("There are no jobs here", "This server does no work of its own.", "")
 	}
 	if !q.SeesJobs() {
@@ -79,7 +79,7 @@ func serveJobs(q *page.Exchange) error {
 		{"failed", []understudy.JobState{understudy.JobFailed, understudy.JobExpired}, mostJobs},
 		{"ended", []understudy.JobState{understudy.JobDone, understudy.JobCancelled}, mostEnded},
 	} {
-		all, err := q.V.Jobs.Jobs(q.Ctx, understudy.JobFilter{States: part.states, Limit: part.limit})
+		all, err := q.V.Options.Jobs.Jobs(q.Ctx, understudy.JobFilter{States: part.states, Limit: part.limit})
 		if err != nil {
 			return fmt.Errorf("viewer: jobs: %w", err)
 		}
@@ -168,13 +168,13 @@ func resultOf(p understudy.Progress) string {
 // cancelJob and replayJob are what the buttons of the page do.
 func cancelJob(q *page.Exchange) error {
 	return changeJob(q, "cancel", func(number int64) (string, error) {
-		return fmt.Sprintf("Job %d is cancelled; one that runs ends soon.", number), q.V.Jobs.Cancel(q.Ctx, number)
+		return fmt.Sprintf("Job %d is cancelled; one that runs ends soon.", number), q.V.Options.Jobs.Cancel(q.Ctx, number)
 	})
 }
 
 func replayJob(q *page.Exchange) error {
 	return changeJob(q, "replay", func(number int64) (string, error) {
-		again, err := q.V.Jobs.Replay(q.Ctx, number)
+		again, err := q.V.Options.Jobs.Replay(q.Ctx, number)
 		return fmt.Sprintf("Job %d does the work of job %d again.", again, number), err
 	})
 }

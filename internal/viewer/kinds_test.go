@@ -267,7 +267,7 @@ func TestCodes(t *testing.T) {
 	if record := h.page("/twilio/alerts/"+id, all); !regexp.MustCompile(`<b>Error \d+\.</b> [A-Z]`).MatchString(record) {
 		t.Error("an alert does not say what its code means")
 	}
-	s := h.viewer.ByName["twilio"]
+	s := h.viewer.Visitor.ByName["twilio"]
 	for text, want := range map[string]string{"30003": "https://www.twilio.com/docs/api/errors/30003", "": "", "12a": "", "../x": "",
 		"1234567890123": ""} {
 		if got := s.CodeDocs(text); got != want {

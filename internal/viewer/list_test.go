@@ -315,7 +315,7 @@ func TestMarksAreNotWaitedFor(t *testing.T) {
 		t.Error("the question about numbers ended with the page")
 	default:
 	}
-	must(t, h.viewer.Close())
+	must(t, h.viewer.Visitor.Close())
 	<-held
 	h.mirror.mu.Lock()
 	defer h.mirror.mu.Unlock()

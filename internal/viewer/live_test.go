@@ -29,7 +29,7 @@ func TestLiveRows(t *testing.T) {
 			}
 			return "", false, false
 		}
-		script := strings.Contains(text, `<script src="`+h.viewer.Files.Address["live.js"])
+		script := strings.Contains(text, `<script src="`+h.viewer.Visitor.Files.Address["live.js"])
 		if !script || !strings.Contains(text, `<p class="unseen" role="status">`) {
 			t.Errorf("%s: nothing follows the feed, or nothing is told", path)
 		}

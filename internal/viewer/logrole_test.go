@@ -262,9 +262,9 @@ func (h *fixture) playsNot(p peerPermission) {
 	for token, want := range map[string]bool{"alltoken": true, p.theirs: false} {
 		r := httptest.NewRequest("GET", "/", nil)
 		r.SetBasicAuth(account, token)
-		c, err := h.viewer.Callers.Person(r)
+		c, err := h.viewer.Visitor.Options.Callers.Person(r)
 		must(h, err)
-		if got := h.viewer.Gate.Media(c, t) == nil; got != want {
+		if got := h.viewer.Visitor.Options.Gate.Media(c, t) == nil; got != want {
 			h.Errorf("%s: a content of %s as %s: %t", p.theirs, p.kind, c.Name, got)
 		}
 	}
@@ -287,11 +287,11 @@ func TestWritesOfLogrole(t *testing.T) {
 		at, err := h.spec.Target("twilio", "/2010-04-01/Accounts/"+account+path, "")
 		must(t, err)
 		c := understudy.Caller{Name: "x", Source: "twilio", Grant: &understudy.Grant{Role: "support"}}
-		if h.viewer.Gate.Write(c, at, "POST") == nil {
+		if h.viewer.Visitor.Options.Gate.Write(c, at, "POST") == nil {
 			t.Errorf("%s: %s may be sent without it", permission, path)
 		}
 		c.Grant.Allow = []understudy.Allow{{Method: "POST", Path: "/2010-04-01/Accounts/*" + path}}
-		if err := h.viewer.Gate.Write(c, at, "POST"); err != nil {
+		if err := h.viewer.Visitor.Options.Gate.Write(c, at, "POST"); err != nil {
 			t.Errorf("%s: %v", permission, err)
 		}
 	}

@@ -74,8 +74,8 @@ func links(body string) []string {
 func TestLookupFindsACallerByTheWholeNumber(t *testing.T) {
 	h, log, now := lookedUp(t, nil)
 	number := h.ownNumber()
-	found, err := h.viewer.Search.Find(t.Context(), understudy.Caller{Name: "all", Grant: &understudy.Grant{Role: understudy.RoleAll}},
-		query.SearchRequest{Text: "number:" + number})
+	found, err := h.viewer.Visitor.Options.Search.Find(t.Context(),
+		understudy.Caller{Name: "all", Grant: &understudy.Grant{Role: understudy.RoleAll}}, query.SearchRequest{Text: "number:" + number})
 	must(t, err)
 	status, to, who := h.lookUp("number", " "+number[:2]+" ("+number[2:5]+") "+number[5:], support)
 	if status != http.StatusSeeOther || !regexp.MustCompile(`^/-/lookup/[A-Za-z0-9_-]+$`).MatchString(to) {
@@ -267,7 +267,7 @@ func TestNobodyLooksUpWithoutPermissionAndAudit(t *testing.T) {
 			}
 		}
 	}
-	plain := open(t, func(o *page.Options) { o.Gate = h.viewer.Gate }, searched(t)) // no audit log
+	plain := open(t, func(o *page.Options) { o.Gate = h.viewer.Visitor.Options.Gate }, searched(t)) // no audit log
 	for _, at := range [][2]string{{"GET", "/-/lookup"}, {"POST", "/-/lookup"}, {"GET", "/-/lookup/x"}} {
 		if status, _, _ := plain.do(at[0], at[1], map[string]string{"POST": "number=%2B15550001111"}[at[0]], support); status != 404 {
 			t.Errorf("%s %s without an audit log: %d", at[0], at[1], status)

@@ -41,14 +41,15 @@ var errMediaGone = page.NotFound("This address is no longer good",
 // sendMedia answers, or says why not; nothing has been sent when it returns an
 // error.
 func sendMedia(q *page.Exchange) (err error) {
-	if q.Rights.Caller, err = q.V.Callers.Person(q.R); err != nil {
+	if q.Rights.Caller, err = q.V.Options.Callers.Person(q.R); err != nil {
 		return err
 	}
 	q.Rights.Known = true
 	line := accesslog.Of(q.Ctx)
 	line.Caller = q.Rights.Caller.Name
-	key, bucket, ok := q.V.Seals.Open(q.R.PathValue("token"), page.SessionOf(q.R), q.Rights.Caller.Name, page.BucketOf(q.Clock.Start))
-	if !ok || q.V.Media == nil || q.V.ByName[key.Source] == nil {
+	token, session, now := q.R.PathValue("token"), page.SessionOf(q.R), page.BucketOf(q.Clock.Start)
+	key, bucket, ok := q.V.Options.Seals.Open(token, session, q.Rights.Caller.Name, now)
+	if !ok || q.V.Options.Media == nil || q.V.ByName[key.Source] == nil {
 		return errMediaGone
 	}
 	q.Source = q.V.ByName[key.Source]
@@ -59,13 +60,13 @@ func sendMedia(q *page.Exchange) (err error) {
 	if err := q.Rights.Gate.Media(q.Rights.Caller, t); err != nil {
 		return err
 	}
-	switch err := q.Rights.Gate.Find(q.Ctx, q.Rights.Caller, t, q.V.Mirror.Page); {
+	switch err := q.Rights.Gate.Find(q.Ctx, q.Rights.Caller, t, q.V.Options.Mirror.Page); {
 	case errors.Is(err, understudy.ErrNotFound):
 		return errMediaGone
 	case err != nil:
 		return err
 	}
-	m, err := q.V.Media.Open(q.Ctx, askMedia(q, t))
+	m, err := q.V.Options.Media.Open(q.Ctx, askMedia(q, t))
 	if err != nil {
 		return err
 	}
@@ -108,7 +109,7 @@ func sendMedium(q *page.Exchange, t *spec.Target, m *request.MediaResponse, left
 	_, err := httprange.Send(q.Reply.W, q.R, httprange.Content{
 		File: m.File, Body: m, Status: m.Status, Size: m.Size, Range: m.ContentRange,
 		Type: m.ContentType, ETag: m.ETag, Modified: m.Modified, Shown: t.Media.Types,
-		Deadline: func() time.Time { return q.V.Now().Add(mediaStall) },
+		Deadline: func() time.Time { return q.V.Options.Now().Add(mediaStall) },
 	})
 	switch {
 	case errors.Is(err, httprange.ErrRange):

@@ -69,10 +69,10 @@ func (s *stereo) address(who as, cookies ...*http.Cookie) (string, []*http.Cooki
 		r.AddCookie(c)
 	}
 	w := httptest.NewRecorder()
-	q, end := s.viewer.Begin(r.Context(), w, r)
+	q, end := s.viewer.Visitor.Begin(r.Context(), w, r)
 	defer end()
 	var err error
-	q.Rights.Caller, err = s.viewer.Callers.Person(r)
+	q.Rights.Caller, err = s.viewer.Visitor.Options.Callers.Person(r)
 	must(s, err)
 	t, err := s.spec.Target("twilio", recording, "")
 	must(s, err)
@@ -225,7 +225,7 @@ func TestMediaAddressIsNobodyElses(t *testing.T) {
 		data[i/8] ^= 1 << (i % 8)
 	}
 	// A new process has new keys, unless it is told.
-	again := withMedia(t, everybody, func(o *page.Options) { o.Seals = s.viewer.Seals })
+	again := withMedia(t, everybody, func(o *page.Options) { o.Seals = s.viewer.Visitor.Options.Seals })
 	if resp, _ := again.play("GET", address, all, session); resp.StatusCode != 200 {
 		t.Errorf("the same seals: %d", resp.StatusCode)
 	}
@@ -248,7 +248,7 @@ func TestMediaGate(t *testing.T) {
 		t.Errorf("%d %q", resp.StatusCode, body)
 	}
 	stricter := withMedia(t, func(o *page.Options) {
-		o.Seals = s.viewer.Seals
+		o.Seals = s.viewer.Visitor.Options.Seals
 		gate, err := access.New(map[string]*spec.Spec{"twilio": o.Sources[0].Spec}, access.Roles{
 			"clerk": {"twilio": {"*": "see", "recordings.audio": "hide"}}, "support": {}, "counter": {},
 		})

@@ -18,10 +18,10 @@ import (
 // held.
 func (rv *record) addressed(in *plan.Instance, id string) (*spec.Target, error) {
 	none := page.NotFound("No "+rv.q.Kind.Spec.One+" named "+page.Clip(id)+" is held", "Pick it from the list.", rv.q.Kind.Href)
-	if rv.q.V.History == nil || !rv.q.Rights.Gate.Finds(rv.q.Rights.Caller, rv.q.Source.Name, rv.q.Kind.Spec.Name, id) {
+	if rv.q.V.Options.History == nil || !rv.q.Rights.Gate.Finds(rv.q.Rights.Caller, rv.q.Source.Name, rv.q.Kind.Spec.Name, id) {
 		return nil, none
 	}
-	seen, err := rv.q.V.History.History(rv.q.Ctx, rv.q.Source.Name, rv.q.Kind.Spec.Name, id, fewVersions)
+	seen, err := rv.q.V.Options.History.History(rv.q.Ctx, rv.q.Source.Name, rv.q.Kind.Spec.Name, id, fewVersions)
 	if err != nil && !errors.Is(err, understudy.ErrNotFound) {
 		return nil, err
 	}

@@ -208,7 +208,7 @@ func makePanels(q *page.Exchange, number string) []*panel {
 // the kind are held, those are counted.
 func readPanel(q *page.Exchange, pn *panel, number string) *panel {
 	k, flt := pn.kind.Kind, pn.kind.List.Spec.Filters[pn.end.Filter]
-	whole := q.V.Search != nil && q.Rights.Counts(k) && q.V.Snapshots.Of(q, q.Source).Kinds[k.Spec.Name].Complete
+	whole := q.V.Options.Search != nil && q.Rights.Counts(k) && q.V.Snapshots.Of(q, q.Source).Kinds[k.Spec.Name].Complete
 	pn.Asked.Future = q.Tasks.Begin(pn.Asked.Target.Key.String(), q.V.Glance, func(ctx context.Context) error {
 		pn.Asked.Reading = q.Read(ctx, pn.Asked.Target)
 		if !whole || !pn.Asked.Reading.More() {

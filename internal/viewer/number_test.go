@@ -219,7 +219,7 @@ func TestPartsFailByThemselves(t *testing.T) {
 		!strings.Contains(page, "Calls to") {
 		t.Error("a number without one of its lists")
 	}
-	h.viewer.Glance = time.Second
+	h.viewer.Visitor.Glance = time.Second
 	page = h.page("/twilio/calls/"+call, all)
 	if !strings.Contains(page, "Not loaded: Twilio has not answered within 1 s.") || !strings.Contains(page, "Raw JSON") {
 		t.Error("a call without one of its lists")

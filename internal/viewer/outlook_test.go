@@ -110,7 +110,7 @@ func (inDollars) Unit(context.Context, understudy.Series) string { return "USD" 
 // TestHomeSaysACurrencyAndATimeOfABalance also when the record that has the currency is not held.
 func TestHomeSaysACurrencyAndATimeOfABalance(t *testing.T) {
 	h := foreseen(t, 600)
-	h.viewer.Forecasts = inDollars{h.viewer.Forecasts}
+	h.viewer.Visitor.Options.Forecasts = inDollars{h.viewer.Visitor.Options.Forecasts}
 	balance := regexp.MustCompile(`<p class="figure[ a-z]*">\$[0-9.]+</p><p class="fine">at <time `)
 	for _, held := range []bool{false, true} {
 		if held {

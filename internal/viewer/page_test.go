@@ -227,7 +227,7 @@ func TestPagesAreWellFormed(t *testing.T) {
 
 func TestHeaders(t *testing.T) {
 	h := open(t)
-	for _, path := range append(h.everyPage(), "/index.json", "/twilio/calls.json", h.viewer.Files.Address["viewer.css"]) {
+	for _, path := range append(h.everyPage(), "/index.json", "/twilio/calls.json", h.viewer.Visitor.Files.Address["viewer.css"]) {
 		status, _, head := h.get(path, all)
 		for name, want := range map[string]string{
 			"Content-Security-Policy": "default-src 'none'", "X-Content-Type-Options": "nosniff", "Referrer-Policy": "no-referrer",
@@ -259,8 +259,8 @@ func TestWeight(t *testing.T) {
 	for _, path := range []string{"/", "/twilio/calls", "/twilio/messages", "/twilio/alerts", "/twilio/number/" + h.ownNumber(),
 		"/twilio/messages/" + h.pictured(), "/twilio/recordings/" + h.firstID("/twilio/recordings", `RE[0-9a-f]{32}`)} {
 		total := 0
-		for _, p := range []string{path, h.viewer.Files.Address["viewer.css"], h.viewer.Files.Address["viewer.js"],
-			h.viewer.Files.Address["icon.svg"]} {
+		for _, p := range []string{path, h.viewer.Visitor.Files.Address["viewer.css"], h.viewer.Visitor.Files.Address["viewer.js"],
+			h.viewer.Visitor.Files.Address["icon.svg"]} {
 			_, body, head := h.get(p, as{token: "alltoken", headers: map[string]string{"Accept-Encoding": "gzip, br"}})
 			if head.Get("Content-Encoding") != "gzip" || head.Get("Content-Length") != strconv.Itoa(len(body)) {
 				t.Errorf("%s: encoding %q, length %s of %d", p, head.Get("Content-Encoding"), head.Get("Content-Length"), len(body))
@@ -298,7 +298,7 @@ func TestFiles(t *testing.T) {
 		}
 		script = append(script, part...)
 	}
-	if status, body, _ := h.get(h.viewer.Files.Address["viewer.js"], as{}); status != 200 || body != minified(".js", script) {
+	if status, body, _ := h.get(h.viewer.Visitor.Files.Address["viewer.js"], as{}); status != 200 || body != minified(".js", script) {
 		t.Errorf("viewer.js is %d and %d bytes, want the %d of its source minified", status, len(body), len(script))
 	}
 	sheet, err := os.ReadFile("static/viewer.css")
@@ -315,7 +315,7 @@ func TestFiles(t *testing.T) {
 			t.Errorf("viewer.css lacks %s", must)
 		}
 	}
-	address := h.viewer.Files.Address["viewer.css"]
+	address := h.viewer.Visitor.Files.Address["viewer.css"]
 	status, body, head := h.get(address, as{})
 	if status != 200 || body != minified(".css", sheet) || !strings.Contains(head.Get("Cache-Control"), "immutable") ||
 		head.Get("Content-Type") != "text/css; charset=utf-8" {

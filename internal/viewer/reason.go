@@ -20,15 +20,15 @@ func (rv *record) reason(p *detailPage, row access.Row) {
 	}
 	code := row.Field(f.Name).Text
 	why := rv.q.Source.Reason(code)
-	p.Reason = plan.UpperFirst(plan.TitleOf(f)) + " " + code
+	p.Status.Reason = plan.UpperFirst(plan.TitleOf(f)) + " " + code
 	if stem, ok := strings.CutSuffix(f.Name, "code"); ok {
 		if words := row.Field(stem + "message"); words.State == access.Seen && words.Text != "" {
-			p.Reason += ": " + strings.TrimSuffix(words.Text, ".")
-			p.Docs = why.Docs
+			p.Status.Reason += ": " + strings.TrimSuffix(words.Text, ".")
+			p.Status.Docs = why.Docs
 			return
 		}
 	}
-	p.Meaning, p.Docs = why.Meaning, why.Docs
+	p.Status.Meaning, p.Status.Docs = why.Meaning, why.Docs
 }
 
 // codeField is the field that says why a record failed: a code of the API, or

@@ -77,7 +77,7 @@ func TestRefusedWritesHaveTheirReason(t *testing.T) {
 		r := httptest.NewRequest(http.MethodGet, "/", nil)
 		r.SetBasicAuth(account, token)
 		w := httptest.NewRecorder()
-		h.viewer.Exchange(w, r, func(q *page.Exchange) error {
+		h.viewer.Visitor.Exchange(w, r, func(q *page.Exchange) error {
 			q.Source = q.V.ByName["twilio"]
 			return run(q)
 		})

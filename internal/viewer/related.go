@@ -115,7 +115,7 @@ func (rv *record) readUnder(a *askedList) {
 // There are none when the path of the list names what the caller does not see.
 func (rv *record) keptUnder(ctx context.Context, a *askedList) []access.Row {
 	k := a.list.Kind
-	if rv.q.V.Search == nil || !rv.q.Clock.AsOf.At.IsZero() || !k.Remembered() {
+	if rv.q.V.Options.Search == nil || !rv.q.Clock.AsOf.At.IsZero() || !k.Remembered() {
 		return nil
 	}
 	where, ok := rv.q.Rights.ListConditions(a.list, a.target, false)
@@ -215,7 +215,7 @@ func (rv *record) listPart(a *askedList, own map[string]bool) *page.Part {
 // contents, whose addresses are a session's and end.
 func (rv *record) madeList(a *askedList, own map[string]bool) []any {
 	r := a.Asked.Wait()
-	if len(a.list.Kind.Spec.Media) > 0 && rv.q.V.Media != nil && len(a.kept)+len(r.Rows()) > 0 {
+	if len(a.list.Kind.Spec.Media) > 0 && rv.q.V.Options.Media != nil && len(a.kept)+len(r.Rows()) > 0 {
 		return nil
 	}
 	all := append(r.Made(rv.q), own)
@@ -249,7 +249,7 @@ func (rv *record) drawList(a *askedList, title string, own map[string]bool) *rel
 
 // addPlaying adds a column with the contents of the rows, where they have any.
 func (rv *record) addPlaying(t *page.Table, s *page.CellContext, rows []access.Row) {
-	if len(s.Kind.Spec.Media) == 0 || rv.q.V.Media == nil || len(rows) == 0 {
+	if len(s.Kind.Spec.Media) == 0 || rv.q.V.Options.Media == nil || len(rows) == 0 {
 		return
 	}
 	f := s.Kind.ByField[s.Kind.Spec.Media[0].Field]

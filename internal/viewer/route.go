@@ -24,7 +24,7 @@ import (
 )
 
 // routes is the table of contents.
-func (v *Viewer) routes() []page.Route {
+func routes() []page.Route {
 	return slices.Concat([]page.Route{
 		{Pattern: "GET /{$}", Handler: serveHome, Forms: []string{"GET /"}},
 		{Pattern: "GET /index.json", Handler: serveHome, Forms: []string{"GET /index.json"}},
@@ -38,7 +38,6 @@ func (v *Viewer) routes() []page.Route {
 		{Pattern: "GET /" + plan.JobsWord, Handler: serveJobs, Forms: []string{"GET /jobs"}},
 		{Pattern: "POST /" + plan.JobsWord + "/{number}/cancel", Handler: cancelJob, Forms: []string{"POST /jobs/{number}/cancel"}},
 		{Pattern: "POST /" + plan.JobsWord + "/{number}/replay", Handler: replayJob, Forms: []string{"POST /jobs/{number}/replay"}},
-		{Pattern: "/", Handler: v.nowhere, Forms: nil},
 	})
 }
 
@@ -55,24 +54,22 @@ func forms(address string, ends ...string) []string {
 // sign-in say nothing of any record and are open to everyone; media and the other pages
 // name their caller.
 func (v *Viewer) ownRoutes() map[string]http.Handler {
+	protect := v.Visitor.Forms.Handler
 	all := map[string]http.Handler{
-		"GET /-/static/{file}": http.HandlerFunc(v.Files.Serve),
+		"GET /-/static/{file}": http.HandlerFunc(v.Visitor.Files.Serve),
 		"GET /-/media/{token}": serveMedia(v.Visitor),
 		"GET /-/timezone":      v.page(page.ServeZone),
 		"GET /-/keys":          v.page(page.ServeKeys),
-		"POST /-/timezone":     v.Forms.Handler(http.HandlerFunc(v.SetZone)),
-		"POST /-/theme":        v.Forms.Handler(http.HandlerFunc(v.SetTheme)),
-		"POST /-/columns":      v.Forms.Handler(list.SetColumns(v.Visitor)),
+		"POST /-/timezone":     protect(http.HandlerFunc(v.Visitor.SetZone)),
+		"POST /-/theme":        protect(http.HandlerFunc(v.Visitor.SetTheme)),
+		"POST /-/columns":      protect(list.SetColumns(v.Visitor)),
 	}
 	for _, r := range slices.Concat(people.Routes(), programs.Routes(), roles.Routes(), outlook.Routes(),
-		actions.Routes(), administration.Routes(), trail.Routes(), list.LookupRoutes(talkOf)) {
-		all[r.Pattern] = v.Forms.Handler(v.page(r.Handler))
-	}
-	for _, r := range watches.Routes() {
-		all[r.Pattern] = v.Forms.Handler(v.page(r.Handler))
+		actions.Routes(), administration.Routes(), trail.Routes(), list.LookupRoutes(talkOf), watches.Routes()) {
+		all[r.Pattern] = v.page(r.Handler)
 	}
 	for _, r := range people.Open() {
-		all[r.Pattern] = v.Forms.Handler(http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) { v.Open(w, req, r.Handler) }))
+		all[r.Pattern] = protect(http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) { v.Visitor.Open(w, req, r.Handler) }))
 	}
 	return all
 }
@@ -81,26 +78,23 @@ func (v *Viewer) ownRoutes() map[string]http.Handler {
 // GET left out; tests ask each of them and look for it in docs/viewer.md.
 func (v *Viewer) Routes() []string {
 	var all []string
-	for _, r := range v.routes() {
+	for _, r := range routes() {
 		all = append(all, r.Forms...)
 	}
 	return append(append(all, "GET /opensearch.xml"), slices.Sorted(maps.Keys(v.ownRoutes()))...)
 }
 
-// page answers a path with what a handler shows.
+// page answers a path with what a handler shows. It takes forms from pages of ours alone.
 func (v *Viewer) page(run page.Handler) http.Handler {
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { v.Exchange(w, r, run) })
+	return v.Visitor.Forms.Handler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { v.Visitor.Exchange(w, r, run) }))
 }
 
 func (v *Viewer) route() {
 	v.mux, v.own = http.NewServeMux(), http.NewServeMux()
-	for _, r := range v.routes() {
-		h := v.page(r.Handler)
-		if strings.HasPrefix(r.Pattern, http.MethodPost) {
-			h = v.Forms.Handler(h)
-		}
-		v.mux.Handle(r.Pattern, h)
+	for _, r := range routes() {
+		v.mux.Handle(r.Pattern, v.page(r.Handler))
 	}
+	v.mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) { v.Visitor.Exchange(w, r, v.nowhere) })
 	v.mux.Handle("GET /opensearch.xml", list.OpenSearch(v.Visitor))
 	for pattern, h := range v.ownRoutes() {
 		v.own.Handle(pattern, h)

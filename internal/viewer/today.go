@@ -35,7 +35,7 @@ type todayAsked struct {
 
 // askToday returns the main kinds of a source whose records can fail.
 func askToday(q *page.Exchange, s *plan.Source) (all []todayAsked) {
-	if q.V.Search == nil {
+	if q.V.Options.Search == nil {
 		return nil
 	}
 	for _, k := range q.Rights.Readable(s) {

@@ -26,9 +26,9 @@ import (
 
 // Viewer is the web frontend, an http.Handler. It is safe for concurrent use.
 type Viewer struct {
-	*page.Visitor
-	mux *http.ServeMux
-	own *http.ServeMux // the viewer's part of /-/
+	Visitor *page.Visitor
+	mux     *http.ServeMux
+	own     *http.ServeMux // the viewer's part of /-/
 }
 
 //go:embed templates static
@@ -62,8 +62,8 @@ func (v *Viewer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 			v.own.ServeHTTP(w, r)
 			return
 		}
-		if v.Control != nil {
-			v.Control.ServeHTTP(w, r)
+		if v.Visitor.Options.Control != nil {
+			v.Visitor.Options.Control.ServeHTTP(w, r)
 			return
 		}
 	}
@@ -73,12 +73,12 @@ func (v *Viewer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 // ServeFramed shows a page of Options.Control in the frame of all others. Its caller was admitted
 // there.
 func (v *Viewer) ServeFramed(w http.ResponseWriter, r *http.Request, name, title string, main any) {
-	v.Exchange(w, r, func(q *page.Exchange) error { return q.Render(http.StatusOK, name, title, main) })
+	v.Visitor.Exchange(w, r, func(q *page.Exchange) error { return q.Render(http.StatusOK, name, title, main) })
 }
 
 // ServeRefused shows why a page of Options.Control is not shown, in the same frame.
 func (v *Viewer) ServeRefused(w http.ResponseWriter, r *http.Request, err error) {
-	v.Exchange(w, r, func(*page.Exchange) error { return err })
+	v.Visitor.Exchange(w, r, func(*page.Exchange) error { return err })
 }
 
 // policy lets a page load its own files and nothing else.

@@ -91,7 +91,7 @@ var errNothing = page.NotFound("Nothing can be done here", "This server only sho
 
 // find is the task an address names, if the caller may do it.
 func find(q *page.Exchange) (*task, error) {
-	if q.V.Actions == nil {
+	if q.V.Options.Actions == nil {
 		return nil, errNothing
 	}
 	word, id := q.R.PathValue("action"), q.R.PathValue("id")
@@ -122,7 +122,7 @@ func listOf(k *plan.Kind, a *spec.Action) *plan.List {
 // Made are links to the actions that make a record of a kind and that the caller may do;
 // filled are values of their fields.
 func Made(q *page.Exchange, k *plan.Kind, filled func(*spec.ActionField) string) (all []page.Link) {
-	if q.V.Actions == nil || !q.Clock.AsOf.At.IsZero() {
+	if q.V.Options.Actions == nil || !q.Clock.AsOf.At.IsZero() {
 		return nil
 	}
 	for _, a := range k.Spec.Actions {
@@ -169,7 +169,7 @@ func With(q *page.Exchange, number string, own bool) (all []page.Link) {
 
 // About are links to what the caller may do with a record, and apart those by which it goes.
 func About(q *page.Exchange, t *spec.Target, row access.Row) (all, removing []page.Link) {
-	if q.V.Actions == nil || !q.Clock.AsOf.At.IsZero() {
+	if q.V.Options.Actions == nil || !q.Clock.AsOf.At.IsZero() {
 		return nil, nil
 	}
 	vars := plan.WithQuery(q.Source.Given(t, t.Instance.ID))

@@ -144,7 +144,7 @@ func open(t testing.TB, runner func(*actions.Options)) *fixture {
 	h.viewer = v
 	t.Cleanup(func() {
 		must(t, h.actions.Close())
-		must(t, v.Close())
+		must(t, v.Visitor.Close())
 		cancel()
 		<-ran // its error is that it was told to end
 		must(t, client.Close())

@@ -50,13 +50,13 @@ func localText(word, one, many, upstream string) words {
 
 // mayLocally reports whether a caller may do a word to records of a kind.
 func mayLocally(q *page.Exchange, k *plan.Kind, word string) bool {
-	return q.V.Actions != nil && q.V.Actions.Options.Operator != nil && q.Rights.SeesKind(k) &&
+	return q.V.Options.Actions != nil && q.V.Options.Actions.Options.Operator != nil && q.Rights.SeesKind(k) &&
 		q.Rights.Gate.Do(q.Rights.Caller, k.Source.Name, word) == nil
 }
 
 // findLocal is an action on what is held as a task; id "": of a kind.
 func findLocal(q *page.Exchange, word, id string) (*task, error) {
-	if q.V.Actions.Options.Operator == nil {
+	if q.V.Options.Actions.Options.Operator == nil {
 		return nil, errNothing
 	}
 	if err := q.Rights.Gate.Do(q.Rights.Caller, q.Source.Name, word); err != nil {
@@ -87,7 +87,7 @@ func findLocal(q *page.Exchange, word, id string) (*task, error) {
 func findPerson(q *page.Exchange) (*task, error) {
 	number := q.R.PathValue("number")
 	switch {
-	case q.V.Actions == nil || q.V.Actions.Options.Operator == nil:
+	case q.V.Options.Actions == nil || q.V.Options.Actions.Options.Operator == nil:
 		return nil, errNothing
 	case !plan.IsNumber(number):
 		return nil, page.NotFound("There is no number "+page.Clip(number), "Write it with its country's code: +14155550100.", "/")
@@ -131,7 +131,7 @@ func (l local) Facts(t *task) (all []page.Cell, err error) {
 	if l.word != access.DoErase {
 		return all, nil
 	}
-	kinds, own, err := t.q.V.Actions.Options.Operator.Belongs(t.q.Ctx, t.q.Source.Name, l.what())
+	kinds, own, err := t.q.V.Options.Actions.Options.Operator.Belongs(t.q.Ctx, t.q.Source.Name, l.what())
 	switch {
 	case err != nil:
 		return nil, err
@@ -160,7 +160,7 @@ func (l local) Prepare(t *task) work {
 	if l.number != "" {
 		e.Values = []string{l.number}
 	}
-	list, op, source := page.AuditLater(q, e), q.V.Actions.Options.Operator, q.Source.Name
+	list, op, source := page.AuditLater(q, e), q.V.Options.Actions.Options.Operator, q.Source.Name
 	return func(ctx context.Context) (out actions.Result) {
 		if l.target != nil {
 			if _, err := recordOf(ctx, q, l.target); err != nil {
@@ -203,7 +203,7 @@ func (l local) Next(t *task, _ string) string {
 
 // ErasePerson is the link to erase a number; nil when the caller may not.
 func ErasePerson(q *page.Exchange, number string) (all []page.Link) {
-	if q.V.Actions != nil && q.V.Actions.Options.Operator != nil && !q.Rights.Gate.Ruled(q.Rights.Caller, q.Source.Name) &&
+	if q.V.Options.Actions != nil && q.V.Options.Actions.Options.Operator != nil && !q.Rights.Gate.Ruled(q.Rights.Caller, q.Source.Name) &&
 		q.Rights.Gate.Do(q.Rights.Caller, q.Source.Name, access.DoErase) == nil {
 		all = append(all, page.Link{Text: "Erase", Href: doPath + url.PathEscape(q.Source.Name) + "/" + plan.NumberWord + "/" +
 			access.DoErase + "/" + url.PathEscape(number)})

@@ -51,7 +51,7 @@ func NotesOn(q *page.Exchange, t *spec.Target, row access.Row) *Notes {
 		return nil
 	}
 	out := &Notes{Path: address(q.Kind, access.DoNote, t.ID), Most: understudy.MaxNote}
-	a := q.V.Annotations.Annotation(q.Source.Name, q.Kind.Spec.Name, t.ID)
+	a := q.V.Options.Annotations.Annotation(q.Source.Name, q.Kind.Spec.Name, t.ID)
 	if a == nil {
 		return out
 	}
@@ -80,7 +80,7 @@ func write(q *page.Exchange) error {
 	if err := q.R.ParseForm(); err != nil {
 		return page.BadRequest("This form cannot be read", fmt.Sprintf("It may have %d KiB at most.", maxForm>>10), nil)
 	}
-	do, form := q.V.Annotations, q.R.PostForm
+	do, form := q.V.Options.Annotations, q.R.PostForm
 	source, kind, id := q.Source.Name, q.Kind.Spec.Name, t.ID
 	var work func() error
 	what, said := "", ""
@@ -127,7 +127,7 @@ func write(q *page.Exchange) error {
 
 // noted is the record of that id of the exchange's kind, if the caller may write on it.
 func noted(q *page.Exchange, id string) (*spec.Target, error) {
-	if q.V.Annotations == nil {
+	if q.V.Options.Annotations == nil {
 		return nil, errNothing
 	}
 	if err := q.Rights.Gate.Do(q.Rights.Caller, q.Source.Name, access.DoNote); err != nil {
@@ -156,7 +156,7 @@ func removed(q *page.Exchange, t *spec.Target, text string) (int64, error) {
 	if err != nil {
 		return 0, page.BadRequest("This form is not one of ours", "Begin again on the page of the "+q.Kind.Spec.One+".", nil)
 	}
-	if a := q.V.Annotations.Annotation(q.Source.Name, q.Kind.Spec.Name, t.ID); a != nil {
+	if a := q.V.Options.Annotations.Annotation(q.Source.Name, q.Kind.Spec.Name, t.ID); a != nil {
 		for _, n := range a.Notes {
 			if n.Number == number && !mayRemove(q, n) {
 				return 0, fmt.Errorf("%w: a note is removed by who wrote it, or by role all", understudy.ErrForbidden)

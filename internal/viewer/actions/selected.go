@@ -96,7 +96,7 @@ func markSelected(q *page.Exchange, all []selected, m *understudy.Mark, what, do
 		}
 	}
 	for i, one := range all {
-		if err := q.V.Annotations.MarkHandled(q.Ctx, one.kind.Source.Name, one.kind.Spec.Name, one.id, m); err != nil {
+		if err := q.V.Options.Annotations.MarkHandled(q.Ctx, one.kind.Source.Name, one.kind.Spec.Name, one.id, m); err != nil {
 			return &page.Problem{Title: fmt.Sprintf("%d of %d records are %s", i, len(all), done), Hint: page.Sentence(err), Href: back,
 				Link: "Back", Kind: err}
 		}

@@ -134,7 +134,7 @@ func submit(t *task) error {
 	case len(t.fields) > 0 && q.R.PostForm.Get("step") != stepDo:
 		return t.render(http.StatusOK, askPage{Key: key, Review: q.R.PostForm.Get("step") == stepReview})
 	}
-	result, err := q.V.Actions.Once(q.Ctx, q.Rights.Caller.Name, t.claim(key), t.doer.Prepare(t))
+	result, err := q.V.Options.Actions.Once(q.Ctx, q.Rights.Caller.Name, t.claim(key), t.doer.Prepare(t))
 	return t.answer(result, err, key)
 }
 
@@ -198,7 +198,7 @@ func (t *task) answer(r actions.Result, err error, key string) error {
 		return &page.Problem{Title: "Nothing was done", Hint: "Too many actions are under way. Try again in a moment.",
 			Href: t.at, Link: "Begin again", Kind: understudy.ErrUnavailable}
 	case err != nil:
-		t.q.V.Logger.ErrorContext(t.q.Ctx, "viewer: action", "source", t.q.Source.Name, "error", err)
+		t.q.V.Options.Logger.ErrorContext(t.q.Ctx, "viewer: action", "source", t.q.Source.Name, "error", err)
 		return &page.Problem{Title: "Nothing was done", Href: t.at, Link: "Begin again", Kind: understudy.ErrUnavailable,
 			Hint: "What is done is written down first, and that did not work. The log of the server says why."}
 	case r.State == actions.Done:

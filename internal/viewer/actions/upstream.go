@@ -164,10 +164,10 @@ func (u upstream) Prepare(t *task) work {
 		}
 		body, contentType := u.action.Form(t.values, c.Set)
 		w := request.Write{Target: u.target, Method: u.action.Method, Body: body, ContentType: contentType, Flow: q.Rights.Caller.Flow}
-		answer, err := q.V.Actions.Options.Mirror.Write(ctx, w)
+		answer, err := q.V.Options.Actions.Options.Mirror.Write(ctx, w)
 		if err == nil && u.action.Makes() != nil && answer.Page.Made() != "" {
 			done.IDs, done.Status = []string{answer.Page.Made()}, answer.Page.Status
-			_ = understudy.Audit(ctx, q.V.Audit, done) // it was done
+			_ = understudy.Audit(ctx, q.V.Options.Audit, done) // it was done
 		}
 		return resultOf(q, answer, err)
 	}
@@ -215,7 +215,7 @@ func notSent(q *page.Exchange, err error) actions.Result {
 	case errors.Is(err, understudy.ErrInvalid):
 		out.Why = page.Sentence(err)
 	default:
-		q.V.Logger.Error("viewer: action", "source", q.Source.Name, "error", err)
+		q.V.Options.Logger.Error("viewer: action", "source", q.Source.Name, "error", err)
 		out.Why = "The log of the server says why."
 	}
 	return out

@@ -90,8 +90,8 @@ func serve(q *page.Exchange) error {
 	for _, s := range q.V.Planned {
 		p.Sources = append(p.Sources, source(q, s))
 	}
-	if q.V.Webhooks != nil {
-		for _, w := range q.V.Webhooks.Webhooks() {
+	if q.V.Options.Webhooks != nil {
+		for _, w := range q.V.Options.Webhooks.Webhooks() {
 			p.Webhooks = append(p.Webhooks, webhook(q, w))
 		}
 	}
@@ -100,10 +100,10 @@ func serve(q *page.Exchange) error {
 
 // ways are the pages from here, of those that there are.
 func ways(q *page.Exchange, jobs []fact) (all []way) {
-	if q.V.Jobs != nil {
+	if q.V.Options.Jobs != nil {
 		all = append(all, way{"/" + plan.JobsWord, "Jobs", "What the server does by itself", jobs})
 	}
-	if programs := q.V.Programs; programs != nil {
+	if programs := q.V.Options.Programs; programs != nil {
 		facts := []fact{{Text: count(int64(len(programs.Configured)), "of the settings", "of the settings")}}
 		if programs.Credentials != nil {
 			facts = append(facts, fact{Text: count(int64(len(programs.All())), "made", "made")})
@@ -111,28 +111,28 @@ func ways(q *page.Exchange, jobs []fact) (all []way) {
 		all = append(all, way{"/-/connect", "Credentials", "What programs come in with", facts})
 	}
 	all = append(all, way{"/-/roles", "Roles", "Who may see what, by which line of the settings", nil})
-	if q.V.Trail != nil {
+	if q.V.Options.Trail != nil {
 		all = append(all, way{"/-/audit", "Audit log", "Who looked at what, and who did what",
-			[]fact{{Text: count(q.V.Trail.Stats().Entries, "entry", "entries") + " since the start"}}})
+			[]fact{{Text: count(q.V.Options.Trail.Stats().Entries, "entry", "entries") + " since the start"}}})
 	}
-	if q.V.People != nil {
-		people, sessions := map[string]bool{}, q.V.People.Sessions.All()
+	if q.V.Options.People != nil {
+		people, sessions := map[string]bool{}, q.V.Options.People.Sessions.All()
 		for _, s := range sessions {
 			people[s.Name] = true
 		}
 		all = append(all, way{sessionsPath, "Sessions", "Who is signed in, in which browsers",
 			[]fact{{Text: count(int64(len(sessions)), "session", "sessions")}, {Text: count(int64(len(people)), "person", "people")}}})
 	}
-	if q.V.Control != nil {
+	if q.V.Options.Control != nil {
 		all = append(all, way{page.ControlPrefix + "profile", "Profiles", "Where the server spends memory and time", nil})
 	}
-	if q.V.Watches != nil {
-		facts := watchFacts(q.V.Watches.Watches(q.Rights.Caller, true))
+	if q.V.Options.Watches != nil {
+		facts := watchFacts(q.V.Options.Watches.Watches(q.Rights.Caller, true))
 		all = append(all, way{"/-/watches", "Watches", "Which searches tell of new matches, and whom", facts})
 	}
-	if q.V.Forecasts != nil {
+	if q.V.Options.Forecasts != nil {
 		for _, s := range q.V.Planned {
-			for _, one := range q.V.Forecasts.Series(s.Name) {
+			for _, one := range q.V.Options.Forecasts.Series(s.Name) {
 				all = append(all, way{"/-/forecast/" + one.Source + "/" + one.Kind + "." + one.Field, "Forecast", s.Spec.Title + ", " + one.Kind + "." +
 					one.Field, nil})
 			}
@@ -143,14 +143,14 @@ func ways(q *page.Exchange, jobs []fact) (all []way) {
 
 // jobFacts count the jobs.
 func jobFacts(ctx context.Context, q *page.Exchange) (all []fact, err error) {
-	if q.V.Jobs == nil {
+	if q.V.Options.Jobs == nil {
 		return nil, nil
 	}
 	for _, part := range []struct {
 		state      understudy.JobState
 		word, tone string
 	}{{understudy.JobRunning, "running", ""}, {understudy.JobWaiting, "waiting", ""}, {understudy.JobFailed, "failed", "bad"}} {
-		jobs, err := q.V.Jobs.Jobs(ctx, understudy.JobFilter{States: []understudy.JobState{part.state}, Limit: mostJobs})
+		jobs, err := q.V.Options.Jobs.Jobs(ctx, understudy.JobFilter{States: []understudy.JobState{part.state}, Limit: mostJobs})
 		if err != nil {
 			return nil, fmt.Errorf("viewer: jobs: %w", err)
 		}
@@ -195,8 +195,8 @@ func source(q *page.Exchange, s *plan.Source) sourceView {
 	out := sourceView{Name: s.Name, Title: s.Spec.Title, Health: q.Clock.HealthOf(snap)}
 	out.Chart = newChart(s, &snap.Latencies)
 	var spent []request.Spending
-	if q.V.Spending != nil {
-		spent = q.V.Spending(s.Name)
+	if q.V.Options.Spending != nil {
+		spent = q.V.Options.Spending(s.Name)
 	}
 	out.Budget = newBudget(q, spent)
 	for _, span := range []struct {

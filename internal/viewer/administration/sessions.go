@@ -37,7 +37,7 @@ func mayEnd(q *page.Exchange) error {
 	if err := administers(q); err != nil {
 		return err
 	}
-	if q.V.People == nil {
+	if q.V.Options.People == nil {
 		return page.NotFound("Nobody signs in here",
 			"viewer.sign_in in the settings says how people come in; docs/signin.md shows the ways.", Path)
 	}
@@ -49,8 +49,8 @@ func serveSessions(q *page.Exchange) error {
 	if err := mayEnd(q); err != nil {
 		return err
 	}
-	p, here := sessionsPage{}, q.V.People.Here(q.R)
-	for _, s := range q.V.People.Sessions.All() {
+	p, here := sessionsPage{}, q.V.Options.People.Here(q.R)
+	for _, s := range q.V.Options.People.Sessions.All() {
 		if n := len(p.People); n == 0 || p.People[n-1].Name != s.Name {
 			p.People = append(p.People, personView{Name: s.Name})
 		}
@@ -73,7 +73,7 @@ func endSession(q *page.Exchange) error {
 	if err := page.Audit(q, understudy.AuditEntry{Action: understudy.ActionAdminister, What: what}); err != nil {
 		return err
 	}
-	switch err := q.V.People.Sessions.End(q.Ctx, id, name); {
+	switch err := q.V.Options.People.Sessions.End(q.Ctx, id, name); {
 	case errors.Is(err, understudy.ErrNotFound):
 		return page.NotFound("There is no such session", "It may have ended in the meantime.", sessionsPath)
 	case err != nil:

@@ -65,7 +65,7 @@ func resumeWebhook(q *page.Exchange) error {
 	if err := page.Audit(q, understudy.AuditEntry{Action: understudy.ActionAdminister, What: what + " " + page.Clip(name)}); err != nil {
 		return err
 	}
-	switch err := q.V.Webhooks.Resume(q.Ctx, name, after); {
+	switch err := q.V.Options.Webhooks.Resume(q.Ctx, name, after); {
 	case errors.Is(err, understudy.ErrNotFound):
 		return noWebhook(name)
 	case errors.Is(err, understudy.ErrInvalid):
@@ -87,7 +87,7 @@ func pauseWebhook(q *page.Exchange) error {
 	if err := page.Audit(q, e); err != nil {
 		return err
 	}
-	err := q.V.Webhooks.Pause(q.Ctx, name, q.Rights.Caller.Name)
+	err := q.V.Options.Webhooks.Pause(q.Ctx, name, q.Rights.Caller.Name)
 	switch {
 	case errors.Is(err, understudy.ErrNotFound):
 		return noWebhook(name)
@@ -103,7 +103,7 @@ func hasWebhooks(q *page.Exchange) error {
 	if err := administers(q); err != nil {
 		return err
 	}
-	if q.V.Webhooks == nil {
+	if q.V.Options.Webhooks == nil {
 		return page.NotFound("There are no webhooks here", "docs/feed.md shows the settings of one.", Path)
 	}
 	q.R.Body = http.MaxBytesReader(q.Reply.W, q.R.Body, maxForm)

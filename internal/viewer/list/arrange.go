@@ -195,7 +195,7 @@ func arrangeOrder(q *page.Exchange, ask *listQuery, text string) error {
 // largest first of numbers and moments, A first of text; then the other way;
 // then upstream's own.
 func (lv listing) sortable(t *page.Table, rows []access.Row) {
-	if _, ok := lv.conditions(); !ok || lv.q.V.Search == nil || !lv.q.Clock.AsOf.At.IsZero() {
+	if _, ok := lv.conditions(); !ok || lv.q.V.Options.Search == nil || !lv.q.Clock.AsOf.At.IsZero() {
 		return
 	}
 	for i := range t.Heads {
@@ -271,7 +271,7 @@ type selection struct {
 // selection offers the form on the page at an address, whose records are of some source; the zero value where nothing
 // could be done with them.
 func newSelection(q *page.Exchange, at, param, form string, notes bool) selection {
-	s := selection{At: at, Open: form == formSelect, Notes: notes, Searches: q.V.Search != nil && q.Clock.AsOf.At.IsZero()}
+	s := selection{At: at, Open: form == formSelect, Notes: notes, Searches: q.V.Options.Search != nil && q.Clock.AsOf.At.IsZero()}
 	if s.Notes || s.Searches {
 		s.Href = withForm(at, param, formSelect)
 	}

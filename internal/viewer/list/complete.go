@@ -47,7 +47,7 @@ func serveComplete(q *page.Exchange) error {
 			return page.UnknownWord("parameter", p.Name, []string{"word", searchKind}, nil)
 		}
 	}
-	if q.V.Search == nil {
+	if q.V.Options.Search == nil {
 		return page.NotFound("Nothing can be searched here", "This server keeps no index.", "")
 	}
 	if len(word) > maxTyped || len(kinds) > mostNarrow {
@@ -174,7 +174,7 @@ func (cv completion) values(name, begin string) (all []offer) {
 func (cv completion) counted(name string, add func(value, note string)) {
 	ctx, cancel := context.WithTimeout(cv.q.Ctx, countingTime)
 	defer cancel()
-	r, err := cv.q.V.Search.Find(ctx, cv.q.Rights.Caller, query.SearchRequest{Kinds: cv.kinds, Facets: true, CountOnly: true})
+	r, err := cv.q.V.Options.Search.Find(ctx, cv.q.Rights.Caller, query.SearchRequest{Kinds: cv.kinds, Facets: true, CountOnly: true})
 	if err != nil {
 		return // those of the spec are offered
 	}

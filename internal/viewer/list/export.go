@@ -93,7 +93,7 @@ func encoderOf(q *page.Exchange, columns []*plan.Column, kinds bool) (w encoder,
 // exportRows sends everything a supply gives. As long as nothing has gone out an
 // error is an error page; afterwards it is a mark at the end of the file.
 func exportRows(q *page.Exchange, e *exporter, from supply) error {
-	under, err := q.V.Exports.Begin(q.Rights.Caller)
+	under, err := q.V.Options.Exports.Begin(q.Rights.Caller)
 	switch {
 	case errors.Is(err, limiter.ErrEach):
 		return &page.Problem{Title: "You have too many exports under way", Hint: "Try again when one of them has ended.",
@@ -104,7 +104,7 @@ func exportRows(q *page.Exchange, e *exporter, from supply) error {
 	}
 	defer under.End()
 	e.q, e.under, e.listed = q, under, -1
-	ctx, cancel := context.WithTimeout(q.R.Context(), q.V.ExportTime)
+	ctx, cancel := context.WithTimeout(q.R.Context(), q.V.Options.ExportTime)
 	defer cancel()
 	if q.R.Method == http.MethodHead { // as GET begins
 		if _, err := from(ctx, func(exported) error { return errEnough }); err != nil && err != errEnough {
@@ -121,16 +121,16 @@ func exportRows(q *page.Exchange, e *exporter, from supply) error {
 	rest, err := from(ctx, e.take)
 	switch {
 	case err == errEnough:
-		rest = fmt.Sprintf("an export has %s rows at most", page.Thousands(int64(q.V.ExportRows)))
+		rest = fmt.Sprintf("an export has %s rows at most", page.Thousands(int64(q.V.Options.ExportRows)))
 	case err == errOver:
 		rest = "what you may see has changed meanwhile; export it again"
 	case err != nil && !q.Reply.Sent:
 		return err
 	case q.R.Context().Err() != nil:
-		q.V.Logger.InfoContext(ctx, "viewer: the reader of an export has left", "path", q.R.URL.Path, "rows", e.rows)
+		q.V.Options.Logger.InfoContext(ctx, "viewer: the reader of an export has left", "path", q.R.URL.Path, "rows", e.rows)
 		return e.audit("export")
 	case err != nil:
-		q.V.Logger.WarnContext(ctx, "viewer: export broken off", "path", q.R.URL.Path, "rows", e.rows, "error", err)
+		q.V.Options.Logger.WarnContext(ctx, "viewer: export broken off", "path", q.R.URL.Path, "rows", e.rows, "error", err)
 		rest = "reading on failed"
 	}
 	e.buf = e.w.end(e.buf, e.rows, rest)
@@ -145,7 +145,7 @@ func (e *exporter) take(one exported) error {
 	if e.under.Over() {
 		return errOver
 	}
-	if e.rows == e.q.V.ExportRows {
+	if e.rows == e.q.V.Options.ExportRows {
 		return errEnough
 	}
 	e.rows++
@@ -189,7 +189,7 @@ func (e *exporter) flush() error {
 		e.q.Reply.W.WriteHeader(http.StatusOK)
 	}
 	// A writer that knows no deadline has the server's.
-	_ = http.NewResponseController(e.q.Reply.W).SetWriteDeadline(e.q.V.Now().Add(readerTime))
+	_ = http.NewResponseController(e.q.Reply.W).SetWriteDeadline(e.q.V.Options.Now().Add(readerTime))
 	err := error(nil)
 	if e.zip != nil {
 		_, err = e.zip.Write(e.buf)
@@ -360,7 +360,7 @@ func exportFound(q *page.Exchange, name string, search query.SearchRequest, colu
 		picked := pickedIDs(search.Text)
 		ofIDs := len(picked) > 0
 		for {
-			r, err := q.V.Search.Find(ctx, q.Rights.Caller, search)
+			r, err := q.V.Options.Search.Find(ctx, q.Rights.Caller, search)
 			if err != nil {
 				return "", searchFailed(err)
 			}

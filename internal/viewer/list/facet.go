@@ -165,13 +165,13 @@ func startCount(q *page.Exchange, search query.SearchRequest, rows <-chan int) *
 	search.Facets, search.CountOnly, search.Limit, search.Cursor, search.Sort = true, true, 0, "", ""
 	c := &counter{}
 	c.Future = q.Tasks.Begin("counts by value", q.V.Glance, func(ctx context.Context) (err error) {
-		if c.result, err = q.V.Search.Find(ctx, q.Rights.Caller, search); err != nil || rows == nil {
+		if c.result, err = q.V.Options.Search.Find(ctx, q.Rights.Caller, search); err != nil || rows == nil {
 			return err
 		}
 		select {
 		case n := <-rows:
 			if c.result.Total != nil && c.result.Total.N < int64(n) {
-				c.result, err = q.V.Search.Find(ctx, q.Rights.Caller, search)
+				c.result, err = q.V.Options.Search.Find(ctx, q.Rights.Caller, search)
 			}
 			return err
 		case <-ctx.Done():
@@ -183,7 +183,7 @@ func startCount(q *page.Exchange, search query.SearchRequest, rows <-chan int) *
 
 // listCounting is counting for a list; nil when it cannot be searched.
 func (lv listing) listCounting(rows <-chan int) *counter {
-	if lv.q.V.Search == nil || lv.q.Data != "" || !lv.q.Clock.AsOf.At.IsZero() {
+	if lv.q.V.Options.Search == nil || lv.q.Data != "" || !lv.q.Clock.AsOf.At.IsZero() {
 		return nil
 	}
 	search, err := lv.searchAsk()

@@ -117,7 +117,7 @@ func makeRanges(q *page.Exchange, ask *listQuery, filters understudy.Query) (all
 // fillFormText fills the box for what upstream has no filter for, and the chips of what
 // is in it.
 func fillFormText(q *page.Exchange, ask *listQuery, f *form) {
-	if q.V.Search == nil || !q.Kind.Remembered() || !q.Clock.AsOf.At.IsZero() {
+	if q.V.Options.Search == nil || !q.Kind.Remembered() || !q.Clock.AsOf.At.IsZero() {
 		return
 	}
 	f.Inputs = append(f.Inputs, input{ID: "text", Name: ownText, Label: "Words or conditions", Type: "search", Value: ask.text,

@@ -61,7 +61,7 @@ func (sv searchView) find() (out *foundPage, wrong *page.Pointer, err error) {
 	counting := startCount(sv.q, sv.s.ask(), nil)
 	var r *query.SearchResult
 	err = sv.q.First(func(ctx context.Context) (err error) {
-		r, err = sv.q.V.Search.Find(ctx, sv.q.Rights.Caller, sv.s.ask())
+		r, err = sv.q.V.Options.Search.Find(ctx, sv.q.Rights.Caller, sv.s.ask())
 		return err
 	}, nil)
 	if e := page.SyntaxOf(err); e != nil {

@@ -95,9 +95,8 @@ const anyRoot = "any"
 
 // isEverywhere reports whether a list that names no root is that of all the source has.
 func isEverywhere(q *page.Exchange, ask *listQuery) bool {
-	return ask.list.Everywhere() && q.V.Search != nil && ask.asOf.At.IsZero() && !slices.ContainsFunc(ask.vars, func(p understudy.Param) bool {
-		return isRoot(q, strings.TrimPrefix(p.Name, understudy.OwnPrefix))
-	})
+	return ask.list.Everywhere() && q.V.Options.Search != nil && ask.asOf.At.IsZero() &&
+		!slices.ContainsFunc(ask.vars, func(p understudy.Param) bool { return isRoot(q, strings.TrimPrefix(p.Name, understudy.OwnPrefix)) })
 }
 
 // isRoot reports whether a path variable names a root.

@@ -53,7 +53,7 @@ func (lv listing) conditions() (ask query.SearchRequest, ok bool) {
 // searchable is a problem when no list can be searched here.
 func (lv listing) searchable() error {
 	switch {
-	case lv.q.V.Search == nil:
+	case lv.q.V.Options.Search == nil:
 		return page.BadRequest("Nothing can be searched here", "This server keeps no index; lists have upstream's order and filters.", nil)
 	case !lv.q.Clock.AsOf.At.IsZero():
 		return &page.Problem{
@@ -108,7 +108,7 @@ func (lv listing) foundList() error {
 	own := lv.q.V.Numbers.Begin(lv.q)
 	var result *query.SearchResult
 	err = lv.q.First(func(ctx context.Context) (err error) {
-		result, err = lv.q.V.Search.Find(ctx, lv.q.Rights.Caller, search)
+		result, err = lv.q.V.Options.Search.Find(ctx, lv.q.Rights.Caller, search)
 		return err
 	}, nil)
 	if err != nil {
@@ -201,7 +201,7 @@ func (lv listing) refusedSearch(err error) error {
 		return searchFailed(lostPlace(err, lv.ask.cursor, at.address("", lv.ask.filters(), nil)))
 	}
 	if lv.ask.text != "" && len(lv.ask.narrow) > 0 { // a mistake in what was typed is shown in that alone, without what facets add
-		_, err := lv.q.V.Search.Find(lv.q.Ctx, lv.q.Rights.Caller, query.SearchRequest{Text: lv.ask.text, Source: lv.q.Source.Name,
+		_, err := lv.q.V.Options.Search.Find(lv.q.Ctx, lv.q.Rights.Caller, query.SearchRequest{Text: lv.ask.text, Source: lv.q.Source.Name,
 			Kinds: []string{lv.q.Kind.Spec.Name}, Limit: 1})
 		if own := page.SyntaxOf(err); own != nil {
 			wrong = own

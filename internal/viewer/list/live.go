@@ -21,12 +21,12 @@ type live struct {
 // through a change does not say: there is no news on a filtered page, but its rows are
 // asked for as they are filtered.
 func (lv listing) live() *live {
-	if lv.q.V.Feed == "" || !lv.q.Clock.AsOf.At.IsZero() || !lv.q.Kind.Remembered() {
+	if lv.q.V.Options.Feed == "" || !lv.q.Clock.AsOf.At.IsZero() || !lv.q.Kind.Remembered() {
 		return nil
 	}
 	filtered := slices.ContainsFunc(lv.ask.query, func(p understudy.Param) bool { return p.Name != lv.ask.list.PagingStyle.Size })
 	l := &live{
-		Feed: lv.q.V.Feed + "?" + understudy.Query{{Name: "source", Value: lv.q.Source.Name},
+		Feed: lv.q.V.Options.Feed + "?" + understudy.Query{{Name: "source", Value: lv.q.Source.Name},
 			{Name: "kind", Value: lv.q.Kind.Spec.Name}}.String(),
 		News: lv.ask.target.First && !filtered && lv.ask.list == lv.q.Kind.PlannedLists[0] && len(lv.ask.vars) == 0 && !lv.ask.searched(),
 		Rows: lv.rows(), Script: lv.q.V.Files.Address["live.js"],
@@ -40,7 +40,8 @@ func (lv listing) live() *live {
 // rows is the list without a position, up to the value of one more condition; "" where it
 // cannot be searched, or its records are not named to the caller.
 func (lv listing) rows() string {
-	if _, ok := lv.conditions(); !ok || lv.q.V.Search == nil || !lv.q.Rights.Gate.Named(lv.q.Rights.Caller, lv.q.Source.Name, lv.q.Kind.Spec) {
+	if _, ok := lv.conditions(); !ok || lv.q.V.Options.Search == nil ||
+		!lv.q.Rights.Gate.Named(lv.q.Rights.Caller, lv.q.Source.Name, lv.q.Kind.Spec) {
 		return ""
 	}
 	whole := *lv.ask

@@ -55,9 +55,9 @@ func mayLookUp(q *page.Exchange) error {
 	switch {
 	case q.Rights.Looks():
 		return nil
-	case q.V.Search == nil:
+	case q.V.Options.Search == nil:
 		return page.NotFound("No number can be looked up here", "This server keeps no index.", "/")
-	case q.V.Audit == nil:
+	case q.V.Options.Audit == nil:
 		return page.NotFound("No number can be looked up here", "Lookups have to be listed, and this server keeps no audit log.", "/")
 	}
 	if q.Rights.ViewsAs() {
@@ -116,7 +116,7 @@ func sendLookup(q *page.Exchange) error {
 				"An id that is digits alone is found with id: before it."})
 	}
 	for _, s := range q.Rights.LooksIn() {
-		if wait := q.V.Lookups[s.Name].Take(q.Clock.Start); wait > 0 {
+		if wait := q.V.Options.Lookups[s.Name].Take(q.Clock.Start); wait > 0 {
 			return refuseLookup(q, s, "+"+number.Digits, wait)
 		}
 	}
@@ -176,7 +176,7 @@ func serveLookedUp(q *page.Exchange, talk Conversation) error {
 func showLookedUp(q *page.Exchange, number string, s *searchRequest, talk Conversation) error {
 	var r *query.SearchResult
 	err := q.First(func(ctx context.Context) (err error) {
-		r, err = q.V.Search.Find(ctx, q.Rights.Caller, query.SearchRequest{Number: number, Cursor: s.cursor})
+		r, err = q.V.Options.Search.Find(ctx, q.Rights.Caller, query.SearchRequest{Number: number, Cursor: s.cursor})
 		return err
 	}, nil)
 	if err != nil {

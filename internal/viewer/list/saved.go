@@ -37,15 +37,15 @@ type shelf struct {
 }
 
 func (sv searchView) shelf(found bool) (*shelf, error) {
-	if sv.q.V.Shelf == nil {
+	if sv.q.V.Options.Shelf == nil {
 		return nil, nil
 	}
-	all, err := sv.q.V.Shelf.Saved(sv.q.Ctx, sv.q.Rights.Caller)
+	all, err := sv.q.V.Options.Shelf.Saved(sv.q.Ctx, sv.q.Rights.Caller)
 	if err != nil {
 		return nil, err
 	}
 	first := sv.s.first()
-	out := &shelf{Save: found, Here: first.address(""), Watches: sv.q.V.Watches != nil && len(sv.q.V.Watches.Channels()) > 0}
+	out := &shelf{Save: found, Here: first.address(""), Watches: sv.q.V.Options.Watches != nil && len(sv.q.V.Options.Watches.Channels()) > 0}
 	if _, raw, ok := strings.Cut(out.Here, "?"); ok && found {
 		if out.Hidden, err = understudy.ParseQuery(raw); err != nil {
 			return nil, err
@@ -67,7 +67,7 @@ func (sv searchView) shelf(found bool) (*shelf, error) {
 
 // saveSearch keeps the search of the form under its name.
 func saveSearch(q *page.Exchange) error {
-	if q.V.Shelf == nil {
+	if q.V.Options.Shelf == nil {
 		return page.NotFound("No searches are kept here", "This server keeps no index.", "")
 	}
 	q.R.Body = http.MaxBytesReader(q.Reply.W, q.R.Body, 64<<10)
@@ -92,7 +92,7 @@ func saveSearch(q *page.Exchange) error {
 	if err := page.Audit(q, e); err != nil {
 		return err
 	}
-	if err := q.V.Shelf.Save(q.Ctx, q.Rights.Caller, one); err != nil {
+	if err := q.V.Options.Shelf.Save(q.Ctx, q.Rights.Caller, one); err != nil {
 		if wrong := page.SyntaxOf(err); wrong != nil {
 			return &page.Problem{Title: "This search cannot be kept", Hint: plan.UpperFirst(wrong.Why), Wrong: page.PointAt(wrong), Kind: wrong.Kind}
 		}
@@ -108,7 +108,7 @@ func saveSearch(q *page.Exchange) error {
 
 // forgetSearch takes a saved search away.
 func forgetSearch(q *page.Exchange) error {
-	if q.V.Shelf == nil {
+	if q.V.Options.Shelf == nil {
 		return page.NotFound("No searches are kept here", "This server keeps no index.", "")
 	}
 	q.R.Body = http.MaxBytesReader(q.Reply.W, q.R.Body, 64<<10)
@@ -117,7 +117,7 @@ func forgetSearch(q *page.Exchange) error {
 	if err := page.Audit(q, e); err != nil {
 		return err
 	}
-	if err := q.V.Shelf.Forget(q.Ctx, q.Rights.Caller, name); err != nil {
+	if err := q.V.Options.Shelf.Forget(q.Ctx, q.Rights.Caller, name); err != nil {
 		return err
 	}
 	q.GoBack(page.LocalPath(q.R.PostFormValue("back")), "The search “"+name+"” is forgotten.")

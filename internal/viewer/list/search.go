@@ -55,7 +55,7 @@ func serveSearch(q *page.Exchange) error {
 		return err
 	}
 	most := maxTyped
-	if q.V.Search != nil {
+	if q.V.Options.Search != nil {
 		most = maxSought
 	}
 	if len(s.text) > most {
@@ -75,7 +75,7 @@ func serveSearch(q *page.Exchange) error {
 		return nil
 	}
 	p := searchPage{Typed: s.text, Matches: matches, Sources: listSearchables(q), Source: s.source,
-		Finds: q.V.Search != nil, Notes: q.Rights.SeesAnyNotes(q.Clock.AsOf), Looks: q.Rights.Looks(),
+		Finds: q.V.Options.Search != nil, Notes: q.Rights.SeesAnyNotes(q.Clock.AsOf), Looks: q.Rights.Looks(),
 		Narrow: s.narrow}
 	status, title := http.StatusOK, "Search"
 	if p.Finds {
@@ -90,7 +90,7 @@ func serveSearch(q *page.Exchange) error {
 			return err
 		}
 		p.Ready = q.Rights.ReadySearches()
-		if p.Found != nil && q.V.Sums != nil {
+		if p.Found != nil && q.V.Options.Sums != nil {
 			p.Found.Sums = s.sums()
 		}
 	}
@@ -109,10 +109,10 @@ type searchView struct {
 // searchData is a search as data: the pages that may be meant, else all that is
 // found.
 func (sv searchView) searchData(matches []page.Link) error {
-	if sv.q.V.Search == nil && sv.q.Data != page.DataSuffix {
+	if sv.q.V.Options.Search == nil && sv.q.Data != page.DataSuffix {
 		return page.NotFound("Nothing can be searched here", "This server keeps no index.", "")
 	}
-	if sv.q.V.Search == nil || len(matches) > 0 && sv.q.Data == page.DataSuffix ||
+	if sv.q.V.Options.Search == nil || len(matches) > 0 && sv.q.Data == page.DataSuffix ||
 		sv.s.query() == "" && len(sv.s.kinds) == 0 && sv.s.source == "" {
 		type match struct {
 			Href string `json:"href"`
@@ -188,7 +188,7 @@ func SearchRoutes() []page.Route {
 // nothing of any record and is open to everyone.
 func OpenSearch(v *page.Visitor) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		origin := strings.TrimSuffix(v.PublicURL, "/")
+		origin := strings.TrimSuffix(v.Options.PublicURL, "/")
 		if origin == "" {
 			origin = "http://" + r.Host
 			if r.TLS != nil {

@@ -88,7 +88,7 @@ func serve(q *page.Exchange) error {
 	if err := page.Audit(q, understudy.AuditEntry{Action: understudy.ActionRecord, What: "forecast", Kind: kind}); err != nil {
 		return err
 	}
-	made, err := q.V.Forecasts.Ask(q.Ctx, question)
+	made, err := q.V.Options.Forecasts.Ask(q.Ctx, question)
 	if err != nil {
 		return err
 	}
@@ -110,11 +110,11 @@ func serve(q *page.Exchange) error {
 
 // seriesOf are those of a source that the caller may see forecasts of.
 func seriesOf(q *page.Exchange, s *plan.Source) (all []understudy.Series) {
-	if q.V.Forecasts == nil {
+	if q.V.Options.Forecasts == nil {
 		return nil
 	}
-	for _, one := range q.V.Forecasts.Series(s.Name) {
-		if q.V.Forecasts.Shown(q.Rights.Gate, q.Rights.Caller, one) {
+	for _, one := range q.V.Options.Forecasts.Series(s.Name) {
+		if q.V.Options.Forecasts.Shown(q.Rights.Gate, q.Rights.Caller, one) {
 			all = append(all, one)
 		}
 	}
@@ -152,7 +152,7 @@ func Lines(ctx context.Context, q *page.Exchange, s *plan.Source) (lines []Line)
 		if err != nil {
 			return nil
 		}
-		made, err := q.V.Forecasts.Ask(ctx, question)
+		made, err := q.V.Options.Forecasts.Ask(ctx, question)
 		if err != nil {
 			return lines
 		}
@@ -200,7 +200,7 @@ func figuresOf(ctx context.Context, q *page.Exchange, s understudy.Series) (w fi
 		}
 	}
 	if w.unit == "" && q.Rights.Level(k, w.field.Unit) == access.See {
-		w.unit = q.V.Forecasts.Unit(ctx, s)
+		w.unit = q.V.Options.Forecasts.Unit(ctx, s)
 	}
 	return w
 }

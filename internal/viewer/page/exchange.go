@@ -64,7 +64,7 @@ func (v *Visitor) Exchange(w http.ResponseWriter, r *http.Request, run Handler) 
 
 // Open is Exchange for what anybody may ask: the caller stays unknown.
 func (v *Visitor) Open(w http.ResponseWriter, r *http.Request, run Handler) {
-	ctx, cancel := context.WithTimeout(r.Context(), v.Deadline)
+	ctx, cancel := context.WithTimeout(r.Context(), v.Options.Deadline)
 	q, end := v.Begin(ctx, w, r)
 	defer end()
 	defer cancel()
@@ -80,11 +80,11 @@ func (v *Visitor) Open(w http.ResponseWriter, r *http.Request, run Handler) {
 		panic(http.ErrAbortHandler) // the reader has gone
 	}
 	if q.Reply.Sent { // half an answer must not look like a whole one
-		v.Logger.ErrorContext(ctx, "viewer: answer broken off", "path", r.URL.Path, "error", err)
+		v.Options.Logger.ErrorContext(ctx, "viewer: answer broken off", "path", r.URL.Path, "error", err)
 		panic(http.ErrAbortHandler)
 	}
 	if worse := contain(func() error { q.Fail(err); return nil }); worse != nil {
-		v.Logger.ErrorContext(ctx, "viewer: no page for an error", "error", err, "worse", worse)
+		v.Options.Logger.ErrorContext(ctx, "viewer: no page for an error", "error", err, "worse", worse)
 		http.Error(w, http.StatusText(http.StatusInternalServerError), http.StatusInternalServerError)
 	}
 }
@@ -92,8 +92,9 @@ func (v *Visitor) Open(w http.ResponseWriter, r *http.Request, run Handler) {
 // Begin makes an exchange. end waits for what it has begun, which ends with ctx.
 func (v *Visitor) Begin(ctx context.Context, w http.ResponseWriter, r *http.Request) (q *Exchange, end func()) {
 	q = &Exchange{
-		V: v, R: r, Ctx: ctx, Rights: Rights{Gate: v.Gate, v: v}, Clock: Clock{Start: v.Now()}, Reply: Reply{W: w, r: r, v: v},
-		Tasks: tasks{ctx: ctx, r: r, logger: v.Logger, ended: make(chan struct{}, 1), slots: make(chan struct{}, atOnce)},
+		V: v, R: r, Ctx: ctx, Rights: Rights{Gate: v.Options.Gate, v: v}, Clock: Clock{Start: v.Options.Now()},
+		Reply: Reply{W: w, r: r, v: v},
+		Tasks: tasks{ctx: ctx, r: r, logger: v.Options.Logger, ended: make(chan struct{}, 1), slots: make(chan struct{}, atOnce)},
 	}
 	q.Clock.Zone, q.Clock.zoned = v.zones.of(r)
 	endTimes := q.Tasks.hurry(w.Header())
@@ -123,11 +124,11 @@ func Audit(q *Exchange, e understudy.AuditEntry) error { return AuditLater(q, e)
 
 // AuditLater is Audit for work that outlives the request: what it returns lists the entry.
 func AuditLater(q *Exchange, e understudy.AuditEntry) func(context.Context) error {
-	if q.V.Audit == nil {
+	if q.V.Options.Audit == nil {
 		return func(context.Context) error { return nil }
 	}
 	e = EntryOf(q, e)
-	return func(ctx context.Context) error { return q.V.Audit.Audit(ctx, e) }
+	return func(ctx context.Context) error { return q.V.Options.Audit.Audit(ctx, e) }
 }
 
 // EntryOf is an entry with what the exchange knows: who asks, and for what.
@@ -162,7 +163,7 @@ func contain(f func() error) (err error) {
 // enter finds the caller, the source and the kind of a request.
 func (q *Exchange) enter() (err error) {
 	q.Data = formOf(q.R.URL.Path)
-	if q.Rights.Caller, err = q.V.Callers.Person(q.R); err != nil {
+	if q.Rights.Caller, err = q.V.Options.Callers.Person(q.R); err != nil {
 		return err
 	}
 	q.Rights.Known = true
@@ -234,11 +235,11 @@ func Forced(r *http.Request) bool {
 // everything of every source.
 func Administers(q *Exchange) bool {
 	c := &q.Rights.Caller
-	return c.Role() == understudy.RoleAll && (c.Source == "" || len(q.V.Sources) == 1) && c.Grant.Live(q.Clock.Start)
+	return c.Role() == understudy.RoleAll && (c.Source == "" || len(q.V.Options.Sources) == 1) && c.Grant.Live(q.Clock.Start)
 }
 
 // SeesJobs reports whether the caller may see jobs: their keys and errors name records of every source.
-func (q *Exchange) SeesJobs() bool { return q.V.Jobs != nil && Administers(q) }
+func (q *Exchange) SeesJobs() bool { return q.V.Options.Jobs != nil && Administers(q) }
 
 // The forms by which a caller looks through a role, and ends that.
 const (

@@ -108,7 +108,7 @@ type outage struct {
 // Fail answers with an error page, or the same as data.
 func (q *Exchange) Fail(err error) {
 	status := statusOf(err)
-	if status == http.StatusUnauthorized && q.V.People != nil && q.Data == "" && len(q.R.Header["Authorization"]) == 0 {
+	if status == http.StatusUnauthorized && q.V.Options.People != nil && q.Data == "" && len(q.R.Header["Authorization"]) == 0 {
 		q.GoBack(signInPath(q.R), "") // it is the browser of a person
 		return
 	}
@@ -128,7 +128,7 @@ func (q *Exchange) Fail(err error) {
 		f.Outage = q.outage(err)
 		h.Set("Retry-After", strconv.Itoa(f.Outage.Retry))
 	case http.StatusInternalServerError:
-		q.V.Logger.ErrorContext(q.Ctx, "viewer: request failed", "path", q.R.URL.Path, "error", err)
+		q.V.Options.Logger.ErrorContext(q.Ctx, "viewer: request failed", "path", q.R.URL.Path, "error", err)
 	}
 	if q.Data != "" {
 		said := map[string]any{"status": status, "message": f.Problem.Title, "hint": f.Problem.Hint, "known": f.Problem.Known}
@@ -140,7 +140,7 @@ func (q *Exchange) Fail(err error) {
 		return
 	}
 	if err := q.Render(status, "failure", f.Problem.Title, f); err != nil {
-		q.V.Logger.ErrorContext(q.Ctx, "viewer: render error page", "error", err)
+		q.V.Options.Logger.ErrorContext(q.Ctx, "viewer: render error page", "error", err)
 		http.Error(q.Reply.W, http.StatusText(status), status)
 	}
 }
@@ -230,7 +230,7 @@ func kindsOf(groups []KindViews) [][]kindView {
 func (q *Exchange) outage(err error) *outage {
 	o := &outage{Retry: 5}
 	if q.Source != nil {
-		snap := q.V.Snapshot(q.Ctx, q.Source.Name)
+		snap := q.V.Options.Snapshot(q.Ctx, q.Source.Name)
 		o.State = q.Clock.HealthOf(snap)
 		if wait := snap.NextProbe.Sub(q.Clock.Start); !snap.NextProbe.IsZero() && wait > 0 {
 			o.Retry = int(math.Ceil(wait.Seconds()))

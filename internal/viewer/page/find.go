@@ -43,10 +43,10 @@ type Ready struct{ Text, About, Href string }
 
 // ReadySearches are those of which the caller may see everything.
 func (r *Rights) ReadySearches() (all []Ready) {
-	if r.v.Sums == nil {
+	if r.v.Options.Sums == nil {
 		return nil
 	}
-	for _, ready := range r.v.Sums.Ready(r.Caller) {
+	for _, ready := range r.v.Options.Sums.Ready(r.Caller) {
 		href := SearchAddress(ready.Search)
 		if ready.Sum != "" {
 			more := understudy.Query{{Name: "sum", Value: ready.Sum}}
@@ -63,12 +63,12 @@ func (r *Rights) ReadySearches() (all []Ready) {
 // SavedSearches are the caller's own and those others share, as links; none where they cannot be
 // read now.
 func (r *Rights) SavedSearches(ctx context.Context) (all []Ready) {
-	if r.v.Shelf == nil {
+	if r.v.Options.Shelf == nil {
 		return nil
 	}
-	saved, err := r.v.Shelf.Saved(ctx, r.Caller)
+	saved, err := r.v.Options.Shelf.Saved(ctx, r.Caller)
 	if err != nil {
-		r.v.Logger.WarnContext(ctx, "viewer: saved searches", "error", err)
+		r.v.Options.Logger.WarnContext(ctx, "viewer: saved searches", "error", err)
 		return nil
 	}
 	for i := range saved {
@@ -99,7 +99,7 @@ func SearchAddress(s query.SearchRequest) string {
 // of day, for a second at most.
 func (q *Exchange) Search(ctx context.Context, s *plan.Source, k *plan.Kind, ask query.SearchRequest) (*query.SearchResult, error) {
 	ask.Source, ask.Kinds = s.Name, []string{k.Spec.Name}
-	records, known := q.records.edition(ctx, q.V.History, s.Name)
+	records, known := q.records.edition(ctx, q.V.Options.History, s.Name)
 	known = known && q.Rights.Counts(k) // a row rule may look at the time
 	of := q.Identity("search").With(q.V.Seed, records, s.Name, k.Spec.Name, ask.Text, ask.Where, ask.Sort, ask.Limit, ask.CountOnly)
 	if ask.Text != "" {
@@ -108,7 +108,7 @@ func (q *Exchange) Search(ctx context.Context, s *plan.Source, k *plan.Kind, ask
 	if found, ok := q.V.searched.Get(of); ok && known {
 		return found, nil
 	}
-	found, err := q.V.Search.Find(ctx, q.Rights.Caller, ask)
+	found, err := q.V.Options.Search.Find(ctx, q.Rights.Caller, ask)
 	if err == nil && known && !found.Partial && (found.Total == nil || !found.Total.AtLeast) {
 		q.V.searched.Put(of, found, 1)
 	}
@@ -239,7 +239,7 @@ func (r *Rights) Hits(ctx context.Context, found *query.SearchResult) []Hit {
 		}
 		row, err := r.Gate.Seen(r.Caller, h.Source, h.Kind, h.Body)
 		if err != nil {
-			r.v.Logger.WarnContext(ctx, "viewer: a record found is not shown", "kind", h.Kind, "error", err)
+			r.v.Options.Logger.WarnContext(ctx, "viewer: a record found is not shown", "kind", h.Kind, "error", err)
 			continue
 		}
 		all = append(all, Hit{h, s.ByName[h.Kind], row})

@@ -106,7 +106,7 @@ type Identity struct {
 func (q *Exchange) Identity(what string) Identity {
 	c, notes := &q.Rights.Caller, int64(0) // rises with every note that the caller may see
 	if q.Rights.SeesAnyNotes(q.Clock.AsOf) {
-		notes = q.V.Annotations.AnnotationsVersion()
+		notes = q.V.Options.Annotations.AnnotationsVersion()
 	}
 	return Identity{
 		what: what + " " + q.R.URL.RequestURI(), who: c.Role() + " " + c.Source + " " +

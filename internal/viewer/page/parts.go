@@ -299,7 +299,7 @@ func (p *Parts) fill(one *Part) {
 		return err
 	})
 	if err != nil {
-		q.V.Logger.ErrorContext(q.Ctx, "viewer: part of a page", "path", q.R.URL.Path, "part", one.Title, "error", err)
+		q.V.Options.Logger.ErrorContext(q.Ctx, "viewer: part of a page", "path", q.R.URL.Path, "part", one.Title, "error", err)
 		_ = render("broken", one.Title) // a template without conditions
 	}
 }

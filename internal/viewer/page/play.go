@@ -47,7 +47,7 @@ type playing struct {
 // Contents are what a record's content offers; nil when the kind has none, or
 // contents are not served.
 func (q *Exchange) Contents(k *plan.Kind, row access.Row, vars understudy.Query) *playing {
-	if len(k.Spec.Media) == 0 || row.ID == "" || q.V.Media == nil {
+	if len(k.Spec.Media) == 0 || row.ID == "" || q.V.Options.Media == nil {
 		return nil
 	}
 	p := &playing{Name: plan.UpperFirst(k.Spec.One) + " " + ShortID(row.ID)}
@@ -169,11 +169,11 @@ func (p *playing) draw(b *strings.Builder) {
 // half an hour. The first one of a session sets its cookie; a page of a record
 // that goes out in pieces has set it before (begun).
 func MediaURL(q *Exchange, t *spec.Target) string {
-	if q.V.Media == nil || q.Rights.Gate.Media(q.Rights.Caller, t) != nil {
+	if q.V.Options.Media == nil || q.Rights.Gate.Media(q.Rights.Caller, t) != nil {
 		return ""
 	}
 	q.Reply.openSession()
-	return mediaPrefix + q.V.Seals.Seal(q.Reply.session, q.Rights.Caller.Name, t.Key, BucketOf(q.V.Now()))
+	return mediaPrefix + q.V.Options.Seals.Seal(q.Reply.session, q.Rights.Caller.Name, t.Key, BucketOf(q.V.Options.Now()))
 }
 
 // openSession names the browser's session, and gives it a new one by a cookie
@@ -188,7 +188,7 @@ func (y *Reply) openSession() {
 	_, _ = rand.Read(y.session.Raw[:]) // it never fails
 	http.SetCookie(y.W, &http.Cookie{
 		Name: SessionCookie, Value: y.session.Short(), Path: "/", HttpOnly: true,
-		SameSite: http.SameSiteStrictMode, Secure: strings.HasPrefix(y.v.PublicURL, "https:"),
+		SameSite: http.SameSiteStrictMode, Secure: strings.HasPrefix(y.v.Options.PublicURL, "https:"),
 	})
 }
 
@@ -197,12 +197,12 @@ func (y *Reply) openSession() {
 func SealNumber(q *Exchange, number string) string {
 	q.Reply.openSession()
 	key := understudy.Key{URI: fmt.Sprintf("%-*s", understudy.MostPhone+len("+"), number)}
-	return q.V.Seals.Seal(q.Reply.session, looksUp(q.Rights.Caller), key, BucketOf(q.V.Now()))
+	return q.V.Options.Seals.Seal(q.Reply.session, looksUp(q.Rights.Caller), key, BucketOf(q.V.Options.Now()))
 }
 
 // OpenNumber returns the number of a token; ok is false where SealNumber would not make it.
 func OpenNumber(q *Exchange, token string) (number string, ok bool) {
-	key, _, ok := q.V.Seals.Open(token, SessionOf(q.R), looksUp(q.Rights.Caller), BucketOf(q.Clock.Start))
+	key, _, ok := q.V.Options.Seals.Open(token, SessionOf(q.R), looksUp(q.Rights.Caller), BucketOf(q.Clock.Start))
 	return strings.TrimRight(key.URI, " "), ok
 }
 

@@ -115,10 +115,10 @@ type footer struct {
 func (f footer) Timed() bool { return f.q.Rights.seesWhole(f.q.Source) }
 
 // Total is the time since the request came.
-func (f footer) Total() string { return Millis(f.q.V.Now().Sub(f.q.Clock.Start)) }
+func (f footer) Total() string { return Millis(f.q.V.Options.Now().Sub(f.q.Clock.Start)) }
 
 // Render is the time since the template began.
-func (f footer) Render() string { return Millis(f.q.V.Now().Sub(f.began)) }
+func (f footer) Render() string { return Millis(f.q.V.Options.Now().Sub(f.began)) }
 
 // Upstream is upstream's time for this answer, "" when it was not asked.
 func (f footer) Upstream() string {
@@ -142,7 +142,7 @@ func (q *Exchange) Render(status int, page, title string, main any) error {
 		}
 		f = frame{
 			Kept: marks, Hints: keysOf(q.Source), Notices: notices{Banners: q.banners()},
-			Version: q.V.Version, reader: reader{Caller: q.Rights.Caller.Name},
+			Version: q.V.Options.Version, reader: reader{Caller: q.Rights.Caller.Name},
 		}
 	default:
 		f = q.frame(page, title)
@@ -158,7 +158,7 @@ func (q *Exchange) Render(status int, page, title string, main any) error {
 	} else if q.Answer != nil {
 		f.Notices.Notice = notice(q.Answer)
 	}
-	f.Notices.Said, f.Footer = q.Reply.said, footer{q: q, began: q.V.Now(), How: q.How()}
+	f.Notices.Said, f.Footer = q.Reply.said, footer{q: q, began: q.V.Options.Now(), How: q.How()}
 	return q.fill(status, above, f, page, main)
 }
 
@@ -171,11 +171,11 @@ func (q *Exchange) frame(page, title string) frame {
 		more = ""
 	}
 	return frame{
-		Title: title, Version: q.V.Version, Hints: keysOf(q.Source),
+		Title: title, Version: q.V.Options.Version, Hints: keysOf(q.Source),
 		pageFiles: pageFiles{CSS: files["viewer.css"], More: more, JS: files["viewer.js"], Icon: files["icon.svg"]},
 		Where:     page, Source: q.Source, Nav: q.Rights.nav(q.Source, q.Kind),
 		Notices: notices{Banners: q.banners()},
-		Typed:   q.Typed, Finds: q.V.Search != nil, Looks: q.Rights.Looks(),
+		Typed:   q.Typed, Finds: q.V.Options.Search != nil, Looks: q.Rights.Looks(),
 		reader: reader{
 			Zone: zoneMenu{Name: q.Clock.Zone.String(), Chosen: q.Clock.zoned,
 				Menu: zonePath + plan.WithQuery(understudy.Query{{Name: "back", Value: q.R.URL.RequestURI()}})},
@@ -187,7 +187,7 @@ func (q *Exchange) frame(page, title string) frame {
 // fill writes the template above, that of a page and the one below it into a buffer, then sends
 // it, or what its parts have left of it.
 func (q *Exchange) fill(status int, above string, f frame, page string, main any) error {
-	p, began := q.V.pages, q.V.Now()
+	p, began := q.V.pages, q.V.Options.Now()
 	q.Reply.page = p.buffers.Get().(*bytes.Buffer)
 	q.Reply.page.Reset()
 	defer func() {

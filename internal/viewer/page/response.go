@@ -87,7 +87,7 @@ func (q *Exchange) begin() {
 	q.Reply.out = &stream{}
 	q.times(q.Clock.Start)
 	q.Reply.preload()
-	if q.Kind != nil && q.V.Media != nil && q.R.PathValue("id") != "" {
+	if q.Kind != nil && q.V.Options.Media != nil && q.R.PathValue("id") != "" {
 		q.Reply.openSession() // a part may show contents
 	}
 	h := q.Reply.headers(htmlType)
@@ -137,9 +137,9 @@ func (q *Exchange) times(began time.Time) {
 			add("store", q.Answer.Store)
 		}
 		if !began.IsZero() {
-			add("render", q.V.Now().Sub(began))
+			add("render", q.V.Options.Now().Sub(began))
 		}
-		add("total", q.V.Now().Sub(q.Clock.Start))
+		add("total", q.V.Options.Now().Sub(q.Clock.Start))
 	}
 	if how := q.How(); how != "" {
 		if b.Len() > 0 {
@@ -214,7 +214,7 @@ func (q *Exchange) SendJSON(v any) error {
 // GoBack leads a form's reader to a page of ours, which says what was done; "": nothing.
 func (q *Exchange) GoBack(to, said string) {
 	if said != "" {
-		q.V.Cookies.Set(q.Reply.W, saidCookie, []byte(q.Rights.Caller.Name+"\x00"+said), saidLasts)
+		q.V.Options.Cookies.Set(q.Reply.W, saidCookie, []byte(q.Rights.Caller.Name+"\x00"+said), saidLasts)
 	}
 	q.Reply.W.Header().Set("Cache-Control", "no-store")
 	http.Redirect(q.Reply.W, q.R, to, http.StatusSeeOther)
@@ -231,7 +231,7 @@ func (y *Reply) TakeSaid(caller string) {
 	if y.r.Method != http.MethodGet || formOf(y.r.URL.Path) != "" {
 		return
 	}
-	value, _ := y.v.Cookies.Take(y.W, y.r, saidCookie)
+	value, _ := y.v.Options.Cookies.Take(y.W, y.r, saidCookie)
 	if name, text, ok := strings.Cut(string(value), "\x00"); ok && name == caller {
 		y.said = text
 	}

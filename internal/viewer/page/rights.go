@@ -139,7 +139,7 @@ func (r *Rights) rule(s *plan.Source, rules string) string {
 // SeesNotes reports whether the caller sees what people wrote on records of a source: who
 // may write it does, but for earlier moments, which have none.
 func (r *Rights) SeesNotes(s *plan.Source, then AsOf) bool {
-	return r.v.Annotations != nil && then.At.IsZero() && r.Gate.Do(r.Caller, s.Name, access.DoNote) == nil
+	return r.v.Options.Annotations != nil && then.At.IsZero() && r.Gate.Do(r.Caller, s.Name, access.DoNote) == nil
 }
 
 // SeesAnyNotes reports whether the caller sees what people wrote on records of some source.
@@ -150,7 +150,7 @@ func (r *Rights) SeesAnyNotes(then AsOf) bool {
 // Looks reports whether the caller may look up a number in some source that it is not shown. Without
 // an audit log nobody may.
 func (r *Rights) Looks() bool {
-	return r.Known && r.v.Audit != nil && r.v.Search != nil && !r.ViewsAs() && len(r.LooksIn()) > 0
+	return r.Known && r.v.Options.Audit != nil && r.v.Options.Search != nil && !r.ViewsAs() && len(r.LooksIn()) > 0
 }
 
 // LooksIn returns the sources in which the caller may look up a number.
@@ -165,7 +165,7 @@ func (r *Rights) LooksIn() (all []*plan.Source) {
 
 // SignedIn reports whether the caller is a person who has signed in.
 func (r *Rights) SignedIn() bool {
-	return r.v.People != nil && r.Known && r.Caller.Source == ""
+	return r.v.Options.People != nil && r.Known && r.Caller.Source == ""
 }
 
 // seesWhole reports whether the caller sees everything of a source; of all sources where s is nil.
@@ -173,5 +173,5 @@ func (r *Rights) seesWhole(s *plan.Source) bool {
 	if s != nil {
 		return r.Gate.Whole(r.Caller, s.Name)
 	}
-	return !slices.ContainsFunc(r.v.Sources, func(s *spec.Source) bool { return !r.Gate.Whole(r.Caller, s.Name) })
+	return !slices.ContainsFunc(r.v.Options.Sources, func(s *spec.Source) bool { return !r.Gate.Whole(r.Caller, s.Name) })
 }

@@ -71,7 +71,7 @@ func (c *snapshots) Ask(ctx context.Context, q *Exchange, s *plan.Source) Snapsh
 	if snap, fresh := c.lately.Known(s.Name, q.Clock.Start); fresh {
 		return snap
 	}
-	snap := q.V.Snapshot(ctx, s.Name)
+	snap := q.V.Options.Snapshot(ctx, s.Name)
 	if ctx.Err() == nil { // else it may lack something
 		c.lately.Keep(s.Name, q.Clock.Start, snap)
 	}

@@ -154,7 +154,7 @@ func (s *CellContext) Written(row access.Row) (all []Cell) {
 	if !s.notes || row.ID == "" {
 		return nil
 	}
-	a := s.q.V.Annotations.Annotation(s.Kind.Source.Name, s.Kind.Spec.Name, row.ID)
+	a := s.q.V.Options.Annotations.Annotation(s.Kind.Source.Name, s.Kind.Spec.Name, row.ID)
 	if a == nil {
 		return nil
 	}
@@ -193,7 +193,7 @@ func (s *CellContext) drawMasked(c *plan.Column, val access.Value, out *Cell) {
 // hashLink is the search for a hash: in every field of phone numbers, or in the field at
 // hand. "" without a search, and at an earlier moment, where there is none.
 func (s *CellContext) hashLink(c *plan.Column, val access.Value) string {
-	if s.q.V.Search == nil || !s.q.Clock.AsOf.At.IsZero() || val.Text == "" {
+	if s.q.V.Options.Search == nil || !s.q.Clock.AsOf.At.IsZero() || val.Text == "" {
 		return ""
 	}
 	text := "kind:" + s.Kind.Spec.Name + " " + c.Spec.Name + ":" + quote(val.Text)

@@ -147,7 +147,7 @@ const (
 // Visitor is what all pages share: the options, the plans and what is kept between
 // requests. It is safe for concurrent use.
 type Visitor struct {
-	Options
+	Options Options
 	Planned []*plan.Source
 	ByName  map[string]*plan.Source
 	Files   *files
@@ -224,21 +224,21 @@ func NewVisitor(o Options, assets *Assets) (*Visitor, error) {
 	v.listed = lru.New[idsKey, []string](mostListed)
 	v.Files, v.pages = assets.files, assets.pages
 	var err error
-	if v.Cookies == nil {
-		if v.Cookies, err = signin.NewCookies(v.Now); err != nil {
+	if v.Options.Cookies == nil {
+		if v.Options.Cookies, err = signin.NewCookies(v.Options.Now); err != nil {
 			return nil, fmt.Errorf("viewer: %w", err)
 		}
 	}
-	if v.Seals == nil {
-		if v.Seals, err = NewSeals(); err != nil {
+	if v.Options.Seals == nil {
+		if v.Options.Seals, err = NewSeals(); err != nil {
 			return nil, fmt.Errorf("viewer: %w", err)
 		}
 	}
-	if v.Lookups == nil {
-		v.Lookups = NewLookups(o.Sources)
+	if v.Options.Lookups == nil {
+		v.Options.Lookups = NewLookups(o.Sources)
 	}
 	for _, p := range v.Planned {
-		if v.Lookups[p.Name] == nil {
+		if v.Options.Lookups[p.Name] == nil {
 			return nil, fmt.Errorf("viewer: source %s has no limit of lookups", p.Name)
 		}
 	}

@@ -60,11 +60,11 @@ type signInPage struct {
 
 // serveSignIn shows the form, or leads on who is signed in.
 func serveSignIn(q *page.Exchange) error {
-	if q.V.People == nil {
+	if q.V.Options.People == nil {
 		return errNobody
 	}
 	back := page.LocalPath(q.R.URL.Query().Get("back"))
-	if _, err := q.V.People.Caller(q.R); err == nil {
+	if _, err := q.V.Options.People.Caller(q.R); err == nil {
 		q.GoBack(back, "")
 		return nil
 	}
@@ -73,7 +73,7 @@ func serveSignIn(q *page.Exchange) error {
 }
 
 func showSignIn(q *page.Exchange, status int, p signInPage) error {
-	if provider := q.V.People.Provider; provider != nil {
+	if provider := q.V.Options.People.Provider; provider != nil {
 		p.At = provider.Host()
 		p.To = providerPath + plan.WithQuery(understudy.Query{{Name: "back", Value: p.Back}})
 	}
@@ -83,12 +83,12 @@ func showSignIn(q *page.Exchange, status int, p signInPage) error {
 
 // signIn begins a session. What is wrong stands above the form.
 func signIn(q *page.Exchange) error {
-	if q.V.People == nil || q.V.People.Users == nil {
+	if q.V.Options.People == nil || q.V.Options.People.Users == nil {
 		return errNobody
 	}
 	q.R.Body = http.MaxBytesReader(q.Reply.W, q.R.Body, maxForm)
 	p := signInPage{Name: q.R.PostFormValue("name"), Back: page.LocalPath(q.R.PostFormValue("back"))}
-	if err := q.V.People.SignIn(q.Reply.W, q.R, p.Name, q.R.PostFormValue("password")); err != nil {
+	if err := q.V.Options.People.SignIn(q.Reply.W, q.R, p.Name, q.R.PostFormValue("password")); err != nil {
 		return notSignedIn(q, p, err)
 	}
 	accesslog.Of(q.Ctx).Caller = p.Name
@@ -98,11 +98,11 @@ func signIn(q *page.Exchange) error {
 
 // toProvider sends a browser to the provider.
 func toProvider(q *page.Exchange) error {
-	if q.V.People == nil || q.V.People.Provider == nil {
+	if q.V.Options.People == nil || q.V.Options.People.Provider == nil {
 		return errNobody
 	}
 	back := page.LocalPath(q.R.URL.Query().Get("back"))
-	if err := q.V.People.Provider.Begin(q.Reply.W, q.R, back); err != nil {
+	if err := q.V.Options.People.Provider.Begin(q.Reply.W, q.R, back); err != nil {
 		return notSignedIn(q, signInPage{Back: back}, err)
 	}
 	return nil
@@ -110,10 +110,10 @@ func toProvider(q *page.Exchange) error {
 
 // fromProvider begins a session for who comes back from the provider.
 func fromProvider(q *page.Exchange) error {
-	if q.V.People == nil || q.V.People.Provider == nil {
+	if q.V.Options.People == nil || q.V.Options.People.Provider == nil {
 		return errNobody
 	}
-	name, back, err := q.V.People.Finish(q.Reply.W, q.R)
+	name, back, err := q.V.Options.People.Finish(q.Reply.W, q.R)
 	if err != nil {
 		return notSignedIn(q, signInPage{Back: "/"}, err)
 	}
@@ -131,7 +131,7 @@ func notSignedIn(q *page.Exchange, p signInPage, err error) error {
 	p.Wrong = page.Sentence(err)
 	switch {
 	case errors.Is(err, signin.ErrProvider):
-		q.V.Logger.ErrorContext(q.Ctx, "sign-in", "error", err)
+		q.V.Options.Logger.ErrorContext(q.Ctx, "sign-in", "error", err)
 		p.Wrong = "The provider does not answer as it should. Try again; the log of this server says what is wrong."
 		q.Reply.W.Header().Set("Retry-After", "10")
 		return showSignIn(q, http.StatusServiceUnavailable, p)
@@ -139,7 +139,7 @@ func notSignedIn(q *page.Exchange, p signInPage, err error) error {
 		q.Reply.W.Header().Set("Retry-After", "2")
 		return showSignIn(q, http.StatusTooManyRequests, p)
 	case errors.Is(err, understudy.ErrNotStored), errors.Is(err, understudy.ErrNotAudited):
-		q.V.Logger.ErrorContext(q.Ctx, "sign-in", "error", err)
+		q.V.Options.Logger.ErrorContext(q.Ctx, "sign-in", "error", err)
 		p.Wrong = "Nobody can sign in now: this server cannot write to its disk. Tell whoever runs it; the log has the reason."
 		q.Reply.W.Header().Set("Retry-After", "10")
 		return showSignIn(q, http.StatusServiceUnavailable, p)
@@ -156,7 +156,7 @@ func auditRefused(q *page.Exchange, name string, err error) error {
 		return nil
 	}
 	e := understudy.AuditEntry{Action: understudy.ActionSignIn, What: "sign-in refused", Status: http.StatusForbidden}
-	if users := q.V.People.Users; users != nil && users.Has(name) {
+	if users := q.V.Options.People.Users; users != nil && users.Has(name) {
 		e.Caller.Name = name
 	} else if name != "" {
 		e.Values = []string{name}
@@ -166,19 +166,19 @@ func auditRefused(q *page.Exchange, name string, err error) error {
 
 // signOut ends the browser's session.
 func signOut(q *page.Exchange) error {
-	if q.V.People == nil {
+	if q.V.Options.People == nil {
 		return errNobody
 	}
-	if c, err := q.V.People.Caller(q.R); err == nil {
+	if c, err := q.V.Options.People.Caller(q.R); err == nil {
 		e := understudy.AuditEntry{Caller: c, Action: understudy.ActionSignIn, What: "sign-out"}
 		if err := page.Audit(q, e); err != nil {
 			return err
 		}
 	}
-	if err := q.V.People.SignOut(q.Reply.W, q.R); err != nil {
+	if err := q.V.Options.People.SignOut(q.Reply.W, q.R); err != nil {
 		return err
 	}
-	signin.ViewAs{Cookies: q.V.Cookies}.End(q.Reply.W)
+	signin.ViewAs{Cookies: q.V.Options.Cookies}.End(q.Reply.W)
 	q.Rights.Caller = understudy.Caller{}
 	q.GoBack(page.SignInPath, "You are signed out.")
 	return nil
@@ -187,7 +187,7 @@ func signOut(q *page.Exchange) error {
 // signedIn refuses a caller who has not signed in.
 func signedIn(q *page.Exchange) error {
 	switch {
-	case q.V.People == nil:
+	case q.V.Options.People == nil:
 		return errNobody
 	case !q.Rights.SignedIn():
 		return page.NotFound("There are no sessions of yours", "You came with the credential "+q.Rights.Caller.Name+", not by signing in.", "/")
@@ -215,9 +215,9 @@ func serveSessions(q *page.Exchange) error {
 	if err := signedIn(q); err != nil {
 		return err
 	}
-	here := q.V.People.Here(q.R)
+	here := q.V.Options.People.Here(q.R)
 	p := sessionsPage{Name: q.Rights.Caller.Name, Theme: page.NewThemeForm(q.R, sessionsPath)}
-	for _, s := range q.V.People.Sessions.Of(q.Rights.Caller.Name) {
+	for _, s := range q.V.Options.People.Sessions.Of(q.Rights.Caller.Name) {
 		p.Sessions = append(p.Sessions, sessionView{Session: s, Browser: BrowserOf(s.Agent),
 			Made: q.Clock.Say(s.Made, false), Seen: q.Clock.Say(s.Seen, false), Here: s.ID == here})
 	}
@@ -238,13 +238,13 @@ func endSession(q *page.Exchange) error {
 		return err
 	}
 	id := q.R.PathValue("id")
-	if id == q.V.People.Here(q.R) {
+	if id == q.V.Options.People.Here(q.R) {
 		return signOut(q)
 	}
 	if err := page.Audit(q, understudy.AuditEntry{Action: understudy.ActionSignIn, What: "session end"}); err != nil {
 		return err
 	}
-	if err := q.V.People.Sessions.End(q.Ctx, id, q.Rights.Caller.Name); err != nil && !errors.Is(err, understudy.ErrNotFound) {
+	if err := q.V.Options.People.Sessions.End(q.Ctx, id, q.Rights.Caller.Name); err != nil && !errors.Is(err, understudy.ErrNotFound) {
 		return err
 	}
 	q.GoBack(sessionsPath, "The session has ended.")

@@ -82,7 +82,7 @@ func viewOf(q *page.Exchange, c credentials.Credential, fixed bool) credentialVi
 func whyOff(q *page.Exchange, c credentials.Credential) string {
 	sameName := func(o credentials.Credential) bool { return o.Name == c.Name }
 	switch {
-	case slices.ContainsFunc(q.V.Programs.Configured, sameName):
+	case slices.ContainsFunc(q.V.Options.Programs.Configured, sameName):
 		return "the settings have one of that name"
 	case q.V.ByName[c.Source] == nil:
 		return "the settings have no source " + c.Source
@@ -109,12 +109,12 @@ func boundsOf(s credentials.Scope) (all []string) {
 // find is a credential by its name, and whether the settings name it. Where both have the
 // name, the one of the settings is in force.
 func find(q *page.Exchange, name string) (c credentials.Credential, fixed bool, err error) {
-	for _, c := range q.V.Programs.Configured {
+	for _, c := range q.V.Options.Programs.Configured {
 		if c.Name == name {
 			return c, true, nil
 		}
 	}
-	for _, c := range q.V.Programs.All() {
+	for _, c := range q.V.Options.Programs.All() {
 		if c.Name == name {
 			return c, false, nil
 		}

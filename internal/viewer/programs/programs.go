@@ -46,7 +46,7 @@ func Routes() []page.Route {
 func admitted(run page.Handler) page.Handler {
 	return func(q *page.Exchange) error {
 		switch {
-		case q.V.Programs == nil:
+		case q.V.Options.Programs == nil:
 			return page.NotFound("There are no credentials here", "This server knows those of its settings alone.", "/")
 		case !page.Administers(q):
 			return fmt.Errorf("%w: credentials are managed by the role %s alone", understudy.ErrForbidden, understudy.RoleAll)
@@ -85,17 +85,17 @@ func serveAll(q *page.Exchange) error {
 
 func showAll(q *page.Exchange, status int, f form) error {
 	p := allPage{Form: f, Once: rand.Text()}
-	for _, c := range q.V.Programs.All() {
+	for _, c := range q.V.Options.Programs.All() {
 		p.Made = append(p.Made, viewOf(q, c, false))
 	}
-	for _, c := range q.V.Programs.Configured {
+	for _, c := range q.V.Options.Programs.Configured {
 		p.Configured = append(p.Configured, viewOf(q, c, true))
 	}
 	for _, s := range q.V.Planned {
 		p.Sources = append(p.Sources, page.Option{Value: s.Name, Text: s.Spec.Title, Selected: s.Name == f.Source})
 	}
 	sees := map[string]int{}
-	for _, r := range q.V.Gate.Roles() {
+	for _, r := range q.V.Options.Gate.Roles() {
 		p.Roles = append(p.Roles, page.Option{Value: r, Text: r, Selected: r == f.Role})
 		sees[r] = sight(q, r)
 	}
@@ -117,9 +117,9 @@ func last(role string) int {
 // records the role finds. The form begins with the role that sees least.
 func sight(q *page.Exchange, role string) (all int) {
 	for _, s := range q.V.Planned {
-		words := q.V.Gate.Words(role, s.Name)
+		words := q.V.Options.Gate.Words(role, s.Name)
 		for _, k := range s.Kinds {
-			shown, err := q.V.Gate.Explain(role, s.Name, k.Spec.Name)
+			shown, err := q.V.Options.Gate.Explain(role, s.Name, k.Spec.Name)
 			if err != nil || slices.Contains(words, k.Spec.Name+": none") {
 				continue
 			}
@@ -154,7 +154,7 @@ func makeOne(q *page.Exchange) error {
 	}
 	var shown credentials.Shown
 	if err == nil {
-		shown, err = q.V.Programs.Make(q.Ctx, f.Name, scope, value("once"))
+		shown, err = q.V.Options.Programs.Make(q.Ctx, f.Name, scope, value("once"))
 	}
 	switch {
 	case errors.Is(err, understudy.ErrInvalid):
@@ -206,7 +206,7 @@ func rotate(q *page.Exchange) error {
 	if err := audit(q, "rotate", name); err != nil {
 		return err
 	}
-	shown, err := q.V.Programs.Rotate(q.Ctx, name, overlap)
+	shown, err := q.V.Options.Programs.Rotate(q.Ctx, name, overlap)
 	if err != nil {
 		return unknown(err, name)
 	}
@@ -226,7 +226,7 @@ func revoke(q *page.Exchange) error {
 	if err := audit(q, "revoke", name); err != nil {
 		return err
 	}
-	if err := q.V.Programs.Revoke(q.Ctx, name); err != nil {
+	if err := q.V.Options.Programs.Revoke(q.Ctx, name); err != nil {
 		return unknown(err, name)
 	}
 	q.GoBack(Path, "The credential "+name+" is revoked. What it had open has ended.")

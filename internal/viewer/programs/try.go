@@ -36,7 +36,7 @@ func tryOne(q *page.Exchange) error {
 		return err
 	}
 	user, secret := q.R.PostFormValue("user"), q.R.PostFormValue("secret")
-	t, dropIn := newest(q, c), q.V.Programs.DropIn[c.Source]
+	t, dropIn := newest(q, c), q.V.Options.Programs.DropIn[c.Source]
 	if t == nil || dropIn == nil || secret == "" {
 		return page.BadRequest("There is nothing to try", "Give the secret of a credential whose role sees a list.", nil)
 	}
@@ -68,10 +68,10 @@ func ask(q *page.Exchange, dropIn http.Handler, t *spec.Target, sign func(*http.
 	sign(r)
 	r.RequestURI, r.RemoteAddr = r.URL.RequestURI(), q.R.RemoteAddr
 	w := &answer{header: http.Header{}, status: http.StatusOK}
-	began := q.V.Now()
+	began := q.V.Options.Now()
 	dropIn.ServeHTTP(w, r)
-	out := &tried{Request: "GET " + t.Key.URI, Took: page.Millis(q.V.Now().Sub(began)), Bytes: page.Thousands(w.size) + " bytes", Tone: "good",
-		Status: strconv.Itoa(w.status) + " " + http.StatusText(w.status), Words: came(w.header)}
+	out := &tried{Request: "GET " + t.Key.URI, Took: page.Millis(q.V.Options.Now().Sub(began)), Bytes: page.Thousands(w.size) + " bytes",
+		Tone: "good", Status: strconv.Itoa(w.status) + " " + http.StatusText(w.status), Words: came(w.header)}
 	if w.status >= http.StatusBadRequest {
 		out.Tone, out.Text = "bad", strings.ToValidUTF8(string(w.start), "?")
 	}

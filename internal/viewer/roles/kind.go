@@ -38,7 +38,7 @@ func serveKind(q *page.Exchange) error {
 		return err
 	}
 	k := q.Kind
-	shown, err := q.V.Gate.Explain(role, k.Source.Name, k.Spec.Name)
+	shown, err := q.V.Options.Gate.Explain(role, k.Source.Name, k.Spec.Name)
 	if err != nil {
 		return err
 	}
@@ -74,7 +74,7 @@ func toneOf(l access.Level) string {
 
 // record adds what the role sees of a record, and why it may find it.
 func (p *kindPage) record(q *page.Exchange, role string) error {
-	e, err := q.V.Gate.ExplainRecord(role, q.Source.Name, q.Kind.Spec.Name, p.ID)
+	e, err := q.V.Options.Gate.ExplainRecord(role, q.Source.Name, q.Kind.Spec.Name, p.ID)
 	if errors.Is(err, understudy.ErrNotFound) {
 		return page.NotFound("No such record is held", "Open the record first, or check its id.", q.R.URL.Path)
 	} else if err != nil {

@@ -82,7 +82,7 @@ func serveTable(q *page.Exchange) error {
 	if q.R.URL.RawQuery != "" {
 		return page.BadRequest("This page takes no parameters", "A role's own page is below it.", nil)
 	}
-	names := q.V.Gate.Roles()
+	names := q.V.Options.Gate.Roles()
 	var p tablePage
 	for _, name := range names {
 		p.Roles = append(p.Roles, roleHead{Name: name, Href: href(name), Holders: len(holders(q, name))})
@@ -112,7 +112,7 @@ func serveTable(q *page.Exchange) error {
 // rowsOf says which records of each kind a role may find; a kind that is not there: every one.
 func rowsOf(q *page.Exchange, role string, s *plan.Source) map[string]string {
 	all := map[string]string{}
-	for _, line := range q.V.Gate.Words(role, s.Name) {
+	for _, line := range q.V.Options.Gate.Words(role, s.Name) {
 		if kind, words, ok := strings.Cut(line, ": "); ok && words != "all" {
 			all[kind] = words
 		}
@@ -122,7 +122,7 @@ func rowsOf(q *page.Exchange, role string, s *plan.Source) map[string]string {
 
 // cellOf is what a role sees of a kind.
 func cellOf(q *page.Exchange, role string, k *plan.Kind, rows string) (c cell, err error) {
-	shown, err := q.V.Gate.Explain(role, k.Source.Name, k.Spec.Name)
+	shown, err := q.V.Options.Gate.Explain(role, k.Source.Name, k.Spec.Name)
 	if err != nil {
 		return c, err
 	}
@@ -198,7 +198,7 @@ func serveRole(q *page.Exchange) error {
 
 // roleOf is the role of a name; another name is not found.
 func roleOf(q *page.Exchange, name string) (string, error) {
-	known := q.V.Gate.Roles()
+	known := q.V.Options.Gate.Roles()
 	if slices.Contains(known, name) {
 		return name, nil
 	}
@@ -210,15 +210,15 @@ func roleOf(q *page.Exchange, name string) (string, error) {
 
 // holders are those who have a role, with the credentials that are made.
 func holders(q *page.Exchange, role string) (all []page.Holder) {
-	for _, h := range q.V.Holders {
+	for _, h := range q.V.Options.Holders {
 		if h.Role == role {
 			all = append(all, h)
 		}
 	}
-	if q.V.Programs == nil {
+	if q.V.Options.Programs == nil {
 		return all
 	}
-	for _, c := range q.V.Programs.All() {
+	for _, c := range q.V.Options.Programs.All() {
 		if c.Role == role {
 			all = append(all, page.Holder{Role: role, Name: c.Name, How: "a program"})
 		}

@@ -27,7 +27,7 @@ func begin(q *page.Exchange) error {
 	if err := page.Audit(q, understudy.AuditEntry{Action: understudy.ActionAdminister, What: "view as " + role}); err != nil {
 		return err
 	}
-	signin.ViewAs{Cookies: q.V.Cookies}.Begin(q.Reply.W, q.Rights.Caller, role)
+	signin.ViewAs{Cookies: q.V.Options.Cookies}.Begin(q.Reply.W, q.Rights.Caller, role)
 	q.GoBack(back, "")
 	return nil
 }
@@ -41,7 +41,7 @@ func end(q *page.Exchange) error {
 			return err
 		}
 	}
-	signin.ViewAs{Cookies: q.V.Cookies}.End(q.Reply.W)
+	signin.ViewAs{Cookies: q.V.Options.Cookies}.End(q.Reply.W)
 	q.GoBack(back, "")
 	return nil
 }

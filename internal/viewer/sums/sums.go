@@ -122,7 +122,7 @@ func (r *request) params(by ...string) understudy.Query {
 
 // serveSums shows the page. What is wrong with the request stands where the chart would.
 func serveSums(q *page.Exchange) error {
-	if q.V.Sums == nil {
+	if q.V.Options.Sums == nil {
 		return page.NotFound("Nothing can be added up here", "This server keeps no index.", "/")
 	}
 	r, err := readRequest(q)
@@ -136,12 +136,12 @@ func serveSums(q *page.Exchange) error {
 		by = []string{byNothing}
 	}
 	p.Here = r.address(Path, r.params(by...)...)
-	names, groups, err := q.V.Sums.SumNames(q.Rights.Caller, r.search())
+	names, groups, err := q.V.Options.Sums.SumNames(q.Rights.Caller, r.search())
 	if err == nil {
 		p.choices(q, r, names, groups)
 		var out *query.SumResult
 		ask := query.SumRequest{Search: r.search(), Sum: r.sum, By: r.by, Zone: q.Clock.Zone}
-		if out, err = q.V.Sums.Sum(q.Ctx, q.Rights.Caller, ask); err == nil {
+		if out, err = q.V.Options.Sums.Sum(q.Ctx, q.Rights.Caller, ask); err == nil {
 			if err := audit(q, r, len(out.Rows)); err != nil {
 				return err
 			}

@@ -29,19 +29,19 @@ func serveCSV(q *page.Exchange) error {
 	if err != nil {
 		return err
 	}
-	under, err := q.V.Exports.Begin(q.Rights.Caller)
+	under, err := q.V.Options.Exports.Begin(q.Rights.Caller)
 	if err != nil {
 		return &page.Problem{Title: "Too many exports are under way", Hint: "Try again when one of them has ended.",
 			Kind: understudy.ErrUnavailable}
 	}
 	defer under.End()
-	ctx, cancel := context.WithTimeout(q.Ctx, q.V.ExportTime)
+	ctx, cancel := context.WithTimeout(q.Ctx, q.V.Options.ExportTime)
 	defer cancel()
 	if err := page.Audit(q, understudy.AuditEntry{Action: understudy.ActionExport, What: whatLog}); err != nil {
 		return err
 	}
 	f.Limit = audit.MostFound
-	found, err := q.V.Trail.Search(ctx, f)
+	found, err := q.V.Options.Trail.Search(ctx, f)
 	if err != nil {
 		return err
 	}
@@ -59,8 +59,8 @@ func serveCSV(q *page.Exchange) error {
 		rest := ""
 		switch {
 		case found.Next == "":
-		case rows >= q.V.ExportRows:
-			rest = "an export has " + page.Thousands(int64(q.V.ExportRows)) + " rows at most"
+		case rows >= q.V.Options.ExportRows:
+			rest = "an export has " + page.Thousands(int64(q.V.Options.ExportRows)) + " rows at most"
 		case under.Over():
 			rest = "what you may see has changed meanwhile; export it again"
 		default:
@@ -68,7 +68,7 @@ func serveCSV(q *page.Exchange) error {
 				return nil // the reader has left
 			}
 			f.Before = found.Next
-			if found, err = q.V.Trail.Search(ctx, f); err == nil && ctx.Err() == nil {
+			if found, err = q.V.Options.Trail.Search(ctx, f); err == nil && ctx.Err() == nil {
 				continue
 			}
 			rest = "reading on failed"
@@ -83,7 +83,7 @@ func serveCSV(q *page.Exchange) error {
 
 // send sends what is written so far.
 func send(q *page.Exchange, buf *[]byte) error {
-	_ = http.NewResponseController(q.Reply.W).SetWriteDeadline(q.V.Now().Add(writeTime)) // a writer that knows none has the server's
+	_ = http.NewResponseController(q.Reply.W).SetWriteDeadline(q.V.Options.Now().Add(writeTime)) // a writer that knows none has the server's
 	_, err := q.Reply.W.Write(*buf)
 	*buf = (*buf)[:0]
 	return err

@@ -89,7 +89,7 @@ func filtered(q *page.Exchange) (given url.Values, f audit.Filter, err error) {
 	switch {
 	case !page.Administers(q):
 		return nil, f, fmt.Errorf("%w: the audit log is shown to the role %s alone", understudy.ErrForbidden, understudy.RoleAll)
-	case q.V.Trail == nil:
+	case q.V.Options.Trail == nil:
 		return nil, f, page.NotFound("There is no audit log", "The setting audit.off says that nothing is listed.", "/")
 	}
 	if given, err = url.ParseQuery(q.R.URL.RawQuery); err != nil {
@@ -114,11 +114,11 @@ func serve(q *page.Exchange) error {
 	if err := page.Audit(q, understudy.AuditEntry{Action: understudy.ActionAdminister, What: whatLog}); err != nil {
 		return err
 	}
-	found, err := q.V.Trail.Search(q.Ctx, f)
+	found, err := q.V.Options.Trail.Search(q.Ctx, f)
 	if err != nil {
 		return err
 	}
-	p := trailPage{Form: formOf(q, given), Asked: asked(f), Figures: q.V.Trail.Stats(),
+	p := trailPage{Form: formOf(q, given), Asked: asked(f), Figures: q.V.Options.Trail.Stats(),
 		CSV: csvPath + strings.TrimPrefix(address(given, ""), Path)}
 	if p.Figures.SignedAt != nil {
 		p.Signed = q.Clock.Moment(*p.Figures.SignedAt)

@@ -33,7 +33,7 @@ type choice struct {
 }
 
 func serveForm(q *page.Exchange) error {
-	if q.V.Watches == nil || q.V.Shelf == nil {
+	if q.V.Options.Watches == nil || q.V.Options.Shelf == nil {
 		return errNone
 	}
 	return showForm(q, http.StatusOK, q.R.URL.Query().Get("search"), watch.Destination{}, "")
@@ -41,7 +41,7 @@ func serveForm(q *page.Exchange) error {
 
 func showForm(q *page.Exchange, status int, search string, to watch.Destination, wrong string) error {
 	p := formPage{To: to.To, Wrong: wrong}
-	saved, err := q.V.Shelf.Saved(q.Ctx, q.Rights.Caller)
+	saved, err := q.V.Options.Shelf.Saved(q.Ctx, q.Rights.Caller)
 	if err != nil {
 		return err
 	}
@@ -50,7 +50,7 @@ func showForm(q *page.Exchange, status int, search string, to watch.Destination,
 			p.Searches = append(p.Searches, choice{one.Name, one.Name, one.Name == search})
 		}
 	}
-	for _, c := range q.V.Watches.Channels() {
+	for _, c := range q.V.Options.Watches.Channels() {
 		p.Channels = append(p.Channels, choice{string(c), channelWord(c), c == to.Channel})
 		p.Signs = p.Signs || c == watch.Webhook
 	}
@@ -59,7 +59,7 @@ func showForm(q *page.Exchange, status int, search string, to watch.Destination,
 
 // makeWatch makes the watch of the form. What is wrong stands above the form.
 func makeWatch(q *page.Exchange) error {
-	if q.V.Watches == nil || q.V.Shelf == nil {
+	if q.V.Options.Watches == nil || q.V.Options.Shelf == nil {
 		return errNone
 	}
 	q.R.Body = http.MaxBytesReader(q.Reply.W, q.R.Body, maxForm)
@@ -75,7 +75,7 @@ func makeWatch(q *page.Exchange) error {
 	if err := page.Audit(q, understudy.AuditEntry{Action: understudy.ActionAdminister, What: "watch make"}); err != nil {
 		return err
 	}
-	id, err := q.V.Watches.Make(q.Ctx, q.Rights.Caller, search, to)
+	id, err := q.V.Options.Watches.Make(q.Ctx, q.Rights.Caller, search, to)
 	switch {
 	case errors.Is(err, understudy.ErrInvalid):
 		return showForm(q, http.StatusBadRequest, search, to, page.Sentence(err))

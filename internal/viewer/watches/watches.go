@@ -107,11 +107,11 @@ type allPage struct {
 }
 
 func serveAll(q *page.Exchange) error {
-	if q.V.Watches == nil {
+	if q.V.Options.Watches == nil {
 		return errNone
 	}
-	p := allPage{Makes: q.V.Shelf != nil && len(q.V.Watches.Channels()) > 0, All: page.Administers(q)}
-	for _, s := range q.V.Watches.Watches(q.Rights.Caller, p.All) {
+	p := allPage{Makes: q.V.Options.Shelf != nil && len(q.V.Options.Watches.Channels()) > 0, All: page.Administers(q)}
+	for _, s := range q.V.Options.Watches.Watches(q.Rights.Caller, p.All) {
 		if own(q, &s) {
 			p.Own = append(p.Own, viewOf(q, &s))
 		} else {
@@ -141,11 +141,11 @@ type deliveryView struct {
 
 // find is the watch an address names, ErrNotFound unless the caller may see it.
 func find(q *page.Exchange) (s watch.Status, err error) {
-	if q.V.Watches == nil {
+	if q.V.Options.Watches == nil {
 		return s, errNone
 	}
 	everybody := page.Administers(q)
-	some := q.V.Watches.Watches(q.Rights.Caller, everybody)
+	some := q.V.Options.Watches.Watches(q.Rights.Caller, everybody)
 	i := slices.IndexFunc(some, func(s watch.Status) bool { return s.Watch.ID == q.R.PathValue("id") })
 	if i < 0 {
 		return s, page.NotFound("There is no such watch", "It may have been removed.", Path)
@@ -159,7 +159,7 @@ func serveOne(q *page.Exchange) error {
 		return err
 	}
 	p := onePage{Watch: viewOf(q, &s), Stopped: s.State.Stopped != "", Goes: s.State.Goes}
-	if own(q, &s) && q.V.Shelf != nil {
+	if own(q, &s) && q.V.Options.Shelf != nil {
 		if saved, ok, err := savedSearch(q, s.Watch.Search); err != nil {
 			return err
 		} else if ok {
@@ -193,7 +193,7 @@ func deliveryOf(q *page.Exchange, d watch.Delivery) deliveryView {
 
 // savedSearch is a saved search of the caller.
 func savedSearch(q *page.Exchange, name string) (found query.SavedSearch, ok bool, err error) {
-	some, err := q.V.Shelf.Saved(q.Ctx, q.Rights.Caller)
+	some, err := q.V.Options.Shelf.Saved(q.Ctx, q.Rights.Caller)
 	for _, one := range some {
 		if one.Owner == q.Rights.Caller.Name && one.Name == name {
 			return one, true, nil
@@ -240,7 +240,7 @@ func change(q *page.Exchange, what, to string, do func(id string) (said string, 
 
 func test(q *page.Exchange) error {
 	return change(q, "test", "", func(id string) (string, error) {
-		d, err := q.V.Watches.Test(q.Ctx, id)
+		d, err := q.V.Options.Watches.Test(q.Ctx, id)
 		said := "The test arrived."
 		switch {
 		case errors.Is(err, understudy.ErrTooMany):
@@ -255,15 +255,17 @@ func test(q *page.Exchange) error {
 }
 
 func pause(q *page.Exchange) error {
-	return change(q, "pause", "", func(id string) (string, error) { return "The watch is paused.", q.V.Watches.Pause(q.Ctx, id) })
+	return change(q, "pause", "", func(id string) (string, error) { return "The watch is paused.", q.V.Options.Watches.Pause(q.Ctx, id) })
 }
 
 func resume(q *page.Exchange) error {
-	return change(q, "resume", "", func(id string) (string, error) { return "The watch goes on.", q.V.Watches.Resume(q.Ctx, id) })
+	return change(q, "resume", "", func(id string) (string, error) { return "The watch goes on.", q.V.Options.Watches.Resume(q.Ctx, id) })
 }
 
 func remove(q *page.Exchange) error {
-	return change(q, "remove", Path, func(id string) (string, error) { return "The watch is removed.", q.V.Watches.Remove(q.Ctx, id) })
+	return change(q, "remove", Path, func(id string) (string, error) {
+		return "The watch is removed.", q.V.Options.Watches.Remove(q.Ctx, id)
+	})
 }
 
 // field is a field of a form without spaces around it.
