@@ -171,10 +171,15 @@ func writeEscaped(b *strings.Builder, s string) {
 	}
 }
 
-// Clip cuts foreign text to 60 bytes, so that an error that quotes it stays short.
-func Clip(s string) string {
-	if len(s) > 60 {
-		return s[:60] + "…"
+// Clip cuts foreign text to 60 characters, so that an error that quotes it stays short.
+func Clip(s string) string { return ClipTo(s, 60) }
+
+// ClipTo returns the first n characters of a longer text.
+func ClipTo(s string, n int) string {
+	for i := range s {
+		if n--; n < 0 {
+			return s[:i] + "…"
+		}
 	}
 	return s
 }

@@ -179,3 +179,14 @@ func BenchmarkURLValuesEncode(b *testing.B) {
 		_ = values.Encode()
 	}
 }
+
+func TestClipCutsWholeCharacters(t *testing.T) {
+	long := strings.Repeat("ж", 61)
+	for _, c := range []struct{ text, want string }{
+		{"", ""}, {long[2:], long[2:]}, {long, long[2:] + "…"}, {strings.Repeat("x", 1<<20), strings.Repeat("x", 60) + "…"},
+	} {
+		if got := Clip(c.text); got != c.want {
+			t.Errorf("%d bytes: %q, want %q", len(c.text), got, c.want)
+		}
+	}
+}

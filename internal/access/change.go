@@ -90,7 +90,7 @@ func (g *Gate) Field(c understudy.Caller, source, kind, field string) error {
 	case err != nil || all:
 		return err
 	case field == "" || !p.record.names(field):
-		return refuse("role %s may not see %s of %s", c.Grant.Role, clip(field), kind)
+		return refuse("role %s may not see %s of %s", c.Grant.Role, understudy.Clip(field), kind)
 	}
 	return nil
 }

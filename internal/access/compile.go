@@ -100,12 +100,12 @@ func NewWith(o Options) (*Gate, error) {
 	}
 	for role := range o.Rows {
 		if _, ok := o.Roles[role]; !ok {
-			return nil, fmt.Errorf("access: roles: %q has row rules and is no role", clip(role))
+			return nil, fmt.Errorf("access: roles: %q has row rules and is no role", understudy.Clip(role))
 		}
 	}
 	for role := range o.Do {
 		if _, ok := o.Roles[role]; !ok {
-			return nil, fmt.Errorf("access: roles: %q may do something and is no role", clip(role))
+			return nil, fmt.Errorf("access: roles: %q may do something and is no role", understudy.Clip(role))
 		}
 	}
 	g.stated = Options{Specs: g.specs, Roles: maps.Clone(o.Roles), Rows: maps.Clone(o.Rows), Do: maps.Clone(o.Do)}
@@ -118,8 +118,8 @@ func compile(specs map[string]*spec.Spec, hash *Hasher, role string, sources map
 	for _, source := range slices.Sorted(maps.Keys(sources)) {
 		sp := specs[source]
 		if sp == nil {
-			return nil, fmt.Errorf("access: roles.%s: no source %q%s", role, clip(source),
-				suggest.Hint(clip(source), slices.Sorted(maps.Keys(specs))))
+			return nil, fmt.Errorf("access: roles.%s: no source %q%s", role, understudy.Clip(source),
+				suggest.Hint(understudy.Clip(source), slices.Sorted(maps.Keys(specs))))
 		}
 		r, err := readRules("roles."+role+"."+source, sp, sources[source])
 		if err != nil {
@@ -142,7 +142,7 @@ func (g *Gate) addRows(role string, plans map[string]*grants, rows map[string]Ro
 	for _, source := range slices.Sorted(maps.Keys(rows)) {
 		r := plans[source]
 		if r == nil {
-			return fmt.Errorf("access: roles.%s.%s: it has row rules and nothing it may see", role, clip(source))
+			return fmt.Errorf("access: roles.%s.%s: it has row rules and nothing it may see", role, understudy.Clip(source))
 		}
 		var err error
 		if r.rows, err = compileRows("roles."+role+"."+source, source, g.specs[source], rows[source]); err != nil {
@@ -172,7 +172,8 @@ func compileRows(at, source string, s *spec.Spec, rules RowRules) (map[string]*r
 		}
 		k := s.Kind(subject)
 		if k == nil {
-			return nil, fmt.Errorf("access: %s.rows: %s has no kind %q%s", at, s.Name, clip(subject), suggest.Hint(clip(subject), kindNames(s)))
+			return nil, fmt.Errorf("access: %s.rows: %s has no kind %q%s", at, s.Name, understudy.Clip(subject),
+				suggest.Hint(understudy.Clip(subject), kindNames(s)))
 		}
 		if err := checkRule(s, k, rules[subject]); err != nil {
 			return nil, fmt.Errorf("access: %s.rows.%s: %w", at, subject, err)

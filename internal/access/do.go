@@ -42,13 +42,14 @@ func addDoings(specs map[string]*spec.Spec, role string, plans map[string]*grant
 	for _, source := range slices.Sorted(maps.Keys(does)) {
 		r := plans[source]
 		if r == nil {
-			return fmt.Errorf("access: roles.%s.%s: it may do something and may see nothing", role, clip(source))
+			return fmt.Errorf("access: roles.%s.%s: it may do something and may see nothing", role, understudy.Clip(source))
 		}
 		known := doings(specs[source])
 		r.does = map[string]bool{}
 		for _, word := range does[source] {
 			if !slices.Contains(known, word) {
-				return fmt.Errorf("access: roles.%s.%s.do: there is no action %q%s", role, source, clip(word), suggest.Hint(clip(word), known))
+				return fmt.Errorf("access: roles.%s.%s.do: there is no action %q%s", role, source, understudy.Clip(word),
+					suggest.Hint(understudy.Clip(word), known))
 			}
 			if why := noLookup(specs[source], r); word == DoLookup && why != "" {
 				return fmt.Errorf("access: roles.%s.%s.do: lookup: %s; take it out", role, source, why)
@@ -87,7 +88,7 @@ func (g *Gate) Do(c understudy.Caller, source, word string) error {
 	case word == DoLookup && c.Role() == understudy.RoleAll:
 		return refuse("role %s sees phone numbers whole, and finds them by search", c.Role())
 	case word != DoLookup && c.Source != "":
-		return refuse("%s is a credential; it does what its allow list names, and no %s", c.Name, clip(word))
+		return refuse("%s is a credential; it does what its allow list names, and no %s", c.Name, understudy.Clip(word))
 	}
 	return does(g, c, source, word)
 }
@@ -101,7 +102,7 @@ func does(g *Gate, c understudy.Caller, source, word string) error {
 	case all || g.roles[c.Grant.Role][source].does[word]:
 		return nil
 	}
-	return refuse("role %s may not do %s; its do would have to name it", c.Grant.Role, clip(word))
+	return refuse("role %s may not do %s; its do would have to name it", c.Grant.Role, understudy.Clip(word))
 }
 
 // Act returns nil if a caller may do an action of the spec to a target, else ErrForbidden

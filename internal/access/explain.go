@@ -44,7 +44,7 @@ func (g *Gate) Roles() []string {
 func (g *Gate) Explain(role, source, kind string) ([]Shown, error) {
 	sp := g.specs[source]
 	if sp == nil {
-		return nil, fmt.Errorf("access: no source %q", clip(source))
+		return nil, fmt.Errorf("access: no source %q", understudy.Clip(source))
 	}
 	k := sp.Kind(kind)
 	if k == nil {
@@ -52,7 +52,7 @@ func (g *Gate) Explain(role, source, kind string) ([]Shown, error) {
 		for _, k := range sp.Kinds {
 			known = append(known, k.Name)
 		}
-		return nil, fmt.Errorf("access: %s has no kind %q%s", source, clip(kind), suggest.Hint(clip(kind), known))
+		return nil, fmt.Errorf("access: %s has no kind %q%s", source, understudy.Clip(kind), suggest.Hint(understudy.Clip(kind), known))
 	}
 	if err := g.Known(role); err != nil {
 		return nil, err
@@ -117,7 +117,7 @@ func (g *Gate) ExplainRecord(role, source, kind, id string) (*Explained, error) 
 		rec = g.held.newest(source, kind, id)
 	}
 	if rec == nil || rec.ID != id {
-		return nil, fmt.Errorf("access: %w: no %s %s is held", understudy.ErrNotFound, kind, clip(id))
+		return nil, fmt.Errorf("access: %w: no %s %s is held", understudy.ErrNotFound, kind, understudy.Clip(id))
 	}
 	c := understudy.Caller{Name: "explain", Grant: &understudy.Grant{Role: role}}
 	e := &Explained{Found: g.Finds(c, source, kind, id)}
@@ -189,9 +189,9 @@ func (f *rowFilter) reasonsAbove(values []query.Value, now time.Time) (all []Rea
 			continue
 		}
 		under = true
-		words := "the role may find " + oneOf(k) + " " + clip(id) + ", which it lies under"
+		words := "the role may find " + oneOf(k) + " " + understudy.Clip(id) + ", which it lies under"
 		if a.only {
-			words = "the role may find every " + oneOf(k) + " of " + clip(id) + ", as nothing tells which one it lies under"
+			words = "the role may find every " + oneOf(k) + " of " + understudy.Clip(id) + ", as nothing tells which one it lies under"
 		}
 		if up := f.rows[k.Name]; up != nil {
 			all = append(all, Reason{words, up.over(a, values[a.at], now, 0)})

@@ -62,7 +62,7 @@ func (g *Gate) Known(role string) error {
 		return nil
 	}
 	known := append(slices.Sorted(maps.Keys(g.roles)), understudy.RoleAll)
-	return fmt.Errorf("access: no role %q%s", clip(role), suggest.Hint(clip(role), known))
+	return fmt.Errorf("access: no role %q%s", understudy.Clip(role), suggest.Hint(understudy.Clip(role), known))
 }
 
 // Narrowest returns the role that sees the least, but sees something; "" if
@@ -200,7 +200,7 @@ func (s *Sight) Read(t *spec.Target) error {
 	}
 	for _, param := range t.Query {
 		if err := s.plan.param(t, param); err != nil {
-			return refuse("role %s may not use the parameter %s: %w", c.Grant.Role, clip(param.Name), err)
+			return refuse("role %s may not use the parameter %s: %w", c.Grant.Role, understudy.Clip(param.Name), err)
 		}
 	}
 	return nil
@@ -229,7 +229,7 @@ func (g *Gate) Media(c understudy.Caller, t *spec.Target) error {
 	case p.apart[t.Media.Field] < See:
 		return refuse("role %s may not have %s.%s", c.Grant.Role, t.Kind.Name, t.Media.Field)
 	case len(t.Query) > 0:
-		return refuse("role %s may not use the parameter %s: it is not known to be safe", c.Grant.Role, clip(t.Query[0].Name))
+		return refuse("role %s may not use the parameter %s: it is not known to be safe", c.Grant.Role, understudy.Clip(t.Query[0].Name))
 	}
 	return nil
 }
@@ -300,7 +300,7 @@ func (g *Gate) Write(c understudy.Caller, t *spec.Target, method string) error {
 	case !all && t.Spec != nil && t.Spec.GraphQLAt(t.Key.Path()):
 		return refuseGraphQL(c)
 	case !allowed(c, method, t):
-		return refuse("credential %s may not %s here; its allow list would have to name the method and path", c.Name, clip(method))
+		return refuse("credential %s may not %s here; its allow list would have to name the method and path", c.Name, understudy.Clip(method))
 	}
 	return nil
 }
@@ -335,12 +335,12 @@ func exchange(g *Gate, c understudy.Caller, t *spec.Target, method string) error
 	}
 	if _, err := understudy.SplitPath(t.Key.Path()); err != nil { // upstream may read another path in it
 		if !slices.Contains(c.Grant.Allow, understudy.Allow{Method: "*", Path: "/**"}) {
-			return refuse("credential %s may not %s a path that can be read in two ways", c.Name, clip(method))
+			return refuse("credential %s may not %s a path that can be read in two ways", c.Name, understudy.Clip(method))
 		}
 		return nil
 	}
 	if !allowed(c, method, t) {
-		return refuse("credential %s may not %s here; its allow list would have to name the method and path", c.Name, clip(method))
+		return refuse("credential %s may not %s here; its allow list would have to name the method and path", c.Name, understudy.Clip(method))
 	}
 	return nil
 }

@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 
+	"understudy"
 	"understudy/kit/suggest"
 	"understudy/spec"
 )
@@ -62,10 +63,10 @@ func readRules(where string, s *spec.Spec, subjects map[string]string) (rules, e
 		i := slices.Index(levelNames, word)
 		switch {
 		case word == play:
-			return nil, fmt.Errorf("access: %s: %q: play is for fields of type media alone; %s", where, clip(subject), wanted)
+			return nil, fmt.Errorf("access: %s: %q: play is for fields of type media alone; %s", where, understudy.Clip(subject), wanted)
 		case i < 0:
-			return nil, fmt.Errorf("access: %s: %q: unknown level %q, %s%s", where, subject, clip(word), wanted,
-				suggest.Hint(clip(word), levelNames))
+			return nil, fmt.Errorf("access: %s: %q: unknown level %q, %s%s", where, subject, understudy.Clip(word), wanted,
+				suggest.Hint(understudy.Clip(word), levelNames))
 		}
 		if err := checkSubject(s, subject); err != nil {
 			return nil, fmt.Errorf("access: %s: %w", where, err)
@@ -96,8 +97,8 @@ func checkSubject(s *spec.Spec, subject string) error {
 		for _, k := range s.Kinds {
 			known = append(known, k.Name)
 		}
-		return fmt.Errorf("unknown subject %q, want \"*\", a class, a kind or kind.field of %s%s", clip(subject), s.Name,
-			suggest.Hint(clip(kind), known))
+		return fmt.Errorf("unknown subject %q, want \"*\", a class, a kind or kind.field of %s%s", understudy.Clip(subject), s.Name,
+			suggest.Hint(understudy.Clip(kind), known))
 	}
 	f := k.Field(field)
 	if f == nil {
@@ -105,7 +106,7 @@ func checkSubject(s *spec.Spec, subject string) error {
 		for i, f := range k.Fields {
 			known[i] = kind + "." + f.Name
 		}
-		return fmt.Errorf("unknown field %q of %s%s", clip(field), kind, suggest.Hint(clip(subject), known))
+		return fmt.Errorf("unknown field %q of %s%s", understudy.Clip(field), kind, suggest.Hint(understudy.Clip(subject), known))
 	}
 	return nil
 }
@@ -249,12 +250,4 @@ func (r rules) general(kind, class string) decision {
 		return r.rule(Everything)
 	}
 	return decision{Hide, "no line names it"}
-}
-
-// clip keeps foreign text in an error short.
-func clip(s string) string {
-	if len(s) > 60 {
-		return s[:60]
-	}
-	return s
 }

@@ -228,7 +228,7 @@ func (g *Gate) Seen(c understudy.Caller, source, kind string, body []byte) (Row,
 	k := g.specs[source].Kind(kind)
 	doc, err := jsonspan.Document(body)
 	if err != nil || k == nil || doc.Kind != jsonspan.Object {
-		return Row{}, fmt.Errorf("access: %w: a record of %s that is no object", understudy.ErrInvalid, clip(kind))
+		return Row{}, fmt.Errorf("access: %w: a record of %s that is no object", understudy.ErrInvalid, understudy.Clip(kind))
 	}
 	v := &View{Body: body, plan: plan, kind: k}
 	return v.row(doc), nil

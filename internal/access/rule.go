@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"understudy"
 	"understudy/internal/query"
 	"understudy/kit/suggest"
 	"understudy/spec"
@@ -135,7 +136,8 @@ func checkCommon(s *spec.Spec, r RowRule) error {
 			some = some || checkField(k, name) == nil
 		}
 		if !some {
-			return fmt.Errorf("where: no kind of %s has a field %q to look at%s", s.Name, clip(name), suggest.Hint(clip(name), known))
+			return fmt.Errorf("where: no kind of %s has a field %q to look at%s", s.Name, understudy.Clip(name),
+				suggest.Hint(understudy.Clip(name), known))
 		}
 	}
 	return nil
@@ -150,7 +152,8 @@ func (r RowRule) check() error {
 	parts := r.Age != 0 || len(r.Numbers) > 0 || len(r.Where) > 0
 	switch {
 	case r.Word != "" && !slices.Contains(ruleWords, r.Word):
-		return fmt.Errorf("unknown word %q, want all, none, parent or a block%s", clip(r.Word), suggest.Hint(clip(r.Word), ruleWords))
+		return fmt.Errorf("unknown word %q, want all, none, parent or a block%s", understudy.Clip(r.Word),
+			suggest.Hint(understudy.Clip(r.Word), ruleWords))
 	case r.Word != "" && parts:
 		return fmt.Errorf("%s is a whole rule; it takes no conditions", r.Word)
 	case r.Word == "" && !parts:
@@ -160,15 +163,16 @@ func (r RowRule) check() error {
 	}
 	for _, n := range r.Numbers {
 		if n != OwnNumbers && !strings.ContainsAny(n, "0123456789") {
-			return fmt.Errorf("number: %q is none, want own or a number like +15551234567%s", clip(n), suggest.Hint(clip(n), []string{OwnNumbers}))
+			return fmt.Errorf("number: %q is none, want own or a number like +15551234567%s", understudy.Clip(n),
+				suggest.Hint(understudy.Clip(n), []string{OwnNumbers}))
 		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(r.Where)) {
 		switch m := r.Where[name]; {
 		case m.Prefix == "" && len(m.In) == 0:
-			return fmt.Errorf("where.%s: want a value, a list of values, or {prefix: TEXT}", clip(name))
+			return fmt.Errorf("where.%s: want a value, a list of values, or {prefix: TEXT}", understudy.Clip(name))
 		case m.Prefix != "" && len(m.In) > 0, slices.Contains(m.In, ""):
-			return fmt.Errorf("where.%s: want values that are not empty, or a prefix", clip(name))
+			return fmt.Errorf("where.%s: want values that are not empty, or a prefix", understudy.Clip(name))
 		}
 	}
 	return nil
@@ -183,7 +187,7 @@ func checkField(k *spec.Kind, name string) error {
 		for i, f := range k.Fields {
 			known[i] = f.Name
 		}
-		return fmt.Errorf("unknown field %q of %s%s", clip(name), k.Name, suggest.Hint(clip(name), known))
+		return fmt.Errorf("unknown field %q of %s%s", understudy.Clip(name), k.Name, suggest.Hint(understudy.Clip(name), known))
 	case f.Class == spec.ClassSecret || f.Type == spec.TypeMedia || f.Type == spec.TypeMap:
 		return fmt.Errorf("%s of %s has no value that is kept", name, k.Name)
 	}

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"understudy"
 	"understudy/spec"
 )
 
@@ -64,11 +65,11 @@ func (f *rowFilter) phoneWords() string {
 
 func (f *rowFilter) whereWords(c condition) string {
 	if c.match.Prefix != "" {
-		return fmt.Sprintf("%s begins with %q", f.fields[c.field].Name, clip(c.match.Prefix))
+		return fmt.Sprintf("%s begins with %q", f.fields[c.field].Name, understudy.Clip(c.match.Prefix))
 	}
 	values := make([]string, len(c.match.In))
 	for i, v := range c.match.In {
-		values[i] = clip(v)
+		values[i] = understudy.Clip(v)
 	}
 	return f.fields[c.field].Name + " is " + strings.Join(values, " or ")
 }

@@ -91,9 +91,9 @@ func (s *Source) checkTokens(sp *spec.Spec) error {
 }
 
 // noKV is for checks, which exchange nothing.
-type noKV struct{ tokens.KV }
+type noKV struct{ understudy.KV }
 
-func (s *Source) tokenOptions(name string, sp *spec.Spec, kv tokens.KV) tokens.Options {
+func (s *Source) tokenOptions(name string, sp *spec.Spec, kv understudy.KV) tokens.Options {
 	t := &s.Token
 	o := tokens.Options{Kind: t.Kind, Source: name, URL: t.URL, Client: cmp.Or(t.Client, s.Login, s.User), Scope: t.Scope, KV: kv}
 	if t.Kind == tokens.AppInstallation && o.URL == "" {
@@ -105,7 +105,7 @@ func (s *Source) tokenOptions(name string, sp *spec.Spec, kv tokens.KV) tokens.O
 
 // Issuer exchanges a source's secrets for tokens. It is nil when the secrets themselves are
 // sent.
-func (s *Source) Issuer(ctx context.Context, src *spec.Source, read Secrets, kv tokens.KV) (*tokens.Issuer, error) {
+func (s *Source) Issuer(ctx context.Context, src *spec.Source, read Secrets, kv understudy.KV) (*tokens.Issuer, error) {
 	if s.Token.Kind == "" {
 		return nil, nil
 	}

@@ -56,12 +56,6 @@ type Source interface {
 	Remove(ctx context.Context, source, kind, id string) error
 }
 
-// KV keeps small named values. ErrNotFound: the name has no value.
-type KV interface {
-	Value(ctx context.Context, name string) ([]byte, error)
-	SetValue(ctx context.Context, name string, value []byte) error
-}
-
 // Jobs is what the crawler needs of package jobs.
 type Jobs interface {
 	// Enqueue adds jobs and returns their numbers. For a key with a live job it
@@ -118,7 +112,7 @@ type Options struct {
 	Sources  []*spec.Source
 	Mirror   Source
 	Store    Store
-	KV       KV
+	KV       understudy.KV
 	Jobs     Jobs
 	Settings Settings
 	// Retention is how long records are kept, by source and kind. Older records are

@@ -153,7 +153,7 @@ func kvName(name string) string { return "walk/" + name }
 
 // states reads and writes what is known of each kind.
 type states struct {
-	kv     KV
+	kv     understudy.KV
 	bounds *bounds
 	log    *slog.Logger
 }

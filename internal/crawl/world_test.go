@@ -79,6 +79,8 @@ type thing struct {
 
 // world is upstream, mirror, store and values in one.
 type world struct {
+	understudy.KV // nothing lists values
+
 	t    testing.TB
 	spec *spec.Spec
 	src  *spec.Source

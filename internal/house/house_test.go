@@ -324,26 +324,3 @@ func TestFilesAreShort(t *testing.T) {
 		}
 	}
 }
-
-// Each mechanism has one home; these were written out in many places.
-func TestMechanismsHaveOneHome(t *testing.T) {
-	for _, one := range []struct{ pattern, home, others string }{
-		{`type KV interface`, "value.go", "upstream/tokens/tokens.go internal/credentials/credentials.go internal/crawl/crawl.go"},
-		{`(wait|pause) \*= 2|2 ?\* ?(wait|pause)\b`, "kit/retry/retry.go", "follow/follow.go upstream/hedge.go"},
-		{`"msg_"`, "internal/outbox/line.go", "internal/watch/trial.go"},
-	} {
-		is := regexp.MustCompile(one.pattern)
-		for _, f := range goFiles(t) {
-			if f.test || f.path == one.home || slices.Contains(strings.Fields(one.others), f.path) {
-				continue
-			}
-			text, err := os.ReadFile(f.path)
-			if err != nil {
-				t.Fatal(err)
-			}
-			if found := is.Find(text); found != nil {
-				t.Errorf("%s has %q: use %s", f.path, found, one.home)
-			}
-		}
-	}
-}

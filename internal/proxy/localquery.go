@@ -52,7 +52,7 @@ func (v *exchange) localParam(w *request.LocalQuery, p understudy.Param) (wished
 	switch p.Name {
 	case understudy.OwnOrder:
 		if p.Value != "asc" && p.Value != "desc" {
-			return false, ownError(p.Name, "write asc or desc"+suggest.Hint(clip(p.Value), []string{"asc", "desc"}))
+			return false, ownError(p.Name, "write asc or desc"+suggest.Hint(understudy.Clip(p.Value), []string{"asc", "desc"}))
 		}
 		w.Up = p.Value == "asc"
 		return w.Up, nil
@@ -90,13 +90,4 @@ func (v *exchange) given(name string, n int64) error {
 
 func ownError(name, what string) error {
 	return fmt.Errorf("proxy: %w: %s: %s", understudy.ErrInvalid, name, what)
-}
-
-// clip keeps foreign text in a message short.
-func clip(s string) string {
-	const most = 40
-	if len(s) > most {
-		return s[:most]
-	}
-	return s
 }

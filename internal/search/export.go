@@ -104,7 +104,7 @@ func (s *Searcher) exportable(c understudy.Caller, a *query.SearchRequest) (*lan
 	}
 	o, err := orderOf(q, a.Sort)
 	if err == nil && o.window {
-		err = invalid("sort=%s: an export comes newest or oldest first", lang.Clip(a.Sort))
+		err = invalid("sort=%s: an export comes newest or oldest first", understudy.Clip(a.Sort))
 	}
 	return q, o, err
 }

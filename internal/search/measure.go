@@ -96,7 +96,7 @@ func (m *measure) elapsed(some []*lang.KindView, name string) error {
 		for _, f := range fields {
 			if !sees(s, f) {
 				return fmt.Errorf("search: %w: sum=%s: your role does not fully see %s of %s, by which it is told", understudy.ErrForbidden,
-					lang.Clip(name), f, s.Kind.Name)
+					understudy.Clip(name), f, s.Kind.Name)
 			}
 		}
 		m.in[s].elapsed = e
@@ -159,7 +159,7 @@ func (m *measure) fields(q *lang.BoundQuery, what, name string, fits func(*lang.
 			return nil, nil
 		}
 		all := known()
-		return nil, invalid("%s=%s: what is looked in has nothing of that name%s Write one of %s", what, lang.Clip(name),
+		return nil, invalid("%s=%s: what is looked in has nothing of that name%s Write one of %s", what, understudy.Clip(name),
 			lang.Stopped(lang.Hint(name, all)), strings.Join(all, ", "))
 	}
 	there = m.having(func(s *lang.KindView) bool {
@@ -167,12 +167,12 @@ func (m *measure) fields(q *lang.BoundQuery, what, name string, fits func(*lang.
 		return len(several) > 0 || f != nil && fits(s, f)
 	})
 	if len(there) == 0 {
-		return nil, invalid("%s=%s cannot be asked; write one of %s", what, lang.Clip(name), strings.Join(known(), ", "))
+		return nil, invalid("%s=%s cannot be asked; write one of %s", what, understudy.Clip(name), strings.Join(known(), ", "))
 	}
 	b := &lang.Binder{Text: name, Now: q.Now, Views: there, Every: func(func(*spec.Kind, bool) bool) {}}
 	in, _ := b.Fields(name, 0, len(name), there)
 	if b.Err != nil {
-		return nil, fmt.Errorf("search: %w: %s=%s: %s", b.Err.Kind, what, lang.Clip(name), b.Err.Why)
+		return nil, fmt.Errorf("search: %w: %s=%s: %s", b.Err.Kind, what, understudy.Clip(name), b.Err.Why)
 	}
 	m.views = there
 	return in, nil

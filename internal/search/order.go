@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strings"
 
+	"understudy"
 	"understudy/internal/query"
 	"understudy/internal/search/lang"
 	"understudy/spec"
@@ -63,7 +64,7 @@ func orderOf(q *lang.BoundQuery, name string) (o order, err error) {
 		}
 		slices.Sort(known)
 		return o, invalid("sort=%s: what is looked in has no field %s%s Write newest, oldest, rank or a field, with a minus before it for the "+
-			"largest first", lang.Clip(name), lang.Clip(field), lang.Stopped(lang.Hint(field, slices.Compact(known))))
+			"largest first", understudy.Clip(name), understudy.Clip(field), lang.Stopped(lang.Hint(field, slices.Compact(known))))
 	}
 	b := &lang.Binder{Text: name, Now: q.Now, Views: q.Views, Every: func(func(*spec.Kind, bool) bool) {}}
 	in, _ := b.Fields(field, len(name)-len(field), len(name), q.Views)
@@ -71,7 +72,7 @@ func orderOf(q *lang.BoundQuery, name string) (o order, err error) {
 		if len(q.Views) == 0 {
 			return order{window: true}, nil
 		}
-		return o, fmt.Errorf("search: %w: sort=%s: %s", b.Err.Kind, lang.Clip(name), b.Err.Why)
+		return o, fmt.Errorf("search: %w: sort=%s: %s", b.Err.Kind, understudy.Clip(name), b.Err.Why)
 	}
 	o = order{window: true, down: down, in: in, sorts: map[*lang.KindView]lang.Sort{}}
 	for s, name := range in {

@@ -15,7 +15,6 @@ import (
 
 	"understudy"
 	"understudy/internal/query"
-	"understudy/internal/search/lang"
 )
 
 const (
@@ -97,7 +96,7 @@ func checkName(name string) error {
 	case name == "." || name == "..": // no address can end in them
 		return invalid("name %q: write letters", name)
 	case strings.TrimSpace(name) != name || strings.ContainsFunc(name, func(r rune) bool { return !unicode.IsPrint(r) }):
-		return invalid("name %q: write letters, digits and marks, without spaces around them", lang.Clip(name))
+		return invalid("name %q: write letters, digits and marks, without spaces around them", understudy.Clip(name))
 	}
 	return nil
 }
@@ -143,15 +142,15 @@ func (s *Searcher) Saved(ctx context.Context, c understudy.Caller) ([]query.Save
 // Own is the search that an owner keeps under a name. ErrNotFound: there is none.
 func (s *Searcher) Own(ctx context.Context, owner, name string) (query.SavedSearch, error) {
 	if s.o.KV == nil {
-		return query.SavedSearch{}, fmt.Errorf(errNoSavedFor, understudy.ErrNotFound, lang.Clip(name))
+		return query.SavedSearch{}, fmt.Errorf(errNoSavedFor, understudy.ErrNotFound, understudy.Clip(name))
 	}
 	var k savedValue
 	err := understudy.ReadJSON(ctx, s.o.KV, kvName(owner, name), &k)
 	switch {
 	case err != nil:
-		return query.SavedSearch{}, fmt.Errorf("search: read %q: %w", lang.Clip(name), err)
+		return query.SavedSearch{}, fmt.Errorf("search: read %q: %w", understudy.Clip(name), err)
 	case k.Name == "": // there is none
-		return query.SavedSearch{}, fmt.Errorf(errNoSavedFor, understudy.ErrNotFound, lang.Clip(name))
+		return query.SavedSearch{}, fmt.Errorf(errNoSavedFor, understudy.ErrNotFound, understudy.Clip(name))
 	}
 	return k.search(), nil
 }
@@ -179,7 +178,7 @@ func (s *Searcher) Forget(ctx context.Context, c understudy.Caller, name string)
 		}
 		return nil
 	}
-	return fmt.Errorf(errNoSavedFor, understudy.ErrNotFound, lang.Clip(name))
+	return fmt.Errorf(errNoSavedFor, understudy.ErrNotFound, understudy.Clip(name))
 }
 
 // Ready returns the searches that the specs bring along, of which the caller may see everything.

@@ -181,7 +181,7 @@ func (s *Searcher) views(c understudy.Caller, source string, kinds []string) ([]
 		for _, src := range s.o.Sources {
 			known = append(known, src.Name)
 		}
-		return nil, invalid("no source is called %q%s", lang.Clip(source), lang.Hint(source, known))
+		return nil, invalid("no source is called %q%s", understudy.Clip(source), lang.Hint(source, known))
 	}
 	var all []*lang.KindView
 	seen, named := map[string]bool{}, map[string]bool{}
@@ -203,7 +203,7 @@ func (s *Searcher) views(c understudy.Caller, source string, kinds []string) ([]
 				known = append(known, k)
 			}
 			slices.Sort(known)
-			return nil, invalid("there is no kind %q%s", lang.Clip(name), lang.Hint(name, known))
+			return nil, invalid("there is no kind %q%s", understudy.Clip(name), lang.Hint(name, known))
 		case !seen[name]:
 			return nil, fmt.Errorf("search: %w: role %s may not see %s", understudy.ErrForbidden, c.Role(), name)
 		}

@@ -149,12 +149,12 @@ func readRequest(r *http.Request) (a query.SearchRequest, form string, err error
 		Cursor: values.Get("cursor")}
 	if text := values.Get("facets"); text != "" {
 		if a.Facets, err = strconv.ParseBool(text); err != nil {
-			return a, "", invalid("facets=%s: write true or false", lang.Clip(text))
+			return a, "", invalid("facets=%s: write true or false", understudy.Clip(text))
 		}
 	}
 	if text := values.Get("limit"); text != "" {
 		if a.Limit, err = strconv.Atoi(text); err != nil || a.Limit < 1 || a.Limit > query.MostHits {
-			return a, "", invalid("limit=%s: want 1 to %d", lang.Clip(text), query.MostHits)
+			return a, "", invalid("limit=%s: want 1 to %d", understudy.Clip(text), query.MostHits)
 		}
 	}
 	form = values.Get("format")
@@ -163,7 +163,7 @@ func readRequest(r *http.Request) (a query.SearchRequest, form string, err error
 	case "":
 		form = accepted(r.Header["Accept"])
 	default:
-		return a, "", invalid("format=%s: write json, jsonl or xml", lang.Clip(form))
+		return a, "", invalid("format=%s: write json, jsonl or xml", understudy.Clip(form))
 	}
 	return a, form, nil
 }
@@ -181,7 +181,7 @@ func parameters(r *http.Request, known ...string) (url.Values, error) {
 	for name, all := range values {
 		switch {
 		case !slices.Contains(known, name):
-			return nil, invalid("unknown parameter %q%s", lang.Clip(name), lang.Hint(name, known))
+			return nil, invalid("unknown parameter %q%s", understudy.Clip(name), lang.Hint(name, known))
 		case name != "kind" && name != "by" && len(all) > 1:
 			return nil, invalid("%s is there %d times", name, len(all))
 		case name != "q" && slices.Contains(all, ""):

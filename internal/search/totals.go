@@ -11,7 +11,6 @@ import (
 
 	"understudy"
 	"understudy/internal/query"
-	"understudy/internal/search/lang"
 	"understudy/kit/csvline"
 	"understudy/kit/header"
 	"understudy/kit/jsonhttp"
@@ -107,12 +106,12 @@ func readSum(r *http.Request) (q query.SumRequest, form string, err error) {
 	}
 	if name := values.Get("zone"); name != "" {
 		if q.Zone, err = time.LoadLocation(name); err != nil || name == "Local" {
-			return q, "", invalid("zone=%s: write the name of a time zone, like Europe/Berlin", lang.Clip(name))
+			return q, "", invalid("zone=%s: write the name of a time zone, like Europe/Berlin", understudy.Clip(name))
 		}
 	}
 	if text := values.Get("limit"); text != "" {
 		if q.Limit, err = strconv.Atoi(text); err != nil || q.Limit < 1 || q.Limit > query.MostSums {
-			return q, "", invalid("limit=%s: want 1 to %d", lang.Clip(text), query.MostSums)
+			return q, "", invalid("limit=%s: want 1 to %d", understudy.Clip(text), query.MostSums)
 		}
 	}
 	switch form = values.Get("format"); form {
@@ -123,7 +122,7 @@ func readSum(r *http.Request) (q query.SumRequest, form string, err error) {
 			form = formCSV
 		}
 	default:
-		return q, "", invalid("format=%s: a sum is json or csv", lang.Clip(form))
+		return q, "", invalid("format=%s: a sum is json or csv", understudy.Clip(form))
 	}
 	return q, form, nil
 }

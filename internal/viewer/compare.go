@@ -61,7 +61,7 @@ func readCompare(q *page.Exchange, params understudy.Query) (c comparison, err e
 	for _, text := range given {
 		at, ok := page.ParseMoment(text, q.Clock.Zone)
 		if !ok {
-			return comparison{}, page.BadRequest("“"+page.Clip(text)+"” is no moment", "Give "+paramCompare+
+			return comparison{}, page.BadRequest("“"+understudy.Clip(text)+"” is no moment", "Give "+paramCompare+
 				" as two moments, such as 2026-06-01T12:00:00Z"+compareTo+"2026-06-02T12:00:00Z.", nil)
 		}
 		c.moments = append(c.moments, at)

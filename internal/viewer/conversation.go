@@ -141,7 +141,7 @@ func readConversationParams(q *page.Exchange) (before time.Time, back []string, 
 		var t time.Time
 		if p.Value != "" {
 			if t, err = time.Parse(time.RFC3339, p.Value); err != nil {
-				return before, nil, page.BadRequest(page.Clip(p.Name)+" wants a moment such as 2026-06-01T12:00:00Z",
+				return before, nil, page.BadRequest(understudy.Clip(p.Name)+" wants a moment such as 2026-06-01T12:00:00Z",
 					"Start again from the newest page.", nil)
 			}
 		}

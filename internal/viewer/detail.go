@@ -151,7 +151,7 @@ func (rv *record) instanceTarget() (*spec.Target, error) {
 		parts = strings.Split(id, spec.IDSeparator)
 	}
 	if len(rv.q.Kind.Spec.Instances) == 0 || len(parts) != len(rv.q.Kind.Spec.ID) || slices.Contains(parts, "") {
-		return nil, page.NotFound("No "+rv.q.Kind.Spec.One+" is named "+page.Clip(id), "Pick it from the list.", rv.q.Kind.Href)
+		return nil, page.NotFound("No "+rv.q.Kind.Spec.One+" is named "+understudy.Clip(id), "Pick it from the list.", rv.q.Kind.Href)
 	}
 	in := rv.q.Kind.PlannedInstances[0]
 	params, err := understudy.ParseQuery(rv.q.R.URL.RawQuery)
@@ -179,7 +179,7 @@ func (rv *record) instanceTarget() (*spec.Target, error) {
 		return nil, err
 	}
 	if t.Instance != in.Spec {
-		return nil, page.NotFound("No "+rv.q.Kind.Spec.One+" is named "+page.Clip(id), "Pick it from the list.", rv.q.Kind.Href)
+		return nil, page.NotFound("No "+rv.q.Kind.Spec.One+" is named "+understudy.Clip(id), "Pick it from the list.", rv.q.Kind.Href)
 	}
 	return t, nil
 }

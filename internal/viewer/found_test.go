@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"understudy"
 	"understudy/internal/viewer/page"
 )
 
@@ -65,11 +66,11 @@ func TestRefusedSearch(t *testing.T) {
 	h := open(t, searched(t), func(o *page.Options) { o.Logger = slog.New(slog.NewTextHandler(&log, nil)) })
 	for text, want := range map[string]int{"body:late": 403, "late body:x (": 400, "stauts:x": 400, "late": 200} {
 		if status, body, _ := h.get("/search?q="+url.QueryEscape(text), as{token: "supporttoken"}); status != want {
-			t.Errorf("%s: %d %s", text, status, page.Clip(body))
+			t.Errorf("%s: %d %s", text, status, understudy.Clip(body))
 		}
 	}
 	if status, body, _ := h.get("/twilio/calls?understudy.q=stauts:x", all); status != 400 {
-		t.Errorf("a list of it: %d %s", status, page.Clip(body))
+		t.Errorf("a list of it: %d %s", status, understudy.Clip(body))
 	}
 	if text := log.String(); text != "" { // it is the reader's mistake, and the page says so
 		t.Errorf("logged: %s", text)

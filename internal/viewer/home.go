@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"understudy"
 	"understudy/internal/viewer/outlook"
 	"understudy/internal/viewer/page"
 	"understudy/internal/viewer/plan"
@@ -63,7 +64,7 @@ type share struct {
 func serveHome(q *page.Exchange) error {
 	if q.R.URL.RawQuery != "" {
 		name, _, _ := strings.Cut(q.R.URL.RawQuery, "=")
-		return page.BadRequest("There is no parameter “"+page.Clip(name)+"” here", "The home page takes none.", nil)
+		return page.BadRequest("There is no parameter “"+understudy.Clip(name)+"” here", "The home page takes none.", nil)
 	}
 	if q.Data != "" {
 		return sendHome(q)

@@ -181,7 +181,7 @@ func readNumber(q *page.Exchange, name string) (string, error) {
 		text = strings.TrimSuffix(text, page.DataSuffix)
 	}
 	if !plan.IsNumber(text) {
-		return "", page.NotFound(page.Clip(text)+" is no phone number", "Write it in full with + and country code, as in +15551234567.",
+		return "", page.NotFound(understudy.Clip(text)+" is no phone number", "Write it in full with + and country code, as in +15551234567.",
 			page.SearchHref(text))
 	}
 	return text, nil

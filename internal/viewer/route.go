@@ -113,8 +113,8 @@ func (v *Viewer) nowhere(q *page.Exchange) error {
 		}
 	}
 	if path := strings.TrimRight(q.R.URL.Path, "/"); path != q.R.URL.Path && path != "" {
-		return page.NotFound("There is no page at "+page.Clip(q.R.URL.Path),
+		return page.NotFound("There is no page at "+understudy.Clip(q.R.URL.Path),
 			"The same address without the slash at its end may be what you look for.", path)
 	}
-	return page.NotFound("There is no page at "+page.Clip(q.R.URL.Path), "Addresses look like /source/kind or /source/kind/id.", "/")
+	return page.NotFound("There is no page at "+understudy.Clip(q.R.URL.Path), "Addresses look like /source/kind or /source/kind/id.", "/")
 }

@@ -73,7 +73,7 @@ func readVersions(params understudy.Query) (int, error) {
 	}
 	n, err := strconv.Atoi(text)
 	if err != nil || n < 1 || n > seen.Most {
-		return 0, page.BadRequest("“"+page.Clip(text)+"” is no number of versions", "Give "+ownVersions+" from 1 to "+
+		return 0, page.BadRequest("“"+understudy.Clip(text)+"” is no number of versions", "Give "+ownVersions+" from 1 to "+
 			strconv.Itoa(seen.Most)+".", nil)
 	}
 	return n, nil
@@ -215,10 +215,10 @@ func makeFieldChange(q *page.Exchange, s *page.CellContext, after *seen.Version,
 func drawValue(q *page.Exchange, s *page.CellContext, of *seen.Version, v access.Value, name string) (label string, c page.Cell) {
 	if col := q.Kind.ByField[name]; col != nil && of != nil && of.Kept {
 		c = s.Cell(col, of.Row, false)
-		c.Text = page.ClipTo(c.Text, page.Clipped)
+		c.Text = understudy.ClipTo(c.Text, page.Clipped)
 		return col.Heading, c
 	}
-	c = page.Cell{Text: page.ClipTo(v.Text, page.Clipped), Prose: true}
+	c = page.Cell{Text: understudy.ClipTo(v.Text, page.Clipped), Prose: true}
 	if v.State == access.Null || v.State == access.Absent || v.Text == "" {
 		c = page.Cell{Text: "—", Tone: "none"}
 	}

@@ -152,7 +152,7 @@ func (l *List) clock(f *spec.Filter, value string) error {
 	switch _, err := strconv.ParseFloat(value, 64); {
 	case ok:
 	case err == nil && inSeconds(f):
-		return fmt.Errorf("%w: what upstream makes of %s nobody knows", understudy.ErrInvalid, clip(value))
+		return fmt.Errorf("%w: what upstream makes of %s nobody knows", understudy.ErrInvalid, understudy.Clip(value))
 	default:
 		return l.req.refuse("date")
 	}

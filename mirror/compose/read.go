@@ -20,7 +20,7 @@ func (l *listRequest) known() error {
 	for _, one := range l.target.Query {
 		if one.Name == "" || one.Name != p.Size && !p.Position(one.Name) &&
 			l.target.List.Filter(one.Name) == nil {
-			return fmt.Errorf("%w: %q is not a filter of this list", understudy.ErrInvalid, clip(one.Name))
+			return fmt.Errorf("%w: %q is not a filter of this list", understudy.ErrInvalid, understudy.Clip(one.Name))
 		}
 	}
 	return nil
@@ -78,12 +78,13 @@ func (l *List) above(i int, f *spec.Field) error {
 		rec = l.req.o.Held(kind.Name, v.Value)
 	}
 	if rec == nil {
-		return fmt.Errorf("%w: %s is not held, so that nobody knows whether it is there", understudy.ErrInvalid, clip(v.Value))
+		return fmt.Errorf("%w: %s is not held, so that nobody knows whether it is there", understudy.ErrInvalid, understudy.Clip(v.Value))
 	}
 	for _, before := range t.Vars[:i] {
 		name := t.Spec.Shown[before.Name]
 		if kind.Field(name) == nil || !find(kind, rec.Body, name).Is(before.Value) {
-			return fmt.Errorf("%w: %s does not tell that it lies under %s", understudy.ErrInvalid, clip(v.Value), clip(before.Value))
+			return fmt.Errorf("%w: %s does not tell that it lies under %s", understudy.ErrInvalid,
+				understudy.Clip(v.Value), understudy.Clip(before.Value))
 		}
 	}
 	// What goes with its parent is still held when that has ended.
@@ -129,7 +130,7 @@ func (l *List) readPlace() error {
 		switch one, _ := l.req.given(name); {
 		case one.Value == "":
 		case name != p.TokenParam() && name != p.Back:
-			return fmt.Errorf("%w: where %s leads nobody knows", understudy.ErrInvalid, clip(name))
+			return fmt.Errorf("%w: where %s leads nobody knows", understudy.ErrInvalid, understudy.Clip(name))
 		case l.place.token != "":
 			return fmt.Errorf("%w: which of two page tokens counts nobody knows", understudy.ErrInvalid)
 		default:
@@ -240,11 +241,3 @@ func (l *List) startsHere() error {
 // who knows that it never had the record Start names. ErrInvalid when the spec
 // does not tell.
 func (l *List) Astray() error { return l.req.refuse("token") }
-
-func clip(s string) string {
-	const most = 40
-	if len(s) > most {
-		return strings.ToValidUTF8(s[:most], "") + "…"
-	}
-	return s
-}

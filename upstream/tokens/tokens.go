@@ -29,14 +29,6 @@ const (
 // Kinds are the ways to a token.
 var Kinds = []string{ClientCredentials, RefreshToken, AppInstallation}
 
-// KV keeps small values under names; the store implements it.
-type KV interface {
-	// Value is ErrNotFound without one.
-	Value(ctx context.Context, name string) ([]byte, error)
-	// SetValue returns when the value is on the disk.
-	SetValue(ctx context.Context, name string, value []byte) error
-}
-
 // Options say where tokens come from.
 type Options struct {
 	Kind   string
@@ -44,8 +36,8 @@ type Options struct {
 	URL    string // where tokens are asked for
 	Client string // the client's id, or that of the app
 	Secret understudy.Secret
-	Scope  string // "" = what the client may do anyway
-	KV     KV     // keeps refresh tokens that replace the first; required for these
+	Scope  string        // "" = what the client may do anyway
+	KV     understudy.KV // keeps refresh tokens that replace the first; required for these
 
 	Transport http.RoundTripper // nil: one of our own, without a proxy
 	Now       func() time.Time  // nil: time.Now

@@ -28,6 +28,8 @@ var start = time.Date(2026, 6, 1, 12, 0, 0, 0, time.UTC)
 
 // memory is a KV.
 type memory struct {
+	understudy.KV // nothing lists values
+
 	mu   sync.Mutex
 	of   map[string][]byte
 	full bool

@@ -44,7 +44,7 @@ func (b *Binder) annotated(n *Node, scope []*KindView) *predicate {
 		if n.Name == noteName {
 			words := tokenizer.Phrase(v.prefix, v.Text)
 			if words.Empty() {
-				b.fail(syntaxError(b.Text, v.at, v.end, "there is no word in %q; a word has letters, digits or an emoji", Clip(v.Text)))
+				b.fail(syntaxError(b.Text, v.at, v.end, "there is no word in %q; a word has letters, digits or an emoji", understudy.Clip(v.Text)))
 				return nil
 			}
 			test = func(a *understudy.Annotation) bool {

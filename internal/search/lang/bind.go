@@ -122,7 +122,8 @@ func (b *Binder) node(n *Node, scope []*KindView) *Cond {
 	case opWords:
 		p := tokenizer.Phrase(n.prefix, n.text)
 		if p.Empty() {
-			return b.fail(syntaxError(b.Text, n.at, n.end, "there is no word in %q; a word has letters, digits or an emoji", Clip(n.text)))
+			return b.fail(syntaxError(b.Text, n.at, n.end, "there is no word in %q; a word has letters, digits or an emoji",
+				understudy.Clip(n.text)))
 		}
 		c := &Cond{Op: opWords, Predicate: &predicate{Node: n, Words: p}}
 		if ids := b.ids(n, scope); len(ids) > 0 && !n.prefix {
@@ -340,7 +341,7 @@ func (b *Binder) Fields(name string, at, end int, scope []*KindView) (map[*KindV
 		f, ambiguous := s.Field(name)
 		switch {
 		case len(ambiguous) > 0:
-			b.fail(syntaxError(b.Text, at, end, "%s of %s may be %s; write one of them in full", Clip(name), s.Kind.Name,
+			b.fail(syntaxError(b.Text, at, end, "%s of %s may be %s; write one of them in full", understudy.Clip(name), s.Kind.Name,
 				strings.Join(ambiguous, " or ")))
 			return nil, nil
 		case f == nil:
@@ -383,7 +384,8 @@ func (b *Binder) unknown(name string, at, end int, scope []*KindView) *query.Syn
 		}
 	}
 	if len(kinds) > 0 {
-		return syntaxError(b.Text, at, end, "what is looked in has no field %s; it is one of %s", Clip(name), strings.Join(kinds, ", "))
+		return syntaxError(b.Text, at, end, "what is looked in has no field %s; it is one of %s", understudy.Clip(name),
+			strings.Join(kinds, ", "))
 	}
 	hidden := false
 	for k, seen := range b.Every {
@@ -396,13 +398,14 @@ func (b *Binder) unknown(name string, at, end int, scope []*KindView) *query.Syn
 	}
 	switch {
 	case len(kinds) > 0:
-		return syntaxError(b.Text, at, end, "what is looked in has no field %s; it is one of %s", Clip(name), strings.Join(kinds, ", "))
+		return syntaxError(b.Text, at, end, "what is looked in has no field %s; it is one of %s", understudy.Clip(name),
+			strings.Join(kinds, ", "))
 	case hidden:
-		return refused(b.Text, at, end, "%s is a field of what your role does not see; take it out", Clip(name))
+		return refused(b.Text, at, end, "%s is a field of what your role does not see; take it out", understudy.Clip(name))
 	}
 	known := []string{KindName, inName, hasName, noName, DateName, ageName, idName, idleName, NumberName, noteName, notedName, handledName}
 	if slices.Contains(known, name) {
-		return syntaxError(b.Text, at, end, "%s is no field of a record; write %s: by itself", Clip(name), Clip(name))
+		return syntaxError(b.Text, at, end, "%s is no field of a record; write %s: by itself", understudy.Clip(name), understudy.Clip(name))
 	}
 	for _, s := range scope {
 		for f := range s.Fields {
@@ -410,6 +413,6 @@ func (b *Binder) unknown(name string, at, end int, scope []*KindView) *query.Syn
 		}
 	}
 	slices.Sort(known)
-	return syntaxError(b.Text, at, end, "no field is called %s%s Put it in quotes to look for that text", Clip(name),
+	return syntaxError(b.Text, at, end, "no field is called %s%s Put it in quotes to look for that text", understudy.Clip(name),
 		Stopped(Hint(name, slices.Compact(known))))
 }

@@ -41,9 +41,10 @@ func (b *Binder) unknownKind(v Value) *query.SyntaxError {
 	for k, seen := range b.Every {
 		switch {
 		case called(k, v.Text) && seen:
-			return syntaxError(b.Text, v.at, v.end, "%s is not looked in, as other kinds were asked for; take one of both out", Clip(v.Text))
+			return syntaxError(b.Text, v.at, v.end, "%s is not looked in, as other kinds were asked for; take one of both out",
+				understudy.Clip(v.Text))
 		case called(k, v.Text):
-			return refused(b.Text, v.at, v.end, "your role does not see %s; take it out", Clip(v.Text))
+			return refused(b.Text, v.at, v.end, "your role does not see %s; take it out", understudy.Clip(v.Text))
 		}
 	}
 	var known []string
@@ -52,7 +53,7 @@ func (b *Binder) unknownKind(v Value) *query.SyntaxError {
 	}
 	slices.Sort(known)
 	known = slices.Compact(known)
-	return syntaxError(b.Text, v.at, v.end, "there is no kind %s%s There is %s", Clip(v.Text), Stopped(Hint(v.Text, known)),
+	return syntaxError(b.Text, v.at, v.end, "there is no kind %s%s There is %s", understudy.Clip(v.Text), Stopped(Hint(v.Text, known)),
 		strings.Join(known, ", "))
 }
 
@@ -117,7 +118,7 @@ func (b *Binder) number(n *Node, scope []*KindView) *Cond {
 		}
 		if !isNumber(v.Text) {
 			return b.fail(syntaxError(b.Text, v.at, v.end, "%s is no phone number; write its digits, with the country code behind a plus",
-				Clip(v.Text)))
+				understudy.Clip(v.Text)))
 		}
 	}
 	fields := map[string]*predicate{}
@@ -237,7 +238,7 @@ func (b *Binder) country(n *Node, scope []*KindView) *predicate {
 	var test countries
 	for _, v := range n.Values {
 		if len(v.Text) != 2 || v.prefix {
-			b.fail(syntaxError(b.Text, v.at, v.end, "%s is no country; write two letters, like US", Clip(v.Text)))
+			b.fail(syntaxError(b.Text, v.at, v.end, "%s is no country; write two letters, like US", understudy.Clip(v.Text)))
 			return nil
 		}
 		test = append(test, strings.ToUpper(v.Text))

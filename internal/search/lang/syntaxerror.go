@@ -4,7 +4,6 @@ package lang
 
 import (
 	"fmt"
-	"strings"
 	"unicode/utf8"
 
 	"understudy"
@@ -30,12 +29,4 @@ func refused(text string, at, end int, format string, args ...any) *query.Syntax
 }
 
 // Hint names the nearest known name.
-func Hint(name string, known []string) string { return suggest.Hint(Clip(name), known) }
-
-// Clip limits how much of a caller's text an error contains.
-func Clip(s string) string {
-	if len(s) <= 60 {
-		return s
-	}
-	return strings.ToValidUTF8(s[:60], "") + "…"
-}
+func Hint(name string, known []string) string { return suggest.Hint(understudy.Clip(name), known) }

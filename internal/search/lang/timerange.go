@@ -81,7 +81,7 @@ func (b *Binder) timeRanges(n *Node) (ranges []timeRange, ok bool) {
 			continue
 		}
 		if read[i], ok = parseTimeRange(v.Text, b.Now); !ok || v.prefix {
-			b.fail(syntaxError(b.Text, v.at, v.end, "%s is no time; %s", Clip(v.Text), timeHelp))
+			b.fail(syntaxError(b.Text, v.at, v.end, "%s is no time; %s", understudy.Clip(v.Text), timeHelp))
 			return nil, false
 		}
 		b.relative = b.relative || !steady(v.Text)
@@ -131,7 +131,7 @@ func (b *Binder) ageRanges(n *Node) (ranges []timeRange, ok bool) {
 		}
 		length, ok := parseDuration(v.Text)
 		if !ok || v.prefix {
-			b.fail(syntaxError(b.Text, v.at, v.end, "%s is no length of time; %s", Clip(v.Text), durationHelp))
+			b.fail(syntaxError(b.Text, v.at, v.end, "%s is no length of time; %s", understudy.Clip(v.Text), durationHelp))
 			return nil, false
 		}
 		at[i] = b.Now.Unix() - length

@@ -153,7 +153,8 @@ func (b *Binder) textual(l *predicate) {
 	for _, v := range l.Node.Values {
 		p := tokenizer.Phrase(v.prefix, v.Text)
 		if p.Empty() {
-			b.fail(syntaxError(b.Text, v.at, v.end, "there is no word in %q; to compare the whole value write %s=", Clip(v.Text), l.Node.Name))
+			b.fail(syntaxError(b.Text, v.at, v.end, "there is no word in %q; to compare the whole value write %s=",
+				understudy.Clip(v.Text), l.Node.Name))
 			return
 		}
 		any = append(any, p)
@@ -240,7 +241,8 @@ func (n *Node) closed() bool { return n.Values[0].Text != "" && n.Values[1].Text
 // backwards refuses a range that nothing can lie in.
 func (b *Binder) backwards(n *Node) {
 	from, to := n.Values[0], n.Values[1]
-	b.fail(syntaxError(b.Text, from.at, to.end, "the range ends before it begins; write %s:%s..%s", n.Name, Clip(to.Text), Clip(from.Text)))
+	b.fail(syntaxError(b.Text, from.at, to.end, "the range ends before it begins; write %s:%s..%s",
+		n.Name, understudy.Clip(to.Text), understudy.Clip(from.Text)))
 }
 
 // phone wants a number in any form, or, when what is typed is none, words.

@@ -9,7 +9,6 @@ import (
 	"fmt"
 	"strings"
 	"time"
-	"unicode/utf8"
 
 	"understudy"
 	"understudy/internal/store/sqlite"
@@ -37,14 +36,7 @@ var (
 // clipped is text that fits its column, whole characters only.
 func clipped(s string, most int) string {
 	s = strings.ToValidUTF8(s, "?")
-	if len(s) <= most {
-		return s
-	}
-	s = s[:most]
-	for len(s) > 0 && !utf8.ValidString(s) {
-		s = s[:len(s)-1]
-	}
-	return s
+	return strings.ToValidUTF8(s[:min(len(s), most)], "")
 }
 
 // BeatJobs writes signs of life and returns what each found, in order. A lease

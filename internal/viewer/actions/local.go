@@ -90,7 +90,7 @@ func findPerson(q *page.Exchange) (*task, error) {
 	case q.V.Options.Actions == nil || q.V.Options.Actions.Options.Operator == nil:
 		return nil, errNothing
 	case !plan.IsNumber(number):
-		return nil, page.NotFound("There is no number "+page.Clip(number), "Write it with its country's code: +14155550100.", "/")
+		return nil, page.NotFound("There is no number "+understudy.Clip(number), "Write it with its country's code: +14155550100.", "/")
 	}
 	if err := q.Rights.Gate.Do(q.Rights.Caller, q.Source.Name, access.DoErase); err != nil {
 		return nil, err

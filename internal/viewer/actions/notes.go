@@ -38,7 +38,7 @@ type note struct {
 }
 
 // Short is the beginning of its text.
-func (n note) Short() string { return page.Clip(n.Note.Text) }
+func (n note) Short() string { return understudy.Clip(n.Note.Text) }
 
 type handled struct {
 	By   string

@@ -76,7 +76,7 @@ func listTarget(q *page.Exchange, a *spec.Action, params understudy.Query) (*spe
 
 // recordTarget is the record that an address names.
 func recordTarget(q *page.Exchange, id string, params understudy.Query) (*spec.Target, error) {
-	none := page.NotFound("No "+q.Kind.Spec.One+" is named "+page.Clip(id), "Pick it from the list.", q.Kind.Href)
+	none := page.NotFound("No "+q.Kind.Spec.One+" is named "+understudy.Clip(id), "Pick it from the list.", q.Kind.Href)
 	if len(q.Kind.Spec.Instances) == 0 || !q.Kind.Opens(id, params) {
 		return nil, none
 	}

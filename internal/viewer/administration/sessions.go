@@ -69,7 +69,7 @@ func endSession(q *page.Exchange) error {
 	}
 	q.R.Body = http.MaxBytesReader(q.Reply.W, q.R.Body, maxForm)
 	id, name := q.R.PathValue("id"), q.R.PostFormValue("name")
-	what := "session end of " + page.Clip(name)
+	what := "session end of " + understudy.Clip(name)
 	if err := page.Audit(q, understudy.AuditEntry{Action: understudy.ActionAdminister, What: what}); err != nil {
 		return err
 	}

@@ -57,12 +57,13 @@ func resumeWebhook(q *page.Exchange) error {
 	if text := strings.TrimSpace(q.R.PostFormValue("after")); text != "" {
 		n, err := strconv.ParseInt(strings.NewReplacer(",", "", "\u202f", "").Replace(text), 10, 64)
 		if err != nil || n < 0 {
-			return page.BadRequest("“"+page.Clip(text)+"” is no number of a change", "Give a number from 0; 0 sends everything once more.", nil)
+			return page.BadRequest("“"+understudy.Clip(text)+"” is no number of a change",
+				"Give a number from 0; 0 sends everything once more.", nil)
 		}
 		after, what = &n, "webhook replay after "+strconv.FormatInt(n, 10)+" of"
 		said = "The webhook " + name + " sends everything after change " + strconv.FormatInt(n, 10) + " once more."
 	}
-	if err := page.Audit(q, understudy.AuditEntry{Action: understudy.ActionAdminister, What: what + " " + page.Clip(name)}); err != nil {
+	if err := page.Audit(q, understudy.AuditEntry{Action: understudy.ActionAdminister, What: what + " " + understudy.Clip(name)}); err != nil {
 		return err
 	}
 	switch err := q.V.Options.Webhooks.Resume(q.Ctx, name, after); {
@@ -83,7 +84,7 @@ func pauseWebhook(q *page.Exchange) error {
 		return err
 	}
 	name := q.R.PathValue("name")
-	e := understudy.AuditEntry{Action: understudy.ActionAdminister, What: "webhook pause " + page.Clip(name)}
+	e := understudy.AuditEntry{Action: understudy.ActionAdminister, What: "webhook pause " + understudy.Clip(name)}
 	if err := page.Audit(q, e); err != nil {
 		return err
 	}
@@ -111,5 +112,5 @@ func hasWebhooks(q *page.Exchange) error {
 }
 
 func noWebhook(name string) error {
-	return page.NotFound("There is no webhook "+page.Clip(name), "The settings name them.", Path)
+	return page.NotFound("There is no webhook "+understudy.Clip(name), "The settings name them.", Path)
 }

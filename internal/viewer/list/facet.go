@@ -79,7 +79,7 @@ func titleFacet(q *page.Exchange, name string, k *plan.Kind) string {
 // showValue returns a value of a facet in words: of a code what it means, too.
 func showValue(q *page.Exchange, name, value string, k *plan.Kind) string {
 	if why := q.V.MeaningOf(name, value, k); why != "" {
-		return page.Clip(value + " " + why)
+		return understudy.Clip(value + " " + why)
 	}
 	switch name {
 	case "kind":
@@ -100,7 +100,7 @@ func showValue(q *page.Exchange, name, value string, k *plan.Kind) string {
 	if value == "" {
 		return "none"
 	}
-	return page.Clip(value)
+	return understudy.Clip(value)
 }
 
 // listFacets are those of a list. A value is picked by upstream's own filter

@@ -238,7 +238,7 @@ func showChip(q *page.Exchange, f *spec.Filter, in input, value string) string {
 			return l.Format("2 Jan 2006 15:04")
 		}
 	}
-	return page.Clip(plan.GroupPhone(value))
+	return understudy.Clip(plan.GroupPhone(value))
 }
 
 // sizes is the menu of page sizes upstream takes.

@@ -168,7 +168,7 @@ func checkBack(q *page.Exchange, ask *listQuery) error {
 	}
 	for _, p := range params {
 		if !plan.IsPosition(ask.list.PagingStyle, p.Name) && p.Name != ownCursor {
-			return page.BadRequest(page.OwnBack+" holds "+page.Clip(p.Name)+", which is no position in a list",
+			return page.BadRequest(page.OwnBack+" holds "+understudy.Clip(p.Name)+", which is no position in a list",
 				"Start again from the newest page.", nil)
 		}
 	}

@@ -11,7 +11,6 @@ import (
 
 	"understudy"
 	"understudy/internal/viewer/page"
-	"understudy/internal/viewer/plan"
 	"understudy/spec"
 )
 
@@ -79,12 +78,12 @@ func serveSearch(q *page.Exchange) error {
 		Narrow: s.narrow}
 	status, title := http.StatusOK, "Search"
 	if p.Finds {
-		p.Kinds, p.Orders = searchView{q, s}.kindOptions(), searchView{q, s}.orderOptions()
+		p.Kinds, p.Orders = page.KindOptions(q, s.kinds), searchView{q, s}.orderOptions()
 		if query := s.query(); query != "" || len(s.kinds) > 0 || s.source != "" {
 			if p.Found, p.Wrong, err = (searchView{q, s}).find(); err != nil {
 				return err
 			}
-			title = page.Clip(query) + " · Search"
+			title = understudy.Clip(query) + " · Search"
 		}
 		if p.Shelf, err = (searchView{q, s}).shelf(p.Found != nil); err != nil {
 			return err
@@ -134,23 +133,6 @@ func (sv searchView) searchData(matches []page.Link) error {
 			Kind: wrong.Kind}
 	}
 	return err
-}
-
-// kindOptions are the kinds to look in that the caller sees.
-func (sv searchView) kindOptions() []page.Option {
-	all := []page.Option{{Value: "", Text: "everything", Selected: len(sv.s.kinds) == 0}}
-	for _, src := range sv.q.V.Planned {
-		if !sv.q.Rights.Sees(src) {
-			continue
-		}
-		for _, k := range src.Kinds {
-			name := k.Spec.Name
-			if k.Remembered() && sv.q.Rights.SeesKind(k) && !slices.ContainsFunc(all, func(o page.Option) bool { return o.Value == name }) {
-				all = append(all, page.Option{Value: name, Text: plan.UpperFirst(k.Spec.Title), Selected: slices.Contains(sv.s.kinds, name)})
-			}
-		}
-	}
-	return all
 }
 
 // orderOptions are the orders of every search, and the one at hand when a search

@@ -71,7 +71,7 @@ func (s *CellContext) Cell(c *plan.Column, row access.Row, list bool) Cell {
 	out.Text = val.Text
 	s.draw(c, row, list, &out)
 	if list {
-		out.Text = ClipTo(out.Text, Clipped)
+		out.Text = understudy.ClipTo(out.Text, Clipped)
 	}
 	out.Wide = !list && utf8.RuneCountInString(out.Text) > 50
 	return out
@@ -317,17 +317,6 @@ func ShortID(id string) string {
 		return id
 	}
 	return string(r[:6]) + "…" + string(r[len(r)-4:])
-}
-
-// Clip keeps foreign text in a message short.
-func Clip(s string) string { return ClipTo(s, 60) }
-
-// ClipTo is a text of at most n runes; of a longer one its beginning.
-func ClipTo(s string, n int) string {
-	if r := []rune(s); len(r) > n {
-		return string(r[:n]) + "…"
-	}
-	return s
 }
 
 // DrawSegments says in how many parts a short message is sent, and marks what

@@ -113,7 +113,7 @@ func (v *Visitor) SetZone(w http.ResponseWriter, r *http.Request) {
 	name := r.PostFormValue("zone")
 	if v.zones.find(name) == nil {
 		v.Exchange(w, r, func(*Exchange) error {
-			return BadRequest("There is no timezone "+Clip(name), "Names are those of the IANA database, such as Europe/Berlin.", nil)
+			return BadRequest("There is no timezone "+understudy.Clip(name), "Names are those of the IANA database, such as Europe/Berlin.", nil)
 		})
 		return
 	}
@@ -165,7 +165,7 @@ func (v *Visitor) SetTheme(w http.ResponseWriter, r *http.Request) {
 	name := r.PostFormValue("theme")
 	if !slices.Contains(themes, name) {
 		v.Exchange(w, r, func(*Exchange) error {
-			return BadRequest("There is no theme "+Clip(name), "The themes are "+strings.Join(themes, ", ")+".", nil)
+			return BadRequest("There is no theme "+understudy.Clip(name), "The themes are "+strings.Join(themes, ", ")+".", nil)
 		})
 		return
 	}
@@ -242,11 +242,11 @@ func (c *Clock) ReadAsOf(params understudy.Query) error {
 		at, ok := ParseMoment(p.Value, c.Zone)
 		switch {
 		case !ok:
-			return BadRequest("“"+Clip(p.Value)+"” is no moment", "Give "+understudy.OwnAsOf+" as 2026-06-01T12:00:00Z; "+
+			return BadRequest("“"+understudy.Clip(p.Value)+"” is no moment", "Give "+understudy.OwnAsOf+" as 2026-06-01T12:00:00Z; "+
 				"without a zone it is in "+
 				c.Zone.String()+", and a day alone means its beginning.", nil)
 		case at.After(c.Start):
-			return BadRequest("“"+Clip(p.Value)+"” is yet to come", "Give "+understudy.OwnAsOf+" a moment in the past.", nil)
+			return BadRequest("“"+understudy.Clip(p.Value)+"” is yet to come", "Give "+understudy.OwnAsOf+" a moment in the past.", nil)
 		}
 		c.AsOf = AsOf{At: at, Tidy: WriteMoment(at) == p.Value}
 	}

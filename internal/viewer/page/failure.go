@@ -50,7 +50,7 @@ func BadRequest(title, hint string, known []string) error {
 func NotFound(title, hint, href string) error {
 	p := &Problem{Title: title, Hint: hint, Href: href, Kind: understudy.ErrNotFound}
 	if href != "" && href != "/" {
-		p.Link = "Go to " + Clip(href)
+		p.Link = "Go to " + understudy.Clip(href)
 	}
 	return p
 }
@@ -58,11 +58,11 @@ func NotFound(title, hint, href string) error {
 // UnknownWord is a problem with a word of the address: what is 404 for a
 // source or kind and 400 for a parameter. link is the address of a known word.
 func UnknownWord(what, word string, known []string, link func(string) string) error {
-	p := &Problem{Title: "There is no " + what + " “" + Clip(word) + "”", Kind: understudy.ErrNotFound}
+	p := &Problem{Title: "There is no " + what + " “" + understudy.Clip(word) + "”", Kind: understudy.ErrNotFound}
 	if link == nil {
 		p.Kind = understudy.ErrInvalid
 	}
-	near := suggest.Word(Clip(word), known)
+	near := suggest.Word(understudy.Clip(word), known)
 	if near != "" {
 		p.Known = append(p.Known, near)
 		p.Hint = "Did you mean “" + near + "”?"

@@ -5,6 +5,7 @@ package page
 
 import (
 	"net/http"
+	"slices"
 	"strings"
 	"unicode"
 
@@ -127,6 +128,21 @@ type Link struct {
 type Option struct {
 	Value, Text string
 	Selected    bool
+}
+
+// KindOptions returns the kinds that the caller can search, those of the names given selected.
+func KindOptions(q *Exchange, names []string) []Option {
+	all := []Option{{Value: "", Text: "everything", Selected: len(names) == 0}}
+	for _, src := range q.V.Planned {
+		for _, k := range src.Kinds {
+			name := k.Spec.Name
+			known := slices.ContainsFunc(all, func(o Option) bool { return o.Value == name })
+			if !known && q.Rights.Sees(src) && k.Remembered() && q.Rights.SeesKind(k) {
+				all = append(all, Option{Value: name, Text: plan.UpperFirst(k.Spec.Title), Selected: slices.Contains(names, name)})
+			}
+		}
+	}
+	return all
 }
 
 // Same reports whether a browser takes the text for the value: it does less its

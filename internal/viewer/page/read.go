@@ -378,9 +378,9 @@ func upstreamWords(body []byte) string {
 	if doc, err := jsonspan.Document(body); err == nil && doc.Kind == jsonspan.Object {
 		for _, name := range []string{"message", "detail", "error.message", "error", "title"} {
 			if v, ok := jsonspan.Find(body, doc, name); ok && v.Kind == jsonspan.String {
-				return "It says: " + ClipTo(jsonspan.Text(body, v), 400)
+				return "It says: " + understudy.ClipTo(jsonspan.Text(body, v), 400)
 			}
 		}
 	}
-	return "It says: " + ClipTo(string(body), 400)
+	return "It says: " + understudy.ClipTo(string(body), 400)
 }

@@ -166,7 +166,7 @@ func (s *CellContext) Written(row access.Row) (all []Cell) {
 		if n == 1 {
 			text = "1 note"
 		}
-		all = append(all, Cell{Text: text, Tone: "pill", Hint: a.Notes[n-1].By + ": " + Clip(a.Notes[n-1].Text)})
+		all = append(all, Cell{Text: text, Tone: "pill", Hint: a.Notes[n-1].By + ": " + understudy.Clip(a.Notes[n-1].Text)})
 	}
 	return all
 }

@@ -119,7 +119,7 @@ func find(q *page.Exchange, name string) (c credentials.Credential, fixed bool, 
 			return c, false, nil
 		}
 	}
-	return c, false, page.NotFound("There is no credential "+page.Clip(name), "The list names those there are.", Path)
+	return c, false, page.NotFound("There is no credential "+understudy.Clip(name), "The list names those there are.", Path)
 }
 
 // serveOne shows a credential.

@@ -58,7 +58,7 @@ func admitted(run page.Handler) page.Handler {
 
 // audit lists what a caller does to a credential.
 func audit(q *page.Exchange, what, name string) error {
-	return page.Audit(q, understudy.AuditEntry{Action: understudy.ActionAdminister, What: "credentials " + what + " " + page.Clip(name)})
+	return page.Audit(q, understudy.AuditEntry{Action: understudy.ActionAdminister, What: "credentials " + what + " " + understudy.Clip(name)})
 }
 
 // allPage is what connect.html shows.
@@ -173,13 +173,13 @@ func (f form) scope() (s credentials.Scope, err error) {
 		Addresses: strings.FieldsFunc(f.Addresses, between)}
 	if f.Rate != "" {
 		if s.Rate, err = strconv.ParseFloat(f.Rate, 64); err != nil || !(s.Rate > 0 && s.Rate <= mostRate) {
-			return s, fmt.Errorf("%w: rate: %q is no number of requests a second", understudy.ErrInvalid, page.Clip(f.Rate))
+			return s, fmt.Errorf("%w: rate: %q is no number of requests a second", understudy.ErrInvalid, understudy.Clip(f.Rate))
 		}
 	}
 	if f.Expires != "" {
 		at, err := time.Parse(time.DateOnly, f.Expires)
 		if err != nil {
-			return s, fmt.Errorf("%w: expires: %q is no day; write 2027-01-01", understudy.ErrInvalid, page.Clip(f.Expires))
+			return s, fmt.Errorf("%w: expires: %q is no day; write 2027-01-01", understudy.ErrInvalid, understudy.Clip(f.Expires))
 		}
 		s.Expires = &at
 	}
@@ -236,7 +236,7 @@ func revoke(q *page.Exchange) error {
 // unknown is the problem of a credential that is not among those that were made.
 func unknown(err error, name string) error {
 	if errors.Is(err, understudy.ErrNotFound) {
-		return page.NotFound("No credential was made as "+page.Clip(name), "One of the settings is changed there.", Path)
+		return page.NotFound("No credential was made as "+understudy.Clip(name), "One of the settings is changed there.", Path)
 	}
 	return err
 }

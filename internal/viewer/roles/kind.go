@@ -86,7 +86,7 @@ func (p *kindPage) record(q *page.Exchange, role string) error {
 	}
 	p.Record = e
 	for i, f := range e.Fields {
-		p.Fields[i].Value = page.ClipTo(f.Value, mostValue)
+		p.Fields[i].Value = understudy.ClipTo(f.Value, mostValue)
 	}
 	return nil
 }

@@ -202,10 +202,10 @@ func roleOf(q *page.Exchange, name string) (string, error) {
 	if slices.Contains(known, name) {
 		return name, nil
 	}
-	if near := suggest.Word(page.Clip(name), known); near != "" {
-		return "", page.NotFound("There is no role "+page.Clip(name), "Did you mean "+near+"?", href(near))
+	if near := suggest.Word(understudy.Clip(name), known); near != "" {
+		return "", page.NotFound("There is no role "+understudy.Clip(name), "Did you mean "+near+"?", href(near))
 	}
-	return "", page.NotFound("There is no role "+page.Clip(name), "The table names those there are.", Path)
+	return "", page.NotFound("There is no role "+understudy.Clip(name), "The table names those there are.", Path)
 }
 
 // holders are those who have a role, with the credentials that are made.

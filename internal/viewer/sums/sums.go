@@ -130,7 +130,7 @@ func serveSums(q *page.Exchange) error {
 		return err
 	}
 	q.Typed = r.text
-	p := sumsPage{Text: r.text, Source: r.source, Kinds: kindOptions(q, r), Back: r.address("/search")}
+	p := sumsPage{Text: r.text, Source: r.source, Kinds: page.KindOptions(q, r.kinds), Back: r.address("/search")}
 	by := r.by
 	if len(by) == 0 {
 		by = []string{byNothing}
@@ -179,21 +179,6 @@ func (p *sumsPage) refused(r *request, err error) (status int, rest error) {
 		p.Sums = []page.Option{{Value: r.sum, Text: r.sum, Selected: true}}
 	}
 	return understudy.Status(err), nil
-}
-
-// kindOptions are the kinds that the caller sees.
-func kindOptions(q *page.Exchange, r *request) []page.Option {
-	all := []page.Option{{Value: "", Text: "everything", Selected: len(r.kinds) == 0}}
-	for _, src := range q.V.Planned {
-		for _, k := range src.Kinds {
-			name := k.Spec.Name
-			known := slices.ContainsFunc(all, func(o page.Option) bool { return o.Value == name })
-			if !known && q.Rights.Sees(src) && k.Remembered() && q.Rights.SeesKind(k) {
-				all = append(all, page.Option{Value: name, Text: plan.UpperFirst(k.Spec.Title), Selected: slices.Contains(r.kinds, name)})
-			}
-		}
-	}
-	return all
 }
 
 // choices are what can be summed up, and by what.

@@ -246,9 +246,9 @@ func (v *viewing) key(i int, text string) string {
 			"month": "Jan 2006"}[by])
 	}
 	if why := v.q.V.MeaningOf(by, text, nil); why != "" {
-		return page.Clip(text + " " + why)
+		return understudy.Clip(text + " " + why)
 	}
-	return page.Clip(plan.GroupPhone(text))
+	return understudy.Clip(plan.GroupPhone(text))
 }
 
 // layouts are how the keys of times are written.

@@ -181,12 +181,13 @@ func filter(q *page.Exchange, given url.Values) (f audit.Filter, err error) {
 		}
 		at, ok := page.ParseMoment(text, q.Clock.Zone)
 		if !ok {
-			return f, page.BadRequest("“"+page.Clip(text)+"” is no moment", "Give "+bound.name+" as 2026-06-01 or 2026-06-01T12:00.", nil)
+			return f, page.BadRequest("“"+understudy.Clip(text)+"” is no moment", "Give "+bound.name+" as 2026-06-01 or 2026-06-01T12:00.", nil)
 		}
 		*bound.to = at
 	}
 	if p := understudy.ReadPhone(f.Value); p.Digits != "" && !p.Country && f.Value != "" && strings.Trim(f.Value, "0123456789") != "" {
-		return f, page.BadRequest("Whose number is "+page.Clip(f.Value)+"?", "Write it in full with + and country code, as in +15551234567.", nil)
+		return f, page.BadRequest("Whose number is "+understudy.Clip(f.Value)+"?",
+			"Write it in full with + and country code, as in +15551234567.", nil)
 	}
 	return f, nil
 }
@@ -221,11 +222,11 @@ func asked(f audit.Filter) string {
 	case f.Value != "" && understudy.ReadPhone(f.Value).Digits != "":
 		return "Who looked at " + plan.GroupPhone(f.Value) + "?"
 	case f.Value != "":
-		return "Who searched for “" + page.Clip(f.Value) + "”?"
+		return "Who searched for “" + understudy.Clip(f.Value) + "”?"
 	case f.ID != "":
 		return "Who looked at " + page.ShortID(f.ID) + "?"
 	case f.Caller != "":
-		return "What did " + page.Clip(f.Caller) + " do?"
+		return "What did " + understudy.Clip(f.Caller) + " do?"
 	}
 	return ""
 }
