@@ -98,7 +98,7 @@ func columnNames(columns []*plan.Column) string {
 // arrange reads one of a list's own parameters; taken is false when it is none
 // of them.
 func arrange(q *page.Exchange, ask *listQuery, p understudy.Param) (taken bool, err error) {
-	a := &ask.arrangement
+	a := &ask.layout
 	switch p.Name {
 	case ownColumns:
 		more, err := columnsNamed(q.Kind, p.Value)
@@ -133,7 +133,7 @@ func arrange(q *page.Exchange, ask *listQuery, p understudy.Param) (taken bool, 
 		if p.Value != formColumns && p.Value != formSelect {
 			return true, page.UnknownWord("form", p.Value, []string{formColumns, formSelect}, nil)
 		}
-		ask.form = p.Value
+		ask.layout.form = p.Value
 	case ownCursor:
 		ask.tidy = ask.tidy && p.Value != "" && a.cursor == ""
 		a.cursor = p.Value
@@ -182,12 +182,12 @@ func arrangeOrder(q *page.Exchange, ask *listQuery, text string) error {
 			Hint: "It may not sort by " + c.Spec.Name + ", which it does not fully see." + q.Rights.RemedyOf(q.Kind, c.Spec.Name),
 		}
 	}
-	ask.tidy = ask.tidy && ask.sort == nil
+	ask.tidy = ask.tidy && ask.layout.sort == nil
 	if down && name == q.Kind.Spec.Clock { // as it is anyway
 		ask.tidy = false
 		return nil
 	}
-	ask.sort, ask.down = c, down
+	ask.layout.sort, ask.layout.down = c, down
 	return nil
 }
 
@@ -205,26 +205,26 @@ func (lv listing) sortable(t *page.Table, rows []access.Row) {
 		}
 		clock := h.Column.Spec.Name == lv.q.Kind.Spec.Clock
 		to := *lv.ask
-		to.cursor = ""
+		to.layout.cursor = ""
 		switch {
-		case lv.ask.sort == nil && clock && descends(h.Column, rows):
-			h.Order, to.sort, to.down = "descending", h.Column, false
-		case lv.ask.sort == nil && clock: // upstream's own order is another one
-			to.sort, to.down = h.Column, true
-		case lv.ask.sort != h.Column:
-			to.sort, to.down = h.Column, h.Column.Digits || h.Column.Shape == plan.Moment
+		case lv.ask.layout.sort == nil && clock && descends(h.Column, rows):
+			h.Order, to.layout.sort, to.layout.down = "descending", h.Column, false
+		case lv.ask.layout.sort == nil && clock: // upstream's own order is another one
+			to.layout.sort, to.layout.down = h.Column, true
+		case lv.ask.layout.sort != h.Column:
+			to.layout.sort, to.layout.down = h.Column, h.Column.Digits || h.Column.Shape == plan.Moment
 			if clock {
-				to.sort = nil
+				to.layout.sort = nil
 			}
 		default:
 			h.Order = "ascending"
-			if lv.ask.down {
+			if lv.ask.layout.down {
 				h.Order = "descending"
 			}
-			if first := h.Column.Digits || h.Column.Shape == plan.Moment; lv.ask.down == first && !clock {
-				to.down = !lv.ask.down
+			if first := h.Column.Digits || h.Column.Shape == plan.Moment; lv.ask.layout.down == first && !clock {
+				to.layout.down = !lv.ask.layout.down
 			} else {
-				to.sort = nil
+				to.layout.sort = nil
 			}
 		}
 		h.Href = to.address("", lv.ask.filters(), nil)
@@ -248,12 +248,12 @@ func descends(c *plan.Column, rows []access.Row) bool {
 // chosen are the columns of a list: those that were chosen or else the kind's,
 // less those the role does not show. A list of all roots shows which one a row lies under.
 func (lv listing) chosen() []*plan.Column {
-	if len(lv.ask.columns) > 0 {
-		return lv.q.Rights.Visible(lv.q.Kind, lv.ask.columns)
+	if len(lv.ask.layout.columns) > 0 {
+		return lv.q.Rights.Visible(lv.q.Kind, lv.ask.layout.columns)
 	}
 	all := lv.q.Rights.ColumnsOf(lv.q.Kind)
 	root := lv.q.Kind.ByField[lv.q.Source.Spec.RootField(lv.q.Kind.Spec)]
-	if root == nil || !lv.ask.everywhere || slices.Contains(all, root) {
+	if root == nil || !lv.ask.layout.everywhere || slices.Contains(all, root) {
 		return all
 	}
 	return slices.Insert(slices.Clone(all), min(1, len(all)), lv.q.Rights.Visible(lv.q.Kind, []*plan.Column{root})...)
@@ -291,8 +291,8 @@ func (lv listing) selectRows(p *listPage, rows []access.Row) {
 		return
 	}
 	at := lv.ask.address("", lv.ask.query, lv.ask.back)
-	p.Select = newSelection(lv.q, at, ownForm, lv.ask.form, lv.q.Rights.SeesNotes(lv.q.Source, lv.q.Clock.AsOf))
-	if p.Select.Open && p.Select.Href != "" {
+	p.Tools.Select = newSelection(lv.q, at, ownForm, lv.ask.layout.form, lv.q.Rights.SeesNotes(lv.q.Source, lv.q.Clock.AsOf))
+	if p.Tools.Select.Open && p.Tools.Select.Href != "" {
 		p.Table.PickRows(lv.q.Kind, rows)
 	}
 }

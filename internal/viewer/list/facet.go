@@ -108,7 +108,7 @@ func showValue(q *page.Exchange, name, value string, k *plan.Kind) string {
 func (lv listing) listFacets(r *query.SearchResult) []facet {
 	return makeFacets(lv.q, r, lv.q.Kind, func(f query.SearchFacet, v query.SearchValue) (string, bool) {
 		at := *lv.ask
-		at.cursor, at.back = "", nil
+		at.layout.cursor, at.back = "", nil
 		if flt := findFilter(lv.q, lv.ask.list, f.Name); flt != nil && v.Value != "" {
 			rest := lv.ask.filters().Without(func(p understudy.Param) bool { return p.Name == flt.Name })
 			if was, set := lv.ask.query.Get(flt.Name); set && was == v.Value {
@@ -117,7 +117,7 @@ func (lv listing) listFacets(r *query.SearchResult) []facet {
 			return at.address("", append(rest, understudy.Param{Name: flt.Name, Value: v.Value}), nil), false
 		}
 		var set bool
-		at.narrow, set = toggled(lv.ask.narrow, v.Term)
+		at.layout.narrow, set = toggled(lv.ask.layout.narrow, v.Term)
 		return at.address("", lv.ask.filters(), nil), set
 	})
 }

@@ -45,14 +45,14 @@ type chip struct{ Label, Text, Remove string }
 func makeForm(q *page.Exchange, asked *listQuery) form {
 	ask, paging := new(listQuery), asked.list.PagingStyle
 	*ask = *asked
-	ask.cursor = ""
+	ask.layout.cursor = ""
 	filters := ask.filters()
-	f := form{Action: q.Kind.Href, Zone: q.Clock.Zone.String(), Sorted: ask.sort != nil}
+	f := form{Action: q.Kind.Href, Zone: q.Clock.Zone.String(), Sorted: ask.layout.sort != nil}
 	if q.Kind.Pick("", append(slices.Clone(ask.vars), filters...)) != ask.list {
 		f.Hidden = append(f.Hidden, understudy.Param{Name: plan.OwnList, Value: ask.list.Slug})
 	}
 	f.Hidden = append(f.Hidden, plan.OwnVars(ask.vars)...)
-	f.Hidden = append(f.Hidden, ask.arrangement.params().Without(func(p understudy.Param) bool { return p.Name == ownText })...)
+	f.Hidden = append(f.Hidden, ask.layout.params().Without(func(p understudy.Param) bool { return p.Name == ownText })...)
 	f.Hidden = append(f.Hidden, ask.asOf.Param()...)
 	fillFormText(q, ask, &f)
 	if f.Looks = q.Rights.Looks(); f.Looks {
@@ -83,7 +83,7 @@ func makeForm(q *page.Exchange, asked *listQuery) form {
 	if len(f.Chips) > 0 {
 		rest := filters.Without(func(p understudy.Param) bool { return p.Name != paging.Size })
 		plain := *ask
-		plain.arrangement = arrangement{columns: ask.columns}
+		plain.layout = arrangement{columns: ask.layout.columns}
 		f.Clear = plain.address("", rest, nil)
 	}
 	return f
@@ -120,23 +120,23 @@ func fillFormText(q *page.Exchange, ask *listQuery, f *form) {
 	if q.V.Options.Search == nil || !q.Kind.Remembered() || !q.Clock.AsOf.At.IsZero() {
 		return
 	}
-	f.Inputs = append(f.Inputs, input{ID: "text", Name: ownText, Label: "Words or conditions", Type: "search", Value: ask.text,
+	f.Inputs = append(f.Inputs, input{ID: "text", Name: ownText, Label: "Words or conditions", Type: "search", Value: ask.layout.text,
 		Hint: "late duration>60"})
 	less := func(change func(a *arrangement)) string {
 		at := *ask
-		change(&at.arrangement)
+		change(&at.layout)
 		return at.address("", ask.filters(), nil)
 	}
-	if ask.text != "" {
-		f.Chips = append(f.Chips, chip{"Has", ask.text, less(func(a *arrangement) { a.text = "" })})
+	if ask.layout.text != "" {
+		f.Chips = append(f.Chips, chip{"Has", ask.layout.text, less(func(a *arrangement) { a.text = "" })})
 	}
-	for i, n := range ask.narrow {
+	for i, n := range ask.layout.narrow {
 		f.Chips = append(f.Chips, chip{"Only", n, less(func(a *arrangement) { a.narrow = slices.Delete(slices.Clone(a.narrow), i, i+1) })})
 	}
-	if ask.sort != nil {
-		order := ask.sort.Words + ", smallest first"
-		if ask.down {
-			order = ask.sort.Words + ", largest first"
+	if ask.layout.sort != nil {
+		order := ask.layout.sort.Words + ", smallest first"
+		if ask.layout.down {
+			order = ask.layout.sort.Words + ", largest first"
 		}
 		f.Chips = append(f.Chips, chip{"Sorted by", order, less(func(a *arrangement) { a.sort = nil })})
 	}
@@ -276,7 +276,7 @@ func (lv listing) momentForm() *momentForm {
 		return nil
 	}
 	at := *lv.ask
-	at.asOf, at.arrangement = page.AsOf{}, arrangement{columns: lv.ask.columns} // the past is not searched
+	at.asOf, at.layout = page.AsOf{}, arrangement{columns: lv.ask.layout.columns} // the past is not searched
 	f := &momentForm{Zone: lv.q.Clock.Zone.String(), Input: lv.asOfInput()}
 	now := at.address("", lv.ask.filters(), nil)
 	path, raw, _ := strings.Cut(now, "?")

@@ -26,7 +26,7 @@ type foundPage struct {
 	Parts  *page.Parts
 	Notes  []string
 	Chips  []chip
-	turning
+	Pages  pageLinks
 	Export []download
 	Tables []page.Table // the hits in tables, one for each kind, for a reader who chose them
 	Lists  []page.Link  // the same as lists, by kind
@@ -81,12 +81,9 @@ func (sv searchView) find() (out *foundPage, wrong *page.Pointer, err error) {
 		p.Select = newSelection(sv.q, sv.s.address(""), searchForm, sv.s.form, sv.q.Rights.SeesAnyNotes(sv.q.Clock.AsOf))
 	}
 	p.Counts, p.Parts = makeCounts(sv.q, "search", counting, "%s found", sv.searchFacets)
-	sv.turnSearch(r, p)
+	p.Pages = sv.s.pages(r.Next)
 	first := sv.s.first()
-	for _, f := range []download{{page.CsvSuffix, "CSV", "for spreadsheets"}, {page.DataSuffix, "JSON", "one document"},
-		{page.LinesSuffix, "JSON lines", ""}} {
-		p.Export = append(p.Export, download{first.address(f.Href), f.Text, f.Hint})
-	}
+	p.Export = newDownloads(first.address)
 	p.Lists = sv.asLists(p.Hits)
 	p.View = viewForm{Table: prefersTables(sv.q.R), Back: sv.s.address("")}
 	if p.View.Table {
@@ -139,23 +136,6 @@ func lostPlace(err error, cursor, first string) error {
 	}
 }
 
-func (sv searchView) turnSearch(r *query.SearchResult, p *foundPage) {
-	if sv.s.cursor != "" {
-		at := sv.s.first()
-		p.Newest = at.address("")
-	}
-	if n := len(sv.s.back); n > 0 {
-		at := *sv.s
-		at.cursor, at.back = sv.s.back[n-1], sv.s.back[:n-1]
-		p.Newer = at.address("")
-	}
-	if r.Next != "" {
-		at := *sv.s
-		at.cursor, at.back = r.Next, append(slices.Clone(sv.s.back), sv.s.cursor)
-		p.Older = at.address("")
-	}
-}
-
 // asLists returns links to the same records as lists of one kind, which have columns and
 // every order; of the kinds on the page.
 func (sv searchView) asLists(found []foundHit) []page.Link {
@@ -164,8 +144,7 @@ func (sv searchView) asLists(found []foundHit) []page.Link {
 		if k := h.kind; k.Browsable() && k.Remembered() &&
 			!slices.ContainsFunc(all, func(l page.Link) bool { return l.Text == plan.UpperFirst(k.Spec.Title) }) {
 			terms := slices.DeleteFunc(slices.Clone(sv.s.narrow), func(n string) bool { return n == "kind:"+k.Spec.Name })
-			at := searchRequest{text: sv.s.text, narrow: terms}
-			if text := at.query(); text != "" {
+			if text := joinConditions(sv.s.text, terms); text != "" {
 				all = append(all, page.Link{Href: k.Href + plan.WithQuery(understudy.Query{{Name: ownText, Value: text}}),
 					Text: plan.UpperFirst(k.Spec.Title)})
 			}

@@ -20,27 +20,25 @@ import (
 
 // listPage is what list.html shows.
 type listPage struct {
-	listHead
-	listTools
-	Rollup *rollup
-	Table  page.Table
-	turning
-	Counts counts // those that are there when the page begins
-	Parts  *page.Parts
-	Kept   []template.HTML // all but AsOf, Came, Counts and Parts, as it was drawn before; nil: it is not
-	Came   *provenance
-	AsOf   *page.When
-	listOrigin
-}
-
-// listHead names a list.
-type listHead struct {
 	Kind    *plan.Kind
 	Heading string
 	Scope   *page.Link // the record the list lies under
 	Lacks   string     // what the reader must give before there is a list
 	Pick    *page.Link // where to find it
 	Tabs    []page.Link
+	Tools   listTools
+	Rollup  *rollup
+	Table   page.Table
+	Pages   pageLinks
+	Counts  counts // those that are there when the page begins
+	Parts   *page.Parts
+	Kept    []template.HTML // all but AsOf, Came, Counts and Parts, as it was drawn before; nil: it is not
+	Came    *provenance
+	AsOf    *page.When
+	Found   []string // what to know of records that were searched for
+	Then    bool     // the page shows an earlier moment
+	Part    bool     // the records held were searched, and they are not known to be all
+	Live    *live    // nil: nothing changes in place
 }
 
 // listTools are what a reader can do with a list.
@@ -54,22 +52,21 @@ type listTools struct {
 	Select  selection
 }
 
-// listOrigin is where the rows of a list come from.
-type listOrigin struct {
-	Found []string // what to know of records that were searched for
-	Then  bool     // the page shows an earlier moment
-	Part  bool     // the records held were searched, and they are not known to be all
-	Live  *live    // nil: nothing changes in place
-}
-
-// turning is where the pages of a list lead.
-type turning struct {
+// pageLinks lead from a page of a list to the pages beside it.
+type pageLinks struct {
 	Newest, Newer, Older string
 	NoOlder              string // why there is no way on, when there are older records
 }
 
 // download is one form of the list as data.
 type download struct{ Href, Text, Hint string }
+
+// newDownloads returns the forms of a list or a search; at is the address of a form.
+func newDownloads(at func(form string) string) []download {
+	return []download{
+		{at(page.CsvSuffix), "CSV", "for spreadsheets"}, {at(page.DataSuffix), "JSON", "one document"}, {at(page.LinesSuffix), "JSON lines", ""},
+	}
+}
 
 // listing is the page of one list.
 type listing struct {
@@ -81,17 +78,14 @@ type listing struct {
 // the page as upstream wrote it.
 func (lv listing) exports() []download {
 	whole := *lv.ask
-	whole.columns, whole.cursor = lv.chosen(), ""
+	whole.layout.columns, whole.layout.cursor = lv.chosen(), ""
 	at := func(form string) string { return whole.address(form, lv.ask.filters(), nil) }
-	all := []download{
-		{at(page.CsvSuffix), "CSV", "for spreadsheets"}, {at(page.DataSuffix), "JSON", "one document"},
-		{at(page.LinesSuffix), "JSON lines", ""},
-	}
-	if lv.ask.searched() {
+	all := newDownloads(at)
+	if lv.ask.layout.searched() {
 		return all
 	}
 	plain := *lv.ask
-	plain.columns = nil
+	plain.layout.columns = nil
 	return append(all, download{plain.address(page.DataSuffix, lv.ask.query, nil), "This page alone", "JSON as " + lv.q.Source.Spec.Title +
 		" wrote it"})
 }
@@ -131,9 +125,9 @@ func serveList(q *page.Exchange) error {
 	switch {
 	case ask.target == nil:
 		return l.lacking()
-	case ask.searched():
+	case ask.layout.searched():
 		return l.foundList()
-	case q.Data == page.CsvSuffix, q.Data == page.LinesSuffix, q.Data == page.DataSuffix && len(ask.columns) > 0:
+	case q.Data == page.CsvSuffix, q.Data == page.LinesSuffix, q.Data == page.DataSuffix && len(ask.layout.columns) > 0:
 		return l.exportList()
 	}
 	if err := q.Rights.Gate.Read(q.Rights.Caller, ask.target); err != nil {
@@ -192,13 +186,12 @@ func (lv listing) listPage(view *access.View, own map[string]bool) *listPage {
 // listFrame is what a list's page has around its rows.
 func (lv listing) listFrame() *listPage {
 	p := &listPage{
-		listHead: listHead{Kind: lv.q.Kind, Heading: plan.UpperFirst(lv.q.Kind.Spec.Title), Tabs: lv.tabs()},
-		listTools: listTools{Form: makeForm(lv.q, lv.ask), Columns: lv.columnForm(), Exports: lv.exports(),
+		Kind: lv.q.Kind, Heading: plan.UpperFirst(lv.q.Kind.Spec.Title), Tabs: lv.tabs(), Then: !lv.q.Clock.AsOf.At.IsZero(),
+		Tools: listTools{Form: makeForm(lv.q, lv.ask), Columns: lv.columnForm(), Exports: lv.exports(),
 			Makes: actions.Made(lv.q, lv.q.Kind, nil), Sync: actions.Sync(lv.q, lv.q.Kind), Moment: lv.momentForm()},
-		listOrigin: listOrigin{Then: !lv.q.Clock.AsOf.At.IsZero()},
 	}
 	of := lv.ask.list.Under
-	if id := of.Id(lv.ask.value(lv.q.Source)); id != "" && !lv.ask.everywhere && lv.q.Rights.SeesKind(of.Kind) {
+	if id := of.Id(lv.ask.value(lv.q.Source)); id != "" && !lv.ask.layout.everywhere && lv.q.Rights.SeesKind(of.Kind) {
 		p.Scope = &page.Link{Href: lv.q.Clock.AsOf.Keep(of.Kind.Href + "/" + url.PathEscape(id) + plan.WithQuery(plan.OwnVars(lv.ask.vars))),
 			Text: of.Kind.Spec.One + " " + page.ShortID(id)}
 	}
@@ -231,7 +224,7 @@ func (lv listing) tabs() []page.Link {
 		case !slices.ContainsFunc(l.Needs, func(name string) bool { return !plan.Has(lv.ask.vars, name) }):
 			vars := lv.ask.vars.Without(func(p understudy.Param) bool { return !l.IsVar(p.Name) })
 			tabs = append(tabs, page.Link{Href: (&listQuery{list: l, vars: vars, asOf: lv.ask.asOf,
-				arrangement: arrangement{columns: lv.ask.columns}}).address("", nil, nil), Text: l.TabTitle})
+				layout: arrangement{columns: lv.ask.layout.columns}}).address("", nil, nil), Text: l.TabTitle})
 		}
 	}
 	if len(tabs) < 2 {
@@ -240,25 +233,23 @@ func (lv listing) tabs() []page.Link {
 	return tabs
 }
 
-// turn works out where Newest, Newer and Older lead. Upstream's tokens are made
-// of ids: a caller that may not see ids gets no link.
+// paginate links the pages of a list. Upstream's tokens are made of ids: a caller that may
+// not see ids gets no link to older pages.
 func (lv listing) paginate(p *listPage) {
 	paging := lv.ask.list.PagingStyle
 	filters := lv.ask.query.Without(func(x understudy.Param) bool { return plan.IsPosition(paging, x.Name) })
 	position := lv.ask.query.Without(func(x understudy.Param) bool { return !plan.IsPosition(paging, x.Name) })
-	if len(position) > 0 {
-		p.Newest = lv.ask.address("", filters, nil)
-	}
-	if n := len(lv.ask.back); n > 0 {
-		newer, err := understudy.ParseQuery(lv.ask.back[n-1])
-		if err == nil {
-			p.Newer = lv.ask.address("", slices.Concat(filters, newer), lv.ask.back[:n-1])
+	p.Pages = linkPages(position.String(), "", lv.ask.back, func(position string, back []string) string {
+		query, err := understudy.ParseQuery(position)
+		if err != nil {
+			return ""
 		}
-	}
+		return lv.ask.address("", slices.Concat(filters, query), back)
+	})
 	if next := lv.q.Answer.Page.Next; !next.Zero() {
 		for _, id := range lv.q.Kind.Spec.ID {
 			if lv.q.Rights.Level(lv.q.Kind, id) != access.See {
-				p.NoOlder = "Older pages are named by ids, which your role does not show. Narrow the filters instead."
+				p.Pages.NoOlder = "Older pages are named by ids, which your role does not show. Narrow the filters instead."
 				return
 			}
 		}
@@ -269,6 +260,21 @@ func (lv listing) paginate(p *listPage) {
 		query := t.Query.Without(func(x understudy.Param) bool {
 			return x.Name == paging.Size && x.Value == strconv.Itoa(paging.Default)
 		})
-		p.Older = lv.ask.address("", query, append(slices.Clone(lv.ask.back), position.String()))
+		p.Pages.Older = lv.ask.address("", query, append(slices.Clone(lv.ask.back), position.String()))
 	}
+}
+
+// linkPages returns the links from a page at a position, "" the newest; back holds the positions of newer pages, next is
+// that of the older one.
+func linkPages(here, next string, back []string, at func(position string, back []string) string) (p pageLinks) {
+	if here != "" {
+		p.Newest = at("", nil)
+	}
+	if n := len(back); n > 0 {
+		p.Newer = at(back[n-1], back[:n-1])
+	}
+	if next != "" {
+		p.Older = at(next, append(slices.Clone(back), here))
+	}
+	return p
 }

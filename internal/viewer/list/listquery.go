@@ -24,7 +24,7 @@ type listQuery struct {
 	target *spec.Target
 	asOf   page.AsOf
 	tidy   bool // the address was already in the form address gives
-	arrangement
+	layout arrangement
 }
 
 // readListQuery reads the request's address; an unknown parameter is a problem that
@@ -51,9 +51,9 @@ func readListQuery(q *page.Exchange) (*listQuery, error) {
 	if q.Data == "" {
 		turnDay(q, ask)
 	}
-	ask.everywhere = isEverywhere(q, ask)
+	ask.layout.everywhere = isEverywhere(q, ask)
 	for _, name := range ask.list.Needs {
-		if !plan.Has(ask.vars, name) && !(ask.everywhere && isRoot(q, name)) {
+		if !plan.Has(ask.vars, name) && !(ask.layout.everywhere && isRoot(q, name)) {
 			ask.lacks = append(ask.lacks, name)
 		}
 	}
@@ -83,7 +83,7 @@ func (ask *listQuery) value(s *plan.Source) func(string) (string, bool) {
 		if v, ok := ask.vars.Get(understudy.OwnPrefix + name); ok {
 			return v, true
 		}
-		if own, ok := s.Config.PathVar(name); ok || !ask.everywhere {
+		if own, ok := s.Config.PathVar(name); ok || !ask.layout.everywhere {
 			return own, ok
 		}
 		return anyRoot, slices.Contains(s.Spec.Roots.Vars, name)
@@ -228,7 +228,7 @@ func turnDay(q *page.Exchange, ask *listQuery) {
 // address is the viewer's address of a query with another position: query
 // holds upstream's parameters, back the newer pages.
 func (ask *listQuery) address(suffix string, query understudy.Query, back []string) string {
-	own := append(ask.arrangement.params(), ask.asOf.Param()...)
+	own := append(ask.layout.params(), ask.asOf.Param()...)
 	for _, b := range back[max(0, len(back)-page.MaxBack):] {
 		own = append(own, understudy.Param{Name: page.OwnBack, Value: b})
 	}

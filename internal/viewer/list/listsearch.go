@@ -5,7 +5,6 @@ package list
 import (
 	"context"
 	"errors"
-	"slices"
 	"strings"
 
 	"understudy"
@@ -22,16 +21,8 @@ func (lv listing) conditions() (ask query.SearchRequest, ok bool) {
 	if lv.ask.target == nil || !lv.q.Kind.Remembered() {
 		return ask, false
 	}
-	var texts []string
-	for _, text := range append([]string{lv.ask.text}, lv.ask.narrow...) {
-		if text != "" {
-			texts = append(texts, page.Grouped(text))
-		}
-	}
-	if ask.Text = lv.ask.text; len(lv.ask.narrow) > 0 {
-		ask.Text = strings.Join(texts, " ")
-	}
-	if ask.Where, ok = lv.q.Rights.ListConditions(lv.ask.list, lv.ask.target, lv.ask.everywhere); !ok {
+	ask.Text = joinConditions(lv.ask.layout.text, lv.ask.layout.narrow)
+	if ask.Where, ok = lv.q.Rights.ListConditions(lv.ask.list, lv.ask.target, lv.ask.layout.everywhere); !ok {
 		return ask, false
 	}
 	for _, p := range lv.ask.query {
@@ -72,7 +63,7 @@ func (lv listing) searchAsk() (query.SearchRequest, error) {
 		return ask, page.BadRequest("This list cannot be sorted or searched",
 			"One of its filters is known to upstream alone; take it out.", nil)
 	}
-	ask.Source, ask.Kinds, ask.Sort = lv.q.Source.Name, []string{lv.q.Kind.Spec.Name}, lv.ask.searchOrder(lv.q.Kind)
+	ask.Source, ask.Kinds, ask.Sort = lv.q.Source.Name, []string{lv.q.Kind.Spec.Name}, lv.ask.layout.searchOrder(lv.q.Kind)
 	return ask, nil
 }
 
@@ -104,7 +95,7 @@ func (lv listing) foundList() error {
 		return exportFound(lv.q, lv.q.Source.Name+"-"+lv.q.Kind.Spec.Name, search, lv.chosen(), nil)
 	}
 	counting := startCount(lv.q, search, nil)
-	search.Cursor, search.Limit = lv.ask.cursor, min(lv.ask.pageSize(), query.MostHits)
+	search.Cursor, search.Limit = lv.ask.layout.cursor, min(lv.ask.pageSize(), query.MostHits)
 	own := lv.q.V.Numbers.Begin(lv.q)
 	var result *query.SearchResult
 	err = lv.q.First(func(ctx context.Context) (err error) {
@@ -136,7 +127,7 @@ func (lv listing) foundList() error {
 	p.Found = noteFound(lv.q, result, lv.q.Source, lv.q.Kind)
 	p.Part = result.Unheld != ""
 	p.Counts, p.Parts = makeCounts(lv.q, "list", counting, "%s held", lv.listFacets)
-	lv.turnFound(p, result)
+	p.Pages = lv.ask.pages(result.Next)
 	return lv.q.Render(200, "list", plan.UpperFirst(lv.q.Kind.Spec.Title), p)
 }
 
@@ -165,30 +156,23 @@ func (ask *listQuery) pageSize() int {
 	return max(n, 1)
 }
 
-// turnFound works out where the pages of a search lead.
-func (lv listing) turnFound(p *listPage, r *query.SearchResult) {
-	at := *lv.ask
-	to := func(cursor string, back []string) string {
-		at.cursor = cursor
-		return at.address("", lv.ask.filters(), back)
-	}
-	if lv.ask.cursor != "" {
-		p.Newest = to("", nil)
-	}
-	if n := len(lv.ask.back); n > 0 {
-		newer, err := understudy.ParseQuery(lv.ask.back[n-1])
-		cursor, _ := newer.Get(ownCursor)
-		if err == nil {
-			p.Newer = to(cursor, lv.ask.back[:n-1])
+// pages links the page of a list that was searched to those beside it; next is the cursor of the older one.
+func (ask *listQuery) pages(next string) pageLinks {
+	position := func(cursor string) string {
+		if cursor == "" {
+			return ""
 		}
+		return understudy.Query{{Name: ownCursor, Value: cursor}}.String()
 	}
-	if r.Next != "" {
-		here := ""
-		if lv.ask.cursor != "" {
-			here = understudy.Query{{Name: ownCursor, Value: lv.ask.cursor}}.String()
+	return linkPages(position(ask.layout.cursor), position(next), ask.back, func(position string, back []string) string {
+		at := *ask
+		query, err := understudy.ParseQuery(position)
+		if err != nil {
+			return ""
 		}
-		p.Older = to(r.Next, append(slices.Clone(lv.ask.back), here))
-	}
+		at.layout.cursor, _ = query.Get(ownCursor)
+		return at.address("", ask.filters(), back)
+	})
 }
 
 // refusedSearch is an error of the search's about a list: its condition cannot
@@ -197,18 +181,18 @@ func (lv listing) refusedSearch(err error) error {
 	wrong := page.SyntaxOf(err)
 	if wrong == nil {
 		at := *lv.ask
-		at.cursor = ""
-		return searchFailed(lostPlace(err, lv.ask.cursor, at.address("", lv.ask.filters(), nil)))
+		at.layout.cursor = ""
+		return searchFailed(lostPlace(err, lv.ask.layout.cursor, at.address("", lv.ask.filters(), nil)))
 	}
-	if lv.ask.text != "" && len(lv.ask.narrow) > 0 { // a mistake in what was typed is shown in that alone, without what facets add
-		_, err := lv.q.V.Options.Search.Find(lv.q.Ctx, lv.q.Rights.Caller, query.SearchRequest{Text: lv.ask.text, Source: lv.q.Source.Name,
+	if as := &lv.ask.layout; as.text != "" && len(as.narrow) > 0 { // a mistake in what was typed is shown in that alone
+		_, err := lv.q.V.Options.Search.Find(lv.q.Ctx, lv.q.Rights.Caller, query.SearchRequest{Text: as.text, Source: lv.q.Source.Name,
 			Kinds: []string{lv.q.Kind.Spec.Name}, Limit: 1})
 		if own := page.SyntaxOf(err); own != nil {
 			wrong = own
 		}
 	}
 	plain := *lv.ask
-	plain.arrangement = arrangement{columns: lv.ask.columns}
+	plain.layout = arrangement{columns: lv.ask.layout.columns}
 	return &page.Problem{
 		Title: "This cannot be searched for", Hint: plan.UpperFirst(wrong.Why) + ".", Wrong: page.PointAt(wrong),
 		Href: plain.address("", lv.ask.query, nil), Link: "Without the condition", Kind: wrong.Kind,

@@ -28,7 +28,7 @@ func (lv listing) live() *live {
 	l := &live{
 		Feed: lv.q.V.Options.Feed + "?" + understudy.Query{{Name: "source", Value: lv.q.Source.Name},
 			{Name: "kind", Value: lv.q.Kind.Spec.Name}}.String(),
-		News: lv.ask.target.First && !filtered && lv.ask.list == lv.q.Kind.PlannedLists[0] && len(lv.ask.vars) == 0 && !lv.ask.searched(),
+		News: lv.ask.target.First && !filtered && lv.ask.list == lv.q.Kind.PlannedLists[0] && len(lv.ask.vars) == 0 && !lv.ask.layout.searched(),
 		Rows: lv.rows(), Script: lv.q.V.Files.Address["live.js"],
 	}
 	if l.Rows == "" && !l.News {
@@ -45,7 +45,7 @@ func (lv listing) rows() string {
 		return ""
 	}
 	whole := *lv.ask
-	whole.cursor = ""
+	whole.layout.cursor = ""
 	at := whole.address("", lv.ask.filters(), nil)
 	if strings.Contains(at, "?") {
 		return at + "&" + ownNarrow + "="

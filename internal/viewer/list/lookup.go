@@ -8,6 +8,7 @@ package list
 
 import (
 	"context"
+	"errors"
 	"net/http"
 	"regexp"
 	"strings"
@@ -141,15 +142,9 @@ func refuseLookup(q *page.Exchange, s *plan.Source, number string, wait time.Dur
 		return err
 	}
 	return &page.Problem{Title: "Too many numbers are being looked up", Href: lookupPath, Link: "Find a caller",
-		Kind: overLimit{&understudy.RateError{Wait: wait}},
+		Kind: errors.Join(understudy.ErrTooMany, &understudy.RateError{Wait: wait}),
 		Hint: "Everybody here shares one limit, so that nobody finds numbers by guessing. Try again in a few seconds."}
 }
-
-// overLimit is ErrTooMany with the time to wait.
-type overLimit struct{ *understudy.RateError }
-
-// Unwrap is the kind and the wait.
-func (e overLimit) Unwrap() []error { return []error{understudy.ErrTooMany, e.RateError} }
 
 // serveLookedUp shows the records of the number that a token stands for.
 func serveLookedUp(q *page.Exchange, talk Conversation) error {
@@ -197,7 +192,7 @@ func showLookedUp(q *page.Exchange, number string, s *searchRequest, talk Conver
 	if r.Unheld != "" {
 		out.Notes = append(out.Notes, plan.UpperFirst(r.Unheld)+".")
 	}
-	view.turnSearch(r, out)
+	out.Pages = s.pages(r.Next)
 	return renderLookup(q, http.StatusOK, p)
 }
 

@@ -40,7 +40,7 @@ func preferredColumns(r *http.Request) understudy.Query {
 // preferColumns gives a query without columns those its browser chose; it reports
 // whether there are any.
 func (lv listing) preferColumns() bool {
-	if len(lv.ask.columns) > 0 || lv.q.Data != "" {
+	if len(lv.ask.layout.columns) > 0 || lv.q.Data != "" {
 		return false
 	}
 	text, ok := preferredColumns(lv.q.R).Get(lv.q.Source.Name + "/" + lv.q.Kind.Spec.Name)
@@ -51,7 +51,7 @@ func (lv listing) preferColumns() bool {
 	if err != nil || len(columns) == 0 || slices.Equal(columns, lv.q.Kind.Shown) {
 		return false // of a spec that has changed, or what is shown anyway
 	}
-	lv.ask.columns = columns
+	lv.ask.layout.columns = columns
 	return true
 }
 
@@ -169,9 +169,9 @@ type columnChoice struct {
 func (lv listing) columnForm() columnForm {
 	at := lv.ask.address("", lv.ask.query, lv.ask.back)
 	f := columnForm{Source: lv.q.Source.Name, Kind: lv.q.Kind.Spec.Name, At: at, Back: withColumns(at, nil),
-		Chosen: len(lv.ask.columns) > 0}
+		Chosen: len(lv.ask.layout.columns) > 0}
 	f.Href = withForm(at, ownForm, formColumns) + "#columns"
-	if lv.ask.form != formColumns {
+	if lv.ask.layout.form != formColumns {
 		return f
 	}
 	shown := lv.chosen()

@@ -120,13 +120,13 @@ func (s *searchRequest) plain() bool {
 	return s.source == "" && len(s.kinds) == 0 && len(s.narrow) == 0 && s.cursor == "" && s.form == ""
 }
 
-// query is everything that is asked, as one text of the search.
-func (s *searchRequest) query() string {
-	if len(s.narrow) == 0 {
-		return s.text
+// joinConditions returns what was typed and the conditions that facets added, as one text of the search.
+func joinConditions(text string, narrow []string) string {
+	if len(narrow) == 0 {
+		return text
 	}
 	var parts []string
-	for _, part := range append([]string{s.text}, s.narrow...) {
+	for _, part := range append([]string{text}, narrow...) {
 		if part != "" {
 			parts = append(parts, page.Grouped(part))
 		}
@@ -153,7 +153,7 @@ func (s *searchRequest) kindsIn() []string {
 }
 
 func (s *searchRequest) ask() query.SearchRequest {
-	return query.SearchRequest{Text: s.query(), Source: s.source, Kinds: s.kinds, Sort: s.sort, Cursor: s.cursor}
+	return query.SearchRequest{Text: joinConditions(s.text, s.narrow), Source: s.source, Kinds: s.kinds, Sort: s.sort, Cursor: s.cursor}
 }
 
 // address is the page of a search, or of its data.
@@ -192,6 +192,15 @@ func (s *searchRequest) first() searchRequest {
 	return at
 }
 
+// pages links the page of a search to those beside it; next is the cursor of the older one.
+func (s *searchRequest) pages(next string) pageLinks {
+	return linkPages(s.cursor, next, s.back, func(cursor string, back []string) string {
+		at := *s
+		at.cursor, at.back = cursor, back
+		return at.address("")
+	})
+}
+
 // chips are what a search is narrowed by.
 func (s *searchRequest) chips(q *page.Exchange) []chip {
 	var all []chip
@@ -218,6 +227,6 @@ func (s *searchRequest) chips(q *page.Exchange) []chip {
 
 // sums is the page of what the matches add up to.
 func (s *searchRequest) sums() string {
-	whole := searchRequest{text: s.query(), source: s.source, kinds: s.kinds}
+	whole := searchRequest{text: joinConditions(s.text, s.narrow), source: s.source, kinds: s.kinds}
 	return page.SumsPath + strings.TrimPrefix(whole.address(""), "/search")
 }

@@ -79,7 +79,7 @@ func serveSearch(q *page.Exchange) error {
 	status, title := http.StatusOK, "Search"
 	if p.Finds {
 		p.Kinds, p.Orders = page.KindOptions(q, s.kinds), searchView{q, s}.orderOptions()
-		if query := s.query(); query != "" || len(s.kinds) > 0 || s.source != "" {
+		if query := joinConditions(s.text, s.narrow); query != "" || len(s.kinds) > 0 || s.source != "" {
 			if p.Found, p.Wrong, err = (searchView{q, s}).find(); err != nil {
 				return err
 			}
@@ -112,7 +112,7 @@ func (sv searchView) searchData(matches []page.Link) error {
 		return page.NotFound("Nothing can be searched here", "This server keeps no index.", "")
 	}
 	if sv.q.V.Options.Search == nil || len(matches) > 0 && sv.q.Data == page.DataSuffix ||
-		sv.s.query() == "" && len(sv.s.kinds) == 0 && sv.s.source == "" {
+		joinConditions(sv.s.text, sv.s.narrow) == "" && len(sv.s.kinds) == 0 && sv.s.source == "" {
 		type match struct {
 			Href string `json:"href"`
 			Text string `json:"text"`
