@@ -50,8 +50,8 @@ func readPages(assets fs.FS, static *files) (*pages, error) {
 
 // frame is what every page has around its own content.
 type frame struct {
-	Title string
-	pageFiles
+	Title   string
+	Files   frameFiles
 	Hints   string // the page of what keys do
 	Where   string // which page this is: "home", "list"
 	Source  *plan.Source
@@ -60,14 +60,19 @@ type frame struct {
 	Typed   string // what the search box holds
 	Finds   bool   // the box takes words, too
 	Looks   bool   // numbers are looked up by the box, and sent where no log has them
-	reader
 	Footer  footer
 	Version string
 	Kept    []template.HTML // what stands above the page's own content, as it was drawn before
+
+	Zone        zoneMenu
+	Theme       string // light or dark; "" where the browser's system decides
+	Caller      string
+	SignedIn    bool
+	Administers bool
 }
 
-// pageFiles are the addresses of the files of a page.
-type pageFiles struct {
+// frameFiles are the addresses of the files of a page.
+type frameFiles struct {
 	CSS  string
 	More string // the second style sheet; "" on lists and the search, which do without
 	JS   string
@@ -86,15 +91,6 @@ type notices struct {
 
 // through is the role that an administrator looks through.
 type through struct{ Role, Back string }
-
-// reader is who reads the page.
-type reader struct {
-	Zone        zoneMenu
-	Theme       string // light or dark; "" where the browser's system decides
-	Caller      string
-	SignedIn    bool
-	Administers bool
-}
 
 type zoneMenu struct {
 	Name   string
@@ -142,7 +138,7 @@ func (q *Exchange) Render(status int, page, title string, main any) error {
 		}
 		f = frame{
 			Kept: marks, Hints: keysOf(q.Source), Notices: notices{Banners: q.banners()},
-			Version: q.V.Options.Version, reader: reader{Caller: q.Rights.Caller.Name},
+			Version: q.V.Options.Version, Caller: q.Rights.Caller.Name,
 		}
 	default:
 		f = q.frame(page, title)
@@ -172,15 +168,13 @@ func (q *Exchange) frame(page, title string) frame {
 	}
 	return frame{
 		Title: title, Version: q.V.Options.Version, Hints: keysOf(q.Source),
-		pageFiles: pageFiles{CSS: files["viewer.css"], More: more, JS: files["viewer.js"], Icon: files["icon.svg"]},
-		Where:     page, Source: q.Source, Nav: q.Rights.nav(q.Source, q.Kind),
+		Files: frameFiles{CSS: files["viewer.css"], More: more, JS: files["viewer.js"], Icon: files["icon.svg"]},
+		Where: page, Source: q.Source, Nav: q.Rights.nav(q.Source, q.Kind),
 		Notices: notices{Banners: q.banners()},
 		Typed:   q.Typed, Finds: q.V.Options.Search != nil, Looks: q.Rights.Looks(),
-		reader: reader{
-			Zone: zoneMenu{Name: q.Clock.Zone.String(), Chosen: q.Clock.zoned,
-				Menu: zonePath + plan.WithQuery(understudy.Query{{Name: "back", Value: q.R.URL.RequestURI()}})},
-			Theme: themeOf(q.R), Caller: q.Rights.Caller.Name, SignedIn: q.Rights.SignedIn(), Administers: q.Rights.Known && Administers(q),
-		},
+		Zone: zoneMenu{Name: q.Clock.Zone.String(), Chosen: q.Clock.zoned,
+			Menu: zonePath + plan.WithQuery(understudy.Query{{Name: "back", Value: q.R.URL.RequestURI()}})},
+		Theme: themeOf(q.R), Caller: q.Rights.Caller.Name, SignedIn: q.Rights.SignedIn(), Administers: q.Rights.Known && Administers(q),
 	}
 }
 
