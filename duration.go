@@ -1,4 +1,4 @@
-// Durations as people write them.
+// Durations and times, read from texts.
 
 package understudy
 
@@ -29,4 +29,14 @@ func ParseDuration(text string) (time.Duration, error) {
 		return 0, fmt.Errorf("%q is no duration; write 30s, 5m, 24h, 30d or 2w", Clip(text))
 	}
 	return d, nil
+}
+
+// ParseTime reads a time in the first of the layouts that fits. A text without a zone is in the zone given.
+func ParseTime(text string, zone *time.Location, layouts ...string) (t time.Time, err error) {
+	for _, layout := range layouts {
+		if t, err = time.ParseInLocation(layout, text, zone); err == nil {
+			break
+		}
+	}
+	return t, err
 }

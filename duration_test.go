@@ -40,3 +40,25 @@ func FuzzParseDuration(f *testing.F) {
 		}
 	})
 }
+
+func TestParseTimeTakesTheFirstLayoutThatFits(t *testing.T) {
+	east := time.FixedZone("", 2*3600)
+	for _, c := range []struct {
+		text string
+		zone *time.Location
+		want string // "" = an error
+	}{
+		{"2026-06-01", time.UTC, "2026-06-01T00:00:00Z"},
+		{"2026-06-01", east, "2026-05-31T22:00:00Z"},
+		{"2026-06-01T12:00:00+05:00", east, "2026-06-01T07:00:00Z"},
+		{"1 June", time.UTC, ""},
+	} {
+		got, err := understudy.ParseTime(c.text, c.zone, time.RFC3339, time.DateOnly)
+		if (err != nil) != (c.want == "") {
+			t.Errorf("%s: error %v", c.text, err)
+		}
+		if text := got.UTC().Format(time.RFC3339); err == nil && text != c.want {
+			t.Errorf("%s: %s, want %s", c.text, text, c.want)
+		}
+	}
+}

@@ -26,14 +26,12 @@ var (
 // zone (UTC) or without the time of day (the day's beginning). Anything else is
 // ErrInvalid.
 func ParseInstant(text string) (time.Time, error) {
-	for _, form := range []string{
-		time.RFC3339Nano, "2006-01-02T15:04:05", "2006-01-02T15:04", time.DateTime, "2006-01-02 15:04", time.DateOnly,
-	} {
-		if t, err := time.Parse(form, text); err == nil {
-			return t.UTC(), nil
-		}
+	t, err := understudy.ParseTime(text, time.UTC, time.RFC3339Nano, "2006-01-02T15:04:05", "2006-01-02T15:04", time.DateTime,
+		"2006-01-02 15:04", time.DateOnly)
+	if err != nil {
+		return t, fmt.Errorf("%w: %q is no time; write 2006-01-02T15:04:05Z or 2006-01-02", understudy.ErrInvalid, understudy.Clip(text))
 	}
-	return time.Time{}, fmt.Errorf("%w: %q is no time; write 2006-01-02T15:04:05Z or 2006-01-02", understudy.ErrInvalid, understudy.Clip(text))
+	return t.UTC(), nil
 }
 
 // IsTime reports whether fields of a type tell a moment or a day.
@@ -81,10 +79,8 @@ func Unix(typ string, text []byte) int64 {
 // parseTime reads a text in one of some forms. A text in none of them is read once more as
 // rewrite spells it, unless that is nil.
 func parseTime(text []byte, forms []string, rewrite func(string) string) int64 {
-	for _, form := range forms {
-		if t, err := time.Parse(form, string(text)); err == nil {
-			return t.Unix()
-		}
+	if t, err := understudy.ParseTime(string(text), time.UTC, forms...); err == nil {
+		return t.Unix()
 	}
 	if rewrite == nil {
 		return 0

@@ -5,6 +5,8 @@ package spec
 import (
 	"slices"
 	"time"
+
+	"understudy"
 )
 
 // IsText reports whether a field of the kind is text that people read. Ids, links,
@@ -32,11 +34,11 @@ func LooksLikeTime(text string) bool {
 		return false
 	}
 	if text[4] == '-' && text[7] == '-' {
-		_, err := time.Parse(time.DateOnly, text[:10])
+		_, err := understudy.ParseTime(text[:10], time.UTC, time.DateOnly)
 		return err == nil && (len(text) == 10 || text[10] == 'T' || text[10] == ' ')
 	}
 	if text[3] == ',' {
-		_, err := time.Parse(time.RFC1123Z, text)
+		_, err := understudy.ParseTime(text, time.UTC, time.RFC1123Z)
 		return err == nil
 	}
 	return false

@@ -414,7 +414,7 @@ func retryAfter(h http.Header, now time.Time) time.Duration {
 	}
 	at, err := http.ParseTime(text)
 	if err != nil {
-		at, err = time.Parse(time.RFC1123Z, text)
+		at, err = understudy.ParseTime(text, time.UTC, time.RFC1123Z)
 	}
 	if err != nil {
 		return 0

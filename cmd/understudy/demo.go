@@ -63,7 +63,7 @@ func (w world) String() string {
 func (f worldFlags) asked() (world, error) {
 	w := world{Seed: f.Seed, Records: f.Records}
 	if f.Epoch != "" {
-		t, err := time.Parse(time.RFC3339, f.Epoch)
+		t, err := understudy.ParseTime(f.Epoch, time.UTC, time.RFC3339)
 		if err != nil {
 			return w, usageError{fmt.Errorf("--epoch %q: write a time like 2026-06-01T12:00:00Z", f.Epoch)}
 		}

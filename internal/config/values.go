@@ -96,13 +96,12 @@ func (r *rules) UnmarshalYAML(n *yaml.Node) error {
 
 // UnmarshalYAML reads a day (its first moment, UTC) or an RFC 3339 time.
 func (d *date) UnmarshalYAML(n *yaml.Node) error {
-	for _, layout := range []string{time.DateOnly, time.RFC3339} {
-		if t, err := time.Parse(layout, n.Value); err == nil {
-			*d = date(t)
-			return nil
-		}
+	t, err := understudy.ParseTime(n.Value, time.UTC, time.DateOnly, time.RFC3339)
+	if err != nil {
+		return fmt.Errorf("line %d: %q is no date; write 2027-01-01", n.Line, n.Value)
 	}
-	return fmt.Errorf("line %d: %q is no date; write 2027-01-01", n.Line, n.Value)
+	*d = date(t)
+	return nil
 }
 
 // expand replaces ${NAME} in every scalar that is no secret by the environment

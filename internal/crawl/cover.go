@@ -166,7 +166,7 @@ const tips = 3
 // known.
 func (m *kindState) ended() int64 {
 	day := m.Ended[strings.LastIndexByte(m.Ended, ' ')+1:]
-	t, err := time.Parse(time.DateOnly, day)
+	t, err := understudy.ParseTime(day, time.UTC, time.DateOnly)
 	if err != nil {
 		return 0
 	}

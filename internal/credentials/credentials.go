@@ -289,10 +289,7 @@ func ParseDate(text string, shift func(time.Duration) time.Time) (time.Time, err
 	if d, err := understudy.ParseDuration(text); err == nil && d > 0 {
 		return shift(d), nil
 	}
-	if at, err := time.Parse(time.DateOnly, text); err == nil {
-		return at, nil
-	}
-	at, err := time.Parse(time.RFC3339, text)
+	at, err := understudy.ParseTime(text, time.UTC, time.DateOnly, time.RFC3339)
 	if err != nil {
 		return at, fmt.Errorf("%q: write 2027-01-01, 2027-01-01T12:00:00Z or 30d", text)
 	}

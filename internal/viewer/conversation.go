@@ -140,7 +140,7 @@ func readConversationParams(q *page.Exchange) (before time.Time, back []string, 
 	for _, p := range params {
 		var t time.Time
 		if p.Value != "" {
-			if t, err = time.Parse(time.RFC3339, p.Value); err != nil {
+			if t, err = understudy.ParseTime(p.Value, time.UTC, time.RFC3339); err != nil {
 				return before, nil, page.BadRequest(understudy.Clip(p.Name)+" wants a moment such as 2026-06-01T12:00:00Z",
 					"Start again from the newest page.", nil)
 			}
@@ -222,7 +222,7 @@ func turnConversation(q *page.Exchange, p *messages, base string, older, before 
 		here = before.Format(time.RFC3339)
 		p.Newest = base
 		if n := len(back); n > 0 {
-			newer, _ := time.Parse(time.RFC3339, back[n-1]) // it was read as one; "" is now
+			newer, _ := understudy.ParseTime(back[n-1], time.UTC, time.RFC3339) // it was read as one; "" is now
 			p.Newer = conversationAddress(base, newer, back[:n-1])
 		}
 	}

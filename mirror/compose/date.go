@@ -6,6 +6,7 @@ import (
 	"strings"
 	"time"
 
+	"understudy"
 	"understudy/spec"
 )
 
@@ -30,21 +31,16 @@ func parseSpan(value string) (span, bool) {
 	if text, zone, ok := cutZone(value); ok {
 		value, east = text, zone
 	}
-	for _, form := range []string{time.RFC3339, "2006-01-02T15:04:05Z0700"} {
-		if t, err := time.Parse(form, value); err == nil {
-			return second(t.Unix())
-		}
+	if t, err := understudy.ParseTime(value, time.UTC, time.RFC3339, "2006-01-02T15:04:05Z0700"); err == nil {
+		return second(t.Unix())
 	}
-	for _, form := range []string{"2006-01-02T15:04:05", time.DateTime, "01/02/2006 15:04:05"} {
-		if t, err := time.Parse(form, value); err == nil {
-			return second(t.Unix() - east)
-		}
-	}
-	return span{}, false
+	t, err := understudy.ParseTime(value, time.UTC, "2006-01-02T15:04:05", time.DateTime, "01/02/2006 15:04:05")
+	at := t.Unix() - east
+	return span{at, at + 1}, err == nil
 }
 
 func wide(value, form string, years, months, days int) (span, bool) {
-	t, err := time.Parse(form, value)
+	t, err := understudy.ParseTime(value, time.UTC, form)
 	return span{t.Unix(), t.AddDate(years, months, days).Unix()}, err == nil
 }
 

@@ -7,6 +7,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"understudy"
 )
 
 // Allowance is what an answer says of the requests that upstream still takes.
@@ -99,7 +101,7 @@ func readReset(text string, at time.Time) time.Duration {
 			left = time.Duration(min(number, maxReset.Seconds()) * float64(time.Second))
 		}
 	} else if left, err = time.ParseDuration(text); err != nil {
-		end, err := time.Parse(time.RFC3339, text)
+		end, err := understudy.ParseTime(text, time.UTC, time.RFC3339)
 		if err != nil {
 			end, err = http.ParseTime(text)
 		}

@@ -56,7 +56,7 @@ func parseID(id string) (Kept, bool) {
 	if m == nil {
 		return Kept{}, false
 	}
-	from, err := time.Parse(stamp, m[1])
+	from, err := understudy.ParseTime(m[1], time.UTC, stamp)
 	took, terr := time.ParseDuration(m[3] + "ms")
 	return Kept{ID: id, Kind: m[2], From: from, Took: took, Version: m[4]}, err == nil && terr == nil
 }

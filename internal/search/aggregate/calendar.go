@@ -6,6 +6,8 @@ import (
 	"math"
 	"slices"
 	"time"
+
+	"understudy"
 )
 
 // Spans are the lengths of time that rows are put in groups by.
@@ -75,7 +77,7 @@ func bounds(span string, t time.Time) (from, to time.Time) {
 // Range is the first and the last minute of the span with a text, in UTC; ok is false for a
 // text that is none.
 func Range(span, text string, zone *time.Location) (from, to time.Time, ok bool) {
-	t, err := time.ParseInLocation(layout(span), text, zone)
+	t, err := understudy.ParseTime(text, zone, layout(span))
 	if err != nil {
 		return from, to, false
 	}

@@ -53,7 +53,7 @@ func parseTimeRange(text string, now time.Time) (timeRange, bool) {
 		return timeRange{}, false
 	}
 	for _, f := range forms {
-		if t, err := time.Parse(f.layout, text); err == nil && t.Year() > 0 {
+		if t, err := understudy.ParseTime(text, time.UTC, f.layout); err == nil && t.Year() > 0 {
 			return timeRange{t.Unix(), t.AddDate(f.years, f.months, 0).Add(f.length).Unix(), false}, true
 		}
 	}

@@ -89,11 +89,11 @@ func showValue(q *page.Exchange, name, value string, k *plan.Kind) string {
 			}
 		}
 	case "day":
-		if t, err := time.Parse(time.DateOnly, value); err == nil {
+		if t, err := understudy.ParseTime(value, time.UTC, time.DateOnly); err == nil {
 			return t.Format("2 Jan 2006")
 		}
 	case "month":
-		if t, err := time.Parse("2006-01", value); err == nil {
+		if t, err := understudy.ParseTime(value, time.UTC, "2006-01"); err == nil {
 			return t.Format("Jan 2006")
 		}
 	}

@@ -203,7 +203,7 @@ func turnDay(q *page.Exchange, ask *listQuery) {
 		if f == nil || f.Op != "day" || !spec.IsTime(f.Type) || f.Type == spec.TypeDate {
 			continue
 		}
-		day, err := time.ParseInLocation(time.DateOnly, p.Value, q.Clock.Zone)
+		day, err := understudy.ParseTime(p.Value, q.Clock.Zone, time.DateOnly)
 		if err != nil {
 			continue
 		}

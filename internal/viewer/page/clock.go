@@ -258,14 +258,11 @@ func (c *Clock) ReadAsOf(params understudy.Query) error {
 // of is read as one.
 func ParseMoment(text string, zone *time.Location) (t time.Time, ok bool) {
 	for _, form := range []string{text, plusAgain(text)} {
-		if t, err := time.Parse(time.RFC3339, form); err == nil {
+		if t, err := understudy.ParseTime(form, time.UTC, time.RFC3339); err == nil {
 			return t, within(t)
 		}
 	}
-	if t, ok := ParseLocal(text, zone); ok {
-		return t, within(t)
-	}
-	t, err := time.ParseInLocation(time.DateOnly, text, zone)
+	t, err := understudy.ParseTime(text, zone, append(localForms, time.DateOnly)...)
 	return t, err == nil && within(t)
 }
 

@@ -17,15 +17,10 @@ import (
 // ParseDate reads a value of one of the date types. A plain date is that day's
 // midnight in UTC, dateOnly then is true.
 func ParseDate(kind, text string) (t time.Time, dateOnly, ok bool) {
-	var err error
+	layouts := []string{time.RFC3339}
 	switch kind {
 	case spec.TypeRFC2822:
-		if t, err = time.Parse(time.RFC1123Z, text); err != nil {
-			t, err = time.Parse("Mon, 2 Jan 2006 15:04:05 -0700", text)
-		}
-		if err == nil {
-			return t, false, true
-		}
+		layouts = []string{time.RFC1123Z, "Mon, 2 Jan 2006 15:04:05 -0700", time.RFC3339}
 	case spec.TypeEpoch, spec.TypeMillis:
 		sec := spec.Unix(kind, []byte(text))
 		if (sec == 0 && text != "0") || sec < -1<<40 || sec > 1<<40 {
@@ -33,13 +28,11 @@ func ParseDate(kind, text string) (t time.Time, dateOnly, ok bool) {
 		}
 		return time.Unix(sec, 0).UTC(), false, true
 	}
-	if t, err = time.Parse(time.RFC3339, text); err == nil {
+	if t, err := understudy.ParseTime(text, time.UTC, layouts...); err == nil {
 		return t, false, true
 	}
-	if t, err = time.Parse(time.DateOnly, text); err == nil {
-		return t, true, true
-	}
-	return time.Time{}, false, false
+	t, err := understudy.ParseTime(text, time.UTC, time.DateOnly)
+	return t, err == nil, err == nil
 }
 
 // When is a moment as a page shows it.
@@ -136,12 +129,8 @@ var localForms = []string{"2006-01-02T15:04", "2006-01-02T15:04:05", "2006-01-02
 // ParseLocal reads what a datetime-local input gives, in zone. A time that a
 // zone skips or has twice is taken as time.Date takes it.
 func ParseLocal(text string, zone *time.Location) (time.Time, bool) {
-	for _, form := range localForms {
-		if t, err := time.ParseInLocation(form, text, zone); err == nil {
-			return t, true
-		}
-	}
-	return time.Time{}, false
+	t, err := understudy.ParseTime(text, zone, localForms...)
+	return t, err == nil
 }
 
 // ParseAgo reads a moment before now as people ask for it: "today", the beginning of the day in zone; "-7d", the

@@ -177,7 +177,7 @@ func (f form) scope() (s credentials.Scope, err error) {
 		}
 	}
 	if f.Expires != "" {
-		at, err := time.Parse(time.DateOnly, f.Expires)
+		at, err := understudy.ParseTime(f.Expires, time.UTC, time.DateOnly)
 		if err != nil {
 			return s, fmt.Errorf("%w: expires: %q is no day; write 2027-01-01", understudy.ErrInvalid, understudy.Clip(f.Expires))
 		}

@@ -260,7 +260,7 @@ func when(by, text string, zone *time.Location) (time.Time, bool) {
 	if !ok {
 		return time.Time{}, false
 	}
-	t, err := time.ParseInLocation(layout, text, zone)
+	t, err := understudy.ParseTime(text, zone, layout)
 	return t.In(zone), err == nil
 }
 
