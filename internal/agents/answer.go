@@ -15,6 +15,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"understudy"
+	"understudy/internal/jsonapi"
 	"understudy/internal/query"
 	"understudy/internal/viewer/plan"
 	"understudy/kit/jsonhttp"
@@ -107,17 +108,9 @@ type position struct {
 // maxCursor bounds a cursor, in bytes.
 const maxCursor = 8 << 10
 
-// cursors seal the positions of a role in a source: they hold ids that it may not see.
-func (v *exchange) cursors(source string) (*token.Sealer, error) {
-	own, err := token.New(v.srv.o.Key, "agents cursor\x00"+source+"\x00"+v.caller.Role())
-	if err != nil {
-		return nil, fmt.Errorf("agents: cursors: %w", err)
-	}
-	return own, nil
-}
-
+// seal returns a position as a text: it holds ids that the caller may not see.
 func (v *exchange) seal(source string, p position) (string, error) {
-	own, err := v.cursors(source)
+	own, err := jsonapi.Cursors(v.srv.o.Key, "agents", source, v.caller.Role())
 	if err != nil {
 		return "", err
 	}
@@ -130,7 +123,7 @@ func (v *exchange) seal(source string, p position) (string, error) {
 
 func (v *exchange) unseal(source, cursor string) (p position, err error) {
 	other := invalid("that is no cursor of this list for this role; begin without one")
-	own, err := v.cursors(source)
+	own, err := jsonapi.Cursors(v.srv.o.Key, "agents", source, v.caller.Role())
 	if err != nil {
 		return p, err
 	}

@@ -4,26 +4,12 @@
 package feed
 
 import (
-	"context"
 	"encoding/binary"
 	"fmt"
 
 	"understudy"
 	"understudy/kit/token"
 )
-
-// kvKey is the value that holds the key.
-const kvKey = "feed/key"
-
-// sealingKey is the key kept in the store. It is made at the first use.
-func sealingKey(ctx context.Context, s understudy.KV) ([]byte, error) {
-	key, err := token.Key(func() ([]byte, error) { return understudy.ReadValue(ctx, s, kvKey) },
-		func(key []byte) error { return s.SetValue(ctx, kvKey, key) })
-	if err != nil {
-		return nil, fmt.Errorf("feed: cursors: %w", err)
-	}
-	return key, nil
-}
 
 // places is what cursors are made with.
 type places struct {
@@ -35,14 +21,6 @@ type places struct {
 // position has a new cursor each time: a cursor that stays the same would show that
 // nothing hidden happened.
 type cursors struct{ sealer *token.Sealer }
-
-func newCursors(key []byte, source, role string) (*cursors, error) {
-	s, err := token.New(key, "feed cursor\x00"+source+"\x00"+role)
-	if err != nil {
-		return nil, fmt.Errorf("feed: cursors: %w", err)
-	}
-	return &cursors{s}, nil
-}
 
 // cursorSize is how many bytes are sealed: a number and the run that told it.
 const cursorSize = 16

@@ -23,6 +23,7 @@ import (
 
 	"understudy"
 	"understudy/internal/access"
+	"understudy/internal/jsonapi"
 	"understudy/kit/limiter"
 	"understudy/request"
 	"understudy/spec"
@@ -159,7 +160,7 @@ func New(ctx context.Context, o Options) (*Feed, error) {
 		limiter: limiter.New(o.Limits.Subscribers, o.Limits.Each),
 	}
 	var err error
-	if f.places.key, err = sealingKey(ctx, o.KV); err != nil {
+	if f.places.key, err = jsonapi.SealingKey(ctx, o.KV, "feed"); err != nil {
 		return nil, err
 	}
 	heads := map[string]int64{}

@@ -11,6 +11,7 @@ import (
 
 	"understudy"
 	"understudy/internal/access"
+	"understudy/internal/jsonapi"
 	"understudy/kit/jsonspan"
 )
 
@@ -58,13 +59,13 @@ func (f *Feed) roleGroup(r *policy, source, role string) (*roleGroup, error) {
 	if a := r.groups[key]; a != nil {
 		return a, nil
 	}
-	s, err := newCursors(f.places.key, source, role)
+	s, err := jsonapi.Cursors(f.places.key, "feed", source, role)
 	if err != nil {
 		return nil, err
 	}
 	a := &roleGroup{
 		gate: r.rules.Gate, caller: understudy.Caller{Name: "feed", Grant: &understudy.Grant{Role: role}}, source: source,
-		seal: s, runs: f.places.runs, slots: make([]atomic.Pointer[maskedChange], f.o.Limits.Buffer),
+		seal: &cursors{s}, runs: f.places.runs, slots: make([]atomic.Pointer[maskedChange], f.o.Limits.Buffer),
 	}
 	a.whole, a.ruled = a.gate.Whole(a.caller, source), a.gate.Ruled(a.caller, source)
 	r.groups[key] = a

@@ -22,7 +22,7 @@ var imports = map[string]string{
 	"cmd/understudy/terminal":    "",
 	"internal/graphql":           ".",
 	"internal/infer":             ". internal/openapi kit/suggest spec spec/paging",
-	"internal/jsonapi":           ". kit/accesslog kit/jsonhttp",
+	"internal/jsonapi":           ". kit/accesslog kit/jsonhttp kit/token",
 	"internal/openapi":           "",
 	"follow":                     "",
 	"internal/access":            ". internal/query kit/e164 kit/jsonspan kit/lru kit/suggest kit/token request spec",

@@ -10,21 +10,13 @@ import (
 	"strings"
 
 	"understudy"
+	"understudy/internal/jsonapi"
 	"understudy/internal/query"
-	"understudy/kit/token"
 )
 
-// kvKey is the value that holds the key.
-const kvKey = "search/key"
-
-// Key is the key kept in a store. It is made on first use.
-func Key(ctx context.Context, n understudy.KV) ([]byte, error) {
-	key, err := token.Key(func() ([]byte, error) { return understudy.ReadValue(ctx, n, kvKey) },
-		func(key []byte) error { return n.SetValue(ctx, kvKey, key) })
-	if err != nil {
-		return nil, fmt.Errorf("search: cursors: %w", err)
-	}
-	return key, nil
+// Key returns the key that cursors are sealed with, as a store keeps it.
+func Key(ctx context.Context, kv understudy.KV) ([]byte, error) {
+	return jsonapi.SealingKey(ctx, kv, "search")
 }
 
 // keyBytes is how many bytes of a value decide the order of two records.
@@ -52,18 +44,9 @@ func sum(a *query.SearchRequest) (short [8]byte) {
 	return short
 }
 
-// seal is the sealer of the cursors of a role.
-func (s *Searcher) seal(c understudy.Caller) (*token.Sealer, error) {
-	own, err := token.New(s.o.Key, "search cursor\x00"+c.Source+"\x00"+c.Role())
-	if err != nil {
-		return nil, fmt.Errorf("search: cursors: %w", err)
-	}
-	return own, nil
-}
-
 // cursor is a position as a sealed text.
 func (s *Searcher) cursor(c understudy.Caller, a *query.SearchRequest, m position) (string, error) {
-	own, err := s.seal(c)
+	own, err := jsonapi.Cursors(s.o.Key, "search", c.Source, c.Role())
 	if err != nil {
 		return "", err
 	}
@@ -77,7 +60,7 @@ func (s *Searcher) cursor(c understudy.Caller, a *query.SearchRequest, m positio
 
 // open reads a cursor of the same request by the same role.
 func (s *Searcher) open(c understudy.Caller, a *query.SearchRequest) (m position, err error) {
-	own, err := s.seal(c)
+	own, err := jsonapi.Cursors(s.o.Key, "search", c.Source, c.Role())
 	if err != nil {
 		return m, err
 	}
