@@ -6,3 +6,18 @@
 // store. Packages know these types and not each other. This package imports the
 // standard library only and holds no state that changes.
 package understudy
+
+import (
+	"log/slog"
+	"time"
+)
+
+// SetDefaults sets a logger that discards and the machine's clock where none was given. A nil pointer is left out.
+func SetDefaults(logger **slog.Logger, now *func() time.Time) {
+	if logger != nil && *logger == nil {
+		*logger = slog.New(slog.DiscardHandler)
+	}
+	if now != nil && *now == nil {
+		*now = time.Now
+	}
+}

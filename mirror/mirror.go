@@ -138,12 +138,7 @@ func New(o Options) (*Mirror, error) {
 	case o.Hot < minHot:
 		return nil, fmt.Errorf("mirror: hot: %d bytes are too few, want at least %d", o.Hot, minHot)
 	}
-	if o.Now == nil {
-		o.Now = time.Now
-	}
-	if o.Logger == nil {
-		o.Logger = slog.New(slog.DiscardHandler)
-	}
+	understudy.SetDefaults(&o.Logger, &o.Now)
 	m := newParts(&o)
 	m.SetAges(o.Ages)
 	m.SetLimits(o.Limits)

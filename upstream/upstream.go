@@ -83,12 +83,7 @@ func (o *Options) defaults() {
 	if o.User == "" {
 		o.User = o.Source.User
 	}
-	if o.Now == nil {
-		o.Now = time.Now
-	}
-	if o.Logger == nil {
-		o.Logger = slog.New(slog.DiscardHandler)
-	}
+	understudy.SetDefaults(&o.Logger, &o.Now)
 	if o.UserAgent == "" {
 		o.UserAgent = "understudy"
 	}

@@ -60,9 +60,7 @@ func New(specs map[string]*spec.Spec, roles Roles) (*Gate, error) {
 func NewWith(o Options) (*Gate, error) {
 	g := &Gate{now: o.Now, specs: maps.Clone(o.Specs), roles: map[string]map[string]*grants{},
 		users: maps.Clone(o.Users), held: held{own: o.Own, newest: o.Newest, last: o.Last, addressed: o.Addressed}}
-	if g.now == nil {
-		g.now = time.Now
-	}
+	understudy.SetDefaults(nil, &g.now)
 	if g.held.last == nil {
 		g.held.last = g.held.newest
 	}

@@ -94,12 +94,7 @@ func New(o Options) *Runner {
 	if o.Time == 0 {
 		o.Time = 45 * time.Second
 	}
-	if o.Logger == nil {
-		o.Logger = slog.New(slog.DiscardHandler)
-	}
-	if o.Now == nil {
-		o.Now = time.Now
-	}
+	understudy.SetDefaults(&o.Logger, &o.Now)
 	r := &Runner{Options: o, places: limiter.New(mostActions, mostOwn)}
 	r.ctx, r.cancel = context.WithCancel(context.Background())
 	return r

@@ -106,12 +106,7 @@ func New(o Options) (*Server, error) {
 	}
 	o.Limits = Limits{Time: cmp.Or(o.Limits.Time, 20*time.Second), Rows: cmp.Or(o.Limits.Rows, 100), Bytes: cmp.Or(o.Limits.Bytes, 512<<10),
 		Body: cmp.Or(o.Limits.Body, 256<<10), AtOnce: cmp.Or(o.Limits.AtOnce, 32)}
-	if o.Logger == nil {
-		o.Logger = slog.New(slog.DiscardHandler)
-	}
-	if o.Now == nil {
-		o.Now = time.Now
-	}
+	understudy.SetDefaults(&o.Logger, &o.Now)
 	s := &Server{o: o, running: limiter.New(o.Limits.AtOnce, (o.Limits.AtOnce+1)/2), offers: map[string]*offer{}}
 	for _, src := range o.Sources {
 		p, err := plan.New(src)

@@ -86,12 +86,7 @@ type Stats struct {
 // written is tried again from time to time; until then what must be listed is
 // ErrNotAudited.
 func New(o Options) *Log {
-	if o.Now == nil {
-		o.Now = time.Now
-	}
-	if o.Logger == nil {
-		o.Logger = slog.New(slog.DiscardHandler)
-	}
+	understudy.SetDefaults(&o.Logger, &o.Now)
 	if o.SegmentSize == 0 {
 		o.SegmentSize = segment
 	}

@@ -137,9 +137,7 @@ func New(o Options) (*Book, error) {
 	b := &Book{now: o.Now, taken: map[string][]auth.Scheme{}, known: map[digest]*entry{}, people: map[digest]*entry{},
 		paces: map[uint64]*limiter.Pace{}, open: map[string]*open{},
 		machine: machine{behind: o.Behind, role: o.Narrowest, noRole: o.NoRole}, signed: o.People, viewAs: o.ViewAs, Guesses: o.Guesses}
-	if b.now == nil {
-		b.now = time.Now
-	}
+	understudy.SetDefaults(nil, &b.now)
 	if b.told = o.Known; b.told == nil {
 		b.told = func(*http.Request, understudy.Caller) {}
 	}

@@ -180,12 +180,7 @@ func New(o Options) (*Crawler, error) {
 	if o.Mirror == nil || o.Store == nil || o.KV == nil || o.Jobs == nil {
 		return nil, errors.New("walk: a mirror, a store, notes and jobs must be given")
 	}
-	if o.Now == nil {
-		o.Now = time.Now
-	}
-	if o.Logger == nil {
-		o.Logger = slog.New(slog.DiscardHandler)
-	}
+	understudy.SetDefaults(&o.Logger, &o.Now)
 	if o.Down == nil {
 		o.Down = func(string) string { return "" }
 	}

@@ -275,9 +275,7 @@ type Diagnostics struct {
 // New makes the handlers. Every function of Options must be set but those that
 // say what nil means.
 func New(o Options) *Diagnostics {
-	if o.Logger == nil {
-		o.Logger = slog.New(slog.DiscardHandler)
-	}
+	understudy.SetDefaults(&o.Logger, nil)
 	if o.All == nil {
 		o.All = func(c understudy.Caller) bool { return c.Role() == understudy.RoleAll }
 	}

@@ -145,12 +145,7 @@ func New(ctx context.Context, o Options) (*Feed, error) {
 	if o.Store == nil || o.KV == nil || o.Policy.Gate == nil || o.Policy.Callers == nil || len(o.Sources) == 0 {
 		return nil, fmt.Errorf("feed: options need sources, a store, a gate and callers")
 	}
-	if o.Logger == nil {
-		o.Logger = slog.New(slog.DiscardHandler)
-	}
-	if o.Now == nil {
-		o.Now = time.Now
-	}
+	understudy.SetDefaults(&o.Logger, &o.Now)
 	if o.Seen == nil {
 		o.Seen = func(string) {}
 	}

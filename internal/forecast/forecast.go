@@ -92,12 +92,7 @@ func New(o Options) (*Forecasts, error) {
 	if o.Store == nil || o.KV == nil || o.Mirror == nil {
 		return nil, fmt.Errorf("forecast: options need a store, notes and a mirror")
 	}
-	if o.Now == nil {
-		o.Now = time.Now
-	}
-	if o.Logger == nil {
-		o.Logger = slog.New(slog.DiscardHandler)
-	}
+	understudy.SetDefaults(&o.Logger, &o.Now)
 	f := &Forecasts{o: o, kinds: map[understudy.Key]*sampled{}, saved: make(chan *understudy.Page, savedQueue),
 		slots: make(chan struct{}, estimates), last: map[understudy.Series]time.Time{}, marks: map[understudy.Series]int{},
 		kept: map[Question]answer{}}

@@ -57,9 +57,7 @@ const askTime = 30 * time.Second
 // they may hold hidden fields. A POST from a page of another site is refused by
 // Sec-Fetch-Site and Origin, as in the viewer.
 func NewHandler(o HandlerOptions) (http.Handler, error) {
-	if o.Logger == nil {
-		o.Logger = slog.New(slog.DiscardHandler)
-	}
+	understudy.SetDefaults(&o.Logger, nil)
 	if o.All == nil {
 		o.All = func(c understudy.Caller) bool { return c.Role() == understudy.RoleAll }
 	}

@@ -121,18 +121,13 @@ func (o Options) withDefaults() Options {
 	o.KeepFor = cmp.Or(max(o.KeepFor, 0), 30*24*time.Hour)
 	o.Grace = cmp.Or(max(o.Grace, 0), 8*time.Second)
 	o.Worker = cmp.Or(o.Worker, rand.Text())
-	if o.Now == nil {
-		o.Now = time.Now
-	}
 	if o.Collect == nil {
 		o.Collect = runtime.GC
 	}
 	if o.Rand == nil {
 		o.Rand = random.Float64
 	}
-	if o.Logger == nil {
-		o.Logger = slog.New(slog.DiscardHandler)
-	}
+	understudy.SetDefaults(&o.Logger, &o.Now)
 	return o
 }
 

@@ -183,12 +183,7 @@ func New(o Options) (*Proxy, error) {
 	if o.Cache == 0 {
 		o.Cache = maxLabels
 	}
-	if o.Logger == nil {
-		o.Logger = slog.New(slog.DiscardHandler)
-	}
-	if o.Now == nil {
-		o.Now = time.Now
-	}
+	understudy.SetDefaults(&o.Logger, &o.Now)
 	if o.TooLarge == nil {
 		o.TooLarge = func() {}
 	}

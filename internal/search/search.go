@@ -122,12 +122,7 @@ func New(o Options) (*Searcher, error) {
 	if o.Store == nil || o.Gate == nil || len(o.Sources) == 0 || len(o.Key) != token.KeySize {
 		return nil, fmt.Errorf("search: options need sources, a store, a gate and a key")
 	}
-	if o.Now == nil {
-		o.Now = time.Now
-	}
-	if o.Logger == nil {
-		o.Logger = slog.New(slog.DiscardHandler)
-	}
+	understudy.SetDefaults(&o.Logger, &o.Now)
 	if o.Exports == nil {
 		o.Exports = export.New(limiter.New(4, 2), nil)
 	}

@@ -55,9 +55,7 @@ func NewHandler(o HandlerOptions) (http.Handler, error) {
 	if o.Searcher == nil || o.Callers == nil {
 		return nil, errors.New("search: a handler needs a searcher and callers")
 	}
-	if o.Logger == nil {
-		o.Logger = slog.New(slog.DiscardHandler)
-	}
+	understudy.SetDefaults(&o.Logger, nil)
 	forms, err := jsonhttp.Forms(o.PublicURL)
 	if err != nil {
 		return nil, fmt.Errorf("search: public_url: %w", err)

@@ -5,10 +5,10 @@
 package store
 
 import (
-	"io"
 	"log/slog"
 	"time"
 
+	"understudy"
 	"understudy/spec"
 )
 
@@ -42,12 +42,7 @@ type Options struct {
 }
 
 func (o Options) withDefaults() Options {
-	if o.Now == nil {
-		o.Now = time.Now
-	}
-	if o.Logger == nil {
-		o.Logger = slog.New(slog.NewTextHandler(io.Discard, nil))
-	}
+	understudy.SetDefaults(&o.Logger, &o.Now)
 	if o.SaveTime <= 0 {
 		o.SaveTime = 2 * time.Second
 	}

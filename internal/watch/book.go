@@ -9,7 +9,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"log/slog"
 	"maps"
 	"slices"
 	"strings"
@@ -57,12 +56,7 @@ func Open(ctx context.Context, o Options) (*Book, error) {
 	if o.Records == nil || o.KV == nil || o.Enqueue == nil || len(o.Key) == 0 {
 		return nil, errors.New("watch: options need records, notes, jobs and a key")
 	}
-	if o.Now == nil {
-		o.Now = time.Now
-	}
-	if o.Logger == nil {
-		o.Logger = slog.New(slog.DiscardHandler)
-	}
+	understudy.SetDefaults(&o.Logger, &o.Now)
 	b := &Book{o: o, wake: make(chan struct{}, 1), tests: make(chan struct{}, 4), all: map[string]*entry{}}
 	notes, err := o.KV.Values(ctx, kvStart)
 	if err != nil {

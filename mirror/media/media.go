@@ -114,12 +114,7 @@ type source struct {
 
 // New makes a cache without sources.
 func New(o Options) *Cache {
-	if o.Now == nil {
-		o.Now = time.Now
-	}
-	if o.Logger == nil {
-		o.Logger = slog.New(slog.DiscardHandler)
-	}
+	understudy.SetDefaults(&o.Logger, &o.Now)
 	c := &Cache{o: o, sources: map[string]*source{}}
 	c.downloads.init()
 	c.ctx, c.cancel = context.WithCancel(context.Background())

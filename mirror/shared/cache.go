@@ -107,12 +107,7 @@ func New(o Options) *Cache {
 	if o.Most == 0 {
 		o.Most = defaultMost
 	}
-	if o.Now == nil {
-		o.Now = time.Now
-	}
-	if o.Logger == nil {
-		o.Logger = slog.New(slog.DiscardHandler)
-	}
+	understudy.SetDefaults(&o.Logger, &o.Now)
 	return &Cache{pages: o.Pages, flights: o.Flights, most: o.Most, now: o.Now, log: o.Logger, sources: map[string]*source{},
 		headers: lru.New[string, http.Header](mostHeaders), under: map[understudy.Key]*underway{}}
 }

@@ -69,9 +69,7 @@ func New(o Options) (*Issuer, error) {
 	case o.Kind != ClientCredentials && o.Kind != RefreshToken && o.Kind != AppInstallation:
 		return nil, fmt.Errorf("kind %q: want one of %s", o.Kind, strings.Join(Kinds, ", "))
 	}
-	if o.Now == nil {
-		o.Now = time.Now
-	}
+	understudy.SetDefaults(nil, &o.Now)
 	if o.Transport == nil {
 		o.Transport = &http.Transport{ForceAttemptHTTP2: true, IdleConnTimeout: time.Minute, MaxIdleConns: 2,
 			TLSHandshakeTimeout: 10 * time.Second}

@@ -92,9 +92,7 @@ func New(o Options) *Recorder {
 	if o.Every <= 0 {
 		o.Every = defaultEvery
 	}
-	if o.Logger == nil {
-		o.Logger = slog.New(slog.DiscardHandler)
-	}
+	understudy.SetDefaults(&o.Logger, nil)
 	return &Recorder{o: o, began: o.Now()}
 }
 

@@ -122,12 +122,7 @@ func (o *Options) defaults() {
 	if o.Open <= 0 {
 		o.Open = filesOpen
 	}
-	if o.Now == nil {
-		o.Now = time.Now
-	}
-	if o.Logger == nil {
-		o.Logger = slog.New(slog.DiscardHandler)
-	}
+	understudy.SetDefaults(&o.Logger, &o.Now)
 }
 
 // Open opens a folder, reads its index and removes what belongs to none; with

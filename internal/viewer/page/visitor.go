@@ -177,14 +177,9 @@ func NewVisitor(o Options, assets *Assets) (*Visitor, error) {
 	if o.Mirror == nil || o.Gate == nil || o.Callers == nil {
 		return nil, fmt.Errorf("viewer: options need a mirror, a gate and callers")
 	}
-	if o.Logger == nil {
-		o.Logger = slog.New(slog.DiscardHandler)
-	}
+	understudy.SetDefaults(&o.Logger, &o.Now)
 	if o.Snapshot == nil {
 		o.Snapshot = func(context.Context, string) Snapshot { return Snapshot{} }
-	}
-	if o.Now == nil {
-		o.Now = time.Now
 	}
 	if o.Zone == nil {
 		o.Zone = time.UTC
