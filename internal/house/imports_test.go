@@ -152,7 +152,7 @@ var imports = map[string]string{
 	"internal/viewer/programs": ". internal/access internal/credentials internal/viewer/page spec",
 	"internal/viewer/roles":    ". internal/access internal/signin internal/viewer/page internal/viewer/plan kit/suggest spec",
 	"internal/viewer/sums":     ". internal/query internal/viewer/page internal/viewer/plan spec",
-	"internal/viewer/watches":  ". internal/query internal/viewer/page internal/viewer/plan internal/watch internal/webhook",
+	"internal/viewer/watches":  ". internal/query internal/viewer/page internal/watch internal/webhook",
 	"internal/watch":           ". internal/outbox internal/query internal/webhook kit/retry spec",
 	"internal/webhook":         ".",
 	"internal/outbox":          ". internal/jobs",

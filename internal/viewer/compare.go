@@ -85,8 +85,7 @@ func compare(q *page.Exchange, t *spec.Target, c comparison) error {
 	vars := q.Source.Given(t, t.Instance.ID)
 	link := func(p ...understudy.Param) string { return here + plan.WithQuery(slices.Concat(vars, p)) }
 	if !c.tidy {
-		q.Reply.W.Header().Set("Cache-Control", "no-store")
-		http.Redirect(q.Reply.W, q.R, link(compareParam(moments[0], moments[1])), http.StatusSeeOther)
+		page.Redirect(q.Reply.W, q.R, link(compareParam(moments[0], moments[1])))
 		return nil
 	}
 	if err := q.Rights.Gate.Read(q.Rights.Caller, t); err != nil {

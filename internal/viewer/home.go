@@ -138,16 +138,8 @@ func showServer(q *page.Exchange, snap *page.Snapshot) *serverView {
 
 // showWebhook says how a receiver of changes does.
 func showWebhook(q *page.Exchange, w request.Webhook) webhookView {
-	out := webhookView{Name: w.Name, State: w.State, Why: w.Why, Since: q.Clock.Moment(w.Failing), Behind: w.Behind}
-	switch w.State {
-	case "ok":
-		out.Tone = "good"
-	case "paused":
-		out.Tone = "bad"
-	default:
-		out.Tone = "busy"
-	}
-	return out
+	return webhookView{Name: w.Name, Tone: page.WebhookTone(w.State), State: w.State, Why: w.Why, Since: q.Clock.Moment(w.Failing),
+		Behind: w.Behind}
 }
 
 // sendHome sends the home page as data.

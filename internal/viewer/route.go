@@ -54,22 +54,21 @@ func forms(address string, ends ...string) []string {
 // sign-in say nothing of any record and are open to everyone; media and the other pages
 // name their caller.
 func (v *Viewer) ownRoutes() map[string]http.Handler {
-	protect := v.Visitor.Forms.Handler
 	all := map[string]http.Handler{
 		"GET /-/static/{file}": http.HandlerFunc(v.Visitor.Files.Serve),
 		"GET /-/media/{token}": serveMedia(v.Visitor),
 		"GET /-/timezone":      v.page(page.ServeZone),
 		"GET /-/keys":          v.page(page.ServeKeys),
-		"POST /-/timezone":     protect(http.HandlerFunc(v.Visitor.SetZone)),
-		"POST /-/theme":        protect(http.HandlerFunc(v.Visitor.SetTheme)),
-		"POST /-/columns":      protect(list.SetColumns(v.Visitor)),
+		"POST /-/timezone":     v.form(v.Visitor.SetZone),
+		"POST /-/theme":        v.form(v.Visitor.SetTheme),
+		"POST /-/columns":      v.form(list.SetColumns(v.Visitor)),
 	}
 	for _, r := range slices.Concat(people.Routes(), programs.Routes(), roles.Routes(), outlook.Routes(),
 		actions.Routes(), administration.Routes(), trail.Routes(), list.LookupRoutes(talkOf), watches.Routes()) {
 		all[r.Pattern] = v.page(r.Handler)
 	}
 	for _, r := range people.Open() {
-		all[r.Pattern] = protect(http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) { v.Visitor.Open(w, req, r.Handler) }))
+		all[r.Pattern] = v.form(func(w http.ResponseWriter, req *http.Request) { v.Visitor.Open(w, req, r.Handler) })
 	}
 	return all
 }
@@ -84,9 +83,17 @@ func (v *Viewer) Routes() []string {
 	return append(append(all, "GET /opensearch.xml"), slices.Sorted(maps.Keys(v.ownRoutes()))...)
 }
 
-// page answers a path with what a handler shows. It takes forms from pages of ours alone.
+// page answers a path with what a handler shows.
 func (v *Viewer) page(run page.Handler) http.Handler {
-	return v.Visitor.Forms.Handler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { v.Visitor.Exchange(w, r, run) }))
+	return v.form(func(w http.ResponseWriter, r *http.Request) { v.Visitor.Exchange(w, r, run) })
+}
+
+// form lets a handler take forms from pages of ours alone, of at most page.MaxForm bytes.
+func (v *Viewer) form(run http.HandlerFunc) http.Handler {
+	return v.Visitor.Forms.Handler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		r.Body = http.MaxBytesReader(w, r.Body, page.MaxForm)
+		run(w, r)
+	}))
 }
 
 func (v *Viewer) route() {

@@ -90,7 +90,7 @@ func countToday(ctx context.Context, q *page.Exchange, s *plan.Source, asked []t
 				shown.Text, handled.Text = ask.Text+c.handled+"no", ask.Text+c.handled+"yes"
 				n = n.less(countRecords(ctx, q, s, one.kind, handled))
 			}
-			count := todayCount{Title: c.title, Href: page.SearchAddress(shown)}
+			count := todayCount{Title: c.title, Href: page.SearchAddress("/search", shown)}
 			if n != nil {
 				known, count.Some, count.Text = true, n.N > 0, page.Thousands(n.N)
 				if n.AtLeast {

@@ -10,6 +10,7 @@ package actions
 
 import (
 	"crypto/rand"
+	"fmt"
 	"net/http"
 	"net/url"
 	"slices"
@@ -25,8 +26,8 @@ import (
 // doPath begins the addresses of what is done.
 const doPath = page.ControlPrefix + "do/"
 
-// maxForm bounds the body of a form, in bytes.
-const maxForm = 64 << 10
+// errForm refuses a form that cannot be read.
+var errForm = page.BadRequest("This form cannot be read", fmt.Sprintf("It may have %d KiB at most.", page.MaxForm>>10), nil)
 
 // Routes are the pages.
 func Routes() []page.Route {

@@ -5,7 +5,6 @@ package actions
 import (
 	"errors"
 	"fmt"
-	"net/http"
 	"strconv"
 
 	"understudy"
@@ -76,9 +75,8 @@ func write(q *page.Exchange) error {
 	if err != nil {
 		return err
 	}
-	q.R.Body = http.MaxBytesReader(q.Reply.W, q.R.Body, maxForm)
 	if err := q.R.ParseForm(); err != nil {
-		return page.BadRequest("This form cannot be read", fmt.Sprintf("It may have %d KiB at most.", maxForm>>10), nil)
+		return errForm
 	}
 	do, form := q.V.Options.Annotations, q.R.PostForm
 	source, kind, id := q.Source.Name, q.Kind.Spec.Name, t.ID

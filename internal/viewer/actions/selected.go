@@ -4,7 +4,6 @@ package actions
 
 import (
 	"fmt"
-	"net/http"
 	"strings"
 
 	"understudy"
@@ -21,9 +20,8 @@ const maxSelected = 100
 // doSelected does what the form of a list asks for with the records that are selected. Either every one of them may be
 // marked, or none is.
 func doSelected(q *page.Exchange) error {
-	q.R.Body = http.MaxBytesReader(q.Reply.W, q.R.Body, maxForm)
 	if err := q.R.ParseForm(); err != nil {
-		return page.BadRequest("This form cannot be read", fmt.Sprintf("It may have %d KiB at most.", maxForm>>10), nil)
+		return errForm
 	}
 	names, back := q.R.PostForm["record"], page.LocalPath(q.R.PostForm.Get("back"))
 	wrong := func(title, hint string) error {

@@ -118,9 +118,8 @@ func (t *task) inputs(wrong map[string]string) (all []input) {
 // submit does what a form asks for, or asks once more.
 func submit(t *task) error {
 	q := t.q
-	q.R.Body = http.MaxBytesReader(q.Reply.W, q.R.Body, maxForm)
 	if err := q.R.ParseForm(); err != nil {
-		return page.BadRequest("This form cannot be read", fmt.Sprintf("It may have %d KiB at most.", maxForm>>10), nil)
+		return errForm
 	}
 	key := q.R.PostForm.Get("key")
 	if !validKey(key) {

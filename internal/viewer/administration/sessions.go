@@ -67,7 +67,6 @@ func endSession(q *page.Exchange) error {
 	if err := mayEnd(q); err != nil {
 		return err
 	}
-	q.R.Body = http.MaxBytesReader(q.Reply.W, q.R.Body, maxForm)
 	id, name := q.R.PathValue("id"), q.R.PostFormValue("name")
 	what := "session end of " + understudy.Clip(name)
 	if err := page.Audit(q, understudy.AuditEntry{Action: understudy.ActionAdminister, What: what}); err != nil {

@@ -4,7 +4,6 @@ package administration
 
 import (
 	"errors"
-	"net/http"
 	"strconv"
 	"strings"
 
@@ -12,9 +11,6 @@ import (
 	"understudy/internal/viewer/page"
 	"understudy/request"
 )
-
-// maxForm bounds the body of a form, in bytes.
-const maxForm = 64 << 10
 
 // webhookView is one receiver of changes.
 type webhookView struct {
@@ -27,20 +23,12 @@ type webhookView struct {
 // webhook says how a receiver does.
 func webhook(q *page.Exchange, w request.Webhook) webhookView {
 	out := webhookView{Webhook: w, Title: w.Source, Since: q.Clock.Moment(w.Failing), Last: q.Clock.Moment(w.At),
-		Action: Path + "/webhooks/" + w.Name + "/resume"}
+		Tone: page.WebhookTone(w.State), Action: Path + "/webhooks/" + w.Name + "/resume"}
 	if w.State != "paused" {
 		out.Pause = Path + "/webhooks/" + w.Name + "/pause"
 	}
 	if s := q.V.ByName[w.Source]; s != nil {
 		out.Title = s.Spec.Title
-	}
-	switch w.State {
-	case "ok":
-		out.Tone = "good"
-	case "paused":
-		out.Tone = "bad"
-	default:
-		out.Tone = "busy"
 	}
 	return out
 }
@@ -107,7 +95,6 @@ func hasWebhooks(q *page.Exchange) error {
 	if q.V.Options.Webhooks == nil {
 		return page.NotFound("There are no webhooks here", "docs/feed.md shows the settings of one.", Path)
 	}
-	q.R.Body = http.MaxBytesReader(q.Reply.W, q.R.Body, maxForm)
 	return nil
 }
 

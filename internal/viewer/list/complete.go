@@ -42,7 +42,7 @@ func serveComplete(q *page.Exchange) error {
 		case "word":
 			word = p.Value
 		case searchKind:
-			kinds = appendNew(kinds, p.Value)
+			kinds = page.AppendNew(kinds, p.Value)
 		default:
 			return page.UnknownWord("parameter", p.Name, []string{"word", searchKind}, nil)
 		}

@@ -118,8 +118,7 @@ func serveList(q *page.Exchange) error {
 	}
 	l := listing{q, ask}
 	if recalled := l.preferColumns(); recalled || !ask.tidy {
-		q.Reply.W.Header().Set("Cache-Control", "no-store")
-		http.Redirect(q.Reply.W, q.R, ask.address(q.Data, ask.query, ask.back), http.StatusSeeOther)
+		page.Redirect(q.Reply.W, q.R, ask.address(q.Data, ask.query, ask.back))
 		return nil
 	}
 	switch {
@@ -162,25 +161,29 @@ func serveList(q *page.Exchange) error {
 }
 
 func (lv listing) listPage(view *access.View, own map[string]bool) *listPage {
-	p := lv.listFrame()
-	p.AsOf, p.Came = lv.q.Clock.AgedAt(lv.q.Answer), lv.provenance()
-	lv.paginate(p)
-	s := lv.q.CellContext(lv.q.Kind, lv.ask.vars, own)
-	s.Filters = lv.q.Rights.PhoneFilters(lv.ask.list)
 	rows := view.Rows()
-	caption := p.Heading
+	p, s := lv.listRows(rows, own)
+	p.AsOf = lv.q.Clock.AgedAt(lv.q.Answer)
+	lv.paginate(p)
 	if lv.q.Kind.Spec.Clock != "" {
-		caption += ", newest first"
+		p.Table.Caption += ", newest first"
 	}
-	p.Table = s.Table(caption, lv.chosen(), rows)
-	p.Table.ID = page.RowsID
-	lv.sortable(&p.Table, rows)
-	lv.selectRows(p, rows)
-	p.Live = lv.live()
 	if lv.ask.target.First && lv.q.Clock.AsOf.At.IsZero() {
 		p.Rollup = lv.rollup(s, rows)
 	}
 	return p
+}
+
+// listRows returns a list's page with its rows, and how they are drawn.
+func (lv listing) listRows(rows []access.Row, own map[string]bool) (*listPage, *page.CellContext) {
+	p, s := lv.listFrame(), lv.q.CellContext(lv.q.Kind, lv.ask.vars, own)
+	s.Filters = lv.q.Rights.PhoneFilters(lv.ask.list)
+	p.Table = s.Table(p.Heading, lv.chosen(), rows)
+	p.Table.ID = page.RowsID
+	lv.sortable(&p.Table, rows)
+	lv.selectRows(p, rows)
+	p.Came, p.Live = lv.provenance(), lv.live()
+	return p, s
 }
 
 // listFrame is what a list's page has around its rows.

@@ -111,19 +111,11 @@ func (lv listing) foundList() error {
 		return err
 	}
 	lv.q.Found = true
-	p := lv.listFrame()
-	s := lv.q.CellContext(lv.q.Kind, lv.ask.vars, own.Wait(lv.q))
-	s.Filters = lv.q.Rights.PhoneFilters(lv.ask.list)
 	var rows []access.Row
 	for _, h := range lv.q.Rights.Hits(lv.q.Ctx, result) {
 		rows = append(rows, h.Row)
 	}
-	p.Table = s.Table(p.Heading, lv.chosen(), rows)
-	p.Table.ID = page.RowsID
-	lv.sortable(&p.Table, rows)
-	lv.selectRows(p, rows)
-	p.Live = lv.live()
-	p.Came = lv.provenance()
+	p, _ := lv.listRows(rows, own.Wait(lv.q))
 	p.Found = noteFound(lv.q, result, lv.q.Source, lv.q.Kind)
 	p.Part = result.Unheld != ""
 	p.Counts, p.Parts = makeCounts(lv.q, "list", counting, "%s held", lv.listFacets)

@@ -23,7 +23,6 @@ import (
 const (
 	lookupPath   = page.ControlPrefix + "lookup"
 	lookupNumber = "number" // the field of the form; the box of searches has searchText
-	maxLookup    = 64 << 10 // bytes of a form
 )
 
 // lookupPage is what lookup.html shows.
@@ -86,7 +85,6 @@ func sendLookup(q *page.Exchange) error {
 	if err := mayLookUp(q); err != nil {
 		return err
 	}
-	q.R.Body = http.MaxBytesReader(q.Reply.W, q.R.Body, maxLookup)
 	if err := q.R.ParseForm(); err != nil || q.R.URL.RawQuery != "" {
 		return page.BadRequest("This form cannot be read", "Send the number in the form of the page Find a caller.", nil)
 	}

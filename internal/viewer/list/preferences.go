@@ -58,9 +58,8 @@ func (lv listing) preferColumns() bool {
 // SetColumns keeps the columns of the form in the cookie and goes back to the
 // list it came from, which then shows them. Its buttons move one column, or
 // forget them all.
-func SetColumns(v *page.Visitor) http.Handler {
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		r.Body = http.MaxBytesReader(w, r.Body, 64<<10)
+func SetColumns(v *page.Visitor) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
 		var k *plan.Kind
 		if s := v.ByName[r.PostFormValue("source")]; s != nil {
 			k = s.ByName[r.PostFormValue("kind")]
@@ -82,9 +81,8 @@ func SetColumns(v *page.Visitor) http.Handler {
 			columns = nil
 		}
 		keepColumns(w, r, k, columns)
-		w.Header().Set("Cache-Control", "no-store")
-		http.Redirect(w, r, withColumns(page.LocalPath(r.PostFormValue("back")), columns), http.StatusSeeOther)
-	})
+		page.Redirect(w, r, withColumns(page.LocalPath(r.PostFormValue("back")), columns))
+	}
 }
 
 // moved is a list of columns with one of them a place further.
@@ -123,7 +121,6 @@ func prefersTables(r *http.Request) bool {
 
 // setView keeps the view of the form in the cookie and goes back to the search it came from.
 func setView(q *page.Exchange) error {
-	q.R.Body = http.MaxBytesReader(q.Reply.W, q.R.Body, 64<<10)
 	value := ""
 	switch view := q.R.PostFormValue("view"); view {
 	case viewTable:

@@ -56,9 +56,9 @@ func readSearchRequest(q *page.Exchange) (*searchRequest, error) {
 		case searchSource:
 			s.source = p.Value
 		case searchKind:
-			s.kinds = appendNew(s.kinds, p.Value)
+			s.kinds = page.AppendNew(s.kinds, p.Value)
 		case searchNarrow:
-			s.narrow = appendNew(s.narrow, p.Value)
+			s.narrow = page.AppendNew(s.narrow, p.Value)
 		case searchSort:
 			s.sort = p.Value
 		case searchCursor:
@@ -106,13 +106,6 @@ func orderField(q *page.Exchange, sort string) *plan.Column {
 		}
 	}
 	return nil
-}
-
-func appendNew(all []string, one string) []string {
-	if one == "" || slices.Contains(all, one) {
-		return all
-	}
-	return append(all, one)
 }
 
 // plain reports whether nothing but a text is asked: it may name one page.
@@ -164,16 +157,6 @@ func (s *searchRequest) address(form string) string {
 			all = append(all, understudy.Param{Name: name, Value: v})
 		}
 	}
-	path := "/search" + form
-	if s.looked != "" {
-		path = lookupPath + "/" + s.looked
-	} else {
-		add(searchText, s.text)
-	}
-	if s.source != "" {
-		add(searchSource, s.source)
-	}
-	add(searchKind, s.kinds...)
 	add(searchNarrow, s.narrow...)
 	if s.sort != "" {
 		add(searchSort, s.sort)
@@ -182,7 +165,10 @@ func (s *searchRequest) address(form string) string {
 		add(searchCursor, s.cursor)
 	}
 	add(searchBack, s.back...)
-	return path + plan.WithQuery(all)
+	if s.looked != "" {
+		return lookupPath + "/" + s.looked + plan.WithQuery(all)
+	}
+	return page.SearchAddress("/search"+form, query.SearchRequest{Text: s.text, Source: s.source, Kinds: s.kinds}, all...)
 }
 
 // first is the same search, from its beginning.
@@ -223,10 +209,4 @@ func (s *searchRequest) chips(q *page.Exchange) []chip {
 		all = append(all, chip{"Only", term, at.address("")})
 	}
 	return all
-}
-
-// sums is the page of what the matches add up to.
-func (s *searchRequest) sums() string {
-	whole := searchRequest{text: joinConditions(s.text, s.narrow), source: s.source, kinds: s.kinds}
-	return page.SumsPath + strings.TrimPrefix(whole.address(""), "/search")
 }

@@ -4,7 +4,6 @@ package list
 
 import (
 	"errors"
-	"net/http"
 	"strings"
 	"unicode/utf8"
 
@@ -52,8 +51,7 @@ func (sv searchView) shelf(found bool) (*shelf, error) {
 		}
 	}
 	for _, one := range all {
-		at := searchRequest{text: one.Request.Text, source: one.Request.Source, kinds: one.Request.Kinds, sort: one.Request.Sort}
-		v := savedView{Name: one.Name, Href: at.address(""), Text: one.Request.Text, Shared: one.Shared,
+		v := savedView{Name: one.Name, Href: page.SearchAddress("/search", one.Request), Text: one.Request.Text, Shared: one.Shared,
 			Own: one.Owner == sv.q.Rights.Caller.Name, When: sv.q.Clock.Moment(one.At)}
 		if !v.Own {
 			v.By = one.Owner
@@ -70,7 +68,6 @@ func saveSearch(q *page.Exchange) error {
 	if q.V.Options.Shelf == nil {
 		return page.NotFound("No searches are kept here", "This server keeps no index.", "")
 	}
-	q.R.Body = http.MaxBytesReader(q.Reply.W, q.R.Body, 64<<10)
 	if err := q.R.ParseForm(); err != nil {
 		return page.BadRequest("This form cannot be read", "Save the search on its page.", nil)
 	}
@@ -81,10 +78,10 @@ func saveSearch(q *page.Exchange) error {
 	}
 	s := &searchRequest{text: strings.TrimSpace(form.Get(searchText)), source: form.Get(searchSource), sort: form.Get(searchSort)}
 	for _, k := range form[searchKind] {
-		s.kinds = appendNew(s.kinds, k)
+		s.kinds = page.AppendNew(s.kinds, k)
 	}
 	for _, n := range form[searchNarrow] {
-		s.narrow = appendNew(s.narrow, n)
+		s.narrow = page.AppendNew(s.narrow, n)
 	}
 	one := query.SavedSearch{Name: name, Owner: q.Rights.Caller.Name, Shared: form.Get("shared") != "", Request: s.ask(), At: q.Clock.Start}
 	e := understudy.AuditEntry{Action: understudy.ActionAdminister, What: "saved search keep", Source: s.source,
@@ -111,7 +108,6 @@ func forgetSearch(q *page.Exchange) error {
 	if q.V.Options.Shelf == nil {
 		return page.NotFound("No searches are kept here", "This server keeps no index.", "")
 	}
-	q.R.Body = http.MaxBytesReader(q.Reply.W, q.R.Body, 64<<10)
 	name := q.R.PostFormValue("name")
 	e := understudy.AuditEntry{Action: understudy.ActionAdminister, What: "saved search forget", Values: []string{name}}
 	if err := page.Audit(q, e); err != nil {

@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"understudy"
+	"understudy/internal/query"
 	"understudy/internal/viewer/page"
 	"understudy/spec"
 )
@@ -69,8 +70,7 @@ func serveSearch(q *page.Exchange) error {
 		return searchView{q, s}.searchData(matches)
 	}
 	if len(matches) == 1 {
-		q.GoBack(matches[0].Href, "")
-		q.Reply.W.Header().Set("Cache-Control", "private, no-store")
+		page.Redirect(q.Reply.W, q.R, matches[0].Href)
 		return nil
 	}
 	p := searchPage{Typed: s.text, Matches: matches, Sources: listSearchables(q), Source: s.source,
@@ -90,7 +90,8 @@ func serveSearch(q *page.Exchange) error {
 		}
 		p.Ready = q.Rights.ReadySearches()
 		if p.Found != nil && q.V.Options.Sums != nil {
-			p.Found.Sums = s.sums()
+			p.Found.Sums = page.SearchAddress(page.SumsPath, query.SearchRequest{
+				Text: joinConditions(s.text, s.narrow), Source: s.source, Kinds: s.kinds})
 		}
 	}
 	if p.Wrong != nil {

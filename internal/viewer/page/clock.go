@@ -109,7 +109,6 @@ func ServeZone(q *Exchange) error {
 // SetZone keeps the zone of the form in a cookie and goes back to the page it
 // came from.
 func (v *Visitor) SetZone(w http.ResponseWriter, r *http.Request) {
-	r.Body = http.MaxBytesReader(w, r.Body, 64<<10)
 	name := r.PostFormValue("zone")
 	if v.zones.find(name) == nil {
 		v.Exchange(w, r, func(*Exchange) error {
@@ -118,7 +117,7 @@ func (v *Visitor) SetZone(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	KeepChoice(w, r, ZoneCookie, name)
-	backTo(w, r)
+	Redirect(w, r, LocalPath(r.PostFormValue("back")))
 }
 
 // themeCookie holds light or dark. A browser without it is shown what its system asks for.
@@ -161,7 +160,6 @@ func NewThemeForm(r *http.Request, back string) ThemeForm {
 
 // SetTheme keeps the theme of the form in a cookie and redirects to the page that the form names.
 func (v *Visitor) SetTheme(w http.ResponseWriter, r *http.Request) {
-	r.Body = http.MaxBytesReader(w, r.Body, 64<<10)
 	name := r.PostFormValue("theme")
 	if !slices.Contains(themes, name) {
 		v.Exchange(w, r, func(*Exchange) error {
@@ -173,7 +171,7 @@ func (v *Visitor) SetTheme(w http.ResponseWriter, r *http.Request) {
 		name = ""
 	}
 	KeepChoice(w, r, themeCookie, name)
-	backTo(w, r)
+	Redirect(w, r, LocalPath(r.PostFormValue("back")))
 }
 
 // KeepChoice has the browser remember a choice in a cookie, or with an empty value forget it.
@@ -187,10 +185,10 @@ func KeepChoice(w http.ResponseWriter, r *http.Request, cookie, value string) {
 	http.SetCookie(w, c)
 }
 
-// backTo redirects to the page that the form names.
-func backTo(w http.ResponseWriter, r *http.Request) {
+// Redirect sends a browser to another page of ours.
+func Redirect(w http.ResponseWriter, r *http.Request, to string) {
 	w.Header().Set("Cache-Control", "no-store")
-	http.Redirect(w, r, LocalPath(r.PostFormValue("back")), http.StatusSeeOther)
+	http.Redirect(w, r, to, http.StatusSeeOther)
 }
 
 // LocalPath is an address of this viewer, "/" when text is anything else: a
@@ -316,8 +314,7 @@ func (q *Exchange) TidyMoment() (done bool) {
 	if q.Clock.AsOf.Tidy {
 		return false
 	}
-	q.Reply.W.Header().Set("Cache-Control", "no-store")
-	http.Redirect(q.Reply.W, q.R, AddressWith(q.R.URL, q.Clock.AsOf.Param()), http.StatusSeeOther)
+	Redirect(q.Reply.W, q.R, AddressWith(q.R.URL, q.Clock.AsOf.Param()))
 	return true
 }
 

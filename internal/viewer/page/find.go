@@ -47,15 +47,14 @@ func (r *Rights) ReadySearches() (all []Ready) {
 		return nil
 	}
 	for _, ready := range r.v.Options.Sums.Ready(r.Caller) {
-		href := SearchAddress(ready.Search)
+		path, more := "/search", understudy.Query(nil)
 		if ready.Sum != "" {
-			more := understudy.Query{{Name: "sum", Value: ready.Sum}}
+			path, more = SumsPath, understudy.Query{{Name: "sum", Value: ready.Sum}}
 			for _, by := range ready.By {
 				more = append(more, understudy.Param{Name: "by", Value: by})
 			}
-			href = SumsPath + strings.TrimPrefix(href, searchPath) + "&" + more.String()
 		}
-		all = append(all, Ready{ready.Title, ready.About, href})
+		all = append(all, Ready{ready.Title, ready.About, SearchAddress(path, ready.Search, more...)})
 	}
 	return all
 }
@@ -72,15 +71,13 @@ func (r *Rights) SavedSearches(ctx context.Context) (all []Ready) {
 		return nil
 	}
 	for i := range saved {
-		all = append(all, Ready{saved[i].Name, saved[i].Request.Text, SearchAddress(saved[i].Request)})
+		all = append(all, Ready{saved[i].Name, saved[i].Request.Text, SearchAddress("/search", saved[i].Request)})
 	}
 	return all
 }
 
-const searchPath = "/search"
-
-// SearchAddress is the page of a search.
-func SearchAddress(s query.SearchRequest) string {
+// SearchAddress returns the address of a search at a path.
+func SearchAddress(path string, s query.SearchRequest, more ...understudy.Param) string {
 	params := understudy.Query{{Name: "q", Value: s.Text}}
 	if s.Source != "" {
 		params = append(params, understudy.Param{Name: "source", Value: s.Source})
@@ -91,7 +88,7 @@ func SearchAddress(s query.SearchRequest) string {
 	if s.Sort != "" {
 		params = append(params, understudy.Param{Name: "sort", Value: s.Sort})
 	}
-	return searchPath + "?" + params.String()
+	return path + "?" + append(params, more...).String()
 }
 
 // Search finds records of a kind. What a caller who finds all of them found is kept
@@ -312,4 +309,12 @@ func (v *Visitor) MeaningOf(field, code string, k *plan.Kind) string {
 		}
 	}
 	return ""
+}
+
+// AppendNew adds a value unless it is empty or is there.
+func AppendNew(all []string, one string) []string {
+	if one == "" || slices.Contains(all, one) {
+		return all
+	}
+	return append(all, one)
 }

@@ -216,8 +216,7 @@ func (q *Exchange) GoBack(to, said string) {
 	if said != "" {
 		q.V.Options.Cookies.Set(q.Reply.W, saidCookie, []byte(q.Rights.Caller.Name+"\x00"+said), saidLasts)
 	}
-	q.Reply.W.Header().Set("Cache-Control", "no-store")
-	http.Redirect(q.Reply.W, q.R, to, http.StatusSeeOther)
+	Redirect(q.Reply.W, q.R, to)
 }
 
 // saidCookie keeps what a form has done until the page that follows.

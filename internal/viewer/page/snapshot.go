@@ -257,3 +257,14 @@ func (c *Clock) HealthOf(s Snapshot) Health {
 	}
 	return h
 }
+
+// WebhookTone returns the tone of the state of a webhook.
+func WebhookTone(state string) string {
+	switch state {
+	case "ok":
+		return "good"
+	case "paused":
+		return "bad"
+	}
+	return "busy"
+}

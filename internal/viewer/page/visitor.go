@@ -350,6 +350,9 @@ type Media interface {
 	Open(context.Context, request.MediaRequest) (*request.MediaResponse, error)
 }
 
+// MaxForm bounds the body of a form, in bytes.
+const MaxForm = 64 << 10
+
 // Route is a pattern, what answers it, and the forms of it that people and scripts use.
 type Route struct {
 	Pattern string

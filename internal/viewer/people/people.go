@@ -15,9 +15,6 @@ import (
 	"understudy/kit/accesslog"
 )
 
-// maxForm bounds the body of a form, in bytes.
-const maxForm = 64 << 10
-
 // providerPath begins to sign in at the provider.
 const providerPath = page.SignInPath + "/provider"
 
@@ -86,7 +83,6 @@ func signIn(q *page.Exchange) error {
 	if q.V.Options.People == nil || q.V.Options.People.Users == nil {
 		return errNobody
 	}
-	q.R.Body = http.MaxBytesReader(q.Reply.W, q.R.Body, maxForm)
 	p := signInPage{Name: q.R.PostFormValue("name"), Back: page.LocalPath(q.R.PostFormValue("back"))}
 	if err := q.V.Options.People.SignIn(q.Reply.W, q.R, p.Name, q.R.PostFormValue("password")); err != nil {
 		return notSignedIn(q, p, err)

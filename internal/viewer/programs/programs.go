@@ -24,9 +24,6 @@ import (
 // Path is the page of all credentials; that of each is below it.
 const Path = page.ControlPrefix + "connect"
 
-// maxForm bounds the body of a form, in bytes.
-const maxForm = 64 << 10
-
 // mostRate bounds the rate of a form, in requests a second.
 const mostRate = 1e6
 
@@ -51,7 +48,6 @@ func admitted(run page.Handler) page.Handler {
 		case !page.Administers(q):
 			return fmt.Errorf("%w: credentials are managed by the role %s alone", understudy.ErrForbidden, understudy.RoleAll)
 		}
-		q.R.Body = http.MaxBytesReader(q.Reply.W, q.R.Body, maxForm)
 		return run(q)
 	}
 }

@@ -3,19 +3,13 @@
 package roles
 
 import (
-	"net/http"
-
 	"understudy"
 	"understudy/internal/signin"
 	"understudy/internal/viewer/page"
 )
 
-// maxForm bounds the body of a form, in bytes.
-const maxForm = 4 << 10
-
 // begin has the caller look through a role.
 func begin(q *page.Exchange) error {
-	q.R.Body = http.MaxBytesReader(q.Reply.W, q.R.Body, maxForm)
 	role, err := roleOf(q, q.R.PostFormValue("role"))
 	if err != nil {
 		return err
@@ -34,7 +28,6 @@ func begin(q *page.Exchange) error {
 
 // end has the caller look through no role any more. A caller who never did loses nothing.
 func end(q *page.Exchange) error {
-	q.R.Body = http.MaxBytesReader(q.Reply.W, q.R.Body, maxForm)
 	back := page.LocalPath(q.R.PostFormValue("back"))
 	if q.Rights.ViewsAs() {
 		if err := page.Audit(q, understudy.AuditEntry{Action: understudy.ActionAdminister, What: "view as ended"}); err != nil {

@@ -64,11 +64,11 @@ func readRequest(q *page.Exchange) (*request, error) {
 		case "source":
 			r.source = p.Value
 		case "kind":
-			r.kinds = appendNew(r.kinds, p.Value)
+			r.kinds = page.AppendNew(r.kinds, p.Value)
 		case "sum":
 			r.sum = p.Value
 		case "by":
-			r.by = appendNew(r.by, p.Value)
+			r.by = page.AppendNew(r.by, p.Value)
 		default:
 			return nil, page.UnknownWord("parameter", p.Name, []string{"q", "source", "kind", "sum", "by"}, nil)
 		}
@@ -88,27 +88,8 @@ func readRequest(q *page.Exchange) (*request, error) {
 	return r, nil
 }
 
-func appendNew(all []string, one string) []string {
-	if one == "" || slices.Contains(all, one) {
-		return all
-	}
-	return append(all, one)
-}
-
 func (r *request) search() query.SearchRequest {
 	return query.SearchRequest{Text: r.text, Source: r.source, Kinds: r.kinds}
-}
-
-// address is the page of a request, or with another path of its search.
-func (r *request) address(path string, more ...understudy.Param) string {
-	all := understudy.Query{{Name: "q", Value: r.text}}
-	if r.source != "" {
-		all = append(all, understudy.Param{Name: "source", Value: r.source})
-	}
-	for _, k := range r.kinds {
-		all = append(all, understudy.Param{Name: "kind", Value: k})
-	}
-	return path + "?" + append(all, more...).String()
 }
 
 // params are what is summed up and what it is put in groups by.
@@ -130,12 +111,12 @@ func serveSums(q *page.Exchange) error {
 		return err
 	}
 	q.Typed = r.text
-	p := sumsPage{Text: r.text, Source: r.source, Kinds: page.KindOptions(q, r.kinds), Back: r.address("/search")}
+	p := sumsPage{Text: r.text, Source: r.source, Kinds: page.KindOptions(q, r.kinds), Back: page.SearchAddress("/search", r.search())}
 	by := r.by
 	if len(by) == 0 {
 		by = []string{byNothing}
 	}
-	p.Here = r.address(Path, r.params(by...)...)
+	p.Here = page.SearchAddress(Path, r.search(), r.params(by...)...)
 	names, groups, err := q.V.Options.Sums.SumNames(q.Rights.Caller, r.search())
 	if err == nil {
 		p.choices(q, r, names, groups)

@@ -92,8 +92,8 @@ func newSumView(q *page.Exchange, r *request, out *query.SumResult) *sumView {
 		view.Rows = append(view.Rows, others)
 	}
 	more := append(r.params(r.by...), understudy.Param{Name: "zone", Value: out.Zone})
-	view.JSON = r.address("/-/search", more...)
-	view.CSV = r.address("/-/search", append(more, understudy.Param{Name: "format", Value: "csv"})...)
+	view.JSON = page.SearchAddress("/-/search", r.search(), more...)
+	view.CSV = page.SearchAddress("/-/search", r.search(), append(more, understudy.Param{Name: "format", Value: "csv"})...)
 	return view
 }
 
@@ -211,7 +211,7 @@ func (v *viewing) row(r *query.SumRow, largest float64) row {
 		out.Keys = nil
 	}
 	if r.Term != "" {
-		out.Href = v.r.address("/search", understudy.Param{Name: "narrow", Value: r.Term})
+		out.Href = page.SearchAddress("/search", v.r.search(), understudy.Param{Name: "narrow", Value: r.Term})
 	}
 	switch {
 	case v.out.Sum == query.SumCount:

@@ -62,7 +62,6 @@ func makeWatch(q *page.Exchange) error {
 	if q.V.Options.Watches == nil || q.V.Options.Shelf == nil {
 		return errNone
 	}
-	q.R.Body = http.MaxBytesReader(q.Reply.W, q.R.Body, maxForm)
 	search := q.R.PostFormValue("search")
 	to := watch.Destination{Channel: watch.Channel(q.R.PostFormValue("channel")), To: field(q, "to")}
 	ours := ""

@@ -15,12 +15,8 @@ import (
 	"understudy"
 	"understudy/internal/query"
 	"understudy/internal/viewer/page"
-	"understudy/internal/viewer/plan"
 	"understudy/internal/watch"
 )
-
-// maxForm bounds the body of a form, in bytes.
-const maxForm = 64 << 10
 
 // Path is the page of all watches.
 const Path = page.ControlPrefix + "watches"
@@ -163,7 +159,7 @@ func serveOne(q *page.Exchange) error {
 		if saved, ok, err := savedSearch(q, s.Watch.Search); err != nil {
 			return err
 		} else if ok {
-			p.Query, p.Search = saved.Request.Text, address(&saved.Request)
+			p.Query, p.Search = saved.Request.Text, page.SearchAddress("/search", saved.Request)
 		}
 	}
 	for _, d := range s.Log {
@@ -200,21 +196,6 @@ func savedSearch(q *page.Exchange, name string) (found query.SavedSearch, ok boo
 		}
 	}
 	return found, false, err
-}
-
-// address is the page of a search.
-func address(r *query.SearchRequest) string {
-	a := understudy.Query{{Name: "q", Value: r.Text}}
-	if r.Source != "" {
-		a = append(a, understudy.Param{Name: "source", Value: r.Source})
-	}
-	for _, k := range r.Kinds {
-		a = append(a, understudy.Param{Name: "kind", Value: k})
-	}
-	if r.Sort != "" {
-		a = append(a, understudy.Param{Name: "sort", Value: r.Sort})
-	}
-	return "/search" + plan.WithQuery(a)
 }
 
 // change does something to the watch an address names, once it is audited, and goes back to
