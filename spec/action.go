@@ -5,6 +5,7 @@ package spec
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
 	"net/http"
 	"net/url"
 	"slices"
@@ -80,9 +81,7 @@ func (a *Action) Form(filled, set map[string]string) (body []byte, contentType s
 			all[f.Name] = v
 		}
 	}
-	for name, v := range set {
-		all[name] = v
-	}
+	maps.Copy(all, set)
 	switch {
 	case a.Method == http.MethodDelete:
 		return nil, ""

@@ -281,7 +281,7 @@ func (k *Kind) uses() []use {
 		for j, f := range l.Filters {
 			all = append(all, use{f.Field, []any{"lists", i, "filters", j, "field"}})
 		}
-		for _, name := range sortedNames(l.Only) {
+		for _, name := range slices.Sorted(maps.Keys(l.Only)) {
 			all = append(all, use{name, []any{"lists", i, "only", name}})
 		}
 	}

@@ -5,6 +5,7 @@ package spec
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 )
@@ -56,7 +57,7 @@ func (k *Kind) checkRow(l *List) error {
 	case f.Own && len(f.Without)+len(f.With) > 0:
 		return errors.New("own: the rows are given as they were seen, so nothing is left out or put in")
 	}
-	for _, name := range slices.Concat(f.Without, sortedNames(f.With)) {
+	for _, name := range slices.Concat(f.Without, slices.Sorted(maps.Keys(f.With))) {
 		if k.fields[name] == nil || strings.Contains(name, ".") || slices.Contains(k.ID, name) {
 			return fmt.Errorf("%q: want a field of the body itself that is no part of the id", name)
 		}
@@ -73,13 +74,4 @@ func (k *Kind) checkRow(l *List) error {
 		}
 	}
 	return nil
-}
-
-func sortedNames(m map[string]string) []string {
-	names := make([]string, 0, len(m))
-	for name := range m {
-		names = append(names, name)
-	}
-	slices.Sort(names)
-	return names
 }

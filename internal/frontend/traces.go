@@ -5,6 +5,7 @@ package frontend
 import (
 	"bytes"
 	"hash/maphash"
+	"maps"
 	"net/http"
 	"slices"
 )
@@ -71,9 +72,7 @@ func with(h http.Header, traces []trace) http.Header {
 		return h
 	}
 	whole := make(http.Header, len(h)+len(traces))
-	for name, values := range h {
-		whole[name] = values
-	}
+	maps.Copy(whole, h)
 	for _, t := range traces {
 		whole[t.name] = append(whole[t.name], t.value)
 	}

@@ -8,6 +8,7 @@ import (
 	"encoding/base64"
 	"errors"
 	"io"
+	"maps"
 	"mime"
 	"net"
 	"net/http"
@@ -156,7 +157,7 @@ func hookSignature(text string, secret understudy.Secret) string {
 func signedText(at string, form url.Values) string {
 	var b strings.Builder
 	b.WriteString(at)
-	for _, name := range sortedNames(form) {
+	for _, name := range slices.Sorted(maps.Keys(form)) {
 		values := slices.Clone(form[name])
 		slices.Sort(values)
 		for _, value := range slices.Compact(values) {
@@ -165,15 +166,6 @@ func signedText(at string, form url.Values) string {
 		}
 	}
 	return b.String()
-}
-
-func sortedNames(form url.Values) []string {
-	names := make([]string, 0, len(form))
-	for name := range form {
-		names = append(names, name)
-	}
-	slices.Sort(names)
-	return names
 }
 
 // origins are the forms in which a public URL may stand in a signed address: unchanged,

@@ -115,9 +115,10 @@ func (s Span) Has(at int64) bool {
 type Times []Span
 
 // Holds reads the time.
-func (t Times) Holds(v Value) bool { return t.has(v.Unix()) }
+func (t Times) Holds(v Value) bool { return t.Has(v.Unix()) }
 
-func (t Times) has(at int64) bool {
+// Has reports whether a time is in one of the spans.
+func (t Times) Has(at int64) bool {
 	for _, s := range t {
 		if s.Has(at) {
 			return true

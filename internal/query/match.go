@@ -82,7 +82,7 @@ func (m *Matcher) holds(c *condition, values []Value) bool {
 		}
 		if c.first != nil {
 			if at := v.Unix(); at != 0 {
-				return c.first.has(at)
+				return c.first.Has(at)
 			}
 			continue
 		}

@@ -8,6 +8,7 @@ import (
 	"container/heap"
 	"encoding/binary"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -58,9 +59,7 @@ func orderOf(q *lang.BoundQuery, name string) (o order, err error) {
 	}) {
 		known := []string{newest, oldest, rank}
 		for _, s := range q.Views {
-			for f := range s.Fields {
-				known = append(known, f)
-			}
+			known = slices.AppendSeq(known, maps.Keys(s.Fields))
 		}
 		slices.Sort(known)
 		return o, invalid("sort=%s: what is looked in has no field %s%s Write newest, oldest, rank or a field, with a minus before it for the "+

@@ -8,6 +8,7 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"maps"
 	"slices"
 	"sync"
 	"time"
@@ -193,12 +194,7 @@ func (s *Searcher) views(c understudy.Caller, source string, kinds []string) ([]
 	for _, name := range kinds {
 		switch {
 		case !named[name]:
-			known := make([]string, 0, len(seen))
-			for k := range seen {
-				known = append(known, k)
-			}
-			slices.Sort(known)
-			return nil, invalid("there is no kind %q%s", understudy.Clip(name), lang.Hint(name, known))
+			return nil, invalid("there is no kind %q%s", understudy.Clip(name), lang.Hint(name, slices.Sorted(maps.Keys(seen))))
 		case !seen[name]:
 			return nil, fmt.Errorf("search: %w: role %s may not see %s", understudy.ErrForbidden, c.Role(), name)
 		}

@@ -23,15 +23,7 @@ func (t *Table) Test(field string, test query.Test) func(row int32) bool {
 		return c.numberTest(test)
 	case c.Sort == Time:
 		if times, ok := test.(query.Times); ok {
-			return func(row int32) bool {
-				at := c.Unix(row)
-				for _, span := range times {
-					if span.Has(at) {
-						return true
-					}
-				}
-				return false
-			}
+			return func(row int32) bool { return times.Has(c.Unix(row)) }
 		}
 	}
 	if _, present := test.(query.Present); present && c.unreadable == 0 {

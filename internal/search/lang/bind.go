@@ -3,6 +3,7 @@
 package lang
 
 import (
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -408,9 +409,7 @@ func (b *Binder) unknown(name string, at, end int, scope []*KindView) *query.Syn
 		return syntaxError(b.Text, at, end, "%s is no field of a record; write %s: by itself", understudy.Clip(name), understudy.Clip(name))
 	}
 	for _, s := range scope {
-		for f := range s.Fields {
-			known = append(known, f)
-		}
+		known = slices.AppendSeq(known, maps.Keys(s.Fields))
 	}
 	slices.Sort(known)
 	return syntaxError(b.Text, at, end, "no field is called %s%s Put it in quotes to look for that text", understudy.Clip(name),

@@ -75,9 +75,7 @@ func (b *Binder) presence(n *Node, scope []*KindView) *predicate {
 			return nil
 		}
 		each = append(each, in)
-		for s, field := range in {
-			l.In[s] = field
-		}
+		maps.Copy(l.In, in)
 	}
 	want := n.Name == hasName
 	l.rows = func(s *KindView, of RowTests) func(int32) bool {

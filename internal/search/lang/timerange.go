@@ -4,7 +4,6 @@ package lang
 
 import (
 	"math"
-	"slices"
 	"strings"
 	"time"
 
@@ -231,24 +230,13 @@ func (b *Binder) date(n *Node, scope []*KindView) *predicate {
 		return nil
 	}
 	spans := times(ranges)
-	l.whole = func(c *Candidate) bool {
-		t := c.Clock()
-		return slices.ContainsFunc(spans, func(s query.Span) bool { return s.Has(t) })
-	}
+	l.whole = func(c *Candidate) bool { return spans.Has(c.Clock()) }
 	l.rows = func(s *KindView, of RowTests) func(int32) bool {
 		at := Clock(s.Kind, of)
 		if at == nil {
 			return nil
 		}
-		return func(row int32) bool {
-			t := at(row)
-			for _, span := range spans {
-				if span.Has(t) {
-					return true
-				}
-			}
-			return false
-		}
+		return func(row int32) bool { return spans.Has(at(row)) }
 	}
 	l.Term, l.every = around(ranges), true
 	return l

@@ -6,6 +6,7 @@ package erase
 import (
 	"bytes"
 	"net/url"
+	"slices"
 	"strings"
 
 	"understudy"
@@ -37,22 +38,13 @@ func (t *matchers) add(kind *spec.Kind, body []byte, only []string) {
 		return
 	}
 	for _, f := range kind.Fields {
-		if f.Class == "" || f.Class == spec.ClassPrice || len(only) > 0 && !contains(only, f.Name) {
+		if f.Class == "" || f.Class == spec.ClassPrice || len(only) > 0 && !slices.Contains(only, f.Name) {
 			continue
 		}
 		if v, ok := jsonspan.Find(body, doc, f.Name); ok {
 			t.value(body, v, f.Class == spec.ClassPhone)
 		}
 	}
-}
-
-func contains(all []string, one string) bool {
-	for _, s := range all {
-		if s == one {
-			return true
-		}
-	}
-	return false
 }
 
 func (t *matchers) value(body []byte, v jsonspan.Value, phone bool) {

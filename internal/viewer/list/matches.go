@@ -3,6 +3,8 @@
 package list
 
 import (
+	"cmp"
+	"maps"
 	"slices"
 	"strings"
 
@@ -122,17 +124,9 @@ func readOwnCodes(q *page.Exchange, s *plan.Source) []string {
 			counts[number[1:1+plan.CountryDigits(number[1:])]]++
 		}
 	}
-	codes := make([]string, 0, len(counts))
-	for code := range counts {
-		codes = append(codes, code)
-	}
-	slices.SortFunc(codes, func(a, b string) int {
-		if counts[a] != counts[b] {
-			return counts[b] - counts[a]
-		}
-		return strings.Compare(a, b)
+	return slices.SortedFunc(maps.Keys(counts), func(a, b string) int {
+		return cmp.Or(counts[b]-counts[a], strings.Compare(a, b))
 	})
-	return codes
 }
 
 // listSearchables says what can be typed, of what the caller may open.

@@ -3,7 +3,9 @@
 package sums
 
 import (
+	"cmp"
 	"fmt"
+	"maps"
 	"math"
 	"slices"
 	"strconv"
@@ -140,17 +142,8 @@ func (v *viewing) series(points []point) (names []string) {
 			sizes[name] += math.Abs(v.size(r))
 		}
 	}
-	for name := range sizes {
-		names = append(names, name)
-	}
-	slices.SortFunc(names, func(a, b string) int {
-		if sizes[a] != sizes[b] {
-			return int(math.Copysign(1, sizes[b]-sizes[a]))
-		}
-		if a < b {
-			return -1
-		}
-		return 1
+	names = slices.SortedFunc(maps.Keys(sizes), func(a, b string) int {
+		return cmp.Or(cmp.Compare(sizes[b], sizes[a]), strings.Compare(a, b))
 	})
 	return names[:min(len(names), mostSeries)]
 }
