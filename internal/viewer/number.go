@@ -182,7 +182,7 @@ func readNumber(q *page.Exchange, name string) (string, error) {
 	}
 	if !plan.IsNumber(text) {
 		return "", page.NotFound(understudy.Clip(text)+" is no phone number", "Write it in full with + and country code, as in +15551234567.",
-			page.SearchHref(text))
+			page.SearchAddress("/search", query.SearchRequest{Text: text}))
 	}
 	return text, nil
 }

@@ -7,7 +7,6 @@ import (
 	"net/http"
 
 	"understudy"
-	"understudy/internal/signin"
 	"understudy/internal/viewer/page"
 	"understudy/internal/viewer/people"
 )
@@ -21,15 +20,7 @@ type sessionsPage struct {
 // personView is a person with sessions.
 type personView struct {
 	Name     string
-	Sessions []sessionView
-}
-
-// sessionView is a session of a person.
-type sessionView struct {
-	Session         signin.Session
-	Browser, Action string
-	Made, Seen      page.When
-	Here            bool // the request came with it
+	Sessions []people.Session
 }
 
 // mayEnd refuses where nobody signs in, and everyone who does not administer.
@@ -55,8 +46,7 @@ func serveSessions(q *page.Exchange) error {
 			p.People = append(p.People, personView{Name: s.Name})
 		}
 		of := &p.People[len(p.People)-1]
-		of.Sessions = append(of.Sessions, sessionView{Session: s, Browser: people.BrowserOf(s.Agent), Action: sessionsPath + "/" + s.ID + "/end",
-			Made: q.Clock.Say(s.Made, false), Seen: q.Clock.Say(s.Seen, false), Here: s.ID == here})
+		of.Sessions = append(of.Sessions, people.NewSession(q, s, here))
 		p.Sessions++
 	}
 	return q.Render(http.StatusOK, "all-sessions", "Sessions of all people", p)

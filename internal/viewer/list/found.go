@@ -59,22 +59,19 @@ type snippet struct {
 // then points at.
 func (sv searchView) find() (out *foundPage, wrong *page.Pointer, err error) {
 	counting := startCount(sv.q, sv.s.ask(), nil)
-	var r *query.SearchResult
-	err = sv.q.First(func(ctx context.Context) (err error) {
-		r, err = sv.q.V.Options.Search.Find(ctx, sv.q.Rights.Caller, sv.s.ask())
-		return err
-	}, nil)
-	if e := page.SyntaxOf(err); e != nil {
-		return nil, page.PointAt(e), nil
+	first := sv.s.first()
+	r, err := runSearch(sv.q, sv.s.ask(), sv.entry(), func(err error) error {
+		if e := page.SyntaxOf(err); e != nil {
+			wrong = page.PointAt(e)
+		}
+		return searchFailed(lostPlace(err, sv.s.cursor, first.address("")))
+	})
+	if wrong != nil {
+		return nil, wrong, nil
 	}
 	if err != nil {
-		at := sv.s.first()
-		return nil, nil, searchFailed(lostPlace(err, sv.s.cursor, at.address("")))
-	}
-	if err := sv.audit(r); err != nil {
 		return nil, nil, err
 	}
-	sv.q.Found = true
 	p := &foundPage{Notes: noteFound(sv.q, r, nil, nil), Chips: sv.s.chips(sv.q)}
 	p.Hits = sv.foundHits(sv.q.Rights.Hits(sv.q.Ctx, r))
 	if len(p.Hits) > 0 {
@@ -82,7 +79,6 @@ func (sv searchView) find() (out *foundPage, wrong *page.Pointer, err error) {
 	}
 	p.Counts, p.Parts = makeCounts(sv.q, "search", counting, "%s found", sv.searchFacets)
 	p.Pages = sv.s.pages(r.Next)
-	first := sv.s.first()
 	p.Export = newDownloads(first.address)
 	p.Lists = sv.asLists(p.Hits)
 	p.View = viewForm{Table: prefersTables(sv.q.R), Back: sv.s.address("")}
@@ -92,26 +88,35 @@ func (sv searchView) find() (out *foundPage, wrong *page.Pointer, err error) {
 	return p, nil, nil
 }
 
-// audit lists the search, before what it found is shown; r is nil where that is
-// addresses alone.
-func (sv searchView) audit(r *query.SearchResult) error {
-	e := understudy.AuditEntry{Action: understudy.ActionSearch, Source: sv.s.source, Values: append([]string{sv.s.text}, sv.s.narrow...)}
-	if len(sv.s.kinds) == 1 {
-		e.Kind = sv.s.kinds[0]
-	}
-	hits(&e, r)
-	return page.Audit(sv.q, e)
-}
-
-// hits adds what was found to an entry.
-func hits(e *understudy.AuditEntry, r *query.SearchResult) {
-	if r == nil {
-		return
+// runSearch finds records and lists them in an entry of the audit log, before they are shown. refused is the error of the
+// page for one of the search.
+func runSearch(q *page.Exchange, ask query.SearchRequest, e understudy.AuditEntry, refused func(error) error) (*query.SearchResult, error) {
+	var r *query.SearchResult
+	err := q.First(func(ctx context.Context) (err error) {
+		r, err = q.V.Options.Search.Find(ctx, q.Rights.Caller, ask)
+		return err
+	}, nil)
+	if err != nil {
+		return nil, refused(err)
 	}
 	e.Rows = len(r.Hits)
 	for i := range r.Hits {
 		e.IDs = append(e.IDs, r.Hits[i].ID)
 	}
+	if err := page.Audit(q, e); err != nil {
+		return nil, err
+	}
+	q.Found = true
+	return r, nil
+}
+
+// entry is the search in the audit log.
+func (sv searchView) entry() understudy.AuditEntry {
+	e := understudy.AuditEntry{Action: understudy.ActionSearch, Source: sv.s.source, Values: append([]string{sv.s.text}, sv.s.narrow...)}
+	if len(sv.s.kinds) == 1 {
+		e.Kind = sv.s.kinds[0]
+	}
+	return e
 }
 
 // searchFacets are what was counted of a search.

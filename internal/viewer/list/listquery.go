@@ -77,14 +77,8 @@ func readListQuery(q *page.Exchange) (*listQuery, error) {
 // value gives the path variables of a query.
 func (ask *listQuery) value(s *plan.Source) func(string) (string, bool) {
 	return func(name string) (string, bool) {
-		if v, ok := ask.vars.Get(name); ok {
-			return v, true
-		}
-		if v, ok := ask.vars.Get(understudy.OwnPrefix + name); ok {
-			return v, true
-		}
-		if own, ok := s.Config.PathVar(name); ok || !ask.layout.everywhere {
-			return own, ok
+		if v, ok := s.PathVar(ask.vars, name); ok || !ask.layout.everywhere {
+			return v, ok
 		}
 		return anyRoot, slices.Contains(s.Spec.Roots.Vars, name)
 	}

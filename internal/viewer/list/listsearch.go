@@ -97,20 +97,11 @@ func (lv listing) foundList() error {
 	counting := startCount(lv.q, search, nil)
 	search.Cursor, search.Limit = lv.ask.layout.cursor, min(lv.ask.pageSize(), query.MostHits)
 	own := lv.q.V.Numbers.Begin(lv.q)
-	var result *query.SearchResult
-	err = lv.q.First(func(ctx context.Context) (err error) {
-		result, err = lv.q.V.Options.Search.Find(ctx, lv.q.Rights.Caller, search)
-		return err
-	}, nil)
-	if err != nil {
-		return lv.refusedSearch(err)
-	}
 	e := understudy.AuditEntry{Action: understudy.ActionSearch, Values: valuesOf(search)}
-	hits(&e, result)
-	if err := page.Audit(lv.q, e); err != nil {
+	result, err := runSearch(lv.q, search, e, lv.refusedSearch)
+	if err != nil {
 		return err
 	}
-	lv.q.Found = true
 	var rows []access.Row
 	for _, h := range lv.q.Rights.Hits(lv.q.Ctx, result) {
 		rows = append(rows, h.Row)

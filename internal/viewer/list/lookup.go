@@ -7,7 +7,6 @@
 package list
 
 import (
-	"context"
 	"errors"
 	"net/http"
 	"regexp"
@@ -167,21 +166,14 @@ func serveLookedUp(q *page.Exchange, talk Conversation) error {
 
 // showLookedUp finds the records of a number, from a cursor on.
 func showLookedUp(q *page.Exchange, number string, s *searchRequest, talk Conversation) error {
-	var r *query.SearchResult
-	err := q.First(func(ctx context.Context) (err error) {
-		r, err = q.V.Options.Search.Find(ctx, q.Rights.Caller, query.SearchRequest{Number: number, Cursor: s.cursor})
-		return err
-	}, nil)
-	if err != nil {
-		first := s.first()
-		return searchFailed(lostPlace(err, s.cursor, first.address("")))
-	}
 	e := understudy.AuditEntry{Action: understudy.ActionSearch, What: "lookup", Values: []string{number}}
-	hits(&e, r)
-	if err := page.Audit(q, e); err != nil {
+	first := s.first()
+	r, err := runSearch(q, query.SearchRequest{Number: number, Cursor: s.cursor}, e, func(err error) error {
+		return searchFailed(lostPlace(err, s.cursor, first.address("")))
+	})
+	if err != nil {
 		return err
 	}
-	q.Found = true
 	view := searchView{q, s}
 	p := &lookupPage{Found: &foundPage{Hits: view.foundHits(q.Rights.Hits(q.Ctx, r)), Notes: r.Notes}}
 	out, rest := p.Found, []page.Hit(nil)

@@ -118,7 +118,7 @@ func (sv searchView) searchData(matches []page.Link) error {
 			Href string `json:"href"`
 			Text string `json:"text"`
 		}
-		if err := sv.audit(nil); err != nil {
+		if err := page.Audit(sv.q, sv.entry()); err != nil {
 			return err
 		}
 		all := []match{}

@@ -12,6 +12,7 @@ import (
 
 	"understudy"
 	"understudy/internal/access"
+	"understudy/internal/query"
 	"understudy/internal/viewer/plan"
 	"understudy/kit/charset"
 	"understudy/spec"
@@ -283,7 +284,7 @@ func (s *CellContext) recordLink(c *plan.Column, row access.Row, raw string) str
 			return s.asOf.Keep(recordHref(k, row, raw, s.Vars))
 		case (c.Spec.Link == "" || c.Spec.Link == spec.AnyKind) && !c.IsID && k.Spec.HasPrefix(raw) && plan.FormedID(raw):
 			if found != nil {
-				return SearchHref(raw)
+				return SearchAddress("/search", query.SearchRequest{Text: raw})
 			}
 			found = k
 		}

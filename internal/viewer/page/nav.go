@@ -199,8 +199,3 @@ func (r *Rights) shortcuts(source *plan.Source, jobs bool) []shortcut {
 	}
 	return all
 }
-
-// SearchHref is the page of a search for a text.
-func SearchHref(text string) string {
-	return "/search?" + understudy.Query{{Name: "q", Value: text}}.String()
-}

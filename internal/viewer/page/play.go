@@ -108,13 +108,7 @@ func mediaTarget(k *plan.Kind, m *spec.Media, row access.Row, vars understudy.Qu
 		if i := slices.Index(m.ID, name); i >= 0 && i < len(parts) {
 			return parts[i], true
 		}
-		if v, ok := vars.Get(name); ok {
-			return v, true
-		}
-		if v, ok := vars.Get(understudy.OwnPrefix + name); ok {
-			return v, true
-		}
-		if v, ok := k.Source.Config.PathVar(name); ok {
+		if v, ok := k.Source.PathVar(vars, name); ok {
 			return v, true
 		}
 		field := k.FieldOf(k.Source.ParentOf(m.Template(), []string{name}))

@@ -10,6 +10,7 @@ import (
 
 	"understudy"
 	"understudy/internal/access"
+	"understudy/internal/query"
 	"understudy/internal/viewer/plan"
 	"understudy/spec"
 )
@@ -200,7 +201,7 @@ func (s *CellContext) hashLink(c *plan.Column, val access.Value) string {
 	if val.Field != nil && val.Field.Class == spec.ClassPhone {
 		text = "number:" + quote(val.Text)
 	}
-	return SearchHref(text)
+	return SearchAddress("/search", query.SearchRequest{Text: text})
 }
 
 // firstAddress is the first page of ours among the addresses of upstream that a

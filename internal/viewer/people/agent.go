@@ -16,8 +16,8 @@ var (
 	}
 )
 
-// BrowserOf is a browser in words, from what it sends as User-Agent.
-func BrowserOf(agent string) string {
+// browserOf is a browser in words, from what it sends as User-Agent.
+func browserOf(agent string) string {
 	browser, system := "A browser", ""
 	for _, b := range browsers {
 		if strings.Contains(agent, b.token) {

@@ -194,16 +194,22 @@ func signedIn(q *page.Exchange) error {
 // sessionsPage is what sessions.html shows.
 type sessionsPage struct {
 	Name     string
-	Sessions []sessionView
+	Sessions []Session
 	Theme    page.ThemeForm
 }
 
-// sessionView is a session of the caller.
-type sessionView struct {
+// Session is a session as pages show it.
+type Session struct {
 	Session    signin.Session
 	Browser    string
 	Made, Seen page.When
 	Here       bool // the request came with it
+}
+
+// NewSession returns a session as pages show it; here is the id of that with which the request came.
+func NewSession(q *page.Exchange, s signin.Session, here string) Session {
+	return Session{Session: s, Browser: browserOf(s.Agent), Made: q.Clock.Say(s.Made, false), Seen: q.Clock.Say(s.Seen, false),
+		Here: s.ID == here}
 }
 
 // serveSessions shows the caller's sessions.
@@ -214,10 +220,9 @@ func serveSessions(q *page.Exchange) error {
 	here := q.V.Options.People.Here(q.R)
 	p := sessionsPage{Name: q.Rights.Caller.Name, Theme: page.NewThemeForm(q.R, sessionsPath)}
 	for _, s := range q.V.Options.People.Sessions.Of(q.Rights.Caller.Name) {
-		p.Sessions = append(p.Sessions, sessionView{Session: s, Browser: BrowserOf(s.Agent),
-			Made: q.Clock.Say(s.Made, false), Seen: q.Clock.Say(s.Seen, false), Here: s.ID == here})
+		p.Sessions = append(p.Sessions, NewSession(q, s, here))
 	}
-	slices.SortStableFunc(p.Sessions, func(a, b sessionView) int { return order(b.Here) - order(a.Here) })
+	slices.SortStableFunc(p.Sessions, func(a, b Session) int { return order(b.Here) - order(a.Here) })
 	return q.Render(http.StatusOK, "sessions", "Sessions", p)
 }
 

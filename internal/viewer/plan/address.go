@@ -151,14 +151,19 @@ func (k *Kind) PathTo(parts []string, params understudy.Query) (path string, ok 
 		if i := slices.Index(in.Spec.ID, name); i >= 0 {
 			return parts[i], true
 		}
-		if given, ok := params.Get(name); ok {
-			return given, true
-		}
-		if given, ok := params.Get(understudy.OwnPrefix + name); ok {
-			return given, true
-		}
-		return k.Source.Config.PathVar(name)
+		return k.Source.PathVar(params, name)
 	})
+}
+
+// PathVar returns a path variable as the viewer's address gives it, else as the source does.
+func (s *Source) PathVar(params understudy.Query, name string) (string, bool) {
+	if given, ok := params.Get(name); ok {
+		return given, true
+	}
+	if given, ok := params.Get(understudy.OwnPrefix + name); ok {
+		return given, true
+	}
+	return s.Config.PathVar(name)
 }
 
 // Opens reports whether the page of a record finds it by its id: not when the
