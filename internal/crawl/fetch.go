@@ -16,6 +16,7 @@ import (
 	"understudy"
 	"understudy/internal/crawl/overlap"
 	"understudy/kit/cycle"
+	"understudy/kit/retry"
 	"understudy/request"
 	"understudy/spec"
 )
@@ -76,10 +77,8 @@ func (t *jobRun) fetch(ctx context.Context, target *spec.Target) (*understudy.Pa
 	var err error
 	for try := range tries {
 		if try > 0 {
-			select {
-			case <-time.After(firstWait << (try - 1)):
-			case <-ctx.Done():
-				return nil, ctx.Err()
+			if err := retry.Sleep(ctx, retry.Backoff(firstWait, time.Minute, try-1)); err != nil {
+				return nil, err
 			}
 		}
 		var landed request.PageSaved

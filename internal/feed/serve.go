@@ -13,6 +13,7 @@ import (
 
 	"understudy"
 	"understudy/internal/jsonapi"
+	"understudy/kit/jsonhttp"
 )
 
 // Routes are the methods and paths Handler serves.
@@ -21,7 +22,8 @@ func Routes() []string {
 }
 
 func (f *Feed) route() {
-	hooks := &jsonapi.Options{Who: f.mayCommand, Forms: http.NewCrossOriginProtection(), Foreign: "a page of another site asks",
+	forms, _ := jsonhttp.Forms("") // no address to read: no error
+	hooks := &jsonapi.Options{Who: f.mayCommand, Forms: forms, Foreign: "a page of another site asks",
 		MaxBody: maxCommand, JSON: true, Body: `the body is not what is expected, {"after":N}, {"pause":true} or {}: `, Explain: f.explain}
 	f.mux = http.NewServeMux()
 	f.mux.HandleFunc("GET /-/feed", func(w http.ResponseWriter, r *http.Request) { f.serve(w, r, wantsPages(r.Header["Accept"])) })

@@ -52,7 +52,7 @@ var imports = map[string]string{
 		"spec upstream upstream/tokens",
 	"internal/connect": "internal/datadir internal/smallfile internal/webhook kit/accesslog kit/jsonhttp kit/limiter spec",
 	"internal/crawl": ". internal/crawl/overlap internal/jobs internal/jsonapi internal/query kit/cycle kit/folder " +
-		"kit/jsonspan kit/suggest request spec spec/paging",
+		"kit/jsonspan kit/retry kit/suggest request spec spec/paging",
 	"internal/crawl/overlap": ".",
 	"internal/credentials":   ".",
 	"internal/datadir":       "",
@@ -60,7 +60,7 @@ var imports = map[string]string{
 		"internal/jobs internal/jsonapi internal/store internal/store/erase kit/jsonhttp request",
 	"internal/diagnostics/profile": ".",
 	"internal/export":              ". kit/limiter",
-	"internal/feed": ". internal/access internal/jsonapi internal/outbox internal/webhook kit/jsonspan kit/limiter " +
+	"internal/feed": ". internal/access internal/jsonapi internal/outbox internal/webhook kit/jsonhttp kit/jsonspan kit/limiter " +
 		"kit/suggest kit/token request spec",
 	"internal/frontend": "internal/config kit/jsonhttp kit/lru",
 	"internal/forecast": ". internal/access internal/jobs internal/jsonapi internal/query kit/jsonspan kit/suggest kit/touch " +
