@@ -9,6 +9,7 @@
 package mirror
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -129,9 +130,7 @@ type Mirror struct {
 // that is there twice, a kind in polls that cannot be polled, too little
 // memory.
 func New(o Options) (*Mirror, error) {
-	if o.Hot == 0 {
-		o.Hot = defaultHot
-	}
+	o.Hot = cmp.Or(o.Hot, defaultHot)
 	switch {
 	case o.Store == nil:
 		return nil, errors.New("mirror: a store must be given")

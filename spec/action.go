@@ -3,6 +3,7 @@
 package spec
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"maps"
@@ -117,18 +118,12 @@ func (a *Action) compile(k *Kind) error {
 	if a.Title == "" {
 		a.Title = strings.ToUpper(a.Name[:1]) + a.Name[1:] + " the " + k.One
 	}
-	if a.Done == "" {
-		a.Done = "Done: " + a.Title + "."
-	}
-	if a.Method == "" {
-		a.Method = http.MethodPost
-	}
+	a.Done = cmp.Or(a.Done, "Done: "+a.Title+".")
+	a.Method = cmp.Or(a.Method, http.MethodPost)
 	if !slices.Contains([]string{http.MethodPost, http.MethodPut, http.MethodPatch, http.MethodDelete}, a.Method) {
 		return fmt.Errorf("method %q: want POST, PUT, PATCH or DELETE", a.Method)
 	}
-	if a.Encoding == "" {
-		a.Encoding = EncodingForm
-	}
+	a.Encoding = cmp.Or(a.Encoding, EncodingForm)
 	if a.Encoding != EncodingForm && a.Encoding != EncodingJSON {
 		return fmt.Errorf("encoding %q: want %s or %s", a.Encoding, EncodingForm, EncodingJSON)
 	}

@@ -3,6 +3,7 @@
 package spec
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"net/url"
@@ -49,9 +50,7 @@ func (s *Spec) check() error {
 	if s.Name == "" || strings.ContainsFunc(s.Name, func(r rune) bool { return !(r >= 'a' && r <= 'z' || r >= '0' && r <= '9' || r == '-') }) {
 		return fmt.Errorf("name %q: want lower-case letters, digits and dashes", s.Name)
 	}
-	if s.Title == "" {
-		s.Title = s.Name
-	}
+	s.Title = cmp.Or(s.Title, s.Name)
 	if len(s.Hosts) == 0 {
 		return fmt.Errorf("hosts: want at least one")
 	}
@@ -140,9 +139,7 @@ func (s *Spec) compileKind(k *Kind) (err error) {
 		return err
 	}
 	for i, l := range k.Lists {
-		if l.Shape == "" {
-			l.Shape = k.Name
-		}
+		l.Shape = cmp.Or(l.Shape, k.Name)
 		if l.Whole == nil {
 			l.Whole = s.WholeLists
 		}
@@ -168,9 +165,7 @@ func (s *Spec) compileKind(k *Kind) (err error) {
 	}
 	s.findUnscopedVar(k)
 	for i, one := range k.Instances {
-		if one.Shape == "" {
-			one.Shape = k.Name
-		}
+		one.Shape = cmp.Or(one.Shape, k.Name)
 		switch f := k.fields[one.Address]; {
 		case one.Address == "":
 		case f == nil || len(k.ID) == 0:
@@ -263,9 +258,7 @@ func checkFields(fields []*Field) error {
 			return in(fmt.Errorf("field %q: empty or there twice", f.Name), i, "name")
 		}
 		seen[f.Name] = true
-		if f.Type == "" {
-			f.Type = TypeText
-		}
+		f.Type = cmp.Or(f.Type, TypeText)
 		if !slices.Contains(fieldTypes, f.Type) {
 			return in(fmt.Errorf("field %s: unknown type %q%s", f.Name, f.Type, suggest.Hint(f.Type, fieldTypes)), i, "type")
 		}

@@ -3,6 +3,7 @@
 package spec
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"slices"
@@ -292,12 +293,8 @@ func (k *Kind) uses() []use {
 func (k *Kind) checkNames() error {
 	for i, l := range k.Lists {
 		for j, f := range l.Filters {
-			if f.Type == "" {
-				f.Type = TypeText
-			}
-			if f.Op == "" {
-				f.Op = "is"
-			}
+			f.Type = cmp.Or(f.Type, TypeText)
+			f.Op = cmp.Or(f.Op, "is")
 			if err := f.check(); err != nil {
 				return in(err, "lists", i, "filters", j)
 			}
@@ -338,9 +335,7 @@ func (k *Kind) checkSums() error {
 				return in(fmt.Errorf("elapsed[%d]: %w", i, none(name, "a field that tells a time", k.fieldNames())), "elapsed", i)
 			}
 		}
-		if e.Title == "" {
-			e.Title = e.Name
-		}
+		e.Title = cmp.Or(e.Title, e.Name)
 		switch {
 		case e.Name == "" || k.fields[e.Name] != nil || k.ElapsedNamed(e.Name) != e:
 			return fmt.Errorf("elapsed[%d]: name %q: want one that no field and no other elapsed time has", i, e.Name)
@@ -365,9 +360,7 @@ func (s *Spec) checkSearches() error {
 		}
 	}
 	for i, one := range s.Searches {
-		if one.Title == "" {
-			one.Title = one.Name
-		}
+		one.Title = cmp.Or(one.Title, one.Name)
 		if one.Name == "" || slices.ContainsFunc(s.Searches[:i], func(o *Search) bool { return o.Name == one.Name }) {
 			return fmt.Errorf("searches[%d]: name %q: want one that no other has", i, one.Name)
 		}

@@ -4,6 +4,7 @@ package upstream
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -73,9 +74,7 @@ func readForeign(name string, body, text []byte, secrets []secret, needles [][]b
 }
 
 func notWhole(what string, err error) error {
-	if what == "" {
-		what = "an answer without a content type"
-	}
+	what = cmp.Or(what, "an answer without a content type")
 	return fmt.Errorf("no complete JSON document (%s): %w", understudy.Clip(what), err)
 }
 

@@ -80,13 +80,9 @@ func (o *Options) defaults() {
 		o.Bodies = semaphore.New(semaphore.Options{Limit: o.MaxBody})
 	}
 	o.Base = strings.TrimSuffix(o.Base, "/")
-	if o.User == "" {
-		o.User = o.Source.User
-	}
+	o.User = cmp.Or(o.User, o.Source.User)
 	understudy.SetDefaults(&o.Logger, &o.Now)
-	if o.UserAgent == "" {
-		o.UserAgent = "understudy"
-	}
+	o.UserAgent = cmp.Or(o.UserAgent, "understudy")
 }
 
 // throttle is what budget and breaker need of the options.

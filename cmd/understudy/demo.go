@@ -3,6 +3,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	_ "embed"
 	"encoding/json"
@@ -86,12 +87,8 @@ func (f worldFlags) settle(dir string, now time.Time) (world, error) {
 	data, err := os.ReadFile(path)
 	if errors.Is(err, fs.ErrNotExist) {
 		w := asked
-		if w.Seed == 0 {
-			w.Seed = 1
-		}
-		if w.Records == 0 {
-			w.Records = 5000
-		}
+		w.Seed = cmp.Or(w.Seed, 1)
+		w.Records = cmp.Or(w.Records, 5000)
 		if w.Epoch.IsZero() {
 			w.Epoch = now.UTC().Truncate(time.Second)
 		}

@@ -2,6 +2,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -186,8 +187,6 @@ func version() string {
 			dirty = "+changes"
 		}
 	}
-	if v == "" {
-		v = "(devel)"
-	}
+	v = cmp.Or(v, "(devel)")
 	return v + dirty + " " + info.GoVersion
 }

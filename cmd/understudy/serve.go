@@ -155,9 +155,7 @@ func (c *serveCmd) serveDemo(ctx context.Context, p *process, cfg *config.Settin
 	}
 	defer func() { err = errors.Join(err, api.Close()) }()
 	addr := c.Slowapi
-	if addr == "" {
-		addr = defaultSlowapi
-	}
+	addr = cmp.Or(addr, defaultSlowapi)
 	if err := config.CheckAddress(addr); err != nil {
 		return usageError{fmt.Errorf("--slowapi: %w", err)}
 	}

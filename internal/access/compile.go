@@ -3,6 +3,7 @@
 package access
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"slices"
@@ -64,9 +65,7 @@ func NewWith(o Options) (*Gate, error) {
 	if g.held.last == nil {
 		g.held.last = g.held.newest
 	}
-	if o.Cache == 0 {
-		o.Cache = DefaultCache
-	}
+	o.Cache = cmp.Or(o.Cache, DefaultCache)
 	g.lookups.now, g.lookups.of = g.now, lru.New[askedKey, *sharedLookup](maxAsked)
 	g.given = lru.New[givenKey, time.Time](maxGiven)
 	g.lists = lru.New[listKey, foundList](maxLists)

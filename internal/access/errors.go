@@ -3,6 +3,7 @@
 package access
 
 import (
+	"cmp"
 	"net/http"
 	"strconv"
 	"strings"
@@ -37,12 +38,8 @@ const plainTemplate = `{"code":{code},"message":{message},"status":{status}}`
 // Error is the body and content type of a failure in the spec's shape.
 func Error(s *spec.Spec, f Failure) (body []byte, contentType string) {
 	template, contentType := s.Errors.Template, s.Errors.ContentType
-	if template == "" {
-		template = plainTemplate
-	}
-	if contentType == "" {
-		contentType = "application/json"
-	}
+	template = cmp.Or(template, plainTemplate)
+	contentType = cmp.Or(contentType, "application/json")
 	if f.Code == "" {
 		f.Code = s.Errors.Code(f.Word)
 	}

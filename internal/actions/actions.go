@@ -14,6 +14,7 @@
 package actions
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -91,9 +92,7 @@ type Runner struct {
 
 // New makes a Runner.
 func New(o Options) *Runner {
-	if o.Time == 0 {
-		o.Time = 45 * time.Second
-	}
+	o.Time = cmp.Or(o.Time, 45*time.Second)
 	understudy.SetDefaults(&o.Logger, &o.Now)
 	r := &Runner{Options: o, places: limiter.New(mostActions, mostOwn)}
 	r.ctx, r.cancel = context.WithCancel(context.Background())

@@ -202,9 +202,7 @@ func filterMeaning(f *spec.Filter) string {
 	if f.Title != "" {
 		title = f.Title
 	}
-	if title == "" {
-		title = f.Name
-	}
+	title = cmp.Or(title, f.Name)
 	switch f.Type {
 	case spec.TypeRFC2822, spec.TypeISO:
 		return title + " (2006-01-02T15:04:05Z or 2006-01-02)"

@@ -3,6 +3,7 @@
 package agents
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"time"
@@ -65,9 +66,7 @@ func (v *exchange) sums(ctx context.Context, a sumArgs) (any, error) {
 		return nil, err
 	}
 	r := query.SumRequest{Search: query.SearchRequest{Text: a.Query, Source: a.Source, Kinds: a.Kinds}, Sum: a.Sum, By: a.By, Limit: limit}
-	if r.Sum == "" {
-		r.Sum = query.SumCount
-	}
+	r.Sum = cmp.Or(r.Sum, query.SumCount)
 	if a.Zone != "" && len(a.Zone) < 64 {
 		r.Zone, err = time.LoadLocation(a.Zone)
 	}

@@ -87,9 +87,7 @@ type Stats struct {
 // ErrNotAudited.
 func New(o Options) *Log {
 	understudy.SetDefaults(&o.Logger, &o.Now)
-	if o.SegmentSize == 0 {
-		o.SegmentSize = segment
-	}
+	o.SegmentSize = cmp.Or(o.SegmentSize, segment)
 	l := &Log{o: o, sign: make(chan struct{}, 1), sender: newSender(o.Send)}
 	l.policy.Store(&o.Policy)
 	return l

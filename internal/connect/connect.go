@@ -11,6 +11,7 @@ package connect
 
 import (
 	"bufio"
+	"cmp"
 	"context"
 	"crypto/tls"
 	"errors"
@@ -68,15 +69,9 @@ type Proxy struct {
 
 // New makes the proxy. Close ends it.
 func New(o Options) *Proxy {
-	if o.Tunnels == 0 {
-		o.Tunnels = mostTunnels
-	}
-	if o.Idle == 0 {
-		o.Idle = 2 * time.Minute
-	}
-	if o.Greet == 0 {
-		o.Greet = greetTime
-	}
+	o.Tunnels = cmp.Or(o.Tunnels, mostTunnels)
+	o.Idle = cmp.Or(o.Idle, 2*time.Minute)
+	o.Greet = cmp.Or(o.Greet, greetTime)
 	if o.Now == nil {
 		o.Now = time.Now
 	}

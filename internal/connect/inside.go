@@ -3,6 +3,7 @@
 package connect
 
 import (
+	"cmp"
 	"net"
 	"net/http"
 	"net/url"
@@ -41,9 +42,7 @@ func originOf(text string) (Origin, bool) {
 	}
 	at := Origin{Host: strings.ToLower(u.Hostname()), Port: u.Port(), Base: strings.TrimSuffix(u.EscapedPath(), "/")}
 	at.url = "https://" + strings.ToLower(u.Host) + at.Base
-	if at.Port == "" {
-		at.Port = "443"
-	}
+	at.Port = cmp.Or(at.Port, "443")
 	return at, true
 }
 

@@ -3,6 +3,7 @@
 package crawl
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -167,9 +168,7 @@ func (m *kindState) reaches(h *head) bool {
 
 // behind notes a newest page that leaves a gap.
 func (m *kindState) behind(at int64) {
-	if m.Behind == 0 {
-		m.Behind = at
-	}
+	m.Behind = cmp.Or(m.Behind, at)
 	m.Newest = max(m.Newest, at)
 }
 

@@ -3,6 +3,7 @@
 package feed
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"net/http"
@@ -131,9 +132,7 @@ func (f *Feed) who(r *http.Request, now *policy) (understudy.Caller, error) {
 
 // sourceOf finds the source: the one named, the caller's, or the only one.
 func (f *Feed) sourceOf(s *subscription) error {
-	if s.query.source == "" {
-		s.query.source = s.caller.Source
-	}
+	s.query.source = cmp.Or(s.query.source, s.caller.Source)
 	if s.query.source == "" && len(f.names) == 1 {
 		s.query.source = f.names[0]
 	}

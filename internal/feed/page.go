@@ -4,6 +4,7 @@ package feed
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -69,9 +70,7 @@ func (f *Feed) fill(
 	ctx context.Context, body *bytes.Buffer, at *position, s *subscription,
 ) (count int, last int64, moved <-chan struct{}, err error) {
 	limit := s.query.limit
-	if limit == 0 {
-		limit = defaultPage
-	}
+	limit = cmp.Or(limit, defaultPage)
 	for {
 		if s.isOver() {
 			return count, at.at, nil, nil

@@ -3,6 +3,7 @@
 package forecast
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"net/url"
@@ -45,9 +46,7 @@ func NewQuestion(s understudy.Series, level, by, percent string) (q Question, er
 		}
 		q.Level = level
 	}
-	if by == "" {
-		by = DefaultWithin
-	}
+	by = cmp.Or(by, DefaultWithin)
 	if q.Within, err = ParseWithin(by); err != nil {
 		return q, err
 	}

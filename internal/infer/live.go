@@ -4,6 +4,7 @@
 package infer
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"net/http"
@@ -49,9 +50,7 @@ func FromAnswers(ctx context.Context, addresses []string, live Live) (*Draft, er
 		if err != nil || at.Host == "" {
 			return nil, fmt.Errorf("%q: want the URL of a list", address)
 		}
-		if host == "" {
-			host = at.Scheme + "://" + at.Host
-		}
+		host = cmp.Or(host, at.Scheme+"://"+at.Host)
 		if at.Scheme+"://"+at.Host != host {
 			return nil, fmt.Errorf("%s is another API than %s: ask for one at a time", address, host)
 		}

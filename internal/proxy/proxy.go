@@ -11,6 +11,7 @@
 package proxy
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -174,15 +175,9 @@ func New(o Options) (*Proxy, error) {
 	if o.Source == nil || o.Mirror == nil || o.Gate == nil || o.Callers == nil {
 		return nil, errors.New("proxy: options need a source, a mirror, a gate and callers")
 	}
-	if o.MaxBody == 0 {
-		o.MaxBody = maxBody
-	}
-	if o.MaxWrites == 0 {
-		o.MaxWrites = maxWrites
-	}
-	if o.Cache == 0 {
-		o.Cache = maxLabels
-	}
+	o.MaxBody = cmp.Or(o.MaxBody, maxBody)
+	o.MaxWrites = cmp.Or(o.MaxWrites, maxWrites)
+	o.Cache = cmp.Or(o.Cache, maxLabels)
 	understudy.SetDefaults(&o.Logger, &o.Now)
 	if o.TooLarge == nil {
 		o.TooLarge = func() {}
@@ -223,9 +218,7 @@ func New(o Options) (*Proxy, error) {
 // challenges are the WWW-Authenticate headers that name some schemes.
 func challenges(s *spec.Spec, taken []auth.Scheme) (all []string) {
 	realm := s.Auth.Realm
-	if realm == "" {
-		realm = s.Title
-	}
+	realm = cmp.Or(realm, s.Title)
 	for _, scheme := range taken {
 		if c := scheme.Challenge(realm); !slices.Contains(all, c) {
 			all = append(all, c)

@@ -3,6 +3,7 @@
 package search
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -131,9 +132,7 @@ func (v *adding) rows(tables *aggregate.Tables, out *query.SumResult) {
 		timed[i] = aggregate.IsSpan(name)
 	}
 	most := v.m.request.Limit
-	if most == 0 {
-		most = query.MostSums
-	}
+	most = cmp.Or(most, query.MostSums)
 	table := tables.Table(most, v.m.request.Sum != query.SumCount, timed)
 	out.Rows, out.Totals, out.Others = make([]query.SumRow, 0, len(table.Rows)), v.plain(table.Totals), v.plain(table.Others)
 	for i := range table.Rows {

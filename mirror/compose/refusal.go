@@ -3,6 +3,7 @@
 package compose
 
 import (
+	"cmp"
 	"fmt"
 	"net/http"
 	"strconv"
@@ -56,9 +57,7 @@ func refusal(t *spec.Target, word string, status int) error {
 			strings.ReplaceAll(word, "_", " "))
 	}
 	code := e.Code(word, "invalid")
-	if code == "" {
-		code = "0"
-	}
+	code = cmp.Or(code, "0")
 	message = strings.ReplaceAll(message, "{path}", t.Key.Path())
 	body := strings.NewReplacer(
 		"{code}", code,

@@ -14,6 +14,7 @@
 package media
 
 import (
+	"cmp"
 	"context"
 	"encoding/base64"
 	"errors"
@@ -241,9 +242,7 @@ func (c *Cache) openHeld(
 	}
 	// Nothing newer came: the held file is the fallback.
 	held.Outcome, held.TTL, held.Detail = request.Stale, min(held.TTL, 0), c.failure(r.request.Target.Key, c.o.Now())
-	if held.Detail == "" {
-		held.Detail = "stale: upstream slow"
-	}
+	held.Detail = cmp.Or(held.Detail, "stale: upstream slow")
 	return held, nil
 }
 

@@ -3,6 +3,7 @@
 package shadow
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"slices"
@@ -55,9 +56,7 @@ func (ls *Lists) setAnswers(by map[string]Answers) error {
 		if !named {
 			set = by[""]
 		}
-		if set == "" {
-			set = Auto
-		}
+		set = cmp.Or(set, Auto)
 		l.set.Store(set)
 	}
 	return nil

@@ -15,6 +15,7 @@
 package shared
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -104,9 +105,7 @@ const (
 
 // New makes a cache without sources.
 func New(o Options) *Cache {
-	if o.Most == 0 {
-		o.Most = defaultMost
-	}
+	o.Most = cmp.Or(o.Most, defaultMost)
 	understudy.SetDefaults(&o.Logger, &o.Now)
 	return &Cache{pages: o.Pages, flights: o.Flights, most: o.Most, now: o.Now, log: o.Logger, sources: map[string]*source{},
 		headers: lru.New[string, http.Header](mostHeaders), under: map[understudy.Key]*underway{}}

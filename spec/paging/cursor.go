@@ -4,6 +4,7 @@
 package paging
 
 import (
+	"cmp"
 	"fmt"
 
 	"understudy"
@@ -19,9 +20,7 @@ func (cursor) check(r *Rules) error {
 	if r.Cursor == "" {
 		return fmt.Errorf("cursor: style cursor needs it")
 	}
-	if r.Token == "" {
-		r.Token = "{id}"
-	}
+	r.Token = cmp.Or(r.Token, "{id}")
 	if r.Back != "" && r.Token != "{id}" {
 		return fmt.Errorf("token: with back it is {id}")
 	}

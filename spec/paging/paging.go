@@ -6,6 +6,7 @@
 package paging
 
 import (
+	"cmp"
 	"fmt"
 	"net/http"
 	"slices"
@@ -117,9 +118,7 @@ func (r *Rules) style() style {
 // Check completes and checks the rules. It must be called once, before any other
 // method. The error begins with the key that is wrong.
 func (r *Rules) Check() error {
-	if r.Style == "" {
-		r.Style = "none"
-	}
+	r.Style = cmp.Or(r.Style, "none")
 	style := r.style()
 	if style == nil {
 		var names []string

@@ -3,6 +3,7 @@
 package actions
 
 import (
+	"cmp"
 	"crypto/rand"
 	"errors"
 	"fmt"
@@ -232,9 +233,7 @@ func (t *task) refused(r actions.Result) error {
 		return t.render(http.StatusUnprocessableEntity, askPage{Key: rand.Text(), Refusal: &f})
 	}
 	hint := f.Words
-	if hint == "" {
-		hint = "Nothing was done."
-	}
+	hint = cmp.Or(hint, "Nothing was done.")
 	return &page.Problem{Title: f.Title, Hint: hint, Reason: f.Reason, Href: t.back, Link: "Back to the " + t.q.Kind.Spec.One,
 		Kind: understudy.ErrInvalid}
 }

@@ -4,6 +4,7 @@
 package list
 
 import (
+	"cmp"
 	"slices"
 	"strings"
 	"time"
@@ -117,9 +118,7 @@ func arrange(q *page.Exchange, ask *listQuery, p understudy.Param) (taken bool, 
 	case ownText:
 		text := strings.TrimSpace(p.Value)
 		ask.tidy = ask.tidy && text == p.Value && text != "" && a.text == ""
-		if a.text == "" {
-			a.text = text
-		}
+		a.text = cmp.Or(a.text, text)
 	case ownNarrow:
 		fresh := p.Value != "" && !slices.Contains(a.narrow, p.Value)
 		ask.tidy = ask.tidy && fresh

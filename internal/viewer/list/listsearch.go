@@ -3,6 +3,7 @@
 package list
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"strings"
@@ -133,9 +134,7 @@ func (ask *listQuery) pageSize() int {
 		}
 		n = n*10 + int(c-'0')
 	}
-	if n == 0 {
-		n = ask.list.PagingStyle.Default
-	}
+	n = cmp.Or(n, ask.list.PagingStyle.Default)
 	return max(n, 1)
 }
 

@@ -4,6 +4,7 @@
 package page
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"math"
@@ -75,9 +76,7 @@ func UnknownWord(what, word string, known []string, link func(string) string) er
 			p.Known = append(p.Known, k)
 		}
 	}
-	if p.Hint == "" {
-		p.Hint = "Check the spelling."
-	}
+	p.Hint = cmp.Or(p.Hint, "Check the spelling.")
 	return p
 }
 

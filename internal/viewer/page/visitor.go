@@ -5,6 +5,7 @@
 package page
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"hash/maphash"
@@ -184,21 +185,13 @@ func NewVisitor(o Options, assets *Assets) (*Visitor, error) {
 	if o.Zone == nil {
 		o.Zone = time.UTC
 	}
-	if o.Deadline == 0 {
-		o.Deadline = 30 * time.Second
-	}
-	if o.ExportRows == 0 {
-		o.ExportRows = mostExported
-	}
-	if o.ExportTime == 0 {
-		o.ExportTime = exportTime
-	}
+	o.Deadline = cmp.Or(o.Deadline, 30*time.Second)
+	o.ExportRows = cmp.Or(o.ExportRows, mostExported)
+	o.ExportTime = cmp.Or(o.ExportTime, exportTime)
 	if o.Exports == nil {
 		o.Exports = export.New(limiter.New(mostExporting, mostExporting/2), nil)
 	}
-	if o.Version == "" {
-		o.Version = "development"
-	}
+	o.Version = cmp.Or(o.Version, "development")
 	v := &Visitor{
 		Options: o, ByName: map[string]*plan.Source{}, Kept: lru.New[Identity, []*Fragment](FragmentBytes),
 		Seed:  maphash.MakeSeed(),

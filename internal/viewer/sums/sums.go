@@ -4,6 +4,7 @@
 package sums
 
 import (
+	"cmp"
 	"errors"
 	"net/http"
 	"slices"
@@ -76,9 +77,7 @@ func readRequest(q *page.Exchange) (*request, error) {
 	if len(r.text) > most || len(r.by) > query.MostSumBy+1 || len(r.kinds) > query.MostSums {
 		return nil, page.BadRequest("That is too much to add up", "Take some of it away.", nil)
 	}
-	if r.sum == "" {
-		r.sum = query.SumCount
-	}
+	r.sum = cmp.Or(r.sum, query.SumCount)
 	if len(r.by) == 0 {
 		r.by = []string{"day"}
 	}
