@@ -114,7 +114,7 @@ func (b *builder) diagnosticsOptions(cfg *config.Settings, p policy, d *handlerS
 	o.ProfilePage = func(w http.ResponseWriter, r *http.Request, page *diagnostics.ProfilePage) {
 		d.viewer.ServeFramed(w, r, "profile", "Profiles", page)
 	}
-	o.ProfileRefused = func(w http.ResponseWriter, r *http.Request, err error) { d.viewer.ServeRefused(w, r, err) }
+	o.ProfileRefused = func(w http.ResponseWriter, r *http.Request, err error) { d.viewer.Visitor.Refuse(w, r, err) }
 	return o
 }
 

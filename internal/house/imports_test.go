@@ -137,7 +137,8 @@ var imports = map[string]string{
 		"internal/viewer/administration internal/viewer/list " +
 		"internal/viewer/outlook internal/viewer/page internal/viewer/people internal/viewer/plan internal/viewer/programs " +
 		"internal/viewer/roles internal/viewer/sums internal/viewer/trail kit/accesslog kit/httprange kit/jsonhttp request spec",
-	"internal/viewer/actions": ". internal/access internal/actions internal/viewer/page internal/viewer/plan kit/charset request spec",
+	"internal/viewer/actions": ". internal/access internal/actions internal/query internal/viewer/page internal/viewer/plan " +
+		"kit/charset request spec",
 	"internal/viewer/administration": ". internal/viewer/page internal/viewer/people internal/viewer/plan " +
 		"internal/watch request",
 	"internal/viewer/list": ". internal/access internal/crawl/overlap internal/export internal/query internal/viewer/actions " +

@@ -76,11 +76,6 @@ func (v *Viewer) ServeFramed(w http.ResponseWriter, r *http.Request, name, title
 	v.Visitor.Exchange(w, r, func(q *page.Exchange) error { return q.Render(http.StatusOK, name, title, main) })
 }
 
-// ServeRefused shows why a page of Options.Control is not shown, in the same frame.
-func (v *Viewer) ServeRefused(w http.ResponseWriter, r *http.Request, err error) {
-	v.Visitor.Exchange(w, r, func(*page.Exchange) error { return err })
-}
-
 // policy lets a page load its own files and nothing else.
 const policy = "default-src 'none'; style-src 'self'; script-src 'self'; connect-src 'self'; img-src 'self' data:; media-src 'self'; " +
 	"form-action 'self'; frame-ancestors 'none'; base-uri 'none'"

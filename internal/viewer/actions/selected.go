@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"understudy"
+	"understudy/internal/query"
 	"understudy/internal/viewer/page"
 	"understudy/internal/viewer/plan"
 )
@@ -123,9 +124,5 @@ func exportHref(all []selected) string {
 	if k := all[0].kind; source != "" && kind != "" && k.Browsable() {
 		return k.Href + page.CsvSuffix + plan.WithQuery(understudy.Query{{Name: understudy.OwnPrefix + "q", Value: page.AnyID(ids)}})
 	}
-	query := understudy.Query{{Name: "q", Value: page.AnyID(ids)}}
-	if source != "" {
-		query = append(query, understudy.Param{Name: "source", Value: source})
-	}
-	return "/search" + page.CsvSuffix + plan.WithQuery(query)
+	return page.SearchAddress("/search"+page.CsvSuffix, query.SearchRequest{Text: page.AnyID(ids), Source: source})
 }

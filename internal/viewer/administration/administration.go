@@ -203,7 +203,8 @@ func source(q *page.Exchange, s *plan.Source) sourceView {
 		name  string
 		spans int
 	}{{"Last hour", hourSpans}, {"Last 24 hours", daySpans}} {
-		sent, failed := totals(spent, q.Clock.Start, span.spans)
+		sum := sumOf(spent, q.Clock.Start, span.spans)
+		sent, failed := sum.Sent(), sum.Failed
 		f := figure{Name: span.name, Value: count(sent, "request", "requests") + ", " + rate(failed, sent)}
 		if failed > 0 && failed*failedShare > sent {
 			f.Tone = "bad"

@@ -31,8 +31,8 @@ var reasonWords = [request.Reasons]string{
 // budget is the last day of a source.
 type budget struct {
 	Bars  []rect
-	Grid  []gridLine
-	Hours []tick
+	Grid  []page.GridLine
+	Hours []page.Mark
 	Rows  []reasonRow
 	Each  []hourRow // the table beside the picture
 	// Callers are what Readers who wait has cost each, and Others those beyond.
@@ -47,18 +47,6 @@ type budget struct {
 type rect struct {
 	Class             string
 	X, Y, Width, Tall float64
-}
-
-// gridLine is a line across, with its number.
-type gridLine struct {
-	Y    float64
-	Text string
-}
-
-// tick is a time under the bars.
-type tick struct {
-	X    float64
-	Text string
 }
 
 // reasonRow is what one reason has cost, or one caller.
@@ -106,7 +94,8 @@ const perHour = bars / 24
 
 // newBudget draws what was sent; nil when nothing was.
 func newBudget(q *page.Exchange, spent []request.Spending) *budget {
-	total, _ := totals(spent, q.Clock.Start, daySpans)
+	sum := sumOf(spent, q.Clock.Start, daySpans)
+	total := sum.Sent()
 	if total == 0 {
 		return nil
 	}
@@ -134,15 +123,15 @@ func newBudget(q *page.Exchange, spent []request.Spending) *budget {
 	return b
 }
 
-// totals are what was sent and what failed in the last spans.
-func totals(spent []request.Spending, now time.Time, spans int) (sent, failed int64) {
+// sumOf adds up what was sent in the last spans.
+func sumOf(spent []request.Spending, now time.Time, spans int) (sum request.Spending) {
 	since := now.Truncate(request.SpendingStep).Add(-time.Duration(spans-1) * request.SpendingStep)
 	for i := range spent {
 		if !spent[i].From.Before(since) {
-			sent, failed = sent+spent[i].Sent(), failed+spent[i].Failed
+			sum.Add(&spent[i])
 		}
 	}
-	return sent, failed
+	return sum
 }
 
 // draw stacks the reasons of each bar.
@@ -156,7 +145,8 @@ func (b *budget) draw(each *[bars]request.Spending) {
 			}
 			height := math.Max(100*float64(n)/float64(ceiling(b.Most)), 0.5)
 			y -= height
-			b.Bars = append(b.Bars, rect{request.Reason(r).String(), round(float64(i) * width), round(y), round(width * 0.86), round(height)})
+			b.Bars = append(b.Bars, rect{request.Reason(r).String(), page.Round(float64(i) * width), page.Round(y), page.Round(width * 0.86),
+				page.Round(height)})
 		}
 	}
 }
@@ -169,12 +159,12 @@ func (b *budget) axes(q *page.Exchange, end time.Time) {
 		if part == 1 && high%2 == 1 {
 			continue // no half request
 		}
-		b.Grid = append(b.Grid, gridLine{round(100 - 50*float64(part)), page.Thousands(n)})
+		b.Grid = append(b.Grid, page.GridLine{Y: page.Round(100 - 50*float64(part)), Text: page.Thousands(n)})
 	}
 	span := time.Duration(b.Shown) * barSpans * request.SpendingStep
 	for quarter := range time.Duration(5) {
 		at := end.Add(quarter*span/4 - span).In(q.Clock.Zone)
-		b.Hours = append(b.Hours, tick{25 * float64(quarter), at.Format("15:04")})
+		b.Hours = append(b.Hours, page.Mark{X: 25 * float64(quarter), Text: at.Format("15:04")})
 	}
 }
 
@@ -184,13 +174,7 @@ func (b *budget) tables(q *page.Exchange, spent []request.Spending, each *[bars]
 	for i := range each {
 		day.Add(&each[i])
 	}
-	since := q.Clock.Start.Truncate(request.SpendingStep).Add(-time.Duration(hourSpans-1) * request.SpendingStep)
-	var hour request.Spending
-	for i := range spent {
-		if !spent[i].From.Before(since) {
-			hour.Add(&spent[i])
-		}
-	}
+	hour := sumOf(spent, q.Clock.Start, hourSpans)
 	var reasons []int
 	for r, n := range day.ByReason {
 		if n == 0 {
@@ -247,5 +231,3 @@ func percent(n, of int64) string {
 		return page.Thousands(int64(math.Min(math.Round(p), 99))) + " %"
 	}
 }
-
-func round(x float64) float64 { return math.Round(x*100) / 100 }

@@ -18,7 +18,7 @@ type chart struct {
 	OursMedian, TheirsMedian string
 	Times                    string // "2,400"; "" when there is too little to compare
 	Rows, Each               []page.TimeRow
-	Grid                     []gridLine
+	Grid                     []page.GridLine
 }
 
 // The answer times at the chart's edges, and its most points. Its box is 100 wide and high.
@@ -50,7 +50,7 @@ func newChart(src *plan.Source, l *page.Latencies) *chart {
 		at   time.Duration
 		text string
 	}{{time.Millisecond, "1 ms"}, {10 * time.Millisecond, "10 ms"}, {100 * time.Millisecond, "100 ms"}, {time.Second, "1 s"}} {
-		c.Grid = append(c.Grid, gridLine{chartY(g.at), g.text})
+		c.Grid = append(c.Grid, page.GridLine{Y: chartY(g.at), Text: g.text})
 	}
 	return c
 }
@@ -65,7 +65,7 @@ func polyline(times []time.Duration) string {
 	var b strings.Builder
 	for i, d := range times {
 		x := 100 * float64(i) / float64(len(times)-1)
-		fmt.Fprintf(&b, "%g,%g ", round(x), chartY(d))
+		fmt.Fprintf(&b, "%g,%g ", page.Round(x), chartY(d))
 	}
 	return strings.TrimSuffix(b.String(), " ")
 }
@@ -73,7 +73,7 @@ func polyline(times []time.Duration) string {
 func chartY(d time.Duration) float64 {
 	low, high := math.Log(float64(chartLow)), math.Log(float64(chartHigh))
 	at := math.Log(float64(min(max(d, chartLow), chartHigh)))
-	return round(100 - 100*(at-low)/(high-low))
+	return page.Round(100 - 100*(at-low)/(high-low))
 }
 
 // timeRows are upstream's times by kind and reason.

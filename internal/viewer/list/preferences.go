@@ -65,14 +65,12 @@ func SetColumns(v *page.Visitor) http.HandlerFunc {
 			k = s.ByName[r.PostFormValue("kind")]
 		}
 		if k == nil {
-			v.Exchange(w, r, func(*page.Exchange) error {
-				return page.BadRequest("These columns are of no kind", "Choose them on the page of a list.", nil)
-			})
+			v.Refuse(w, r, page.BadRequest("These columns are of no kind", "Choose them on the page of a list.", nil))
 			return
 		}
 		columns, err := columnsNamed(k, strings.Join(r.PostForm["column"], ","))
 		if err != nil {
-			v.Exchange(w, r, func(*page.Exchange) error { return err })
+			v.Refuse(w, r, err)
 			return
 		}
 		columns = moved(columns, r.PostFormValue("earlier"), -1)

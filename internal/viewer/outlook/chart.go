@@ -19,21 +19,9 @@ type chart struct {
 	Level              float64
 	LevelText          string
 	Now                float64 // where the samples end
-	Grid               []line
-	Marks              []mark
+	Grid               []page.GridLine
+	Marks              []page.Mark
 	Says               string // the drawing in words
-}
-
-// line is a line of the grid with its number.
-type line struct {
-	Y    float64
-	Text string
-}
-
-// mark is a time under the drawing.
-type mark struct {
-	X    float64
-	Text string
 }
 
 // How many lines of the grid the drawing may have, and points the fan.
@@ -68,8 +56,8 @@ func newChart(q *page.Exchange, f *forecast.Forecast, w figures) *chart {
 	if low == high {
 		low, high = low-1, high+1
 	}
-	x := func(at float64) float64 { return round(100 * at / max(end, 1e-9)) }
-	y := func(v float64) float64 { return round(100 - 100*(min(max(v, low), high)-low)/(high-low)) }
+	x := func(at float64) float64 { return page.Round(100 * at / max(end, 1e-9)) }
+	y := func(v float64) float64 { return page.Round(100 - 100*(min(max(v, low), high)-low)/(high-low)) }
 	c := &chart{Level: y(level), LevelText: w.write(f.Level), Now: x(last.At)}
 	var course, middle, upper, lower strings.Builder
 	for _, p := range f.Line {
@@ -85,7 +73,7 @@ func newChart(q *page.Exchange, f *forecast.Forecast, w figures) *chart {
 	c.Band = strings.TrimSpace(upper.String() + lower.String())
 	step := niceStep(high-low, marks)
 	for v := math.Ceil(low/step) * step; v <= high+step/1e6; v += step {
-		c.Grid = append(c.Grid, line{y(v), w.write(strconv.FormatFloat(math.Round(v/step)*step+0, 'g', 6, 64))})
+		c.Grid = append(c.Grid, page.GridLine{Y: y(v), Text: w.write(strconv.FormatFloat(math.Round(v/step)*step+0, 'g', 6, 64))})
 	}
 	c.Marks = daysOf(q, f.Since, end, x)
 	c.Says = "The number from " + day(q, &f.Since) + " to " + day(q, &f.At) + ", last " + w.write(f.Value) + "; the level " + w.write(f.Level)
@@ -111,14 +99,14 @@ func fanOf(f *forecast.Forecast, at, value, end float64) (fan []fanPoint) {
 }
 
 // daysOf are the marks of the axis of time.
-func daysOf(q *page.Exchange, since time.Time, days float64, x func(float64) float64) (all []mark) {
+func daysOf(q *page.Exchange, since time.Time, days float64, x func(float64) float64) (all []page.Mark) {
 	form, step := "2 Jan", max(math.Ceil(days/marks), 1)
 	if days < 2 {
 		form, step = "15:04", max(days/marks, 1./1440)
 	}
 	for at := step / 2; at < days; at += step {
 		l := since.Add(time.Duration(at * 24 * float64(time.Hour))).In(q.Clock.Zone)
-		all = append(all, mark{x(at), l.Format(form)})
+		all = append(all, page.Mark{X: x(at), Text: l.Format(form)})
 	}
 	return all
 }
@@ -133,5 +121,3 @@ func niceStep(over float64, parts int) float64 {
 	}
 	return power * 10
 }
-
-func round(x float64) float64 { return math.Round(x*100) / 100 }

@@ -111,9 +111,8 @@ func ServeZone(q *Exchange) error {
 func (v *Visitor) SetZone(w http.ResponseWriter, r *http.Request) {
 	name := r.PostFormValue("zone")
 	if v.zones.find(name) == nil {
-		v.Exchange(w, r, func(*Exchange) error {
-			return BadRequest("There is no timezone "+understudy.Clip(name), "Names are those of the IANA database, such as Europe/Berlin.", nil)
-		})
+		v.Refuse(w, r,
+			BadRequest("There is no timezone "+understudy.Clip(name), "Names are those of the IANA database, such as Europe/Berlin.", nil))
 		return
 	}
 	KeepChoice(w, r, ZoneCookie, name)
@@ -162,9 +161,7 @@ func NewThemeForm(r *http.Request, back string) ThemeForm {
 func (v *Visitor) SetTheme(w http.ResponseWriter, r *http.Request) {
 	name := r.PostFormValue("theme")
 	if !slices.Contains(themes, name) {
-		v.Exchange(w, r, func(*Exchange) error {
-			return BadRequest("There is no theme "+understudy.Clip(name), "The themes are "+strings.Join(themes, ", ")+".", nil)
-		})
+		v.Refuse(w, r, BadRequest("There is no theme "+understudy.Clip(name), "The themes are "+strings.Join(themes, ", ")+".", nil))
 		return
 	}
 	if name == autoTheme {

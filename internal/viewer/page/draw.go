@@ -6,6 +6,7 @@ package page
 
 import (
 	"html/template"
+	"math"
 	"strings"
 )
 
@@ -211,3 +212,18 @@ func PickBox(pick, what string) template.HTML {
 	b.WriteByte('>')
 	return template.HTML(b.String()) // escaped by attribute
 }
+
+// GridLine is a line across a drawing in a box of 100 by 100, with its number.
+type GridLine struct {
+	Y    float64
+	Text string
+}
+
+// Mark is a time under a drawing. Anchor says which end of the text stands at X.
+type Mark struct {
+	X            float64
+	Text, Anchor string
+}
+
+// Round rounds a place in a drawing to two digits.
+func Round(x float64) float64 { return math.Round(x*100) / 100 }

@@ -62,6 +62,11 @@ func (v *Visitor) Exchange(w http.ResponseWriter, r *http.Request, run Handler) 
 	})
 }
 
+// Refuse shows an error as a page.
+func (v *Visitor) Refuse(w http.ResponseWriter, r *http.Request, err error) {
+	v.Exchange(w, r, func(*Exchange) error { return err })
+}
+
 // Open is Exchange for what anybody may ask: the caller stays unknown.
 func (v *Visitor) Open(w http.ResponseWriter, r *http.Request, run Handler) {
 	ctx, cancel := context.WithTimeout(r.Context(), v.Options.Deadline)

@@ -9,7 +9,6 @@ import (
 	"errors"
 	"math"
 	"net/http"
-	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -216,14 +215,6 @@ func Sentence(err error) string {
 	return text
 }
 
-func kindsOf(groups []KindViews) [][]kindView {
-	var all [][]kindView
-	for _, g := range groups {
-		all = append(all, g.Kinds)
-	}
-	return all
-}
-
 // outage gathers what is known: since when, until when, and what can be read
 // meanwhile.
 func (q *Exchange) outage(err error) *outage {
@@ -234,9 +225,11 @@ func (q *Exchange) outage(err error) *outage {
 		if wait := snap.NextProbe.Sub(q.Clock.Start); !snap.NextProbe.IsZero() && wait > 0 {
 			o.Retry = int(math.Ceil(wait.Seconds()))
 		}
-		for _, k := range slices.Concat(kindsOf(q.Rights.KindGroups(q.Source, &snap, &q.Clock))...) {
-			if k.Held > 0 && (q.Kind == nil || k.Href != q.Kind.Href || q.R.URL.RawQuery != "" || q.R.PathValue("id") != "") {
-				o.Still = append(o.Still, k)
+		for _, group := range q.Rights.KindGroups(q.Source, &snap, &q.Clock) {
+			for _, k := range group.Kinds {
+				if k.Held > 0 && (q.Kind == nil || k.Href != q.Kind.Href || q.R.URL.RawQuery != "" || q.R.PathValue("id") != "") {
+					o.Still = append(o.Still, k)
+				}
 			}
 		}
 	}

@@ -290,7 +290,7 @@ func (f footer) Usual() *TimeRow {
 	if q.Source == nil || list || q.Rights.Caller.Role() != understudy.RoleAll {
 		return nil
 	}
-	snap, _ := q.V.Snapshots.lately.Known(q.Source.Name, q.Clock.Start)
+	snap, _ := q.V.Snapshots.known(q.Source.Name, q.Clock.Start)
 	of, who := snap.Latencies.TheirTimes, q.Source.Spec.Title
 	for _, t := range snap.Latencies.Times {
 		if q.Kind != nil && t.Kind == q.Kind.Spec.Name && t.Answers > 0 && (of.Kind == "" || t.Reason == request.Waiting.String()) {

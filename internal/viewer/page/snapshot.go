@@ -15,43 +15,30 @@ import (
 // bannerAge is how old what a page says of a source or of the jobs may be.
 const bannerAge = time.Second
 
-// lately remembers what was said last, by name. The zero value is ready.
-type lately[T any] struct {
+// snapshots are the last of each source, by its name. The zero value is ready.
+type snapshots struct {
 	mu   sync.Mutex
-	last map[string]said[T]
+	last map[string]timedSnapshot
 }
 
-type said[T any] struct {
+type timedSnapshot struct {
 	at   time.Time
-	what T
+	what Snapshot
 }
 
-// Known is what was said last; fresh: it is at most bannerAge old.
-func (l *lately[T]) Known(name string, now time.Time) (what T, fresh bool) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	k, ok := l.last[name]
-	age := now.Sub(k.at)
-	return k.what, ok && age >= 0 && age < bannerAge
+// known returns the last snapshot of a source; fresh: it is at most bannerAge old.
+func (c *snapshots) known(name string, now time.Time) (what Snapshot, fresh bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	last, ok := c.last[name]
+	age := now.Sub(last.at)
+	return last.what, ok && age >= 0 && age < bannerAge
 }
-
-// Keep remembers what was said.
-func (l *lately[T]) Keep(name string, now time.Time, what T) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if l.last == nil {
-		l.last = map[string]said[T]{}
-	}
-	l.last[name] = said[T]{now, what}
-}
-
-// snapshots are those of the sources.
-type snapshots struct{ lately lately[Snapshot] }
 
 // Of is a source's snapshot, at most bannerAge old. A page that may wait no
 // longer has the one before, if any.
 func (c *snapshots) Of(q *Exchange, s *plan.Source) Snapshot {
-	if snap, fresh := c.lately.Known(s.Name, q.Clock.Start); fresh {
+	if snap, fresh := c.known(s.Name, q.Clock.Start); fresh {
 		return snap
 	}
 	asked := q.Tasks.Begin("how "+s.Name+" does", q.V.Glance, func(ctx context.Context) error {
@@ -62,18 +49,23 @@ func (c *snapshots) Of(q *Exchange, s *plan.Source) Snapshot {
 	case <-asked.done:
 	case <-q.Tasks.soon.Done():
 	}
-	snap, _ := c.lately.Known(s.Name, q.Clock.Start)
+	snap, _ := c.known(s.Name, q.Clock.Start)
 	return snap
 }
 
 // Ask is a source's snapshot, at most bannerAge old.
 func (c *snapshots) Ask(ctx context.Context, q *Exchange, s *plan.Source) Snapshot {
-	if snap, fresh := c.lately.Known(s.Name, q.Clock.Start); fresh {
+	if snap, fresh := c.known(s.Name, q.Clock.Start); fresh {
 		return snap
 	}
 	snap := q.V.Options.Snapshot(ctx, s.Name)
 	if ctx.Err() == nil { // else it may lack something
-		c.lately.Keep(s.Name, q.Clock.Start, snap)
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		if c.last == nil {
+			c.last = map[string]timedSnapshot{}
+		}
+		c.last[s.Name] = timedSnapshot{q.Clock.Start, snap}
 	}
 	return snap
 }

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"understudy/internal/query"
+	"understudy/internal/viewer/page"
 	"understudy/spec"
 )
 
@@ -20,10 +21,10 @@ import (
 type chart struct {
 	Says   string // what it shows, in a sentence
 	Bars   []bar
-	Grid   []line
-	Marks  []mark   // times below the bars
-	Series []series // what the parts of a bar are; none: bars have one part
-	Rest   string   // what is not drawn
+	Grid   []page.GridLine
+	Marks  []page.Mark // times below the bars
+	Series []series    // what the parts of a bar are; none: bars have one part
+	Rest   string      // what is not drawn
 }
 
 // bar is one part of a bar. Series is its number among the colours.
@@ -31,17 +32,6 @@ type bar struct {
 	X, Y, Width, Rise float64
 	Series            int
 	Href, Title       string
-}
-
-// line is a line of the grid with its value; mark is a time.
-type line struct {
-	Y    float64
-	Text string
-}
-
-type mark struct {
-	X            float64
-	Text, Anchor string
 }
 
 type series struct {
@@ -164,16 +154,16 @@ func (v *viewing) draw(c *chart, points []point, names []string, by string) {
 	step := stepOf(highest)
 	scale := 100 / (step * gridLines)
 	for i := range gridLines + 1 {
-		c.Grid = append(c.Grid, line{round(100 - float64(i)*step*scale), v.axis(sign * float64(i) * step)})
+		c.Grid = append(c.Grid, page.GridLine{Y: page.Round(100 - float64(i)*step*scale), Text: v.axis(sign * float64(i) * step)})
 	}
 	width := 100 / float64(len(points))
 	for i, p := range points {
 		x := float64(i) * width
 		if every := (len(points) + mostMarks - 1) / mostMarks; i%every == 0 {
-			m := mark{round(x + width/2), p.at.Format(map[string]string{"hour": "2 Jan 15:04", "day": "2 Jan", "week": "2 Jan",
-				"month": "Jan 06"}[by]), "middle"}
+			m := page.Mark{X: page.Round(x + width/2), Anchor: "middle", Text: p.at.Format(map[string]string{
+				"hour": "2 Jan 15:04", "day": "2 Jan", "week": "2 Jan", "month": "Jan 06"}[by])}
 			if m.X > lastMark {
-				m.X, m.Anchor = round(x+width), "end"
+				m.X, m.Anchor = page.Round(x+width), "end"
 			}
 			c.Marks = append(c.Marks, m)
 		}
@@ -209,8 +199,8 @@ func (v *viewing) drawPoint(c *chart, p point, names []string, x, width, scale f
 		height = max(height, leastVisible)
 		y -= height
 		gap := min(width*0.15, 0.3)
-		c.Bars = append(c.Bars, bar{X: round(x + gap/2), Y: round(y), Width: round(width - gap), Rise: round(height), Series: number,
-			Href: shown.Href, Title: title})
+		c.Bars = append(c.Bars, bar{X: page.Round(x + gap/2), Y: page.Round(y), Width: page.Round(width - gap), Rise: page.Round(height),
+			Series: number, Href: shown.Href, Title: title})
 	}
 	for i, name := range names {
 		if r := p.parts[name]; r != nil {

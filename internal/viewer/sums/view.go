@@ -223,7 +223,7 @@ func (v *viewing) row(r *query.SumRow, largest float64) row {
 		out.Cells = append(out.Cells, page.Thousands(r.Values), v.figure(r.Sum, r.Unit))
 	}
 	if largest > 0 {
-		out.Width = round(100 * math.Abs(v.size(r)) / largest)
+		out.Width = page.Round(100 * math.Abs(v.size(r)) / largest)
 	}
 	return out
 }
@@ -277,5 +277,3 @@ func passed(seconds float64) string {
 	}
 	return fmt.Sprintf("%d h %d min", int(d.Hours()), int(d.Minutes())%60)
 }
-
-func round(x float64) float64 { return math.Round(x*100) / 100 }
