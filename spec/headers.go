@@ -12,6 +12,7 @@ import (
 
 	"understudy"
 	"understudy/kit/header"
+	"understudy/spec/auth"
 )
 
 // Headers are the header fields (RFC 9110, 5) that mean something to the API.
@@ -141,7 +142,7 @@ func Misleads(name string) bool {
 // dashed returns a name as CGI and its like read it: for them what is no letter and no digit is a dash.
 func dashed(name string) string {
 	return http.CanonicalHeaderKey(strings.TrimLeft(strings.Map(func(r rune) rune {
-		if isOddInName(r) || r == '_' {
+		if auth.IsOddInName(r) || r == '_' {
 			return '-'
 		}
 		return r
@@ -379,7 +380,7 @@ func (h *Headers) refuse(name string) error {
 	if Overrides(name) {
 		return fmt.Errorf("%w: header %s: use the method itself", understudy.ErrInvalid, name)
 	}
-	odd := strings.ContainsFunc(name, isOddInName) || strings.Contains(name, "_") // CGI reads Content_Length as Content-Length
+	odd := strings.ContainsFunc(name, auth.IsOddInName) || strings.Contains(name, "_") // CGI reads Content_Length as Content-Length
 	if h.Strict || odd || Misleads(name) || header.Sensitive(name) {
 		return Unknown(name)
 	}
@@ -399,15 +400,10 @@ var ofOurAnswers = names("Accept-Ranges", "Age", "Allow", "Azure-Asyncoperation"
 	"Refresh", "Retry-After", "Server-Timing", "Set-Cookie", "Strict-Transport-Security", "Understudy-Error", "Vary", "Www-Authenticate",
 	"X-Content-Type-Options", "X-Request-Id")
 
-// isOddInName reports a character that the name of a header field has in no API.
-func isOddInName(r rune) bool {
-	return !(r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || r == '-' || r == '_')
-}
-
 func checkHeader(where, name string) error {
 	canonical := http.CanonicalHeaderKey(name)
 	switch {
-	case name == "" || len(name) > 100 || strings.ContainsFunc(name, isOddInName):
+	case name == "" || len(name) > 100 || strings.ContainsFunc(name, auth.IsOddInName):
 		return fmt.Errorf("%s: %q: want the name of a header", where, name)
 	case slices.Contains(ours, canonical), fitsAny(ourPatterns, canonical), Overrides(name):
 		return fmt.Errorf("%s: %s is written by this server, and cannot be the API's", where, name)

@@ -98,7 +98,7 @@ var imports = map[string]string{
 		"spec",
 	"internal/store/claims":   ". internal/store/sqlite",
 	"internal/store/codec":    ".",
-	"internal/store/contents": ". internal/store/sqlite request spec",
+	"internal/store/contents": ". internal/store/sqlite kit/wal request spec",
 	"internal/store/erase": ". internal/store/annotations internal/store/codec internal/store/kv internal/store/names " +
 		"internal/store/sqlite kit/jsonspan spec",
 	"internal/store/evict":         "internal/store/codec internal/store/sqlite",
@@ -109,7 +109,7 @@ var imports = map[string]string{
 	"internal/store/index": ". internal/query internal/store/catalog internal/store/codec internal/store/fts5 internal/store/inverted " +
 		"internal/store/order internal/store/postings internal/store/records internal/store/sqlite " +
 		"internal/store/terms internal/store/words",
-	"internal/store/intents":  "request",
+	"internal/store/intents":  "kit/wal request",
 	"internal/store/inverted": "internal/store/postings internal/store/sqlite",
 	"internal/store/jobs":     ". internal/store/sqlite",
 	"internal/store/kv":       ". internal/store/sqlite",

@@ -52,7 +52,7 @@ func (l *Log) begin(files []uint64) error {
 	if err != nil {
 		return err
 	}
-	if err := errors.Join(l.writeHeader(1, 1), syncFolder(l.dir)); err != nil {
+	if err := errors.Join(l.writeHeader(1, 1), SyncFolder(l.dir)); err != nil {
 		return errors.Join(err, tail.file.Close())
 	}
 	l.tail, l.segments = tail, []uint64{1}

@@ -41,7 +41,7 @@ func createSegment(dir string, first uint64, size int64) (*segment, error) {
 		return nil, err
 	}
 	preallocate(f, size)
-	if err := errors.Join(f.Sync(), syncFolder(dir)); err != nil {
+	if err := errors.Join(f.Sync(), SyncFolder(dir)); err != nil {
 		return nil, errors.Join(err, f.Close())
 	}
 	return newSegment(f, 0, size), nil
@@ -71,7 +71,8 @@ func (s *segment) seal() error {
 	return errors.Join(s.file.Truncate(s.at), s.file.Sync(), s.file.Close())
 }
 
-func syncFolder(dir string) error {
+// SyncFolder puts the names in a folder on the disk, where the system can.
+func SyncFolder(dir string) error {
 	f, err := os.Open(dir)
 	if err != nil {
 		return err

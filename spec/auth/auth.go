@@ -71,7 +71,7 @@ func readScheme(style string) (Scheme, error) {
 		return Scheme{Header: authorization, word: map[string]string{"bearer": "Bearer ", "token": "token "}[word]}, nil
 	case word == "header":
 		name, before, _ := strings.Cut(rest, " ")
-		if name == "" || strings.ContainsFunc(name, noToken) {
+		if name == "" || strings.ContainsFunc(name, IsOddInName) {
 			return Scheme{}, fmt.Errorf("%q: want the name of a header", name)
 		}
 		before, tail, form := strings.Cut(before, "{secret}")
@@ -110,7 +110,7 @@ func basicOf(form string) (Scheme, error) {
 	return s, nil
 }
 
-func noToken(r rune) bool {
+func IsOddInName(r rune) bool {
 	return !(r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || r == '-' || r == '_')
 }
 

@@ -16,6 +16,7 @@ import (
 
 	"understudy"
 	"understudy/internal/store/sqlite"
+	"understudy/kit/wal"
 	"understudy/request"
 )
 
@@ -179,16 +180,7 @@ func settle(temp, path string) error {
 	if err := os.Rename(temp, path); err != nil {
 		return err
 	}
-	return syncDir(dir)
-}
-
-// syncDir makes names in a folder last.
-func syncDir(dir string) error {
-	d, err := os.Open(dir)
-	if err != nil {
-		return err
-	}
-	return errors.Join(d.Sync(), d.Close())
+	return wal.SyncFolder(dir)
 }
 
 // link and unlink keep the books of what is held; mu is held.

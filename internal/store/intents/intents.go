@@ -10,10 +10,10 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"runtime"
 	"slices"
 	"sync"
 
+	"understudy/kit/wal"
 	"understudy/request"
 )
 
@@ -174,7 +174,7 @@ func (in *Log) rewrite() error {
 		_ = in.file.Close()
 	}
 	in.file, in.size, in.due = file, size, maxIntents
-	return syncFolder(filepath.Dir(in.path))
+	return wal.SyncFolder(filepath.Dir(in.path))
 }
 
 // write writes a file, to the disk.
@@ -188,20 +188,6 @@ func write(path string, text []byte) error {
 		err = file.Sync()
 	}
 	return errors.Join(err, file.Close())
-}
-
-// syncFolder puts the names in a folder on the disk, where a file system can.
-func syncFolder(path string) error {
-	folder, err := os.Open(path)
-	if err != nil {
-		return err
-	}
-	err = folder.Sync()
-	_ = folder.Close() // nothing was written to it
-	if runtime.GOOS == "windows" {
-		return nil // folders are not synchronized there
-	}
-	return err
 }
 
 // lines are the open ones, the oldest first.
