@@ -25,12 +25,13 @@ const (
 
 // Routes are those of these pages.
 func Routes() []page.Route {
+	admitted := func(run page.Handler) page.Handler { return page.ForAll("administration is for", run) }
 	return []page.Route{
-		{Pattern: "GET " + Path, Handler: serve},
-		{Pattern: "GET " + sessionsPath, Handler: serveSessions},
-		{Pattern: "POST " + sessionsPath + "/{id}/end", Handler: endSession},
-		{Pattern: "POST " + Path + "/webhooks/{name}/resume", Handler: resumeWebhook},
-		{Pattern: "POST " + Path + "/webhooks/{name}/pause", Handler: pauseWebhook},
+		{Pattern: "GET " + Path, Handler: admitted(serve)},
+		{Pattern: "GET " + sessionsPath, Handler: admitted(serveSessions)},
+		{Pattern: "POST " + sessionsPath + "/{id}/end", Handler: admitted(endSession)},
+		{Pattern: "POST " + Path + "/webhooks/{name}/resume", Handler: admitted(resumeWebhook)},
+		{Pattern: "POST " + Path + "/webhooks/{name}/pause", Handler: admitted(pauseWebhook)},
 	}
 }
 
@@ -65,19 +66,8 @@ type sourceView struct {
 // figure is a number and what it is.
 type figure struct{ Name, Value, Tone string }
 
-// administers refuses everyone but those who see everything of every source.
-func administers(q *page.Exchange) error {
-	if !page.Administers(q) {
-		return fmt.Errorf("%w: administration is for the role %s alone", understudy.ErrForbidden, understudy.RoleAll)
-	}
-	return nil
-}
-
 // serve shows the page.
 func serve(q *page.Exchange) error {
-	if err := administers(q); err != nil {
-		return err
-	}
 	if q.R.URL.RawQuery != "" {
 		return page.BadRequest("This page takes no parameters", "Programs ask /-/stats.", nil)
 	}

@@ -243,6 +243,16 @@ func Administers(q *Exchange) bool {
 	return c.Role() == understudy.RoleAll && (c.Source == "" || len(q.V.Options.Sources) == 1) && c.Grant.Live(q.Clock.Start)
 }
 
+// ForAll answers with a handler those alone who see everything of every source. what begins the sentence that refuses others.
+func ForAll(what string, run Handler) Handler {
+	return func(q *Exchange) error {
+		if !Administers(q) {
+			return fmt.Errorf("%w: %s the role %s alone", understudy.ErrForbidden, what, understudy.RoleAll)
+		}
+		return run(q)
+	}
+}
+
 // SeesJobs reports whether the caller may see jobs: their keys and errors name records of every source.
 func (q *Exchange) SeesJobs() bool { return q.V.Options.Jobs != nil && Administers(q) }
 

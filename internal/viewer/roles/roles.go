@@ -5,7 +5,6 @@ package roles
 
 import (
 	"cmp"
-	"fmt"
 	"net/http"
 	"net/url"
 	"slices"
@@ -26,22 +25,13 @@ const Path = page.ControlPrefix + "roles"
 // Routes are those for callers who see everything, and the way back from a role that is
 // looked through.
 func Routes() []page.Route {
+	admitted := func(run page.Handler) page.Handler { return page.ForAll("who may see what is shown to", run) }
 	return []page.Route{
 		{Pattern: "GET " + Path, Handler: admitted(serveTable)},
 		{Pattern: "GET " + Path + "/{role}", Handler: admitted(serveRole)},
 		{Pattern: "GET " + Path + "/{role}/{source}/{kind}", Handler: admitted(serveKind)},
 		{Pattern: "POST " + page.ViewAsPath, Handler: admitted(begin)},
 		{Pattern: "POST " + page.ViewAsEndPath, Handler: end},
-	}
-}
-
-// admitted answers with a handler those alone who see everything of every source.
-func admitted(run page.Handler) page.Handler {
-	return func(q *page.Exchange) error {
-		if !page.Administers(q) {
-			return fmt.Errorf("%w: who may see what is shown to the role %s alone", understudy.ErrForbidden, understudy.RoleAll)
-		}
-		return run(q)
 	}
 }
 
