@@ -50,7 +50,7 @@ func TestMechanismsHaveOneHome(t *testing.T) {
 					used[fmt.Sprint(h.line, place)] = true
 				}
 				if len(places) == 0 {
-					t.Errorf("%s:%d: %q is in %s only (%s:%d): %s", f.path, 1+bytes.Count(code[:at[0]], []byte("\n")), code[at[0]:at[1]],
+					t.Errorf("%s:%d: %q may occur in [%s] only, by %s:%d: %s", f.path, 1+bytes.Count(code[:at[0]], []byte("\n")), code[at[0]:at[1]],
 						strings.Join(h.places, ", "), oncePath, h.line, h.what)
 				}
 			}
