@@ -14,8 +14,6 @@ import (
 	"unicode"
 	"unicode/utf8"
 
-	"understudy/internal/slowapi/fake"
-	"understudy/internal/slowapi/format"
 	"understudy/internal/slowapi/kinds"
 	"understudy/internal/slowapi/world"
 )
@@ -247,25 +245,6 @@ func ask(s *Server, target string) *httptest.ResponseRecorder {
 	w := httptest.NewRecorder()
 	s.ServeHTTP(w, r)
 	return w
-}
-
-func TestSIDsInvert(t *testing.T) {
-	c := fake.NewCipher(1)
-	seen := map[string]bool{}
-	for i := range int64(2000) {
-		sid := string(c.AppendSID(nil, "CA", int(i%3), 'C', i*i))
-		index, ok := c.Index(sid, int(i%3), 'C')
-		if !ok || index != i*i || seen[sid] || !format.IsSID(sid, "CA") {
-			t.Fatalf("%s: %d %v", sid, index, ok)
-		}
-		seen[sid] = true
-		if _, ok := c.Index(sid, int(i%3)+1, 'C'); ok {
-			t.Fatalf("%s is of two accounts", sid)
-		}
-		if _, ok := c.Index(sid, int(i%3), 'M'); ok {
-			t.Fatalf("%s is of two kinds", sid)
-		}
-	}
 }
 
 func TestTimesNeverFall(t *testing.T) {
