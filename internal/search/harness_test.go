@@ -4,8 +4,11 @@ package search
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net/http/httptest"
+	"os"
+	"path/filepath"
 	"sync"
 	"testing"
 	"time"
@@ -27,8 +30,43 @@ var epoch = time.Date(2026, 6, 1, 12, 0, 0, 0, time.UTC)
 
 const account = "AC00000000000000000000000000000001"
 
-// pages are what the slow API answers, fetched once for all tests.
-var pages = sync.OnceValues(func() ([]*understudy.Page, error) {
+// filled is a database that holds what the slow API answers, written once for all tests.
+var filled = sync.OnceValues(func() ([]byte, error) {
+	all, err := pages()
+	if err != nil {
+		return nil, err
+	}
+	sp, err := upstream.BuiltIn("twilio")
+	if err != nil {
+		return nil, err
+	}
+	dir, err := os.MkdirTemp("", "understudy-search-")
+	if err != nil {
+		return nil, err
+	}
+	defer os.RemoveAll(dir)
+	o := storeOptions(filepath.Join(dir, "understudy.db"), map[string]*spec.Spec{"twilio": sp})
+	db, err := store.Open(context.Background(), o)
+	if err != nil {
+		return nil, err
+	}
+	for _, p := range all {
+		if _, err := db.Save(context.Background(), p); err != nil {
+			return nil, errors.Join(err, db.Close())
+		}
+	}
+	if err := db.Close(); err != nil { // the log is in the file now
+		return nil, err
+	}
+	return os.ReadFile(o.Path)
+})
+
+func storeOptions(path string, specs map[string]*spec.Spec) store.Options {
+	return store.Options{Path: path, Specs: specs, Now: func() time.Time { return epoch }, SaveTime: storetest.Patience}
+}
+
+// pages fetches what the slow API answers.
+func pages() ([]*understudy.Page, error) {
 	world, err := slowapi.New(slowapi.Options{Records: 300, Seed: 7, Account: account, Token: "slowapitoken", Epoch: epoch})
 	if err != nil {
 		return nil, err
@@ -79,7 +117,7 @@ var pages = sync.OnceValues(func() ([]*understudy.Page, error) {
 		}
 	}
 	return all, nil
-})
+}
 
 // bench is a searcher over a filled store.
 type rig struct {
@@ -123,19 +161,26 @@ func newRig(t *testing.T, fill bool, others ...string) *rig {
 	for _, name := range others {
 		specs[name] = spectest.BuiltIn(t, name)
 	}
-	var err error
-	r := &rig{T: t, spec: sp, store: storetest.Open(t, store.Options{Specs: specs, Now: func() time.Time { return epoch }})}
+	path := storetest.File(t)
 	if fill {
-		all, err := pages()
+		data, err := filled()
 		if err != nil {
 			t.Fatal(err)
 		}
-		for _, p := range all {
-			if _, err := r.store.Save(t.Context(), p); err != nil {
-				t.Fatal(err)
-			}
+		if err := os.WriteFile(path, data, 0o600); err != nil {
+			t.Fatal(err)
 		}
 	}
+	db, err := store.Open(t.Context(), storeOptions(path, specs))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := db.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	r := &rig{T: t, spec: sp, store: db}
 	if r.gate, err = access.NewWith(access.Options{Specs: specs, Roles: roles, Rows: rows, Do: does, Newest: r.newest,
 		Now: func() time.Time { return epoch }}); err != nil {
 		t.Fatal(err)
