@@ -63,6 +63,15 @@ func plainOffsets(hole int) func(*shelf, url.Values, http.Header) (int, any) {
 
 // A count of pages contradicts an end as a total does.
 func TestACountOfPagesContradictsAnEnd(t *testing.T) {
+	absent := func(answer func(*shelf, url.Values, http.Header) (int, any)) func(*shelf, url.Values, http.Header) (int, any) {
+		return func(s *shelf, q url.Values, h http.Header) (int, any) {
+			status, body := answer(s, q, h)
+			if body.(object)["next"] == nil {
+				delete(body.(object), "next")
+			}
+			return status, body
+		}
+	}
 	counted := func(pages any) func(s *shelf, q url.Values, h http.Header) (int, any) {
 		tokens := tokened(1000, 400)
 		return func(s *shelf, q url.Values, h http.Header) (int, any) {
@@ -77,9 +86,12 @@ func TestACountOfPagesContradictsAnEnd(t *testing.T) {
 	}
 	proveAll(t, map[string]*proof{
 		"tokens end before the last page": {shelf{paging: byToken, rows: 25, answer: counted(5)}, 25, "there are 5 pages, and 3 were shown"},
-		"tokens end with the last page":   {shelf{paging: byToken, rows: 25, answer: counted(3)}, 25, ""},
-		"tokens end behind the last page": {shelf{paging: byToken, rows: 25, answer: counted(2)}, 25, ""},
-		"a count of the page's rows":      {shelf{paging: byToken, rows: 25, answer: counted(nil)}, 25, ""},
+		"tokens are absent before the last page": {shelf{paging: byToken, rows: 25, answer: absent(counted(5))}, 25,
+			"there are 5 pages, and 3 were shown"},
+		"tokens are absent on the last page": {shelf{paging: byToken, rows: 25, answer: absent(counted(3))}, 25, ""},
+		"tokens end with the last page":      {shelf{paging: byToken, rows: 25, answer: counted(3)}, 25, ""},
+		"tokens end behind the last page":    {shelf{paging: byToken, rows: 25, answer: counted(2)}, 25, ""},
+		"a count of the page's rows":         {shelf{paging: byToken, rows: 25, answer: counted(nil)}, 25, ""},
 		"404 before the last page": {shelf{paging: byNumber, rows: 20, answer: notFoundFrom(4, says(object{"total_pages": 9}))}, 20,
 			"status 404"},
 	})

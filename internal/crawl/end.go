@@ -159,10 +159,26 @@ func (at *position) behind(target *spec.Target, page *understudy.Page) (beyond *
 	case d.Kind == "" && len(page.Rows) == 0 && target.EndUnsaid(page) && at.mayGoOn():
 		beyond = target.Beyond(max(at.Most, target.PageSize, 1))
 	}
-	if beyond == nil && d.Kind == "" && at.lacking() != "" {
-		d.Kind, d.Why = understudy.OpenRefuted, at.lacking()
+	if beyond == nil {
+		d = at.refute(d)
 	}
 	return beyond, d
+}
+
+// refute returns an end that is open where upstream says that there is more than was shown: neither an
+// end that a page says nor a page that nothing leads on from is one then.
+func (at *position) refute(d understudy.OpenEnd) understudy.OpenEnd {
+	if (d.Kind == "" || d.Kind == understudy.OpenUnseen) && at.lacking() != "" {
+		d.Kind, d.Why = understudy.OpenRefuted, at.lacking()
+	}
+	return d
+}
+
+// endOfTip returns what the newest page of a list says of its end, of which nothing else was walked.
+func endOfTip(page *understudy.Page) understudy.OpenEnd {
+	var at position
+	at.count(page, len(page.Rows))
+	return at.refute(page.OpenEnd())
 }
 
 // mayGoOn reports whether rows may follow a page that has none: filters leave pages empty. Two such pages

@@ -252,7 +252,7 @@ func (s *syncRun) now(ctx context.Context) (*head, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &head{ids: every(page), next: page.Next.URI, open: page.OpenEnd().Kind, at: began}, nil
+	return &head{ids: every(page), next: page.Next.URI, open: endOfTip(page).Kind, at: began}, nil
 }
 
 // finish makes what was walked count.

@@ -60,7 +60,7 @@ func (w *Crawler) PageSaved(_ context.Context, l request.PageSaved) error {
 	}
 	w.mu.Lock()
 	if newest {
-		h := &head{ids: top(l.Page), next: l.Page.Next.URI, open: l.Page.OpenEnd().Kind, at: requestTime(l.Page).Unix()}
+		h := &head{ids: top(l.Page), next: l.Page.Next.URI, open: endOfTip(l.Page).Kind, at: requestTime(l.Page).Unix()}
 		m := x.seen.Load()
 		h.addAbove(x.joined.Load())
 		h.addAbove(x.gap.Load())

@@ -424,6 +424,8 @@ func TestExportsSayCompleteOfProvenEnds(t *testing.T) {
 		{[]understudy.Query{end(understudy.OpenSilent, "says nothing", 0)}, `"complete":false,"why":"says nothing"}`},
 		{[]understudy.Query{end(understudy.OpenUnseen, "next was in no answer", 0)}, `"complete":false,"why":"next was in no answer"}`},
 		{[]understudy.Query{nil, end(understudy.OpenUnseen, "next was in no answer", 0)}, `"complete":true}`},
+		{[]understudy.Query{nil, end(understudy.OpenUnseen, "next was in no answer", 170)},
+			`"complete":false,"why":"upstream says that there are 170 rows, and 70 were shown"}`},
 		{[]understudy.Query{end("", "", 51)}, `"complete":false,"why":"upstream says that there are 51 rows, and 50 were shown"}`},
 		{[]understudy.Query{end("", "", 70), nil}, `"complete":true}`},
 		{[]understudy.Query{understudy.EndFields(understudy.OpenEnd{}, 0, 3, ""), nil},
