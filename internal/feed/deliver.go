@@ -86,6 +86,7 @@ func (f *Feed) deliver(ctx context.Context, run outbox.Run, one *hook) error {
 type batch struct {
 	after, until int64 // the changes in (after, until] that are wanted
 	count        int
+	ids          []string // of their records
 	body         bytes.Buffer
 }
 
@@ -119,6 +120,7 @@ func (f *Feed) batch(ctx context.Context, one *hook, state hookState) (*batch, e
 				b.body.WriteByte(',')
 			}
 			b.body.Write(sight.data)
+			b.ids = append(b.ids, sight.seen.ID)
 			if b.count++; b.count == maxBatch || b.body.Len() > maxBatchBytes {
 				return b.close(f, one, a), nil
 			}
@@ -155,6 +157,13 @@ func (f *Feed) send(ctx context.Context, one *hook, b *batch, state hookState, m
 		if err := f.change(ctx, one, moves, func(s *hookState) { s.Until = b.until }); err != nil {
 			return false, err
 		}
+	}
+	h := &one.settings
+	err = understudy.Audit(ctx, f.o.Audit, understudy.AuditEntry{
+		Caller: understudy.Caller{Name: "webhook " + h.Name, Source: h.Source, Grant: &understudy.Grant{Role: h.Role}},
+		Action: understudy.ActionList, What: "feed", Source: h.Source, IDs: b.ids, Rows: b.count})
+	if err != nil { // the receiver is not to blame
+		return false, fmt.Errorf("feed: webhook %s: %w", h.Name, err)
 	}
 	id := outbox.MessageID(f.places.key, "webhook\x00%s\x00%s\x00%d\x00%d\x00%d", one.settings.Name, one.settings.Source,
 		b.after, b.until, state.Round)

@@ -253,7 +253,7 @@ func TestHeaders(t *testing.T) {
 	}
 }
 
-// A page of 50 rows with everything it loads weighs less than 40 KB.
+// A page of 50 rows with all that a first visit loads weighs at most 30,000 bytes.
 func TestWeight(t *testing.T) {
 	h := open(t, func(o *page.Options) { o.Media = studio{} })
 	for _, path := range []string{"/", "/twilio/calls", "/twilio/messages", "/twilio/alerts", "/twilio/number/" + h.ownNumber(),
