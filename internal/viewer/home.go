@@ -102,7 +102,7 @@ func makeSourcePart(q *page.Exchange, s *plan.Source) *page.Part {
 			return "broken", s.Spec.Title
 		}
 		out := sourceView{Name: s.Name, Title: s.Spec.Title, Health: q.Clock.HealthOf(snap), Numbers: lines,
-			Today: keepFetched(q, s, today, &snap), Groups: q.Rights.KindGroups(s, &snap, &q.Clock)}
+			Today: keepFetched(today, &snap), Groups: q.Rights.KindGroups(s, &snap, &q.Clock)}
 		if page.Administers(q) {
 			out.Server = showServer(q, &snap)
 		}

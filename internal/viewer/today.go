@@ -106,11 +106,11 @@ func countToday(ctx context.Context, q *page.Exchange, s *plan.Source, asked []t
 	return all
 }
 
-// keepFetched returns the counts of kinds whose newest records are held, as far as the role may know. Of other kinds, such
+// keepFetched returns the counts of kinds whose newest records are held. Of other kinds, such
 // as one of which a single record was fetched, it keeps what was found: a 0 would say that nothing failed.
-func keepFetched(q *page.Exchange, s *plan.Source, today []todayView, snap *page.Snapshot) (all []todayView) {
+func keepFetched(today []todayView, snap *page.Snapshot) (all []todayView) {
 	for _, view := range today {
-		if held := snap.Kinds[view.Name]; !held.Complete && held.CaughtUp.IsZero() && q.Rights.Counts(s.ByName[view.Name]) {
+		if held := snap.Kinds[view.Name]; !held.Complete && held.CaughtUp.IsZero() {
 			some := false
 			view.Counts = slices.Clone(view.Counts)
 			for i := range view.Counts {

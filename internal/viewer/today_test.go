@@ -10,7 +10,9 @@ import (
 	"testing"
 	"time"
 
+	"understudy/internal/access"
 	"understudy/internal/viewer/page"
+	"understudy/spec"
 )
 
 var todayCell = regexp.MustCompile(`<td><a href="(/search[^"]*)"[^>]*>([^<]*)</a></td>`)
@@ -25,6 +27,17 @@ func TestHomeCountsWhatFailedAsItsLinksFindIt(t *testing.T) {
 			s.Kinds["recordings"] = page.Held{Records: 2} // which came with calls
 			return s
 		}
+	}
+	ruled := open(t, day, single, func(o *page.Options) {
+		var err error
+		if o.Gate, err = access.NewWith(access.Options{Specs: map[string]*spec.Spec{"twilio": o.Sources[0].Spec}, Roles: testRoles, Now: o.Now,
+			Rows: map[string]map[string]access.RowRules{"support": {"twilio": {access.Everything: {Age: 1000 * time.Hour}}}}}); err != nil {
+			t.Fatal(err)
+		}
+	}, searched(t))
+	_, rest, _ := strings.Cut(ruled.page("/", as{token: "supporttoken"}), "<h3>To look at</h3>")
+	if table, _, _ := strings.Cut(rest, "</table>"); strings.Contains(table, "Recordings") || !strings.Contains(table, "Calls") {
+		t.Error("a role with row rules reads that no recording failed, whose list was not fetched")
 	}
 	h := open(t, day, single, searched(t))
 	for _, c := range []struct {
