@@ -81,13 +81,14 @@ var imports = map[string]string{
 	"internal/smallfile":        "",
 	"internal/slowapi": "internal/slowapi/fake internal/slowapi/format internal/slowapi/github internal/slowapi/kinds " +
 		"internal/slowapi/stripe internal/slowapi/table internal/slowapi/world",
-	"internal/slowapi/fake":   "internal/slowapi/format",
-	"internal/slowapi/format": "",
-	"internal/slowapi/kinds":  "internal/slowapi/fake internal/slowapi/format internal/slowapi/table internal/slowapi/world",
-	"internal/slowapi/github": "internal/slowapi/fake internal/slowapi/format internal/slowapi/table",
-	"internal/slowapi/stripe": "internal/slowapi/fake internal/slowapi/format internal/slowapi/table",
-	"internal/slowapi/table":  "internal/slowapi/fake internal/slowapi/format",
-	"internal/slowapi/world":  "internal/slowapi/fake internal/slowapi/format internal/slowapi/table",
+	"internal/slowapi/fake":        "internal/slowapi/format",
+	"internal/slowapi/format":      "",
+	"internal/slowapi/kinds":       "internal/slowapi/fake internal/slowapi/format internal/slowapi/table internal/slowapi/world",
+	"internal/slowapi/github":      "internal/slowapi/fake internal/slowapi/format internal/slowapi/table",
+	"internal/slowapi/slowapitest": "internal/slowapi internal/slowapi/kinds internal/slowapi/world",
+	"internal/slowapi/stripe":      "internal/slowapi/fake internal/slowapi/format internal/slowapi/table",
+	"internal/slowapi/table":       "internal/slowapi/fake internal/slowapi/format",
+	"internal/slowapi/world":       "internal/slowapi/fake internal/slowapi/format internal/slowapi/table",
 	"internal/store": ". internal/query internal/store/annotations internal/store/catalog internal/store/claims internal/store/codec " +
 		"internal/store/erase internal/store/evict internal/store/fts5 internal/store/history internal/store/index internal/store/jobs " +
 		"internal/store/kv internal/store/names internal/store/order internal/store/pages internal/store/postings " +

@@ -1,5 +1,5 @@
 // Tests of arrivals: a world that goes on by itself, in a bubble of fake time.
-package slowapi
+package slowapi_test
 
 import (
 	"encoding/json"
@@ -7,23 +7,26 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"understudy/internal/slowapi"
+	"understudy/internal/slowapi/slowapitest"
 )
 
 // listed reads a whole list without a network.
-func listed(t *testing.T, s *Server, target, key string) []record {
+func listed(t *testing.T, s *slowapi.Server, target, key string) slowapitest.Records {
 	t.Helper()
-	var all []record
+	var all slowapitest.Records
 	for {
 		var p struct {
 			Next *string `json:"next_page_uri"`
 		}
 		var records map[string]json.RawMessage
-		body := ask(s, target).Body.Bytes()
+		body := slowapitest.Serve(s, target).Body.Bytes()
 		if err := json.Unmarshal(body, &p); err != nil {
 			t.Fatal(err)
 		}
 		_ = json.Unmarshal(body, &records)
-		var some []record
+		var some slowapitest.Records
 		if err := json.Unmarshal(records[key], &some); err != nil {
 			t.Fatal(err)
 		}
@@ -37,8 +40,8 @@ func listed(t *testing.T, s *Server, target, key string) []record {
 
 func TestArrivals(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		o := Options{Records: 100, Arrivals: 6, Journal: filepath.Join(t.TempDir(), "journal")}
-		s, err := New(o)
+		o := slowapi.Options{Records: 100, Arrivals: 6, Journal: filepath.Join(t.TempDir(), "journal")}
+		s, err := slowapi.New(o)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -54,7 +57,7 @@ func TestArrivals(t *testing.T) {
 		}
 		unfinished, last := 0, time.Now().AddDate(100, 0, 0)
 		for _, one := range calls {
-			at := when(t, one["date_created"])
+			at := slowapitest.ParseTime(t, one["date_created"])
 			if at.After(last) {
 				t.Fatal("the order is broken")
 			}
@@ -69,7 +72,7 @@ func TestArrivals(t *testing.T) {
 		if unfinished > 60 {
 			t.Errorf("%d calls are still going on", unfinished)
 		}
-		if newest := when(t, calls[0]["date_created"]); newest.Before(time.Date(2026, 6, 1, 12, 17, 0, 0, time.UTC)) {
+		if newest := slowapitest.ParseTime(t, calls[0]["date_created"]); newest.Before(time.Date(2026, 6, 1, 12, 17, 0, 0, time.UTC)) {
 			t.Errorf("the newest call is of %s", newest)
 		}
 		if err := s.Close(); err != nil {
@@ -78,7 +81,7 @@ func TestArrivals(t *testing.T) {
 
 		// A world that stands still keeps what came; one that goes on catches up.
 		o.Arrivals = 0
-		still, err := New(o)
+		still, err := slowapi.New(o)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -88,13 +91,13 @@ func TestArrivals(t *testing.T) {
 		_ = still.Close()
 		time.Sleep(24 * time.Hour)
 		o.Arrivals = 0.001
-		later, err := New(o)
+		later, err := slowapi.New(o)
 		if err != nil {
 			t.Fatal(err)
 		}
 		defer later.Close()
 		synctest.Wait()
-		if now := later.twilio.world.Time(); now.Before(time.Date(2026, 6, 2, 12, 19, 0, 0, time.UTC)) {
+		if now := later.World().Time(); now.Before(time.Date(2026, 6, 2, 12, 19, 0, 0, time.UTC)) {
 			t.Errorf("a day later the world's clock says %s", now)
 		}
 		for _, one := range listed(t, later, root+"/Calls.json", "calls") {
@@ -107,15 +110,15 @@ func TestArrivals(t *testing.T) {
 
 func TestWalkDuringArrivals(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s, err := New(Options{Records: 400, Arrivals: 600, Latency: time.Second})
+		s, err := slowapi.New(slowapi.Options{Records: 400, Arrivals: 600, Latency: time.Second})
 		if err != nil {
 			t.Fatal(err)
 		}
 		defer s.Close()
 		first := listed(t, s, root+"/Calls.json?PageSize=1000", "calls")
-		began := sids(first)
-		walked := sids(listed(t, s, root+"/Calls.json?PageSize=20", "calls"))
-		after := sids(listed(t, s, root+"/Calls.json?PageSize=1000", "calls"))
+		began := first.SIDs()
+		walked := listed(t, s, root+"/Calls.json?PageSize=20", "calls").SIDs()
+		after := listed(t, s, root+"/Calls.json?PageSize=1000", "calls").SIDs()
 		seen := map[string]int{}
 		for _, sid := range walked {
 			seen[sid]++

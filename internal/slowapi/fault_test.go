@@ -1,5 +1,5 @@
 // Tests of faults: each kind over a real connection, together, and counted.
-package slowapi
+package slowapi_test
 
 import (
 	"bytes"
@@ -19,14 +19,17 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"understudy/internal/slowapi"
+	"understudy/internal/slowapi/slowapitest"
 )
 
 // wire is one request on a connection of its own, without help from the client.
-func (r running) wire(ctx context.Context, method, target string, packed bool) (*http.Response, error) {
-	r.Helper()
-	req, err := http.NewRequestWithContext(ctx, method, r.web.URL+target, nil)
+func wire(r slowapitest.API, ctx context.Context, method, target string, packed bool) (*http.Response, error) {
+	r.T.Helper()
+	req, err := http.NewRequestWithContext(ctx, method, r.Web.URL+target, nil)
 	if err != nil {
-		r.Fatal(err)
+		r.T.Fatal(err)
 	}
 	req.SetBasicAuth(mainSID, "slowapitoken")
 	if packed {
@@ -37,9 +40,9 @@ func (r running) wire(ctx context.Context, method, target string, packed bool) (
 }
 
 func TestFaultsInAnswers(t *testing.T) {
-	r := start(t, Options{Records: 5})
+	r := slowapitest.Start(t, slowapi.Options{Records: 5})
 	target := root + "/Calls.json?PageSize=2"
-	good := r.get(target)
+	good := r.Get(target)
 	for _, c := range []struct {
 		rule   string
 		status int
@@ -65,8 +68,8 @@ func TestFaultsInAnswers(t *testing.T) {
 		{`{"match":"PageSize=2","status":502}`, 502, `{"code":20502,"message":"Bad Gateway",` +
 			`"more_info":"https://www.twilio.com/docs/errors/20502","status":502}`, nil},
 	} {
-		r.control("/-/faults", `{"rules":[`+c.rule+`]}`, 200)
-		resp, err := r.wire(t.Context(), "GET", target, false)
+		r.Control("/-/faults", `{"rules":[`+c.rule+`]}`, 200)
+		resp, err := wire(r, t.Context(), "GET", target, false)
 		if err != nil {
 			t.Errorf("%s: %v", c.rule, err)
 			continue
@@ -89,16 +92,16 @@ func TestFaultsInAnswers(t *testing.T) {
 			}
 		}
 	}
-	r.control("/-/faults", `{"rules":[]}`, 200)
-	if !bytes.Equal(r.get(target), good) {
+	r.Control("/-/faults", `{"rules":[]}`, 200)
+	if !bytes.Equal(r.Get(target), good) {
 		t.Error("healed, and still not well")
 	}
 }
 
 func TestFaultsOnTheWire(t *testing.T) {
-	r := start(t, Options{Records: 5})
+	r := slowapitest.Start(t, slowapi.Options{Records: 5})
 	target := root + "/Calls.json?PageSize=2"
-	good := r.get(target)
+	good := r.Get(target)
 	type got struct {
 		length int64
 		body   []byte
@@ -106,8 +109,8 @@ func TestFaultsOnTheWire(t *testing.T) {
 		packed bool
 	}
 	get := func(rule string, packed bool) (got, error) {
-		r.control("/-/faults", `{"rules":[`+rule+`]}`, 200)
-		resp, err := r.wire(t.Context(), "GET", target, packed)
+		r.Control("/-/faults", `{"rules":[`+rule+`]}`, 200)
+		resp, err := wire(r, t.Context(), "GET", target, packed)
 		if err != nil {
 			return got{}, err
 		}
@@ -173,19 +176,19 @@ func TestFaultsOnTheWire(t *testing.T) {
 }
 
 func TestFaultsWait(t *testing.T) {
-	r := start(t, Options{Records: 5})
-	good := r.get(root + "/Calls.json")
-	r.control("/-/faults", `{"rules":[{"delay_ms":30,"status":500}]}`, 200)
+	r := slowapitest.Start(t, slowapi.Options{Records: 5})
+	good := r.Get(root + "/Calls.json")
+	r.Control("/-/faults", `{"rules":[{"delay_ms":30,"status":500}]}`, 200)
 	began := time.Now()
-	if status, _, _ := r.ask("GET", root+"/Calls.json", nil); status != 500 || time.Since(began) < 30*time.Millisecond {
+	if status, _, _ := r.Ask("GET", root+"/Calls.json", nil); status != 500 || time.Since(began) < 30*time.Millisecond {
 		t.Errorf("delay_ms: %d after %s", status, time.Since(began))
 	}
 	for _, packed := range []bool{false, true} {
 		for name, rule := range map[string]string{"delay": `{"delay_ms":3600000}`, "stall": `{"stall_after":10}`,
 			"stall at once": `{"stall_after":0}`} {
-			r.control("/-/faults", `{"rules":[`+rule+`]}`, 200)
+			r.Control("/-/faults", `{"rules":[`+rule+`]}`, 200)
 			ctx, leave := context.WithTimeout(t.Context(), 50*time.Millisecond)
-			resp, err := r.wire(ctx, "GET", root+"/Calls.json", packed)
+			resp, err := wire(r, ctx, "GET", root+"/Calls.json", packed)
 			if err == nil {
 				var body []byte
 				body, err = io.ReadAll(resp.Body)
@@ -199,9 +202,9 @@ func TestFaultsWait(t *testing.T) {
 				t.Errorf("%s: %v", name, err)
 			}
 			// Its slot is free again as soon as it left.
-			for deadline := time.Now().Add(5 * time.Second); r.api.busy.Load() != 0; {
+			for deadline := time.Now().Add(5 * time.Second); r.Server.Busy() != 0; {
 				if time.Now().After(deadline) {
-					t.Fatalf("%s: %d requests are still under way", name, r.api.busy.Load())
+					t.Fatalf("%s: %d requests are still under way", name, r.Server.Busy())
 				}
 			}
 		}
@@ -209,9 +212,9 @@ func TestFaultsWait(t *testing.T) {
 }
 
 func TestClosingEndsStalls(t *testing.T) {
-	r := start(t, Options{Records: 5})
-	r.control("/-/faults", `{"rules":[{"stall_after":10}]}`, 200)
-	resp, err := r.wire(t.Context(), "GET", root+"/Calls.json", false)
+	r := slowapitest.Start(t, slowapi.Options{Records: 5})
+	r.Control("/-/faults", `{"rules":[{"stall_after":10}]}`, 200)
+	resp, err := wire(r, t.Context(), "GET", root+"/Calls.json", false)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -220,21 +223,21 @@ func TestClosingEndsStalls(t *testing.T) {
 	if _, err := io.ReadFull(resp.Body, make([]byte, 10)); err != nil {
 		t.Fatal(err)
 	}
-	_ = r.api.Close()
+	_ = r.Server.Close()
 	if body, err := io.ReadAll(resp.Body); len(body) != 0 || err == nil {
 		t.Errorf("%d bytes more, %v", len(body), err)
 	}
 }
 
 func TestFaultTimes(t *testing.T) {
-	r := start(t, Options{Records: 5})
-	r.control("/-/faults", `{"rules":[{"match":"/Calls","status":500,"times":3},{"match":"/Calls","status":503,"times":2},`+
+	r := slowapitest.Start(t, slowapi.Options{Records: 5})
+	r.Control("/-/faults", `{"rules":[{"match":"/Calls","status":500,"times":3},{"match":"/Calls","status":503,"times":2},`+
 		`{"match":"Messages","status":404}]}`, 200)
 	var seen [600]atomic.Int64
 	var all sync.WaitGroup
 	for range 12 {
 		all.Go(func() {
-			status, _, _ := r.ask("GET", root+"/Calls.json", nil)
+			status, _, _ := r.Ask("GET", root+"/Calls.json", nil)
 			seen[status].Add(1)
 		})
 	}
@@ -243,23 +246,23 @@ func TestFaultTimes(t *testing.T) {
 		t.Errorf("500 %d times, 503 %d, 200 %d; want 3, 2, 7", a, b, c)
 	}
 	for range 3 {
-		if status, _, _ := r.ask("GET", root+"/Messages.json", nil); status != 404 {
+		if status, _, _ := r.Ask("GET", root+"/Messages.json", nil); status != 404 {
 			t.Errorf("without times: %d", status)
 		}
 	}
 }
 
 func TestFaultsAndWrites(t *testing.T) {
-	r := start(t, Options{Records: 5})
+	r := slowapitest.Start(t, slowapi.Options{Records: 5})
 	form := url.Values{"To": {"+1500"}, "From": {"+1501"}}
-	count := func() int { return len(r.page(root + "/Calls.json").records) }
-	r.control("/-/faults", `{"rules":[{"match":"/Calls","status":500,"times":1}]}`, 200)
-	r.write("POST", root+"/Calls.json", form, 500)
+	count := func() int { return len(r.Page(root + "/Calls.json").Records) }
+	r.Control("/-/faults", `{"rules":[{"match":"/Calls","status":500,"times":1}]}`, 200)
+	r.Write("POST", root+"/Calls.json", form, 500)
 	if n := count(); n != 5 {
 		t.Errorf("a write answered 500 was carried out: %d calls", n)
 	}
-	r.control("/-/faults", `{"rules":[{"match":"/Calls","reset":true,"times":1}]}`, 200)
-	req, _ := http.NewRequest("POST", r.web.URL+root+"/Calls.json", strings.NewReader(form.Encode()))
+	r.Control("/-/faults", `{"rules":[{"match":"/Calls","reset":true,"times":1}]}`, 200)
+	req, _ := http.NewRequest("POST", r.Web.URL+root+"/Calls.json", strings.NewReader(form.Encode()))
 	req.SetBasicAuth(mainSID, "slowapitoken")
 	req.Header.Set("Content-Type", "application/x-www-form-urlencoded")
 	if resp, err := http.DefaultTransport.RoundTrip(req); err == nil {
@@ -272,8 +275,8 @@ func TestFaultsAndWrites(t *testing.T) {
 }
 
 func TestBadFaultsAreRefused(t *testing.T) {
-	r := start(t, Options{Records: 5})
-	r.control("/-/faults", `{"rules":[{"match":"/Calls","status":500}]}`, 200)
+	r := slowapitest.Start(t, slowapi.Options{Records: 5})
+	r.Control("/-/faults", `{"rules":[{"match":"/Calls","status":500}]}`, 200)
 	for _, bad := range []string{
 		``, `{}`, `[]`, `{"rules":null}`, `{"rules":{}}`, `{"rules":[]} x`, `{"rule":[]}`,
 		`{"rules":[{"math":"/Calls"}]}`, `{"rules":[{"status":99}]}`, `{"rules":[{"status":"500"}]}`, `{"rules":[{"status":600}]}`,
@@ -282,13 +285,13 @@ func TestBadFaultsAreRefused(t *testing.T) {
 		`{"rules":[{"delay_ms":3600001}]}`, `{"rules":[{"pad_mb":1025}]}`, `{"rules":[{"truncate":-1}]}`, `{"rules":[{"gzip_cut":-1}]}`,
 		`{"rules":[{"stall_after":-1}]}`, `{"rules":[{"retry_after":-1}]}`, `{"rules":[{"redirect":""}]}`, `{"rules":[{"redirect":"a\r\nb"}]}`,
 		`{"rules":[{"content_type":"a\nb"}]}`, `{"rules":[{"length":1e99}]}`,
-		`{"rules":[` + strings.Repeat(`{},`, maxRules) + `{}]}`,
+		`{"rules":[` + strings.Repeat(`{},`, slowapi.MaxRules) + `{}]}`,
 	} {
-		if got := r.control("/-/faults", bad, 400); !strings.Contains(got, `{"error":"`) {
+		if got := r.Control("/-/faults", bad, 400); !strings.Contains(got, `{"error":"`) {
 			t.Errorf("%s: %s", bad, got)
 		}
 	}
-	if status, _, _ := r.ask("GET", root+"/Calls.json", nil); status != 500 {
+	if status, _, _ := r.Ask("GET", root+"/Calls.json", nil); status != 500 {
 		t.Errorf("a refused set of rules replaced the one before: %d", status)
 	}
 	for _, c := range []struct {
@@ -296,31 +299,33 @@ func TestBadFaultsAreRefused(t *testing.T) {
 		want         int
 	}{{"GET", "/-/faults", 405}, {"POST", "/-/stats", 405}, {"GET", "/-/advance", 405}, {"GET", "/-/nothing", 404}, {"HEAD", "/-/stats",
 		200}} {
-		if status, _, _ := r.ask(c.method, c.path, nil); status != c.want {
+		if status, _, _ := r.Ask(c.method, c.path, nil); status != c.want {
 			t.Errorf("%s %s: %d, want %d", c.method, c.path, status, c.want)
 		}
 	}
-	r.control("/-/faults", `{"rules":[{"match":"","status":500}]}`, 200)
-	r.control("/-/advance", `{}`, 200)
-	r.control("/-/faults", fmt.Sprintf(`{"rules":[{"body":%q}]}`, strings.Repeat("x", 1<<20)), 413)
+	r.Control("/-/faults", `{"rules":[{"match":"","status":500}]}`, 200)
+	r.Control("/-/advance", `{}`, 200)
+	r.Control("/-/faults", fmt.Sprintf(`{"rules":[{"body":%q}]}`, strings.Repeat("x", 1<<20)), 413)
 }
 
 // With places for two, six requests take three times as long as one; who leaves while waiting takes no place.
 func TestFaultsHavePlaces(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s, err := New(Options{Records: 5, Latency: time.Minute})
+		s, err := slowapi.New(slowapi.Options{Records: 5, Latency: time.Minute})
 		if err != nil {
 			t.Fatal(err)
 		}
 		defer s.Close()
-		if _, err := s.replaceFaults([]byte(`{"rules":[{"match":"/Calls","places":2}]}`)); err != nil {
-			t.Fatal(err)
+		rules := httptest.NewRequest("POST", "/-/faults", strings.NewReader(`{"rules":[{"match":"/Calls","places":2}]}`))
+		set := httptest.NewRecorder()
+		if s.ServeHTTP(set, rules); set.Code != 200 {
+			t.Fatalf("%d %s", set.Code, set.Body)
 		}
 		began := time.Now()
 		var done sync.WaitGroup
 		for range 6 {
 			done.Go(func() {
-				if got := ask(s, root+"/Calls.json"); got.Code != 200 {
+				if got := slowapitest.Serve(s, root+"/Calls.json"); got.Code != 200 {
 					t.Errorf("%d", got.Code)
 				}
 			})
@@ -335,7 +340,7 @@ func TestFaultsHavePlaces(t *testing.T) {
 		synctest.Wait()
 		leave()
 		<-left
-		if ask(s, root+"/Messages.json"); time.Since(began) > 72*time.Second {
+		if slowapitest.Serve(s, root+"/Messages.json"); time.Since(began) > 72*time.Second {
 			t.Errorf("what the rule does not match took %v", time.Since(began))
 		}
 		done.Wait()

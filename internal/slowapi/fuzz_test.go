@@ -1,5 +1,5 @@
 // Fuzzers: whatever comes, the answer is JSON of the right shape.
-package slowapi
+package slowapi_test
 
 import (
 	"encoding/json"
@@ -9,18 +9,20 @@ import (
 	"testing"
 	"unicode/utf8"
 
+	"understudy/internal/slowapi"
 	"understudy/internal/slowapi/format"
 	"understudy/internal/slowapi/kinds"
+	"understudy/internal/slowapi/slowapitest"
 	"understudy/internal/slowapi/world"
 )
 
 func FuzzTarget(f *testing.F) {
-	s, err := New(Options{Records: 200})
+	s, err := slowapi.New(slowapi.Options{Records: 200})
 	if err != nil {
 		f.Fatal(err)
 	}
 	defer s.Close()
-	w := s.twilio.world
+	w := s.World()
 	token := string(w.AppendSID(nil, w.Below[0][kinds.Calls], 77))
 	for _, seed := range []string{
 		root + "/Calls.json?StartTime%3E=2026-05-01&EndTime<=2026&Status=busy&PageSize=3&Page=2",
@@ -106,26 +108,6 @@ func checkURI(t *testing.T, raw json.RawMessage) {
 	}
 }
 
-func FuzzRules(f *testing.F) {
-	f.Add([]byte(`{"rules":[{"match":"/Calls","status":500,"times":3}]}`))
-	f.Add([]byte(`{"rules":[{"redirect":"loop","pad_mb":1,"length":-3,"gzip_cut":5,"truncate":1,"stall_after":2,"reset":true}]}`))
-	f.Add([]byte(`{"rules":[]}`))
-	f.Fuzz(func(t *testing.T, raw []byte) {
-		rules, err := readRules(raw)
-		if err != nil {
-			return
-		}
-		for _, one := range rules {
-			one.instead(httptest.NewRequest("GET", "/x", nil), func(status int) format.Answer { return *format.RefusalFor(status) })
-			a := format.Answer{Status: 200, Body: []byte("{}")}
-			one.apply(&a)
-			if one.left != nil && !one.take() {
-				t.Fatal("a new rule has no times left")
-			}
-		}
-	})
-}
-
 // FuzzJournal replays any line: the world refuses it or goes on without harm.
 func FuzzJournal(f *testing.F) {
 	f.Add([]byte(`{"op":"advance","at":"2026-06-01T13:00:00Z","wall":"2026-06-01T13:00:00Z","new":{"calls":2}}`))
@@ -144,7 +126,7 @@ func FuzzJournal(f *testing.F) {
 	f.Add([]byte(`{"op":"update","at":"2026-06-01T13:00:00Z","wall":"2026-06-01T13:00:00Z","kind":"addresses","index":3,` +
 		`"fields":{"City":"x"}}`))
 	f.Fuzz(func(t *testing.T, line []byte) {
-		s, err := New(Options{Records: 20})
+		s, err := slowapi.New(slowapi.Options{Records: 20})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -154,10 +136,12 @@ func FuzzJournal(f *testing.F) {
 			e.New["alerts"] > 1000 {
 			return
 		}
-		if _, err := s.twilio.world.Apply(e); err != nil {
+		if _, err := s.World().Apply(e); err != nil {
 			return
 		}
-		if _, err := s.twilio.advance([]byte(`{"calls":1,"seconds":5}`)); err != nil {
+		on := httptest.NewRecorder()
+		s.ServeHTTP(on, httptest.NewRequest("POST", "/-/advance", strings.NewReader(`{"calls":1,"seconds":5}`)))
+		if on.Code != 200 {
 			return // its time lies too far away to go on from
 		}
 		for _, list := range []string{"/2010-04-01/Accounts.json", root + "/Calls.json", root + "/Messages.json",
@@ -165,7 +149,7 @@ func FuzzJournal(f *testing.F) {
 			root + "/Notifications.json", root + "/Queues.json", root + "/Applications.json", root + "/Keys.json", root + "/OutgoingCallerIds.json",
 			root + "/Addresses.json",
 			root + "/Usage/Records/Today.json", root + "/Balance.json", "/v1/Alerts", "/v1/Events"} {
-			if got := ask(s, list); got.Code != 200 || !json.Valid(got.Body.Bytes()) {
+			if got := slowapitest.Serve(s, list); got.Code != 200 || !json.Valid(got.Body.Bytes()) {
 				t.Fatalf("%s: %d %s", list, got.Code, got.Body)
 			}
 		}

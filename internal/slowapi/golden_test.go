@@ -1,5 +1,5 @@
 // The golden answers: what HTTP shows of every kind, for one seed and one clock.
-package slowapi
+package slowapi_test
 
 import (
 	"crypto/sha256"
@@ -17,6 +17,8 @@ import (
 	"testing"
 	"time"
 
+	"understudy/internal/slowapi"
+	"understudy/internal/slowapi/slowapitest"
 	"understudy/internal/slowapi/table"
 )
 
@@ -24,7 +26,7 @@ var updateGolden = flag.Bool("update", false, "write the golden answers anew")
 
 // golden asks requests and writes one line an answer.
 type golden struct {
-	running
+	api slowapitest.API
 	out strings.Builder
 }
 
@@ -39,10 +41,10 @@ var goldenHeaders = []string{
 
 // ask sends one request under a fixed host and notes the answer: a long body as a hash.
 func (g *golden) ask(method, target string, form url.Values, headers ...string) []byte {
-	g.Helper()
-	req, err := http.NewRequest(method, g.web.URL+target, strings.NewReader(form.Encode()))
+	g.api.T.Helper()
+	req, err := http.NewRequest(method, g.api.Web.URL+target, strings.NewReader(form.Encode()))
 	if err != nil {
-		g.Fatal(err)
+		g.api.T.Fatal(err)
 	}
 	req.Host = "slow.example"
 	req.SetBasicAuth(mainSID, "slowapitoken")
@@ -54,12 +56,12 @@ func (g *golden) ask(method, target string, form url.Values, headers ...string) 
 	}
 	resp, err := http.DefaultTransport.RoundTrip(req)
 	if err != nil {
-		g.Fatal(err)
+		g.api.T.Fatal(err)
 	}
 	defer resp.Body.Close()
 	body, err := io.ReadAll(resp.Body)
 	if err != nil {
-		g.Fatal(err)
+		g.api.T.Fatal(err)
 	}
 	fmt.Fprintf(&g.out, "%s %s", method, unsteady.ReplaceAllString(target, "signed"))
 	if len(form) > 0 {
@@ -84,14 +86,14 @@ func (g *golden) ask(method, target string, form url.Values, headers ...string) 
 
 // rows reads the records of a list.
 func (g *golden) rows(target, key string) (all []record) {
-	g.Helper()
+	g.api.T.Helper()
 	var page map[string]json.RawMessage
 	raw := g.ask("GET", target, nil)
 	if err := json.Unmarshal(raw, &page); err != nil {
-		g.Fatalf("%s: %s", target, raw)
+		g.api.T.Fatalf("%s: %s", target, raw)
 	}
 	if err := json.Unmarshal(page[key], &all); err != nil {
-		g.Fatalf("%s: %s: %v", target, key, err)
+		g.api.T.Fatalf("%s: %s: %v", target, key, err)
 	}
 	return all
 }
@@ -153,7 +155,7 @@ var goldenKinds = []goldenKind{
 
 func TestAnswersStay(t *testing.T) {
 	at := time.Date(2026, 6, 1, 12, 0, 0, 0, time.UTC)
-	g := &golden{running: start(t, Options{Records: 400, Now: func() time.Time { return at }})}
+	g := &golden{api: slowapitest.Start(t, slowapi.Options{Records: 400, Now: func() time.Time { return at }})}
 	for _, k := range goldenKinds {
 		g.kind(k)
 	}
@@ -356,10 +358,10 @@ func (g *golden) contents() {
 // picture follows a medium to its content.
 func (g *golden) picture(path string) {
 	g.ask("GET", path, nil)
-	resp, _ := g.fetch("GET", path)
+	resp, _ := g.api.Fetch("GET", path)
 	to, err := url.Parse(resp.Header.Get("Location"))
 	if err != nil {
-		g.Fatal(err)
+		g.api.T.Fatal(err)
 	}
 	g.ask("GET", to.RequestURI(), nil)
 }
@@ -368,22 +370,22 @@ func (g *golden) picture(path string) {
 func (g *golden) moved() {
 	g.ask("POST", "/-/advance", nil)
 	for range 4 {
-		g.out.WriteString(g.control("/-/advance", `{"calls":5,"messages":9,"conferences":2,"alerts":3,"seconds":40}`, 200))
+		g.out.WriteString(g.api.Control("/-/advance", `{"calls":5,"messages":9,"conferences":2,"alerts":3,"seconds":40}`, 200))
 		g.ask("GET", root+"/Calls.json?PageSize=40", nil)
 		g.ask("GET", root+"/Messages.json?PageSize=40", nil)
 		g.ask("GET", root+"/Conferences.json?PageSize=40", nil)
 		g.ask("GET", root+"/Recordings.json?PageSize=40", nil)
 		g.ask("GET", "/v1/Alerts?PageSize=9", nil)
 	}
-	g.out.WriteString(g.control("/-/edit", `{"kind":"messages","records":[`+
+	g.out.WriteString(g.api.Control("/-/edit", `{"kind":"messages","records":[`+
 		`{"index":3,"price":"-0.5","body":"new"},{"index":5,"delete":true}]}`, 200))
 	for _, rule := range []string{
 		`"status":503,"retry_after":7`, `"body":"x","content_type":"text/html"`, `"redirect":"loop"`, `"status":204`, `"delay_ms":1`,
 	} {
-		g.out.WriteString(g.control("/-/faults", `{"rules":[{"match":"Keys",`+rule+`}]}`, 200))
+		g.out.WriteString(g.api.Control("/-/faults", `{"rules":[{"match":"Keys",`+rule+`}]}`, 200))
 		g.ask("GET", root+"/Keys.json", nil)
 	}
-	g.control("/-/faults", `{"rules":[]}`, 200)
+	g.api.Control("/-/faults", `{"rules":[]}`, 200)
 }
 
 // TestGoldenAnswersKnowEveryKind wants a line for every path of the routes.
@@ -392,7 +394,7 @@ func TestGoldenAnswersKnowEveryKind(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	all := (&twilio{}).paths()
+	all := slowapi.Paths()
 	asked := map[*table.Route]bool{}
 	for line := range strings.Lines(string(raw)) {
 		words := strings.SplitN(line, " ", 3)

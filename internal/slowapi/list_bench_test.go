@@ -1,13 +1,15 @@
 // The price of a page: lists of calls and messages, from request to the bytes of the answer.
-package slowapi
+package slowapi_test
 
 import (
 	"net/http"
-	"net/http/httptest"
 	"strconv"
 	"syscall"
 	"testing"
 	"time"
+
+	"understudy/internal/slowapi"
+	"understudy/internal/slowapi/slowapitest"
 )
 
 // cpu returns the time this process has computed for, which other processes do not lengthen.
@@ -18,7 +20,7 @@ func cpu() time.Duration {
 }
 
 func BenchmarkListPage(b *testing.B) {
-	s, err := New(Options{Records: 100_000})
+	s, err := slowapi.New(slowapi.Options{Records: 100_000})
 	if err != nil {
 		b.Fatal(err)
 	}
@@ -28,11 +30,9 @@ func BenchmarkListPage(b *testing.B) {
 				b.ReportAllocs()
 				began := cpu()
 				for i := range b.N {
-					r := httptest.NewRequest(http.MethodGet, root+"/"+kind+".json?PageSize="+size+"&Page="+strconv.Itoa(i%50), nil)
-					r.SetBasicAuth(mainSID, "slowapitoken")
-					w := httptest.NewRecorder()
-					if s.ServeHTTP(w, r); w.Code != http.StatusOK {
-						b.Fatalf("%s: %d", r.URL, w.Code)
+					target := root + "/" + kind + ".json?PageSize=" + size + "&Page=" + strconv.Itoa(i%50)
+					if w := slowapitest.Serve(s, target); w.Code != http.StatusOK {
+						b.Fatalf("%s: %d", target, w.Code)
 					}
 				}
 				b.ReportMetric(float64(cpu()-began)/float64(b.N), "cpu-ns/op")

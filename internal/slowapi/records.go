@@ -68,7 +68,7 @@ func writing(do handler) handler {
 
 // create makes a record from a form and answers 201 with it.
 func (t *twilio) create(x *world.Request) format.Answer {
-	fields, refused := x.S.Kind.Create(x.W, x.S, x.In.Form)
+	fields, refused := x.S.Kind.Writes.Create(x.W, x.S, x.In.Form)
 	if refused == nil {
 		maps.Copy(fields, x.Preset)
 		refused = t.write(x, world.Entry{Op: "create", Fields: fields})
@@ -77,7 +77,7 @@ func (t *twilio) create(x *world.Request) format.Answer {
 		return *refused
 	}
 	row := x.W.Show(nil, x.S, x.S.Count()-1, x.Variant("new_"), x.In.Here)
-	return format.Answer{Status: cmp.Or(x.S.Kind.Made, http.StatusCreated), Body: row}
+	return format.Answer{Status: cmp.Or(x.S.Kind.Writes.Made, http.StatusCreated), Body: row}
 }
 
 // update changes a record and answers 200 with it.
@@ -85,7 +85,7 @@ func (t *twilio) update(x *world.Request) format.Answer {
 	if !x.S.Exists(x.Index) {
 		return x.NotFound()
 	}
-	fields, cut, refused := x.S.Kind.Update(x.W, x.S, x.Index, x.In.Form)
+	fields, cut, refused := x.S.Kind.Writes.Update(x.W, x.S, x.Index, x.In.Form)
 	if refused == nil && len(cut) == 0 {
 		refused = t.refuseUnfinished(x)
 	}
@@ -104,8 +104,8 @@ func (t *twilio) remove(x *world.Request) format.Answer {
 		return x.NotFound()
 	}
 	refused := t.refuseUnfinished(x)
-	if refused == nil && x.S.Kind.Keeps != nil {
-		refused = x.S.Kind.Keeps(x.W, x.S, x.Index)
+	if refused == nil && x.S.Kind.Writes.Keeps != nil {
+		refused = x.S.Kind.Writes.Keeps(x.W, x.S, x.Index)
 	}
 	if refused == nil {
 		refused = t.write(x, world.Entry{Op: "delete", Index: x.Index})

@@ -208,15 +208,15 @@ var (
 // done to them.
 func records(pattern string, list route) []route {
 	list.pattern, list.do = pattern, methods{http.MethodGet: (*twilio).page}
-	if list.kind.Create != nil {
+	if list.kind.Writes.Create != nil {
 		list.do[http.MethodPost] = writing((*twilio).create)
 	}
 	one := list
 	one.pattern, one.instance, one.do = pattern+"/*", true, methods{http.MethodGet: (*twilio).instance}
-	if list.kind.Update != nil {
+	if list.kind.Writes.Update != nil {
 		one.do[http.MethodPost] = writing((*twilio).update)
 	}
-	if list.kind.Remove {
+	if list.kind.Writes.Remove {
 		one.do[http.MethodDelete] = writing((*twilio).remove)
 	}
 	return []route{list, one}

@@ -1,5 +1,5 @@
 // Tests of serving: credentials, errors, cap, latency, compression, counts.
-package slowapi
+package slowapi_test
 
 import (
 	"bytes"
@@ -9,21 +9,22 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
-	"net/url"
 	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
 
+	"understudy/internal/slowapi"
 	"understudy/internal/slowapi/format"
+	"understudy/internal/slowapi/slowapitest"
 )
 
 func TestCredentials(t *testing.T) {
-	r := start(t, Options{Records: 5})
+	r := slowapitest.Start(t, slowapi.Options{Records: 5})
 	for _, who := range [][2]string{{"", ""}, {mainSID, "wrong"}, {"AC1", "slowapitoken"}, {mainSID, ""}} {
 		for _, target := range []string{root + "/Calls.json", "/nowhere"} {
-			req, _ := http.NewRequest("GET", r.web.URL+target, nil)
+			req, _ := http.NewRequest("GET", r.Web.URL+target, nil)
 			if who[0] != "" {
 				req.SetBasicAuth(who[0], who[1])
 			}
@@ -41,80 +42,10 @@ func TestCredentials(t *testing.T) {
 	}
 }
 
-func TestPathsAndMethods(t *testing.T) {
-	r := start(t, Options{Records: 5})
-	call := sids(r.page(root + "/Calls.json").records)[0]
-	upper := "CA" + strings.ToUpper(call[2:])
-	for _, c := range []struct {
-		method, target string
-		status, code   int
-	}{
-		{"GET", "/", 404, 20404},
-		{"GET", "/2010-04-01", 404, 20404},
-		{"GET", root, 404, 20404},
-		{"GET", root + "/Calls", 404, 20404},
-		{"GET", root + "/Calls/" + call, 404, 20404},
-		{"GET", root + "/Calls/" + upper + ".json", 404, 20404},
-		{"GET", root + "/Calls/CAffffffffffffffffffffffffffffffff.json", 404, 20404},
-		{"GET", root + "/Calls/SM" + call[2:] + ".json", 404, 20404},
-		{"GET", root + "/Messages/" + call + ".json", 404, 20404},
-		{"GET", root + "/Calls/.json", 404, 20404},
-		{"GET", root + "/Calls/" + call + "/Payments.json", 404, 20404},
-		{"GET", root + "/Nothing.json", 404, 20404},
-		{"GET", "/2010-04-01/Accounts/AC00000000000000000000000000000002/Calls.json", 404, 20404},
-		{"PUT", root + "/Calls.json", 405, 20405},
-		{"DELETE", root + "/Calls.json", 405, 20405},
-		{"DELETE", root + ".json", 405, 20405},
-		{"PATCH", root + "/Calls/" + call + ".json", 405, 20405},
-		{"GE", root + "/Calls.json", 405, 20405},
-	} {
-		status, body, header := r.ask(c.method, c.target, nil)
-		var e struct {
-			Code     int    `json:"code"`
-			Message  string `json:"message"`
-			MoreInfo string `json:"more_info"`
-			Status   int    `json:"status"`
-		}
-		if err := format.Strict(body, &e); err != nil || status != c.status || e.Code != c.code || e.Status != status ||
-			header.Get("Content-Type") != "application/json" {
-			t.Errorf("%s %s: %d %s", c.method, c.target, status, body)
-		}
-		if c.status == 404 && e.Message != "The requested resource "+c.target+" was not found" {
-			t.Errorf("%s: %s", c.target, e.Message)
-		}
-		if c.status == 405 && header.Get("Allow") == "" {
-			t.Errorf("%s %s: no Allow", c.method, c.target)
-		}
-	}
-}
-
-func TestAccountBelow(t *testing.T) {
-	r := start(t, Options{Records: 5})
-	all := r.page("/2010-04-01/Accounts.json").records
-	below := all[0]["sid"].(string)
-	if len(all) != 2 || all[1]["sid"] != mainSID || all[0]["owner_account_sid"] != mainSID || all[0]["auth_token"] == "slowapitoken" {
-		t.Fatalf("accounts: %v", sids(all))
-	}
-	list := "/2010-04-01/Accounts/" + below + "/Messages.json"
-	if p := r.page(list); len(p.records) != 0 {
-		t.Errorf("%d messages below", len(p.records))
-	}
-	made := r.write("POST", list, url.Values{"To": {"+15005550006"}, "Body": {"hi"}}, 201)
-	if made["account_sid"] != below {
-		t.Errorf("made in %v", made["account_sid"])
-	}
-	if got := sids(r.page(list).records); len(got) != 1 || got[0] != made["sid"] {
-		t.Errorf("below: %v", got)
-	}
-	if status, _, _ := r.ask("GET", root+"/Messages/"+made["sid"].(string)+".json", nil); status != 404 {
-		t.Errorf("a message of the account below is found above: %d", status)
-	}
-}
-
 func TestHeadersGzipAndHEAD(t *testing.T) {
-	r := start(t, Options{Records: 60})
-	plain := r.get(root + "/Calls.json")
-	req, _ := http.NewRequest("GET", r.web.URL+root+"/Calls.json", nil)
+	r := slowapitest.Start(t, slowapi.Options{Records: 60})
+	plain := r.Get(root + "/Calls.json")
+	req, _ := http.NewRequest("GET", r.Web.URL+root+"/Calls.json", nil)
 	req.SetBasicAuth(mainSID, "slowapitoken")
 	req.Header.Set("Accept-Encoding", "br;q=1, gzip;q=0.8")
 	resp, err := http.DefaultClient.Do(req)
@@ -139,11 +70,11 @@ func TestHeadersGzipAndHEAD(t *testing.T) {
 		"deflate, gzip": true, "gzip;q=x": false} {
 		q := httptest.NewRequest("GET", "/", nil)
 		q.Header.Set("Accept-Encoding", accept)
-		if acceptsGzip(q) != want {
+		if slowapi.AcceptsGzip(q) != want {
 			t.Errorf("Accept-Encoding %q", accept)
 		}
 	}
-	status, body, header := r.ask("HEAD", root+"/Calls.json", nil)
+	status, body, header := r.Ask("HEAD", root+"/Calls.json", nil)
 	if status != 200 || len(body) != 0 || header.Get("Content-Type") != "application/json" {
 		t.Errorf("HEAD: %d %d %v", status, len(body), header)
 	}
@@ -151,7 +82,7 @@ func TestHeadersGzipAndHEAD(t *testing.T) {
 
 func TestCapRefusesAtOnceAndFreesSlots(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s, err := New(Options{Records: 5, Latency: time.Minute, Cap: 2})
+		s, err := slowapi.New(slowapi.Options{Records: 5, Latency: time.Minute, Cap: 2})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -166,7 +97,7 @@ func TestCapRefusesAtOnceAndFreesSlots(t *testing.T) {
 		}
 		synctest.Wait()
 		began := time.Now()
-		got := ask(s, root+"/Calls.json")
+		got := slowapitest.Serve(s, root+"/Calls.json")
 		if got.Code != 429 || !strings.Contains(got.Body.String(), `"code":20429`) || time.Since(began) != 0 {
 			t.Errorf("the third: %d %s after %s", got.Code, got.Body, time.Since(began))
 		}
@@ -175,7 +106,7 @@ func TestCapRefusesAtOnceAndFreesSlots(t *testing.T) {
 		if time.Since(began) != 0 {
 			t.Errorf("those who left held their slots for %s", time.Since(began))
 		}
-		if got := ask(s, root+"/Calls.json"); got.Code != 200 {
+		if got := slowapitest.Serve(s, root+"/Calls.json"); got.Code != 200 {
 			t.Errorf("after they left: %d", got.Code)
 		}
 	})
@@ -183,14 +114,14 @@ func TestCapRefusesAtOnceAndFreesSlots(t *testing.T) {
 
 func TestLatency(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s, err := New(Options{Records: 5, Latency: time.Second})
+		s, err := slowapi.New(slowapi.Options{Records: 5, Latency: time.Second})
 		if err != nil {
 			t.Fatal(err)
 		}
 		defer s.Close()
 		took := func(target string) time.Duration {
 			began := time.Now()
-			ask(s, target)
+			slowapitest.Serve(s, target)
 			return time.Since(began)
 		}
 		low, high := time.Hour, time.Duration(0)
@@ -209,12 +140,12 @@ func TestLatency(t *testing.T) {
 
 func TestClosingEndsWaits(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s, err := New(Options{Records: 5, Latency: time.Hour})
+		s, err := slowapi.New(slowapi.Options{Records: 5, Latency: time.Hour})
 		if err != nil {
 			t.Fatal(err)
 		}
 		got := make(chan *httptest.ResponseRecorder)
-		go func() { got <- ask(s, root+"/Calls.json") }()
+		go func() { got <- slowapitest.Serve(s, root+"/Calls.json") }()
 		synctest.Wait()
 		began := time.Now()
 		_ = s.Close()
@@ -225,17 +156,17 @@ func TestClosingEndsWaits(t *testing.T) {
 }
 
 func TestStats(t *testing.T) {
-	r := start(t, Options{Records: 5})
-	r.get(root + "/Calls.json?PageSize=2")
-	r.get(root + "/Calls.json?PageSize=2")
-	r.get(root + "/Calls.json")
-	r.ask("GET", "/nowhere", nil)
-	resp, err := http.Get(r.web.URL + "/-/stats")
+	r := slowapitest.Start(t, slowapi.Options{Records: 5})
+	r.Get(root + "/Calls.json?PageSize=2")
+	r.Get(root + "/Calls.json?PageSize=2")
+	r.Get(root + "/Calls.json")
+	r.Ask("GET", "/nowhere", nil)
+	resp, err := http.Get(r.Web.URL + "/-/stats")
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer resp.Body.Close()
-	var got stats
+	var got slowapi.Stats
 	if err := json.NewDecoder(resp.Body).Decode(&got); err != nil {
 		t.Fatal(err)
 	}
@@ -243,34 +174,24 @@ func TestStats(t *testing.T) {
 		got.ByTarget[root+"/Calls.json?PageSize=2"] != 2 || got.ByTarget[root+"/Calls.json"] != 1 || len(got.ByTarget) != 3 {
 		t.Errorf("stats: %+v", got)
 	}
-	var c counts
-	for i := range maxTargets + 10 {
-		c.add("/p", "/p?"+strings.Repeat("x", i%7)+string(rune('a'+i%26))+time.Duration(i).String())
+	var c slowapi.Counts
+	for i := range slowapi.MaxTargets + 10 {
+		c.Add("/p", "/p?"+strings.Repeat("x", i%7)+string(rune('a'+i%26))+time.Duration(i).String())
 	}
-	c.add(strings.Repeat("/long", 1000), "/")
-	if all := c.read(); len(all.ByTarget) > maxTargets+1 || all.ByTarget["other"] == 0 || all.ByPath["other"] != 1 ||
-		all.Requests != maxTargets+11 {
+	c.Add(strings.Repeat("/long", 1000), "/")
+	if all := c.Read(); len(all.ByTarget) > slowapi.MaxTargets+1 || all.ByTarget["other"] == 0 || all.ByPath["other"] != 1 ||
+		all.Requests != slowapi.MaxTargets+11 {
 		t.Errorf("%d targets, %d other", len(all.ByTarget), all.ByTarget["other"])
-	}
-}
-
-func TestOptionsAreChecked(t *testing.T) {
-	for _, o := range []Options{{Latency: -1}, {Records: -1}, {Records: 2e9}, {Cap: -1}, {Arrivals: -1}, {Arrivals: 1e9}, {Account: "AC1"},
-		{Epoch: time.Unix(-9e9, 0)}} {
-		if s, err := New(o); err == nil {
-			_ = s.Close()
-			t.Errorf("%+v was taken", o)
-		}
 	}
 }
 
 // The truth is there while everything else is slow and wrong, and leaves no trace.
 func TestTruth(t *testing.T) {
-	r := start(t, Options{Records: 5})
+	r := slowapitest.Start(t, slowapi.Options{Records: 5})
 	target := root + "/Calls.json?PageSize=2"
-	good := r.get(target)
-	_, _, before := r.ask(http.MethodGet, "/-/stats", nil)
-	r.control("/-/faults", `{"rules":[{"status":500,"delay_ms":3600000}]}`, 200)
+	good := r.Get(target)
+	_, _, before := r.Ask(http.MethodGet, "/-/stats", nil)
+	r.Control("/-/faults", `{"rules":[{"status":500,"delay_ms":3600000}]}`, 200)
 	for _, c := range []struct {
 		method, target string
 		status         int
@@ -281,12 +202,12 @@ func TestTruth(t *testing.T) {
 		{http.MethodGet, "/-/truth" + root + "/Calls/CA0.json", 404, ""},
 		{http.MethodPost, "/-/truth" + root + "/Messages.json", 405, ""},
 	} {
-		status, body, _ := r.ask(c.method, c.target, nil)
+		status, body, _ := r.Ask(c.method, c.target, nil)
 		if status != c.status || c.body != "" && string(body) != c.body {
 			t.Errorf("%s %s: %d %s", c.method, c.target, status, body)
 		}
 	}
-	if _, _, after := r.ask(http.MethodGet, "/-/stats", nil); after.Get("Content-Length") != before.Get("Content-Length") {
+	if _, _, after := r.Ask(http.MethodGet, "/-/stats", nil); after.Get("Content-Length") != before.Get("Content-Length") {
 		t.Error("the truth is counted")
 	}
 }

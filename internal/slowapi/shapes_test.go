@@ -1,6 +1,5 @@
 // Tests of all other shapes: what comes from outside, arrivals, many at once.
-
-package slowapi
+package slowapi_test
 
 import (
 	"encoding/json"
@@ -12,6 +11,9 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"understudy/internal/slowapi"
+	"understudy/internal/slowapi/slowapitest"
 )
 
 func FuzzOtherShapes(f *testing.F) {
@@ -30,9 +32,9 @@ func FuzzOtherShapes(f *testing.F) {
 	} {
 		f.Add(seed[0], seed[1], seed[2])
 	}
-	var servers []*Server
+	var servers []*slowapi.Server
 	for _, shape := range []string{"github", "stripe"} {
-		api, err := New(Options{Shape: shape, Records: 20})
+		api, err := slowapi.New(slowapi.Options{Shape: shape, Records: 20})
 		if err != nil {
 			f.Fatal(err)
 		}
@@ -66,7 +68,7 @@ var lists = map[string]string{"github": "/repos/acme/tracker/issues?state=all&pe
 func TestRecordsOfOtherShapesArrive(t *testing.T) {
 	for shape, list := range lists {
 		synctest.Test(t, func(t *testing.T) {
-			api, err := New(Options{Shape: shape, Records: 20, Arrivals: 60})
+			api, err := slowapi.New(slowapi.Options{Shape: shape, Records: 20, Arrivals: 60})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -100,7 +102,7 @@ func TestRecordsOfOtherShapesArrive(t *testing.T) {
 
 func TestOtherShapesAreReadWhileTheyChange(t *testing.T) {
 	for shape, list := range lists {
-		r := start(t, Options{Shape: shape, Records: 40})
+		r := slowapitest.Start(t, slowapi.Options{Shape: shape, Records: 40})
 		token := map[string]string{"github": "token slowapitoken", "stripe": "Bearer sk_test_slowapitoken"}[shape]
 		write := map[string][3]string{
 			"github": {"/repos/acme/tracker/issues/1/comments", `{"body":"x"}`, `{"issues":1}`},
@@ -110,9 +112,9 @@ func TestOtherShapesAreReadWhileTheyChange(t *testing.T) {
 		for range 4 {
 			all.Go(func() {
 				for range 10 {
-					resp, _ := r.call("GET", list, "", "Authorization", token)
-					made, _ := r.call("POST", write[0], write[1], "Authorization", token)
-					moved, _ := r.call("POST", "/-/advance", write[2])
+					resp, _ := r.Call("GET", list, "", "Authorization", token)
+					made, _ := r.Call("POST", write[0], write[1], "Authorization", token)
+					moved, _ := r.Call("POST", "/-/advance", write[2])
 					if resp.StatusCode != 200 || made.StatusCode >= 300 || moved.StatusCode != 200 {
 						t.Errorf("%s: %d, %d, %d", shape, resp.StatusCode, made.StatusCode, moved.StatusCode)
 					}
@@ -120,23 +122,5 @@ func TestOtherShapesAreReadWhileTheyChange(t *testing.T) {
 			})
 		}
 		all.Wait()
-	}
-}
-
-func TestStripeForgetsAnIdempotencyKey(t *testing.T) {
-	now := time.Unix(1_800_000_000, 0)
-	r := start(t, Options{Shape: "stripe", Records: 3, Now: func() time.Time { return now }})
-	made := func() any {
-		_, one := r.paid("POST", "/v1/customers", "name=Ada", "Idempotency-Key", "k")
-		return one["id"]
-	}
-	first := made()
-	now = now.Add(23 * time.Hour)
-	if again := made(); again != first {
-		t.Errorf("within a day %v is made again: %v", first, again)
-	}
-	now = now.Add(2 * time.Hour)
-	if later := made(); later == first {
-		t.Errorf("after a day %v is still the answer", first)
 	}
 }

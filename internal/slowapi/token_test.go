@@ -1,15 +1,17 @@
 // Tests of rotating tokens.
-package slowapi
+package slowapi_test
 
 import (
 	"net/http"
 	"net/http/httptest"
 	"strings"
 	"testing"
+
+	"understudy/internal/slowapi"
 )
 
 func TestTokensAreReplaced(t *testing.T) {
-	s, err := New(Options{Records: 10})
+	s, err := slowapi.New(slowapi.Options{Records: 10})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -15,7 +15,7 @@ import (
 // Accounts are the main account, which owns the others and has the index 0, and those below it.
 // An account really carries the secret, as Twilio's does.
 var Accounts = settingKind(world.Kind{
-	Name: "accounts", Prefix: "AC", Tag: 'A', Shape: "account", Create: createAccount, Update: updateAccount,
+	Name: "accounts", Prefix: "AC", Tag: 'A', Shape: "account", Writes: world.Writes{Create: createAccount, Update: updateAccount},
 	Filters: []world.Filter{world.TextFilter("FriendlyName", "FriendlyName"), world.TextFilter("Status", "Status")},
 }, nil, func(w *world.World, _ *world.Sequence, i int64, v table.Values) {
 	if v["auth_token"] = w.Token; i > 0 {

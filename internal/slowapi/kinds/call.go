@@ -28,7 +28,7 @@ var Calls = &world.Kind{
 		},
 		world.ClockFilters("StartTime", false, "start"), world.ClockFilters("EndTime", false, "end"),
 	),
-	Create: createCall, Update: updateCall, Remove: true, Arrives: true,
+	Writes: world.Writes{Create: createCall, Update: updateCall, Remove: true}, Arrives: true,
 	Edits: world.Edits{Finals: []string{"completed", "busy", "failed", "no-answer", "canceled"}},
 }
 

@@ -26,7 +26,7 @@ var Conferences = &world.Kind{
 		world.ClockFilters("DateUpdated", false, "updated"),
 		[]world.Filter{world.TextFilter("FriendlyName", "name"), world.TextFilter("Status", "status")},
 	),
-	Update: updateConference, Arrives: true,
+	Writes: world.Writes{Update: updateConference}, Arrives: true,
 }
 
 var conferencePlan = []string{"init", "in-progress", "completed"}
@@ -105,7 +105,7 @@ var Participants = &world.Kind{
 	Filters: []world.Filter{
 		world.TruthFilter("Muted", "muted"), world.TruthFilter("Hold", "hold"), world.TruthFilter("Coaching", "coaching"),
 	},
-	Update: updateParticipant, Remove: true,
+	Writes: world.Writes{Update: updateParticipant, Remove: true},
 }
 
 // seats is how many indexes each conference has for its participants.

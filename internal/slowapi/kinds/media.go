@@ -24,7 +24,7 @@ var Media = &world.Kind{
 		return i%Places < int64(sentMedia(s.Among[Messages], i/Places))
 	},
 	Filters: world.ClockFilters("DateCreated", false, "created"),
-	Remove:  true,
+	Writes:  world.Writes{Remove: true},
 }
 
 // Places is how many indexes each message has for its media, most of them empty.

@@ -27,7 +27,7 @@ var Messages = &world.Kind{
 		},
 		world.ClockFilters("DateSent", true, "sent"),
 	),
-	Create: createMessage, Update: updateMessage, Remove: true, Arrives: true, Retained: true,
+	Writes: world.Writes{Create: createMessage, Update: updateMessage, Remove: true}, Arrives: true, Retained: true,
 	Edits: world.Edits{
 		Finals: []string{"delivered", "received", "read", "sent", "undelivered", "failed", "canceled"}, Body: rewriteMessage,
 	},

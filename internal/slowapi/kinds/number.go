@@ -16,7 +16,7 @@ import (
 
 // Numbers are the phone numbers an account owns.
 var Numbers = settingKind(world.Kind{
-	Name: "incoming_phone_numbers", Prefix: "PN", Tag: 'N', Shape: "number", Create: buyNumber, Remove: true,
+	Name: "incoming_phone_numbers", Prefix: "PN", Tag: 'N', Shape: "number", Writes: world.Writes{Create: buyNumber, Remove: true},
 	Filters: []world.Filter{
 		world.TruthFilter("Beta", "Beta"), nameFilter, world.PatternFilter("PhoneNumber", "PhoneNumber"), world.TextFilter("Origin", "Origin"),
 	},
@@ -77,8 +77,8 @@ func ownSID(w *world.World, own int64) string {
 // CallerIDs are the caller ids of an account. Their SIDs begin with PN, as those
 // of owned numbers do.
 var CallerIDs = settingKind(world.Kind{
-	Name: "outgoing_caller_ids", Prefix: "PN", Tag: tagCallerIDs, Shape: "caller_id", Create: addCallerID, Remove: true,
-	Made:    http.StatusOK,
+	Name: "outgoing_caller_ids", Prefix: "PN", Tag: tagCallerIDs, Shape: "caller_id",
+	Writes:  world.Writes{Create: addCallerID, Made: http.StatusOK, Remove: true},
 	Filters: []world.Filter{world.TextFilter("PhoneNumber", "PhoneNumber"), nameFilter},
 }, func(w *world.World, _ *world.Sequence, i int64, fields map[string]string) {
 	fields["PhoneNumber"] = string(fake.AppendPerson(nil, w.Seed, i%w.People))

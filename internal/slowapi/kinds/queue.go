@@ -11,13 +11,13 @@ import (
 
 // Queues are the queues of an account. Nobody waits in the last of the first.
 var Queues = settingKind(world.Kind{
-	Name: "queues", Prefix: "QU", Tag: tagQueues, Shape: "queue", Remove: true,
-	Keeps: func(w *world.World, s *world.Sequence, i int64) *format.Answer {
+	Name: "queues", Prefix: "QU", Tag: tagQueues, Shape: "queue",
+	Writes: world.Writes{Remove: true, Keeps: func(w *world.World, s *world.Sequence, i int64) *format.Answer {
 		if size, _ := waiting(w, s, i); size > 0 {
 			return format.Invalid("Queue is not empty, cannot delete")
 		}
 		return nil
-	},
+	}},
 }, nil, func(w *world.World, s *world.Sequence, i int64, v table.Values) {
 	size, waited := waiting(w, s, i)
 	most, _ := strconv.ParseInt(text(v, "MaxSize"), 10, 64) // 0 for what a journal of any origin says

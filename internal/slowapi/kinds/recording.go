@@ -27,7 +27,7 @@ var Recordings = &world.Kind{
 		{Key: "ConferenceSid", Read: ofFilter("ConferenceSid")},
 		{Key: "IncludeSoftDeleted", Read: readBuried},
 	}),
-	Remove: true, Buries: true,
+	Writes: world.Writes{Remove: true, Buries: true},
 }
 
 // RecordingDates are all that narrows the lists of one call or conference.
@@ -164,7 +164,7 @@ var Transcriptions = &world.Kind{
 	Draw: drawTranscription, Shape: "transcription",
 	Count: func(w *world.World) int64 { return w.Records / perRecording / perTranscription },
 	At:    spokenAt,
-	Life:  transcriptionLife, Remove: true,
+	Life:  transcriptionLife, Writes: world.Writes{Remove: true},
 }
 
 var (

@@ -38,8 +38,8 @@ func settingKind(k world.Kind, draw func(w *world.World, s *world.Sequence, i in
 	derive func(w *world.World, s *world.Sequence, i int64, v table.Values)) *world.Kind {
 	own := func() *rules { return allRules()[k.Name] }
 	k.Count, k.Old = func(*world.World) int64 { return int64(len(own().First)) }, true
-	if k.Create == nil {
-		k.Create = func(_ *world.World, _ *world.Sequence, form url.Values) (map[string]string, *format.Answer) {
+	if k.Writes.Create == nil {
+		k.Writes.Create = func(_ *world.World, _ *world.Sequence, form url.Values) (map[string]string, *format.Answer) {
 			for _, name := range own().Needs {
 				if form.Get(name) == "" {
 					return nil, format.Invalid("Missing required parameter " + name + " in the post body")
@@ -48,8 +48,8 @@ func settingKind(k world.Kind, draw func(w *world.World, s *world.Sequence, i in
 			return own().read(form)
 		}
 	}
-	if k.Update == nil {
-		k.Update = func(_ *world.World, _ *world.Sequence, _ int64, form url.Values) (map[string]string, []string, *format.Answer) {
+	if k.Writes.Update == nil {
+		k.Writes.Update = func(_ *world.World, _ *world.Sequence, _ int64, form url.Values) (map[string]string, []string, *format.Answer) {
 			fields, r := own().read(form)
 			return fields, nil, r
 		}
@@ -121,7 +121,7 @@ var nameFilter = world.TextFilter("FriendlyName", "display_name")
 
 // Addresses are the addresses of an account.
 var Addresses = settingKind(world.Kind{
-	Name: "addresses", Prefix: "AD", Tag: tagAddresses, Shape: "address", Remove: true,
+	Name: "addresses", Prefix: "AD", Tag: tagAddresses, Shape: "address", Writes: world.Writes{Remove: true},
 	Filters: []world.Filter{
 		world.TextFilter("CustomerName", "CustomerName"), world.TextFilter("FriendlyName", "FriendlyName"),
 		world.TruthFilter("EmergencyEnabled", "EmergencyEnabled"), world.TextFilter("IsoCountry", "IsoCountry"),
@@ -138,7 +138,7 @@ func DependOn(w *world.World, s *world.Sequence, address int64) world.Condition 
 
 // Applications are the applications of an account.
 var Applications = settingKind(world.Kind{
-	Name: "applications", Prefix: "AP", Tag: tagApplications, Shape: "application", Remove: true,
+	Name: "applications", Prefix: "AP", Tag: tagApplications, Shape: "application", Writes: world.Writes{Remove: true},
 	Filters: []world.Filter{world.TextFilter("FriendlyName", "FriendlyName")},
 }, nil, nil)
 
@@ -150,7 +150,7 @@ var (
 // keyKind returns a kind of keys. The answer to a creation has a real secret, 32
 // letters and digits, as Twilio's does; it opens nothing here.
 func keyKind(name string, tag uint64) *world.Kind {
-	return settingKind(world.Kind{Name: name, Prefix: "SK", Tag: tag, Shape: "key", Remove: true}, nil,
+	return settingKind(world.Kind{Name: name, Prefix: "SK", Tag: tag, Shape: "key", Writes: world.Writes{Remove: true}}, nil,
 		func(_ *world.World, s *world.Sequence, i int64, v table.Values) {
 			v["secret"] = drawHex("", world.TagSecrets<<8|tag, s, i)
 		})

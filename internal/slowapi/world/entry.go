@@ -129,7 +129,7 @@ func (w *World) planCreate(e Entry, s *Sequence) (func() int, error) {
 	switch {
 	case s == nil:
 		return nil, fmt.Errorf("slowapi: create: no list of %q in account %d", e.Kind, e.Account)
-	case s.Kind.Create == nil:
+	case s.Kind.Writes.Create == nil:
 		return nil, fmt.Errorf("slowapi: create: nothing can be added to %q", e.Kind)
 	case len(s.born) >= maxBorn, s == w.Top && s.Count() >= MaxAccounts:
 		return nil, ErrFull
@@ -161,7 +161,7 @@ func (w *World) planWrite(e Entry, s *Sequence) (func() int, error) {
 	at := e.At.Unix()
 	if e.Op == "delete" {
 		return func() int {
-			if s.Kind.Buries {
+			if s.Kind.Writes.Buries {
 				s.markFor(e.Index).Touched = at
 			}
 			s.Gone, s.live, s.late = insert(s.Gone, e.Index), without(s.live, e.Index), without(s.late, e.Index)

@@ -20,18 +20,14 @@ type Kind struct {
 	// much, Peek returns one value that a filter asks for; nil for a value that only Draw knows.
 	Draw func(w *World, s *Sequence, i int64) table.Values
 	Peek func(w *World, s *Sequence, i int64, name string) any
-	// Shape is the template of its records, unless their route says another. If there are
-	// templates new_SHAPE and whole_SHAPE, they show a record that was made just now, and one
-	// alone. Made is the status of the answer to a creation in place of 201.
+	// Shape is the template of its records, unless their route says another. Templates new_SHAPE and whole_SHAPE, if any,
+	// show a record that was made just now, and one alone.
 	Shape string
-	Made  int
 
-	// Count is how many records the main account begins with; nil for none. Old ones are
-	// there 300 days before those of other kinds.
+	// Count is how many records the main account begins with; nil for none. Old ones are there 300 days before others.
 	Count func(w *World) int64
 	Old   bool
-	// At is when one of those was created, where that follows from another record; nil where
-	// the days say it. It never falls as the index rises.
+	// At is when one of those was created, if that follows from another record. It never falls as the index rises.
 	At func(s *Sequence, i int64) int64
 	// Owner is the kind each record of which has so many Places for those of this kind, and
 	// Has tells which of them are taken; nil where records stand for themselves.
@@ -39,18 +35,8 @@ type Kind struct {
 	Places int64
 	Has    func(w *World, s *Sequence, i int64) bool
 	// Life draws the Plan, Dwell and Rest of a record; nil when nothing happens to it by itself.
-	Life func(s *Sequence, i int64) Progress
-	// Create reads what a new record is made of from a form; nil when POST to
-	// the list is not allowed.
-	Create func(w *World, s *Sequence, form url.Values) (map[string]string, *format.Answer)
-	// Update reads from a form which fields change, and which states follow the
-	// one reached when the life is cut; nil when POST to a record is not allowed.
-	Update func(w *World, s *Sequence, i int64, form url.Values) (fields map[string]string, cut []string, r *format.Answer)
-	// Remove allows DELETE. Buries keeps what was deleted in sight of those who
-	// ask for it.
-	Remove, Buries bool
-	// Keeps tells why a record cannot be deleted now; nil means that it always can.
-	Keeps func(w *World, s *Sequence, i int64) *format.Answer
+	Life   func(s *Sequence, i int64) Progress
+	Writes Writes
 	// Arrives allows /-/advance to create some.
 	Arrives bool
 	Edits   Edits // what /-/edit may change
@@ -59,6 +45,20 @@ type Kind struct {
 	Found func(w *World, s *Sequence, parent int64, name string) (int64, bool)
 	// Retained kinds are kept for 400 days only, when the quirk retention is on.
 	Retained bool
+}
+
+// Writes say how requests may create, change and delete records of a kind.
+type Writes struct {
+	// Create reads a new record from a form; nil when POST to the list is not allowed. Made is the status in place of 201.
+	Create func(w *World, s *Sequence, form url.Values) (map[string]string, *format.Answer)
+	Made   int
+	// Update reads from a form which fields change, and which states follow the one reached when the life is cut; nil when
+	// POST to a record is not allowed.
+	Update func(w *World, s *Sequence, i int64, form url.Values) (fields map[string]string, cut []string, r *format.Answer)
+	// Remove allows DELETE, unless Keeps returns why a record cannot be deleted now. Buries shows deleted records to
+	// requests that ask for them.
+	Remove, Buries bool
+	Keeps          func(w *World, s *Sequence, i int64) *format.Answer
 }
 
 // Edits say how an edit may change a record of a kind.

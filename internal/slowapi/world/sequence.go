@@ -101,7 +101,7 @@ func (s *Sequence) Exists(i int64) bool {
 // Buried tells whether a record was deleted so lately that it still shows to
 // requests for deleted records: Twilio keeps the data of a recording 40 days.
 func (s *Sequence) Buried(i int64, now int64) bool {
-	if !s.Kind.Buries || !s.Deleted(i) {
+	if !s.Kind.Writes.Buries || !s.Deleted(i) {
 		return false
 	}
 	m := s.Marks[i]

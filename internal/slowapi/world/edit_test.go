@@ -1,5 +1,5 @@
 // Tests of late changes to single records.
-package slowapi
+package world_test
 
 import (
 	"fmt"
@@ -8,12 +8,15 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"understudy/internal/slowapi"
+	"understudy/internal/slowapi/slowapitest"
 )
 
 func TestEditsOfSingleRecords(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "journal")
-	r := start(t, Options{Records: 60, Journal: path})
-	before := r.walk(root+"/Calls.json?PageSize=20", nil)
+	r := slowapitest.Start(t, slowapi.Options{Records: 60, Journal: path})
+	before := r.Walk(root+"/Calls.json?PageSize=20", nil)
 	old := before[50]
 	index := len(before) - 1 - 50
 	if old["status"] == nil || old["price"] == "-7.77" {
@@ -22,12 +25,12 @@ func TestEditsOfSingleRecords(t *testing.T) {
 	final := slices.IndexFunc(before[20:], func(c record) bool { return c["status"] == "completed" }) + 20
 	sid := before[final]["sid"].(string)
 
-	answer := r.control("/-/edit", fmt.Sprintf(`{"kind":"calls","records":[{"index":%d,"price":"-7.77"},{"sid":%q,"status":"failed"},`+
+	answer := r.Control("/-/edit", fmt.Sprintf(`{"kind":"calls","records":[{"index":%d,"price":"-7.77"},{"sid":%q,"status":"failed"},`+
 		`{"index":0,"delete":true}]}`, index, sid), 200)
 	if !strings.Contains(answer, old["sid"].(string)) || !strings.Contains(answer, sid) {
 		t.Errorf("answered %s", answer)
 	}
-	after := r.walk(root+"/Calls.json?PageSize=20", nil)
+	after := r.Walk(root+"/Calls.json?PageSize=20", nil)
 	if len(after) != len(before)-1 {
 		t.Fatalf("%d calls, want %d", len(after), len(before)-1)
 	}
@@ -42,35 +45,35 @@ func TestEditsOfSingleRecords(t *testing.T) {
 			t.Errorf("call %d changed: %v, was %v", i, c, was)
 		}
 	}
-	if got := sids(r.page(root + "/Calls.json?PageSize=60&Status=failed").records); !slices.Contains(got, sid) {
+	if got := r.Page(root + "/Calls.json?PageSize=60&Status=failed").Records.SIDs(); !slices.Contains(got, sid) {
 		t.Error("the filter does not find the new status")
 	}
 	oldest := before[len(before)-1]
-	r.control("/-/edit", `{"kind":"calls","records":[{"index":0,"restore":true}]}`, 200)
-	if back := r.walk(root+"/Calls.json?PageSize=20", nil); fmt.Sprint(back[len(back)-1]) != fmt.Sprint(oldest) {
+	r.Control("/-/edit", `{"kind":"calls","records":[{"index":0,"restore":true}]}`, 200)
+	if back := r.Walk(root+"/Calls.json?PageSize=20", nil); fmt.Sprint(back[len(back)-1]) != fmt.Sprint(oldest) {
 		t.Errorf("the oldest is %v, was %v", back[len(back)-1], oldest)
 	}
-	want := r.walk(root+"/Calls.json?PageSize=20", nil)
-	again := start(t, Options{Records: 60, Journal: path})
-	if got := again.walk(root+"/Calls.json?PageSize=20", nil); fmt.Sprint(got) != fmt.Sprint(want) {
+	want := r.Walk(root+"/Calls.json?PageSize=20", nil)
+	again := slowapitest.Start(t, slowapi.Options{Records: 60, Journal: path})
+	if got := again.Walk(root+"/Calls.json?PageSize=20", nil); fmt.Sprint(got) != fmt.Sprint(want) {
 		t.Error("a restart forgot an edit")
 	}
 }
 
 func TestARedactedMessageKeepsItsSegments(t *testing.T) {
-	r := start(t, Options{Records: 20})
-	all := r.walk(root+"/Messages.json?PageSize=20", nil)
+	r := slowapitest.Start(t, slowapi.Options{Records: 20})
+	all := r.Walk(root+"/Messages.json?PageSize=20", nil)
 	one := all[len(all)-4]
-	r.control("/-/edit", `{"kind":"messages","records":[{"index":3,"body":""}]}`, 200)
-	now := r.one(root + "/Messages/" + one["sid"].(string) + ".json")
+	r.Control("/-/edit", `{"kind":"messages","records":[{"index":3,"body":""}]}`, 200)
+	now := r.One(root + "/Messages/" + one["sid"].(string) + ".json")
 	if now["body"] != "" || now["num_segments"] != one["num_segments"] {
 		t.Errorf("%v, was %v", now, one)
 	}
 }
 
 func TestEditsThatCannotBe(t *testing.T) {
-	r := start(t, Options{Records: 60})
-	r.write("POST", root+"/Calls.json", url.Values{"To": {"+15005550006"}, "From": {"+15005550001"}, "Url": {"https://example.com/voice"}},
+	r := slowapitest.Start(t, slowapi.Options{Records: 60})
+	r.Write("POST", root+"/Calls.json", url.Values{"To": {"+15005550006"}, "From": {"+15005550001"}, "Url": {"https://example.com/voice"}},
 		201)
 	for body, want := range map[string]string{
 		`{"kind":"cals","records":[]}`:                                          `no kind \"cals\"`,
@@ -85,7 +88,7 @@ func TestEditsThatCannotBe(t *testing.T) {
 		`{"kind":"queues","records":[{"index":1,"price":"1"}]}`:                 "only calls and messages",
 		`{"kind":"calls","records":[{"index":1,"colour":"red"}]}`:               "colour",
 	} {
-		if answer := r.control("/-/edit", body, 400); !strings.Contains(answer, want) {
+		if answer := r.Control("/-/edit", body, 400); !strings.Contains(answer, want) {
 			t.Errorf("%s: %s, want %q in it", body, answer, want)
 		}
 	}

@@ -1,5 +1,5 @@
 // Tests of conferences and of who takes part in them.
-package slowapi
+package kinds_test
 
 import (
 	"net/url"
@@ -7,13 +7,15 @@ import (
 	"strings"
 	"testing"
 
+	"understudy/internal/slowapi"
 	"understudy/internal/slowapi/kinds"
+	"understudy/internal/slowapi/slowapitest"
 	"understudy/internal/slowapi/world"
 )
 
 func TestConferences(t *testing.T) {
-	r := start(t, Options{Records: 400})
-	all := r.walk(root+"/Conferences.json", nil)
+	r := slowapitest.Start(t, slowapi.Options{Records: 400})
+	all := r.Walk(root+"/Conferences.json", nil)
 	if len(all) != 20 {
 		t.Fatalf("%d conferences, want 20", len(all))
 	}
@@ -22,7 +24,7 @@ func TestConferences(t *testing.T) {
 		if i < 4 {
 			want = []string{"init", "init", "in-progress", "in-progress"}[i]
 		}
-		list := r.page(one["subresource_uris"].(record)["participants"].(string)).records
+		list := r.Page(one["subresource_uris"].(record)["participants"].(string)).Records
 		if one["status"] != want || (one["reason_conference_ended"] == nil) != (i < 4) {
 			t.Errorf("conference %d is %v, ended by %v, want %s", i, one["status"], one["reason_conference_ended"], want)
 		}
@@ -30,30 +32,30 @@ func TestConferences(t *testing.T) {
 			t.Errorf("%s, and %d participants", want, len(list))
 		}
 		for _, who := range list {
-			call := r.one(root + "/Calls/" + who["call_sid"].(string) + ".json")
-			if who["conference_sid"] != one["sid"] || call["start_time"] == nil || when(t, call["date_created"]).Before(when(t,
-				one["date_created"])) {
+			call := r.One(root + "/Calls/" + who["call_sid"].(string) + ".json")
+			early := slowapitest.ParseTime(t, call["date_created"]).Before(slowapitest.ParseTime(t, one["date_created"]))
+			if who["conference_sid"] != one["sid"] || call["start_time"] == nil || early {
 				t.Errorf("participant %v of %v, a call of %v", who, one["date_created"], call["date_created"])
 			}
 		}
 		if call, ended := one["call_sid_ending_conference"].(string); ended {
-			r.get(root + "/Calls/" + call + ".json")
+			r.Get(root + "/Calls/" + call + ".json")
 		}
 	}
 }
 
 func TestConferencesLife(t *testing.T) {
-	r := start(t, Options{Records: 100})
-	if got := r.control("/-/advance", `{"conferences":3,"seconds":60}`, 200); !strings.Contains(got, `"created":{"conferences":3}`) {
+	r := slowapitest.Start(t, slowapi.Options{Records: 100})
+	if got := r.Control("/-/advance", `{"conferences":3,"seconds":60}`, 200); !strings.Contains(got, `"created":{"conferences":3}`) {
 		t.Error(got)
 	}
-	new := r.page(root + "/Conferences.json?PageSize=3").records
+	new := r.Page(root + "/Conferences.json?PageSize=3").Records
 	callers := map[any]int{}
 	for _, one := range new {
 		if one["status"] != "init" || one["date_created"] != "Mon, 01 Jun 2026 12:01:00 +0000" {
 			t.Errorf("new: %v %v", one["status"], one["date_created"])
 		}
-		who := r.page(root + "/Conferences/" + one["sid"].(string) + "/Participants.json").records
+		who := r.Page(root + "/Conferences/" + one["sid"].(string) + "/Participants.json").Records
 		if len(who) < 2 {
 			t.Errorf("%d participants in a new conference", len(who))
 		}
@@ -71,52 +73,52 @@ func TestConferencesLife(t *testing.T) {
 	}
 	at := root + "/Conferences/" + new[0]["sid"].(string)
 	// More calls at the same second change nothing for those who are there.
-	before := string(r.get(at + "/Participants.json"))
-	r.write("POST", root+"/Calls.json", url.Values{"To": {"+15005550006"}, "From": {"+15005550001"}}, 201)
-	if string(r.get(at+"/Participants.json")) != before {
+	before := string(r.Get(at + "/Participants.json"))
+	r.Write("POST", root+"/Calls.json", url.Values{"To": {"+15005550006"}, "From": {"+15005550001"}}, 201)
+	if string(r.Get(at+"/Participants.json")) != before {
 		t.Error("a new call changed who takes part in a conference")
 	}
-	r.control("/-/advance", `{"seconds":60}`, 200)
+	r.Control("/-/advance", `{"seconds":60}`, 200)
 	hosts := 0
-	for _, p := range r.page(at + "/Participants.json").records {
+	for _, p := range r.Page(at + "/Participants.json").Records {
 		if p["start_conference_on_enter"] == true {
 			hosts++
 		}
 	}
-	if got := r.one(at + ".json"); got["status"] != "in-progress" || hosts != 1 {
+	if got := r.One(at + ".json"); got["status"] != "in-progress" || hosts != 1 {
 		t.Errorf("a minute later: %v, %d hosts", got["status"], hosts)
 	}
-	r.write("POST", at+".json", url.Values{"AnnounceUrl": {"https://example.com"}}, 200)
-	got := r.write("POST", at+".json", url.Values{"Status": {"completed"}}, 200)
+	r.Write("POST", at+".json", url.Values{"AnnounceUrl": {"https://example.com"}}, 200)
+	got := r.Write("POST", at+".json", url.Values{"Status": {"completed"}}, 200)
 	if got["status"] != "completed" || got["reason_conference_ended"] != kinds.EndedViaAPI || got["call_sid_ending_conference"] != nil ||
 		got["date_updated"] != "Mon, 01 Jun 2026 12:02:00 +0000" {
 		t.Errorf("ended: %v", got)
 	}
-	if left := r.page(at + "/Participants.json").records; len(left) != 0 {
+	if left := r.Page(at + "/Participants.json").Records; len(left) != 0 {
 		t.Errorf("%d participants after the end", len(left))
 	}
 	for _, form := range []url.Values{{"Status": {"completed"}}, {"Status": {"in-progress"}}} {
-		if status, body, _ := r.ask("POST", at+".json", form); status != 400 || !strings.Contains(string(body), `"code":20001`) {
+		if status, body, _ := r.Ask("POST", at+".json", form); status != 400 || !strings.Contains(string(body), `"code":20001`) {
 			t.Errorf("%v: %d %s", form, status, body)
 		}
 	}
-	if got := r.page(root + "/Conferences.json?DateUpdated=2026-06-01&Status=completed").records; !slices.Contains(sids(got),
+	if got := r.Page(root + "/Conferences.json?DateUpdated=2026-06-01&Status=completed").Records; !slices.Contains(got.SIDs(),
 		new[0]["sid"].(string)) {
 		t.Error("not found by when it was updated")
 	}
-	r.control("/-/advance", `{"seconds":864000}`, 200)
-	r.write("POST", root+"/Conferences/"+new[1]["sid"].(string)+".json", url.Values{"Status": {"completed"}}, 400)
-	if got := sids(r.page(root + "/Conferences.json?DateUpdated%3E=2026-06-05").records); !slices.Contains(got, new[1]["sid"].(string)) {
+	r.Control("/-/advance", `{"seconds":864000}`, 200)
+	r.Write("POST", root+"/Conferences/"+new[1]["sid"].(string)+".json", url.Values{"Status": {"completed"}}, 400)
+	if got := r.Page(root + "/Conferences.json?DateUpdated%3E=2026-06-05").Records.SIDs(); !slices.Contains(got, new[1]["sid"].(string)) {
 		t.Error("one that ended ten days later is not found by that")
 	}
 }
 
 func TestParticipants(t *testing.T) {
-	r := start(t, Options{Records: 2000})
+	r := slowapitest.Start(t, slowapi.Options{Records: 2000})
 	var at string
 	var who record
-	for _, room := range r.page(root + "/Conferences.json?PageSize=4").records {
-		for _, one := range r.page(root + "/Conferences/" + room["sid"].(string) + "/Participants.json").records {
+	for _, room := range r.Page(root + "/Conferences.json?PageSize=4").Records {
+		for _, one := range r.Page(root + "/Conferences/" + room["sid"].(string) + "/Participants.json").Records {
 			if one["label"] != nil {
 				at, who = root+"/Conferences/"+room["sid"].(string)+"/Participants/", one
 			}
@@ -126,35 +128,35 @@ func TestParticipants(t *testing.T) {
 		t.Fatal("nobody has a label")
 	}
 	call, label := at+who["call_sid"].(string)+".json", at+who["label"].(string)+".json"
-	if string(r.get(call)) != string(r.get(label)) || !strings.Contains(string(r.get(strings.TrimSuffix(at, "/")+".json")),
-		string(r.get(call))) {
+	if string(r.Get(call)) != string(r.Get(label)) || !strings.Contains(string(r.Get(strings.TrimSuffix(at, "/")+".json")),
+		string(r.Get(call))) {
 		t.Error("by label, by SID and in the list they differ")
 	}
 	for _, form := range []url.Values{{"Muted": {"true"}, "Hold": {"False"}}, {"Muted": {"false"}, "Hold": {"true"}}} {
-		got := r.write("POST", label, form, 200)
+		got := r.Write("POST", label, form, 200)
 		if got["muted"] != (form.Get("Muted") == "true") || got["hold"] != (form.Get("Hold") == "true") {
 			t.Errorf("%v: %v", form, got)
 		}
 	}
-	got := r.write("POST", call, url.Values{"Coaching": {"true"}, "CallSidToCoach": {who["call_sid"].(string)}}, 200)
+	got := r.Write("POST", call, url.Values{"Coaching": {"true"}, "CallSidToCoach": {who["call_sid"].(string)}}, 200)
 	if got["coaching"] != true || got["call_sid_to_coach"] != who["call_sid"] {
 		t.Errorf("coaching: %v", got)
 	}
-	if got := r.write("POST", call, url.Values{"Coaching": {"false"}}, 200); got["call_sid_to_coach"] != nil {
+	if got := r.Write("POST", call, url.Values{"Coaching": {"false"}}, 200); got["call_sid_to_coach"] != nil {
 		t.Errorf("not coaching: %v", got)
 	}
 	for _, form := range []url.Values{{"Muted": {"maybe"}}, {"CallSidToCoach": {"CA1"}}} {
-		r.write("POST", call, form, 400)
+		r.Write("POST", call, form, 400)
 	}
 	list := strings.TrimSuffix(at, "/") + ".json"
-	n := len(r.page(list).records)
-	r.write("DELETE", call, nil, 204)
+	n := len(r.Page(list).Records)
+	r.Write("DELETE", call, nil, 204)
 	for _, gone := range []string{call, label, at + "nobody.json", at + ".json"} {
-		if status, _, _ := r.ask("GET", gone, nil); status != 404 {
+		if status, _, _ := r.Ask("GET", gone, nil); status != 404 {
 			t.Errorf("%s: %d", gone, status)
 		}
 	}
-	if left := r.page(list).records; len(left) != n-1 {
+	if left := r.Page(list).Records; len(left) != n-1 {
 		t.Errorf("%d of %d are left", len(left), n)
 	}
 }
@@ -162,10 +164,10 @@ func TestParticipants(t *testing.T) {
 // TestParticipantsOfTheLongGone looks at every conference, with the quirk that
 // keeps who took part.
 func TestParticipantsOfTheLongGone(t *testing.T) {
-	r := start(t, Options{Records: 3000, Quirks: []string{world.ParticipantsKept}})
+	r := slowapitest.Start(t, slowapi.Options{Records: 3000, Quirks: []string{world.ParticipantsKept}})
 	labels, sizes := 0, map[int]int{}
-	for _, room := range r.walk(root+"/Conferences.json?PageSize=1000", nil) {
-		list := r.page(root + "/Conferences/" + room["sid"].(string) + "/Participants.json").records
+	for _, room := range r.Walk(root+"/Conferences.json?PageSize=1000", nil) {
+		list := r.Page(root + "/Conferences/" + room["sid"].(string) + "/Participants.json").Records
 		sizes[len(list)]++
 		seen := map[any]bool{}
 		for _, one := range list {

@@ -1,5 +1,5 @@
 // Tests of available phone numbers: every filter, every country.
-package slowapi
+package kinds_test
 
 import (
 	"encoding/json"
@@ -9,30 +9,32 @@ import (
 	"strings"
 	"testing"
 
+	"understudy/internal/slowapi"
 	"understudy/internal/slowapi/format"
 	"understudy/internal/slowapi/kinds"
+	"understudy/internal/slowapi/slowapitest"
 )
 
 // offered reads a list of available numbers.
-func (r running) offered(target string) (rows []record, uri string) {
-	r.Helper()
+func offered(r slowapitest.API, target string) (rows []record, uri string) {
+	r.T.Helper()
 	var body struct {
 		Rows []record `json:"available_phone_numbers"`
 		URI  string   `json:"uri"`
 	}
-	if err := format.Strict(r.get(root+"/AvailablePhoneNumbers"+target), &body); err != nil {
-		r.Fatalf("%s: %v", target, err)
+	if err := format.Strict(r.Get(root+"/AvailablePhoneNumbers"+target), &body); err != nil {
+		r.T.Fatalf("%s: %v", target, err)
 	}
 	return body.Rows, body.URI
 }
 
 func TestCountries(t *testing.T) {
-	r := start(t, Options{})
+	r := slowapitest.Start(t, slowapi.Options{})
 	var body struct {
 		Countries []record `json:"countries"`
 		URI       string   `json:"uri"`
 	}
-	if err := format.Strict(r.get(root+"/AvailablePhoneNumbers.json?PageSize=2"), &body); err != nil {
+	if err := format.Strict(r.Get(root+"/AvailablePhoneNumbers.json?PageSize=2"), &body); err != nil {
 		t.Fatal(err)
 	}
 	if len(body.Countries) != len(kinds.NumberCountries()) || body.URI != root+"/AvailablePhoneNumbers.json" {
@@ -40,12 +42,12 @@ func TestCountries(t *testing.T) {
 	}
 	sorts := map[string]bool{}
 	for _, one := range body.Countries {
-		if got := r.one(one["uri"].(string)); fmt.Sprint(got) != fmt.Sprint(one) {
+		if got := r.One(one["uri"].(string)); fmt.Sprint(got) != fmt.Sprint(one) {
 			t.Errorf("%v, its row is %v", got, one)
 		}
 		for name, uri := range one["subresource_uris"].(record) {
 			sorts[name] = true
-			rows, own := r.offered(strings.TrimPrefix(uri.(string), root+"/AvailablePhoneNumbers") + "?PageSize=1000")
+			rows, own := offered(r, strings.TrimPrefix(uri.(string), root+"/AvailablePhoneNumbers")+"?PageSize=1000")
 			if len(rows) < kinds.PerFront || own != uri.(string) {
 				t.Errorf("%v: %d numbers, uri %s", uri, len(rows), own)
 			}
@@ -62,14 +64,15 @@ func TestCountries(t *testing.T) {
 		t.Errorf("sorts of numbers: %v", sorts)
 	}
 	for _, target := range []string{"/XX.json", "/XX/Local.json", "/US/Mobile.json", "/US/Fax.json", "/us/Local.json"} {
-		r.write("GET", root+"/AvailablePhoneNumbers"+target, nil, 404)
+		r.Write("GET", root+"/AvailablePhoneNumbers"+target, nil, 404)
 	}
 }
 
 // TestAvailableFilters: for each filter of the table, what it leaves is just
 // those rows of the whole list that meet it, some and not all.
 func TestAvailableFilters(t *testing.T) {
-	r := start(t, Options{})
+	t.Parallel()
+	r := slowapitest.Start(t, slowapi.Options{})
 	like := func(field, pattern string) func(record) bool {
 		return func(one record) bool { return regexp.MustCompile(pattern).MatchString(fmt.Sprint(one[field])) }
 	}
@@ -105,8 +108,8 @@ func TestAvailableFilters(t *testing.T) {
 		{"/US/Local", "InRateCenter=MIAMI&InLata=460", like("rate_center", "MIAMI")},
 		{"/US/Local", "InLata=%2B18085550000", like("lata", "834")},
 	} {
-		all, _ := r.offered(c.list + ".json?PageSize=1000")
-		got, uri := r.offered(c.list + ".json?PageSize=1000&" + c.query)
+		all, _ := offered(r, c.list+".json?PageSize=1000")
+		got, uri := offered(r, c.list+".json?PageSize=1000&"+c.query)
 		var want []any
 		for _, one := range all {
 			if c.keep(one) {
@@ -131,12 +134,12 @@ func TestAvailableFilters(t *testing.T) {
 	for query, requires := range map[string]string{"ExcludeAllAddressRequired": "any foreign local", "ExcludeLocalAddressRequired": "local",
 		"ExcludeForeignAddressRequired": "foreign"} {
 		for _, list := range []string{"/US/Local", "/GB/Local", "/DE/Local", "/AU/Local"} {
-			all, _ := r.offered(list + ".json")
+			all, _ := offered(r, list+".json")
 			out := strings.Contains(requires, all[0]["address_requirements"].(string))
-			if got, _ := r.offered(list + ".json?" + query + "=true"); out != (len(got) == 0) {
+			if got, _ := offered(r, list+".json?"+query+"=true"); out != (len(got) == 0) {
 				t.Errorf("%s?%s: %d", list, query, len(got))
 			}
-			if got, _ := r.offered(list + ".json?" + query + "=false"); len(got) != len(all) {
+			if got, _ := offered(r, list+".json?"+query+"=false"); len(got) != len(all) {
 				t.Errorf("%s?%s=false: %d", list, query, len(got))
 			}
 		}
@@ -150,68 +153,30 @@ func TestAvailableFilters(t *testing.T) {
 }
 
 func TestAvailableEdges(t *testing.T) {
-	r := start(t, Options{})
+	r := slowapitest.Start(t, slowapi.Options{})
 	for _, bad := range []string{"AreaCode=41", "AreaCode=x", "Contains=1", "Contains=12345678901234567", "Contains=1-2", "SmsEnabled=yes",
 		"Beta=2", "ExcludeAllAddressRequired=1",
 		"NearLatLong=1", "NearLatLong=91,0", "NearLatLong=NaN,1", "NearNumber=%2B1212&Distance=501", "Distance=far", "PageSize=0"} {
-		if status, body, _ := r.ask("GET", root+"/AvailablePhoneNumbers/US/Local.json?"+bad, nil); status != 400 ||
+		if status, body, _ := r.Ask("GET", root+"/AvailablePhoneNumbers/US/Local.json?"+bad, nil); status != 400 ||
 			!strings.Contains(string(body), "20001") {
 			t.Errorf("%s: %d %s", bad, status, body)
 		}
 	}
-	if rows, uri := r.offered("/US/Local.json?PageSize=3&Unknown=1&Contains=&AreaCode=212"); len(rows) != 3 ||
+	if rows, uri := offered(r, "/US/Local.json?PageSize=3&Unknown=1&Contains=&AreaCode=212"); len(rows) != 3 ||
 		uri != root+"/AvailablePhoneNumbers/US/Local.json?AreaCode=212&Contains=" {
 		t.Errorf("%d rows, uri %s", len(rows), uri)
 	}
-	if rows, _ := r.offered("/US/Local.json"); len(rows) != 50 {
+	if rows, _ := offered(r, "/US/Local.json"); len(rows) != 50 {
 		t.Errorf("%d rows without a PageSize", len(rows))
 	}
-	if rows, _ := r.offered("/DE/Local.json?AreaCode=212"); len(rows) != 0 {
+	if rows, _ := offered(r, "/DE/Local.json?AreaCode=212"); len(rows) != 0 {
 		t.Errorf("%d German numbers in an area of New York", len(rows))
 	}
-	if rows, _ := r.offered("/DE/Local.json?NearNumber=%2B4930123456"); len(rows) != 0 {
+	if rows, _ := offered(r, "/DE/Local.json?NearNumber=%2B4930123456"); len(rows) != 0 {
 		t.Errorf("%d near a number outside North America", len(rows))
 	}
-	if body := r.get(root + "/AvailablePhoneNumbers/US/Local.json?Contains=zzzzz"); !json.Valid(body) || !strings.Contains(string(body),
+	if body := r.Get(root + "/AvailablePhoneNumbers/US/Local.json?Contains=zzzzz"); !json.Valid(body) || !strings.Contains(string(body),
 		`"available_phone_numbers":[]`) {
 		t.Errorf("%s", body)
-	}
-}
-
-// TestAccountsBelowHaveEverything: each list of an account below the main one
-// is there, most are empty, and none of its paths fails.
-func TestAccountsBelowHaveEverything(t *testing.T) {
-	r := start(t, Options{Records: 300})
-	below := sids(r.page("/2010-04-01/Accounts.json").records)[0]
-	for i := range routes {
-		one := &routes[i]
-		if one.parent != nil || one.kind == kinds.Accounts || strings.Contains(one.pattern, "/*/") && strings.Count(one.pattern, "*") > 1 {
-			continue
-		}
-		target := "/2010-04-01/" + strings.Replace(one.pattern, "*", below, 1) + ".json"
-		want := 200
-		if strings.Contains(target, "*") {
-			target, want = strings.Replace(target, "*", "XX00000000000000000000000000000000", 1), 404
-		} else if one.allow() == "POST" {
-			want = 405
-		}
-		if status, body, _ := r.ask("GET", target, nil); status != want || !json.Valid(body) {
-			t.Errorf("%s: %d %s, want %d", target, status, body, want)
-		}
-	}
-	for _, list := range []string{"/Notifications", "/Queues", "/Applications", "/OutgoingCallerIds", "/Keys", "/SigningKeys", "/Addresses"} {
-		if got := r.page("/2010-04-01/Accounts/" + below + list + ".json").records; len(got) != 0 {
-			t.Errorf("%s of the account below: %d", list, len(got))
-		}
-	}
-	for list, form := range map[string]url.Values{"/Applications": {}, "/Keys": {}, "/Queues": {"FriendlyName": {"q"}},
-		"/OutgoingCallerIds": {"PhoneNumber": {"+15005550006"}}} {
-		status, body, _ := r.ask("POST", "/2010-04-01/Accounts/"+below+list+".json", form)
-		if status/100 != 2 || len(r.page("/2010-04-01/Accounts/"+below+list+".json").records) != 1 {
-			t.Errorf("%s: %d %s", list, status, body)
-		}
-	}
-	if got := r.one("/2010-04-01/Accounts/" + below + "/Balance.json"); got["balance"] != "0" {
-		t.Errorf("balance %v", got)
 	}
 }

@@ -1,16 +1,18 @@
 // Tests of what was set by hand: applications, keys, caller ids, addresses.
-package slowapi
+package kinds_test
 
 import (
 	"net/url"
 	"strings"
 	"testing"
 
+	"understudy/internal/slowapi"
 	"understudy/internal/slowapi/format"
+	"understudy/internal/slowapi/slowapitest"
 )
 
 func TestCards(t *testing.T) {
-	r := start(t, Options{})
+	r := slowapitest.Start(t, slowapi.Options{})
 	for _, c := range []struct {
 		list           string
 		begin          int
@@ -24,31 +26,31 @@ func TestCards(t *testing.T) {
 		{"/Addresses", 4, url.Values{"CustomerName": {"c"}, "Street": {"s"}, "City": {"t"}, "Region": {"r"}, "PostalCode": {"p"},
 			"IsoCountry": {"US"}}, url.Values{"City": {"Ürümqi"}}, "city", "t", "Ürümqi"},
 	} {
-		all := r.walk(root+c.list+".json?PageSize=2", nil)
+		all := r.Walk(root+c.list+".json?PageSize=2", nil)
 		if len(all) != c.begin {
 			t.Errorf("%s begins with %d, want %d", c.list, len(all), c.begin)
 		}
-		made := r.write("POST", root+c.list+".json", c.make, 201)
+		made := r.Write("POST", root+c.list+".json", c.make, 201)
 		at := root + c.list + "/" + made["sid"].(string) + ".json"
-		if got := r.one(at); got[c.field] != c.was || c.list != "/Keys" && c.list != "/SigningKeys" && got["uri"] != at {
+		if got := r.One(at); got[c.field] != c.was || c.list != "/Keys" && c.list != "/SigningKeys" && got["uri"] != at {
 			t.Errorf("%s: made %v", c.list, got)
 		}
-		if first := sids(r.page(root + c.list + ".json").records)[0]; first != made["sid"] {
+		if first := r.Page(root + c.list + ".json").Records.SIDs()[0]; first != made["sid"] {
 			t.Errorf("%s: the newest is %v, not %v", c.list, first, made["sid"])
 		}
-		r.control("/-/advance", `{"seconds":10}`, 200)
-		if got := r.write("POST", at, c.change, 200); got[c.field] != c.is || got["date_updated"] == got["date_created"] {
+		r.Control("/-/advance", `{"seconds":10}`, 200)
+		if got := r.Write("POST", at, c.change, 200); got[c.field] != c.is || got["date_updated"] == got["date_created"] {
 			t.Errorf("%s: changed %v", c.list, got)
 		}
 		// One that the seed made takes changes too.
 		old := root + c.list + "/" + all[0]["sid"].(string) + ".json"
-		if got := r.write("POST", old, c.change, 200); c.is != "" && got[c.field] != c.is {
+		if got := r.Write("POST", old, c.change, 200); c.is != "" && got[c.field] != c.is {
 			t.Errorf("%s: changed %v", c.list, got)
 		}
-		r.write("DELETE", at, nil, 204)
-		r.write("DELETE", old, nil, 204)
-		r.write("POST", at, c.change, 404)
-		if left := r.page(root + c.list + ".json").records; len(left) != c.begin-1 {
+		r.Write("DELETE", at, nil, 204)
+		r.Write("DELETE", old, nil, 204)
+		r.Write("POST", at, c.change, 404)
+		if left := r.Page(root + c.list + ".json").Records; len(left) != c.begin-1 {
 			t.Errorf("%s: %d left", c.list, len(left))
 		}
 	}
@@ -56,11 +58,11 @@ func TestCards(t *testing.T) {
 
 // TestSecretsAreTold: once, in the answer to the creation, and never again.
 func TestSecretsAreTold(t *testing.T) {
-	r := start(t, Options{})
+	r := slowapitest.Start(t, slowapi.Options{})
 	told := map[string]bool{}
 	for _, list := range []string{"/Keys", "/SigningKeys"} {
 		for range 2 {
-			made := r.write("POST", root+list+".json", url.Values{"FriendlyName": {"x"}}, 201)
+			made := r.Write("POST", root+list+".json", url.Values{"FriendlyName": {"x"}}, 201)
 			secret, _ := made["secret"].(string)
 			if len(secret) != 32 || told[secret] {
 				t.Fatalf("%s: secret %q", list, secret)
@@ -68,72 +70,72 @@ func TestSecretsAreTold(t *testing.T) {
 			told[secret] = true
 			at := root + list + "/" + made["sid"].(string) + ".json"
 			for _, target := range []string{at, root + list + ".json"} {
-				if body := string(r.get(target)); strings.Contains(body, "secret") || strings.Contains(body, secret) {
+				if body := string(r.Get(target)); strings.Contains(body, "secret") || strings.Contains(body, secret) {
 					t.Errorf("%s: %s", target, body)
 				}
 			}
-			if got := r.write("POST", at, url.Values{"FriendlyName": {"y"}}, 200); got["secret"] != nil {
+			if got := r.Write("POST", at, url.Values{"FriendlyName": {"y"}}, 200); got["secret"] != nil {
 				t.Errorf("an update tells it: %v", got)
 			}
 		}
 	}
-	token := r.write("POST", root+"/Tokens.json", url.Values{"Ttl": {"60"}}, 201)
+	token := r.Write("POST", root+"/Tokens.json", url.Values{"Ttl": {"60"}}, 201)
 	password, _ := token["password"].(string)
 	if len(password) < 32 || token["ttl"] != "60" || !strings.Contains(token["ice_servers"].([]any)[1].(record)["credential"].(string),
 		password) {
 		t.Errorf("token: %v", token)
 	}
-	r.write("POST", root+"/Tokens.json", url.Values{"Ttl": {"0"}}, 400)
-	r.write("GET", root+"/Tokens.json", nil, 405)
+	r.Write("POST", root+"/Tokens.json", url.Values{"Ttl": {"0"}}, 400)
+	r.Write("GET", root+"/Tokens.json", nil, 405)
 }
 
 func TestCallerIDs(t *testing.T) {
-	r := start(t, Options{})
-	asked := r.write("POST", root+"/OutgoingCallerIds.json", url.Values{"PhoneNumber": {"+15005550006"}, "FriendlyName": {"Mine"}}, 200)
+	r := slowapitest.Start(t, slowapi.Options{})
+	asked := r.Write("POST", root+"/OutgoingCallerIds.json", url.Values{"PhoneNumber": {"+15005550006"}, "FriendlyName": {"Mine"}}, 200)
 	if len(asked["validation_code"].(string)) != 6 || asked["phone_number"] != "+15005550006" || !format.IsSID(asked["call_sid"].(string),
 		"CA") ||
 		asked["sid"] != nil {
 		t.Errorf("asked: %v", asked)
 	}
-	all := r.page(root + "/OutgoingCallerIds.json").records
+	all := r.Page(root + "/OutgoingCallerIds.json").Records
 	if len(all) != 6 || all[0]["phone_number"] != "+15005550006" || all[0]["friendly_name"] != "Mine" {
 		t.Fatalf("%d, the newest %v", len(all), all[0])
 	}
 	at := all[0]["uri"].(string)
-	if got := r.write("POST", at, url.Values{"FriendlyName": {""}, "PhoneNumber": {"+1999"}}, 200); got["friendly_name"] != "(500) 555-0006" ||
+	if got := r.Write("POST", at, url.Values{"FriendlyName": {""}, "PhoneNumber": {"+1999"}}, 200); got["friendly_name"] != "(500) 555-0006" ||
 		got["phone_number"] != "+15005550006" {
 		t.Errorf("renamed: %v", got)
 	}
-	if got := r.page(root + "/OutgoingCallerIds.json?FriendlyName=%28500%29%20555-0006").records; len(got) != 1 {
+	if got := r.Page(root + "/OutgoingCallerIds.json?FriendlyName=%28500%29%20555-0006").Records; len(got) != 1 {
 		t.Errorf("by the name nobody gave: %d", len(got))
 	}
-	r.write("POST", root+"/OutgoingCallerIds.json", url.Values{"PhoneNumber": {"12"}}, 400)
+	r.Write("POST", root+"/OutgoingCallerIds.json", url.Values{"PhoneNumber": {"12"}}, 400)
 	// An owned number's SID begins with PN too, and is none of these.
-	number := sids(r.page(root + "/IncomingPhoneNumbers.json").records)[0]
-	r.write("GET", root+"/OutgoingCallerIds/"+number+".json", nil, 404)
-	r.write("DELETE", at, nil, 204)
+	number := r.Page(root + "/IncomingPhoneNumbers.json").Records.SIDs()[0]
+	r.Write("GET", root+"/OutgoingCallerIds/"+number+".json", nil, 404)
+	r.Write("DELETE", at, nil, 204)
 }
 
 func TestRefusedCards(t *testing.T) {
-	r := start(t, Options{})
+	r := slowapitest.Start(t, slowapi.Options{})
 	for list, form := range map[string]url.Values{
 		"/Applications": {"VoiceMethod": {"PUT"}}, "/Keys": {"FriendlyName": {strings.Repeat("é", 65)}},
 		"/SigningKeys": {"FriendlyName": {strings.Repeat("x", 65)}}, "/Addresses": {"CustomerName": {"c"}},
 	} {
-		if got := r.write("POST", root+list+".json", form, 400); got["code"] == nil {
+		if got := r.Write("POST", root+list+".json", form, 400); got["code"] == nil {
 			t.Errorf("%s: %v", list, got)
 		}
 	}
 }
 
 func TestDependentNumbers(t *testing.T) {
-	r := start(t, Options{})
+	r := slowapitest.Start(t, slowapi.Options{})
 	rows := 0
-	for _, address := range r.page(root + "/Addresses.json").records {
+	for _, address := range r.Page(root + "/Addresses.json").Records {
 		sid := address["sid"].(string)
-		for _, one := range r.walk(root+"/Addresses/"+sid+"/DependentPhoneNumbers.json?PageSize=1", nil) {
+		for _, one := range r.Walk(root+"/Addresses/"+sid+"/DependentPhoneNumbers.json?PageSize=1", nil) {
 			rows++
-			if number := r.one(one["uri"].(string)); number["address_sid"] != sid || number["phone_number"] != one["phone_number"] {
+			if number := r.One(one["uri"].(string)); number["address_sid"] != sid || number["phone_number"] != one["phone_number"] {
 				t.Errorf("%v depends on %v, not %s", number["sid"], number["address_sid"], sid)
 			}
 		}
@@ -141,12 +143,12 @@ func TestDependentNumbers(t *testing.T) {
 	if rows != 2 {
 		t.Errorf("%d numbers depend on an address, want 2", rows)
 	}
-	address := root + "/Addresses/" + sids(r.page(root + "/Addresses.json").records)[0]
-	number := root + "/IncomingPhoneNumbers/" + sids(r.page(root + "/IncomingPhoneNumbers.json").records)[0] + ".json"
-	r.write("POST", number, url.Values{"EmergencyAddressSid": {address[len(address)-34:]}}, 200)
-	if got := r.page(address + "/DependentPhoneNumbers.json").records; len(got) != 1 ||
+	address := root + "/Addresses/" + r.Page(root + "/Addresses.json").Records.SIDs()[0]
+	number := root + "/IncomingPhoneNumbers/" + r.Page(root + "/IncomingPhoneNumbers.json").Records.SIDs()[0] + ".json"
+	r.Write("POST", number, url.Values{"EmergencyAddressSid": {address[len(address)-34:]}}, 200)
+	if got := r.Page(address + "/DependentPhoneNumbers.json").Records; len(got) != 1 ||
 		got[0]["emergency_address_sid"] != address[len(address)-34:] {
 		t.Errorf("after a write: %v", got)
 	}
-	r.write("POST", address+"/DependentPhoneNumbers.json", url.Values{"PhoneNumber": {"+18005550100"}}, 405)
+	r.Write("POST", address+"/DependentPhoneNumbers.json", url.Values{"PhoneNumber": {"+18005550100"}}, 405)
 }

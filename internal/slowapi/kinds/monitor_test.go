@@ -1,5 +1,5 @@
 // Tests of the Monitor API: envelope, absolute URLs, tokens, filters, range.
-package slowapi
+package kinds_test
 
 import (
 	"encoding/json"
@@ -14,14 +14,16 @@ import (
 	"testing"
 	"time"
 
+	"understudy/internal/slowapi"
 	"understudy/internal/slowapi/format"
+	"understudy/internal/slowapi/slowapitest"
 	"understudy/internal/slowapi/world"
 )
 
 // monitorPage is a list's answer there.
 type monitorPage struct {
-	Alerts []record `json:"alerts"`
-	Events []record `json:"events"`
+	Alerts slowapitest.Records `json:"alerts"`
+	Events slowapitest.Records `json:"events"`
 	Meta   struct {
 		First    string  `json:"first_page_url"`
 		Key      string  `json:"key"`
@@ -33,22 +35,22 @@ type monitorPage struct {
 	} `json:"meta"`
 }
 
-func (p *monitorPage) records() []record { return append(p.Alerts, p.Events...) }
+func (p *monitorPage) records() slowapitest.Records { return append(p.Alerts, p.Events...) }
 
 // monitor reads a list's page.
-func (r running) monitor(target string) (p monitorPage) {
-	r.Helper()
-	if err := format.Strict(r.get(strings.TrimPrefix(target, r.web.URL)), &p); err != nil {
-		r.Fatalf("GET %s: %v", target, err)
+func monitor(r slowapitest.API, target string) (p monitorPage) {
+	r.T.Helper()
+	if err := format.Strict(r.Get(strings.TrimPrefix(target, r.Web.URL)), &p); err != nil {
+		r.T.Fatalf("GET %s: %v", target, err)
 	}
 	return p
 }
 
 // walkMonitor reads a list to its end.
-func (r running) walkMonitor(target string) (all []record) {
-	r.Helper()
+func walkMonitor(r slowapitest.API, target string) (all slowapitest.Records) {
+	r.T.Helper()
 	for {
-		p := r.monitor(target)
+		p := monitor(r, target)
 		all = append(all, p.records()...)
 		if p.Meta.Next == nil {
 			return all
@@ -58,30 +60,30 @@ func (r running) walkMonitor(target string) (all []record) {
 }
 
 func TestMonitorPages(t *testing.T) {
-	r := start(t, Options{Records: 2000})
+	r := slowapitest.Start(t, slowapi.Options{Records: 2000})
 	for path, key := range map[string]string{"/v1/Alerts": "alerts", "/v1/Events": "events"} {
-		all := r.walkMonitor(path + "?PageSize=1000")
+		all := walkMonitor(r, path+"?PageSize=1000")
 		if len(all) != 40 {
 			t.Errorf("%s: %d records, want 40", path, len(all))
 		}
-		if got := sids(r.walkMonitor(path + "?PageSize=7")); !slices.Equal(got, sids(all)) {
+		if got := walkMonitor(r, path+"?PageSize=7").SIDs(); !slices.Equal(got, all.SIDs()) {
 			t.Errorf("%s by 7: another walk than by 1000", path)
 		}
-		base := r.web.URL + path + "?PageSize=7&Page="
-		first := r.monitor(path + "?PageSize=7")
-		second := r.monitor(*first.Meta.Next)
-		if want := base + "1&PageToken=PA" + sids(first.records())[6]; *first.Meta.Next != want || second.Meta.URL != want {
+		base := r.Web.URL + path + "?PageSize=7&Page="
+		first := monitor(r, path+"?PageSize=7")
+		second := monitor(r, *first.Meta.Next)
+		if want := base + "1&PageToken=PA" + first.records().SIDs()[6]; *first.Meta.Next != want || second.Meta.URL != want {
 			t.Errorf("next %s, url %s, want %s", *first.Meta.Next, second.Meta.URL, want)
 		}
-		if want := base + "0&PageToken=PB" + sids(second.records())[0]; *second.Meta.Previous != want || second.Meta.First != base+"0" ||
+		if want := base + "0&PageToken=PB" + second.records().SIDs()[0]; *second.Meta.Previous != want || second.Meta.First != base+"0" ||
 			second.Meta.Page != 1 || second.Meta.Size != 7 || second.Meta.Key != key {
 			t.Errorf("%+v, previous %s, want %s", second.Meta, *second.Meta.Previous, want)
 		}
-		if back := r.monitor(*second.Meta.Previous); !slices.Equal(sids(back.records()), sids(first.records())) || back.Meta.Previous != nil {
+		if back := monitor(r, *second.Meta.Previous); !slices.Equal(back.records().SIDs(), first.records().SIDs()) || back.Meta.Previous != nil {
 			t.Error("the page before the second is not the first")
 		}
 		for _, one := range all {
-			if one["url"] != r.web.URL+path+"/"+one["sid"].(string) {
+			if one["url"] != r.Web.URL+path+"/"+one["sid"].(string) {
 				t.Fatalf("url %v", one["url"])
 			}
 		}
@@ -91,7 +93,7 @@ func TestMonitorPages(t *testing.T) {
 // TestMonitorSaysWhereItIsAsked: its URLs bear the address asked at, and an
 // HTTP/1.0 request without Host gets that of the connection.
 func TestMonitorSaysWhereItIsAsked(t *testing.T) {
-	s, err := New(Options{Records: 200})
+	s, err := slowapi.New(slowapi.Options{Records: 200})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -103,16 +105,16 @@ func TestMonitorSaysWhereItIsAsked(t *testing.T) {
 	if !strings.Contains(w.Body.String(), `"url":"http://slow.example:81/v1/Alerts?PageSize=1&Page=0"`) {
 		t.Errorf("%s", w.Body)
 	}
-	r := running{t, s, httptest.NewServer(s)}
-	defer r.web.Close()
-	conn, err := net.Dial("tcp", r.web.Listener.Addr().String())
+	web := httptest.NewServer(s)
+	defer web.Close()
+	conn, err := net.Dial("tcp", web.Listener.Addr().String())
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer conn.Close()
 	fmt.Fprintf(conn, "GET /v1/Alerts HTTP/1.0\r\nAuthorization: %s\r\n\r\n", q.Header.Get("Authorization"))
 	raw, err := io.ReadAll(conn)
-	if err != nil || !strings.Contains(string(raw), `"url":"`+r.web.URL+`/v1/Alerts?PageSize=50&Page=0"`) {
+	if err != nil || !strings.Contains(string(raw), `"url":"`+web.URL+`/v1/Alerts?PageSize=50&Page=0"`) {
 		t.Errorf("%v %s", err, raw)
 	}
 }
@@ -120,25 +122,25 @@ func TestMonitorSaysWhereItIsAsked(t *testing.T) {
 // TestMonitorFilters asks for what half the records have and compares with the
 // whole list.
 func TestMonitorFilters(t *testing.T) {
-	r := start(t, Options{Records: 4000})
+	r := slowapitest.Start(t, slowapi.Options{Records: 4000})
 	for _, c := range []struct{ path, key, field string }{
 		{"/v1/Alerts", "LogLevel", "log_level"}, {"/v1/Alerts", "ResourceSid", "resource_sid"},
 		{"/v1/Events", "ActorSid", "actor_sid"}, {"/v1/Events", "EventType", "event_type"},
 		{"/v1/Events", "ResourceSid", "resource_sid"}, {"/v1/Events", "SourceIpAddress", "source_ip_address"},
 	} {
-		all := r.walkMonitor(c.path + "?PageSize=1000")
+		all := walkMonitor(r, c.path+"?PageSize=1000")
 		value := all[len(all)/2][c.field].(string)
 		want := slices.DeleteFunc(slices.Clone(all), func(one record) bool { return one[c.field] != value })
-		got := r.walkMonitor(c.path + "?PageSize=3&" + c.key + "=" + url.QueryEscape(value))
-		if !slices.Equal(sids(got), sids(want)) || len(want) == len(all) {
+		got := walkMonitor(r, c.path+"?PageSize=3&"+c.key+"="+url.QueryEscape(value))
+		if !slices.Equal(got.SIDs(), want.SIDs()) || len(want) == len(all) {
 			t.Errorf("%s?%s=%s: %d, want %d of %d", c.path, c.key, value, len(got), len(want), len(all))
 		}
-		if none := r.walkMonitor(c.path + "?" + c.key + "=nobody"); len(none) != 0 {
+		if none := walkMonitor(r, c.path+"?"+c.key+"=nobody"); len(none) != 0 {
 			t.Errorf("%s?%s=nobody: %d", c.path, c.key, len(none))
 		}
 	}
 	levels := map[any]int{}
-	for _, one := range r.walkMonitor("/v1/Alerts?PageSize=1000") {
+	for _, one := range walkMonitor(r, "/v1/Alerts?PageSize=1000") {
 		levels[one["log_level"]]++
 	}
 	if len(levels) != 4 {
@@ -147,9 +149,9 @@ func TestMonitorFilters(t *testing.T) {
 }
 
 func TestMonitorDates(t *testing.T) {
-	r := start(t, Options{Records: 5000})
+	r := slowapitest.Start(t, slowapi.Options{Records: 5000})
 	for path, field := range map[string]string{"/v1/Alerts": "date_generated", "/v1/Events": "event_date"} {
-		all := r.walkMonitor(path + "?PageSize=1000")
+		all := walkMonitor(r, path+"?PageSize=1000")
 		last := time.Now().AddDate(1000, 0, 0)
 		for _, one := range all {
 			at, err := time.Parse(time.RFC3339, one[field].(string))
@@ -170,12 +172,12 @@ func TestMonitorDates(t *testing.T) {
 			"EndDate=2026-04-09":                      func(at string) bool { return at < "2026-04-10" },
 		} {
 			want := slices.DeleteFunc(slices.Clone(all), func(one record) bool { return !keep(one[field].(string)) })
-			got := r.walkMonitor(path + "?PageSize=4&" + query)
-			if !slices.Equal(sids(got), sids(want)) || len(want) == 0 && !strings.Contains(query, "T12") || len(want) == len(all) {
+			got := walkMonitor(r, path+"?PageSize=4&"+query)
+			if !slices.Equal(got.SIDs(), want.SIDs()) || len(want) == 0 && !strings.Contains(query, "T12") || len(want) == len(all) {
 				t.Errorf("%s?%s: %d, want %d of %d", path, query, len(got), len(want), len(all))
 			}
 		}
-		status, body, _ := r.ask("GET", path+"?StartDate=soon", nil)
+		status, body, _ := r.Ask("GET", path+"?StartDate=soon", nil)
 		if status != 400 || !strings.Contains(string(body), "Invalid date value.") {
 			t.Errorf("%s: %d %s", path, status, body)
 		}
@@ -183,28 +185,29 @@ func TestMonitorDates(t *testing.T) {
 }
 
 func TestAlertsOfMoreThanAMonth(t *testing.T) {
-	strictly, forgiving := start(t, Options{Records: 500}), start(t, Options{Records: 500, Quirks: []string{world.RangeForgiven}})
+	strictly := slowapitest.Start(t, slowapi.Options{Records: 500})
+	forgiving := slowapitest.Start(t, slowapi.Options{Records: 500, Quirks: []string{world.RangeForgiven}})
 	for _, query := range []string{"StartDate=2026-04-01", "StartDate=2026-03-01&EndDate=2026-04-01", "StartDate=2020-01-01T00:00:00Z&End" +
 		"Date=2026-06-01"} {
-		status, body, _ := strictly.ask("GET", "/v1/Alerts?"+query, nil)
+		status, body, _ := strictly.Ask("GET", "/v1/Alerts?"+query, nil)
 		if status != 400 || !strings.Contains(string(body), `"code":20001`) {
 			t.Errorf("%s: %d %s", query, status, body)
 		}
-		forgiving.monitor("/v1/Alerts?" + query)
+		monitor(forgiving, "/v1/Alerts?"+query)
 	}
-	strictly.monitor("/v1/Alerts?StartDate=2026-05-02")
-	strictly.monitor("/v1/Alerts?StartDate=2026-03-01&EndDate=2026-03-31")
-	strictly.monitor("/v1/Events?StartDate=2026-01-01") // events know no such rule
+	monitor(strictly, "/v1/Alerts?StartDate=2026-05-02")
+	monitor(strictly, "/v1/Alerts?StartDate=2026-03-01&EndDate=2026-03-31")
+	monitor(strictly, "/v1/Events?StartDate=2026-01-01") // events know no such rule
 }
 
 // TestAlertsTell: what an alert is of is there, its row says less than its
 // instance, and both tell numbers and bodies that a policy may hide.
 func TestAlertsTell(t *testing.T) {
-	r := start(t, Options{Records: 5000})
+	r := slowapitest.Start(t, slowapi.Options{Records: 5000})
 	more := []string{"request_headers", "request_variables", "response_body", "response_headers"}
 	var ofCalls, ofMessages, numbers, bodies int
-	for _, row := range r.walkMonitor("/v1/Alerts?PageSize=1000") {
-		one := r.one("/v1/Alerts/" + row["sid"].(string))
+	for _, row := range walkMonitor(r, "/v1/Alerts?PageSize=1000") {
+		one := r.One("/v1/Alerts/" + row["sid"].(string))
 		for _, field := range more {
 			if _, there := row[field]; there || one[field] == nil {
 				t.Fatalf("%s in a row, or not in an instance: %v", field, one)
@@ -221,8 +224,8 @@ func TestAlertsTell(t *testing.T) {
 		} else {
 			ofMessages++
 		}
-		of := r.one(root + list + resource + ".json")
-		if made := when(t, of["date_created"]); row["date_created"].(string) < made.Format(time.RFC3339) {
+		of := r.One(root + list + resource + ".json")
+		if made := slowapitest.ParseTime(t, of["date_created"]); row["date_created"].(string) < made.Format(time.RFC3339) {
 			t.Fatalf("an alert of %v about something made at %s", row["date_created"], made)
 		}
 		said := fmt.Sprint(row["alert_text"], row["request_url"])
@@ -240,11 +243,11 @@ func TestAlertsTell(t *testing.T) {
 
 func TestAdvanceMakesAlerts(t *testing.T) {
 	path := t.TempDir() + "/journal"
-	r := start(t, Options{Records: 500, Journal: path})
-	if got := r.control("/-/advance", `{"alerts":3,"seconds":60}`, 200); !strings.Contains(got, `"created":{"alerts":3}`) {
+	r := slowapitest.Start(t, slowapi.Options{Records: 500, Journal: path})
+	if got := r.Control("/-/advance", `{"alerts":3,"seconds":60}`, 200); !strings.Contains(got, `"created":{"alerts":3}`) {
 		t.Error(got)
 	}
-	all := r.walkMonitor("/v1/Alerts")
+	all := walkMonitor(r, "/v1/Alerts")
 	if len(all) != 13 || all[2]["date_created"] != "2026-06-01T12:01:00Z" || all[3]["date_created"] == all[2]["date_created"] {
 		t.Errorf("%d alerts, the third of %v", len(all), all[2]["date_created"])
 	}
@@ -252,21 +255,22 @@ func TestAdvanceMakesAlerts(t *testing.T) {
 		if list := map[string]string{"CA": "/Calls/", "SM": "/Messages/", "MM": "/Messages/"}[one["resource_sid"].(string)[:2]]; list == "" {
 			t.Errorf("an alert of %v", one["resource_sid"])
 		} else {
-			r.one(root + list + one["resource_sid"].(string) + ".json")
+			r.One(root + list + one["resource_sid"].(string) + ".json")
 		}
 	}
-	if len(r.page(root+"/Notifications.json").records) != 10 {
+	if len(r.Page(root+"/Notifications.json").Records) != 10 {
 		t.Error("alerts made notifications")
 	}
-	_ = r.api.Close()
-	if again := start(t, Options{Records: 500, Journal: path}).walkMonitor("/v1/Alerts"); !slices.Equal(sids(again), sids(all)) {
+	_ = r.Server.Close()
+	restarted := slowapitest.Start(t, slowapi.Options{Records: 500, Journal: path})
+	if again := walkMonitor(restarted, "/v1/Alerts"); !slices.Equal(again.SIDs(), all.SIDs()) {
 		t.Error("a restart forgot alerts")
 	}
 }
 
 func TestMonitorPathsAndMethods(t *testing.T) {
-	r := start(t, Options{Records: 500})
-	alert, event := sids(r.walkMonitor("/v1/Alerts"))[0], sids(r.walkMonitor("/v1/Events"))[0]
+	r := slowapitest.Start(t, slowapi.Options{Records: 500})
+	alert, event := walkMonitor(r, "/v1/Alerts").SIDs()[0], walkMonitor(r, "/v1/Events").SIDs()[0]
 	for _, c := range []struct {
 		method, target string
 		status         int
@@ -278,11 +282,11 @@ func TestMonitorPathsAndMethods(t *testing.T) {
 		{"GET", "/v1/Alerts?PageToken=PA" + event, 400}, {"GET", "/v1/Alerts?PageSize=0", 400},
 		{"HEAD", "/v1/Alerts", 200}, {"GET", "/v1/Events/" + event, 200},
 	} {
-		if status, body, _ := r.ask(c.method, c.target, nil); status != c.status || c.method != "HEAD" && !json.Valid(body) {
+		if status, body, _ := r.Ask(c.method, c.target, nil); status != c.status || c.method != "HEAD" && !json.Valid(body) {
 			t.Errorf("%s %s: %d %s, want %d", c.method, c.target, status, body, c.status)
 		}
 	}
-	req, _ := http.NewRequest("GET", r.web.URL+"/v1/Alerts", nil)
+	req, _ := http.NewRequest("GET", r.Web.URL+"/v1/Alerts", nil)
 	resp, err := http.DefaultClient.Do(req)
 	if err != nil {
 		t.Fatal(err)
@@ -294,11 +298,11 @@ func TestMonitorPathsAndMethods(t *testing.T) {
 }
 
 func TestEventsTell(t *testing.T) {
-	r := start(t, Options{Records: 3000})
-	for _, one := range r.walkMonitor("/v1/Events") {
+	r := slowapitest.Start(t, slowapi.Options{Records: 3000})
+	for _, one := range walkMonitor(r, "/v1/Events") {
 		links := one["links"].(record)
-		target := strings.TrimPrefix(links["resource"].(string), r.web.URL)
-		status, _, _ := r.ask("GET", target+".json", nil)
+		target := strings.TrimPrefix(links["resource"].(string), r.Web.URL)
+		status, _, _ := r.Ask("GET", target+".json", nil)
 		if key := strings.HasPrefix(one["resource_sid"].(string), "SK"); status != 200 && !key || status != 404 && key {
 			t.Errorf("%v of %s: %d", one["event_type"], target, status)
 		}

@@ -1,5 +1,5 @@
 // Tests of usage and of the balance.
-package slowapi
+package kinds_test
 
 import (
 	"fmt"
@@ -9,13 +9,15 @@ import (
 	"testing"
 
 	"understudy/internal/sample"
+	"understudy/internal/slowapi"
 	"understudy/internal/slowapi/kinds"
+	"understudy/internal/slowapi/slowapitest"
 )
 
 // usage reads one of the lists of usage.
-func (r running) usage(list string) []record {
-	r.Helper()
-	return r.walk(root+"/Usage/Records"+list, nil)
+func usage(r slowapitest.API, list string) []record {
+	r.T.Helper()
+	return r.Walk(root+"/Usage/Records"+list, nil)
 }
 
 func number64(t *testing.T, value any) float64 {
@@ -28,7 +30,7 @@ func number64(t *testing.T, value any) float64 {
 }
 
 func TestUsageLists(t *testing.T) {
-	r := start(t, Options{Records: 2000})
+	r := slowapitest.Start(t, slowapi.Options{Records: 2000})
 	every := len(kinds.Categories())
 	for list, want := range map[string]struct {
 		rows     int
@@ -53,35 +55,35 @@ func TestUsageLists(t *testing.T) {
 		".json?StartDate=2027-01-01":                               {0, "", ""},
 		"/Daily.json?Category=totalprice&StartDate=-1day&Unknown=": {2, "2026-06-01", "2026-06-01"},
 	} {
-		got := r.usage(list)
+		got := usage(r, list)
 		if len(got) != want.rows || len(got) > 0 && (got[0]["start_date"] != want.from || got[0]["end_date"] != want.to) {
 			t.Errorf("%s: %d rows, want %v; %v", list, len(got), want, got[:min(len(got), 1)])
 		}
 	}
 	for _, bad := range []string{"StartDate=soon", "EndDate=days", "StartDate=30days", "StartDate=-xdays", "IncludeSubaccounts=maybe",
 		"PageToken=APx", "PageToken=PAMQ==", "PageToken=AP", "PageSize=0"} {
-		if status, body, _ := r.ask("GET", root+"/Usage/Records.json?"+bad, nil); status != 400 || !strings.Contains(string(body), "20001") {
+		if status, body, _ := r.Ask("GET", root+"/Usage/Records.json?"+bad, nil); status != 400 || !strings.Contains(string(body), "20001") {
 			t.Errorf("%s: %d %s", bad, status, body)
 		}
 	}
 }
 
 func TestUsageTokens(t *testing.T) {
-	r := start(t, Options{Records: 200})
-	p := r.page(root + "/Usage/Records/Daily.json?PageSize=20&Category=&StartDate=-3days")
+	r := slowapitest.Start(t, slowapi.Options{Records: 200})
+	p := r.Page(root + "/Usage/Records/Daily.json?PageSize=20&Category=&StartDate=-3days")
 	if want := root + "/Usage/Records/Daily.json?Category=&StartDate=-3days&PageSize=20&Page=1&PageToken=APMQ%3D%3D"; *p.Next != want ||
 		p.Previous != nil {
 		t.Fatalf("next %s, want %s", *p.Next, want)
 	}
-	second := r.page(*p.Next)
-	third := r.page(*second.Next)
+	second := r.Page(*p.Next)
+	third := r.Page(*second.Next)
 	if third.Start != 40 || third.URI != *second.Next {
 		t.Errorf("third: %+v", third)
 	}
-	if back := r.page(*third.Previous); fmt.Sprint(back.records) != fmt.Sprint(second.records) {
+	if back := r.Page(*third.Previous); fmt.Sprint(back.Records) != fmt.Sprint(second.Records) {
 		t.Error("the page before the third is not the second")
 	}
-	if past := r.page(root + "/Usage/Records.json?Page=9"); len(past.records) != 0 || past.Next != nil || past.Previous != nil {
+	if past := r.Page(root + "/Usage/Records.json?Page=9"); len(past.Records) != 0 || past.Next != nil || past.Previous != nil {
 		t.Errorf("past the end: %+v", past)
 	}
 }
@@ -89,7 +91,7 @@ func TestUsageTokens(t *testing.T) {
 // TestUsageFollowsTheWorld: figures are of the records that are there, parts
 // add up, days add up to months, and writes count.
 func TestUsageFollowsTheWorld(t *testing.T) {
-	r := start(t, Options{Records: 3000})
+	r := slowapitest.Start(t, slowapi.Options{Records: 3000})
 	by := func(rows []record, field string) map[string]float64 {
 		all := map[string]float64{}
 		for _, one := range rows {
@@ -99,7 +101,7 @@ func TestUsageFollowsTheWorld(t *testing.T) {
 		}
 		return all
 	}
-	whole := r.usage(".json")
+	whole := usage(r, ".json")
 	counts, prices := by(whole, "count"), by(whole, "price")
 	if counts["calls"] < 2990 || counts["calls"] > 3000 || counts["sms"] < 5680 || counts["sms"] > 5700 || counts["mms"] != 300 {
 		t.Errorf("counts: %v", counts)
@@ -111,43 +113,43 @@ func TestUsageFollowsTheWorld(t *testing.T) {
 		prices["phonenumbers"]; sum-prices["totalprice"] > 0.001 || prices["totalprice"]-sum > 0.001 || sum < 100 {
 		t.Errorf("prices: %v", prices)
 	}
-	if months := by(r.usage("/Monthly.json"), "count"); months["phonenumbers"] != counts["phonenumbers"] || months["mms"] > counts["mms"] ||
+	if months := by(usage(r, "/Monthly.json"), "count"); months["phonenumbers"] != counts["phonenumbers"] || months["mms"] > counts["mms"] ||
 		months["mms"] < counts["mms"]-18 {
 		t.Errorf("months: %v, in all %v", months, counts)
 	}
-	before := by(r.usage("/Today.json"), "count")["calls-outbound"]
-	r.control("/-/advance", `{"calls":1000}`, 200)
-	if after := by(r.usage("/Today.json"), "count")["calls-outbound"]; after-before < 471 || after-before > 473 {
+	before := by(usage(r, "/Today.json"), "count")["calls-outbound"]
+	r.Control("/-/advance", `{"calls":1000}`, 200)
+	if after := by(usage(r, "/Today.json"), "count")["calls-outbound"]; after-before < 471 || after-before > 473 {
 		t.Errorf("a thousand calls more: %v, was %v", after, before)
 	}
-	below := sids(r.page("/2010-04-01/Accounts.json").records)[0]
+	below := r.Page("/2010-04-01/Accounts.json").Records.SIDs()[0]
 	for range 20 {
-		r.write("POST", "/2010-04-01/Accounts/"+below+"/Messages.json", url.Values{"To": {"+1500"}}, 201)
+		r.Write("POST", "/2010-04-01/Accounts/"+below+"/Messages.json", url.Values{"To": {"+1500"}}, 201)
 	}
-	with := by(r.usage("/Today.json?IncludeSubaccounts=true"), "count")["sms-outbound"]
-	without := by(r.usage("/Today.json?IncludeSubaccounts=false"), "count")["sms-outbound"]
-	if with-without != 11 || by(r.usage("/Today.json"), "count")["sms-outbound"] != with {
+	with := by(usage(r, "/Today.json?IncludeSubaccounts=true"), "count")["sms-outbound"]
+	without := by(usage(r, "/Today.json?IncludeSubaccounts=false"), "count")["sms-outbound"]
+	if with-without != 11 || by(usage(r, "/Today.json"), "count")["sms-outbound"] != with {
 		t.Errorf("with accounts below %v, without %v", with, without)
 	}
-	if own := by(r.walk("/2010-04-01/Accounts/"+below+"/Usage/Records/Today.json", nil), "count"); own["sms-outbound"] != 11 {
+	if own := by(r.Walk("/2010-04-01/Accounts/"+below+"/Usage/Records/Today.json", nil), "count"); own["sms-outbound"] != 11 {
 		t.Errorf("of the account below: %v", own)
 	}
 }
 
 func TestUsageRowsAskForThemselves(t *testing.T) {
-	r := start(t, Options{Records: 500})
+	r := slowapitest.Start(t, slowapi.Options{Records: 500})
 	run := sample.OneIn(t, 20)
 	for _, list := range []string{".json", "/Daily.json?StartDate=-2days", "/Monthly.json", "/Yesterday.json"} {
-		for _, one := range r.usage(list) {
+		for _, one := range usage(r, list) {
 			if !run() {
 				continue
 			}
-			got := r.page(one["uri"].(string)).records
+			got := r.Page(one["uri"].(string)).Records
 			if len(got) != 1 || fmt.Sprint(got[0]) != fmt.Sprint(one) {
 				t.Fatalf("%v: %v, want %v", one["uri"], got, one)
 			}
 			for _, sub := range one["subresource_uris"].(record) {
-				r.get(sub.(string))
+				r.Get(sub.(string))
 			}
 		}
 	}
@@ -156,15 +158,16 @@ func TestUsageRowsAskForThemselves(t *testing.T) {
 // TestBalance: the balance falls by the prices that lists show, whatever happens: records
 // come, move on, are written, redacted, edited, deleted.
 func TestBalance(t *testing.T) {
-	r := start(t, Options{Records: 300})
-	first := r.one(root + "/Balance.json")
+	t.Parallel()
+	r := slowapitest.Start(t, slowapi.Options{Records: 300})
+	first := r.One(root + "/Balance.json")
 	had := number64(t, first["balance"])
 	if first["account_sid"] != mainSID || first["currency"] != "USD" || had < 100 || had > 150 {
 		t.Errorf("balance: %v", first)
 	}
 	prices := func() (sum float64) {
 		for _, kind := range []string{"Calls", "Messages"} {
-			for _, one := range r.walk(root+"/"+kind+".json?PageSize=1000", nil) {
+			for _, one := range r.Walk(root+"/"+kind+".json?PageSize=1000", nil) {
 				if one["price"] != nil {
 					sum -= number64(t, one["price"])
 				}
@@ -175,35 +178,35 @@ func TestBalance(t *testing.T) {
 	began := prices()
 	falls := func(what string) {
 		t.Helper()
-		left, spent := number64(t, r.one(root + "/Balance.json")["balance"]), prices()-began
+		left, spent := number64(t, r.One(root + "/Balance.json")["balance"]), prices()-began
 		if diff := had - left - spent; diff > 1e-6 || diff < -1e-6 {
 			t.Errorf("%s: %.5f less, the prices say %.5f", what, had-left, spent)
 		}
 	}
 	falls("at first")
 	for range 6 {
-		r.control("/-/advance", `{"calls":10,"messages":15,"seconds":60}`, 200)
+		r.Control("/-/advance", `{"calls":10,"messages":15,"seconds":60}`, 200)
 	}
 	if began == prices() {
 		t.Fatal("nothing was priced")
 	}
 	falls("after calls")
-	sid := fmt.Sprint(r.write("POST", root+"/Messages.json", url.Values{"To": {"+1500"}, "From": {"+1501"}, "Body": {"hello"}}, 201)["sid"])
+	sid := fmt.Sprint(r.Write("POST", root+"/Messages.json", url.Values{"To": {"+1500"}, "From": {"+1501"}, "Body": {"hello"}}, 201)["sid"])
 	for range 6 {
-		r.control("/-/advance", `{"seconds":60}`, 200)
+		r.Control("/-/advance", `{"seconds":60}`, 200)
 	}
 	falls("after a message that was written")
-	r.write("POST", root+"/Messages/"+sid+".json", url.Values{"Body": {""}}, 200)
+	r.Write("POST", root+"/Messages/"+sid+".json", url.Values{"Body": {""}}, 200)
 	falls("after it was redacted")
 	for index, price := range map[string]string{"17": "-0.99", "305": "-1.5", "299": "0.25"} {
-		r.control("/-/edit", `{"kind":"calls","records":[{"index":`+index+`,"price":"`+price+`"}]}`, 200)
+		r.Control("/-/edit", `{"kind":"calls","records":[{"index":`+index+`,"price":"`+price+`"}]}`, 200)
 	}
 	falls("after prices were put right")
-	before := r.one(root + "/Balance.json")["balance"]
-	r.write("DELETE", root+"/Messages/"+sid+".json", nil, 204)
-	if now := r.one(root + "/Balance.json")["balance"]; now != before {
+	before := r.One(root + "/Balance.json")["balance"]
+	r.Write("DELETE", root+"/Messages/"+sid+".json", nil, 204)
+	if now := r.One(root + "/Balance.json")["balance"]; now != before {
 		t.Errorf("a deletion is paid back: %v, was %v", now, before)
 	}
-	r.write("POST", root+"/Balance.json", url.Values{"Balance": {"9"}}, 405)
-	r.write("GET", root+"/Balance/X.json", nil, 404)
+	r.Write("POST", root+"/Balance.json", url.Values{"Balance": {"9"}}, 405)
+	r.Write("GET", root+"/Balance/X.json", nil, 404)
 }

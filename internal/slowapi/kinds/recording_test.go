@@ -1,5 +1,5 @@
 // Tests of recordings and transcriptions: what they are of, and their shapes.
-package slowapi
+package kinds_test
 
 import (
 	"encoding/json"
@@ -9,13 +9,16 @@ import (
 	"testing"
 	"time"
 
+	"understudy/internal/slowapi"
 	"understudy/internal/slowapi/kinds"
+	"understudy/internal/slowapi/slowapitest"
 	"understudy/internal/slowapi/world"
 )
 
 func TestRecordingsOfCallsAndConferences(t *testing.T) {
-	r := start(t, Options{Records: 415})
-	all := r.walk(root+"/Recordings.json?PageSize=1000", nil)
+	t.Parallel()
+	r := slowapitest.Start(t, slowapi.Options{Records: 415})
+	all := r.Walk(root+"/Recordings.json?PageSize=1000", nil)
 	byCall, byRoom, statuses := map[string][]string{}, map[string][]string{}, map[any]int{}
 	for _, one := range all {
 		sid := one["sid"].(string)
@@ -24,7 +27,7 @@ func TestRecordingsOfCallsAndConferences(t *testing.T) {
 			byRoom[room] = append(byRoom[room], sid)
 		}
 		statuses[one["status"]]++
-		if one["media_url"] != r.web.URL+strings.TrimSuffix(one["uri"].(string), ".json") {
+		if one["media_url"] != r.Web.URL+strings.TrimSuffix(one["uri"].(string), ".json") {
 			t.Fatalf("media_url %v", one["media_url"])
 		}
 		if done := one["status"] == "completed"; done != (one["duration"] != nil) {
@@ -34,36 +37,36 @@ func TestRecordingsOfCallsAndConferences(t *testing.T) {
 	if len(all) != 83 || len(byRoom) != 20 || statuses["in-progress"] == 0 || statuses["processing"] == 0 || statuses["completed"] < 70 {
 		t.Errorf("%d recordings of %d conferences: %v", len(all), len(byRoom), statuses)
 	}
-	r.agree("/Calls", "CallSid", byCall)
-	r.agree("/Conferences", "ConferenceSid", byRoom)
+	agree(r, "/Calls", "CallSid", byCall)
+	agree(r, "/Conferences", "ConferenceSid", byRoom)
 }
 
 // agree wants each record's list, and the filter for it, to show what the list
 // of all recordings says.
-func (r running) agree(list, filter string, want map[string][]string) {
-	r.Helper()
-	for _, owner := range sids(r.walk(root+list+".json?PageSize=1000", nil)) {
-		below := r.walk(root+list+"/"+owner+"/Recordings.json?PageSize=1", nil)
-		narrowed := sids(r.page(root + "/Recordings.json?" + filter + "=" + owner).records)
-		if !slices.Equal(sids(below), want[owner]) || !slices.Equal(narrowed, want[owner]) {
-			r.Errorf("%s %s: %v below it, %v by filter, want %v", list, owner, sids(below), narrowed, want[owner])
+func agree(r slowapitest.API, list, filter string, want map[string][]string) {
+	r.T.Helper()
+	for _, owner := range r.Walk(root+list+".json?PageSize=1000", nil).SIDs() {
+		below := r.Walk(root+list+"/"+owner+"/Recordings.json?PageSize=1", nil)
+		narrowed := r.Page(root + "/Recordings.json?" + filter + "=" + owner).Records.SIDs()
+		if !slices.Equal(below.SIDs(), want[owner]) || !slices.Equal(narrowed, want[owner]) {
+			r.T.Errorf("%s %s: %v below it, %v by filter, want %v", list, owner, below.SIDs(), narrowed, want[owner])
 		}
 		for _, one := range below {
-			if again := r.one(one["uri"].(string)); !maps.EqualFunc(again, one, func(a, b any) bool { return a == b }) {
-				r.Errorf("%v is not the row of its list", one["uri"])
+			if again := r.One(one["uri"].(string)); !maps.EqualFunc(again, one, func(a, b any) bool { return a == b }) {
+				r.T.Errorf("%v is not the row of its list", one["uri"])
 			}
 		}
 	}
 }
 
 func TestRecordingShapes(t *testing.T) {
-	r := start(t, Options{Records: 400})
-	for _, alone := range r.page(root + "/Recordings.json?PageSize=60").records[40:] {
+	r := slowapitest.Start(t, slowapi.Options{Records: 400})
+	for _, alone := range r.Page(root + "/Recordings.json?PageSize=60").Records[40:] {
 		sid := alone["sid"].(string)
 		for path, differ := range map[string][2][]string{ // what is missing below, and what is added
 			"/Calls/" + alone["call_sid"].(string): {{"media_url", "subresource_uris"}, {"track"}},
 		} {
-			below := r.one(root + path + "/Recordings/" + sid + ".json")
+			below := r.One(root + path + "/Recordings/" + sid + ".json")
 			for name, value := range alone {
 				got, there := below[name]
 				switch {
@@ -91,13 +94,13 @@ func TestRecordingShapes(t *testing.T) {
 			}
 		}
 		if room, of := alone["conference_sid"].(string); of {
-			below := r.one(root + "/Conferences/" + room + "/Recordings/" + sid + ".json")
+			below := r.One(root + "/Conferences/" + room + "/Recordings/" + sid + ".json")
 			if len(below) != len(alone)-2 || below["price"] != alone["price"] || below["media_url"] != nil {
 				t.Errorf("below a conference: %v", below)
 			}
 		}
-		other := r.page(root + "/Conferences.json").records[19]["sid"].(string)
-		if status, _, _ := r.ask("GET", root+"/Conferences/"+other+"/Recordings/"+sid+".json", nil); (status == 200) != (alone["conference_s"+
+		other := r.Page(root + "/Conferences.json").Records[19]["sid"].(string)
+		if status, _, _ := r.Ask("GET", root+"/Conferences/"+other+"/Recordings/"+sid+".json", nil); (status == 200) != (alone["conference_s"+
 			"id"] == other) {
 			t.Errorf("%s is found below another's conference: %d", sid, status)
 		}
@@ -105,77 +108,78 @@ func TestRecordingShapes(t *testing.T) {
 }
 
 func TestRecordingsStayInSightForAWhile(t *testing.T) {
-	r := start(t, Options{Records: 400})
-	before := sids(r.walk(root+"/Recordings.json", nil))
+	r := slowapitest.Start(t, slowapi.Options{Records: 400})
+	before := r.Walk(root+"/Recordings.json", nil).SIDs()
 	gone := before[40]
 	at := root + "/Recordings/" + gone
-	uri := r.one(at + ".json")["call_sid"].(string)
-	r.control("/-/advance", `{"seconds":100}`, 200)
-	r.write("DELETE", root+"/Calls/"+uri+"/Recordings/"+gone+".json", nil, 204)
-	r.write("DELETE", at+".json", nil, 404)
+	uri := r.One(at + ".json")["call_sid"].(string)
+	r.Control("/-/advance", `{"seconds":100}`, 200)
+	r.Write("DELETE", root+"/Calls/"+uri+"/Recordings/"+gone+".json", nil, 204)
+	r.Write("DELETE", at+".json", nil, 404)
 	for _, path := range []string{at + ".json", at + ".json?IncludeSoftDeleted=false", at + ".wav?IncludeSoftDeleted=true", at + ".mp3", at} {
-		if status, _, _ := r.ask("GET", path, nil); status != 404 {
+		if status, _, _ := r.Ask("GET", path, nil); status != 404 {
 			t.Errorf("GET %s: %d", path, status)
 		}
 	}
-	one := r.one(at + ".json?IncludeSoftDeleted=True")
+	one := r.One(at + ".json?IncludeSoftDeleted=True")
 	if one["status"] != "deleted" || one["date_updated"] != "Mon, 01 Jun 2026 12:01:40 +0000" {
 		t.Errorf("deleted: %v", one)
 	}
-	if got := sids(r.walk(root+"/Recordings.json?PageSize=7", nil)); slices.Contains(got, gone) || len(got) != 79 {
+	if got := r.Walk(root+"/Recordings.json?PageSize=7", nil).SIDs(); slices.Contains(got, gone) || len(got) != 79 {
 		t.Errorf("%d are listed", len(got))
 	}
-	if got := sids(r.walk(root+"/Recordings.json?PageSize=7&IncludeSoftDeleted=true", nil)); !slices.Equal(got, before) {
+	if got := r.Walk(root+"/Recordings.json?PageSize=7&IncludeSoftDeleted=true", nil).SIDs(); !slices.Equal(got, before) {
 		t.Errorf("%d are listed with those deleted", len(got))
 	}
-	if status, _, _ := r.ask("GET", root+"/Recordings.json?IncludeSoftDeleted=perhaps", nil); status != 400 {
+	if status, _, _ := r.Ask("GET", root+"/Recordings.json?IncludeSoftDeleted=perhaps", nil); status != 400 {
 		t.Errorf("perhaps: %d", status)
 	}
-	r.control("/-/advance", `{"seconds":3456000}`, 200)
-	if got := sids(r.walk(root+"/Recordings.json?IncludeSoftDeleted=true", nil)); !slices.Contains(got, gone) {
+	r.Control("/-/advance", `{"seconds":3456000}`, 200)
+	if got := r.Walk(root+"/Recordings.json?IncludeSoftDeleted=true", nil).SIDs(); !slices.Contains(got, gone) {
 		t.Error("forgotten on the fortieth day")
 	}
-	r.control("/-/advance", `{"seconds":1}`, 200)
-	if got := sids(r.walk(root+"/Recordings.json?IncludeSoftDeleted=true", nil)); slices.Contains(got, gone) {
+	r.Control("/-/advance", `{"seconds":1}`, 200)
+	if got := r.Walk(root+"/Recordings.json?IncludeSoftDeleted=true", nil).SIDs(); slices.Contains(got, gone) {
 		t.Error("still in sight after forty days")
 	}
-	if status, _, _ := r.ask("GET", at+".json?IncludeSoftDeleted=true", nil); status != 404 {
+	if status, _, _ := r.Ask("GET", at+".json?IncludeSoftDeleted=true", nil); status != 404 {
 		t.Errorf("after forty days: %d", status)
 	}
 }
 
 func TestRecordingsEndWithWhatTheyAreOf(t *testing.T) {
-	r := start(t, Options{Records: 400})
+	r := slowapitest.Start(t, slowapi.Options{Records: 400})
 	live := 0
-	for _, room := range r.page(root + "/Conferences.json?Status=in-progress").records[:1] {
+	for _, room := range r.Page(root + "/Conferences.json?Status=in-progress").Records[:1] {
 		list := root + "/Conferences/" + room["sid"].(string) + "/Recordings.json"
-		for _, one := range r.page(list).records {
+		for _, one := range r.Page(list).Records {
 			live++
 			if one["status"] != "in-progress" || one["duration"] != nil || one["date_updated"] != one["date_created"] {
-				t.Errorf("of a running conference: %v", one)
+				t.Errorf("of a slowapitest.API conference: %v", one)
 			}
-			if status, _, _ := r.ask("GET", strings.TrimSuffix(one["uri"].(string), ".json"), nil); status != 404 {
+			if status, _, _ := r.Ask("GET", strings.TrimSuffix(one["uri"].(string), ".json"), nil); status != 404 {
 				t.Errorf("to be heard already: %d", status)
 			}
 		}
-		r.write("POST", root+"/Conferences/"+room["sid"].(string)+".json", map[string][]string{"Status": {"completed"}}, 200)
+		r.Write("POST", root+"/Conferences/"+room["sid"].(string)+".json", map[string][]string{"Status": {"completed"}}, 200)
 		for range 4 {
-			r.control("/-/advance", `{"seconds":60}`, 200)
+			r.Control("/-/advance", `{"seconds":60}`, 200)
 		}
-		for _, one := range r.page(list).records {
+		for _, one := range r.Page(list).Records {
 			if one["status"] != "completed" || one["duration"] == nil || one["price"] == nil {
 				t.Errorf("of a conference that ended: %v", one)
 			}
 		}
 	}
 	if live == 0 {
-		t.Error("no running conference is recorded")
+		t.Error("no slowapitest.API conference is recorded")
 	}
 }
 
 func TestTranscriptions(t *testing.T) {
-	r := start(t, Options{Records: 2000})
-	all := r.walk(root+"/Transcriptions.json", nil)
+	t.Parallel()
+	r := slowapitest.Start(t, slowapi.Options{Records: 2000})
+	all := r.Walk(root+"/Transcriptions.json", nil)
 	statuses, of := map[any]int{}, map[string]string{}
 	for _, one := range all {
 		statuses[one["status"]]++
@@ -186,21 +190,21 @@ func TestTranscriptions(t *testing.T) {
 		if _, number := one["price"].(float64); !number && one["price"] != nil {
 			t.Errorf("price %v", one["price"])
 		}
-		if string(r.get(one["uri"].(string))) == "" {
+		if string(r.Get(one["uri"].(string))) == "" {
 			t.Error("nothing")
 		}
 	}
 	if len(all) != 40 || len(of) != 40 || statuses["completed"] < 30 || statuses["failed"] == 0 || statuses["in-progress"] == 0 {
 		t.Errorf("%d transcriptions of %d recordings: %v", len(all), len(of), statuses)
 	}
-	for _, recording := range sids(r.walk(root+"/Recordings.json?PageSize=1000", nil)) {
-		below := sids(r.page(root + "/Recordings/" + recording + "/Transcriptions.json").records)
+	for _, recording := range r.Walk(root+"/Recordings.json?PageSize=1000", nil).SIDs() {
+		below := r.Page(root + "/Recordings/" + recording + "/Transcriptions.json").Records.SIDs()
 		if len(below) > 1 || len(below) == 1 && below[0] != of[recording] || len(below) == 0 && of[recording] != "" {
 			t.Errorf("%s: %v, want %q", recording, below, of[recording])
 		}
 	}
-	r.write("DELETE", all[7]["uri"].(string), nil, 204)
-	if got := r.walk(root+"/Transcriptions.json", nil); len(got) != 39 {
+	r.Write("DELETE", all[7]["uri"].(string), nil, 204)
+	if got := r.Walk(root+"/Transcriptions.json", nil); len(got) != 39 {
 		t.Errorf("%d after one was deleted", len(got))
 	}
 }
@@ -209,7 +213,7 @@ func TestTranscriptions(t *testing.T) {
 // on it. And a recording does not begin before its call.
 func TestDerivedTimesNeverFall(t *testing.T) {
 	for _, n := range []int{1, 4, 5, 19, 20, 23, 39, 40, 415, 5000, 9_000_000} {
-		w := world.New(Options{Records: n, Seed: 5, Epoch: time.Unix(2e9, 0)}.withDefaults().world())
+		w := slowapitest.NewWorld(int64(n), 5, time.Unix(2e9, 0))
 		for k, want := range map[*world.Kind]int64{kinds.Conferences: int64(n / 20), kinds.Recordings: int64(n / 5),
 			kinds.Transcriptions: int64(n / 50)} {
 			s := w.Below[0][k]
