@@ -166,49 +166,55 @@ func find(ctx context.Context, root string) ([]part, error) {
 // with a count of their own, or with all of what is a sample in make test.
 func wholeServer(gotool string) []part {
 	all := []part{
-		endToEnd(gotool, "kill", "TestKillServer", "PROVE_KILLS="+or("PROVE_KILLS", serverKills), `kills in `, 8*time.Minute),
-		endToEnd(gotool, "kill", "TestKillErasing", "PROVE_ERASE_KILLS="+or("PROVE_KILLS", eraseKills), `kills while erasing`, 2*time.Minute),
-		endToEnd(gotool, "late", "TestLateChanges", "PROVE_LATE="+or("PROVE_LATE", lateCalls), `late changes among `, time.Minute),
-		endToEnd(gotool, "drop", "TestDroppedConnections", "PROVE_DROPS="+or("PROVE_DROPS", dropReads), `reads right, `, 5*time.Minute),
-		endToEnd(gotool, "lists", "TestListsFromRecords", "PROVE_LISTS="+or("PROVE_LISTS", listRequests), `requests the same, `, 2*time.Minute),
-		endToEnd(gotool, "lost", "TestNothingIsLost", "PROVE_WRITES="+or("PROVE_WRITES", lostWrites), `operations in `, 20*time.Minute),
+		endToEnd(gotool, "kill", "faults/TestKillServer", "PROVE_KILLS="+or("PROVE_KILLS", serverKills), `kills in `, 8*time.Minute),
+		endToEnd(gotool, "kill", "operation/TestKillErasing", "PROVE_ERASE_KILLS="+or("PROVE_KILLS", eraseKills), `kills while erasing`, 2*time.Minute),
+		endToEnd(gotool, "late", "faults/TestLateChanges", "PROVE_LATE="+or("PROVE_LATE", lateCalls), `late changes among `, time.Minute),
+		endToEnd(gotool, "drop", "faults/TestDroppedConnections", "PROVE_DROPS="+or("PROVE_DROPS", dropReads), `reads right, `, 5*time.Minute),
+		endToEnd(gotool, "lists", "answers/TestListsFromRecords", "PROVE_LISTS="+or("PROVE_LISTS", listRequests), `requests the same, `, 2*time.Minute),
+		endToEnd(gotool, "lost", "faults/TestNothingIsLost", "PROVE_WRITES="+or("PROVE_WRITES", lostWrites), `operations in `, 20*time.Minute),
 		withoutLane(gotool),
-		endToEnd(gotool, "full", "TestCaching", fullCounts+"=1", `passed: `, time.Minute),
-		endToEnd(gotool, "full", "TestGenericAtRandom", fullCounts+"=1", ` right \(`, 2*time.Minute),
-		endToEnd(gotool, "time", "TestHiddenValuesTakeAsLongAsUnknownOnes", "PROVE_HIDDEN="+or("PROVE_HIDDEN", hiddenOf), `--- PASS`, time.Minute),
-		endToEnd(gotool, "time at 10^6 records,", "TestHiddenValuesTakeAsLongAsUnknownOnes",
+		endToEnd(gotool, "full", "vendors/TestCaching", fullCounts+"=1", `passed: `, time.Minute),
+		endToEnd(gotool, "full", "vendors/TestGenericAtRandom", fullCounts+"=1", ` right \(`, 2*time.Minute),
+		endToEnd(gotool, "time", "markers/TestHiddenValuesTakeAsLongAsUnknownOnes", "PROVE_HIDDEN="+or("PROVE_HIDDEN", hiddenOf), `--- PASS`, time.Minute),
+		endToEnd(gotool, "time at 10^6 records,", "markers/TestHiddenValuesTakeAsLongAsUnknownOnes",
 			"PROVE_HIDDEN="+or("PROVE_HIDDEN_MILLION", hiddenMillion), `--- PASS`, 6*time.Minute),
-		endToEnd(gotool, "full", "TestAMemoryLimitIsKept", fullCounts+"=1", `resident at most`, 2*time.Minute),
-		endToEnd(gotool, "full", "TestUnreadAnswersKeepTheMemoryLimit", fullCounts+"=1", `resident at most`, time.Minute),
-		endToEnd(gotool, "full", "TestPackagesOfWholeDocuments", fullCounts+"=1", `operations equal`, 4*time.Minute),
+		endToEnd(gotool, "full", "faults/TestAMemoryLimitIsKept", fullCounts+"=1", `resident at most`, 2*time.Minute),
+		endToEnd(gotool, "full", "faults/TestUnreadAnswersKeepTheMemoryLimit", fullCounts+"=1", `resident at most`, time.Minute),
+		endToEnd(gotool, "full", "vendors/TestPackagesOfWholeDocuments", fullCounts+"=1", `operations equal`, 4*time.Minute),
 	}
 	for _, test := range []string{
-		"TestMarkers", "TestHiddenRows", "TestFirstListUnderRowRulesShowsWhatWasJustWritten", "TestMaskedSearch",
-		"TestEveryPackageWalksEveryList", "TestPackagesWalkThroughTunnels", "TestBrowserSmallScreen", "TestBrowserAxe",
-		"TestHiddenValuesReadAsMuchAsUnknownOnes", "TestHiddenRepositories", "TestAHostileUpstream", "TestGitHubListsFromRecords",
-		"TestStripeListsFromRecords", "TestStripeSDKsAtRandom", "TestDamagedFileEndsInASentence", "TestBrowserRowsChangeInPlace",
+		"markers/TestMarkers", "markers/TestHiddenRows", "markers/TestFirstListUnderRowRulesShowsWhatWasJustWritten",
+		"markers/TestMaskedSearch", "sdk/TestEveryPackageWalksEveryList", "sdk/TestPackagesWalkThroughTunnels",
+		"viewer/TestBrowserSmallScreen", "viewer/TestBrowserAxe", "markers/TestHiddenValuesReadAsMuchAsUnknownOnes",
+		"markers/TestHiddenRepositories", "faults/TestAHostileUpstream", "vendors/TestGitHubListsFromRecords",
+		"vendors/TestStripeListsFromRecords", "sdk/TestStripeSDKsAtRandom", "faults/TestDamagedFileEndsInASentence",
+		"viewer/TestBrowserRowsChangeInPlace", "platforms/TestEveryPlatformHasItsTypes",
 	} {
 		all = append(all, endToEnd(gotool, "full", test, fullCounts+"=1", `--- PASS`, time.Minute))
 	}
-	platforms := endToEnd(gotool, "full", "TestEveryPlatformHasItsTypes", fullCounts+"=1", `--- PASS`, time.Minute)
-	platforms.command[len(platforms.command)-1] = "./platforms"
-	platforms.sources[0].path = "understudy/e2e/platforms"
-	all = append(all, platforms)
 	return all
 }
 
-// withoutLane is all that asks the drop-ins of servers, SDKs and their walks included, when these
-// have no express lane.
+// askPorts are the folders of e2e whose tests ask the drop-ins of servers, SDKs and their walks included.
+var askPorts = []string{"answers", "faults", "markers", "operation", "sdk", "vendors", "viewer"}
+
+// withoutLane runs the tests of askPorts when servers have no express lane, one folder after the other.
 func withoutLane(gotool string) part {
-	p := endToEnd(gotool, "full", ".*", laneOff, `express lane: |^ok`, 4*time.Minute)
+	p := endToEnd(gotool, "full", "answers/.*", laneOff, `express lane: |^ok`, 4*time.Minute)
 	p.name = "full e2e without the express lane"
-	p.command = slices.Insert(p.command, len(p.command)-1, "-skip=^TestBrowser|^TestDocs|^TestSoak")
+	p.command = slices.Insert(p.command[:len(p.command)-1], 2, "-p=1")
+	p.command = append(p.command, "-skip=^TestBrowser|^TestDocs|^TestSoak")
+	p.sources = p.sources[1:]
+	for _, folder := range askPorts {
+		p.command = append(p.command, "./"+folder)
+		p.sources = append(p.sources, source{module: "e2e", path: "understudy/e2e/" + folder, test: true})
+	}
 	return p
 }
 
 // soak is answers under faults that change every second, while records change, too.
 func soak(gotool string) part {
-	p := endToEnd(gotool, "soak", "TestSoak", "PROVE_ANSWERS="+or("PROVE_ANSWERS", answers), `answers in `, 14*time.Minute)
+	p := endToEnd(gotool, "soak", "faults/TestSoak", "PROVE_ANSWERS="+or("PROVE_ANSWERS", answers), `answers in `, 14*time.Minute)
 	p.name = "soak answers"
 	return p
 }
@@ -226,12 +232,13 @@ func drawnAPIs(gotool string, p pkg, own []source) part {
 	}
 }
 
-// endToEnd is one test of the e2e module. The line that holds told is kept.
-func endToEnd(gotool, what, test, env, told string, usual time.Duration) part {
+// endToEnd is one test of the e2e module, named by its folder there and its function. The line that holds told is kept.
+func endToEnd(gotool, what, where, env, told string, usual time.Duration) part {
+	folder, test, _ := strings.Cut(where, "/")
 	return part{
 		name: what + " e2e " + test, dir: "e2e", usual: usual, limit: 2 * time.Hour, env: []string{env},
-		sources: []source{{module: "e2e", path: "understudy/e2e", test: true}, {module: "e2e", path: "understudy/cmd/understudy"}},
-		command: []string{gotool, "test", "-count=1", "-v", "-timeout=2h", "-run=^" + test + "$", "."},
+		sources: []source{{module: "e2e", path: "understudy/e2e/" + folder, test: true}, {module: "e2e", path: "understudy/cmd/understudy"}},
+		command: []string{gotool, "test", "-count=1", "-v", "-timeout=2h", "-run=^" + test + "$", "./" + folder},
 		tell:    regexp.MustCompile(`(?m)^.*(` + told + `|--- FAIL|panic).*$`),
 	}
 }

@@ -13,6 +13,7 @@ import (
 	"maps"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"regexp"
 	"strings"
 	"sync"
@@ -29,6 +30,37 @@ func Build(ctx context.Context, root, path string) error {
 	cmd.Dir, cmd.Env = root, append(os.Environ(), "CGO_ENABLED=0")
 	if out, err := cmd.CombinedOutput(); err != nil {
 		return fmt.Errorf("binary: build: %w\n%s", err, out)
+	}
+	return nil
+}
+
+// BuildShared builds the command of the module in root once for all processes that ask for it, and copies it to path.
+// Processes that ask at the same time take turns: the first one compiles, the others find the program up to date.
+func BuildShared(ctx context.Context, root, path string) error {
+	folder, err := filepath.Abs(filepath.Join(root, ".cache", "e2e"))
+	if err != nil {
+		return fmt.Errorf("binary: build: %w", err)
+	}
+	if err := os.MkdirAll(folder, 0o755); err != nil {
+		return fmt.Errorf("binary: build: %w", err)
+	}
+	turn, err := os.OpenFile(filepath.Join(folder, "lock"), os.O_CREATE|os.O_RDWR, 0o600)
+	if err != nil {
+		return fmt.Errorf("binary: build: %w", err)
+	}
+	defer turn.Close() // which ends the turn
+	if err := syscall.Flock(int(turn.Fd()), syscall.LOCK_EX); err != nil {
+		return fmt.Errorf("binary: build: wait for a turn: %w", err)
+	}
+	if err := Build(ctx, root, filepath.Join(folder, "understudy")); err != nil {
+		return err
+	}
+	program, err := os.ReadFile(filepath.Join(folder, "understudy"))
+	if err != nil {
+		return fmt.Errorf("binary: build: %w", err)
+	}
+	if err := os.WriteFile(path, program, 0o755); err != nil {
+		return fmt.Errorf("binary: build: %w", err)
 	}
 	return nil
 }

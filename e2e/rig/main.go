@@ -1,0 +1,50 @@
+// Package rig is what all end-to-end tests use. It starts the built program, sends requests to it, and waits for what
+// it does.
+//
+// A package of tests lies one folder below e2e. Its TestMain calls Main. Paths that begin with "../.." lead to the root
+// of the tree, and those that begin with ".." to e2e.
+package rig
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"understudy/e2e/binary"
+)
+
+// Program is the path of the built program. Main sets it.
+var Program string
+
+// Main builds the program, runs the tests of a package, and ends the process. The tests fail when all of them have run
+// and none was answered from the express lane: then they show nothing of it.
+func Main(m *testing.M) { os.Exit(lanes.check(run(m))) }
+
+// MainForPeople is Main for tests in which people read pages and no program asks, so that the express lane has no part.
+func MainForPeople(m *testing.M) { os.Exit(run(m)) }
+
+// run returns the exit code. The tests run a copy of the program, which a later build does not replace.
+func run(m *testing.M) int {
+	flag.Parse()
+	for _, name := range []string{"TWILIO_EDGE", "TWILIO_REGION", "HTTP_PROXY", "HTTPS_PROXY", "http_proxy", "https_proxy"} {
+		_ = os.Unsetenv(name) // the SDK would follow them
+	}
+	dir, err := os.MkdirTemp("", "understudy-e2e-")
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	defer os.RemoveAll(dir)
+	Program = filepath.Join(dir, "understudy")
+	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Minute)
+	defer cancel()
+	if err := binary.BuildShared(ctx, "../..", Program); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	return m.Run()
+}

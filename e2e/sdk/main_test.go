@@ -1,0 +1,10 @@
+// Package sdk has tests with the vendors' own packages and commands: they get through Understudy what they get directly.
+package sdk
+
+import (
+	"testing"
+
+	"understudy/e2e/rig"
+)
+
+func TestMain(m *testing.M) { rig.Main(m) }

@@ -1,0 +1,99 @@
+// Completion of searches, in a browser.
+
+package viewer
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/chromedp/cdproto/input"
+	"github.com/chromedp/chromedp"
+	"github.com/chromedp/chromedp/kb"
+
+	"understudy/e2e/rig"
+)
+
+// Ctrl-K leads to the box; while one types it offers fields and values, and only the word at hand is sent, without numbers.
+func TestBrowserSearchIsCompleted(t *testing.T) {
+	t.Parallel()
+	demo := rig.StartDemo(t, "--latency", "20ms", "--records", "300", "--epoch", "2026-06-01T12:00:00Z")
+	b := openTab(t, demo.URL("viewer"))
+	b.open("/twilio/messages")
+	eval[bool](b, `{
+		window.sent = [];
+		const fetched = window.fetch;
+		window.fetch = (...of) => (window.sent.push(String(of[0])), fetched(...of));
+		dispatchEvent(new KeyboardEvent("keydown", {key: "k", ctrlKey: true, bubbles: true}));
+		document.activeElement.id === "q"
+	}`)
+	type offered struct{ Open, Expanded, Active, Value, Texts string }
+	look := func() offered {
+		return eval[offered](b, `(() => {
+			const list = document.querySelector("#offers"), box = document.querySelector("#q");
+			return {Open: String(list.matches(":popover-open")), Expanded: box.getAttribute("aria-expanded"), Value: box.value,
+				Active: document.getElementById(box.getAttribute("aria-activedescendant") ?? "")?.dataset.text ?? "",
+				Texts: [...list.children].map((o) => o.dataset.text).join(" ")};
+		})()`)
+	}
+	b.do(chromedp.KeyEvent("hello kind:messages stat"))
+	b.do(chromedp.WaitVisible(chromedp.CSS(`#offers [data-text="status:"]:only-child`)))
+	if got := look(); got.Texts != "status:" || got.Expanded != "true" || got.Active != "" {
+		t.Errorf("of stat: %+v", got)
+	}
+	b.do(chromedp.KeyEvent(kb.ArrowDown))
+	command(b, input.DispatchKeyEvent, input.DispatchKeyEventParams{Type: "keyDown", Key: "Enter", Code: "Enter", Text: "\r", WindowsVirtualKeyCode: 13})
+	command(b, input.DispatchKeyEvent, input.DispatchKeyEventParams{Type: "keyUp", Key: "Enter", Code: "Enter", WindowsVirtualKeyCode: 13})
+	b.do(chromedp.WaitVisible(chromedp.CSS(`#offers [data-text="status:failed"]`)))
+	b.calm("a box with offers")
+	if dir := os.Getenv("SCREENS"); dir != "" {
+		png, err := chromedp.Run(b.ctx, chromedp.CaptureScreenshot())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(filepath.Join(dir, "completed.png"), png, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	b.do(chromedp.KeyEvent("fa"))
+	b.do(chromedp.WaitVisible(chromedp.CSS(`#offers [data-text="status:failed"]:only-child`)))
+	eval[bool](b, `{
+		const list = document.querySelector("#offers");
+		new MutationObserver(() => { list.dataset.drawn = "again"; }).observe(list, {childList: true});
+		true
+	}`)
+	b.do(chromedp.KeyEvent("i")) // whose offers come while one of those before them is chosen
+	b.do(chromedp.KeyEvent(kb.ArrowDown))
+	b.do(chromedp.WaitVisible(chromedp.CSS("#offers[data-drawn]")))
+	b.do(chromedp.KeyEvent(kb.Tab))
+	if got := look(); got.Value != "hello kind:messages status:failed " || got.Open != "false" {
+		t.Errorf("taken: %+v", got)
+	}
+	eval[bool](b, `{ // slowly: each time the pause is over
+		const box = document.querySelector("#q"), value = box.value, later = window.setTimeout;
+		window.setTimeout = (then) => { then(); return 0; };
+		for (const word of ["number:+1", "from:+141", "from:415-55", "from:415.5550"]) {
+			box.value = word;
+			box.setSelectionRange(word.length, word.length);
+			box.dispatchEvent(new InputEvent("input", {bubbles: true}));
+		}
+		window.setTimeout = later;
+		box.value = value;
+		box.setSelectionRange(value.length, value.length);
+		true
+	}`)
+	b.do(chromedp.KeyEvent("number:+14155550123"))
+	for _, at := range eval[[]string](b, `window.sent`) {
+		if at == "/search/complete?word=hello" { // its writer paused after it: it is the word at hand
+			continue
+		}
+		if strings.Contains(at, "hello") || strings.Contains(at, "4155") || strings.Contains(at, "%2B") || strings.Contains(at, "415") {
+			t.Errorf("sent %s", at)
+		}
+	}
+	b.follow(chromedp.KeyEvent(kb.Enter))
+	if got := b.path(); !strings.HasPrefix(got, "/search") {
+		t.Errorf("Enter leads to %s", got)
+	}
+}

@@ -1,0 +1,155 @@
+// A day of support: a caller is on the line, a message failed, and others are to be told, in a real browser.
+
+package viewer
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/chromedp/cdproto/emulation"
+	"github.com/chromedp/chromedp"
+	"github.com/chromedp/chromedp/kb"
+
+	"understudy/e2e/rig"
+	"understudy/internal/signin"
+)
+
+// All of it is done on a telephone. No step needs a page of help, and none takes more than two clicks from the one before.
+func TestBrowserADayOfSupport(t *testing.T) {
+	t.Parallel()
+	script := axe(t)
+	users := filepath.Join(t.TempDir(), "users")
+	if err := signin.Edit(users, func(u *signin.Users) error { return u.Add("sam", "desk", rig.AnnasPassword) }); err != nil {
+		t.Fatal(err)
+	}
+	api := rig.StartAPI(t, "--latency", "1ms", "--records", "1000", "--epoch", time.Now().UTC().Format(time.RFC3339)).URL("slowapi")
+	house, _ := rig.StartServer(t, rig.Settings{Upstream: api, Users: rig.ReadFile(t, users), Source: "sync: [calls, messages]",
+		Roles: "  desk: {twilio: {\"*\": see, phone: last4, do: [lookup, note, messages.send]}}\n",
+		More:  "watches: {hosts: [hooks.example.com]}\n"})
+	web := house.URL("viewer")
+	failed := failedMessage(t, web)
+	b := openTab(t, web)
+	shot := func(name string) {
+		t.Helper()
+		b.calm(name)
+		if slices.Contains([]string{"caller", "handled", "send", "review"}, name) { // axe sees the others in TestBrowserAxe
+			b.sound(script, name)
+		}
+		dir := os.Getenv("SCREENS")
+		for i := 0; dir != "" && i < 4; i++ {
+			width, scheme := []int64{360, 1280}[i%2], []string{"light", "dark"}[i/2]
+			command(b, emulation.SetEmulatedMedia, emulation.SetEmulatedMediaParams{Features: []*emulation.MediaFeature{
+				{Name: "prefers-color-scheme", Value: scheme}, {Name: "prefers-reduced-motion", Value: "reduce"}}})
+			b.size(width, 740)
+			b.size(width, min(max(740, eval[int64](b, `document.documentElement.scrollHeight`)), 2400))
+			png, err := chromedp.Run(b.ctx, chromedp.CaptureScreenshot())
+			if err == nil {
+				err = os.WriteFile(filepath.Join(dir, fmt.Sprintf("day-%s-%d-%s.png", name, width, scheme)), png, 0o600)
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+		}
+		b.size(360, 740)
+	}
+	says := func(where string, texts ...string) {
+		t.Helper()
+		main := eval[string](b, `document.querySelector("main").innerText`)
+		for _, text := range texts {
+			if !strings.Contains(main, text) {
+				t.Errorf("%s does not say %q: %.600s", where, text, main)
+			}
+		}
+	}
+	b.size(360, 740)
+	b.open("/")
+	shot("sign-in")
+	b.signIn("sam", rig.AnnasPassword)
+	shot("home")
+	// The caller's number is typed whole; calls and messages stand in one list.
+	b.follow(chromedp.SendKeys(chromedp.CSS("#q"), failed.To+kb.Enter))
+	shot("caller")
+	record := `#rows a[href="/twilio/messages/` + failed.Sid + `"]`
+	// The message that failed, and why in words.
+	b.follow(chromedp.Click(chromedp.CSS(record)))
+	shot("message")
+	says("the message", failed.Status, eval[string](b, `document.querySelector(".errcode .note, .why")?.innerText ?? "no reason"`))
+	if eval[bool](b, `document.querySelector("main").innerText.includes("`+failed.To[1:]+`")`) {
+		t.Error("the record shows the number")
+	}
+	// It is marked as handled, with a note.
+	b.do(chromedp.SendKeys(chromedp.CSS("#note"), "Called back, sent it again."))
+	b.follow(chromedp.Click(chromedp.CSS(`.notes [value=add]`)))
+	b.follow(chromedp.Click(chromedp.CSS(`.notes [value=handled]`)))
+	shot("handled")
+	says("the record", "handled", "Called back, sent it again.")
+	// Another message is sent; its segments are counted while it is typed.
+	b.follow(chromedp.Click(chromedp.CSS(`.kinds a[href="/twilio/messages"]`)))
+	shot("messages")
+	b.follow(chromedp.Click(chromedp.CSS(`a[href="/-/do/twilio/messages/send"]`)))
+	b.do(chromedp.SendKeys(chromedp.CSS("#f-From"), failed.From), chromedp.SendKeys(chromedp.CSS("#f-To"), failed.To), chromedp.SendKeys(chromedp.CSS("#f-Body"), strings.Repeat("Your parcel is on its way. ", 7)))
+	rig.Await(t, func() string {
+		if form := eval[string](b, `document.querySelector(".action").innerText`); !strings.Contains(form, "2 segments") {
+			return "the form says " + form
+		}
+		return ""
+	})
+	shot("send")
+	b.follow(chromedp.Click(chromedp.CSS(`button[value="review"]`)))
+	shot("review")
+	b.follow(chromedp.Click(chromedp.CSS(`button[value="do"]`)))
+	shot("sent")
+	says("the page after it", "The message is on its way.")
+	// What is left to do is exported.
+	b.follow(chromedp.Click(chromedp.CSS(".brand")))
+	b.follow(chromedp.Click(chromedp.CSS(`main a[href*="handled%3Ano"][href*="messages"]`)))
+	shot("left")
+	data := eval[string](b, `fetch(document.querySelector("#exports a[href*='.csv']").href).then((r) => r.text())`)
+	if !strings.HasPrefix(data, "source,kind,id,") || strings.Contains(data, failed.Sid) || strings.Count(data, "\n") < 2 {
+		t.Errorf("the export is %.300q", data)
+	}
+	// The search is saved and watched.
+	b.do(chromedp.Click(chromedp.CSS(`button[popovertarget=save]`)), chromedp.SendKeys(chromedp.CSS("#save-name"), "to do"))
+	b.follow(chromedp.Click(chromedp.CSS(`#save .primary`)))
+	b.follow(chromedp.Click(chromedp.CSS(`.shelf a[href^="/-/watches/new"]`)))
+	for channel, signed := range map[string]bool{"webhook": true, "slack": false} {
+		b.do(chromedp.SetValue(chromedp.CSS("#channel"), channel))
+		if asked := eval[bool](b, `document.querySelector("#secret").checkVisibility()`); asked != signed {
+			t.Errorf("a secret is asked for of %s: %v", channel, asked)
+		}
+	}
+	b.do(chromedp.SetValue(chromedp.CSS("#channel"), "slack"), chromedp.SendKeys(chromedp.CSS("#to"), "https://hooks.example.com/x"))
+	shot("watch")
+	b.follow(chromedp.Click(chromedp.CSS(`main form .primary`)))
+	shot("watches")
+	says("the watches", "to do")
+}
+
+// failedMessage returns a message to a number that failed in the last days.
+func failedMessage(t *testing.T, web string) (found struct{ Sid, From, To, Status string }) {
+	t.Helper()
+	rig.Await(t, func() string {
+		answer := rig.Get(t, rig.Account+":"+rig.DemoToken, web+"/twilio/messages.json?PageSize=200")
+		var list struct {
+			Messages []struct{ Sid, From, To, Status string }
+		}
+		if err := json.Unmarshal(answer.Body, &list); err != nil {
+			return err.Error()
+		}
+		at := slices.IndexFunc(list.Messages, func(m struct{ Sid, From, To, Status string }) bool {
+			return (m.Status == "failed" || m.Status == "undelivered") && strings.HasPrefix(m.To, "+") && strings.HasPrefix(m.From, "+")
+		})
+		if at < 0 {
+			return "no message failed"
+		}
+		found = list.Messages[at]
+		return ""
+	})
+	return found
+}

@@ -1,0 +1,103 @@
+// Lookups: a person who answers the phone finds the caller by the whole number, in a real browser.
+
+package viewer
+
+import (
+	"encoding/json"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/chromedp/chromedp"
+	"github.com/chromedp/chromedp/kb"
+
+	"understudy/e2e/rig"
+	"understudy/internal/signin"
+)
+
+func TestBrowserFindsACaller(t *testing.T) {
+	t.Parallel()
+	script := axe(t)
+	users := filepath.Join(t.TempDir(), "users")
+	if err := signin.Edit(users, func(u *signin.Users) error { return u.Add("sam", "desk", rig.AnnasPassword) }); err != nil {
+		t.Fatal(err)
+	}
+	house, dir := rig.StartServer(t, rig.Settings{Upstream: rig.StartAPI(t, "--latency", "1ms", "--records", "300").URL("slowapi"), Users: rig.ReadFile(t, users),
+		Roles: "  desk: {twilio: {\"*\": see, phone: last4, body: hide, do: [lookup]}}\n"})
+	web := house.URL("viewer")
+	var list struct{ Calls []struct{ Sid, To string } }
+	if err := json.Unmarshal(rig.Get(t, rig.Account+":"+rig.DemoToken, web+"/twilio/calls.json").Body, &list); err != nil {
+		t.Fatal(err)
+	}
+	at := slices.IndexFunc(list.Calls, func(c struct{ Sid, To string }) bool { return strings.HasPrefix(c.To, "+") })
+	if at < 0 {
+		t.Fatalf("no call to a number among %d", len(list.Calls))
+	}
+	call, number := list.Calls[at].Sid, list.Calls[at].To
+	digits := number[1:]
+
+	b := openTab(t, web)
+	b.open("/twilio/calls")
+	b.signIn("sam", rig.AnnasPassword)
+	masked := func(where string) {
+		t.Helper()
+		if path := b.path(); strings.Contains(path, digits) {
+			t.Errorf("%s has the address %s", where, path)
+		}
+		if eval[bool](b, `document.documentElement.outerHTML.includes("`+digits+`")`) {
+			t.Errorf("%s shows the number", where)
+		}
+		if from := eval[string](b, `document.referrer`); from != "" {
+			t.Errorf("%s was told where the reader came from: %q", where, from)
+		}
+	}
+	// The last four digits are what the list shows.
+	b.jump(digits[len(digits)-4:])
+	if hits := eval[string](b, `document.querySelector("#rows")?.innerText ?? ""`); !strings.Contains(hits, digits[len(digits)-4:]) {
+		t.Errorf("the last four digits find %q", hits)
+	}
+	// The whole number, in the same box.
+	b.open("/twilio/calls")
+	b.jump(number)
+	if path := b.path(); !strings.HasPrefix(path, "/-/lookup/") {
+		t.Fatalf("a number leads to %s", path)
+	}
+	masked("the page of the number")
+	b.sound(script, "the records of a number")
+	b.calm("the records of a number")
+	record := `#rows a[href="/twilio/calls/` + call + `"]`
+	if !eval[bool](b, `!!document.querySelector('`+record+`')`) {
+		t.Fatalf("the call is not found: %s", eval[string](b, `document.querySelector("main").innerText`))
+	}
+	b.follow(chromedp.Click(chromedp.CSS(record)))
+	masked("the record")
+	eval[bool](b, `(history.back(), true)`)
+	rig.Await(t, func() string {
+		if path := b.path(); !strings.HasPrefix(path, "/-/lookup/") {
+			return "back leads to " + path
+		}
+		return ""
+	})
+	b.open("/search")
+	b.sound(script, "the search of who may look numbers up")
+	// The page of its own, with a part of a number and with one that nobody has.
+	b.open("/")
+	b.follow(chromedp.Click(chromedp.CSS(`main a[href="/-/lookup"]`)))
+	b.sound(script, "Find a caller")
+	b.follow(chromedp.KeyEvent(digits[3:] + kb.Enter))
+	if said := eval[string](b, `document.querySelector("[role=alert]").innerText`); !strings.Contains(said, "Write the whole number") {
+		t.Errorf("a part of a number: %q", said)
+	}
+	b.sound(script, "a part of a number")
+	b.complaints = nil // the browser's console tells of the 400
+	b.follow(chromedp.KeyEvent("+1 555 000 1111" + kb.Enter))
+	if text := eval[string](b, `document.querySelector("main").innerText`); !strings.Contains(text, "Nothing found.") {
+		t.Errorf("a number that nobody has: %q", text)
+	}
+	b.sound(script, "no records of a number")
+	b.calm("no records of a number")
+	if log := house.Log() + rig.ReadFile(t, filepath.Join(dir, rig.AccessLog)); strings.Contains(log, digits) || !strings.Contains(log, "caller=sam") {
+		t.Error("the logs hold the number, or do not name sam")
+	}
+}

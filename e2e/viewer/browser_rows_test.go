@@ -1,0 +1,85 @@
+// Rows of a list, in a browser.
+
+package viewer
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/chromedp/chromedp"
+
+	"understudy/e2e/rig"
+)
+
+// A click anywhere in a row opens its record, one on a link of the row follows that link, and one
+// that ends the choice of a text does nothing.
+func TestBrowserRowOpensItsRecord(t *testing.T) {
+	t.Parallel()
+	demo := rig.StartDemo(t, "--latency", "20ms", "--records", "300", "--epoch", "2026-06-01T12:00:00Z")
+	b := openTab(t, demo.URL("viewer"))
+	const list, cell = "/twilio/calls?Status=completed", "#rows tr:nth-child(3) td.state"
+	b.open(list)
+	record := eval[string](b, `document.querySelector("#rows tr:nth-child(3) a").pathname`)
+	b.follow(chromedp.Click(chromedp.CSS(cell)))
+	if got := b.path(); got != record {
+		t.Errorf("a click on the status leads to %s, want %s", got, record)
+	}
+	b.open(list)
+	b.follow(chromedp.Click(chromedp.CSS("#rows tr:nth-child(3) td.tel a")))
+	if got := b.path(); !strings.HasPrefix(got, "/twilio/number/") {
+		t.Errorf("a click on a number leads to %s", got)
+	}
+	b.open(list)
+	got := eval[string](b, `(() => {
+		const cell = document.querySelector("`+cell+`");
+		getSelection().selectAllChildren(cell);
+		let went = false;
+		cell.closest("tr").querySelector("a").addEventListener("click", (e) => { went = true; e.preventDefault(); });
+		cell.dispatchEvent(new MouseEvent("click", {bubbles: true}));
+		return String(went);
+	})()`)
+	if got != "false" {
+		t.Error("a click that ends the choice of a text opens the record")
+	}
+}
+
+// Several rows are selected by their boxes, by a click anywhere in the row and by the key x; they are marked as handled
+// together, and exported.
+func TestBrowserSelectedRows(t *testing.T) {
+	t.Parallel()
+	demo := rig.StartDemo(t, "--latency", "20ms", "--records", "300", "--epoch", "2026-06-01T12:00:00Z")
+	b := openTab(t, demo.URL("viewer"))
+	const list = "/twilio/messages"
+	b.open(list)
+	b.follow(chromedp.Click(chromedp.CSS(`a.button[href*="form=select"]`)))
+	b.calm("a list whose rows are selected")
+	b.do(chromedp.Click(chromedp.CSS("#rows tr:nth-child(1) td.state")), chromedp.Click(chromedp.CSS("#rows tr:nth-child(2) [name=record]")))
+	b.do(chromedp.KeyEvent("jx"))
+	if got := eval[string](b, `document.querySelector("#select p").textContent`); got != "3 rows selected" {
+		t.Errorf("beside the buttons stands %q", got)
+	}
+	ticked := eval[[]string](b, `[...document.querySelectorAll("[name=record]:checked")].map((box) => box.value.split("/").pop())`)
+	b.follow(chromedp.Click(chromedp.CSS(`#select [value=handled]`)))
+	if got := b.path(); got != list {
+		t.Errorf("afterwards the page is %s", got)
+	}
+	if got := eval[int](b, `document.querySelectorAll("#rows .pill.good").length`); got != 3 || len(ticked) != 3 {
+		t.Errorf("%d rows are handled, want 3 (%v)", got, ticked)
+	}
+	b.open("/search?q=handled:yes&form=select")
+	b.do(chromedp.WaitVisible(chromedp.CSS("#select")))
+	data := eval[string](b, `(async () => {
+		for (const box of document.querySelectorAll("[name=record]")) box.checked = true;
+		const form = document.querySelector("#select"), fields = new URLSearchParams(new FormData(form));
+		fields.set("do", "csv");
+		return await (await fetch(form.action, {method: "POST", body: fields})).text();
+	})()`)
+	if lines := strings.Split(strings.TrimSpace(data), "\n"); len(lines) != 1+3 || !strings.HasPrefix(lines[0], "date_sent,") {
+		t.Errorf("the export has %d lines: %s", len(lines), data)
+	}
+	for _, id := range ticked {
+		if !strings.Contains(data, id) {
+			t.Errorf("the export lacks %s: %.300s", id, data)
+		}
+	}
+}
