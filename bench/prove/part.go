@@ -57,8 +57,6 @@ const (
 	races         = "20" // or as many as begin within racing
 	racing        = 30 * time.Second
 	checks        = "1000" // rapid's own default is 100
-	kills         = "200"
-	workerKills   = "500"
 	serverKills   = "500"
 	eraseKills    = "150"
 	lateCalls     = "5000"
@@ -130,10 +128,10 @@ func find(ctx context.Context, root string) ([]part, error) {
 					command: test("-run=^$", "-fuzz=^"+name+"$", "-fuzztime="+or("PROVE_FUZZ", fuzzTime)),
 					tell:    regexp.MustCompile(`(?m)^(fuzz: elapsed.*|FAIL.*|\s+--- FAIL.*)$`), ended: fuzzEnded,
 				})
-			case killTest.MatchString(name):
+			case kills[name] != "":
 				kill = append(kill, part{
 					name: "kill " + p.short() + " " + name, usual: 2 * time.Minute, limit: 30 * time.Minute, sources: own,
-					env:     []string{"PROVE_KILLS=" + or("PROVE_KILLS", killsOf(name))},
+					env:     []string{"PROVE_KILLS=" + or("PROVE_KILLS", kills[name])},
 					command: test("-count=1", "-v", "-timeout=30m", "-run=^"+name+"$"), tell: ok,
 				})
 			}
@@ -253,18 +251,9 @@ func reader(gotool string) part {
 	}
 }
 
-// killsOf is how often a kill test kills: workers of jobs are many, short and
-// cheap to replace.
-func killsOf(name string) string {
-	if name == "TestKillWorker" {
-		return workerKills
-	}
-	return kills
-}
-
-// killTest names the tests that end a process with kill -9. They read
-// PROVE_KILLS, and their children are this test's own binary without -race.
-var killTest = regexp.MustCompile(`^TestKill([A-Z]|$)`)
+// kills says how often each test of a package kills a process with kill -9. The tests read PROVE_KILLS, and their
+// children are the test's own binary without -race. Workers of jobs are many, short and cheap to replace.
+var kills = map[string]string{"TestFilesKillNine": "200", "TestKillFollower": "200", "TestKillNine": "200", "TestKillWorker": "500"}
 
 // fullCounts is in the tests that do more when this variable is set.
 const fullCounts = "UNDERSTUDY_PROVE"
@@ -272,8 +261,8 @@ const fullCounts = "UNDERSTUDY_PROVE"
 // laneOff has servers of tests run without the express lane.
 const laneOff = "UNDERSTUDY_LANE=off"
 
-// sampled is imported by the tests that run a part of their cases without it.
-const sampled = `"understudy/internal/sample"`
+// sampled matches the calls of tests that run a part of their cases without it.
+var sampled = regexp.MustCompile(`sample\.(Count|OneIn|Whole|Seed|Lane)\(`)
 
 // withRapid are the packages whose tests hold random properties, be it by way
 // of a suite in another package.
@@ -304,7 +293,7 @@ func (p pkg) tests() (out []string, full bool, err error) {
 		if err != nil {
 			return nil, false, err
 		}
-		full = full || bytes.Contains(data, []byte(fullCounts)) || bytes.Contains(data, []byte(sampled))
+		full = full || bytes.Contains(data, []byte(fullCounts)) || sampled.Match(data)
 		for _, m := range testFunc.FindAllSubmatch(data, -1) {
 			out = append(out, string(m[1]))
 		}

@@ -77,7 +77,7 @@ func TestEndToEndTestsWithFullCountsAreParts(t *testing.T) {
 		}
 		folder := filepath.Base(filepath.Dir(file))
 		for _, m := range body.FindAllSubmatch(data, -1) {
-			if !regexp.MustCompile(`sample\.(Whole|OneIn)|"UNDERSTUDY_PROVE"`).Match(m[2]) {
+			if !regexp.MustCompile(`sample\.(Whole|OneIn|Count)\(|"UNDERSTUDY_PROVE"`).Match(m[2]) {
 				continue
 			}
 			if counted++; !parts["./"+folder+" "+string(m[1])] {
