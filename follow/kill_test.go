@@ -22,6 +22,7 @@ import (
 	"understudy/follow"
 	"understudy/internal/access"
 	"understudy/internal/feed"
+	"understudy/internal/sample"
 	"understudy/internal/store"
 	"understudy/internal/store/storetest"
 	"understudy/request"
@@ -148,10 +149,7 @@ func (s *source) change(ctx context.Context, t *testing.T) {
 
 func TestKillFollower(t *testing.T) {
 	t.Parallel()
-	kills := 4
-	if n, err := strconv.Atoi(os.Getenv("PROVE_KILLS")); err == nil {
-		kills = n
-	}
+	kills := sample.CountFrom("PROVE_KILLS", 4)
 	seed := uint64(time.Now().UnixNano())
 	if n, err := strconv.ParseUint(os.Getenv("PROVE_SEED"), 10, 64); err == nil {
 		seed = n

@@ -109,10 +109,7 @@ func (noStore) Touch(context.Context, request.Invalidation) (int64, error) { ret
 // the books are true.
 func TestBenchPagesPacked(t *testing.T) {
 	const limit = 25 << 20
-	pages := 100
-	if sample.Whole() {
-		pages = 300
-	}
+	pages := sample.Count(100, 300)
 	src, client := slow(t, pages*50)
 	k := benchKind(t, src, client)
 	h := cache.New(limit)

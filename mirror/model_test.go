@@ -27,7 +27,6 @@ import (
 )
 
 const (
-	modelSteps = 1_000_000
 	modelCalls = 8  // that are not deleted, at most
 	modelOps   = 12 // under way at once, at most
 )
@@ -72,10 +71,7 @@ type model struct {
 // fail now and then, through crashes and restarts. A read that begins after a write or a purge returned shows
 // what it settled, or something newer. A deleted call is in no answer and, at the end, not in the store.
 func TestWritesAtRandom(t *testing.T) {
-	seed, steps := sample.Seed(t), modelSteps
-	if !sample.Whole() {
-		steps /= 200
-	}
+	seed, steps := sample.Seed(t), sample.Count(5_000, 1_000_000)
 	synctest.Test(t, func(t *testing.T) {
 		m := newModel(t, seed)
 		for n := 0; n < steps && !t.Failed(); n++ {

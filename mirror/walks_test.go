@@ -381,10 +381,7 @@ func (w *walks) target(uri string) *spec.Target {
 // that has been gone for so long.
 func TestAWalkMissesNothing(t *testing.T) {
 	seed := sample.Seed(t)
-	rounds := 15
-	if sample.Whole() {
-		rounds = 400
-	}
+	rounds := sample.Count(15, 400)
 	for i, way := range waysOfPaging {
 		t.Run(way.name, func(t *testing.T) {
 			rng := rand.New(rand.NewPCG(seed, uint64(i)))

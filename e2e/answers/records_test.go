@@ -14,13 +14,13 @@ import (
 	"path/filepath"
 	"regexp"
 	"slices"
-	"strconv"
 	"strings"
 	"testing"
 	"time"
 
 	"understudy/e2e/binary"
 	"understudy/e2e/rig"
+	"understudy/internal/sample"
 	"understudy/kit/jsonspan"
 	"understudy/mirror/compose/composetest"
 	"understudy/spec"
@@ -287,13 +287,7 @@ func (s *stage) buried() {
 // every request, before and after changes and restarts.
 func TestListsFromRecords(t *testing.T) {
 	t.Parallel()
-	n := listsUsual
-	if text := os.Getenv("PROVE_LISTS"); text != "" {
-		var err error
-		if n, err = strconv.Atoi(text); err != nil {
-			t.Fatal(err)
-		}
-	}
+	n := sample.CountFrom("PROVE_LISTS", listsUsual)
 	s := newStage(t)
 	for range 2 {
 		s.round(n / 4)

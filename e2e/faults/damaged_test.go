@@ -19,6 +19,7 @@ import (
 
 	"understudy/e2e/binary"
 	"understudy/e2e/rig"
+	"understudy/internal/sample"
 )
 
 // damages change bytes of a file in place, or cut it off.
@@ -68,9 +69,9 @@ var panicked = regexp.MustCompile(`goroutine \d|panic:|panic while|runtime error
 // TestDamagedFileEndsInASentence: with UNDERSTUDY_PROVE 2,000 files, else 40.
 func TestDamagedFileEndsInASentence(t *testing.T) {
 	t.Parallel()
-	files, served := 40, 13
-	if os.Getenv("UNDERSTUDY_PROVE") != "" {
-		files, served = 2000, 7 // each of the damages
+	files, served := sample.Count(40, 2000), 13
+	if sample.Whole() {
+		served = 7 // each of the damages
 	}
 	seed := uint64(time.Now().UnixNano())
 	t.Logf("seed %d", seed)

@@ -13,7 +13,6 @@ import (
 	"net/http/httptest"
 	"net/http/httputil"
 	"net/url"
-	"os"
 	"slices"
 	"strconv"
 	"sync"
@@ -22,6 +21,7 @@ import (
 	"time"
 
 	"understudy/e2e/rig"
+	"understudy/internal/sample"
 )
 
 // dropper passes requests on to an API, and drops some connections: 3 of each
@@ -120,10 +120,7 @@ const dropUsual = 400
 // API gets at most 1.2 requests for each read. Only requests that reach the API
 // are counted: half of the dropped ones do not reach it.
 func TestDroppedConnections(t *testing.T) {
-	reads := dropUsual
-	if n, err := strconv.Atoi(os.Getenv("PROVE_DROPS")); err == nil {
-		reads = n
-	}
+	reads := sample.CountFrom("PROVE_DROPS", dropUsual)
 	up := rig.StartAPI(t, "--latency", "10ms", "--records", strconv.Itoa(reads)).URL("slowapi")
 	d, through := startDropper(t, up, rig.Random(t))
 	s, _ := rig.StartServer(t, rig.Settings{Upstream: through})

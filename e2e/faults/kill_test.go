@@ -9,10 +9,8 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"net/http"
-	"os"
 	"os/exec"
 	"slices"
-	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -21,6 +19,7 @@ import (
 
 	"understudy/e2e/binary"
 	"understudy/e2e/rig"
+	"understudy/internal/sample"
 )
 
 const (
@@ -37,10 +36,7 @@ const (
 // log lists is there for every answer that was given, and its chains are whole.
 func TestKillServer(t *testing.T) {
 	t.Parallel()
-	kills := killsUsual
-	if n, err := strconv.Atoi(os.Getenv("PROVE_KILLS")); err == nil {
-		kills = n
-	}
+	kills := sample.CountFrom("PROVE_KILLS", killsUsual)
 	up := rig.StartAPI(t, "--latency", "3ms", "--records", "3000").URL("slowapi")
 	rng := rig.Random(t)
 	began, pages, looked, shown := time.Now(), 0, 0, 0

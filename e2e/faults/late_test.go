@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"maps"
 	"net/url"
-	"os"
 	"slices"
 	"strconv"
 	"strings"
@@ -15,6 +14,7 @@ import (
 	"time"
 
 	"understudy/e2e/rig"
+	"understudy/internal/sample"
 )
 
 const (
@@ -31,10 +31,7 @@ const often = "{newest: 2s}\nsync: {sweep: 10s}"
 // the feed has to tell, each once.
 func TestLateChanges(t *testing.T) {
 	t.Parallel()
-	calls := lateUsual
-	if n, err := strconv.Atoi(os.Getenv("PROVE_LATE")); err == nil {
-		calls = n
-	}
+	calls := sample.CountFrom("PROVE_LATE", lateUsual)
 	up := rig.StartAPI(t, "--latency", "2ms", "--records", strconv.Itoa(calls)).URL("slowapi")
 	for range 5 { // by one state each: then the newest have ended, too
 		rig.Control(t, up, "/-/advance", `{"seconds":60}`)

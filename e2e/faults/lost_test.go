@@ -28,6 +28,7 @@ import (
 
 	"understudy/e2e/binary"
 	"understudy/e2e/rig"
+	"understudy/internal/sample"
 )
 
 const (
@@ -53,10 +54,7 @@ func lostName(kind string) string {
 // compared with upstream's.
 func TestNothingIsLost(t *testing.T) {
 	t.Parallel()
-	ops := lostUsual
-	if n, err := strconv.Atoi(os.Getenv("PROVE_WRITES")); err == nil {
-		ops = n
-	}
+	ops := sample.CountFrom("PROVE_WRITES", lostUsual)
 	chance, began, done := rig.Random(t), time.Now(), 0
 	var c lostCounts
 	for done < ops {

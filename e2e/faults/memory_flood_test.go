@@ -21,12 +21,13 @@ import (
 
 	"understudy/e2e/binary"
 	"understudy/e2e/rig"
+	"understudy/internal/sample"
 )
 
 // TestUnreadAnswersKeepTheMemoryLimit has 100 connections ask for 16 lists of 1,000 records each and read
 // nothing: pipelined, as HTTP/2 streams in tunnels, and in batches. An honest reader is answered meanwhile.
 func TestUnreadAnswersKeepTheMemoryLimit(t *testing.T) {
-	if os.Getenv("UNDERSTUDY_PROVE") == "" {
+	if !sample.Whole() {
 		t.Skip("takes two minutes; a part of make prove")
 	}
 	const connections, lists = 100, 16

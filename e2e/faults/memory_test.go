@@ -15,12 +15,13 @@ import (
 	"time"
 
 	"understudy/e2e/rig"
+	"understudy/internal/sample"
 )
 
 // TestAMemoryLimitIsKept syncs 55,000 records under the smallest limit while 16 readers read lists, pages
 // and sums. It is a part of make prove.
 func TestAMemoryLimitIsKept(t *testing.T) {
-	if os.Getenv("UNDERSTUDY_PROVE") == "" {
+	if !sample.Whole() {
 		t.Skip("takes a minute; a part of make prove")
 	}
 	const limit = 192 << 20

@@ -13,7 +13,6 @@ import (
 	"maps"
 	"math/rand/v2"
 	"net/http"
-	"os"
 	"slices"
 	"strconv"
 	"sync"
@@ -23,6 +22,7 @@ import (
 
 	"understudy/e2e/binary"
 	"understudy/e2e/rig"
+	"understudy/internal/sample"
 )
 
 const (
@@ -43,12 +43,8 @@ func TestSoak(t *testing.T) {
 	clients := soakClients
 	ctx, stop := context.WithCancel(t.Context())
 	defer stop()
-	if text := os.Getenv("PROVE_ANSWERS"); text != "" {
-		n, err := strconv.ParseInt(text, 10, 64)
-		if err != nil {
-			t.Fatal(err)
-		}
-		s.want, s.pause, clients = n, 0, 4*soakClients
+	if n := sample.CountFrom("PROVE_ANSWERS", 0); n > 0 {
+		s.want, s.pause, clients = int64(n), 0, 4*soakClients
 	} else {
 		ctx, stop = context.WithTimeout(ctx, soakTime)
 		defer stop()
@@ -267,7 +263,7 @@ func (s *soak) flat(samples []holding) {
 // upstream are kept idle for half a minute; a short run does not wait for that.
 func (s *soak) rest(before holding) {
 	more, patience := 50, 20*time.Second // as many may be kept
-	if os.Getenv("PROVE_ANSWERS") != "" {
+	if s.want > 0 {
 		more, patience = 1, time.Minute
 	}
 	deadline := time.After(patience)

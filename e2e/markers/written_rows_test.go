@@ -7,13 +7,13 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
-	"os"
 	"strings"
 	"sync"
 	"testing"
 	"time"
 
 	"understudy/e2e/rig"
+	"understudy/internal/sample"
 )
 
 // TestFirstListUnderRowRulesShowsWhatWasJustWritten has ten clients write messages at once and ask
@@ -26,10 +26,7 @@ func TestFirstListUnderRowRulesShowsWhatWasJustWritten(t *testing.T) {
 	})
 	rig.AwaitMirrored(t, house.URL("viewer"))
 	list := house.URL("twilio") + rig.Base + "/Messages.json"
-	rounds := 4
-	if os.Getenv("UNDERSTUDY_PROVE") != "" {
-		rounds = 90
-	}
+	rounds := sample.Count(4, 90)
 	var clients sync.WaitGroup
 	for client := range 10 {
 		clients.Go(func() {

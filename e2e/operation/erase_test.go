@@ -23,6 +23,7 @@ import (
 	"understudy/e2e/binary"
 	"understudy/e2e/rig"
 	"understudy/internal/diagnostics"
+	"understudy/internal/sample"
 	"understudy/internal/store"
 	"understudy/spec"
 	"understudy/upstream"
@@ -308,10 +309,7 @@ const killErasures = 6
 // restart all that was listed is erased.
 func TestKillErasing(t *testing.T) {
 	t.Parallel()
-	kills := killErasures
-	if n, err := strconv.Atoi(os.Getenv("PROVE_ERASE_KILLS")); err == nil {
-		kills = n
-	}
+	kills := sample.CountFrom("PROVE_ERASE_KILLS", killErasures)
 	w, asked := newWard(t), 0
 	for range kills {
 		var all []marked

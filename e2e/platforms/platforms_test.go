@@ -17,6 +17,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"understudy/internal/sample"
 )
 
 // listedPackage is a package as `go list -json` tells it.
@@ -32,7 +34,7 @@ type listedPackage struct {
 // costs seconds where a compiler takes minutes for the first build of SQLite.
 func TestEveryPlatformHasItsTypes(t *testing.T) {
 	platforms := []string{"windows/amd64"}
-	if os.Getenv("UNDERSTUDY_PROVE") != "" {
+	if sample.Whole() {
 		platforms = append(platforms, "windows/arm64", "darwin/arm64", "freebsd/amd64", "linux/arm64")
 	}
 	for _, platform := range platforms {

@@ -70,10 +70,7 @@ const stripeConnected = "acct_1SlowapiConnect1"
 
 func TestStripeSDKsAtRandom(t *testing.T) {
 	t.Parallel()
-	seed, n := sample.Seed(t), 150
-	if sample.Whole() {
-		n = 2000
-	}
+	seed, n := sample.Seed(t), sample.Count(150, 2000)
 	for sdk, call := range stripeSDKs {
 		t.Run(sdk, func(t *testing.T) {
 			t.Parallel()

@@ -15,6 +15,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -52,10 +53,7 @@ type parents struct {
 
 func TestEveryPackageWalksEveryList(t *testing.T) {
 	t.Parallel()
-	records := "110" // more than two pages
-	if sample.Whole() {
-		records = "300"
-	}
+	records := strconv.Itoa(sample.Count(110, 300)) // more than two pages
 	up := rig.StartAPI(t, "--records", records, "--latency", "1ms", "--arrivals", "0").URL("slowapi")
 	house, _ := rig.StartServer(t, rig.Settings{Upstream: up})
 	through := house.URL("twilio")

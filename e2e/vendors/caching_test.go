@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"understudy/e2e/rig"
+	"understudy/internal/sample"
 )
 
 // cachingSample are the tests of a usual run: none needs a pause to be exact.
@@ -26,15 +27,14 @@ var cachingSample = []string{"freshness-max-age", "freshness-none", "cc-resp-no-
 // With UNDERSTUDY_PROVE all tests are run. What fails is named in docs/limits.md.
 func TestCaching(t *testing.T) {
 	t.Parallel()
-	all := os.Getenv("UNDERSTUDY_PROVE") != ""
-	sample := cachingSample
+	all, chosen := sample.Whole(), cachingSample
 	if all {
-		sample = nil
+		chosen = nil
 	}
 	s := rig.Start(t, t.TempDir(), "serve", "--generic", cachingOrigin(t), "--drop-in", "generic=127.0.0.1:0", "--viewer", "127.0.0.1:0")
 	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
 	defer cancel()
-	cmd := exec.CommandContext(ctx, "node", "--no-warnings", "caching.mjs", s.URL("generic"), strings.Join(sample, ","))
+	cmd := exec.CommandContext(ctx, "node", "--no-warnings", "caching.mjs", s.URL("generic"), strings.Join(chosen, ","))
 	cmd.Dir, cmd.Stderr = "../sdks/node", os.Stderr
 	out, err := cmd.Output()
 	if err != nil {
@@ -61,8 +61,8 @@ func TestCaching(t *testing.T) {
 	}
 	t.Logf("passed: %d of %d required, %d of %d optimal, %d of %d checks", passed["required"], of["required"],
 		passed["optimal"], of["optimal"], passed["check"], of["check"])
-	if !all && len(results) != len(sample) {
-		t.Errorf("%d tests ran, want %d", len(results), len(sample))
+	if !all && len(results) != len(chosen) {
+		t.Errorf("%d tests ran, want %d", len(results), len(chosen))
 	}
 	// Seven of the required ones want the opposite of RFC 9111, 5.1, one that of 4.3.4.
 	if all && (of["required"] != 157 || of["optimal"] != 86 || passed["required"] < 142 || passed["optimal"] < 64) {

@@ -80,9 +80,9 @@ func writeSettings(t testing.TB, dir, text string) {
 // run has clients ask while the origin changes, and looks whether all is well after it.
 func (g *genericAnswers) run(chance *rand.Rand, senderOf func(n int) sender) {
 	g.Helper()
-	took, every := 4*time.Second, 250*time.Millisecond
+	took, every := time.Duration(sample.Count(4, 60))*time.Second, 250*time.Millisecond
 	if sample.Whole() {
-		took, every = time.Minute, time.Second
+		every = time.Second
 	}
 	ctx, stop := context.WithTimeout(context.Background(), took)
 	defer stop()

@@ -118,10 +118,7 @@ func (s *githubComparison) move() {
 // Every list of every repository equals GitHub's byte for byte, before and after changes.
 func TestGitHubListsFromRecords(t *testing.T) {
 	t.Parallel()
-	worlds, n := 1, 300
-	if sample.Whole() {
-		worlds, n = 5, 1000 // one world answers 5,000 requests in an hour
-	}
+	worlds, n := sample.Count(1, 5), sample.Count(300, 1000) // one world answers 5,000 requests in an hour
 	for range worlds {
 		s := newGitHubComparison(t, "[all]")
 		s.Learn(time.Time{})

@@ -23,6 +23,7 @@ import (
 	"understudy/e2e/binary"
 	"understudy/e2e/imitation"
 	"understudy/e2e/rig"
+	"understudy/internal/sample"
 )
 
 // judge is a package of PyPI, and the API that it is a client of.
@@ -59,7 +60,7 @@ func TestPackagesGetTheSame(t *testing.T) {
 
 // TestPackagesOfWholeDocuments walks with the documents that the vendors publish.
 func TestPackagesOfWholeDocuments(t *testing.T) {
-	if os.Getenv("UNDERSTUDY_PROVE") == "" {
+	if !sample.Whole() {
 		t.Skip("the whole documents are for make prove")
 	}
 	folder := os.Getenv("UNDERSTUDY_OPENAPI")

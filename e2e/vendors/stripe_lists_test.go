@@ -200,10 +200,7 @@ func (s *stripeStage) move() {
 // Every list equals Stripe's byte for byte, before and after changes.
 func TestStripeListsFromRecords(t *testing.T) {
 	t.Parallel()
-	n := 300
-	if sample.Whole() {
-		n = 5000
-	}
+	n := sample.Count(300, 5000)
 	s := newStripeStage(t)
 	s.round(n / 2)
 	s.move()

@@ -57,10 +57,7 @@ func serveForever(dir string) error {
 // had has its entry, and the chain is what was written. 10 kills, 500 with
 // UNDERSTUDY_PROVE=1.
 func TestKilled(t *testing.T) {
-	kills := 10
-	if sample.Whole() {
-		kills = 500
-	}
+	kills := sample.Count(10, 500)
 	f, chance := newFolder(t), rand.New(rand.NewPCG(sample.Seed(t), 12))
 	answered := 0
 	for n := range kills {

@@ -41,10 +41,7 @@ func write(t *testing.T, web *httptest.Server, method, path string, form url.Val
 // read each record a few times, and what is deleted in one of them goes.
 func TestASweepReadsItsOwnAccount(t *testing.T) {
 	const each = 3
-	accounts := 30
-	if sample.Whole() {
-		accounts = 100
-	}
+	accounts := sample.Count(30, 100)
 	api, err := slowapi.New(slowapi.Options{Records: 20, Epoch: time.Now().Truncate(time.Second)})
 	must(t, err)
 	web := httptest.NewServer(api)

@@ -254,10 +254,7 @@ func TestExpressKeepsTheOrder(t *testing.T) {
 func TestExpressOverRandomStreams(t *testing.T) {
 	l := newLanes(t)
 	rng := rand.New(rand.NewPCG(sample.Seed(t), 0))
-	rounds := 150
-	if sample.Whole() {
-		rounds = 10_000
-	}
+	rounds := sample.Count(150, 10_000)
 	parts := []string{
 		"GET /warm/a" + host + "\r\n", "GET /warm/b" + host + "\r\n", "HEAD /warm/a" + host + "\r\n", "GET /cold" + host + "\r\n",
 		"POST /x" + host + "Content-Length: 3\r\n\r\nabc", "POST /x" + host + "Transfer-Encoding: chunked\r\n\r\n1\r\na\r\n0\r\n\r\n",

@@ -10,7 +10,6 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"net/http/httptest"
-	"os"
 	"slices"
 	"strconv"
 	"strings"
@@ -21,18 +20,14 @@ import (
 	"understudy"
 	"understudy/internal/infer"
 	"understudy/internal/openapi"
+	"understudy/internal/sample"
 	"understudy/request"
 	"understudy/spec"
 	"understudy/upstream"
 )
 
-// seeds are how many APIs are drawn.
-func seeds() uint64 {
-	if os.Getenv("UNDERSTUDY_PROVE") == "1" {
-		return 1000
-	}
-	return 200
-}
+// seeds returns how many APIs are drawn.
+func seeds() uint64 { return uint64(sample.Count(200, 1000)) }
 
 type object = map[string]any
 

@@ -22,6 +22,7 @@ import (
 
 	"understudy"
 	"understudy/internal/jobs"
+	"understudy/internal/sample"
 	"understudy/internal/store"
 )
 
@@ -147,16 +148,11 @@ func (c *crew) kill(i int) {
 	}
 }
 
-// count reads PROVE_KILLS and the like.
-func count(name string, otherwise uint64) uint64 {
-	if n, err := strconv.ParseUint(os.Getenv(name), 10, 64); err == nil {
-		return n
-	}
-	return otherwise
-}
-
 func TestKillWorker(t *testing.T) {
-	kills, seed := count("PROVE_KILLS", 10), count("PROVE_SEED", uint64(time.Now().UnixNano()))
+	kills, seed := sample.CountFrom("PROVE_KILLS", 10), uint64(time.Now().UnixNano())
+	if n, err := strconv.ParseUint(os.Getenv("PROVE_SEED"), 10, 64); err == nil {
+		seed = n
+	}
 	t.Logf("%d kills, PROVE_SEED=%d", kills, seed)
 	rng := rand.New(rand.NewPCG(seed, 0))
 	c := &crew{T: t, folder: t.TempDir()}
@@ -179,7 +175,7 @@ func TestKillWorker(t *testing.T) {
 		}
 	}()
 	watch := c.watch(db)
-	for k := range int(kills) {
+	for k := range kills {
 		var batch []understudy.Job
 		for n := range 6 {
 			j := understudy.Job{Kind: []string{"least", "most", "narrow", "heavy"}[rng.IntN(4)],
@@ -289,7 +285,7 @@ func (c *crew) watch(db *store.DB) (stop func()) {
 }
 
 // compare holds what the store says against what was really done.
-func (c *crew) compare(db *store.DB, kills uint64) {
+func (c *crew) compare(db *store.DB, kills int) {
 	text, err := os.ReadFile(filepath.Join(c.folder, "lines"))
 	if err != nil {
 		c.Fatal(err)

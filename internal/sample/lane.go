@@ -7,11 +7,10 @@ import (
 	"strings"
 )
 
-// Lane says whether a test's servers have the express lane, and writes into the file with their
-// settings that they have none. One test in ten has none, chosen by its name and
-// UNDERSTUDY_SEED; without a seed every test has it. With UNDERSTUDY_LANE=off no test has it, but
-// those of the lane itself: their names hold "Express". Settings with limits of their own stay as
-// they are. It may be called again for the same file.
+// Lane reports whether a test's servers have the express lane. If not, Lane writes that into the file with their settings.
+// One test in ten has no lane, chosen by its name and UNDERSTUDY_SEED; without a seed every test has one. With
+// UNDERSTUDY_LANE=off only tests of the lane itself have one: their names hold "Express". Settings with limits of their
+// own stay as they are. Lane may be called again for the same file.
 func Lane(test, file string) (on bool, err error) {
 	const off = "\nlimits: {express: 0}\n"
 	text, err := os.ReadFile(file)

@@ -1,8 +1,8 @@
-// Package sample lets a long test run a part of its cases in `make test` and
-// all of them in `make prove`.
+// Package sample lets a long test run a part of its cases in `make test` and all of them in `make prove`.
 package sample
 
 import (
+	"cmp"
 	"math/rand/v2"
 	"os"
 	"strconv"
@@ -13,8 +13,21 @@ import (
 // Whole reports whether the test runs all its cases: UNDERSTUDY_PROVE is set.
 func Whole() bool { return os.Getenv("UNDERSTUDY_PROVE") != "" }
 
-// Seed is UNDERSTUDY_SEED, or a new one. It is logged, so that a failure can be
-// repeated.
+// Count returns full with UNDERSTUDY_PROVE, else usual. internal/house/steps.txt lists both counts of every test.
+func Count(usual, full int) int {
+	if Whole() {
+		return full
+	}
+	return usual
+}
+
+// CountFrom returns the number in an environment variable that `make prove` sets, and usual when there is none.
+func CountFrom(variable string, usual int) int {
+	n, _ := strconv.Atoi(os.Getenv(variable)) // 0 for what is no number
+	return cmp.Or(n, usual)
+}
+
+// Seed returns UNDERSTUDY_SEED, or a new seed. It logs the seed, so that a failure can be repeated.
 func Seed(t testing.TB) uint64 {
 	t.Helper()
 	seed := uint64(time.Now().UnixNano())
@@ -28,9 +41,8 @@ func Seed(t testing.TB) uint64 {
 	return seed
 }
 
-// OneIn gives a function that says of each case, as it comes, whether it is
-// run: all of them with UNDERSTUDY_PROVE, else one in n, chosen by Seed. It is
-// for one goroutine.
+// OneIn returns a function that reports of each case, as it comes, whether it runs: all with UNDERSTUDY_PROVE, else one
+// in n, chosen by Seed. The function is for one goroutine.
 func OneIn(t testing.TB, n int) func() bool {
 	t.Helper()
 	if Whole() {

@@ -86,3 +86,21 @@ func TestLane(t *testing.T) {
 		t.Error("without a seed a test has no lane")
 	}
 }
+
+// A count is the usual one, and with UNDERSTUDY_PROVE the full one; a variable's number goes before the usual one.
+func TestCount(t *testing.T) {
+	t.Setenv("UNDERSTUDY_PROVE", "")
+	if got := sample.Count(4, 200); got != 4 {
+		t.Errorf("usually %d, want 4", got)
+	}
+	t.Setenv("UNDERSTUDY_PROVE", "1")
+	if got := sample.Count(4, 200); got != 200 {
+		t.Errorf("with UNDERSTUDY_PROVE %d, want 200", got)
+	}
+	for text, want := range map[string]int{"": 10, "many": 10, "500": 500} {
+		t.Setenv("PROVE_KILLS", text)
+		if got := sample.CountFrom("PROVE_KILLS", 10); got != want {
+			t.Errorf("with PROVE_KILLS=%q %d, want %d", text, got, want)
+		}
+	}
+}

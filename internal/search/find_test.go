@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
-	"os"
 	"slices"
 	"strconv"
 	"strings"
@@ -17,6 +16,7 @@ import (
 	"understudy"
 	"understudy/internal/access"
 	"understudy/internal/query"
+	"understudy/internal/sample"
 	"understudy/kit/tokenizer"
 	"understudy/spec"
 )
@@ -246,15 +246,12 @@ func random(rnd *rand.Rand, all []seen, depth int) guess {
 	return guess{a.text + " " + b.text, func(s *seen) bool { return a.means(s) && b.means(s) }}
 }
 
-// rounds is how many random queries each role asks: 500 with UNDERSTUDY_PROVE.
+// rounds returns how many random queries each role asks.
 func rounds() int {
-	if os.Getenv("UNDERSTUDY_PROVE") != "" {
-		return 500
-	}
 	if raced {
-		return 2
+		return sample.Count(2, 500)
 	}
-	return 12
+	return sample.Count(12, 500)
 }
 
 func TestFindEqualsLookingAtEveryView(t *testing.T) {

@@ -199,10 +199,7 @@ func TestSumsAreThoseOfEveryRecord(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, true)
 	rng := rand.New(rand.NewPCG(sample.Seed(t), 2))
-	rounds := 2
-	if sample.Whole() {
-		rounds = 60
-	}
+	rounds := sample.Count(2, 60)
 	for round := range rounds {
 		for _, q := range sumCases(t) {
 			want := r.naive("open", q)

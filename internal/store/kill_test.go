@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"understudy"
+	"understudy/internal/sample"
 	"understudy/internal/store"
 	"understudy/internal/store/storetest"
 )
@@ -68,10 +69,7 @@ func TestKilledChild(t *testing.T) {
 
 func TestKillNine(t *testing.T) {
 	t.Parallel()
-	kills := 4
-	if n, err := strconv.Atoi(os.Getenv("PROVE_KILLS")); err == nil {
-		kills = n
-	}
+	kills := sample.CountFrom("PROVE_KILLS", 4)
 	seed := uint64(time.Now().UnixNano())
 	if n, err := strconv.ParseUint(os.Getenv("PROVE_SEED"), 10, 64); err == nil {
 		seed = n

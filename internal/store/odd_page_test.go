@@ -6,11 +6,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
 	"testing"
 	"time"
 
 	"understudy"
+	"understudy/internal/sample"
 	"understudy/internal/store"
 	"understudy/internal/store/storetest"
 	"understudy/request"
@@ -20,10 +20,7 @@ import (
 // second each. The first make others move: that is some work a row, not some work
 // a row and row. The square shows from 10,000 rows on: UNDERSTUDY_PROVE=1.
 func TestAPageOfOneSecondIsLinear(t *testing.T) {
-	rows := 2000
-	if os.Getenv("UNDERSTUDY_PROVE") != "" {
-		rows = 10_000
-	}
+	rows := sample.Count(2000, 10_000)
 	took := func(step int64) time.Duration {
 		db := storetest.OpenItems(t, store.Options{SaveTime: time.Hour})
 		begin := time.Now()

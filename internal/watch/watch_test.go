@@ -68,10 +68,7 @@ func TestEachOnce(t *testing.T) {
 // ids: a receiver that forgets what it has is none of ours.
 func TestEachOnceWhateverFails(t *testing.T) {
 	t.Parallel()
-	rounds := uint64(4)
-	if sample.Whole() {
-		rounds = 200
-	}
+	rounds := uint64(sample.Count(4, 200))
 	first := sample.Seed(t)
 	for seed := range rounds {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {

@@ -5,21 +5,13 @@ package touch_test
 import (
 	"math"
 	"math/rand/v2"
-	"os"
 	"testing"
 
 	"pgregory.net/rapid"
 
+	"understudy/internal/sample"
 	"understudy/kit/touch"
 )
-
-// prove is how often something is done: full with UNDERSTUDY_PROVE, else a fiftieth.
-func prove(full int) int {
-	if os.Getenv("UNDERSTUDY_PROVE") != "" {
-		return full
-	}
-	return full / 50
-}
 
 // seeded is a generator whose seed is printed when the test fails.
 func seeded(t *testing.T) *rand.Rand {
@@ -52,7 +44,7 @@ func touched(rnd *rand.Rand, w touch.Walk, d, within float64, n int) int {
 // TestTheChanceIsThatOfPaths: 10^6 paths reach the article's price, and ours, as often as
 // the closed form says; the same with drifts to either side. A fiftieth in a short run.
 func TestTheChanceIsThatOfPaths(t *testing.T) {
-	rnd, n := seeded(t), prove(1_000_000)
+	rnd, n := seeded(t), sample.Count(20_000, 1_000_000)
 	price := touch.Geometric{Walk: touch.Walk{Sigma: 0.107022}}
 	for name, c := range map[string]struct {
 		walk    touch.Walk
@@ -203,7 +195,7 @@ func history(rnd *rand.Rand, w touch.Walk, from float64, n int, wait func() floa
 // chance and its band of 90 %. As often as that the band holds the true chance, and the
 // paths that go on from there reach the level as often as the bands say.
 func TestTheBandHoldsTheTruth(t *testing.T) {
-	rnd, truth, n := seeded(t), touch.Walk{Drift: -0.02, Sigma: 0.107022}, prove(15_000)
+	rnd, truth, n := seeded(t), touch.Walk{Drift: -0.02, Sigma: 0.107022}, sample.Count(300, 15_000)
 	held, touchedAll, low, high := 0, 0, 0.0, 0.0
 	for range n {
 		points := history(rnd, truth, math.Log(74.95), 250, func() float64 { return 1.0 / 250 })
@@ -267,7 +259,7 @@ func TestADriftThatIsNotSure(t *testing.T) {
 
 // TestBacktest: of histories that are walks as many levels are reached as was said.
 func TestBacktest(t *testing.T) {
-	rnd, n := seeded(t), prove(20_000)
+	rnd, n := seeded(t), sample.Count(400, 20_000)
 	for _, p := range []float64{0.5, 0.8, 0.9, 0.95} {
 		for _, drift := range []float64{0, -0.3} {
 			var all touch.Tried

@@ -14,6 +14,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"understudy/internal/sample"
 )
 
 // TestMain is the process that appends, when its environment says so.
@@ -59,10 +61,7 @@ func appendForever(dir string) error {
 // TestKilled kills the process that appends: every entry that it was told to be
 // durable is there as it was. 10 kills, 500 with UNDERSTUDY_PROVE=1.
 func TestKilled(t *testing.T) {
-	kills := 10
-	if os.Getenv("UNDERSTUDY_PROVE") != "" {
-		kills = 500
-	}
+	kills := sample.Count(10, 500)
 	seed := rand.Uint64()
 	t.Logf("seed %d", seed)
 	chance := rand.New(rand.NewPCG(seed, 24))

@@ -189,10 +189,7 @@ func TestComposedAnswersAreUpstreams(t *testing.T) {
 	seed := uint64(time.Now().UnixNano())
 	rng := rand.New(rand.NewPCG(seed, 1))
 	t.Logf("seed %d", seed)
-	tries := 12
-	if sample.Whole() {
-		tries = 40
-	}
+	tries := sample.Count(12, 40)
 	for _, list := range lists {
 		path := "/2010-04-01/Accounts/" + account + "/" + list.path
 		records := a.records(path)

@@ -9,7 +9,6 @@ import (
 	"fmt"
 	"net/http"
 	"net/http/httptest"
-	"os"
 	"strings"
 	"testing"
 	"time"
@@ -24,16 +23,12 @@ import (
 	"understudy/spec/spectest"
 )
 
-// requests is how many are compared in all: UNDERSTUDY_PROVE asks for the full
-// count.
+// requests returns how many requests are compared in all.
 func requests() int {
-	if os.Getenv("UNDERSTUDY_PROVE") != "" {
-		return 20_000
-	}
 	if raced {
-		return 200
+		return sample.Count(200, 20_000)
 	}
-	return 400
+	return sample.Count(400, 20_000)
 }
 
 // rig is a still slowapi, and what is held of it.

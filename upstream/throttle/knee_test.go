@@ -8,13 +8,13 @@ import (
 	"log/slog"
 	"math"
 	"math/rand/v2"
-	"os"
 	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
 
+	"understudy/internal/sample"
 	"understudy/request"
 )
 
@@ -191,12 +191,7 @@ func (c *crowd) until(least, most, limit int) int {
 // found are answers in which the number is found again, whatever the seed.
 var found = map[string]int{"constant": 3000, "lognormal": 4000, "exponential": 8000}
 
-func seeds() uint64 {
-	if os.Getenv("UNDERSTUDY_PROVE") != "" {
-		return 20
-	}
-	return 1
-}
+func seeds() uint64 { return uint64(sample.Count(1, 20)) }
 
 // bubbles runs a test for each distribution and seed.
 func bubbles(t *testing.T, dists []string, test func(t *testing.T, dist string, seed uint64)) {

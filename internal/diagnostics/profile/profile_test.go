@@ -25,6 +25,7 @@ import (
 	"github.com/google/pprof/profile"
 
 	"understudy"
+	"understudy/internal/sample"
 )
 
 func newTest(t *testing.T, o Options) *Recorder {
@@ -131,7 +132,7 @@ func readings(t *testing.T) (before, after *profile.Profile) {
 // What grew equals the difference pprof makes of the same two files, by function
 // and in total.
 func TestTheDifferenceEqualsPprofs(t *testing.T) {
-	if os.Getenv("UNDERSTUDY_PROVE") == "" {
+	if !sample.Whole() {
 		t.Skip("UNDERSTUDY_PROVE is not set: go tool pprof is compiled at its first use")
 	}
 	before, after := readings(t)

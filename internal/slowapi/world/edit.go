@@ -7,8 +7,7 @@ import (
 	"slices"
 )
 
-// Edit is what happens to one record, named by its place in the order of
-// creation (0 is the oldest) or by its SID.
+// Edit is what happens to one record, named by its place in the order of creation (0 is the oldest) or by its SID.
 type Edit struct {
 	Index   *int64  `json:"index"`
 	SID     string  `json:"sid"`
@@ -34,7 +33,7 @@ func (w *World) EntryOf(kind string, account int, e *Edit) (out Entry, sid strin
 	}
 	index, ok := w.indexOf(s, e)
 	if !ok {
-		return out, "", fmt.Errorf("there is no such record of %q: index %d, sid %q", kind, valueOf(e.Index), e.SID)
+		return out, "", fmt.Errorf("there is no such record of %q: index %d, sid %q", kind, index, e.SID)
 	}
 	out = Entry{Op: "edit", Kind: kind, Account: account, Index: index, Fields: map[string]string{}}
 	switch {
@@ -52,9 +51,7 @@ func (w *World) EntryOf(kind string, account int, e *Edit) (out Entry, sid strin
 		out.Fields[editedStatus] = *e.Status
 	}
 	if e.Body != nil && k.Edits.Body != nil && s.Exists(index) {
-		for name, value := range k.Edits.Body(w, s, index, *e.Body) {
-			out.Fields[name] = value
-		}
+		maps.Copy(out.Fields, k.Edits.Body(w, s, index, *e.Body))
 	}
 	return out, w.SID(s, index), nil
 }
@@ -63,14 +60,10 @@ func (w *World) indexOf(s *Sequence, e *Edit) (int64, bool) {
 	if e.SID != "" {
 		return w.Find(s, e.SID)
 	}
-	return valueOf(e.Index), e.Index != nil && *e.Index >= 0 && *e.Index < s.Count()
-}
-
-func valueOf(n *int64) int64 {
-	if n == nil {
-		return 0
+	if e.Index == nil {
+		return 0, false
 	}
-	return *n
+	return *e.Index, *e.Index >= 0 && *e.Index < s.Count()
 }
 
 // planEdit changes a record, or brings a deleted one back.

@@ -9,8 +9,7 @@ import (
 	"time"
 )
 
-// Entry is one thing that happened. At is the world's time then, Wall the real
-// one, so that a running clock can catch up after a pause.
+// Entry is one thing that happened. At is the world's time then, Wall the real one, so that a running clock can catch up.
 type Entry struct {
 	Op      string            `json:"op"` // advance, pass, create, update, delete, edit, restore
 	At      time.Time         `json:"at"`
@@ -23,8 +22,7 @@ type Entry struct {
 	New     map[string]int    `json:"new,omitempty"`
 }
 
-// Apply makes an entry true, and returns how many records moved on in their lives. The caller
-// holds Mu for writing.
+// Apply makes an entry true, and returns how many records moved on in their lives. The caller holds Mu for writing.
 func (w *World) Apply(e Entry) (moved int, err error) {
 	do, err := w.Plan(e)
 	if err != nil {
@@ -33,9 +31,8 @@ func (w *World) Apply(e Entry) (moved int, err error) {
 	return do(), nil
 }
 
-// Plan returns what makes an entry true, or why it cannot become true. A journal is a file and
-// files come from anywhere, so nothing is taken for granted. The caller holds Writing until do
-// has run, and Mu for writing while it runs.
+// Plan returns what makes an entry true, or why it cannot become true. Entries come from a file, so Plan checks all of
+// them. The caller holds Writing until do has run, and Mu for writing while do runs.
 func (w *World) Plan(e Entry) (do func() (moved int), err error) {
 	if e.At.Before(w.clock) {
 		return nil, fmt.Errorf("slowapi: %s at %s lies before what happened last", e.Op, e.At.Format(time.RFC3339))
@@ -54,8 +51,7 @@ func (w *World) Plan(e Entry) (do func() (moved int), err error) {
 	}, err
 }
 
-// planTime moves records on, all by one step for an advance and those that are
-// due for time that passed, and then creates new ones.
+// planTime moves records on, all by one step for an advance and those that are due for time that passed. It creates new ones.
 func (w *World) planTime(e Entry, _ *Sequence) (func() int, error) {
 	for name, n := range e.New {
 		k := w.KindNamed(name)

@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"understudy/internal/sample"
 	"understudy/internal/store"
 	"understudy/internal/store/storetest"
 )
@@ -17,10 +18,7 @@ import (
 // a hundred thousand with UNDERSTUDY_PROVE=1.
 func TestBytesPerChange(t *testing.T) {
 	t.Parallel()
-	records := changed
-	if os.Getenv("UNDERSTUDY_PROVE") != "" {
-		records = 100_000
-	}
+	records := sample.Count(changed, 100_000)
 	path := filepath.Join(storetest.MemoryDir(t), "understudy.db")
 	w := storetest.NewWorld(3, records)
 	var first int64

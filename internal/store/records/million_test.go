@@ -3,23 +3,20 @@
 package records_test
 
 import (
-	"os"
 	"path/filepath"
 	"testing"
 	"time"
 
+	"understudy/internal/sample"
 	"understudy/internal/store"
 	"understudy/internal/store/storetest"
 )
 
 // TestBytesPerRecord holds the store to at most 550 bytes per record, pages
-// and indexes and all: on 10,000 records always, on a million with UNDERSTUDY_PROVE=1.
+// and indexes and all: on 6,000 records always, on a million with UNDERSTUDY_PROVE=1.
 func TestBytesPerRecord(t *testing.T) {
 	t.Parallel()
-	records := 6_000
-	if os.Getenv("UNDERSTUDY_PROVE") != "" {
-		records = 1_000_000
-	}
+	records := sample.Count(6_000, 1_000_000)
 	path := filepath.Join(t.TempDir(), "understudy.db")
 	db := storetest.OpenAt(t, path)
 	w := storetest.NewWorld(3, records)

@@ -193,10 +193,7 @@ func (h *fixture) call1(t *testing.T) string {
 // pairs with UNDERSTUDY_PROVE, else a fiftieth. The browser of a double click leaves the
 // first answer: half of the first requests end at once.
 func TestDoubleClicks(t *testing.T) {
-	pairs := 20
-	if sample.Whole() {
-		pairs = 1000
-	}
+	pairs := sample.Count(20, 1000)
 	h := open(t, nil)
 	h.get("sender", "/twilio/messages") // so that our own numbers are held
 	slots := make(chan struct{}, 8)
