@@ -162,6 +162,7 @@ func TestAWaitForRoomEnds(t *testing.T) {
 
 // TestABodyCountsUntilItIsSaved: with room for one body the next is read once its caller has no more use for the first.
 func TestABodyCountsUntilItIsSaved(t *testing.T) {
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		text := string(callsPage(1000))
 		client := scripted(t, &script{do: func(int, *http.Request) (*http.Response, error) { return reply(200, text), nil }},

@@ -56,6 +56,7 @@ func down(t *testing.T, c *Client) {
 }
 
 func TestFailedKeyWaits(t *testing.T) {
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		f := &faulty{}
 		f.status.Store(200)
@@ -95,6 +96,7 @@ func TestFailedKeyWaits(t *testing.T) {
 }
 
 func TestFiveKeysMakeItDown(t *testing.T) {
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		f := &faulty{}
 		f.status.Store(200)
@@ -151,6 +153,7 @@ func TestFiveKeysMakeItDown(t *testing.T) {
 
 // What a wrong answer is, not a failure of upstream's, does not make it down.
 func TestUnusableAnswersDoNotMakeItDown(t *testing.T) {
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		s := &script{do: func(int, *http.Request) (*http.Response, error) { return reply(200, "<html>"), nil }}
 		c := scripted(t, s, func(o *Options) { o.Rate = 100 })
@@ -167,6 +170,7 @@ func TestUnusableAnswersDoNotMakeItDown(t *testing.T) {
 
 // Patient readers wait for the probe, and one of them is it.
 func TestPatientReadersWaitForTheProbe(t *testing.T) {
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		f := &faulty{}
 		s := &script{do: slow(100*time.Millisecond, f.do)}
@@ -198,6 +202,7 @@ func TestPatientReadersWaitForTheProbe(t *testing.T) {
 // While a probe is under way no other fetch goes out. A failed probe makes them wait
 // for the next; fetches without the time for that fail at once.
 func TestOneProbeAtATime(t *testing.T) {
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		f := &faulty{}
 		s := &script{do: f.do}
@@ -229,6 +234,7 @@ func TestOneProbeAtATime(t *testing.T) {
 
 // After a probe whose reader leaves another may go.
 func TestAbandonedProbe(t *testing.T) {
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		f := &faulty{}
 		s := &script{do: f.do}
@@ -253,6 +259,7 @@ func TestAbandonedProbe(t *testing.T) {
 // Run probes by itself: after 1, 2, 4 … 60 s, up to a fifth earlier, with the
 // cheapest list, and stops when upstream is back.
 func TestRunProbes(t *testing.T) {
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		f := &faulty{}
 		s := &script{do: f.do}
@@ -316,6 +323,7 @@ func TestRunProbes(t *testing.T) {
 // A source that never answered shows in health from its first failure, though it is not
 // shut; so does one with too few keys for five.
 func TestUnwellBeforeFiveKeys(t *testing.T) {
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		f := &faulty{}
 		s := &script{do: f.do}
@@ -343,6 +351,7 @@ func TestUnwellBeforeFiveKeys(t *testing.T) {
 }
 
 func TestRetryAfterHoldsTheSource(t *testing.T) {
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		s := &script{do: func(n int, r *http.Request) (*http.Response, error) {
 			if n == 1 {
@@ -376,6 +385,7 @@ func TestRetryAfterHoldsTheSource(t *testing.T) {
 
 // Errands that queue when the source is held do not go out.
 func TestHeldWhileQueued(t *testing.T) {
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		s := &script{do: slow(time.Second, func(n int, r *http.Request) (*http.Response, error) {
 			if n == 0 {
@@ -398,6 +408,7 @@ func TestHeldWhileQueued(t *testing.T) {
 // 403 may be about the path alone: others still go out, and a good answer
 // ends the state.
 func TestForbiddenPath(t *testing.T) {
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		s := &script{do: func(_ int, r *http.Request) (*http.Response, error) {
 			if strings.Contains(r.URL.Path, "CA1") {
@@ -433,6 +444,7 @@ func TestCheapest(t *testing.T) {
 // A reader with nothing held and little time gets the error in that time, even when the
 // next probe is due much later.
 func TestPatienceEndsWithRetry(t *testing.T) {
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		c := scripted(t, &script{do: refused})
 		down(t, c)

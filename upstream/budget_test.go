@@ -70,6 +70,7 @@ func (w *crowd) failed() []error {
 }
 
 func TestRateIsKept(t *testing.T) {
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		s := &script{do: well}
 		w := &crowd{t: t, c: scripted(t, s)}
@@ -89,6 +90,7 @@ func TestRateIsKept(t *testing.T) {
 }
 
 func TestSlotsAreKept(t *testing.T) {
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		s := &script{do: slow(10*time.Second, well)}
 		w := &crowd{t: t, c: scripted(t, s, func(o *Options) { o.Rate = 1000 })}
@@ -107,6 +109,7 @@ func TestSlotsAreKept(t *testing.T) {
 // Each reason stops at its share: of 20 slots Prefetch leaves half, the others
 // a quarter, and a waiting reader gets in all the same.
 func TestSharesOfSlots(t *testing.T) {
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		s := &script{do: slow(time.Second, well)}
 		w := &crowd{t: t, c: scripted(t, s, func(o *Options) { o.Rate = 1000 })}
@@ -131,6 +134,7 @@ func TestSharesOfSlots(t *testing.T) {
 }
 
 func TestSharesOfTokens(t *testing.T) {
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		s := &script{do: well}
 		w := &crowd{t: t, c: scripted(t, s)}
@@ -152,6 +156,7 @@ func TestSharesOfTokens(t *testing.T) {
 
 // Readers that want more than all of the budget leave nothing for other reasons.
 func TestWaitingGoesFirst(t *testing.T) {
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		s := &script{do: well}
 		w := &crowd{t: t, c: scripted(t, s)}
@@ -175,6 +180,7 @@ func TestWaitingGoesFirst(t *testing.T) {
 }
 
 func TestPromoteChangesLanes(t *testing.T) {
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		s := &script{do: well}
 		c := scripted(t, s)
@@ -198,6 +204,7 @@ func TestPromoteChangesLanes(t *testing.T) {
 }
 
 func TestHopesAreDropped(t *testing.T) {
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		s := &script{do: slow(time.Minute, well)}
 		w := &crowd{t: t, c: scripted(t, s, func(o *Options) { o.Concurrency = 4; o.Total = 2 * time.Minute; o.FirstByte = 2 * time.Minute })}
@@ -227,6 +234,7 @@ func TestHopesAreDropped(t *testing.T) {
 }
 
 func TestChecksTakeOnePercent(t *testing.T) {
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		s := &script{do: well}
 		w := &crowd{t: t, c: scripted(t, s)}
@@ -240,6 +248,7 @@ func TestChecksTakeOnePercent(t *testing.T) {
 }
 
 func TestQueueIsBounded(t *testing.T) {
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		s := &script{do: slow(time.Second, well)}
 		w := &crowd{t: t, c: scripted(t, s, func(o *Options) { o.Concurrency = 1; o.Queue = 3 })}
@@ -257,6 +266,7 @@ func TestQueueIsBounded(t *testing.T) {
 // Three times as many readers as can be served in time: those that would come too late
 // get an error at once, and no reader waits longer.
 func TestWhoComesTooLateIsToldAtOnce(t *testing.T) {
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		s := &script{do: slow(time.Second, well)}
 		w := &crowd{t: t, c: scripted(t, s)}
@@ -287,6 +297,7 @@ func TestWhoComesTooLateIsToldAtOnce(t *testing.T) {
 
 // How long slots are held counts too: here they, not the rate, are what lacks.
 func TestSlowAnswersMakeTheQueueShort(t *testing.T) {
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		s := &script{do: slow(4*time.Second, well)}
 		w := &crowd{t: t, c: scripted(t, s, func(o *Options) { o.Rate, o.Concurrency = 1000, 2 })}
@@ -306,6 +317,7 @@ func TestSlowAnswersMakeTheQueueShort(t *testing.T) {
 // No reader waits longer than its limit, also when upstream became slow meanwhile, and
 // a reader that will have left by its turn is not queued.
 func TestNobodyQueuesPastHisPatience(t *testing.T) {
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		s := &script{do: slow(25*time.Second, well)}
 		w := &crowd{t: t, c: scripted(t, s, func(o *Options) { o.Concurrency = 2 })}
@@ -327,6 +339,7 @@ func TestNobodyQueuesPastHisPatience(t *testing.T) {
 
 // A write that would go out too late is not sent.
 func TestAWriteDoesNotQueueForLong(t *testing.T) {
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		s := &script{do: well}
 		w := &crowd{t: t, c: scripted(t, s)}
@@ -344,6 +357,7 @@ func TestAWriteDoesNotQueueForLong(t *testing.T) {
 
 // A flood of one turn does not hold up another's few.
 func TestTurns(t *testing.T) {
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		s := &script{do: well}
 		w := &crowd{t: t, c: scripted(t, s)}
@@ -371,6 +385,7 @@ func TestTurns(t *testing.T) {
 }
 
 func TestBudgetIsChanged(t *testing.T) {
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		s := &script{do: slow(time.Second, well)}
 		w := &crowd{t: t, c: scripted(t, s)}
@@ -416,77 +431,4 @@ func freeSlots(c *Client) (n int) {
 		c.budget.Refund(aReader)
 	}
 	return n
-}
-
-// A reader that leaves the queue takes nothing with it, even at the moment of its turn.
-func TestLeavingTheQueue(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		s := &script{do: well}
-		c := scripted(t, s, func(o *Options) { o.Rate = 1; o.Concurrency = 2 })
-		if _, err := get(t, c, callsPath); err != nil {
-			t.Fatal(err)
-		}
-		for _, after := range []time.Duration{0, 500 * time.Millisecond, time.Second, time.Second} {
-			ctx, cancel := context.WithTimeout(t.Context(), after)
-			_, err := c.Fetch(ctx, request.Fetch{Target: target(t, c, callsPath)})
-			cancel()
-			if err != nil && !errors.Is(err, context.DeadlineExceeded) {
-				t.Errorf("after %v: %v", after, err)
-			}
-		}
-		time.Sleep(10 * time.Second)
-		synctest.Wait()
-		if !c.budget.TryTake(aReader) {
-			t.Error("no token is left")
-		} else if c.budget.TryTake(aReader) {
-			t.Error("more than one token is left")
-		}
-		c.budget.Refund(aReader)
-		if slots, queued := freeSlots(c), c.Queue().Now; slots != 2 || queued != 0 {
-			t.Errorf("left: %d slots, %d queued", slots, queued)
-		}
-	})
-}
-
-func TestCloseEndsEverything(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		s := &script{do: slow(time.Hour, well)}
-		w := &crowd{t: t, c: scripted(t, s, func(o *Options) { o.Concurrency = 1 })}
-		w.send(3, request.Fetch{})
-		go func() { _ = w.c.Run(context.Background()) }()
-		synctest.Wait()
-		w.c.Close()
-		w.wg.Wait()
-		for _, err := range w.failed() {
-			if !errors.Is(err, understudy.ErrClosed) {
-				t.Errorf("error %v", err)
-			}
-		}
-		if len(w.failed()) != 3 {
-			t.Errorf("%d errors", len(w.failed()))
-		}
-		if _, err := get(t, w.c, callsPath); !errors.Is(err, understudy.ErrClosed) {
-			t.Errorf("after Close: %v", err)
-		}
-	})
-}
-
-// A panic of the reader's does not keep a slot.
-func TestPanicGivesTheSlotBack(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		s := &script{do: func(n int, r *http.Request) (*http.Response, error) {
-			if n == 0 {
-				panic("boom")
-			}
-			return well(n, r)
-		}}
-		c := scripted(t, s, func(o *Options) { o.Concurrency = 1 })
-		func() {
-			defer func() { _ = recover() }()
-			_, _ = get(t, c, callsPath)
-		}()
-		if _, err := get(t, c, callsPath); err != nil {
-			t.Error(err)
-		}
-	})
 }

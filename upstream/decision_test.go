@@ -49,6 +49,7 @@ func forged(t testing.TB, s *script, change ...func(*Options)) *Client {
 }
 
 func TestLimitsAreWaitedFor(t *testing.T) {
+	t.Parallel()
 	const primary = `{"message":"API rate limit exceeded"}`
 	for name, c := range map[string]struct {
 		answer *http.Response
@@ -116,6 +117,7 @@ func second(_ *understudy.Page, err error) error { return err }
 
 // A write that is refused is its caller's to read; one that met a limit holds all others.
 func TestRefusedWrites(t *testing.T) {
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		answers := []*http.Response{reply(403, `{"message":"Must have push access"}`), reply(403, `{}`, "Retry-After", "5")}
 		s := &script{do: func(n int, r *http.Request) (*http.Response, error) { return answers[n], nil }}
@@ -139,6 +141,7 @@ func TestRefusedWrites(t *testing.T) {
 // A good answer after which nothing remains is the last one until the window ends, of those
 // that count for the same limit.
 func TestTheLastRequestOfAWindow(t *testing.T) {
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		header := []string{"X-RateLimit-Limit", "60", "X-RateLimit-Remaining", "1", "X-RateLimit-Reset", "30", "X-RateLimit-Resource", "core"}
 		s := &script{do: func(int, *http.Request) (*http.Response, error) { return reply(200, `{"number":1}`, header...), nil }}
@@ -205,6 +208,7 @@ func (q *resourceful) do(_ int, r *http.Request) (*http.Response, error) {
 // A limit that is used up holds the requests that count for it, which answers have told, and
 // no others: not of readers, writes or background work. So it is with a pool of secrets.
 func TestLimitsOfResources(t *testing.T) {
+	t.Parallel()
 	for _, pool := range []int{1, 3} {
 		t.Run(strconv.Itoa(pool), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -278,6 +282,7 @@ func TestLimitsOfResources(t *testing.T) {
 
 // Background work of a limit of which little remains waits, and that of others goes past it.
 func TestSharesOfResources(t *testing.T) {
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		up := &resourceful{limits: map[string]int{"core": 500, "search": 30}, over: map[string]int{}}
 		c := forged(t, &script{do: up.do}, func(o *Options) { o.Rate = 5 })
@@ -314,6 +319,7 @@ func TestSharesOfResources(t *testing.T) {
 
 // An upstream that tells of ever new limits is no burden, and each of them is heeded.
 func TestManyResources(t *testing.T) {
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		s := &script{do: func(n int, _ *http.Request) (*http.Response, error) {
 			return reply(200, `{"number":1}`, "X-RateLimit-Limit", "10", "X-RateLimit-Remaining", "5", "X-RateLimit-Reset", "9",
@@ -336,7 +342,10 @@ func TestManyResources(t *testing.T) {
 // many as it takes. Where it lets more wait, latency shows it.
 func TestConcurrencyFindsTheKnee(t *testing.T) {
 	for name, least := range map[string]int{"untold": 80, "Concurrent-Requests": 97, queues: 90} { // percent of what it takes
-		t.Run(name, func(t *testing.T) { testKnee(t, name, least) })
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			testKnee(t, name, least)
+		})
 	}
 }
 

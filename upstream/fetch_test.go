@@ -32,6 +32,7 @@ func failing(statuses ...int) func(int, *http.Request) (*http.Response, error) {
 }
 
 func TestRetries(t *testing.T) {
+	t.Parallel()
 	for _, c := range []struct {
 		name     string
 		statuses []int
@@ -78,6 +79,7 @@ func TestRetries(t *testing.T) {
 
 // A final failure is an error at its time, with the last answer, never nil.
 func TestRetriesEnd(t *testing.T) {
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		s := &script{do: func(int, *http.Request) (*http.Response, error) { return reply(503, `{"status":503}`), nil }}
 		c := scripted(t, s)
@@ -96,6 +98,7 @@ func TestRetriesEnd(t *testing.T) {
 }
 
 func TestRetryHonoursRetryAfter(t *testing.T) {
+	t.Parallel()
 	for _, status := range []int{429, 503} {
 		synctest.Test(t, func(t *testing.T) {
 			s := &script{do: func(n int, r *http.Request) (*http.Response, error) {
@@ -139,6 +142,7 @@ func TestRetryHonoursRetryAfter(t *testing.T) {
 }
 
 func TestDeadlinesOfOurOwn(t *testing.T) {
+	t.Parallel()
 	for _, c := range []struct {
 		change func(*Options)
 		want   time.Duration
@@ -163,6 +167,7 @@ func TestDeadlinesOfOurOwn(t *testing.T) {
 // The caller's deadline and departure are the caller's: no failure of the
 // source.
 func TestCallersDeadline(t *testing.T) {
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		s := &script{do: slow(10*time.Second, well)}
 		c := scripted(t, s)

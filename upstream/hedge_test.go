@@ -14,6 +14,7 @@ import (
 // A fetch that loses one connection after another, while the source answers others, sends again
 // after the usual time: three in a row cost about two seconds.
 func TestConnectionsLostInARowAreReplacedSoon(t *testing.T) {
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		var lost atomic.Int64
 		c, s := paced(t, 100*time.Millisecond, func(n int, r *http.Request) (*http.Response, error) {

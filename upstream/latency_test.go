@@ -98,6 +98,7 @@ func lossy(n int, way func(int, *http.Request) (*http.Response, error), d time.D
 // Finding 2: one lost answer, or one that stops in the middle, with nothing
 // held: it was 503 after 25 s, by one request.
 func TestOneLostAnswerIsAskedForAgain(t *testing.T) {
+	t.Parallel()
 	for name, way := range map[string]func(int, *http.Request) (*http.Response, error){"silence": quietly,
 		"a body that stops": stalling(time.Second)} {
 		t.Run(name, func(t *testing.T) {
@@ -118,6 +119,7 @@ func TestOneLostAnswerIsAskedForAgain(t *testing.T) {
 
 // Before three answers there is nothing to go by.
 func TestWithoutHistoryTheSettingsHold(t *testing.T) {
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		s := &script{do: quietly}
 		c := scripted(t, s)
@@ -130,6 +132,7 @@ func TestWithoutHistoryTheSettingsHold(t *testing.T) {
 
 // A fetch that began without history uses one as soon as it exists.
 func TestHistoryHelpsWhoWaitsAlready(t *testing.T) {
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		s := &script{do: lossy(1, quietly, 100*time.Millisecond)}
 		c := scripted(t, s)
@@ -156,6 +159,7 @@ func TestHistoryHelpsWhoWaitsAlready(t *testing.T) {
 // Another kind, without answers so far, uses the slowest of any: 3 s after answers of 1
 // s.
 func TestANewKindGoesByTheSlowestAnswer(t *testing.T) {
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		c, s := paced(t, time.Second, lossy(1, quietly, time.Second))
 		began := time.Now()
@@ -173,6 +177,7 @@ func TestANewKindGoesByTheSlowestAnswer(t *testing.T) {
 
 // Silence for ever ends at the reader's deadline, with an error that says so.
 func TestSilenceEndsAtTheReadersDeadline(t *testing.T) {
+	t.Parallel()
 	for _, deadline := range []time.Duration{500 * time.Millisecond, 2 * time.Second, 5 * time.Second, 12 * time.Second} {
 		synctest.Test(t, func(t *testing.T) {
 			c, s := paced(t, 100*time.Millisecond, quietly)
@@ -194,6 +199,7 @@ func TestSilenceEndsAtTheReadersDeadline(t *testing.T) {
 // From 0.1 s to 3 s: every later answer takes longer than the deadline of before. The
 // first reader pays for it, and no other.
 func TestASlowerUpstreamIsNotCutOff(t *testing.T) {
+	t.Parallel()
 	for _, takes := range []time.Duration{1500 * time.Millisecond, 3 * time.Second, 6 * time.Second, 20 * time.Second} {
 		synctest.Test(t, func(t *testing.T) {
 			c, s := paced(t, 100*time.Millisecond, slow(takes, well))
@@ -218,6 +224,7 @@ func TestASlowerUpstreamIsNotCutOff(t *testing.T) {
 // The same with many readers of many pages at once: the source is not called
 // down for being slow, and a write passes.
 func TestManyReadersOfASlowerUpstream(t *testing.T) {
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		c, _ := paced(t, 100*time.Millisecond, slow(3*time.Second, well))
 		ended := make(chan error, 15)
@@ -244,6 +251,7 @@ func TestManyReadersOfASlowerUpstream(t *testing.T) {
 
 // No reader waits for a poll: its deadline passes, doubles, and lets it through.
 func TestAPollOfASlowerUpstream(t *testing.T) {
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		c, s := paced(t, 100*time.Millisecond, slow(3*time.Second, well))
 		var took []time.Duration
@@ -264,6 +272,7 @@ func TestAPollOfASlowerUpstream(t *testing.T) {
 
 // A source that is silent for good is down within seconds.
 func TestSilenceShutsTheSource(t *testing.T) {
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		c, s := paced(t, 100*time.Millisecond, quietly)
 		for i := range 20 {
@@ -284,6 +293,7 @@ func TestSilenceShutsTheSource(t *testing.T) {
 
 // Large pages take their time, and are not measured by small ones.
 func TestLargePagesHaveAPaceOfTheirOwn(t *testing.T) {
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		s := &script{}
 		s.do = func(n int, r *http.Request) (*http.Response, error) {
@@ -317,6 +327,7 @@ func TestLargePagesHaveAPaceOfTheirOwn(t *testing.T) {
 
 // A hedge and a retry cost budget: without budget there is no hedge.
 func TestNoHedgeWithoutBudget(t *testing.T) {
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		s := &script{}
 		s.do = func(n int, r *http.Request) (*http.Response, error) {
@@ -350,6 +361,7 @@ func TestNoHedgeWithoutBudget(t *testing.T) {
 
 // Upstream's times are counted by kind and reason; a lost answer is counted.
 func TestTimes(t *testing.T) {
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		c, _ := paced(t, time.Second, lossy(1, quietly, 2*time.Second))
 		if _, err := c.Fetch(t.Context(), request.Fetch{Target: target(t, c, callsPath), Reason: request.Poll}); err == nil {
@@ -373,6 +385,7 @@ func TestTimes(t *testing.T) {
 // L11: ten packed bodies at once, each beyond max_body when unpacked: all are
 // refused, and no more than the limit and one body is unpacked at a time.
 func TestPackedBodiesTogether(t *testing.T) {
+	t.Parallel()
 	const most = 8 << 20
 	var packed bytes.Buffer
 	w := gzip.NewWriter(&packed)

@@ -197,6 +197,7 @@ func dribbling(d *dribble, size int64) func(int, *http.Request) (*http.Response,
 }
 
 func TestStallOfAContent(t *testing.T) {
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		d := &dribble{pieces: make(chan string, 9)}
 		c := scripted(t, &script{do: dribbling(d, 100)})
@@ -227,6 +228,7 @@ func TestStallOfAContent(t *testing.T) {
 }
 
 func TestSlowHeadOfAContent(t *testing.T) {
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		s := &script{do: slow(time.Minute, well)}
 		c := scripted(t, s)
@@ -269,6 +271,7 @@ func TestLargeContents(t *testing.T) {
 // A stream holds no slot: while a listener reads, other requests go out. But the number
 // of streams is limited.
 func TestStreamsAndSlots(t *testing.T) {
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		d := &dribble{pieces: make(chan string)}
 		s := &script{do: func(n int, r *http.Request) (*http.Response, error) {
@@ -303,6 +306,7 @@ func TestStreamsAndSlots(t *testing.T) {
 }
 
 func TestOpenWhileDown(t *testing.T) {
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		s := &script{do: refused}
 		c := scripted(t, s)
@@ -340,6 +344,7 @@ func TestCredentialReplacedWhileOpening(t *testing.T) {
 }
 
 func TestCloseEndsStreams(t *testing.T) {
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		d := &dribble{pieces: make(chan string)}
 		c := scripted(t, &script{do: dribbling(d, 100)})

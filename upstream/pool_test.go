@@ -59,6 +59,7 @@ func (q *quotas) do(_ int, r *http.Request) (*http.Response, error) {
 }
 
 func TestLimitsOfAPoolAddUp(t *testing.T) {
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		q := &quotas{limit: 20, void: map[string]bool{}}
 		s := &script{do: q.do}
@@ -106,6 +107,7 @@ func TestLimitsOfAPoolAddUp(t *testing.T) {
 
 // One token's limit was reached by others; the next token answers the same request.
 func TestALimitOfOneTokenIsNoFailure(t *testing.T) {
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		s := &script{do: func(_ int, r *http.Request) (*http.Response, error) {
 			if strings.HasSuffix(r.Header.Get("Authorization"), "token-number-0") {
@@ -157,6 +159,7 @@ func (m *mint) count() int {
 // An upstream takes only tokens that have not ended. In five hours no request fails, each
 // token is made once, and none waits for one but the first.
 func TestTokensAreReplacedBeforeTheyEnd(t *testing.T) {
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		var mu sync.Mutex
 		born, void := map[string]time.Time{}, ""
@@ -222,6 +225,7 @@ func TestTokensAreReplacedBeforeTheyEnd(t *testing.T) {
 // While no token can be made the one that is there is used to its end. Then readers are told
 // why, and the endpoint is not asked for each of them.
 func TestNoToken(t *testing.T) {
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		s := &script{do: func(int, *http.Request) (*http.Response, error) { return reply(200, `{"number":1}`), nil }}
 		m := &mint{}

@@ -103,6 +103,7 @@ func TestWeigh(t *testing.T) {
 
 // TestWeighMayTakeItsTime: Weigh may wait; that does not count as silence of upstream.
 func TestWeighMayTakeItsTime(t *testing.T) {
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		body := string(callsPage(1000))
 		client := scripted(t, &script{do: func(int, *http.Request) (*http.Response, error) { return reply(200, body), nil }})

@@ -18,6 +18,7 @@ import (
 // The rate of a source is what upstream said last of the limit that a request counts for, less
 // what was sent since. All of a window is left once it has ended.
 func TestRateIsWhatUpstreamToldLast(t *testing.T) {
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		header := func(limit, left, reset, of string) []string {
 			return []string{"X-RateLimit-Limit", limit, "X-RateLimit-Remaining", left, "X-RateLimit-Reset", reset, "X-RateLimit-Resource", of}
@@ -61,6 +62,7 @@ func TestRateIsWhatUpstreamToldLast(t *testing.T) {
 
 // A status that ends no request is a failure, of whatever is asked.
 func TestOddStatusIsAFailure(t *testing.T) {
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		for _, status := range []int{0, 99, 101, 199} {
 			s := &script{do: func(int, *http.Request) (*http.Response, error) { return reply(status, `{"number":1}`), nil }}

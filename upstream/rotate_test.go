@@ -16,6 +16,7 @@ import (
 )
 
 func TestWrongCredential(t *testing.T) {
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		log, out := loud()
 		f := &faulty{}
@@ -69,6 +70,7 @@ func TestWrongCredential(t *testing.T) {
 // A refusal of the former credential that arrives after the new one is no failure: the
 // request is sent again.
 func TestCredentialReplacedUnderWay(t *testing.T) {
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		s := &script{do: slow(time.Second, func(_ int, r *http.Request) (*http.Response, error) {
 			if _, password, _ := r.BasicAuth(); password != "a-new-token" {
@@ -91,6 +93,7 @@ func TestCredentialReplacedUnderWay(t *testing.T) {
 // source look down; the probe that finds it well is never that key's, and a
 // reader of another key is let in when one is due.
 func TestOneBadKey(t *testing.T) {
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		s := &script{do: func(_ int, r *http.Request) (*http.Response, error) {
 			if strings.Contains(r.URL.Path, "CA1") {
