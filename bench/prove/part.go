@@ -164,28 +164,28 @@ func find(ctx context.Context, root string) ([]part, error) {
 // with a count of their own, or with all of what is a sample in make test.
 func wholeServer(gotool string) []part {
 	all := []part{
-		endToEnd(gotool, "kill", "faults/TestKillServer", "PROVE_KILLS="+or("PROVE_KILLS", serverKills), `kills in `, 8*time.Minute),
+		endToEnd(gotool, "kill", "crashes/TestKillServer", "PROVE_KILLS="+or("PROVE_KILLS", serverKills), `kills in `, 8*time.Minute),
 		endToEnd(gotool, "kill", "operation/TestKillErasing", "PROVE_ERASE_KILLS="+or("PROVE_KILLS", eraseKills), `kills while erasing`, 2*time.Minute),
 		endToEnd(gotool, "late", "faults/TestLateChanges", "PROVE_LATE="+or("PROVE_LATE", lateCalls), `late changes among `, time.Minute),
 		endToEnd(gotool, "drop", "faults/TestDroppedConnections", "PROVE_DROPS="+or("PROVE_DROPS", dropReads), `reads right, `, 5*time.Minute),
 		endToEnd(gotool, "lists", "answers/TestListsFromRecords", "PROVE_LISTS="+or("PROVE_LISTS", listRequests), `requests the same, `, 2*time.Minute),
-		endToEnd(gotool, "lost", "faults/TestNothingIsLost", "PROVE_WRITES="+or("PROVE_WRITES", lostWrites), `operations in `, 20*time.Minute),
+		endToEnd(gotool, "lost", "crashes/TestNothingIsLost", "PROVE_WRITES="+or("PROVE_WRITES", lostWrites), `operations in `, 20*time.Minute),
 		withoutLane(gotool),
 		endToEnd(gotool, "full", "vendors/TestCaching", fullCounts+"=1", `passed: `, time.Minute),
 		endToEnd(gotool, "full", "vendors/TestGenericAtRandom", fullCounts+"=1", ` right \(`, 2*time.Minute),
-		endToEnd(gotool, "time", "markers/TestHiddenValuesTakeAsLongAsUnknownOnes", "PROVE_HIDDEN="+or("PROVE_HIDDEN", hiddenOf), `--- PASS`, time.Minute),
-		endToEnd(gotool, "time at 10^6 records,", "markers/TestHiddenValuesTakeAsLongAsUnknownOnes",
+		endToEnd(gotool, "time", "hidden/TestHiddenValuesTakeAsLongAsUnknownOnes", "PROVE_HIDDEN="+or("PROVE_HIDDEN", hiddenOf), `--- PASS`, time.Minute),
+		endToEnd(gotool, "time at 10^6 records,", "hidden/TestHiddenValuesTakeAsLongAsUnknownOnes",
 			"PROVE_HIDDEN="+or("PROVE_HIDDEN_MILLION", hiddenMillion), `--- PASS`, 6*time.Minute),
-		endToEnd(gotool, "full", "faults/TestAMemoryLimitIsKept", fullCounts+"=1", `resident at most`, 2*time.Minute),
-		endToEnd(gotool, "full", "faults/TestUnreadAnswersKeepTheMemoryLimit", fullCounts+"=1", `resident at most`, time.Minute),
+		endToEnd(gotool, "full", "crashes/TestAMemoryLimitIsKept", fullCounts+"=1", `resident at most`, 2*time.Minute),
+		endToEnd(gotool, "full", "crashes/TestUnreadAnswersKeepTheMemoryLimit", fullCounts+"=1", `resident at most`, time.Minute),
 		endToEnd(gotool, "full", "vendors/TestPackagesOfWholeDocuments", fullCounts+"=1", `operations equal`, 4*time.Minute),
 	}
 	for _, test := range []string{
-		"markers/TestMarkers", "markers/TestHiddenRows", "markers/TestFirstListUnderRowRulesShowsWhatWasJustWritten",
-		"markers/TestMaskedSearch", "sdk/TestEveryPackageWalksEveryList", "sdk/TestPackagesWalkThroughTunnels",
-		"viewer/TestBrowserSmallScreen", "viewer/TestBrowserAxe", "markers/TestHiddenValuesReadAsMuchAsUnknownOnes",
-		"markers/TestHiddenRepositories", "faults/TestAHostileUpstream", "vendors/TestGitHubListsFromRecords",
-		"vendors/TestStripeListsFromRecords", "sdk/TestStripeSDKsAtRandom", "faults/TestDamagedFileEndsInASentence",
+		"markers/TestMarkers", "hidden/TestHiddenRows", "hidden/TestFirstListUnderRowRulesShowsWhatWasJustWritten",
+		"hidden/TestMaskedSearch", "sdk/TestEveryPackageWalksEveryList", "sdk/TestPackagesWalkThroughTunnels",
+		"viewer/TestBrowserSmallScreen", "viewer/TestBrowserAxe", "hidden/TestHiddenValuesReadAsMuchAsUnknownOnes",
+		"hidden/TestHiddenRepositories", "faults/TestAHostileUpstream", "vendors/TestGitHubListsFromRecords",
+		"vendors/TestStripeListsFromRecords", "sdk/TestStripeSDKsAtRandom", "crashes/TestDamagedFileEndsInASentence",
 		"viewer/TestBrowserRowsChangeInPlace", "platforms/TestEveryPlatformHasItsTypes",
 	} {
 		all = append(all, endToEnd(gotool, "full", test, fullCounts+"=1", `--- PASS`, time.Minute))
@@ -194,7 +194,7 @@ func wholeServer(gotool string) []part {
 }
 
 // askPorts are the folders of e2e whose tests ask the drop-ins of servers, SDKs and their walks included.
-var askPorts = []string{"answers", "faults", "markers", "operation", "sdk", "vendors", "viewer"}
+var askPorts = []string{"answers", "crashes", "faults", "hidden", "markers", "operation", "sdk", "vendors", "viewer"}
 
 // withoutLane runs the tests of askPorts when servers have no express lane, one folder after the other.
 func withoutLane(gotool string) part {

@@ -7,4 +7,4 @@ import (
 	"understudy/e2e/rig"
 )
 
-func TestMain(m *testing.M) { rig.Main(m) }
+func TestMain(m *testing.M) { rig.MainOnLane(m) }

@@ -1,4 +1,4 @@
-// Package faults has tests in which something fails: upstream, the disk, the memory, a connection, the process itself.
+// Package faults has tests in which upstream or a connection to it fails, in every way it can, while readers read.
 package faults
 
 import (

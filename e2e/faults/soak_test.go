@@ -186,16 +186,16 @@ func truthsOf(t testing.TB, up string, chance *rand.Rand) *truths {
 			Calls, Messages, Numbers []struct{ Sid string }
 			Next                     *string `json:"next_page_uri"`
 		}
-		body := bytes.Replace(w.add(rig.Base+"/"+kind+".json?"+query, lostName(kind)), []byte(`"incoming_phone_numbers"`), []byte(`"numbers"`), 1)
+		body := bytes.Replace(w.add(rig.Base+"/"+kind+".json?"+query, rig.KindName(kind)), []byte(`"incoming_phone_numbers"`), []byte(`"numbers"`), 1)
 		if err := json.Unmarshal(body, &page); err != nil {
 			t.Fatal(err)
 		}
 		rows := slices.Concat(page.Calls, page.Messages, page.Numbers)
 		for _, r := range rows[:min(1, len(rows))] {
-			w.add(rig.Base+"/"+kind+"/"+r.Sid+".json", lostName(kind))
+			w.add(rig.Base+"/"+kind+"/"+r.Sid+".json", rig.KindName(kind))
 		}
 		if page.Next != nil && kind != "IncomingPhoneNumbers" {
-			w.add(*page.Next, lostName(kind))
+			w.add(*page.Next, rig.KindName(kind))
 		}
 	}
 	return w

@@ -146,9 +146,9 @@ func (s *soak) writeOf(chance *rand.Rand, own map[string][]string) (method, path
 	switch n := chance.IntN(20); {
 	case n < 6 && kind == "messages":
 		return http.MethodPost, rig.Base + "/Messages.json", kind,
-			url.Values{"From": {lostOwn}, "To": {"+14155550199"}, "Body": {fmt.Sprintf("number %d", chance.Uint32())}}
+			url.Values{"From": {rig.OwnNumber}, "To": {"+14155550199"}, "Body": {fmt.Sprintf("number %d", chance.Uint32())}}
 	case n < 6:
-		return http.MethodPost, rig.Base + "/Calls.json", kind, url.Values{"From": {lostOwn}, "To": {"+14155550199"}, "Url": {"http://example.com/"}}
+		return http.MethodPost, rig.Base + "/Calls.json", kind, url.Values{"From": {rig.OwnNumber}, "To": {"+14155550199"}, "Url": {"http://example.com/"}}
 	case n < 12 && len(own[kind]) > 0:
 		path, own[kind] = own[kind][0], own[kind][1:]
 		return http.MethodDelete, path, kind, nil

@@ -20,12 +20,12 @@ import (
 // Program is the path of the built program. Main sets it.
 var Program string
 
-// Main builds the program, runs the tests of a package, and ends the process. The tests fail when all of them have run
-// and none was answered from the express lane: then they show nothing of it.
-func Main(m *testing.M) { os.Exit(lanes.check(run(m))) }
+// Main builds the program, runs the tests of a package, and ends the process.
+func Main(m *testing.M) { os.Exit(run(m)) }
 
-// MainForPeople is Main for tests in which people read pages and no program asks, so that the express lane has no part.
-func MainForPeople(m *testing.M) { os.Exit(run(m)) }
+// MainOnLane is Main for a package in which many programs ask. Its tests fail when all of them have run and none was
+// answered from the express lane: then they show nothing of it.
+func MainOnLane(m *testing.M) { os.Exit(lanes.check(run(m))) }
 
 // run returns the exit code. The tests run a copy of the program, which a later build does not replace.
 func run(m *testing.M) int {

@@ -10,6 +10,7 @@ const (
 	APIToken    = "slowapitoken" // of the simulated API
 	Version     = "/2010-04-01"
 	Base        = Version + "/Accounts/" + Account
+	OwnNumber   = "+14155550100" // one of the account's
 )
 
 // What other servers of tests know.

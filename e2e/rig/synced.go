@@ -80,3 +80,9 @@ func AwaitSwept(t testing.TB, viewer, source string, kinds []string, since time.
 	t.Helper()
 	Await(t, func() string { return incomplete(t, "", viewer, source, since, kinds) })
 }
+
+// KindName returns the name that the spec of Twilio has for a kind that paths call Messages, Calls or
+// IncomingPhoneNumbers.
+func KindName(path string) string {
+	return strings.ToLower(strings.Replace(path, "IncomingPhoneN", "Incoming_Phone_N", 1))
+}

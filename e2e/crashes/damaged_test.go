@@ -1,7 +1,7 @@
 // Damaged files: whatever the database has become, the server and `store verify` say so in a
 // sentence.
 
-package faults
+package crashes
 
 import (
 	"bytes"

@@ -1,7 +1,7 @@
 // Hidden rows: a role that may find some records alone learns of no other, by
 // any way in.
 
-package markers
+package hidden
 
 import (
 	"encoding/json"

@@ -1,7 +1,7 @@
 // Lost: after every fault while clients write, the server holds in the end what
 // upstream has.
 
-package faults
+package crashes
 
 import (
 	"bytes"
@@ -32,21 +32,15 @@ import (
 )
 
 const (
-	lostUsual = 2000 // operations, a fiftieth of the full count
-	lostRound = 200  // then everything is compared
-	lostLife  = 10   // rounds of one folder, so that comparing stays quick
-	lostOwn   = "+14155550100"
+	lostUsual = 2000       // operations, a fiftieth of the full count
+	lostRound = 200        // then everything is compared
+	lostLife  = 10         // rounds of one folder, so that comparing stays quick
 	lostWord  = "zwieback" // stands in every text that is written
 	lostDisk  = 64 << 20   // bytes of the disk
 )
 
 // lostKinds are the kinds that are written to, as paths name them.
 var lostKinds = []string{"Messages", "Calls", "IncomingPhoneNumbers"}
-
-// lostName is a kind as the spec names it.
-func lostName(kind string) string {
-	return strings.ToLower(strings.Replace(kind, "IncomingPhoneN", "Incoming_Phone_N", 1))
-}
 
 // TestNothingIsLost has 1 to 16 clients create, update, redact and delete through
 // the drop-in, under faults of upstream, with the database locked by another
@@ -104,7 +98,7 @@ func newLost(t *testing.T, chance *rand.Rand, c *lostCounts) *lost {
 		More: `  - {name: writer, source: twilio, user: writer, secret: "file:demo.secret", role: all, allow: [POST /2010-04-01/Accounts/*/*, POST /2010-04-01/Accounts/*/*/*, DELETE /2010-04-01/Accounts/*/*/*]}
   - {name: ruled, source: twilio, user: ruled, secret: "file:demo.secret", role: ruled}
 `,
-		Roles: fmt.Sprintf("  ruled: {twilio: {\"*\": see, rows: {\"*\": {number: [%q]}, accounts: all}}}\n", lostOwn),
+		Roles: fmt.Sprintf("  ruled: {twilio: {\"*\": see, rows: {\"*\": {number: [%q]}, accounts: all}}}\n", rig.OwnNumber),
 	})
 	if err := first.Stop(); err != nil {
 		t.Fatal(err)
@@ -256,8 +250,8 @@ func (l *lost) one(chance *rand.Rand) bool {
 		text := fmt.Sprintf("%s number %d", lostWord, l.words)
 		l.mu.Unlock()
 		path, form = "/"+kind+".json", map[string]url.Values{
-			"Messages":             {"From": {lostOwn}, "To": {"+14155550199"}, "Body": {text}},
-			"Calls":                {"From": {lostOwn}, "To": {"+14155550199"}, "Url": {"http://example.com/"}},
+			"Messages":             {"From": {rig.OwnNumber}, "To": {"+14155550199"}, "Body": {text}},
+			"Calls":                {"From": {rig.OwnNumber}, "To": {"+14155550199"}, "Url": {"http://example.com/"}},
 			"IncomingPhoneNumbers": {"PhoneNumber": {fmt.Sprintf("+1415777%04d", chance.IntN(10_000))}, "FriendlyName": {text}},
 		}[kind]
 	case n < 16:
@@ -359,7 +353,7 @@ func (l *lost) await(what string, differs func(kind string, truth, own map[strin
 			own := map[string]string{}
 			for id, body := range truth {
 				for _, field := range []string{"from", "to", "phone_number"} {
-					if strings.Contains(body, `"`+field+`":"`+lostOwn+`"`) {
+					if strings.Contains(body, `"`+field+`":"`+rig.OwnNumber+`"`) {
 						own[id] = body
 					}
 				}
@@ -382,14 +376,14 @@ func (l *lost) tell(why string) {
 		path := rig.Base + "/" + kind + "/" + sid + ".json"
 		say("upstream", rig.Account+":"+rig.APIToken, l.up+path)
 		say("held", lostUser, l.server.URL("twilio")+path, "Cache-Control", "only-if-cached, max-stale")
-		say("searched", "", l.server.URL("viewer")+"/-/search?limit=1&q="+url.QueryEscape("kind:"+lostName(kind)+" "+sid))
+		say("searched", "", l.server.URL("viewer")+"/-/search?limit=1&q="+url.QueryEscape("kind:"+rig.KindName(kind)+" "+sid))
 	}
 	var stats struct {
 		Sources map[string]struct{ Kinds map[string]json.RawMessage }
 	}
 	if r, err := rig.Ask(http.MethodGet, "", l.server.URL("viewer")+"/-/stats", ""); err == nil && json.Unmarshal(r.Body, &stats) == nil {
 		for _, kind := range lostKinds {
-			l.Logf("%s: %s", kind, head(string(stats.Sources["twilio"].Kinds[lostName(kind)]), 300))
+			l.Logf("%s: %s", kind, head(string(stats.Sources["twilio"].Kinds[rig.KindName(kind)]), 300))
 		}
 	}
 	l.Logf("understudy wrote:\n%s", rig.Tail(l.server.Log(), 4000))
@@ -444,7 +438,7 @@ func (l *lost) list(at, user, kind, query string) (map[string]string, string) {
 		if err := json.Unmarshal(r.Body, &page); err != nil {
 			return nil, err.Error()
 		}
-		_ = json.Unmarshal(page[lostName(kind)], &rows)
+		_ = json.Unmarshal(page[rig.KindName(kind)], &rows)
 		_ = json.Unmarshal(page["next_page_uri"], &next)
 		for _, row := range rows {
 			id, body := rowOf(row)
@@ -472,7 +466,7 @@ func (l *lost) found(kind string, truth map[string]string) string {
 			want[id] = body
 		}
 	}
-	query := url.Values{"q": {"kind:" + lostName(kind) + " " + lostWord}, "limit": {"200"}}
+	query := url.Values{"q": {"kind:" + rig.KindName(kind) + " " + lostWord}, "limit": {"200"}}
 	for more := true; more; {
 		r, err := rig.Ask(http.MethodGet, "", l.server.URL("viewer")+"/-/search?"+query.Encode(), "")
 		var page struct {
@@ -521,7 +515,7 @@ func (l *lost) told(kind string, truth map[string]string) string {
 			if c.N != after+1 {
 				l.Fatalf("the feed goes from %d to %d", after, c.N)
 			}
-			if after = c.N; c.Kind != lostName(kind) {
+			if after = c.N; c.Kind != rig.KindName(kind) {
 				continue
 			}
 			switch _, there := present[c.ID]; {

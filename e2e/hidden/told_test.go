@@ -1,7 +1,7 @@
 // Told: two records that differ in what is hidden alone are told apart neither by
 // headers nor by time.
 
-package markers
+package hidden
 
 import (
 	"fmt"

@@ -1,6 +1,6 @@
 // Memory: a limit that is set is kept.
 
-package faults
+package crashes
 
 import (
 	"bufio"

@@ -1,7 +1,7 @@
 // Syncs through kill -9: nothing is missing and nothing is asked twice but what
 // was under way.
 
-package faults
+package crashes
 
 import (
 	"os"

@@ -1,6 +1,6 @@
 // Written rows: a role with row rules finds at once what was written.
 
-package markers
+package hidden
 
 import (
 	"encoding/json"

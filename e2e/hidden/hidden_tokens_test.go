@@ -1,7 +1,7 @@
 // Hidden tokens: page tokens are made of ids; one that names a hidden record
 // ends a walk like one that names a record that never was.
 
-package markers
+package hidden
 
 import (
 	"encoding/json"

@@ -1,6 +1,6 @@
 // Secrets: the account's own token is nowhere to be found.
 
-package markers
+package hidden
 
 import (
 	"bytes"

@@ -1,6 +1,6 @@
 // Feed: a follower and a webhook's receiver through kill -9 of the server.
 
-package faults
+package crashes
 
 import (
 	"context"

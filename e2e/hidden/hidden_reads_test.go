@@ -1,6 +1,6 @@
 // Hidden reads: what the store reads for a hidden value and for one that never was.
 
-package markers
+package hidden
 
 import (
 	"encoding/json"

@@ -1,7 +1,7 @@
 // Narrow: houses with a role that finds some records alone, of which it may see
 // a part.
 
-package markers
+package hidden
 
 import (
 	"fmt"

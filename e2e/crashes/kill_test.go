@@ -1,6 +1,6 @@
 // kill -9: what a running server had stored is there after it, byte for byte.
 
-package faults
+package crashes
 
 import (
 	"bytes"

@@ -1,6 +1,6 @@
 // Hidden roots: a role that may find the records of some repositories learns of no other.
 
-package markers
+package hidden
 
 import (
 	"bytes"

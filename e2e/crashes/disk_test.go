@@ -1,7 +1,7 @@
 // The disk fills up, the database is locked, its bytes are ruined: answers go
 // out all the same, and everything heals by itself where it can.
 
-package faults
+package crashes
 
 import (
 	"encoding/json"

@@ -1,7 +1,7 @@
 // Masked search: a role from which fields and rows are hidden searches, counts,
 // narrows, sorts and exports, and learns nothing of either.
 
-package markers
+package hidden
 
 import (
 	"encoding/csv"

@@ -1,6 +1,6 @@
 // Memory: clients that ask for much and read none of it do not take more than the limit.
 
-package faults
+package crashes
 
 import (
 	"bytes"
