@@ -145,6 +145,43 @@ func TestWordsOfAFieldWithFewAreFoundFromTheirSaveOn(t *testing.T) {
 	found(first)
 }
 
+// Which words fields have is read before anybody searches: in a new file, and in one that is opened again.
+func TestTheFirstSearchByWordsReadsNoMoreThanTheNext(t *testing.T) {
+	t.Parallel()
+	path := filepath.Join(t.TempDir(), "understudy.db")
+	read := func(db *store.DB, word string) int64 {
+		t.Helper()
+		before, err := db.Space(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if n := storetest.CountText(t, db, &query.Text{Words: []string{word}}); n != 0 {
+			t.Errorf("%s is found %d times", word, n)
+		}
+		after, err := db.Space(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		return after.Read.Index - before.Read.Index
+	}
+	db := storetest.OpenWords(t, path)
+	for i := range 12 {
+		storetest.SaveMessages(t, db, 100*i, 100)
+	}
+	for _, state := range []string{"a new file", "the file opened again"} {
+		if first, next := read(db, "nobody"), read(db, "nowhere"); first != next {
+			t.Errorf("%s: the first search reads %d entries of the index, the next %d", state, first, next)
+		}
+		if err := db.Close(); err != nil {
+			t.Fatal(err)
+		}
+		db = storetest.OpenWords(t, path)
+		if err := db.Index.Learn(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
 // staleSeparators counts the pages of the index that are found by text that begins no
 // word in it (package fts5).
 const staleSeparators = `SELECT count(*) FROM words_idx i WHERE length(i.term) > 8 AND coalesce(instr(

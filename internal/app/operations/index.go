@@ -55,6 +55,9 @@ func (h *Indexer) Run(ctx context.Context) error {
 	if _, err := h.plan(ctx); err != nil {
 		h.Log.Error("searches wait for the indexes", "err", err)
 	}
+	if err := h.DB.Index.Learn(ctx); err != nil && ctx.Err() == nil { // searches read them then
+		h.Log.Warn("the words in the index", "err", err)
+	}
 	<-ctx.Done()
 	return nil
 }

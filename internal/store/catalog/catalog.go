@@ -53,6 +53,7 @@ type Catalog struct {
 	shapes  map[shapeName]*Shape
 	parents map[int64]string // by number of the shape: where parents are, if they are
 
+	opened    bool    // Load was called: numbers that come later are of kinds without records
 	kindList  []*Kind // never changed, but replaced
 	shapeList []*Shape
 }
@@ -101,7 +102,9 @@ func (x *Catalog) Load(c *sqlite.Conn) error {
 				k.Terms.Fields = terms.ReadFields(k.TermForm)
 				rule = words.ReadRule(k.WordForm)
 			}
-			k.Words = words.NewKind(k.Number, k.Name, rule)
+			if k.Words = words.NewKind(k.Number, k.Name, rule); x.opened {
+				k.Words.StartEmpty()
+			}
 			x.kinds[name] = k
 		}
 		return nil
@@ -118,6 +121,7 @@ func (x *Catalog) Load(c *sqlite.Conn) error {
 		}
 		return nil
 	})
+	x.opened = true
 	x.kindList, x.shapeList = slices.Collect(maps.Values(x.kinds)), slices.Collect(maps.Values(x.shapes))
 	return err
 }

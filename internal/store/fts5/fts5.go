@@ -12,7 +12,6 @@ import (
 	"slices"
 	"strings"
 
-	"understudy/internal/store/postings"
 	"understudy/internal/store/sqlite"
 )
 
@@ -77,26 +76,6 @@ func (w *Write) appendArgs(args []driver.Value) []driver.Value {
 
 // Clear takes all rows out, in the transaction of c.
 func Clear(c *sqlite.Conn) error { return c.Exec(deleteAll, 0) }
-
-var (
-	selectDown = &sqlite.Statement{Head: "SELECT rowid FROM words WHERE words MATCH ? AND rowid <= ? ORDER BY rowid DESC LIMIT ?",
-		Reads: sqlite.Index}
-	selectUp = &sqlite.Statement{Head: "SELECT rowid FROM words WHERE words MATCH ? AND rowid >= ? ORDER BY rowid LIMIT ?",
-		Reads: sqlite.Index}
-)
-
-// Find is the postings whose rows match an expression in the language of FTS5
-// (sqlite.org/fts5.html#full_text_query_syntax); up from the least.
-func Find(c *sqlite.Conn, match string, up bool) postings.Iterator {
-	st := selectDown
-	if up {
-		st = selectUp
-	}
-	return &postings.Scan{C: c, St: st, Args: []driver.Value{match}, Up: up}
-}
-
-// None matches no row: no word has that tag.
-const None = `"0"`
 
 var selectWord = &sqlite.Statement{Head: "SELECT term FROM word WHERE term >= ? LIMIT 1", Reads: sqlite.Index}
 
@@ -169,5 +148,5 @@ func Each(c *sqlite.Conn, yield func(Word) error) error {
 // another connection has merged for lost ones; a question by words compares it
 // with the file.
 func Reload(c *sqlite.Conn) error {
-	return c.Ask("SELECT rowid FROM words WHERE words MATCH '"+None+"' LIMIT 1", func([]driver.Value) error { return nil })
+	return c.Ask("SELECT rowid FROM words WHERE words MATCH '"+matchNone+"' LIMIT 1", func([]driver.Value) error { return nil })
 }

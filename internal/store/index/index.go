@@ -89,6 +89,21 @@ func (x *Index) Load(ctx context.Context, c *sqlite.Conn) error {
 	return nil
 }
 
+// Learn reads which words each kind may have, once a file is open: the first search by words need not.
+func (x *Index) Learn(ctx context.Context) error {
+	leave, err := x.pool.Begin()
+	if err != nil {
+		return err
+	}
+	defer leave()
+	for _, k := range x.catalog.Kinds() {
+		if err := x.pool.Read(ctx, k.Words.Learn); err != nil {
+			return sqlite.Failed(false, err, "read the words that kinds have")
+		}
+	}
+	return nil
+}
+
 // Built is up to which records the indexes are built.
 func (x *Index) Built() Progress { return x.built.load() }
 

@@ -3,8 +3,6 @@
 package words
 
 import (
-	"slices"
-
 	"understudy/internal/query"
 	"understudy/internal/store/fts5"
 	"understudy/internal/store/postings"
@@ -72,25 +70,5 @@ func Find(c *sqlite.Conn, pending fts5.Pending, p *Plan, kinds []*Kind, up bool)
 	if err != nil {
 		return nil, err
 	}
-	match, err := q.expression(c)
-	if err != nil {
-		return nil, err
-	}
-	written := fts5.Find(c, match, up)
-	if len(pending) == 0 {
-		return written, nil
-	}
-	touched, found := &postings.Slice{Up: up}, &postings.Slice{Up: up}
-	for i := range pending {
-		w := &pending[i]
-		touched.Spots = append(touched.Spots, w.Posting)
-		if !w.Out && q.finds(&w.Row) {
-			found.Spots = append(found.Spots, w.Posting)
-		}
-	}
-	if !up {
-		slices.Reverse(touched.Spots)
-		slices.Reverse(found.Spots)
-	}
-	return postings.Or(up, postings.Without(up, written, touched), found), nil
+	return fts5.Find(c, pending, &q, up)
 }

@@ -104,6 +104,24 @@ func (k *Kind) Load(pending fts5.Pending, broken error) {
 	}
 }
 
+// StartEmpty says that the index has no words of the kind yet: no search has to look for some.
+func (k *Kind) StartEmpty() {
+	for i := range k.known {
+		k.known[i].learnt.Store(true)
+	}
+}
+
+// Learn reads from the index which words the fields may have, so that no search has to. What cannot be
+// read is read again, and its error returned, by the first search for it.
+func (k *Kind) Learn(c *sqlite.Conn) error {
+	for number := range k.known {
+		if err := k.learn(c, number); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 // learn learns the words of a field that are in the index, once.
 func (k *Kind) learn(c *sqlite.Conn, number int) error {
 	n := &k.known[number]

@@ -1,10 +1,9 @@
-// Plans: a condition on words, as FTS5 reads it.
+// Plans: a condition on words, checked and made ready for the index.
 
 package words
 
 import (
 	"fmt"
-	"slices"
 	"strings"
 
 	"understudy"
@@ -17,7 +16,6 @@ import (
 const (
 	maxTextParts = 64 // words and phrases of one question
 	maxTextDepth = 16 // and parts within parts
-	maxEnds      = 64 // words that begin in a way and are looked for one by one
 )
 
 // Plan is a query.Text made ready: its words cut and folded. nil finds nothing.
@@ -101,104 +99,33 @@ func (p *planning) part(t *query.Text, not bool, depth int) *Plan {
 	return p.fail("there is no text of sort %d", t.Op)
 }
 
-// matching is a plan for some kinds.
-type matching struct {
-	op      query.TextOp
-	phrases []string // of TextPhrase: tagged words; one phrase must be there
-	prefix  bool     // the last word of each may go on
-	of      []*matching
+// ops are those of the index.
+var ops = map[query.TextOp]fts5.Op{
+	query.TextPhrase: fts5.AnyPhrase, query.TextAnd: fts5.AllParts, query.TextOr: fts5.AnyPart, query.TextNot: fts5.FirstWithoutSecond,
 }
 
 // bind returns the plan for some kinds. Fields that can not have its words are left out.
-func (p *Plan) bind(c *sqlite.Conn, kinds []*Kind) (*matching, error) {
-	m := &matching{op: p.op, prefix: p.pattern.Prefix()}
+func (p *Plan) bind(c *sqlite.Conn, kinds []*Kind) (q fts5.Query, err error) {
+	q = fts5.Query{Op: ops[p.op], Prefix: p.pattern.Prefix()}
 	for _, of := range p.of {
 		part, err := of.bind(c, kinds)
 		if err != nil {
-			return nil, err
+			return q, err
 		}
-		m.of = append(m.of, part)
+		q.Parts = append(q.Parts, part)
 	}
 	if p.op != query.TextPhrase {
-		return m, nil
+		return q, nil
 	}
 	for _, k := range kinds {
 		numbers, err := k.fieldsWith(c, p.pattern, p.fields)
 		if err != nil {
-			return nil, err
+			return q, err
 		}
 		for _, number := range numbers {
 			tag := wordTag(k.Number, number)
-			m.phrases = append(m.phrases, tag+strings.Join(p.pattern.Words(), " "+tag))
+			q.Phrases = append(q.Phrases, tag+strings.Join(p.pattern.Words(), " "+tag))
 		}
 	}
-	return m, nil
-}
-
-// expression returns the expression by which FTS5 finds it. Folded words have no quotes, so
-// that between quotes nothing ends them.
-func (m *matching) expression(c *sqlite.Conn) (string, error) {
-	var of []string
-	joint := " OR "
-	switch m.op {
-	case query.TextAnd:
-		joint = " AND "
-	case query.TextNot:
-		joint = " NOT "
-	}
-	for _, part := range m.of {
-		text, err := part.expression(c)
-		if err != nil {
-			return "", err
-		}
-		of = append(of, text)
-	}
-	for _, phrase := range m.phrases {
-		if !m.prefix {
-			of = append(of, quoted(phrase))
-			continue
-		}
-		last := strings.LastIndexByte(phrase, ' ') + 1
-		ends, many, err := fts5.Beginning(c, phrase[last:], maxEnds)
-		switch {
-		case err != nil:
-			return "", err
-		case many:
-			of = append(of, quoted(phrase)+" *")
-		}
-		// FTS5 puts all records with a word that begins in some way in order before it gives
-		// the first; phrases of the words that do are read no further than they are needed.
-		for _, end := range ends {
-			of = append(of, quoted(phrase[:last]+end))
-		}
-	}
-	if len(of) == 0 {
-		return fts5.None, nil
-	}
-	return "(" + strings.Join(of, joint) + ")", nil
-}
-
-func quoted(phrase string) string { return `"` + phrase + `"` }
-
-// finds reports whether FTS5 will find a row by the same expression.
-func (m *matching) finds(row *fts5.Row) bool {
-	return m.holds(" " + strings.Join(row[:], " "+border+" ") + " ")
-}
-
-// holds reports whether the plan finds a text, in which each word is between spaces.
-func (m *matching) holds(text string) bool {
-	part := func(of *matching) bool { return of.holds(text) }
-	switch m.op {
-	case query.TextAnd:
-		return !slices.ContainsFunc(m.of, func(of *matching) bool { return !part(of) })
-	case query.TextOr:
-		return slices.ContainsFunc(m.of, part)
-	case query.TextNot:
-		return part(m.of[0]) && !part(m.of[1])
-	}
-	end := " "
-	if m.prefix {
-		end = ""
-	}
-	return slices.ContainsFunc(m.phrases, func(phrase string) bool { return strings.Contains(text, " "+phrase+end) })
+	return q, nil
 }
