@@ -56,7 +56,7 @@ func TestFillKeepsThePage(t *testing.T) {
 		s.fill(t, request.Fill{Target: next, Reason: request.Check})
 		synctest.Wait() // until both flights have ended
 		want(t, s.get(t, next), request.Warm, "")
-		if entries := s.Stats("twilio").HotEntries; entries != 1 {
+		if entries := s.Stats("twilio").Hot.Pages; entries != 1 {
 			t.Errorf("%d pages in memory; a walk's pages are not for it, the one read is", entries)
 		}
 		// The page after the one read may be on its way already.

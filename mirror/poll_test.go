@@ -359,7 +359,7 @@ func TestTimesKeepTheirMonotonicReading(t *testing.T) {
 	s.delay = func(request.Fetch) time.Duration { return 0 }
 	until := time.Now().Add(10 * time.Second)
 	s.get(t, s.newest(t))
-	for s.Stats("twilio").HotEntries == 0 && time.Now().Before(until) {
+	for s.Stats("twilio").Hot.Pages == 0 && time.Now().Before(until) {
 		runtime.Gosched()
 	}
 	for s.Stats("twilio").ReadyEntries == 0 && time.Now().Before(until) {

@@ -54,9 +54,8 @@ type Stats struct {
 	Prefetched int64 // pages fetched in candidate
 	Writes     int64 // passed on
 
-	HotBytes, HotEntries     int64 // the hot tier, bookkeeping counted
-	HotLimit                 int64 // of HotBytes
-	ReadyBytes, ReadyEntries int64 // of these, ready to go out
+	Hot          request.Hot
+	ReadyEntries int64 // of Hot, ready to go out
 
 	Media media.Stats
 
@@ -82,8 +81,8 @@ func (m *Mirror) Stats(source string) Stats {
 	out.Media = m.media.Stats(source)
 	out.Requests = out.Warm + out.Stale + out.Cold + out.Composed + out.Failed
 	hot := m.entries.hot.Usage()
-	out.HotEntries, out.ReadyEntries, out.HotBytes, out.ReadyBytes = int64(hot.Entries), int64(hot.Ready), hot.Bytes, hot.ReadyBytes
-	out.HotLimit = hot.Limit
+	out.Hot = request.Hot{Bytes: hot.Bytes, Limit: hot.Limit, Pages: int64(hot.Entries)}
+	out.ReadyEntries = int64(hot.Ready)
 	for _, p := range s.polls() {
 		if at := p.list.CaughtUp(); p.list.Whole && !at.IsZero() {
 			out.CaughtUp[p.kind.name] = at

@@ -61,7 +61,7 @@ func TestStress(t *testing.T) {
 		}
 	}
 	st := s.Stats("twilio")
-	if st.Requests == 0 || st.Warm+st.Composed == 0 || st.Stale == 0 || st.Cold == 0 || st.Writes == 0 || st.HotBytes > minHot {
+	if st.Requests == 0 || st.Warm+st.Composed == 0 || st.Stale == 0 || st.Cold == 0 || st.Writes == 0 || st.Hot.Bytes > minHot {
 		t.Errorf("stats %+v", st)
 	}
 	s.stop()

@@ -47,6 +47,22 @@ func (s *ListScore) Pinned() bool { return s.Answers != "auto" }
 // than the usual one.
 func (s *ListScore) Known() bool { return s.Samples > 0 || s.RecordsFirst() || s.Pinned() }
 
+// Hot is the mirror's memory, bookkeeping counted. Its JSON is part of /-/stats: names are only added.
+type Hot struct {
+	Bytes int64 `json:"bytes"` // in use
+	Limit int64 `json:"limit"`
+	Pages int64 `json:"pages"`
+}
+
+// Progress is how far a sync has come, in records. Its JSON is part of /-/stats and /-/sync: names are only added.
+type Progress struct {
+	Done    int64  `json:"done"`
+	Total   *int64 `json:"total"`          // null: not known
+	ETA     int64  `json:"eta,omitempty"`  // seconds; 0: not known, or nothing is under way
+	Walk    string `json:"walk,omitempty"` // which walk of how many, "1 of 2"
+	Running bool   `json:"running,omitempty"`
+}
+
 // Webhook is the state of one webhook. Its JSON is part of /-/stats and of
 // /-/webhooks: names are only added.
 type Webhook struct {

@@ -38,11 +38,11 @@ func TestCurrentAgeCountsTheTimeInUpstreamsCaches(t *testing.T) {
 
 func TestSpendingsAddUp(t *testing.T) {
 	var all Spending
-	one := Spending{ByReason: [Reasons]int64{Waiting: 2, Poll: 1}, ByCaller: map[string]int64{"ann": 2}, Failed: 1}
+	one := Spending{ByReason: ByReason{Waiting: 2, Poll: 1}, ByCaller: map[string]int64{"ann": 2}, Failed: 1}
 	for range 2 {
 		all.Add(&one)
 	}
-	all.Add(&Spending{ByReason: [Reasons]int64{Waiting: 1}, ByCaller: map[string]int64{"": 1}})
+	all.Add(&Spending{ByReason: ByReason{Waiting: 1}, ByCaller: map[string]int64{"": 1}})
 	if n := all.Sent(); n != 7 || all.ByReason[Waiting] != 5 || all.Failed != 2 {
 		t.Errorf("%d requests: %+v", n, all)
 	}

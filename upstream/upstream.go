@@ -214,7 +214,7 @@ func (c *Client) SetQueue(limit int) {
 }
 
 // Stats are the counters now.
-func (c *Client) Stats() throttle.Stats { return c.counts.Stats() }
+func (c *Client) Stats() request.Sent { return c.counts.Stats() }
 
 // Spending is what was sent lately, in spans. name is the name of a flow's caller, "" when
 // it is not known.

@@ -14,6 +14,7 @@ import (
 
 	"understudy/cmd/understudy/terminal"
 	"understudy/internal/crawl"
+	"understudy/request"
 )
 
 type syncCmd struct {
@@ -149,14 +150,14 @@ func lineOf(o crawl.Order, r crawl.Report) string {
 	}
 }
 
-func walkOf(p *crawl.Progress) string {
+func walkOf(p *request.Progress) string {
 	if p.Walk == "" {
 		return ""
 	}
 	return ", walk " + p.Walk
 }
 
-func left(p *crawl.Progress) string {
+func left(p *request.Progress) string {
 	if p.ETA == 0 {
 		return ""
 	}

@@ -13,12 +13,13 @@ import (
 	"time"
 
 	"understudy/internal/crawl"
+	"understudy/request"
 )
 
 // The command ends with nothing but completeness, or with the reason; whatever
 // the server says, it does not wait for ever.
 func TestASyncEnds(t *testing.T) {
-	progress := &crawl.Progress{Done: 7}
+	progress := &request.Progress{Done: 7}
 	for name, c := range map[string]struct {
 		says  func(began time.Time) crawl.Report
 		after time.Duration // at most

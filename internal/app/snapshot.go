@@ -8,6 +8,7 @@ import (
 	"math"
 	"os"
 	"runtime"
+	"slices"
 	"strconv"
 	"strings"
 	"sync/atomic"
@@ -29,7 +30,6 @@ import (
 	"understudy/request"
 	"understudy/spec"
 	"understudy/upstream"
-	"understudy/upstream/throttle"
 )
 
 // figures reads what the packages count.
@@ -82,7 +82,6 @@ func (h *figures) readable(ctx context.Context) error {
 // snapshot joins what the packages count.
 func (h *figures) snapshot(ctx context.Context) (diagnostics.Snapshot, error) {
 	s := diagnostics.Snapshot{
-		Traffic:  diagnostics.Traffic{Upstream: diagnostics.NewUpstream()},
 		Sources:  map[string]diagnostics.Source{},
 		Limits:   h.limits(),
 		Ports:    h.ports.loads(),
@@ -102,16 +101,9 @@ func (h *figures) snapshot(ctx context.Context) (diagnostics.Snapshot, error) {
 		m, c, health := h.mirror.Stats(src.Name), h.clients[src.Name].Stats(), h.clients[src.Name].Health()
 		traffic := diagnostics.Traffic{
 			Requests: m.Requests, Warm: m.Warm, Stale: m.Stale, Cold: m.Cold, Composed: m.Composed, Coalesced: m.Coalesced, NotStored: m.NotStored,
-			Upstream: diagnostics.NewUpstream(),
+			Upstream: c,
 		}
-		s.Hot = diagnostics.Hot{Bytes: m.HotBytes, Limit: m.HotLimit, Pages: m.HotEntries}
-		traffic.Upstream.Requests, traffic.Upstream.Errors = c.Requests, c.Errors
-		for i, n := range c.ByReason {
-			reason := request.Reason(i).String()
-			traffic.Upstream.ByReason[reason] = n
-			traffic.Upstream.Retries[reason] = c.Retries[i]
-			traffic.Upstream.Hedges[reason] = c.Hedges[i]
-		}
+		s.Hot = m.Hot
 		s.Add(&traffic)
 		kinds, err := h.db.Kinds(ctx, src.Name)
 		if err != nil {
@@ -166,7 +158,7 @@ func (h *figures) limits() map[string]request.Load {
 	out := map[string]request.Load{
 		"waiters": l.Waiters, "waiters_each": l.Each,
 		"flights": l.Flights, "behind": l.Behind, "hints": l.Hints, "lists": l.Lists,
-		"feed_subscribers": h.feedLoad(), "unread": h.ports.unreadLoad(),
+		"feed_subscribers": h.feed.Load(), "unread": h.ports.unreadLoad(),
 		"request_body": {Limit: int64(h.settings.now.Load().Limits.RequestBody), Refused: h.traffic.tooLarge.Load()},
 	}
 	for name, p := range map[string]*limiter.Limiter{"viewer_exports": h.exports.viewer, "search_exports": h.exports.search} {
@@ -178,7 +170,7 @@ func (h *figures) limits() map[string]request.Load {
 }
 
 // sourceLimits returns the limits of one source.
-func (h *figures) sourceLimits(name string, c throttle.Stats) map[string]request.Load {
+func (h *figures) sourceLimits(name string, c request.Sent) map[string]request.Load {
 	q, writes := h.clients[name].Queue(), 0
 	if d := h.inForce(); d != nil {
 		writes = d.proxies[name].Writes()
@@ -219,18 +211,8 @@ func readProcess() diagnostics.Process {
 }
 
 // knownScores returns the scores of a kind's lists of which there is anything to tell.
-func knownScores(all []request.ListScore, kind string) (out []request.ListScore) {
-	for _, s := range all {
-		if s.Kind == kind && s.Known() {
-			out = append(out, s)
-		}
-	}
-	return out
-}
-
-func (h *figures) feedLoad() request.Load {
-	s := h.feed.Stats()
-	return request.Load{Limit: int64(s.Limit), Now: int64(s.Subscribers), Refused: s.Refused, Dropped: s.Stalled}
+func knownScores(all []request.ListScore, kind string) []request.ListScore {
+	return slices.DeleteFunc(slices.Clone(all), func(s request.ListScore) bool { return s.Kind != kind || !s.Known() })
 }
 
 // walkStats adds what is known of a kind's walks to its figures.
@@ -243,11 +225,10 @@ func (h *figures) walkStats(ctx context.Context, source, kind string, k *diagnos
 		return err
 	}
 	r := s.Report()
-	k.Complete, k.Why, k.Swept = r.Complete, r.Why, r.Swept
+	k.Complete, k.Why, k.Swept, k.Sync = r.Complete, r.Why, r.Swept, r.Progress
 	if !r.CaughtUp.IsZero() {
 		k.CaughtUpTo = r.CaughtUp
 	}
-	k.Sync = &diagnostics.Sync{Done: r.Progress.Done, Total: r.Progress.Total, ETA: r.Progress.ETA, Walk: r.Progress.Walk}
 	return nil
 }
 
@@ -295,13 +276,7 @@ func (h *figures) spentByHour(source string) (out []diagnostics.Spent) {
 		if hour.Sent() == 0 {
 			return
 		}
-		s := diagnostics.Spent{From: hour.From.UTC(), Failed: hour.Failed, ByReason: map[string]int64{}, ByCaller: hour.ByCaller}
-		for r, n := range hour.ByReason {
-			if n > 0 {
-				s.ByReason[request.Reason(r).String()] = n
-			}
-		}
-		out = append(out, s)
+		out = append(out, diagnostics.Spent{From: hour.From.UTC(), Failed: hour.Failed, ByReason: hour.ByReason, ByCaller: hour.ByCaller})
 	}
 	for _, one := range h.spending(source) {
 		if from := one.From.Truncate(time.Hour); !from.Equal(hour.From) {

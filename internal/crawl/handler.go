@@ -10,6 +10,7 @@ import (
 
 	"understudy"
 	"understudy/internal/jsonapi"
+	"understudy/request"
 )
 
 // Order is the body of POST /-/sync: a kind that is to be synced and kept up,
@@ -22,25 +23,16 @@ type Order struct {
 
 // Report is the answer: how complete the kind is. Its names are only added to.
 type Report struct {
-	Kept     bool      `json:"kept"`
-	Complete bool      `json:"complete"`
-	Why      string    `json:"why,omitempty"`
-	Failed   bool      `json:"failed,omitempty"` // Why is an error a person has to see to
-	Down     string    `json:"down,omitempty"`   // why upstream cannot be asked now
-	Stuck    time.Time `json:"stuck,omitzero"`   // since when it comes no further, though it tries
-	Ended    string    `json:"ended,omitempty"`
-	CaughtUp time.Time `json:"caught_up_to,omitzero"`
-	Swept    time.Time `json:"swept,omitzero"`
-	Progress *Progress `json:"sync,omitempty"`
-}
-
-// Progress is how far a sync has come, in records.
-type Progress struct {
-	Done    int64  `json:"done"`
-	Total   *int64 `json:"total"`          // null: not known
-	ETA     int64  `json:"eta,omitempty"`  // seconds; 0: not known, or nothing is under way
-	Walk    string `json:"walk,omitempty"` // which walk of how many, "1 of 2"
-	Running bool   `json:"running,omitempty"`
+	Kept     bool              `json:"kept"`
+	Complete bool              `json:"complete"`
+	Why      string            `json:"why,omitempty"`
+	Failed   bool              `json:"failed,omitempty"` // Why is an error a person has to see to
+	Down     string            `json:"down,omitempty"`   // why upstream cannot be asked now
+	Stuck    time.Time         `json:"stuck,omitzero"`   // since when it comes no further, though it tries
+	Ended    string            `json:"ended,omitempty"`
+	CaughtUp time.Time         `json:"caught_up_to,omitzero"`
+	Swept    time.Time         `json:"swept,omitzero"`
+	Progress *request.Progress `json:"sync,omitempty"`
 }
 
 // Report is a state as JSON.
@@ -50,7 +42,7 @@ func (s State) Report() Report {
 		Stuck: s.Stuck.UTC(), CaughtUp: s.CaughtUp.UTC(), Swept: s.Swept.UTC(),
 	}
 	if s.Kept {
-		r.Progress = &Progress{Done: s.Done, ETA: int64(s.ETA / time.Second), Walk: s.Walk, Running: s.Running}
+		r.Progress = &request.Progress{Done: s.Done, ETA: int64(s.ETA / time.Second), Walk: s.Walk, Running: s.Running}
 		if s.Total >= 0 {
 			r.Progress.Total = &s.Total
 		}

@@ -28,7 +28,7 @@ import (
 // are only added, and counters only rise.
 type Snapshot struct {
 	Traffic                          // of all sources
-	Hot      Hot                     `json:"hot"`
+	Hot      request.Hot             `json:"hot"`
 	Store    store.Space             `json:"store"`
 	Sources  map[string]Source       `json:"sources"`
 	Limits   map[string]request.Load `json:"limits"` // of the whole process, by name
@@ -45,34 +45,21 @@ type Snapshot struct {
 
 // Traffic counts answers by how they came, and what went out for them.
 type Traffic struct {
-	Requests  int64    `json:"requests"`
-	Warm      int64    `json:"warm"`
-	Stale     int64    `json:"stale"`
-	Cold      int64    `json:"cold"`
-	Composed  int64    `json:"composed"`
-	Coalesced int64    `json:"coalesced"`
-	NotStored int64    `json:"not_stored"`
-	Upstream  Upstream `json:"upstream"`
+	Requests  int64        `json:"requests"`
+	Warm      int64        `json:"warm"`
+	Stale     int64        `json:"stale"`
+	Cold      int64        `json:"cold"`
+	Composed  int64        `json:"composed"`
+	Coalesced int64        `json:"coalesced"`
+	NotStored int64        `json:"not_stored"`
+	Upstream  request.Sent `json:"upstream"`
 }
 
-// Add adds what another counts. Upstream is of NewUpstream.
+// Add adds what another counts.
 func (t *Traffic) Add(o *Traffic) {
-	t.Requests += o.Requests
-	t.Warm += o.Warm
-	t.Stale += o.Stale
-	t.Cold += o.Cold
-	t.Composed += o.Composed
-	t.Coalesced += o.Coalesced
-	t.NotStored += o.NotStored
-	t.Upstream.Requests += o.Upstream.Requests
-	t.Upstream.Errors += o.Upstream.Errors
-	for _, by := range [][2]map[string]int64{
-		{t.Upstream.ByReason, o.Upstream.ByReason}, {t.Upstream.Retries, o.Upstream.Retries}, {t.Upstream.Hedges, o.Upstream.Hedges},
-	} {
-		for reason, n := range by[1] {
-			by[0][reason] += n
-		}
-	}
+	t.Requests, t.Coalesced, t.NotStored = t.Requests+o.Requests, t.Coalesced+o.Coalesced, t.NotStored+o.NotStored
+	t.Warm, t.Stale, t.Cold, t.Composed = t.Warm+o.Warm, t.Stale+o.Stale, t.Cold+o.Cold, t.Composed+o.Composed
+	t.Upstream.Add(&o.Upstream)
 }
 
 // Port is one listening port.
@@ -116,20 +103,6 @@ type Media struct {
 	Forgotten int64 `json:"forgotten"`  // went with their records
 }
 
-// Upstream counts requests that went out, over all sources.
-type Upstream struct {
-	Requests int64            `json:"requests"`
-	Errors   int64            `json:"errors"`
-	ByReason map[string]int64 `json:"by_reason"`
-	Retries  map[string]int64 `json:"retries,omitempty"` // tries after the first of a fetch, by reason
-	Hedges   map[string]int64 `json:"hedges,omitempty"`  // sent beside one that was late, by reason
-}
-
-// NewUpstream counts nothing yet.
-func NewUpstream() Upstream {
-	return Upstream{ByReason: map[string]int64{}, Retries: map[string]int64{}, Hedges: map[string]int64{}}
-}
-
 // Times are what upstream's answers to reads of one kind for one reason took,
 // since the process began.
 type Times struct {
@@ -145,7 +118,7 @@ type Times struct {
 type Spent struct {
 	From     time.Time        `json:"from"` // a whole hour
 	Failed   int64            `json:"failed"`
-	ByReason map[string]int64 `json:"by_reason"`
+	ByReason request.ByReason `json:"by_reason"`
 	ByCaller map[string]int64 `json:"by_caller"` // of reason waiting; "": others
 }
 
@@ -158,13 +131,6 @@ type Spread struct {
 	Range     float64 `json:"range_ms"`
 	P50       float64 `json:"p50_ms"`
 	P99       float64 `json:"p99_ms"`
-}
-
-// Hot is the mirror's memory.
-type Hot struct {
-	Bytes int64 `json:"bytes"` // in use
-	Limit int64 `json:"limit"`
-	Pages int64 `json:"pages"`
 }
 
 // Source is one source: "ok", or why it is not.
@@ -192,17 +158,9 @@ type Kind struct {
 	// record is missing.
 	CaughtUpTo time.Time           `json:"caught_up_to,omitzero"`
 	Swept      time.Time           `json:"swept,omitzero"`     // every part of it was walked since
-	Sync       *Sync               `json:"sync,omitempty"`     // of a kind that is synced
+	Sync       *request.Progress   `json:"sync,omitempty"`     // of a kind that is synced
 	Lists      []request.ListScore `json:"lists,omitempty"`    // those whose agreement with upstream was measured
 	NoClock    int64               `json:"no_clock,omitempty"` // records that have no time, or none that can be read, up to 1,000
-}
-
-// Sync is how far a walk over a whole kind has come, in records.
-type Sync struct {
-	Done  int64  `json:"done"`
-	Total *int64 `json:"total"`          // null: not known
-	ETA   int64  `json:"eta,omitempty"`  // seconds; 0: not known, or none is under way
-	Walk  string `json:"walk,omitempty"` // which walk of how many, "1 of 2"
 }
 
 // Options are what the handlers call. Many requests call the functions at once, and

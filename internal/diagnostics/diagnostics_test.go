@@ -159,15 +159,15 @@ func TestStatsCountNothingHidden(t *testing.T) {
 // L6: a caller of one source alone learns neither the ports of others nor their
 // requests.
 func TestStatsOfOneSource(t *testing.T) {
-	own := Traffic{Requests: 3, Cold: 3, Upstream: Upstream{Requests: 2, ByReason: map[string]int64{"waiting": 2}}}
+	own := Traffic{Requests: 3, Cold: 3, Upstream: request.Sent{Requests: 2, ByReason: request.ByReason{request.Waiting: 2}}}
 	d := New(Options{
 		Snapshot: func(context.Context) (Snapshot, error) {
 			s := Snapshot{
-				Traffic: Traffic{Upstream: NewUpstream()}, Media: Media{Requests: 4711, Limit: 5},
+				Media: Media{Requests: 4711, Limit: 5},
 				Ports: map[string]Port{"viewer": {}, "web": {}, "connect": {Tunnels: &connect.Stats{Made: 4711}},
 					"other": {Limits: map[string]request.Load{"connections": {Now: 4711}}}},
 				Sources: map[string]Source{"web": {Traffic: own}, "other": {Traffic: Traffic{Requests: 4711,
-					Upstream: Upstream{Requests: 4711, ByReason: map[string]int64{"poll": 4711}}}}},
+					Upstream: request.Sent{Requests: 4711, ByReason: request.ByReason{request.Poll: 4711}}}}},
 			}
 			for _, src := range s.Sources {
 				s.Add(&src.Traffic)
@@ -191,7 +191,7 @@ func TestStatsOfOneSource(t *testing.T) {
 		if tunnels := strings.Contains(body, `"made":4711`); tunnels != (source == "") {
 			t.Errorf("%q: tunnels to all sources are shown: %v", source, tunnels)
 		}
-		if source != "" && (strings.Contains(body, "4711") || strings.Contains(body, "other") || strings.Contains(body, "poll")) {
+		if source != "" && (strings.Contains(body, "4711") || strings.Contains(body, "other") || strings.Contains(body, `"poll":4711`)) {
 			t.Errorf("%q is told of another source: %s", source, body)
 		}
 	}
@@ -205,9 +205,10 @@ func TestStatsStandStill(t *testing.T) {
 			return Snapshot{
 				Traffic: Traffic{
 					Requests: 4711, Warm: 4711, Stale: 4711, Cold: 4711, Composed: 4711, Coalesced: 4711, NotStored: 4711,
-					Upstream: Upstream{Requests: 4711, Errors: 4711, ByReason: map[string]int64{"waiting": 4711}},
+					Upstream: request.Sent{Requests: 4711, Errors: 4711, ByReason: request.ByReason{request.Waiting: 4711}},
 				},
-				Hot: Hot{Bytes: 4711, Limit: 5, Pages: 4711}, Store: store.Space{File: 4711, WAL: 4711, Free: 4711, Limit: 5, EvictedPages: 4711,
+				Hot: request.Hot{Bytes: 4711, Limit: 5, Pages: 4711},
+				Store: store.Space{File: 4711, WAL: 4711, Free: 4711, Limit: 5, EvictedPages: 4711,
 					EvictedVersions: 4711, Trouble: "disk full"},
 				Media:   Media{Requests: 4711, Cold: 4711, Kept: 4711, Files: 4711, Bytes: 4711, Forgotten: 4711},
 				Jobs:    jobs.Stats{Waiting: 4711, Done: 4711, Weight: 4711},
@@ -241,7 +242,7 @@ func TestStatsShape(t *testing.T) {
 	h := &fixture{
 		caller: understudy.Caller{Grant: &understudy.Grant{Role: understudy.RoleAll}},
 		snapshot: Snapshot{
-			Traffic: Traffic{Requests: 7, Upstream: Upstream{Requests: 2, ByReason: map[string]int64{"waiting": 2}}},
+			Traffic: Traffic{Requests: 7, Upstream: request.Sent{Requests: 2, ByReason: request.ByReason{request.Waiting: 2}}},
 			Sources: map[string]Source{"web": {State: "ok", Kinds: map[string]Kind{"calls": {Records: 5, CaughtUpTo: at}}}},
 		},
 	}

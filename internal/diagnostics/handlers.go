@@ -46,11 +46,11 @@ func (d *Diagnostics) health(ctx context.Context) (int, health) {
 	if d.o.Ending() {
 		return http.StatusServiceUnavailable, health{Status: "down", Reasons: []string{"shutting down"}}
 	}
-	if err := d.o.Readable(ctx); err != nil {
-		d.unread(ctx, err)
-		return http.StatusServiceUnavailable, health{Status: "down", Reasons: []string{"the store cannot be read"}}
+	var s Snapshot
+	err := d.o.Readable(ctx)
+	if err == nil {
+		s, err = d.o.Snapshot(ctx)
 	}
-	s, err := d.o.Snapshot(ctx)
 	if err != nil {
 		d.unread(ctx, err)
 		return http.StatusServiceUnavailable, health{Status: "down", Reasons: []string{"the store cannot be read"}}
@@ -60,35 +60,23 @@ func (d *Diagnostics) health(ctx context.Context) (int, health) {
 	}
 	settings := d.o.Loads()
 	h := health{Status: "ok", LoadedAt: settings.LoadedAt}
-	if settings.Error != "" { // it may name files; /-/stats tells it
-		h.Status = "degraded"
-		h.Reasons = append(h.Reasons, "the settings could not be loaded again; the former ones are in force")
+	degraded := func(is bool, why string) {
+		if is {
+			h.Status, h.Reasons = "degraded", append(h.Reasons, why)
+		}
 	}
-	if s.LogMoved {
-		h.Status = "degraded"
-		h.Reasons = append(h.Reasons, "the access log's file was moved or removed; send SIGHUP to open it again")
-	}
-	if s.Store.Trouble != "" {
-		h.Status = "degraded"
-		h.Reasons = append(h.Reasons, "the store: "+s.Store.Trouble)
-	}
-	if s.Jobs.Trouble != "" && s.Store.Trouble == "" {
-		h.Status = "degraded"
-		h.Reasons = append(h.Reasons, "no job begins: "+s.Jobs.Trouble)
-	}
-	if s.Audit != nil && s.Audit.Trouble != "" { // it may name files; /-/stats tells it
-		h.Status = "degraded"
-		h.Reasons = append(h.Reasons, "the audit log cannot be written; what must be in it is answered with 503")
-	}
-	if s.Audit != nil && s.Audit.Damaged != "" {
-		h.Status = "degraded"
-		h.Reasons = append(h.Reasons, "the audit log of an earlier run is damaged and left as it is; understudy audit verify says where")
+	// Errors of the settings and of the audit log may name files: /-/stats tells them.
+	degraded(settings.Error != "", "the settings could not be loaded again; the former ones are in force")
+	degraded(s.LogMoved, "the access log's file was moved or removed; send SIGHUP to open it again")
+	degraded(s.Store.Trouble != "", "the store: "+s.Store.Trouble)
+	degraded(s.Jobs.Trouble != "" && s.Store.Trouble == "", "no job begins: "+s.Jobs.Trouble)
+	if s.Audit != nil {
+		degraded(s.Audit.Trouble != "", "the audit log cannot be written; what must be in it is answered with 503")
+		degraded(s.Audit.Damaged != "",
+			"the audit log of an earlier run is damaged and left as it is; understudy audit verify says where")
 	}
 	for _, name := range slices.Sorted(maps.Keys(s.Sources)) {
-		if src := s.Sources[name]; src.State != "ok" {
-			h.Status = "degraded"
-			h.Reasons = append(h.Reasons, "source "+name+": "+src.State)
-		}
+		degraded(s.Sources[name].State != "ok", "source "+name+": "+s.Sources[name].State)
 	}
 	return http.StatusOK, h
 }
@@ -143,12 +131,11 @@ func (d *Diagnostics) cut(s *Snapshot, caller understudy.Caller) {
 			port.Tunnels = nil // they are to all sources
 			s.Ports[name] = port
 		}
-		for name := range s.Sources {
-			if name != own {
-				delete(s.Ports, name)
-			}
-		}
-		s.Traffic = Traffic{Upstream: NewUpstream()}
+		maps.DeleteFunc(s.Ports, func(name string, _ Port) bool {
+			_, isSource := s.Sources[name]
+			return isSource && name != own
+		})
+		s.Traffic = Traffic{}
 		if src, ok := sources[own]; ok {
 			s.Traffic.Add(&src.Traffic)
 		}
@@ -166,9 +153,8 @@ func (d *Diagnostics) cut(s *Snapshot, caller understudy.Caller) {
 // could ask for a record and learn from the memory, disk or work that the answer took
 // whether it exists.
 func (s *Snapshot) still() {
-	s.Requests, s.Warm, s.Stale, s.Cold, s.Composed, s.Coalesced, s.NotStored = 0, 0, 0, 0, 0, 0, 0
-	s.Upstream = Upstream{ByReason: map[string]int64{}}
-	s.Hot = Hot{Limit: s.Hot.Limit}
+	s.Traffic = Traffic{}
+	s.Hot = request.Hot{Limit: s.Hot.Limit}
 	s.Store = store.Space{Limit: s.Store.Limit, Trouble: s.Store.Trouble}
 	s.Media = Media{Limit: s.Media.Limit, FileLimit: s.Media.FileLimit}
 	s.Jobs = jobs.Stats{Memory: s.Jobs.Memory, Trouble: s.Jobs.Trouble}

@@ -14,6 +14,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"understudy/request"
 )
 
 // crowd are subscribers on raw connections, so that reading costs little
@@ -137,7 +139,7 @@ func TestSlowSubscribers(t *testing.T) {
 		return fmt.Sprint(n, strings.Repeat("x", 4<<10))
 	}
 	put, began := 0, time.Now()
-	for s := (Stats{}); s.Stalled < int64(len(slow)); s = r.feed.Stats() {
+	for s := (request.Load{}); s.Dropped < int64(len(slow)); s = r.feed.Load() {
 		for range 20 {
 			put++
 			r.make(came("calls", text(put)))

@@ -302,16 +302,8 @@ func (f *Feed) Forget(source string) {
 	}
 }
 
-// Stats are the feed's counts.
-type Stats struct {
-	Subscribers int   // now
-	Limit       int   // of them
-	Refused     int64 // for want of a place
-	Stalled     int64 // let go because they took nothing
-}
-
-// Stats counts.
-func (f *Feed) Stats() Stats {
+// Load returns the subscribers there are and may be. Dropped are those that took nothing.
+func (f *Feed) Load() request.Load {
 	l := f.limiter.Load()
-	return Stats{Subscribers: l.Now, Limit: l.All, Refused: l.Refused + l.RefusedEach, Stalled: f.stalled.Load()}
+	return request.Load{Limit: int64(l.All), Now: int64(l.Now), Refused: l.Refused + l.RefusedEach, Dropped: f.stalled.Load()}
 }

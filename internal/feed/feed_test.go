@@ -261,7 +261,7 @@ func TestPlaces(t *testing.T) {
 	for now := 3; now == 3; now = r.feed.limiter.Load().Now {
 	}
 	r.listen(t, "desk", "")
-	if s := r.feed.Stats(); s.Subscribers != 3 || s.Limit != 3 || s.Refused != 2 {
+	if s := r.feed.Load(); s.Now != 3 || s.Limit != 3 || s.Refused != 2 {
 		t.Errorf("stats %+v", s)
 	}
 }

@@ -10,20 +10,10 @@ import (
 	"understudy/request"
 )
 
-// Stats are a client's counters since New; they only rise.
-type Stats struct {
-	Requests int64 // tries sent, answered or not
-	Errors   int64 // those of them that failed; a caller that left is none
-	TooLarge int64 // those of them whose body was larger than MaxBody
-	ByReason [request.Reasons]int64
-	Retries  [request.Reasons]int64 // tries after the first of a fetch, also in ByReason
-	Hedges   [request.Reasons]int64 // sent beside one that was late, also in ByReason
-}
-
 // Counts counts tries and keeps the last answer times. Its zero value works.
 type Counts struct {
 	mu    sync.Mutex
-	stats Stats
+	stats request.Sent
 	spent [request.SpendingKept / request.SpendingStep]span // a ring, by the time
 	took  [120]time.Duration
 	n     int // answers ever
@@ -87,7 +77,7 @@ func (c *Counts) Spending(now time.Time, name func(flow uint64) string) []reques
 }
 
 // Stats are the counters now.
-func (c *Counts) Stats() Stats {
+func (c *Counts) Stats() request.Sent {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.stats

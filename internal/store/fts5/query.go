@@ -15,10 +15,10 @@ import (
 type Op int
 
 const (
-	AnyPhrase Op = iota // one of Phrases stands in the row; it has no parts
-	AllParts
-	AnyPart
-	FirstWithoutSecond // two parts
+	AnyPhrase          Op = iota // one of Phrases stands in the row; there are no parts
+	AllParts                     // at least one
+	AnyPart                      // at least one
+	FirstWithoutSecond           // two
 )
 
 // Query describes rows. Its zero value matches none.
@@ -83,7 +83,7 @@ func (q *Query) expression(c *sqlite.Conn) (string, error) {
 	}
 	for _, phrase := range q.Phrases {
 		if !q.Prefix {
-			parts = append(parts, quote(phrase))
+			parts = append(parts, `"`+phrase+`"`)
 			continue
 		}
 		last := strings.LastIndexByte(phrase, ' ') + 1
@@ -92,12 +92,12 @@ func (q *Query) expression(c *sqlite.Conn) (string, error) {
 		case err != nil:
 			return "", err
 		case many:
-			parts = append(parts, quote(phrase)+" *")
+			parts = append(parts, `"`+phrase+`" *`)
 		}
 		// FTS5 sorts all rows that have a word with a beginning before it returns the first of
 		// them; it reads rows of whole words only as far as they are needed.
 		for _, end := range ends {
-			parts = append(parts, quote(phrase[:last]+end))
+			parts = append(parts, `"`+phrase[:last]+end+`"`)
 		}
 	}
 	if len(parts) == 0 {
@@ -107,8 +107,6 @@ func (q *Query) expression(c *sqlite.Conn) (string, error) {
 	return "(" + strings.Join(parts, joint) + ")", nil
 }
 
-func quote(phrase string) string { return `"` + phrase + `"` }
-
 // Matches reports whether Find finds a row.
 func (q *Query) Matches(row *Row) bool {
 	return q.matches(" " + strings.Join(row[:], "  ") + " ") // no phrase has two spaces
@@ -116,14 +114,13 @@ func (q *Query) Matches(row *Row) bool {
 
 // matches reports whether the query matches a text in which each word is between spaces.
 func (q *Query) matches(text string) bool {
-	matches := func(part Query) bool { return part.matches(text) }
 	switch q.Op {
 	case AllParts:
-		return len(q.Parts) > 0 && !slices.ContainsFunc(q.Parts, func(part Query) bool { return !matches(part) })
+		return !slices.ContainsFunc(q.Parts, func(part Query) bool { return !part.matches(text) })
 	case AnyPart:
-		return slices.ContainsFunc(q.Parts, matches)
+		return slices.ContainsFunc(q.Parts, func(part Query) bool { return part.matches(text) })
 	case FirstWithoutSecond:
-		return matches(q.Parts[0]) && !matches(q.Parts[1])
+		return q.Parts[0].matches(text) && !q.Parts[1].matches(text)
 	}
 	end := " "
 	if q.Prefix {

@@ -124,7 +124,7 @@ func findPhrase(b *testing.B) {
 	if err := fts5.Update(c, fts5.NewPending(cutter.Writes(edits))); err != nil {
 		b.Fatal(err)
 	}
-	plan := &Plan{op: query.TextPhrase, pattern: tokenizer.Phrase(false, "code your")}
+	plan := &Plan{pattern: tokenizer.Phrase(false, "code your")}
 	for range b.N {
 		before := cpuTime()
 		found, err := Find(c, nil, plan, []*Kind{kind}, false)

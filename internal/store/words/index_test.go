@@ -54,7 +54,7 @@ func FuzzWordsInFTS5(f *testing.F) {
 			if p.Empty() {
 				continue
 			}
-			s, err := Find(c, nil, &Plan{op: query.TextPhrase, pattern: p}, kinds, false)
+			s, err := Find(c, nil, &Plan{pattern: p}, kinds, false)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -84,7 +84,7 @@ func some(number int64, name string) *Kind {
 func TestHiddenFieldsAreNotAskedFor(t *testing.T) {
 	c := fts5test.Open(t)
 	has := func(text string, prefix bool, fields map[string][]string) *Plan {
-		return &Plan{op: query.TextPhrase, pattern: tokenizer.Phrase(prefix, text), fields: fields}
+		return &Plan{pattern: tokenizer.Phrase(prefix, text), fields: fields}
 	}
 	calls, messages := some(1, "calls"), some(38, "messages")
 	var many []string
@@ -120,7 +120,7 @@ func TestHiddenFieldsAreNotAskedFor(t *testing.T) {
 		{has("none", false, nil), []*Kind{calls}, phrases()},
 		{has("man", true, both), []*Kind{messages}, longer(phrases("1201man"))},
 		{has("none", true, both), []*Kind{calls, messages}, longer(phrases("1201none"))},
-		{&Plan{op: query.TextNot, of: []*Plan{has("a", false, status), has("long", false, nil)}}, []*Kind{calls},
+		{&Plan{op: fts5.FirstWithoutSecond, of: []*Plan{has("a", false, status), has("long", false, nil)}}, []*Kind{calls},
 			fts5.Query{Op: fts5.FirstWithoutSecond, Parts: []fts5.Query{phrases("0105a"), phrases("0105long")}}},
 	} {
 		if got, err := o.plan.bind(c, o.kinds); err != nil || !reflect.DeepEqual(got, o.want) {

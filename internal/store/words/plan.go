@@ -20,7 +20,7 @@ const (
 
 // Plan is a query.Text made ready: its words cut and folded. nil finds nothing.
 type Plan struct {
-	op      query.TextOp // TextPhrase for all words
+	op      fts5.Op
 	pattern tokenizer.Pattern
 	fields  map[string][]string // as query.Text.In
 	of      []*Plan
@@ -68,12 +68,15 @@ func (p *planning) part(t *query.Text, not bool, depth int) *Plan {
 		if pattern.Empty() || not && pattern.Loose() {
 			return nil
 		}
-		return &Plan{op: query.TextPhrase, pattern: pattern, fields: t.In}
+		return &Plan{pattern: pattern, fields: t.In}
 	case query.TextAnd, query.TextOr:
 		if len(t.Of) == 0 {
 			return p.fail("a part of the text joins nothing")
 		}
-		plan := &Plan{op: t.Op}
+		plan := &Plan{op: fts5.AllParts}
+		if t.Op == query.TextOr {
+			plan.op = fts5.AnyPart
+		}
 		for _, of := range t.Of {
 			switch part := p.part(of, not, depth+1); {
 			case part != nil:
@@ -94,19 +97,14 @@ func (p *planning) part(t *query.Text, not bool, depth int) *Plan {
 		if this == nil || without == nil {
 			return this
 		}
-		return &Plan{op: t.Op, of: []*Plan{this, without}}
+		return &Plan{op: fts5.FirstWithoutSecond, of: []*Plan{this, without}}
 	}
 	return p.fail("there is no text of sort %d", t.Op)
 }
 
-// ops are those of the index.
-var ops = map[query.TextOp]fts5.Op{
-	query.TextPhrase: fts5.AnyPhrase, query.TextAnd: fts5.AllParts, query.TextOr: fts5.AnyPart, query.TextNot: fts5.FirstWithoutSecond,
-}
-
 // bind returns the plan for some kinds. Fields that can not have its words are left out.
 func (p *Plan) bind(c *sqlite.Conn, kinds []*Kind) (q fts5.Query, err error) {
-	q = fts5.Query{Op: ops[p.op], Prefix: p.pattern.Prefix()}
+	q = fts5.Query{Op: p.op, Prefix: p.pattern.Prefix()}
 	for _, of := range p.of {
 		part, err := of.bind(c, kinds)
 		if err != nil {
@@ -114,7 +112,7 @@ func (p *Plan) bind(c *sqlite.Conn, kinds []*Kind) (q fts5.Query, err error) {
 		}
 		q.Parts = append(q.Parts, part)
 	}
-	if p.op != query.TextPhrase {
+	if p.op != fts5.AnyPhrase {
 		return q, nil
 	}
 	for _, k := range kinds {

@@ -8,7 +8,6 @@ import (
 	"strings"
 	"testing"
 
-	"understudy/internal/query"
 	"understudy/internal/store/fts5"
 	"understudy/internal/store/fts5/fts5test"
 	"understudy/internal/store/postings"
@@ -47,7 +46,7 @@ func TestPendingRowsAreFoundAlike(t *testing.T) {
 	}
 	var plan func(depth int) *Plan
 	plan = func(depth int) *Plan {
-		p := &Plan{op: query.TextPhrase}
+		p := &Plan{}
 		if depth == 0 || rng.IntN(3) == 0 {
 			text := words[rng.IntN(len(words))]
 			if rng.IntN(3) == 0 {
@@ -58,7 +57,7 @@ func TestPendingRowsAreFoundAlike(t *testing.T) {
 				p.fields = map[string][]string{"one": {names[rng.IntN(len(names))], names[rng.IntN(len(names))]}, "two": {names[0]}}
 			}
 		} else {
-			p.op = []query.TextOp{query.TextAnd, query.TextOr, query.TextNot}[rng.IntN(3)]
+			p.op = []fts5.Op{fts5.AllParts, fts5.AnyPart, fts5.FirstWithoutSecond}[rng.IntN(3)]
 			p.of = []*Plan{plan(depth - 1), plan(depth - 1)}
 		}
 		return p
