@@ -154,10 +154,13 @@ var imports = map[string]string{
 	"internal/viewer/programs": ". internal/access internal/credentials internal/viewer/page spec",
 	"internal/viewer/roles":    ". internal/access internal/signin internal/viewer/page internal/viewer/plan kit/suggest spec",
 	"internal/viewer/sums":     ". internal/query internal/viewer/page internal/viewer/plan spec",
-	"internal/viewer/watches":  ". internal/query internal/viewer/page internal/watch internal/webhook",
-	"internal/watch":           ". internal/outbox internal/query internal/webhook kit/retry spec",
-	"internal/webhook":         ".",
-	"internal/outbox":          ". internal/jobs",
+	"internal/viewer/viewertest": ". internal/access internal/actions internal/audit internal/callers internal/credentials internal/query " +
+		"internal/search internal/signin internal/slowapi internal/store internal/store/storetest internal/viewer internal/viewer/page " +
+		"mirror request spec spec/spectest upstream",
+	"internal/viewer/watches": ". internal/query internal/viewer/page internal/watch internal/webhook",
+	"internal/watch":          ". internal/outbox internal/query internal/webhook kit/retry spec",
+	"internal/webhook":        ".",
+	"internal/outbox":         ". internal/jobs",
 	"mirror": ". internal/query kit/jsonspan kit/lru kit/retry mirror/cache mirror/compose mirror/hints mirror/httpcache mirror/media " +
 		"mirror/shadow mirror/shared mirror/slide mirror/warm mirror/writes request spec",
 	"mirror/cache":               ". mirror/httpcache",

@@ -3,6 +3,7 @@ package actions_test
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
@@ -15,7 +16,18 @@ import (
 	"understudy"
 	"understudy/internal/actions"
 	"understudy/internal/sample"
+	"understudy/internal/viewer/viewertest"
 )
+
+// browser returns a browser of a person with a role, or that of a program.
+func browser(role string) viewertest.Browser {
+	if role == "program" {
+		return viewertest.All
+	}
+	return viewertest.Person(role)
+}
+
+func text(v any) string { return fmt.Sprint(v) }
 
 const (
 	sendPath = "/-/do/twilio/messages/send"
@@ -23,45 +35,45 @@ const (
 )
 
 func TestSend(t *testing.T) {
-	h := open(t, nil)
-	if list := h.get("sender", "/twilio/messages"); !strings.Contains(list, `href="`+sendPath+`"`) {
+	h := viewertest.OpenReal(t, nil)
+	if list := h.Page("/twilio/messages", viewertest.Person("sender")); !strings.Contains(list, `href="`+sendPath+`"`) {
 		t.Error("the list does not lead to the form")
 	}
-	own := text(h.first("/IncomingPhoneNumbers.json", "incoming_phone_numbers", nil)["phone_number"])
-	if page := h.get("sender", "/twilio/number/"+url.PathEscape(own)); !strings.Contains(page, sendPath+"?From=") {
+	own := text(h.Upstream.First(t, "/IncomingPhoneNumbers.json", "incoming_phone_numbers", nil)["phone_number"])
+	if page := h.Page("/twilio/number/"+url.PathEscape(own), viewertest.Person("sender")); !strings.Contains(page, sendPath+"?From=") {
 		t.Error("the page of our own number does not lead to the form with it")
 	}
-	if page := h.get("sender", "/twilio/number/+14155550123"); !strings.Contains(page, sendPath+"?To=") {
+	if page := h.Page("/twilio/number/+14155550123", viewertest.Person("sender")); !strings.Contains(page, sendPath+"?To=") {
 		t.Error("the page of another's number does not lead to the form with it")
 	}
-	filled := h.get("sender", sendPath+"?To=%2B14155550123")
+	filled := h.Page(sendPath+"?To=%2B14155550123", viewertest.Person("sender"))
 	if !strings.Contains(filled, "\">&#43;1\u00a0") || !strings.Contains(filled, `value="&#43;14155550123"`) {
 		t.Errorf("the form: %s", filled)
 	}
-	form := h.form("sender", sendPath, "From", own, "To", "+1 (415) 555-0123", "Body", "café ☕ <b>", "step", "review")
-	review := h.post("sender", sendPath, form, http.StatusOK, "1 segment", "UCS-2", "&lt;b&gt;", "Change it").Body.String()
-	if len(h.written()) > 0 || len(h.audited()) > 0 {
+	form := h.FillForm(viewertest.Person("sender"), sendPath, "From", own, "To", "+1 (415) 555-0123", "Body", "café ☕ <b>", "step", "review")
+	review := h.Post(viewertest.Person("sender"), sendPath, form, http.StatusOK, "1 segment", "UCS-2", "&lt;b&gt;", "Change it").Body.String()
+	if len(h.Upstream.Writes()) > 0 || len(h.Audit.Done()) > 0 {
 		t.Error("the review sends it")
 	}
 	form.Set("step", "do")
 	if !strings.Contains(review, form.Get("key")) {
 		t.Error("the review has another key")
 	}
-	w := h.post("sender", sendPath, form, http.StatusSeeOther)
+	w := h.Post(viewertest.Person("sender"), sendPath, form, http.StatusSeeOther)
 	id, ok := strings.CutPrefix(w.Header().Get("Location"), "/twilio/messages/")
-	if !ok || len(h.written()) != 1 || h.written()[0] != "POST /Messages.json" {
-		t.Fatalf("%s after %v", w.Header().Get("Location"), h.written())
+	if !ok || len(h.Upstream.Writes()) != 1 || h.Upstream.Writes()[0] != "POST /Messages.json" {
+		t.Fatalf("%s after %v", w.Header().Get("Location"), h.Upstream.Writes())
 	}
-	_, body := h.upstreamGet("/Messages/" + id + ".json")
+	_, body := h.Upstream.Ask(t, "/Messages/"+id+".json")
 	var made map[string]any
-	must(t, json.Unmarshal([]byte(body), &made))
+	viewertest.Must(t, json.Unmarshal([]byte(body), &made))
 	if made["to"] != "+14155550123" || made["from"] != own || made["body"] != "café ☕ <b>" {
 		t.Errorf("sent %v", made)
 	}
-	if record := h.get("sender", "/twilio/messages/"+id); !strings.Contains(record, "café ☕ &lt;b&gt;") {
+	if record := h.Page("/twilio/messages/"+id, viewertest.Person("sender")); !strings.Contains(record, "café ☕ &lt;b&gt;") {
 		t.Error("the record's page does not show it")
 	}
-	e := h.audited()
+	e := h.Audit.Done()
 	if len(e) != 2 || e[1].Action != understudy.ActionSend || e[1].What != understudy.WhatMade || !slices.Equal(e[1].IDs, []string{id}) ||
 		e[1].Status != http.StatusCreated || e[1].Request != e[0].Request || !e[1].Done() || e[1].Caller.Name != "anna" || !e[1].AsPerson {
 		t.Fatalf("audited %+v", e)
@@ -73,60 +85,62 @@ func TestSend(t *testing.T) {
 }
 
 func TestWhatIsMissingOrRefusedStandsInTheForm(t *testing.T) {
-	h := open(t, nil)
-	form := h.form("sender", sendPath, "From", ownPhone, "To", "", "Body", "hi")
-	h.post("sender", sendPath, form, http.StatusUnprocessableEntity, "This is needed.", `aria-invalid="true"`, "hi")
+	h := viewertest.OpenReal(t, nil)
+	form := h.FillForm(viewertest.Person("sender"), sendPath, "From", ownPhone, "To", "", "Body", "hi")
+	h.Post(viewertest.Person("sender"), sendPath, form, http.StatusUnprocessableEntity, "This is needed.", `aria-invalid="true"`, "hi")
 	form.Set("To", "x\x00")
-	h.post("sender", sendPath, form, http.StatusUnprocessableEntity, "no text in UTF-8")
+	h.Post(viewertest.Person("sender"), sendPath, form, http.StatusUnprocessableEntity, "no text in UTF-8")
 	for _, number := range []string{"+1415bad", "415 555 01", "4155550100", "+0155550100", "alice", "12", "+"} {
 		form.Set("To", number)
-		h.post("sender", sendPath, form, http.StatusUnprocessableEntity, "no number in E.164", escape(number))
+		h.Post(viewertest.Person("sender"), sendPath, form, http.StatusUnprocessableEntity, "no number in E.164", escape(number))
 	}
-	if len(h.written()) > 0 {
-		t.Fatalf("sent %v", h.written())
+	if len(h.Upstream.Writes()) > 0 {
+		t.Fatalf("sent %v", h.Upstream.Writes())
 	}
 	form.Set("To", "+14155550100")
 	form.Set("Body", strings.Repeat("x", 1601))
-	w := h.post("sender", sendPath, form, http.StatusUnprocessableEntity, "Twilio refused this (400).", "21617",
+	w := h.Post(viewertest.Person("sender"), sendPath, form, http.StatusUnprocessableEntity, "Twilio refused this (400).", "21617",
 		"longer than 1600 characters", `href="https://www.twilio.com/docs/api/errors/21617"`, "&#43;14155550100")
 	if strings.Contains(w.Body.String(), form.Get("key")) {
 		t.Error("a form that is sent again is not something new")
 	}
-	h.post("sender", sendPath, form, http.StatusUnprocessableEntity, "21617") // loaded again
-	if len(h.written()) != 1 {
-		t.Errorf("sent %v", h.written())
+	h.Post(viewertest.Person("sender"), sendPath, form, http.StatusUnprocessableEntity, "21617") // loaded again
+	if len(h.Upstream.Writes()) != 1 {
+		t.Errorf("sent %v", h.Upstream.Writes())
 	}
 	for _, key := range []string{"", "x", strings.Repeat("A", 26) + "A"} {
 		form.Set("key", key)
-		h.post("sender", sendPath, form, http.StatusBadRequest, "not one of ours")
+		h.Post(viewertest.Person("sender"), sendPath, form, http.StatusBadRequest, "not one of ours")
 	}
 	form.Set("Body", strings.Repeat("x", 70_000))
-	h.post("sender", sendPath, form, http.StatusBadRequest, "64 KiB")
+	h.Post(viewertest.Person("sender"), sendPath, form, http.StatusBadRequest, "64 KiB")
 }
 
 // escape writes a plus as templates do.
 func escape(number string) string { return strings.ReplaceAll(number, "+", "&#43;") }
 
 func TestNumbersAreReviewedInE164(t *testing.T) {
-	h := open(t, nil)
+	h := viewertest.OpenReal(t, nil)
 	for typed, reviewed := range map[string]string{
 		"+1 (415) 555-0100": "+14155550100", "0049 30 1234567": "+49301234567", "72345": "72345",
 		"whatsapp:+14155550100": "whatsapp:+14155550100", "client:alice": "client:alice",
 	} {
-		form := h.form("sender", sendPath, "From", ownPhone, "To", typed, "Body", "hi", "step", "review")
-		h.post("sender", sendPath, form, http.StatusOK, `name="To" value="`+escape(reviewed)+`"`)
+		form := h.FillForm(viewertest.Person("sender"), sendPath, "From", ownPhone, "To", typed, "Body", "hi", "step", "review")
+		h.Post(viewertest.Person("sender"), sendPath, form, http.StatusOK, `name="To" value="`+escape(reviewed)+`"`)
 	}
-	form := h.form("sender", sendPath, "From", "Acme", "To", "+14155550100", "Body", "hi", "step", "review")
-	h.post("sender", sendPath, form, http.StatusOK, `name="From" value="Acme"`)
+	form := h.FillForm(viewertest.Person("sender"), sendPath, "From", "Acme", "To", "+14155550100", "Body", "hi", "step", "review")
+	h.Post(viewertest.Person("sender"), sendPath, form, http.StatusOK, `name="From" value="Acme"`)
 }
 
 // What the spec has for records of each kind, done and seen upstream.
 func TestRecords(t *testing.T) {
-	h := open(t, nil)
-	message := h.first("/Messages.json", "messages", func(m map[string]any) bool { return m["body"] != "" && m["status"] == "delivered" })
+	h := viewertest.OpenReal(t, nil)
+	message := h.Upstream.First(t, "/Messages.json", "messages", func(m map[string]any) bool {
+		return m["body"] != "" && m["status"] == "delivered"
+	})
 	sid := text(message["sid"])
-	recording := text(h.first("/Recordings.json", "recordings", nil)["sid"])
-	call := h.call1(t)
+	recording := text(h.Upstream.First(t, "/Recordings.json", "recordings", nil)["sid"])
+	call := makeCall(t, h)
 	for _, c := range []struct {
 		role, path, record string
 		write, done        string
@@ -142,50 +156,50 @@ func TestRecords(t *testing.T) {
 		{"sender", "calls/cancel/" + call, "/twilio/calls/" + call, "POST /Calls/" + call + ".json", "End the call",
 			"/twilio/calls/" + call, understudy.ActionSend},
 	} {
-		if page := h.get(c.role, c.record); !strings.Contains(page, `href="/-/do/twilio/`+c.path+`">`+c.done) {
+		if page := h.Page(c.record, browser(c.role)); !strings.Contains(page, `href="/-/do/twilio/`+c.path+`">`+c.done) {
 			t.Errorf("%s as %s does not lead to %s", c.record, c.role, c.path)
 		}
-		form := h.form(c.role, "/-/do/twilio/"+c.path)
-		w := h.post(c.role, "/-/do/twilio/"+c.path, form, http.StatusSeeOther)
-		all, e := h.written(), h.audited()
+		form := h.FillForm(browser(c.role), "/-/do/twilio/"+c.path)
+		w := h.Post(browser(c.role), "/-/do/twilio/"+c.path, form, http.StatusSeeOther)
+		all, e := h.Upstream.Writes(), h.Audit.Done()
 		if w.Header().Get("Location") != c.next || all[len(all)-1] != c.write {
 			t.Errorf("%s: to %s after %v", c.path, w.Header().Get("Location"), all)
 		}
 		if last := e[len(e)-1]; last.Action != c.action || len(last.IDs) != 1 || len(e) != len(all) {
 			t.Errorf("%s: audited %+v", c.path, last)
 		}
-		h.post(c.role, "/-/do/twilio/"+c.path, form, http.StatusSeeOther) // loaded again, though the record may be gone
-		if len(h.written()) != len(all) {
+		h.Post(browser(c.role), "/-/do/twilio/"+c.path, form, http.StatusSeeOther) // loaded again, though the record may be gone
+		if len(h.Upstream.Writes()) != len(all) {
 			t.Errorf("%s was done again", c.path)
 		}
 	}
-	if status, _ := h.upstreamGet("/Messages/" + sid + ".json"); status != http.StatusNotFound {
+	if status, _ := h.Upstream.Ask(t, "/Messages/"+sid+".json"); status != http.StatusNotFound {
 		t.Errorf("the message is there: %d", status)
 	}
-	if _, body := h.upstreamGet("/Calls/" + call + ".json"); !strings.Contains(body, `"canceled"`) {
+	if _, body := h.Upstream.Ask(t, "/Calls/"+call+".json"); !strings.Contains(body, `"canceled"`) {
 		t.Errorf("the call goes on: %s", body)
 	}
-	page := h.get("sender", "/twilio/calls/"+call)
+	page := h.Page("/twilio/calls/"+call, viewertest.Person("sender"))
 	if strings.Contains(page, "calls/cancel/") {
 		t.Error("a call that has ended may be ended")
 	}
-	w := h.call(t.Context(), "sender", "/-/do/twilio/calls/cancel/"+call, nil)
+	w := h.Send(t.Context(), viewertest.Person("sender"), "/-/do/twilio/calls/cancel/"+call, nil)
 	if w.Code != http.StatusBadRequest || !strings.Contains(w.Body.String(), "cannot be done now") {
 		t.Errorf("the page of it: %d", w.Code)
 	}
 }
 
-// call1 makes a call that waits in the queue, and is its id.
-func (h *fixture) call1(t *testing.T) string {
+// makeCall makes a call that waits in the queue, and returns its id.
+func makeCall(t *testing.T, h *viewertest.Fixture) string {
 	t.Helper()
 	form := url.Values{"To": {"+14155550123"}, "From": {ownPhone}, "Url": {"https://example.com/"}}
-	r := httptest.NewRequestWithContext(t.Context(), http.MethodPost, root+"/Calls.json", strings.NewReader(form.Encode()))
+	r := httptest.NewRequestWithContext(t.Context(), http.MethodPost, viewertest.Root+"/Calls.json", strings.NewReader(form.Encode()))
 	r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
-	r.SetBasicAuth(account, "slowapitoken")
+	r.SetBasicAuth(viewertest.Account, "slowapitoken")
 	w := httptest.NewRecorder()
-	h.api.ServeHTTP(w, r)
+	h.Upstream.API.ServeHTTP(w, r)
 	var made struct{ Sid string }
-	must(t, json.Unmarshal(w.Body.Bytes(), &made))
+	viewertest.Must(t, json.Unmarshal(w.Body.Bytes(), &made))
 	return made.Sid
 }
 
@@ -194,12 +208,12 @@ func (h *fixture) call1(t *testing.T) string {
 // first answer: half of the first requests end at once.
 func TestDoubleClicks(t *testing.T) {
 	pairs := sample.Count(20, 1000)
-	h := open(t, nil)
-	h.get("sender", "/twilio/messages") // so that our own numbers are held
+	h := viewertest.OpenReal(t, nil)
+	h.Page("/twilio/messages", viewertest.Person("sender")) // so that our own numbers are held
 	slots := make(chan struct{}, 8)
 	var wg sync.WaitGroup
 	for i := range pairs {
-		form := h.form("sender", sendPath, "From", ownPhone, "To", "+14155550123", "Body", "pair")
+		form := h.FillForm(viewertest.Person("sender"), sendPath, "From", ownPhone, "To", "+14155550123", "Body", "pair")
 		slots <- struct{}{}
 		wg.Go(func() {
 			defer func() { <-slots }()
@@ -212,21 +226,21 @@ func TestDoubleClicks(t *testing.T) {
 				}
 				both.Go(func() {
 					defer leave()
-					locations[n] = h.call(ctx, "sender", sendPath, form).Header().Get("Location")
+					locations[n] = h.Send(ctx, viewertest.Person("sender"), sendPath, form).Header().Get("Location")
 				})
 			}
 			both.Wait()
-			again := h.call(context.Background(), "sender", sendPath, form).Header().Get("Location")
+			again := h.Send(context.Background(), viewertest.Person("sender"), sendPath, form).Header().Get("Location")
 			if again == "" || locations[1] != again && i%2 == 1 || locations[0] != again && i%2 == 1 {
 				t.Errorf("pair %d leads to %v, and again to %q", i, locations, again)
 			}
 		})
 	}
 	wg.Wait()
-	if n := len(h.written()); n != pairs {
+	if n := len(h.Upstream.Writes()); n != pairs {
 		t.Errorf("%d writes for %d pairs", n, pairs)
 	}
-	if n := len(h.audited()); n != 2*pairs { // what is sent, and what it made
+	if n := len(h.Audit.Done()); n != 2*pairs { // what is sent, and what it made
 		t.Errorf("%d audit entries for %d pairs", n, pairs)
 	}
 }
@@ -234,55 +248,58 @@ func TestDoubleClicks(t *testing.T) {
 // What upstream does not answer in time has an unknown outcome, and loading the page again
 // does not repeat it.
 func TestAnUnknownOutcomeIsNotRepeated(t *testing.T) {
-	h := open(t, func(o *actions.Options) { o.Time = 2 * time.Second })
-	h.answer = func(_ http.ResponseWriter, r *http.Request, next http.Handler) {
+	h := viewertest.OpenReal(t, func(o *actions.Options) { o.Time = 2 * time.Second })
+	h.Upstream.Answer(func(_ http.ResponseWriter, r *http.Request, next http.Handler) {
 		next.ServeHTTP(httptest.NewRecorder(), r) // it is done, and nobody hears of it
 		<-r.Context().Done()
 		panic(http.ErrAbortHandler)
-	}
-	form := h.form("sender", sendPath, "From", ownPhone, "To", "+14155550123", "Body", "lost")
+	})
+	form := h.FillForm(viewertest.Person("sender"), sendPath, "From", ownPhone, "To", "+14155550123", "Body", "lost")
 	for range 3 {
-		h.post("sender", sendPath, form, http.StatusGatewayTimeout, "The outcome is unknown", "does not send it again",
+		h.Post(viewertest.Person("sender"), sendPath, form, http.StatusGatewayTimeout, "The outcome is unknown", "does not send it again",
 			`href="/twilio/messages"`)
 	}
-	if n := len(h.written()); n != 1 {
+	if n := len(h.Upstream.Writes()); n != 1 {
 		t.Errorf("%d writes", n)
 	}
-	h.answer = func(w http.ResponseWriter, _ *http.Request, _ http.Handler) {
+	h.Upstream.Answer(func(w http.ResponseWriter, _ *http.Request, _ http.Handler) {
 		w.Header().Set("Content-Type", "application/json")
 		w.WriteHeader(http.StatusInternalServerError)
 		_, _ = w.Write([]byte(`{"code":20500,"message":"oh","more_info":"","status":500}`)) // the client reads it
-	}
-	form = h.form("sender", sendPath, "From", ownPhone, "To", "+14155550123", "Body", "broken")
-	h.post("sender", sendPath, form, http.StatusGatewayTimeout, "The outcome is unknown", "20500", "Internal server error")
+	})
+	form = h.FillForm(viewertest.Person("sender"), sendPath, "From", ownPhone, "To", "+14155550123", "Body", "broken")
+	h.Post(viewertest.Person("sender"), sendPath, form, http.StatusGatewayTimeout, "The outcome is unknown", "20500", "Internal server error")
 }
 
 // A reader who waits longer than a page may is told so, and asks again for the end.
 func TestWhatTakesLongerThanAPage(t *testing.T) {
-	h := open(t, nil)
+	h := viewertest.OpenReal(t, nil)
 	release := make(chan struct{})
-	h.answer = func(w http.ResponseWriter, r *http.Request, next http.Handler) { <-release; next.ServeHTTP(w, r) }
-	form := h.form("sender", sendPath, "From", ownPhone, "To", "+14155550123", "Body", "slow")
+	h.Upstream.Answer(func(w http.ResponseWriter, r *http.Request, next http.Handler) { <-release; next.ServeHTTP(w, r) })
+	form := h.FillForm(viewertest.Person("sender"), sendPath, "From", ownPhone, "To", "+14155550123", "Body", "slow")
 	ctx, leave := context.WithCancel(t.Context())
 	leave()
-	if w := h.call(ctx, "sender", sendPath, form); w.Code != http.StatusAccepted || !strings.Contains(w.Body.String(), "Look again") ||
+	if w := h.Send(ctx, viewertest.Person("sender"), sendPath, form); w.Code != http.StatusAccepted ||
+		!strings.Contains(w.Body.String(), "Look again") ||
 		!strings.Contains(w.Body.String(), form.Get("key")) {
 		t.Errorf("%d: %s", w.Code, w.Body)
 	}
 	close(release)
-	h.post("sender", sendPath, form, http.StatusSeeOther)
-	if n := len(h.written()); n != 1 {
+	h.Post(viewertest.Person("sender"), sendPath, form, http.StatusSeeOther)
+	if n := len(h.Upstream.Writes()); n != 1 {
 		t.Errorf("%d writes", n)
 	}
 }
 
 func TestWhoMayDoWhat(t *testing.T) {
-	h := open(t, nil)
-	sent := h.first("/Messages.json", "messages", func(m map[string]any) bool { return m["status"] == "delivered" && m["body"] != "" })
+	h := viewertest.OpenReal(t, nil)
+	sent := h.Upstream.First(t, "/Messages.json", "messages", func(m map[string]any) bool {
+		return m["status"] == "delivered" && m["body"] != ""
+	})
 	id := text(sent["sid"])
-	failed := text(h.first("/Messages.json", "messages", func(m map[string]any) bool { return m["status"] == "failed" })["sid"])
-	h.get(understudy.RoleAll, "/twilio/messages/"+id) // so that both are held, for rules on rows
-	h.get(understudy.RoleAll, "/twilio/messages/"+failed)
+	failed := text(h.Upstream.First(t, "/Messages.json", "messages", func(m map[string]any) bool { return m["status"] == "failed" })["sid"])
+	h.Page("/twilio/messages/"+id, viewertest.Person(understudy.RoleAll)) // so that both are held, for rules on rows
+	h.Page("/twilio/messages/"+failed, viewertest.Person(understudy.RoleAll))
 	key := url.Values{"key": {strings.Repeat("A", 26)}, "step": {"do"}, "From": {ownPhone}, "To": {"+14155550123"}, "Body": {"hi"}}
 	for _, c := range []struct {
 		role, path string
@@ -302,22 +319,24 @@ func TestWhoMayDoWhat(t *testing.T) {
 		{understudy.RoleAll, "/-/do/twilio/nothing/send", 404},
 		{understudy.RoleAll, "/-/do/other/messages/send", 404},
 	} {
-		if w := h.call(t.Context(), c.role, c.path, nil); w.Code != c.status {
+		if w := h.Send(t.Context(), browser(c.role), c.path, nil); w.Code != c.status {
 			t.Errorf("GET %s as %s: %d, want %d", c.path, c.role, w.Code, c.status)
 		}
-		if w := h.call(t.Context(), c.role, c.path, key); w.Code != c.status {
+		if w := h.Send(t.Context(), browser(c.role), c.path, key); w.Code != c.status {
 			t.Errorf("POST %s as %s: %d, want %d\n%s", c.path, c.role, w.Code, c.status, w.Body)
 		}
 	}
-	if len(h.written()) > 0 || len(h.audited()) > 0 {
-		t.Errorf("upstream had %v", h.written())
+	if len(h.Upstream.Writes()) > 0 || len(h.Audit.Done()) > 0 {
+		t.Errorf("upstream had %v", h.Upstream.Writes())
 	}
-	if page := h.get("reader", "/twilio/messages/"+id); strings.Contains(page, "/-/do/") {
+	if page := h.Page("/twilio/messages/"+id, viewertest.Person("reader")); strings.Contains(page, "/-/do/") {
 		t.Error("a reader is offered actions")
 	}
-	h.post("few", "/-/do/twilio/messages/delete/"+failed, h.form("few", "/-/do/twilio/messages/delete/"+failed), http.StatusSeeOther)
+	h.Post(viewertest.Person("few"), "/-/do/twilio/messages/delete/"+failed,
+		h.FillForm(viewertest.Person("few"), "/-/do/twilio/messages/delete/"+failed), http.StatusSeeOther)
 	// What it makes it may not find: the list, and no id.
-	w := h.post("few", sendPath, h.form("few", sendPath, "From", ownPhone, "To", "+14155550123", "Body", "hi"), http.StatusSeeOther)
+	few := viewertest.Person("few")
+	w := h.Post(few, sendPath, h.FillForm(few, sendPath, "From", ownPhone, "To", "+14155550123", "Body", "hi"), http.StatusSeeOther)
 	if w.Header().Get("Location") != "/twilio/messages" {
 		t.Errorf("leads to %s", w.Header().Get("Location"))
 	}
@@ -326,31 +345,33 @@ func TestWhoMayDoWhat(t *testing.T) {
 // The page of an action shows no more than the role sees, and the offer tells nothing of
 // what is hidden.
 func TestHiddenFieldsStayHidden(t *testing.T) {
-	h := open(t, nil)
-	m := h.first("/Messages.json", "messages", func(m map[string]any) bool { return m["body"] != "" && m["status"] == "delivered" })
+	h := viewertest.OpenReal(t, nil)
+	m := h.Upstream.First(t, "/Messages.json", "messages", func(m map[string]any) bool {
+		return m["body"] != "" && m["status"] == "delivered"
+	})
 	path := "/-/do/twilio/messages/redact/" + text(m["sid"])
-	page := h.get("support", path)
+	page := h.Page(path, viewertest.Person("support"))
 	for _, name := range []string{"from", "to", "body"} {
 		if strings.Contains(page, text(m[name])) || strings.Contains(page, strings.TrimPrefix(text(m[name]), "+")) {
 			t.Errorf("%s is shown", name)
 		}
 	}
-	h.post("support", path, h.form("support", path), http.StatusSeeOther)
-	if page := h.get("support", "/twilio/messages/"+text(m["sid"])); !strings.Contains(page, "messages/redact/") {
+	h.Post(viewertest.Person("support"), path, h.FillForm(viewertest.Person("support"), path), http.StatusSeeOther)
+	if page := h.Page("/twilio/messages/"+text(m["sid"]), viewertest.Person("support")); !strings.Contains(page, "messages/redact/") {
 		t.Error("the offer says that the body is empty")
 	}
-	if page := h.get(understudy.RoleAll, "/twilio/messages/"+text(m["sid"])); strings.Contains(page, "messages/redact/") {
+	if page := h.Page("/twilio/messages/"+text(m["sid"]), viewertest.Person(understudy.RoleAll)); strings.Contains(page, "messages/redact/") {
 		t.Error("an empty body may be emptied")
 	}
 }
 
 // What cannot be audited is not done.
 func TestWhatIsNotAuditedIsNotDone(t *testing.T) {
-	h := open(t, nil)
-	h.audit.fail = understudy.ErrNotAudited
-	form := h.form("sender", sendPath, "From", ownPhone, "To", "+14155550123", "Body", "hi")
-	h.post("sender", sendPath, form, http.StatusServiceUnavailable, "Nothing was done", "audit log")
-	if len(h.written()) > 0 {
-		t.Errorf("upstream had %v", h.written())
+	h := viewertest.OpenReal(t, nil)
+	h.Audit.Fail(understudy.ErrNotAudited)
+	form := h.FillForm(viewertest.Person("sender"), sendPath, "From", ownPhone, "To", "+14155550123", "Body", "hi")
+	h.Post(viewertest.Person("sender"), sendPath, form, http.StatusServiceUnavailable, "Nothing was done", "audit log")
+	if len(h.Upstream.Writes()) > 0 {
+		t.Errorf("upstream had %v", h.Upstream.Writes())
 	}
 }

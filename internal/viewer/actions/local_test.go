@@ -10,6 +10,7 @@ import (
 
 	"understudy"
 	"understudy/internal/actions"
+	"understudy/internal/viewer/viewertest"
 )
 
 // orders is an operator that notes what it is told.
@@ -44,8 +45,8 @@ func (o *orders) Erase(_ context.Context, source, what string, _ bool) (int64, e
 
 func TestWhatIsHeldHere(t *testing.T) {
 	op := &orders{}
-	h := open(t, func(o *actions.Options) { o.Operator = op })
-	id := text(h.first("/Messages.json", "messages", nil)["sid"])
+	h := viewertest.OpenReal(t, func(o *actions.Options) { o.Operator = op })
+	id := text(h.Upstream.First(t, "/Messages.json", "messages", nil)["sid"])
 	record, list, number := "/twilio/messages/"+id, "/twilio/messages", "/twilio/number/+14155550123"
 	for _, c := range []struct {
 		from, path, order, next string
@@ -58,44 +59,44 @@ func TestWhatIsHeldHere(t *testing.T) {
 		{record, "/-/do/twilio/messages/erase/" + id, "erase twilio messages/" + id, list, "Messages that go", understudy.ActionDelete},
 		{number, "/-/do/twilio/number/erase/+14155550123", "erase twilio +14155550123", "/", "41", understudy.ActionDelete},
 	} {
-		if page := h.get("keeper", c.from); !strings.Contains(page, `href="`+strings.ReplaceAll(c.path, "+", "&#43;")+`"`) &&
+		if page := h.Page(c.from, viewertest.Person("keeper")); !strings.Contains(page, `href="`+strings.ReplaceAll(c.path, "+", "&#43;")+`"`) &&
 			!strings.Contains(page, `href="`+c.path+`"`) {
 			t.Errorf("%s does not lead to %s", c.from, c.path)
 		}
-		if page := h.get("reader", c.from); strings.Contains(page, "/-/do/") {
+		if page := h.Page(c.from, viewertest.Person("reader")); strings.Contains(page, "/-/do/") {
 			t.Errorf("%s offers a reader something", c.from)
 		}
-		if w := h.call(t.Context(), "reader", c.path, nil); w.Code != http.StatusForbidden {
+		if w := h.Send(t.Context(), viewertest.Person("reader"), c.path, nil); w.Code != http.StatusForbidden {
 			t.Errorf("%s as reader: %d", c.path, w.Code)
 		}
-		if page := h.get("keeper", c.path); !strings.Contains(page, c.says) {
+		if page := h.Page(c.path, viewertest.Person("keeper")); !strings.Contains(page, c.says) {
 			t.Errorf("%s does not say %q: %s", c.path, c.says, page)
 		}
 		crumb := `<a href="` + record + `">` + id[:6] + "…" + id[len(id)-4:] + `</a> <span aria-hidden="true">/</span>`
-		if page := h.get("keeper", c.path); strings.Contains(page, crumb) != (c.from == record) {
+		if page := h.Page(c.path, viewertest.Person("keeper")); strings.Contains(page, crumb) != (c.from == record) {
 			t.Errorf("%s: its path names the record: %v", c.path, c.from != record)
 		}
-		form := h.form("keeper", c.path)
+		form := h.FillForm(viewertest.Person("keeper"), c.path)
 		for range 2 {
-			if w := h.post("keeper", c.path, form, http.StatusSeeOther); w.Header().Get("Location") != c.next {
+			if w := h.Post(viewertest.Person("keeper"), c.path, form, http.StatusSeeOther); w.Header().Get("Location") != c.next {
 				t.Errorf("%s leads to %s", c.path, w.Header().Get("Location"))
 			}
 		}
-		e := h.audited()
+		e := h.Audit.Done()
 		if op.all[len(op.all)-1] != c.order || len(op.all) != len(e) || e[len(e)-1].Action != c.action {
 			t.Errorf("%s: %v, audited %+v", c.path, op.all, e)
 		}
 	}
-	if len(h.written()) > 0 {
-		t.Errorf("upstream had %v", h.written())
+	if len(h.Upstream.Writes()) > 0 {
+		t.Errorf("upstream had %v", h.Upstream.Writes())
 	}
 }
 
 func TestWhatIsNotErased(t *testing.T) {
 	op := &orders{}
-	h := open(t, func(o *actions.Options) { o.Operator = op })
-	m := h.first("/Messages.json", "messages", func(m map[string]any) bool { return m["status"] == "delivered" })
-	h.get(understudy.RoleAll, "/twilio/messages/"+text(m["sid"])) // so that it is held, for rules on rows
+	h := viewertest.OpenReal(t, func(o *actions.Options) { o.Operator = op })
+	m := h.Upstream.First(t, "/Messages.json", "messages", func(m map[string]any) bool { return m["status"] == "delivered" })
+	h.Page("/twilio/messages/"+text(m["sid"]), viewertest.Person(understudy.RoleAll)) // so that it is held, for rules on rows
 	key := url.Values{"key": {strings.Repeat("A", 26)}, "step": {"do"}}
 	for _, c := range []struct {
 		role, path string
@@ -108,14 +109,16 @@ func TestWhatIsNotErased(t *testing.T) {
 		{"keeper", "/-/do/twilio/messages/erase", 400, 400},
 		{"keeper", "/-/do/twilio/messages/purge/SM" + strings.Repeat("0", 32), 404, 404},
 	} {
-		if w := h.call(t.Context(), c.role, c.path, nil); w.Code != c.get {
+		if w := h.Send(t.Context(), browser(c.role), c.path, nil); w.Code != c.get {
 			t.Errorf("GET %s as %s: %d, want %d", c.path, c.role, w.Code, c.get)
 		}
-		if w := h.call(t.Context(), c.role, c.path, key); w.Code != c.post {
+		if w := h.Send(t.Context(), browser(c.role), c.path, key); w.Code != c.post {
 			t.Errorf("POST %s as %s: %d, want %d", c.path, c.role, w.Code, c.post)
 		}
 	}
-	if op.own = true; h.call(t.Context(), "keeper", "/-/do/twilio/number/erase/+14155550123", nil).Code != http.StatusBadRequest {
+	op.own = true
+	w := h.Send(t.Context(), viewertest.Person("keeper"), "/-/do/twilio/number/erase/+14155550123", nil)
+	if w.Code != http.StatusBadRequest {
 		t.Error("one of our own numbers may be erased")
 	}
 	if len(op.all) > 0 {

@@ -8,52 +8,54 @@ import (
 	"testing"
 
 	"understudy"
+	"understudy/internal/viewer/viewertest"
 )
 
 func TestNotes(t *testing.T) {
-	h := open(t, nil)
-	id := text(h.first("/Messages.json", "messages", func(m map[string]any) bool { return m["status"] == "failed" })["sid"])
+	h := viewertest.OpenReal(t, nil)
+	id := text(h.Upstream.First(t, "/Messages.json", "messages", func(m map[string]any) bool { return m["status"] == "failed" })["sid"])
 	record, path := "/twilio/messages/"+id, "/-/do/twilio/messages/note/"+id
-	if page := h.get("sender", record); !strings.Contains(page, `action="`+path+`"`) || !strings.Contains(page, "Mark as handled") {
+	if page := h.Page(record, viewertest.Person("sender")); !strings.Contains(page, `action="`+path+`"`) ||
+		!strings.Contains(page, "Mark as handled") {
 		t.Errorf("the record has no form for notes: %s", page)
 	}
 	add := url.Values{"do": {"add"}, "text": {"Called <b>her</b>\nback"}}
 	for range 2 { // a double click
-		if w := h.post("sender", path, add, http.StatusSeeOther); w.Header().Get("Location") != record {
+		if w := h.Post(viewertest.Person("sender"), path, add, http.StatusSeeOther); w.Header().Get("Location") != record {
 			t.Errorf("leads to %s", w.Header().Get("Location"))
 		}
 	}
-	h.post("sender", path, url.Values{"do": {"handled"}}, http.StatusSeeOther)
-	page := h.get("sender", record)
+	h.Post(viewertest.Person("sender"), path, url.Values{"do": {"handled"}}, http.StatusSeeOther)
+	page := h.Page(record, viewertest.Person("sender"))
 	if strings.Count(page, "Called &lt;b&gt;her&lt;/b&gt;\nback</p>") != 1 || !strings.Contains(page, "Open again") {
 		t.Errorf("the record shows no note: %s", page)
 	}
-	if list := h.get("sender", "/twilio/messages"); !strings.Contains(list, `title="Handled by anna">handled</span>`) ||
+	if list := h.Page("/twilio/messages", viewertest.Person("sender")); !strings.Contains(list, `title="Handled by anna">handled</span>`) ||
 		!strings.Contains(list, ">1 note</span>") {
 		t.Error("the list does not show it")
 	}
 	for _, role := range []string{"reader", "keeper", "program"} {
 		for _, at := range []string{record, "/twilio/messages"} {
-			page := h.call(t.Context(), role, at, nil).Body.String()
+			page := h.Send(t.Context(), browser(role), at, nil).Body.String()
 			for _, telling := range []string{"Called", "handled", "1 note", path} {
 				if strings.Contains(page, telling) {
 					t.Errorf("%s as %s says %q", at, role, telling)
 				}
 			}
 		}
-		h.post(role, path, add, http.StatusForbidden)
+		h.Post(browser(role), path, add, http.StatusForbidden)
 	}
-	h.post("few", path, url.Values{"do": {"open"}}, http.StatusSeeOther)
-	number := h.db.Annotations.Annotation("twilio", "messages", id).Notes[0].Number
-	if h.db.Annotations.Annotation("twilio", "messages", id).Handled != nil {
+	h.Post(viewertest.Person("few"), path, url.Values{"do": {"open"}}, http.StatusSeeOther)
+	number := h.Store.Annotations.Annotation("twilio", "messages", id).Notes[0].Number
+	if h.Store.Annotations.Annotation("twilio", "messages", id).Handled != nil {
 		t.Error("the mark is still there")
 	}
-	h.post(understudy.RoleAll, path, url.Values{"do": {"remove"}, "number": {fmt.Sprint(number)}}, http.StatusSeeOther)
-	if a := h.db.Annotations.Annotation("twilio", "messages", id); a != nil {
+	h.Post(viewertest.Person(understudy.RoleAll), path, url.Values{"do": {"remove"}, "number": {fmt.Sprint(number)}}, http.StatusSeeOther)
+	if a := h.Store.Annotations.Annotation("twilio", "messages", id); a != nil {
 		t.Errorf("there is still %+v", a)
 	}
-	h.post(understudy.RoleAll, path, url.Values{"do": {"remove"}, "number": {fmt.Sprint(number)}}, http.StatusNotFound)
-	e := h.audited()
+	h.Post(viewertest.Person(understudy.RoleAll), path, url.Values{"do": {"remove"}, "number": {fmt.Sprint(number)}}, http.StatusNotFound)
+	e := h.Audit.Done()
 	var did []string
 	for i := range e {
 		if e[i].Action != understudy.ActionNote || len(e[i].IDs) != 1 || e[i].IDs[0] != id || e[i].Kind != "messages" || len(e[i].Values) > 0 {
@@ -68,9 +70,11 @@ func TestNotes(t *testing.T) {
 }
 
 func TestNotesThatAreNotWritten(t *testing.T) {
-	h := open(t, nil)
-	delivered := text(h.first("/Messages.json", "messages", func(m map[string]any) bool { return m["status"] == "delivered" })["sid"])
-	h.get(understudy.RoleAll, "/twilio/messages/"+delivered) // so that it is held
+	h := viewertest.OpenReal(t, nil)
+	delivered := text(h.Upstream.First(t, "/Messages.json", "messages", func(m map[string]any) bool {
+		return m["status"] == "delivered"
+	})["sid"])
+	h.Page("/twilio/messages/"+delivered, viewertest.Person(understudy.RoleAll)) // so that it is held
 	base := "/-/do/twilio/messages/note/"
 	add := url.Values{"do": {"add"}, "text": {"hello"}}
 	for _, c := range []struct {
@@ -90,28 +94,27 @@ func TestNotesThatAreNotWritten(t *testing.T) {
 		{"sender", delivered, url.Values{"do": {"remove"}, "number": {"x"}}, http.StatusBadRequest, "not one of ours"},
 		{"sender", delivered, url.Values{"do": {"add"}, "text": {strings.Repeat("x", 70_000)}}, http.StatusBadRequest, "64 KiB"},
 	} {
-		h.post(c.role, base+c.id, c.form, c.want, c.says)
+		h.Post(browser(c.role), base+c.id, c.form, c.want, c.says)
 	}
-	h.audit.mu.Lock()
-	h.audit.fail = understudy.ErrNotAudited
-	h.audit.mu.Unlock()
-	h.post("sender", base+delivered, add, http.StatusServiceUnavailable)
-	if a := h.db.Annotations.Annotation("twilio", "messages", delivered); a != nil {
+	h.Audit.Fail(understudy.ErrNotAudited)
+	h.Post(viewertest.Person("sender"), base+delivered, add, http.StatusServiceUnavailable)
+	if a := h.Store.Annotations.Annotation("twilio", "messages", delivered); a != nil {
 		t.Errorf("written: %+v", a)
 	}
 }
 
 // A note is removed by who wrote it, and by role all.
 func TestNotesOfOthers(t *testing.T) {
-	h := open(t, nil)
-	id := text(h.first("/Messages.json", "messages", nil)["sid"])
-	h.get("sender", "/twilio/messages/"+id)
-	must(t, h.db.Annotations.AddNote(t.Context(), "twilio", "messages", id, understudy.Note{Text: "of ben", By: "ben"}))
-	number := h.db.Annotations.Annotation("twilio", "messages", id).Notes[0].Number
-	if page := h.get("sender", "/twilio/messages/"+id); !strings.Contains(page, "of ben") || strings.Contains(page, ">Remove</button>") {
+	h := viewertest.OpenReal(t, nil)
+	id := text(h.Upstream.First(t, "/Messages.json", "messages", nil)["sid"])
+	h.Page("/twilio/messages/"+id, viewertest.Person("sender"))
+	viewertest.Must(t, h.Store.Annotations.AddNote(t.Context(), "twilio", "messages", id, understudy.Note{Text: "of ben", By: "ben"}))
+	number := h.Store.Annotations.Annotation("twilio", "messages", id).Notes[0].Number
+	if page := h.Page("/twilio/messages/"+id, viewertest.Person("sender")); !strings.Contains(page, "of ben") ||
+		strings.Contains(page, ">Remove</button>") {
 		t.Error("a note of another can be removed")
 	}
 	path, form := "/-/do/twilio/messages/note/"+id, url.Values{"do": {"remove"}, "number": {fmt.Sprint(number)}}
-	h.post("sender", path, form, http.StatusForbidden)
-	h.post(understudy.RoleAll, path, form, http.StatusSeeOther)
+	h.Post(viewertest.Person("sender"), path, form, http.StatusForbidden)
+	h.Post(viewertest.Person(understudy.RoleAll), path, form, http.StatusSeeOther)
 }

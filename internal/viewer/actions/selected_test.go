@@ -8,20 +8,23 @@ import (
 	"testing"
 
 	"understudy"
+	"understudy/internal/viewer/viewertest"
 )
 
 // Rows that were selected on a list are marked as handled together, or none of them is.
 func TestSelectedRowsAreMarkedTogether(t *testing.T) {
-	h := open(t, nil)
-	failed := text(h.first("/Messages.json", "messages", func(m map[string]any) bool { return m["status"] == "failed" })["sid"])
-	delivered := text(h.first("/Messages.json", "messages", func(m map[string]any) bool { return m["status"] == "delivered" })["sid"])
-	page := h.get("sender", "/twilio/messages?understudy.form=select")
+	h := viewertest.OpenReal(t, nil)
+	failed := text(h.Upstream.First(t, "/Messages.json", "messages", func(m map[string]any) bool { return m["status"] == "failed" })["sid"])
+	delivered := text(h.Upstream.First(t, "/Messages.json", "messages", func(m map[string]any) bool {
+		return m["status"] == "delivered"
+	})["sid"])
+	page := h.Page("/twilio/messages?understudy.form=select", viewertest.Person("sender"))
 	for _, want := range []string{`value="twilio/messages/` + failed + `"`, `action="/-/do/selected"`, ">Mark as handled<"} {
 		if !strings.Contains(page, want) {
 			t.Errorf("the list lacks %s", want)
 		}
 	}
-	if page := h.get("sender", "/twilio/messages"); strings.Contains(page, `name="record"`) {
+	if page := h.Page("/twilio/messages", viewertest.Person("sender")); strings.Contains(page, `name="record"`) {
 		t.Error("rows have boxes although nothing is to be selected")
 	}
 	names := func(ids ...string) (all []string) {
@@ -46,25 +49,25 @@ func TestSelectedRowsAreMarkedTogether(t *testing.T) {
 		{"one that a rule on rows hides", "few", url.Values{"do": {"handled"}, "record": both}, 404, ""},
 		{"one that is unknown", "sender", url.Values{"do": {"handled"}, "record": append(names("SM"+strings.Repeat("0", 32)), both...)}, 404, ""},
 	} {
-		h.post(c.role, path, c.form, c.want, c.says)
+		h.Post(browser(c.role), path, c.form, c.want, c.says)
 		for _, id := range []string{failed, delivered} {
-			if a := h.db.Annotations.Annotation("twilio", "messages", id); a != nil {
+			if a := h.Store.Annotations.Annotation("twilio", "messages", id); a != nil {
 				t.Fatalf("%s: %s is marked: %+v", c.what, id, a)
 			}
 		}
 	}
-	h.post("sender", path, url.Values{"do": {"handled"}, "record": both, "back": back}, http.StatusSeeOther)
+	h.Post(viewertest.Person("sender"), path, url.Values{"do": {"handled"}, "record": both, "back": back}, http.StatusSeeOther)
 	for _, id := range []string{failed, delivered} {
-		if a := h.db.Annotations.Annotation("twilio", "messages", id); a == nil || a.Handled == nil {
+		if a := h.Store.Annotations.Annotation("twilio", "messages", id); a == nil || a.Handled == nil {
 			t.Errorf("%s is not marked: %+v", id, a)
 		}
 	}
-	e := h.audit.all[len(h.audit.all)-1]
+	e := h.Audit.Last()
 	if e.Action != understudy.ActionNote || !slices.Equal(e.IDs, []string{failed, delivered}) || e.Kind != "messages" {
 		t.Errorf("audited %+v", e)
 	}
-	h.post("sender", path, url.Values{"do": {"open"}, "record": names(failed), "back": back}, http.StatusSeeOther)
-	if a := h.db.Annotations.Annotation("twilio", "messages", failed); a != nil && a.Handled != nil {
+	h.Post(viewertest.Person("sender"), path, url.Values{"do": {"open"}, "record": names(failed), "back": back}, http.StatusSeeOther)
+	if a := h.Store.Annotations.Annotation("twilio", "messages", failed); a != nil && a.Handled != nil {
 		t.Errorf("it is still marked: %+v", a)
 	}
 }

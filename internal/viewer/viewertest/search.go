@@ -1,0 +1,79 @@
+// Search: the real searcher over records of the simulated API.
+
+package viewertest
+
+import (
+	"bytes"
+	"strings"
+	"testing"
+	"time"
+
+	"understudy"
+	"understudy/internal/access"
+	"understudy/internal/query"
+	"understudy/internal/search"
+	"understudy/internal/store"
+	"understudy/internal/store/storetest"
+	"understudy/internal/viewer/page"
+	"understudy/request"
+	"understudy/spec"
+)
+
+// searchGate is the gate as the searcher has it.
+type searchGate struct{ gate *access.Gate }
+
+// Sees reports whether the caller sees a kind.
+func (g searchGate) Sees(c understudy.Caller, source, kind string) bool {
+	return g.gate.Sees(c, source, kind)
+}
+
+// Rule returns which records of a kind the caller may find.
+func (g searchGate) Rule(c understudy.Caller, source, kind string) *query.RowRule {
+	return g.gate.Rule(c, source, kind)
+}
+
+// Fully reports whether the caller sees the whole of a field.
+func (g searchGate) Fully(c understudy.Caller, source, kind, field string) bool {
+	return g.gate.Level(c, source, kind, field) == access.See
+}
+
+// View returns a record as the caller sees it.
+func (g searchGate) View(c understudy.Caller, r *understudy.Record) ([]byte, error) {
+	v, err := g.gate.View(c, &understudy.Page{Key: understudy.Key{Source: r.Source}, Kind: r.Kind, Shape: r.Shape, Status: 200, Body: r.Body})
+	if err != nil {
+		return nil, err
+	}
+	return v.Body, nil
+}
+
+// WithSearch lets a viewer search records of the simulated API: those of four lists, and of more lists by their paths.
+func WithSearch(t testing.TB, more ...string) func(*page.Options) {
+	return func(o *page.Options) {
+		mem := storetest.Open(t, store.Options{Specs: map[string]*spec.Spec{o.Sources[0].Name: o.Sources[0].Spec},
+			Now: func() time.Time { return Noon }})
+		src := o.Sources[0]
+		for _, path := range append([]string{"/Calls.json", "/Messages.json", "/Conferences.json", "/Recordings.json"}, more...) {
+			for next := "/2010-04-01/Accounts/" + Account + path + "?PageSize=100"; next != ""; {
+				at, params, _ := strings.Cut(next, "?")
+				target, err := src.Spec.Target("twilio", at, params)
+				Must(t, err)
+				found, err := o.Mirror.(*Mirror).Fetch(t.Context(), request.Fetch{Target: target, Reason: request.Waiting, Retry: time.Minute})
+				Must(t, err)
+				_, err = mem.Save(t.Context(), found)
+				Must(t, err)
+				next = ""
+				if !found.Next.Zero() {
+					next = found.Next.URI
+				}
+			}
+		}
+		searcher, err := search.New(search.Options{
+			Sources: o.Sources, Store: mem, Gate: searchGate{o.Gate}, Masked: o.Gate, KV: mem.KV, Key: bytes.Repeat([]byte{7}, 32),
+			Now:    o.Now,
+			Limits: search.Limits{Count: time.Minute, Facets: time.Minute, Time: time.Minute}, // the race detector takes its time
+		})
+		Must(t, err)
+		o.Search, o.Shelf, o.Sums = searcher, searcher, searcher
+		t.Cleanup(func() { Must(t, mem.Close()) })
+	}
+}
