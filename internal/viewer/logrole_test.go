@@ -1,7 +1,7 @@
 // Logrole: every route and permission of the nearest peer has its equal here. Its routes are
 // those of server/serve.go, its permissions those of config/user.go (saintpete/logrole 1.8.3).
 
-package viewer
+package viewer_test
 
 import (
 	"encoding/json"
@@ -20,6 +20,7 @@ import (
 	"understudy/internal/callers"
 	"understudy/internal/signin"
 	"understudy/internal/viewer/page"
+	"understudy/internal/viewer/viewertest"
 	"understudy/spec"
 )
 
@@ -89,32 +90,32 @@ var peerRoutes = []peerRoute{
 func withActions(t *testing.T) func(*page.Options) {
 	return func(o *page.Options) {
 		runner := actions.New(actions.Options{})
-		t.Cleanup(func() { must(t, runner.Close()) })
+		t.Cleanup(func() { viewertest.Must(t, runner.Close()) })
 		o.Actions = runner
 		var err error
 		o.Callers, err = callers.New(callers.Options{Sources: o.Sources, Now: o.Now,
-			Credentials: []callers.Credential{credential("everything", "alltoken", understudy.RoleAll)},
+			Credentials: []callers.Credential{viewertest.Credential("everything", "alltoken", understudy.RoleAll)},
 			People: &signin.Header{Name: "X-User", Roles: "X-Role", From: []netip.Prefix{netip.MustParsePrefix("192.0.2.0/24")}, Now: time.Now,
 				Has: func(string) bool { return true }, Taken: func(string) bool { return false }}})
-		must(t, err)
+		viewertest.Must(t, err)
 	}
 }
 
 // anna is a person of the role all.
-var anna = as{headers: map[string]string{"X-User": "anna", "X-Role": understudy.RoleAll}}
+var anna = viewertest.Browser{Headers: map[string]string{"X-User": "anna", "X-Role": understudy.RoleAll}}
 
 func TestEveryRouteOfLogrole(t *testing.T) {
-	h := withMedia(t, searched(t), withActions(t)).fixture
+	h := withMedia(t, viewertest.WithSearch(t), withActions(t)).Fixture
 	ids := map[string]string{}
 	for _, k := range []string{"messages", "calls", "conferences", "incoming_phone_numbers", "alerts", "recordings"} {
-		ids["{"+k+"}"] = rowsOf(t, h.page("/twilio/"+k+".json", all))[0]["sid"].(string)
+		ids["{"+k+"}"] = rowsOf(t, h.Page("/twilio/"+k+".json", viewertest.All))[0]["sid"].(string)
 	}
-	for _, m := range rowsOf(t, h.page("/twilio/messages.json?PageSize=500", all)) {
+	for _, m := range rowsOf(t, h.Page("/twilio/messages.json?PageSize=500", viewertest.All)) {
 		if m["num_media"] != "0" {
 			ids["{pictured}"] = m["sid"].(string)
 		}
 	}
-	key := regexp.MustCompile(`name="key" value="([^"]+)"`).FindStringSubmatch(h.page("/-/do/twilio/messages/send", anna))
+	key := regexp.MustCompile(`name="key" value="([^"]+)"`).FindStringSubmatch(h.Page("/-/do/twilio/messages/send", anna))
 	if key == nil {
 		t.Fatal("the form of a message has no key")
 	}
@@ -125,7 +126,7 @@ func TestEveryRouteOfLogrole(t *testing.T) {
 		}
 		return text
 	}
-	known := h.viewer.Routes()
+	known := h.Viewer.Routes()
 	for _, r := range peerRoutes {
 		if r.none != "" {
 			continue
@@ -137,7 +138,7 @@ func TestEveryRouteOfLogrole(t *testing.T) {
 		if r.form != "" {
 			method = "POST"
 		}
-		status, body, head := h.do(method, fill(r.ask), fill(r.form), anna)
+		status, body, head := h.Do(method, fill(r.ask), fill(r.form), anna)
 		if status != r.status || !strings.Contains(body+head.Get("Location"), fill(r.says)) {
 			t.Errorf("%s: %s %s answers %d, and %q is not in it: %.300s", r.theirs, method, fill(r.ask), status, fill(r.says), body)
 		}
@@ -148,7 +149,7 @@ func TestEveryRouteOfLogrole(t *testing.T) {
 func rowsOf(t *testing.T, body string) (rows []map[string]any) {
 	t.Helper()
 	var page map[string]json.RawMessage
-	must(t, json.Unmarshal([]byte(body), &page))
+	viewertest.Must(t, json.Unmarshal([]byte(body), &page))
 	for _, value := range page {
 		if json.Unmarshal(value, &rows) == nil && len(rows) > 0 {
 			return rows
@@ -196,9 +197,9 @@ var peerPermissions = []peerPermission{
 
 // Each permission is taken away from a role of its own; the role all has it.
 func TestEveryPermissionOfLogrole(t *testing.T) {
-	h := open(t, func(o *page.Options) {
+	h := viewertest.Open(t, func(o *page.Options) {
 		roles, rows := access.Roles{}, map[string]map[string]access.RowRules{}
-		creds := []callers.Credential{credential("everything", "alltoken", understudy.RoleAll)}
+		creds := []callers.Credential{viewertest.Credential("everything", "alltoken", understudy.RoleAll)}
 		for _, p := range peerPermissions {
 			line := map[string]string{access.Everything: "see"}
 			for subject, level := range p.line {
@@ -208,25 +209,25 @@ func TestEveryPermissionOfLogrole(t *testing.T) {
 			if p.rows != nil {
 				rows[p.theirs] = map[string]access.RowRules{"twilio": p.rows}
 			}
-			creds = append(creds, credential(p.theirs, p.theirs, p.theirs))
+			creds = append(creds, viewertest.Credential(p.theirs, p.theirs, p.theirs))
 		}
 		var err error
 		o.Gate, err = access.NewWith(access.Options{
 			Specs: map[string]*spec.Spec{"twilio": o.Sources[0].Spec}, Roles: roles, Rows: rows, Now: o.Now,
 		})
-		must(t, err)
+		viewertest.Must(t, err)
 		o.Callers, err = callers.New(callers.Options{Sources: o.Sources, Credentials: creds, Now: o.Now})
-		must(t, err)
+		viewertest.Must(t, err)
 	})
 	for _, p := range peerPermissions {
-		who := as{token: p.theirs}
+		who := viewertest.Browser{Token: p.theirs}
 		if p.media != "" {
-			h.playsNot(p)
+			playsNot(h, p)
 			continue
 		}
 		path := "/twilio/" + p.kind + ".json?PageSize=100"
-		whole := rowsOf(t, h.page(path, all))
-		status, body, _ := h.get(path, who)
+		whole := rowsOf(t, h.Page(path, viewertest.All))
+		status, body, _ := h.Get(path, who)
 		if p.list {
 			if status == http.StatusOK {
 				t.Errorf("%s: %s answers without it", p.theirs, path)
@@ -244,7 +245,7 @@ func TestEveryPermissionOfLogrole(t *testing.T) {
 				t.Errorf("%s: with it %s.%s is shown: %t; without it: %t", p.theirs, p.kind, field, some, shown)
 			}
 		}
-		if page := h.page(strings.Replace(path, ".json", "", 1), who); !strings.Contains(page, "</table>") {
+		if page := h.Page(strings.Replace(path, ".json", "", 1), who); !strings.Contains(page, "</table>") {
 			t.Errorf("%s: there is no page without it", p.theirs)
 		}
 	}
@@ -252,19 +253,19 @@ func TestEveryPermissionOfLogrole(t *testing.T) {
 
 // playsNot fails unless the role all is given contents of a kind, and a role without the
 // permission none.
-func (h *fixture) playsNot(p peerPermission) {
+func playsNot(h *viewertest.Fixture, p peerPermission) {
 	h.Helper()
-	k := h.spec.Kind(p.kind)
-	path := regexp.MustCompile(`\{[^}]+\}`).ReplaceAllString(strings.Replace(k.Media[0].Path, "{AccountSid}", account, 1),
+	k := h.Spec.Kind(p.kind)
+	path := regexp.MustCompile(`\{[^}]+\}`).ReplaceAllString(strings.Replace(k.Media[0].Path, "{AccountSid}", viewertest.Account, 1),
 		k.Prefixes[0]+"00000000000000000000000000000001")
-	t, err := h.spec.Target("twilio", path, "")
-	must(h, err)
+	t, err := h.Spec.Target("twilio", path, "")
+	viewertest.Must(h, err)
 	for token, want := range map[string]bool{"alltoken": true, p.theirs: false} {
 		r := httptest.NewRequest("GET", "/", nil)
-		r.SetBasicAuth(account, token)
-		c, err := h.viewer.Visitor.Options.Callers.Person(r)
-		must(h, err)
-		if got := h.viewer.Visitor.Options.Gate.Media(c, t) == nil; got != want {
+		r.SetBasicAuth(viewertest.Account, token)
+		c, err := h.Viewer.Visitor.Options.Callers.Person(r)
+		viewertest.Must(h, err)
+		if got := h.Viewer.Visitor.Options.Gate.Media(c, t) == nil; got != want {
 			h.Errorf("%s: a content of %s as %s: %t", p.theirs, p.kind, c.Name, got)
 		}
 	}
@@ -273,10 +274,10 @@ func (h *fixture) playsNot(p peerPermission) {
 // can_send_messages and can_make_calls are lines of a credential's allow here; people send
 // when their role's do says so. Making calls is left to programs.
 func TestWritesOfLogrole(t *testing.T) {
-	h := open(t)
-	gate, err := access.NewWith(access.Options{Specs: map[string]*spec.Spec{"twilio": h.spec}, Roles: testRoles,
+	h := viewertest.Open(t)
+	gate, err := access.NewWith(access.Options{Specs: map[string]*spec.Spec{"twilio": h.Spec}, Roles: viewertest.Roles,
 		Do: access.Doings{"watcher": {"twilio": {"messages.send"}}}})
-	must(t, err)
+	viewertest.Must(t, err)
 	for role, want := range map[string]bool{"watcher": true, "support": false, understudy.RoleAll: true} {
 		person := understudy.Caller{Name: "anna", Grant: &understudy.Grant{Role: role}}
 		if got := gate.Do(person, "twilio", "messages.send") == nil; got != want {
@@ -284,14 +285,14 @@ func TestWritesOfLogrole(t *testing.T) {
 		}
 	}
 	for permission, path := range map[string]string{"can_send_messages": "/Messages.json", "can_make_calls": "/Calls.json"} {
-		at, err := h.spec.Target("twilio", "/2010-04-01/Accounts/"+account+path, "")
-		must(t, err)
+		at, err := h.Spec.Target("twilio", "/2010-04-01/Accounts/"+viewertest.Account+path, "")
+		viewertest.Must(t, err)
 		c := understudy.Caller{Name: "x", Source: "twilio", Grant: &understudy.Grant{Role: "support"}}
-		if h.viewer.Visitor.Options.Gate.Write(c, at, "POST") == nil {
+		if h.Viewer.Visitor.Options.Gate.Write(c, at, "POST") == nil {
 			t.Errorf("%s: %s may be sent without it", permission, path)
 		}
 		c.Grant.Allow = []understudy.Allow{{Method: "POST", Path: "/2010-04-01/Accounts/*" + path}}
-		if err := h.viewer.Visitor.Options.Gate.Write(c, at, "POST"); err != nil {
+		if err := h.Viewer.Visitor.Options.Gate.Write(c, at, "POST"); err != nil {
 			t.Errorf("%s: %v", permission, err)
 		}
 	}

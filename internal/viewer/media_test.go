@@ -1,6 +1,6 @@
 // Media addresses: one session, one caller, half an hour, and the gate again.
 
-package viewer
+package viewer_test
 
 import (
 	"context"
@@ -17,6 +17,7 @@ import (
 	"understudy"
 	"understudy/internal/access"
 	"understudy/internal/viewer/page"
+	"understudy/internal/viewer/viewertest"
 	"understudy/request"
 	"understudy/spec"
 )
@@ -45,37 +46,38 @@ func (p *player) Open(_ context.Context, a request.MediaRequest) (*request.Media
 
 // stereo is a viewer with contents and a clock.
 type stereo struct {
-	*fixture
+	*viewertest.Fixture
 	*player
 	now time.Time
 }
 
 func withMedia(t *testing.T, set ...func(*page.Options)) *stereo {
-	s := &stereo{player: &player{}, now: noon}
-	s.fixture = open(t, append([]func(*page.Options){func(o *page.Options) { o.Media, o.Now = s.player, func() time.Time { return s.now } }},
+	s := &stereo{player: &player{}, now: viewertest.Noon}
+	s.Fixture = viewertest.Open(t, append([]func(*page.Options){func(o *page.Options) {
+		o.Media, o.Now = s.player,
+			func() time.Time { return s.now }
+	}},
 		set...)...)
 	return s
 }
 
-const recording = "/2010-04-01/Accounts/" + account + "/Recordings/RE00000000000000000000000000000001.wav"
-
 // address makes an address as a page of this caller would, with the cookie the
 // browser then has.
-func (s *stereo) address(who as, cookies ...*http.Cookie) (string, []*http.Cookie) {
+func (s *stereo) address(who viewertest.Browser, cookies ...*http.Cookie) (string, []*http.Cookie) {
 	s.Helper()
 	r := httptest.NewRequest("GET", "/twilio/recordings", nil)
-	r.SetBasicAuth(account, who.token)
+	r.SetBasicAuth(viewertest.Account, who.Token)
 	for _, c := range cookies {
 		r.AddCookie(c)
 	}
 	w := httptest.NewRecorder()
-	q, end := s.viewer.Visitor.Begin(r.Context(), w, r)
+	q, end := s.Viewer.Visitor.Begin(r.Context(), w, r)
 	defer end()
 	var err error
-	q.Rights.Caller, err = s.viewer.Visitor.Options.Callers.Person(r)
-	must(s, err)
-	t, err := s.spec.Target("twilio", recording, "")
-	must(s, err)
+	q.Rights.Caller, err = s.Viewer.Visitor.Options.Callers.Person(r)
+	viewertest.Must(s, err)
+	t, err := s.Spec.Target("twilio", viewertest.Recording, "")
+	viewertest.Must(s, err)
 	first, second := page.MediaURL(q, t), page.MediaURL(q, t)
 	if first != second {
 		s.Errorf("one page has two addresses of one content: %s %s", first, second)
@@ -88,11 +90,11 @@ func (s *stereo) address(who as, cookies ...*http.Cookie) (string, []*http.Cooki
 }
 
 // play asks for an address.
-func (s *stereo) play(method, address string, who as, cookies []*http.Cookie, headers ...string) (*http.Response, string) {
+func (s *stereo) play(method, address string, who viewertest.Browser, cookies []*http.Cookie, headers ...string) (*http.Response, string) {
 	s.Helper()
 	r := httptest.NewRequest(method, address, nil)
-	if who.token != "" {
-		r.SetBasicAuth(account, who.token)
+	if who.Token != "" {
+		r.SetBasicAuth(viewertest.Account, who.Token)
 	}
 	for _, c := range cookies {
 		r.AddCookie(c)
@@ -101,15 +103,15 @@ func (s *stereo) play(method, address string, who as, cookies []*http.Cookie, he
 		r.Header.Set(headers[i], headers[i+1])
 	}
 	w := httptest.NewRecorder()
-	s.viewer.ServeHTTP(w, r)
+	s.Viewer.ServeHTTP(w, r)
 	body, err := io.ReadAll(w.Result().Body)
-	must(s, err)
+	viewertest.Must(s, err)
 	return w.Result(), string(body)
 }
 
 func TestMediaAddress(t *testing.T) {
 	s := withMedia(t)
-	address, session := s.address(all)
+	address, session := s.address(viewertest.All)
 	if !strings.HasPrefix(address, "/-/media/") || strings.Contains(address, "RE0") || len(session) != 1 {
 		t.Fatalf("%s, cookies %v", address, session)
 	}
@@ -117,7 +119,7 @@ func TestMediaAddress(t *testing.T) {
 		c.MaxAge != 0 || len(c.Value) != 22 {
 		t.Errorf("%+v", c)
 	}
-	resp, body := s.play("GET", address, all, session)
+	resp, body := s.play("GET", address, viewertest.All, session)
 	h := resp.Header
 	if resp.StatusCode != 200 || body != tune || h.Get("Content-Type") != "audio/x-wav" || h.Get("Cache-Control") != "private, max-age=1500" ||
 		h.Get("Etag") != `"tune"` {
@@ -127,24 +129,25 @@ func TestMediaAddress(t *testing.T) {
 		h.Get("Age") != "" {
 		t.Errorf("%v", h)
 	}
-	if a := s.asked[0]; a.Target.Key.URI != recording || a.Head || a.Range != "" {
+	if a := s.asked[0]; a.Target.Key.URI != viewertest.Recording || a.Head || a.Range != "" {
 		t.Errorf("%+v", a)
 	}
-	resp, body = s.play("GET", address, all, session, "Range", "bytes=0-3")
+	resp, body = s.play("GET", address, viewertest.All, session, "Range", "bytes=0-3")
 	if resp.StatusCode != 206 || body != "RIFF" || s.asked[1].Range != "bytes=0-3" {
 		t.Errorf("%d %q", resp.StatusCode, body)
 	}
-	resp, _ = s.play("GET", address, all, session, "Range", "bytes=99-")
+	resp, _ = s.play("GET", address, viewertest.All, session, "Range", "bytes=99-")
 	if resp.StatusCode != 416 || resp.Header.Get("Content-Range") != fmt.Sprintf("bytes */%d", len(tune)) || resp.Header.Get("Etag") != "" {
 		t.Errorf("%d %v", resp.StatusCode, resp.Header)
 	}
-	if resp, _ = s.play("GET", address, all, session, "If-None-Match", `"tune"`); resp.StatusCode != 304 {
+	if resp, _ = s.play("GET", address, viewertest.All, session, "If-None-Match", `"tune"`); resp.StatusCode != 304 {
 		t.Errorf("%d", resp.StatusCode)
 	}
-	if resp, body = s.play("HEAD", address, all, session); resp.StatusCode != 200 || body != "" || resp.ContentLength != int64(len(tune)) {
+	if resp, body = s.play("HEAD", address, viewertest.All, session); resp.StatusCode != 200 || body != "" ||
+		resp.ContentLength != int64(len(tune)) {
 		t.Errorf("%d %q", resp.StatusCode, body)
 	}
-	if resp, _ = s.play("POST", address, all, session); resp.StatusCode == 200 {
+	if resp, _ = s.play("POST", address, viewertest.All, session); resp.StatusCode == 200 {
 		t.Errorf("POST: %d", resp.StatusCode)
 	}
 }
@@ -152,7 +155,7 @@ func TestMediaAddress(t *testing.T) {
 // The same content has the same address for as long as a browser may keep it.
 func TestMediaAddressLasts(t *testing.T) {
 	s := withMedia(t)
-	address, session := s.address(all)
+	address, session := s.address(viewertest.All)
 	for _, test := range []struct {
 		after time.Duration
 		same  bool
@@ -162,12 +165,12 @@ func TestMediaAddressLasts(t *testing.T) {
 		{10 * time.Minute, false, true}, {25*time.Minute - time.Second, false, true},
 		{25 * time.Minute, false, false}, {24 * time.Hour, false, false}, {-6 * time.Minute, false, false},
 	} {
-		s.now = noon.Add(test.after) // noon is 5 minutes into a bucket
-		again, cookies := s.address(all, session...)
+		s.now = viewertest.Noon.Add(test.after) // noon is 5 minutes into a bucket
+		again, cookies := s.address(viewertest.All, session...)
 		if (again == address) != test.same || len(cookies) != 1 {
 			t.Errorf("after %v: the same address %v, cookies %v", test.after, again == address, cookies)
 		}
-		resp, _ := s.play("GET", address, all, session)
+		resp, _ := s.play("GET", address, viewertest.All, session)
 		if good := resp.StatusCode == 200; good != test.good || !good && resp.StatusCode != 404 {
 			t.Errorf("after %v: %d", test.after, resp.StatusCode)
 		}
@@ -185,29 +188,29 @@ func TestMediaAddressIsNobodyElses(t *testing.T) {
 		o.Gate = gate
 	}
 	s := withMedia(t, everybody)
-	address, session := s.address(all)
-	other, theirs := s.address(as{token: "supporttoken"})
+	address, session := s.address(viewertest.All)
+	other, theirs := s.address(viewertest.Support)
 	if address == other || session[0].Value == theirs[0].Value {
 		t.Error("two callers have one address")
 	}
 	for name, test := range map[string]struct {
 		address string
-		who     as
+		who     viewertest.Browser
 		cookies []*http.Cookie
 		status  int
 	}{
-		"no session":            {address, all, nil, 404},
-		"another's session":     {address, all, theirs, 404},
-		"another caller":        {address, as{token: "supporttoken"}, session, 404},
-		"another's address":     {other, all, session, 404},
-		"a session made up":     {address, all, []*http.Cookie{{Name: page.SessionCookie, Value: "x"}}, 404},
-		"nobody":                {address, as{}, session, 401},
-		"an unknown credential": {address, as{token: "wrong"}, session, 401},
-		"no role":               {address, as{token: "nobodytoken"}, session, 403},
-		"empty":                 {"/-/media/", all, session, 404},
-		"short":                 {"/-/media/AAAA", all, session, 404},
-		"no base64":             {"/-/media/" + strings.Repeat("!", 60), all, session, 404},
-		"long":                  {"/-/media/" + strings.Repeat("A", 20000), all, session, 404},
+		"no session":            {address, viewertest.All, nil, 404},
+		"another's session":     {address, viewertest.All, theirs, 404},
+		"another caller":        {address, viewertest.Support, session, 404},
+		"another's address":     {other, viewertest.All, session, 404},
+		"a session made up":     {address, viewertest.All, []*http.Cookie{{Name: page.SessionCookie, Value: "x"}}, 404},
+		"nobody":                {address, viewertest.Browser{}, session, 401},
+		"an unknown credential": {address, viewertest.Browser{Token: "wrong"}, session, 401},
+		"no role":               {address, viewertest.Nobody, session, 403},
+		"empty":                 {"/-/media/", viewertest.All, session, 404},
+		"short":                 {"/-/media/AAAA", viewertest.All, session, 404},
+		"no base64":             {"/-/media/" + strings.Repeat("!", 60), viewertest.All, session, 404},
+		"long":                  {"/-/media/" + strings.Repeat("A", 20000), viewertest.All, session, 404},
 	} {
 		if resp, body := s.play("GET", test.address, test.who, test.cookies); resp.StatusCode != test.status || strings.Contains(body, "la la") {
 			t.Errorf("%s: %d", name, resp.StatusCode)
@@ -216,21 +219,21 @@ func TestMediaAddressIsNobodyElses(t *testing.T) {
 	// One other bit anywhere, and it is unknown.
 	token := []byte(strings.TrimPrefix(address, "/-/media/"))
 	data, err := base64.RawURLEncoding.DecodeString(string(token))
-	must(t, err)
+	viewertest.Must(t, err)
 	for i := range len(data) * 8 {
 		data[i/8] ^= 1 << (i % 8)
-		if resp, _ := s.play("GET", "/-/media/"+base64.RawURLEncoding.EncodeToString(data), all, session); resp.StatusCode != 404 {
+		if resp, _ := s.play("GET", "/-/media/"+base64.RawURLEncoding.EncodeToString(data), viewertest.All, session); resp.StatusCode != 404 {
 			t.Fatalf("bit %d: %d", i, resp.StatusCode)
 		}
 		data[i/8] ^= 1 << (i % 8)
 	}
 	// A new process has new keys, unless it is told.
-	again := withMedia(t, everybody, func(o *page.Options) { o.Seals = s.viewer.Visitor.Options.Seals })
-	if resp, _ := again.play("GET", address, all, session); resp.StatusCode != 200 {
+	again := withMedia(t, everybody, func(o *page.Options) { o.Seals = s.Viewer.Visitor.Options.Seals })
+	if resp, _ := again.play("GET", address, viewertest.All, session); resp.StatusCode != 200 {
 		t.Errorf("the same seals: %d", resp.StatusCode)
 	}
 	again = withMedia(t, everybody)
-	if resp, _ := again.play("GET", address, all, session); resp.StatusCode != 404 {
+	if resp, _ := again.play("GET", address, viewertest.All, session); resp.StatusCode != 404 {
 		t.Errorf("other seals: %d", resp.StatusCode)
 	}
 }
@@ -239,42 +242,42 @@ func TestMediaAddressIsNobodyElses(t *testing.T) {
 func TestMediaGate(t *testing.T) {
 	s := withMedia(t)
 	for _, token := range []string{"supporttoken", "countertoken"} { // the one hides bodies, the other sees no recordings
-		if address, cookies := s.address(as{token: token}); address != "" || len(cookies) != 0 {
+		if address, cookies := s.address(viewertest.Browser{Token: token}); address != "" || len(cookies) != 0 {
 			t.Errorf("%s has an address: %s, %v", token, address, cookies)
 		}
 	}
-	address, session := s.address(as{token: "clerktoken"})
-	if resp, body := s.play("GET", address, as{token: "clerktoken"}, session); resp.StatusCode != 200 || body != tune {
+	address, session := s.address(viewertest.Clerk)
+	if resp, body := s.play("GET", address, viewertest.Clerk, session); resp.StatusCode != 200 || body != tune {
 		t.Errorf("%d %q", resp.StatusCode, body)
 	}
 	stricter := withMedia(t, func(o *page.Options) {
-		o.Seals = s.viewer.Visitor.Options.Seals
+		o.Seals = s.Viewer.Visitor.Options.Seals
 		gate, err := access.New(map[string]*spec.Spec{"twilio": o.Sources[0].Spec}, access.Roles{
 			"clerk": {"twilio": {"*": "see", "recordings.audio": "hide"}}, "support": {}, "counter": {},
 		})
-		must(t, err)
+		viewertest.Must(t, err)
 		o.Gate = gate
 	})
-	if resp, body := stricter.play("GET", address, as{token: "clerktoken"}, session); resp.StatusCode != 403 ||
+	if resp, body := stricter.play("GET", address, viewertest.Clerk, session); resp.StatusCode != 403 ||
 		strings.Contains(body, "la la") || len(stricter.asked) != 0 {
 		t.Errorf("%d", resp.StatusCode)
 	}
-	none := open(t)
-	if resp, _ := (&stereo{fixture: none}).play("GET", address, all, session); resp.StatusCode != 404 {
+	none := viewertest.Open(t)
+	if resp, _ := (&stereo{Fixture: none}).play("GET", address, viewertest.All, session); resp.StatusCode != 404 {
 		t.Errorf("without contents: %d", resp.StatusCode)
 	}
 }
 
 func TestMediaSession(t *testing.T) {
 	s := withMedia(t, func(o *page.Options) { o.PublicURL = "https://calls.example.com" })
-	if _, session := s.address(all); !session[0].Secure {
+	if _, session := s.address(viewertest.All); !session[0].Secure {
 		t.Errorf("%+v", session[0])
 	}
 }
 
 func TestMediaFailures(t *testing.T) {
 	s := withMedia(t)
-	address, session := s.address(all)
+	address, session := s.address(viewertest.All)
 	for name, test := range map[string]struct {
 		medium *request.MediaResponse
 		err    error
@@ -286,7 +289,7 @@ func TestMediaFailures(t *testing.T) {
 		"closed": {nil, understudy.ErrClosed, 503},
 	} {
 		s.medium = func() (*request.MediaResponse, error) { return test.medium, test.err }
-		resp, body := s.play("GET", address, all, session)
+		resp, body := s.play("GET", address, viewertest.All, session)
 		if resp.StatusCode != test.status || body == "" || strings.Contains(resp.Header.Get("Cache-Control"), "max-age") {
 			t.Errorf("%s: %d %v", name, resp.StatusCode, resp.Header)
 		}
@@ -296,7 +299,7 @@ func TestMediaFailures(t *testing.T) {
 		return &request.MediaResponse{ReadCloser: http.NoBody, File: strings.NewReader(tune), Status: 200, ContentType: "text/html",
 			Detail: "stale: upstream 503", Outcome: request.Stale}, nil
 	}
-	resp, _ := s.play("GET", address, all, session)
+	resp, _ := s.play("GET", address, viewertest.All, session)
 	if h := resp.Header; h.Get("Cache-Control") != "private, no-cache" || h.Get("Content-Disposition") != "attachment" ||
 		!strings.Contains(h.Get("Content-Security-Policy"), "sandbox") {
 		t.Errorf("%v", h)
@@ -311,40 +314,6 @@ func TestMediaFailures(t *testing.T) {
 			t.Errorf("recovered %v", why)
 		}
 	}()
-	s.play("GET", address, all, session)
+	s.play("GET", address, viewertest.All, session)
 	t.Error("half a content was sent as if it were whole")
-}
-
-// No token but one that was made here opens anything, and none makes the viewer
-// fall over.
-func FuzzMediaToken(f *testing.F) {
-	seals, err := page.NewSeals()
-	if err != nil {
-		f.Fatal(err)
-	}
-	key := understudy.Key{Source: "twilio", URI: recording}
-	in := func(name string) (s page.Session) { copy(s.Raw[:], name); return s }
-	good := seals.Seal(in("session"), "caller", key, 100)
-	f.Add(good, "session", "caller", int64(100))
-	f.Add(good, "session", "caller", int64(101))
-	f.Add(good, "session", "caller", int64(102))
-	f.Add(good[:len(good)-1], "session", "caller", int64(100))
-	f.Add("", "", "", int64(0))
-	f.Add("AAAAAAAAAAAAAAAAAAAAAA", "session", "caller", int64(-1))
-	f.Fuzz(func(t *testing.T, token, name, caller string, now int64) {
-		own := in(name)
-		got, bucket, ok := seals.Open(token, own, caller, now)
-		if right := token == good && own == in("session") && caller == "caller" && (now == 100 || now == 101); ok != right || ok &&
-			(got != key || bucket != 100) {
-			t.Fatalf("%q for %q, %q at %d: %v %v", token, name, caller, now, got, ok)
-		}
-		made := seals.Seal(own, caller, understudy.Key{Source: "s", URI: token}, now)
-		if back, _, ok := seals.Open(made, own, caller, now); len(made) <= page.MaxToken && (!ok || back.Source != "s" || back.URI != token) {
-			t.Fatalf("%q does not come back: %+v %v", token, back, ok)
-		}
-		own.Raw[15]++
-		if _, _, ok := seals.Open(made, own, caller, now); ok {
-			t.Fatal("another session opens it")
-		}
-	})
 }

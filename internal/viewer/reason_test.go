@@ -1,109 +1,27 @@
-// Reason: upstream's error codes are shown with their meaning and upstream's page about
-// them.
+// Reason: the code of a failed record.
 
-package viewer
+package viewer_test
 
 import (
-	"context"
-	"errors"
-	"fmt"
-	"net/http"
-	"net/http/httptest"
+	"regexp"
 	"strings"
 	"testing"
 
-	"understudy"
-	"understudy/internal/viewer/page"
-	"understudy/request"
+	"understudy/internal/viewer/viewertest"
 )
 
-// refused is an answer of upstream's that is no success.
-func refused(status int, body string) *understudy.Page {
-	return &understudy.Page{Key: understudy.Key{Source: "twilio", URI: "/2010-04-01/Accounts/" + account + "/Calls.json"}, Kind: "calls",
-		List: true, Status: status, ContentType: "application/json", Body: []byte(body)}
-}
-
-func TestErrorCodesWithTheirMeaning(t *testing.T) {
-	const docs = `href="https://www.twilio.com/docs/api/errors/`
-	h := open(t)
-	for _, test := range []struct {
-		name     string
-		who      as
-		page     *understudy.Page
-		err      error
-		has, not []string
-	}{
-		{"a refusal", all, refused(400, `{"code":21211,"message":"The 'To' number +15550001111 is wrong","status":400}`), nil,
-			[]string{"21211", "Invalid “to” phone number", docs + `21211"`, "15550001111"}, nil},
-		{"a refusal, masked", as{token: "supporttoken"}, refused(400, `{"code":21211,"message":"The number +15550001111 is wrong"}`), nil,
-			[]string{"21211", docs + `21211"`}, []string{"15550001111"}},
-		{"a code the spec does not explain", all, refused(400, `{"code":99999,"message":"?"}`), nil,
-			[]string{"99999", docs + `99999"`}, []string{"Meaning"}},
-		{"no code", all, refused(400, `{"message":"?"}`), nil, []string{"refused this (400)"}, []string{docs, "Error code"}},
-		{"not computed yet", all, refused(202, `{}`), nil, []string{"Twilio is still computing this", "Ask again in a moment"},
-			[]string{"refused this", "It says"}},
-		{"an outage", all, nil, &understudy.UpstreamError{Why: understudy.FailServer, Status: 503,
-			Page: refused(503, `{"code":20503,"message":"down"}`)}, []string{"20503", "Service unavailable", docs + `20503"`}, nil},
-		{"an outage without a body", all, nil, &understudy.UpstreamError{Why: understudy.FailDown}, []string{"not answering"}, []string{docs}},
-	} {
-		h.mirror.mu.Lock()
-		h.mirror.change = func(a request.Request, r *request.Response) (*request.Response, error) {
-			if test.err != nil {
-				return nil, fmt.Errorf("mirror: %w", test.err)
+// The failed record's page says which code it carries and where that is explained.
+func TestReason(t *testing.T) {
+	h := viewertest.Open(t)
+	rows := h.Page("/twilio/messages?PageSize=1000", viewertest.All)
+	for _, m := range regexp.MustCompile(`<tr class="failed">.*?/twilio/messages/((?:SM|MM)[0-9a-f]{32})`).FindAllStringSubmatch(rows, -1) {
+		page := h.Page("/twilio/messages/"+m[1], viewertest.All)
+		if code := regexp.MustCompile(`Error code (\d+): [A-Z]`).FindStringSubmatch(page); code != nil {
+			if !strings.Contains(page, `href="https://www.twilio.com/docs/api/errors/`+code[1]+`" rel="noopener noreferrer external"`) {
+				t.Errorf("code %s is not explained", code[1])
 			}
-			r.Page = test.page
-			return r, nil
-		}
-		h.mirror.mu.Unlock()
-		_, body, _ := h.get("/twilio/calls", test.who)
-		body = strings.NewReplacer("&#34;", "”", "&quot;", "”").Replace(body)
-		for _, want := range test.has {
-			if want = strings.NewReplacer("“", "”").Replace(want); !strings.Contains(body, want) {
-				t.Errorf("%s: does not say %q:\n%s", test.name, want, body)
-			}
-		}
-		for _, not := range test.not {
-			if strings.Contains(body, not) {
-				t.Errorf("%s: says %q", test.name, not)
-			}
+			return
 		}
 	}
-}
-
-// What a page does with the answer to a write, it does with ReasonOf and RefusedWrite.
-func TestRefusedWritesHaveTheirReason(t *testing.T) {
-	h := open(t)
-	ask := func(token string, run page.Handler) string {
-		r := httptest.NewRequest(http.MethodGet, "/", nil)
-		r.SetBasicAuth(account, token)
-		w := httptest.NewRecorder()
-		h.viewer.Visitor.Exchange(w, r, func(q *page.Exchange) error {
-			q.Source = q.V.ByName["twilio"]
-			return run(q)
-		})
-		return w.Body.String()
-	}
-	said := refused(400, `{"code":21610,"message":"+15550001111 has unsubscribed","status":400}`)
-	for token, shown := range map[string]bool{"alltoken": true, "supporttoken": false} {
-		body := ask(token, func(q *page.Exchange) error {
-			err := q.Rights.RefusedWrite(q.Source, said)
-			if why := q.Rights.ReasonOf(q.Source, fmt.Errorf("write: %w", err)); why.String() != "error 21610, Recipient has unsubscribed" {
-				t.Errorf("the reason is %q", why)
-			}
-			return err
-		})
-		if !strings.Contains(body, "21610") || !strings.Contains(body, "Recipient has unsubscribed") ||
-			strings.Contains(body, "15550001111") != shown {
-			t.Errorf("%s: the failed write's page: %s", token, body)
-		}
-	}
-	ask("alltoken", func(q *page.Exchange) error {
-		if err := q.Rights.RefusedWrite(q.Source, refused(201, `{"code":1}`)); err != nil {
-			t.Errorf("a write that was done: %v", err)
-		}
-		if why := q.Rights.ReasonOf(q.Source, errors.Join(context.DeadlineExceeded)); why != nil {
-			t.Errorf("an error of no code has the reason %v", why)
-		}
-		return nil
-	})
+	t.Error("no failed message with a code")
 }

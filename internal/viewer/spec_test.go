@@ -1,6 +1,6 @@
 // Any API: pages of a made-up one, by its spec alone.
 
-package viewer
+package viewer_test
 
 import (
 	"context"
@@ -11,6 +11,7 @@ import (
 	"understudy/internal/access"
 	"understudy/internal/callers"
 	"understudy/internal/viewer/page"
+	"understudy/internal/viewer/viewertest"
 	"understudy/request"
 	"understudy/spec"
 	"understudy/upstream"
@@ -66,21 +67,21 @@ func (l *library) Page(_ context.Context, a request.Request) (*request.Response,
 
 func TestAnyAPI(t *testing.T) {
 	sp, err := upstream.ReadSpec("library.yaml", []byte(libraryYAML))
-	must(t, err)
+	viewertest.Must(t, err)
 	src := &spec.Source{Name: "books-r-us", Spec: sp}
 	gate, err := access.New(map[string]*spec.Spec{"books-r-us": sp}, nil)
-	must(t, err)
+	viewertest.Must(t, err)
 	book, err := callers.New(callers.Options{Sources: []*spec.Source{src}, Credentials: []callers.Credential{
 		{Name: "reader", Source: "books-r-us", Secret: understudy.NewSecret("alltoken"),
 			Grant: understudy.Grant{Role: understudy.RoleAll, By: "test"}},
 	}})
-	must(t, err)
+	viewertest.Must(t, err)
 	m := &library{}
-	h := open(t, func(o *page.Options) {
+	h := viewertest.Open(t, func(o *page.Options) {
 		o.Sources, o.Gate, o.Callers, o.Mirror, o.Snapshot = []*spec.Source{src}, gate, book, m, nil
 	})
-	reader := as{zone: "Europe/Berlin", headers: map[string]string{"Authorization": "Bearer alltoken"}}
-	list := h.page("/books-r-us/books", reader)
+	reader := viewertest.Browser{Zone: "Europe/Berlin", Headers: map[string]string{"Authorization": "Bearer alltoken"}}
+	list := h.Page("/books-r-us/books", reader)
 	for _, want := range []string{
 		`>13:03:10</time>`, ">Today</time>", "−3.5 <small>EUR</small>", `<span class="yes">yes</span>`, `href="/books-r-us/books/A%201~7"`,
 		`type="datetime-local"`, `<option value="false">no</option>`,
@@ -90,10 +91,10 @@ func TestAnyAPI(t *testing.T) {
 			t.Errorf("list: no %s", want)
 		}
 	}
-	if older := href(list, "Older"); older != "/books-r-us/books?after=7&understudy.back=" {
+	if older := viewertest.Href(list, "Older"); older != "/books-r-us/books?after=7&understudy.back=" {
 		t.Errorf("Older leads to %s", older)
 	}
-	one := h.page("/books-r-us/books/A%201~7", reader)
+	one := h.Page("/books-r-us/books/A%201~7", reader)
 	for _, want := range []string{"<code data-copy=\"A 1~7\">", "Moby-Dick", "<h2>Place</h2>", "<dt>Room</dt>", "north", "Today 13:03:10"} {
 		if !strings.Contains(one, want) {
 			t.Errorf("record: no %s", want)
@@ -102,28 +103,28 @@ func TestAnyAPI(t *testing.T) {
 	if last := m.asked[len(m.asked)-1]; last != "/shelves/A%201/books/7" {
 		t.Errorf("asked for %s", last)
 	}
-	_, _, head := h.get("/books-r-us/books?since=2026-06-01T13:03&due=2026-06-01&lent=", reader)
+	_, _, head := h.Get("/books-r-us/books?since=2026-06-01T13:03&due=2026-06-01&lent=", reader)
 	if at := head.Get("Location"); at != "/books-r-us/books?since=1780311780&due=2026-06-01" {
 		t.Errorf("dates are turned into %s", at)
 	}
-	if status, body, _ := h.get("/books-r-us/books?understudy.list=of-a-shelf", reader); status != 200 ||
+	if status, body, _ := h.Get("/books-r-us/books?understudy.list=of-a-shelf", reader); status != 200 ||
 		!strings.Contains(body, `name="Shelf" type="text" required`) {
 		t.Errorf("a list without its shelf: %d", status)
 	}
-	h.page("/books-r-us/books?Shelf=A%201", reader)
+	h.Page("/books-r-us/books?Shelf=A%201", reader)
 	if last := m.asked[len(m.asked)-1]; last != "/shelves/A%201/books?per=3" {
 		t.Errorf("asked for %s", last)
 	}
-	h.page("/books-r-us/books/A%2F1~7", reader)
+	h.Page("/books-r-us/books/A%2F1~7", reader)
 	if last := m.asked[len(m.asked)-1]; last != "/shelves/A%2F1/books/7" {
 		t.Errorf("an id with a slash asks for %s", last)
 	}
-	h.page("/", reader)
-	if status, body, _ := h.get("/books-r-us/number/+15551234567", reader); status != 404 ||
+	h.Page("/", reader)
+	if status, body, _ := h.Get("/books-r-us/number/+15551234567", reader); status != 404 ||
 		!strings.Contains(body, "City Library has no pages of numbers") {
 		t.Errorf("a number where nobody is called: %d", status)
 	}
-	if page := h.page("/search?q=5551234567", reader); !strings.Contains(page, "is no id and no number") {
+	if page := h.Page("/search?q=5551234567", reader); !strings.Contains(page, "is no id and no number") {
 		t.Error("a number is found where nobody is called")
 	}
 }

@@ -1,0 +1,50 @@
+// Said: a form's page says what was done, to the one who did it, and once.
+
+package page_test
+
+import (
+	"net/http"
+	"strings"
+	"testing"
+
+	"understudy/internal/viewer/viewertest"
+)
+
+func TestSaid(t *testing.T) {
+	h := viewertest.Open(t, viewertest.WithSearch(t))
+	said := `<p class="notice good">The search “Busy &amp; &lt;b&gt;” is saved.</p>`
+	_, _, head := h.Do("POST", "/search/save", "q=status%3Abusy&name=Busy+%26+%3Cb%3E", viewertest.All)
+	cookie, err := http.ParseSetCookie(head.Get("Set-Cookie"))
+	if err != nil || !cookie.Secure || !cookie.HttpOnly || cookie.SameSite != http.SameSiteLaxMode || cookie.MaxAge != 60 {
+		t.Fatalf("the cookie is %v, %v", cookie, err)
+	}
+	with := func(token, value string) viewertest.Browser {
+		return viewertest.Browser{Token: token, Headers: map[string]string{"Cookie": cookie.Name + "=" + value}}
+	}
+	for _, c := range []struct {
+		what, method, path string
+		who                viewertest.Browser
+		said, gone         bool
+	}{
+		{"who did it", "GET", "/search", with("alltoken", cookie.Value), true, true},
+		{"a page that is sent in pieces", "GET", "/", with("alltoken", cookie.Value), true, true},
+		{"somebody else at the browser", "GET", "/search", with("watchertoken", cookie.Value), false, true},
+		{"an altered cookie", "GET", "/search", with("alltoken", altered(cookie.Value)), false, true},
+		{"data", "GET", "/index.json", with("alltoken", cookie.Value), false, false},
+		{"a head", "HEAD", "/search", with("alltoken", cookie.Value), false, false},
+		{"nothing was done", "GET", "/search", viewertest.All, false, false},
+	} {
+		status, body, head := h.Do(c.method, c.path, "", c.who)
+		if strings.Contains(body, said) != c.said || strings.Contains(head.Get("Set-Cookie"), "Max-Age=0") != c.gone || status != 200 {
+			t.Errorf("%s: %d, said %v, cookie %q", c.what, status, strings.Contains(body, said), head.Get("Set-Cookie"))
+		}
+	}
+}
+
+// altered returns the text with another letter in front.
+func altered(text string) string {
+	if text[0] == 'A' {
+		return "B" + text[1:]
+	}
+	return "A" + text[1:]
+}

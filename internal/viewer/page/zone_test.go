@@ -1,0 +1,90 @@
+// Zone: the forms of timezones and themes.
+
+package page_test
+
+import (
+	"net/http"
+	"strings"
+	"testing"
+
+	"understudy/internal/viewer/viewertest"
+)
+
+func TestZoneForm(t *testing.T) {
+	h := viewertest.Open(t)
+	for _, c := range []struct{ form, location, cookie string }{
+		{"zone=Europe/Berlin&back=/twilio/calls%3FStatus%3Dbusy", "/twilio/calls?Status=busy", "Europe/Berlin"},
+		{"zone=UTC&back=//evil.example/", "/", "UTC"},
+		{"zone=UTC&back=https://evil.example/", "/", "UTC"},
+		{"zone=UTC&back=%5C%5Cevil.example", "/", "UTC"},
+		{"zone=UTC&back=/%5Cevil.example", "/", "UTC"},
+		{"zone=UTC&back=/%0d%0aSet-Cookie:x", "/", "UTC"},
+		{"zone=UTC&back=javascript:alert(1)", "/", "UTC"},
+		{"zone=UTC", "/", "UTC"},
+	} {
+		status, _, head := h.Do("POST", "/-/timezone", c.form, viewertest.Browser{Headers: map[string]string{"Sec-Fetch-Site": "same-origin"}})
+		cookie, err := http.ParseSetCookie(head.Get("Set-Cookie"))
+		viewertest.Must(t, err)
+		if status != 303 || head.Get("Location") != c.location || cookie.Value != c.cookie || !cookie.HttpOnly ||
+			cookie.SameSite != http.SameSiteLaxMode || cookie.Path != "/" {
+			t.Errorf("%s: %d to %q, %v", c.form, status, head.Get("Location"), cookie)
+		}
+	}
+	for _, form := range []string{"zone=Mars/Base", "zone=", "zone=../../etc/passwd", "zone=Local", "zone=" + strings.Repeat("x", 100)} {
+		if status, body, head := h.Do("POST", "/-/timezone", form, viewertest.All); status != 400 || head.Get("Set-Cookie") != "" ||
+			!strings.Contains(body, "no timezone") {
+			t.Errorf("%s: %d", form, status)
+		}
+	}
+	for _, site := range []string{"cross-site", "same-site"} {
+		if status, _, head := h.Do("POST", "/-/timezone", "zone=UTC",
+			viewertest.Browser{Headers: map[string]string{"Sec-Fetch-Site": site}}); status != 403 ||
+			head.Get("Set-Cookie") != "" {
+			t.Errorf("%s: %d", site, status)
+		}
+	}
+	if status, _, _ := h.Do("POST", "/-/timezone", "zone=UTC",
+		viewertest.Browser{Headers: map[string]string{"Origin": "https://evil.example"}}); status != 403 {
+		t.Errorf("from another origin: %d", status)
+	}
+	if page := h.Page("/", viewertest.All); !strings.Contains(page, `data-zone="unset"`) || strings.Contains(h.Page("/", viewertest.Berlin),
+		`data-zone`) {
+		t.Error("the page does not know whether the browser has said its zone")
+	}
+}
+
+func TestThemeForm(t *testing.T) {
+	h := viewertest.Open(t)
+	for _, c := range []struct{ theme, value, attribute string }{
+		{"dark", "dark", ` class="dark"`}, {"light", "light", ` class="light"`}, {"auto", "", ""},
+	} {
+		status, _, head := h.Do("POST", "/-/theme", "theme="+c.theme+"&back=/twilio/calls%3FStatus%3Dbusy", viewertest.All)
+		cookie, err := http.ParseSetCookie(head.Get("Set-Cookie"))
+		viewertest.Must(t, err)
+		if status != 303 || head.Get("Location") != "/twilio/calls?Status=busy" {
+			t.Errorf("%s: %d to %q", c.theme, status, head.Get("Location"))
+		}
+		if cookie.Value != c.value || (cookie.MaxAge < 0) != (c.value == "") || !cookie.HttpOnly {
+			t.Errorf("%s: the cookie is %v", c.theme, cookie)
+		}
+		who := viewertest.All
+		who.Headers = map[string]string{"Cookie": "understudy_theme=" + c.theme}
+		for _, path := range []string{"/", "/twilio/calls", "/nowhere", "/-/timezone"} { // each theme has kept frames of its own
+			_, body, _ := h.Do("GET", path, "", who)
+			if !strings.Contains(body, `<html lang="en"`+c.attribute+` data-zone`) {
+				t.Errorf("%s: %s begins %.80q", c.theme, path, body)
+			}
+		}
+		if chosen := h.Page("/-/timezone", who); !strings.Contains(chosen, `value="`+c.theme+`" aria-pressed="true"`) {
+			t.Errorf("%s is not shown as chosen", c.theme)
+		}
+	}
+	if status, body, head := h.Do("POST", "/-/theme", "theme=pink", viewertest.All); status != 400 || head.Get("Set-Cookie") != "" ||
+		!strings.Contains(body, "no theme pink") {
+		t.Errorf("an unknown theme: %d", status)
+	}
+	cross := viewertest.Browser{Headers: map[string]string{"Sec-Fetch-Site": "cross-site"}}
+	if status, _, head := h.Do("POST", "/-/theme", "theme=dark", cross); status != 403 || head.Get("Set-Cookie") != "" {
+		t.Errorf("from another site: %d", status)
+	}
+}

@@ -1,0 +1,75 @@
+// Programs: the lines to paste are those of the documents, and who may come to their pages.
+
+package programs_test
+
+import (
+	"context"
+	"html"
+	"os"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"understudy/internal/credentials"
+	"understudy/internal/viewer/page"
+	"understudy/internal/viewer/viewertest"
+	"understudy/spec"
+)
+
+// docs/proxy.md and the page of a credential show the same lines, filled in; the document has
+// no block that the spec has not.
+func TestLinesToPaste(t *testing.T) {
+	text, err := os.ReadFile("../../../docs/proxy.md")
+	viewertest.Must(t, err)
+	_, part, _ := strings.Cut(string(text), "\n## Point an SDK at it\n")
+	part, _, _ = strings.Cut(part, "\n## ")
+	h := viewertest.Open(t, viewertest.WithPrograms)
+	at := spec.Connection{Address: "http://127.0.0.1:4115", User: viewertest.Account, Secret: "understudydemotoken",
+		Account: viewertest.Account}
+	shown := html.UnescapeString(h.Page("/-/connect/demo", viewertest.All))
+	for _, s := range h.Spec.Connect {
+		if block := "```" + s.Language + "\n" + at.Fill(s) + "```"; !strings.Contains(part, block) {
+			t.Errorf("docs/proxy.md does not show %s as the spec has it:\n%s", s.Title, block)
+		}
+		with := at
+		with.Secret = "YOUR_SECRET"
+		if code := strings.TrimSuffix(with.Fill(s), "\n"); !strings.Contains(shown, code) {
+			t.Errorf("the page does not show the lines for %s:\n%s", s.Title, code)
+		}
+	}
+	if blocks := strings.Count(part, "\n```") / 2; blocks != len(h.Spec.Connect) || blocks < 4 {
+		t.Errorf("docs/proxy.md has %d blocks, the spec %d", blocks, len(h.Spec.Connect))
+	}
+}
+
+// noValues keeps nothing.
+type noValues struct{}
+
+func (noValues) Values(context.Context, string) (map[string][]byte, error) { return nil, nil }
+
+func (noValues) SetValueDurably(context.Context, string, []byte) error { return nil }
+
+// The form of a credential begins with the role that sees least, and refuses an end in the past with a sentence.
+func TestFormOfACredential(t *testing.T) {
+	form := func(string) (user, secret string) { return "SK", "" }
+	book, err := credentials.Open(t.Context(), noValues{}, form, func() time.Time { return viewertest.Noon })
+	viewertest.Must(t, err)
+	h := viewertest.Open(t, func(o *page.Options) { o.Programs = &page.Programs{Credentials: book} })
+	_, roles, _ := strings.Cut(h.Page("/-/connect", viewertest.All), `<select id="role"`)
+	roles, _, _ = strings.Cut(roles, "</select>")
+	var order []string
+	for _, m := range regexp.MustCompile(`<option>([a-z]+)</option>`).FindAllStringSubmatch(roles, -1) {
+		order = append(order, m[1])
+	}
+	if len(order) != len(viewertest.Roles)+1 || order[0] != "counter" || order[len(order)-1] != "all" {
+		t.Errorf("the roles are offered as %q", order)
+	}
+	status, body, _ := h.Do("POST", "/-/connect", "name=late&source=twilio&role=support&expires=2020-01-01", viewertest.All)
+	if status != 400 || !strings.Contains(body, "is not in the future") || !strings.Contains(body, `value="2020-01-01"`) {
+		t.Errorf("an end in the past: %d %s", status, body)
+	}
+	if made := book.All(); len(made) != 0 {
+		t.Errorf("made all the same: %v", made)
+	}
+}
