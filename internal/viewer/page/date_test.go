@@ -144,17 +144,6 @@ func TestWords(t *testing.T) {
 	}
 }
 
-func FuzzGroupPhone(f *testing.F) {
-	for _, s := range []string{"+14155551234", "", "+", "+1", "+999999999999999", "72975", "+12345678x"} {
-		f.Add(s)
-	}
-	f.Fuzz(func(t *testing.T, s string) {
-		if got := strings.ReplaceAll(plan.GroupPhone(s), "\u00a0", ""); got != strings.ReplaceAll(s, "\u00a0", "") {
-			t.Errorf("%q became %q", s, got)
-		}
-	})
-}
-
 func FuzzLocalPath(f *testing.F) {
 	for _, s := range []string{"/", "/a?b=c", "//x", `/\x`, "https://x/", "/%2f/x", "/%5cx", "javascript:1", "/a#b", "\t/a", "/\t/x"} {
 		f.Add(s)

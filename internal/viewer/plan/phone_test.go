@@ -3,6 +3,7 @@
 package plan_test
 
 import (
+	"strings"
 	"testing"
 
 	"understudy/internal/viewer/plan"
@@ -18,4 +19,15 @@ func TestIsNumber(t *testing.T) {
 			t.Errorf("%q: %v", text, !want)
 		}
 	}
+}
+
+func FuzzGroupPhone(f *testing.F) {
+	for _, s := range []string{"+14155551234", "", "+", "+1", "+999999999999999", "72975", "+12345678x"} {
+		f.Add(s)
+	}
+	f.Fuzz(func(t *testing.T, s string) {
+		if got := strings.ReplaceAll(plan.GroupPhone(s), "\u00a0", ""); got != strings.ReplaceAll(s, "\u00a0", "") {
+			t.Errorf("%q became %q", s, got)
+		}
+	})
 }

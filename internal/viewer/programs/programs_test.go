@@ -73,3 +73,34 @@ func TestFormOfACredential(t *testing.T) {
 		t.Errorf("made all the same: %v", made)
 	}
 }
+
+// What would end a credential's secret asks once more, and one of the settings is left to them.
+func TestCredentialOfTheSettingsIsNotChanged(t *testing.T) {
+	form := func(string) (user, secret string) { return "SK", "" }
+	book, err := credentials.Open(t.Context(), noValues{}, form, func() time.Time { return viewertest.Noon })
+	viewertest.Must(t, err)
+	log := &viewertest.AuditLog{}
+	h := viewertest.Open(t, viewertest.WithPrograms, func(o *page.Options) { o.Programs.Credentials, o.Audit = book, log })
+	for _, c := range []struct {
+		path, form string
+		status     int
+		says       string
+	}{
+		{"/-/connect/demo/revoke", "a=b", 400, "Tick the box"}, {"/-/connect/demo/rotate", "overlap=soon", 400, "Write a duration"},
+		{"/-/connect/demo/revoke", "sure=1", 404, "No credential was made as demo"},
+		{"/-/connect/demo/rotate", "overlap=1h", 404, "No credential was made as demo"},
+	} {
+		status, body, _ := h.Do("POST", c.path, c.form, viewertest.All)
+		if status != c.status || !strings.Contains(body, c.says) {
+			t.Errorf("%s with %s: %d, want %d and %q", c.path, c.form, status, c.status, c.says)
+		}
+	}
+	if got := strings.Join(log.Lines(), "; "); got != "administer credentials revoke demo; administer credentials rotate demo" {
+		t.Errorf("listed: %s", got)
+	}
+	for path, want := range map[string]int{"/-/connect?x=1": 400, "/-/connect/nobody": 404} {
+		if status, _, _ := h.Get(path, viewertest.All); status != want {
+			t.Errorf("%s: %d, want %d", path, status, want)
+		}
+	}
+}

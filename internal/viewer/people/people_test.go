@@ -1,0 +1,161 @@
+// People: the pages of sign-in and of one's own sessions.
+
+package people_test
+
+import (
+	"net/http"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"understudy"
+	"understudy/internal/callers"
+	"understudy/internal/signin"
+	"understudy/internal/store"
+	"understudy/internal/store/storetest"
+	"understudy/internal/viewer/page"
+	"understudy/internal/viewer/viewertest"
+)
+
+const (
+	password = "correct horse battery"
+	right    = "name=anna&password=correct+horse+battery"
+)
+
+// openToPeople starts a viewer in which anna signs in, of the role support.
+func openToPeople(t *testing.T) (*viewertest.Fixture, *signin.People, *viewertest.AuditLog) {
+	t.Helper()
+	now := func() time.Time { return viewertest.Noon }
+	path := filepath.Join(t.TempDir(), "users")
+	viewertest.Must(t, signin.Edit(path, func(u *signin.Users) error { return u.Add("anna", "support", password) }))
+	users, err := signin.ReadUsers(path)
+	viewertest.Must(t, err)
+	sessions := signin.NewSessions(now)
+	viewertest.Must(t, sessions.Load(t.Context(), storetest.Open(t, store.Options{}).KV))
+	log := &viewertest.AuditLog{}
+	people := &signin.People{Sessions: sessions, Users: users, Guesses: callers.NewGuesses([32]byte{1}, now), Audit: log, Secure: true}
+	h := viewertest.Open(t, func(o *page.Options) {
+		o.People, o.Audit = people, log
+		o.Callers, err = callers.New(callers.Options{Sources: o.Sources, Now: now, People: people,
+			Credentials: []callers.Credential{viewertest.Credential("everything", viewertest.All.Token, understudy.RoleAll)}})
+		viewertest.Must(t, err)
+	})
+	return h, people, log
+}
+
+// keep returns a browser with the cookies of an answer.
+func keep(head http.Header) viewertest.Browser {
+	var all []string
+	for _, line := range head["Set-Cookie"] {
+		cookie, _, _ := strings.Cut(line, ";")
+		all = append(all, cookie)
+	}
+	return viewertest.Browser{}.WithCookie(strings.Join(all, "; "))
+}
+
+func TestWhoSignsInIsLedBackAndListed(t *testing.T) {
+	h, _, log := openToPeople(t)
+	stranger := viewertest.Browser{}
+	form := h.Page("/-/sign-in?back=/twilio/calls", stranger)
+	viewertest.CheckHTML(t, "the form", form)
+	if !strings.Contains(form, `name="back" value="/twilio/calls"`) {
+		t.Error("the form does not lead back")
+	}
+	for _, wrong := range []string{"name=anna&password=wrong", "name=nobody&password=" + password} {
+		status, body, head := h.Do("POST", "/-/sign-in", wrong, stranger)
+		if status != http.StatusForbidden || !strings.Contains(body, "Wrong name or password") {
+			t.Errorf("%s: %d %.300s", wrong, status, body)
+		}
+		if head.Get("Set-Cookie") != "" {
+			t.Errorf("%s: a session begins: %s", wrong, head.Get("Set-Cookie"))
+		}
+	}
+	refused := log.Entries()
+	if len(refused) != 2 {
+		t.Fatalf("listed %+v", refused)
+	}
+	if refused[0].Caller.Name != "anna" || len(refused[0].Values) != 0 {
+		t.Errorf("a wrong password is listed as %+v", refused[0])
+	}
+	if refused[1].Caller.Name != "" || !slices.Equal(refused[1].Values, []string{"nobody"}) { // what no user is called may be a password
+		t.Errorf("an unknown name is listed as %+v", refused[1])
+	}
+	status, _, head := h.Do("POST", "/-/sign-in", right+"&back=//evil.example", stranger)
+	if status != http.StatusSeeOther || head.Get("Location") != "/" {
+		t.Fatalf("the right password: %d to %s", status, head.Get("Location"))
+	}
+	anna := keep(head)
+	if last := log.Last(); last.What != "sign-in" || last.Caller.Name != "anna" {
+		t.Errorf("listed %+v", last)
+	}
+	status, _, head = h.Get("/-/sign-in?back=/twilio/calls", anna)
+	if status != http.StatusSeeOther || head.Get("Location") != "/twilio/calls" {
+		t.Errorf("who is signed in: %d to %s", status, head.Get("Location"))
+	}
+	if home := h.Page("/", anna); !strings.Contains(home, "anna") || !strings.Contains(home, "/-/sessions") {
+		t.Error("the home page does not say who is signed in")
+	}
+}
+
+func TestSessionsEndOneByOne(t *testing.T) {
+	h, people, log := openToPeople(t)
+	_, _, head := h.Do("POST", "/-/sign-in", right, viewertest.Browser{})
+	anna := keep(head)
+	with := people.Sessions.Of("anna")[0].With
+	for _, name := range []string{"anna", "ben"} {
+		_, err := people.Sessions.Begin(t.Context(), signin.Session{Name: name, With: with, Agent: "curl/8.8.0 of " + name, Address: "192.0.2.7"})
+		viewertest.Must(t, err)
+	}
+	shown := h.Page("/-/sessions", anna)
+	viewertest.CheckHTML(t, "sessions", shown)
+	if n := strings.Count(shown, `class="card job"`); n != 2 {
+		t.Errorf("%d sessions", n)
+	}
+	if n := strings.Count(shown, "this browser"); n != 1 {
+		t.Errorf("%d sessions are of this browser", n)
+	}
+	if strings.Contains(shown, "of ben") {
+		t.Error("a session of ben is shown to anna")
+	}
+	button := regexp.MustCompile(`action="(/-/sessions/[^"]+/end)"><button aria-label="End the session of curl from 192.0.2.7"`)
+	end := button.FindStringSubmatch(shown)
+	if end == nil {
+		t.Fatal("the other session cannot be ended")
+	}
+	if status, _, head := h.Do("POST", end[1], "a=b", anna); status != http.StatusSeeOther || head.Get("Location") != "/-/sessions" {
+		t.Errorf("the end of another session: %d to %s", status, head.Get("Location"))
+	}
+	if last := log.Last(); last.What != "session end" || last.Caller.Name != "anna" {
+		t.Errorf("listed %+v", last)
+	}
+	if shown := h.Page("/-/sessions", anna); strings.Contains(shown, "curl") {
+		t.Error("the session that ended is shown")
+	}
+	h.Do("POST", "/-/sessions/"+people.Sessions.Of("ben")[0].ID+"/end", "a=b", anna)
+	if len(people.Sessions.Of("ben")) != 1 {
+		t.Error("anna ended a session of ben")
+	}
+	if status, _, head := h.Do("POST", "/-/sign-out", "a=b", anna); status != http.StatusSeeOther || head.Get("Location") != "/-/sign-in" {
+		t.Errorf("sign-out: %d to %s", status, head.Get("Location"))
+	}
+	if len(people.Sessions.Of("anna")) != 0 || log.Last().What != "sign-out" {
+		t.Errorf("after sign-out there are %d sessions; listed is %+v", len(people.Sessions.Of("anna")), log.Last())
+	}
+	if status, body, _ := h.Get("/-/sessions", viewertest.All); status != http.StatusNotFound || !strings.Contains(body, "not by signing in") {
+		t.Errorf("sessions of a program: %d", status)
+	}
+}
+
+func TestNobodySignsInWhereThereAreNoPeople(t *testing.T) {
+	h := viewertest.Open(t)
+	for _, ask := range []string{"GET /-/sign-in", "POST /-/sign-in", "GET /-/sign-in/provider", "GET /-/sign-in/callback", "POST /-/sign-out",
+		"GET /-/sessions", "POST /-/sessions/x/end"} {
+		method, path, _ := strings.Cut(ask, " ")
+		if status, body, _ := h.Do(method, path, "", viewertest.All); status != http.StatusNotFound || !strings.Contains(body, "viewer.sign_in") {
+			t.Errorf("%s: %d", ask, status)
+		}
+	}
+}
