@@ -4,12 +4,12 @@
 {
   const live = document.querySelector("[data-feed]"), told = live.nextElementSibling;
   const came = new Set(), changed = new Set(), stale = new Set();
-  let feed, last, timer, updating;
+  let feed, last, timer, updating, units;
   const link = (text) => live.replaceChildren(Object.assign(document.createElement("a"), { href: location.pathname + location.search, textContent: text }));
   const say = () => {
     timer = 0;
     const words = [came.size && `${came.size} new`, changed.size && `${changed.size} changed`].filter(Boolean);
-    if (words.length) link("Show " + words.join(", "));
+    if (words.length || units) link("Show " + (words.join(", ") || "what changed"));
   };
 
   const rowsOf = (page) => new Map([...page.querySelectorAll("#rows > tr")].map((tr) => {
@@ -39,7 +39,8 @@
     if (!answer.ok || !page.querySelector("[data-rows]")) return;
     const head = (of) => of.querySelector("thead")?.textContent;
     if (page.querySelector("#rows") && head(page) !== head(document)) { // the columns are in other units now
-      link("Show what changed");
+      units = true;
+      say();
       return;
     }
     const now = rowsOf(page);
