@@ -124,7 +124,7 @@ func stepsOf(t *testing.T) map[string][]string {
 					case "sample.Whole":
 						all[name] = append(all[name], "part:whole")
 					case "sample.CountFrom":
-						all[name] = append(all[name], proved.of(t, f.dir, fn.Name.Name, call.Args[0], number(1))...)
+						all[name] = append(all[name], proved.counts(t, f.dir, fn.Name.Name, call.Args[0], number(1))...)
 					}
 				}
 				return true
@@ -187,8 +187,8 @@ type proved struct {
 	checks int              // of each random property
 }
 
-// of returns the counts of a call of sample.CountFrom.
-func (p proved) of(t *testing.T, dir, test string, variable ast.Expr, usual int) (all []string) {
+// counts returns the counts of a call of sample.CountFrom.
+func (p proved) counts(t *testing.T, dir, test string, variable ast.Expr, usual int) (all []string) {
 	t.Helper()
 	name := test + " " + variable.(*ast.BasicLit).Value
 	if folder, ok := strings.CutPrefix(dir, "e2e/"); ok {
