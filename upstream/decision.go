@@ -86,10 +86,10 @@ type resources struct {
 	places map[string]string // their limits
 	sizes  map[string]int64
 	main   string // the largest of them
+	spent  bool   // nothing was left of the one that was told of last
 }
 
-// mostPlaces bounds the places whose limit is remembered.
-const mostPlaces = 1024
+const mostPlaces = 1024 // whose limit is remembered
 
 // sortOf is of the requests for a target, whose answers take about as long. Those that the spec does not name are one.
 func sortOf(method string, t *spec.Target) throttle.Sort {
@@ -99,8 +99,7 @@ func sortOf(method string, t *spec.Target) throttle.Sort {
 	return throttle.Sort{Method: method, Place: placeOf(t), Size: sizeOf(t)}
 }
 
-// placeOf names the requests that count for the same limit as far as is known: those of one
-// template of the spec, or of one path.
+// placeOf names the requests that count for the same limit as far as is known: those of one template of the spec, or path.
 func placeOf(t *spec.Target) string {
 	switch {
 	case t == nil:
@@ -128,8 +127,7 @@ func (r *resources) learn(place string, a throttle.Allowance) string {
 	if _, known := r.sizes[a.Of]; !known && len(r.sizes) >= throttle.MostLimits {
 		return ""
 	}
-	r.sizes[a.Of] = max(a.Limit, r.sizes[a.Of])
-	if r.main == "" || a.Limit > r.sizes[r.main] {
+	if r.sizes[a.Of] = max(a.Limit, r.sizes[a.Of]); r.main == "" || a.Limit > r.sizes[r.main] {
 		r.main = a.Of
 	}
 	if _, known := r.places[place]; !known && len(r.places) >= mostPlaces {
@@ -138,7 +136,7 @@ func (r *resources) learn(place string, a throttle.Allowance) string {
 			break
 		}
 	}
-	r.places[place] = a.Of
+	r.places[place], r.spent = a.Of, a.Remaining == 0
 	return a.Of
 }
 
@@ -157,14 +155,16 @@ func (r *resources) outward(e *understudy.UpstreamError) *understudy.UpstreamErr
 	return &out
 }
 
-// of is the limit that a request of a place counts for: the largest where it is not known.
+// of is the limit that a request of a place counts for: the largest where it is not known, "" when
+// that is of the only place known and nothing is left of it, as it may be of few requests.
 func (r *resources) of(place string) string {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if of, known := r.places[place]; known {
-		return of
+	of, known := r.places[place]
+	if !known && (len(r.places) != 1 || !r.spent) {
+		of = r.main
 	}
-	return r.main
+	return of
 }
 
 // mostWorded is how much of a body is looked at for words, in bytes.

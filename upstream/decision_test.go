@@ -205,6 +205,31 @@ func (q *resourceful) do(_ int, r *http.Request) (*http.Response, error) {
 		"X-RateLimit-Reset", strconv.FormatInt(q.end.Unix(), 10), "X-RateLimit-Resource", of), nil
 }
 
+// TestTheOnlyKnownLimitHoldsItsOwnPlace: of a place that has not been asked it is not known that it counts for a limit
+// of which nothing is left.
+func TestTheOnlyKnownLimitHoldsItsOwnPlace(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		up := &resourceful{limits: map[string]int{"core": 500, "search": 1}, over: map[string]int{}}
+		c := forged(t, &script{do: up.do})
+		if _, err := get(t, c, "/search?q=1"); err != nil {
+			t.Fatal(err)
+		}
+		if e := failure(t, second(get(t, c, "/search?q=2"))); e.Of != "search" || e.Why != understudy.FailLimited {
+			t.Fatalf("%+v", e)
+		}
+		if h := c.Health(); h.State != "ok" {
+			t.Errorf("health: %+v", h)
+		}
+		if _, err := get(t, c, "/issues/1"); err != nil {
+			t.Error("a place that has not been asked:", err)
+		}
+		if up.over["search"]+up.over["core"] != 0 {
+			t.Errorf("%v were sent in vain", up.over)
+		}
+	})
+}
+
 // A limit that is used up holds the requests that count for it, which answers have told, and
 // no others: not of readers, writes or background work. So it is with a pool of secrets.
 func TestLimitsOfResources(t *testing.T) {
