@@ -61,8 +61,8 @@ var misleading = []string{"Destination", "Front-End-Https", "Proxy", "*Auth-Grou
 	"*Route-To", "*Script-Name", "Api-Username", "Cf-Connecting-*", "Iv-Groups", "Iv-User", "Oidc-Claim-*", "Remote-*", "Shib-*",
 	"Sm-User", "Tailscale-*", "X-Accel-*", "X-Amzn-Oidc-*", "X-Anonymous-Consumer", "X-Authentik-*", "X-Consumer-*", "X-Credential-*",
 	"X-Envoy-*", "X-Forward*", "X-Host*", "X-Http-*", "X-Invoke-*", "X-Middleware-*", "X-Ms-Original-*", "X-Ms-Token-*", "X-Now-*",
-	"X-Oidc-*", "X-Original-*", "X-Originating-*", "X-Override-*", "X-Remote-*", "X-Rewrite-*", "X-Saml-*", "X-Sendfile-*", "X-Vouch-*",
-	"X-Waws-*"}
+	"X-Oidc-*", "X-Original*", "X-Originating-*", "X-Override-*", "X-Remote-*", "X-Rewrite*", "X-Saml-*", "X-Sendfile*", "X-Vouch-*",
+	"X-Waws-*", "X-Pomerium-*", "X-Shib-*", "*Document-Root", "*Query-String", "*Scriptname"}
 
 // misleadingWords are words that no field has but one which misleads, and pairs of words.
 var misleadingWords = set("Authenticated", "Clientcert", "Clientip", "Forwarded", "Ip", "Mtls", "Realip", "Remoteip", "Socketip",
@@ -160,14 +160,14 @@ var (
 		"Return-Client-Request-Id", "Sdkversion", "X-Goog-Api-Client", "X-Ms-Return-Client-Request-Id", "X-Ms-Useragent",
 		"X-Client-Info", "X-Client-Name", "X-Client-Version", "X-Csrf-Token", "X-Xsrf-Token", "Graphql-Features", "Time-Zone")...)
 	meaninglessPatterns = append([]string{"Access-Control-Request-*", "Cf-*", "Fastly-*", "Fly-*", "Proxy-*", "Sec-*", "X-Amz-Cf-*",
-		"X-Azure-*", "X-Forwarded-*", "X-Vercel-*", "*-Client-Lib", "*-Sdk-Version", "*-User-Agent"}, tracePatterns...)
+		"X-Azure-*", "X-Elastic-*", "X-Fern-*", "X-Forwarded-*", "X-Vercel-*", "*-Client-Lib", "*-Sdk-*", "*-User-Agent*"}, tracePatterns...)
 )
 
 // traces are the meaningless fields that may differ each time a client sends the same request: what traces it, and
 // how often it was tried. So are names that fit one of tracePatterns.
 var (
 	traces = []string{"B3", "Baggage", "Client-Request-Id", "Correlation-Id", "Elastic-Apm-Traceparent", "Grpc-Trace-Bin", "Newrelic",
-		"Request-Id", "Sentry-Trace", "Traceparent", "Tracestate", "Uber-Trace-Id", "X-Amzn-Trace-Id", "X-Client-Request-Id",
+		"Postman-Token", "Request-Id", "Sentry-Trace", "Traceparent", "Tracestate", "Uber-Trace-Id", "X-Amzn-Trace-Id", "X-Client-Request-Id",
 		"X-Client-Trace-Id", "X-Cloud-Trace-Context", "X-Correlation-Id", "X-Honeycomb-Trace", "X-Ms-Correlation-Request-Id",
 		"X-Request-Id", "X-Request-Start", "X-Retry-Attempt", "X-Retry-Count", "X-Trace-Id"}
 	tracePatterns = []string{"Amz-Sdk-*", "Sw8*", "Uberctx-*", "X-B3-*", "X-Datadog-*", "X-Envoy-*", "X-Instana-*", "X-Ms-Client-*",

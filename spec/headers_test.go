@@ -146,7 +146,8 @@ func TestTelemetryMeansNothing(t *testing.T) {
 		X-Stainless-Lang X-Stainless-Retry-Count X-Goog-Api-Client Amz-Sdk-Invocation-Id Amz-Sdk-Request X-Amz-User-Agent X-Client-Version
 		X-Retry-Count Traceparent Tracestate Baggage B3 X-B3-Traceid X-B3-Sampled Time-Zone Graphql-Features X-Contentful-User-Agent
 		X-Stripe-Client-User-Agent X-Stripe-Client-Telemetry X-Asana-Client-Lib X-Octokit-User-Agent X-Csrf-Token Sentry-Trace X-Datadog-Trace-Id
-		Uber-Trace-Id Sec-Ch-Ua X-Forwarded-For X-Request-Id`) {
+		Uber-Trace-Id Sec-Ch-Ua X-Forwarded-For X-Request-Id Postman-Token X-Okta-User-Agent-Extended X-Fern-Language X-Fern-Sdk-Version
+		X-Elastic-Client-Meta Speakeasy-Sdk-Language`) {
 		if key, unknown, err := h.Read("GET", http.Header{name: {"a"}}); err != nil || len(key) > 0 || unknown != "" {
 			t.Errorf("%s: key %s, unknown %q, %v", name, key, unknown, err)
 		}
@@ -252,7 +253,8 @@ func TestFieldsThatMisleadAreKnown(t *testing.T) {
 		"X-API-Method", "X-Sent-Method", "X-Use-Method", "X-Virtual-Host", "X-Authority", "X-Alt-Host", "X-TLS-Host", "X-Actual-Path",
 		"X-PathInfo", "X-New-Url", "X-Ingress-Path", "X-Context-Path", "X-Vouch-User", "X-Credential-Identifier", "X-Anonymous-Consumer",
 		"X-Amzn-Oidc-Data", "X-Pomerium-Jwt-Assertion", "X-Token-Subject", "X-Groups", "X-Roles", "Api-Username", "Shib-Session-Id",
-		"X-Acme-Host", "X-Legacy-Url", "Acme-Method", "X-Hop-Authority", "X-Sso-User", "X-Portal-Groups", "X-Gate-Jwt-Assertion"} {
+		"X-Acme-Host", "X-Legacy-Url", "Acme-Method", "X-Hop-Authority", "X-Sso-User", "X-Portal-Groups", "X-Gate-Jwt-Assertion",
+		"X-Pomerium-Claim-Email", "X-Shib-Mail", "X-Document-Root", "X-Query-String", "X-Rewrite", "X-Original", "X-Sendfile"} {
 		if name := http.CanonicalHeaderKey(name); !Misleads(name) {
 			t.Errorf("%s is taken for a field like others", name)
 		}

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"net/http"
 	"regexp"
+	"slices"
 	"strings"
 
 	"understudy"
@@ -245,11 +246,8 @@ const maxAgain = 3
 
 // isDead reports whether upstream may have forgotten the token or link of a page.
 func isDead(p *understudy.Page) bool {
-	switch p.Status {
-	case 400, 403, 404, 410, 416, 422:
-		return true
-	}
-	return isToldAsError(p)
+	isRefused := p.Status >= 400 && p.Status < 500 && !slices.Contains([]int{401, 408, 429}, p.Status)
+	return isRefused || isToldAsError(p)
 }
 
 // isToldAsError reports whether an answer is an error whatever its status: upstream says so, or

@@ -416,6 +416,17 @@ func proveAll(t *testing.T, shelves map[string]*proof) {
 	}
 }
 
+// Whatever status upstream has for a token that it has forgotten, the list is begun again.
+func TestATokenRefusedWithAnyStatusBeginsTheListAgain(t *testing.T) {
+	all := map[string]*proof{}
+	for _, status := range []int{405, 406, 409, 412, 419, 440, 498} {
+		all[fmt.Sprint("once ", status)] = &proof{shelf{paging: byToken, rows: 60, answer: once(status)}, 60, ""}
+		all[fmt.Sprint("always ", status)] = &proof{shelf{paging: byToken, rows: 60, answer: tokened(0, status)}, 10,
+			"it was begun again 3 times"}
+	}
+	proveAll(t, all)
+}
+
 // A walk that goes on after a restart with a token that upstream has forgotten begins its
 // list again.
 func TestATokenThatDiedInARestartBeginsTheListAgain(t *testing.T) {

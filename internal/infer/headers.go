@@ -88,7 +88,8 @@ func (a *api) headers(auth string) (h asked) {
 
 // consents are words and values by which a caller confirms what a request does.
 var (
-	consents     = []string{"dangerous", "danger", "confirm", "confirmed", "confirmation", "force", "acknowledge", "acknowledged", "accept"}
+	consents = []string{"dangerous", "danger", "confirm", "confirmed", "confirmation", "force", "acknowledge", "acknowledged", "accept", "ack",
+		"consent", "agree", "agreed", "terms", "understand", "understood", "unlock", "delete", "destroy", "erase", "purge", "wipe", "drop"}
 	consentValue = regexp.MustCompile(`(?i)^(true|yes|y|1|on|ok|confirm\w*|i[ _-].*)$`)
 	consentText  = regexp.MustCompile(`(?i)\b(confirm|acknowledge|consent|agree|destroy|irreversibl|dangerous)`)
 	versionValue = regexp.MustCompile(`(?i)^v?\d[\w.-]*$`)
@@ -111,7 +112,7 @@ func identifies(name, value string) bool {
 		return versionValue.MatchString(value)
 	}
 	return clientName.MatchString(strings.Join(words(name), " ")) && clientValue.MatchString(value) && !consentValue.MatchString(value) &&
-		!has(value, standIns...)
+		!has(value, standIns...) && !has(value, consents...)
 }
 
 // sentValue returns the value of a field that every request is sent with: every operation demands it, and it plainly

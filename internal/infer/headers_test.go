@@ -116,6 +116,8 @@ func TestWhatMayChangeARequestIsNotSent(t *testing.T) {
 		"X-Impersonate-User: admin": false, "X-User: admin": false, "X-Tenant: acme": false, "X-Hard-Delete: soft": false,
 		"Prefer: return=minimal": false, "X-Client-Id: your-id": false, "X-App: your-app": false, "X-Version: latest": false,
 		"X-Platform: sandbox": false, "X-Client: true": false, "X-Force-Version: 2": false, "X-Delete-Date: 2024-01-01": false,
+		"X-Consent-Version: 1": false, "X-Ack-Version: 1": false, "X-Wipe-Revision: 3": false, "X-Client-Name: yes-delete-everything": false,
+		"X-I-Understand-Version: 1": false, "X-Accept-Terms-Version: 2024-01-01": false, "Dropbox-Version: 2": true,
 		"X-Api-Version: 2022-11-28": true, "X-Github-Api-Version: 2022-11-28": true, "Notion-Version: 2022-06-28": true, "Api-Version: v1": true,
 		"Stripe-Version: 2024-06-20": true, "Linkedin-Version: 202401": true, "X-Api-Version: 1": true, "X-Version: V2": true,
 		"X-Api-Revision: 3": true, "X-Api-Date: 2024-01-01": true, "X-Client-Name: web": true, "X-Application: desk": true,

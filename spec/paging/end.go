@@ -39,7 +39,7 @@ func (a *Answer) text(v jsonspan.Value) string {
 }
 
 // no are the texts that say no, in small letters. Null has the empty text.
-var no = []string{"", "false", "0", "n", "no", "off", "f"}
+var no = []string{"", "false", "0", "0.0", "n", "no", "off", "f"}
 
 // isYes reads what an answer says of whether there is more. Every API writes it otherwise, so
 // that all but a few texts say yes.
@@ -183,19 +183,20 @@ var (
 	lastNames = []string{"islast", "last", "islastpage", "lastpage", "endreached", "isend", "endofstream", "endoflist", "endofresults",
 		"nomore", "nomoreresults", "final", "isfinal", "finalpage"}
 	doneNames = []string{"done", "complete", "finished", "exhausted", "eof", "end"}
-	nextNames = []string{"next", "nextpage", "nexturl", "nexturi", "nextlink", "nexthref", "nextpageurl", "nextpageuri",
-		"nextpagelink", "nextcursor", "nextpagetoken", "nextpagecursor", "nexttoken", "nextoffset", "nextstart", "nextmarker",
-		"nextkey", "nextrecordsurl", "continuationtoken", "nextcontinuationtoken", "continuation", "continue", "nextpagestart",
-		"nextpagenumber", "nextpageparams", "resumptiontoken", "resumetoken", "offsetnext",
-		"cursornext", "pagenext", "tokennext", "nextrange", "nextopenid", "lastevaluatedkey"}
+	nextNames = []string{"next", "nextpage", "nexturl", "nexturi", "nextlink", "nexthref", "nextpageurl", "nextpageuri", "nextpagelink",
+		"nextcursor", "nextpagetoken", "nextpagecursor", "nexttoken", "nextoffset", "nextstart", "nextmarker", "nextkey",
+		"nextrecordsurl", "continuationtoken", "nextcontinuationtoken", "continuation", "continue", "nextpagestart", "nextpagenumber",
+		"nextpageparams", "resumptiontoken", "resumetoken", "offsetnext", "cursornext", "pagenext", "tokennext", "nextrange",
+		"nextopenid", "lastevaluatedkey", "nextresults", "skiptoken", "opcnextpage", "continuationnextpartitionkey",
+		"continuationnextrowkey", "nextpageid", "nextrecordposition"}
 	// tokenNames are the names of a next page's token, which may also be that of another page.
 	tokenNames = []string{"cursor", "aftercursor", "endcursor", "after", "marker", "bookmark", "pagetoken", "scrollid", "offset",
-		"nextid", "nextindex", "nextposition", "nextbatch"}
+		"nextid", "nextindex", "nextposition", "nextbatch", "token", "nextcursormark", "pagestate", "lastkey", "searchafter"}
 	totalNames = []string{"total", "totalcount", "totalresults", "totalitems", "totalelements", "totalrows", "totalrecords", "totalsize",
 		"totalhits", "fullcount", "recordstotal", "count", "of", "nbhits", "hits", "hitcount", "numfound", "totalentries", "itemstotal",
 		"totalsetsize", "numbermatched", "matched", "itemcount", "objectcount", "recordcount", "resultcount", "results",
 		"resultstotal", "rowstotal", "recordsfound", "resultsfound", "found", "matches", "nbresults", "totalfound", "totalmatches",
-		"datatotal", "entriestotal", "allcount"}
+		"datatotal", "entriestotal", "allcount", "numresults", "numrecords", "numitems"}
 	// vagueNames say nothing against an end that something else proves.
 	vagueNames = append([]string{"remaining", "of", "hits", "results", "matched", "found", "matches"}, doneNames...)
 	// partialNames say that rows are left out, and nothing of further pages.
@@ -255,7 +256,7 @@ func (c *clues) read(path, name, text string) {
 		if more = c.first && n > 1; ofPages.MatchString(path) && n != int64(c.a.Count) && (c.pages == 0 || n < c.pages) {
 			c.pages = n // unless it is that of the page's rows
 		}
-	case strings.Contains(name, "more"):
+	case strings.Contains(name, "more"), name == "hasolder":
 		more = yes
 	default:
 		var m []string

@@ -36,6 +36,15 @@ func TestAnAnswerThatSaysMoreRefutesTheEnd(t *testing.T) {
 		{body: `{"rows":[1],"total_found":333}`, open: "refuted"},
 		{body: `{"rows":[1],"resumptionToken":"abc"}`, open: "refuted"},
 		{body: `{"rows":[1],"offset_next":25}`, open: "refuted"},
+		{body: `{"rows":[1],"search_metadata":{"next_results":"?max_id=7"}}`, open: "refuted"}, // X
+		{body: `{"rows":[1],"$skipToken":"eyJ2"}`, open: "refuted"},                            // Azure Resource Graph
+		{body: `{"rows":[1],"PaginationToken":"eyJ2"}`, open: "refuted"},                       // Amazon Cognito
+		{body: `{"rows":[1],"nextCursorMark":"AoE"}`, open: "refuted"},                         // Solr
+		{body: `{"rows":[1],"has_older":true}`, open: "refuted"},
+		{body: `{"rows":[1],"numResults":57}`, open: "refuted"},
+		{body: `{"rows":[1],"has_more":0.0}`},
+		{body: `[1]`, header: "Opc-Next-Page: eyJ2", open: "refuted"},                     // Oracle Cloud
+		{body: `[1]`, header: "X-Ms-Continuation-Nextpartitionkey: 1!8", open: "refuted"}, // Azure Table Storage
 		{body: `{"rows":[1],"next_page_params":{"page":2}}`, open: "refuted"},
 		{body: `{"rows":[1],"found":333}`, open: "refuted"},
 		{body: `{"rows":[1],"meta":{"matches":333}}`, open: "refuted"},
