@@ -58,11 +58,11 @@ var (
 // misleading are patterns of the fields by which a request names another method, address, host or
 // sender than its own. The sender is also what a server before an API adds once it knows who asks.
 var misleading = []string{"Destination", "Front-End-Https", "Proxy", "*Auth-Groups", "*Auth-User", "*Auth-Username", "*Jwt-Assertion",
-	"*Route-To", "*Script-Name", "Api-Username", "Cf-Connecting-*", "Iv-Groups", "Iv-User", "Oidc-Claim-*", "Remote-*", "Shib-*",
-	"Sm-User", "Tailscale-*", "X-Accel-*", "X-Amzn-Oidc-*", "X-Anonymous-Consumer", "X-Authentik-*", "X-Consumer-*", "X-Credential-*",
-	"X-Envoy-*", "X-Forward*", "X-Host*", "X-Http-*", "X-Invoke-*", "X-Middleware-*", "X-Ms-Original-*", "X-Ms-Token-*", "X-Now-*",
-	"X-Oidc-*", "X-Original*", "X-Originating-*", "X-Override-*", "X-Remote-*", "X-Rewrite*", "X-Saml-*", "X-Sendfile*", "X-Vouch-*",
-	"X-Waws-*", "X-Pomerium-*", "X-Shib-*", "*Document-Root", "*Query-String", "*Scriptname"}
+	"*Route-To", "*Script-Name", "Api-Username", "Cf-Connecting-*", "Iv-Groups", "Iv-User", "Oidc-Claim-*", "Remote-*", "Shib-*", "Sm-User",
+	"Tailscale-*", "X-Accel-*", "X-Amzn-Oidc-*", "X-Anonymous-Consumer", "X-Authentik-*", "X-Consumer-*", "X-Credential-*", "X-Envoy-*",
+	"X-Forward*", "X-Host*", "X-Http-*", "X-Invoke-*", "X-Middleware-*", "X-Ms-Original-*", "X-Ms-Token-*", "X-Now-*", "X-Oidc-*",
+	"X-Original*", "X-Originating-*", "X-Override-*", "X-Remote-*", "X-Rewrite*", "X-Saml-*", "X-Sendfile*", "X-Vouch-*", "X-Waws-*",
+	"X-Pomerium-*", "X-Shib-*", "*Document-Root", "*Query-String", "*Scriptname"}
 
 // misleadingWords are words that no field has but one which misleads, and pairs of words.
 var misleadingWords = set("Authenticated", "Clientcert", "Clientip", "Forwarded", "Ip", "Mtls", "Realip", "Remoteip", "Socketip",
@@ -154,13 +154,14 @@ func dashed(name string) string {
 // traces it, what an SDK tells of itself. So are names that fit one of meaninglessPatterns.
 var (
 	meaningless = names(append(traces, "Accept-Charset", "Accept-Language", "Cache-Control", "Content-Language", "Content-Md5", "Dnt", "From",
-		"If-Modified-Since", "If-None-Match", "If-Range", "Last-Event-Id", "Max-Forwards", "Origin", "Pragma", "Prefer", "Priority",
-		"Referer", "Save-Data", "Http2-Settings", "Early-Data", "Purpose", "Alt-Used", "Device-Memory", "Dpr", "Ect", "Viewport-Width",
+		"If-Modified-Since", "If-None-Match", "If-Range", "Last-Event-Id", "Max-Forwards", "Origin", "Pragma", "Prefer", "Priority", "Referer",
+		"Save-Data", "Http2-Settings", "Early-Data", "Purpose", "Alt-Used", "Device-Memory", "Dpr", "Ect", "Viewport-Width",
 		"Upgrade-Insecure-Requests", "Cdn-Loop", "Client-Ip", "Downlink", "Rtt", "True-Client-Ip", "X-Real-Ip", "X-Requested-With",
-		"Return-Client-Request-Id", "Sdkversion", "X-Goog-Api-Client", "X-Ms-Return-Client-Request-Id", "X-Ms-Useragent",
-		"X-Client-Info", "X-Client-Name", "X-Client-Version", "X-Csrf-Token", "X-Xsrf-Token", "Graphql-Features", "Time-Zone")...)
+		"Return-Client-Request-Id", "Sdkversion", "X-Goog-Api-Client", "X-Ms-Return-Client-Request-Id", "X-Ms-Useragent", "X-Client-Info",
+		"X-Client-Name", "X-Client-Version", "X-Csrf-Token", "X-Xsrf-Token", "X-Okta-User-Agent-Extended", "Graphql-Features", "Time-Zone")...)
 	meaninglessPatterns = append([]string{"Access-Control-Request-*", "Cf-*", "Fastly-*", "Fly-*", "Proxy-*", "Sec-*", "X-Amz-Cf-*",
-		"X-Azure-*", "X-Elastic-*", "X-Fern-*", "X-Forwarded-*", "X-Vercel-*", "*-Client-Lib", "*-Sdk-*", "*-User-Agent*"}, tracePatterns...)
+		"X-Azure-*", "X-Fern-*", "X-Forwarded-*", "X-Vercel-*", "*-Client-Lib", "*-Sdk-Language", "*-Sdk-Version",
+		"*-User-Agent"}, tracePatterns...)
 )
 
 // traces are the meaningless fields that may differ each time a client sends the same request: what traces it, and
@@ -168,8 +169,8 @@ var (
 var (
 	traces = []string{"B3", "Baggage", "Client-Request-Id", "Correlation-Id", "Elastic-Apm-Traceparent", "Grpc-Trace-Bin", "Newrelic",
 		"Postman-Token", "Request-Id", "Sentry-Trace", "Traceparent", "Tracestate", "Uber-Trace-Id", "X-Amzn-Trace-Id", "X-Client-Request-Id",
-		"X-Client-Trace-Id", "X-Cloud-Trace-Context", "X-Correlation-Id", "X-Honeycomb-Trace", "X-Ms-Correlation-Request-Id",
-		"X-Request-Id", "X-Request-Start", "X-Retry-Attempt", "X-Retry-Count", "X-Trace-Id"}
+		"X-Client-Trace-Id", "X-Cloud-Trace-Context", "X-Correlation-Id", "X-Honeycomb-Trace", "X-Ms-Correlation-Request-Id", "X-Request-Id",
+		"X-Request-Start", "X-Retry-Attempt", "X-Retry-Count", "X-Trace-Id"}
 	tracePatterns = []string{"Amz-Sdk-*", "Sw8*", "Uberctx-*", "X-B3-*", "X-Datadog-*", "X-Envoy-*", "X-Instana-*", "X-Ms-Client-*",
 		"X-Newrelic-*", "X-Ot-*", "X-Sdk-*", "X-Stainless-*", "*-Client-Telemetry"}
 )

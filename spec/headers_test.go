@@ -147,7 +147,7 @@ func TestTelemetryMeansNothing(t *testing.T) {
 		X-Retry-Count Traceparent Tracestate Baggage B3 X-B3-Traceid X-B3-Sampled Time-Zone Graphql-Features X-Contentful-User-Agent
 		X-Stripe-Client-User-Agent X-Stripe-Client-Telemetry X-Asana-Client-Lib X-Octokit-User-Agent X-Csrf-Token Sentry-Trace X-Datadog-Trace-Id
 		Uber-Trace-Id Sec-Ch-Ua X-Forwarded-For X-Request-Id Postman-Token X-Okta-User-Agent-Extended X-Fern-Language X-Fern-Sdk-Version
-		X-Elastic-Client-Meta Speakeasy-Sdk-Language`) {
+		Speakeasy-Sdk-Language`) {
 		if key, unknown, err := h.Read("GET", http.Header{name: {"a"}}); err != nil || len(key) > 0 || unknown != "" {
 			t.Errorf("%s: key %s, unknown %q, %v", name, key, unknown, err)
 		}

@@ -246,8 +246,7 @@ const maxAgain = 3
 
 // isDead reports whether upstream may have forgotten the token or link of a page.
 func isDead(p *understudy.Page) bool {
-	isRefused := p.Status >= 400 && p.Status < 500 && !slices.Contains([]int{401, 408, 429}, p.Status)
-	return isRefused || isToldAsError(p)
+	return p.Status >= 400 && p.Status < 500 && !slices.Contains([]int{401, 408, 429}, p.Status) || isToldAsError(p)
 }
 
 // isToldAsError reports whether an answer is an error whatever its status: upstream says so, or
