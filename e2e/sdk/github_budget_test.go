@@ -220,8 +220,8 @@ func TestRateLimitIsTheCallersOwnElseGitHubs(t *testing.T) {
 		return strings.Join([]string{h.Get("X-Ratelimit-Limit"), h.Get("X-Ratelimit-Used"), h.Get("X-Ratelimit-Remaining"), h.Get("X-Ratelimit-Reset")}, " ")
 	}
 	want, h := told()
-	for again, next := told(); again != want; again, next = told() { // the page was fetched again meanwhile
-		want, h = again, next
+	for tries := 0; rate(h) != want && tries < 50; tries++ { // it is asked again behind an answer past fresh, and that counts
+		want, h = told()
 	}
 	if got := rate(h); got != want || h.Get("X-Ratelimit-Used") == "0" || !strings.Contains(h.Get("Cache-Status"), "hit") {
 		t.Errorf("without a rate: %q in a header, %q by GitHub; %s", got, want, h.Get("Cache-Status"))
