@@ -42,7 +42,11 @@ type tab struct {
 // request to any other origin fails the test.
 func openTab(t *testing.T, home string) *tab {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 4*time.Minute)
+	limit := 4 * time.Minute
+	if sample.Whole() {
+		limit = 15 * time.Minute
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), limit)
 	t.Cleanup(cancel)
 	page, end, err := browser.Open(ctx)
 	if err != nil {
