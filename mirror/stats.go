@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"understudy"
-	"understudy/mirror/media"
 	"understudy/request"
 )
 
@@ -57,7 +56,7 @@ type Stats struct {
 	Hot          request.Hot
 	ReadyEntries int64 // of Hot, ready to go out
 
-	Media media.Stats
+	Media request.Media
 
 	// CaughtUp is when upstream gave the newest page held, by polled kind; no
 	// entry: never yet.

@@ -51,14 +51,15 @@ const (
 	SpendingKept = 24 * time.Hour
 )
 
-// Spending is what a source was sent in one SpendingStep. A try of a fetch is one request.
+// Spending is what a source was sent in one SpendingStep. A try of a fetch is one request. Its
+// JSON, of an hour, is part of /-/stats: names are only added.
 type Spending struct {
-	From     time.Time // a multiple of SpendingStep
-	ByReason ByReason
+	From     time.Time `json:"from"`   // a multiple of SpendingStep
+	Failed   int64     `json:"failed"` // those of ByReason that failed
+	ByReason ByReason  `json:"by_reason"`
 	// ByCaller are those of reason Waiting, by the name of the caller; "": of others, as
 	// there are too many, or no caller that is known began it.
-	ByCaller map[string]int64
-	Failed   int64 // those of them that failed
+	ByCaller map[string]int64 `json:"by_caller"`
 }
 
 // Add adds what another counts.

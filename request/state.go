@@ -7,16 +7,15 @@ import "time"
 // Load is one limit: its value, how much of it is in use, and how often it was
 // reached.
 type Load struct {
-	Limit     int64 `json:"limit"`
-	Now       int64 `json:"now"`
-	Refused   int64 `json:"refused"`              // turned away, or not begun
-	Dropped   int64 `json:"dropped,omitempty"`    // idle ones that made room for others
-	OldestMS  int64 `json:"oldest_ms,omitempty"`  // how long the oldest waiter has waited
-	LongestMS int64 `json:"longest_ms,omitempty"` // the longest wait so far
-	AtOnce    int   `json:"at_once,omitempty"`    // requests that upstream takes well at once, as far as is known
-
-	Why     string  `json:"at_once_why,omitempty"` // they are fewer than the settings allow
-	Reserve float64 `json:"reserve,omitempty"`     // tokens that other work leaves to readers
+	Limit     int64   `json:"limit"`
+	Now       int64   `json:"now"`
+	Refused   int64   `json:"refused"`               // turned away, or not begun
+	Dropped   int64   `json:"dropped,omitempty"`     // idle ones that made room for others
+	OldestMS  int64   `json:"oldest_ms,omitempty"`   // how long the oldest waiter has waited
+	LongestMS int64   `json:"longest_ms,omitempty"`  // the longest wait so far
+	AtOnce    int     `json:"at_once,omitempty"`     // requests that upstream takes well at once, as far as is known
+	Why       string  `json:"at_once_why,omitempty"` // they are fewer than the settings allow
+	Reserve   float64 `json:"reserve,omitempty"`     // tokens that other work leaves to readers
 }
 
 // ListScore is how one list of a source is answered, and how often records agreed
@@ -52,6 +51,30 @@ type Hot struct {
 	Bytes int64 `json:"bytes"` // in use
 	Limit int64 `json:"limit"`
 	Pages int64 `json:"pages"`
+}
+
+// Media counts answers with contents (audio, images), and says what is held of them. What is held is of all sources: it is
+// 0 in the counts of one. Its JSON is part of /-/stats: names are only added.
+type Media struct {
+	Requests  int64 `json:"requests"` // contents asked for
+	Warm      int64 `json:"warm"`     // from a file
+	Stale     int64 `json:"stale"`    // from a file past fresh
+	Cold      int64 `json:"cold"`     // from upstream, or from a file just brought
+	Failed    int64 `json:"failed"`   // ended in an error
+	Kept      int64 `json:"kept"`     // brought whole and kept
+	NotKept   int64 `json:"not_kept"` // brought, and too large or no room
+	Files     int64 `json:"files"`    // held now
+	Bytes     int64 `json:"bytes"`
+	Limit     int64 `json:"limit"`
+	FileLimit int64 `json:"file_limit"` // of one of them
+	Evicted   int64 `json:"evicted"`    // removed to stay under the limit
+	Forgotten int64 `json:"forgotten"`  // removed with their records
+}
+
+// Add adds the answers that another counts.
+func (m *Media) Add(o *Media) {
+	m.Requests, m.Warm, m.Stale, m.Cold = m.Requests+o.Requests, m.Warm+o.Warm, m.Stale+o.Stale, m.Cold+o.Cold
+	m.Failed, m.Kept, m.NotKept = m.Failed+o.Failed, m.Kept+o.Kept, m.NotKept+o.NotKept
 }
 
 // Progress is how far a sync has come, in records. Its JSON is part of /-/stats and /-/sync: names are only added.

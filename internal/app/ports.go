@@ -149,8 +149,7 @@ func (p *ports) loads() map[string]diagnostics.Port {
 			"head_time":   {Limit: int64(p.limits.HeadTime.Std() / time.Second), Refused: l.SlowHeads},
 		}, Express: l.Express}
 		if p.tunnels != nil && f.Name == connectPort {
-			stats := p.tunnels.proxy.Stats()
-			port.Tunnels = &stats
+			port.Tunnels = new(p.tunnels.proxy.Stats())
 		}
 		out[f.Name] = port
 	}

@@ -97,13 +97,15 @@ func (h *figures) snapshot(ctx context.Context) (diagnostics.Snapshot, error) {
 	if s.Store.Damaged {
 		s.Store.Trouble = understudy.ErrDamaged.Error()
 	}
+	files := h.files.Stats()
+	s.Media = request.Media{Files: files.Files, Bytes: files.Bytes, Limit: files.Limit, FileLimit: files.Most, Evicted: files.Evicted,
+		Forgotten: files.Forgotten}
 	for _, src := range h.sources {
 		m, c, health := h.mirror.Stats(src.Name), h.clients[src.Name].Stats(), h.clients[src.Name].Health()
-		traffic := diagnostics.Traffic{
-			Requests: m.Requests, Warm: m.Warm, Stale: m.Stale, Cold: m.Cold, Composed: m.Composed, Coalesced: m.Coalesced, NotStored: m.NotStored,
-			Upstream: c,
-		}
+		traffic := diagnostics.Traffic{Requests: m.Requests, Warm: m.Warm, Stale: m.Stale, Cold: m.Cold, Composed: m.Composed,
+			Coalesced: m.Coalesced, NotStored: m.NotStored, Upstream: c}
 		s.Hot = m.Hot
+		s.Media.Add(&m.Media)
 		s.Add(&traffic)
 		kinds, err := h.db.Kinds(ctx, src.Name)
 		if err != nil {
@@ -134,10 +136,8 @@ func (h *figures) snapshot(ctx context.Context) (diagnostics.Snapshot, error) {
 			Limits: h.sourceLimits(src.Name, c), Times: h.times(src.Name), Spent: h.spentByHour(src.Name), Traffic: traffic,
 		}
 	}
-	s.Media = h.mediaStats()
 	if h.audit != nil {
-		stats := h.audit.Stats()
-		s.Audit = &stats
+		s.Audit = new(h.audit.Stats())
 	}
 	if s.Erasing, err = h.db.Eraser.Waiting(ctx); err != nil {
 		return s, err
@@ -232,34 +232,13 @@ func (h *figures) walkStats(ctx context.Context, source, kind string, k *diagnos
 	return nil
 }
 
-// mediaStats joins what the mirror counts of contents and what is held.
-func (h *figures) mediaStats() diagnostics.Media {
-	files := h.files.Stats()
-	all := diagnostics.Media{
-		Files: files.Files, Bytes: files.Bytes, Limit: files.Limit, FileLimit: files.Most, Evicted: files.Evicted, Forgotten: files.Forgotten,
-	}
-	for _, src := range h.sources {
-		m := h.mirror.Stats(src.Name).Media
-		all.Requests += m.Requests
-		all.Warm += m.Warm
-		all.Stale += m.Stale
-		all.Cold += m.Cold
-		all.Failed += m.Failed
-		all.Kept += m.Kept
-		all.NotKept += m.NotKept
-	}
-	return all
-}
-
 // times returns how long answers of a source's upstream took, by kind and reason.
 func (h *figures) times(source string) []diagnostics.Times {
 	each, _ := h.clients[source].Times()
 	out := make([]diagnostics.Times, 0, len(each))
 	for _, t := range each {
-		out = append(out, diagnostics.Times{
-			Kind: t.Kind, Reason: t.Reason.String(), Answers: t.Whole.Count, Lost: t.Lost, First: milliseconds(t.First),
-			Whole: milliseconds(t.Whole),
-		})
+		out = append(out, diagnostics.Times{Kind: t.Kind, Reason: t.Reason.String(), Answers: t.Whole.Count, Lost: t.Lost,
+			First: milliseconds(t.First), Whole: milliseconds(t.Whole)})
 	}
 	return out
 }
@@ -270,31 +249,22 @@ func (h *figures) spending(source string) []request.Spending {
 }
 
 // spentByHour returns what a source was sent in the last day.
-func (h *figures) spentByHour(source string) (out []diagnostics.Spent) {
-	var hour request.Spending
-	end := func() {
-		if hour.Sent() == 0 {
-			return
-		}
-		out = append(out, diagnostics.Spent{From: hour.From.UTC(), Failed: hour.Failed, ByReason: hour.ByReason, ByCaller: hour.ByCaller})
-	}
+func (h *figures) spentByHour(source string) (out []request.Spending) {
 	for _, one := range h.spending(source) {
-		if from := one.From.Truncate(time.Hour); !from.Equal(hour.From) {
-			end()
-			hour = request.Spending{From: from}
+		from := one.From.Truncate(time.Hour).UTC()
+		if len(out) == 0 || !out[len(out)-1].From.Equal(from) {
+			out = append(out, request.Spending{From: from})
 		}
-		hour.Add(&one)
+		out[len(out)-1].Add(&one)
 	}
-	end()
-	return out
+	return slices.DeleteFunc(out, func(s request.Spending) bool { return s.Sent() == 0 })
 }
 
 // milliseconds returns a summary of seconds in milliseconds, to the microsecond.
 func milliseconds(s onlinestat.Summary) diagnostics.Spread {
 	ms := func(seconds float64) float64 { return float64(int64(seconds*1e6+0.5)) / 1e3 }
-	return diagnostics.Spread{
-		Mean: ms(s.Mean), Deviation: ms(s.Deviation), Min: ms(s.Min), Max: ms(s.Max), Range: ms(s.Max - s.Min), P50: ms(s.P50), P99: ms(s.P99),
-	}
+	return diagnostics.Spread{Mean: ms(s.Mean), Deviation: ms(s.Deviation), Min: ms(s.Min), Max: ms(s.Max), Range: ms(s.Max - s.Min),
+		P50: ms(s.P50), P99: ms(s.P99)}
 }
 
 // held says how far the records of a kind are held.

@@ -34,7 +34,7 @@ type Snapshot struct {
 	Limits   map[string]request.Load `json:"limits"` // of the whole process, by name
 	Ports    map[string]Port         `json:"faces"`  // by name
 	Process  Process                 `json:"process"`
-	Media    Media                   `json:"media"`
+	Media    request.Media           `json:"media"`
 	Settings Settings                `json:"settings"`
 	LogMoved bool                    `json:"log_moved,omitempty"` // log.access names another file than the one that is written
 	Jobs     jobs.Stats              `json:"jobs"`
@@ -85,24 +85,6 @@ type Settings struct {
 	Policy      int64     `json:"policy"` // rises with every policy that is put in force
 }
 
-// Media counts contents (audio, images), over all sources, and says what is
-// held of them.
-type Media struct {
-	Requests  int64 `json:"requests"`
-	Warm      int64 `json:"warm"`
-	Stale     int64 `json:"stale"`
-	Cold      int64 `json:"cold"`
-	Failed    int64 `json:"failed"`
-	Kept      int64 `json:"kept"`
-	NotKept   int64 `json:"not_kept"` // too large, or no room
-	Files     int64 `json:"files"`    // held now
-	Bytes     int64 `json:"bytes"`
-	Limit     int64 `json:"limit"`
-	FileLimit int64 `json:"file_limit"` // of one of them
-	Evicted   int64 `json:"evicted"`    // went to stay under the limit
-	Forgotten int64 `json:"forgotten"`  // went with their records
-}
-
 // Times are what upstream's answers to reads of one kind for one reason took,
 // since the process began.
 type Times struct {
@@ -112,14 +94,6 @@ type Times struct {
 	Lost    int64  `json:"lost"`       // tries that ended in silence
 	First   Spread `json:"first_byte"` // from the sending to the head
 	Whole   Spread `json:"whole"`      // to the last byte
-}
-
-// Spent is what was sent upstream in one hour of the last day.
-type Spent struct {
-	From     time.Time        `json:"from"` // a whole hour
-	Failed   int64            `json:"failed"`
-	ByReason request.ByReason `json:"by_reason"`
-	ByCaller map[string]int64 `json:"by_caller"` // of reason waiting; "": others
 }
 
 // Spread is how long something took, in milliseconds.
@@ -143,7 +117,7 @@ type Source struct {
 
 	Limits map[string]request.Load `json:"limits"`
 	Times  []Times                 `json:"times,omitempty"` // by kind and reason; only for callers that see everything
-	Spent  []Spent                 `json:"spent,omitempty"` // by hour; likewise
+	Spent  []request.Spending      `json:"spent,omitempty"` // by hour; likewise
 
 	// Traffic replaces the traffic of all sources for a caller of this source alone.
 	Traffic Traffic `json:"-"`
@@ -151,11 +125,9 @@ type Source struct {
 
 // Kind is how much is held of a kind.
 type Kind struct {
-	Records  int64  `json:"records"`
-	Complete bool   `json:"complete"`      // no record upstream has is missing
-	Why      string `json:"why,omitempty"` // why it is not, of a kind that is synced
-	// CaughtUpTo is when its newest page was read. Of a kind that is synced, no older
-	// record is missing.
+	Records    int64               `json:"records"`
+	Complete   bool                `json:"complete"`      // no record upstream has is missing
+	Why        string              `json:"why,omitempty"` // why it is not, of a kind that is synced
 	CaughtUpTo time.Time           `json:"caught_up_to,omitzero"`
 	Swept      time.Time           `json:"swept,omitzero"`     // every part of it was walked since
 	Sync       *request.Progress   `json:"sync,omitempty"`     // of a kind that is synced
@@ -253,7 +225,7 @@ func New(o Options) *Diagnostics {
 // Routes are the patterns Handler serves.
 func Routes() []string {
 	return []string{
-		"/-/health", "/-/stats", "/-/purge", "/-/reload", "/-/credentials", "/-/credentials/{name}/rotate",
+		"/-/health", "/-/stats", "/-/stats/figures", "/-/purge", "/-/reload", "/-/credentials", "/-/credentials/{name}/rotate",
 		"/-/credentials/{name}/revoke", "/-/erase", "/-/erasures", "/-/explain", "/-/index",
 		"/-/profile", "/-/profile/stop", "/-/profile/allocs", "/-/profile/cpu", "/-/profile/kept/{id}",
 	}
@@ -263,8 +235,9 @@ func Routes() []string {
 func (d *Diagnostics) Handler() http.Handler {
 	mux := http.NewServeMux()
 	mux.Handle("GET /-/health", d.Health())
-	known := func(r *http.Request) (understudy.Caller, error) { return jsonapi.Person(r, "", d.o.Person) }
-	mux.Handle("GET /-/stats", jsonapi.Handle(&jsonapi.Options{Who: known}, d.stats))
+	known := &jsonapi.Options{Who: func(r *http.Request) (understudy.Caller, error) { return jsonapi.Person(r, "", d.o.Person) }}
+	mux.Handle("GET /-/stats", jsonapi.Handle(known, d.stats))
+	mux.Handle("GET /-/stats/figures", jsonapi.Handle(known, figures))
 	mux.Handle("POST /-/purge", jsonapi.HandleBody(d.command(purgeTime, maxPurge), d.purge))
 	mux.Handle("POST /-/reload", jsonapi.Handle(d.command(reloadTime, 0), d.reload))
 	made := d.command(purgeTime, maxCredential)

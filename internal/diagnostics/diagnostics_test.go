@@ -163,7 +163,7 @@ func TestStatsOfOneSource(t *testing.T) {
 	d := New(Options{
 		Snapshot: func(context.Context) (Snapshot, error) {
 			s := Snapshot{
-				Media: Media{Requests: 4711, Limit: 5},
+				Media: request.Media{Requests: 4711, Limit: 5},
 				Ports: map[string]Port{"viewer": {}, "web": {}, "connect": {Tunnels: &connect.Stats{Made: 4711}},
 					"other": {Limits: map[string]request.Load{"connections": {Now: 4711}}}},
 				Sources: map[string]Source{"web": {Traffic: own}, "other": {Traffic: Traffic{Requests: 4711,
@@ -210,7 +210,7 @@ func TestStatsStandStill(t *testing.T) {
 				Hot: request.Hot{Bytes: 4711, Limit: 5, Pages: 4711},
 				Store: store.Space{File: 4711, WAL: 4711, Free: 4711, Limit: 5, EvictedPages: 4711,
 					EvictedVersions: 4711, Trouble: "disk full"},
-				Media:   Media{Requests: 4711, Cold: 4711, Kept: 4711, Files: 4711, Bytes: 4711, Forgotten: 4711},
+				Media:   request.Media{Requests: 4711, Cold: 4711, Kept: 4711, Files: 4711, Bytes: 4711, Forgotten: 4711},
 				Jobs:    jobs.Stats{Waiting: 4711, Done: 4711, Weight: 4711},
 				Process: Process{Goroutines: 4711, Descriptors: 4711, Resident: 4711}, Limits: map[string]request.Load{"flights": moves},
 				Erasing: erase.Waiting{Records: 4711},

@@ -103,6 +103,11 @@ func (d *Diagnostics) stats(ctx context.Context, caller understudy.Caller, _ *ht
 	return s, nil
 }
 
+// figures answers with what each figure of stats is, and with none of their values.
+func figures(context.Context, understudy.Caller, *http.Request) (any, error) {
+	return map[string][]Figure{"figures": Figures()}, nil
+}
+
 // cut removes counts of records that the caller may not see: kinds that are hidden from
 // it, and the numbers of changes and erasures of all kinds. A caller of one source
 // alone does not see the ports and the traffic of others.
@@ -140,7 +145,7 @@ func (d *Diagnostics) cut(s *Snapshot, caller understudy.Caller) {
 			s.Traffic.Add(&src.Traffic)
 		}
 		if len(s.Sources) > 1 { // it counts all of them together
-			s.Media = Media{Limit: s.Media.Limit, FileLimit: s.Media.FileLimit}
+			s.Media = request.Media{Limit: s.Media.Limit, FileLimit: s.Media.FileLimit}
 		}
 	}
 	s.Sources = sources
@@ -156,7 +161,7 @@ func (s *Snapshot) still() {
 	s.Traffic = Traffic{}
 	s.Hot = request.Hot{Limit: s.Hot.Limit}
 	s.Store = store.Space{Limit: s.Store.Limit, Trouble: s.Store.Trouble}
-	s.Media = Media{Limit: s.Media.Limit, FileLimit: s.Media.FileLimit}
+	s.Media = request.Media{Limit: s.Media.Limit, FileLimit: s.Media.FileLimit}
 	s.Jobs = jobs.Stats{Memory: s.Jobs.Memory, Trouble: s.Jobs.Trouble}
 	s.Process = Process{}
 	s.Limits = bounds(s.Limits)

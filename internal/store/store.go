@@ -97,8 +97,7 @@ type Space struct {
 	Limit   int64 `json:"limit"` // of both together; 0: none
 	Damaged bool  `json:"-"`     // part of the file could not be read since the store was opened
 
-	// What went because the limit was near, since the store was made.
-	EvictedPages    int64     `json:"evicted_pages"`
+	EvictedPages    int64     `json:"evicted_pages"` // to stay under the limit, since the store was made
 	EvictedVersions int64     `json:"evicted_versions"`
 	EvictedAt       time.Time `json:"evicted_at,omitzero"` // the last time; zero: never
 

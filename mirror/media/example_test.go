@@ -66,5 +66,5 @@ func Example() {
 	fmt.Printf("%+v\n", cache.Stats("main"))
 	// Output:
 	// cold la la la <nil>
-	// {Requests:1 Warm:0 Stale:0 Cold:1 Failed:0 Kept:0 NotKept:0}
+	// {Requests:1 Warm:0 Stale:0 Cold:1 Failed:0 Kept:0 NotKept:0 Files:0 Bytes:0 Limit:0 FileLimit:0 Evicted:0 Forgotten:0}
 }

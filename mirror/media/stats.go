@@ -25,19 +25,8 @@ func (c *counts) add(medium *request.MediaResponse, err error) {
 	}
 }
 
-// Stats counts contents; counts only rise.
-type Stats struct {
-	Requests int64 // contents asked for
-	Warm     int64 // from a file
-	Stale    int64 // from a file past fresh
-	Cold     int64 // from upstream, or from a file just brought
-	Failed   int64 // ended in an error
-	Kept     int64 // brought whole and kept
-	NotKept  int64 // brought, and too large or no room
-}
-
-func (c *counts) stats() Stats {
-	s := Stats{
+func (c *counts) stats() request.Media {
+	s := request.Media{
 		Warm: c.warm.Load(), Stale: c.stale.Load(), Cold: c.cold.Load(), Failed: c.failed.Load(),
 		Kept: c.kept.Load(), NotKept: c.notKept.Load(),
 	}
@@ -45,10 +34,10 @@ func (c *counts) stats() Stats {
 	return s
 }
 
-// Stats is a snapshot of a source; the zero Stats for one it does not have.
-func (c *Cache) Stats(source string) Stats {
+// Stats is a snapshot of a source; the zero counts for one it does not have.
+func (c *Cache) Stats(source string) request.Media {
 	if s := c.sources[source]; s != nil {
 		return s.counts.stats()
 	}
-	return Stats{}
+	return request.Media{}
 }

@@ -1,0 +1,37 @@
+// Figures: figures.txt says what each figure of /-/stats is.
+
+package diagnostics
+
+import (
+	_ "embed"
+	"strings"
+)
+
+//go:embed figures.txt
+var figuresText string
+
+// Figure says what a figure of /-/stats is. figures.txt describes its name and the kinds.
+type Figure struct {
+	Name string `json:"name"`
+	Kind string `json:"kind"` // counter, gauge, state, time, label or limit
+	Unit string `json:"unit"` // "": it has none
+	Help string `json:"help"`
+	Page string `json:"page,omitempty"` // of docs, which says more
+}
+
+// Figures returns what figures.txt says, in its order, with one Figure for each name.
+func Figures() (all []Figure) {
+	for line := range strings.Lines(figuresText) {
+		cells := append(strings.Split(line, "|"), "")
+		if line[0] == '#' || len(cells) < 5 {
+			continue
+		}
+		for i := range cells {
+			cells[i] = strings.TrimSpace(cells[i])
+		}
+		for name := range strings.SplitSeq(cells[0], ", ") {
+			all = append(all, Figure{name, cells[1], cells[2], cells[3], cells[4]})
+		}
+	}
+	return all
+}
