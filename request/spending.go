@@ -51,7 +51,7 @@ const (
 	SpendingKept = 24 * time.Hour
 )
 
-// Spending is what a source was sent in one SpendingStep. A try of a fetch is one request. Its
+// Spending counts what a source was sent in one SpendingStep. A try of a fetch is one request. Its
 // JSON, of an hour, is part of /-/stats: names are only added.
 type Spending struct {
 	From     time.Time `json:"from"`   // a multiple of SpendingStep

@@ -155,8 +155,8 @@ func (r *resources) outward(e *understudy.UpstreamError) *understudy.UpstreamErr
 	return &out
 }
 
-// of is the limit that a request of a place counts for: the largest where it is not known, "" when
-// that is of the only place known and nothing is left of it, as it may be of few requests.
+// of returns the limit that a request of a place counts for. Where answers have not told it, that is the largest;
+// "" when only one place is known and nothing is left of its limit, which other places may not share.
 func (r *resources) of(place string) string {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -205,8 +205,8 @@ func (q *resourceful) do(_ int, r *http.Request) (*http.Response, error) {
 		"X-RateLimit-Reset", strconv.FormatInt(q.end.Unix(), 10), "X-RateLimit-Resource", of), nil
 }
 
-// TestTheOnlyKnownLimitHoldsItsOwnPlace: of a place that has not been asked it is not known that it counts for a limit
-// of which nothing is left.
+// TestTheOnlyKnownLimitHoldsItsOwnPlace uses up the only limit that answers have told of. A list that was not asked
+// yet may count for another one, so its first request goes out.
 func TestTheOnlyKnownLimitHoldsItsOwnPlace(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

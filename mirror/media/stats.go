@@ -34,7 +34,7 @@ func (c *counts) stats() request.Media {
 	return s
 }
 
-// Stats is a snapshot of a source; the zero counts for one it does not have.
+// Stats returns the counts of a source; they are zero for one that the cache does not have.
 func (c *Cache) Stats(source string) request.Media {
 	if s := c.sources[source]; s != nil {
 		return s.counts.stats()
