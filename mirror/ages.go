@@ -173,6 +173,11 @@ func (a *Ages) freshFor(ask *request.Request, p *understudy.Page, fresh time.Dur
 // asFor has what is held judged for one ask.
 func (a *Ages) asFor(ask *request.Request, k *kind, h *held) {
 	h.fresh = a.freshFor(ask, h.page, h.fresh)
+	if ask.NotFinal && !h.page.List {
+		if _, look := k.looks.Get(h.page.At.UnixNano()); look {
+			h.fresh = 0
+		}
+	}
 	shown := ask.Shown // ask stays off the heap
 	if shown != nil && !h.page.List {
 		h.composed = false // that a list has shown something new of it
@@ -246,7 +251,7 @@ func (a *Ages) bounds(ask *request.Request) bounds {
 	}
 	b.asked = ask.MaxStale != nil
 	switch {
-	case ask.MaxStale == nil && ask.NotFinal && ask.Target.List == nil:
+	case ask.NotFinal && ask.Target.List == nil:
 		b.past = 0 // a record that is not final is looked at again, and would be answered as younger than one that is
 	case ask.MaxStale == nil:
 	case *ask.MaxStale < 0:

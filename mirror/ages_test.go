@@ -4,6 +4,7 @@ package mirror
 
 import (
 	"errors"
+	"fmt"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -232,6 +233,50 @@ func TestLimitsOnAnUnknownAge(t *testing.T) {
 				t.Errorf("%s: %s, want %s", name, a.Outcome, c.want)
 			}
 			s.stop()
+		}
+	})
+}
+
+// R3: that a record was looked at again, since it is not final, makes it fresh to those who see whether it is.
+func TestALookIsNotTold(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := open(t, 7)
+		s.calls[4].final = false
+		ask := func(i int, a request.Request) *request.Response {
+			a.Target = s.call(t, s.calls[i].id)
+			got, err := s.Page(t.Context(), a)
+			if errors.Is(err, understudy.ErrNotHeld) {
+				return &request.Response{Detail: "not held"}
+			} else if err != nil {
+				t.Fatal(err)
+			}
+			return got
+		}
+		old := time.Hour
+		told := func(a *request.Response) string {
+			return fmt.Sprint(a.Outcome, " ", a.Detail, ", ttl ", a.TTL, ", age ", a.Age)
+		}
+		for name, hidden := range map[string]request.Request{
+			"any": {NotFinal: true}, "held alone": {NotFinal: true, OnlyIfCached: true},
+			"older, too": {NotFinal: true, OnlyIfCached: true, MaxStale: &old},
+		} {
+			ask(0, request.Request{NoCache: true})
+			ask(4, request.Request{NoCache: true})
+			for _, target := range []*spec.Target{s.call(t, s.calls[4].id), s.target(t, "Calls.json", older)} {
+				time.Sleep(2 * time.Minute)
+				fill := request.Fill{Target: target, Reason: request.Sync, RecordsOnly: target.List != nil, Look: true}
+				if _, err := s.Fill(t.Context(), fill); err != nil {
+					t.Fatal(err)
+				}
+				time.Sleep(5 * time.Second)
+				if a := ask(4, request.Request{}); a.Outcome == request.Cold || a.Age != 5*time.Second {
+					t.Errorf("to who sees that it is not final: %s, %v old", a.Outcome, a.Age)
+				}
+				final, other := told(ask(0, hidden)), told(ask(4, hidden))
+				if final != other {
+					t.Errorf("%s: final: %s, looked at: %s", name, final, other)
+				}
+			}
 		}
 	})
 }

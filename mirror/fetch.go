@@ -26,10 +26,10 @@ type fetchOptions struct {
 	flow     uint64    // of the reader
 	deadline time.Time // when the reader leaves; zero: unknown
 
-	// Of Fill: begun for a walk, for its records only, weighed.
-	fill, recordsOnly bool
-	alone             bool
-	reservation       *reservation
+	// Of Fill: begun for a walk, since records are not final, for its records only, weighed.
+	fill, look, recordsOnly bool
+	alone                   bool
+	reservation             *reservation
 
 	fetch shared.Fetch // of a generic source: what the flight does in place of a fetch
 }

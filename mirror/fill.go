@@ -110,7 +110,7 @@ func unkept(err error) error {
 // is under way. Of one that has completed nothing is taken: a walk wants what
 // upstream says now.
 func (fs *flights) joinFill(fill *request.Fill, s *source, k *kind, w *reservation) (f *flight, joined bool, err error) {
-	want := fetchOptions{reason: fill.Reason, direct: true, fill: true, reservation: w}
+	want := fetchOptions{reason: fill.Reason, direct: true, fill: true, look: fill.Look, reservation: w}
 	if !fill.RecordsOnly {
 		return fs.join(fill.Target, s, k, want)
 	}

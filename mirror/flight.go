@@ -69,6 +69,7 @@ type origin struct {
 	began       writes.Moment // of the kind
 	patient     func() bool
 	filled      bool // begun by Fill
+	look        bool // by Fill.Look
 	recordsOnly bool // for its records only: it is on no list and no reader joins it
 	alone       bool // fetched for the page after it: the one before it is not looked at
 }
@@ -173,7 +174,7 @@ func (fs *flights) begin(t *spec.Target, s *source, k *kind, want fetchOptions) 
 	f := &flight{
 		origin: origin{
 			target: t, source: s, kind: k, reason: want.reason, patient: want.patient,
-			began: k.writes.Now(), filled: want.fill, recordsOnly: want.recordsOnly, alone: want.alone,
+			began: k.writes.Now(), filled: want.fill, look: want.look, recordsOnly: want.recordsOnly, alone: want.alone,
 		},
 		means: means{want.reservation, want.fetch},
 		signals: signals{

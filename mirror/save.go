@@ -18,6 +18,9 @@ import (
 // fill keeps a flight's page as far as it may be kept, and completes the flight.
 func (fl *filler) fill(f *flight, p *understudy.Page) {
 	fl.moved(f, p)
+	if f.origin.look {
+		f.origin.kind.looks.Put(p.At.UnixNano(), true, 1)
+	}
 	p = notStoredSaid(fl.pastGone(f, p))
 	switch {
 	case f.origin.kind.name == "":

@@ -11,6 +11,7 @@ import (
 	"sync/atomic"
 
 	"understudy"
+	"understudy/kit/lru"
 	"understudy/mirror/cache"
 	"understudy/mirror/media"
 	"understudy/mirror/shadow"
@@ -35,6 +36,8 @@ type source struct {
 	validates  atomic.Bool // an answer had an ETag since the start
 }
 
+const maxLooks = 10_000 // that are remembered of a kind; a sync makes some hundreds a minute
+
 // kind is one kind of one source.
 type kind struct {
 	source *source
@@ -52,7 +55,8 @@ type kind struct {
 
 	lastRead atomic.Int64 // a word of time: of any page of it
 
-	pages *cache.Group // in memory
+	pages *cache.Group            // in memory
+	looks *lru.Cache[int64, bool] // when pages came that were fetched since records are not final
 }
 
 func (m *Mirror) addSource(given Source) error {
@@ -93,7 +97,7 @@ func (m *Mirror) addSource(given Source) error {
 
 func (s *source) addKind(name string, written int64, j writes.Journal) {
 	s.kinds[name] = &kind{
-		source: s, name: name, keeping: make(chan struct{}, 1), pages: cache.NewGroup(name),
+		source: s, name: name, keeping: make(chan struct{}, 1), pages: cache.NewGroup(name), looks: lru.New[int64, bool](maxLooks),
 		written: written, writes: writes.New(s.config.Name, name, written, j),
 	}
 }

@@ -80,7 +80,9 @@ type Fill struct {
 	// RecordsOnly keeps the records and not the page: a crawl reads pages of another size
 	// than readers.
 	RecordsOnly bool
-	Reserve     func(ctx context.Context, bytes int64) error // see Fetch
+	// Look says that the page is fetched since records are not final: to a caller to whom that is hidden it makes none fresh.
+	Look    bool
+	Reserve func(ctx context.Context, bytes int64) error // see Fetch
 }
 
 // Write is a request that changes something upstream. It is passed on once, and once more

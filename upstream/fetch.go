@@ -105,7 +105,7 @@ func (g *attempt) run(ctx context.Context) (*understudy.Page, *understudy.Upstre
 			continue
 		}
 		failure = failed
-		wait := max(backOff(try), failed.RetryAfter)
+		wait := max(rand.N(longestBackOff(try)), failed.RetryAfter) // full jitter
 		if !again(failed) || g.c.o.Now().Add(wait).After(g.end) || !g.c.hasTime(ctx, wait) {
 			return nil, failure, nil
 		}
@@ -127,11 +127,6 @@ func again(e *understudy.UpstreamError) bool {
 		return errors.Is(e.Err, body.ErrCut)
 	}
 	return false
-}
-
-// backOff is the wait before the try after the given one: full jitter.
-func backOff(try int) time.Duration {
-	return rand.N(longestBackOff(try))
 }
 
 func longestBackOff(try int) time.Duration { return retry.Backoff(backOffMin, backOffMax, try) }

@@ -76,7 +76,8 @@ func New(o Options) *Proxy {
 		o.Now = time.Now
 	}
 	p := &Proxy{
-		o: o, inside: newListener(), limiter: limiter.New(o.Tunnels, o.Tunnels), ports: map[string]string{},
+		o: o, inside: &listener{conns: make(chan net.Conn), closed: make(chan struct{})},
+		limiter: limiter.New(o.Tunnels, o.Tunnels), ports: map[string]string{},
 		dialer: &net.Dialer{Timeout: dialTime, Control: webhook.Guard(o.AllowPrivate)},
 	}
 	for _, at := range o.Origins {

@@ -129,10 +129,6 @@ type listener struct {
 	once   sync.Once
 }
 
-func newListener() *listener {
-	return &listener{conns: make(chan net.Conn), closed: make(chan struct{})}
-}
-
 // Accept waits for a connection.
 func (l *listener) Accept() (net.Conn, error) {
 	select {

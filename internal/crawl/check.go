@@ -43,6 +43,7 @@ type due struct {
 
 // check is the job "check KIND".
 func (t *jobRun) check(ctx context.Context) error {
+	t.looks = true
 	for _, shape := range t.x.plan.shapes() {
 		dues, err := t.w.checks.dues(ctx, t.x, shape)
 		if err != nil {

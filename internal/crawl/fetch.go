@@ -34,6 +34,8 @@ type jobRun struct {
 	x    *kindCrawl
 	work payload
 
+	looks bool // at records that are not final
+
 	mu     sync.Mutex
 	weight int64 // of what it gathers, without its pages
 	pages  int64 // brought so far
@@ -114,7 +116,7 @@ func waits(e *understudy.UpstreamError) bool {
 func (t *jobRun) once(ctx context.Context, target *spec.Target) (request.PageSaved, error) {
 	weigh := t.run.Weigher()
 	landed, err := t.w.o.Mirror.Fill(ctx, request.Fill{
-		Target: target, Reason: request.Sync, RecordsOnly: target.List != nil,
+		Target: target, Reason: request.Sync, RecordsOnly: target.List != nil, Look: t.looks || target.List == nil,
 		Reserve: func(ctx context.Context, bytes int64) error { return heavy(weigh(ctx, bytes*factor)) },
 	})
 	switch p := landed.Page; {

@@ -318,6 +318,9 @@ func TestOpenRecordsAreLookedAtAgain(t *testing.T) {
 			t.Fatal(err)
 		}
 		w.take()
+		if w.looks > 0 {
+			t.Errorf("%d pages of the walk are said to be fetched for records that are not final", w.looks)
+		}
 		time.Sleep(2 * time.Minute)
 		if err := x.due(t.Context()); err != nil {
 			t.Fatal(err)
@@ -344,6 +347,9 @@ func TestOpenRecordsAreLookedAtAgain(t *testing.T) {
 		}
 		if asked := w.take(); len(asked) != 2 || !strings.Contains(strings.Join(asked, " "), "/letters/L000300") {
 			t.Errorf("two beside each other and one alone cost %v", asked)
+		}
+		if w.looks != 3 {
+			t.Errorf("%d of 3 pages are said to be fetched for records that are not final", w.looks)
 		}
 		time.Sleep(8 * 24 * time.Hour)
 		rows, err := x.checks.dues(t.Context(), x.walks["post/letters"], "letters")

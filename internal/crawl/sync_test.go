@@ -224,3 +224,15 @@ func TestWhatCannotBeSynced(t *testing.T) {
 		t.Errorf("lettres: %v", err)
 	}
 }
+
+// repeated are the requests that were made more than once.
+func repeated(asked []string) []string {
+	slices.Sort(asked)
+	var out []string
+	for i := 1; i < len(asked); i++ {
+		if asked[i] == asked[i-1] {
+			out = append(out, asked[i])
+		}
+	}
+	return out
+}

@@ -94,6 +94,7 @@ type world struct {
 	kv      map[string][]byte
 	writes  int // of values
 	asked   []string
+	looks   int                             // fills for records that are not final
 	before  func(target *spec.Target) error // of each fetch, before it
 	keeps   int64                           // upstream refuses to be asked for what is older
 	jobs    []understudy.Job
@@ -143,6 +144,9 @@ func (w *world) Fill(ctx context.Context, f request.Fill) (request.PageSaved, er
 	defer w.mu.Unlock()
 	target := f.Target
 	w.asked = append(w.asked, target.Key.URI)
+	if f.Look {
+		w.looks++
+	}
 	if w.before != nil {
 		if err := w.before(target); err != nil {
 			return request.PageSaved{}, err
@@ -483,17 +487,5 @@ func (w *world) has(kind string) []string {
 		out = append(out, id)
 	}
 	slices.Sort(out)
-	return out
-}
-
-// repeated are the requests that were made more than once.
-func repeated(asked []string) []string {
-	slices.Sort(asked)
-	var out []string
-	for i := 1; i < len(asked); i++ {
-		if asked[i] == asked[i-1] {
-			out = append(out, asked[i])
-		}
-	}
 	return out
 }

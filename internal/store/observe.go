@@ -56,7 +56,7 @@ func (s *saving) observe() error {
 	if err := s.versions(sights); err != nil {
 		return err
 	}
-	place := newPlacing(s)
+	place := &placing{save: s, db: s.db, c: s.c, page: s.p, kind: s.kind, order: order.NewAssigner(s.c, s.kind.Number, &s.db.counts.epoch)}
 	if err := place.placeRows(sights); err != nil {
 		return err
 	}

@@ -29,10 +29,6 @@ type placing struct {
 	order *order.Assigner
 }
 
-func newPlacing(s *saving) *placing {
-	return &placing{save: s, db: s.db, c: s.c, page: s.p, kind: s.kind, order: order.NewAssigner(s.c, s.kind.Number, &s.db.counts.epoch)}
-}
-
 // placeRows finds the place of every observation, of which each has its number.
 func (s *placing) placeRows(sights []observation) error {
 	standing := s.db.scratch.standing[:0]

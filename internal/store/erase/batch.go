@@ -50,7 +50,8 @@ var selectErasing = &sqlite.Statement{Head: `SELECT g.number, g.erasure, g.sourc
 
 // next is the next batch, nil when nothing is left.
 func (r *job) next(ctx context.Context) (*batch, error) {
-	b := &batch{job: r, eraser: r.eraser, matches: newMatchers(), wanted: map[int64]bool{}, ids: map[string]bool{}}
+	m := &matchers{texts: map[string]bool{}, numbers: map[string]bool{}, long: map[string]bool{}}
+	b := &batch{job: r, eraser: r.eraser, matches: m, wanted: map[int64]bool{}, ids: map[string]bool{}}
 	err := r.eraser.pool.Read(ctx, func(c *sqlite.Conn) error {
 		err := c.Query(selectErasing, 0, []driver.Value{int64(eraseBatch)}, func(row []driver.Value) error {
 			b.erasure, b.source, b.name = row[1].(int64), row[2].(int64), row[8].(string)

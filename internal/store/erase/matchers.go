@@ -27,10 +27,6 @@ type matchers struct {
 	long    map[string]bool // those of texts that are long
 }
 
-func newMatchers() *matchers {
-	return &matchers{texts: map[string]bool{}, numbers: map[string]bool{}, long: map[string]bool{}}
-}
-
 // add collects the texts of a body; only those fields when some are named.
 func (t *matchers) add(kind *spec.Kind, body []byte, only []string) {
 	doc, err := jsonspan.Document(body)

@@ -58,10 +58,6 @@ type unpacking struct {
 	err     error
 }
 
-func newBodies(o *records.Blocks, rooms *sync.Pool) *bodies {
-	return &bodies{o: o, buffers: rooms, blocks: map[int64]*unpacking{}}
-}
-
 // ask reads the blocks of some records and queues them.
 func (b *bodies) ask(some []*heldAt) error {
 	var numbers []int64

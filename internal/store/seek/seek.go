@@ -134,7 +134,7 @@ func (s *recordSearch) part(ctx context.Context, c *sqlite.Conn, size int) (foun
 	if err := s.prepare(ctx, c); err != nil {
 		return nil, err
 	}
-	b := newBodies(s.seeker.records.Open(c), &s.seeker.buffers)
+	b := &bodies{o: s.seeker.records.Open(c), buffers: &s.seeker.buffers, blocks: map[int64]*unpacking{}}
 	defer b.end()
 	look := func() error {
 		h, e, err := b.next()
