@@ -77,3 +77,26 @@ func TestAWriteIsInTheJournalUntilItIsSettled(t *testing.T) {
 		t.Error("an answer beyond the bound is kept")
 	}
 }
+
+// Who reads a list may change or delete a record before the answer of its creation has come. What that answer shows
+// is older then, so upstream is asked.
+func TestACreationAnsweredAfterALaterWriteIsLookedUp(t *testing.T) {
+	for name, c := range map[string]struct {
+		other string
+		asked int
+	}{"the same record": {"CA1", 1}, "it is not known which": {"", 1}, "another one": {"CA2", 0}} {
+		t.Run(name, func(t *testing.T) {
+			s, page, now := New("twilio", "calls", 7, nil), &understudy.Page{Body: []byte("{}")}, time.Unix(1, 0)
+			creation, _ := s.Begin("")
+			other, _ := s.Begin(c.other)
+			other.End(now, c.other, nil)
+			s.Told(c.other, s.Generation(), func(end func()) { end() })
+			creation.End(now, "CA1", page)
+			s.Shown("CA1")
+			asked := 0
+			if s.Told("CA1", s.Generation(), func(func()) { asked++ }); asked != c.asked {
+				t.Errorf("upstream was asked %d times, want %d", asked, c.asked)
+			}
+		})
+	}
+}

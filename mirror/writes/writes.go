@@ -124,6 +124,7 @@ func (s *Set) IsWritten(id string, since Moment) bool {
 type Write struct {
 	set    *Set
 	id     string
+	began  Moment
 	group  *group
 	intent int64
 }
@@ -131,7 +132,7 @@ type Write struct {
 // Begin notes a write to a record before it is passed on; "": it is not known which. It must be ended. With an
 // error a crash would leave the record as it was.
 func (s *Set) Begin(id string) (w *Write, err error) {
-	w = &Write{set: s, id: id, group: &group{}}
+	w = &Write{set: s, id: id, began: s.Now(), group: &group{}}
 	if s.journal != nil && s.about.Kind != "" {
 		about := s.about
 		about.ID = id
@@ -172,7 +173,7 @@ func (w *Write) End(now time.Time, id string, shows *understudy.Page) (kept bool
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	w.leave()
-	return s.add(id, shows, w.intent, w.group.overlapped)
+	return s.add(id, shows, w.intent, w.group.overlapped || w.id == "" && max(s.floor, s.touched[id]) > w.began.Generation)
 }
 
 // Recall takes in a write that the journal has of a process that was killed.
