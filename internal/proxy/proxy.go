@@ -204,7 +204,7 @@ func New(o Options) (*Proxy, error) {
 			new(atomic.Pointer[rateFields])},
 		targets:         lru.New[string, aimed](maxTargets),
 		representations: lru.New[representationKey, *representation](max(o.Cache, 0)),
-		fresh:           newFreshLimiter(),
+		fresh:           &freshLimiter{last: lru.New[freshKey, time.Time](10_000)},
 		writes:          limiter.New(o.MaxWrites, max(1, o.MaxWrites/2)),
 		batches:         limiter.New(maxBatches, maxBatches/2),
 		zstd:            sync.OnceValues(newZstd),

@@ -215,10 +215,6 @@ type freshLimiter struct {
 
 type freshKey struct{ caller, uri string }
 
-func newFreshLimiter() *freshLimiter {
-	return &freshLimiter{last: lru.New[freshKey, time.Time](10_000)}
-}
-
 func (l *freshLimiter) allow(caller, uri string, now time.Time) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -14,13 +14,14 @@ import (
 
 // journal numbers writes from 1 and keeps those that have not ended.
 type journal struct {
-	last int64
-	open []int64
+	last  int64
+	open  []int64
+	names []string // of all writes
 }
 
-func (j *journal) Begin(request.Invalidation) (int64, error) {
+func (j *journal) Begin(about request.Invalidation) (int64, error) {
 	j.last++
-	j.open = append(j.open, j.last)
+	j.open, j.names = append(j.open, j.last), append(j.names, about.ID)
 	return j.last, nil
 }
 
@@ -86,16 +87,21 @@ func TestACreationAnsweredAfterALaterWriteIsLookedUp(t *testing.T) {
 		asked int
 	}{"the same record": {"CA1", 1}, "it is not known which": {"", 1}, "another one": {"CA2", 0}} {
 		t.Run(name, func(t *testing.T) {
-			s, page, now := New("twilio", "calls", 7, nil), &understudy.Page{Body: []byte("{}")}, time.Unix(1, 0)
+			var j journal
+			s, page, now := New("twilio", "calls", 7, &j), &understudy.Page{Body: []byte("{}")}, time.Unix(1, 0)
 			creation, _ := s.Begin("")
 			other, _ := s.Begin(c.other)
 			other.End(now, c.other, nil)
 			s.Told(c.other, s.Generation(), func(end func()) { end() })
 			creation.End(now, "CA1", page)
 			s.Shown("CA1")
+			left, named := len(j.open), slices.Contains(j.names[2:], "CA1")
 			asked := 0
-			if s.Told("CA1", s.Generation(), func(func()) { asked++ }); asked != c.asked {
+			if s.Told("CA1", s.Generation(), func(end func()) { asked++; end() }); asked != c.asked {
 				t.Errorf("upstream was asked %d times, want %d", asked, c.asked)
+			}
+			if left != 1+c.asked || named != (c.asked > 0) || len(j.open) > 0 {
+				t.Errorf("%d writes were in the journal, of %q, then %v", left, j.names, j.open)
 			}
 		})
 	}

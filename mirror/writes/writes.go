@@ -133,11 +133,7 @@ type Write struct {
 // error a crash would leave the record as it was.
 func (s *Set) Begin(id string) (w *Write, err error) {
 	w = &Write{set: s, id: id, began: s.Now(), group: &group{}}
-	if s.journal != nil && s.about.Kind != "" {
-		about := s.about
-		about.ID = id
-		w.intent, err = s.journal.Begin(about)
-	}
+	w.intent, err = s.begin(id)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if have := s.underWay[id]; have != nil {
@@ -173,7 +169,14 @@ func (w *Write) End(now time.Time, id string, shows *understudy.Page) (kept bool
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	w.leave()
-	return s.add(id, shows, w.intent, w.group.overlapped || w.id == "" && max(s.floor, s.touched[id]) > w.began.Generation)
+	intents, overtaken := []int64{w.intent}, w.id == "" && max(s.floor, s.touched[id]) > w.began.Generation
+	if overtaken && id != "" { // after a crash upstream is to be asked, too, and the write's own intent has no name
+		named, err := s.begin(id)
+		if intents = append(intents, named); err != nil {
+			shows = nil
+		}
+	}
+	return s.add(id, shows, w.group.overlapped || overtaken, intents...)
 }
 
 // Recall takes in a write that the journal has of a process that was killed.
@@ -181,10 +184,10 @@ func (s *Set) Recall(now time.Time, id string, intent int64) {
 	s.Note(now, id)
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.add(id, nil, intent, false)
+	s.add(id, nil, false, intent)
 }
 
-func (s *Set) add(id string, shows *understudy.Page, intent int64, overlapped bool) (kept bool) {
+func (s *Set) add(id string, shows *understudy.Page, overlapped bool, intents ...int64) (kept bool) {
 	n := s.generation.Add(1)
 	if id == "" || len(s.touched) >= maxTouched {
 		s.floor = n
@@ -200,13 +203,20 @@ func (s *Set) add(id string, shows *understudy.Page, intent int64, overlapped bo
 		p = &Pending{ID: id}
 		s.pending[id] = p
 	}
-	p.Generation, p.intents = n, append(p.intents, intent)
+	p.Generation, p.intents = n, append(p.intents, intents...)
 	if kept = shows != nil && s.bytes+len(shows.Body) <= maxPendingBytes; kept {
 		p.Shows = append(p.Shows, shows)
 		s.bytes += len(shows.Body)
 	}
 	p.recheck = p.recheck || id != "" && (!kept || overlapped)
 	return kept
+}
+
+func (s *Set) begin(id string) (intent int64, err error) {
+	if s.journal == nil || s.about.Kind == "" {
+		return 0, nil
+	}
+	return s.journal.Begin(request.Invalidation{Source: s.about.Source, Kind: s.about.Kind, ID: id})
 }
 
 func (s *Set) end(intents ...int64) {

@@ -81,7 +81,8 @@ func (sv searchView) find() (out *foundPage, wrong *page.Pointer, err error) {
 	p.Pages = sv.s.pages(r.Next)
 	p.Export = newDownloads(first.address)
 	p.Lists = sv.asLists(p.Hits)
-	p.View = viewForm{Table: prefersTables(sv.q.R), Back: sv.s.address("")}
+	view, err := sv.q.R.Cookie(viewCookie)
+	p.View = viewForm{Table: err == nil && view.Value == viewTable, Back: sv.s.address("")}
 	if p.View.Table {
 		p.Tables = sv.tables(r)
 	}

@@ -111,12 +111,6 @@ type viewForm struct {
 	Back  string
 }
 
-// prefersTables reports whether the browser shows what was found in tables.
-func prefersTables(r *http.Request) bool {
-	c, err := r.Cookie(viewCookie)
-	return err == nil && c.Value == viewTable
-}
-
 // setView keeps the view of the form in the cookie and goes back to the search it came from.
 func setView(q *page.Exchange) error {
 	value := ""
