@@ -36,6 +36,11 @@ const maxRepay = 15 * time.Second
 func (wr *writer) flush(ctx context.Context, k *kind) error {
 	generation := k.writes.Generation()
 	all, told := k.writes.Pending(), int64(0)
+	touch := func(id string) (err error) {
+		told, err = wr.env.store.Touch(ctx, request.Invalidation{Source: k.source.config.Name, Kind: k.name, ID: id})
+		k.writes.Reached(told)
+		return err
+	}
 	for _, d := range all {
 		for _, p := range d.Shows {
 			if err := wr.show(ctx, k, d.ID, p); err != nil {
@@ -43,19 +48,17 @@ func (wr *writer) flush(ctx context.Context, k *kind) error {
 			}
 			k.writes.Shown(d.ID)
 		}
-		var err error
-		if told, err = wr.env.store.Touch(ctx, request.Invalidation{Source: k.source.config.Name, Kind: k.name, ID: d.ID}); err != nil {
+		if err := touch(d.ID); err != nil {
 			return err
 		}
-		k.writes.Reached(told)
-		k.writes.Told(d.ID, d.Generation, func(end func()) { wr.confirm(k, d.ID, end) })
 	}
 	for len(all) > 0 && told < generation {
-		var err error
-		if told, err = wr.env.store.Touch(ctx, request.Invalidation{Source: k.source.config.Name, Kind: k.name}); err != nil {
+		if err := touch(""); err != nil {
 			return err
 		}
-		k.writes.Reached(told)
+	}
+	for _, d := range all { // last: until then the store is told again
+		k.writes.Told(d.ID, d.Generation, func(end func()) { wr.confirm(k, d.ID, end) })
 	}
 	return nil
 }

@@ -274,6 +274,34 @@ func TestStoreRefusesTheTouch(t *testing.T) {
 	})
 }
 
+// Two writes to a record are two generations of its kind. A store that refuses the second is told of it later.
+func TestTheStoreIsToldOfEveryGeneration(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var left atomic.Int32
+		s := open(t, 3, over(func(inner Store) Store {
+			return &oddStore{Store: inner, touch: func() error {
+				if left.Add(-1) < 0 {
+					return errors.New("store: touch: disk full")
+				}
+				return nil
+			}}
+		}))
+		s.answers(t, 200, &call{sid(2), "canceled", true}, nil)
+		for range 2 {
+			if _, err := s.post(t, http.MethodPost, s.call(t, sid(2))); err != nil {
+				t.Fatal(err)
+			}
+		}
+		for _, touches := range []int32{1, 100} {
+			left.Store(touches)
+			time.Sleep(time.Minute)
+		}
+		if kinds, err := s.memory.Kinds(t.Context(), "twilio"); err != nil || kinds[0].Generation < 2 {
+			t.Errorf("the store was told of less than two writes: %+v %v", kinds, err)
+		}
+	})
+}
+
 // D8: a path of a kind without an id, read, written and read again.
 func TestAWriteMakesAPageWithoutAnIDOld(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -15,10 +15,8 @@ package erase
 
 import (
 	"context"
-	"fmt"
 	"time"
 
-	"understudy"
 	"understudy/internal/store/annotations"
 	"understudy/internal/store/codec"
 	"understudy/internal/store/sqlite"
@@ -115,9 +113,4 @@ type Eraser struct {
 // New makes an Eraser.
 func New(o Options) *Eraser {
 	return &Eraser{pool: o.Pool, store: o.Store, written: o.Annotations, now: o.Now, running: make(chan struct{}, 1)}
-}
-
-// errNoSource is the error of a source that the store has never heard of.
-func errNoSource(name string) error {
-	return fmt.Errorf("%w: nothing is held of a source %q", understudy.ErrInvalid, name)
 }
