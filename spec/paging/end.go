@@ -196,9 +196,9 @@ var (
 		"totalhits", "fullcount", "recordstotal", "count", "of", "nbhits", "hits", "hitcount", "numfound", "totalentries", "itemstotal",
 		"totalsetsize", "numbermatched", "matched", "itemcount", "objectcount", "recordcount", "resultcount", "results",
 		"resultstotal", "rowstotal", "recordsfound", "resultsfound", "found", "matches", "nbresults", "totalfound", "totalmatches",
-		"datatotal", "entriestotal", "allcount", "numresults", "numrecords", "numitems"}
+		"datatotal", "entriestotal", "allcount", "numresults", "numrecords", "numitems", "available"}
 	// vagueNames say nothing against an end that something else proves.
-	vagueNames = append([]string{"remaining", "of", "hits", "results", "matched", "found", "matches"}, doneNames...)
+	vagueNames = append([]string{"remaining", "of", "hits", "results", "matched", "found", "matches", "available"}, doneNames...)
 	// partialNames say that rows are left out, and nothing of further pages.
 	partialNames   = []string{"incompleteresults", "incomplete", "partial", "partialresults", "timedout", "terminatedearly"}
 	limitNames     = []string{"limit", "pagesize", "perpage", "pagelimit", "itemsperpage", "maxresults"}

@@ -97,6 +97,8 @@ func TestAnAnswerThatSaysMoreRefutesTheEnd(t *testing.T) {
 		{body: `[1]`, header: "X-RateLimit-Remaining: 47", open: "alone"},
 		{body: `[1]`, header: "X-Remaining: 47", open: "alone"},
 		{body: `{"rows":[1],"page":1,"of":57}`, open: "refuted"},
+		{body: `{"rows":[1],"available":57,"returned":1}`, open: "refuted"}, // Marvel
+		{body: `{"rows":[1],"available":true}`, open: "alone"},
 		{body: `{"rows":[1],"metadata":{"continue":"eyJ2"}}`, open: "refuted"}, // Kubernetes
 		{body: `{"rows":[1],"metadata":{"continue":""}}`},
 		{body: `{"rows":[1],"continue":{"apcontinue":"B"}}`, open: "refuted"},           // Wikipedia
