@@ -51,18 +51,16 @@ type model struct {
 	ids          []string        // of all calls, the oldest first
 	chance       *rand.Rand
 	outage       bool
-
-	dead    atomic.Bool  // the process was killed
-	refuses atomic.Int32 // 1: the store refuses to be told of writes, 2: pages, too
-	ctx     context.Context
-	leave   context.CancelFunc // ends the requests of callers
-	work    sync.WaitGroup
-	places  chan struct{}
-
-	mirror  *Mirror
-	stop    func()
-	db      *store.DB
-	intents *log.Log
+	dead         atomic.Bool  // the process was killed
+	refuses      atomic.Int32 // 1: the store refuses to be told of writes, 2: pages, too, 3: pages, forever
+	ctx          context.Context
+	leave        context.CancelFunc // ends the requests of callers
+	work         sync.WaitGroup
+	places       chan struct{}
+	mirror       *Mirror
+	stop         func()
+	db           *store.DB
+	intents      *log.Log
 
 	warm, reads, writes, crashes int
 }
@@ -189,7 +187,7 @@ func (m *model) step() {
 	case n < 2:
 		m.restart(n == 0)
 	case n < 6:
-		m.refuses.Store(m.rng.Int32N(3) * (1 - min(m.refuses.Load(), 1)))
+		m.refuses.Store(m.rng.Int32N(4) * (1 - min(m.refuses.Load(), 1)))
 	case n < 10:
 		m.world.script(func() { m.outage = !m.outage && m.rng.IntN(4) == 0 })
 	case n < 20:
@@ -453,11 +451,20 @@ type modelStore struct {
 }
 
 func (s modelStore) refused(at int32) error {
-	if s.model.dead.Load() || s.model.refuses.Load() >= at {
-		return fmt.Errorf("store: %w: locked", understudy.ErrNotStored)
+	switch n := s.model.refuses.Load(); {
+	case s.model.dead.Load(), at <= n && n < 3:
+		return locked{understudy.ErrNotStored}
+	case n == 3 && at == 2:
+		return fmt.Errorf("store: %w: too large", understudy.ErrNotStored)
 	}
 	return nil
 }
+
+// locked is an error of the store that will be over.
+type locked struct{ error }
+
+func (l locked) Unwrap() error { return l.error }
+func (locked) Short() string   { return "locked" }
 
 func (s modelStore) Save(ctx context.Context, p *understudy.Page) (request.Saved, error) {
 	if err := s.refused(2); err != nil {

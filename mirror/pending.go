@@ -43,10 +43,11 @@ func (wr *writer) flush(ctx context.Context, k *kind) error {
 	}
 	for _, d := range all {
 		for _, p := range d.Shows {
-			if err := wr.show(ctx, k, d.ID, p); err != nil {
+			kept, err := wr.show(ctx, k, d.ID, p)
+			if err != nil {
 				return err
 			}
-			k.writes.Shown(d.ID)
+			k.writes.Shown(d.ID, kept)
 		}
 		if err := touch(d.ID); err != nil {
 			return err
@@ -64,22 +65,20 @@ func (wr *writer) flush(ctx context.Context, k *kind) error {
 }
 
 // show saves what a write's own answer shows, whatever else was written
-// meanwhile. A page the store can never keep is no pending invalidation: its record is fetched
-// instead.
-func (wr *writer) show(ctx context.Context, k *kind, id string, p *understudy.Page) error {
+// meanwhile. A page that the store can never keep is not kept, which is no error: its record is fetched instead.
+func (wr *writer) show(ctx context.Context, k *kind, id string, p *understudy.Page) (kept bool, err error) {
 	saved, err := wr.env.store.Save(ctx, p)
 	var fault interface{ Short() string }
 	switch {
 	case err == nil:
 		wr.news(k, saved)
+		return true, nil
 	case errors.Is(err, understudy.ErrNotStored) && !errors.As(err, &fault), errors.Is(err, understudy.ErrInvalid):
 		wr.env.log.Warn("mirror: what a write's answer shows cannot be kept, its record is fetched",
 			"source", k.source.config.Name, "kind", k.name, "id", id, "error", err)
-		wr.confirm(k, id, func() {})
-	default:
-		return err
+		return false, nil
 	}
-	return nil
+	return false, err
 }
 
 // news makes held pages old that show what a saved page without a key changed,

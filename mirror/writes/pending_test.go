@@ -59,7 +59,7 @@ func TestAWriteIsInTheJournalUntilItIsSettled(t *testing.T) {
 			t.Errorf("round %d: the store was not told yet what the answers show", round)
 		}
 		for range p[0].Shows {
-			s.Shown("CA1")
+			s.Shown("CA1", true)
 		}
 		if s.Told("CA1", p[0].Generation-1, confirm); !s.IsPending("CA1") {
 			t.Errorf("round %d: the store was told of an earlier write alone", round)
@@ -69,7 +69,20 @@ func TestAWriteIsInTheJournalUntilItIsSettled(t *testing.T) {
 			t.Errorf("round %d: journal %v, %d bytes, upstream was asked %d times", round, j.open, s.bytes, asked)
 		}
 	}
-	w, _ := s.Begin("CA2")
+	w, _ := s.Begin("CA4")
+	w.End(now, "CA4", page)
+	s.Shown("CA4", false) // the store can never keep it
+	asked := 0
+	s.Told("CA4", s.Generation(), func(end func()) {
+		if asked++; len(j.open) != 1 {
+			t.Errorf("upstream is not asked yet, in the journal %v", j.open)
+		}
+		end()
+	})
+	if asked != 1 || len(j.open) > 0 {
+		t.Errorf("of an answer that is not kept upstream was asked %d times, then in the journal %v", asked, j.open)
+	}
+	w, _ = s.Begin("CA2")
 	if w.Drop(); len(j.open) > 0 || s.IsPending("CA2") || len(s.underWay) > 0 {
 		t.Errorf("after a write that changed nothing: journal %v", j.open)
 	}
@@ -94,7 +107,7 @@ func TestACreationAnsweredAfterALaterWriteIsLookedUp(t *testing.T) {
 			other.End(now, c.other, nil)
 			s.Told(c.other, s.Generation(), func(end func()) { end() })
 			creation.End(now, "CA1", page)
-			s.Shown("CA1")
+			s.Shown("CA1", true)
 			left, named := len(j.open), slices.Contains(j.names[2:], "CA1")
 			asked := 0
 			if s.Told("CA1", s.Generation(), func(end func()) { asked++; end() }); asked != c.asked {

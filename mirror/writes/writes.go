@@ -253,11 +253,13 @@ func (s *Set) Pending() []Pending {
 	return all
 }
 
-// Shown drops the oldest page that writes to a record show: the store has it.
-func (s *Set) Shown(id string) {
+// Shown drops the oldest page that writes to a record show: the store has it, or never will, and then upstream is
+// to be asked.
+func (s *Set) Shown(id string, kept bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	p := s.pending[id]
+	p.recheck = p.recheck || !kept
 	s.bytes -= len(p.Shows[0].Body)
 	p.Shows = p.Shows[1:]
 }
