@@ -237,7 +237,8 @@ func TestLimitsOnAnUnknownAge(t *testing.T) {
 	})
 }
 
-// R3: that a record was looked at again, since it is not final, makes it fresh to those who see whether it is.
+// TestALookIsNotTold looks again at a record that is not final (R3), which makes it fresh only to those who see whether
+// it is.
 func TestALookIsNotTold(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := open(t, 7)

@@ -460,7 +460,7 @@ func (s modelStore) refused(at int32) error {
 	return nil
 }
 
-// locked is an error of the store that will be over.
+// locked is the error of a store that will take the page later.
 type locked struct{ error }
 
 func (l locked) Unwrap() error { return l.error }

@@ -274,7 +274,8 @@ func TestStoreRefusesTheTouch(t *testing.T) {
 	})
 }
 
-// Two writes to a record are two generations of its kind. A store that refuses the second is told of it later.
+// TestTheStoreIsToldOfEveryGeneration writes a record twice, which raises the generation of its kind twice, and lets
+// the store refuse the second: the mirror tells it again.
 func TestTheStoreIsToldOfEveryGeneration(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var left atomic.Int32

@@ -34,7 +34,7 @@ type jobRun struct {
 	x    *kindCrawl
 	work payload
 
-	looks bool // at records that are not final
+	looks bool // it looks again at records that are not final
 
 	mu     sync.Mutex
 	weight int64 // of what it gathers, without its pages

@@ -225,7 +225,7 @@ func TestWhatCannotBeSynced(t *testing.T) {
 	}
 }
 
-// repeated are the requests that were made more than once.
+// repeated returns the requests that were made more than once.
 func repeated(asked []string) []string {
 	slices.Sort(asked)
 	var out []string
