@@ -48,7 +48,9 @@ func (rd *reader) unjoined(ctx context.Context, r *reading, err error) (*request
 	var busy *understudy.UpstreamError
 	switch {
 	case errors.Is(err, errCompleted):
-		return rd.searchAgain(ctx, r)
+		again := reading{request: r.request, source: r.source, kind: r.kind, now: rd.env.now(), again: true,
+			entry: rd.entries.hot.Find(r.request.Target.Key)}
+		return rd.search(ctx, &again)
 	case errors.As(err, &busy) && rd.composer.hasFallback(ctx, r):
 		return rd.fallback(ctx, r, busy, err)
 	}
@@ -68,12 +70,6 @@ func (rd *reader) joinFor(ctx context.Context, r *reading) (*flight, bool, error
 	// No third look, and none for a request that may find what completed too old.
 	want.blind = r.again || within(&r.request) != math.MaxInt64
 	return rd.flights.join(r.request.Target, r.source, r.kind, want)
-}
-
-// searchAgain looks once more at what is held.
-func (rd *reader) searchAgain(ctx context.Context, r *reading) (*request.Response, error) {
-	return rd.search(ctx, &reading{request: r.request, source: r.source, kind: r.kind, now: rd.env.now(), again: true,
-		entry: rd.entries.hot.Find(r.request.Target.Key)})
 }
 
 // wait waits for the flight and leaves it.

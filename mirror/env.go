@@ -17,7 +17,6 @@ import (
 	"time"
 
 	"understudy"
-	"understudy/kit/retry"
 	"understudy/mirror/writes"
 )
 
@@ -154,9 +153,4 @@ func (s *saving) trouble() string {
 	s.Lock()
 	defer s.Unlock()
 	return s.why
-}
-
-// sleepFrom waits until so long after a time, or ends with the mirror.
-func (v *env) sleepFrom(from time.Time, d time.Duration) error {
-	return retry.Sleep(v.ctx, remaining(v.now(), from.Add(d), d))
 }

@@ -18,6 +18,7 @@ import (
 
 	"understudy"
 	"understudy/kit/lru"
+	"understudy/kit/retry"
 	"understudy/mirror/cache"
 	"understudy/mirror/compose"
 	"understudy/mirror/hints"
@@ -169,8 +170,11 @@ func newParts(o *Options) *Mirror {
 	m.writer = &writer{env: v, entries: m.entries, tell: o.PageSaved, owing: make(chan struct{}, 1)}
 	m.filler = &filler{v, m.entries, m.flights, m.holdings, m.writer}
 	m.hints = hints.New(hints.Options{
-		Context: v.ctx, Now: v.now, Wait: v.sleepFrom, Go: m.flights.goOpen, Fetch: m.filler.hinted,
+		Context: v.ctx, Now: v.now, Go: m.flights.goOpen, Fetch: m.filler.hinted,
 		Limit: func() int { return m.flights.limits.Load().Hints },
+		Wait: func(from time.Time, d time.Duration) error {
+			return retry.Sleep(v.ctx, remaining(v.now(), from.Add(d), d))
+		},
 	})
 	m.writer.confirm = m.hint
 	m.prefetch = &prefetcher{v, m.entries, m.flights, m.holdings, m.writer, make(chan candidate, maxCandidates)}

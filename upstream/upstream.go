@@ -122,7 +122,8 @@ func New(o Options) (*Client, error) {
 	if err != nil {
 		return nil, fmt.Errorf("upstream: source %s: auth: %w", o.Source.Name, err)
 	}
-	life := newLifetime()
+	var life lifetime
+	life.ctx, life.end = context.WithCancel(context.Background())
 	cred := &credential{schemes: schemes, tokens: o.Tokens, life: life.ctx, now: o.Now, log: o.Logger.With("source", o.Source.Name)}
 	cred.set(o.User, append([]understudy.Secret{o.Secret}, o.Pool...))
 	return &Client{
@@ -160,11 +161,6 @@ func (c *Client) Close() error {
 type lifetime struct {
 	ctx context.Context
 	end context.CancelFunc
-}
-
-func newLifetime() (l lifetime) {
-	l.ctx, l.end = context.WithCancel(context.Background())
-	return l
 }
 
 // until is ctx that also ends with the lifetime.

@@ -114,11 +114,6 @@ func (c *Cache) downloaded(ctx context.Context, b *download, joined bool) (*requ
 	return out, nil
 }
 
-// downloadInBackground revalidates a file without a waiting reader.
-func (c *Cache) downloadInBackground(r *reading, held request.Content) {
-	_, _, _ = c.begin(r, held, request.Refresh) // its reader has been answered; the next one tries again
-}
-
 // begin finds the key's download or begins it. It is nil when none may begin:
 // too many are under way, or the content could not be kept a while ago.
 func (c *Cache) begin(r *reading, held request.Content, reason request.Reason) (b *download, joined bool, err error) {

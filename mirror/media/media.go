@@ -220,7 +220,7 @@ func (c *Cache) openHeld(
 		return held, nil
 	case age < within && age < ages.Hard:
 		if !r.request.OnlyIfCached {
-			c.downloadInBackground(r, content)
+			_, _, _ = c.begin(r, content, request.Refresh) // the reader is answered; the next one tries again
 		}
 		held.Outcome, held.TTL, held.Detail = request.Stale, min(held.TTL, 0), c.failure(r.request.Target.Key, now)
 		return held, nil

@@ -152,17 +152,14 @@ func (c *Cache) Do(ctx context.Context, x request.Exchange) (*request.Exchanged,
 	case misleading(x.Target, x.Header):
 		return c.alone(ctx, r, x, "bypass")
 	}
-	if err := c.find(ctx, r); err != nil {
+	if err := c.look(ctx, r); err != nil {
 		return nil, err
 	}
-	if r.held != nil {
-		r.decision = httpcache.Decide(&r.q, &r.held.response, c.now())
-		if r.decision.Answer && !r.q.ForOrigin() {
-			if r.decision.Refresh && !r.q.OnlyIfCached() {
-				c.refresh(r)
-			}
-			return c.hit(r, ""), nil
+	if r.decision.Answer && !r.q.ForOrigin() {
+		if r.decision.Refresh && !r.q.OnlyIfCached() {
+			c.refresh(r)
 		}
+		return c.hit(r, ""), nil
 	}
 	switch {
 	case r.q.OnlyIfCached():

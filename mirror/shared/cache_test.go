@@ -215,6 +215,26 @@ func TestStoredAndRevalidated(t *testing.T) {
 	b.wantAsked()
 }
 
+func TestWhatCameBeforeTheFlightIsNotAskedForAgain(t *testing.T) {
+	b := newBed(t, func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Cache-Control", "max-age=60, stale-while-revalidate=10")
+		w.Header()["Vary"] = r.URL.Query()["vary"]
+		_, _ = io.WriteString(w, "answer")
+	})
+	for _, line := range []string{"GET /a", "GET /a?vary=Accept-Language"} {
+		b.then = func() { b.want("200 answer cold", line) }
+		b.want("200 answer warm", line)
+		b.wantAsked(line)
+		b.then = func() { b.want("200 answer cold", line, "Cache-Control: no-cache") }
+		b.want("200 answer cold", line, "Cache-Control: no-cache")
+		b.wantAsked(line, line)
+	}
+	b.pass(65 * time.Second) // what is past fresh is renewed once behind two at once
+	b.then = func() { b.want("200 answer stale", "GET /a") }
+	b.want("200 answer stale", "GET /a")
+	b.wantAsked("GET /a")
+}
+
 func TestAConfirmationOfAnotherAnswerIsAskedAgain(t *testing.T) {
 	asked := 0
 	b := newBed(t, func(w http.ResponseWriter, r *http.Request) {

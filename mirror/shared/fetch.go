@@ -30,7 +30,9 @@ func (c *Cache) join(ctx context.Context, r *reading) (*request.Exchanged, error
 		_ = got.Close() // the stale answer goes out in its place
 		return c.hit(r, "stale: upstream "+strconv.Itoa(got.Response.Page.Status)), nil
 	case got != nil:
-		got.Response.Fwd = r.fwd()
+		if got.Response.Outcome != request.Warm {
+			got.Response.Fwd = r.fwd()
+		}
 		return got, nil
 	case joined && !c.serves(ctx, r, p):
 		return c.aside(ctx, r) // it is for another request
@@ -44,11 +46,9 @@ func (c *Cache) serves(ctx context.Context, r *reading, p *understudy.Page) bool
 	if p.NotStored != "" {
 		return false
 	}
-	now := reading{exchange: r.exchange}
-	if err := c.find(ctx, &now); err != nil || now.held == nil || now.held.page.Key != p.Key || !now.held.page.At.Equal(p.At) {
-		return false
-	}
-	return httpcache.Decide(&r.q, &now.held.response, c.now()).Answer
+	now := reading{exchange: r.exchange, q: r.q}
+	err := c.look(ctx, &now)
+	return err == nil && now.decision.Answer && now.held.page.Key == p.Key && now.held.page.At.Equal(p.At)
 }
 
 // fetched is an answer that is stored now.
@@ -82,9 +82,20 @@ func (c *Cache) refresh(r *reading) {
 const oneRequest = "it is for one request"
 
 // fetch is one exchange, and the storing of what it brought. What may not be stored goes to
-// h; nil: nobody wants it. The page that it returns then is for nobody.
+// h; nil: nobody wants it. The page that it returns then is for nobody. An answer that was
+// stored between the request's look and its flight saves the exchange.
 func (c *Cache) fetch(r *reading, h *handoff) Fetch {
 	return func(flight context.Context) (*understudy.Page, error) {
+		now := reading{exchange: r.exchange, q: r.q}
+		if err := c.look(flight, &now); err != nil {
+			return nil, err
+		}
+		if now.decision.Answer && !now.decision.Refresh {
+			if h != nil {
+				h.give(c.hit(&now, ""))
+			}
+			return now.held.page, nil
+		}
 		// A stream outlives the flight; until its header has come it ends with it.
 		ctx, cancel := context.WithCancel(context.WithoutCancel(flight))
 		stop := context.AfterFunc(flight, cancel)

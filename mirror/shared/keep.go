@@ -67,6 +67,15 @@ func variantKey(base understudy.Key, fields []string, h http.Header) understudy.
 	return base
 }
 
+// look finds what is stored for a request, and decides what may be done with it.
+func (c *Cache) look(ctx context.Context, r *reading) error {
+	err := c.find(ctx, r)
+	if r.held != nil {
+		r.decision = httpcache.Decide(&r.q, &r.held.response, c.now())
+	}
+	return err
+}
+
 // find looks for what is stored for a request: of several answers the newest (RFC 9111, 4.1).
 func (c *Cache) find(ctx context.Context, r *reading) error {
 	r.miss = "uri-miss"
