@@ -157,18 +157,13 @@ func (es *entries) state(e *cache.Entry, k *kind, now time.Time) state {
 		return outdated
 	}
 	since := e.Superseded.Load()
-	switch {
-	case since == 0:
+	if since == 0 {
 		return current
-	case e.Polled && es.env.inGrace(since, now):
+	}
+	if d := time.Duration(es.env.monotonic(now) - since); e.Polled && d >= 0 && d < grace {
 		return late
 	}
 	return outdated
-}
-
-func (v *env) inGrace(since int64, now time.Time) bool {
-	d := time.Duration(v.monotonic(now) - since)
-	return d >= 0 && d < grace
 }
 
 // load asks the store for the page and, for an instance, for the record; the

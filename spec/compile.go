@@ -6,6 +6,7 @@ import (
 	"cmp"
 	"fmt"
 	"maps"
+	"mime"
 	"net/url"
 	"slices"
 	"strings"
@@ -50,7 +51,11 @@ func (s *Spec) check() error {
 	if s.Name == "" || strings.ContainsFunc(s.Name, func(r rune) bool { return !(r >= 'a' && r <= 'z' || r >= '0' && r <= '9' || r == '-') }) {
 		return fmt.Errorf("name %q: want lower-case letters, digits and dashes", s.Name)
 	}
-	s.Title = cmp.Or(s.Title, s.Name)
+	s.Title, s.ContentType = cmp.Or(s.Title, s.Name), cmp.Or(s.ContentType, jsonType)
+	kind, params, err := mime.ParseMediaType(s.ContentType)
+	if err != nil || !strings.Contains(kind, "/") || !strings.EqualFold(cmp.Or(params["charset"], "utf-8"), "utf-8") {
+		return fmt.Errorf("content_type %q: want a media type, such as application/vnd.api+json, in no charset but utf-8", s.ContentType)
+	}
 	if len(s.Hosts) == 0 {
 		return fmt.Errorf("hosts: want at least one")
 	}

@@ -43,6 +43,8 @@ type Spec struct {
 	// Absolute are names (patterns with *) of fields of any answer, at any depth, whose values may
 	// be absolute URLs of the API.
 	Absolute []string `yaml:"absolute"`
+	// ContentType is what answers made from records are said to be; default application/json.
+	ContentType string `yaml:"content_type"`
 	// Passes are paths (with {Variables}) of GETs, and GraphQL the path of GraphQL requests,
 	// that upstream answers each time, to callers who see everything: nothing says what
 	// they show.

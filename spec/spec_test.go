@@ -24,8 +24,8 @@ func TestCompileFillsIn(t *testing.T) {
 		t.Fatal(err)
 	}
 	k := s.Kind("phone_numbers")
-	if s.Title != "x" || s.Hosts[0].Prefixes[0] != "/" || s.Paging.Tokens[0] != "after" || k.Title != "phone numbers" ||
-		k.One != "phone number" ||
+	if s.Title != "x" || s.ContentType != "application/json" || s.Hosts[0].Prefixes[0] != "/" || s.Paging.Tokens[0] != "after" ||
+		k.Title != "phone numbers" || k.One != "phone number" ||
 		k.Lists[0].Shape != k.Name || k.Instances[0].Shape != k.Name || k.Field("a").Type != TypeText || k.Lists[0].Filters[0].Op != "is" {
 		t.Errorf("%+v %+v", s, k)
 	}
@@ -56,6 +56,8 @@ func TestCompileRefuses(t *testing.T) {
 		"hosts":                        func(s *Spec) { s.Hosts = nil },
 		"hosts[1]: url":                func(s *Spec) { s.Hosts[1].URL = "ftp://x" },
 		"hosts[0]: url":                func(s *Spec) { s.Hosts[0].URL = "x" },
+		`content_type "json"`:          func(s *Spec) { s.ContentType = "json" },
+		"in no charset but utf-8":      func(s *Spec) { s.ContentType = "application/json; charset=latin1" },
 		"auth.style":                   func(s *Spec) { s.Auth.Style = "magic" },
 		"paging.style":                 func(s *Spec) { s.Paging.Style = "odd" },
 		`paging "odd" is not among`:    func(s *Spec) { s.Kinds[0].Lists[0].Paging = "odd" },

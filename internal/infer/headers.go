@@ -80,7 +80,7 @@ func (a *api) headers(auth string) (h asked) {
 			a.once("", "headers: "+name+" is not named, as there are too many: name it in place of another one if callers send it")
 		}
 	}
-	if media := a.media(); media != "" && h.send["Accept"] == "" {
+	if media := a.media(); strings.Contains(media, "/vnd.") && h.send["Accept"] == "" {
 		h.send["Accept"], h.key["Accept"] = media, []string{"application/json"}
 	}
 	return h
@@ -166,15 +166,12 @@ func sendable(name, value string) bool {
 	return sp.Compile() == nil
 }
 
-// media returns the vendor's media type that all reads answer with; "" = they do with another.
+// media returns the media type, other than plain JSON, that all reads answer with; "" = none.
 func (a *api) media() string {
-	first, _, _ := strings.Cut(a.doc.Reads[0].Type, ";")
-	for _, op := range a.doc.Reads {
-		if one, _, _ := strings.Cut(op.Type, ";"); one != first || !strings.Contains(one, "/vnd.") {
-			return ""
-		}
-	}
-	if !sendable("Accept", first) {
+	media := func(op *openapi.Operation) string { return strings.TrimSpace(strings.Split(op.Type, ";")[0]) }
+	first := media(a.doc.Reads[0])
+	if !strings.Contains(first, "/vnd.") && !strings.HasSuffix(first, "+json") || !sendable("Accept", first) ||
+		slices.ContainsFunc(a.doc.Reads, func(op *openapi.Operation) bool { return media(op) != first }) {
 		return ""
 	}
 	return first

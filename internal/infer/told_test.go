@@ -411,8 +411,8 @@ func (a *drawnAPI) checkComposed(t *testing.T, sp *spec.Spec) {
 	}
 	var got, want any
 	_, _ = json.Unmarshal(page.Body, &got), json.Unmarshal(first.Body, &want)
-	if fmt.Sprint(got) != fmt.Sprint(want) {
-		t.Errorf("made from records: %.300s\nwant %.300s", page.Body, first.Body)
+	if fmt.Sprint(got) != fmt.Sprint(want) || page.ContentType != first.ContentType {
+		t.Errorf("made from records: %s %.300s\nwant %s %.300s", page.ContentType, page.Body, first.ContentType, first.Body)
 	}
 	composed[a.style]++
 }

@@ -146,6 +146,7 @@ func (a *api) write(from string) []byte {
 	}
 	w.entry(0, "shown", shown.String(), "fields with the variables' names, in every kind whose lists have them")
 	w.entry(0, "absolute", sequence(linksOf(a.lists)), "links between pages, which other lists may have unnamed")
+	w.entry(0, "content_type", scalar(a.media()), "what all answers are")
 	w.entry(0, "passes", sequence(a.passes), "their answers are neither lists nor objects")
 	a.once("", "whole_lists: nothing says whether a list shows all records of its kind: set it when that is known")
 	a.writePagings(w)

@@ -37,7 +37,7 @@ func (l *List) Page(at time.Time) (*understudy.Page, error) {
 	}
 	p := &understudy.Page{
 		Key: l.req.target.Key, Kind: l.req.target.Kind.Name, Shape: l.req.target.List.Shape, List: true,
-		Status: 200, ContentType: "application/json", At: at, Rows: make([]understudy.Row, len(l.rows)),
+		Status: 200, ContentType: l.req.target.Spec.ContentType, At: at, Rows: make([]understudy.Row, len(l.rows)),
 	}
 	for i, f := range l.rows {
 		r := f.Record

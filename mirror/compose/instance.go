@@ -18,7 +18,7 @@ func Instance(s *spec.Source, t *spec.Target, rec *understudy.Record) *understud
 	body, start, end := t.Instance.Wrap(rec.Body, t.Key.Asked(), s.PublicURL+t.Key.Asked())
 	return &understudy.Page{
 		Key: t.Key, Kind: t.Kind.Name, Shape: rec.Shape, ID: t.ID,
-		Status: 200, ContentType: "application/json", Body: body,
+		Status: 200, ContentType: s.Spec.ContentType, Body: body,
 		Rows: []understudy.Row{{ID: t.ID, Start: start, End: end, Final: rec.Final, Record: rec.Number, Version: rec.Version}},
 		At:   rec.Seen,
 		Sum:  sum(body),
