@@ -127,7 +127,9 @@ func (a *api) examples(place []string, least int) map[string]string {
 		for _, status := range w.statuses {
 			r := a.doc.Headers.Refusals[status]
 			for i := 0; r != nil && len(place) > 0 && i < len(r.Examples); i++ {
-				if w.word != "limited" && aboutLimit(r.Examples[i]) {
+				limited := false
+				eachText(r.Examples[i], func(text string) { limited = limited || limitText.MatchString(text) })
+				if w.word != "limited" && limited {
 					continue
 				}
 				text := valueAt(r.Examples[i], place)
@@ -143,12 +145,6 @@ func (a *api) examples(place []string, least int) map[string]string {
 		return count[word] < least || text == "" || strings.Contains(text, nowhere) || len(text) > 200 || strings.ContainsAny(text, "{}\n\r")
 	})
 	return all
-}
-
-// aboutLimit reports whether an answer says that a limit is reached.
-func aboutLimit(v *openapi.Value) (found bool) {
-	eachText(v, func(text string) { found = found || limitText.MatchString(text) })
-	return found
 }
 
 // valueAt is the text at a place of a value; of lists the first element counts.

@@ -55,6 +55,25 @@ func TestOnlyLinksOfTheDocumentStandInTheEnvelope(t *testing.T) {
 	}
 }
 
+// TestLinksOfKnownFormsAreRewritten draws records of HAL and of JSON:API, whose schemas name no link.
+func TestLinksOfKnownFormsAreRewritten(t *testing.T) {
+	for media, want := range map[string]string{
+		`"application/json"`:         "",
+		`"application/hal+json"`:     "href",
+		`"application/vnd.api+json"`: "first last next prev previous related self",
+	} {
+		members := `"id":{"type":"string"}`
+		if want == "href" {
+			members += `,"_links":{"type":"object","additionalProperties":{"type":"object"}}`
+		}
+		document := listing(`{"type":"object","properties":{`+members+`}}`, "")
+		sp := drawnSpec(t, drafted(t, strings.ReplaceAll(document, `"application/json"`, media)))
+		if got := strings.Join(sp.Absolute, " "); got != want {
+			t.Errorf("%s: rewritten are %q, want %q", media, got, want)
+		}
+	}
+}
+
 // TestASwitchWidensOnlyByItsName draws switches that are off by default. One that by its name shows more
 // records leaves the list never whole; another is no parameter that the spec names. Off, one that says more
 // beside the records means nothing.

@@ -145,7 +145,7 @@ func (a *api) write(from string) []byte {
 		shown.add(scalar(v), scalar(field))
 	}
 	w.entry(0, "shown", shown.String(), "fields with the variables' names, in every kind whose lists have them")
-	w.entry(0, "absolute", sequence(linksOf(a.lists)), "links between pages, which other lists may have unnamed")
+	w.entry(0, "absolute", sequence(linksOf(a.lists, a.media())), "links to pages and records, which other answers may have unnamed")
 	w.entry(0, "content_type", scalar(a.media()), "what all answers are")
 	w.entry(0, "passes", sequence(a.passes), "their answers are neither lists nor objects")
 	a.once("", "whole_lists: nothing says whether a list shows all records of its kind: set it when that is known")
@@ -247,7 +247,8 @@ func (a *api) writePaging(w *writer, indent int, c *cut, same string) {
 	lists, have := slices.DeleteFunc(slices.Clone(a.lists), isOther), map[string]int{}
 	for _, l := range lists {
 		for _, p := range l.env.beside {
-			if have[p.path]++; have[p.path] == 1 && !isRows(p.path, lists) {
+			isRows := slices.ContainsFunc(lists, func(l *list) bool { return l.env.key == p.path })
+			if have[p.path]++; have[p.path] == 1 && !isRows && !strings.Contains(p.path, "\n") {
 				beside = append(beside, p)
 			}
 		}
@@ -281,9 +282,16 @@ func (a *api) writePaging(w *writer, indent int, c *cut, same string) {
 // pageLinks are links beside that to the next page, which may be absolute as well.
 var pageLinks = []string{"first", "prev", "previous", "next", "last"}
 
-// linksOf returns the names that the links between the pages of lists have.
-func linksOf(lists []*list) (names []string) {
+// linksOf returns the names that links in answers have: those between pages, and those of HAL
+// (draft-kelly-json-hal, 5) and JSON:API (1.1, links).
+func linksOf(lists []*list, media string) (names []string) {
+	if media == "application/vnd.api+json" {
+		names = append(names, "next", "related", "self")
+	}
 	for _, l := range lists {
+		if l.op.Answer.Property("_links").Known() || l.env.row.Property("_links").Known() {
+			names = append(names, "href")
+		}
 		if l.cut.rules.Style == "body" {
 			name := lastPart(l.cut.rules.Next)
 			if l.op.Answer.Property(l.cut.rules.Next).Known() {
@@ -297,11 +305,6 @@ func linksOf(lists []*list) (names []string) {
 	}
 	slices.Sort(names)
 	return slices.Compact(names)
-}
-
-// isRows reports whether a path is that of the rows of a list, or none that can be written.
-func isRows(path string, lists []*list) bool {
-	return strings.Contains(path, "\n") || slices.ContainsFunc(lists, func(l *list) bool { return l.env.key == path })
 }
 
 func (a *api) writeKind(w *writer, k *kind, parent string) {
