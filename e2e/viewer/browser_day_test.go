@@ -151,7 +151,7 @@ func TestBrowserADayOfSupport(t *testing.T) {
 	if eval[bool](b, `document.documentElement.innerHTML.includes("`+failed.Sid+`")`) {
 		t.Error("what is handled is among what is not")
 	}
-	b.do(chromedp.Click(chromedp.CSS(`button[popovertarget=save]`)), chromedp.SendKeys(chromedp.CSS("#save-name"), "to do"))
+	b.do(chromedp.Click(chromedp.CSS(`button[popovertarget=save]`)), chromedp.WaitVisible(chromedp.CSS("#save-name")), chromedp.KeyEvent("to do"))
 	b.follow(chromedp.Click(chromedp.CSS(`#save .primary`)))
 	b.follow(chromedp.Click(chromedp.CSS(`.shelf a[href^="/-/watches/new"]`)))
 	for channel, signed := range map[string]bool{"webhook": true, "slack": false} {

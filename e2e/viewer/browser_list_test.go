@@ -32,6 +32,13 @@ func (b *tab) press(keys ...string) {
 	}
 }
 
+// popover opens a popover by its button, and axe-core looks at it.
+func (b *tab) popover(axe, id string) {
+	b.t.Helper()
+	b.do(chromedp.Click(chromedp.CSS(`[popovertarget="`+id+`"]`)), chromedp.WaitVisible(chromedp.CSS("#"+id)))
+	b.sound(axe, "the popover "+id)
+}
+
 func (b *tab) path() string {
 	b.t.Helper()
 	return eval[string](b, `location.pathname + location.search`)
@@ -136,7 +143,12 @@ func TestBrowserSearch(t *testing.T) {
 	t.Parallel()
 	demo := rig.StartDemo(t, "--latency", "20ms", "--records", "300")
 	b := openTab(t, demo.URL("viewer"))
+	script := axe(t)
 	b.open("/twilio/messages")
+	for _, id := range []string{"more", "moment", "exports"} {
+		b.popover(script, id)
+		b.press(kb.Escape)
+	}
 	b.open("/twilio/calls")
 	b.follow(chromedp.Click(chromedp.CSS(`thead th.len a`)))
 	var durations []int
@@ -192,14 +204,14 @@ func TestBrowserSearch(t *testing.T) {
 	if at := eval[int](b, `[...document.querySelectorAll(".hits > li")].indexOf(document.activeElement.closest("li"))`); at != 1 {
 		t.Errorf("j j leads to hit %d", at)
 	}
-	b.do(chromedp.Click(chromedp.CSS(`[popovertarget="save"]`)), chromedp.WaitVisible(chromedp.CSS("#save-name")))
-	b.follow(chromedp.SendKeys(chromedp.CSS("#save-name"), "With text"+kb.Enter))
+	b.popover(script, "save")
+	b.follow(chromedp.KeyEvent("With text" + kb.Enter)) // the name has the focus
 	b.open("/search")
 	b.follow(chromedp.Click(chromedp.CSS(`[aria-labelledby="saved"] li a`)))
 	if eval[int](b, `document.querySelectorAll(".hits > li").length`) != hits {
 		t.Errorf("the saved search leads to %s", b.path())
 	}
-	b.do(chromedp.Click(chromedp.CSS(`[aria-labelledby="saved"] li > button`)), chromedp.WaitVisible(chromedp.CSS("#forget-0")))
+	b.popover(script, "forget-0")
 	b.follow(chromedp.Click(chromedp.CSS(`#forget-0 .primary`))) // it asks once
 	if eval[bool](b, `!!document.querySelector("[aria-labelledby=saved]")`) {
 		t.Error("the saved search is still there")

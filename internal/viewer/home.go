@@ -13,7 +13,6 @@ import (
 	"understudy/internal/viewer/outlook"
 	"understudy/internal/viewer/page"
 	"understudy/internal/viewer/plan"
-	"understudy/request"
 )
 
 // homePage is what home.html shows: each source is a part.
@@ -131,15 +130,10 @@ func showServer(q *page.Exchange, snap *page.Snapshot) *serverView {
 		out.Answers = append(out.Answers, sh)
 	}
 	for _, w := range snap.Webhooks {
-		out.Webhooks = append(out.Webhooks, showWebhook(q, w))
+		out.Webhooks = append(out.Webhooks, webhookView{Name: w.Name, Tone: page.WebhookTone(w.State), State: w.State, Why: w.Why,
+			Since: q.Clock.Moment(w.Failing), Behind: w.Behind})
 	}
 	return out
-}
-
-// showWebhook says how a receiver of changes does.
-func showWebhook(q *page.Exchange, w request.Webhook) webhookView {
-	return webhookView{Name: w.Name, Tone: page.WebhookTone(w.State), State: w.State, Why: w.Why, Since: q.Clock.Moment(w.Failing),
-		Behind: w.Behind}
 }
 
 // sendHome sends the home page as data.

@@ -36,6 +36,8 @@ type numberPage struct {
 	Data   string
 	Acts   []page.Link // the actions that take the number
 	Parts  *page.Parts
+
+	Removing []page.Link // the actions that erase it
 }
 
 // contact is when the number was in contact with us, as far as its lists say.
@@ -107,7 +109,7 @@ func serveNumber(q *page.Exchange) error {
 	}
 	p.Own = numberView{q, n}.own()[number]
 	if p.Acts = actions.With(q, number, p.Own); !p.Own {
-		p.Acts = append(p.Acts, actions.ErasePerson(q, number)...)
+		p.Removing = actions.ErasePerson(q, number)
 	}
 	return q.Render(http.StatusOK, "number", p.Shown, p)
 }

@@ -11,6 +11,7 @@ package actions
 import (
 	"crypto/rand"
 	"fmt"
+	"maps"
 	"net/http"
 	"net/url"
 	"slices"
@@ -168,7 +169,7 @@ func With(q *page.Exchange, number string, own bool) (all []page.Link) {
 	return all
 }
 
-// About are links to what the caller may do with a record, and apart those by which it goes.
+// About returns links to what the caller may do with a record, and separately those that remove it or its text.
 func About(q *page.Exchange, t *spec.Target, row access.Row) (all, removing []page.Link) {
 	if q.V.Options.Actions == nil || !q.Clock.AsOf.At.IsZero() {
 		return nil, nil
@@ -179,7 +180,7 @@ func About(q *page.Exchange, t *spec.Target, row access.Row) (all, removing []pa
 			continue
 		}
 		link := page.Link{Href: address(q.Kind, a.Name, t.ID) + vars, Text: a.Title, About: a.Warning}
-		if a.Method == http.MethodDelete {
+		if removes(q.Kind, a) {
 			removing = append(removing, link)
 		} else {
 			all = append(all, link)
@@ -192,6 +193,14 @@ func About(q *page.Exchange, t *spec.Target, row access.Row) (all, removing []pa
 		}
 	}
 	return all, removing
+}
+
+// removes reports whether an action deletes a record, or empties a field of it to take back its text.
+func removes(k *plan.Kind, a *spec.Action) bool {
+	return a.Method == http.MethodDelete || slices.ContainsFunc(a.Cases, func(c spec.ActionCase) bool {
+		f := k.Spec.Field(c.When.Field)
+		return f != nil && f.Redacts && slices.Contains(slices.Collect(maps.Values(c.Set)), "")
+	})
 }
 
 // address is the page of an action; id "": it makes a record.

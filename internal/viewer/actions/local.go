@@ -103,8 +103,7 @@ func findPerson(q *page.Exchange) (*task, error) {
 		where: page.Link{Href: q.Source.NumberHref(number), Text: plan.GroupPhone(number)}, back: q.Source.NumberHref(number)}
 	t.at = doPath + url.PathEscape(q.Source.Name) + "/" + plan.NumberWord + "/" + access.DoErase + "/" + url.PathEscape(number)
 	t.words.name = "erase " + number
-	t.words.warning = "Permanently removes every record with this number, and everything under it, from this server, also where other " +
-		"people took part. " + q.Source.Spec.Title + " keeps its copies, so delete them there too."
+	t.words.warning = warnPerson(q)
 	t.doer = local{word: access.DoErase, number: number}
 	return t, nil
 }
@@ -206,7 +205,13 @@ func ErasePerson(q *page.Exchange, number string) (all []page.Link) {
 	if q.V.Options.Actions != nil && q.V.Options.Actions.Options.Operator != nil && !q.Rights.Gate.Ruled(q.Rights.Caller, q.Source.Name) &&
 		q.Rights.Gate.Do(q.Rights.Caller, q.Source.Name, access.DoErase) == nil {
 		all = append(all, page.Link{Text: "Erase", Href: doPath + url.PathEscape(q.Source.Name) + "/" + plan.NumberWord + "/" +
-			access.DoErase + "/" + url.PathEscape(number)})
+			access.DoErase + "/" + url.PathEscape(number), About: warnPerson(q)})
 	}
 	return all
+}
+
+// warnPerson returns what to know before a number is erased.
+func warnPerson(q *page.Exchange) string {
+	return "Permanently removes every record with this number, and everything under it, from this server, also where other " +
+		"people took part. " + q.Source.Spec.Title + " keeps its copies, so delete them there too."
 }

@@ -125,3 +125,27 @@ func TestWhatIsNotErased(t *testing.T) {
 		t.Errorf("ordered %v", op.all)
 	}
 }
+
+// What cannot be taken back stands at the end of a page, under a heading of its own, and its button is marked.
+func TestWhatRemovesStandsLast(t *testing.T) {
+	h := viewertest.OpenReal(t, func(o *actions.Options) { o.Operator = &orders{} })
+	m := h.Upstream.First(t, "/Messages.json", "messages", func(m map[string]any) bool { return m["status"] == "delivered" })
+	record := "/twilio/messages/" + text(m["sid"])
+	for from, path := range map[string]string{
+		record:                        "/-/do/twilio/messages/redact/" + text(m["sid"]),
+		"/twilio/number/+14155550123": "/-/do/twilio/number/erase/+14155550123",
+	} {
+		role := map[bool]string{true: "support", false: "keeper"}[from == record]
+		page := strings.ReplaceAll(h.Page(from, viewertest.Person(role)), "&#43;", "+")
+		_, last, ok := strings.Cut(page, `id="removing"`)
+		if !ok || !strings.Contains(last, `href="`+path+`"`) {
+			t.Errorf("%s: %s does not stand under what removes: %s", from, path, page)
+		}
+		if strings.Count(page, path) != 1 {
+			t.Errorf("%s leads to %s %d times", from, path, strings.Count(page, path))
+		}
+		if page := h.Page(path, viewertest.Person(role)); !strings.Contains(page, `class="primary bad"`) {
+			t.Errorf("%s: the button is not marked: %s", path, page)
+		}
+	}
+}

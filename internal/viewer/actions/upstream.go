@@ -49,7 +49,7 @@ func findAction(q *page.Exchange, a *spec.Action, id string) (*task, error) {
 	}
 	t := &task{q: q, fields: a.Fields, values: map[string]string{}, doer: u, where: page.Link{Href: listHref(q),
 		Text: plan.UpperFirst(q.Kind.Spec.Title)}, words: words{name: q.Kind.Spec.Name + "." + a.Name + " " +
-		u.target.Key.URI, title: a.Title, warning: a.Warning, done: a.Done, removes: a.Method == http.MethodDelete}}
+		u.target.Key.URI, title: a.Title, warning: a.Warning, done: a.Done, removes: removes(q.Kind, a)}}
 	var own []string
 	t.back = listHref(q)
 	if id != "" {

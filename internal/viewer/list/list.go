@@ -90,13 +90,6 @@ func (lv listing) exports() []download {
 		" wrote it"})
 }
 
-func readListTarget(q *page.Exchange) (*listQuery, error) {
-	if len(q.Kind.PlannedLists) == 0 {
-		return nil, page.NotFound(plan.UpperFirst(q.Kind.Spec.Title)+" cannot be listed", "Open one by its address.", "")
-	}
-	return readListQuery(q)
-}
-
 // Routes are the pages of lists; record shows a kind that is one thing.
 func Routes(record page.Handler) []page.Route {
 	serve := func(q *page.Exchange) error {
@@ -112,7 +105,10 @@ func Routes(record page.Handler) []page.Route {
 
 // serveList shows one page of a kind.
 func serveList(q *page.Exchange) error {
-	ask, err := readListTarget(q)
+	if len(q.Kind.PlannedLists) == 0 {
+		return page.NotFound(plan.UpperFirst(q.Kind.Spec.Title)+" cannot be listed", "Open one by its address.", "")
+	}
+	ask, err := readListQuery(q)
 	if err != nil {
 		return err
 	}

@@ -153,8 +153,8 @@ func (s *CellContext) drawDate(c *plan.Column, out *Cell, list bool) {
 	if !s.narrow { // there the script says it
 		out.Hint = w.Exact
 	}
-	if day, clock, ok := cutLast(w.Text, " "); ok && !dateOnly { // a line may end before the time of day, not within the day
-		out.Text = strings.ReplaceAll(day, " ", "\u00a0") + " " + clock
+	if at := strings.LastIndex(w.Text, " "); at >= 0 && !dateOnly { // a line may end before the time of day, not within the day
+		out.Text = strings.ReplaceAll(w.Text[:at], " ", "\u00a0") + w.Text[at:]
 	}
 }
 
@@ -224,15 +224,6 @@ func (c *Cell) DrawTags(tags []string) {
 	if len(tags) == 0 {
 		c.Text, c.Tone = "none", "none"
 	}
-}
-
-// cutLast cuts a text at the last of its separators.
-func cutLast(text, sep string) (before, after string, ok bool) {
-	i := strings.LastIndex(text, sep)
-	if i < 0 {
-		return text, "", false
-	}
-	return text[:i], text[i+len(sep):], true
 }
 
 // CellContext is what the cells of one page share: what the caller may follow.

@@ -168,7 +168,9 @@ func (p *Table) Body() template.HTML {
 		}
 		if p.Picks {
 			b.WriteString(`<td class="choose">`)
-			p.Rows[i].drawPick(&b)
+			if r := &p.Rows[i]; r.Pick != "" && len(r.Cells) > 0 {
+				b.WriteString(string(PickBox(r.Pick, r.Cells[0].Text)))
+			}
 			b.WriteString("</td>")
 		}
 		for j := range p.Rows[i].Cells {
@@ -194,13 +196,6 @@ func (p *Table) Body() template.HTML {
 		b.WriteString("</tr>\n")
 	}
 	return template.HTML(b.String()) // escaped by draw and attribute
-}
-
-// drawPick writes the box that selects the row's record.
-func (r *listRow) drawPick(b *strings.Builder) {
-	if r.Pick != "" && len(r.Cells) > 0 {
-		b.WriteString(string(PickBox(r.Pick, r.Cells[0].Text)))
-	}
 }
 
 // PickBox is the box that selects a record; what says which one to screen readers.

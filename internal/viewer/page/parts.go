@@ -148,17 +148,13 @@ func (q *Exchange) First(f func(context.Context) error, beside func()) error {
 
 // settle waits until all that was begun has ended, or enough is over.
 func (t *tasks) settle(enough context.Context) {
-	for t.underWay() {
+	for slices.ContainsFunc(t.futures, func(f *Future) bool { return !f.Over() }) {
 		select {
 		case <-t.ended:
 		case <-enough.Done():
 			return
 		}
 	}
-}
-
-func (t *tasks) underWay() bool {
-	return slices.ContainsFunc(t.futures, func(f *Future) bool { return !f.Over() })
 }
 
 // Parts are the page's pieces, in its order, once it has waited for them as long as
