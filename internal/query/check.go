@@ -17,8 +17,7 @@ const (
 	MaxValues = 1000
 )
 
-// Check refuses a question that means nothing or asks for too much, as
-// understudy.ErrInvalid.
+// Check refuses a question that means nothing or asks for too much, as understudy.ErrInvalid.
 func (q *RecordQuery) Check() error {
 	switch {
 	case q.Shape != "" && len(q.Kinds) != 1:
@@ -73,8 +72,7 @@ func (t *Predicate) check() error {
 	return nil
 }
 
-// Matcher is what the predicates ask of a body of a kind, which is nil when no spec
-// names it.
+// Matcher is what the predicates ask of a body of a kind, which is nil when no spec names it.
 func (q *RecordQuery) Matcher(kind *spec.Kind) *Matcher {
 	terms := q.Terms()
 	all := make([]Condition, len(terms))

@@ -10,14 +10,12 @@ import (
 	"understudy/kit/jsonspan"
 )
 
-// Test is a condition on a value. It is safe for concurrent use. A missing value
-// fulfils only Contains and Digits.
+// Test is a condition on a value. It is safe for concurrent use. A missing value fulfils only Contains and Digits.
 type Test interface {
 	Holds(v Value) bool
 }
 
-// Equality is a condition on the value of one field: the test, and what a store can be
-// asked for it.
+// Equality is a condition on the value of one field: the test, and what a store can be asked for it.
 type Equality struct {
 	Test      Test
 	Predicate *Predicate // of the field; nil: nothing
@@ -29,8 +27,7 @@ type Present struct{}
 // Holds reports whether there is a value.
 func (Present) Holds(v Value) bool { return !v.Null() && string(v.raw) != `""` }
 
-// OneOf wants one of some texts, or a text that begins with one of the prefixes. No
-// text and no prefix is empty.
+// OneOf wants one of some texts, or a text that begins with one of the prefixes. No text and no prefix is empty.
 type OneOf struct{ Texts, Prefixes []string }
 
 // Holds compares the whole text.
@@ -51,8 +48,7 @@ func (t OneOf) Holds(v Value) bool {
 	return false
 }
 
-// Contains wants a text that contains another. Null counts as the empty text, as in the
-// providers' own filters.
+// Contains wants a text that contains another. Null counts as the empty text, as in the providers' own filters.
 type Contains string
 
 // Holds looks for the text.
@@ -102,8 +98,7 @@ func (t Number) Holds(v Value) bool {
 	return strings.EqualFold(v.Text(), t.text)
 }
 
-// Span is the time [From, To) in Unix seconds. math.MinInt64 and math.MaxInt64
-// are open ends.
+// Span is the time [From, To) in Unix seconds. math.MinInt64 and math.MaxInt64 are open ends.
 type Span struct{ From, To int64 }
 
 // Has reports whether a time is in the span. 0 is no time.
@@ -140,9 +135,8 @@ func (t Any) Holds(v Value) bool {
 	return false
 }
 
-// Elements wants one of some texts, or all of them, among the elements of an array. Of
-// elements that are objects, the member of the dotted name Inside counts; a value that is
-// no array is its own element. No text is empty.
+// Elements wants one of some texts, or all of them, among the elements of an array. Of elements that are objects, the
+// member of the dotted name Inside counts; a value that is no array is its own element. No text is empty.
 type Elements struct {
 	Inside string
 	Texts  []string

@@ -83,8 +83,7 @@ func (d Decimal) String() string {
 
 func allDigits(s string) bool { return strings.Trim(s, "0123456789") == "" }
 
-// Compare is negative, zero or positive as d is less than, equal to or greater
-// than o.
+// Compare is negative, zero or positive as d is less than, equal to or greater than o.
 func (d Decimal) Compare(o Decimal) int {
 	if d.negative != o.negative {
 		if d.negative {
@@ -120,10 +119,10 @@ func (d Decimal) Key(most int) []byte {
 }
 
 // Range wants a decimal from one to another. An end that is nil is open, and
-// with Inside the ends are not part of the range.
+// with Inside the ends are not part of the range. With Negated the value is taken with the other sign.
 type Range struct {
-	From, To *Decimal
-	Inside   bool
+	From, To        *Decimal
+	Inside, Negated bool
 }
 
 // Holds reads the value as a decimal.
@@ -134,6 +133,7 @@ func (r Range) Holds(v Value) bool {
 		text = v.Text()
 	}
 	have, ok := ParseDecimal(text)
+	have.negative = have.negative != r.Negated && have.whole+have.part != ""
 	return ok && r.after(have) && r.before(have)
 }
 

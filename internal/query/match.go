@@ -6,8 +6,7 @@ import "understudy/kit/jsonspan"
 
 // Condition is a test on fields.
 type Condition struct {
-	// Fields are those looked at; one of them must fulfil the test. None: nothing
-	// fulfils it.
+	// Fields are those looked at; one of them must fulfil the test. None: nothing fulfils it.
 	Fields []Field
 	// First leaves the decision to the first of the fields that tells a time: the
 	// clock of a record or, while it has none, its order. The test is a Times.
@@ -22,8 +21,7 @@ type Options struct {
 	Flat bool
 }
 
-// Matcher is a compiled predicate: all its conditions must hold. It is safe for
-// concurrent use.
+// Matcher is a compiled predicate: all its conditions must hold. It is safe for concurrent use.
 type Matcher struct {
 	o      Options
 	fields Fields
@@ -52,8 +50,7 @@ func Compile(conditions []Condition, o Options) *Matcher {
 	return m
 }
 
-// Match reports whether a body fulfils every condition. A body that is no JSON object
-// fulfils no condition.
+// Match reports whether a body fulfils every condition. A body that is no JSON object fulfils no condition.
 func (m *Matcher) Match(body []byte) bool {
 	if len(m.all) == 0 {
 		return true

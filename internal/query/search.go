@@ -13,8 +13,7 @@ import (
 // SearchRequest is a search: a query's text and how its answer is wanted. The zero
 // value of every field but Text is a good one.
 type SearchRequest struct {
-	// Text is the query, in the grammar of docs/search.md; "" finds everything that the
-	// caller sees.
+	// Text is the query, in the grammar of docs/search.md; "" finds everything that the caller sees.
 	Text  string
 	Where []FieldCondition // conditions beside the text; all of them must hold
 	// Number, in place of a text and conditions, finds the records with this whole number
@@ -23,9 +22,8 @@ type SearchRequest struct {
 	Number string
 	Source string   // every source that the caller may ask
 	Kinds  []string // none = every kind the caller sees; one it does not see is ErrForbidden
-	// Sort is the order of the hits: "" or "newest", "oldest", "rank" (best
-	// first), or a field by its name, a minus before it for the largest first.
-	// All but the first two look at the newest matches alone (see
+	// Sort is the order of the hits: "" or "newest", "oldest", "rank" (best first), or a field by its name, a minus
+	// before it for the largest first. All but the first two look at the newest matches alone (see
 	// SearchResult.Window).
 	Sort   string
 	Facets bool // count the matches also by kind, status, direction and time
@@ -72,8 +70,7 @@ type SearchResult struct {
 	Meant SearchMeant `json:"meant,omitzero"`
 	Hits  []SearchHit `json:"hits"`
 	Next  string      `json:"next,omitempty"` // the cursor of the hits after these; "" = there are no more
-	// Partial says that time or a limit ended the search before Limit hits were
-	// found; Next goes on from there.
+	// Partial says that time or a limit ended the search before Limit hits were found; Next goes on from there.
 	Partial bool `json:"partial,omitempty"`
 	// Window, when it is not 0, is how many of the newest matches were sorted. More says
 	// that there are older ones, which were not.
@@ -107,8 +104,7 @@ type SearchHit struct {
 	URL    string   `json:"url,omitempty"`   // the viewer's page of it, a path; "" without an ID
 	Exact  bool     `json:"exact,omitempty"` // its id is the text itself: it stands before all others
 	Clock  UnixTime `json:"at,omitzero"`     // 0 also when the role does not see it
-	// Body is the record as the role sees it: hidden values are null, masked
-	// ones masked. It must not be changed.
+	// Body is the record as the role sees it: hidden values are null, masked ones masked. It must not be changed.
 	Body     json.RawMessage `json:"record"`
 	Snippets []SearchSnippet `json:"snippets,omitempty"`
 	// Notes and Handled are what people wrote on the record, for those who see it.
@@ -139,8 +135,7 @@ func (t *UnixTime) UnmarshalJSON(text []byte) error {
 type SearchSnippet struct {
 	Field string `json:"field"` // dotted
 	Text  string `json:"text"`
-	// Marks are the places of the words in Text, in bytes: from each [0] to
-	// before [1], in order, none overlapping.
+	// Marks are the places of the words in Text, in bytes: from each [0] to before [1], in order, none overlapping.
 	Marks [][2]int `json:"marks"`
 	// Before and After say that the field goes on there.
 	Before bool `json:"before,omitempty"`

@@ -4,39 +4,32 @@ package query
 
 import "understudy"
 
-// OrderKey is where a record stands among those of its kind, in the order of upstream's
-// lists. The clock orders only records that no page has shown. A larger key is nearer
-// the top. It is the same for every shape of a record and stays when the record changes
-// or goes. 0 is no key. Keys of different kinds can be compared: a record with a later
+// OrderKey is where a record stands among those of its kind, in the order of upstream's lists. The clock orders only
+// records that no page has shown. A larger key is nearer the top. It is the same for every shape of a record and
+// stays when the record changes or goes. 0 is no key. Keys of different kinds can be compared: a record with a later
 // clock has the larger one.
 type OrderKey int64
 
-// RecordQuery names records that are held and present, in their order: the newest
-// first, or the oldest first with Up. It does not know roles: the caller applies a view
-// to what it finds.
+// RecordQuery names records that are held and present, in their order: the newest first, or the oldest first with Up.
+// It does not know roles: the caller applies a view to what it finds.
 type RecordQuery struct {
 	Source string   // "" = every source
 	Kinds  []string // none = every kind
-	// Shape, with exactly one kind, wants records in that shape only. With "" each record
-	// comes once: in the shape of its kind's first list or, when it is not held in that, in
-	// another.
+	// Shape, with exactly one kind, wants records in that shape only. With "" each record comes once: in the shape of
+	// its kind's first list or, when it is not held in that, in another.
 	Shape  string
 	Parent string // only those under it; "" = all
-	// IDs, with exactly one kind, wants the records of these ids alone, with one index
-	// lookup for each. None = all.
+	// IDs, with exactly one kind, wants the records of these ids alone, with one index lookup for each. None = all.
 	IDs []string
-	// From and To bound the time of a record's order key: that of its clock or, without
-	// one, of its kind's order. The range is [From, To) in Unix seconds; 0 = open. The
-	// bound is coarse: a record that a page showed out of the clock's order may lie outside
-	// it.
+	// From and To bound the time of a record's order key: that of its clock or, without one, of its kind's order. The
+	// range is [From, To) in Unix seconds; 0 = open. The bound is coarse: a record that a page showed out of the
+	// clock's order may lie outside it.
 	From, To   int64
 	Predicates []Predicate // all must hold
-	// Rule are the conditions of a row rule, which must hold, too. How much a store reads
-	// depends on them, and not on which of the other records fulfil Predicates. There is no
-	// Text beside them.
+	// Rule are the conditions of a row rule, which must hold, too. How much a store reads depends on them, and not on
+	// which of the other records fulfil Predicates. There is no Text beside them.
 	Rule []Predicate
-	// Even, which a Rule implies, has a store read as much for a value that no record has as
-	// for one that few have.
+	// Even, which a Rule implies, has a store read as much for a value that no record has as for one that few have.
 	Even bool
 	Text *Text // nil = any text
 	// Since wants only records that came or changed after the change of this
@@ -54,22 +47,19 @@ type RecordQuery struct {
 // Predicate is one exact condition on a field. A store may find more records by it than
 // fulfil it, never fewer. A receiver that must be exact looks at the body.
 type Predicate struct {
-	// Field is dotted. It may be "" with Number, which means any field of class
-	// phone, and with From and To: the time of the record's clock or, while it has
-	// none, that of its kind's order.
+	// Field is dotted. It may be "" with Number, which means any field of class phone, and with From and To: the time
+	// of the record's clock or, while it has none, that of its kind's order.
 	Field string
 	// Any are the values, decoded, one of which the field has. A boolean is
 	// "true" or "false"; null and the empty text cannot be asked for.
 	Any []string
 	// Number is a phone number in any form, compared by its digits.
 	Number string
-	// From and To, without Any and Number, bound a time: in [From, To), Unix
-	// seconds; 0 = open.
+	// From and To, without Any and Number, bound a time: in [From, To), Unix seconds; 0 = open.
 	From, To int64
 }
 
-// RowRule is what a store needs to know of a caller that may find only some records of
-// a kind.
+// RowRule is what a store needs to know of a caller that may find only some records of a kind.
 type RowRule struct {
 	// Finds reports whether a record may be found. It is safe for concurrent use.
 	Finds func(*understudy.Record) bool
@@ -81,12 +71,10 @@ type RowRule struct {
 	Predicates []Predicate
 	Numbers    []string
 	From       int64
-	// Whole says that Predicates, Numbers and From are the whole rule, which RecordQuery.Rule
-	// takes. Without Whole a query must have no other conditions, or its time tells what
-	// they find.
+	// Whole says that Predicates, Numbers and From are the whole rule, which RecordQuery.Rule takes. Without Whole a
+	// query must have no other conditions, or its time tells what they find.
 	Whole bool
-	// Steady says that Finds looks at nothing but the record: a record that stays the same stays
-	// found, or not.
+	// Steady says that Finds looks at nothing but the record: a record that stays the same stays found, or not.
 	Steady bool
 }
 

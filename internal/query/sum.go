@@ -17,8 +17,7 @@ type SumRequest struct {
 	By    []string
 	Zone  *time.Location // of hours, days, weeks and months; nil: UTC
 	Limit int            // groups at most, the largest or of times the newest; 0 = MostSums, more is ErrInvalid
-	// Wait is how long to wait for a complete answer; 0 = the default. What is counted until
-	// then is the answer.
+	// Wait is how long to wait for a complete answer; 0 = the default. What is counted until then is the answer.
 	Wait time.Duration
 }
 

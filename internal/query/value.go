@@ -13,8 +13,7 @@ import (
 type Field struct {
 	Name string // dotted
 	Type string // one of spec's types; it says how a time is read
-	// How the root of a record is read from its address; path "": the field is a member
-	// of the record.
+	// How the root of a record is read from its address; path "": the field is a member of the record.
 	from, path string
 }
 
@@ -77,8 +76,7 @@ func (v Value) Quoted() bool { return v.kind == jsonspan.String }
 // Written reports whether the value is a text or a number.
 func (v Value) Written() bool { return v.kind == jsonspan.String || v.kind == jsonspan.Number }
 
-// Text is the value as text: a string decoded, an object or array as JSON, and
-// no value as the empty text.
+// Text is the value as text: a string decoded, an object or array as JSON, and no value as the empty text.
 func (v Value) Text() string {
 	return jsonspan.Text(v.raw, jsonspan.Value{Kind: v.kind, End: len(v.raw)})
 }
@@ -125,8 +123,7 @@ func (v Value) plain() (raw []byte, ok bool) {
 	return raw, bytes.IndexByte(raw, '\\') < 0
 }
 
-// Find is one field of an object in a body. Of a name there twice the last
-// counts.
+// Find is one field of an object in a body. Of a name there twice the last counts.
 func Find(body []byte, object jsonspan.Value, f Field) Value {
 	v, _ := jsonspan.Find(body, object, f.member())
 	return f.of(body, v)

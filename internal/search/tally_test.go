@@ -19,7 +19,8 @@ func TestCountsOfColumnsAreThoseOfRecords(t *testing.T) {
 	for _, role := range []string{"all", "support", "billing", "texts", "partial", "open", "analyst", "failed"} {
 		for _, a := range []query.SearchRequest{
 			{}, {Kinds: []string{"calls"}}, {Kinds: []string{"messages"}}, {Text: "status:failed"}, {Text: "date:-100d.."},
-			{Text: "direction:inbound duration>0", Kinds: []string{"calls"}}, {Text: "price<0", Kinds: []string{"messages"}},
+			{Text: "direction:inbound duration>0", Kinds: []string{"calls"}}, {Text: "price<-0", Kinds: []string{"messages"}},
+			{Text: "price>0.01", Kinds: []string{"messages"}},
 			{Text: "-status:completed", Kinds: []string{"calls"}}, {Text: "has:error_code"},
 		} {
 			a.Source, a.Facets, a.CountOnly = "twilio", true, true

@@ -16,8 +16,7 @@ type Annotations struct {
 	All func() []*understudy.Annotation
 }
 
-// mostNamed is how many records a condition asks for by their ids. Of more every record is
-// looked at.
+// mostNamed is how many records a condition asks for by their ids. Of more every record is looked at.
 const mostNamed = 500
 
 // The two values of noted: and handled: that are no name.
@@ -99,8 +98,7 @@ func (b *Binder) annotatedIn(l *predicate, scope []*KindView, holds func(*unders
 	return seen
 }
 
-// writtenBy is the test that something is written by somebody of a name, by anybody, or by
-// nobody.
+// writtenBy is the test that something is written by somebody of a name, by anybody, or by nobody.
 func writtenBy(name string, v Value) func(*understudy.Annotation) bool {
 	is := func(by string) bool {
 		return strings.EqualFold(by, v.Text) || v.prefix && len(by) >= len(v.Text) && strings.EqualFold(by[:len(v.Text)], v.Text)

@@ -222,8 +222,7 @@ func (b *Binder) bindNamed(n *Node, scope []*KindView) *Cond {
 // leastID is how long a word must be to be looked for as an id, in bytes.
 const leastID = 10
 
-// ids are the conditions on every field that names a record, when a word has
-// the form of an id: ids are no text.
+// ids are the conditions on every field that names a record, when a word has the form of an id: ids are no text.
 func (b *Binder) ids(n *Node, scope []*KindView) (all []*Cond) {
 	id := b.fold(n.text)
 	known := slices.ContainsFunc(b.Views, func(s *KindView) bool { return s.Kind.HasPrefix(id) })
@@ -259,8 +258,7 @@ func (b *Binder) ids(n *Node, scope []*KindView) (all []*Cond) {
 	return all
 }
 
-// mayName says whether a field that is fully seen may hold an id, be it that of
-// another record or a part of its own.
+// mayName says whether a field that is fully seen may hold an id, be it that of another record or a part of its own.
 func (s *KindView) mayName(f *spec.Field, id string) bool {
 	_, seen := s.Fields[f.Name]
 	own := len(s.Kind.ID) == 1 && s.Kind.ID[0] == f.Name // that is asked for by the record's name

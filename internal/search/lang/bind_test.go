@@ -149,6 +149,40 @@ func TestErrorsPointAtNames(t *testing.T) {
 	}
 }
 
+// A length of time and a cost are found as pages show them, 1:00 and $0.50; with a minus a cost is what the API wrote.
+func TestNumbersAreFoundAsTheyAreShown(t *testing.T) {
+	l := newLanguage(t)
+	record := &understudy.Record{Source: "twilio", Kind: "calls", Shape: "calls", ID: "CA00000000000000000000000000000001",
+		Body: []byte(`{"sid":"CA00000000000000000000000000000001","duration":"84","price":"-0.50"}`)}
+	for text, want := range map[string]bool{
+		"price:0.5": true, "price=$0.50": true, "price:-0.5": true, "price:0.1,0.5": true,
+		"price>0": true, "price<0": false, "price>0.5": false, "price>=0.5": true, "price<=0.5": true,
+		"price<0.51": true,
+		"price<0.02": false, "price:0.1..1": true, "price:0.51..1": false, "price:..0.5": true, "price:0.51..": false,
+		"price:-1..0.1": true, "price>-0.6": true, "kind:calls duration:1:24": true, "kind:calls duration:1:23": false,
+		"kind:calls duration>1:00": true, "kind:calls duration<=0:01:24": true, "kind:calls duration:0:30..1:30": true,
+		"kind:calls duration:84,0:10": true, "kind:calls duration>1:00:00": false,
+	} {
+		q, err := l.bind("all", text)
+		if err != nil {
+			t.Errorf("%s: %v", text, err)
+			continue
+		}
+		for _, v := range q.Views {
+			var c lang.Candidate
+			if v.Kind.Name == "calls" && v.See(&c, record) && q.Cond.Holds(&c) != want {
+				t.Errorf("%s holds: %v", text, !want)
+			}
+		}
+	}
+	for _, text := range []string{"duration:1:60", "duration:1:5", "duration::24", "duration:1:00:00:00", "price:0:24",
+		"duration:1:30..0:30"} {
+		if _, err := l.bind("all", "kind:calls "+text); !errors.Is(err, understudy.ErrInvalid) {
+			t.Errorf("%s: %v", text, err)
+		}
+	}
+}
+
 // A bound condition holds for a record or does not, and its opposite the other way round.
 func TestConditionsHoldForARecord(t *testing.T) {
 	l := newLanguage(t)
@@ -158,12 +192,12 @@ func TestConditionsHoldForARecord(t *testing.T) {
 		`"caller_name":"hello, world"}`)}
 	for text, want := range map[string]bool{
 		"status:failed": true, "status:busy": false, "status:busy,failed": true, "duration>59": true, "duration>60": false,
-		"duration:30..60": true, "price<0": true, "price>-0.5": false, "date:2026-06-01": true, "date:2026-05": false, "age<3h": true,
+		"duration:30..60": true, "price<-0": true, "price>-0.5": false, "date:2026-06-01": true, "date:2026-05": false, "age<3h": true,
 		"age>1d": false, "has:caller_name": true, "no:caller_name": false, "has:parent_call_sid": false, "hello": true,
 		`"hello world"`: true, `"world hello"`: false, "hel*": true, "hullo": false, "from:+15550100123": true, "number:+15550100124": false,
 		"start_time>=2026-06-01T10:00": true, "start_time>2026-06-01T10:00": false, "status=Failed": false,
-		"status:FAILED": true, "id:" + id: true, "status:busy OR duration:60": true, "status:failed price>0": false,
-		"(status:busy OR hello) price<0": true,
+		"status:FAILED": true, "id:" + id: true, "status:busy OR duration:60": true, "status:failed price>-0": false,
+		"(status:busy OR hello) price<-0": true,
 	} {
 		q, err := l.bind("all", text)
 		if err != nil {

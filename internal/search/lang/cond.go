@@ -8,6 +8,7 @@ import (
 
 	"understudy/internal/query"
 	"understudy/kit/tokenizer"
+	"understudy/spec"
 )
 
 // Names that are no fields. A field of a spec by the same name goes before those from
@@ -37,13 +38,13 @@ type Cond struct {
 // predicate is a condition that is not made of others.
 type predicate struct {
 	Node *Node
-	// words, when it is not empty, is looked for in every text, or in the field
-	// of in.
+	// words, when it is not empty, is looked for in every text, or in the field of in.
 	Words tokenizer.Pattern
 	// in are the fields meant, by kind; a kind that is not there has none, and
 	// nothing of it fulfils the condition. nil: no field is meant.
 	In   map[*KindView]string
 	test query.Test // of a value of that field; nil: words decide
+	cost query.Test // test for fields that are shown without their minus (spec.ShowCost); nil: test
 	// whole, when there is one, looks at more of the record than one field.
 	whole func(c *Candidate) bool
 	// rows is whole for rows of columns; nil: they do not decide it.
@@ -146,6 +147,14 @@ func (c *Cond) Holds(r *Candidate) bool {
 	return c.Predicate.holds(r)
 }
 
+// testOf is the test for the field of a kind.
+func (l *predicate) testOf(s *KindView) query.Test {
+	if l.cost != nil && s.Kind.Field(l.In[s]).Show == spec.ShowCost {
+		return l.cost
+	}
+	return l.test
+}
+
 func (l *predicate) holds(r *Candidate) bool {
 	field := ""
 	if l.In != nil {
@@ -158,7 +167,7 @@ func (l *predicate) holds(r *Candidate) bool {
 		return l.whole(r)
 	case l.test != nil:
 		v, ok := r.value(field)
-		return ok && l.test.Holds(v)
+		return ok && l.testOf(r.View).Holds(v)
 	}
 	for _, t := range r.Text() {
 		if (field == "" || t.Name == field) && l.Words.In(t.Text) {

@@ -10,8 +10,7 @@ import (
 	"understudy/spec"
 )
 
-// fold returns an id as records spell it, when the letter case is all that differs;
-// any other text stays.
+// fold returns an id as records spell it, when the letter case is all that differs; any other text stays.
 func (b *Binder) fold(typed string) string {
 	if len(typed) < understudy.AnyIDText {
 		return typed
@@ -28,9 +27,8 @@ func (b *Binder) fold(typed string) string {
 	return strings.Join(parts, spec.IDSeparator)
 }
 
-// folded are the values of a condition as records may spell them: ids as their
-// kind does, choices in small letters and in capitals, too. Behind "=" a value is
-// just what was typed.
+// folded are the values of a condition as records may spell them: ids as their kind does, choices in small letters
+// and in capitals, too. Behind "=" a value is just what was typed.
 func (b *Binder) folded(l *predicate) []Value {
 	n := l.Node
 	if n.Rel != RelIs {

@@ -163,8 +163,7 @@ type Candidate struct {
 	Held   []tokenizer.Field // its texts, once they were asked for
 }
 
-// See makes a candidate of a record; false when its body is no document or a
-// row rule keeps it from the caller.
+// See makes a candidate of a record; false when its body is no document or a row rule keeps it from the caller.
 func (s *KindView) See(c *Candidate, r *understudy.Record) bool {
 	doc, err := jsonspan.Document(r.Body)
 	if err != nil || doc.Kind != jsonspan.Object || s.Rule != nil && !s.Rule.Finds(r) {
@@ -183,8 +182,7 @@ func (c *Candidate) find(name string) query.Value {
 	return query.Find(c.Record.Body, c.doc, of)
 }
 
-// value is the value of a field that is fully seen; false when it is absent, null
-// or empty.
+// value is the value of a field that is fully seen; false when it is absent, null or empty.
 func (c *Candidate) value(name string) (query.Value, bool) {
 	v := c.find(name)
 	if !v.Nested() {

@@ -73,8 +73,7 @@ func (s *KindView) offers(field, text string) bool {
 	return ok
 }
 
-// masks reports whether the caller may ask whether a number ends in digits, and does not see more
-// of it.
+// masks reports whether the caller may ask whether a number ends in digits, and does not see more of it.
 func (s *KindView) masks(field, ending string) bool {
 	_, seen := s.Fields[field]
 	return !seen && s.offers(field, ending)
@@ -120,9 +119,8 @@ func lastFour(text string) (digits string, ok bool) {
 	return digits, len(digits) == len("1234") && strings.Trim(digits, "0123456789") == ""
 }
 
-// ending is the condition that a phone number, of which the caller sees the last four digits alone,
-// ends in the digits that a word is; nil when the word is no such digits, or no such number is
-// looked in.
+// ending is the condition that a phone number, of which the caller sees the last four digits alone, ends in the
+// digits that a word is; nil when the word is no such digits, or no such number is looked in.
 func ending(n *Node, scope []*KindView) *Cond {
 	digits, ok := lastFour(n.text)
 	if !ok || n.prefix {
@@ -149,9 +147,8 @@ func (d dialled) Holds(v query.Value) bool {
 	return understudy.ReadPhone(v.Text()).Digits == string(d)
 }
 
-// Lookup is the query for the records with a whole number in any field of class phone, whatever the
-// caller sees of these fields. The caller of Lookup has asked whether it may. The error is
-// ErrInvalid.
+// Lookup is the query for the records with a whole number in any field of class phone, whatever the caller sees of
+// these fields. The caller of Lookup has asked whether it may. The error is ErrInvalid.
 func Lookup(number string, views []*KindView, now time.Time) (*BoundQuery, error) {
 	p := understudy.ReadPhone(number)
 	if !p.Country {

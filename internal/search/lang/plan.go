@@ -22,10 +22,9 @@ type StoreQuery struct {
 
 // Plan is what the store is asked for a query: the records of all store queries together.
 //
-// What a caller does not see must not say how much is read. The index of words is asked
-// only for the fields that the caller sees. A rule on records is asked for with the query;
-// where a store cannot be asked for the rule, it is not asked for the query either, which
-// is tested on what is read.
+// What a caller does not see must not say how much is read. The index of words is asked only for the fields that the
+// caller sees. A rule on records is asked for with the query; where a store cannot be asked for the rule, it is not
+// asked for the query either, which is tested on what is read.
 func (q *BoundQuery) Plan() []StoreQuery {
 	bySource, ruled := map[string][]*KindView{}, false
 	for _, s := range q.Views {
@@ -95,8 +94,7 @@ func (c *Cond) storeQueries(source string, about []*KindView) []StoreQuery {
 	return all
 }
 
-// branches divides a condition at one OR, so that each part can be asked by
-// terms and words of its own.
+// branches divides a condition at one OR, so that each part can be asked by terms and words of its own.
 func (c *Cond) branches() []*Cond {
 	parts := c.Parts()
 	for i, p := range parts {
@@ -122,8 +120,7 @@ func (c *Cond) branches() []*Cond {
 	return []*Cond{c}
 }
 
-// Words says whether a condition is of words alone, which a store can be asked
-// for in one.
+// Words says whether a condition is of words alone, which a store can be asked for in one.
 func (c *Cond) Words() bool {
 	switch c.Op {
 	case opAnd, OpOr:

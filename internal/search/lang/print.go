@@ -14,8 +14,7 @@ func (n *Node) String() string {
 	return b.String()
 }
 
-// print writes a node into one of the operator around; a loose one stands in
-// parentheses.
+// print writes a node into one of the operator around; a loose one stands in parentheses.
 func (n *Node) print(b *strings.Builder, around op) {
 	switch n.Op {
 	case opAnd, OpOr:

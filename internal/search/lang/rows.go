@@ -56,7 +56,7 @@ func (l *predicate) inRows(s *KindView, of RowTests) func(row int32) bool {
 	case l.whole != nil || l.test == nil:
 		return nil
 	}
-	return of.Test(field, l.test)
+	return of.Test(field, l.testOf(s))
 }
 
 // is is a test, or with false its opposite; nil stays nil.

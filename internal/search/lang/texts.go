@@ -11,8 +11,7 @@ import (
 // noText is the class of what is no text.
 const noText = "-"
 
-// TextRule is the class of every field the spec names of a kind, or noText. The
-// others are asked for by their field.
+// TextRule is the class of every field the spec names of a kind, or noText. The others are asked for by their field.
 type TextRule map[string]string
 
 func TextRuleOf(k *spec.Kind) TextRule {
@@ -37,8 +36,7 @@ func (c *Candidate) Text() []tokenizer.Field {
 	return c.Held
 }
 
-// gather adds the texts in the value to come; class is its own. What the spec
-// does not name in it has none.
+// gather adds the texts in the value to come; class is its own. What the spec does not name in it has none.
 func (c *Candidate) gather(cur *jsonspan.Cursor, name []byte, class string) {
 	switch cur.Kind() {
 	case jsonspan.Object:

@@ -11,8 +11,7 @@ import (
 	"understudy/internal/query"
 )
 
-// timeRange is the time [from, to) in Unix seconds: what 2026-05 means is a
-// month, what -7d means a second.
+// timeRange is the time [from, to) in Unix seconds: what 2026-05 means is a month, what -7d means a second.
 type timeRange struct {
 	from, to int64
 	since    bool // relative: with ":" everything since then is meant
@@ -71,8 +70,7 @@ const (
 	durationHelp = "a length of time is a number and s, m, h, d, w or y: 2h, 7d, 1d12h, 1.5d"
 )
 
-// timeRanges are what a condition on a time asks for: one of the ranges. 0 is
-// open.
+// timeRanges are what a condition on a time asks for: one of the ranges. 0 is open.
 func (b *Binder) timeRanges(n *Node) (ranges []timeRange, ok bool) {
 	read := make([]timeRange, len(n.Values))
 	for i, v := range n.Values {
@@ -180,8 +178,7 @@ func (b *Binder) timed(l *predicate) {
 	l.Term = around(ranges)
 }
 
-// around is what a store can be asked of a time: the range around all ranges; nil:
-// nothing.
+// around is what a store can be asked of a time: the range around all ranges; nil: nothing.
 func around(ranges []timeRange) *query.Predicate {
 	from, to := int64(math.MaxInt64), int64(math.MinInt64)
 	for _, s := range ranges {
@@ -199,8 +196,7 @@ func around(ranges []timeRange) *query.Predicate {
 	return &query.Predicate{From: from, To: to}
 }
 
-// date binds date and age: the time of a record's clock or, while it has none,
-// of its order.
+// date binds date and age: the time of a record's clock or, while it has none, of its order.
 func (b *Binder) date(n *Node, scope []*KindView) *predicate {
 	ranges, ok := []timeRange(nil), false
 	if n.Name == ageName {

@@ -4,6 +4,7 @@ package lang
 
 import (
 	"slices"
+	"strconv"
 	"strings"
 
 	"understudy"
@@ -49,8 +50,7 @@ func SortOf(k *spec.Kind, f *spec.Field) Sort {
 	return sortText
 }
 
-// typed binds a condition on fields that are there; they are of one sort, or
-// the condition is none they share.
+// typed binds a condition on fields that are there; they are of one sort, or the condition is none they share.
 func (b *Binder) typed(n *Node, in map[*KindView]string, fields []*spec.Field) *predicate {
 	var of Sort
 	first := true
@@ -58,8 +58,7 @@ func (b *Binder) typed(n *Node, in map[*KindView]string, fields []*spec.Field) *
 		f := s.Kind.Field(name)
 		is := SortOf(s.Kind, f)
 		if !first && is != of {
-			// A choice in one kind may be any text in another: what is typed has to
-			// be the value.
+			// A choice in one kind may be any text in another: what is typed has to be the value.
 			if textual(is) && textual(of) {
 				is = sortExact
 			} else {
@@ -88,7 +87,7 @@ func (b *Binder) typed(n *Node, in map[*KindView]string, fields []*spec.Field) *
 	}
 	switch of {
 	case SortNumber:
-		b.numeric(l)
+		b.numeric(l, fields)
 	case SortTime:
 		b.timed(l)
 	case sortBool:
@@ -125,8 +124,7 @@ func (b *Binder) same(l *predicate) {
 	l.test, l.Term = t, exactly(values)
 }
 
-// exactly is the term for one of some values; nil when one of them is a
-// beginning only.
+// exactly is the term for one of some values; nil when one of them is a beginning only.
 func exactly(values []Value) *query.Predicate {
 	t := &query.Predicate{}
 	for _, v := range values {
@@ -186,44 +184,69 @@ func (b *Binder) boolean(l *predicate) {
 	l.test, l.Term = query.OneOf{Texts: t.Any}, t
 }
 
-func (b *Binder) numeric(l *predicate) {
-	n := l.Node
+// numeric compares numbers, also as pages show them: 0:24 for 24 seconds, $0.0248 for a cost that the API writes as
+// -0.0248. A condition with a minus compares what the API wrote.
+func (b *Binder) numeric(l *predicate, fields []*spec.Field) {
+	n, signed := l.Node, false
+	show := func(how string) bool {
+		return slices.ContainsFunc(fields, func(f *spec.Field) bool { return f.Show == how })
+	}
 	want := make([]*query.Decimal, len(n.Values))
 	for i, v := range n.Values {
 		if n.Rel == relRange && v.Text == "" {
 			continue
 		}
-		d, ok := query.ParseDecimal(v.Text)
+		text := v.Text
+		if show(spec.ShowSeconds) {
+			text = clockSeconds(text)
+		} else if show(spec.ShowCost) {
+			text = strings.TrimLeft(text, "$€£¥")
+		}
+		d, ok := query.ParseDecimal(text)
 		if want[i] = &d; !ok || v.prefix {
 			b.fail(syntaxError(b.Text, v.at, v.end, "%s is a number; write one, like %s", n.Name, example(n)))
 			return
 		}
+		signed = signed || strings.HasPrefix(text, "-")
 	}
 	if n.Rel == relRange && n.closed() && want[0].Compare(*want[1]) > 0 {
 		b.backwards(n)
 		return
 	}
-	l.test = decimals(n.Rel, want)
+	if l.test = decimals(n.Rel, want, false); !signed && show(spec.ShowCost) {
+		l.cost = decimals(n.Rel, want, true)
+	}
 }
 
-// decimals is the test for numbers that stand in a relation to others. An end of a
-// range that is nil is open.
-func decimals(rel relation, want []*query.Decimal) query.Test {
-	switch rel {
-	case relLess:
-		return query.Range{To: want[0], Inside: true}
-	case relAtMost:
-		return query.Range{To: want[0]}
-	case relMore:
-		return query.Range{From: want[0], Inside: true}
-	case relAtLeast:
-		return query.Range{From: want[0]}
+// clockSeconds returns the seconds of 0:24 or 1:02:03, and any other text as it is.
+func clockSeconds(text string) string {
+	sum, parts := 0, strings.Split(text, ":")
+	for i, part := range parts {
+		n, err := strconv.ParseUint(part, 10, 20)
+		if err != nil || len(parts) > 3 || i > 0 && (n > 59 || len(part) != 2) {
+			return text
+		}
+		sum = sum*60 + int(n)
+	}
+	return strconv.Itoa(sum)
+}
+
+// decimals is the test for numbers that stand in a relation to others, or with negated for those of the other sign. An
+// end of a range that is nil is open.
+func decimals(rel relation, want []*query.Decimal, negated bool) query.Test {
+	switch one := (query.Range{From: want[0], To: want[len(want)-1], Negated: negated}); rel {
+	case relLess, relAtMost:
+		one.From, one.Inside = nil, rel == relLess
+		return one
+	case relMore, relAtLeast:
+		one.To, one.Inside = nil, rel == relMore
+		return one
 	case relRange:
-		return query.Range{From: want[0], To: want[1]}
+		return one
 	}
 	var any query.Any
 	for _, d := range want {
-		any = append(any, query.Range{From: d, To: d})
+		any = append(any, query.Range{From: d, To: d, Negated: negated})
 	}
 	return any
 }

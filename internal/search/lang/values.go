@@ -11,8 +11,7 @@ import (
 // NumberName is the name of the condition on a phone number in any field.
 const NumberName = "number"
 
-// predicate reads one word, phrase or condition; p.pos stands on its first
-// character, which is no white space.
+// predicate reads one word, phrase or condition; p.pos stands on its first character, which is no white space.
 func (p *parser) predicate() *Node {
 	at := p.pos
 	if p.text[at] == '"' {
@@ -194,8 +193,7 @@ func (p *parser) run(ends string) (text string, prefix bool) {
 	return text, prefix
 }
 
-// Digits of a phone number: the most there are, and from how many on a piece
-// is taken for a whole one.
+// Digits of a phone number: the most there are, and from how many on a piece is taken for a whole one.
 const (
 	mostDigits  = 15
 	wholeDigits = 7
@@ -229,8 +227,7 @@ func (p *parser) number() string {
 	return p.text[at:p.pos]
 }
 
-// phone is a phone number, or with a star behind it the beginning of one,
-// without the marks that stand in no record.
+// phone is a phone number, or with a star behind it the beginning of one, without the marks that stand in no record.
 func (p *parser) phone() (text string, prefix bool) {
 	text = spaced.Replace(p.number())
 	if prefix = p.star(); prefix {
