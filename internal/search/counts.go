@@ -176,8 +176,7 @@ func (v *execution) settle() {
 	}
 }
 
-// countInStore replaces partial counts by those of the store, when the store can count
-// exactly what the caller sees.
+// countInStore replaces partial counts by those of the store, when the store can count exactly what the caller sees.
 func (v *adding) countInStore(ctx context.Context, end time.Time, out *answer) error {
 	plan := v.q.Plan()
 	if len(plan) != 1 || !v.countable() {

@@ -14,8 +14,7 @@ import (
 	"understudy/kit/limiter"
 )
 
-// errStalled is the error of a store that is silent for too long, errOver that of a
-// caller whose policy has changed.
+// errStalled is the error of a store that is silent for too long, errOver that of a caller whose policy has changed.
 var (
 	errStalled = errors.New("nothing more could be read for too long")
 	errOver    = errors.New("what the caller may see has changed")
@@ -30,12 +29,11 @@ func (s *Searcher) unheldBy(ctx context.Context, c understudy.Caller, a query.Se
 	return s.unheld(ctx, q.Views)
 }
 
-// Export calls each with every match as the caller sees it, newest first. With the sort
-// "oldest" the oldest come first; other orders are ErrInvalid. A hit is valid until
-// each returns. An error of each ends the export and is its error. idle is called from
-// time to time while there is no match. An export may take any time, but ends when the
-// store is silent for too long, when the policy of the caller changes,
-// and with its grant. n is the number of matches.
+// Export calls each with every match as the caller sees it, newest first. With the sort "oldest" the oldest come
+// first; other orders are ErrInvalid. A hit is valid until each returns. An error of each ends the export and is its
+// error. idle is called from time to time while there is no match. An export may take any time, but ends when the
+// store is silent for too long, when the policy of the caller changes, and with its grant. n is the number of
+// matches.
 func (s *Searcher) Export(ctx context.Context, c understudy.Caller, a query.SearchRequest, each func(*query.SearchHit) error,
 	idle func() error) (n int64, err error) {
 	q, o, err := s.exportable(c, &a)

@@ -22,8 +22,7 @@ import (
 	"understudy/spec"
 )
 
-// busyError is the error of too many searches at once. It is ErrUnavailable, but does
-// not speak of upstream.
+// busyError is the error of too many searches at once. It is ErrUnavailable, but does not speak of upstream.
 type busyError string
 
 // Errors of searches and exports above the limits.
@@ -52,10 +51,9 @@ func (s *Searcher) begin(c understudy.Caller) (leave func(), err error) {
 	return leave, nil
 }
 
-// Find answers a search as the caller may see it. Errors: ErrInvalid (a
-// *query.SyntaxError when it is the text), ErrForbidden, ErrUnavailable when too many
-// searches run, of all callers or of one, and those of the store (ErrIndexing,
-// ErrClosed). A search that takes too long is no error: its answer is Partial.
+// Find answers a search as the caller may see it. Errors: ErrInvalid (a *query.SyntaxError when it is the text),
+// ErrForbidden, ErrUnavailable when too many searches run, of all callers or of one, and those of the store
+// (ErrIndexing, ErrClosed). A search that takes too long is no error: its answer is Partial.
 func (s *Searcher) Find(ctx context.Context, c understudy.Caller, a query.SearchRequest) (*query.SearchResult, error) {
 	leave, err := s.begin(c)
 	if err != nil {
@@ -98,6 +96,9 @@ func (v *execution) find(ctx context.Context) (*query.SearchResult, error) {
 		if err := v.failed(ctx, step(limited)); err != nil {
 			return nil, err
 		}
+	}
+	if v.q.Hint != "" && len(v.out.Hits) == 0 && !v.out.Partial && v.request.Cursor == "" {
+		v.out.Notes = append(v.out.Notes, v.q.Hint)
 	}
 	if v.request.Facets {
 		if err := v.count(ctx); err != nil {
@@ -257,10 +258,9 @@ func (s *Searcher) uses(c understudy.Caller, src *spec.Source, view *lang.KindVi
 	})
 }
 
-// Test compiles a search to a test of one record: whether the caller may find it, and it
-// matches. The text means the present time; compile it again when that has moved on.
-// Errors: ErrInvalid (a *query.SyntaxError when it is the text), ErrForbidden. The test is
-// for one goroutine.
+// Test compiles a search to a test of one record: whether the caller may find it, and it matches. The text means the
+// present time; compile it again when that has moved on. Errors: ErrInvalid (a *query.SyntaxError when it is the
+// text), ErrForbidden. The test is for one goroutine.
 func (s *Searcher) Test(c understudy.Caller, a query.SearchRequest) (func(*understudy.Record) bool, error) {
 	q, err := s.read(c, &a, s.o.Now())
 	if err != nil {

@@ -57,7 +57,8 @@ func TestLastFourDigitsFindWhatShowsThem(t *testing.T) {
 	shownFrom := r.shown("support", "calls", "from")
 	for _, digits := range slices.Sorted(maps.Keys(endings))[:4] {
 		want := endings[digits]
-		for _, text := range []string{"number:…" + digits, `number="…` + digits + `"`, "number:********" + digits, "number:••••••••" + digits} {
+		for _, text := range []string{"number:…" + digits, `number="…` + digits + `"`, "number:********" + digits, "number:••••••••" + digits,
+			"number:..." + digits} {
 			if got := r.sorted("support", text); !slices.Equal(got, want) {
 				t.Errorf("%s finds %v, want %v", text, got, want)
 			}
@@ -102,6 +103,27 @@ func TestLastFourDigitsFindNothingWhereTheyAreNotShown(t *testing.T) {
 		`"from":"5550199","body":"x"}`)
 	if got := r.sorted("support", "kind:messages from:…0199"); slices.Contains(got, "messages/SM000000000000000000000000000000f1") {
 		t.Error("a number of seven digits, of which nothing is shown, is found by the last four")
+	}
+}
+
+// Four digits behind a field are those that the role is shown, and a role that is shown whole numbers is told how to ask for
+// the last ones.
+func TestFourDigitsBehindAField(t *testing.T) {
+	r := newRig(t, true)
+	digits := slices.Sorted(maps.Keys(r.endings("support")))[0]
+	want := r.sorted("support", "kind:calls,messages from:…"+digits+" OR to:…"+digits)
+	if got := r.sorted("support", "kind:calls,messages from:"+digits+" OR to:"+digits); len(got) == 0 || !slices.Equal(got, want) {
+		t.Errorf("from:%s and to:%s find %v, with … before the digits %v", digits, digits, got, want)
+	}
+	for _, text := range []string{"from:" + digits, "number:" + digits} {
+		found, err := r.s.Find(t.Context(), as("all"), query.SearchRequest{Text: text, Kinds: []string{"calls"}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		name, _, _ := strings.Cut(text, ":")
+		if notes := strings.Join(found.Notes, " "); len(found.Hits) > 0 || !strings.Contains(notes, "write "+name+":…"+digits) {
+			t.Errorf("%s finds %d records, and is answered %q", text, len(found.Hits), notes)
+		}
 	}
 }
 

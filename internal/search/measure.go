@@ -148,9 +148,8 @@ func (m *measure) byTime(name string) error {
 	return nil
 }
 
-// fields are the fields a name means, in the kinds where one that fits has it; the others are
-// left out. Fits goes by the spec, not by what the caller sees. known are the names that can
-// be written.
+// fields are the fields a name means, in the kinds where one that fits has it; the others are left out. Fits goes by
+// the spec, not by what the caller sees. known are the names that can be written.
 func (m *measure) fields(q *lang.BoundQuery, what, name string, fits func(*lang.KindView, *spec.Field) bool,
 	known func() []string) (map[*lang.KindView]string, error) {
 	there := m.having(func(s *lang.KindView) bool { f, several := s.Field(name); return f != nil || len(several) > 0 })

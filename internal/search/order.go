@@ -35,8 +35,7 @@ type order struct {
 	sorts  map[*lang.KindView]lang.Sort
 }
 
-// orderOf reads the name of an order. A field in it must be fully seen in every kind
-// that has it.
+// orderOf reads the name of an order. A field in it must be fully seen in every kind that has it.
 func orderOf(q *lang.BoundQuery, name string) (o order, err error) {
 	switch name {
 	case "", newest:
@@ -182,9 +181,8 @@ const (
 	mostOften                           = 8 // times a word counts in one text
 )
 
-// score is how well a record fits the words of a query: how often they stand in
-// what the role sees, how short that is, and whether they are all of it. It is
-// of this record alone, so that it stays when others come.
+// score is how well a record fits the words of a query: how often they stand in what the role sees, how short that
+// is, and whether they are all of it. It is of this record alone, so that it stays when others come.
 func score(q *lang.BoundQuery, c *lang.Candidate) uint64 {
 	var all uint64
 	for _, l := range q.Cond.Wanted(nil) {

@@ -40,9 +40,8 @@ func kvName(owner, name string) string {
 	return savedPrefix + url.QueryEscape(owner) + "/" + url.QueryEscape(name)
 }
 
-// Save keeps a search under a name of the caller and replaces an older one of that
-// name. The caller must be allowed to search by its text. Errors: as Find, and
-// ErrInvalid for an unreadable name or too many searches.
+// Save keeps a search under a name of the caller and replaces an older one of that name. The caller must be allowed
+// to search by its text. Errors: as Find, and ErrInvalid for an unreadable name or too many searches.
 func (s *Searcher) Save(ctx context.Context, c understudy.Caller, n query.SavedSearch) error {
 	if s.o.KV == nil {
 		return invalid("searches cannot be saved here")

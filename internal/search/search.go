@@ -30,9 +30,8 @@ type Store interface {
 	Seek(ctx context.Context, q query.RecordQuery, yield func(query.Hit) bool) error
 	// Count counts them, most at most and not beyond a time.
 	Count(ctx context.Context, q query.RecordQuery, most int64, by time.Time) (query.Count, error)
-	// Edition is a version of the records of a source: what is computed from them is
-	// right while both numbers stay. change is the number of the last change. silent
-	// rises when records come or go without a change.
+	// Edition is a version of the records of a source: what is computed from them is right while both numbers stay.
+	// change is the number of the last change. silent rises when records come or go without a change.
 	Edition(ctx context.Context, source string) (change, silent int64, err error)
 	// Changes are a source's changes above a number, in order, limit at most.
 	Changes(ctx context.Context, source string, after int64, limit int) ([]understudy.Change, error)
@@ -91,8 +90,7 @@ type Options struct {
 	Limits      Limits
 	Exports     *export.Exports // nil: 4 at once, 2 of one caller
 	Columns     *columns.Set    // for sums; nil: one of its own
-	// Held says whether all records of a kind are held, and when its newest were read. nil:
-	// all are.
+	// Held says whether all records of a kind are held, and when its newest were read. nil: all are.
 	Held   func(ctx context.Context, source, kind string) (complete bool, caughtUp time.Time)
 	Now    func() time.Time // nil: time.Now
 	Logger *slog.Logger     // nil: discard
@@ -153,8 +151,7 @@ func (s *Searcher) Close() error {
 	return nil
 }
 
-// kinds are the kinds with records of their own, of the sources of a caller or of the
-// one that is named.
+// kinds are the kinds with records of their own, of the sources of a caller or of the one that is named.
 func (s *Searcher) kinds(c understudy.Caller, source string) func(yield func(*spec.Source, *spec.Kind) bool) {
 	return func(yield func(*spec.Source, *spec.Kind) bool) {
 		for _, src := range s.o.Sources {
@@ -312,10 +309,9 @@ func (s *Searcher) Check(c understudy.Caller, a query.SearchRequest) error {
 	return err
 }
 
-// Text compiles a text for the records that a target lists: a condition for the index of a
-// store, and a test of a record. The condition is nil when the index cannot help, and
-// TextNone when no record of the kind can match. Names in the text are of that kind.
-// Errors: a *query.SyntaxError, ErrInvalid, ErrForbidden.
+// Text compiles a text for the records that a target lists: a condition for the index of a store, and a test of a
+// record. The condition is nil when the index cannot help, and TextNone when no record of the kind can match. Names
+// in the text are of that kind. Errors: a *query.SyntaxError, ErrInvalid, ErrForbidden.
 func (s *Searcher) Text(c understudy.Caller, t *spec.Target, text string) (*query.Text, func(*understudy.Record) bool, error) {
 	if t.Kind == nil {
 		return nil, nil, fmt.Errorf("search: %w: the path lists no records", understudy.ErrInvalid)

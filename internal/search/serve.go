@@ -32,8 +32,7 @@ type HandlerOptions struct {
 	Callers  Callers
 	// Audit lists searches and exports, before their answers; nil: nothing is listed.
 	Audit understudy.Auditor
-	// Token lets a request from this machine that carries it see everything; "": no
-	// request.
+	// Token lets a request from this machine that carries it see everything; "": no request.
 	Token     string
 	PublicURL string // the origin browsers know the viewer by, "" for its own
 	Logger    *slog.Logger
@@ -166,8 +165,7 @@ func readRequest(r *http.Request) (a query.SearchRequest, form string, err error
 	return a, form, nil
 }
 
-// parameters are those of a request. One that is not known, empty or, but for kind and by, there
-// twice is ErrInvalid.
+// parameters are those of a request. One that is not known, empty or, but for kind and by, there twice is ErrInvalid.
 func parameters(r *http.Request, known ...string) (url.Values, error) {
 	if len(r.URL.RawQuery) > maxQuery {
 		return nil, invalid("the query is longer than %d bytes", maxQuery)
@@ -189,8 +187,7 @@ func parameters(r *http.Request, known ...string) (url.Values, error) {
 	return values, nil
 }
 
-// accepted is the form with the greatest weight in an Accept header (RFC 9110,
-// 12.5.1), the first of equal ones.
+// accepted is the form with the greatest weight in an Accept header (RFC 9110, 12.5.1), the first of equal ones.
 func accepted(accept []string) string {
 	best, most := formJSON, 0.0
 	for _, field := range accept {
@@ -219,8 +216,7 @@ func formOf(media string) string {
 	return ""
 }
 
-// weight is the q among the parameters of a media type: 1 when there is none, 0
-// when it cannot be read.
+// weight is the q among the parameters of a media type: 1 when there is none, 0 when it cannot be read.
 func weight(params string) float64 {
 	for p := range strings.SplitSeq(params, ";") {
 		if name, value, ok := strings.Cut(strings.TrimSpace(p), "="); ok && strings.EqualFold(name, "q") {

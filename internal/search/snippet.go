@@ -19,8 +19,7 @@ const (
 	before      = 60  // bytes shown before the first word
 )
 
-// snippets are the pieces of a record in which the query's words were found,
-// what people wrote first.
+// snippets are the pieces of a record in which the query's words were found, what people wrote first.
 func snippets(q *lang.BoundQuery, c *lang.Candidate) []query.SearchSnippet {
 	wanted := q.Cond.Wanted(nil)
 	if len(wanted) == 0 {

@@ -18,8 +18,7 @@ type found struct {
 	view   *lang.KindView
 }
 
-// stream yields the records of a plan after a place, each once. The newest come first,
-// with up the oldest.
+// stream yields the records of a plan after a place, each once. The newest come first, with up the oldest.
 func (s *Searcher) stream(ctx context.Context, plan []lang.StoreQuery, below query.OrderKey, up bool, yield func(found) bool) error {
 	for i := range plan {
 		plan[i].Query.Below, plan[i].Query.Up = below, up

@@ -76,8 +76,7 @@ func (s *Searcher) summed(c understudy.Caller, r *query.SumRequest, now time.Tim
 	return q, m, err
 }
 
-// sumKey names what is kept for a request. Two callers of one key find the same records, and
-// see the same of them.
+// sumKey names what is kept for a request. Two callers of one key find the same records, and see the same of them.
 func (v *adding) sumKey(r *query.SumRequest) string {
 	a := &r.Search
 	key := fmt.Sprintf("%q %q %q %q %q %q %#v %q %q %q %d %d", v.c.Role(), v.c.Source, a.Source, a.Kinds, a.Text, a.Number, a.Where, r.Sum,

@@ -1,5 +1,4 @@
-// Tally: the number of records of each value. Records with the same values in every
-// counted field are one group.
+// Tally: the number of records of each value. Records with the same values in every counted field are one group.
 
 package search
 
@@ -118,8 +117,7 @@ func (t *tally) move(group uint32, by int64) {
 // size is about how many bytes it takes.
 func (t *tally) size() int64 { return int64(len(t.pages))*(perPage*4+64) + int64(len(t.groups))*512 }
 
-// group returns the group of a record and makes it if it is new; 0 if the maximum
-// number of groups is reached.
+// group returns the group of a record and makes it if it is new; 0 if the maximum number of groups is reached.
 func (t *tally) group(c *lang.Candidate) uint32 {
 	day := ""
 	if c.View.ShowsTime() {

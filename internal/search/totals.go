@@ -19,8 +19,7 @@ import (
 // formCSV is a form of sums alone.
 const formCSV = "csv"
 
-// sums answers a sum. CSV has no place to say that something is missing: it is whole, or an
-// error.
+// sums answers a sum. CSV has no place to say that something is missing: it is whole, or an error.
 func (h *handler) sums(w http.ResponseWriter, r *http.Request, c understudy.Caller) error {
 	q, form, err := readSum(r)
 	if err != nil {

@@ -175,9 +175,8 @@ func (x *xmlWriter) hit(h *query.SearchHit) error {
 	return x.doc.Err()
 }
 
-// values writes every value as a field, named "record." and its dotted name. The
-// prefix keeps it apart from the fields of the hit. The values of an array are several
-// fields of one name.
+// values writes every value as a field, named "record." and its dotted name. The prefix keeps it apart from the
+// fields of the hit. The values of an array are several fields of one name.
 func (x *xmlWriter) values(body []byte, v jsonspan.Value, name string) {
 	switch v.Kind {
 	case jsonspan.Object:
@@ -204,8 +203,7 @@ func (x *xmlWriter) idle() error {
 func (x *xmlWriter) flush() error { return x.doc.Flush() }
 func (x *xmlWriter) end() error   { return x.doc.End() }
 
-// broken leaves the document without its end, so that no parser takes it for a
-// whole one, and says why.
+// broken leaves the document without its end, so that no parser takes it for a whole one, and says why.
 func (x *xmlWriter) broken(why string) {
 	_ = x.doc.Flush()
 	_, _ = x.out.Write([]byte("<!-- " + why + " -->"))

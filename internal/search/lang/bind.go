@@ -24,7 +24,8 @@ type Binder struct {
 	relative bool                                           // what is asked for depends on now
 	Err      *query.SyntaxError
 
-	annotations bool // what people wrote on records is asked for
+	hint        string // what to write instead, where nothing is found
+	annotations bool   // what people wrote on records is asked for
 }
 
 // Bind resolves a tree's names. The error is a *understudy.SyntaxError.
@@ -40,7 +41,7 @@ func Bind(text string, tree *Node, views []*KindView, every func(yield func(*spe
 	if b.Err != nil {
 		return nil, b.Err
 	}
-	q := &BoundQuery{text: text, Tree: tree, Cond: c, Now: now, Relative: b.relative, Annotations: b.annotations, Asked: views}
+	q := &BoundQuery{text: text, Tree: tree, Cond: c, Now: now, Relative: b.relative, Annotations: b.annotations, Asked: views, Hint: b.hint}
 	if tree.Op == opWords && !tree.prefix {
 		q.ID = b.fold(tree.text)
 	} else if n, _ := tree.Number(); n != nil && n.at == n.Values[0].at && !strings.Contains(n.Values[0].Text, "+") {

@@ -66,6 +66,7 @@ type BoundQuery struct {
 	// Annotations says that it asks for what people wrote on records.
 	Annotations bool
 	ID          string      // the whole text, when it may be an id: one word as ids are folded, or the digits of a number
+	Hint        string      // what to write instead, where nothing is found; "": nothing
 	Asked       []*KindView // the kinds that a record with that id may be of
 }
 

@@ -39,10 +39,14 @@ func hashedIn(n *Node, fields map[*KindView]string) *predicate {
 	l := &predicate{Node: n, In: fields}
 	for s, field := range fields {
 		for _, v := range n.Values {
+			text := v.Text
+			if digits, four := lastFour(text); four && s.masks(field, lastFourMark+digits) { // more of it is not seen
+				text = lastFourMark + digits
+			}
 			if s.Equal == nil || v.prefix {
 				return nil
 			}
-			e, ok := s.Equal(field, v.Text)
+			e, ok := s.Equal(field, text)
 			if !ok {
 				return nil
 			}

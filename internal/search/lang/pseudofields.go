@@ -119,8 +119,8 @@ func (b *Binder) number(n *Node, scope []*KindView) *Cond {
 				understudy.Clip(v.Text)))
 		}
 	}
-	fields := map[string]*predicate{}
-	kinds := false
+	b.hintEnding(n)
+	fields, kinds := map[string]*predicate{}, false
 	for _, s := range scope {
 		kinds = kinds || s.phones != nil || len(s.masked) > 0
 		for _, name := range s.phones {

@@ -287,7 +287,7 @@ func (b *Binder) phone(l *predicate) {
 			"some of these are phone numbers and some are not; write two conditions with OR between them"))
 	default:
 		l.test = numbers(values)
-		if len(values) == 1 {
+		if b.hintEnding(l.Node); len(values) == 1 {
 			l.Term = &query.Predicate{Number: values[0].Text}
 		}
 	}
@@ -300,6 +300,13 @@ const leastShort = 3
 func isNumber(text string) bool {
 	return understudy.ReadPhone(text).Digits != "" || len(text) >= leastShort && len(text) < understudy.LeastPhone &&
 		strings.Trim(text, "0123456789") == ""
+}
+
+// hintEnding keeps what to write where a whole number of four digits is asked for, and is not there.
+func (b *Binder) hintEnding(n *Node) {
+	if digits, ok := lastFour(n.Values[0].Text); ok {
+		b.hint = "No number is " + digits + " alone. For those that end so write " + n.Name + ":" + lastFourMark + digits + "."
+	}
 }
 
 // numbers is the test for one of some phone numbers in any form.

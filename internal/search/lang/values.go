@@ -181,10 +181,9 @@ func (p *parser) run(ends string) (text string, prefix bool) {
 		}
 		p.pos += size
 	}
-	if shown := strings.TrimLeft(p.text[at:p.pos], "*•"); shown != p.text[at:p.pos] { // as it is shown, masked
-		if digits, ok := lastFour(shown); ok && digits == shown {
-			return lastFourMark + digits, false
-		}
+	shown := strings.TrimLeft(p.text[at:p.pos], "*•.") // masked, as it is shown
+	if digits, ok := lastFour(shown); ok && digits == shown && !strings.HasPrefix("..", p.text[at:p.pos-len(shown)]) {
+		return lastFourMark + digits, false
 	}
 	text, prefix = strings.CutSuffix(p.text[at:p.pos], "*")
 	if i := strings.IndexByte(text, '*'); i >= 0 {

@@ -109,9 +109,12 @@ func sendLookup(q *page.Exchange) error {
 	}
 	number := understudy.ReadPhone(text)
 	if !number.Country {
-		return renderLookup(q, http.StatusBadRequest, &lookupPage{
-			Wrong: "Write the whole number, with + and the country's code, as in +15551234567. A part of a number is not looked up. " +
-				"An id that is digits alone is found with id: before it."})
+		wrong := "Write the whole number, with + and the country's code, as in +15551234567. "
+		if strings.HasPrefix(number.Digits, "0") {
+			wrong += "The 0 that a number begins with inside a country is left out: 020 7946 0018 in the United Kingdom is +44 20 7946 0018. "
+		}
+		return renderLookup(q, http.StatusBadRequest, &lookupPage{Wrong: wrong + "A part of a number is not looked up. " +
+			"An id that is digits alone is found with id: before it."})
 	}
 	for _, s := range q.Rights.LooksIn() {
 		if wait := q.V.Options.Lookups[s.Name].Take(q.Clock.Start); wait > 0 {
@@ -151,7 +154,7 @@ func serveLookedUp(q *page.Exchange, talk Conversation) error {
 	number, ok := page.OpenNumber(q, q.R.PathValue("token"))
 	if !ok {
 		return page.NotFound("This address is no longer good",
-			"It was made for another session, or more than a quarter of an hour ago. Look up the number again.", lookupPath)
+			"It is good for the session that made it, and for half an hour at most. Look up the number again.", lookupPath)
 	}
 	s, err := readSearchRequest(q)
 	if err != nil {

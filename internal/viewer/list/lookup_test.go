@@ -106,8 +106,8 @@ func TestLookupFindsACallerByTheWholeNumber(t *testing.T) {
 		t.Errorf("narrowed by words: %d", status)
 	}
 	if *now = viewertest.Noon.Add(31 * time.Minute); true {
-		if status, _, _ := h.Get(to, who); status != 404 {
-			t.Errorf("half an hour later: %d", status)
+		if status, body, _ := h.Get(to, who); status != 404 || !strings.Contains(body, "half an hour at most") {
+			t.Errorf("half an hour later: %d %s", status, body)
 		}
 	}
 	_, to, who = lookUp(h, "number", "+15550001111", viewertest.Support)
@@ -117,6 +117,15 @@ func TestLookupFindsACallerByTheWholeNumber(t *testing.T) {
 	_, to, who = lookUp(h, "number", number, viewertest.Analyst)
 	if body := h.Page(to, who); len(links(body)) < 10 || strings.Contains(body, digits) {
 		t.Error("a role that sees hashes finds nothing, or is shown the number")
+	}
+}
+
+// TestNationalNumbersAreToldTheCountrysCode looks up a number as it is dialled inside a country.
+func TestNationalNumbersAreToldTheCountrysCode(t *testing.T) {
+	h, _, _ := lookedUp(t, nil)
+	status, body, _ := h.Do("POST", "/-/lookup", url.Values{"number": {"020 7946 0123"}}.Encode(), viewertest.Support)
+	if status != 400 || !strings.Contains(body, "The 0 that a number begins with inside a country is left out") {
+		t.Errorf("a number with the 0 of its country: %d %s", status, body)
 	}
 }
 
