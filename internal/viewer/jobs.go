@@ -84,7 +84,9 @@ func serveJobs(q *page.Exchange) error {
 			return fmt.Errorf("viewer: jobs: %w", err)
 		}
 		out.Cut = out.Cut || len(all) >= part.limit
-		slices.SortStableFunc(all, laterFirst)
+		slices.SortStableFunc(all, func(a, b understudy.Job) int { // by their end, what has not ended by its number
+			return cmp.Or(b.Ended.Compare(a.Ended), cmp.Compare(b.Number, a.Number))
+		})
 		for _, j := range all {
 			out.Jobs = append(out.Jobs, showJob(q, j))
 		}
@@ -93,11 +95,6 @@ func serveJobs(q *page.Exchange) error {
 		}
 	}
 	return q.Render(http.StatusOK, "jobs", "Jobs", out)
-}
-
-// laterFirst orders ended jobs by their end, all others by their number.
-func laterFirst(a, b understudy.Job) int {
-	return cmp.Or(b.Ended.Compare(a.Ended), cmp.Compare(b.Number, a.Number))
 }
 
 func showJob(q *page.Exchange, j understudy.Job) jobView {

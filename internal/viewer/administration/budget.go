@@ -45,7 +45,7 @@ type budget struct {
 
 // rect is a part of a bar, Tall high.
 type rect struct {
-	Class             string
+	Class, Title      string
 	X, Y, Width, Tall float64
 }
 
@@ -115,7 +115,7 @@ func newBudget(q *page.Exchange, spent []request.Spending) *budget {
 			b.Shown = bars - i/perHour*perHour
 		}
 	}
-	b.draw(&each)
+	b.draw(q, end, &each)
 	b.axes(q, end)
 	b.tables(q, spent, &each, begin)
 	b.Label = "Requests sent upstream in the last 24 hours, by reason: " + page.Thousands(total) + " in all, " + page.Thousands(b.Most) +
@@ -135,18 +135,18 @@ func sumOf(spent []request.Spending, now time.Time, spans int) (sum request.Spen
 }
 
 // draw stacks the reasons of each bar.
-func (b *budget) draw(each *[bars]request.Spending) {
+func (b *budget) draw(q *page.Exchange, end time.Time, each *[bars]request.Spending) {
 	width := 100 / float64(b.Shown) // the box is 100 wide and high
 	for i := range b.Shown {
-		y := 100.0
+		y, from := 100.0, end.Add(time.Duration(i-b.Shown)*barSpans*request.SpendingStep).In(q.Clock.Zone)
 		for r, n := range each[bars-b.Shown+i].ByReason {
 			if n == 0 {
 				continue
 			}
 			height := math.Max(100*float64(n)/float64(ceiling(b.Most)), 0.5)
 			y -= height
-			b.Bars = append(b.Bars, rect{request.Reason(r).String(), page.Round(float64(i) * width), page.Round(y), page.Round(width * 0.86),
-				page.Round(height)})
+			b.Bars = append(b.Bars, rect{request.Reason(r).String(), from.Format("15:04 ") + reasonWords[r] + ": " + page.Thousands(n),
+				page.Round(float64(i) * width), page.Round(y), page.Round(width * 0.86), page.Round(height)})
 		}
 	}
 }
