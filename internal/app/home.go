@@ -27,7 +27,7 @@ func (h *figures) viewerSnapshot(ctx context.Context, source string) page.Snapsh
 		State: health.State, Why: health.Why, Since: health.Since, NextProbe: health.NextProbe,
 		Kinds: map[string]page.Held{},
 		Day: page.Day{Warm: day.Warm, Stale: day.Stale, Cold: day.Cold, Composed: day.Composed, Readers: day.Readers,
-			Upstream: day.Upstream},
+			Walks: day.Walks, Upstream: day.Upstream},
 		Sending:   page.Sending{Upstream: c.Requests, AtOnce: queue.AtOnce, AtOnceWhy: queue.Why},
 		Latencies: page.Latencies{Ours: h.traffic.recent[source].last(), Theirs: health.Recent},
 		DropIn:    h.ports.address(source),

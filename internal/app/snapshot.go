@@ -66,7 +66,7 @@ func (a *App) newFigures(ctx context.Context, e *enforcer, changes *feed.Feed) *
 	t.day = lastday.New(ctx, lastday.Options{KV: a.db.KV, Sources: names, Now: time.Now, Log: a.log, Read: func(source string) lastday.Counts {
 		m, c := a.mirror.Stats(source), a.clients[source].Stats()
 		return lastday.Counts{Warm: m.Warm, Stale: m.Stale, Cold: m.Cold, Composed: m.Composed,
-			Readers: c.ByReason[request.Waiting], Upstream: c.Requests}
+			Readers: c.ByReason[request.Waiting], Walks: c.ByReason[request.Sync], Upstream: c.Requests}
 	}})
 	return &figures{started: a.opts.Settings, settings: a.settings, log: a.log, sources: a.sources, clients: a.clients, db: a.db,
 		files: a.files, mirror: a.mirror, walker: a.walker, jobs: a.jobs, feed: changes, audit: a.audit, ports: a.ports,

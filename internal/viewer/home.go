@@ -40,9 +40,10 @@ type serverView struct {
 	Faster, Ours, Theirs string // the times, and both medians
 	Answers              []share
 	Total                int64
-	Readers, Background  int64 // requests sent upstream: for readers who waited, and for nobody
-	Webhooks             []webhookView
-	DropIn               string
+	// Requests sent upstream: for readers who waited, for walks through all records, and for what is done behind answers.
+	Readers, Walks, Background int64
+	Webhooks                   []webhookView
+	DropIn                     string
 }
 
 // webhookView is one receiver of changes.
@@ -117,7 +118,7 @@ func showServer(q *page.Exchange, snap *page.Snapshot) *serverView {
 	}
 	day := snap.Day
 	out.Total = day.Warm + day.Stale + day.Cold + day.Composed
-	out.Readers, out.Background = day.Readers, day.Upstream-day.Readers
+	out.Readers, out.Walks, out.Background = day.Readers, day.Walks, day.Upstream-day.Readers-day.Walks
 	x := 0.0
 	for _, sh := range []share{
 		{Word: "fresh", Class: "warm", Count: day.Warm}, {Word: "older, refreshed behind", Class: "stale", Count: day.Stale},

@@ -24,7 +24,7 @@ const (
 )
 
 // Counts are answers to readers, by how they came, and requests to upstream: Readers those for
-// which somebody waited, Upstream all.
+// which somebody waited, Walks those of walks through all records, Upstream all.
 type Counts struct {
 	Start    int64 `json:"start"` // Unix time of an hour; 0: they are of no single hour
 	Warm     int64 `json:"warm,omitempty"`
@@ -32,6 +32,7 @@ type Counts struct {
 	Cold     int64 `json:"cold,omitempty"`
 	Composed int64 `json:"composed,omitempty"`
 	Readers  int64 `json:"readers,omitempty"`
+	Walks    int64 `json:"walks,omitempty"`
 	Upstream int64 `json:"upstream,omitempty"`
 }
 
@@ -42,6 +43,7 @@ func (c *Counts) add(o Counts, times int64) {
 	c.Cold += times * o.Cold
 	c.Composed += times * o.Composed
 	c.Readers += times * o.Readers
+	c.Walks += times * o.Walks
 	c.Upstream += times * o.Upstream
 }
 

@@ -60,16 +60,16 @@ func TestCountsOfADayOutliveTheProcess(t *testing.T) {
 	}
 	first := begin(t, kv, &now)
 	check("at first", first, Counts{})
-	first.counted = Counts{Warm: 5, Cold: 1, Readers: 1, Upstream: 3}
+	first.counted = Counts{Warm: 5, Cold: 1, Readers: 1, Walks: 1, Upstream: 3}
 	check("counted", first, first.counted)
 	now = now.Add(20 * time.Minute) // the next hour
 	first.counted.Warm = 7
 	check("in two hours", first, first.counted)
 	first.end(t)
 	second := begin(t, kv, &now)
-	check("after a restart", second, Counts{Warm: 7, Cold: 1, Readers: 1, Upstream: 3})
+	check("after a restart", second, Counts{Warm: 7, Cold: 1, Readers: 1, Walks: 1, Upstream: 3})
 	second.counted = Counts{Stale: 2, Composed: 1}
-	check("and more", second, Counts{Warm: 7, Stale: 2, Cold: 1, Composed: 1, Readers: 1, Upstream: 3})
+	check("and more", second, Counts{Warm: 7, Stale: 2, Cold: 1, Composed: 1, Readers: 1, Walks: 1, Upstream: 3})
 	now = now.Add(23 * time.Hour) // the first hour began more than a day ago
 	check("a day later", second, Counts{Warm: 2, Stale: 2, Composed: 1})
 	second.end(t)

@@ -87,9 +87,10 @@ type Snapshot struct {
 }
 
 // Day counts the answers to readers in the last 24 hours, by how they came, and the requests sent
-// upstream: Readers those for which somebody waited, Upstream all.
+// upstream: Readers those for which somebody waited, Walks those of walks through all records,
+// Upstream all.
 type Day struct {
-	Warm, Stale, Cold, Composed, Readers, Upstream int64
+	Warm, Stale, Cold, Composed, Readers, Walks, Upstream int64
 }
 
 // Sending are requests to upstream.

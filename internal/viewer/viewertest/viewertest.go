@@ -108,7 +108,7 @@ func Open(t testing.TB, set ...func(*page.Options)) *Fixture {
 func Snapshot(context.Context, string) page.Snapshot {
 	s := page.Snapshot{
 		State: "ok", Since: Noon.Add(-3 * time.Hour), DropIn: "http://127.0.0.1:4115",
-		Day:     page.Day{Warm: 1204, Stale: 31, Composed: 12, Cold: 57, Upstream: 141},
+		Day:     page.Day{Warm: 1204, Stale: 31, Composed: 12, Cold: 57, Walks: 100, Upstream: 141},
 		Sending: page.Sending{Upstream: 141},
 		Kinds: map[string]page.Held{
 			"calls": {Records: 5000, CaughtUp: Noon.Add(-10 * time.Second)}, "messages": {Records: 10000, CaughtUp: Noon.Add(-8 * time.Second)},
