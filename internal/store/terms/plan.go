@@ -20,7 +20,8 @@ type Plan struct {
 	parts []part
 }
 
-// part is what one predicate says: a record has one of the tokens, or one of its times is in its window.
+// part is what one predicate says: a record has one of the tokens, or one of its times
+// is in its window.
 type part struct {
 	tokens  []int64
 	windows []asked // none: no time is asked for
@@ -32,9 +33,10 @@ type asked struct {
 	from, to  int64
 }
 
-// Join makes one predicate of those that ask for a time of the same field, which has only one; never: it cannot be in
-// all of them. A time after one moment and before another asked for apart would each be looked for under every day
-// since or until then.
+// Join makes one predicate of those that ask for a time of the same field, which
+// has only one; never: it cannot be in all of them. A time after one moment and
+// before another asked for apart would each be looked for under every day since
+// or until then.
 func Join(predicates []query.Predicate) (joined []query.Predicate, never bool) {
 	for _, t := range predicates {
 		i := -1
@@ -59,8 +61,9 @@ func Join(predicates []query.Predicate) (joined []query.Predicate, never bool) {
 	return joined, never
 }
 
-// Plan is what a parent and predicates, which Join has joined, say of the kind in a shape; nothing: the index does
-// not help. exact: what it finds fulfils them all; none: no record of the kind can.
+// Plan is what a parent and predicates, which Join has joined, say of the kind in a
+// shape; nothing: the index does not help. exact: what it finds fulfils them all; none:
+// no record of the kind can.
 func (k *Kind) Plan(shape int64, parent string, predicates []query.Predicate) (p Plan, exact, none bool) {
 	p.Shape, exact = shape, true
 	if parent != "" {

@@ -30,7 +30,8 @@ func tokenOf(shape int64, field, value string) int64 {
 	return int64(n & (1<<60 - 1))
 }
 
-// numberTerm is what of a number tokens are made of: its last digits, which are the same however it is written.
+// numberTerm is what of a number tokens are made of: its last digits, which are
+// the same however it is written.
 func numberTerm(text string) string {
 	n := understudy.ReadPhone(text)
 	if n.Digits == "" {
@@ -39,7 +40,8 @@ func numberTerm(text string) string {
 	return "#" + n.Digits[max(len(n.Digits)-understudy.NationalPhone, 0):]
 }
 
-// dayOf is the number of a day since 1970, monthOf of a month since the year 0; both in UTC.
+// dayOf is the number of a day since 1970, monthOf of a month since the year 0;
+// both in UTC.
 func dayOf(unix int64) int64 {
 	const day = 24 * 60 * 60
 	if unix < 0 {
@@ -67,16 +69,18 @@ const farTerm = "far"
 // noTerm is a value of every time a record has not.
 const noTerm = "none"
 
-// nearTime is how far, in seconds, a time may be from the second of its record's place to be found by that place
-// alone. Most are nearer: what began when it is said to have, and ended some minutes later.
+// nearTime is how far, in seconds, a time may be from the second of its
+// record's place to be found by that place alone. Most are nearer: what began
+// when it is said to have, and ended some minutes later.
 const nearTime = 60 * 60
 
 // nearName is what ranges call the differences between a field's times and the
 // seconds of the places, of those times that are near.
 func nearName(field string) string { return "~" + field }
 
-// appendTokens appends the tokens of a record at a posting. Times that are far from it, and by nearName the
-// differences of the others, are told to seen.
+// appendTokens appends the tokens of a record at a posting. Times that
+// are far from it, and by nearName the differences of the others, are told to
+// seen.
 func (k *Kind) appendTokens(dst []int64, posting int64, f *query.Facts, seen func(field string, unix int64)) []int64 {
 	fields, shape, second := k.Fields, postings.Shape(posting), postings.Second(postings.Position(posting))
 	add := func(field, value string) { dst = append(dst, tokenOf(shape, field, value)) }
@@ -106,9 +110,6 @@ func (k *Kind) appendTokens(dst []int64, posting int64, f *query.Facts, seen fun
 		}
 		text := textOf(body, v)
 		if text != "" && f.way == byNumber {
-			if last := query.AppendLast4([]byte(query.LastFourMark), text); len(last) > len(query.LastFourMark) {
-				add(f.name, string(last))
-			}
 			text = numberTerm(text)
 		}
 		if text != "" {
