@@ -105,7 +105,8 @@ func TestEverySpellingOfUpstreamsAddressLeadsHere(t *testing.T) {
 
 // FuzzPlainHost: a host that was made plain stays as it is, and an address stays the same address.
 func FuzzPlainHost(f *testing.F) {
-	for _, host := range []string{"127.1", "0x7f.1", "::ffff:127.0.0.1", "up.example.", "%31%32%37.1", "017700000001", "fe80::1%25eth0"} {
+	for _, host := range []string{"127.1", "0x7f.1", "::ffff:127.0.0.1", "up.example.", "%31%32%37.1", "017700000001", "fe80::1%25eth0",
+		"::%."} {
 		f.Add(host)
 	}
 	f.Fuzz(func(t *testing.T, host string) {

@@ -184,10 +184,12 @@ func hostOf(u *url.URL) (name, port string) {
 // plainHost returns a host without its percent escapes and without the dot that may end it, and an address
 // in its shortest form. Clients read 127.1, 0x7f.1, 2130706433 and ::ffff:127.0.0.1 as 127.0.0.1.
 func plainHost(host string) string {
-	if plain, err := url.PathUnescape(host); err == nil && !strings.Contains(host, ":") { // % begins a zone of IPv6
-		host = plain
+	if !strings.Contains(host, ":") { // an IPv6 address may have a zone, which % begins and a dot may end
+		if plain, err := url.PathUnescape(host); err == nil {
+			host = plain
+		}
+		host = strings.TrimSuffix(host, ".")
 	}
-	host = strings.TrimSuffix(host, ".")
 	if at, ok := parseIPv4(host); ok {
 		return at.String()
 	}
