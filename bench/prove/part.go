@@ -125,7 +125,8 @@ func find(ctx context.Context, root string) ([]part, error) {
 			case strings.HasPrefix(name, "Fuzz"):
 				fuzz = append(fuzz, part{
 					name: "fuzz " + p.short() + " " + name, usual: 130 * time.Second, limit: 10 * time.Minute, sources: own,
-					command: test("-run=^$", "-fuzz=^"+name+"$", "-fuzztime="+or("PROVE_FUZZ", fuzzTime)),
+					// By default a minute of the two may pass with making one long input shorter.
+					command: test("-run=^$", "-fuzz=^"+name+"$", "-fuzztime="+or("PROVE_FUZZ", fuzzTime), "-fuzzminimizetime=1s"),
 					tell:    regexp.MustCompile(`(?m)^(fuzz: elapsed.*|FAIL.*|\s+--- FAIL.*)$`), ended: fuzzEnded,
 				})
 			case kills[name] != "":

@@ -261,6 +261,8 @@ func (t *trial) fetch(ctx context.Context, target *spec.Target) (*understudy.Pag
 	switch {
 	case errors.As(err, &up) && up.Page != nil:
 		return nil, statusError(up.Page.Status)
+	case up != nil && up.Why == understudy.FailCredential:
+		return nil, statusError(up.Status)
 	case err != nil:
 		return nil, errors.New(understudy.Clip(understudy.PlainText(err)))
 	case page.Status != 200:

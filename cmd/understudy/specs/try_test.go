@@ -226,6 +226,8 @@ func TestTryCountsWhatIsRefused(t *testing.T) {
 		switch {
 		case r.URL.Path == "/closed":
 			w.WriteHeader(http.StatusForbidden)
+		case r.URL.Path == "/locked":
+			w.WriteHeader(http.StatusUnauthorized)
 		case r.URL.Path == "/later":
 			w.WriteHeader(http.StatusAccepted)
 			fmt.Fprint(w, "{}")
@@ -259,7 +261,8 @@ func TestTryCountsWhatIsRefused(t *testing.T) {
 	if out, err = try(all, map[string]string{"of": "a&b"}); err != nil || wanted != "a&b" || !strings.Contains(out, "2 lists tried") {
 		t.Errorf("%v %q\n%s", err, wanted, out)
 	}
-	if out, err = try("{path: /closed}, {path: /later}", nil); err == nil || !strings.Contains(err.Error(), "refused each of 2 lists") {
+	out, err = try("{path: /locked}, {path: /closed}, {path: /later}", nil)
+	if err == nil || !strings.Contains(err.Error(), "refused each of 3 lists") {
 		t.Errorf("%v\n%s", err, out)
 	}
 }

@@ -46,6 +46,9 @@ func (t *trial) instance(ctx context.Context, r *result, k *spec.Kind, l *spec.L
 			}
 		}
 		to, missing := t.fill(in.Template(), vars)
+		if in.Address != "" {
+			to, missing = t.addressOf(in, first), ""
+		}
 		if missing != "" || to == "" {
 			continue
 		}
@@ -58,6 +61,20 @@ func (t *trial) instance(ctx context.Context, r *result, k *spec.Kind, l *spec.L
 		t.compare(r, in, l, first, one, again)
 		return
 	}
+}
+
+// addressOf returns the path of the first row's record as the row itself says it; "" when that is none of the
+// instance's. What names the record there fills the paths of lists below it: an issue's number, where its id is another.
+func (t *trial) addressOf(in *spec.Instance, first *understudy.Page) string {
+	var said string
+	_ = json.Unmarshal(members(first, 0)[in.Address], &said) // the field is a text, or it is no address
+	own, err := t.spec.Follow("try", said)
+	if err != nil || own.Instance != in {
+		return ""
+	}
+	segments := in.Template().Segments()
+	t.seen[listPath(segments[:len(segments)-1])] = own.Vars[len(own.Vars)-1].Value
+	return own.Key.Path()
 }
 
 // compare says how a record differs from its row. A row that differs is read again: the record may
