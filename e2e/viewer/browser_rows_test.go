@@ -3,6 +3,7 @@
 package viewer
 
 import (
+	"slices"
 	"strings"
 	"testing"
 
@@ -82,4 +83,37 @@ func TestBrowserSelectedRows(t *testing.T) {
 			t.Errorf("the export lacks %s: %.300s", id, data)
 		}
 	}
+}
+
+// From 700 px on every list is a table that fits into its box; at 1280 px a row takes one line.
+func TestBrowserTablesFit(t *testing.T) {
+	t.Parallel()
+	demo := rig.StartDemo(t, "--latency", "20ms", "--records", "500")
+	b := openTab(t, demo.URL("viewer"))
+	b.open("/")
+	lists := eval[[]string](b, `[...new Set([...document.querySelectorAll("a[href^='/twilio/']")].map((a) => a.getAttribute("href")))].filter((at) => /^.twilio.\w+$/.test(at))`)
+	if len(lists) < 15 || !slices.Contains(lists, "/twilio/messages") || !slices.Contains(lists, "/twilio/applications") {
+		t.Fatalf("home leads to the lists %q", lists)
+	}
+	tables := 0
+	for _, path := range append(lists, "/twilio/available_phone_numbers?CountryCode=US") {
+		b.open(path)
+		if !eval[bool](b, `!!document.querySelector(".results #rows tr")`) {
+			continue // one record, or a list that lies under a record
+		}
+		tables++
+		for _, width := range []int64{700, 720, 768, 820, 1024, 1280} {
+			b.size(width, 800)
+			if over := eval[int](b, `Math.max(...[...document.querySelectorAll(".box")].map((box) => box.scrollWidth - box.clientWidth))`); over > 0 {
+				t.Errorf("%s at %d px is %d px wider than its box", path, width, over)
+			}
+		}
+		if heights := eval[[]int](b, `[...document.querySelectorAll("#rows tr")].map((row) => row.offsetHeight)`); slices.Max(heights) > 45 {
+			t.Errorf("%s at 1280 px has rows of %v px, want one line", path, heights)
+		}
+	}
+	if tables < 15 {
+		t.Errorf("%d of %q are tables", tables, lists)
+	}
+	b.calm("tables")
 }
