@@ -127,6 +127,9 @@ func (cv completion) fields(begin string) (all []offer) {
 func (cv completion) values(name, begin string) (all []offer) {
 	add := func(value, note string) {
 		text := name + ":" + page.Quoted(value)
+		if why := cv.q.V.MeaningOf(name, value, nil); why != "" {
+			note = strings.TrimSuffix(why+" · "+note, " · ")
+		}
 		if strings.HasPrefix(value, begin) && !slices.ContainsFunc(all, func(o offer) bool { return o.Text == text }) {
 			all = append(all, offer{text, note})
 		}

@@ -47,6 +47,7 @@ func TestWordsAreCompletedByWhatTheRoleSees(t *testing.T) {
 		{viewertest.All, "sta", "", "status: (Status of Accounts, Calls", ""},
 		{viewertest.All, "status:fa", "calls", "status:failed (6)", "queued"},
 		{viewertest.All, "status:que", "calls", "status:queued ()", ""},
+		{viewertest.All, "error_code:3000", "messages", "error_code:30003 (Handset unreachable · ", ""},
 		{viewertest.All, "kind:me", "", "kind:messages (Messages)", "calls"},
 		{viewertest.All, "date:", "", "date:today (today), date:-1h", ""},
 		{viewertest.All, "has:bo", "", "has:body (Body of Messages)", ""},

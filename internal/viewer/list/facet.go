@@ -3,9 +3,11 @@
 package list
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -52,7 +54,7 @@ func makeFacets(q *page.Exchange, r *query.SearchResult, k *plan.Kind,
 		out := facet{Title: titleFacet(q, f.Name, k), More: f.More}
 		for _, v := range f.Values {
 			href, set := pick(f, v)
-			shown := facetValue{Text: showValue(q, f.Name, v.Value, k), Href: href, Count: page.Thousands(v.N),
+			shown := facetValue{Text: q.V.ShowValue(f.Name, v.Value, k), Href: href, Count: page.Thousands(v.N),
 				AtLeast: v.AtLeast, Set: set}
 			if len(out.Values) < mostValues || set {
 				out.Values = append(out.Values, shown)
@@ -76,31 +78,20 @@ func titleFacet(q *page.Exchange, name string, k *plan.Kind) string {
 	return plan.UpperFirst(plan.Spell(name))
 }
 
-// showValue returns a value of a facet in words: of a code what it means, too.
-func showValue(q *page.Exchange, name, value string, k *plan.Kind) string {
-	if why := q.V.MeaningOf(name, value, k); why != "" {
-		return understudy.Clip(value + " " + why)
+// oneValue matches a condition that a facet adds: a field has one value.
+var oneValue = regexp.MustCompile(`^([\pL\pN_.]+)[=:](?:([\pL\pN_.+-]+)|"([^"\\]*)")$`)
+
+// showCondition returns a condition that a facet added in words: the field and its value.
+func showCondition(q *page.Exchange, term string, k *plan.Kind) (label, text string) {
+	m := oneValue.FindStringSubmatch(term)
+	if m == nil {
+		return "Only", term
 	}
-	switch name {
-	case "kind":
-		for _, s := range q.V.Planned {
-			if k := s.ByName[value]; k != nil {
-				return plan.UpperFirst(k.Spec.Title)
-			}
-		}
-	case "day":
-		if t, err := understudy.ParseTime(value, time.UTC, time.DateOnly); err == nil {
-			return t.Format("2 Jan 2006")
-		}
-	case "month":
-		if t, err := understudy.ParseTime(value, time.UTC, "2006-01"); err == nil {
-			return t.Format("Jan 2006")
-		}
+	name, value := m[1], m[2]+m[3]
+	if name == "date" {
+		name = map[int]string{len("2006-01"): "month", len(time.DateOnly): "day"}[len(value)]
 	}
-	if value == "" {
-		return "none"
-	}
-	return understudy.Clip(value)
+	return titleFacet(q, cmp.Or(name, m[1]), k), q.V.ShowValue(name, value, k)
 }
 
 // listFacets are those of a list. A value is picked by upstream's own filter

@@ -97,9 +97,22 @@ func TestListFacets(t *testing.T) {
 		slices.ContainsFunc(directions, func(s string) bool { return s != "inbound" }) {
 		t.Errorf("narrowed by direction: %q", directions)
 	}
-	chip := regexp.MustCompile(`<a href="([^"]*)" aria-label="Remove the filter Only direction=inbound"`).FindStringSubmatch(inbound)
+	chip := regexp.MustCompile(`<a href="([^"]*)" aria-label="Remove the filter Direction inbound"`).FindStringSubmatch(inbound)
 	if chip == nil || chip[1] != "/twilio/calls" {
 		t.Errorf("the chip leads to %q", chip)
+	}
+	for path, want := range map[string]string{
+		"/twilio/messages?understudy.narrow=error_code%3D30003":  "Error code <b>30003 Handset unreachable</b>",
+		"/twilio/calls?understudy.narrow=date%3A2026-05":         "Month <b>May 2026</b>",
+		"/twilio/calls?understudy.narrow=date%3A2026-05-31":      "Day <b>31 May 2026</b>",
+		"/twilio/calls?understudy.narrow=date%3E%3D2026-05-31":   "Only <b>date&gt;=2026-05-31</b>",
+		"/search?q=error_code%3A30003&narrow=kind%3Amessages":    "Kind <b>Messages</b>",
+		"/search?q=kind%3Amessages&narrow=status%3D%22failed%22": "Status <b>failed</b>",
+		"/search?q=kind%3Amessages&narrow=error_code%3D30003":    "Error code <b>30003 Handset unreachable</b>",
+	} {
+		if _, page, _ := h.Get(path, viewertest.All); !strings.Contains(page, "<li><span>"+want+"</span>") {
+			t.Errorf("%s has the chips %q, want %q", path, regexp.MustCompile(`<li><span>.*?</span>`).FindAllString(page, -1), want)
+		}
 	}
 	if on := h.Page(counts["inbound"][0], viewertest.All); !strings.Contains(on,
 		`<a href="/twilio/calls" aria-current="true"><bdi>inbound</bdi>`) {

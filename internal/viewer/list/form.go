@@ -131,7 +131,8 @@ func fillFormText(q *page.Exchange, ask *listQuery, f *form) {
 		f.Chips = append(f.Chips, chip{"Has", ask.layout.text, less(func(a *arrangement) { a.text = "" })})
 	}
 	for i, n := range ask.layout.narrow {
-		f.Chips = append(f.Chips, chip{"Only", n, less(func(a *arrangement) { a.narrow = slices.Delete(slices.Clone(a.narrow), i, i+1) })})
+		label, text := showCondition(q, n, q.Kind)
+		f.Chips = append(f.Chips, chip{label, text, less(func(a *arrangement) { a.narrow = slices.Delete(slices.Clone(a.narrow), i, i+1) })})
 	}
 	if ask.layout.sort != nil {
 		order := ask.layout.sort.Words + ", smallest first"
@@ -238,7 +239,7 @@ func showChip(q *page.Exchange, f *spec.Filter, in input, value string) string {
 			return l.Format("2 Jan 2006 15:04")
 		}
 	}
-	return understudy.Clip(plan.GroupPhone(value))
+	return q.V.ShowValue(f.Field, value, q.Kind)
 }
 
 // sizes is the menu of page sizes upstream takes.

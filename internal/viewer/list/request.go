@@ -201,12 +201,13 @@ func (s *searchRequest) chips(q *page.Exchange) []chip {
 	for i, name := range s.kinds {
 		at := s.first()
 		at.kinds = slices.Delete(slices.Clone(s.kinds), i, i+1)
-		all = append(all, chip{"In", showValue(q, "kind", name, nil), at.address("")})
+		all = append(all, chip{"In", q.V.ShowValue("kind", name, nil), at.address("")})
 	}
 	for i, term := range s.narrow {
 		at := s.first()
 		at.narrow = slices.Delete(slices.Clone(s.narrow), i, i+1)
-		all = append(all, chip{"Only", term, at.address("")})
+		label, text := showCondition(q, term, nil)
+		all = append(all, chip{label, text, at.address("")})
 	}
 	return all
 }

@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"time"
 
 	"understudy"
 	"understudy/internal/access"
@@ -309,6 +310,33 @@ func (v *Visitor) MeaningOf(field, code string, k *plan.Kind) string {
 		}
 	}
 	return ""
+}
+
+// ShowValue returns a value of a field in words: of a code what it means, too. k may be nil: the field is of any kind.
+func (v *Visitor) ShowValue(name, value string, k *plan.Kind) string {
+	if why := v.MeaningOf(name, value, k); why != "" {
+		return understudy.Clip(value + " " + why)
+	}
+	switch name {
+	case "kind":
+		for _, s := range v.Planned {
+			if k := s.ByName[value]; k != nil {
+				return plan.UpperFirst(k.Spec.Title)
+			}
+		}
+	case "day":
+		if t, err := understudy.ParseTime(value, time.UTC, time.DateOnly); err == nil {
+			return t.Format("2 Jan 2006")
+		}
+	case "month":
+		if t, err := understudy.ParseTime(value, time.UTC, "2006-01"); err == nil {
+			return t.Format("Jan 2006")
+		}
+	}
+	if value == "" {
+		return "none"
+	}
+	return understudy.Clip(plan.GroupPhone(value))
 }
 
 // AppendNew adds a value unless it is empty or is there.

@@ -231,24 +231,11 @@ func (v *viewing) row(r *query.SumRow, largest float64) row {
 // key is what a group is called.
 func (v *viewing) key(i int, text string) string {
 	by := v.out.By[i]
-	switch {
-	case text == "":
-		return "none"
-	case by == "kind":
-		for _, s := range v.q.V.Planned {
-			if k := s.ByName[text]; k != nil {
-				return plan.UpperFirst(k.Spec.Title)
-			}
-		}
-	}
 	if t, ok := when(by, text, v.q.Clock.Zone); ok {
 		return t.Format(map[string]string{"hour": "2 Jan 2006 15:04", "day": "2 Jan 2006", "week": "week of 2 Jan 2006",
 			"month": "Jan 2006"}[by])
 	}
-	if why := v.q.V.MeaningOf(by, text, nil); why != "" {
-		return understudy.Clip(text + " " + why)
-	}
-	return understudy.Clip(plan.GroupPhone(text))
+	return v.q.V.ShowValue(by, text, nil)
 }
 
 // layouts are how the keys of times are written.
