@@ -4,6 +4,7 @@ package paging
 
 import (
 	"bytes"
+	"cmp"
 	"fmt"
 	"math"
 	"net/http"
@@ -131,6 +132,7 @@ func (r *Rules) addClues(a *Answer, step Step) Step {
 	c.first = !slices.ContainsFunc(a.Query, func(p understudy.Param) bool { return r.Position(p.Name) })
 	c.header(a.Header)
 	if a.Doc.Kind == jsonspan.Object {
+		c.ofPages("", a.Doc)
 		c.object(a.Doc, "", 0)
 	}
 	if step.Open.Partial = c.partial; c.partial == "" {
@@ -228,7 +230,7 @@ func (c *clues) read(path, name, text string) {
 		if more = yes; yes && c.partial == "" {
 			c.partial = fmt.Sprintf("the answer says that rows are left out (%s: %s)", understudy.Clip(path), understudy.Clip(text))
 		}
-	case slices.Contains(limitNames, name):
+	case slices.Contains(limitNames, name), name == "size" && strings.HasSuffix(plain(path), "pagesize"):
 		more = c.alone && count(text) == int64(c.a.Count) && c.a.Count > 0 // the page is full
 	case slices.Contains(remainingNames, name):
 		more = count(text) > 0 && !c.inHeader && !allowance.MatchString(path)
@@ -367,25 +369,22 @@ func (c *clues) object(v jsonspan.Value, under string, depth int) {
 	})
 }
 
-// ofPages reads an object that says which page it is and how many there are, and one of totals.
+// ofPages reads an object that says which page it is and how many there are, and one of totals. At the top, where
+// totals are of rows, only "of" counts pages.
 func (c *clues) ofPages(path string, v jsonspan.Value) {
-	current, last, total := "", "", ""
+	said := map[string]string{}
 	jsonspan.Members(c.a.Body, v, func(raw []byte, v jsonspan.Value) bool {
-		switch name := plain(jsonspan.Name(raw)); name {
-		case "current":
-			current = c.a.text(v)
-		case "last", "total", "pages":
-			last = c.a.text(v)
-		case "all", "items":
-			total = c.a.text(v)
-		}
+		said[plain(jsonspan.Name(raw))] = c.a.text(v)
 		return true
 	})
-	if current == "1" && last != "" {
-		c.read(path, "pages", last)
+	if said["page"] == "1" {
+		c.read(strings.TrimPrefix(path+".of", "."), "pages", said["of"])
 	}
-	if plain(path[strings.LastIndexByte(path, '.')+1:]) == "totals" && total != "" {
-		c.read(path, "total", total)
+	if said["current"] == "1" && path != "" {
+		c.read(path, "pages", cmp.Or(said["last"], said["total"], said["pages"]))
+	}
+	if plain(path[strings.LastIndexByte(path, '.')+1:]) == "totals" {
+		c.read(path, "total", cmp.Or(said["all"], said["items"]))
 	}
 }
 

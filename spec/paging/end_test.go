@@ -23,6 +23,12 @@ func TestAnAnswerThatSaysMoreRefutesTheEnd(t *testing.T) {
 		{body: `{"rows":[1],"range":"1-25/25"}`, open: "alone"},
 		{body: `{"rows":[1],"page":"1 of 12"}`, open: "refuted"},
 		{body: `{"rows":[1],"page":"1 of 1"}`, open: "alone"},
+		{body: `{"rows":[1,2,3],"page":1,"of":2}`, open: "refuted"},
+		{body: `{"rows":[1,2,3],"page":1,"of":1}`, open: "alone"},
+		{body: `{"rows":[1,2,3],"page":1,"total":3}`, open: "alone"},
+		{body: `{"rows":[1,2],"meta":{"page":{"size":2}}}`, open: "refuted"},
+		{body: `{"rows":[1,2],"meta":{"page":{"size":3}}}`, open: "alone"},
+		{body: `{"rows":[1,2],"font":{"size":2}}`, open: "alone"},
 		{body: `{"rows":[1],"usage":"1 of 12"}`, open: "alone"}, // of requests
 		{body: `{"rows":[1],"meta":{"page":{"current":1,"total":12}}}`, open: "refuted"},
 		{body: `{"rows":[1],"paginator":{"current":1,"last":12}}`, open: "refuted"},
