@@ -1,13 +1,11 @@
-// Hashes: texts that stand for values, so that equal ones can be counted, joined and
-// found by who may not see them.
+// Hashes: texts that stand for values, so that equal ones can be counted, joined and found by who may not see them.
 //
 //	h: + base32( tag )                 of a text
 //	h: + base32( tag | sealed number ) of a number in a field of class phone
 //
-// The tag is the beginning of an HMAC-SHA256 of the value. A number is sealed beside it
-// by a key stream whose initial vector is the tag (SIV, RFC 5297), so that the gate reads
-// the number from the hash and asks an index for it. Without the keys a hash tells
-// whether two values are equal, and nothing else.
+// The tag is the beginning of an HMAC-SHA256 of the value. A number is sealed beside it by a key stream whose initial
+// vector is the tag (SIV, RFC 5297), so that the gate reads the number from the hash and asks an index for it.
+// Without the keys a hash tells whether two values are equal, and nothing else.
 
 package access
 
@@ -44,8 +42,7 @@ const (
 
 var hashLetters = base32.NewEncoding("abcdefghijklmnopqrstuvwxyz234567").WithPadding(base32.NoPadding)
 
-// Hasher makes the hashes of one installation. Once Open has returned it is safe for
-// concurrent use.
+// Hasher makes the hashes of one installation. Once Open has returned it is safe for concurrent use.
 type Hasher struct {
 	macs  sync.Pool // of hash.Hash
 	block cipher.Block
@@ -89,8 +86,7 @@ func (h *Hasher) derive(key []byte) error {
 	return nil
 }
 
-// append appends the hash of a text. In a field of class phone every spelling of a
-// number has the hash of its digits.
+// append appends the hash of a text. In a field of class phone every spelling of a number has the hash of its digits.
 func (h *Hasher) append(dst []byte, text string, phone bool) []byte {
 	dst = append(dst, hashPrefix...)
 	if p := understudy.ReadPhone(text); phone && p.Digits != "" {
@@ -126,8 +122,7 @@ func (h *Hasher) stream(tag [tagSize]byte, number [sealedSize]byte) [sealedSize]
 	return number
 }
 
-// number is the number of a hash, as ReadPhone reads it; "" of a hash of a text or of
-// another installation.
+// number is the number of a hash, as ReadPhone reads it; "" of a hash of a text or of another installation.
 func (h *Hasher) number(text string) string {
 	letters, ok := strings.CutPrefix(text, hashPrefix)
 	if !ok || len(letters) != numberHash {
@@ -189,31 +184,15 @@ func (t hasHash) Holds(v query.Value) bool {
 	return v.Quoted() && string(t.hash.append(buf[:0], v.Text(), t.phone)) == t.want
 }
 
-// endsIn is the test that last4 shows these digits of a number.
-type endsIn string
-
-// Holds reports whether last4 shows the digits of the value.
-func (t endsIn) Holds(v query.Value) bool {
-	var buf [len("1234")]byte
-	return v.Quoted() && string(appendLast4(buf[:0], v.Text())) == string(t)
-}
-
-// lastFour returns the digits of a text like …4176. ok is false for any other text.
-func lastFour(text string) (digits string, ok bool) {
-	digits, ok = strings.CutPrefix(text, "…")
-	return digits, ok && len(digits) == len("1234") && strings.Trim(digits, "0123456789") == ""
-}
-
-// Equal is the condition that a field of a kind has the value that a hash stands for, or
-// that a number ends in four digits, written …4176. ok is false for any other text, and when
-// the caller sees another part of the field than the text is. Who sees the field as it is may
-// ask for the last four digits and for the hash of a number, too; for the hash not if the
-// role sees hashes: beside a field that is seen they would tell whose hash each is.
+// Equal is the condition that a field of a kind has the value that a hash stands for, or that a number ends in four
+// digits, written …4176. ok is false for any other text, and when the caller sees another part of the field than the
+// text is. Who sees the field as it is may ask for the last four digits and for the hash of a number, too; for the
+// hash not if the role sees hashes: beside a field that is seen they would tell whose hash each is.
 //
-// An index is asked for a number. Any other value is compared with what is read, within
+// An index is asked for a number and for last digits. Any other value is compared with what is read, within
 // the bounds of a search or a composed list.
 func (g *Gate) Equal(c understudy.Caller, source, kind, field, text string) (e query.Equality, ok bool) {
-	digits, four := lastFour(text)
+	_, four := query.LastFour(text)
 	if !four && !isHash(text) || g.specs[source] == nil || g.specs[source].Kind(kind) == nil {
 		return e, false
 	}
@@ -223,7 +202,7 @@ func (g *Gate) Equal(c understudy.Caller, source, kind, field, text string) (e q
 	}
 	phone, level := f.Class == spec.ClassPhone, g.Level(c, source, kind, field)
 	if four {
-		e.Test = endsIn(digits)
+		e.Test, e.Predicate = query.NewNumber(text), &query.Predicate{Field: field, Number: text}
 		return e, phone && (level == Last4 || level == See)
 	}
 	number := ""
@@ -245,8 +224,7 @@ func (g *Gate) Equal(c understudy.Caller, source, kind, field, text string) (e q
 	return e, true
 }
 
-// seesHashes reports whether a role sees hashes, of whatever source: equal values have
-// equal ones in all of them.
+// seesHashes reports whether a role sees hashes, of whatever source: equal values have equal ones in all of them.
 func seesHashes(sources map[string]*grants) bool {
 	for _, r := range sources {
 		if r.hashes {

@@ -9,6 +9,7 @@ import (
 	"net/http"
 
 	"understudy"
+	"understudy/internal/query"
 	"understudy/kit/e164"
 	"understudy/kit/jsonspan"
 	"understudy/kit/lru"
@@ -30,9 +31,8 @@ type View struct {
 	key  string // where the one record stands in Body; "": it is Body
 }
 
-// viewKey names a view in memory. A page is named by its bytes, which says at
-// least as much as its version; the plan stands for policy, role, source and
-// kind, the paging for what stands beside the records of a list.
+// viewKey names a view in memory. A page is named by its bytes, which says at least as much as its version; the plan
+// stands for policy, role, source and kind, the paging for what stands beside the records of a list.
 type viewKey struct {
 	sum  [16]byte
 	plan *plan
@@ -54,11 +54,10 @@ type viewCache struct {
 // keptOverhead is what a remembered view costs beside its bytes.
 const keptOverhead = 256
 
-// View is what a caller sees of a page. A page in which nothing has to be
-// hidden passes untouched. An answer that is not a success is made anew in the
-// spec's shape unless the role is all: upstream's text may quote what is
-// hidden. The error is ErrForbidden: the caller may see nothing of it, or the
-// body is not a JSON document, of which only all sees anything.
+// View is what a caller sees of a page. A page in which nothing has to be hidden passes untouched. An answer that is
+// not a success is made anew in the spec's shape unless the role is all: upstream's text may quote what is hidden.
+// The error is ErrForbidden: the caller may see nothing of it, or the body is not a JSON document, of which only all
+// sees anything.
 func (g *Gate) View(c understudy.Caller, p *understudy.Page) (*View, error) {
 	source := p.Key.Source
 	if p.Key.Zero() && source == "" {
@@ -74,11 +73,10 @@ func (g *Gate) View(c understudy.Caller, p *understudy.Page) (*View, error) {
 // Asker answers requests; it is the mirror's Page.
 type Asker func(context.Context, request.Request) (*request.Response, error)
 
-// Page asks for a caller. For a caller that does not see what makes a record final,
-// no record is final. For a caller that does not see every field, the request says
-// which it sees; in the past such a caller gets, for a version that is not kept, the
-// version after it. A filter that is given a hash is asked of the records alone; upstream
-// knows no hashes. Without row rules the rest is ask itself.
+// Page asks for a caller. For a caller that does not see what makes a record final, no record is final. For a caller
+// that does not see every field, the request says which it sees; in the past such a caller gets, for a version that
+// is not kept, the version after it. A filter that is given a hash is asked of the records alone; upstream knows no
+// hashes. Without row rules the rest is ask itself.
 //
 // With row rules:
 //   - a list is made from the records that the caller may find, or it is
@@ -249,8 +247,7 @@ type rewriter struct {
 	hash *Hasher
 }
 
-// value rewrites the value to come by its node; nil is a place the spec does
-// not name.
+// value rewrites the value to come by its node; nil is a place the spec does not name.
 func (w *rewriter) value(c *jsonspan.Cursor, n *node) {
 	switch c.Kind() {
 	case jsonspan.Object:
@@ -314,36 +311,13 @@ func (n *node) appendMasked(dst []byte, h *Hasher, text string) []byte {
 	case Country:
 		return appendCountry(append(dst, mask...), text)
 	}
-	return appendLast4(append(dst, mask...), text)
+	return query.AppendLast4(append(dst, mask...), text)
 }
 
-// appendCountry appends the country of a number that begins with a country code; of any
-// other text nothing.
+// appendCountry appends the country of a number that begins with a country code; of any other text nothing.
 func appendCountry(dst []byte, text string) []byte {
 	if p := understudy.ReadPhone(text); p.Country {
 		return append(dst, e164.Country(p.Digits)...)
 	}
 	return dst
-}
-
-// appendLast4 appends the last four digits of a number that has at least 8: digits with
-// nothing but the marks people write between them. Of any other text it appends nothing.
-func appendLast4(dst []byte, text string) []byte {
-	var last [4]byte
-	digits := 0
-	for i := range len(text) {
-		switch c := text[i]; {
-		case '0' <= c && c <= '9':
-			copy(last[:], last[1:])
-			last[3] = c
-			digits++
-		case c == '+' && i == 0, c == ' ', c == '-', c == '.', c == '(', c == ')', c == '/':
-		default:
-			return dst
-		}
-	}
-	if digits < 8 {
-		return dst
-	}
-	return append(dst, last[:]...)
 }

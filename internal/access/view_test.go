@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"understudy"
+	"understudy/internal/query"
 	"understudy/kit/jsonspan"
 	"understudy/spec"
 )
@@ -37,7 +38,7 @@ func TestMask(t *testing.T) {
 		"1234567 ":              "********",
 		"12345678 ()":           "********5678",
 	} {
-		if got := string(appendLast4([]byte(mask), text)); got != want {
+		if got := string(query.AppendLast4([]byte(mask), text)); got != want {
 			t.Errorf("%q is masked as %q, want %q", text, got, want)
 		}
 	}

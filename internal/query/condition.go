@@ -84,13 +84,48 @@ type Number struct {
 	phone understudy.Phone
 }
 
-// NewNumber is the test for a number in any form.
+// LastFourMark stands before the last four digits of a number.
+const LastFourMark = "…"
+
+// LastFour returns the digits of a text like …4176. ok is false for any other text.
+func LastFour(text string) (digits string, ok bool) {
+	digits, ok = strings.CutPrefix(text, LastFourMark)
+	return digits, ok && len(digits) == len("1234") && allDigits(digits)
+}
+
+// AppendLast4 appends the last four digits of a number that has at least 8: digits with
+// nothing but the marks people write between them. Of any other text it appends nothing.
+func AppendLast4(dst []byte, text string) []byte {
+	var last [4]byte
+	digits := 0
+	for i := range len(text) {
+		switch c := text[i]; {
+		case '0' <= c && c <= '9':
+			copy(last[:], last[1:])
+			last[3] = c
+			digits++
+		case c == '+' && i == 0, c == ' ', c == '-', c == '.', c == '(', c == ')', c == '/':
+		default:
+			return dst
+		}
+	}
+	if digits < 8 {
+		return dst
+	}
+	return append(dst, last[:]...)
+}
+
+// NewNumber is the test for a number in any form, or, of a text like …4176, for one that ends in these digits.
 func NewNumber(text string) Number { return Number{text, understudy.ReadPhone(text)} }
 
 // Holds compares the numbers.
 func (t Number) Holds(v Value) bool {
 	if !(Present{}).Holds(v) {
 		return false
+	}
+	if digits, ok := LastFour(t.text); ok {
+		var buf [len("1234")]byte
+		return v.Quoted() && string(AppendLast4(buf[:0], v.Text())) == digits
 	}
 	if t.phone.Digits != "" {
 		return t.phone.Same(understudy.ReadPhone(v.Text()))

@@ -136,7 +136,7 @@ func (v *adding) needsRows(s *lang.KindView, t *columns.Table) bool {
 		return s.Rule == nil && v.q.Cond.Rows(s, t) != nil
 	}
 	p := v.k.parts[t]
-	return v.patient && !v.k.short && (p == nil || p.isGone()) && countsRows(v.q.Cond, s, t)
+	return v.patient && !v.k.short && (p == nil || p.isGone()) && countsRows(v.q.Cond, s, t) && (t.Whole() || !v.q.Cond.Indexed())
 }
 
 // unchanged reports whether no row has changed since the last answer that is kept.
@@ -208,7 +208,7 @@ func (v *adding) complete(ctx context.Context) error {
 func (v *adding) fromColumns(ctx context.Context, s *lang.KindView, t *columns.Table, st columns.State) bool {
 	goOn := func() bool { return ctx.Err() == nil }
 	if v.m == nil {
-		if !v.patient || st.Full && !t.Whole() || !countsRows(v.q.Cond, s, t) {
+		if !v.patient || !t.Whole() && (st.Full || v.q.Cond.Indexed()) || !countsRows(v.q.Cond, s, t) {
 			return false
 		}
 		n := &tally{in: s, cond: v.q.Cond}

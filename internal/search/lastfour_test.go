@@ -127,6 +127,43 @@ func TestFourDigitsBehindAField(t *testing.T) {
 	}
 }
 
+// Last digits are looked for in an index: no other record is read, and the count is exact, however they are written.
+func TestLastFourDigitsAskAnIndex(t *testing.T) {
+	r := worldOf(t, 400, func(n int) (string, string) {
+		if n == 100 {
+			return "sent", "11112222333344449876" // it is shown so, and is no number
+		}
+		if n%100 == 0 {
+			return "sent", "+15550209876"
+		}
+		return "sent", "+15550200000"
+	})
+	for _, role := range []string{"support", "all"} {
+		for _, text := range []string{"9876", "••••••••9876", "...9876", "number:…9876", "to:…9876", "kind:messages to:9876"} {
+			if role == "all" && !strings.ContainsAny(text, "….•") {
+				continue // a number of four digits, or a word
+			}
+			s, w := r.watch(func(*Options) {})
+			a := query.SearchRequest{Text: text, Kinds: []string{"messages"}}
+			found, err := s.Find(t.Context(), as(role), a)
+			if err != nil {
+				t.Fatalf("%s as %s: %v", text, role, err)
+			}
+			if len(found.Hits) != 4 || len(w.given) != 4 {
+				t.Errorf("%s as %s: %d messages are found and %d read, want 4", text, role, len(found.Hits), len(w.given))
+			}
+			w.given, a.CountOnly, a.Facets = nil, true, true
+			counted, err := s.Find(t.Context(), as(role), a)
+			if err != nil {
+				t.Fatalf("%s as %s: %v", text, role, err)
+			}
+			if *counted.Total != (query.Count{N: 4}) || len(w.given) != 4 {
+				t.Errorf("%s as %s: counted %+v, and %d read, want 4", text, role, *counted.Total, len(w.given))
+			}
+		}
+	}
+}
+
 // Under row rules last digits find records that may be found alone, and read as much for those
 // that only hidden records have as for those that no record has.
 func TestLastFourDigitsUnderRowRules(t *testing.T) {

@@ -19,9 +19,8 @@ func IsSpan(name string) bool { return slices.Contains(Spans(), name) }
 // noTime is the key of rows that tell no time.
 const noTime = math.MinInt64
 
-// Calendar is the dimension of a length of time in a zone; at is the time of a row in Unix
-// seconds, 0 for none. Its text is 2006-01-02T15:00 (with the zone's offset), 2006-01-02, the
-// Monday of a week, or 2006-01.
+// Calendar is the dimension of a length of time in a zone; at is the time of a row in Unix seconds, 0 for none. Its
+// text is 2006-01-02T15:00 (with the zone's offset), 2006-01-02, the Monday of a week, or 2006-01.
 func Calendar(span string, zone *time.Location, at func(row int32) int64) Dimension {
 	var begin, end int64 // the span that was looked at last
 	return Dimension{
@@ -74,8 +73,7 @@ func bounds(span string, t time.Time) (from, to time.Time) {
 	return day(0), day(1)
 }
 
-// Range is the first and the last minute of the span with a text, in UTC; ok is false for a
-// text that is none.
+// Range is the first and the last minute of the span with a text, in UTC; ok is false for a text that is none.
 func Range(span, text string, zone *time.Location) (from, to time.Time, ok bool) {
 	t, err := understudy.ParseTime(text, zone, layout(span))
 	if err != nil {

@@ -138,8 +138,7 @@ func secondsAt(at int32) float64 {
 	return float64(low) + float64(int64(1)<<(double-perDouble)-1)/2
 }
 
-// quantiles are those of the lengths of time: the least one that so many parts of all do not
-// exceed. shares rise.
+// quantiles are those of the lengths of time: the least one that so many parts of all do not exceed. shares rise.
 func (t times) quantiles(shares ...float64) []float64 {
 	places := make([]int32, 0, len(t))
 	all := int64(0)

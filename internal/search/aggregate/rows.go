@@ -83,9 +83,8 @@ func mergeInto[N comparable](all map[N]*group, n N, g *group) {
 	all[n].merge(g)
 }
 
-// Table is the rows: times first in their order, then those with the largest sums or, where
-// nothing is summed up, the most matches. most bounds them: of times the newest are kept.
-// inTime says which dimensions are times.
+// Table is the rows: times first in their order, then those with the largest sums or, where nothing is summed up, the
+// most matches. most bounds them: of times the newest are kept. inTime says which dimensions are times.
 func (t *Tables) Table(most int, summed bool, inTime [MostBy]bool) Table {
 	rows := make([]Row, 0, len(t.all))
 	totals, others := map[string]*group{}, map[string]*group{}

@@ -38,8 +38,7 @@ type Column struct {
 	cells []uint32
 	words words
 	odd   map[int32]oddValue // values that do not fit in a cell, by row
-	// unreadable counts the cells whose value is there but cannot be kept: an object, a text in
-	// a number's place.
+	// unreadable counts the cells whose value is there but cannot be kept: an object, a text in a number's place.
 	unreadable int
 }
 
@@ -225,6 +224,5 @@ func (c *Column) Millionths(row int32) (n int64, odd *big.Rat, ok bool) {
 	}
 }
 
-// Value is the number of a row in millionths or, where that does not fit, odd. ok is false
-// when it has none.
+// Value is the number of a row in millionths or, where that does not fit, odd. ok is false when it has none.
 type Value func(row int32) (n int64, odd *big.Rat, ok bool)

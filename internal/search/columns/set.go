@@ -46,8 +46,7 @@ type Set struct {
 	work    sync.WaitGroup
 }
 
-// NewSet makes an empty set that takes about limit bytes at most; 0: DefaultLimit. Close
-// ends its work.
+// NewSet makes an empty set that takes about limit bytes at most; 0: DefaultLimit. Close ends its work.
 func NewSet(store Store, limit int64, log *slog.Logger) *Set {
 	if limit <= 0 {
 		limit = DefaultLimit

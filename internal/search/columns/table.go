@@ -38,8 +38,7 @@ type Watch struct {
 	follower Follower
 }
 
-// Table is the columns of a kind. A row is a record. Lock guards the columns and everything
-// that reads them.
+// Table is the columns of a kind. A row is a record. Lock guards the columns and everything that reads them.
 type Table struct {
 	sync.Mutex
 	Source string

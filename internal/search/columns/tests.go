@@ -9,9 +9,8 @@ import (
 	"understudy/internal/query"
 )
 
-// Test is a test of a field as a test of rows; nil when the cells cannot decide it: the
-// records do. The test is right until its watchers are Reset. The table is
-// locked when the test is made and used.
+// Test is a test of a field as a test of rows; nil when the cells cannot decide it: the records do. The test is right
+// until its watchers are Reset. The table is locked when the test is made and used.
 func (t *Table) Test(field string, test query.Test) func(row int32) bool {
 	c := t.Column(field)
 	switch {

@@ -35,13 +35,13 @@ func hashedIn(n *Node, fields map[*KindView]string) *predicate {
 	if len(fields) == 0 || n.Rel != RelIs && n.Rel != RelSame {
 		return nil
 	}
-	tests := map[*KindView]query.Any{}
+	tests, endings := map[*KindView]query.Any{}, true
 	l := &predicate{Node: n, In: fields}
 	for s, field := range fields {
 		for _, v := range n.Values {
 			text := v.Text
-			if digits, four := lastFour(text); four && s.masks(field, lastFourMark+digits) { // more of it is not seen
-				text = lastFourMark + digits
+			if digits, four := lastFour(text); four && s.masks(field, query.LastFourMark+digits) { // more of it is not seen
+				text = query.LastFourMark + digits
 			}
 			if s.Equal == nil || v.prefix {
 				return nil
@@ -50,7 +50,8 @@ func hashedIn(n *Node, fields map[*KindView]string) *predicate {
 			if !ok {
 				return nil
 			}
-			tests[s] = append(tests[s], e.Test)
+			_, four := query.LastFour(text)
+			tests[s], endings = append(tests[s], e.Test), endings && four
 			if e.Predicate != nil && len(n.Values) == 1 {
 				l.Term = &query.Predicate{Number: e.Predicate.Number, Any: e.Predicate.Any}
 			}
@@ -58,6 +59,9 @@ func hashedIn(n *Node, fields map[*KindView]string) *predicate {
 	}
 	l.whole = func(c *Candidate) bool {
 		return tests[c.View].Holds(c.find(fields[c.View])) // the empty text has a hash, too
+	}
+	if endings { // no empty text ends so
+		l.rows = func(s *KindView, of RowTests) func(int32) bool { return of.Test(fields[s], tests[s]) }
 	}
 	return l
 }
@@ -91,6 +95,9 @@ func hashedNumberIn(n *Node, scope []*KindView, want func(s *KindView, field, te
 			if f.Class != spec.ClassPhone || len(n.Values) == 0 || !want(s, f.Name, n.Values[0].Text) {
 				continue
 			}
+			if from := s.Kind.Field(f.From); from != nil && from.Class == f.Class && want(s, f.From, n.Values[0].Text) {
+				continue // what is derived from a number is that number
+			}
 			if byName[f.Name] == nil {
 				byName[f.Name] = map[*KindView]string{}
 			}
@@ -114,12 +121,9 @@ func hashedNumberIn(n *Node, scope []*KindView, want func(s *KindView, field, te
 	return c
 }
 
-// lastFourMark stands before the last four digits of a number.
-const lastFourMark = "…"
-
 // lastFour returns the digits of a text that is four digits, or …4176. ok is false for any other.
 func lastFour(text string) (digits string, ok bool) {
-	digits = strings.TrimPrefix(text, lastFourMark)
+	digits = strings.TrimPrefix(text, query.LastFourMark)
 	return digits, len(digits) == len("1234") && strings.Trim(digits, "0123456789") == ""
 }
 
@@ -130,7 +134,11 @@ func ending(n *Node, scope []*KindView) *Cond {
 	if !ok || n.prefix {
 		return nil
 	}
-	number := &Node{Op: OpField, Name: NumberName, Values: []Value{{Text: lastFourMark + digits, at: n.at, end: n.end}}, at: n.at, end: n.end}
+	number := &Node{Op: OpField, Name: NumberName, at: n.at, end: n.end}
+	number.Values = []Value{{Text: query.LastFourMark + digits, at: n.at, end: n.end}}
+	if strings.HasPrefix(n.text, query.LastFourMark) {
+		return hashedNumber(number, scope)
+	}
 	return hashedNumberIn(number, scope, (*KindView).masks)
 }
 

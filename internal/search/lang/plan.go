@@ -131,6 +131,17 @@ func (c *Cond) Words() bool {
 	return c.Predicate.test == nil && c.Predicate.whole == nil
 }
 
+// Indexed reports whether an index of phone numbers gives all that a condition may find, sooner than every row is read.
+func (c *Cond) Indexed() bool {
+	switch c.Op {
+	case opAnd:
+		return slices.ContainsFunc(c.Of, (*Cond).Indexed)
+	case OpOr:
+		return !slices.ContainsFunc(c.Of, func(o *Cond) bool { return !o.Indexed() })
+	}
+	return c.Predicate != nil && c.Predicate.Term != nil && c.Predicate.Term.Number != ""
+}
+
 // Parts are the conditions all of which must hold.
 func (c *Cond) Parts() []*Cond {
 	if c.Op == opAnd {

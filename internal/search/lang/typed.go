@@ -305,7 +305,7 @@ func isNumber(text string) bool {
 // hintEnding keeps what to write where a whole number of four digits is asked for, and is not there.
 func (b *Binder) hintEnding(n *Node) {
 	if digits, ok := lastFour(n.Values[0].Text); ok {
-		b.hint = "No number is " + digits + " alone. For those that end so write " + n.Name + ":" + lastFourMark + digits + "."
+		b.hint = "No number is " + digits + " alone. For those that end so write " + n.Name + ":" + query.LastFourMark + digits + "."
 	}
 }
 

@@ -6,6 +6,8 @@ import (
 	"strings"
 	"unicode"
 	"unicode/utf8"
+
+	"understudy/internal/query"
 )
 
 // NumberName is the name of the condition on a phone number in any field.
@@ -183,7 +185,7 @@ func (p *parser) run(ends string) (text string, prefix bool) {
 	}
 	shown := strings.TrimLeft(p.text[at:p.pos], "*•.") // masked, as it is shown
 	if digits, ok := lastFour(shown); ok && digits == shown && !strings.HasPrefix("..", p.text[at:p.pos-len(shown)]) {
-		return lastFourMark + digits, false
+		return query.LastFourMark + digits, false
 	}
 	text, prefix = strings.CutSuffix(p.text[at:p.pos], "*")
 	if i := strings.IndexByte(text, '*'); i >= 0 {

@@ -148,8 +148,7 @@ func (x *Catalog) SpecOf(source, kind string) *spec.Kind {
 	return nil
 }
 
-// usualPrefix is what most ids of a kind begin with, "" when the spec does not
-// say so in two characters.
+// usualPrefix is what most ids of a kind begin with, "" when the spec does not say so in two characters.
 func usualPrefix(k *spec.Kind) string {
 	if k != nil && len(k.Prefixes) > 0 && len(k.Prefixes[0]) == 2 {
 		return k.Prefixes[0]
@@ -186,9 +185,8 @@ func (x *Catalog) ParentField(shape int64) string {
 	return x.parents[shape]
 }
 
-// Enter makes sure that source, kind and shape have numbers (kind and shape
-// may be empty). It is called with the writing connection, outside a
-// transaction: a number given in vain does no harm.
+// Enter makes sure that source, kind and shape have numbers (kind and shape may be empty). It is called with the
+// writing connection, outside a transaction: a number given in vain does no harm.
 func (x *Catalog) Enter(ctx context.Context, c *sqlite.Conn, source, kind, shape string) error {
 	if _, ok := x.Source(source); ok && (kind == "" || x.Kind(source, kind) != nil && (shape == "" || x.Shape(source, kind,
 		shape) != nil)) {

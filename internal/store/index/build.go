@@ -1,5 +1,4 @@
-// Building: an index made anew from the records, a few in one transaction,
-// while everything else goes on.
+// Building: an index made anew from the records, a few in one transaction, while everything else goes on.
 
 package index
 
@@ -78,9 +77,8 @@ func (x *Index) empty(ctx context.Context) error {
 	})
 }
 
-// Build fills what an index lacks: after the spec has changed what is text or can
-// be asked for, or when filling was broken off; most often nothing. It may be
-// broken off and goes on where it was. progress may be nil.
+// Build fills what an index lacks: after the spec has changed what is text or can be asked for, or when filling was
+// broken off; most often nothing. It may be broken off and goes on where it was. progress may be nil.
 func (x *Index) Build(ctx context.Context, progress func(done, total int64)) error {
 	leave, err := x.pool.Begin()
 	if err != nil {
@@ -145,8 +143,7 @@ func (x *Index) buildSome(ctx context.Context, c *sqlite.Conn) (broken bool, err
 	return broken, err
 }
 
-// nextEdits are what tells the indexes of the present records after one, up to
-// the record last.
+// nextEdits are what tells the indexes of the present records after one, up to the record last.
 func (x *Index) nextEdits(c *sqlite.Conn, after int64) (edits []Edit, last int64, err error) {
 	type row struct{ number, version int64 }
 	var rows []row

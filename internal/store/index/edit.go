@@ -11,9 +11,8 @@ import (
 	"understudy/internal/store/words"
 )
 
-// Edit is what becomes of one record in one shape in the indexes. It is made
-// whenever a body comes to be the newest of a record that is present, or ceases
-// to be it, and when a record moves.
+// Edit is what becomes of one record in one shape in the indexes. It is made whenever a body comes to be the newest
+// of a record that is present, or ceases to be it, and when a record moves.
 type Edit struct {
 	Kind  *catalog.Kind
 	Shape int64 // its number
@@ -42,8 +41,7 @@ func readFacts(edits []Edit, room []query.Member) []query.Member {
 	return room
 }
 
-// editsFor is what edits are to an index that knows K of a kind. They point into
-// edits.
+// editsFor is what edits are to an index that knows K of a kind. They point into edits.
 func editsFor[K any](edits []Edit, of func(*catalog.Kind) K) []postings.Edit[K] {
 	all := make([]postings.Edit[K], len(edits))
 	for i := range edits {

@@ -69,8 +69,7 @@ func New(pool *sqlite.Pool, catalog *catalog.Catalog, records *records.Opener) *
 	return &Index{pool: pool, catalog: catalog, records: records}
 }
 
-// Load reads how far the indexes are, and empties those that the specs have made to
-// others, when a file is opened.
+// Load reads how far the indexes are, and empties those that the specs have made to others, when a file is opened.
 func (x *Index) Load(ctx context.Context, c *sqlite.Conn) error {
 	err := x.Ranges.Load(c)
 	if err == nil {
@@ -116,9 +115,8 @@ func termForm(k *catalog.Kind) string {
 	return terms.Fingerprint(k.Spec, k.Terms.Fields)
 }
 
-// checkIndexes is part of opening: it empties the index of words when a spec has
-// changed which fields are text, and that of terms when it has changed which
-// fields can be asked for. Index fills them.
+// checkIndexes is part of opening: it empties the index of words when a spec has changed which fields are text, and
+// that of terms when it has changed which fields can be asked for. Index fills them.
 func (x *Index) checkIndexes(ctx context.Context, c *sqlite.Conn) error {
 	var newWords, newTerms []*catalog.Kind
 	u := x.built.load()
@@ -163,9 +161,8 @@ func (x *Index) learnBuilt(c *sqlite.Conn) error {
 	return err
 }
 
-// setBuilt says up to which record the indexes are right from now on; one that
-// begins anew is emptied. The kinds given are those whose words, and whose terms,
-// are found in a new way.
+// setBuilt says up to which record the indexes are right from now on; one that begins anew is emptied. The kinds
+// given are those whose words, and whose terms, are found in a new way.
 func (x *Index) setBuilt(ctx context.Context, c *sqlite.Conn, u Progress, newWords, newTerms []*catalog.Kind) error {
 	_, err := c.Transaction(ctx, sqlite.BeginWrite, func() error {
 		for _, k := range newWords {
@@ -205,8 +202,7 @@ func (x *Index) setBuilt(ctx context.Context, c *sqlite.Conn, u Progress, newWor
 	return err
 }
 
-// emptyPending leaves nothing pending before an index is emptied: what both are to have is
-// made anew.
+// emptyPending leaves nothing pending before an index is emptied: what both are to have is made anew.
 func (x *Index) emptyPending(c *sqlite.Conn, u Progress) error {
 	if u.Words == 0 && u.Terms == 0 {
 		return c.Exec(deletePending, 0)

@@ -1,5 +1,4 @@
-// Pending: what saves leave to the indexes. Writing it for several pages at once costs much
-// less than page by page.
+// Pending: what saves leave to the indexes. Writing it for several pages at once costs much less than page by page.
 //
 //	Save:   Leave    a row of pending, in the save's transaction; all rows are written
 //	                 when they are many
@@ -106,8 +105,7 @@ func (x *Index) Leave(c *sqlite.Conn, edits []Edit) (left bool, err error) {
 	return true, c.Exec(insertPending, 0, x.packed)
 }
 
-// Update brings the indexes up to date with some edits and with what is pending, in a
-// transaction.
+// Update brings the indexes up to date with some edits and with what is pending, in a transaction.
 func (x *Index) Update(c *sqlite.Conn, edits []Edit) error {
 	if len(edits) == 0 {
 		return nil

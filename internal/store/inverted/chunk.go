@@ -1,23 +1,22 @@
 // Chunks: sorted entries packed in one row.
 //
-// A body is groups, one a token: the difference to the token before (0 in the
-// first), the length of what follows in bytes, and the postings. The first posting
-// of a group is its difference to the chunk's first posting; each further one is
-// its difference to the one before. All are varints (encoding/binary).
+// A body is groups, one a token: the difference to the token before (0 in the first), the length of what follows in
+// bytes, and the postings. The first posting of a group is its difference to the chunk's first posting; each further
+// one is its difference to the one before. All are varints (encoding/binary).
 
 package inverted
 
 import (
 	"database/sql/driver"
 	"encoding/binary"
+	"iter"
 	"slices"
 
 	"understudy/internal/store/postings"
 	"understudy/internal/store/sqlite"
 )
 
-// maxChunk is how long a chunk's body is at most, in bytes: four fit on a page of
-// the database.
+// maxChunk is how long a chunk's body is at most, in bytes: four fit on a page of the database.
 const maxChunk = 2000
 
 // chunk is a row: its first entry is its key.
@@ -32,8 +31,7 @@ func chunkOf(r []driver.Value) chunk {
 	return chunk{Entry{r[0].(int64), r[1].(int64)}, body}
 }
 
-// pack packs as many of the entries as fit in one chunk, at least one, and says
-// how many.
+// pack packs as many of the entries as fit in one chunk, at least one, and says how many.
 func pack(entries []Entry) (c chunk, n int) {
 	c.first = entries[0]
 	c.body = make([]byte, 0, maxChunk)
@@ -81,68 +79,62 @@ func following(a int64, d uint64) int64 {
 	return a + int64(d>>1)
 }
 
-// groups calls do with each token and its packed postings, until do returns false.
-func (c *chunk) groups(do func(token int64, group []byte) bool) error {
-	token := c.first.Token
-	for body := c.body; len(body) > 0; {
-		d, n := binary.Uvarint(body)
-		if n <= 0 {
-			return c.damaged()
+// groups gives each token and its packed postings. What is no group ends them, and err says so.
+func (c *chunk) groups(err *error) iter.Seq2[int64, []byte] {
+	return func(yield func(int64, []byte) bool) {
+		token := c.first.Token
+		for body := c.body; len(body) > 0; {
+			d, n := binary.Uvarint(body)
+			length, m := binary.Uvarint(body[max(n, 0):])
+			if n <= 0 || m <= 0 || length > uint64(len(body)-n-m) {
+				*err = c.damaged()
+				return
+			}
+			token += int64(d)
+			if !yield(token, body[n+m:n+m+int(length)]) {
+				return
+			}
+			body = body[n+m+int(length):]
 		}
-		length, m := binary.Uvarint(body[n:])
-		if m <= 0 || length > uint64(len(body)-n-m) {
-			return c.damaged()
-		}
-		token += int64(d)
-		if !do(token, body[n+m:n+m+int(length)]) {
-			return nil
-		}
-		body = body[n+m+int(length):]
 	}
-	return nil
 }
 
-// unpack appends the postings of a group to dst, rising; ok is false when it is
-// no group.
-func (c *chunk) unpack(dst []int64, group []byte) (all []int64, ok bool) {
+// unpack appends the postings of a group to dst, rising.
+func (c *chunk) unpack(dst []int64, group []byte) ([]int64, error) {
 	d, n := binary.Varint(group)
 	if n <= 0 {
-		return dst, false
+		return dst, c.damaged()
 	}
 	at := c.first.Posting + d
 	dst = append(dst, at)
 	for group = group[n:]; len(group) > 0; group = group[n:] {
 		var d uint64
 		if d, n = binary.Uvarint(group); n <= 0 {
-			return dst, false
+			return dst, c.damaged()
 		}
 		at = following(at, d)
 		dst = append(dst, at)
 	}
-	return dst, true
+	return dst, nil
 }
 
 // entryBytes is about how much of a body an entry takes.
 const entryBytes = 6
 
 // entries appends all entries of a chunk to dst.
-func (c *chunk) entries(dst []Entry) ([]Entry, error) {
+func (c *chunk) entries(dst []Entry) (all []Entry, err error) {
 	var room [64]int64
 	buf := room[:]
 	if need := len(c.body) / entryBytes; cap(dst)-len(dst) < need {
 		dst = slices.Grow(dst, max(need, len(dst)))
 	}
-	broken := false
-	err := c.groups(func(token int64, group []byte) bool {
-		all, ok := c.unpack(buf[:0], group)
-		for _, posting := range all {
+	for token, group := range c.groups(&err) {
+		if buf, err = c.unpack(buf[:0], group); err != nil {
+			break
+		}
+		for _, posting := range buf {
 			dst = append(dst, Entry{token, posting})
 		}
-		buf, broken = all, !ok
-		return ok
-	})
-	if err == nil && broken {
-		err = c.damaged()
 	}
 	return dst, err
 }
@@ -150,21 +142,15 @@ func (c *chunk) entries(dst []Entry) ([]Entry, error) {
 // postingsOf are those of a token, rising. over reports that a larger token
 // follows: no later chunk of the run has this one.
 func (c *chunk) postingsOf(token int64) (all []int64, over bool, err error) {
-	broken := false
-	err = c.groups(func(t int64, group []byte) bool {
-		if t < token {
-			return true
-		}
+	for t, group := range c.groups(&err) {
 		if over = t > token; over {
-			return false
+			break
 		}
-		var ok bool
-		all, ok = c.unpack(all, group)
-		broken = !ok
-		return ok
-	})
-	if err == nil && broken {
-		err = c.damaged()
+		if t == token {
+			if all, err = c.unpack(all, group); err != nil {
+				break
+			}
+		}
 	}
 	return all, over, err
 }

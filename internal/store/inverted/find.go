@@ -19,8 +19,7 @@ var (
 		"ORDER BY token, posting LIMIT 1", Reads: sqlite.Index}
 )
 
-// find gives the postings that have one of the tokens in the tables. It reads when it is
-// first advanced.
+// find gives the postings that have one of the tokens in the tables. It reads when it is first advanced.
 func find(c *sqlite.Conn, up, even bool, tokens ...int64) postings.Iterator {
 	return &finder{c: c, up: up, even: even, tokens: tokens}
 }
@@ -48,8 +47,7 @@ func (f *finder) Advance(from int64) (int64, bool, error) {
 	return f.all.Advance(from)
 }
 
-// open are the runs' postings of a token, from one on. Going down, runs without
-// it are left out.
+// open are the runs' postings of a token, from one on. Going down, runs without it are left out.
 func (f *finder) open(token, from int64) (found []postings.Iterator, err error) {
 	if f.up || f.even {
 		runs, err := readRuns(f.c)
@@ -76,8 +74,7 @@ func (f *finder) open(token, from int64) (found []postings.Iterator, err error) 
 	return found, err
 }
 
-// cursor is the postings of a token in one run. It has those of one chunk at a
-// time.
+// cursor is the postings of a token in one run. It has those of one chunk at a time.
 type cursor struct {
 	c          *sqlite.Conn
 	up         bool
@@ -102,8 +99,7 @@ func (u *cursor) Advance(from int64) (int64, bool, error) {
 	}
 }
 
-// read reads the chunk that from is in and, going up, the next one when that has
-// nothing.
+// read reads the chunk that from is in and, going up, the next one when that has nothing.
 func (u *cursor) read(from int64) error {
 	at := Entry{u.token, from}
 	one, ok, err := floor(u.c, u.run, at)
@@ -171,4 +167,69 @@ func (u *cursor) take(one *chunk, from int64) error {
 	}
 	u.postings = all[postings.Skip(all, from, u.up):]
 	return nil
+}
+
+// between is the postings that have a token from first to last, see Pending.
+type between struct {
+	c           *sqlite.Conn
+	up          bool
+	first, last int64
+	out, in     []Entry
+	all         *postings.Slice // nil: nothing is read yet
+}
+
+func (b *between) Advance(from int64) (int64, bool, error) {
+	if b.all == nil {
+		found, err := b.read()
+		if err != nil {
+			return 0, false, err
+		}
+		slices.Sort(found)
+		if found = slices.Compact(found); !b.up {
+			slices.Reverse(found)
+		}
+		b.all = &postings.Slice{Up: b.up, Spots: found}
+	}
+	return b.all.Advance(from)
+}
+
+// read reads of each run the last chunk that may have one of the tokens, the one before it, and further ones while they may.
+// Where there is none it reads another.
+func (b *between) read() (found []int64, err error) {
+	for _, e := range b.in {
+		found = append(found, e.Posting)
+	}
+	runs, err := readRuns(b.c)
+	for _, r := range runs {
+		at := Entry{b.last, math.MaxInt64}
+		for n := 0; err == nil && (n < 2 || at.Token >= b.first); n++ {
+			var one chunk
+			var ok bool
+			if one, ok, err = floor(b.c, r.number, at); ok {
+				at = Entry{one.first.Token, one.first.Posting - 1}
+				found, err = b.take(found, &one)
+			} else if at.Token = -1; err == nil {
+				_, _, err = floor(b.c, r.number, last)
+			}
+		}
+	}
+	return found, err
+}
+
+// take appends what a chunk has of the tokens.
+func (b *between) take(dst []int64, one *chunk) (all []int64, err error) {
+	for token, group := range one.groups(&err) {
+		if token < b.first || token > b.last {
+			continue
+		}
+		n := len(dst)
+		if dst, err = one.unpack(dst, group); err != nil {
+			break
+		}
+		dst = dst[:n+len(slices.DeleteFunc(dst[n:], func(posting int64) bool {
+			_, gone := slices.BinarySearchFunc(b.out, Entry{token, posting}, Compare)
+			return gone
+		}))]
+	}
+	return dst, err
 }

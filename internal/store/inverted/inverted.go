@@ -1,12 +1,9 @@
-// Package inverted keeps an inverted index in plain tables: from a token to the
-// postings of the records that have it.
+// Package inverted keeps an inverted index in plain tables: from a token to the postings of the records that have it.
 //
-// Entries are sorted and packed in chunks. Chunks lie in runs, and runs on levels,
-// as in a log-structured merge tree (O'Neil et al., 1996): a save writes one small
-// run, and Fan runs of a level are merged into one of the next, a part with each
-// save. An entry is in one run at any time, also while its run is merged, so a
-// reader joins what all runs have. What is removed is taken out of its chunk at
-// once: nothing of it stays in a table.
+// Entries are sorted and packed in chunks. Chunks lie in runs, and runs on levels, as in a log-structured merge tree
+// (O'Neil et al., 1996): a save writes one small run, and Fan runs of a level are merged into one of the next, a part
+// with each save. An entry is in one run at any time, also while its run is merged, so a reader joins what all runs
+// have. What is removed is taken out of its chunk at once: nothing of it stays in a table.
 package inverted
 
 import (
@@ -59,8 +56,7 @@ func Update(c *sqlite.Conn, p Pending) error {
 	return err
 }
 
-// cancel takes out of both lists, in place, what each has of the other, one by
-// one.
+// cancel takes out of both lists, in place, what each has of the other, one by one.
 func cancel(a, b []Entry) (restA, restB []Entry) {
 	restA, restB = a[:0], b[:0]
 	for len(a) > 0 && len(b) > 0 {
@@ -99,9 +95,8 @@ func (rs runs) remove(c *sqlite.Conn, entries []Entry) error {
 	return nil
 }
 
-// removeFrom takes the first entry out of a run, and the others that are in the
-// same chunk; rest are those that are not. found is false when the run has not
-// got the first.
+// removeFrom takes the first entry out of a run, and the others that are in the same chunk; rest are those that are
+// not. found is false when the run has not got the first.
 func removeFrom(c *sqlite.Conn, run int64, entries []Entry) (rest []Entry, found bool, err error) {
 	chunk, ok, err := floor(c, run, entries[0])
 	if err != nil || !ok {
@@ -121,8 +116,7 @@ func removeFrom(c *sqlite.Conn, run int64, entries []Entry) (rest []Entry, found
 	return rest, true, writeChunks(c, run, kept)
 }
 
-// floor is the chunk of a run in which an entry is if the run has it; ok is false
-// when there is none.
+// floor is the chunk of a run in which an entry is if the run has it; ok is false when there is none.
 func floor(c *sqlite.Conn, run int64, e Entry) (found chunk, ok bool, err error) {
 	ok, err = c.One(selectFloor, []driver.Value{run, e.Token, e.Posting}, func(r []driver.Value) { found = chunkOf(r) })
 	return found, ok, err

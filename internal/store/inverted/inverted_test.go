@@ -149,6 +149,13 @@ func (m *model) same() {
 		for range m.rng.IntN(3) {
 			tokens = append(tokens, m.entry().Token)
 		}
+		meant := func(token int64) bool { return slices.Contains(tokens, token) }
+		found := pending.Find(m.c, up, tokens...)
+		if m.rng.IntN(3) == 0 { // those between two
+			first, last := slices.Min(tokens), max(slices.Min(tokens)+m.rng.Int64N(3), slices.Max(tokens)-m.rng.Int64N(3))
+			meant = func(token int64) bool { return first <= token && token <= last }
+			found = pending.Between(m.c, up, first, last)
+		}
 		from := m.all[m.rng.IntN(len(m.all))].Posting + m.rng.Int64N(3) - 1
 		if m.rng.IntN(2) == 0 {
 			from = int64(math.MaxInt64)
@@ -158,13 +165,12 @@ func (m *model) same() {
 		}
 		var want, got []int64
 		for e := range m.held {
-			if slices.Contains(tokens, e.Token) && !postings.Before(e.Posting, from, up) {
+			if meant(e.Token) && !postings.Before(e.Posting, from, up) {
 				want = append(want, e.Posting)
 			}
 		}
 		slices.SortFunc(want, postings.Compare(up))
 		want = slices.Compact(want)
-		found := pending.Find(m.c, up, tokens...)
 		for {
 			posting, ok, err := found.Advance(from)
 			m.must(err)

@@ -36,13 +36,16 @@ func (p *Pending) Each(do func(e Entry, out bool)) {
 	}
 }
 
+// within are the sorted entries of tokens from first to last.
+func within(entries []Entry, first, last int64) []Entry {
+	from := sort.Search(len(entries), func(i int) bool { return entries[i].Token >= first })
+	to := sort.Search(len(entries), func(i int) bool { return entries[i].Token > last })
+	return entries[from:to]
+}
+
 // of are the postings of a token in sorted entries, in the order of an iterator.
 func of(entries []Entry, up bool, token int64) (found []int64) {
-	from := sort.Search(len(entries), func(i int) bool { return entries[i].Token >= token })
-	for _, e := range entries[from:] {
-		if e.Token != token {
-			break
-		}
+	for _, e := range within(entries, token, token) {
 		found = append(found, e.Posting)
 	}
 	if !up {
@@ -51,8 +54,7 @@ func of(entries []Entry, up bool, token int64) (found []int64) {
 	return found
 }
 
-// Find gives the postings that have one of the tokens once p is written. It reads when it is
-// first advanced.
+// Find gives the postings that have one of the tokens once p is written. It reads when it is first advanced.
 func (p *Pending) Find(c *sqlite.Conn, up bool, tokens ...int64) postings.Iterator {
 	var written []int64 // tokens of which nothing is pending
 	var all []postings.Iterator
@@ -71,4 +73,10 @@ func (p *Pending) Find(c *sqlite.Conn, up bool, tokens ...int64) postings.Iterat
 		all = append(all, find(c, up, p.Even, written...))
 	}
 	return postings.Or(up, all...)
+}
+
+// Between gives the postings that have a token from first to last once p is written. It reads them all when it is first
+// advanced, and as much for tokens that no record has as for those that few have.
+func (p *Pending) Between(c *sqlite.Conn, up bool, first, last int64) postings.Iterator {
+	return &between{c: c, up: up, first: first, last: last, out: within(p.out, first, last), in: within(p.in, first, last)}
 }

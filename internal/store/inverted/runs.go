@@ -58,8 +58,7 @@ func (rs *runs) make(c *sqlite.Conn, level int64) (number int64, err error) {
 	return number, err
 }
 
-// add puts sorted entries in: into the newest run while that is small, else into
-// a new one.
+// add puts sorted entries in: into the newest run while that is small, else into a new one.
 func (rs runs) add(c *sqlite.Conn, entries []Entry) error {
 	if open := rs.open(); open != 0 {
 		all, size, err := readRun(c, open)
@@ -241,22 +240,15 @@ func (p *part) take(c *sqlite.Conn, number int64, bound *Entry) ([]Entry, error)
 	return p.entries[:end], writeChunks(c, number, p.entries[end:whole])
 }
 
-// merged is sorted lists as one. Of entries that are equal one is kept. It uses up
-// lists.
+// merged is sorted lists as one. Of entries that are equal one is kept. It uses up lists.
 func merged(lists [][]Entry) []Entry {
 	lists = slices.DeleteFunc(lists, func(l []Entry) bool { return len(l) == 0 })
-	switch len(lists) {
-	case 0:
-		return nil
-	case 1:
-		return lists[0]
-	}
 	n := 0
 	for _, l := range lists {
 		n += len(l)
 	}
 	all := make([]Entry, 0, n)
-	for len(lists) > 1 {
+	for len(lists) > 0 {
 		least := 0
 		for i := 1; i < len(lists); i++ {
 			if Compare(lists[i][0], lists[least][0]) < 0 {
@@ -270,12 +262,6 @@ func merged(lists [][]Entry) []Entry {
 		if len(all) == 0 || all[len(all)-1] != one {
 			all = append(all, one)
 		}
-	}
-	for _, one := range lists[0] {
-		if len(all) > 0 && all[len(all)-1] == one {
-			continue
-		}
-		all = append(all, one)
 	}
 	return all
 }

@@ -1,11 +1,8 @@
-// Package postings has postings in the order of a list, and iterators that join
-// them.
+// Package postings has postings in the order of a list, and iterators that join them.
 //
-// A posting is a record in one shape at its position in a list, with the shape's
-// number in the low bits. Every index that finds records gives its postings as an
-// iterator: positions themselves, exact terms, words. A query of several parts is
-// answered by iterators that advance to each other, so that the rarest of them
-// decides how much is read.
+// A posting is a record in one shape at its position in a list, with the shape's number in the low bits. Every index
+// that finds records gives its postings as an iterator: positions themselves, exact terms, words. A query of several
+// parts is answered by iterators that advance to each other, so that the rarest of them decides how much is read.
 package postings
 
 import (
@@ -32,9 +29,8 @@ func Shape(spot int64) int64 { return spot & (1<<ShapeBits - 1) }
 // Iterator gives postings in falling order, or in rising order when it was made to
 // go up. It belongs to one read transaction.
 type Iterator interface {
-	// Advance moves to the first posting that is from, or comes after it in the
-	// iterator's order, and stays there; from never goes back. ok is false when
-	// there is none.
+	// Advance moves to the first posting that is from, or comes after it in the iterator's order, and stays there;
+	// from never goes back. ok is false when there is none.
 	Advance(from int64) (spot int64, ok bool, err error)
 }
 
@@ -140,9 +136,8 @@ func (d *difference) Advance(from int64) (int64, bool, error) {
 	}
 }
 
-// Sieve is the postings of one iterator that are in each of the others, too. Unlike And it
-// passes over none of the first: what is read of that does not depend on the others, nor does
-// what is read of these depend on each other.
+// Sieve is the postings of one iterator that are in each of the others, too. Unlike And it passes over none of the
+// first: what is read of that does not depend on the others, nor does what is read of these depend on each other.
 func Sieve(up bool, all Iterator, also ...Iterator) Iterator {
 	if len(also) == 0 {
 		return all
@@ -194,9 +189,8 @@ func (s *sieve) Advance(from int64) (int64, bool, error) {
 	}
 }
 
-// The first and the largest number of postings a stream reads at once: those of a
-// page at first. Asking FTS5 anew costs more than a few postings too many, and a
-// stream that is skipped through needs one of each.
+// The first and the largest number of postings a stream reads at once: those of a page at first. Asking FTS5 anew
+// costs more than a few postings too many, and a stream that is skipped through needs one of each.
 const (
 	readFirst = 64
 	readMost  = 1024
@@ -260,9 +254,8 @@ func (l *Slice) Advance(from int64) (int64, bool, error) {
 	return l.Spots[0], true, nil
 }
 
-// Between is every posting from the first position to the last, whether anything
-// stands there or not: it bounds the streams it is joined with, and reads
-// nothing.
+// Between is every posting from the first position to the last, whether anything stands there or not: it bounds the
+// streams it is joined with, and reads nothing.
 func Between(up bool, first, last int64) Iterator {
 	s := &bounds{up: up, first: math.MinInt64, last: math.MaxInt64}
 	if first != math.MinInt64 {

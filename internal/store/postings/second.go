@@ -10,8 +10,7 @@ const (
 	// Within is how many positions a second has.
 	Within = 1 << withinBits
 
-	// LeastSecond and MostSecond bound the times that records stand at; others count as
-	// none.
+	// LeastSecond and MostSecond bound the times that records stand at; others count as none.
 	LeastSecond = -1 << 31
 	MostSecond  = 1 << 32
 )

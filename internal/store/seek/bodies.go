@@ -1,6 +1,5 @@
-// Bodies: those of the records a Seek meets. Records that stand far apart are
-// each in a block of their own, and unpacking it takes longer than finding it:
-// other cores unpack while the connection reads on.
+// Bodies: those of the records a Seek meets. Records that stand far apart are each in a block of their own, and
+// unpacking it takes longer than finding it: other cores unpack while the connection reads on.
 //
 //	ask:  read the blocks as they are packed, and queue them
 //	next: the body of the record asked for first, unpacked here if no helper has
@@ -23,8 +22,7 @@ const (
 	// ahead is how many records are found before the body of the first of them is
 	// looked at; twice as many blocks are kept unpacked.
 	ahead = 16
-	// MaxHelpers is how many goroutines at most unpack for one Seek, beside the one
-	// that reads.
+	// MaxHelpers is how many goroutines at most unpack for one Seek, beside the one that reads.
 	MaxHelpers = 3
 )
 
@@ -88,8 +86,7 @@ func (b *bodies) ask(some []*heldAt) error {
 	return nil
 }
 
-// retire lets blocks go that were read first, if no record waits for them, where
-// there are many with so many more.
+// retire lets blocks go that were read first, if no record waits for them, where there are many with so many more.
 func (b *bodies) retire(more int) {
 	for len(b.order)+more > 2*ahead && len(b.order) > 0 && b.order[0].users == 0 {
 		u := b.order[0]

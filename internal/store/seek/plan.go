@@ -1,5 +1,4 @@
-// The plan of a question: which kinds it is about, and the stream of postings among
-// which all that is meant is found.
+// The plan of a question: which kinds it is about, and the stream of postings among which all that is meant is found.
 
 package seek
 
@@ -92,9 +91,8 @@ func (p *seekPlan) stream(c *sqlite.Conn) (postings.Iterator, error) {
 	return postings.And(p.q.Up, named, &everyShape{up: p.q.Up, s: asked, byShape: p.byShape}), err
 }
 
-// namedSpots are the postings of the records whose ids are asked for. For an id that is not
-// held it has those of another record, which fulfils leaves out: how much is read does not
-// tell whether an id is held.
+// namedSpots are the postings of the records whose ids are asked for. For an id that is not held it has those of
+// another record, which fulfils leaves out: how much is read does not tell whether an id is held.
 func (p *seekPlan) namedSpots(c *sqlite.Conn) (*postings.Slice, error) {
 	named := &postings.Slice{Up: p.q.Up}
 	for _, k := range p.kinds {
@@ -120,8 +118,7 @@ func (p *seekPlan) namedSpots(c *sqlite.Conn) (*postings.Slice, error) {
 	return named, nil
 }
 
-// asked is every posting at which something may stand that is asked for by parent,
-// terms and text.
+// asked is every posting at which something may stand that is asked for by parent, terms and text.
 func (p *seekPlan) asked(c *sqlite.Conn) (s postings.Iterator, err error) {
 	up := p.q.Up
 	if p.q.Text != nil || p.q.Termed() {
@@ -231,8 +228,7 @@ func positions(q query.RecordQuery) (from, to int64) {
 	return from, to
 }
 
-// ask says what predicates say of a kind; none: no record of the kind can fulfil
-// them.
+// ask says what predicates say of a kind; none: no record of the kind can fulfil them.
 func (p *seekPlan) ask(k *kindPlan) (none bool) {
 	if !p.q.Termed() {
 		return false

@@ -1,6 +1,5 @@
-// Package seek answers questions about what is held, in short read transactions: a plan
-// joins the postings of the indexes, a walk goes from posting to row, and bodies are
-// unpacked ahead.
+// Package seek answers questions about what is held, in short read transactions: a plan joins the postings of the
+// indexes, a walk goes from posting to row, and bodies are unpacked ahead.
 package seek
 
 import (
@@ -23,9 +22,8 @@ import (
 )
 
 const (
-	// seekFirst is how many records the first part of a Seek gives when it is not said
-	// how many are wanted, seekMost how many any part; seekLook how many places one
-	// part looks at, seekFew how many of them one statement looks up.
+	// seekFirst is how many records the first part of a Seek gives when it is not said how many are wanted, seekMost
+	// how many any part; seekLook how many places one part looks at, seekFew how many of them one statement looks up.
 	seekFirst = 64
 	seekMost  = 512
 	seekLook  = 2048
@@ -50,11 +48,10 @@ func New(pool *sqlite.Pool, catalog *catalog.Catalog, records *records.Opener, i
 	return &Seeker{pool: pool, catalog: catalog, records: records, index: index, epoch: epoch, now: now}
 }
 
-// Seek hands out records as the question has it, until yield returns false.
-// It reads a few at a time and holds nothing while yield runs: what is saved
-// meanwhile may show. A record that changes meanwhile is neither missed nor
-// told twice; one that a page moves may be. Terms are compared with the bodies,
-// so what comes fulfils them. Errors: ErrInvalid.
+// Seek hands out records as the question has it, until yield returns false. It reads a few at a time and holds
+// nothing while yield runs: what is saved meanwhile may show. A record that changes meanwhile is neither missed nor
+// told twice; one that a page moves may be. Terms are compared with the bodies, so what comes fulfils them. Errors:
+// ErrInvalid.
 func (k *Seeker) Seek(ctx context.Context, q query.RecordQuery, yield func(query.Hit) bool) error {
 	leave, err := k.pool.Begin()
 	if err != nil {
@@ -185,9 +182,8 @@ func (s *recordSearch) prepare(ctx context.Context, c *sqlite.Conn) error {
 	})
 }
 
-// follow goes on from where the record looked at last stands now, if any made
-// room for others since then. before is what the seeker's epoch was before this read
-// transaction began.
+// follow goes on from where the record looked at last stands now, if any made room for others since then. before is
+// what the seeker's epoch was before this read transaction began.
 func (s *recordSearch) follow(c *sqlite.Conn, before int64) error {
 	now := before
 	if s.last.record != 0 || s.below != s.p.q.Below {
@@ -237,9 +233,8 @@ func (s *recordSearch) record(c *sqlite.Conn, h *heldAt, e *codec.Entry) (f quer
 	return query.Hit{Record: rec, Clock: e.Clock, Order: h.place}, true, nil
 }
 
-// Count says how many records Seek finds: at most most of them (0: all), as far
-// as it comes by a time (zero: none) or until ctx is over. It reads no body
-// unless the question needs one.
+// Count says how many records Seek finds: at most most of them (0: all), as far as it comes by a time (zero: none) or
+// until ctx is over. It reads no body unless the question needs one.
 func (k *Seeker) Count(ctx context.Context, q query.RecordQuery, most int64, by time.Time) (n query.Count, err error) {
 	leave, err := k.pool.Begin()
 	if err != nil {

@@ -8,9 +8,8 @@ import (
 	"understudy/internal/store/postings"
 )
 
-// everyShape is a stream of the postings that records have in all shapes that are
-// asked for, of the records that have one in another stream: what is said in one
-// shape is said by the record.
+// everyShape is a stream of the postings that records have in all shapes that are asked for, of the records that have
+// one in another stream: what is said in one shape is said by the record.
 type everyShape struct {
 	up      bool
 	s       postings.Iterator

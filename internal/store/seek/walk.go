@@ -17,9 +17,8 @@ import (
 // unsettled is no number of an epoch.
 const unsettled = -1
 
-// each hands out the records of the stream that are held, in order and some at a
-// time, until do returns false or so many were looked at. want is how many may be
-// handed out at once.
+// each hands out the records of the stream that are held, in order and some at a time, until do returns false or so
+// many were looked at. want is how many may be handed out at once.
 func (s *recordSearch) each(ctx context.Context, c *sqlite.Conn, want func() int, do func(some []*heldAt) (more bool, err error)) error {
 	stream, err := s.p.stream(c)
 	if err != nil {
@@ -88,8 +87,7 @@ func (w *walking) next(ctx context.Context, n int) ([]*heldAt, error) {
 	return places, nil
 }
 
-// position adds the places of all kinds asked for that have a posting at the next
-// position.
+// position adds the places of all kinds asked for that have a posting at the next position.
 func (w *walking) position() (at int64, err error) {
 	p := w.search.p
 	up := p.q.Up
@@ -123,8 +121,7 @@ func (w *walking) position() (at int64, err error) {
 	return at, nil
 }
 
-// held are the records at some places, each in the shape it is told in; where
-// none is there is none.
+// held are the records at some places, each in the shape it is told in; where none is there is none.
 func (s *recordSearch) held(c *sqlite.Conn, places []*heldAt) (some []*heldAt, err error) {
 	for _, k := range s.p.kinds {
 		args := []driver.Value{k.kind.Number, int64(records.Slots)}

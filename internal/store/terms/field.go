@@ -58,11 +58,10 @@ func Fields(sp *spec.Spec, kind *spec.Kind) (fields []Field) {
 	return fields
 }
 
-// Fingerprint says what tokens a kind's records have; another one means that they are
-// made anew.
+// Fingerprint says what tokens a kind's records have; another one means that they are made anew.
 func Fingerprint(kind *spec.Kind, fields []Field) string {
 	var b strings.Builder
-	b.WriteString("4")
+	b.WriteString("5")
 	for _, f := range fields {
 		b.WriteString(" " + f.name + ":" + strconv.Itoa(int(f.way)) + ":" + f.typ)
 	}
@@ -72,8 +71,7 @@ func Fingerprint(kind *spec.Kind, fields []Field) string {
 	return b.String()
 }
 
-// ReadFields reads a Fingerprint: a program that was not told the spec keeps the
-// terms right all the same.
+// ReadFields reads a Fingerprint: a program that was not told the spec keeps the terms right all the same.
 func ReadFields(text string) (fields []Field) {
 	words := strings.Fields(text)
 	for _, word := range words[min(1, len(words)):] {

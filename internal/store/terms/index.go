@@ -16,8 +16,7 @@ type Edit = postings.Edit[*Kind]
 // usualTokens is about how many tokens a record has.
 const usualTokens = 16
 
-// Entries are those that go out of the index and come into it with edits. The ranges grow,
-// in the transaction of c.
+// Entries are those that go out of the index and come into it with edits. The ranges grow, in the transaction of c.
 func Entries(c *sqlite.Conn, r *Ranges, edits []Edit) (out, in []inverted.Entry, err error) {
 	in = make([]inverted.Entry, 0, usualTokens*len(edits))
 	grown := growing{c: c, of: map[rangeName]timeRange{}, news: map[rangeName]bool{}}

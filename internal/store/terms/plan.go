@@ -20,10 +20,10 @@ type Plan struct {
 	parts []part
 }
 
-// part is what one predicate says: a record has one of the tokens, or one of its times
-// is in its window.
+// part is what one predicate says: a record has one of the tokens, or one of its times is in its window.
 type part struct {
 	tokens  []int64
+	endings []int64 // the least tokens of numbers that end in four digits
 	windows []asked // none: no time is asked for
 }
 
@@ -33,10 +33,9 @@ type asked struct {
 	from, to  int64
 }
 
-// Join makes one predicate of those that ask for a time of the same field, which
-// has only one; never: it cannot be in all of them. A time after one moment and
-// before another asked for apart would each be looked for under every day since
-// or until then.
+// Join makes one predicate of those that ask for a time of the same field, which has only one; never: it cannot be in
+// all of them. A time after one moment and before another asked for apart would each be looked for under every day
+// since or until then.
 func Join(predicates []query.Predicate) (joined []query.Predicate, never bool) {
 	for _, t := range predicates {
 		i := -1
@@ -61,9 +60,8 @@ func Join(predicates []query.Predicate) (joined []query.Predicate, never bool) {
 	return joined, never
 }
 
-// Plan is what a parent and predicates, which Join has joined, say of the kind in a
-// shape; nothing: the index does not help. exact: what it finds fulfils them all; none:
-// no record of the kind can.
+// Plan is what a parent and predicates, which Join has joined, say of the kind in a shape; nothing: the index does
+// not help. exact: what it finds fulfils them all; none: no record of the kind can.
 func (k *Kind) Plan(shape int64, parent string, predicates []query.Predicate) (p Plan, exact, none bool) {
 	p.Shape, exact = shape, true
 	if parent != "" {
@@ -74,7 +72,7 @@ func (k *Kind) Plan(shape int64, parent string, predicates []query.Predicate) (p
 		if none {
 			return p, false, true
 		}
-		if exact = exact && one; len(says.tokens) > 0 || len(says.windows) > 0 {
+		if exact = exact && one; len(says.tokens)+len(says.endings)+len(says.windows) > 0 {
 			p.parts = append(p.parts, says)
 		}
 	}
@@ -87,8 +85,13 @@ func (p *Plan) Empty() bool { return len(p.parts) == 0 }
 // part is what a predicate says; when that is nothing the index does not help.
 // exact: what has one of its words fulfils it.
 func (k *Kind) part(shape int64, t *query.Predicate) (says part, exact, none bool) {
-	add := func(field, value string) {
-		says.tokens = append(says.tokens, tokenOf(shape, field, value))
+	add := func(field, value string) { says.tokens = append(says.tokens, tokenOf(shape, field, value)) }
+	number := func(field, text string) {
+		to := &says.tokens
+		if _, ending := query.LastFour(text); ending {
+			to = &says.endings
+		}
+		*to = append(*to, numberToken(shape, field, text))
 	}
 	if t.Field == "" && t.Number == "" {
 		fields := query.OwnTimes(k.Spec)
@@ -105,7 +108,7 @@ func (k *Kind) part(shape int64, t *query.Predicate) (says part, exact, none boo
 		fields := query.Phones(k.Spec)
 		for _, f := range fields {
 			if f.From == "" {
-				add(f.Name, numberTerm(t.Number))
+				number(f.Name, t.Number)
 			}
 		}
 		return says, false, len(fields) == 0
@@ -137,17 +140,19 @@ func (k *Kind) part(shape int64, t *query.Predicate) (says part, exact, none boo
 	case f.way == byTime || t.From != 0 || t.To != 0:
 		return says, false, false
 	case f.way == byNumber && t.Number != "":
-		add(f.name, numberTerm(t.Number))
+		number(f.name, t.Number)
 		return says, false, false
 	case t.Number != "":
 		return says, false, false
 	}
 	exact = true
 	for _, value := range t.Any {
-		if t := &k.Fields[i]; t.way == byNumber {
-			value, exact = numberTerm(value), false
+		if k.Fields[i].way == byNumber {
+			number(t.Field, value)
+			exact = false
+			continue
 		}
-		add(k.Fields[i].name, value)
+		add(t.Field, value)
 	}
 	return says, exact, false
 }
@@ -228,7 +233,14 @@ func (p *Plan) tokens(c *sqlite.Conn, pending *inverted.Pending, up bool) postin
 	for _, one := range p.parts {
 		switch len(one.windows) {
 		case 0:
-			all = append(all, pending.Find(c, up, one.tokens...))
+			var either []postings.Iterator
+			for _, least := range one.endings {
+				either = append(either, pending.Between(c, up, least, least+perLastFour-1))
+			}
+			if len(one.tokens) > 0 {
+				either = append(either, pending.Find(c, up, one.tokens...))
+			}
+			all = append(all, postings.Or(up, either...))
 		case 1:
 			far := one.windows[0].far
 			none = append(none, pending.Find(c, up, tokenOf(far.shape, far.field, noTerm)))

@@ -19,9 +19,8 @@ var (
 	selectSpans = &sqlite.Statement{Head: "SELECT shape, field, least, most FROM span"}
 )
 
-// Ranges are the times that fields have had far from their places, and the
-// differences of those that were near, as the table span has them. They only grow, and may
-// be wider than what is held. Many goroutines may use them at once.
+// Ranges are the times that fields have had far from their places, and the differences of those that were near, as
+// the table span has them. They only grow, and may be wider than what is held. Many goroutines may use them at once.
 type Ranges struct {
 	mu sync.RWMutex
 	of map[rangeName]timeRange
@@ -39,9 +38,8 @@ func (s timeRange) with(unix int64) timeRange {
 	return timeRange{min(s.least, unix), max(s.most, unix)}
 }
 
-// growing is ranges under way in one transaction, as the file has them and then
-// with what is seen. The file is asked, since what is in memory may be from a
-// transaction that failed.
+// growing is ranges under way in one transaction, as the file has them and then with what is seen. The file is asked,
+// since what is in memory may be from a transaction that failed.
 type growing struct {
 	c    *sqlite.Conn
 	of   map[rangeName]timeRange

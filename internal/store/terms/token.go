@@ -30,18 +30,23 @@ func tokenOf(shape int64, field, value string) int64 {
 	return int64(n & (1<<60 - 1))
 }
 
-// numberTerm is what of a number tokens are made of: its last digits, which are
-// the same however it is written.
-func numberTerm(text string) string {
-	n := understudy.ReadPhone(text)
-	if n.Digits == "" {
-		return strings.ToLower(text)
+// perLastFour is how many tokens of a field stand for numbers that end in the same four digits.
+const perLastFour = 100_000
+
+// numberToken is what stands for a number: below bits of its field its last digits, which are the same however it is written,
+// the last four of them first. So the numbers that end so are side by side, and all of a field, where they take fewer bytes.
+func numberToken(shape int64, field, text string) int64 {
+	digits, ending := query.LastFour(text)
+	if !ending {
+		if digits = understudy.ReadPhone(text).Digits; digits == "" {
+			return tokenOf(shape, field, strings.ToLower(text))
+		}
 	}
-	return "#" + n.Digits[max(len(n.Digits)-understudy.NationalPhone, 0):]
+	n, _ := strconv.ParseInt(digits[max(len(digits)-understudy.NationalPhone, 0):], 10, 64)
+	return tokenOf(shape, field, "#")>>30<<30 | n%10_000*perLastFour + n/10_000
 }
 
-// dayOf is the number of a day since 1970, monthOf of a month since the year 0;
-// both in UTC.
+// dayOf is the number of a day since 1970, monthOf of a month since the year 0; both in UTC.
 func dayOf(unix int64) int64 {
 	const day = 24 * 60 * 60
 	if unix < 0 {
@@ -69,18 +74,16 @@ const farTerm = "far"
 // noTerm is a value of every time a record has not.
 const noTerm = "none"
 
-// nearTime is how far, in seconds, a time may be from the second of its
-// record's place to be found by that place alone. Most are nearer: what began
-// when it is said to have, and ended some minutes later.
+// nearTime is how far, in seconds, a time may be from the second of its record's place to be found by that place
+// alone. Most are nearer: what began when it is said to have, and ended some minutes later.
 const nearTime = 60 * 60
 
 // nearName is what ranges call the differences between a field's times and the
 // seconds of the places, of those times that are near.
 func nearName(field string) string { return "~" + field }
 
-// appendTokens appends the tokens of a record at a posting. Times that
-// are far from it, and by nearName the differences of the others, are told to
-// seen.
+// appendTokens appends the tokens of a record at a posting. Times that are far from it, and by nearName the
+// differences of the others, are told to seen.
 func (k *Kind) appendTokens(dst []int64, posting int64, f *query.Facts, seen func(field string, unix int64)) []int64 {
 	fields, shape, second := k.Fields, postings.Shape(posting), postings.Second(postings.Position(posting))
 	add := func(field, value string) { dst = append(dst, tokenOf(shape, field, value)) }
@@ -110,9 +113,16 @@ func (k *Kind) appendTokens(dst []int64, posting int64, f *query.Facts, seen fun
 		}
 		text := textOf(body, v)
 		if text != "" && f.way == byNumber {
-			text = numberTerm(text)
-		}
-		if text != "" {
+			number := numberToken(shape, f.name, text)
+			dst = append(dst, number)
+			ending := string(query.AppendLast4([]byte(query.LastFourMark), text))
+			if ending == query.LastFourMark {
+				return
+			}
+			if least := numberToken(shape, f.name, ending); number < least || number >= least+perLastFour {
+				dst = append(dst, least) // it is read as another number than is shown
+			}
+		} else if text != "" {
 			add(f.name, text)
 		}
 	}

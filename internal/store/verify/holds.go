@@ -16,10 +16,9 @@ import (
 	"understudy/internal/store/sqlite"
 )
 
-// Holds looks for texts in everything the database holds: every column of every
-// table as it lies there, and every body and page unpacked. It says
-// where each was found ("block 7", "table kv"), at most MaxProblems places.
-// It reads the whole database; free places of the file are not its business.
+// Holds looks for texts in everything the database holds: every column of every table as it lies there, and every
+// body and page unpacked. It says where each was found ("block 7", "table kv"), at most MaxProblems places. It reads
+// the whole database; free places of the file are not its business.
 func (db *Verifier) Holds(ctx context.Context, texts ...string) (places []string, err error) {
 	leave, err := db.pool.Begin()
 	if err != nil {

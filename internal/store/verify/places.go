@@ -1,5 +1,4 @@
-// Verify: where records stand and the terms they are found by are compared with
-// the records.
+// Verify: where records stand and the terms they are found by are compared with the records.
 
 package verify
 
@@ -27,8 +26,7 @@ var (
 	countStands    = &sqlite.Statement{Head: "SELECT (SELECT count(*) FROM place), (SELECT count(*) FROM names)"}
 )
 
-// places makes sure that every record stands where its rows say, and nowhere
-// else.
+// places makes sure that every record stands where its rows say, and nowhere else.
 func (v *verifying) order() error {
 	last := int64(-1)
 	err := v.c.Query(selectAllStands, 0, nil, func(r []driver.Value) error {
@@ -109,8 +107,7 @@ func (v *verifying) terms() error {
 	return nil
 }
 
-// sumTerms adds the terms of records and takes those of the index away. It counts
-// them where the sums differed.
+// sumTerms adds the terms of records and takes those of the index away. It counts them where the sums differed.
 func (v *verifying) sumTerms(sums *indexSums) (map[int64]termCount, error) {
 	counts := map[int64]termCount{}
 	add := func(spot, token int64, kept, has int) {

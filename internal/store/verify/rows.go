@@ -21,8 +21,7 @@ var (
 	selectPastTag = &sqlite.Statement{Head: "SELECT tag FROM past WHERE held = ? AND number = ?"}
 )
 
-// blocks unpacks every block. Each version must be its record's current one or
-// be known to its past, under its hash.
+// blocks unpacks every block. Each version must be its record's current one or be known to its past, under its hash.
 func (v *verifying) blocks() error {
 	all := v.db.records.Open(v.c)
 	return v.c.Query(selectAllBlocks, 0, nil, func(r []driver.Value) error {

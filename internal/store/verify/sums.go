@@ -36,8 +36,7 @@ func (s *indexSums) part(spot int64) uint64 {
 	return maphash.Comparable(s.seed, spot) % verifyParts
 }
 
-// add adds to a posting's part the hash of what is found there; a negative one takes
-// it away.
+// add adds to a posting's part the hash of what is found there; a negative one takes it away.
 func (s *indexSums) add(posting int64, hash uint64) {
 	part := s.part(posting)
 	if s.only == nil {
@@ -66,8 +65,7 @@ var (
 		"AND place IS NOT NULL ORDER BY version"}
 )
 
-// words compares the index of words with the records. What is not built yet is
-// not missed.
+// words compares the index of words with the records. What is not built yet is not missed.
 func (v *verifying) words() error {
 	sums := &indexSums{seed: maphash.MakeSeed()}
 	if err := v.sumWords(sums); err != nil || !sums.again() {

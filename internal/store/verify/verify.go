@@ -62,12 +62,10 @@ func (v *verifying) enough() bool {
 	return len(v.report.Problems) >= MaxProblems || v.ctx.Err() != nil
 }
 
-// Verify checks SQLite's own structures, unpacks every block, puts every page
-// together, and compares records, names, versions, counts and change numbers
-// with each other. It sees one moment of the store and reads all of it, about
-// 50 MB of bodies a second; the log cannot be cut short meanwhile. An error
-// means that the check could not be finished; what is wrong with the store is
-// in the report.
+// Verify checks SQLite's own structures, unpacks every block, puts every page together, and compares records, names,
+// versions, counts and change numbers with each other. It sees one moment of the store and reads all of it, about 50
+// MB of bodies a second; the log cannot be cut short meanwhile. An error means that the check could not be finished;
+// what is wrong with the store is in the report.
 func (db *Verifier) Verify(ctx context.Context) (Report, error) {
 	var report Report
 	leave, err := db.pool.Begin()
@@ -99,8 +97,7 @@ func (db *Verifier) Verify(ctx context.Context) (Report, error) {
 	return report, sqlite.Failed(false, err, "verify %s", db.pool.Path)
 }
 
-// indexes learns how far the indexes are in what is verified: they may be filled
-// meanwhile.
+// indexes learns how far the indexes are in what is verified: they may be filled meanwhile.
 func (v *verifying) indexes() (err error) {
 	if v.pending, err = index.PendingOf(v.c); err != nil {
 		v.problem("%v", err)

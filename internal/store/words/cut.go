@@ -22,8 +22,7 @@ const (
 	border = "\ue000"
 )
 
-// texts is the text of a body, value by value in the order they stand there.
-// It keeps its memory for the next body.
+// texts is the text of a body, value by value in the order they stand there. It keeps its memory for the next body.
 type texts struct {
 	rule  Rule
 	yield func(f field, text string)
@@ -140,8 +139,7 @@ func (x *Cutter) row(k *Kind, facts *query.Facts) (row fts5.Row) {
 	return row
 }
 
-// Each calls yield with every word of a body of a kind, as the index has it at a
-// posting.
+// Each calls yield with every word of a body of a kind, as the index has it at a posting.
 func (x *Cutter) Each(k *Kind, f *query.Facts, posting int64, yield func(fts5.Word)) {
 	w := fts5.Write{Posting: posting, Row: x.row(k, f)}
 	w.Each(yield)

@@ -9,8 +9,7 @@ import (
 	"understudy/internal/store/sqlite"
 )
 
-// Kind is what the index knows of a kind of records. Many goroutines may use it at
-// once.
+// Kind is what the index knows of a kind of records. Many goroutines may use it at once.
 type Kind struct {
 	Number int64 // below 1 << postings.ShapeBits
 	Name   string
@@ -60,8 +59,7 @@ func (x *Cutter) Writes(edits []Edit) []fts5.Write {
 	return writes
 }
 
-// Find returns the postings of what a plan finds in some kinds, once what is pending is
-// written; up from the least.
+// Find returns the postings of what a plan finds in some kinds, once what is pending is written; up from the least.
 func Find(c *sqlite.Conn, pending fts5.Pending, p *Plan, kinds []*Kind, up bool) (postings.Iterator, error) {
 	if p == nil {
 		return &postings.Slice{Up: up}, nil

@@ -17,8 +17,7 @@ import (
 // and flags, which have fewer.
 const maxKnown = 64
 
-// seed makes the hashes of words. Memory keeps hashes in place of words, since words can be
-// erased.
+// seed makes the hashes of words. Memory keeps hashes in place of words, since words can be erased.
 var seed = maphash.MakeSeed()
 
 // hashOf returns the hash of a word.
@@ -27,10 +26,9 @@ func hashOf(word string) uint64 { return maphash.String(seed, word) }
 // hashOfStart returns the hash of how a word begins.
 func hashOfStart(word string) uint64 { return hashOf("\x00" + word[:min(2, len(word))]) } // words have no such character
 
-// known is the words of a field while they are few: those that are in the index, or were
-// since the store was opened. A query for another word does not look in the field. The index
-// is read when the first query asks for the field. A word that is saved is added before it is
-// committed. Many goroutines may use it at once.
+// known is the words of a field while they are few: those that are in the index, or were since the store was opened.
+// A query for another word does not look in the field. The index is read when the first query asks for the field. A
+// word that is saved is added before it is committed. Many goroutines may use it at once.
 type known struct {
 	hashes atomic.Pointer[[]uint64] // of words and of how they begin; nil: none
 	learnt atomic.Bool              // the words are known that were in the index before
@@ -143,8 +141,7 @@ func (k *Kind) learn(c *sqlite.Conn, number int) error {
 	return nil
 }
 
-// fieldsWith returns the fields, of those that a query names, that may have the words of a
-// pattern. nil names all.
+// fieldsWith returns the fields, of those that a query names, that may have the words of a pattern. nil names all.
 func (k *Kind) fieldsWith(c *sqlite.Conn, p tokenizer.Pattern, in map[string][]string) (numbers []int, err error) {
 	if in == nil {
 		for number := range k.known {

@@ -48,8 +48,7 @@ func (p *planning) fail(format string, args ...any) *Plan {
 	return nil
 }
 
-// part plans a part; not says that what it finds is taken away: then it must
-// not find more than it was asked for.
+// part plans a part; not says that what it finds is taken away: then it must not find more than it was asked for.
 func (p *planning) part(t *query.Text, not bool, depth int) *Plan {
 	switch {
 	case t == nil:

@@ -1,7 +1,6 @@
-// Package words is the index of the words of records. The spec of a kind says which
-// fields are text. The package cuts and folds their words, tags each with its kind and
-// field, and finds postings by words with package fts5. A query reads no word of a kind
-// or a field that it does not name.
+// Package words is the index of the words of records. The spec of a kind says which fields are text. The package cuts
+// and folds their words, tags each with its kind and field, and finds postings by words with package fts5. A query
+// reads no word of a kind or a field that it does not name.
 package words
 
 import (
@@ -16,9 +15,8 @@ import (
 	"understudy/spec"
 )
 
-// column is a column of the index of words: a class of fields, or a further
-// value of one, since a value in a column of its own costs less than a border
-// between two. Their order is part of the format; words of the first cost least.
+// column is a column of the index of words: a class of fields, or a further value of one, since a value in a column
+// of its own costs less than a border between two. Their order is part of the format; words of the first cost least.
 type column uint8
 
 const (
@@ -45,10 +43,9 @@ const (
 	tagSize = 4
 )
 
-// appendTag appends the tag of a field of a kind, whose number is below
-// 1 << postings.ShapeBits. Each word in the index begins with its tag, so that a query
-// for some fields reads nothing of the others: FTS5 keeps what a word has in all columns
-// and records together. The words of a kind are neighbours.
+// appendTag appends the tag of a field of a kind, whose number is below 1 << postings.ShapeBits. Each word in the
+// index begins with its tag, so that a query for some fields reads nothing of the others: FTS5 keeps what a word has
+// in all columns and records together. The words of a kind are neighbours.
 func appendTag(b []byte, kind int64, field int) []byte {
 	return append(b, digits[kind/36], digits[kind%36], digits[field/36], digits[field%36])
 }
@@ -56,9 +53,8 @@ func appendTag(b []byte, kind int64, field int) []byte {
 // wordTag returns that tag as text.
 func wordTag(kind int64, field int) string { return string(appendTag(nil, kind, field)) }
 
-// columnOf returns the first column of a class. Prices and their currencies are no
-// text: a word in every record that tells none from another costs ten bytes in
-// each.
+// columnOf returns the first column of a class. Prices and their currencies are no text: a word in every record that
+// tells none from another costs ten bytes in each.
 func columnOf(class string) column {
 	switch class {
 	case spec.ClassBody:
@@ -85,8 +81,7 @@ type field struct {
 // made once for a kind and then only read.
 type Rule map[string]field
 
-// RuleOf reads the rule off a spec, which says what is text (Kind.IsText). A kind
-// that no spec names has no text.
+// RuleOf reads the rule off a spec, which says what is text (Kind.IsText). A kind that no spec names has no text.
 func RuleOf(k *spec.Kind) Rule {
 	if k == nil {
 		return nil
@@ -118,8 +113,7 @@ func (r Rule) number() {
 // wordsForm is raised whenever the same body would be cut into other words.
 const wordsForm = 4
 
-// Form returns the rule and the way of cutting as text. Words made by another form
-// must be made anew.
+// Form returns the rule and the way of cutting as text. Words made by another form must be made anew.
 func (r Rule) Form() string {
 	if r == nil {
 		return ""

@@ -74,8 +74,7 @@ type listing struct {
 	ask *listQuery
 }
 
-// exports are the forms a list can be had in: all of it as it is arranged, and
-// the page as upstream wrote it.
+// exports are the forms a list can be had in: all of it as it is arranged, and the page as upstream wrote it.
 func (lv listing) exports() []download {
 	whole := *lv.ask
 	whole.layout.columns, whole.layout.cursor = lv.chosen(), ""
