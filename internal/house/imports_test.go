@@ -125,8 +125,8 @@ var imports = map[string]string{
 		"internal/store/words spec",
 	"internal/store/series": ". internal/store/sqlite",
 	"internal/store/sqlite": ". kit/retry spec",
-	"internal/store/storetest": ". internal/query internal/store internal/store/erase internal/store/verify kit/tokenizer request " +
-		"spec spec/paging spec/spectest",
+	"internal/store/storetest": ". internal/query internal/sample internal/store internal/store/erase internal/store/verify " +
+		"kit/tokenizer request spec spec/paging spec/spectest",
 	"internal/store/terms": ". internal/query internal/store/inverted internal/store/postings internal/store/sqlite kit/jsonspan spec",
 	"internal/store/verify": ". internal/query internal/store/catalog internal/store/codec internal/store/fts5 internal/store/index " +
 		"internal/store/inverted internal/store/order internal/store/pages internal/store/postings " +

@@ -121,6 +121,8 @@ func stepsOf(t *testing.T) map[string][]string {
 						all[name] = append(all[name], fmt.Sprintf("%d:%d", number(0), number(1)))
 					case "sample.OneIn":
 						all[name] = append(all[name], fmt.Sprintf("1/%d:1", number(1)))
+					case "storetest.FewerChecks":
+						all[name] = append(all[name], fmt.Sprintf("1/%d:1", number(1)))
 					case "sample.Whole":
 						all[name] = append(all[name], "part:whole")
 					case "sample.CountFrom":

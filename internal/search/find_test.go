@@ -248,7 +248,7 @@ func random(rnd *rand.Rand, all []seen, depth int) guess {
 
 // rounds returns how many random queries each role asks.
 func rounds() int {
-	if raced {
+	if sample.UnderRace {
 		return sample.Count(2, 500)
 	}
 	return sample.Count(12, 500)

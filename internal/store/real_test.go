@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"understudy"
+	"understudy/internal/sample"
 	"understudy/internal/slowapi"
 	"understudy/internal/store"
 	"understudy/internal/store/storetest"
@@ -128,6 +129,7 @@ func TestWalkOverTheWire(t *testing.T) {
 	rng := rand.New(rand.NewPCG(seed, 0))
 	sizes := []int{50, 35 + rng.IntN(60), 100 + rng.IntN(901)}
 	t.Logf("PROVE_SEED=%d, page sizes %v", seed, sizes)
+	walked := sample.Count(400, 10_000)
 	w := newWire(t, walked)
 	var last int64
 	for i, pageSize := range sizes {

@@ -9,11 +9,11 @@ import (
 )
 
 func TestSeek(t *testing.T) {
-	storetest.FewerChecks(t, crowded)
+	storetest.FewerChecks(t, 25)
 	storetest.RunSeek(t, func(t testing.TB) storetest.Seeker { return testedDB(t) })
 }
 
 func TestText(t *testing.T) {
-	storetest.FewerChecks(t, crowded)
+	storetest.FewerChecks(t, 25)
 	storetest.RunText(t, func(t testing.TB) storetest.Seeker { return testedDB(t) })
 }

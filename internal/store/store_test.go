@@ -31,7 +31,7 @@ func TestDB(t *testing.T) {
 }
 
 func TestDBWithALimit(t *testing.T) {
-	storetest.FewerChecks(t, crowded)
+	storetest.FewerChecks(t, 25)
 	storetest.RunLimited(t, func(t testing.TB, limit int64, now func() time.Time) storetest.Store {
 		db, err := store.Open(t.Context(), store.Options{Path: filepath.Join(storetest.MemoryDir(t), "understudy.db"), Limit: limit, Now: now,
 			SaveTime: storetest.Patience})

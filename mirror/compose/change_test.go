@@ -81,7 +81,7 @@ func (r *rig) live(rng *rand.Rand, each int) {
 	if each < 20 {
 		rounds, each = 2, 25
 	}
-	if raced && r.kept != nil {
+	if sample.UnderRace && r.kept != nil {
 		rounds, each = 1, 20
 	}
 	for round := range rounds {

@@ -25,7 +25,7 @@ import (
 
 // requests returns how many requests are compared in all.
 func requests() int {
-	if raced {
+	if sample.UnderRace {
 		return sample.Count(200, 20_000)
 	}
 	return sample.Count(400, 20_000)
@@ -71,7 +71,7 @@ func newRigOver(t testing.TB, held func(*rig) keeper, seed uint64, sp *spec.Spec
 	parents := 0
 	if held != nil {
 		parents = 25 // of each kind: pages are saved one by one
-		if raced {
+		if sample.UnderRace {
 			parents = 3
 		}
 	}

@@ -18,7 +18,7 @@ import (
 // a hundred thousand with UNDERSTUDY_PROVE=1.
 func TestBytesPerChange(t *testing.T) {
 	t.Parallel()
-	records := sample.Count(changed, 100_000)
+	records := sample.Count(500, 100_000)
 	path := filepath.Join(storetest.MemoryDir(t), "understudy.db")
 	w := storetest.NewWorld(3, records)
 	var first int64

@@ -54,7 +54,7 @@ var modelKinds = []understudy.ClaimKind{{Name: "wide", Most: 100, Lease: 10 * ti
 	{Name: "narrow", Most: 2, Lease: 30 * time.Second}}
 
 func TestAnyInterleavingOfLeases(t *testing.T) {
-	storetest.FewerChecks(t, crowded)
+	storetest.FewerChecks(t, 25)
 	s := openJobs(t)
 	rapid.Check(t, func(rt *rapid.T) { interleave(rt, s) })
 }

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"understudy"
+	"understudy/internal/sample"
 	"understudy/internal/store/storetest"
 )
 
@@ -18,6 +19,7 @@ import (
 func TestWalkAtThreePageSizes(t *testing.T) {
 	t.Parallel()
 	path := storetest.File(t)
+	walked := sample.Count(400, 10_000)
 	w := storetest.NewWorld(1, walked)
 	rng := rand.New(rand.NewPCG(1, 2))
 	pages := map[understudy.Key]*understudy.Page{}

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"understudy/internal/query"
+	"understudy/internal/sample"
 	"understudy/internal/store"
 	"understudy/spec"
 	"understudy/spec/paging"
@@ -153,8 +154,11 @@ func Reason(err error) string {
 	return ""
 }
 
-// FewerChecks lets random tests make fewer checks than asked for, until the test ends.
+// FewerChecks lets random tests under the race detector make one in share of the checks asked for, until the test ends.
 func FewerChecks(t *testing.T, share int) {
+	if !sample.UnderRace {
+		return
+	}
 	checks := flag.Lookup("rapid.checks")
 	n, err := strconv.Atoi(checks.Value.String())
 	if err != nil {

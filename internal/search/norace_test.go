@@ -1,7 +1,0 @@
-// Norace: as many as set.
-
-//go:build !race
-
-package search
-
-const raced = false

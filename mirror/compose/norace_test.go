@@ -1,5 +1,0 @@
-//go:build !race
-
-package compose_test
-
-const raced = false
