@@ -126,7 +126,7 @@ func (g *garden) look(t *testing.T, faces []frontend, user string, may func(fate
 		}
 		var sent bytes.Buffer
 		_ = r.Header.Write(&sent)
-		for _, odd := range oddHeaders(r.Header) {
+		for _, odd := range oddHeaders(r.Header, one.path) {
 			t.Errorf("%s %s%s answers %d with %s", one.method, f.name, one.path, r.Status, odd)
 		}
 		sent.WriteString("\r\n")

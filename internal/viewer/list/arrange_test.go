@@ -38,11 +38,23 @@ func TestColumns(t *testing.T) {
 		"/twilio/calls?understudy.columns=to&understudy.columns=from":        "/twilio/calls?understudy.columns=to%2Cfrom",
 		"/twilio/calls?understudy.columns=to%2Cto%2C%2Cfrom&Status=busy":     "/twilio/calls?Status=busy&understudy.columns=to%2Cfrom",
 		"/twilio/calls?understudy.columns=":                                  "/twilio/calls",
-		"/twilio/calls.csv?understudy.columns=to&understudy.columns=from":    "/twilio/calls.csv?understudy.columns=to%2Cfrom",
 		"/twilio/calls?understudy.columns=to%2Cfrom&PageSize=50&Status=busy": "/twilio/calls?Status=busy&understudy.columns=to%2Cfrom",
 	} {
 		if status, _, head := h.Get(path, viewertest.All); status != http.StatusSeeOther || head.Get("Location") != moved {
 			t.Errorf("%s: %d, moved to %q, want %q", path, status, head.Get("Location"), moved)
+		}
+	}
+	// A program need not follow: data is answered at once, and says where it stands.
+	for path, canonical := range map[string]string{
+		"/twilio/calls.json?PageSize=50":                                  "/twilio/calls.json",
+		"/twilio/calls.csv?understudy.columns=to&understudy.columns=from": "/twilio/calls.csv?understudy.columns=to%2Cfrom",
+	} {
+		status, body, head := h.Get(path, viewertest.All)
+		if head.Get("Link") != "<"+canonical+`>; rel="canonical"` {
+			t.Errorf("%s: Link %q", path, head.Get("Link"))
+		}
+		if _, want, _ := h.Get(canonical, viewertest.All); status != 200 || body != want {
+			t.Errorf("%s: %d %.200s, want %.200s", path, status, body, want)
 		}
 	}
 	if status, body, _ := h.Get("/twilio/calls?understudy.columns=form", viewertest.All); status != 400 ||

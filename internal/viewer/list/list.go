@@ -113,8 +113,12 @@ func serveList(q *page.Exchange) error {
 	}
 	l := listing{q, ask}
 	if recalled := l.preferColumns(); recalled || !ask.tidy {
-		page.Redirect(q.Reply.W, q.R, ask.address(q.Data, ask.query, ask.back))
-		return nil
+		tidy := ask.address(q.Data, ask.query, ask.back)
+		if q.Data == "" {
+			page.Redirect(q.Reply.W, q.R, tidy)
+			return nil
+		}
+		q.Reply.W.Header().Set("Link", "<"+tidy+`>; rel="canonical"`) // RFC 6596
 	}
 	switch {
 	case ask.target == nil:
