@@ -244,6 +244,15 @@ func descends(c *plan.Column, rows []access.Row) bool {
 	return true
 }
 
+// newestFirst reports whether no row is later than the one before it, by the times that the rows show.
+func newestFirst(k *plan.Kind, rows []access.Row) bool {
+	return k.Spec.Clock != "" && len(rows) > 1 && slices.IsSortedFunc(rows, func(a, b access.Row) int {
+		_, first := page.ShownTime(k, a)
+		_, second := page.ShownTime(k, b)
+		return second.Compare(first)
+	})
+}
+
 // chosen are the columns of a list: those that were chosen or else the kind's,
 // less those the role does not show. A list of all roots shows which one a row lies under.
 func (lv listing) chosen() []*plan.Column {

@@ -23,7 +23,6 @@ type form struct {
 	Chips  []chip
 	Zone   string // what the moments in it mean
 	Clear  string
-	Sorted bool        // by a column
 	Looks  bool        // what is sent may be a number to be looked up
 	Ranges []page.Link // the same list since some moments
 }
@@ -47,7 +46,7 @@ func makeForm(q *page.Exchange, asked *listQuery) form {
 	*ask = *asked
 	ask.layout.cursor = ""
 	filters := ask.filters()
-	f := form{Action: q.Kind.Href, Zone: q.Clock.Zone.String(), Sorted: ask.layout.sort != nil}
+	f := form{Action: q.Kind.Href, Zone: q.Clock.Zone.String()}
 	if q.Kind.Pick("", append(slices.Clone(ask.vars), filters...)) != ask.list {
 		f.Hidden = append(f.Hidden, understudy.Param{Name: plan.OwnList, Value: ask.list.Slug})
 	}
@@ -108,7 +107,8 @@ func makeRanges(q *page.Exchange, ask *listQuery, filters understudy.Query) (all
 	for _, r := range lastRanges {
 		if since.Type != spec.TypeDate || r.since != "-1h" {
 			query := append(slices.Clone(rest), understudy.Param{Name: since.Name, Value: r.since})
-			all = append(all, page.Link{Href: ask.address("", query, nil), Text: r.text})
+			all = append(all, page.Link{Href: ask.address("", query, nil), Text: r.text,
+				Current: r.since == ask.since && len(filters) == len(rest)+1})
 		}
 	}
 	return all

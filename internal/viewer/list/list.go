@@ -39,6 +39,7 @@ type listPage struct {
 	Then    bool     // the page shows an earlier moment
 	Part    bool     // the records held were searched, and they are not known to be all
 	Live    *live    // nil: nothing changes in place
+	Newest  bool     // the rows are newest first
 }
 
 // listTools are what a reader can do with a list.
@@ -146,7 +147,7 @@ func serveList(q *page.Exchange) error {
 	p := &listPage{AsOf: q.Clock.AgedAt(q.Answer), Came: l.provenance()}
 	if q.Kind.Spec.Rollup == "" && view.Sum != [16]byte{} { // nothing in it goes by the clock but what is drawn for each view
 		acts := append(actions.Made(q, q.Kind, nil), actions.Sync(q, q.Kind)...)
-		of := q.Identity("list").With(q.V.Seed, view.Sum[:], q.Answer.Page.Next.URI, marked, acts, q.Rights.Looks())
+		of := q.Identity("list").With(q.V.Seed, view.Sum[:], q.Answer.Page.Next.URI, marked, acts, q.Rights.Looks(), ask.since)
 		p.Kept, err = q.Reply.Keep(of, func() any { return l.listPage(view, marked) },
 			"list-top", "list-order", "list-acts", "list-beside", "list-rows")
 		if err != nil {
@@ -164,9 +165,6 @@ func (lv listing) listPage(view *access.View, own map[string]bool) *listPage {
 	p, s := lv.listRows(rows, own)
 	p.AsOf = lv.q.Clock.AgedAt(lv.q.Answer)
 	lv.paginate(p)
-	if lv.q.Kind.Spec.Clock != "" {
-		p.Table.Caption += ", newest first"
-	}
 	if lv.ask.target.First && lv.q.Clock.AsOf.At.IsZero() {
 		p.Rollup = lv.rollup(s, rows)
 	}
@@ -182,6 +180,9 @@ func (lv listing) listRows(rows []access.Row, own map[string]bool) (*listPage, *
 	lv.sortable(&p.Table, rows)
 	lv.selectRows(p, rows)
 	p.Came, p.Live = lv.provenance(), lv.live()
+	if p.Newest = lv.ask.layout.sort == nil && newestFirst(lv.q.Kind, rows); p.Newest {
+		p.Table.Caption += ", newest first"
+	}
 	return p, s
 }
 

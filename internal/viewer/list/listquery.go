@@ -22,6 +22,7 @@ type listQuery struct {
 	query  understudy.Query // upstream's parameters, dates in UTC, no empty ones
 	lacks  []string         // path variables that are missing; target then is nil
 	target *spec.Target
+	since  string // which of lastRanges the list is shown by; "": none
 	asOf   page.AsOf
 	tidy   bool // the address was already in the form address gives
 	layout arrangement
@@ -141,16 +142,30 @@ func readParam(q *page.Exchange, ask *listQuery, p understudy.Param) error {
 		return nil
 	}
 	if f != nil && spec.IsTime(f.Type) {
-		if t, ok := page.ParseAgo(p.Value, q.Clock.Start, q.Clock.Zone); ok && f.Type == spec.TypeDate {
-			p.Value, ask.tidy = t.Format(time.DateOnly), false
-		} else if ok {
-			p.Value, ask.tidy = page.WriteDate(f.Type, t), false
+		if at, ok := readAgo(q, f, p.Value); ok {
+			p.Value, ask.tidy = at, false
 		} else if t, ok := page.ParseLocal(p.Value, q.Clock.Zone); ok {
 			p.Value, ask.tidy = page.WriteDate(f.Type, t), false
 		}
 	}
+	for _, r := range lastRanges {
+		if f != nil && f.Op == "since" && f.Field == q.Kind.Spec.Clock {
+			if at, ok := readAgo(q, f, r.since); ok && at == p.Value {
+				ask.since = r.since
+			}
+		}
+	}
 	ask.query = append(ask.query, understudy.Param{Name: p.Name, Value: p.Value})
 	return nil
+}
+
+// readAgo reads a moment before now as page.ParseAgo does, and returns it as a filter takes it.
+func readAgo(q *page.Exchange, f *spec.Filter, text string) (at string, ok bool) {
+	t, ok := page.ParseAgo(text, q.Clock.Start, q.Clock.Zone)
+	if f.Type == spec.TypeDate {
+		return t.Format(time.DateOnly), ok
+	}
+	return page.WriteDate(f.Type, t), ok
 }
 
 // checkBack makes sure a remembered position holds nothing but a position: it

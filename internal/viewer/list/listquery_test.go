@@ -5,8 +5,11 @@ package list_test
 import (
 	"regexp"
 	"strings"
+	"sync/atomic"
 	"testing"
+	"time"
 
+	"understudy/internal/viewer/page"
 	"understudy/internal/viewer/viewertest"
 )
 
@@ -86,5 +89,46 @@ func TestLacking(t *testing.T) {
 	}
 	if status, body, _ := h.Get("/twilio/media/ME1", viewertest.All); status != 400 || !strings.Contains(body, "MessageSid") {
 		t.Errorf("a medium without its message: %d", status)
+	}
+}
+
+// The range that a list is shown by is marked, also where the page was drawn before, for as long as it is that one.
+func TestRangeOfAListIsMarked(t *testing.T) {
+	var later atomic.Int64
+	h := viewertest.Open(t, func(o *page.Options) {
+		o.Now = func() time.Time { return viewertest.Noon.Add(time.Duration(later.Load())) }
+	})
+	mark := regexp.MustCompile(`<a href="[^"]*" aria-current="true">(Last hour|Today|7 days|30 days)</a>`)
+	marked := func(path string) string {
+		t.Helper()
+		var all []string
+		for _, m := range mark.FindAllStringSubmatch(h.Page(path, viewertest.Berlin), -1) {
+			all = append(all, m[1])
+		}
+		return strings.Join(all, ", ")
+	}
+	for _, text := range []string{"Last hour", "Today", "7 days", "30 days"} {
+		_, _, head := h.Get(viewertest.Href(h.Page("/twilio/calls?Status=busy", viewertest.Berlin), text), viewertest.Berlin)
+		at := head.Get("Location")
+		for range 2 {
+			if got := marked(at); got != text {
+				t.Errorf("%s at %s: %q is marked", text, at, got)
+			}
+		}
+		if got := marked(at + "&StartTime%3C=2026-06-01T10%3A00%3A00Z"); got != "" {
+			t.Errorf("%s to a moment: %q is marked", text, got)
+		}
+		later.Store(int64(25 * time.Hour))
+		if got := marked(at); got != "" {
+			t.Errorf("%s on another day: %q is marked", text, got)
+		}
+		later.Store(int64(2 * time.Minute))
+		if got := marked(at); (got == text) != (text != "Last hour") {
+			t.Errorf("%s two minutes later: %q is marked", text, got)
+		}
+		later.Store(0)
+	}
+	if got := marked("/twilio/calls"); got != "" {
+		t.Errorf("without a range %q is marked", got)
 	}
 }

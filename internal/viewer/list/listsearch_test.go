@@ -7,6 +7,7 @@ import (
 	"cmp"
 	"log/slog"
 	"net/url"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -16,6 +17,31 @@ import (
 	"understudy/internal/viewer/page"
 	"understudy/internal/viewer/viewertest"
 )
+
+// A list says that it is newest first only where the times in its rows are so.
+func TestNewestFirstIsTrue(t *testing.T) {
+	h := viewertest.Open(t, viewertest.WithSearch(t))
+	first := regexp.MustCompile(`<tr[^>]*><td class="when"[^>]*><a [^>]*>(?:<time datetime="([^"]*)")?`)
+	said := map[bool]int{}
+	for _, path := range []string{"/twilio/calls", "/twilio/calls?Status=busy", "/twilio/calls?Status=in-progress", "/twilio/messages", "/twilio/alerts",
+		"/twilio/conferences", "/twilio/calls?understudy.sort=-duration", "/twilio/calls?understudy.sort=start_time",
+		"/twilio/calls?understudy.narrow=direction%3Dinbound", "/twilio/calls?From=%2B15550001111"} {
+		page := h.Page(path, viewertest.All)
+		var times []string
+		for _, m := range first.FindAllStringSubmatch(page, -1) {
+			times = append(times, m[1])
+		}
+		want := len(times) > 1 && slices.IsSortedFunc(times, func(a, b string) int { return strings.Compare(b, a) })
+		got := strings.Contains(page, "row, newest first") || strings.Contains(page, "rows, newest first") || strings.Contains(page, "held, newest first")
+		if got != want || got != strings.Contains(page, ", newest first</caption>") {
+			t.Errorf("%s says that it is newest first: %t, want %t: %q", path, got, want, times)
+		}
+		said[got]++
+	}
+	if said[true] < 3 || said[false] < 3 {
+		t.Errorf("too few lists are newest first, or are not: %v", said)
+	}
+}
 
 func TestSortedList(t *testing.T) {
 	h := viewertest.Open(t, viewertest.WithSearch(t))

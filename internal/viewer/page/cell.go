@@ -158,24 +158,13 @@ func (s *CellContext) drawDate(c *plan.Column, out *Cell, list bool) {
 	}
 }
 
-// drawOtherTime shows another time of a record whose clock has none: the one by which lists
-// order it, or the first it has.
+// drawOtherTime shows another time of a record whose clock has none.
 func (s *CellContext) drawOtherTime(row access.Row, out *Cell) {
 	out.Text = "no time"
-	fields := s.Kind.Spec.Fields
-	if order := s.Kind.Spec.Field(s.Kind.Spec.Order); order != nil {
-		fields = append([]*spec.Field{order}, fields...)
-	}
-	for _, f := range fields {
-		v := row.Field(f.Name)
-		if !spec.IsTime(f.Type) || v.State != access.Seen {
-			continue
-		}
-		at := Cell{Text: v.Text}
-		if s.drawDate(s.Kind.ByField[f.Name], &at, true); at.Stamp != "" {
-			out.Text, out.Stamp, out.Hint = plan.TitleOf(f)+"\u00a0"+at.Text, at.Stamp, at.Hint
-			return
-		}
+	if f, _ := ShownTime(s.Kind, row); f != nil {
+		at := Cell{Text: row.Field(f.Name).Text}
+		s.drawDate(s.Kind.ByField[f.Name], &at, true)
+		out.Text, out.Stamp, out.Hint = plan.TitleOf(f)+"\u00a0"+at.Text, at.Stamp, at.Hint
 	}
 }
 

@@ -196,6 +196,20 @@ func Millis(d time.Duration) string {
 	return strconv.FormatFloat(ms, 'f', 2, 64) + " ms"
 }
 
+// ShownTime returns the field and the time that a row shows: its clock, else the one by which lists order it, or the first it has.
+// f is nil when the caller sees none.
+func ShownTime(k *plan.Kind, row access.Row) (f *spec.Field, t time.Time) {
+	for _, f := range append([]*spec.Field{k.Spec.Field(k.Spec.Clock), k.Spec.Field(k.Spec.Order)}, k.Spec.Fields...) {
+		if f == nil || !spec.IsTime(f.Type) || row.Field(f.Name).State != access.Seen {
+			continue
+		}
+		if t, _, ok := ParseDate(f.Type, row.Field(f.Name).Text); ok {
+			return f, t
+		}
+	}
+	return nil, time.Time{}
+}
+
 // TimeOf is the time of a record by its clock field; ok is false when the
 // caller does not see it, or it is null.
 func TimeOf(k *plan.Kind, row access.Row) (t time.Time, ok bool) {
