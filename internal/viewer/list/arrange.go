@@ -7,7 +7,6 @@ import (
 	"cmp"
 	"slices"
 	"strings"
-	"time"
 
 	"understudy"
 	"understudy/internal/access"
@@ -197,6 +196,7 @@ func (lv listing) sortable(t *page.Table, rows []access.Row) {
 	if _, ok := lv.conditions(); !ok || lv.q.V.Options.Search == nil || !lv.q.Clock.AsOf.At.IsZero() {
 		return
 	}
+	timed := !slices.ContainsFunc(rows, func(r access.Row) bool { _, ok := page.TimeOf(lv.q.Kind, r); return !ok })
 	for i := range t.Heads {
 		h := &t.Heads[i]
 		if lv.q.Rights.Level(lv.q.Kind, h.Column.Spec.Name) != access.See {
@@ -206,7 +206,7 @@ func (lv listing) sortable(t *page.Table, rows []access.Row) {
 		to := *lv.ask
 		to.layout.cursor = ""
 		switch {
-		case lv.ask.layout.sort == nil && clock && descends(h.Column, rows):
+		case lv.ask.layout.sort == nil && clock && timed && newestFirst(lv.q.Kind, rows):
 			h.Order, to.layout.sort, to.layout.down = "descending", h.Column, false
 		case lv.ask.layout.sort == nil && clock: // upstream's own order is another one
 			to.layout.sort, to.layout.down = h.Column, true
@@ -230,23 +230,9 @@ func (lv listing) sortable(t *page.Table, rows []access.Row) {
 	}
 }
 
-// descends reports whether no row is later by a time than the one before it. Upstream may order by
-// another one, as that of creation; a row without the time stands anywhere then.
-func descends(c *plan.Column, rows []access.Row) bool {
-	var before time.Time
-	for _, row := range rows {
-		at, _, ok := page.ParseDate(c.Spec.Type, row.Field(c.Spec.Name).Text)
-		if !ok || !before.IsZero() && at.After(before) {
-			return false
-		}
-		before = at
-	}
-	return true
-}
-
 // newestFirst reports whether no row is later than the one before it, by the times that the rows show.
 func newestFirst(k *plan.Kind, rows []access.Row) bool {
-	return k.Spec.Clock != "" && len(rows) > 1 && slices.IsSortedFunc(rows, func(a, b access.Row) int {
+	return k.Spec.Clock != "" && slices.IsSortedFunc(rows, func(a, b access.Row) int {
 		_, first := page.ShownTime(k, a)
 		_, second := page.ShownTime(k, b)
 		return second.Compare(first)

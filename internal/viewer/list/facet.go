@@ -51,7 +51,7 @@ func makeFacets(q *page.Exchange, r *query.SearchResult, k *plan.Kind,
 		if f.Name == "month" {
 			months = len(f.Values)
 		}
-		out := facet{Title: titleFacet(q, f.Name, k), More: f.More}
+		out := facet{Title: plan.UpperFirst(q.V.WordsOf(f.Name, k)), More: f.More}
 		for _, v := range f.Values {
 			href, set := pick(f, v)
 			shown := facetValue{Text: q.V.ShowValue(f.Name, v.Value, k), Href: href, Count: page.Thousands(v.N),
@@ -67,17 +67,6 @@ func makeFacets(q *page.Exchange, r *query.SearchResult, k *plan.Kind,
 	return all
 }
 
-func titleFacet(q *page.Exchange, name string, k *plan.Kind) string {
-	for _, s := range q.V.Planned {
-		for _, other := range s.Kinds {
-			if c := other.ByField[name]; c != nil && (k == nil || other == k) {
-				return c.Heading
-			}
-		}
-	}
-	return plan.UpperFirst(plan.Spell(name))
-}
-
 // oneValue matches a condition that a facet adds: a field has one value.
 var oneValue = regexp.MustCompile(`^([\pL\pN_.]+)[=:](?:([\pL\pN_.+-]+)|"([^"\\]*)")$`)
 
@@ -91,7 +80,7 @@ func showCondition(q *page.Exchange, term string, k *plan.Kind) (label, text str
 	if name == "date" {
 		name = map[int]string{len("2006-01"): "month", len(time.DateOnly): "day"}[len(value)]
 	}
-	return titleFacet(q, cmp.Or(name, m[1]), k), q.V.ShowValue(name, value, k)
+	return plan.UpperFirst(q.V.WordsOf(cmp.Or(name, m[1]), k)), q.V.ShowValue(name, value, k)
 }
 
 // listFacets are those of a list. A value is picked by upstream's own filter

@@ -226,6 +226,7 @@ func (sv searchView) foundHit(s *page.CellContext, h page.Hit) foundHit {
 	words := len(out.Pieces) > 0
 	for i, c := range columns {
 		value := s.Cell(c, h.Row, true)
+		value.Shorten(c)
 		switch of := h.Row.Field(c.Spec.Name).State; {
 		case c.Spec.Name == k.Spec.Clock:
 			out.When = value

@@ -180,7 +180,7 @@ func (lv listing) listRows(rows []access.Row, own map[string]bool) (*listPage, *
 	lv.sortable(&p.Table, rows)
 	lv.selectRows(p, rows)
 	p.Came, p.Live = lv.provenance(), lv.live()
-	if p.Newest = lv.ask.layout.sort == nil && newestFirst(lv.q.Kind, rows); p.Newest {
+	if p.Newest = len(rows) > 1 && lv.ask.layout.sort == nil && newestFirst(lv.q.Kind, rows); p.Newest {
 		p.Table.Caption += ", newest first"
 	}
 	return p, s

@@ -59,7 +59,7 @@ func TestOutlook(t *testing.T) {
 	shown := h.Page(outlookPath+"?level=80&by=2w&percent=0.5", viewertest.All)
 	for _, want := range []string{
 		`to reach $80.00 by <time datetime="2026-06-15T12:05:00Z" title="Mon, 15 Jun 2026 12:05:00 UTC">15 June</time>`,
-		`value="80"`, `value="2w"`, `value="0.5"`, "the level $80.00", "JSON", `">$88.35548</a>`,
+		`value="80"`, `value="2w"`, `value="0.5"`, "the level $80.00", "JSON", `">$88.36</a>`,
 		`text-anchor="end">$100.00</text>`, "<dd>−$3.66 a day, deviation $0.429</dd>",
 	} {
 		if !strings.Contains(shown, want) {

@@ -190,6 +190,9 @@ func (s *CellContext) drawNumber(c *plan.Column, row access.Row, out *Cell) {
 		}
 		return
 	}
+	if whole, _, _ := strings.Cut(raw, "."); unit != "" && strings.Trim(whole, "0123456789") == "" {
+		out.Text = plan.GroupDigits(whole) + raw[len(whole):]
+	}
 	out.Unit = shown
 	if strings.HasPrefix(raw, "-") {
 		out.Text = plan.Minus + raw[1:]
@@ -289,6 +292,13 @@ func (s *CellContext) Tone(field, value string) string {
 		return "pill busy"
 	}
 	return "pill"
+}
+
+// Shorten leaves the two ends of an id.
+func (c *Cell) Shorten(of *plan.Column) {
+	if short := ShortID(c.Text); c.Hint == "" && short != c.Text && (of.Shape == plan.Code || plan.FormedID(c.Text)) {
+		c.Hint, c.Text, c.Class = c.Text, short, "code"
+	}
 }
 
 // ShortID is the two ends of a long id.

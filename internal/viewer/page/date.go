@@ -213,12 +213,8 @@ func ShownTime(k *plan.Kind, row access.Row) (f *spec.Field, t time.Time) {
 // TimeOf is the time of a record by its clock field; ok is false when the
 // caller does not see it, or it is null.
 func TimeOf(k *plan.Kind, row access.Row) (t time.Time, ok bool) {
-	if f := k.Spec.Field(k.Spec.Clock); f != nil {
-		if v := row.Field(f.Name); v.State == access.Seen {
-			if t, _, ok := ParseDate(f.Type, v.Text); ok {
-				return t, true
-			}
-		}
+	if f, t := ShownTime(k, row); f != nil && f.Name == k.Spec.Clock {
+		return t, true
 	}
 	return time.Time{}, false
 }

@@ -339,6 +339,28 @@ func (v *Visitor) ShowValue(name, value string, k *plan.Kind) string {
 	return understudy.Clip(plan.GroupPhone(value))
 }
 
+// WordsOf returns what a field, or what is made of one, is called. k may be nil: the field is of any kind.
+func (v *Visitor) WordsOf(name string, k *plan.Kind) string {
+	field, country := strings.CutSuffix(name, ".country")
+	for _, s := range v.Planned {
+		for _, other := range s.Kinds {
+			if k != nil && other != k {
+				continue
+			}
+			e := other.Spec.ElapsedNamed(name)
+			switch c := other.ByField[field]; {
+			case e != nil:
+				return e.Title
+			case c != nil && country:
+				return "country of " + c.Words
+			case c != nil:
+				return c.Words
+			}
+		}
+	}
+	return plan.Spell(name)
+}
+
 // AppendNew adds a value unless it is empty or is there.
 func AppendNew(all []string, one string) []string {
 	if one == "" || slices.Contains(all, one) {

@@ -4,6 +4,7 @@
 package page
 
 import (
+	"cmp"
 	"context"
 	"sync"
 	"time"
@@ -233,31 +234,22 @@ func (r *Rights) KindGroups(s *plan.Source, snap *Snapshot, c *Clock) []KindView
 	return all
 }
 
+// healths are the tones and the words of upstream's states.
+var healths = map[string][2]string{
+	"ok": {"good", "Upstream answers"}, "down": {"bad", "Upstream is down"},
+	"credential": {"bad", "Upstream refuses our credential"}, "limited": {"busy", "Upstream limits our rate"},
+}
+
 // HealthOf says in words how upstream does.
 func (c *Clock) HealthOf(s Snapshot) Health {
 	h := Health{Why: s.Why, Since: c.Moment(s.Since), Probe: c.Moment(s.NextProbe)}
-	switch s.State {
-	case "ok":
-		h.Tone, h.Word = "good", "Upstream answers"
-	case "down":
-		h.Tone, h.Word = "bad", "Upstream is down"
-	case "credential":
-		h.Tone, h.Word = "bad", "Upstream refuses our credential"
-	case "limited":
-		h.Tone, h.Word = "busy", "Upstream limits our rate"
-	default:
-		h.Tone, h.Word = "", "Upstream not asked yet"
+	if h.Tone, h.Word = healths[s.State][0], healths[s.State][1]; h.Word == "" {
+		h.Word = "Upstream not asked yet"
 	}
 	return h
 }
 
 // WebhookTone returns the tone of the state of a webhook.
 func WebhookTone(state string) string {
-	switch state {
-	case "ok":
-		return "good"
-	case "paused":
-		return "bad"
-	}
-	return "busy"
+	return cmp.Or(map[string]string{"ok": "good", "paused": "bad"}[state], "busy")
 }

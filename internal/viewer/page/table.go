@@ -90,7 +90,7 @@ func (s *CellContext) Table(caption string, columns []*plan.Column, rows []acces
 	}
 	for i, h := range t.Heads {
 		if h.Unit != "" {
-			alignDecimals(t.Rows, i)
+			alignDecimals(t.Rows, i, h.Column.Spec.Name, rows)
 		}
 	}
 	return t
@@ -115,8 +115,8 @@ func (t *Table) PickRows(k *plan.Kind, rows []access.Row) {
 	}
 }
 
-// alignDecimals gives the amounts of a column the same number of decimal places.
-func alignDecimals(rows []listRow, column int) {
+// alignDecimals gives the amounts of a column the same number of decimal places, but for those that are rounded.
+func alignDecimals(rows []listRow, column int, field string, of []access.Row) {
 	decimals := func(text string) int {
 		_, fraction, _ := strings.Cut(text, ".")
 		return len(fraction)
@@ -125,9 +125,11 @@ func alignDecimals(rows []listRow, column int) {
 	for _, row := range rows {
 		most = max(most, decimals(row.Cells[column].Text))
 	}
-	for _, row := range rows {
-		if c := &row.Cells[column]; decimals(c.Text) > 0 {
-			c.Text += strings.Repeat("0", most-decimals(c.Text))
+	for i, row := range rows {
+		c := &row.Cells[column]
+		exact := decimals(strings.TrimRight(of[i].Field(field).Text, "0"))
+		if n := decimals(c.Text); n > 0 && exact <= n {
+			c.Text += strings.Repeat("0", most-n)
 		}
 	}
 }
@@ -215,15 +217,11 @@ func (s *CellContext) firstAddress(row access.Row) string {
 	return ""
 }
 
-// open makes a row lead to its record: its first cell does, and the id, which
-// is shortened.
+// open makes a row lead to its record: its first cell does. Ids are shortened.
 func (s *CellContext) open(cells []Cell, columns []*plan.Column, row access.Row) {
 	href := s.RecordOf(row)
 	for i, c := range columns {
-		if short := ShortID(cells[i].Text); cells[i].Hint == "" && short != cells[i].Text &&
-			(c.Shape == plan.Code || plan.FormedID(cells[i].Text)) {
-			cells[i].Hint, cells[i].Text, cells[i].Class = cells[i].Text, short, "code"
-		}
+		cells[i].Shorten(c)
 		if i == 0 && href != "" {
 			cells[i].Href = href
 			if cells[i].Tone == "none" && cells[i].Stamp == "" {

@@ -4,6 +4,7 @@ package plan
 
 import (
 	"encoding/json"
+	"math/big"
 	"net/url"
 	"slices"
 	"strconv"
@@ -12,6 +13,9 @@ import (
 
 	"understudy/spec"
 )
+
+// mostDecimals is how many decimal places an amount of at least 1 has; one of more is rounded to what is paid.
+const mostDecimals = 4
 
 // Figure returns a field's number as people read it: 1386 seconds as 23:06, a price as $0.0255.
 // exact is the number as the API writes it, with its unit. ok is false for a field of which the
@@ -32,16 +36,16 @@ func Figure(f *spec.Field, number, unit string) (text, exact string, ok bool) {
 		}
 		return text, number + " ms", true
 	}
-	if f.Class != spec.ClassPrice || f.Type != spec.TypeDecimal && f.Show != spec.ShowMinor {
-		return "", "", false
-	}
-	a, ok := readAmount(number)
-	if !ok {
-		return "", "", false
-	}
 	unit = strings.ToUpper(unit)
+	a, ok := readAmount(number)
+	if !ok || f.Type != spec.TypeDecimal && f.Show != spec.ShowMinor || f.Class != spec.ClassPrice && symbols[unit] == "" {
+		return "", "", false
+	}
 	if f.Show == spec.ShowMinor {
 		a.shift(places(unit))
+	}
+	if a.whole != "" && len(a.fraction) > mostDecimals {
+		a.round(places(unit))
 	}
 	a.negative = a.negative != (f.Show == spec.ShowCost)
 	return a.in(unit), strings.TrimSpace(number + " " + unit), true
@@ -104,13 +108,21 @@ func (a *amount) shift(places int) {
 	a.whole, a.fraction = strings.TrimLeft(a.whole[:at], "0"), strings.TrimRight(a.whole[at:]+a.fraction, "0")
 }
 
+// round keeps fewer decimal places than the amount has.
+func (a *amount) round(places int) {
+	n, _ := new(big.Int).SetString(a.whole+a.fraction[:places], 10)
+	n.Add(n, big.NewInt(int64(a.fraction[places]-'0')/5))
+	a.whole, a.fraction = n.String(), ""
+	a.shift(places)
+}
+
 // in writes the amount in a currency; "" is no currency.
 func (a *amount) in(unit string) string {
 	fraction := a.fraction
 	if least := places(unit); len(fraction) < least {
 		fraction += strings.Repeat("0", least-len(fraction))
 	}
-	text := groupDigits(max(a.whole, "0"))
+	text := GroupDigits(max(a.whole, "0"))
 	if fraction != "" {
 		text += "." + fraction
 	}
@@ -128,8 +140,8 @@ func (a *amount) in(unit string) string {
 // Minus is the sign of numbers below zero.
 const Minus = "\u2212"
 
-// groupDigits puts a comma between the thousands of digits.
-func groupDigits(digits string) string {
+// GroupDigits puts a comma between the thousands of digits.
+func GroupDigits(digits string) string {
 	for i := len(digits) - 3; i > 0; i -= 3 {
 		digits = digits[:i] + "," + digits[i:]
 	}

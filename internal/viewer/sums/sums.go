@@ -13,7 +13,6 @@ import (
 	"understudy"
 	"understudy/internal/query"
 	"understudy/internal/viewer/page"
-	"understudy/internal/viewer/plan"
 )
 
 // Path is the page.
@@ -181,19 +180,5 @@ func words(q *page.Exchange, name string) string {
 	if name == query.SumCount {
 		return "matches"
 	}
-	field, country := strings.CutSuffix(name, ".country")
-	for _, s := range q.V.Planned {
-		for _, k := range s.Kinds {
-			e := k.Spec.ElapsedNamed(name)
-			switch c := k.ByField[field]; {
-			case e != nil:
-				return e.Title
-			case c != nil && country:
-				return "country of " + c.Words
-			case c != nil:
-				return c.Words
-			}
-		}
-	}
-	return plan.Spell(name)
+	return q.V.WordsOf(name, nil)
 }
