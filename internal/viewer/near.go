@@ -78,7 +78,7 @@ func (rv *record) related(row access.Row, lists []*askedList) []page.Link {
 			}
 			all = append(all, page.Link{
 				Href: rv.q.Clock.AsOf.Keep(k.Href + "?" + understudy.Query{{Name: f.Name, Value: row.ID}}.String()),
-				Text: plan.UpperFirst(k.Spec.Title) + " with this " + rv.q.Kind.Spec.One + " as “" + plan.TitleOf(field) + "”",
+				Text: plan.UpperFirst(k.Spec.Title) + " whose " + plan.TitleOf(field) + " is this " + rv.q.Kind.Spec.One,
 			})
 		}
 	}

@@ -233,9 +233,9 @@ func rowOf(q *page.Exchange, e *audit.Entry) row {
 	out := row{When: q.Clock.Say(e.At, true), Who: e.Caller, Role: e.Role, What: words[e.Action], More: e.What, Of: e.Kind,
 		Rows: e.Rows, Request: e.Request, Refused: e.Status >= http.StatusBadRequest}
 	if e.Count > 0 {
-		out.More = "counted, " + page.Thousands(e.Count) + " time"
-		if e.Count > 1 {
-			out.More += "s"
+		out.More = page.Thousands(e.Count) + " times"
+		if e.Count == 1 {
+			out.More = "once"
 		}
 	}
 	var kind *plan.Kind
@@ -269,6 +269,10 @@ const (
 	whatExport = "export"
 )
 
+// plain are the words for what was looked at beside lists and records.
+var plain = map[string]string{whatLog: "read the audit log", "lookup": "looked up a number", "number": "looked at a number",
+	"conversation": "looked at a conversation", "sum": "added up records"}
+
 // tell says in plain words what was done, and what did it where that is nobody.
 func (r *row) tell(e *audit.Entry, kind *plan.Kind) {
 	of := cmp.Or(e.Kind, "rows")
@@ -282,8 +286,8 @@ func (r *row) tell(e *audit.Entry, kind *plan.Kind) {
 	switch {
 	case e.What == whatLog && e.Action == understudy.ActionExport:
 		r.What, r.More = "exported the audit log", ""
-	case e.What == whatLog:
-		r.What, r.More = "read the audit log", ""
+	case plain[e.What] != "":
+		r.What, r.More = plain[e.What], ""
 	case e.Action != understudy.ActionExport:
 		r.What = cmp.Or(r.What, string(e.Action))
 	case e.What == whatBegins:

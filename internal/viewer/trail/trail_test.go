@@ -29,7 +29,7 @@ func TestTheAuditLogOfPages(t *testing.T) {
 	h.Page("/twilio/calls/"+id, masked)
 	page := html.UnescapeString(h.Page("/-/audit", viewertest.All))
 	for _, want := range []string{"looked at a record", "exported 400 calls", "read the audit log",
-		"searched <small class=\"fine\">number</small>", "conversation",
+		"<td data-t=\"What\">looked at a number</td>", "<td data-t=\"What\">looked at a conversation</td>",
 		`<a href="/twilio/calls/` + id + `">`} {
 		if !strings.Contains(page, want) {
 			t.Errorf("the page does not hold %q", want)
@@ -75,6 +75,7 @@ func TestTheAuditLogInPlainWords(t *testing.T) {
 			{Action: understudy.ActionExport, What: "export begins", Source: "twilio", Kind: "messages", Request: "R-1", Rows: 20},
 			{Action: understudy.ActionExport, What: "export", Source: "twilio", Kind: "messages", Request: "R-1", Rows: 1184},
 			{Action: understudy.ActionExport, What: "export begins", Request: "R-2"},
+			{Action: understudy.ActionSearch, What: "lookup", Values: []string{"+15005550006"}},
 			{Action: understudy.ActionNote, What: "=1+1", IDs: []string{"SM1", "SM2"}},
 		} {
 			e.AsPerson = true
@@ -83,13 +84,14 @@ func TestTheAuditLogInPlainWords(t *testing.T) {
 	})
 	text := h.Page("/-/audit", viewertest.All)
 	for want, n := range map[string]int{"exported 1,184 messages": 1, "began to export": 1, "began to export rows": 1, "the command line": 1,
-		"read the audit log": 1, "administered": 2} { // one is the choice of the filter
+		"<td data-t=\"What\">looked up a number</td>": 1,
+		"read the audit log":                          1, "administered": 2} { // one is the choice of the filter
 		if got := strings.Count(text, want); got != n {
 			t.Errorf("the page says %q %d times, want %d", want, got, n)
 		}
 	}
 	status, csv, head := h.Get("/-/audit.csv?until=2026-07-01", viewertest.All)
-	if lines := strings.Count(csv, "\r\n"); status != 200 || lines != 8 || !strings.Contains(head.Get("Content-Type"), "text/csv") {
+	if lines := strings.Count(csv, "\r\n"); status != 200 || lines != 9 || !strings.Contains(head.Get("Content-Type"), "text/csv") {
 		t.Errorf("the file is %d with %d lines, %q:\n%s", status, lines, head.Get("Content-Type"), csv)
 	}
 	for _, want := range []string{",export begins,twilio,messages,,20,R-1,,", ",'=1+1,,,SM1 SM2,", ",export,audit log,"} {
