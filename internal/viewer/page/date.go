@@ -241,8 +241,6 @@ func (c *Clock) Moment(t time.Time) *When {
 		return nil
 	}
 	w := c.Say(t, true)
-	if rest, today := strings.CutPrefix(w.Text, "Today "); today {
-		w.Text = rest
-	}
+	w.Text = strings.TrimPrefix(w.Text, "Today ")
 	return &w
 }

@@ -324,13 +324,9 @@ func (v *Visitor) ShowValue(name, value string, k *plan.Kind) string {
 				return plan.UpperFirst(k.Spec.Title)
 			}
 		}
-	case "day":
-		if t, err := understudy.ParseTime(value, time.UTC, time.DateOnly); err == nil {
-			return t.Format("2 Jan 2006")
-		}
-	case "month":
-		if t, err := understudy.ParseTime(value, time.UTC, "2006-01"); err == nil {
-			return t.Format("Jan 2006")
+	case "day", "month":
+		if t, err := understudy.ParseTime(value, time.UTC, time.DateOnly, "2006-01"); err == nil {
+			return t.Format(map[string]string{"day": "2 Jan 2006", "month": "Jan 2006"}[name])
 		}
 	}
 	if value == "" {

@@ -8,7 +8,6 @@ import (
 	"net/http"
 	"net/url"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
@@ -303,12 +302,4 @@ func (r *row) tell(e *audit.Entry, kind *plan.Kind) {
 	case "SIGHUP":
 		r.By = "a signal"
 	}
-}
-
-// Count is the number of rows, "" for none.
-func (r row) Count() string {
-	if r.Rows == 0 {
-		return ""
-	}
-	return strconv.FormatInt(r.Rows, 10)
 }
