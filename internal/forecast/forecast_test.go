@@ -384,7 +384,7 @@ func TestALevelThatIsReached(t *testing.T) {
 // about nine of ten.
 func TestCoverage(t *testing.T) {
 	rnd := rand.New(rand.NewPCG(sample.Seed(t), 9))
-	n, held := sample.Count(24, 2000), 0
+	n, held := sample.Count(60, 2000), 0
 	truth := touch.Walk{Drift: -3, Sigma: 4}
 	for range n {
 		samples := walk(rnd, 500, truth, 24*14)
