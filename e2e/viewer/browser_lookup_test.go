@@ -24,7 +24,7 @@ func TestBrowserFindsACaller(t *testing.T) {
 		t.Fatal(err)
 	}
 	house, dir := rig.StartServer(t, rig.Settings{Upstream: rig.StartAPI(t, "--latency", "1ms", "--records", "300").URL("slowapi"), Users: rig.ReadFile(t, users),
-		Roles: "  desk: {twilio: {\"*\": see, phone: last4, body: hide, do: [lookup]}}\n"})
+		Roles: "  desk: {twilio: {\"*\": see, phone: last4, body: hide, do: [lookup, messages.send]}}\n"})
 	web := house.URL("viewer")
 	var list struct{ Calls []struct{ Sid, To string } }
 	if err := json.Unmarshal(rig.Get(t, rig.Account+":"+rig.DemoToken, web+"/twilio/calls.json").Body, &list); err != nil {
@@ -70,6 +70,15 @@ func TestBrowserFindsACaller(t *testing.T) {
 	if !eval[bool](b, `!!document.querySelector('`+record+`')`) {
 		t.Fatalf("the call is not found: %s", eval[string](b, `document.querySelector("main").innerText`))
 	}
+	// The oldest stands first; the last contact and what may be sent are one click away.
+	if act := eval[string](b, `document.querySelector(".acts a[href^='/-/do/twilio/messages/']")?.getAttribute("href") ?? ""`); act != "/-/do/twilio/messages/send" {
+		t.Errorf("a message is sent at %q", act)
+	}
+	b.do(chromedp.Click(chromedp.CSS(`.acts a[href="#newest"]`)))
+	rig.Await(t, func() string {
+		return eval[string](b, `(r => r.top >= 0 && r.bottom <= innerHeight ? "" : "the last contact is at " + r.top)([...document.querySelectorAll("#rows .turn")].at(-1).getBoundingClientRect())`)
+	})
+	masked("the last contact")
 	b.follow(chromedp.Click(chromedp.CSS(record)))
 	masked("the record")
 	eval[bool](b, `(history.back(), true)`)
@@ -79,6 +88,10 @@ func TestBrowserFindsACaller(t *testing.T) {
 		}
 		return ""
 	})
+	b.open("/-/do/twilio/messages/send")
+	if to := eval[string](b, `document.querySelector("main [name=To]")?.value ?? "no box"`); to != "" {
+		t.Errorf("a message is sent to %q", to)
+	}
 	b.open("/search")
 	b.sound(script, "the search of who may look numbers up")
 	// The page of its own, with a part of a number and with one that nobody has.

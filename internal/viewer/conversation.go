@@ -1,5 +1,4 @@
-// Conversation: what passed between two numbers, of every kind and in both
-// directions, merged in time.
+// Conversation: what passed between two numbers, of every kind and in both directions, merged in time.
 //
 //	calls from A to B  ─┐
 //	calls from B to A  ─┤  newest page of each, cut where the
@@ -22,8 +21,7 @@ import (
 	"understudy/spec"
 )
 
-// ownBefore is the moment a page of a conversation ends at, the newest when
-// there is none.
+// ownBefore is the moment a page of a conversation ends at, the newest when there is none.
 const ownBefore = understudy.OwnPrefix + "before"
 
 // conversationPage is what conversation.html shows.
@@ -48,6 +46,7 @@ type messages struct {
 	Back     *page.When // from when on everything is on this page; nil: from the first
 	Bound    string     // what is not on this page, and why
 	Late     bool       // it comes after the head of the page
+	Acts     []page.Link
 
 	all []message
 }
@@ -157,8 +156,7 @@ func readConversationParams(q *page.Exchange) (before time.Time, back []string, 
 	return before, back[max(0, len(back)-page.MaxBack):], nil
 }
 
-// readDirections begins to read what the caller may ask: each kind with two ends, both ways, up
-// to a moment.
+// readDirections begins to read what the caller may ask: each kind with two ends, both ways, up to a moment.
 func readDirections(q *page.Exchange, a, b string, before time.Time) []direction {
 	var all []direction
 	for _, t := range q.Rights.ContactKinds(q.Source) {
@@ -201,8 +199,7 @@ func findUntil(q *page.Exchange, t *plan.Contact) *spec.Filter {
 	return nil
 }
 
-// conversationAddress is the conversation up to a moment, zero for now, with the
-// ends of the newer pages.
+// conversationAddress is the conversation up to a moment, zero for now, with the ends of the newer pages.
 func conversationAddress(path string, before time.Time, back []string) string {
 	var query understudy.Query
 	if !before.IsZero() {
@@ -214,8 +211,7 @@ func conversationAddress(path string, before time.Time, back []string) string {
 	return path + plan.WithQuery(query)
 }
 
-// turnConversation works out where Older, Newer and Newest lead, and says what
-// is not here.
+// turnConversation works out where Older, Newer and Newest lead, and says what is not here.
 func turnConversation(q *page.Exchange, p *messages, base string, older, before time.Time, back []string) {
 	here := ""
 	if !before.IsZero() {

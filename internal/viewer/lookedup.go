@@ -11,6 +11,7 @@ import (
 
 	"understudy"
 	"understudy/internal/access"
+	"understudy/internal/viewer/actions"
 	"understudy/internal/viewer/page"
 	"understudy/internal/viewer/plan"
 )
@@ -26,6 +27,9 @@ func talkOf(q *page.Exchange, number string, hits []page.Hit) (talk any, rest []
 			continue
 		}
 		contact := h.Kind.Source.Contacts[i]
+		if len(p.all) == 0 {
+			p.Acts = actions.With(q, h.Kind.Source, "", false) // the number must stand in no address
+		}
 		theirs := shows(q, contact.Ends[0], h, number)
 		t, ok := readMessage(q, direction{kind: contact, byA: !theirs}, h.Row, time.Time{})
 		if !ok {

@@ -41,9 +41,8 @@ type message struct {
 	other string // the number at the other end; "": the caller does not see it
 }
 
-// mergeStrands orders the messages of all directions in time, oldest first, down to where
-// the first direction that goes on ends: below that some would be missing. older
-// is that moment, zero when this is the beginning.
+// mergeStrands orders the messages of all directions in time, oldest first, down to where the first direction that
+// goes on ends: below that some would be missing. older is that moment, zero when this is the beginning.
 func mergeStrands(q *page.Exchange, strands []direction, before time.Time, p *messages) (turns []message, older time.Time) {
 	for _, s := range strands {
 		r := s.Asked.Wait()
@@ -89,9 +88,8 @@ func findSender(q *page.Exchange, p *messages, s direction) string {
 	return p.B.Shown
 }
 
-// readMessage returns a record as a message. One without a time is placed by another of its
-// times, on the newest page alone: upstream leaves it out when asked for a
-// span.
+// readMessage returns a record as a message. One without a time is placed by another of its times, on the newest page
+// alone: upstream leaves it out when asked for a span.
 func readMessage(q *page.Exchange, s direction, row access.Row, before time.Time) (message, bool) {
 	k := s.kind.Kind
 	at, ok := page.TimeOf(k, row)
@@ -121,8 +119,7 @@ func readMessage(q *page.Exchange, s direction, row access.Row, before time.Time
 	return t, true
 }
 
-// drawMessageCell keeps what a message shows of one column: its words, its state, and
-// the counts that are not zero.
+// drawMessageCell keeps what a message shows of one column: its words, its state, and the counts that are not zero.
 func drawMessageCell(q *page.Exchange, t *message, s *page.CellContext, c *plan.Column, row access.Row) {
 	cl := s.Cell(c, row, false)
 	switch v := row.Field(c.Spec.Name); {

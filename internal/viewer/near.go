@@ -13,9 +13,8 @@ import (
 	"understudy/spec"
 )
 
-// addressed is the record of an id that its path does not have: what is held of the record
-// tells its address. To a caller that may not find it, or does not see addresses, none is
-// held.
+// addressed is the record of an id that its path does not have: what is held of the record tells its address. To a
+// caller that may not find it, or does not see addresses, none is held.
 func (rv *record) addressed(in *plan.Instance, id string) (*spec.Target, error) {
 	none := page.NotFound("No "+rv.q.Kind.Spec.One+" named "+understudy.Clip(id)+" is held", "Pick it from the list.", rv.q.Kind.Href)
 	if rv.q.V.Options.History == nil || !rv.q.Rights.Gate.Finds(rv.q.Rights.Caller, rv.q.Source.Name, rv.q.Kind.Spec.Name, id) {

@@ -108,7 +108,7 @@ func serveNumber(q *page.Exchange) error {
 		return numberView{q, n}.numberData()
 	}
 	p.Own = numberView{q, n}.own()[number]
-	if p.Acts = actions.With(q, number, p.Own); !p.Own {
+	if p.Acts = actions.With(q, q.Source, number, p.Own); !p.Own {
 		p.Removing = actions.ErasePerson(q, number)
 	}
 	return q.Render(http.StatusOK, "number", p.Shown, p)
@@ -315,9 +315,8 @@ func (v numberView) glimpseOf(t *spec.Target, r page.Reading, title string, s *p
 	}
 }
 
-// mentions are the newest records of a kind that is counted (alerts) which
-// hold the number, or name a record of this page. Upstream cannot be asked for
-// that, so its newest page is looked through, and the page says so.
+// mentions are the newest records of a kind that is counted (alerts) which hold the number, or name a record of this
+// page. Upstream cannot be asked for that, so its newest page is looked through, and the page says so.
 func (v numberView) mentions(title string, w *page.Asked) *relatedList {
 	ids := map[string]bool{}
 	for _, pn := range v.n.panels {

@@ -33,8 +33,7 @@ type relatedList struct {
 	Note    string // what to know of the rows
 }
 
-// askedList is a list under a record, read unless the record counts it as
-// empty.
+// askedList is a list under a record, read unless the record counts it as empty.
 type askedList struct {
 	Asked  *page.Asked // nil: it is not read
 	list   *plan.List
@@ -55,9 +54,8 @@ func (rv *record) relatedLists(t *spec.Target) []*askedList {
 	return all
 }
 
-// besideRecord begins to read the lists while upstream is asked for the record
-// above them. A role that finds some records of the kind alone waits for the
-// record: nothing is asked about one it may not find. So does a list that the
+// besideRecord begins to read the lists while upstream is asked for the record above them. A role that finds some
+// records of the kind alone waits for the record: nothing is asked about one it may not find. So does a list that the
 // record counts: most messages have no media.
 func (rv *record) besideRecord(lists []*askedList) func() {
 	if !rv.q.Rights.Counts(rv.q.Kind) {
@@ -77,8 +75,7 @@ func (rv *record) countedBy(a *askedList) bool {
 	return a.list.Spec.Count != "" && a.list.Under.Kind == rv.q.Kind
 }
 
-// readOf reads the lists of a record that has come. One that the record says is
-// empty is not read.
+// readOf reads the lists of a record that has come. One that the record says is empty is not read.
 func (rv *record) readOf(row access.Row, lists []*askedList) {
 	for _, a := range lists {
 		if a.empty = rv.countedBy(a) && saysEmpty(a.list, row); !a.empty {
@@ -94,9 +91,8 @@ func (a *askedList) leave() {
 	}
 }
 
-// readUnder begins to read a list under the record, if that has not begun. Of some
-// kinds upstream lists nothing any more once the record has ended (participants of
-// a conference): then those that are kept stand there.
+// readUnder begins to read a list under the record, if that has not begun. Of some kinds upstream lists nothing any
+// more once the record has ended (participants of a conference): then those that are kept stand there.
 func (rv *record) readUnder(a *askedList) {
 	if a.Asked != nil {
 		return

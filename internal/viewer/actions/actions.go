@@ -150,10 +150,10 @@ func Sync(q *page.Exchange, k *plan.Kind) (all []page.Link) {
 	return all
 }
 
-// With are links to the actions of a source that make a record with a number: from it, if
-// it is our own, else to it.
-func With(q *page.Exchange, number string, own bool) (all []page.Link) {
-	for _, k := range q.Source.Kinds {
+// With are links to the actions of a source that make a record with a number: from it, if it is our own, else to it. An
+// empty number is one that the caller types.
+func With(q *page.Exchange, source *plan.Source, number string, own bool) (all []page.Link) {
+	for _, k := range source.Kinds {
 		filled := false
 		links := Made(q, k, func(f *spec.ActionField) string {
 			if k.Spec.Field(f.Field).Class != spec.ClassPhone || f.Own != own {

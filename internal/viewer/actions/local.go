@@ -1,5 +1,4 @@
-// Local: what changes what is held here: a kind is synced, a record forgotten, a record or a
-// person erased.
+// Local: what changes what is held here: a kind is synced, a record forgotten, a record or a person erased.
 
 package actions
 
