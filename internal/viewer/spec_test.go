@@ -3,7 +3,11 @@
 package viewer_test
 
 import (
+	"cmp"
 	"context"
+	"regexp"
+	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -51,22 +55,30 @@ kinds:
 const bookJSON = `{"shelf":"A 1","number":"7","bought":1780311790,"name":"Moby-Dick","price":-3.5,"price_unit":"EUR","lent":true,` +
 	`"due":"2026-06-01","place":{"room":"north"}}`
 
-// library answers with one book.
-type library struct{ asked []string }
+// library answers with one book, and a list of it or of the rows it was given.
+type library struct {
+	asked []string
+	rows  string
+}
 
 func (l *library) Page(_ context.Context, a request.Request) (*request.Response, error) {
 	l.asked = append(l.asked, a.Target.Key.URI)
 	p := &understudy.Page{Key: a.Target.Key, Kind: "books", Shape: "books", Status: 200, ContentType: "application/json",
 		Body: []byte(bookJSON), ID: a.Target.ID}
 	if a.Target.List != nil {
-		p.List, p.Body = true, []byte(`{"data":[`+bookJSON+`],"more":true}`)
+		p.List, p.Body = true, []byte(`{"data":[`+cmp.Or(l.rows, bookJSON)+`],"more":true}`)
 		p.Next = understudy.Key{Source: "library", URI: a.Target.Key.Path() + "?per=3&after=7"}
 	}
 	return &request.Response{Page: p, Outcome: request.Composed}, nil
 }
 
-func TestAnyAPI(t *testing.T) {
-	sp, err := upstream.ReadSpec("library.yaml", []byte(libraryYAML))
+// libraryReader reads from the library.
+var libraryReader = viewertest.Browser{Zone: "Europe/Berlin", Headers: map[string]string{"Authorization": "Bearer alltoken"}}
+
+// openLibrary opens a viewer of the library by its spec.
+func openLibrary(t *testing.T, text string, m *library) *viewertest.Fixture {
+	t.Helper()
+	sp, err := upstream.ReadSpec("library.yaml", []byte(text))
 	viewertest.Must(t, err)
 	src := &spec.Source{Name: "books-r-us", Spec: sp}
 	gate, err := access.New(map[string]*spec.Spec{"books-r-us": sp}, nil)
@@ -76,11 +88,14 @@ func TestAnyAPI(t *testing.T) {
 			Grant: understudy.Grant{Role: understudy.RoleAll, By: "test"}},
 	}})
 	viewertest.Must(t, err)
-	m := &library{}
-	h := viewertest.Open(t, func(o *page.Options) {
+	return viewertest.Open(t, func(o *page.Options) {
 		o.Sources, o.Gate, o.Callers, o.Mirror, o.Snapshot = []*spec.Source{src}, gate, book, m, nil
 	})
-	reader := viewertest.Browser{Zone: "Europe/Berlin", Headers: map[string]string{"Authorization": "Bearer alltoken"}}
+}
+
+func TestAnyAPI(t *testing.T) {
+	m := &library{}
+	h, reader := openLibrary(t, libraryYAML, m), libraryReader
 	list := h.Page("/books-r-us/books", reader)
 	for _, want := range []string{
 		`>13:03:10</time>`, ">Today</time>", "−€3.50", `<span class="yes">yes</span>`, `href="/books-r-us/books/A%201~7"`,
@@ -126,5 +141,23 @@ func TestAnyAPI(t *testing.T) {
 	}
 	if page := h.Page("/search?q=5551234567", reader); !strings.Contains(page, "is no id and no number") {
 		t.Error("a number is found where nobody is called")
+	}
+}
+
+// The amounts of a column have as many decimal places as the finest, and one that is rounded has no more than it is known to.
+func TestRoundedAmountsAreNotPadded(t *testing.T) {
+	var rows []string
+	for i, price := range []string{"107.30619", "0.0255", "2.5", "1500.12"} {
+		row := strings.Replace(bookJSON, `"price":-3.5`, `"price":"`+price+`"`, 1)
+		rows = append(rows, strings.Replace(row, `"number":"7"`, `"number":"`+strconv.Itoa(i)+`"`, 1))
+	}
+	priced := strings.Replace(libraryYAML, "{name: price, type: decimal}", "{name: price, type: decimal, class: price}", 1)
+	page := openLibrary(t, priced, &library{rows: strings.Join(rows, ",")}).Page("/books-r-us/books", libraryReader)
+	var got []string
+	for _, m := range regexp.MustCompile(`<td class="num" data-t="Price \(€\)">([^<]*)</td>`).FindAllStringSubmatch(page, -1) {
+		got = append(got, m[1])
+	}
+	if want := []string{"107.31", "0.0255", "2.5000", "1,500.1200"}; !slices.Equal(got, want) {
+		t.Errorf("the prices are %q, want %q", got, want)
 	}
 }
