@@ -187,7 +187,7 @@ func wholeServer(gotool string) []part {
 		"viewer/TestBrowserSmallScreen", "viewer/TestBrowserAxe", "hidden/TestHiddenValuesReadAsMuchAsUnknownOnes",
 		"hidden/TestHiddenRepositories", "faults/TestAHostileUpstream", "vendors/TestGitHubListsFromRecords",
 		"vendors/TestStripeListsFromRecords", "sdk/TestStripeSDKsAtRandom", "crashes/TestDamagedFileEndsInASentence",
-		"viewer/TestBrowserRowsChangeInPlace", "platforms/TestEveryPlatformHasItsTypes",
+		"viewer/TestBrowserRowsChangeInPlace", "viewer/TestBrowserTablesFit", "platforms/TestEveryPlatformHasItsTypes",
 	} {
 		all = append(all, endToEnd(gotool, "full", test, fullCounts+"=1", `--- PASS`, time.Minute))
 	}

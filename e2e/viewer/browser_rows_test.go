@@ -10,6 +10,7 @@ import (
 	"github.com/chromedp/chromedp"
 
 	"understudy/e2e/rig"
+	"understudy/internal/sample"
 )
 
 // A click anywhere in a row opens its record, one on a link of the row follows that link, and one
@@ -95,8 +96,11 @@ func TestBrowserTablesFit(t *testing.T) {
 	if len(lists) < 15 || !slices.Contains(lists, "/twilio/messages") || !slices.Contains(lists, "/twilio/applications") {
 		t.Fatalf("home leads to the lists %q", lists)
 	}
-	tables := 0
+	tables, some := 0, sample.OneIn(t, 4)
 	for _, path := range append(lists, "/twilio/available_phone_numbers?CountryCode=US") {
+		if chosen := some(); !chosen && path != "/twilio/messages" {
+			continue
+		}
 		b.open(path)
 		if !eval[bool](b, `!!document.querySelector(".results #rows tr")`) {
 			continue // one record, or a list that lies under a record
@@ -112,7 +116,7 @@ func TestBrowserTablesFit(t *testing.T) {
 			t.Errorf("%s at 1280 px has rows of %v px, want one line", path, heights)
 		}
 	}
-	if tables < 15 {
+	if tables == 0 || sample.Whole() && tables < 15 {
 		t.Errorf("%d of %q are tables", tables, lists)
 	}
 	b.calm("tables")

@@ -72,7 +72,7 @@ func (rv *record) related(row access.Row, lists []*askedList) []page.Link {
 		}
 		for i, f := range k.PlannedLists[0].Spec.Filters {
 			field := k.Spec.Field(f.Field)
-			if !rv.picks(field, f) || row.ID == "" || !rv.q.Rights.Offers(k.PlannedLists[0], i) {
+			if !rv.picks(k, field, f) || row.ID == "" || !rv.q.Rights.Offers(k.PlannedLists[0], i) {
 				continue
 			}
 			all = append(all, page.Link{
@@ -84,7 +84,8 @@ func (rv *record) related(row access.Row, lists []*askedList) []page.Link {
 	return all
 }
 
-// picks reports whether a filter of another list takes ids of this kind.
-func (rv *record) picks(field *spec.Field, f *spec.Filter) bool {
-	return field != nil && f.Op == "is" && len(rv.q.Kind.Spec.ID) == 1 && (field.Link == rv.q.Kind.Spec.Name || field.Link == spec.AnyKind)
+// picks reports whether a filter of a kind's list takes ids of this kind. What links to any kind seldom means its own.
+func (rv *record) picks(k *plan.Kind, field *spec.Field, f *spec.Filter) bool {
+	return field != nil && f.Op == "is" && len(rv.q.Kind.Spec.ID) == 1 &&
+		(field.Link == rv.q.Kind.Spec.Name || field.Link == spec.AnyKind && k != rv.q.Kind)
 }

@@ -154,7 +154,7 @@ func (rv *record) listsAbout(t *spec.Target) []*askedList {
 			continue
 		}
 		for i, f := range k.PlannedLists[0].Spec.Filters {
-			if !rv.picks(k.Spec.Field(f.Field), f) || !rv.q.Rights.Offers(k.PlannedLists[0], i) {
+			if !rv.picks(k, k.Spec.Field(f.Field), f) || !rv.q.Rights.Offers(k.PlannedLists[0], i) {
 				continue
 			}
 			params := understudy.Query{{Name: f.Name, Value: t.ID}}
