@@ -36,8 +36,8 @@ func (p *Pending) Each(do func(e Entry, out bool)) {
 	}
 }
 
-// within are the sorted entries of tokens from first to last.
-func within(entries []Entry, first, last int64) []Entry {
+// selectTokens returns the sorted entries of tokens from first to last.
+func selectTokens(entries []Entry, first, last int64) []Entry {
 	from := sort.Search(len(entries), func(i int) bool { return entries[i].Token >= first })
 	to := sort.Search(len(entries), func(i int) bool { return entries[i].Token > last })
 	return entries[from:to]
@@ -45,7 +45,7 @@ func within(entries []Entry, first, last int64) []Entry {
 
 // of are the postings of a token in sorted entries, in the order of an iterator.
 func of(entries []Entry, up bool, token int64) (found []int64) {
-	for _, e := range within(entries, token, token) {
+	for _, e := range selectTokens(entries, token, token) {
 		found = append(found, e.Posting)
 	}
 	if !up {
@@ -78,5 +78,5 @@ func (p *Pending) Find(c *sqlite.Conn, up bool, tokens ...int64) postings.Iterat
 // Between gives the postings that have a token from first to last once p is written. It reads them all when it is first
 // advanced, and as much for tokens that no record has as for those that few have.
 func (p *Pending) Between(c *sqlite.Conn, up bool, first, last int64) postings.Iterator {
-	return &between{c: c, up: up, first: first, last: last, out: within(p.out, first, last), in: within(p.in, first, last)}
+	return &between{c: c, up: up, first: first, last: last, out: selectTokens(p.out, first, last), in: selectTokens(p.in, first, last)}
 }

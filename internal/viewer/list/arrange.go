@@ -7,6 +7,7 @@ import (
 	"cmp"
 	"slices"
 	"strings"
+	"time"
 
 	"understudy"
 	"understudy/internal/access"
@@ -230,13 +231,17 @@ func (lv listing) sortable(t *page.Table, rows []access.Row) {
 	}
 }
 
-// newestFirst reports whether no row is later than the one before it, by the times that the rows show.
+// newestFirst reports whether every row shows a time and none is later than the one before it.
 func newestFirst(k *plan.Kind, rows []access.Row) bool {
-	return k.Spec.Clock != "" && slices.IsSortedFunc(rows, func(a, b access.Row) int {
-		_, first := page.ShownTime(k, a)
-		_, second := page.ShownTime(k, b)
-		return second.Compare(first)
-	})
+	var before time.Time
+	for i, row := range rows {
+		f, at := page.ShownTime(k, row)
+		if f == nil || i > 0 && at.After(before) {
+			return false
+		}
+		before = at
+	}
+	return k.Spec.Clock != ""
 }
 
 // chosen are the columns of a list: those that were chosen or else the kind's,

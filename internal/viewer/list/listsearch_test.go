@@ -41,6 +41,12 @@ func TestNewestFirstIsTrue(t *testing.T) {
 	if said[true] < 3 || said[false] < 3 {
 		t.Errorf("too few lists are newest first, or are not: %v", said)
 	}
+	for token, want := range map[string]bool{"alltoken": true, "watchertoken": false} { // who sees no time is not told of their order
+		page := h.Page("/twilio/conferences", viewertest.Browser{Token: token})
+		if got := strings.Contains(page, ", newest first"); got != want || !strings.Contains(page, "<caption") {
+			t.Errorf("to %s conferences are newest first: %t, want %t", token, got, want)
+		}
+	}
 }
 
 func TestSortedList(t *testing.T) {

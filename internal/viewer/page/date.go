@@ -199,12 +199,15 @@ func Millis(d time.Duration) string {
 // ShownTime returns the field and the time that a row shows: its clock, else the one by which lists order it, or the first it has.
 // f is nil when the caller sees none.
 func ShownTime(k *plan.Kind, row access.Row) (f *spec.Field, t time.Time) {
-	for _, f := range append([]*spec.Field{k.Spec.Field(k.Spec.Clock), k.Spec.Field(k.Spec.Order)}, k.Spec.Fields...) {
-		if f == nil || !spec.IsTime(f.Type) || row.Field(f.Name).State != access.Seen {
-			continue
-		}
-		if t, _, ok := ParseDate(f.Type, row.Field(f.Name).Text); ok {
-			return f, t
+	first := [...]*spec.Field{k.Spec.Field(k.Spec.Clock), k.Spec.Field(k.Spec.Order)}
+	for _, fields := range [...][]*spec.Field{first[:], k.Spec.Fields} {
+		for _, f := range fields {
+			if f == nil || !spec.IsTime(f.Type) || row.Field(f.Name).State != access.Seen {
+				continue
+			}
+			if t, _, ok := ParseDate(f.Type, row.Field(f.Name).Text); ok {
+				return f, t
+			}
 		}
 	}
 	return nil, time.Time{}

@@ -52,7 +52,8 @@ var Roles = access.Roles{
 	"clerk":   {"twilio": {"*": "see", "calls.sid": "hide", "price": "hide", "messages": "hide", "alerts.log_level": "hide"}},
 	"counter": {"twilio": {"incoming_phone_numbers": "see"}},
 	"analyst": {"twilio": {"*": "see", "phone": "hash", "calls.to": "country", "body": "hash"}},
-	"watcher": {"twilio": {"*": "see", "participants": "hide", "alerts": "hide"}},
+	"watcher": {"twilio": {"*": "see", "participants": "hide", "alerts": "hide", "conferences.date_created": "hide",
+		"conferences.date_updated": "hide"}},
 }
 
 // Credential returns a credential of the source twilio with a role.
