@@ -7,7 +7,7 @@ SEED    ?= $(shell date +%s)
 export CGO_ENABLED ?= 1
 
 .DEFAULT_GOAL := help
-.PHONY: help run lines test prove lint bench build clean setup screens
+.PHONY: help run lines sample test prove lint bench build clean setup screens
 
 help: ## list the targets
 	@awk -F':.*## ' '/^[a-z]+:.*## /{printf "  make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -29,6 +29,9 @@ lint: ## gofmt, go vet, staticcheck, pinned versions
 
 lines: ## count the product's lines and tokens of Go
 	@cd internal/house && $(GO) test -vet=off -count=1 -run Ceiling -lines | sed '/^PASS$$/d; /^ok /d'
+
+sample: ## print 120 comments and 80 names without their code: SEED=n chooses them
+	@cd internal/house && $(GO) test -vet=off -count=1 -run TestSample -sample $(SEED) | sed '/^PASS$$/d; /^ok /d'
 
 bench: build ## measure: results go to bench/results
 	@tools/steps bench

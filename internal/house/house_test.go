@@ -40,8 +40,10 @@ func goFiles(t *testing.T) []file {
 
 var parsedOnce = sync.OnceValues(parseFiles)
 
+// fset has the positions in the files that parseFiles reads.
+var fset = token.NewFileSet()
+
 func parseFiles() (files []file, err error) {
-	fset := token.NewFileSet()
 	err = filepath.WalkDir(".", func(p string, d fs.DirEntry, err error) error {
 		if err != nil {
 			return err
