@@ -101,7 +101,7 @@ func TestHeldPagesAreConfirmed(t *testing.T) {
 	})
 }
 
-// TestAges: the fresh and stale times, as docs/mirror.md has them.
+// TestAges: the fresh and stale times, as docs/explanation/mirror.md has them.
 func TestAges(t *testing.T) {
 	open400 := func(w *world) {
 		w.page = func(f request.Fetch) *understudy.Page {

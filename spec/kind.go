@@ -220,7 +220,7 @@ type Search struct {
 	Title string   `yaml:"title"` // for people; default: the name
 	About string   `yaml:"about"` // what it shows, a sentence
 	Kinds []string `yaml:"kinds"`
-	Query string   `yaml:"q"`   // in the grammar of docs/search.md
+	Query string   `yaml:"q"`   // in the grammar of docs/reference/search.md
 	Sum   string   `yaml:"sum"` // what is summed up; "": the records are listed
 	By    []string `yaml:"by"`  // what it is summed up by
 }

@@ -1,5 +1,5 @@
 // Charsets: each payload of the corpus is decoded and kept without loss, passes
-// as it is and is not kept, or is no answer. The table of docs/upstream.md says which.
+// as it is and is not kept, or is no answer. The table of docs/explanation/upstream.md says which.
 
 package upstream
 
@@ -47,7 +47,7 @@ func payloads(t testing.TB) []payload {
 }
 
 func TestCharsets(t *testing.T) {
-	docs, err := os.ReadFile("../docs/upstream.md")
+	docs, err := os.ReadFile("../docs/explanation/upstream.md")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -91,7 +91,7 @@ func TestCharsets(t *testing.T) {
 		table += fmt.Sprintf("| %s | %s | %s |\n", p.name, strings.Trim(charset, `"`), outcome)
 	}
 	if !strings.Contains(string(docs), table) {
-		t.Errorf("docs/upstream.md does not have this table:\n%s", table)
+		t.Errorf("docs/explanation/upstream.md does not have this table:\n%s", table)
 	}
 }
 

@@ -57,7 +57,7 @@ func BuiltIn(name string) (*spec.Spec, error) {
 
 // ReadSpec reads a spec file and compiles it. file is its name for errors. An unknown
 // key, or one that comes twice, is an error that names file, line and the nearest known
-// key; so does one about a name that refers to nothing. docs/specs.md explains every key.
+// key; so does one about a name that refers to nothing. docs/reference/specs.md explains every key.
 func ReadSpec(file string, data []byte) (*spec.Spec, error) {
 	if len(data) > MaxSpec {
 		return nil, fmt.Errorf("upstream: spec %s: longer than %d bytes", file, MaxSpec)
@@ -66,7 +66,7 @@ func ReadSpec(file string, data []byte) (*spec.Spec, error) {
 	err := yaml.Load(data, &doc)
 	isNull := err == nil && len(doc.Content) == 1 && doc.Content[0].Kind == yaml.ScalarNode && doc.Content[0].ShortTag() == "!!null"
 	if isNull || err != nil && strings.Contains(err.Error(), "no documents in stream") {
-		return nil, fmt.Errorf("upstream: spec %s: the file is empty; docs/specs.md says what a spec has", file)
+		return nil, fmt.Errorf("upstream: spec %s: the file is empty; docs/reference/specs.md says what a spec has", file)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("upstream: spec %s: %w", file, ExplainYAML(data, err))

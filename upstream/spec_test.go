@@ -177,10 +177,10 @@ func bomb() string {
 	return "kinds:\n  - {name: a, lists: " + lists + "}\n  - {name: b, lists: *l}\n"
 }
 
-// docs/specs.md tells every key a spec file may have, each in a row of the
+// docs/reference/specs.md tells every key a spec file may have, each in a row of the
 // table under its own part.
 func TestEveryKeyIsDocumented(t *testing.T) {
-	data, err := os.ReadFile("../docs/specs.md")
+	data, err := os.ReadFile("../docs/reference/specs.md")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -199,17 +199,17 @@ func TestEveryKeyIsDocumented(t *testing.T) {
 	} {
 		text, ok := parts[heading]
 		if !ok {
-			t.Errorf("docs/specs.md has no part %q", heading)
+			t.Errorf("docs/reference/specs.md has no part %q", heading)
 			continue
 		}
 		keys := keysOf(reflect.TypeOf(example))
 		for _, k := range keys {
 			if !strings.Contains(text, "\n| `"+k.name+"` |") {
-				t.Errorf("docs/specs.md, %s: key %s is not told", heading, k.name)
+				t.Errorf("docs/reference/specs.md, %s: key %s is not told", heading, k.name)
 			}
 		}
 		if rows := strings.Count(text, "\n| `"); rows != len(keys) {
-			t.Errorf("docs/specs.md, %s: %d rows for %d keys", heading, rows, len(keys))
+			t.Errorf("docs/reference/specs.md, %s: %d rows for %d keys", heading, rows, len(keys))
 		}
 	}
 	for _, word := range []string{
@@ -220,7 +220,7 @@ func TestEveryKeyIsDocumented(t *testing.T) {
 		spec.QuirkIgnored, spec.QuirkRefused, spec.QuirkDefault, spec.QuirkLargest, spec.QuirkCounts, spec.EncodingForm, spec.EncodingJSON,
 	} {
 		if !strings.Contains(string(data), "`"+word+"`") {
-			t.Errorf("docs/specs.md does not tell of %s", word)
+			t.Errorf("docs/reference/specs.md does not tell of %s", word)
 		}
 	}
 }

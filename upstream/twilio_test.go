@@ -1,4 +1,4 @@
-// Twilio's spec against what docs/twilio.md says its lists are.
+// Twilio's spec against what docs/reference/twilio.md says its lists are.
 
 package upstream
 
@@ -27,7 +27,7 @@ var (
 // key, and filters, where "<" stands for the filter before it with that sign.
 func pageLists(t *testing.T) []listed {
 	t.Helper()
-	data, err := os.ReadFile("../docs/twilio.md")
+	data, err := os.ReadFile("../docs/reference/twilio.md")
 	if err != nil {
 		t.Fatal(err)
 	}

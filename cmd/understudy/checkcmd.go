@@ -272,7 +272,7 @@ type caCmd place
 // Help is what --help says below the flags.
 func (c *caCmd) Help() string {
 	return "Prints the certificate to standard output and the path of its file to standard error. Programs that trust it trust the proxy " +
-		"(--connect) for the hosts of the sources, and for no other.\nIts key stays in the data folder. docs/proxy.md says more."
+		"(--connect) for the hosts of the sources, and for no other.\nIts key stays in the data folder. docs/reference/proxy.md says more."
 }
 
 // Run prints the certificate.

@@ -45,7 +45,7 @@ type worldFlags struct {
 	Epoch    string        `default:"" placeholder:"TIME" help:"When the newest record was made, RFC 3339."`
 	Cap      int           `default:"200" help:"Requests at once; above it upstream answers 429."`
 	Arrivals float64       `default:"0" placeholder:"N" help:"New calls a minute; 0 = the world stands still."`
-	Quirks   []string      `placeholder:"NAME" help:"Switch behaviours the provider leaves unverified (docs/slowapi.md)."`
+	Quirks   []string      `placeholder:"NAME" help:"Switch behaviours the provider leaves unverified (docs/reference/slowapi.md)."`
 }
 
 // world is what a demo's data folder remembers.

@@ -36,7 +36,7 @@ const (
 func (c *eraseCmd) Help() string {
 	return "Takes every record with a number out of the data folder for good, with what lies under it, its history, pages and files, and " +
 		"prints the receipt. It is not stored again, though upstream still has it: delete it there, too. Without --yes it only counts.\n" +
-		"docs/erase.md tells all of it."
+		"docs/how-to/erase.md tells all of it."
 }
 
 // Run has the server count, erase or tell of it.
@@ -163,7 +163,7 @@ type purgeCmd struct {
 func (c *purgeCmd) Help() string {
 	return "Forgets the page held under a key, or a record in every shape with the pages that show it and its files. The next reader gets " +
 		"it from upstream, where nothing changes.\n" +
-		"docs/purge.md shows examples."
+		"docs/how-to/purge.md shows examples."
 }
 
 // Run has the server forget it.

@@ -37,7 +37,7 @@ type forecastCmd struct {
 func (c *forecastCmd) Help() string {
 	return "Says how likely a number that is sampled reaches a level in time, and by when it does. The number's spec marks it with " +
 		"sample: 1h; the server has to run.\n" +
-		"With --price and --sigma it asks no server. docs/forecast.md says what the figures mean and what not."
+		"With --price and --sigma it asks no server. docs/how-to/forecast.md says what the figures mean and what not."
 }
 
 // year is what the deviation of a price is of.
@@ -65,7 +65,7 @@ func (c *forecastCmd) Run(ctx context.Context, p *process) error {
 			return err
 		}
 		if len(list.Series) == 0 {
-			list.Series = []string{"no number is sampled; a spec marks fields with sample: 1h (docs/specs.md)"}
+			list.Series = []string{"no number is sampled; a spec marks fields with sample: 1h (docs/reference/specs.md)"}
 		}
 		_, err := fmt.Fprintln(p.stdout, strings.Join(list.Series, "\n"))
 		return err

@@ -13,7 +13,7 @@ import (
 )
 
 func TestForecastPrintsWhatTheDocumentShows(t *testing.T) {
-	doc, err := os.ReadFile("../../docs/forecast.md")
+	doc, err := os.ReadFile("../../docs/how-to/forecast.md")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -37,7 +37,7 @@ func TestForecastPrintsWhatTheDocumentShows(t *testing.T) {
 		return out.String()
 	}
 	if have := print(f); !strings.Contains(string(doc), "\n```\n"+have+"```\n") {
-		t.Errorf("docs/forecast.md does not show\n%s", have)
+		t.Errorf("docs/how-to/forecast.md does not show\n%s", have)
 	}
 	f.Dates[1].At, f.LeftOut = nil, 2
 	for _, want := range []string{

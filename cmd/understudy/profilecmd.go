@@ -33,7 +33,7 @@ type profileCmd struct {
 // Help is what --help says below the flags.
 func (c *profileCmd) Help() string {
 	return "Profiles a running server and prints who uses most: functions with their callers above and their callees below, packages, jobs " +
-		"and credentials, to callers with the role all.\ndocs/diagnostics.md says more."
+		"and credentials, to callers with the role all.\ndocs/reference/diagnostics.md says more."
 }
 
 // profileWait bounds an answer beyond the length of the profile.

@@ -21,7 +21,7 @@ import (
 )
 
 type searchCmd struct {
-	Query  []string `arg:"" optional:"" help:"What to look for; docs/search.md has the grammar. One that begins with a minus comes behind --."`
+	Query  []string `arg:"" optional:"" help:"What to look for. One that begins with a minus comes behind --."`
 	Source string   `help:"Only this source."`
 	Kind   []string `help:"Only this kind (repeatable)."`
 	Sort   string   `placeholder:"ORDER" help:"newest (default), oldest, rank, or a field; -FIELD for the largest first."`
@@ -41,7 +41,7 @@ type searchCmd struct {
 func (c *searchCmd) Help() string {
 	return "Finds words, \"phrases\", begin*, -not, FIELD:VALUE, FIELD>VALUE, kind:KIND, date:2026-05, number:+1… in every record a " +
 		"running server holds, newest first.\n" +
-		"Prints a table on a terminal and JSON lines elsewhere. docs/search.md has the grammar and examples."
+		"Prints a table on a terminal and JSON lines elsewhere. docs/reference/search.md has the grammar and examples."
 }
 
 // mostHits is how many hits one answer may hold.

@@ -30,7 +30,7 @@ const syncPatience = 2 * time.Minute
 // Help is what --help says below the flags.
 func (c *syncCmd) Help() string {
 	return "Fetches every record of a kind and keeps the kind whole from then on: what is new, what changes late, what goes.\n" +
-		"Ends with 0 when the kind is complete and with 1 and the reason when it cannot be. docs/sync.md shows examples."
+		"Ends with 0 when the kind is complete and with 1 and the reason when it cannot be. docs/explanation/sync.md shows examples."
 }
 
 // Run has the server begin or end it, and shows how far it is.

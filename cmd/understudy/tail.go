@@ -30,7 +30,7 @@ type tailCmd struct {
 // Help is what --help says below the flags.
 func (c *tailCmd) Help() string {
 	return "Follows the changes of a running server until Ctrl-C: when it was noticed, what happened, to what, and in which " +
-		"fields.\ndocs/feed.md says more."
+		"fields.\ndocs/reference/feed.md says more."
 }
 
 // Run follows until the first signal.

@@ -45,7 +45,7 @@ func (c *hooksListCmd) Run(ctx context.Context, p *process) error {
 		}
 	}
 	if len(all.Webhooks) == 0 {
-		_, err := fmt.Fprintln(p.stdout, "the settings name no webhooks; docs/feed.md shows one")
+		_, err := fmt.Fprintln(p.stdout, "the settings name no webhooks; docs/reference/feed.md shows one")
 		return err
 	}
 	return printHooks(p.stdout, all.Webhooks)

@@ -62,10 +62,10 @@ func TestHookAsTheValidatorSays(t *testing.T) {
 	}
 }
 
-// TestHookExampleOfTheDocument: the validator takes what docs/hooks.md shows.
+// TestHookExampleOfTheDocument: the validator takes what docs/how-to/hooks.md shows.
 func TestHookExampleOfTheDocument(t *testing.T) {
 	t.Parallel()
-	data, err := os.ReadFile("../../docs/hooks.md")
+	data, err := os.ReadFile("../../docs/how-to/hooks.md")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -80,7 +80,7 @@ func TestContractHelp(t *testing.T) {
 // Names and defaults; a test beside the settings compares the names with the code.
 func TestContractSettings(t *testing.T) {
 	t.Parallel()
-	doc, err := os.ReadFile("../../docs/settings.md")
+	doc, err := os.ReadFile("../../docs/reference/settings.md")
 	if err != nil {
 		t.Fatal(err)
 	}

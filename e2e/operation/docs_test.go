@@ -34,7 +34,7 @@ var elsewhere = map[string]string{
 func documents(t *testing.T) []string {
 	t.Helper()
 	var all []string
-	for _, pattern := range []string{"../../*.md", "../../docs/*.md"} {
+	for _, pattern := range []string{"../../*.md", "../../docs/*.md", "../../docs/*/*.md"} {
 		found, err := filepath.Glob(pattern)
 		if err != nil {
 			t.Fatal(err)
@@ -214,7 +214,7 @@ func (d *desk) settle() {
 		d.t.Fatalf("the README's settings have no source to redirect:\n%s", text)
 	}
 	document := ""
-	for _, b := range rig.ReadBlocks(d.t, "../../docs/spec-from.md") {
+	for _, b := range rig.ReadBlocks(d.t, "../../docs/how-to/spec-from.md") {
 		if b.Language == "yaml" {
 			document = strings.Join(b.Lines, "\n") + "\n"
 		}

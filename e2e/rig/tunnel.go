@@ -116,16 +116,16 @@ func Relay(t testing.TB, s *Tunnels, host string) string {
 	return r.URL
 }
 
-// Lines returns the lines of docs/proxy.md in a language, with the addresses of this server.
+// Lines returns the lines of docs/reference/proxy.md in a language, with the addresses of this server.
 func (s *Tunnels) Lines(t testing.TB, language string) string {
 	t.Helper()
 	_, path := s.Certificate(t)
-	for _, b := range ReadBlocks(t, "../../docs/proxy.md") {
+	for _, b := range ReadBlocks(t, "../../docs/reference/proxy.md") {
 		if b.Language == language {
 			return strings.NewReplacer("http://127.0.0.1:4117", s.URL("connect"), "$PWD/ca.pem", path).Replace(strings.Join(b.Lines, "\n") + "\n")
 		}
 	}
-	t.Fatalf("docs/proxy.md has no lines in %s", language)
+	t.Fatalf("docs/reference/proxy.md has no lines in %s", language)
 	return ""
 }
 

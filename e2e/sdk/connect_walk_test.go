@@ -14,7 +14,7 @@ import (
 )
 
 // The twilio packages and PyGithub are led by variables alone, the others by the lines of
-// docs/proxy.md, which stand in their scripts.
+// docs/reference/proxy.md, which stand in their scripts.
 func TestPackagesWalkThroughTunnels(t *testing.T) {
 	t.Parallel()
 	more := []string{"--arrivals", "0"}

@@ -20,7 +20,7 @@ func TestDocumentedSDKLines(t *testing.T) {
 	t.Parallel()
 	demo := rig.StartDemo(t, "--latency", "10ms", "--records", "200")
 	programs := map[string]string{}
-	for _, b := range rig.ReadBlocks(t, "../../docs/proxy.md") {
+	for _, b := range rig.ReadBlocks(t, "../../docs/reference/proxy.md") {
 		text := strings.Join(b.Lines, "\n") + "\n"
 		host := strings.TrimPrefix(demo.URL("twilio"), "http://")
 		programs[b.Language] = strings.ReplaceAll(text, "127.0.0.1:4115", host)
@@ -39,7 +39,7 @@ func TestDocumentedSDKLines(t *testing.T) {
 		{"go", ".", []string{"go", "run", file}},
 	} {
 		if programs[c.language] == "" {
-			t.Fatalf("docs/proxy.md has no program in %s", c.language)
+			t.Fatalf("docs/reference/proxy.md has no program in %s", c.language)
 		}
 		ctx, cancel := context.WithTimeout(t.Context(), 4*rig.Patience)
 		defer cancel()

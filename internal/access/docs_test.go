@@ -1,4 +1,4 @@
-// Docs: the table of docs/access.md says what the gate does.
+// Docs: the table of docs/reference/access.md says what the gate does.
 
 package access
 
@@ -11,7 +11,7 @@ import (
 )
 
 func TestTheTableInTheDocs(t *testing.T) {
-	text, err := os.ReadFile("../../docs/access.md")
+	text, err := os.ReadFile("../../docs/reference/access.md")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -232,7 +232,7 @@ func TestDocumentedExample(t *testing.T) {
 	_, rest, ok := strings.Cut(readDocument(t), "```yaml\n")
 	example, _, _ := strings.Cut(rest, "```")
 	if !ok {
-		t.Fatal("docs/settings.md has no example")
+		t.Fatal("docs/reference/settings.md has no example")
 	}
 	if _, err := Parse([]byte(example), noEnv); err != nil {
 		t.Error(err)

@@ -95,7 +95,7 @@ func TestActionsAreRead(t *testing.T) {
 
 // A file with rules that are wrong for the API is found by check, too.
 func TestTheDocumentedRowRules(t *testing.T) {
-	text, err := os.ReadFile("../../docs/access.md")
+	text, err := os.ReadFile("../../docs/reference/access.md")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -103,7 +103,7 @@ func TestTheDocumentedRowRules(t *testing.T) {
 	_, example, _ := strings.Cut(after, "```yaml\n")
 	example, _, ok := strings.Cut(example, "```")
 	if !ok {
-		t.Fatal("docs/access.md has no example of row rules")
+		t.Fatal("docs/reference/access.md has no example of row rules")
 	}
 	c, err := Parse([]byte("sources: {twilio: {spec: twilio}}\n"+example), noEnv)
 	if err != nil {

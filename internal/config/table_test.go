@@ -11,9 +11,9 @@ import (
 	"testing"
 )
 
-var update = flag.Bool("update", false, "write docs/settings.md from settings.txt")
+var update = flag.Bool("update", false, "write docs/reference/settings.md from settings.txt")
 
-const document = "../../docs/settings.md"
+const document = "../../docs/reference/settings.md"
 
 func readDocument(t *testing.T) string {
 	t.Helper()
@@ -66,7 +66,7 @@ func settingNames(t reflect.Type, prefix string, out map[string]bool) {
 	}
 }
 
-// TestSettingsDocument compares what docs/settings.md has of the table; -update writes it.
+// TestSettingsDocument compares what docs/reference/settings.md has of the table; -update writes it.
 func TestSettingsDocument(t *testing.T) {
 	got := readDocument(t)
 	want := replaceBlock(t, got, "|---|---|---|\n", documentRows())
@@ -78,7 +78,7 @@ func TestSettingsDocument(t *testing.T) {
 		return
 	}
 	if got != want {
-		t.Error("docs/settings.md is not what settings.txt says: go test ./internal/config -run TestSettingsDocument -update")
+		t.Error("docs/reference/settings.md is not what settings.txt says: go test ./internal/config -run TestSettingsDocument -update")
 	}
 }
 
@@ -88,7 +88,7 @@ func replaceBlock(t *testing.T, text, after, lines string) string {
 	before, rest, found := strings.Cut(text, after)
 	_, rest, ends := strings.Cut(rest, "\n\n")
 	if !found || !ends {
-		t.Fatalf("docs/settings.md has no %q", after)
+		t.Fatalf("docs/reference/settings.md has no %q", after)
 	}
 	return before + after + lines + "\n" + rest
 }
@@ -212,7 +212,7 @@ mirror: {hot: 10MiB, newest: 10s}
 func TestLiveSettingsAreDocumented(t *testing.T) {
 	_, section, ok := strings.Cut(readDocument(t), "\n## Reading them again")
 	if !ok {
-		t.Fatal("docs/settings.md does not say what SIGHUP does")
+		t.Fatal("docs/reference/settings.md does not say what SIGHUP does")
 	}
 	section, _, _ = strings.Cut(section, "\n## ")
 	for _, s := range table() {
@@ -221,7 +221,7 @@ func TestLiveSettingsAreDocumented(t *testing.T) {
 			named = strings.Contains(section, "\n- `"+name+"`") || strings.Contains(section, ", `"+name+"`")
 		}
 		if named != s.isLive && !strings.Contains(section, "`"+s.name+"`") {
-			t.Errorf("docs/settings.md says that %s is read again: %v, want %v", s.name, named, s.isLive)
+			t.Errorf("docs/reference/settings.md says that %s is read again: %v, want %v", s.name, named, s.isLive)
 		}
 	}
 }

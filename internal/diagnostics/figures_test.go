@@ -18,7 +18,7 @@ import (
 	"understudy/request"
 )
 
-var update = flag.Bool("update", false, "write docs/diagnostics.md from figures.txt")
+var update = flag.Bool("update", false, "write docs/reference/diagnostics.md from figures.txt")
 
 // keyWords are the words of figures.txt for keys of objects, by the member that holds the object.
 var keyWords = map[string]string{"sources": "SOURCE", "kinds": "KIND", "limits": "LIMIT", "faces": "PORT", "by_reason": "REASON",
@@ -261,9 +261,9 @@ func TestFiguresAreAnswered(t *testing.T) {
 	}
 }
 
-// TestFiguresDocument compares the table of docs/diagnostics.md with figures.txt; -update writes it.
+// TestFiguresDocument compares the table of docs/reference/diagnostics.md with figures.txt; -update writes it.
 func TestFiguresDocument(t *testing.T) {
-	const document, head = "../../docs/diagnostics.md", "| name | kind | unit | what it is |\n|---|---|---|---|\n"
+	const document, head = "../../docs/reference/diagnostics.md", "| name | kind | unit | what it is |\n|---|---|---|---|\n"
 	data, err := os.ReadFile(document)
 	if err != nil {
 		t.Fatal(err)

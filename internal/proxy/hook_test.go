@@ -177,12 +177,12 @@ func TestHookRefuses(t *testing.T) {
 	}
 }
 
-// TestHookExample: what docs/hooks.md shows is taken.
+// TestHookExample: what docs/how-to/hooks.md shows is taken.
 func TestHookExample(t *testing.T) {
 	e := hookExample(t)
 	h := newHooked(t, e.public, e.secret)
 	if status, _ := h.call(e.target, e.form, e.signature); status != 204 || len(h.hints) != 1 {
-		t.Errorf("the example of docs/hooks.md: %d, hints %v", status, h.hints)
+		t.Errorf("the example of docs/how-to/hooks.md: %d, hints %v", status, h.hints)
 	}
 	form, _ := url.ParseQuery(e.form)
 	if got := signedText(e.public+e.target, form); got != e.text {
@@ -195,7 +195,7 @@ type example struct{ public, target, secret, form, text, signature string }
 // hookExample reads the worked example: lines of a name and a value.
 func hookExample(t *testing.T) (e example) {
 	t.Helper()
-	data, err := os.ReadFile("../../docs/hooks.md")
+	data, err := os.ReadFile("../../docs/how-to/hooks.md")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -13,7 +13,7 @@ import (
 // SearchRequest is a search: a query's text and how its answer is wanted. The zero
 // value of every field but Text is a good one.
 type SearchRequest struct {
-	// Text is the query, in the grammar of docs/search.md; "" finds everything that the caller sees.
+	// Text is the query, in the grammar of docs/reference/search.md; "" finds everything that the caller sees.
 	Text  string
 	Where []FieldCondition // conditions beside the text; all of them must hold
 	// Number, in place of a text and conditions, finds the records with this whole number

@@ -1,4 +1,4 @@
-// Tests of the filters of every route: the table of docs/twilio.md.
+// Tests of the filters of every route: the table of docs/reference/twilio.md.
 package slowapi_test
 
 import (
@@ -17,11 +17,11 @@ import (
 	"understudy/internal/slowapi/world"
 )
 
-// documented reads the table of docs/twilio.md: the filters of every path, a star
+// documented reads the table of docs/reference/twilio.md: the filters of every path, a star
 // for each SID in it.
 func documented(t *testing.T) map[string][]string {
 	t.Helper()
-	text, err := os.ReadFile("../../docs/twilio.md")
+	text, err := os.ReadFile("../../docs/reference/twilio.md")
 	if err != nil {
 		t.Fatal(err)
 	}

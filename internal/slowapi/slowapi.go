@@ -40,13 +40,13 @@ type Options struct {
 	// Arrivals is how many calls come a minute, and twice as many messages. With
 	// 0 the world stands still; at most 60000.
 	Arrivals float64
-	// Quirks switch unverified behaviours; docs/slowapi.md lists them.
+	// Quirks switch unverified behaviours; docs/reference/slowapi.md lists them.
 	Quirks []string
 	// Journal is the file that keeps writes, deletions and advances over a
 	// restart. "" keeps them in memory.
 	Journal string
 	// Account and Token are the credentials of the main account, by default
-	// AC00000000000000000000000000000001 and slowapitoken; docs/slowapi.md has those
+	// AC00000000000000000000000000000001 and slowapitoken; docs/reference/slowapi.md has those
 	// of the other shapes.
 	Account, Token string
 	// Now is the clock; nil means time.Now.

@@ -74,7 +74,7 @@ func (v *Viewer) ownRoutes() map[string]http.Handler {
 }
 
 // Routes are the methods and path forms the viewer answers, HEAD beside every
-// GET left out; tests ask each of them and look for it in docs/viewer.md.
+// GET left out; tests ask each of them and look for it in docs/reference/viewer.md.
 func (v *Viewer) Routes() []string {
 	var all []string
 	for _, r := range routes() {

@@ -10,9 +10,9 @@ import (
 	"understudy/internal/viewer/viewertest"
 )
 
-// Every route is in docs/viewer.md.
+// Every route is in docs/reference/viewer.md.
 func TestRoutesAreDocumented(t *testing.T) {
-	text, err := os.ReadFile("../../docs/viewer.md")
+	text, err := os.ReadFile("../../docs/reference/viewer.md")
 	viewertest.Must(t, err)
 	routes := viewertest.Open(t).Viewer.Routes()
 	if len(routes) < 8 {
@@ -20,7 +20,7 @@ func TestRoutesAreDocumented(t *testing.T) {
 	}
 	for _, r := range routes {
 		if !bytes.Contains(text, []byte("`"+r+"`")) {
-			t.Errorf("docs/viewer.md does not name `%s`", r)
+			t.Errorf("docs/reference/viewer.md does not name `%s`", r)
 		}
 	}
 }

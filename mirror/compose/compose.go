@@ -5,7 +5,7 @@
 // The request says which records belong to the list and where its page begins.
 // The store hands the records in, in the order of their places. The page is what
 // upstream would have answered, byte for byte. What upstream
-// does where it leaves things open is said by the spec (docs/specs.md). Nothing
+// does where it leaves things open is said by the spec (docs/reference/specs.md). Nothing
 // here asks upstream anything.
 package compose
 

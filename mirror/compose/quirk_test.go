@@ -43,7 +43,7 @@ func odd(what string) func(string) string {
 	return func(text string) string { return text + "\nodd: {" + what + "}\n" }
 }
 
-// quirks are slowapi's switches and what the spec says then; docs/specs.md tells
+// quirks are slowapi's switches and what the spec says then; docs/reference/specs.md tells
 // it to people.
 var quirks = map[string]func(string) string{
 	"edge-exclusive":     replace(`op: (since|until)`, "op: $1, open: true"),
@@ -61,7 +61,7 @@ var quirks = map[string]func(string) string{
 }
 
 func TestQuirks(t *testing.T) {
-	data, err := os.ReadFile("../../docs/slowapi.md")
+	data, err := os.ReadFile("../../docs/reference/slowapi.md")
 	if err != nil {
 		t.Fatal(err)
 	}

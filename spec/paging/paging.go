@@ -33,7 +33,7 @@ type Rules struct {
 	First   int      `yaml:"first_page"`
 	Tokens  []string `yaml:"tokens"` // query parameters that move on from the newest page
 	// Template is a list answer as upstream writes it, for lists made from
-	// records; Token the token of the page after a record. See docs/specs.md.
+	// records; Token the token of the page after a record. See docs/reference/specs.md.
 	Template string `yaml:"answer"`
 	Token    string `yaml:"token"`
 }

@@ -8,7 +8,7 @@
 import { Octokit } from '@octokit/rest';
 
 const [baseUrl, auth, does] = process.argv.slice(2);
-// With HTTPS_PROXY it is asked by the line of docs/proxy.md.
+// With HTTPS_PROXY it is asked by the line of docs/reference/proxy.md.
 const { ProxyAgent, fetch: undiciFetch } = process.env.HTTPS_PROXY ? await import('undici') : {};
 const dispatcher = ProxyAgent && new ProxyAgent(process.env.HTTPS_PROXY);
 const request = dispatcher && { fetch: (url, options) => undiciFetch(url, { ...options, dispatcher }) };

@@ -7,7 +7,7 @@ const [address, key, asked] = process.argv.slice(2);
 const does = asked === '-' ? readFileSync(0, 'utf8') : asked;
 const client = (address, key) => {
   const { protocol, hostname, port } = new URL(address);
-  // With HTTPS_PROXY it is asked by the line of docs/proxy.md.
+  // With HTTPS_PROXY it is asked by the line of docs/reference/proxy.md.
   const httpAgent = process.env.HTTPS_PROXY && new HttpsProxyAgent(process.env.HTTPS_PROXY);
   return new Stripe(key, { protocol: protocol.slice(0, -1), host: hostname, ...(port && { port }), ...(httpAgent && { httpAgent }) });
 };

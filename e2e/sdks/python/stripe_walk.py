@@ -8,7 +8,7 @@ import stripe
 address, key, does = sys.argv[1:4]
 if does == "-":
     does = sys.stdin.read()
-# With HTTPS_PROXY it is asked by the lines of docs/proxy.md.
+# With HTTPS_PROXY it is asked by the lines of docs/reference/proxy.md.
 stripe.ca_bundle_path = os.environ.get("SSL_CERT_FILE", stripe.ca_bundle_path)
 client = stripe.StripeClient(key, base_addresses={"api": address}, proxy=os.environ.get("HTTPS_PROXY"))
 

@@ -119,7 +119,7 @@ var OfferNames = map[string]string{
 	"MachineToMachine": "machine_to_machine", "SharedCost": "shared_cost", "Voip": "voip",
 }
 
-// AvailableFilters in the order of docs/twilio.md.
+// AvailableFilters in the order of docs/reference/twilio.md.
 var AvailableFilters = []world.Filter{
 	{Key: "AreaCode", Read: areaFilter},
 	{Key: "Contains", Read: containsFilter},

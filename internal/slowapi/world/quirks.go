@@ -23,7 +23,7 @@ const (
 	RangeForgiven     = "range-forgiven"
 )
 
-// quirkNames are all of them, in the order of the table in docs/slowapi.md.
+// quirkNames are all of them, in the order of the table in docs/reference/slowapi.md.
 var quirkNames = []string{
 	EdgeExclusive, BeforeWholeDay, BeforeMidnight, OperatorRefused,
 	PageIgnored, SizeRefused, SizeForgiven, Retention, UnfinishedRefused,

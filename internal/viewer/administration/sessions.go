@@ -27,7 +27,7 @@ type personView struct {
 func mayEnd(q *page.Exchange) error {
 	if q.V.Options.People == nil {
 		return page.NotFound("Nobody signs in here",
-			"viewer.sign_in in the settings says how people come in; docs/signin.md shows the ways.", Path)
+			"viewer.sign_in in the settings says how people come in; docs/reference/signin.md shows the ways.", Path)
 	}
 	return nil
 }

@@ -90,7 +90,7 @@ func pauseWebhook(q *page.Exchange) error {
 // hasWebhooks refuses where there are no webhooks.
 func hasWebhooks(q *page.Exchange) error {
 	if q.V.Options.Webhooks == nil {
-		return page.NotFound("There are no webhooks here", "docs/feed.md shows the settings of one.", Path)
+		return page.NotFound("There are no webhooks here", "docs/reference/feed.md shows the settings of one.", Path)
 	}
 	return nil
 }

@@ -42,7 +42,7 @@ func Routes() []page.Route {
 
 // errNobody answers where nobody signs in.
 var errNobody = page.NotFound("Nobody signs in on this page",
-	"viewer.sign_in in the settings says how people come in; docs/signin.md shows the ways.", "/")
+	"viewer.sign_in in the settings says how people come in; docs/reference/signin.md shows the ways.", "/")
 
 // signInPage is what sign-in.html shows.
 type signInPage struct {

@@ -17,10 +17,10 @@ import (
 	"understudy/spec"
 )
 
-// docs/proxy.md and the page of a credential show the same lines, filled in; the document has
+// docs/reference/proxy.md and the page of a credential show the same lines, filled in; the document has
 // no block that the spec has not.
 func TestLinesToPaste(t *testing.T) {
-	text, err := os.ReadFile("../../../docs/proxy.md")
+	text, err := os.ReadFile("../../../docs/reference/proxy.md")
 	viewertest.Must(t, err)
 	_, part, _ := strings.Cut(string(text), "\n## Point an SDK at it\n")
 	part, _, _ = strings.Cut(part, "\n## ")
@@ -30,7 +30,7 @@ func TestLinesToPaste(t *testing.T) {
 	shown := html.UnescapeString(h.Page("/-/connect/demo", viewertest.All))
 	for _, s := range h.Spec.Connect {
 		if block := "```" + s.Language + "\n" + at.Fill(s) + "```"; !strings.Contains(part, block) {
-			t.Errorf("docs/proxy.md does not show %s as the spec has it:\n%s", s.Title, block)
+			t.Errorf("docs/reference/proxy.md does not show %s as the spec has it:\n%s", s.Title, block)
 		}
 		with := at
 		with.Secret = "YOUR_SECRET"
@@ -39,7 +39,7 @@ func TestLinesToPaste(t *testing.T) {
 		}
 	}
 	if blocks := strings.Count(part, "\n```") / 2; blocks != len(h.Spec.Connect) || blocks < 4 {
-		t.Errorf("docs/proxy.md has %d blocks, the spec %d", blocks, len(h.Spec.Connect))
+		t.Errorf("docs/reference/proxy.md has %d blocks, the spec %d", blocks, len(h.Spec.Connect))
 	}
 }
 
