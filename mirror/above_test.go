@@ -44,7 +44,7 @@ func TestNoHoleBelowWhatCameAlone(t *testing.T) {
 		}
 		fill("PageSize=1")
 		wish := func(w request.LocalQuery, params string) (*request.Response, error) {
-			return s.Page(t.Context(), request.Request{Target: s.target(t, "Calls.json", params), Local: &w})
+			return s.Answer(t.Context(), request.Request{Target: s.target(t, "Calls.json", params), Local: &w})
 		}
 		all := func(*understudy.Record) bool { return true }
 		shows := func(a *request.Response, err error, ids ...string) {
@@ -177,7 +177,7 @@ func TestWhoHasWrittenFindsIt(t *testing.T) {
 			Local: &request.LocalQuery{Only: func(*understudy.Record) bool { return true }}}
 		list := func(ids ...string) {
 			t.Helper()
-			a, err := s.Page(t.Context(), ask)
+			a, err := s.Answer(t.Context(), ask)
 			if err != nil {
 				t.Fatal(err)
 			}

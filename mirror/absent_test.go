@@ -40,7 +40,7 @@ func TestAnIDThatNeverWasInAnOutage(t *testing.T) {
 			other.Vars[i].Value = strings.Replace(other.Vars[i].Value, account, "AC00000000000000000000000000000002", 1)
 		}
 		refused := func(why string, target *spec.Target) {
-			if a, err := s.Page(t.Context(), request.Request{Target: target}); err == nil {
+			if a, err := s.Answer(t.Context(), request.Request{Target: target}); err == nil {
 				t.Errorf("%s: %d", why, a.Page.Status)
 			}
 		}

@@ -1,5 +1,5 @@
-// Adapters: the mirror for its hints (mirror/hints), shadow reads (mirror/shadow), contents
-// (mirror/media) and the shared cache of generic sources (mirror/shared).
+// Adapters: the methods by which hints (mirror/hints), shadow reads (mirror/shadow), contents (mirror/media)
+// and the shared cache of generic sources (mirror/shared) use the mirror.
 
 package mirror
 
@@ -19,26 +19,25 @@ import (
 	"understudy/spec"
 )
 
-// Hint says that a record may have changed upstream. It is fetched once more, in
-// the background class, whether or not it was ever seen, and when it turns
-// out to be new the newest page of its polled list is too. Of many hints for one
-// record at most one a second causes a fetch; one that comes while it is fetched
-// causes another after it. Hints are candidates: while Limits.Hints records are
-// waiting others are forgotten, and a fetch that fails is not tried again.
-// Hint returns at once. An unknown source, kind or id that cannot be one is
-// nothing to look at.
-func (m *Mirror) Hint(source, kind, id string) {
+// AddHint notes that a record may have changed upstream and returns at once. The record is fetched in the
+// background, also if it was never seen. If it turns out to be new, the newest page of its polled list is
+// fetched too.
+//
+// Many hints for one record cause at most one fetch a second. A hint during a fetch causes another fetch
+// afterwards. If Limits.Hints records are waiting, further hints are dropped. A failed fetch is not tried
+// again. An unknown source, an unknown kind or an impossible id is ignored.
+func (m *Mirror) AddHint(source, kind, id string) {
 	s := m.env.sources[source]
 	if s == nil || kind == "" || s.kinds[kind] == nil || id == "" {
 		return
 	}
-	m.hint(s.kinds[kind], id, nil)
+	m.addHint(s.kinds[kind], id, nil)
 }
 
-// hint has a record fetched. end is nil for a candidate.
-func (m *Mirror) hint(k *kind, id string, end func()) {
+// addHint queues a fetch of a record. end is called when the record was fetched; it is nil for a plain hint.
+func (m *Mirror) addHint(k *kind, id string, end func()) {
 	sp := k.source.config.Spec.Kind(k.name)
-	target, ok := k.source.instanceOf(sp, id)
+	target, ok := k.source.instanceTarget(sp, id)
 	if len(sp.ID) == 0 || !ok {
 		if end != nil {
 			end()
@@ -48,12 +47,12 @@ func (m *Mirror) hint(k *kind, id string, end func()) {
 	m.hints.Add(hints.Record{Source: k.source.config.Name, Kind: k.name, ID: id, Target: target}, end)
 }
 
-// hinted fetches a record that was hinted at. When it is new, the newest page of its
-// polled list is fetched too.
-func (fl *filler) hinted(ctx context.Context, r *hints.Record) (early bool, err error) {
+// fetchHinted fetches a record that was hinted at. If the record is new, the polled lists of its kind are
+// fetched soon.
+func (fl *filler) fetchHinted(ctx context.Context, r *hints.Record) (early bool, err error) {
 	k := fl.env.sources[r.Source].kinds[r.Kind]
 	if r.Target == nil {
-		k.hinted()
+		k.wakePolls()
 		return false, nil
 	}
 	fill := request.Fill{Target: r.Target, Reason: request.Refresh, RecordsOnly: true}
@@ -63,14 +62,14 @@ func (fl *filler) hinted(ctx context.Context, r *hints.Record) (early bool, err 
 	}
 	for _, c := range landed.Changes {
 		if c.Type == understudy.Came {
-			k.hinted()
+			k.wakePolls()
 		}
 	}
 	return joined, nil
 }
 
-// hinted makes the polled lists of a kind be fetched soon.
-func (k *kind) hinted() {
+// wakePolls makes the polled lists of a kind due soon.
+func (k *kind) wakePolls() {
 	for _, p := range k.source.polls() {
 		if p.kind == k {
 			p.list.Hint()
@@ -78,18 +77,18 @@ func (k *kind) hinted() {
 	}
 }
 
-// sampled has a flight's page compared, if a reader caused it. A refusal is not
-// saved, and is made of no record.
-func (m *Mirror) sampled(f *flight) {
+// compareSample queues the page for a shadow comparison if a reader caused the fetch. A page of records must
+// have been saved; a 400 response shows no records.
+func (m *Mirror) compareSample(f *flight) {
 	began := &f.origin
-	if f.result.err != nil || m.composer.coverage == nil || began.recordsOnly || began.filled || began.source.lists.Of(began.target) == nil ||
+	if f.result.err != nil || m.composer.coverage == nil || began.recordsOnly || began.isFill || began.source.lists.Of(began.target) == nil ||
 		f.result.page.NotStored != "" {
 		return
 	}
 	m.flights.Lock()
 	read := f.origin.reason == request.Waiting || f.origin.reason == request.Refresh || f.origin.reason == request.Check || f.waiting.promoted
 	m.flights.Unlock()
-	saved := f.result.saved
+	saved := f.result.changesAfterSave
 	if f.result.page.Status == 400 {
 		saved = f.origin.kind.writes.Changes() + 1
 	}
@@ -99,25 +98,24 @@ func (m *Mirror) sampled(f *flight) {
 	m.shadow.Add(shadow.Sample{Target: f.origin.target, Page: f.result.page, Saved: saved - 1})
 }
 
-// sampleFromRecords is what records answer to a sample's request; nil when it is
-// unknown.
+// sampleFromRecords returns what records answer to a sample's request, or nil if records cannot answer it.
 func (co *composer) sampleFromRecords(ctx context.Context, s shadow.Sample) *understudy.Page {
 	src := co.env.sources[s.Target.Key.Source]
-	k := src.of(s.Target)
+	k := src.kindOf(s.Target)
 	if k.writes.Changes() != s.Saved {
 		return nil
 	}
 	p, err := co.planCompose(ctx, src, k, s.Target, nil)
-	if refusal := refusalOf(s.Target, err, s.Page.At); refusal != nil {
+	if refusal := refusalPage(s.Target, err, s.Page.At); refusal != nil {
 		return refusal
 	}
 	if err != nil || p.outdated {
 		return nil
 	}
 	if id, _ := p.list.Start(); id == "" && !s.Target.First {
-		return nil // a page by its number alone moves with everything that comes
+		return nil // a page that is named only by its number moves with every new record
 	}
-	p.above = true // all that the page shows is held now
+	p.includeAbove = true // all records that the page shows are stored now
 	x, err := co.composeList(p)
 	if err != nil || x.outdated || k.writes.Changes() != s.Saved {
 		return nil
@@ -125,15 +123,15 @@ func (co *composer) sampleFromRecords(ctx context.Context, s shadow.Sample) *und
 	return x.page
 }
 
-// maxRechecked bounds the records fetched again for one sample.
+// maxRechecked is the maximum number of records fetched again for one sample.
 const maxRechecked = 20
 
-// recheck has records fetched again that upstream does not show, and the time
-// they lie in walked.
+// recheck fetches again the records that upstream no longer shows, and has the crawler walk their time range
+// again.
 func (m *Mirror) recheck(s shadow.Sample, told *understudy.Page, gone []string) {
 	source, kind := s.Target.Key.Source, s.Target.Kind.Name
 	for _, id := range gone[:min(len(gone), maxRechecked)] {
-		m.Hint(source, kind, id)
+		m.AddHint(source, kind, id)
 	}
 	if len(gone) == 0 {
 		return
@@ -145,14 +143,13 @@ func (m *Mirror) recheck(s shadow.Sample, told *understudy.Page, gone []string) 
 		}
 	}
 	if from == 0 {
-		to = 0 // one without a clock
+		to = 0 // one of the records has no clock
 	}
 	m.composer.coverage.Recheck(source, kind, from, to)
 }
 
-// check now and then asks upstream, too, what was just answered from records:
-// of a hundred answers of a list one at most, and of a source so many a minute
-// as the settings say.
+// check now and then fetches from upstream what was just answered from records. It does so for at most one in
+// a hundred answers of a list. The settings limit the checks of a source per minute.
 func (rd *reader) check(l *shadow.List, r *reading) {
 	l.Answered()
 	if !r.request.OnlyIfCached && l.CheckDue(r.now) {
@@ -160,47 +157,47 @@ func (rd *reader) check(l *shadow.List, r *reading) {
 	}
 }
 
-// Shadow returns what compares lists made from records with upstream, and trusts them when they agree.
+// Shadow returns the shadow reads, which compare lists made from records with upstream.
 func (m *Mirror) Shadow() *shadow.Reads { return m.shadow }
 
-// isPruned reports whether upstream no longer keeps the record of a content.
+// isPruned reports whether upstream no longer keeps the record of a content because the record has expired.
 func (fl *filler) isPruned(ctx context.Context, t *spec.Target) bool {
 	s := fl.env.sources[t.Key.Source]
-	rec := fl.holdings.known(ctx, s, t.Kind, t.ID)
-	return rec != nil && fl.forgotten(ctx, s.of(t), rec)
+	rec := fl.holdings.knownRecord(ctx, s, t.Kind, t.ID)
+	return rec != nil && fl.isExpired(ctx, s.kindOf(t), rec)
 }
 
-// Open is the content a media path names (media.Cache.Open). It must be closed.
-// The error is ErrClosed after Run.
+// Open returns the content that a media path names (media.Cache.Open). The caller must close it. After Run it
+// returns ErrClosed.
 func (m *Mirror) Open(ctx context.Context, a request.MediaRequest) (*request.MediaResponse, error) {
 	if m.env.closed.Load() {
 		return nil, fmt.Errorf("mirror: %w", understudy.ErrClosed)
 	}
 	if a.Target != nil && a.Target.Media != nil && m.env.sources[a.Target.Key.Source] != nil {
-		wasRead(&m.env.sources[a.Target.Key.Source].lastRead, m.env.monotonic(m.env.now()))
+		noteReadTime(&m.env.sources[a.Target.Key.Source].lastRead, m.env.monotonicTime(m.env.now()))
 	}
 	return m.media.Open(ctx, a)
 }
 
-// sharedPages are the pages without a kind, which the shared cache keeps.
+// sharedPages gives the shared cache access to the pages without a kind.
 type sharedPages struct {
 	env     *env
 	entries *entries
 	writer  *writer
 }
 
-// Held is a page in memory.
-func (sp sharedPages) Held(key understudy.Key) *understudy.Page {
-	h, ok := sp.entries.unpacked(sp.entries.hot.Find(key), key, sp.env.sources[key.Source].kinds[""], sp.env.now())
+// Find returns a page from memory, or nil.
+func (sp sharedPages) Find(key understudy.Key) *understudy.Page {
+	h, ok := sp.entries.unpackEntry(sp.entries.hot.Find(key), key, sp.env.sources[key.Source].kinds[""], sp.env.now())
 	if !ok {
 		return nil
 	}
 	return h.page
 }
 
-// Page is a page in memory or in the store.
-func (sp sharedPages) Page(ctx context.Context, key understudy.Key) (*understudy.Page, error) {
-	if p := sp.Held(key); p != nil {
+// Load returns a page from memory or from the store.
+func (sp sharedPages) Load(ctx context.Context, key understudy.Key) (*understudy.Page, error) {
+	if p := sp.Find(key); p != nil {
 		return p, nil
 	}
 	k := sp.env.sources[key.Source].kinds[""]
@@ -210,12 +207,12 @@ func (sp sharedPages) Page(ctx context.Context, key understudy.Key) (*understudy
 		return nil, err
 	}
 	if e := sp.cachePage(p); e != nil && k.writes.Changes() != before {
-		sp.entries.hot.Drop(e) // another may have come to the store, or this one have been forgotten
+		sp.entries.hot.Drop(e) // another page may have been stored meanwhile, or this page may have been deleted
 	}
 	return p, nil
 }
 
-// cachePage puts a page into the hot tier; nil: it does not go there.
+// cachePage puts a page into the hot tier. It returns nil if the hot tier does not accept the page.
 func (sp sharedPages) cachePage(p *understudy.Page) *cache.Entry {
 	e := sp.entries.hot.Pack(sp.env.sources[p.Key.Source].kinds[""].pages, p)
 	if e == nil || !sp.entries.hot.Put(e, nil) {
@@ -225,8 +222,8 @@ func (sp sharedPages) cachePage(p *understudy.Page) *cache.Entry {
 	return e
 }
 
-// Keep stores a page. One that the store has not is not in memory either: what a restart
-// forgets, a write before it could not make invalid.
+// Keep stores a page. If the store fails, the page is also dropped from memory: after a restart, a write
+// could no longer invalidate it.
 func (sp sharedPages) Keep(p *understudy.Page) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(sp.env.ctx), saveTime)
 	defer cancel()
@@ -241,7 +238,7 @@ func (sp sharedPages) Keep(p *understudy.Page) error {
 	return nil
 }
 
-// Forget forgets a page. What a reader took from the store before goes last.
+// Forget deletes a page from the store and then from memory, so that no reader puts it back.
 func (sp sharedPages) Forget(ctx context.Context, key understudy.Key) error {
 	store, ok := sp.env.store.(Forgetter)
 	if !ok {
@@ -253,8 +250,8 @@ func (sp sharedPages) Forget(ctx context.Context, key understudy.Key) error {
 	return err
 }
 
-// Exchange answers a request to a generic source (shared.Cache.Do). The answer must be
-// closed. The error is ErrClosed after Run.
+// Exchange answers a request to a generic source (shared.Cache.Do). The caller must close the answer. After
+// Run it returns ErrClosed.
 func (m *Mirror) Exchange(ctx context.Context, x request.Exchange) (*request.Exchanged, error) {
 	s := m.env.sources[x.Target.Key.Source]
 	switch {
@@ -263,14 +260,14 @@ func (m *Mirror) Exchange(ctx context.Context, x request.Exchange) (*request.Exc
 	case s == nil || !s.config.Spec.Generic():
 		return nil, fmt.Errorf("mirror: %w: no such generic source", understudy.ErrInvalid)
 	}
-	wasRead(&s.lastRead, m.env.monotonic(m.env.now()))
+	noteReadTime(&s.lastRead, m.env.monotonicTime(m.env.now()))
 	a, err := m.shared.Do(ctx, x)
-	s.counts.exchanged(&x, a, err)
+	s.counts.countExchange(&x, a, err)
 	return a, err
 }
 
-// ReadyFor is Ready for a request to a generic source with some header.
-func (m *Mirror) ReadyFor(t *spec.Target, h http.Header) bool {
+// IsReadyFor reports whether a request to a generic source with these headers can be answered from memory.
+func (m *Mirror) IsReadyFor(t *spec.Target, h http.Header) bool {
 	s := m.env.sources[t.Key.Source]
 	return s != nil && s.config.Spec.Generic() && !m.env.closed.Load() && m.shared.Ready(t, h)
 }

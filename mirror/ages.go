@@ -1,4 +1,4 @@
-// How old an answer may be.
+// Ages: how old an answer may be.
 
 package mirror
 
@@ -14,22 +14,22 @@ import (
 	"understudy/spec"
 )
 
-// Ages says how old an answer may be and how long a reader waits. A zero field
-// takes its default; a negative one means none (Stale < 0: nothing past fresh
-// is answered while upstream is well).
+// Ages are limits on the age of answers and on how long a reader waits. A zero field takes its default, and a
+// negative field means zero. With a negative Stale, no stale page is answered while upstream works.
 type Ages struct {
 	Newest   time.Duration // fresh time of a list's newest page; 30 s
-	Older    time.Duration // of any other page of a list; 5 min
-	Final    time.Duration // of a record in a final state; 24 h
-	Other    time.Duration // of any other record; 30 s
-	NotFound time.Duration // of a 404, 410 and any other refusal; 10 s
-	Records  time.Duration // of a list made from records, counted from the oldest walk it rests on; 24 h
-	Stale    time.Duration // past fresh, still answered at once; 5 min
-	Hard     time.Duration // nothing older is ever answered; 30 days
-	Wait     time.Duration // what a reader waits when something is held; 8 s
-	Try      time.Duration // what the last try may take when nothing is; 30 s
+	Older    time.Duration // fresh time of any other page of a list; 5 min
+	Final    time.Duration // fresh time of a record in a final state; 24 h
+	Other    time.Duration // fresh time of any other record; 30 s
+	NotFound time.Duration // fresh time of a 404, a 410 and any other refusal; 10 s
+	Records  time.Duration // fresh time of a list made from records, counted from its oldest walk; 24 h
+	Stale    time.Duration // how long after its fresh time a page is still answered at once; 5 min
+	Hard     time.Duration // the age from which a page is never answered; 30 days
+	Wait     time.Duration // how long a reader waits for upstream if a stored page can be answered instead; 8 s
+	Try      time.Duration // the maximum time of the last try if there is no stored page; 30 s
 }
 
+// withDefaults returns the ages with defaults for zero fields and zero for negative fields.
 func (a Ages) withDefaults() Ages {
 	for _, d := range []struct {
 		age   *time.Duration
@@ -56,16 +56,16 @@ func (a Ages) withDefaults() Ages {
 	return a
 }
 
-// grace is how long a superseded page that is kept warm may still be answered
-// as stale while its refill is under way.
-const grace = 30 * time.Second
+// refillGrace is how long a superseded page of a polled list may be answered as stale while it is fetched
+// again.
+const refillGrace = 30 * time.Second
 
-// termOf is the term of a page of the target.
+// termOf returns the class of fresh time that a page of the target belongs to.
 func termOf(t *spec.Target, p *understudy.Page) cache.Term {
 	switch {
 	case p.Status >= 400:
 		return cache.TermNotFound
-	case t.List != nil && (t.First || t.Sliding() != ""): // pages by number grow old together
+	case t.List != nil && (t.First || t.Sliding() != ""): // pages named by a number age together
 		return cache.TermNewest
 	case t.List != nil:
 		return cache.TermOlder
@@ -75,8 +75,8 @@ func termOf(t *spec.Target, p *understudy.Page) cache.Term {
 	return cache.TermOther
 }
 
-// of is how long what has that term stays fresh.
-func (a *Ages) of(t cache.Term) time.Duration {
+// termFreshTime returns how long a page of that term stays fresh.
+func (a *Ages) termFreshTime(t cache.Term) time.Duration {
 	switch t {
 	case cache.TermNotFound:
 		return a.NotFound
@@ -90,14 +90,14 @@ func (a *Ages) of(t cache.Term) time.Duration {
 	return a.Other
 }
 
-// fresh is how long a page of the target stays fresh.
-func (a *Ages) fresh(t *spec.Target, p *understudy.Page) time.Duration {
-	return freshBy(said(p), a.of(termOf(t, p)))
+// pageFreshTime returns how long a page of the target stays fresh.
+func (a *Ages) pageFreshTime(t *spec.Target, p *understudy.Page) time.Duration {
+	return limitFreshTime(upstreamBounds(p), a.termFreshTime(termOf(t, p)))
 }
 
-// said are the bounds that upstream set to a page's age, where its source goes by them
-// (spec.Source.UpstreamAges); nil: none.
-func said(p *understudy.Page) *httpcache.Bounds {
+// upstreamBounds returns the limits that upstream's headers set to a page's age. It returns nil if there are
+// none, or if the source ignores them (spec.Source.UpstreamAges).
+func upstreamBounds(p *understudy.Page) *httpcache.Bounds {
 	h := p.AgeHeader()
 	if h == nil {
 		return nil
@@ -109,9 +109,8 @@ func said(p *understudy.Page) *httpcache.Bounds {
 	return nil
 }
 
-// freshBy is how long a page stays fresh by our own ages and by what upstream said: the
-// shorter of both.
-func freshBy(b *httpcache.Bounds, own time.Duration) time.Duration {
+// limitFreshTime returns how long a page stays fresh: the shorter of our own fresh time and upstream's.
+func limitFreshTime(b *httpcache.Bounds, own time.Duration) time.Duration {
 	switch {
 	case b == nil:
 		return own
@@ -123,38 +122,38 @@ func freshBy(b *httpcache.Bounds, own time.Duration) time.Duration {
 	return own
 }
 
-// lasts reports whether upstream's bounds let a page be answered without asking again.
-func (v *env) lasts(p *understudy.Page) bool {
-	b := said(p)
+// isReusable reports whether upstream's headers allow the page to be answered without another request.
+func (v *env) isReusable(p *understudy.Page) bool {
+	b := upstreamBounds(p)
 	age, sane := v.ages().age(v.now(), p.At)
-	return b == nil || sane && age < freshBy(b, v.ages().Hard)
+	return b == nil || sane && age < limitFreshTime(b, v.ages().Hard)
 }
 
-// saidOf is what upstream's bounds leave of a decision on a held answer. One whose age is not
-// known counts as past fresh (RFC 9111, 4.2.1).
-func saidOf(h *held, b bounds, age time.Duration, sane bool, v decision) decision {
-	until := h.said.Fresh
-	if !h.said.Explicit || h.said.Validate || h.said.NoStore {
+// applyUpstreamBounds restricts a decision on a stored page by the limits that upstream's headers set. A page
+// of unknown age counts as stale (RFC 9111, 4.2.1).
+func applyUpstreamBounds(h *heldPage, b bounds, age time.Duration, sane bool, v decision) decision {
+	until := h.bounds.Fresh
+	if !h.bounds.Explicit || h.bounds.Validate || h.bounds.NoStore {
 		until = h.fresh
 	}
 	switch {
 	case sane && age < until:
 		return v
-	case h.said.NoStore || h.said.Strict || age > h.said.Down:
-		return spent
-	case h.said.Explicit && (!sane || age > h.said.Behind) && !b.asked:
-		return max(v, wait)
+	case h.bounds.NoStore || h.bounds.Strict || age > h.bounds.Down:
+		return tooOld
+	case h.bounds.Explicit && (!sane || age > h.bounds.Behind) && !b.staleAllowed:
+		return max(v, askFirst)
 	}
 	return max(v, stale)
 }
 
-// notStoredSaid is a page as it may be kept: what upstream lets nobody store is for those
-// alone who wait for it.
-func notStoredSaid(p *understudy.Page) *understudy.Page {
+// markNoStore returns the page marked as not to be stored if upstream's headers forbid storing it. Such a
+// page is answered only to the readers that wait for it.
+func markNoStore(p *understudy.Page) *understudy.Page {
 	if p == nil || p.NotStored != "" {
 		return p
 	}
-	if b := said(p); b == nil || !b.NoStore {
+	if b := upstreamBounds(p); b == nil || !b.NoStore {
 		return p
 	}
 	out := *p
@@ -162,30 +161,30 @@ func notStoredSaid(p *understudy.Page) *understudy.Page {
 	return &out
 }
 
-// freshFor is that for one ask, of what stays fresh for so long for everybody.
-func (a *Ages) freshFor(ask *request.Request, p *understudy.Page, fresh time.Duration) time.Duration {
+// requestFreshTime returns how long a page with the given fresh time stays fresh for one request.
+func (a *Ages) requestFreshTime(ask *request.Request, p *understudy.Page, fresh time.Duration) time.Duration {
 	if ask.NotFinal && ask.Target.List == nil && p.Status < 400 {
 		return min(a.Other, fresh)
 	}
 	return fresh
 }
 
-// asFor has what is held judged for one ask.
-func (a *Ages) asFor(ask *request.Request, k *kind, h *held) {
-	h.fresh = a.freshFor(ask, h.page, h.fresh)
+// applyRequest adjusts the fresh time and the state of a stored page to one request.
+func (a *Ages) applyRequest(ask *request.Request, k *kind, h *heldPage) {
+	h.fresh = a.requestFreshTime(ask, h.page, h.fresh)
 	if ask.NotFinal && !h.page.List {
-		if _, look := k.looks.Get(h.page.At.UnixNano()); look {
+		if _, look := k.nonFinalLooks.Get(h.page.At.UnixNano()); look {
 			h.fresh = 0
 		}
 	}
-	shown := ask.Shown // ask stays off the heap
+	shown := ask.Shown // a copy, so that ask is not moved to the heap
 	if shown != nil && !h.page.List {
-		h.composed = false // that a list has shown something new of it
+		h.composed = false // a list has shown a newer version of the record since
 	}
 	if shown == nil || h.state == current || !h.page.List || h.page.NotStored != "" || h.page.Generation < k.writes.Generation() {
-		return // a write makes lists old for everybody
+		return // a write makes lists outdated for every reader
 	}
-	for field := range h.changed().All() {
+	for field := range h.changedFields().All() {
 		if shown(field) {
 			return
 		}
@@ -193,26 +192,24 @@ func (a *Ages) asFor(ask *request.Request, k *kind, h *held) {
 	h.state = current
 }
 
-// ages are the ages in force.
-func (v *env) ages() *Ages { return v.aging.Load() }
+// ages returns the ages in force.
+func (v *env) ages() *Ages { return v.agesInForce.Load() }
 
-// SetAges replaces the ages, of what is held already too. Zero fields take
-// their defaults.
+// SetAges replaces the ages, also for pages that are already stored. A zero field takes its default.
 func (m *Mirror) SetAges(a Ages) {
 	a = a.withDefaults()
-	m.env.aging.Store(&a)
+	m.env.agesInForce.Store(&a)
 	m.media.SetAges(media.Ages{Final: a.Final, Hard: a.Hard, Wait: a.Wait, Try: a.Try})
 	for _, s := range m.env.sources {
 		for _, p := range s.polls() {
-			p.list.Nudge() // its next turn may come sooner
+			p.list.Nudge() // its next poll may be due earlier
 		}
 	}
 }
 
-// age is how old at is: monotonic where both times have such a reading, wall
-// minus wall otherwise (what came before a restart). It is clamped to [0,
-// Hard]; sane is false for a time that lies in the future, because then
-// its age is unknown.
+// age returns how old a page fetched at that time is, at least 0 and at most Hard. It compares monotonic
+// clocks if both times have one, otherwise wall clocks (after a restart). sane is false if the time lies in
+// the future, so that the age is unknown.
 func (a *Ages) age(now, at time.Time) (age time.Duration, sane bool) {
 	age = now.Sub(at)
 	if age < 0 {
@@ -221,83 +218,84 @@ func (a *Ages) age(now, at time.Time) (age time.Duration, sane bool) {
 	return min(age, a.Hard), true
 }
 
-// decision is what may be done with what is held.
+// decision is how a stored page may be used for a request.
 type decision uint8
 
 const (
-	fresh decision = iota // answer it
-	stale                 // answer it and refill behind
-	wait                  // ask upstream first; hold it in case that fails
-	spent                 // too old for anything
+	fresh    decision = iota // answer the page
+	stale                    // answer the page and fetch it again in the background
+	askFirst                 // ask upstream first and keep the page in case that fails
+	tooOld                   // do not answer the page in any case
 )
 
-// bounds are the limits on one answer's age.
+// bounds are the limits on the age of one answer.
 type bounds struct {
-	within time.Duration // from this age on upstream is asked first; cuts fresh and stale time alike
-	left   time.Duration // fresh time that must be left; negative: none need be
-	past   time.Duration // past fresh by less than this it is answered at once
-	asked  bool          // the request permits that itself
+	ageLimit     time.Duration // from this age on upstream is asked first, whether the page is fresh or stale
+	minFresh     time.Duration // the fresh time that must remain; negative means no minimum
+	maxStale     time.Duration // a page is answered at once until this long after its fresh time
+	staleAllowed bool          // the request itself permits a stale answer
 }
 
-// usual are the bounds of a reader who says nothing.
-func (a *Ages) usual() bounds { return bounds{within: math.MaxInt64, left: -1, past: a.Stale} }
+// usualBounds returns the bounds of a request that sets none.
+func (a *Ages) usualBounds() bounds {
+	return bounds{ageLimit: math.MaxInt64, minFresh: -1, maxStale: a.Stale}
+}
 
-// bounds are those of an ask. Only PastFresh can be wider than the usual ones.
-func (a *Ages) bounds(ask *request.Request) bounds {
-	b := a.usual()
-	b.within = within(ask)
+// requestBounds returns the bounds of a request. Only maxStale can be wider than in usualBounds.
+func (a *Ages) requestBounds(ask *request.Request) bounds {
+	b := a.usualBounds()
+	b.ageLimit = ageLimit(ask)
 	if ask.MinFresh != nil {
-		b.left = max(*ask.MinFresh, 0)
+		b.minFresh = max(*ask.MinFresh, 0)
 	}
-	b.asked = ask.MaxStale != nil
+	b.staleAllowed = ask.MaxStale != nil
 	switch {
 	case ask.NotFinal && ask.Target.List == nil:
-		b.past = 0 // a record that is not final is looked at again, and would be answered as younger than one that is
+		b.maxStale = 0 // a record that is not final is fetched again after its fresh time
 	case ask.MaxStale == nil:
 	case *ask.MaxStale < 0:
-		b.past = a.Hard
+		b.maxStale = a.Hard
 	default:
-		b.past = justPast(*ask.MaxStale)
+		b.maxStale = nextDuration(*ask.MaxStale)
 	}
 	return b
 }
 
-// asNew is the age below which an answer counts as being as fresh as upstream
-// can make it. Else a reader who wants more fresh time than there is would
-// have upstream asked at every request.
-const asNew = time.Second
+// maxNewAge is the age below which an answer counts as just fetched. Without it, a reader that requires more
+// fresh time than a page ever has would cause a fetch with every request.
+const maxNewAge = time.Second
 
-// decide decides what a reader may get.
-func (a *Ages) decide(h *held, b bounds, now time.Time) (v decision, age time.Duration) {
+// decide returns how a stored page may be used under the bounds, and its age.
+func (a *Ages) decide(h *heldPage, b bounds, now time.Time) (v decision, age time.Duration) {
 	age, sane := a.age(now, h.page.At)
-	v = a.own(h, b, age, sane)
-	if h.said != nil {
-		v = saidOf(h, b, age, sane, v)
+	v = a.decideByAges(h, b, age, sane)
+	if h.bounds != nil {
+		v = applyUpstreamBounds(h, b, age, sane, v)
 	}
 	return v, age
 }
 
-// own is decide by our own ages.
-func (a *Ages) own(h *held, b bounds, age time.Duration, sane bool) decision {
+// decideByAges is decide by our own ages, without upstream's headers.
+func (a *Ages) decideByAges(h *heldPage, b bounds, age time.Duration, sane bool) decision {
 	switch {
 	case sane && age >= a.Hard:
-		return spent
+		return tooOld
 	case h.state == outdated:
-		return wait
+		return askFirst
 	case !sane:
-		// Stale, but a reader with a limit of its own cannot be told it is kept.
-		if b.within < a.Hard || b.left >= 0 {
-			return wait
+		// The page is stale. A reader with its own limit on the age must wait, because the age is unknown.
+		if b.ageLimit < a.Hard || b.minFresh >= 0 {
+			return askFirst
 		}
 		return stale
-	case age >= b.within:
-		return wait
-	case b.left >= 0 && (h.state != current || h.fresh-age < b.left && age >= asNew):
-		return wait
+	case age >= b.ageLimit:
+		return askFirst
+	case b.minFresh >= 0 && (h.state != current || h.fresh-age < b.minFresh && age >= maxNewAge):
+		return askFirst
 	case age < h.fresh && h.state == current:
 		return fresh
-	case age-h.fresh < b.past:
+	case age-h.fresh < b.maxStale:
 		return stale
 	}
-	return wait
+	return askFirst
 }

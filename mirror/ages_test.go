@@ -83,7 +83,7 @@ func TestWhatTheRequestSaysOfAge(t *testing.T) {
 			s.get(t, s.newest(t))
 			time.Sleep(2 * time.Second) // the next page comes in candidate
 			s.get(t, s.newest(t))
-			zero, err := s.Page(t.Context(), request.Request{Target: s.newest(t), NoCache: true})
+			zero, err := s.Answer(t.Context(), request.Request{Target: s.newest(t), NoCache: true})
 			if err != nil || zero.Age != 0 {
 				t.Fatalf("%v %v", zero, err)
 			}
@@ -91,7 +91,7 @@ func TestWhatTheRequestSaysOfAge(t *testing.T) {
 			before, _ := s.fetches("")
 			time.Sleep(c.age)
 			c.ask.Target = s.newest(t)
-			a, err := s.Page(t.Context(), c.ask)
+			a, err := s.Answer(t.Context(), c.ask)
 			got := "not held"
 			switch {
 			case err == nil && a.Outcome == request.Cold:
@@ -122,7 +122,7 @@ func TestOnlyIfHeldFindsRecordsAndMissesTheRest(t *testing.T) {
 		s := open(t, 3)
 		s.get(t, s.newest(t))
 		held := func(target *spec.Target) (*request.Response, error) {
-			return s.Page(t.Context(), request.Request{Target: target, OnlyIfCached: true})
+			return s.Answer(t.Context(), request.Request{Target: target, OnlyIfCached: true})
 		}
 		a, err := held(s.call(t, sid(2)))
 		if err != nil {
@@ -163,11 +163,11 @@ func TestMaxStaleDoesNotReachBehindAWrite(t *testing.T) {
 		if _, err := s.Mirror.Write(t.Context(), request.Write{Target: s.newest(t), Method: "POST"}); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := s.Page(t.Context(), request.Request{Target: s.newest(t), MaxStale: ptr(-1), OnlyIfCached: true}); !errors.Is(err,
+		if _, err := s.Answer(t.Context(), request.Request{Target: s.newest(t), MaxStale: ptr(-1), OnlyIfCached: true}); !errors.Is(err,
 			understudy.ErrNotHeld) {
 			t.Errorf("only-if-cached after a write: %v, want ErrNotHeld", err)
 		}
-		a, err := s.Page(t.Context(), request.Request{Target: s.newest(t), MaxStale: ptr(-1)})
+		a, err := s.Answer(t.Context(), request.Request{Target: s.newest(t), MaxStale: ptr(-1)})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -182,7 +182,7 @@ func TestJoinOnlyJoins(t *testing.T) {
 		s.get(t, s.newest(t))
 		time.Sleep(10 * time.Second)
 		ask := func(joinOnly bool) *request.Response {
-			a, err := s.Page(t.Context(), request.Request{Target: s.newest(t), NoCache: true, JoinOnly: joinOnly})
+			a, err := s.Answer(t.Context(), request.Request{Target: s.newest(t), NoCache: true, JoinOnly: joinOnly})
 			if err != nil {
 				t.Error(err)
 			}
@@ -225,7 +225,7 @@ func TestLimitsOnAnUnknownAge(t *testing.T) {
 			s.start(t, Options{Sources: []Source{{Source: &spec.Source{Name: "twilio", Spec: s.spec, User: account}, Upstream: s.world}},
 				Store: again})
 			c.ask.Target = s.newest(t)
-			a, err := s.Page(t.Context(), c.ask)
+			a, err := s.Answer(t.Context(), c.ask)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -245,7 +245,7 @@ func TestALookIsNotTold(t *testing.T) {
 		s.calls[4].final = false
 		ask := func(i int, a request.Request) *request.Response {
 			a.Target = s.call(t, s.calls[i].id)
-			got, err := s.Page(t.Context(), a)
+			got, err := s.Answer(t.Context(), a)
 			if errors.Is(err, understudy.ErrNotHeld) {
 				return &request.Response{Detail: "not held"}
 			} else if err != nil {
@@ -291,7 +291,7 @@ func TestFinalIsNotTold(t *testing.T) {
 			s.calls[i].final = i%2 == 0
 		}
 		ask := func(i int, hidden bool) *request.Response {
-			a, err := s.Page(t.Context(), request.Request{Target: s.call(t, s.calls[i].id), NotFinal: hidden})
+			a, err := s.Answer(t.Context(), request.Request{Target: s.call(t, s.calls[i].id), NotFinal: hidden})
 			if err != nil {
 				t.Error(err)
 			}

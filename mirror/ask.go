@@ -1,4 +1,4 @@
-// Ask: a reader waits for upstream, with what is held as its second choice.
+// Asking upstream: a reader waits for a flight and gets the stored page if that fails.
 
 package mirror
 
@@ -13,67 +13,69 @@ import (
 	"understudy/request"
 )
 
-// ask joins the key's flight. With nothing held the reader waits as long as it
-// likes. With something held it waits for one try, for its own deadline or for
-// Ages.Wait, whichever ends first, and then gets that. With SkipHeld it waits as long, and
-// then gets an error.
-func (rd *reader) ask(ctx context.Context, r *reading) (*request.Response, error) {
+// askUpstream joins the flight of the request's key and waits for its page. Without a fallback, the reader
+// waits until its own deadline. With a fallback, it waits for one try, its own deadline or Ages.Wait,
+// whichever ends first, and then gets the fallback. With SkipHeld it waits equally long and then gets an
+// error.
+func (rd *reader) askUpstream(ctx context.Context, r *reading) (*request.Response, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, fmt.Errorf("mirror: %s: %w", r.request.Target.Key, err)
 	}
-	f, joined, err := rd.joinFor(ctx, r)
+	f, joined, err := rd.joinForReader(ctx, r)
 	if err != nil {
-		return rd.unjoined(ctx, r, err)
+		return rd.answerUnjoined(ctx, r, err)
 	}
-	a, err := rd.wait(ctx, r, f, joined)
-	if joined && f.completed() && f.result.err != nil &&
-		(errors.As(err, new(*overQuotaError)) || f.hurried() && errors.Is(err, understudy.ErrUnavailable)) && !rd.composer.hasFallback(ctx, r) {
-		// What was joined was begun with less patience than this reader has, or
-		// ended by the filler that had to weigh it.
-		if f, joined, err = rd.joinFor(ctx, r); err != nil {
-			return rd.unjoined(ctx, r, err)
+	a, err := rd.waitForFlight(ctx, r, f, joined)
+	if joined && f.isCompleted() && f.result.err != nil &&
+		(errors.As(err, new(*overQuotaError)) || f.isImpatient() && errors.Is(err, understudy.ErrUnavailable)) &&
+		!rd.composer.hasFallback(ctx, r) {
+		// The flight was started with less patience than this reader has, or it was ended by the quota of the
+		// fill that started it. Join again.
+		if f, joined, err = rd.joinForReader(ctx, r); err != nil {
+			return rd.answerUnjoined(ctx, r, err)
 		}
-		a, err = rd.wait(ctx, r, f, joined)
+		a, err = rd.waitForFlight(ctx, r, f, joined)
 	}
 	if err != nil {
 		r.source.counts.failed.Add(1)
-		err = rd.composer.unanswered(ctx, r, err)
+		err = rd.composer.explainUnanswered(ctx, r, err)
 	}
 	return a, err
 }
 
-// unjoined answers a reader who could not join: what completed meanwhile, or, when
-// too many wait already, what is held.
-func (rd *reader) unjoined(ctx context.Context, r *reading, err error) (*request.Response, error) {
+// answerUnjoined answers a reader that could not join a flight. If a flight completed meanwhile, its page is
+// looked up. If too many readers wait, the fallback is answered.
+func (rd *reader) answerUnjoined(ctx context.Context, r *reading, err error) (*request.Response, error) {
 	var busy *understudy.UpstreamError
 	switch {
 	case errors.Is(err, errCompleted):
-		again := reading{request: r.request, source: r.source, kind: r.kind, now: rd.env.now(), again: true,
+		again := reading{request: r.request, source: r.source, kind: r.kind, now: rd.env.now(), secondLook: true,
 			entry: rd.entries.hot.Find(r.request.Target.Key)}
 		return rd.search(ctx, &again)
 	case errors.As(err, &busy) && rd.composer.hasFallback(ctx, r):
-		return rd.fallback(ctx, r, busy, err)
+		return rd.answerFallback(ctx, r, busy, err)
 	}
 	r.source.counts.failed.Add(1)
-	return nil, rd.composer.unanswered(ctx, r, err)
+	return nil, rd.composer.explainUnanswered(ctx, r, err)
 }
 
-func (rd *reader) joinFor(ctx context.Context, r *reading) (*flight, bool, error) {
-	// What is never held was completed for those who waited for it alone.
-	direct := within(&r.request) == 0 || r.kind.name == ""
-	want := fetchOptions{reason: request.Waiting, direct: direct, flow: r.request.Flow,
-		patient: func() bool { return !r.request.SkipHeld && !rd.composer.hasFallback(ctx, r) }}
+// joinForReader joins the flight of the request's key, or starts it.
+func (rd *reader) joinForReader(ctx context.Context, r *reading) (*flight, bool, error) {
+	// A completed flight of a kind that is not stored is only for the readers that waited for it.
+	direct := ageLimit(&r.request) == 0 || r.kind.name == ""
+	want := fetchOptions{reason: request.Waiting, requireNew: direct, flow: r.request.Flow,
+		isPatient: func() bool { return !r.request.SkipHeld && !rd.composer.hasFallback(ctx, r) }}
 	want.deadline, _ = ctx.Deadline()
 	if r.held.page != nil {
-		want.since = r.held.page.At
+		want.newerThan = r.held.page.At
 	}
-	// No third look, and none for a request that may find what completed too old.
-	want.blind = r.again || within(&r.request) != math.MaxInt64
+	// No third lookup, and none if the request may reject the age of the completed page.
+	want.skipCacheCheck = r.secondLook || ageLimit(&r.request) != math.MaxInt64
 	return rd.flights.join(r.request.Target, r.source, r.kind, want)
 }
 
-// wait waits for the flight and leaves it.
-func (rd *reader) wait(ctx context.Context, r *reading, f *flight, joined bool) (*request.Response, error) {
+// waitForFlight waits for the flight and answers from its page, or with the fallback. It releases the flight.
+func (rd *reader) waitForFlight(ctx context.Context, r *reading, f *flight, joined bool) (*request.Response, error) {
 	timer := time.NewTimer(rd.env.ages().Wait)
 	defer timer.Stop()
 	tried, late := f.signals.tried, timer.C
@@ -86,7 +88,7 @@ func (rd *reader) wait(ctx context.Context, r *reading, f *flight, joined bool) 
 		case <-f.signals.done:
 			return rd.answerOf(ctx, r, f, joined)
 		case <-f.signals.offered:
-			if !f.completed() {
+			if !f.isCompleted() {
 				keep = true
 				return rd.answerWith(r, f, f.signals.unsaved, joined, &request.Response{Detail: "not stored yet: saving it takes long"}), nil
 			}
@@ -98,28 +100,28 @@ func (rd *reader) wait(ctx context.Context, r *reading, f *flight, joined bool) 
 			err = fmt.Errorf("mirror: %s: %w", r.request.Target.Key, ctx.Err())
 		}
 		switch left := ctx.Err(); {
-		case left != nil && f.completed():
+		case left != nil && f.isCompleted():
 			return rd.answerOf(ctx, r, f, joined)
 		case !errors.Is(left, context.Canceled) && rd.composer.hasFallback(ctx, r):
 			keep = true
-			return rd.fallback(ctx, r, why, err)
+			return rd.answerFallback(ctx, r, why, err)
 		case left != nil:
-			return nil, rd.leaving(r, f, left)
-		case r.request.SkipHeld: // as soon as with something held
+			return nil, rd.buildDeadlineError(r, f, left)
+		case r.request.SkipHeld: // it waits as long as a reader with a fallback
 			keep = true
 			return nil, err
 		}
-		tried, late = nil, nil // upstream is all there is
+		tried, late = nil, nil // there is no fallback: wait for upstream
 	}
 }
 
-// leaving returns the error of a reader whose deadline ended before its flight: with the failure
-// that the flight waits after, and what is left of the time that upstream wants.
-func (rd *reader) leaving(r *reading, f *flight, left error) error {
+// buildDeadlineError returns the error of a reader whose deadline ended before its flight. It includes the
+// failure of the first try and what remains of upstream's Retry-After.
+func (rd *reader) buildDeadlineError(r *reading, f *flight, left error) error {
 	select {
 	case <-f.signals.tried:
 		failure := *f.signals.failure
-		failure.Page = nil // the next try may bring another
+		failure.Page = nil // the next try may bring another page
 		failure.RetryAfter = max(0, failure.RetryAfter-rd.env.now().Sub(f.signals.failedAt))
 		return fmt.Errorf("mirror: %s: %w: %w", r.request.Target.Key, left, &failure)
 	default:
@@ -127,14 +129,14 @@ func (rd *reader) leaving(r *reading, f *flight, left error) error {
 	}
 }
 
-// errSlow: upstream has not answered in time, and what there was instead is gone.
+// errSlow is the error if upstream did not answer in time and the fallback could not be used.
 var errSlow = &understudy.UpstreamError{Why: understudy.FailUnreachable, Err: errors.New("no answer in time")}
 
-// answerOf answers from a flight that has completed.
+// answerOf answers from a completed flight, or with the fallback if the flight failed.
 func (rd *reader) answerOf(ctx context.Context, r *reading, f *flight, joined bool) (*request.Response, error) {
 	switch {
 	case f.result.err == nil:
-		return rd.fetched(r, f, joined), nil
+		return rd.answerFetched(r, f, joined), nil
 	case errors.Is(f.result.err, understudy.ErrClosed) || !rd.composer.hasFallback(ctx, r):
 		return nil, f.result.err
 	}
@@ -142,17 +144,17 @@ func (rd *reader) answerOf(ctx context.Context, r *reading, f *flight, joined bo
 	if !errors.As(f.result.err, &why) {
 		why = &understudy.UpstreamError{Why: understudy.FailUnusable}
 	}
-	return rd.fallback(ctx, r, why, f.result.err)
+	return rd.answerFallback(ctx, r, why, f.result.err)
 }
 
-// fetched is the answer upstream gave.
-func (rd *reader) fetched(r *reading, f *flight, joined bool) *request.Response {
-	a := &request.Response{Stored: f.result.stored, Detail: f.result.detail, Store: r.held.took + f.result.saving}
+// answerFetched answers with the page of a completed flight.
+func (rd *reader) answerFetched(r *reading, f *flight, joined bool) *request.Response {
+	a := &request.Response{Stored: f.result.stored, Detail: f.result.detail, Store: r.held.loadTime + f.result.saveDuration}
 	return rd.answerWith(r, f, f.result.page, joined, a)
 }
 
-// answerWith is the answer upstream gave, completed with what is the same whether or
-// not its page is saved already.
+// answerWith fills in the response with a fetched page. It serves pages that are saved and pages that are not
+// saved yet.
 func (rd *reader) answerWith(r *reading, f *flight, p *understudy.Page, joined bool, a *request.Response) *request.Response {
 	counts := &r.source.counts
 	counts.cold.Add(1)
@@ -162,19 +164,20 @@ func (rd *reader) answerWith(r *reading, f *flight, p *understudy.Page, joined b
 	if l := r.source.lists.Of(r.request.Target); !f.waiting.followed.Swap(true) && (l == nil || !l.RecordsFirst()) {
 		rd.addCandidate(p, r.source, nil)
 	}
-	p = rd.shown(r, f, p)
+	p = rd.addMovedRows(r, f, p)
 	age, _ := rd.env.ages().age(rd.env.now(), p.At)
-	a.Page, a.Outcome, a.Age, a.TTL = p, request.Cold, age, rd.env.ages().freshFor(&r.request, p, rd.env.ages().fresh(r.request.Target, p))-age
-	a.Fwd, a.Joined, a.Upstream = r.fwd(), joined, p.Took
+	ages := rd.env.ages()
+	a.Page, a.Outcome, a.Age = p, request.Cold, age
+	a.TTL = ages.requestFreshTime(&r.request, p, ages.pageFreshTime(r.request.Target, p)) - age
+	a.Fwd, a.Joined, a.Upstream = r.forwardReason(), joined, p.Took
 	if r.kind.name == "" {
 		a.TTL = 0
 	}
 	return a
 }
 
-// fallbackHeld is the held answer: upstream failed, or was too slow when why
-// is nil.
-func (rd *reader) fallbackHeld(r *reading, why *understudy.UpstreamError) *request.Response {
+// answerHeld answers with the stored page because upstream failed, or was too slow if why is nil.
+func (rd *reader) answerHeld(r *reading, why *understudy.UpstreamError) *request.Response {
 	detail := "stale: upstream slow"
 	if why != nil {
 		detail = "stale: " + why.Short()
@@ -183,12 +186,12 @@ func (rd *reader) fallbackHeld(r *reading, why *understudy.UpstreamError) *reque
 	return rd.answerStale(r, &r.held, age, detail)
 }
 
-// fwd is why the request went upstream (RFC 9211, 2.2).
-func (r *reading) fwd() string {
+// forwardReason returns why the request was sent to upstream, as defined in RFC 9211, 2.2.
+func (r *reading) forwardReason() string {
 	switch {
 	case r.held.page == nil && !r.request.NoCache:
 		return "uri-miss"
-	case within(&r.request) == 0, r.forced:
+	case ageLimit(&r.request) == 0, r.forced:
 		return "request"
 	}
 	return "stale"

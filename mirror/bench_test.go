@@ -158,7 +158,7 @@ func BenchmarkWarm(b *testing.B) {
 	b.Run("one reader", func(b *testing.B) {
 		b.ReportAllocs()
 		for b.Loop() {
-			if a, err := s.Page(context.Background(), ask); err != nil || a.Outcome != request.Warm {
+			if a, err := s.Answer(context.Background(), ask); err != nil || a.Outcome != request.Warm {
 				b.Fatal(a, err)
 			}
 		}
@@ -167,7 +167,7 @@ func BenchmarkWarm(b *testing.B) {
 		b.ReportAllocs()
 		b.RunParallel(func(pb *testing.PB) {
 			for pb.Next() {
-				if a, err := s.Page(context.Background(), ask); err != nil || a.Outcome != request.Warm {
+				if a, err := s.Answer(context.Background(), ask); err != nil || a.Outcome != request.Warm {
 					b.Error(a, err)
 					return
 				}
@@ -250,7 +250,7 @@ func BenchmarkCold(b *testing.B) {
 	zero := time.Duration(0)
 	b.ReportAllocs()
 	for i := 0; b.Loop(); i++ {
-		a, err := m.Page(context.Background(), request.Request{Target: targets[i%len(targets)], AgeLimit: &zero})
+		a, err := m.Answer(context.Background(), request.Request{Target: targets[i%len(targets)], AgeLimit: &zero})
 		if err != nil || a.Outcome != request.Cold {
 			b.Fatal(a, err)
 		}

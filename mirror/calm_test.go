@@ -104,7 +104,7 @@ func (s *stage) reloading(t *testing.T, targets []*spec.Target, long time.Durati
 			time.Sleep(time.Duration(user) * 31 * time.Millisecond)
 			for i := user; ctx.Err() == nil; i++ {
 				begin := time.Now()
-				if _, err := s.Page(t.Context(), request.Request{Target: targets[i%len(targets)], Flow: uint64(user)}); err != nil {
+				if _, err := s.Answer(t.Context(), request.Request{Target: targets[i%len(targets)], Flow: uint64(user)}); err != nil {
 					t.Errorf("user %d: %v", user, err)
 				}
 				took := time.Since(begin)

@@ -1,8 +1,7 @@
-// Composed: a list made from records instead of being fetched.
+// Composed lists: a list is made from stored records instead of being fetched.
 //
-//	plan: what is asked for, and whether the records that answer it are held
-//	make: the records in order, one page of them, and a second look whether
-//	      they were all there
+// The plan says what is asked for and whether all records of the answer are stored. Then the records are read
+// in order, one page is made, and the coverage is checked a second time.
 
 package mirror
 
@@ -25,48 +24,49 @@ import (
 
 // composer makes lists from records.
 type composer struct {
-	env       *env
-	flights   *flights
-	holdings  *holdings
-	coverage  Coverage           // nil: nothing is covered
-	records   compose.Store      // nil: the store has no order of records
-	writes    func() int64       // the store's counter of writes; nil: it has none, and no list is answered again
-	group     singleflight.Group // of lists being made, by what makes them the same
-	composing chan struct{}      // a place for each list being made
+	env      *env
+	flights  *flights
+	holdings *holdings
+	coverage Coverage           // nil if no list is covered
+	records  compose.Store      // nil if the store cannot read records in order
+	writes   func() int64       // the store's counter of writes; nil if it has none, then no list is reused
+	group    singleflight.Group // shares the work on equal lists
+	slots    chan struct{}      // limits how many lists are composed at once
 }
 
-// composePlan is one page of a list that can be made from records. It is made once.
+// composePlan is the plan for one page of a list that can be made from records. Each plan is composed at most
+// once.
 type composePlan struct {
-	source   *source
-	kind     *kind
-	target   *spec.Target
-	local    *request.LocalQuery
-	list     *compose.List
-	seek     query.RecordQuery // the records that it is made of
-	timed    bool              // the list depends on the time
-	writes   int64             // the store's counter before anything was read
-	coverage request.Coverage
-	outdated bool          // a write touched the kind, and what it changed is not known yet
-	most     time.Duration // that making may take, before upstream is asked; 0: Ages.Wait
-	above    bool          // what stands above the newest page's records belongs to it, too
+	source        *source
+	kind          *kind
+	target        *spec.Target
+	local         *request.LocalQuery
+	list          *compose.List
+	seek          query.RecordQuery // the query for the records of the list
+	timeDependent bool              // the list depends on the current time
+	writes        int64             // the store's counter of writes before anything was read
+	coverage      request.Coverage
+	outdated      bool          // a write touched the kind, and its changes have not been seen yet
+	timeLimit     time.Duration // the maximum time for composing before upstream is asked; 0 means Ages.Wait
+	includeAbove  bool          // records newer than those of the newest page belong to the list
 }
 
-// slides reports whether pages of the list are named by numbers. In an outage all of them are
-// made from records then, so that none is missing and none twice between two of them.
-func (p *composePlan) slides() bool { return p.target.Spec.PagingOf(p.target.List).Slides() }
+// hasNumberedPages reports whether the pages of the list are named by numbers. During an outage all such
+// pages are made from records, so that no record is missing or repeated between pages.
+func (p *composePlan) hasNumberedPages() bool { return p.target.Spec.PagingOf(p.target.List).Slides() }
 
-// composedList is the page of a plan.
+// composedList is the page made from a plan.
 type composedList struct {
-	page     *understudy.Page
-	coverage request.Coverage
-	outdated bool
-	took     time.Duration
-	plan     *composePlan // without the list; nil: the list is made anew each time
+	page        *understudy.Page
+	coverage    request.Coverage
+	outdated    bool
+	composeTime time.Duration
+	plan        *composePlan // without the list; nil if the list must be composed anew each time
 }
 
-// planCompose finds out whether a list can be made from records. Errors: a
-// *compose.Refusal is upstream's own answer; ErrNotMirrored: not all of its
-// records are known to be held; ErrInvalid: it is never made from records.
+// planCompose plans how to make a list from records. A *compose.Refusal is upstream's own answer to an
+// invalid request. It returns ErrNotMirrored if not all records are known to be stored, and ErrInvalid if the
+// list is never made from records.
 func (co *composer) planCompose(ctx context.Context, s *source, k *kind, t *spec.Target, wish *request.LocalQuery) (*composePlan, error) {
 	switch {
 	case co.coverage == nil || co.records == nil:
@@ -77,21 +77,21 @@ func (co *composer) planCompose(ctx context.Context, s *source, k *kind, t *spec
 	if !s.config.Reaches(t) {
 		return nil, &compose.Uncovered{Why: "only the records of " + s.config.User + " are walked"}
 	}
-	if wish == nil && len(t.Own) > 0 { // nothing of ours stands in upstream's links
+	if wish == nil && len(t.Own) > 0 { // upstream's links do not contain our own parameters
 		bare := *t
 		bare.Own = nil
 		t = &bare
 	}
-	p := &composePlan{source: s, kind: k, target: t, local: wish, timed: t.Kind.Retention.Unlisted, writes: co.writeCount()}
+	p := &composePlan{source: s, kind: k, target: t, local: wish, timeDependent: t.Kind.Retention.Unlisted, writes: co.writeCount()}
 	var above *understudy.Record
-	now := func() time.Time { p.timed = true; return co.env.now() }
-	list, err := compose.New(s.config, t, compose.Options{Now: now, Local: wish, Own: co.own(s, t),
+	now := func() time.Time { p.timeDependent = true; return co.env.now() }
+	list, err := compose.New(s.config, t, compose.Options{Now: now, Local: wish, Own: co.listedFinder(s, t),
 		Held: func(kind, id string) *understudy.Record {
 			of := s.config.Spec.Kind(kind)
 			if of == nil {
 				return nil
 			}
-			rec := co.holdings.known(ctx, s, of, id)
+			rec := co.holdings.knownRecord(ctx, s, of, id)
 			if of.Name != t.Kind.Name {
 				above = rec
 			}
@@ -101,22 +101,22 @@ func (co *composer) planCompose(ctx context.Context, s *source, k *kind, t *spec
 		return nil, err
 	}
 	p.list, p.seek = list, list.Seek()
-	if p.coverage, err = co.covers(p); err != nil {
+	if p.coverage, err = co.checkCoverage(p); err != nil {
 		return nil, err
 	}
 	if c := &p.coverage; c.Above != "" && c.From != 0 && above != nil {
 		of := s.config.Spec.Kind(c.Above)
 		if clock := query.UnixIn(of, of.Clock, above.Body); clock != 0 && clock < c.From {
-			return nil, &compose.Uncovered{Why: c.Above + " are kept from " + day(c.From) + " on"}
+			return nil, &compose.Uncovered{Why: c.Above + " are kept from " + formatDay(c.From) + " on"}
 		}
 	}
-	p.outdated = co.wroteSince(ctx, k, &p.coverage)
+	p.outdated = co.hasUnseenWrite(ctx, k, &p.coverage)
 	return p, nil
 }
 
-// own finds records as one list last showed them: those that have looked the
-// same to the walks ever since. It is asked for a page at most.
-func (co *composer) own(s *source, t *spec.Target) func(*understudy.Record) *understudy.Record {
+// listedFinder returns a function that finds records as one list last showed them. It returns only records
+// that have not changed in later walks. It is called for at most one page.
+func (co *composer) listedFinder(s *source, t *spec.Target) func(*understudy.Record) *understudy.Record {
 	return func(rec *understudy.Record) *understudy.Record {
 		ctx, cancel := context.WithTimeout(co.env.ctx, co.env.ages().Wait)
 		defer cancel()
@@ -128,13 +128,13 @@ func (co *composer) own(s *source, t *spec.Target) func(*understudy.Record) *und
 	}
 }
 
-// day is a clock for people.
-func day(clock int64) string { return time.Unix(clock, 0).UTC().Format(time.DateOnly) }
+// formatDay returns a clock as a date.
+func formatDay(clock int64) string { return time.Unix(clock, 0).UTC().Format(time.DateOnly) }
 
-// covers asks whether the records of a plan are held.
-func (co *composer) covers(p *composePlan) (request.Coverage, error) {
+// checkCoverage returns the coverage of a plan's records, or an error if not all of them are stored.
+func (co *composer) checkCoverage(p *composePlan) (request.Coverage, error) {
 	q := p.seek
-	from, to := clocks(&q, p.target.Kind.Clock)
+	from, to := clockBounds(&q, p.target.Kind.Clock)
 	c, ok := co.coverage.Covered(p.source.config.Name, p.kind.name, p.target.Root(), q.Parent, from, to)
 	switch {
 	case !ok && (c.From == 0 || c.Above != "" || q.Up):
@@ -142,9 +142,9 @@ func (co *composer) covers(p *composePlan) (request.Coverage, error) {
 	case !slices.Contains(c.Shapes, q.Shape):
 		return c, &compose.Uncovered{Why: p.kind.name + ": they are not held as this list shows them"}
 	}
-	if q.From != 0 && !timed(&q, p.target.Kind.Clock) {
-		// A row rule's bound leaves in what has no clock. Walks of the whole list
-		// alone see that: it is what an empty window rests on.
+	if q.From != 0 && !hasTimeBound(&q, p.target.Kind.Clock) {
+		// The bound of a row rule also admits records without a clock. Only walks of the whole list see
+		// those. The coverage of an empty time range says when such a walk ended.
 		now := co.env.now().Unix()
 		rest, known := co.coverage.Covered(p.source.config.Name, p.kind.name, p.target.Root(), q.Parent, now, now)
 		if !known {
@@ -157,14 +157,13 @@ func (co *composer) covers(p *composePlan) (request.Coverage, error) {
 	return c, nil
 }
 
-// timed reports whether a question asks for a time of a clock, so that what has
-// none is not meant.
-func timed(q *query.RecordQuery, clock string) bool {
+// hasTimeBound reports whether a query bounds the clock, so that records without a clock do not match.
+func hasTimeBound(q *query.RecordQuery, clock string) bool {
 	return slices.ContainsFunc(q.Predicates, func(t query.Predicate) bool { return t.Field == clock && (t.From != 0 || t.To != 0) })
 }
 
-// clocks are the bounds that a question sets to a kind's clock, 0 = open.
-func clocks(q *query.RecordQuery, clock string) (from, to int64) {
+// clockBounds returns the bounds that a query sets to a kind's clock; 0 means no bound.
+func clockBounds(q *query.RecordQuery, clock string) (from, to int64) {
 	from, to = q.From, q.To
 	for _, t := range q.Predicates {
 		if clock == "" || t.Field != clock || len(t.Any) > 0 || t.Number != "" {
@@ -178,14 +177,13 @@ func clocks(q *query.RecordQuery, clock string) (from, to int64) {
 	return from, to
 }
 
-// composeList reads the records and makes the page. It ends by itself in good time,
-// those that wait for it.
+// composeList reads the records and makes the page. It has its own time limit, Ages.Wait or the plan's.
 func (co *composer) composeList(p *composePlan) (*composedList, error) {
-	ctx, cancel := context.WithTimeout(co.env.ctx, cmp.Or(p.most, co.env.ages().Wait))
+	ctx, cancel := context.WithTimeout(co.env.ctx, cmp.Or(p.timeLimit, co.env.ages().Wait))
 	defer cancel()
 	select {
-	case co.composing <- struct{}{}:
-		defer func() { <-co.composing }()
+	case co.slots <- struct{}{}:
+		defer func() { <-co.slots }()
 	case <-ctx.Done():
 		return nil, fmt.Errorf("mirror: compose %s: too many lists are being made: %w", p.target.Key, ctx.Err())
 	}
@@ -198,23 +196,23 @@ func (co *composer) composeList(p *composePlan) (*composedList, error) {
 		w.From = p.coverage.From
 	}
 	var err error
-	if !p.above && p.coverage.Head != nil && (p.local == nil || p.local.Since == 0) {
+	if !p.includeAbove && p.coverage.Head != nil && (p.local == nil || p.local.Since == 0) {
 		err = w.EndAbove(ctx, p.source.config.Name, p.coverage.Head, p.coverage.Newest)
 	}
 	if err == nil {
 		err = p.list.Fill(ctx, w)
 	}
-	if err == nil && p.most != 0 && p.list.Slides() {
-		return nil, errSlides
+	if err == nil && p.timeLimit != 0 && p.list.Slides() {
+		return nil, errNumberedPages
 	}
 	if err == nil && w.Strange {
 		err = &compose.Uncovered{Why: p.kind.name + ": not all that are held were seen by the last walk"}
 	}
-	if err == nil && w.From == 0 && (!p.above || p.list.WritesTotal()) {
+	if err == nil && w.From == 0 && (!p.includeAbove || p.list.WritesTotal()) {
 		co.countRows(ctx, p, w)
 	}
 	if err == nil {
-		err = co.settled(ctx, p)
+		err = co.recheckCoverage(ctx, p)
 	}
 	if errors.Is(err, context.DeadlineExceeded) {
 		return nil, fmt.Errorf("mirror: compose %s: %w: that is too much to look through; narrow it by a filter", p.target.Key,
@@ -228,29 +226,29 @@ func (co *composer) composeList(p *composePlan) (*composedList, error) {
 		return nil, fmt.Errorf("mirror: compose %s: %w", p.target.Key, err)
 	}
 	if w.From != 0 && (w.Short || page.Next.Zero()) {
-		return nil, &compose.Uncovered{Why: p.kind.name + " are kept from " + day(w.From) + " on"}
+		return nil, &compose.Uncovered{Why: p.kind.name + " are kept from " + formatDay(w.From) + " on"}
 	}
-	x := &composedList{page: page, coverage: p.coverage, outdated: p.outdated || w.Invalid, took: co.env.now().Sub(begin)}
-	if !p.timed && !x.outdated && co.writes != nil {
+	x := &composedList{page: page, coverage: p.coverage, outdated: p.outdated || w.Invalid, composeTime: co.env.now().Sub(begin)}
+	if !p.timeDependent && !x.outdated && co.writes != nil {
 		x.plan = &composePlan{source: p.source, kind: p.kind, target: p.target, seek: p.seek, writes: p.writes}
 	}
 	return x, nil
 }
 
-// errSlides is why a list is not made from records before upstream is asked.
-var errSlides = errors.New("mirror: the other pages of a list by number are upstream's")
+// errNumberedPages is the reason why a list by page numbers is not composed while upstream works.
+var errNumberedPages = errors.New("mirror: the other pages of a list by number are upstream's")
 
-// countRows counts the rows of a list's other pages, in at most half the time that making the
-// list may take. Without the number, the answer says less or is not made.
+// countRows counts the rows of the other pages of a list. It uses at most half of the time for composing. If
+// the count fails, the answer lacks the total, or the list is not composed.
 func (co *composer) countRows(ctx context.Context, p *composePlan, w *compose.Bounded) {
-	ctx, cancel := context.WithTimeout(ctx, cmp.Or(p.most, co.env.ages().Wait)/2)
+	ctx, cancel := context.WithTimeout(ctx, cmp.Or(p.timeLimit, co.env.ages().Wait)/2)
 	defer cancel()
 	if err := p.list.Count(ctx, w); err != nil {
 		co.env.log.Debug("mirror: the rows of a list could not be counted", "list", p.target.Key.String(), "error", err)
 	}
 }
 
-// writeCount returns the store's counter of writes, 0 when it has none.
+// writeCount returns the store's counter of writes, or 0 if it has none.
 func (co *composer) writeCount() int64 {
 	if co.writes == nil {
 		return 0
@@ -258,9 +256,9 @@ func (co *composer) writeCount() int64 {
 	return co.writes()
 }
 
-// findMade returns the list that was made for the same query. It is nil when the list may be
-// another one now: the store was written since, or what the list rests on has changed.
-func (co *composer) findMade(ctx context.Context, k *kind, wish *request.LocalQuery) *composedList {
+// findComposed returns the list that was composed before for the same query. It returns nil if the store was
+// written since or the coverage has changed.
+func (co *composer) findComposed(ctx context.Context, k *kind, wish *request.LocalQuery) *composedList {
 	if wish == nil || wish.Made == nil {
 		return nil
 	}
@@ -268,20 +266,19 @@ func (co *composer) findMade(ctx context.Context, k *kind, wish *request.LocalQu
 	if x == nil || x.plan.kind != k || x.plan.writes != co.writeCount() {
 		return nil
 	}
-	c, err := co.covers(x.plan)
+	c, err := co.checkCoverage(x.plan)
 	same := c.At.Equal(x.coverage.At) && c.Newest.Equal(x.coverage.Newest) && c.From == x.coverage.From && c.Above == x.coverage.Above
-	if err != nil || !same || co.wroteSince(ctx, k, &c) {
+	if err != nil || !same || co.hasUnseenWrite(ctx, k, &c) {
 		return nil
 	}
 	return x
 }
 
-// settled looks once more whether all is covered, after whatever was being
-// saved while the records were read has been told to the walker: a newest
-// page may have left a gap.
-func (co *composer) settled(ctx context.Context, p *composePlan) error {
+// recheckCoverage checks again that all records are stored. It first waits for saves under way, because a
+// newest page may have revealed a gap.
+func (co *composer) recheckCoverage(ctx context.Context, p *composePlan) error {
 	for _, k := range []*kind{p.kind, p.source.kinds[p.coverage.Above]} {
-		if k == nil || len(k.keeping) == 0 {
+		if k == nil || len(k.saveLock) == 0 {
 			continue
 		}
 		if err := k.lock(ctx); err != nil {
@@ -289,30 +286,29 @@ func (co *composer) settled(ctx context.Context, p *composePlan) error {
 		}
 		k.unlock()
 	}
-	c, err := co.covers(p)
+	c, err := co.checkCoverage(p)
 	if err == nil && c.At.Before(p.coverage.At) {
 		p.coverage = c
 	}
 	return err
 }
 
-// held is the page as something that is held, to be judged by its age: that of
-// the oldest walk it rests on.
-func (x *composedList) held(a *Ages) held {
-	h := held{page: x.page, fresh: a.Records, composed: true, stored: true, took: x.took}
+// heldPage returns the list as a stored page that is as old as the oldest walk it depends on.
+func (x *composedList) heldPage(a *Ages) heldPage {
+	h := heldPage{page: x.page, fresh: a.Records, composed: true, stored: true, loadTime: x.composeTime}
 	if x.outdated {
 		h.state = outdated
 	}
 	return h
 }
 
-// composedAnswer is the answer made from records: as old as the oldest walk it
-// rests on, for what may be missing, and as the newest page, for what is new.
-func (co *composer) composedAnswer(s *source, x *composedList, detail string) *request.Response {
+// answerComposed returns the response with a composed list. Its Age is the age of the oldest walk, for
+// records that may be missing. Newest is the age of the newest page, for new records.
+func (co *composer) answerComposed(s *source, x *composedList, detail string) *request.Response {
 	s.counts.composed.Add(1)
 	age, _ := co.env.ages().age(co.env.now(), x.coverage.At)
 	a := &request.Response{Page: x.page, Outcome: request.Composed, Age: age, TTL: co.env.ages().Records - age, Stored: true, Detail: detail,
-		Store: x.took}
+		Store: x.composeTime}
 	if !x.coverage.Newest.IsZero() {
 		newest, _ := co.env.ages().age(co.env.now(), x.coverage.Newest)
 		a.Newest = max(min(newest, age), 1)
@@ -320,9 +316,8 @@ func (co *composer) composedAnswer(s *source, x *composedList, detail string) *r
 	return a
 }
 
-// refusalOf is upstream's own refusal, known without asking; nil when err is
-// none.
-func refusalOf(t *spec.Target, err error, now time.Time) *understudy.Page {
+// refusalPage returns upstream's refusal as it is known without a request, or nil if err is no refusal.
+func refusalPage(t *spec.Target, err error, now time.Time) *understudy.Page {
 	var r *compose.Refusal
 	if !errors.As(err, &r) {
 		return nil
@@ -330,10 +325,9 @@ func refusalOf(t *spec.Target, err error, now time.Time) *understudy.Page {
 	return r.Page(t, now)
 }
 
-// refused is the answer to a request that upstream refuses; nil when err says
-// nothing of that.
-func (co *composer) refused(s *source, t *spec.Target, err error) *request.Response {
-	p := refusalOf(t, err, co.env.now())
+// answerRefusal returns the response to a request that upstream would refuse, or nil if err is no refusal.
+func (co *composer) answerRefusal(s *source, t *spec.Target, err error) *request.Response {
+	p := refusalPage(t, err, co.env.now())
 	if p == nil {
 		return nil
 	}

@@ -259,7 +259,7 @@ func TestWhoWantsYoungerRecordsGetsUpstream(t *testing.T) {
 				c.since(time.Now().Add(-test.at), newest)
 				ask := request.Request{Target: s.newest(t)}
 				test.ask(&ask)
-				a, err := s.Page(t.Context(), ask)
+				a, err := s.Answer(t.Context(), ask)
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -295,13 +295,13 @@ func TestUpstreamFirstUntilItFails(t *testing.T) {
 		// Nothing is covered: what is held; nothing held: the error.
 		c.none("they are not synced")
 		want(t, s.get(t, target), request.Stale, "stale: upstream 503")
-		if _, err := s.Page(t.Context(), request.Request{Target: s.target(t, "Calls.json", "PageSize=5")}); !errors.Is(err,
+		if _, err := s.Answer(t.Context(), request.Request{Target: s.target(t, "Calls.json", "PageSize=5")}); !errors.Is(err,
 			understudy.ErrUnavailable) {
 			t.Errorf("nothing held, nothing covered: %v", err)
 		}
 		// Older than anything may be.
 		c.all(time.Now().Add(-31 * 24 * time.Hour))
-		if _, err := s.Page(t.Context(), request.Request{Target: s.target(t, "Calls.json", "PageSize=5")}); !errors.Is(err,
+		if _, err := s.Answer(t.Context(), request.Request{Target: s.target(t, "Calls.json", "PageSize=5")}); !errors.Is(err,
 			understudy.ErrUnavailable) {
 			t.Errorf("walked 31 days ago: %v", err)
 		}
@@ -319,7 +319,7 @@ func TestATooSlowUpstreamIsNotWaitedFor(t *testing.T) {
 		}
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
-		a, err := s.Page(ctx, request.Request{Target: s.target(t, "Calls.json", "PageSize=2")})
+		a, err := s.Answer(ctx, request.Request{Target: s.target(t, "Calls.json", "PageSize=2")})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -333,7 +333,7 @@ func TestAWishIsFromRecordsOrNotAtAll(t *testing.T) {
 		n := s.count()
 		c.all(time.Now().Add(-20 * time.Hour))
 		ask := request.Request{Target: s.target(t, "Calls.json", "PageSize=3"), Local: &request.LocalQuery{Up: true}}
-		a, err := s.Page(t.Context(), ask)
+		a, err := s.Answer(t.Context(), ask)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -342,26 +342,26 @@ func TestAWishIsFromRecordsOrNotAtAll(t *testing.T) {
 			t.Errorf("oldest first: %v", got)
 		}
 		ask.Local = &request.LocalQuery{Only: func(r *understudy.Record) bool { return r.ID == sid(2) || r.ID == sid(6) }}
-		if a, err = s.Page(t.Context(), ask); err != nil || !slices.Equal(shown(a.Page), []string{sid(6), sid(2)}) {
+		if a, err = s.Answer(t.Context(), ask); err != nil || !slices.Equal(shown(a.Page), []string{sid(6), sid(2)}) {
 			t.Errorf("only two: %v, %v", shown(a.Page), err)
 		}
 		zero := time.Duration(0)
 		ask.AgeLimit = &zero
-		if _, err = s.Page(t.Context(), ask); err != nil {
+		if _, err = s.Answer(t.Context(), ask); err != nil {
 			t.Errorf("nobody has a younger one, and it is refused: %v", err)
 		}
 		minute := time.Minute
 		ask.OnlyIfCached, ask.MaxAge = true, &minute
-		if _, err = s.Page(t.Context(), ask); !errors.Is(err, understudy.ErrNotHeld) {
+		if _, err = s.Answer(t.Context(), ask); !errors.Is(err, understudy.ErrNotHeld) {
 			t.Errorf("only-if-cached, max-age=60: %v", err)
 		}
 		ask = request.Request{Target: s.target(t, "Calls.json", "StartTime=never"), Local: &request.LocalQuery{}}
-		if a, err = s.Page(t.Context(), ask); err != nil || a.Page.Status != 400 || a.Outcome != request.Composed {
+		if a, err = s.Answer(t.Context(), ask); err != nil || a.Page.Status != 400 || a.Outcome != request.Composed {
 			t.Errorf("what upstream refuses: %+v, %v", a, err)
 		}
 		c.none("they are not synced")
 		ask.Target = s.newest(t)
-		if _, err = s.Page(t.Context(), ask); !errors.Is(err, understudy.ErrNotMirrored) ||
+		if _, err = s.Answer(t.Context(), ask); !errors.Is(err, understudy.ErrNotMirrored) ||
 			!strings.Contains(err.Error(), "they are not synced") {
 			t.Errorf("nothing is covered: %v", err)
 		}
@@ -371,7 +371,8 @@ func TestAWishIsFromRecordsOrNotAtAll(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if _, err := s.Page(t.Context(), request.Request{Target: t2, Local: &request.LocalQuery{}}); !errors.Is(err, understudy.ErrNotMirrored) {
+			_, err = s.Answer(t.Context(), request.Request{Target: t2, Local: &request.LocalQuery{}})
+			if !errors.Is(err, understudy.ErrNotMirrored) {
 				t.Errorf("%s: %v", other, err)
 			}
 		}
@@ -393,7 +394,7 @@ func TestAgeOfWhatHasNoClock(t *testing.T) {
 		c.rest = at
 		c.mu.Unlock()
 		for params, want := range map[string]time.Time{"": at, "StartTime%3E=2026-01-01": time.Now()} {
-			a, err := s.Page(t.Context(), request.Request{Target: s.target(t, "Calls.json", params), Local: &request.LocalQuery{From: 1}})
+			a, err := s.Answer(t.Context(), request.Request{Target: s.target(t, "Calls.json", params), Local: &request.LocalQuery{From: 1}})
 			if err != nil || !a.Page.At.Equal(want) {
 				t.Errorf("%q: %v, as of %v, want %v", params, err, a, want)
 			}
@@ -422,7 +423,7 @@ func TestBeforeTheHorizonNothingIsGiven(t *testing.T) {
 			t.Error("the page that is covered says it is the last")
 		}
 		ask := request.Request{Target: s.target(t, "Calls.json", "PageSize=2"), Local: &request.LocalQuery{Up: true}}
-		if _, err := s.Page(t.Context(), ask); !errors.Is(err, understudy.ErrNotMirrored) {
+		if _, err := s.Answer(t.Context(), ask); !errors.Is(err, understudy.ErrNotMirrored) {
 			t.Errorf("the oldest first: %v", err)
 		}
 	})
@@ -464,7 +465,7 @@ func TestAWriteIsRememberedThoughNobodyWaits(t *testing.T) {
 		gone, leave := context.WithCancel(t.Context())
 		leave()
 		for i, ctx := range []context.Context{gone, t.Context(), gone, t.Context()} {
-			if !s.composer.wroteSince(ctx, k, &c.c) {
+			if !s.composer.hasUnseenWrite(ctx, k, &c.c) {
 				t.Errorf("asked %d times: the record is as it was before the write", i+1)
 			}
 		}

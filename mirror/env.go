@@ -1,10 +1,8 @@
-// Env: what all parts of the mirror work with: the clock, the store, and whether
-// the store can be read and can save.
+// Environment: what all parts of the mirror share, such as the clock and the store, and whether the store can
+// be read and written.
 //
-// Times in memory carry a monotonic reading and know nothing of steps. Those
-// that went through the store have none, nor have those of a clock that gives
-// none. So the end of a pause counts only if it lies no further off than the
-// pause is long.
+// Times in memory have a monotonic reading, so clock steps do not change them. Times read from the store have
+// none. Therefore the end of a pause counts only if it is no further away than the pause is long.
 
 package mirror
 
@@ -20,26 +18,26 @@ import (
 	"understudy/mirror/writes"
 )
 
-// env is what all parts of the mirror work with.
+// env is shared by all parts of the mirror.
 type env struct {
-	sources map[string]*source
-	store   Store
-	intents writes.Journal // nil: what a crash leaves is forgotten
-	aging   atomic.Pointer[Ages]
-	now     func() time.Time
-	log     *slog.Logger
-	start   time.Time // the clock's zero for what is kept in one word
+	sources     map[string]*source
+	store       Store
+	intents     writes.Journal // nil if a crash may lose which writes were under way
+	agesInForce atomic.Pointer[Ages]
+	now         func() time.Time
+	log         *slog.Logger
+	start       time.Time // the zero of monotonicTime
 
-	unread  atomic.Bool  // the store could not be read, and the log knows
-	said    atomic.Int64 // until when it is not told again
-	started atomic.Bool
-	closed  atomic.Bool
-	ctx     context.Context // ends when the mirror is closed
-	work    sync.WaitGroup  // every goroutine of the mirror
+	unreadable  atomic.Bool  // the last read of the store failed, and this was logged
+	nextReadLog atomic.Int64 // when the failure may be logged again, as monotonicTime
+	started     atomic.Bool
+	closed      atomic.Bool
+	ctx         context.Context // ends when the mirror is closed
+	work        sync.WaitGroup  // all goroutines of the mirror
 }
 
-// remaining is how much is left of a pause that ends then; 0: it is over.
-func remaining(now, until time.Time, pause time.Duration) time.Duration {
+// remainingPause returns how much is left of a pause that ends at until. It returns 0 if the pause is over.
+func remainingPause(now, until time.Time, pause time.Duration) time.Duration {
 	left := until.Sub(now)
 	if left <= 0 || left > pause {
 		return 0
@@ -47,88 +45,89 @@ func remaining(now, until time.Time, pause time.Duration) time.Duration {
 	return left
 }
 
-// throttle reports whether the time in next has come, and sets it on by pause. Of
-// many callers at once, one is told that it has. longest is how far off next
-// may be.
+// throttle returns true at most once per pause, also when many goroutines call it at once. next stores when
+// it may return true again. A next further away than longest counts as over.
 func (v *env) throttle(next *atomic.Int64, now time.Time, pause, longest time.Duration) bool {
-	word, until := v.monotonic(now), next.Load()
+	word, until := v.monotonicTime(now), next.Load()
 	if word < until && word >= until-int64(longest) {
 		return false
 	}
 	return next.CompareAndSwap(until, word+int64(pause))
 }
 
-// sayAgain is how often the log is told of a store that cannot be read.
-const sayAgain = time.Minute
+// readLogInterval is how often a store that cannot be read is logged.
+const readLogInterval = time.Minute
 
-// reads hears of every read of the store. That it cannot be read is logged
-// once a minute at most, however many ask, and that it can again once.
-func (v *env) reads(key string, err error) {
+// noteStoreRead records the result of a read of the store. It logs failures at most once a minute, and once
+// when reading works again.
+func (v *env) noteStoreRead(key string, err error) {
 	switch {
 	case err == nil:
-		if v.unread.Load() && v.unread.CompareAndSwap(true, false) {
+		if v.unreadable.Load() && v.unreadable.CompareAndSwap(true, false) {
 			v.log.Info("mirror: store can be read again")
 		}
-	case v.throttle(&v.said, v.now(), sayAgain, sayAgain):
-		v.unread.Store(true)
+	case v.throttle(&v.nextReadLog, v.now(), readLogInterval, readLogInterval):
+		v.unreadable.Store(true)
 		v.log.Warn("mirror: store cannot be read", "key", key, "error", err)
 	}
 }
 
-// saving knows whether the store can save. While it cannot, polls pause.
-type saving struct {
+// saveState records whether the store can save. While it cannot, polls pause.
+type saveState struct {
 	sync.Mutex
-	since time.Time // zero: it works
-	why   string
-	tried time.Time // when a walk last tried all the same
+	failingSince time.Time // zero if saving works
+	reason       string
+	lastTry      time.Time // when a fill last tried to save although saving failed
 
-	// long are the pages whose saving took too long, until when they are not saved.
-	long map[understudy.Key]time.Time
+	// suspended are pages whose save took too long, with the time until they are not saved.
+	suspended map[understudy.Key]time.Time
 }
 
-// maxLong is how many such pages are remembered.
-const maxLong = 256
+// maxSuspendedPages is the maximum number of suspended pages.
+const maxSuspendedPages = 256
 
-// tooLong notes that saving a page took too long: it pauses.
-func (s *saving) tooLong(key understudy.Key, now time.Time) {
+// suspendPage stops saving a page for a while because its save took too long.
+func (s *saveState) suspendPage(key understudy.Key, now time.Time) {
 	s.Lock()
 	defer s.Unlock()
-	if s.long == nil || len(s.long) >= maxLong {
-		s.long = map[understudy.Key]time.Time{}
+	if s.suspended == nil || len(s.suspended) >= maxSuspendedPages {
+		s.suspended = map[understudy.Key]time.Time{}
 	}
-	s.long[key] = now.Add(pause)
+	s.suspended[key] = now.Add(savePause)
 }
 
-// pauses reports whether saving a page took too long a moment ago.
-func (s *saving) pauses(key understudy.Key, now time.Time) bool {
+// isSuspended reports whether saving a page took too long a moment ago.
+func (s *saveState) isSuspended(key understudy.Key, now time.Time) bool {
 	s.Lock()
 	defer s.Unlock()
-	until, ok := s.long[key]
-	if ok && remaining(now, until, pause) == 0 {
-		delete(s.long, key)
+	until, ok := s.suspended[key]
+	if ok && remainingPause(now, until, savePause) == 0 {
+		delete(s.suspended, key)
 		ok = false
 	}
 	return ok
 }
 
-func (s *saving) failed(v *env, err error) error {
+// noteFailure records that a save failed, logs the first failure, and returns err.
+func (s *saveState) noteFailure(v *env, err error) error {
 	s.Lock()
 	defer s.Unlock()
-	if s.since.IsZero() {
-		s.since = v.now()
+	if s.failingSince.IsZero() {
+		s.failingSince = v.now()
 		v.log.Error("mirror: nothing can be saved, polls pause", "error", err)
 	}
-	s.why = lastWords(err)
+	s.reason = shortReason(err)
 	return err
 }
 
-func (s *saving) works(v *env) {
+// noteSuccess records that a save succeeded. If saves failed before, it makes the polls due again.
+func (s *saveState) noteSuccess(v *env) {
 	s.Lock()
 	defer s.Unlock()
-	if !s.since.IsZero() {
-		v.log.Info("mirror: saving works again", "after", v.now().Sub(s.since))
-		s.since, s.why = time.Time{}, ""
-		for _, source := range v.sources { // polls have paused
+	if !s.failingSince.IsZero() {
+		v.log.Info("mirror: saving works again", "after", v.now().Sub(s.failingSince))
+		s.failingSince, s.reason = time.Time{}, ""
+		for _, source := range v.sources { // polls were paused
 			for _, p := range source.polls() {
 				p.list.Nudge()
 			}
@@ -136,21 +135,21 @@ func (s *saving) works(v *env) {
 	}
 }
 
-// may lets one walk a minute try whether saving works again; the others are
-// told why not.
-func (s *saving) may(now time.Time) error {
+// allowFill lets one fill a minute try to save while saving fails. For all others it returns ErrNotStored
+// with the reason.
+func (s *saveState) allowFill(now time.Time) error {
 	s.Lock()
 	defer s.Unlock()
-	if s.since.IsZero() || remaining(now, s.tried.Add(pause), pause) == 0 {
-		s.tried = now
+	if s.failingSince.IsZero() || remainingPause(now, s.lastTry.Add(savePause), savePause) == 0 {
+		s.lastTry = now
 		return nil
 	}
-	return fmt.Errorf("%w: %s", understudy.ErrNotStored, s.why)
+	return fmt.Errorf("%w: %s", understudy.ErrNotStored, s.reason)
 }
 
-// trouble is why nothing can be saved, "" when it can.
-func (s *saving) trouble() string {
+// failureReason returns why nothing can be saved, or "" if saving works.
+func (s *saveState) failureReason() string {
 	s.Lock()
 	defer s.Unlock()
-	return s.why
+	return s.reason
 }

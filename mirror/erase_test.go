@@ -21,7 +21,7 @@ func (s *stage) erase(t *testing.T, id string) {
 	if _, found, err := s.memory.Eraser.EraseNumber(t.Context(), "twilio", "calls/"+id); err != nil || found.Records() != 1 {
 		t.Fatalf("found %+v, %v", found, err)
 	}
-	done, err := s.memory.Eraser.EraseListed(t.Context(), erase.Job{Gone: s.Erased})
+	done, err := s.memory.Eraser.EraseListed(t.Context(), erase.Job{Gone: s.DropErased})
 	if err != nil || len(done) != 1 {
 		t.Fatalf("receipts %+v, %v", done, err)
 	}
@@ -53,12 +53,12 @@ func TestTheErasedPasses(t *testing.T) {
 		if _, err := s.memory.Record(t.Context(), "twilio", "calls", "calls", sid(1)); !errors.Is(err, understudy.ErrNotFound) {
 			t.Fatalf("the record: %v", err)
 		}
-		if err := s.Erased(t.Context(), "unheard", nil); !errors.Is(err, understudy.ErrInvalid) {
+		if err := s.DropErased(t.Context(), "unheard", nil); !errors.Is(err, understudy.ErrInvalid) {
 			t.Fatalf("of another source: %v", err)
 		}
 		ctx, cancel := context.WithCancel(t.Context())
 		cancel()
-		if err := s.Erased(ctx, "twilio", []string{"unheard"}); err != nil {
+		if err := s.DropErased(ctx, "twilio", []string{"unheard"}); err != nil {
 			t.Fatalf("of a kind it does not have: %v", err)
 		}
 	})

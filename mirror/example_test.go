@@ -70,7 +70,7 @@ func Example() {
 
 	target, _ := sp.Target("main", "/events", "")
 	for range 2 {
-		r, err := m.Page(ctx, request.Request{Target: target})
+		r, err := m.Answer(ctx, request.Request{Target: target})
 		if err != nil {
 			fmt.Println(err)
 			return

@@ -1,4 +1,4 @@
-// A flight's fetch: from its options to the page it saved.
+// The fetch of a flight: its options, its request to upstream and its end.
 
 package mirror
 
@@ -14,31 +14,31 @@ import (
 	"understudy/request"
 )
 
-// fetchOptions are the options of a fetch.
+// fetchOptions are the options with which a flight is joined or started.
 type fetchOptions struct {
-	reason  request.Reason
-	patient func() bool // the reader has no other answer; nil: no reader began it
-	direct  bool        // what has completed already will not do
-	// since is when upstream gave what the reader found; what completed after it
-	// looked is told by errCompleted instead of being fetched again.
-	since    time.Time
-	blind    bool      // it does not want to be told
-	flow     uint64    // of the reader
-	deadline time.Time // when the reader leaves; zero: unknown
+	reason     request.Reason
+	isPatient  func() bool // reports that the reader has no fallback; nil if no reader starts the flight
+	requireNew bool        // do not accept the page of a completed flight
+	// newerThan is the time of the page that the reader found. If a newer page has come into the hot tier
+	// since, join returns errCompleted and starts no flight.
+	newerThan      time.Time
+	skipCacheCheck bool      // never return errCompleted
+	flow           uint64    // the flow of the reader
+	deadline       time.Time // when the reader leaves; zero if unknown
 
-	// Of Fill: begun for a walk, since records are not final, for its records only, weighed.
-	fill, look, recordsOnly bool
-	alone                   bool
-	reservation             *reservation
+	// Options of Fill.
+	isFill, nonFinal, recordsOnly bool
+	withoutNeighbors              bool
+	reservation                   *reservation
 
-	fetch shared.Fetch // of a generic source: what the flight does in place of a fetch
+	fetch shared.Fetch // a fetch for a generic source, instead of Upstream.Fetch
 }
 
-// errCompleted: the page came between the reader's look and its joining.
+// errCompleted means that the page was fetched after the reader looked and before it joined.
 var errCompleted = errors.New("mirror: landed meanwhile")
 
-// runFlight is a flight's own goroutine: fetch, save, hold. Whatever panics in
-// upstream or store is contained, and the key is never stuck.
+// runFlight is the goroutine of a flight: it fetches the page and has it saved. It recovers panics of
+// upstream and store, so that the key is never blocked.
 func (fs *flights) runFlight(f *flight) {
 	defer func() {
 		if p := recover(); p != nil {
@@ -51,35 +51,36 @@ func (fs *flights) runFlight(f *flight) {
 	if err == nil && p == nil {
 		err = errors.New("upstream gave neither a page nor an error")
 	}
-	f.origin.source.outage.heard(err)
+	f.origin.source.outage.noteResult(err)
 	if p != nil && p.Field("Etag") != "" {
-		f.origin.source.validates.Store(true)
+		f.origin.source.sendsETags.Store(true)
 	}
 	if err != nil {
-		f.complete(nil, fs.failedFor(f, err))
+		f.complete(nil, fs.describeFailure(f, err))
 		return
 	}
-	fs.keep(f, p)
+	fs.saveFetched(f, p)
 }
 
-// fetch is what the flight is for.
+// fetch fetches the page of a flight.
 func (fs *flights) fetch(f *flight) (*understudy.Page, error) {
 	if f.means.fetch != nil {
 		return f.means.fetch(f.signals.ctx)
 	}
-	return f.origin.source.upstream.Fetch(f.signals.ctx, fs.fetchFor(f))
+	return f.origin.source.upstream.Fetch(f.signals.ctx, fs.buildFetch(f))
 }
 
-func (fs *flights) fetchFor(f *flight) request.Fetch {
+// buildFetch returns the request to upstream for a flight.
+func (fs *flights) buildFetch(f *flight) request.Fetch {
 	e := request.Fetch{
 		Target: f.origin.target, Reason: f.origin.reason, Generation: f.origin.began.Generation,
-		Promote: f.signals.promote, Patient: f.waits,
+		Promote: f.signals.promote, Patient: f.canWait,
 		Flow: f.waiting.flow, Queue: fs.env.ages().Wait, By: f.waiting.deadline,
 		Keeps: f.signals.kept,
-		Tried: func(e *understudy.UpstreamError) { fs.failed(f, e) },
+		Tried: func(e *understudy.UpstreamError) { fs.noteFailedTry(f, e) },
 	}
-	if f.origin.source.validates.Load() && f.origin.kind.name != "" && !f.origin.recordsOnly {
-		e.Held = fs.validated(f)
+	if f.origin.source.sendsETags.Load() && f.origin.kind.name != "" && !f.origin.recordsOnly {
+		e.Held = fs.pageWithETag(f)
 	}
 	if f.means.reservation != nil {
 		e.Reserve = f.means.reservation.reserve
@@ -90,8 +91,8 @@ func (fs *flights) fetchFor(f *flight) request.Fetch {
 	return e
 }
 
-// validated is the page that is held of a flight's target with upstream's ETag; nil: none.
-func (fs *flights) validated(f *flight) *understudy.Page {
+// pageWithETag returns the stored page of a flight's target if it has an ETag of upstream, otherwise nil.
+func (fs *flights) pageWithETag(f *flight) *understudy.Page {
 	good := func(p *understudy.Page, err error) bool {
 		return err == nil && p.Key == f.origin.target.Key && p.Status == http.StatusOK && p.Field("Etag") != ""
 	}
@@ -106,32 +107,32 @@ func (fs *flights) validated(f *flight) *understudy.Page {
 	return nil
 }
 
-// waits reports whether it waits while the source is down, and notes when not.
-func (f *flight) waits() bool {
-	waits := f.origin.patient != nil && f.origin.patient()
+// canWait reports whether the flight may wait while the source is down. It notes when it may not.
+func (f *flight) canWait() bool {
+	waits := f.origin.isPatient != nil && f.origin.isPatient()
 	if !waits {
-		f.signals.hasty.Store(true)
+		f.signals.impatient.Store(true)
 	}
 	return waits
 }
 
-// hurried reports whether it may have failed where one that a reader without any
-// other answer begins goes on.
-func (f *flight) hurried() bool {
-	return f.origin.reason != request.Waiting || f.signals.hasty.Load() || !f.waiting.deadline.IsZero()
+// isImpatient reports whether the flight may have failed although a flight of a reader without fallback would
+// go on.
+func (f *flight) isImpatient() bool {
+	return f.origin.reason != request.Waiting || f.signals.impatient.Load() || !f.waiting.deadline.IsZero()
 }
 
-// failed notes failed tries, from upstream's goroutine; the first one counts.
-func (fs *flights) failed(f *flight, err *understudy.UpstreamError) {
+// noteFailedTry records the first failed try. Upstream's goroutine calls it.
+func (fs *flights) noteFailedTry(f *flight, err *understudy.UpstreamError) {
 	f.signals.firstTry.Do(func() {
 		f.signals.failure, f.signals.failedAt = err, fs.env.now()
 		close(f.signals.tried)
 	})
 }
 
-// failedFor is the error readers see: one of the mirror's closing, or of a
-// flight that took too long, is no longer the context's.
-func (fs *flights) failedFor(f *flight, err error) error {
+// describeFailure returns the error that readers get. If the mirror is closing or the flight took too long,
+// it replaces the context's error.
+func (fs *flights) describeFailure(f *flight, err error) error {
 	switch {
 	case fs.env.closed.Load():
 		return fmt.Errorf("mirror: %w", understudy.ErrClosed)
@@ -141,59 +142,59 @@ func (fs *flights) failedFor(f *flight, err error) error {
 	return fmt.Errorf("mirror: fetch %s: %w", f.origin.target.Key, err)
 }
 
-// complete tells the waiters. Only the first completion counts.
+// complete sets the result and wakes the waiters. Only the first call counts.
 func (f *flight) complete(p *understudy.Page, err error) {
-	if f.completed() {
+	if f.isCompleted() {
 		return
 	}
 	f.result.page, f.result.err = p, err
 	close(f.signals.done)
 }
 
-// offerUnsaved lets the flight's readers have a page that takes longer than readerTime
-// to save, as one that is not stored. What it returns says that the save is over.
+// offerUnsaved offers the page to the flight's readers as not stored if its save takes longer than
+// offerAfter. The caller calls the returned function when the save is over.
 func (f *flight) offerUnsaved(p *understudy.Page) (over func()) {
-	early := time.AfterFunc(readerTime, func() {
+	early := time.AfterFunc(offerAfter, func() {
 		f.signals.unsaved = p
 		close(f.signals.offered)
 	})
 	return func() { early.Stop() }
 }
 
-// removeFlight ends a flight. It is taken off the list last, so that a reader that asks
-// between its completion and its place in the hot tier still finds it.
+// removeFlight ends a flight and removes it from the list. By then its page is in the hot tier, so that every
+// reader finds either the flight or the page.
 func (fs *flights) removeFlight(f *flight) {
-	f.signals.ends.Stop()
+	f.signals.timeout.Stop()
 	f.signals.cancel()
 	f.signals.free()
 	fs.Lock()
 	defer fs.Unlock()
 	fs.remove(f)
-	if f.waiting.kept {
+	if f.waiting.background {
 		fs.background--
 	}
 	if f.result.err != nil {
-		fs.cool(f.origin.target.Key, fs.env.now())
+		fs.suspendKey(f.origin.target.Key, fs.env.now())
 	}
 }
 
-func (fs *flights) cool(key understudy.Key, now time.Time) {
-	if len(fs.cooling) >= maxCooling {
-		for k, until := range fs.cooling {
-			if remaining(now, until, coolTime) == 0 {
-				delete(fs.cooling, k)
+// suspendKey delays background fetches of a key that has just failed. The caller has the lock.
+func (fs *flights) suspendKey(key understudy.Key, now time.Time) {
+	if len(fs.suspended) >= maxSuspendedKeys {
+		for k, until := range fs.suspended {
+			if remainingPause(now, until, suspendTime) == 0 {
+				delete(fs.suspended, k)
 			}
 		}
 	}
-	if len(fs.cooling) < maxCooling {
-		fs.cooling[key] = now.Add(coolTime)
+	if len(fs.suspended) < maxSuspendedKeys {
+		fs.suspended[key] = now.Add(suspendTime)
 	}
 }
 
-// invalidated reports that a write or a purge came after the flight began: what
-// it brings is for its waiters and is not kept. A record's own page is old by
-// writes to that record alone.
-func (f *flight) invalidated() bool {
+// isInvalidated reports whether a write or a purge came after the flight started. The flight's page is then
+// only for its waiters and is not stored. The page of a record is invalidated only by writes to that record.
+func (f *flight) isInvalidated() bool {
 	id := ""
 	if f.origin.target.Instance != nil {
 		id = f.origin.target.ID
@@ -201,9 +202,8 @@ func (f *flight) invalidated() bool {
 	return f.origin.kind.writes.IsStale(id, f.origin.began)
 }
 
-// untouched are the rows of a flight's page that no write has touched since it
-// began.
-func (f *flight) untouched(rows []understudy.Row) (kept []understudy.Row) {
+// untouchedRows returns the rows that no write has touched since the flight started.
+func (f *flight) untouchedRows(rows []understudy.Row) (kept []understudy.Row) {
 	for _, r := range rows {
 		if r.ID != "" && !f.origin.kind.writes.IsWritten(r.ID, f.origin.began) {
 			kept = append(kept, r)

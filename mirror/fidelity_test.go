@@ -30,7 +30,7 @@ func (s *stage) ofCalls(t testing.TB) *request.ListScore {
 // fresh reads what upstream says now.
 func (s *stage) fresh(t testing.TB, target *spec.Target) *request.Response {
 	t.Helper()
-	a, err := s.Page(t.Context(), request.Request{Target: target, NoCache: true})
+	a, err := s.Answer(t.Context(), request.Request{Target: target, NoCache: true})
 	if err != nil {
 		t.Fatal(err)
 	}

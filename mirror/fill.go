@@ -1,4 +1,4 @@
-// Fill: a page fetched and saved though no reader asks for it.
+// Fill: pages fetched and saved for walks, and pages prefetched before a reader asks.
 
 package mirror
 
@@ -15,7 +15,7 @@ import (
 	"understudy/spec"
 )
 
-// filler keeps what flights bring.
+// filler saves the pages that flights fetch.
 type filler struct {
 	env      *env
 	entries  *entries
@@ -24,33 +24,30 @@ type filler struct {
 	writer   *writer
 }
 
-// fillTime is the longest a fill may take, its waits for budget and for room in
-// memory included.
+// fillTime is the maximum time of a fill, including its waits for the request budget and for memory.
 const fillTime = 5 * time.Minute
 
-// Fill fetches a page and saves it, for a walk. It goes by the rules of every
-// fetch: readers of the same key share it unless it is for its records only, it
-// joins a fetch that is under way, and held pages that show what it changed are
-// superseded. A page that a write made old meanwhile is fetched once more. With
-// RecordsOnly the records are saved and the page is not.
+// Fill fetches a page for a walk and saves it. It follows the rules of every fetch: readers of the same key
+// share the fetch, it joins a fetch under way, and stored pages that show changed records become superseded.
+// If a write outdates the page meanwhile, Fill fetches it once more. With RecordsOnly, only the records are
+// saved and readers do not share the fetch.
 //
-// The page of Landed has its own key and next one either way. A 404 or 410 of an
-// instance removes the record, which shows in Changes; any other refusal is a
-// page with that status, nothing saved and no error.
+// The returned page has its own key and next page in either case. A 404 or 410 of an instance removes the
+// record, which is reported in Changes. Any other refusal is returned as a page with that status, without an
+// error, and nothing is saved.
 //
-// Errors: an *understudy.UpstreamError when upstream did not answer, is down or
-// is not to be asked now; ErrNotStored when the page could not be saved, and at
-// once while nothing can be (once a minute one fill tries); ErrOutdated when
-// writes keep coming; that of Weigh; the context's; ErrInvalid; ErrClosed. After
-// one the walk comes back to the same page later. Weigh is not called any more
-// when Fill has returned, nor once a reader waits for the page, until it is
-// there.
+// Errors: *understudy.UpstreamError if upstream did not answer, is down or must not be asked now.
+// ErrNotStored if the page could not be saved; while no save works, Fill returns it at once, and once a
+// minute one fill tries. ErrOutdated if writes keep coming. The error of Reserve; the context's error;
+// ErrInvalid; ErrClosed. After an error the walk retries the page later.
+//
+// Reserve is not called after Fill has returned, nor after a reader has joined the flight.
 func (m *Mirror) Fill(ctx context.Context, f request.Fill) (request.PageSaved, error) {
 	if f.Target == nil || m.env.sources[f.Target.Key.Source] == nil || f.Target.Media != nil {
 		return request.PageSaved{}, fmt.Errorf("mirror: fill: %w: no page of a source", understudy.ErrInvalid)
 	}
 	s := m.env.sources[f.Target.Key.Source]
-	k := s.of(f.Target)
+	k := s.kindOf(f.Target)
 	if k == nil || k.name == "" {
 		return request.PageSaved{}, fmt.Errorf("mirror: fill %s: %w: no kind of source %s", f.Target.Key, understudy.ErrInvalid, s.config.Name)
 	}
@@ -67,9 +64,9 @@ func (m *Mirror) Fill(ctx context.Context, f request.Fill) (request.PageSaved, e
 	return landed, nil
 }
 
-// fillOnce waits for one flight; joined says that it was under way.
+// fillOnce waits for one flight. joined reports that the flight was already under way.
 func (fl *filler) fillOnce(ctx context.Context, fill *request.Fill, s *source, k *kind) (landed request.PageSaved, joined bool, err error) {
-	if err := fl.writer.saving.may(fl.env.now()); err != nil {
+	if err := fl.writer.saving.allowFill(fl.env.now()); err != nil {
 		return landed, false, err
 	}
 	w := newReservation(ctx, fill.Reserve)
@@ -93,24 +90,23 @@ func (fl *filler) fillOnce(ctx context.Context, fill *request.Fill, s *source, k
 	}
 	landed = request.PageSaved{Page: f.result.page, Changes: f.result.changes, Reason: fill.Reason}
 	if f.result.saveErr != nil {
-		err = unkept(f.result.saveErr)
+		err = wrapSaveError(f.result.saveErr)
 	}
 	return landed, joined, err
 }
 
-// unkept is why a page is not stored, as one of the kinds of error.
-func unkept(err error) error {
+// wrapSaveError returns why a page is not stored, as ErrOutdated or ErrNotStored.
+func wrapSaveError(err error) error {
 	if errors.Is(err, understudy.ErrOutdated) || errors.Is(err, understudy.ErrNotStored) {
 		return err
 	}
 	return fmt.Errorf("%w: %w", understudy.ErrNotStored, err)
 }
 
-// joinFill joins the flight that brings what a fill wants, begun now unless one
-// is under way. Of one that has completed nothing is taken: a walk wants what
-// upstream says now.
+// joinFill joins the flight that fetches what a fill needs, or starts it. A completed flight is not joined,
+// because a walk needs upstream's present answer.
 func (fs *flights) joinFill(fill *request.Fill, s *source, k *kind, w *reservation) (f *flight, joined bool, err error) {
-	want := fetchOptions{reason: fill.Reason, direct: true, fill: true, look: fill.Look, reservation: w}
+	want := fetchOptions{reason: fill.Reason, requireNew: true, isFill: true, nonFinal: fill.Look, reservation: w}
 	if !fill.RecordsOnly {
 		return fs.join(fill.Target, s, k, want)
 	}
@@ -119,7 +115,7 @@ func (fs *flights) joinFill(fill *request.Fill, s *source, k *kind, w *reservati
 	if fs.env.closed.Load() {
 		return nil, false, understudy.ErrClosed
 	}
-	if f = fs.running[fill.Target.Key]; f == nil || f.invalidated() || f.completed() {
+	if f = fs.running[fill.Target.Key]; f == nil || f.isInvalidated() || f.isCompleted() {
 		want.recordsOnly = true
 		f = fs.begin(fill.Target, s, k, want)
 	} else {
@@ -129,10 +125,10 @@ func (fs *flights) joinFill(fill *request.Fill, s *source, k *kind, w *reservati
 	return f, joined, nil
 }
 
-// forStore is the page as it is saved: one that is for its records only has a
-// source and no key. A record that no write up to a generation has touched since
-// the fetch began is saved under that generation.
-func (f *flight) forStore(p *understudy.Page, generation int64) *understudy.Page {
+// pageToSave returns the page as it is passed to the store. A page saved for its records only has a source
+// and no key. The page of a record gets the given generation, because no write has touched the record since
+// the fetch started.
+func (f *flight) pageToSave(p *understudy.Page, generation int64) *understudy.Page {
 	records := *p
 	if f.origin.target.Instance != nil {
 		records.Generation = generation
@@ -144,40 +140,40 @@ func (f *flight) forStore(p *understudy.Page, generation int64) *understudy.Page
 	return &records
 }
 
-// fromStore is the page as saved, under its own key again.
-func (f *flight) fromStore(saved, p *understudy.Page) *understudy.Page {
+// restoreKey gives a saved page its own key again.
+func (f *flight) restoreKey(saved, p *understudy.Page) *understudy.Page {
 	if f.origin.recordsOnly {
 		saved.Key, saved.Of, saved.Next = p.Key, p.Of, p.Next
 	}
 	return saved
 }
 
-// reservation tells a filler what its fetch weighs, until the filler has left or
-// a reader has joined: a reader is never refused. A nil reservation tells nothing.
+// reservation reserves memory for the fetch of a fill. It ends when the fill returns or a reader joins the
+// flight, because readers are never refused for memory. A nil reservation reserves nothing.
 type reservation struct {
-	tell   func(context.Context, int64) error
+	weigh  func(context.Context, int64) error
 	ctx    context.Context
 	cancel context.CancelFunc
-	busy   chan struct{} // full while tell runs
+	busy   chan struct{} // full while weigh runs
 }
 
-// overQuotaError is the end of a fetch that was too heavy for its filler.
+// overQuotaError is the error of a fetch that was too large for the quota of its fill.
 type overQuotaError struct{ error }
 
-// Unwrap is the filler's error.
+// Unwrap returns the error of the fill's Reserve.
 func (e *overQuotaError) Unwrap() error { return e.error }
 
 func newReservation(ctx context.Context, tell func(context.Context, int64) error) *reservation {
 	if tell == nil {
 		return nil
 	}
-	w := &reservation{tell: tell, busy: make(chan struct{}, 1)}
+	w := &reservation{weigh: tell, busy: make(chan struct{}, 1)}
 	w.ctx, w.cancel = context.WithCancel(ctx)
 	return w
 }
 
-// reserve is the Reserve of the fetch. It waits no longer than the fetch, nor than
-// the filler waits.
+// reserve asks the fill whether a body of that many bytes fits. It returns at the latest when the fetch or
+// the fill ends.
 func (w *reservation) reserve(ctx context.Context, bytes int64) error {
 	w.busy <- struct{}{}
 	defer func() { <-w.busy }()
@@ -187,19 +183,20 @@ func (w *reservation) reserve(ctx context.Context, bytes int64) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	defer context.AfterFunc(w.ctx, cancel)()
-	if err := w.tell(ctx, bytes); err != nil && w.ctx.Err() == nil {
+	if err := w.weigh(ctx, bytes); err != nil && w.ctx.Err() == nil {
 		return &overQuotaError{err}
 	}
 	return nil
 }
 
-// stop makes nothing count any more; end also waits for tell to be over.
+// stop ends the reservation without waiting for a running call of weigh.
 func (w *reservation) stop() {
 	if w != nil {
 		w.cancel()
 	}
 }
 
+// end ends the reservation and waits for a running call of weigh.
 func (w *reservation) end() {
 	if w != nil {
 		w.cancel()
@@ -209,9 +206,9 @@ func (w *reservation) end() {
 }
 
 const (
-	prefetchers   = 8
-	maxCandidates = 64               // waiting for a prefetcher; more are forgotten
-	followAgain   = 10 * time.Second // before the next page of a page is queued again
+	prefetchers    = 8
+	maxCandidates  = 64               // maximum number of pages waiting for a prefetcher; more are dropped
+	followInterval = 10 * time.Second // pause before the next page of a page is queued again
 )
 
 // prefetcher fetches next pages before a reader asks for them.
@@ -224,30 +221,28 @@ type prefetcher struct {
 	queue    chan candidate
 }
 
-// candidate is a next page that may be asked for. It is no promise: it
-// lives in memory, knows no caller, and is forgotten when there are many.
+// candidate is a next page that a reader may ask for soon. It is kept in memory only and may be dropped.
 type candidate struct {
 	next   understudy.Key
 	source *source
-	from   weak.Pointer[cache.Entry] // the page that was read: one that waits here keeps no page in memory
+	from   weak.Pointer[cache.Entry] // the page that was read; a weak pointer, so that waiting keeps no page in memory
 }
 
-// follow queues the next page of a held page that is read. It costs a comparison
-// unless the pause is over.
-func (pf *prefetcher) follow(h held, s *source, now time.Time) {
+// follow queues the page after a stored page that is read. During the pause it costs only a comparison.
+func (pf *prefetcher) follow(h heldPage, s *source, now time.Time) {
 	if h.entry == nil {
 		pf.addCandidate(h.page, s, nil)
 		return
 	}
 	ages := pf.env.ages()
-	if h.page.Next.URI != "" && pf.env.throttle(&h.entry.Followed, now, followAgain, max(followAgain, ages.Older, ages.Newest)) {
+	if h.page.Next.URI != "" && pf.env.throttle(&h.entry.Followed, now, followInterval, max(followInterval, ages.Older, ages.Newest)) {
 		pf.addCandidate(h.page, s, h.entry)
 	}
 }
 
-// addCandidate asks for the next page of one that was read. Nothing waits for it.
+// addCandidate queues the page after one that was read. It never blocks.
 func (pf *prefetcher) addCandidate(p *understudy.Page, s *source, from *cache.Entry) {
-	if p.Next.URI == "" || !p.List || p.NotStored == understudy.NotStoredSaid || pf.writer.saving.trouble() != "" {
+	if p.Next.URI == "" || !p.List || p.NotStored == understudy.NotStoredSaid || pf.writer.saving.failureReason() != "" {
 		return
 	}
 	select {
@@ -256,8 +251,8 @@ func (pf *prefetcher) addCandidate(p *understudy.Page, s *source, from *cache.En
 	}
 }
 
-// run fetches candidates, one after the other. A page it fetched is not
-// itself followed: only a reader begins the next candidate.
+// run fetches candidates one after the other. A prefetched page queues no further candidate; only a reader
+// does.
 func (pf *prefetcher) run() {
 	for {
 		select {
@@ -269,17 +264,18 @@ func (pf *prefetcher) run() {
 	}
 }
 
+// prefetchOne fetches a candidate unless a fresh page is stored.
 func (pf *prefetcher) prefetchOne(h candidate) {
 	t, err := h.source.config.Spec.TargetOf(h.next)
 	if err != nil {
-		return // upstream's next page is no page of ours
+		return // upstream's next link leads outside the mirrored paths
 	}
-	k := h.source.of(t)
+	k := h.source.kindOf(t)
 	if k == nil || k.name == "" {
 		return
 	}
-	if left := pf.freshFor(t, k); left > 0 {
-		h.until(pf, left)
+	if left := pf.remainingFreshTime(t, k); left > 0 {
+		h.noteNextFresh(pf, left)
 		return
 	}
 	f := pf.flights.startBackground(t, h.source, k, fetchOptions{reason: request.Prefetch})
@@ -289,27 +285,27 @@ func (pf *prefetcher) prefetchOne(h candidate) {
 	<-f.signals.done
 	if f.result.err == nil {
 		h.source.counts.prefetched.Add(1)
-		h.until(pf, pf.env.ages().fresh(t, f.result.page))
+		h.noteNextFresh(pf, pf.env.ages().pageFreshTime(t, f.result.page))
 	}
 }
 
-// until notes on the page read that its next one is fresh for so long.
-func (h candidate) until(pf *prefetcher, left time.Duration) {
+// noteNextFresh records on the page read how long its next page stays fresh.
+func (h candidate) noteNextFresh(pf *prefetcher, left time.Duration) {
 	if from := h.from.Value(); from != nil {
-		from.Followed.Store(pf.env.monotonic(pf.env.now()) + int64(left))
+		from.Followed.Store(pf.env.monotonicTime(pf.env.now()) + int64(left))
 	}
 }
 
-// freshFor is how long what is held for the target stays fresh; 0 when it is
-// not. It is no reading: nothing is counted.
-func (pf *prefetcher) freshFor(t *spec.Target, k *kind) time.Duration {
+// remainingFreshTime returns how long the stored page of the target stays fresh, or 0 if there is none. It is
+// not counted as a read.
+func (pf *prefetcher) remainingFreshTime(t *spec.Target, k *kind) time.Duration {
 	now := pf.env.now()
 	h, ok, err := pf.holdings.find(pf.env.ctx, t, k, now)
 	if err != nil || !ok {
 		return 0
 	}
-	pf.entries.together(t, &h, now)
-	if v, age := pf.env.ages().decide(&h, pf.env.ages().usual(), now); v == fresh {
+	pf.entries.markIfMoved(t, &h, now)
+	if v, age := pf.env.ages().decide(&h, pf.env.ages().usualBounds(), now); v == fresh {
 		return h.fresh - age
 	}
 	return 0

@@ -148,7 +148,7 @@ func TestFillLeaves(t *testing.T) {
 			t.Errorf("a fill whose walk has ended: %v", err)
 		}
 		synctest.Wait()
-		if loads := s.Loads(); !ended || loads.Flights.Now != 0 || loads.Behind.Now != 0 {
+		if loads := s.Loads(); !ended || loads.Flights.Now != 0 || loads.Background.Now != 0 {
 			t.Errorf("upstream's fetch ended: %v; %+v", ended, loads)
 		}
 	})

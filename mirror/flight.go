@@ -1,13 +1,13 @@
-// Flights: one fetch for all that want the same key.
+// Flights: one shared fetch for all requests with the same key.
 //
-//	reader ---.
-//	reader ----+--> flight --> upstream --> store --> hot tier
-//	prefetch -'      |
-//	                 its own context: it ends when the last waiter has left
-//	                 and nothing keeps it
+//		reader ---.
 //
-// A flight belongs to none of its readers. A reader leaves at its own
-// deadline and harms no other.
+//		reader ----+--> flight --> upstream --> store --> hot tier
+//
+//		prefetch -'
+//
+// A flight has its own context and belongs to no reader. A reader leaves at its own deadline without harm to
+// the other readers. The flight ends when its last waiter has left, unless it may go on in the background.
 
 package mirror
 
@@ -29,26 +29,25 @@ import (
 
 // flights are the fetches under way.
 type flights struct {
-	env     *env
-	entries *entries
-	limits  atomic.Pointer[Limits]
-	keep    func(*flight, *understudy.Page) // saves what a flight brought
+	env         *env
+	entries     *entries
+	limits      atomic.Pointer[Limits]
+	saveFetched func(*flight, *understudy.Page) // saves a fetched page and completes its flight
 
 	sync.Mutex
 	running    map[understudy.Key]*flight
-	background int            // how many go on without a waiter
-	waiters    int            // readers that wait
-	flows      map[uint64]int // the same, by turn
+	background int            // number of flights that go on without a waiter
+	waiters    int            // number of readers that wait
+	flows      map[uint64]int // number of waiting readers by turn
 	refused    refused
-	polling    bool // the polls have begun
-	// cooling are keys whose last fetch without a reader failed, until when the
-	// next may begin.
-	cooling map[understudy.Key]time.Time
+	polling    bool // the polls have started
+	// suspended are keys whose last background fetch failed, with the time when the next may start.
+	suspended map[understudy.Key]time.Time
 }
 
 const (
-	coolTime   = time.Second
-	maxCooling = 1024
+	suspendTime      = time.Second
+	maxSuspendedKeys = 1024
 )
 
 // flight is one fetch.
@@ -60,79 +59,76 @@ type flight struct {
 	result  result
 }
 
-// origin is what a flight was begun with.
+// origin is how a flight was started.
 type origin struct {
-	target      *spec.Target
-	source      *source
-	kind        *kind
-	reason      request.Reason
-	began       writes.Moment // of the kind
-	patient     func() bool
-	filled      bool // begun by Fill
-	look        bool // by Fill.Look
-	recordsOnly bool // for its records only: it is on no list and no reader joins it
-	alone       bool // fetched for the page after it: the one before it is not looked at
+	target           *spec.Target
+	source           *source
+	kind             *kind
+	reason           request.Reason
+	began            writes.Moment // the state of the kind's writes at the start
+	isPatient        func() bool
+	isFill           bool // started by Fill
+	nonFinal         bool // started by a Fill of records that are not final
+	recordsOnly      bool // saves only the records: the flight is not listed and no reader joins it
+	withoutNeighbors bool // fetched for a neighboring page: its own neighbors are not fetched
 }
 
 // means are how a flight fetches.
 type means struct {
-	reservation *reservation // nil: what it brings is not weighed
-	fetch       shared.Fetch // of a generic source, in place of a fetch of a page; nil: none
+	reservation *reservation // nil if the body needs no reservation
+	fetch       shared.Fetch // the fetch for a generic source; nil if the flight fetches a page of upstream
 }
 
-// signals tell how far a flight is, and end it.
+// signals report the progress of a flight and end it.
 type signals struct {
 	ctx      context.Context
 	cancel   context.CancelFunc
-	kept     context.Context           // while what it brought is in memory for it; it outlasts ctx
+	kept     context.Context           // ends when the fetched page leaves memory; it outlasts ctx
 	free     context.CancelFunc        // ends kept
-	ends     *time.Timer               // the longest it may take
-	promote  chan struct{}             // closed when a reader joins what was begun without one
+	timeout  *time.Timer               // ends the flight after its maximum time
+	promote  chan struct{}             // closed when a reader joins a background flight
 	tried    chan struct{}             // closed when the first try has failed
-	failure  *understudy.UpstreamError // of the first try; read after tried
+	failure  *understudy.UpstreamError // the failure of the first try; read only after tried is closed
 	failedAt time.Time
 	done     chan struct{}
 
-	firstTry sync.Once
-	hasty    atomic.Bool // it did not wait while the source was down
+	firstTry  sync.Once
+	impatient atomic.Bool // the flight did not wait while the source was down
 
-	// What upstream gave, for readers that do not wait until it is saved.
+	// The fetched page, for readers that do not wait until it is saved.
 	offered chan struct{}
-	unsaved *understudy.Page // written before offered closes
+	unsaved *understudy.Page // set before offered is closed
 }
 
-// waiting are the waiters of a flight. The lock of the flights guards it,
-// but for followed.
+// waiting are the waiters of a flight. The lock of flights guards all fields except followed.
 type waiting struct {
-	waiters  int
-	readers  int  // that ever joined
-	kept     bool // goes on without waiters
-	promoted bool
-	flow     uint64
-	deadline time.Time
+	waiters    int
+	readers    int  // number of readers that ever joined
+	background bool // the flight goes on without waiters
+	promoted   bool
+	flow       uint64
+	deadline   time.Time
 
-	followed atomic.Bool // its answer's next page has been thought of
+	followed atomic.Bool // the next page of the answer has been queued
 }
 
-// result is what a flight brought. It is written before done closes and read
-// after.
+// result is the outcome of a flight. It is written before done is closed and read only afterwards.
 type result struct {
-	page      *understudy.Page
-	err       error
-	behind    []slide.Row // rows of a list that have moved away from the page: its waiters get them too
-	stored    bool
-	restSaved bool  // an invalidated list's records that were not written meanwhile are saved
-	saveErr   error // why a page that brought something is not stored
-	changes   []understudy.Change
-	detail    string
-	saving    time.Duration // what the store took
-	saved     int64         // the kind's counter of changes right after it was saved; 0: something else changed meanwhile, or it was not
+	page             *understudy.Page
+	err              error
+	movedRows        []slide.Row // rows that have moved from this page to the page before; waiters get them too
+	stored           bool
+	restSaved        bool  // the page is outdated, but its records that were not written meanwhile are saved
+	saveErr          error // why a fetched page is not stored
+	changes          []understudy.Change
+	detail           string
+	saveDuration     time.Duration // the time that saving took
+	changesAfterSave int64         // the kind's counter of changes right after the save; 0 if not saved or if other changes came meanwhile
 }
 
-// join makes the caller a waiter of the key's flight, which begins now unless
-// it is under way. A flight that was invalidated is not joined. The caller must
-// leave, a reader by part. Errors: ErrClosed, errCompleted, and an
-// *understudy.UpstreamError when too many wait already.
+// join makes the caller a waiter of the key's flight and starts the flight if none is under way. An
+// invalidated flight is not joined. The caller must call release, or releaseReader if it is a reader. Errors:
+// ErrClosed, errCompleted, and *understudy.UpstreamError if too many readers wait.
 func (fs *flights) join(t *spec.Target, s *source, k *kind, want fetchOptions) (f *flight, joined bool, err error) {
 	fs.Lock()
 	defer fs.Unlock()
@@ -140,12 +136,12 @@ func (fs *flights) join(t *spec.Target, s *source, k *kind, want fetchOptions) (
 		return nil, false, fmt.Errorf("mirror: %w", understudy.ErrClosed)
 	}
 	f = fs.running[t.Key]
-	if f == nil && want.reason == request.Waiting && !want.blind && fs.entries.freshSince(t, k, want.since) {
+	if f == nil && want.reason == request.Waiting && !want.skipCacheCheck && fs.entries.hasFreshSince(t, k, want.newerThan) {
 		return nil, false, errCompleted
 	}
-	// Of one that has completed only its page is for others, as long as upstream lets it be:
-	// not its error, and nothing for a reader that wants it as fresh as upstream.
-	start := f == nil || f.invalidated() || f.completed() && (want.direct || f.result.err != nil || !fs.env.lasts(f.result.page))
+	// Of a completed flight only the page can be shared, and only while upstream's headers allow it. Its
+	// error is not shared, and requireNew accepts no completed flight.
+	start := f == nil || f.isInvalidated() || f.isCompleted() && (want.requireNew || f.result.err != nil || !fs.env.isReusable(f.result.page))
 	if want.reason == request.Waiting {
 		if err := fs.admit(fs.limits.Load(), want.flow, start); err != nil {
 			return nil, false, fmt.Errorf("mirror: %s: %w", t.Key, err)
@@ -164,32 +160,33 @@ func (fs *flights) join(t *spec.Target, s *source, k *kind, want fetchOptions) (
 		f.waiting.promoted = true
 		close(f.signals.promote)
 		f.means.reservation.stop()
-		f.signals.ends.Reset(fs.env.ages().Wait + fs.env.ages().Try)
+		f.signals.timeout.Reset(fs.env.ages().Wait + fs.env.ages().Try)
 	}
 	return f, joined, nil
 }
 
-// begin starts a flight; the lock is held and the mirror open.
+// begin starts a flight. The caller has the lock, and the mirror is open.
 func (fs *flights) begin(t *spec.Target, s *source, k *kind, want fetchOptions) *flight {
 	f := &flight{
 		origin: origin{
-			target: t, source: s, kind: k, reason: want.reason, patient: want.patient,
-			began: k.writes.Now(), filled: want.fill, look: want.look, recordsOnly: want.recordsOnly, alone: want.alone,
+			target: t, source: s, kind: k, reason: want.reason, isPatient: want.isPatient,
+			began: k.writes.Now(), isFill: want.isFill, nonFinal: want.nonFinal, recordsOnly: want.recordsOnly,
+			withoutNeighbors: want.withoutNeighbors,
 		},
 		means: means{want.reservation, want.fetch},
 		signals: signals{
 			promote: make(chan struct{}), tried: make(chan struct{}), done: make(chan struct{}), offered: make(chan struct{}),
 		},
-		waiting: waiting{kept: want.reason != request.Waiting && !want.fill, flow: want.flow, deadline: want.deadline},
+		waiting: waiting{background: want.reason != request.Waiting && !want.isFill, flow: want.flow, deadline: want.deadline},
 	}
 	f.signals.ctx, f.signals.cancel = context.WithCancel(fs.env.ctx)
 	f.signals.kept, f.signals.free = context.WithCancel(context.Background())
 	lasts := fs.env.ages().Wait + fs.env.ages().Try
-	if f.origin.filled {
+	if f.origin.isFill {
 		lasts = fillTime
 	}
-	f.signals.ends = time.AfterFunc(lasts, f.signals.cancel)
-	if f.waiting.kept {
+	f.signals.timeout = time.AfterFunc(lasts, f.signals.cancel)
+	if f.waiting.background {
 		fs.background++
 	}
 	if !f.origin.recordsOnly {
@@ -199,53 +196,53 @@ func (fs *flights) begin(t *spec.Target, s *source, k *kind, want fetchOptions) 
 	return f
 }
 
-// releaseReader ends a reader's part in a flight.
+// releaseReader removes a reader from a flight.
 func (fs *flights) releaseReader(f *flight, turn uint64, keep bool) {
 	fs.Lock()
 	defer fs.Unlock()
-	fs.dismiss(turn)
+	fs.removeReader(turn)
 	fs.dropWaiter(f, keep)
 }
 
-// release ends the part of anybody else.
+// release removes a waiter that is no reader from a flight.
 func (fs *flights) release(f *flight, keep bool) {
 	fs.Lock()
 	defer fs.Unlock()
 	fs.dropWaiter(f, keep)
 }
 
-// dropWaiter is both. keep lets the flight go on without a waiter: one was answered
-// with something older meanwhile.
+// dropWaiter removes a waiter and ends the flight if nobody else needs it. With keep, the flight goes on
+// without waiters, because the reader got an older answer.
 func (fs *flights) dropWaiter(f *flight, keep bool) {
 	f.waiting.waiters--
-	if keep && !f.waiting.kept && fs.background < fs.limits.Load().Behind && !f.completed() {
-		f.waiting.kept = true
+	if keep && !f.waiting.background && fs.background < fs.limits.Load().Background && !f.isCompleted() {
+		f.waiting.background = true
 		fs.background++
 	}
-	// What has completed stays on the list until its page is in the hot tier.
-	if f.waiting.waiters > 0 || f.waiting.kept || f.completed() {
+	// A completed flight stays listed until its page is in the hot tier.
+	if f.waiting.waiters > 0 || f.waiting.background || f.isCompleted() {
 		return
 	}
 	f.signals.cancel()
 	fs.remove(f)
 }
 
-// leave takes a flight off the list before it completes: what it brings is for those who wait
+// removeEarly removes a flight from the list before it completes. Its page is only for the readers that wait
 // already.
-func (fs *flights) leave(f *flight) {
+func (fs *flights) removeEarly(f *flight) {
 	fs.Lock()
 	defer fs.Unlock()
 	fs.remove(f)
 }
 
-// remove takes a flight off the list; no reader joins it any more.
+// remove removes a flight from the list, so that no reader joins it any more.
 func (fs *flights) remove(f *flight) {
 	if fs.running[f.origin.target.Key] == f {
 		delete(fs.running, f.origin.target.Key)
 	}
 }
 
-func (f *flight) completed() bool {
+func (f *flight) isCompleted() bool {
 	select {
 	case <-f.signals.done:
 		return true
@@ -254,8 +251,8 @@ func (f *flight) completed() bool {
 	}
 }
 
-// startBackground begins a flight without a waiter, unless one is under way, too many
-// are, or the key has just failed.
+// startBackground starts a flight without a waiter. It returns nil if a flight is under way, too many
+// background flights exist, or the key has just failed.
 func (fs *flights) startBackground(t *spec.Target, s *source, k *kind, want fetchOptions) *flight {
 	fs.Lock()
 	defer fs.Unlock()
@@ -263,25 +260,25 @@ func (fs *flights) startBackground(t *spec.Target, s *source, k *kind, want fetc
 	switch {
 	case fs.env.closed.Load():
 		return nil
-	case fs.background >= fs.limits.Load().Behind:
+	case fs.background >= fs.limits.Load().Background:
 		fs.refused.background++
 		return nil
-	case f != nil && !f.invalidated() && (!f.completed() || !want.direct && (f.result.err != nil || fs.env.lasts(f.result.page))):
+	case f != nil && !f.isInvalidated() && (!f.isCompleted() || !want.requireNew && (f.result.err != nil || fs.env.isReusable(f.result.page))):
 		return nil
-	case remaining(fs.env.now(), fs.cooling[t.Key], coolTime) > 0:
+	case remainingPause(fs.env.now(), fs.suspended[t.Key], suspendTime) > 0:
 		return nil
-	case want.reason == request.Prefetch && !want.direct && fs.entries.freshSince(t, k, time.Time{}):
-		return nil // it completed a moment ago
+	case want.reason == request.Prefetch && !want.requireNew && fs.entries.hasFreshSince(t, k, time.Time{}):
+		return nil // the page was fetched a moment ago
 	}
 	return fs.begin(t, s, k, want)
 }
 
-// Join waits for a flight of a shared cache.
+// Join waits for a flight of the shared cache.
 func (fs *flights) Join(
 	ctx context.Context, t *spec.Target, flow uint64, direct bool, fetch shared.Fetch,
 ) (*understudy.Page, bool, error) {
 	s := fs.env.sources[t.Key.Source]
-	want := fetchOptions{reason: request.Waiting, blind: true, direct: direct, flow: flow, fetch: fetch}
+	want := fetchOptions{reason: request.Waiting, skipCacheCheck: true, requireNew: direct, flow: flow, fetch: fetch}
 	f, joined, err := fs.join(t, s, s.kinds[""], want)
 	if err != nil {
 		return nil, false, err
@@ -295,15 +292,14 @@ func (fs *flights) Join(
 	}
 }
 
-// Behind begins a flight of a shared cache that nobody waits for.
-func (fs *flights) Behind(t *spec.Target, fetch shared.Fetch) {
+// FetchInBackground starts a flight of the shared cache without a waiter.
+func (fs *flights) FetchInBackground(t *spec.Target, fetch shared.Fetch) {
 	s := fs.env.sources[t.Key.Source]
 	fs.startBackground(t, s, s.kinds[""], fetchOptions{reason: request.Refresh, fetch: fetch})
 }
 
-// goOpen begins a goroutine unless the mirror is closed. Goroutines are added under the
-// flights' lock while the mirror is open.
-func (fs *flights) goOpen(f func()) bool {
+// startGoroutine runs f in a goroutine of the mirror. It returns false if the mirror is closed.
+func (fs *flights) startGoroutine(f func()) bool {
 	fs.Lock()
 	defer fs.Unlock()
 	if fs.env.closed.Load() {
@@ -313,26 +309,25 @@ func (fs *flights) goOpen(f func()) bool {
 	return true
 }
 
-// shut refuses what is new. Goroutines are only added under this lock while the
-// mirror is open, so that waiting for them afterwards waits for all.
-func (fs *flights) shut() {
+// refuseNew closes the mirror for new goroutines. Goroutines are added only under this lock, so a later Wait
+// waits for all of them.
+func (fs *flights) refuseNew() {
 	fs.Lock()
 	defer fs.Unlock()
 	fs.env.closed.Store(true)
 }
 
-// freshSince reports whether a fresh page newer than since is in the hot tier.
-// A flight puts its page there before it leaves the list, so the holder of the
-// list's lock and finds neither may begin one.
-func (es *entries) freshSince(t *spec.Target, k *kind, since time.Time) bool {
+// hasFreshSince reports whether the hot tier has a fresh page newer than since. A flight puts its page there
+// before it leaves the list. So a caller with the lock that finds neither may start a flight.
+func (es *entries) hasFreshSince(t *spec.Target, k *kind, since time.Time) bool {
 	e := es.hot.Find(t.Key)
 	if e == nil || !e.At.After(since) || e.Superseded.Load() != 0 || e.Generation < k.writes.Generation() {
 		return false
 	}
-	h := held{page: &understudy.Page{At: e.At, Status: http.StatusOK}}
-	if es.together(t, &h, es.env.now()); h.state != current {
+	h := heldPage{page: &understudy.Page{At: e.At, Status: http.StatusOK}}
+	if es.markIfMoved(t, &h, es.env.now()); h.state != current {
 		return false
 	}
 	age, sane := es.env.ages().age(es.env.now(), e.At)
-	return sane && age < freshBy(e.Said, es.env.ages().of(e.Term))
+	return sane && age < limitFreshTime(e.Said, es.env.ages().termFreshTime(e.Term))
 }

@@ -24,7 +24,7 @@ func TestHundredReadersShareOneFetch(t *testing.T) {
 		var wg sync.WaitGroup
 		for range 100 {
 			wg.Go(func() {
-				a, err := s.Page(t.Context(), request.Request{Target: s.newest(t)})
+				a, err := s.Answer(t.Context(), request.Request{Target: s.newest(t)})
 				if err != nil {
 					t.Error(err)
 					return
@@ -55,14 +55,14 @@ func TestLeaderLeavesAndHarmsNobody(t *testing.T) {
 		leader, leave := context.WithCancel(t.Context())
 		gone := make(chan error)
 		go func() {
-			_, err := s.Page(leader, request.Request{Target: s.newest(t)})
+			_, err := s.Answer(leader, request.Request{Target: s.newest(t)})
 			gone <- err
 		}()
 		time.Sleep(100 * time.Millisecond)
 		others := make(chan error, 99)
 		for range 99 {
 			go func() {
-				_, err := s.Page(t.Context(), request.Request{Target: s.newest(t)})
+				_, err := s.Answer(t.Context(), request.Request{Target: s.newest(t)})
 				others <- err
 			}()
 		}
@@ -88,13 +88,13 @@ func TestWaiterLeavesAtItsOwnDeadline(t *testing.T) {
 		s.delay = func(request.Fetch) time.Duration { return 5 * time.Second }
 		patient := make(chan error)
 		go func() {
-			_, err := s.Page(t.Context(), request.Request{Target: s.newest(t)})
+			_, err := s.Answer(t.Context(), request.Request{Target: s.newest(t)})
 			patient <- err
 		}()
 		ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second)
 		defer cancel()
 		begin := time.Now()
-		_, err := s.Page(ctx, request.Request{Target: s.newest(t)})
+		_, err := s.Answer(ctx, request.Request{Target: s.newest(t)})
 		if took := time.Since(begin); took != 2*time.Second || !errors.Is(err, context.DeadlineExceeded) {
 			t.Errorf("%v after %v, want its deadline after 2 s", err, took)
 		}
@@ -118,7 +118,7 @@ func TestLastOneOutCancelsUpstream(t *testing.T) {
 			wg.Go(func() {
 				ctx, cancel := context.WithTimeout(t.Context(), time.Duration(i+1)*time.Second)
 				defer cancel()
-				_, _ = s.Page(ctx, request.Request{Target: s.newest(t)})
+				_, _ = s.Answer(ctx, request.Request{Target: s.newest(t)})
 			})
 		}
 		time.Sleep(2900 * time.Millisecond)
@@ -160,7 +160,7 @@ func TestPanicIsContained(t *testing.T) {
 				errs := make(chan error, 2)
 				for range 2 {
 					go func() {
-						_, err := s.Page(t.Context(), request.Request{Target: s.newest(t)})
+						_, err := s.Answer(t.Context(), request.Request{Target: s.newest(t)})
 						errs <- err
 					}()
 				}
@@ -279,11 +279,11 @@ func TestWorkBehindIsBounded(t *testing.T) {
 			want(t, s.get(t, target), request.Stale, "")
 		}
 		synctest.Wait()
-		most := s.flights.limits.Load().Behind
+		most := s.flights.limits.Load().Background
 		if after, _ := s.fetches(""); after-before != most {
 			t.Errorf("%d refreshes at once, want %d", after-before, most)
 		}
-		if l := s.Loads().Behind; l.Now != int64(most) || l.Limit != int64(most) || l.Refused != int64(300-most) {
+		if l := s.Loads().Background; l.Now != int64(most) || l.Limit != int64(most) || l.Refused != int64(300-most) {
 			t.Errorf("%+v", l)
 		}
 		time.Sleep(2 * time.Second)
@@ -305,9 +305,9 @@ func TestLandedMeanwhileIsNotFetchedAgain(t *testing.T) {
 		synctest.Wait() // until the flight has left the list
 		n, _ := s.fetches("")
 		src := s.env.sources[target.Key.Source]
-		r := &reading{request: request.Request{Target: target}, source: src, kind: src.of(target), now: s.env.now()}
+		r := &reading{request: request.Request{Target: target}, source: src, kind: src.kindOf(target), now: s.env.now()}
 		// The look is over and found nothing; now it joins.
-		a, err := s.reader.ask(t.Context(), r)
+		a, err := s.reader.askUpstream(t.Context(), r)
 		if err != nil || a.Outcome != request.Warm {
 			t.Errorf("%+v, %v", a, err)
 		}
@@ -347,15 +347,15 @@ func TestWhatReadyFoundIsNotLookedUpAgain(t *testing.T) {
 		for s.Stats("twilio").ReadyEntries == 0 {
 			s.get(t, target)
 		}
-		found, ok := s.Ready(target)
+		found, ok := s.FindReady(target)
 		if !ok {
 			t.Fatal("it is not ready")
 		}
 		s.entries.hot.Forget(s.entries.hot.Hash(target.Key))
-		if _, ok := s.Ready(target); ok {
+		if _, ok := s.FindReady(target); ok {
 			t.Fatal("it is ready after it was forgotten")
 		}
-		a, err := s.Page(t.Context(), request.Request{Target: target, Found: found})
+		a, err := s.Answer(t.Context(), request.Request{Target: target, Found: found})
 		if err != nil || a.Outcome != request.Warm || a.Store > 0 {
 			t.Errorf("%+v %v, want an answer from memory", a, err)
 		}

@@ -1,6 +1,6 @@
-// Forget: a page or a record goes from memory and store, and nothing under way
-// brings it back. What was erased or has gone upstream goes from memory, too. What
-// upstream forgets by itself is not deleted.
+// Forget: a page or a record is deleted from memory and store, and no fetch under way restores it. Records
+// that were erased, or deleted upstream, are removed from memory too. A record that upstream merely stopped
+// listing because of its age is not deleted.
 
 package mirror
 
@@ -20,34 +20,32 @@ import (
 	"understudy/spec"
 )
 
-// Forgetter is what a store can do besides, if pages and records are to be
-// forgotten.
+// Forgetter is implemented by stores that can delete pages and records.
 type Forgetter interface {
-	// ForgetPage forgets the page of a key; the records it shows stay.
+	// ForgetPage deletes the page of a key. The records that it shows stay.
 	ForgetPage(context.Context, understudy.Key) (held bool, err error)
-	// ForgetRecord forgets a record in every shape and the pages that show it.
+	// ForgetRecord deletes a record in every shape and the pages that show it.
 	ForgetRecord(ctx context.Context, source, kind, id string) (pages, versions int, err error)
 }
 
-// Forgotten is what was held and is no more.
+// Forgotten counts what was deleted.
 type Forgotten struct {
-	Pages    int // answers, those that say that a record is not there included
-	Versions int // bodies of the record
+	Pages    int // pages, including those that say that a record does not exist
+	Versions int // versions of the record
 }
 
-// Forget forgets the page of a key. Of an instance the record goes too, or the
-// next answer would be composed from it; of an instance or a content, every
-// content of the record. A fetch that began before is answered
-// to its waiters and not kept; the next reader has one of its own. Errors:
-// ErrInvalid for a source or kind it does not have, the store's.
+// Forget deletes the page of a key. For an instance it also deletes the record, because the next answer would
+// be composed from it. For an instance or a content it deletes all contents of the record. A fetch under way
+// is answered to its waiters and not stored; the next reader starts a new fetch. Errors: ErrInvalid for an
+// unknown source or kind, the store's error.
 func (m *Mirror) Forget(ctx context.Context, t *spec.Target) (Forgotten, error) {
 	s := m.env.sources[t.Key.Source]
-	if s == nil || s.of(t) == nil {
+	if s == nil || s.kindOf(t) == nil {
 		return Forgotten{}, fmt.Errorf("mirror: forget %s: %w: no such source or kind", t.Key, understudy.ErrInvalid)
 	}
-	k, remembered := s.of(t), m.entries.hot.Find(t.Key) != nil
+	k, remembered := s.kindOf(t), m.entries.hot.Find(t.Key) != nil
 	if s.config.Spec.Generic() {
-		m.shared.Invalidate(ctx, t.Key) // a fetch that began before, and what stands under other keys
+		m.shared.Invalidate(ctx, t.Key) // also ends fetches under way and drops variants stored under other keys
 	}
 	found, err := m.invalidator.forget(ctx, k, func(store Forgetter) (found Forgotten, err error) {
 		held, err := store.ForgetPage(ctx, t.Key)
@@ -64,7 +62,7 @@ func (m *Mirror) Forget(ctx context.Context, t *spec.Target) (Forgotten, error) 
 		return e.Hash == m.entries.hot.Hash(t.Key) || t.Instance != nil && t.ID != ""
 	})
 	if t.Instance != nil || t.Media != nil {
-		m.entries.recordWent(k, t.ID)
+		m.entries.forgetContents(k, t.ID)
 	}
 	if err != nil {
 		return found, fmt.Errorf("mirror: forget %s: %w", t.Key, err)
@@ -72,8 +70,8 @@ func (m *Mirror) Forget(ctx context.Context, t *spec.Target) (Forgotten, error) 
 	return found, nil
 }
 
-// ForgetRecord forgets a record: its bodies in every shape, the pages that show
-// it or say that it is gone, its contents. Otherwise it is as Forget.
+// ForgetRecord deletes a record: its versions in every shape, the pages that show it or say that it does not
+// exist, and its contents. Otherwise it works like Forget.
 func (m *Mirror) ForgetRecord(ctx context.Context, source, kind, id string) (Forgotten, error) {
 	s := m.env.sources[source]
 	if s == nil || s.kinds[kind] == nil || kind == "" {
@@ -82,17 +80,17 @@ func (m *Mirror) ForgetRecord(ctx context.Context, source, kind, id string) (For
 	found, err := m.invalidator.forget(ctx, s.kinds[kind], func(store Forgetter) (found Forgotten, err error) {
 		found.Pages, found.Versions, err = store.ForgetRecord(ctx, source, kind, id)
 		return found, err
-	}, func(*cache.Entry) bool { return true }) // those that show others come back from the store
-	m.entries.recordWent(s.kinds[kind], id)
+	}, func(*cache.Entry) bool { return true }) // pages of other records are loaded from the store again
+	m.entries.forgetContents(s.kinds[kind], id)
 	if err != nil {
 		return found, fmt.Errorf("mirror: forget %s %s %s: %w", source, kind, id, err)
 	}
 	return found, nil
 }
 
-// forget tells the store, with the kind locked, and then drops what memory
-// holds. The order matters: first nothing under way may fill any more; last
-// goes what a reader took from the store before it forgot.
+// forget deletes from the store with the kind locked, and then drops the matching entries from memory. The
+// order matters: first, no fetch under way may be stored any more. Memory comes last, because a reader may
+// have loaded the page before the store deleted it.
 func (iv *invalidator) forget(
 	ctx context.Context, k *kind, tell func(Forgetter) (Forgotten, error), concerned func(*cache.Entry) bool,
 ) (Forgotten, error) {
@@ -114,7 +112,7 @@ func (iv *invalidator) forget(
 		}
 	})
 	iv.entries.hot.DropAll(gone)
-	iv.flights.warm(k)
+	iv.flights.allowRetry(k)
 	for _, p := range k.source.polls() {
 		if p.kind == k && iv.entries.hot.Find(p.list.Target.Key) == nil {
 			p.list.Forget()
@@ -124,24 +122,22 @@ func (iv *invalidator) forget(
 	return found, err
 }
 
-// warm lets keys of a kind be fetched again at once, though the last fetch of
-// them failed.
-func (fs *flights) warm(k *kind) {
+// allowRetry ends the pause after failed fetches for the keys of the kind's source.
+func (fs *flights) allowRetry(k *kind) {
 	fs.Lock()
 	defer fs.Unlock()
-	for key := range fs.cooling {
+	for key := range fs.suspended {
 		if key.Source == k.source.config.Name {
-			delete(fs.cooling, key)
+			delete(fs.suspended, key)
 		}
 	}
 }
 
-// Erased is told by the eraser that the store has let go of records of
-// these kinds of a source (none: of any kind). Everything memory holds of them
-// goes, and a fetch that began before is answered to its waiters and not
-// kept. What others need comes back from the store. Errors: ErrInvalid for a
-// source it does not have, the context's.
-func (m *Mirror) Erased(ctx context.Context, source string, kinds []string) error {
+// DropErased drops everything in memory about these kinds of a source, or about all kinds if none is given.
+// The eraser calls it after the store has erased records. A fetch under way is answered to its waiters and
+// not stored. Pages that are still needed are loaded from the store again. Errors: ErrInvalid for an unknown
+// source, the context's error.
+func (m *Mirror) DropErased(ctx context.Context, source string, kinds []string) error {
 	s := m.env.sources[source]
 	if s == nil {
 		return fmt.Errorf("mirror: erased %s: %w: no such source", source, understudy.ErrInvalid)
@@ -159,22 +155,21 @@ func (m *Mirror) Erased(ctx context.Context, source string, kinds []string) erro
 	return nil
 }
 
-// allowed is a page as the store answered its saving. One that the store keeps
-// out, because it shows what was erased or is too old, passes to its readers.
-func (fl *filler) allowed(f *flight, p *understudy.Page) *understudy.Page {
+// noteNotStored records on the flight if the store did not store its page, because the page shows erased
+// records or is too old. The readers still get the page.
+func (fl *filler) noteNotStored(f *flight, p *understudy.Page) *understudy.Page {
 	if p.NotStored == "" {
 		return p
 	}
 	f.origin.source.counts.notStored.Add(1)
-	f.result.detail = notStored(p)
+	f.result.detail = storeDetail(p)
 	return p
 }
 
-// Remove takes a record away as a 410 of its instance would: it went, which is
-// numbered as a change and told as completed. It is for kinds whose spec has no
-// path of a single record; its caller has seen that no list shows it. A
-// record that is not held is no error. Errors: ErrInvalid for a kind the mirror
-// does not have; ErrNotStored; the context's.
+// Remove deletes a record as a 410 of its instance would: the deletion is a numbered change and PageSaved
+// reports it. It is for kinds whose spec has no path of a single record. The caller has checked that no list
+// shows the record. An unknown record is no error. Errors: ErrInvalid for an unknown kind; ErrNotStored; the
+// context's error.
 func (m *Mirror) Remove(ctx context.Context, source, kind, id string) error {
 	s := m.env.sources[source]
 	if s == nil || s.kinds[kind] == nil || kind == "" || id == "" {
@@ -187,9 +182,9 @@ func (m *Mirror) Remove(ctx context.Context, source, kind, id string) error {
 	return nil
 }
 
-// recordDeleted saves that the record of a page went.
+// recordDeleted saves that the record of a page was deleted.
 func (wr *writer) recordDeleted(ctx context.Context, k *kind, p *understudy.Page) error {
-	wr.entries.recordWent(k, p.ID)
+	wr.entries.forgetContents(k, p.ID)
 	if err := k.lock(ctx); err != nil {
 		return err
 	}
@@ -199,28 +194,26 @@ func (wr *writer) recordDeleted(ctx context.Context, k *kind, p *understudy.Page
 		Generation: k.writes.Generation(),
 	})
 	if err != nil {
-		return unkept(err)
+		return wrapSaveError(err)
 	}
-	wr.news(k, saved)
-	wr.entries.touched(k, p.ID)
+	wr.publishChanges(k, saved)
+	wr.entries.dropTouched(k, p.ID)
 	return nil
 }
 
-// parentAge is how old the last sight of a parent may be to tell whether it has
-// ended.
+// parentAge is how recently a parent must have been seen to decide whether it is final.
 const parentAge = 10 * time.Second
 
-// forgotten reports whether a record that upstream says is not there is one that
-// it forgets by itself: its clock is further back than the spec says, or what it
-// lies under is final. When what is known of the parent is too old to tell, the
-// parent is fetched first; when that fails the record is not taken for deleted.
-// A record without any time, or under nothing that is held, was deleted.
-func (fl *filler) forgotten(ctx context.Context, k *kind, rec *understudy.Record) bool {
+// isExpired reports whether a record that upstream answers with 404 was dropped by upstream itself and not
+// deleted. That is so if its clock is older than the spec's retention, or if its parent is final. If the
+// parent was not seen recently, the parent is fetched first; if that fails, the record counts as expired. A
+// record without any time, or without a stored parent, counts as deleted.
+func (fl *filler) isExpired(ctx context.Context, k *kind, rec *understudy.Record) bool {
 	sp := k.source.config.Spec.Kind(k.name)
 	if sp.Retention.Days > 0 {
 		clock := query.UnixIn(sp, sp.Clock, rec.Body)
 		if clock == 0 {
-			clock = query.UnixIn(sp, sp.Order, rec.Body) // never sent, never started
+			clock = query.UnixIn(sp, sp.Order, rec.Body) // not sent or started yet
 		}
 		if clock != 0 && fl.env.now().Unix()-clock > int64(sp.Retention.Days)*24*60*60 {
 			return true
@@ -230,38 +223,38 @@ func (fl *filler) forgotten(ctx context.Context, k *kind, rec *understudy.Record
 		return false
 	}
 	above := k.source.config.Spec.Kind(sp.Field(sp.Parent).Link)
-	id := textOf(rec.Body, sp.Parent)
+	id := fieldText(rec.Body, sp.Parent)
 	if id == "" {
 		return false
 	}
-	parent := fl.holdings.known(ctx, k.source, above, id)
+	parent := fl.holdings.knownRecord(ctx, k.source, above, id)
 	if parent == nil || parent.Final || above.Retention.WithParent {
 		return parent != nil && parent.Final
 	}
 	if age, sane := fl.env.ages().age(fl.env.now(), parent.Seen); sane && age < parentAge {
 		return false
 	}
-	target, ok := k.source.instanceOf(above, id)
+	target, ok := k.source.instanceTarget(above, id)
 	if target == nil || !ok {
 		return false
 	}
 	fill := request.Fill{Target: target, Reason: request.Refresh, RecordsOnly: true}
 	if _, _, err := fl.fillOnce(ctx, &fill, k.source, k.source.kinds[above.Name]); err != nil {
-		return true // unknown; the next time may tell
+		return true // unknown; a later request may decide
 	}
-	parent = fl.holdings.known(ctx, k.source, above, id)
+	parent = fl.holdings.knownRecord(ctx, k.source, above, id)
 	return parent != nil && parent.Final
 }
 
-// known is a record in the shape it was last seen in; nil when it is not held,
-// or cannot be read.
-func (hs *holdings) known(ctx context.Context, s *source, k *spec.Kind, id string) *understudy.Record {
-	last, _ := hs.lookUp(ctx, s, k, id)
+// knownRecord returns a record in the shape in which it was last seen. It returns nil if the record is not
+// stored or cannot be read.
+func (hs *holdings) knownRecord(ctx context.Context, s *source, k *spec.Kind, id string) *understudy.Record {
+	last, _ := hs.findRecord(ctx, s, k, id)
 	return last
 }
 
-// lookUp is a record in the shape it was last seen in; nil when it is not held.
-func (hs *holdings) lookUp(ctx context.Context, s *source, k *spec.Kind, id string) (last *understudy.Record, err error) {
+// findRecord returns a record in the shape in which it was last seen, or nil if it is not stored.
+func (hs *holdings) findRecord(ctx context.Context, s *source, k *spec.Kind, id string) (last *understudy.Record, err error) {
 	seen := map[string]bool{}
 	look := func(shape string) {
 		if seen[shape] {
@@ -285,8 +278,8 @@ func (hs *holdings) lookUp(ctx context.Context, s *source, k *spec.Kind, id stri
 	return last, err
 }
 
-// textOf is a field's value as text, "" when it is null or absent.
-func textOf(body []byte, name string) string {
+// fieldText returns a field's value as text, or "" if the field is null or absent.
+func fieldText(body []byte, name string) string {
 	v, ok := jsonspan.Find(body, jsonspan.Value{Kind: jsonspan.Object, End: len(body)}, name)
 	if !ok || v.Kind == jsonspan.Null {
 		return ""

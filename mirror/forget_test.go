@@ -91,7 +91,7 @@ func TestNothingUnderWayIsKept(t *testing.T) {
 		list := s.newest(t)
 		got := make(chan *request.Response, 1)
 		go func() {
-			a, _ := s.Page(t.Context(), request.Request{Target: list})
+			a, _ := s.Answer(t.Context(), request.Request{Target: list})
 			got <- a
 		}()
 		time.Sleep(500 * time.Millisecond)

@@ -112,7 +112,7 @@ func TestGenericReadersShareAFlight(t *testing.T) {
 		if got := readAll(t, s, target, 50); got["whole"] != 50 || o.asked.Load() != 1 {
 			t.Errorf("%v, upstream was asked %d times", got, o.asked.Load())
 		}
-		if !s.ReadyFor(target, http.Header{}) {
+		if !s.IsReadyFor(target, http.Header{}) {
 			t.Error("it is not in memory")
 		}
 		p, err := s.memory.Page(t.Context(), target.Key)
@@ -120,7 +120,7 @@ func TestGenericReadersShareAFlight(t *testing.T) {
 			t.Errorf("the store has %+v %v", p, err)
 		}
 		time.Sleep(61 * time.Second)
-		if s.ReadyFor(target, http.Header{}) {
+		if s.IsReadyFor(target, http.Header{}) {
 			t.Error("past fresh, and ready")
 		}
 		if stats := s.Stats("web"); stats.Cold != 50 || stats.Coalesced != 49 {

@@ -300,7 +300,7 @@ func (s *stage) call(t testing.TB, id string) *spec.Target {
 // get reads and must get an answer.
 func (s *stage) get(t testing.TB, target *spec.Target) *request.Response {
 	t.Helper()
-	a, err := s.Page(t.Context(), request.Request{Target: target})
+	a, err := s.Answer(t.Context(), request.Request{Target: target})
 	if err != nil {
 		t.Fatal(err)
 	}

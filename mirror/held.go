@@ -1,4 +1,4 @@
-// What is held for a key: in the hot tier, as a page of the store, as a record.
+// Held pages: pages found in the hot tier, in the store, or made from a stored record.
 
 package mirror
 
@@ -17,47 +17,47 @@ import (
 	"understudy/spec"
 )
 
-// entries are the pages in memory, with what the mirror knows of their age.
+// entries are the pages in memory, with what the mirror knows about their age.
 type entries struct {
-	env        *env
-	hot        *cache.Tier
-	slides     *slide.Lists                               // of pages that are named by numbers
-	leads      *lru.Cache[understudy.Key, understudy.Key] // the page before one, of lists that go on after an id
-	recordWent func(*kind, string)                        // tells the keeper of contents of a record that went
+	env            *env
+	hot            *cache.Tier
+	slides         *slide.Lists                               // lists whose pages are named by numbers
+	previousPages  *lru.Cache[understudy.Key, understudy.Key] // by page, the page before it, for lists that continue after an id
+	forgetContents func(*kind, string)                        // drops the contents of a deleted record
 }
 
-// holdings are what is held of a key anywhere: in memory, on its way there, in the store.
+// holdings finds the page of a key in memory, in a completed flight and in the store.
 type holdings struct {
 	env     *env
 	entries *entries
 	flights *flights
 }
 
-// state says what has happened to a held page since upstream gave it.
+// state is what has happened to a stored page since it was fetched.
 type state uint8
 
 const (
-	current  state = iota
-	late           // superseded, kept warm, its refill is under way: stale at best
-	outdated       // superseded or touched by a write: for an outage only
+	current   state = iota
+	refilling       // superseded, but a poll is fetching it again: may be answered as stale
+	outdated        // superseded or touched by a write: answered only during an outage
 )
 
-// held is a page found, ready to be judged.
-type held struct {
+// heldPage is a page found in memory or store, with what decides whether it may be answered.
+type heldPage struct {
 	page     *understudy.Page
 	gzip     []byte
-	entry    *cache.Entry // nil: not in the hot tier
+	entry    *cache.Entry // nil if the page is not in the hot tier
 	fresh    time.Duration
-	said     *httpcache.Bounds // by upstream, of its age; nil: nothing
+	bounds   *httpcache.Bounds // limits that upstream's headers set; nil if none
 	state    state
 	composed bool
 	stored   bool
-	took     time.Duration // by the store
+	loadTime time.Duration // how long the store took to load it
 }
 
-// changed are the names of fields that have changed in a list since it was
-// fetched, as far as that is known.
-func (h *held) changed() understudy.Names {
+// changedFields returns the names of the fields that are known to have changed in a list since it was
+// fetched.
+func (h *heldPage) changedFields() understudy.Names {
 	if h.entry == nil {
 		return h.page.Changed
 	}
@@ -67,91 +67,92 @@ func (h *held) changed() understudy.Names {
 	return ""
 }
 
-// remembered is an entry of the ready part of the hot tier: no locks held, nothing
-// allocated. e may be nil.
-func (es *entries) remembered(e *cache.Entry, key understudy.Key, k *kind, now time.Time) (held, bool) {
+// readyPage returns the page of an encoded entry, without locks and without allocation. e may be nil.
+func (es *entries) readyPage(e *cache.Entry, key understudy.Key, k *kind, now time.Time) (heldPage, bool) {
 	if e == nil {
-		return held{}, false
+		return heldPage{}, false
 	}
 	r := e.Encoded()
 	if r == nil || r.Page.Key != key {
-		return held{}, false
+		return heldPage{}, false
 	}
 	e.Use()
 	r.Use()
-	return es.heldOf(e, r.Page, r.Gzip, es.state(e, k, now)), true
+	return es.newHeldPage(e, r.Page, r.Gzip, es.state(e, k, now)), true
 }
 
-// heldOf is an entry with its page.
-func (es *entries) heldOf(e *cache.Entry, p *understudy.Page, gzip []byte, s state) held {
-	return held{page: p, gzip: gzip, entry: e, fresh: freshBy(e.Said, es.env.ages().of(e.Term)), said: e.Said, state: s, composed: e.Composed,
-		stored: e.Stored}
+// newHeldPage returns an entry and its page as a heldPage.
+func (es *entries) newHeldPage(e *cache.Entry, p *understudy.Page, gzip []byte, s state) heldPage {
+	return heldPage{page: p, gzip: gzip, entry: e, fresh: limitFreshTime(e.Said, es.env.ages().termFreshTime(e.Term)),
+		bounds: e.Said, state: s, composed: e.Composed, stored: e.Stored}
 }
 
-// find looks everywhere. ok is false when nothing is held; err is the
-// context's, or ErrClosed.
-func (hs *holdings) find(ctx context.Context, t *spec.Target, k *kind, now time.Time) (h held, ok bool, err error) {
-	return hs.findFrom(ctx, hs.entries.hot.Find(t.Key), t, k, now)
+// find looks for the target's page in all places. ok is false if there is none. err is the context's error or
+// ErrClosed.
+func (hs *holdings) find(ctx context.Context, t *spec.Target, k *kind, now time.Time) (h heldPage, ok bool, err error) {
+	return hs.findWithEntry(ctx, hs.entries.hot.Find(t.Key), t, k, now)
 }
 
-// findFrom is find for a caller that has looked into the hot tier: e is what it
-// found there, nil for nothing.
-func (hs *holdings) findFrom(ctx context.Context, e *cache.Entry, t *spec.Target, k *kind, now time.Time) (h held, ok bool, err error) {
-	if h, ok = hs.entries.unpacked(e, t.Key, k, now); ok {
-		v, _ := hs.env.ages().decide(&h, hs.env.ages().usual(), now)
-		// A list may have shown an instance's record since: the store knows.
+// findWithEntry is find for a caller that has already looked into the hot tier. e is the entry found there,
+// or nil.
+func (hs *holdings) findWithEntry(
+	ctx context.Context, e *cache.Entry, t *spec.Target, k *kind, now time.Time,
+) (h heldPage, ok bool, err error) {
+	if h, ok = hs.entries.unpackEntry(e, t.Key, k, now); ok {
+		v, _ := hs.env.ages().decide(&h, hs.env.ages().usualBounds(), now)
+		// A list may have shown a newer version of an instance's record. Only the store knows that.
 		if v == fresh || t.Instance == nil {
 			return h, true, nil
 		}
 	}
 	if !ok {
-		if h, ok = hs.landing(t); ok {
+		if h, ok = hs.flightPage(t); ok {
 			return h, true, nil
 		}
 	}
 	begin := hs.env.now()
 	stored, found, err := hs.load(ctx, t, k)
 	if err != nil {
-		return held{}, false, err
+		return heldPage{}, false, err
 	}
 	if found && (!ok || stored.page.At.After(h.page.At) || stored.state < h.state) {
 		h, ok = stored, true
 	}
-	h.took = hs.env.now().Sub(begin)
+	h.loadTime = hs.env.now().Sub(begin)
 	return h, ok, nil
 }
 
-// unpacked is an entry of either part of the hot tier. e may be nil.
-func (es *entries) unpacked(e *cache.Entry, key understudy.Key, k *kind, now time.Time) (held, bool) {
+// unpackEntry returns the page of an encoded or a packed entry. e may be nil.
+func (es *entries) unpackEntry(e *cache.Entry, key understudy.Key, k *kind, now time.Time) (heldPage, bool) {
 	if e == nil {
-		return held{}, false
+		return heldPage{}, false
 	}
 	if r := e.Encoded(); r != nil {
-		return es.heldOf(e, r.Page, r.Gzip, es.state(e, k, now)), r.Page.Key == key
+		return es.newHeldPage(e, r.Page, r.Gzip, es.state(e, k, now)), r.Page.Key == key
 	}
 	p, err := es.hot.Unpack(e)
 	if err != nil || p.Key != key {
-		return held{}, false
+		return heldPage{}, false
 	}
 	if e.Use() >= cache.PromoteAfter {
 		es.hot.Promote(e)
 	}
-	return es.heldOf(e, p, nil, es.state(e, k, now)), true
+	return es.newHeldPage(e, p, nil, es.state(e, k, now)), true
 }
 
-// landing is the page of a flight that has completed and is on its way into the
-// hot tier.
-func (hs *holdings) landing(t *spec.Target) (held, bool) {
+// flightPage returns the page of a completed flight that is not in the hot tier yet.
+func (hs *holdings) flightPage(t *spec.Target) (heldPage, bool) {
 	hs.flights.Lock()
 	f := hs.flights.running[t.Key]
 	hs.flights.Unlock()
-	if f == nil || !f.completed() || f.result.err != nil || f.result.page.Superseded || f.invalidated() {
-		return held{}, false
+	if f == nil || !f.isCompleted() || f.result.err != nil || f.result.page.Superseded || f.isInvalidated() {
+		return heldPage{}, false
 	}
-	return held{page: f.result.page, fresh: hs.env.ages().fresh(t, f.result.page), said: said(f.result.page), stored: f.result.stored}, true
+	p := f.result.page
+	return heldPage{page: p, fresh: hs.env.ages().pageFreshTime(t, p), bounds: upstreamBounds(p), stored: f.result.stored}, true
 }
 
-// state of an entry now.
+// state returns the present state of an entry.
 func (es *entries) state(e *cache.Entry, k *kind, now time.Time) state {
 	if e.List && e.Generation < k.writes.Generation() {
 		return outdated
@@ -160,49 +161,48 @@ func (es *entries) state(e *cache.Entry, k *kind, now time.Time) state {
 	if since == 0 {
 		return current
 	}
-	if d := time.Duration(es.env.monotonic(now) - since); e.Polled && d >= 0 && d < grace {
-		return late
+	if d := time.Duration(es.env.monotonicTime(now) - since); e.Polled && d >= 0 && d < refillGrace {
+		return refilling
 	}
 	return outdated
 }
 
-// load asks the store for the page and, for an instance, for the record; the
-// better one counts. What came from the store goes into the hot tier.
-func (hs *holdings) load(ctx context.Context, t *spec.Target, k *kind) (h held, ok bool, err error) {
+// load reads the page from the store and, for an instance, also the record. It returns the better one and
+// puts it into the hot tier.
+func (hs *holdings) load(ctx context.Context, t *spec.Target, k *kind) (h heldPage, ok bool, err error) {
 	before := k.writes.Changes()
-	pending := t.ID != "" && k.writes.IsPending(t.ID) // asked first: the store may be told between its answer and the question
+	pending := t.ID != "" && k.writes.IsPending(t.ID) // read before the page: the store may be notified in between
 	p, err := hs.env.store.Page(ctx, t.Key)
 	switch {
 	case err == nil:
-		h, ok = held{page: p, fresh: hs.env.ages().fresh(t, p), said: said(p), stored: true}, true
+		h, ok = heldPage{page: p, fresh: hs.env.ages().pageFreshTime(t, p), bounds: upstreamBounds(p), stored: true}, true
 		if p.Superseded || p.List && p.Generation < k.writes.Generation() || !p.List && (pending || k.writes.IsPending(p.ID)) {
 			h.state = outdated
 		}
-		hs.env.reads("", nil)
+		hs.env.noteStoreRead("", nil)
 	case errors.Is(err, understudy.ErrNotFound):
-		hs.env.reads("", nil)
+		hs.env.noteStoreRead("", nil)
 	default:
 		if ctx.Err() != nil {
-			return held{}, false, ctx.Err()
+			return heldPage{}, false, ctx.Err()
 		}
-		hs.env.reads(t.Key.String(), err)
+		hs.env.noteStoreRead(t.Key.String(), err)
 	}
-	t = named(ctx, hs.env.store, k.source, t)
+	t = resolveAddress(ctx, hs.env.store, k.source, t)
 	if t.Instance != nil && t.ID != "" && len(t.Query) == 0 && !t.Apart() {
-		h, ok = hs.compose(ctx, t, k, h, ok, pending)
+		h, ok = hs.composeInstance(ctx, t, k, h, ok, pending)
 	}
 	if !ok {
-		return held{}, false, nil
+		return heldPage{}, false, nil
 	}
-	hs.entries.cacheHeld(k, t, &h, before)
+	hs.entries.putHeld(k, t, &h, before)
 	return h, true, nil
 }
 
-// compose answers an instance from its record when that is better than the
-// page held: newer, or the page is outdated. A write that touched the record
-// makes both outdated. Where upstream's word on an age counts, what is made of records is
-// for an outage only: upstream has said nothing of it.
-func (hs *holdings) compose(ctx context.Context, t *spec.Target, k *kind, h held, ok, pending bool) (held, bool) {
+// composeInstance answers an instance from its record if the record is newer than the stored page, or if that
+// page is outdated. A write to the record makes both outdated. If the source obeys upstream's cache headers,
+// a composed page is only for an outage, because it has no such headers.
+func (hs *holdings) composeInstance(ctx context.Context, t *spec.Target, k *kind, h heldPage, ok, pending bool) (heldPage, bool) {
 	rec, err := hs.env.store.Record(ctx, k.source.config.Name, k.name, t.KeptAs(k.source.config.User), t.ID)
 	if err != nil {
 		return h, ok
@@ -212,22 +212,21 @@ func (hs *holdings) compose(ctx context.Context, t *spec.Target, k *kind, h held
 		h.state = outdated
 	}
 	holds := ok && h.state == current && (k.source.config.UpstreamAges || !rec.Seen.After(h.page.At))
-	if holds || h.said != nil && h.said.Strict || !compose.Belongs(t, rec.Body) {
+	if holds || h.bounds != nil && h.bounds.Strict || !compose.Belongs(t, rec.Body) {
 		return h, ok
 	}
 	p := compose.Instance(k.source.config, t, rec)
-	h = held{page: p, fresh: hs.env.ages().fresh(t, p), composed: true, stored: true}
+	h = heldPage{page: p, fresh: hs.env.ages().pageFreshTime(t, p), composed: true, stored: true}
 	if invalid || k.source.config.UpstreamAges {
 		h.state = outdated
 	}
 	return h, true
 }
 
-// cacheHeld puts what the store held into the hot tier, unless something
-// became old meanwhile.
-func (es *entries) cacheHeld(k *kind, t *spec.Target, h *held, before int64) {
+// putHeld puts a page loaded from the store into the hot tier, unless something changed meanwhile.
+func (es *entries) putHeld(k *kind, t *spec.Target, h *heldPage, before int64) {
 	if have := es.hot.Find(t.Key); have != nil && have.Superseded.Load() == 0 && !have.At.Before(h.page.At) {
-		return // as new, and its time still has its monotonic reading
+		return // equally new, and its time still has a monotonic reading
 	}
 	e := es.entryOf(k, t, h)
 	if e == nil || !es.hot.Put(e, nil) {
@@ -239,21 +238,21 @@ func (es *entries) cacheHeld(k *kind, t *spec.Target, h *held, before int64) {
 	}
 	h.entry = e
 	if h.state == outdated && e.Polled && h.page.Superseded && h.page.Generation >= k.writes.Generation() {
-		h.state = late // noticed now, so its grace begins now
+		h.state = refilling // noticed just now, so the time for its refill starts now
 	}
 }
 
-// entryOf packs a held page; nil when it cannot be.
-func (es *entries) entryOf(k *kind, t *spec.Target, h *held) *cache.Entry {
+// entryOf packs a stored page. It returns nil if the page cannot be packed.
+func (es *entries) entryOf(k *kind, t *spec.Target, h *heldPage) *cache.Entry {
 	p := k.source.polls()[t.Key]
 	e := es.hot.Pack(k.pages, h.page)
 	if e == nil {
 		return nil
 	}
 	e.Term, e.Composed, e.Stored, e.Polled, e.List = termOf(t, h.page), h.composed, h.stored, p != nil, t.List != nil
-	e.Wide, e.Said = t.Unnamed() != "", h.said
+	e.Wide, e.Said = t.Unnamed() != "", h.bounds
 	if h.state != current || h.page.Superseded {
-		e.Superseded.Store(es.env.monotonic(es.env.now()))
+		e.Superseded.Store(es.env.monotonicTime(es.env.now()))
 		e.Note(slices.Collect(h.page.Changed.All()))
 	}
 	if p != nil {

@@ -20,7 +20,7 @@ func TestHintsAreOneFetch(t *testing.T) {
 		synctest.Wait()
 		s.set(sid(2), "busy", true)
 		for range 100 {
-			s.Hint("twilio", "calls", sid(2))
+			s.AddHint("twilio", "calls", sid(2))
 		}
 		time.Sleep(time.Minute)
 		n, by := s.fetches("Calls/" + sid(2))
@@ -46,8 +46,8 @@ func TestAHintReachesWhoHadReadTheRecord(t *testing.T) {
 		time.Sleep(time.Minute)
 		s.set(sid(2), "failed", true)
 		s.remove(sid(3))
-		s.Hint("twilio", "calls", sid(2))
-		s.Hint("twilio", "calls", sid(3))
+		s.AddHint("twilio", "calls", sid(2))
+		s.AddHint("twilio", "calls", sid(3))
 		time.Sleep(3 * time.Second)
 		if a := s.get(t, s.call(t, sid(2))); !strings.Contains(string(a.Page.Body), "failed") || a.Outcome == request.Cold {
 			t.Errorf("%s: %s", a.Outcome, a.Page.Body)
@@ -64,10 +64,10 @@ func TestHintWhileItIsFetched(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := open(t, 3)
 		s.script(func() { s.delay = func(request.Fetch) time.Duration { return 3 * time.Second } })
-		s.Hint("twilio", "calls", sid(2))
+		s.AddHint("twilio", "calls", sid(2))
 		time.Sleep(time.Second)
 		for range 100 {
-			s.Hint("twilio", "calls", sid(2))
+			s.AddHint("twilio", "calls", sid(2))
 			time.Sleep(10 * time.Millisecond)
 		}
 		time.Sleep(time.Minute)
@@ -76,7 +76,7 @@ func TestHintWhileItIsFetched(t *testing.T) {
 		}
 		s.script(func() { s.delay = func(request.Fetch) time.Duration { return 100 * time.Millisecond } })
 		for range 100 { // ten seconds of hints
-			s.Hint("twilio", "calls", sid(3))
+			s.AddHint("twilio", "calls", sid(3))
 			time.Sleep(100 * time.Millisecond)
 		}
 		time.Sleep(time.Minute)
@@ -94,9 +94,9 @@ func TestHintWhileItIsFetched(t *testing.T) {
 func TestHintJoinsNothingOlder(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := open(t, 3)
-		go func() { _, _ = s.Page(t.Context(), request.Request{Target: s.call(t, sid(1))}) }()
+		go func() { _, _ = s.Answer(t.Context(), request.Request{Target: s.call(t, sid(1))}) }()
 		synctest.Wait()
-		s.Hint("twilio", "calls", sid(1))
+		s.AddHint("twilio", "calls", sid(1))
 		time.Sleep(time.Minute)
 		if n, by := s.fetches(""); n != 2 || by[request.Refresh] != 1 {
 			t.Errorf("%d fetches by %v", n, by)
@@ -115,7 +115,7 @@ func TestHintOfSomethingNew(t *testing.T) {
 		}
 		lists := polled()
 		s.set(sid(9), "ringing", false)
-		s.Hint("twilio", "calls", sid(9))
+		s.AddHint("twilio", "calls", sid(9))
 		time.Sleep(2500 * time.Millisecond)
 		if after := polled(); after != lists+1 {
 			t.Errorf("%d fetches of the newest page", after-lists)
@@ -123,7 +123,7 @@ func TestHintOfSomethingNew(t *testing.T) {
 		if a := s.get(t, s.newest(t)); a.Outcome != request.Warm || a.Page.Rows[0].ID != sid(9) {
 			t.Errorf("the newest page came %s and begins with %s", a.Outcome, a.Page.Rows[0].ID)
 		}
-		s.Hint("twilio", "calls", sid(9)) // nothing new: the list is left alone
+		s.AddHint("twilio", "calls", sid(9)) // nothing new: the list is left alone
 		time.Sleep(2500 * time.Millisecond)
 		if after := polled(); after != lists+1 {
 			t.Errorf("%d fetches of the newest page after a hint that brought nothing", after-lists)
@@ -136,7 +136,7 @@ func TestHintsAreBounded(t *testing.T) {
 		s := open(t, 3)
 		s.SetLimits(Limits{Hints: 10})
 		for i := range 50 {
-			s.Hint("twilio", "calls", sid(i))
+			s.AddHint("twilio", "calls", sid(i))
 		}
 		time.Sleep(50 * time.Millisecond)
 		synctest.Wait()
@@ -151,7 +151,7 @@ func TestHintsAreBounded(t *testing.T) {
 			t.Errorf("%d fetches", n)
 		}
 		s.stop() // hints to a mirror that is closed, or is closing
-		s.Hint("twilio", "calls", sid(1))
+		s.AddHint("twilio", "calls", sid(1))
 	})
 }
 
@@ -164,11 +164,11 @@ func TestHintsAtNothing(t *testing.T) {
 			{"twilio", "calls", "../Messages"}, {"twilio", "calls", "a~b"}, {"twilio", "calls", long},
 			{"twilio", "participants", "CF1"}, {"twilio", "participants", "CF1~"},
 		} {
-			s.Hint(h[0], h[1], h[2])
+			s.AddHint(h[0], h[1], h[2])
 		}
-		s.Hint("twilio", "participants", "CF1~CA1")
-		s.Hint("twilio", "calls", "a?b=c#d{AccountSid}") // odd, and still one segment
-		s.Hint("twilio", "calls", "a/b")                 // one segment, escaped
+		s.AddHint("twilio", "participants", "CF1~CA1")
+		s.AddHint("twilio", "calls", "a?b=c#d{AccountSid}") // odd, and still one segment
+		s.AddHint("twilio", "calls", "a/b")                 // one segment, escaped
 		time.Sleep(time.Minute)
 		if n, _ := s.fetches(""); n != 3 {
 			t.Errorf("%d fetches: %v", n, s.asked)

@@ -41,7 +41,7 @@ func TestReadersAreTurnedAway(t *testing.T) {
 		same   bool // all readers ask for one key
 	}{
 		"waiters": {Limits{Waiters: 5}, func(l Loads) request.Load { return l.Waiters }, true},
-		"each":    {Limits{Each: 5}, func(l Loads) request.Load { return l.Each }, true},
+		"each":    {Limits{PerTurn: 5}, func(l Loads) request.Load { return l.PerTurn }, true},
 		"flights": {Limits{Flights: 5}, func(l Loads) request.Load { return l.Flights }, false},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -61,7 +61,7 @@ func TestReadersAreTurnedAway(t *testing.T) {
 						target = s.target(t, "Calls.json", fmt.Sprintf("From=%d", n))
 					}
 					wg.Go(func() {
-						_, err := s.Page(t.Context(), request.Request{Target: target, Flow: 7})
+						_, err := s.Answer(t.Context(), request.Request{Target: target, Flow: 7})
 						switch {
 						case busy(t, err):
 							refused.Add(1)
@@ -78,20 +78,20 @@ func TestReadersAreTurnedAway(t *testing.T) {
 					t.Errorf("%+v, %d turned away", l, refused.Load())
 				}
 				want(t, s.get(t, warm), request.Warm, "")
-				a, err := s.Page(t.Context(), request.Request{Target: old, Flow: 7})
+				a, err := s.Answer(t.Context(), request.Request{Target: old, Flow: 7})
 				if err != nil {
 					t.Fatal(err)
 				}
 				want(t, a, request.Stale, "stale: too many wait for upstream")
 				if name == "each" { // another one's turn is not touched
-					if _, err := s.Page(t.Context(), request.Request{Target: s.target(t, "Calls.json", "From=2"), Flow: 8}); err != nil {
+					if _, err := s.Answer(t.Context(), request.Request{Target: s.target(t, "Calls.json", "From=2"), Flow: 8}); err != nil {
 						t.Error(err)
 					}
 				}
 				wg.Wait()
 				synctest.Wait()
 				l := s.Loads()
-				if l.Waiters.Now != 0 || l.Each.Now != 0 || l.Flights.Now != 0 || len(s.flights.flows) != 0 {
+				if l.Waiters.Now != 0 || l.PerTurn.Now != 0 || l.Flights.Now != 0 || len(s.flights.flows) != 0 {
 					t.Errorf("left over: %+v", l)
 				}
 				if st := s.Stats("twilio"); st.Failed != 15 {
@@ -109,7 +109,7 @@ func TestErrandOfAReader(t *testing.T) {
 		s := open(t, 3)
 		ctx, cancel := context.WithTimeout(t.Context(), 3*time.Second)
 		defer cancel()
-		if _, err := s.Page(ctx, request.Request{Target: s.newest(t), Flow: 7}); err != nil {
+		if _, err := s.Answer(ctx, request.Request{Target: s.newest(t), Flow: 7}); err != nil {
 			t.Fatal(err)
 		}
 		s.mu.Lock()
@@ -135,7 +135,7 @@ func TestPatienceIsOnesOwn(t *testing.T) {
 		defer cancel()
 		short := make(chan error)
 		go func() {
-			_, err := s.Page(ctx, request.Request{Target: s.newest(t)})
+			_, err := s.Answer(ctx, request.Request{Target: s.newest(t)})
 			short <- err
 		}()
 		time.Sleep(100 * time.Millisecond)

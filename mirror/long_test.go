@@ -39,8 +39,8 @@ func TestALongSaveHoldsNobodyUp(t *testing.T) {
 			t.Errorf("answered after %v with %d rows, stored %v", took, len(a.Page.Rows), a.Stored)
 		}
 		time.Sleep(2 * time.Second)
-		if saves.Load() != 1 || s.writer.saving.trouble() != "" {
-			t.Errorf("%d saves, trouble %q", saves.Load(), s.writer.saving.trouble())
+		if saves.Load() != 1 || s.writer.saving.failureReason() != "" {
+			t.Errorf("%d saves, trouble %q", saves.Load(), s.writer.saving.failureReason())
 		}
 		fill := func() error {
 			_, err := s.Fill(t.Context(), request.Fill{Target: s.newest(t), RecordsOnly: true})

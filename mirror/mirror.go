@@ -1,11 +1,10 @@
-// The mirror: what it is made of, how it starts and how it ends.
+// Mirror: its parts, its options, its start and its end.
 
-// Package mirror answers requests from what the store holds, and fills the
-// store from upstream.
+// Package mirror answers requests from the store and fills the store from upstream.
 //
-// A request falls through three floors: the hot tier (memory), the store, and
-// a flight to upstream that all readers of the same key share. The mirror knows no
-// callers: what it keeps never depends on the first reader.
+// A request is looked up in three places: the hot tier (memory), the store, and a flight to upstream that all
+// readers of the same key share. The mirror does not know callers: what it stores never depends on the first
+// reader.
 package mirror
 
 import (
@@ -31,82 +30,82 @@ import (
 	"understudy/spec"
 )
 
-// Store is what the mirror needs of the store. All methods are called
-// from many goroutines; Save and Touch of one kind one at a time.
+// Store is the part of the store that the mirror needs. Many goroutines call its methods at once. Save and
+// Touch are called one at a time for each kind.
 type Store interface {
-	// Page is the page of that key, Superseded derived. ErrNotFound.
+	// Page returns the stored page of a key, with Superseded computed, or ErrNotFound.
 	Page(context.Context, understudy.Key) (*understudy.Page, error)
-	// Record is the newest version of a record in one shape. ErrNotFound.
+	// Record returns the newest version of a record in one shape, or ErrNotFound.
 	Record(ctx context.Context, source, kind, shape, id string) (*understudy.Record, error)
-	// Save keeps a page and its records in one transaction; ErrOutdated.
+	// Save stores a page and its records in one transaction. It returns ErrOutdated if a write came after the
+	// page's fetch began.
 	Save(context.Context, *understudy.Page) (request.Saved, error)
-	// Touch makes what a write touched invalid and raises the generation.
+	// Touch marks what a write changed as invalid and raises the generation of the kind.
 	Touch(context.Context, request.Invalidation) (generation int64, err error)
 }
 
-// Upstream is what the mirror needs of the upstream package.
+// Upstream is the part of package upstream that the mirror needs.
 type Upstream interface {
-	// Fetch brings one page. Errors: *understudy.UpstreamError, the context's.
+	// Fetch fetches one page. Errors: *understudy.UpstreamError, the context's error.
 	Fetch(context.Context, request.Fetch) (*understudy.Page, error)
-	// Write passes a write on, once. Any answer of upstream is a page;
-	// ErrUnknownOutcome when none came; *understudy.UpstreamError when
-	// nothing was sent.
+	// Write sends a write once. Any response of upstream is returned as a page. It returns ErrUnknownOutcome
+	// if no response was received, and *understudy.UpstreamError if nothing was sent.
 	Write(context.Context, request.Write) (*understudy.Page, error)
 }
 
-// Source is one configured upstream and the way to it.
+// Source is one configured upstream and the client that reaches it.
 type Source struct {
 	Source   *spec.Source
 	Upstream Upstream
-	// Generations of its kinds as the store remembers them, by kind.
+	// Generations are the stored generations of the source's kinds, by kind.
 	Generations map[string]int64
-	// Rate is how many requests a second it takes; 0 = 10.
+	// Rate is how many requests a second the source accepts; 0 means 10.
 	Rate float64
-	// Answers says what its lists are answered from, by kind; "" is for kinds
-	// that are not named.
+	// Answers says, by kind, whether lists are answered from records or from upstream. The key "" stands for
+	// all kinds without an entry.
 	Answers map[string]shadow.Answers
-	// Checks is how many lists made from records may be asked upstream, too, to
-	// compare them, a minute; 0 = 6.
+	// Checks is the maximum number of lists a minute that were made from records and are fetched from
+	// upstream for a comparison; 0 means 6.
 	Checks float64
 }
 
-// Options are the mirror's settings. Sources and Store must be set.
+// Options are the settings of a Mirror. Sources and Store are required.
 type Options struct {
 	Sources []Source
 	Store   Store
-	Files   media.Files // nil: no contents are kept
-	// Coverage says which lists can be made from records; nil: none. The store
-	// must then have Seek and PlaceOf, too.
+	Files   media.Files // nil if contents are not stored
+	// Coverage tells which lists can be made from records, or is nil if none can. With a Coverage, the store
+	// must also have the methods Seek and PlaceOf.
 	Coverage Coverage
-	// Writes is a counter of writes to the store, whoever makes them: a list made from records
-	// is answered again while it stays the same. nil: each list is made anew.
+	// Writes returns a counter of all writes to the store. A list made from records is reused while the
+	// counter stays the same. If Writes is nil, each list is composed anew.
 	Writes func() int64
-	// KV keeps between two runs how far lists made from records were equal to
-	// upstream's; nil: nothing is kept.
+	// KV stores across restarts how well lists made from records agreed with upstream. If it is nil, nothing
+	// is stored.
 	KV understudy.KV
-	// Intents keep between two runs which records writes were about to change;
-	// nil: nothing is kept.
+	// Intents stores across restarts which records the writes under way may change. If it is nil, nothing is
+	// stored.
 	Intents writes.Journal
-	Hot     int64            // bytes of memory for pages; 0 = 64 MiB, at least 4 MiB
-	Ages    Ages             // zero fields take the defaults
-	Limits  Limits           // the same
-	Now     func() time.Time // the clock; nil = time.Now
-	Logger  *slog.Logger     // nil = silence
-	// PageSaved is told of every save that held at least one record, change or number
-	// that is kept as a series, at once, from the saving goroutine: it must not wait. The changes of one kind
-	// come in the order of their numbers. nil: saves are not told.
+	Hot     int64            // memory for pages, in bytes; 0 means 64 MiB, the minimum is 4 MiB
+	Ages    Ages             // a zero field takes its default
+	Limits  Limits           // a zero field takes its default
+	Now     func() time.Time // the clock; nil means time.Now
+	Logger  *slog.Logger     // nil means no log
+	// PageSaved is called after each save of a page with a record, a change or a number of a time series. It
+	// runs in the saving goroutine and must not block. The changes of a kind are reported in the order of
+	// their numbers. It may be nil.
 	PageSaved func(request.PageSaved)
 }
 
 const (
 	defaultHot = 64 << 20
 	minHot     = 4 << 20
-	readerTime = time.Second     // a reader waits so long for a page to be saved
-	saveTime   = 5 * time.Second // for keeping one page, its place in the row included
+	offerAfter = time.Second     // how long a reader waits for a save before it gets the unsaved page
+	saveTime   = 5 * time.Second // the maximum time to save one page, including the wait for other saves
 )
 
-// Mirror answers pages and passes writes on. Its methods may be called by any
-// number of goroutines.
+// Mirror answers requests for pages and sends writes to upstream. Any number of goroutines may call its
+// methods at once.
 type Mirror struct {
 	env         *env
 	entries     *entries
@@ -126,10 +125,8 @@ type Mirror struct {
 	close       context.CancelFunc
 }
 
-// New makes a mirror. It answers at once; what goes on behind the readers
-// (polls, prefetch, the hot tier's upkeep) begins with Run. Errors: a source
-// that is there twice, a kind in polls that cannot be polled, too little
-// memory.
+// New returns a mirror that answers at once. Its background work (polls, prefetching, upkeep of the hot tier)
+// starts with Run. Errors: a source given twice, a poll of a kind that cannot be polled, too little memory.
 func New(o Options) (*Mirror, error) {
 	o.Hot = cmp.Or(o.Hot, defaultHot)
 	switch {
@@ -148,47 +145,48 @@ func New(o Options) (*Mirror, error) {
 			return nil, err
 		}
 	}
-	m.invalidator.recallIntents()
+	m.invalidator.restoreIntents()
 	return m, nil
 }
 
-// newParts joins the parts of a mirror, each with those it needs.
+// newParts creates the parts of a mirror and connects them.
 func newParts(o *Options) *Mirror {
 	v := &env{sources: make(map[string]*source, len(o.Sources)), store: o.Store, intents: o.Intents, now: o.Now, log: o.Logger, start: o.Now()}
 	m := &Mirror{env: v}
 	v.ctx, m.close = context.WithCancel(context.Background())
-	m.entries = &entries{env: v, hot: cache.New(o.Hot), slides: slide.New(), leads: lru.New[understudy.Key, understudy.Key](mostLeads),
-		recordWent: func(k *kind, id string) { m.media.Forget(k.source.config.Name, k.name, id) }}
+	m.entries = &entries{env: v, hot: cache.New(o.Hot), slides: slide.New(),
+		previousPages:  lru.New[understudy.Key, understudy.Key](maxPreviousPages),
+		forgetContents: func(k *kind, id string) { m.media.Forget(k.source.config.Name, k.name, id) }}
 	m.flights = &flights{
-		env: v, entries: m.entries, running: map[understudy.Key]*flight{}, flows: map[uint64]int{}, cooling: map[understudy.Key]time.Time{},
-		keep: func(f *flight, p *understudy.Page) {
+		env: v, entries: m.entries, running: map[understudy.Key]*flight{}, flows: map[uint64]int{}, suspended: map[understudy.Key]time.Time{},
+		saveFetched: func(f *flight, p *understudy.Page) {
 			m.filler.fill(f, p)
-			m.sampled(f)
+			m.compareSample(f)
 		},
 	}
 	m.holdings = &holdings{v, m.entries, m.flights}
-	m.writer = &writer{env: v, entries: m.entries, tell: o.PageSaved, owing: make(chan struct{}, 1)}
+	m.writer = &writer{env: v, entries: m.entries, onSaved: o.PageSaved, flushNeeded: make(chan struct{}, 1)}
 	m.filler = &filler{v, m.entries, m.flights, m.holdings, m.writer}
 	m.hints = hints.New(hints.Options{
-		Context: v.ctx, Now: v.now, Go: m.flights.goOpen, Fetch: m.filler.hinted,
+		Context: v.ctx, Now: v.now, Go: m.flights.startGoroutine, Fetch: m.filler.fetchHinted,
 		Limit: func() int { return m.flights.limits.Load().Hints },
 		Wait: func(from time.Time, d time.Duration) error {
-			return retry.Sleep(v.ctx, remaining(v.now(), from.Add(d), d))
+			return retry.Sleep(v.ctx, remainingPause(v.now(), from.Add(d), d))
 		},
 	})
-	m.writer.confirm = m.hint
+	m.writer.confirm = m.addHint
 	m.prefetch = &prefetcher{v, m.entries, m.flights, m.holdings, m.writer, make(chan candidate, maxCandidates)}
 	m.poller = &poller{v, m.entries, m.flights, m.holdings, m.writer}
 	m.media = media.New(media.Options{Files: o.Files, Readers: m.flights, IsPruned: m.filler.isPruned, Now: o.Now, Logger: o.Logger})
 	m.shared = shared.New(shared.Options{Pages: sharedPages{v, m.entries, m.writer}, Flights: m.flights, Now: o.Now, Logger: o.Logger})
 	m.invalidator = &invalidator{
 		env: v, entries: m.entries, flights: m.flights, holdings: m.holdings, writer: m.writer,
-		contentsWritten: func(k *kind, w request.Write) { m.media.Written(k.source.config.Name, k.name, w) },
+		invalidateContents: func(k *kind, w request.Write) { m.media.Written(k.source.config.Name, k.name, w) },
 	}
 	records, _ := o.Store.(compose.Store)
 	m.composer = &composer{
 		env: v, flights: m.flights, holdings: m.holdings, coverage: o.Coverage, records: records, writes: o.Writes,
-		composing: make(chan struct{}, o.Limits.withDefaults().Lists),
+		slots: make(chan struct{}, o.Limits.withDefaults().Lists),
 	}
 	m.shadow = shadow.New(shadow.Options{
 		FromRecords: m.composer.sampleFromRecords, Recheck: m.recheck, KV: o.KV, Now: o.Now, Logger: o.Logger,
@@ -200,15 +198,14 @@ func newParts(o *Options) *Mirror {
 	return m
 }
 
-// Run keeps polled pages warm, prefetches, and looks after the hot tier. It
-// returns when ctx has ended and every goroutine of the mirror has; from then
-// on Page and Write answer ErrClosed. It may be called once.
+// Run polls, prefetches and maintains the hot tier until ctx ends. It returns when all goroutines of the
+// mirror have ended. Afterwards Answer and Write return ErrClosed. Call it at most once.
 func (m *Mirror) Run(ctx context.Context) error {
 	if !m.env.started.CompareAndSwap(false, true) {
 		return errors.New("mirror: already running")
 	}
 	for _, s := range m.env.sources {
-		s.lastRead.Store(m.env.monotonic(m.env.now()))
+		s.lastRead.Store(m.env.monotonicTime(m.env.now()))
 	}
 	m.shadow.Recall(ctx)
 	m.writer.flushSoon()
@@ -218,9 +215,9 @@ func (m *Mirror) Run(ctx context.Context) error {
 		m.env.work.Go(m.prefetch.run)
 	}
 	m.env.work.Go(func() { m.entries.hot.Run(m.env.ctx) })
-	m.env.work.Go(m.writer.flusher)
+	m.env.work.Go(m.writer.runFlush)
 	<-ctx.Done()
-	m.flights.shut()
+	m.flights.refuseNew()
 	m.close()
 	m.media.Close()
 	m.env.work.Wait()
@@ -228,27 +225,26 @@ func (m *Mirror) Run(ctx context.Context) error {
 	return nil
 }
 
-// monotonic is a time as one word: nanoseconds since the mirror was made, never 0.
-func (v *env) monotonic(t time.Time) int64 {
+// monotonicTime returns t as nanoseconds since the mirror was created. It never returns 0.
+func (v *env) monotonicTime(t time.Time) int64 {
 	if n := int64(t.Sub(v.start)); n != 0 {
 		return n
 	}
 	return 1
 }
 
-// Coverage is what the mirror needs of the crawler. It is the counterpart of
-// crawl.Source.
+// Coverage is the part of the crawler that the mirror needs. Its counterpart is crawl.Source.
 type Coverage interface {
-	// Covered says whether every record upstream has of a kind with a clock in
-	// [from, to), 0 = open, is held, under one record or (parent "") under any;
-	// of an empty one (from = to), whether what has no clock is.
-	// It is called for every list that may be composed and must be cheap.
+	// Covered reports whether all records of a kind with a clock in [from, to) are stored; 0 means no bound.
+	// With a parent it looks only at the records under that record. With from equal to to it reports whether
+	// the records without a clock are stored. It is called for every list that may be composed, so it must be
+	// fast.
 	Covered(source, kind, root, parent string, from, to int64) (request.Coverage, bool)
-	// Recheck says that records with a clock in [from, to), 0 = open, may not be
-	// what was walked. It returns at once.
+	// Recheck tells the crawler that records with a clock in [from, to) may differ from the last walk; 0
+	// means no bound. It returns at once.
 	Recheck(source, kind string, from, to int64)
 }
 
-// SetCoverage sets Options.Coverage when the crawler is made after the mirror. It
-// is called before the first request.
+// SetCoverage sets Options.Coverage if the crawler is created after the mirror. Call it before the first
+// request.
 func (m *Mirror) SetCoverage(c Coverage) { m.composer.coverage = c }

@@ -328,7 +328,7 @@ func (m *model) read(ctx context.Context, rng *rand.Rand) {
 			before[c.id] = m.settled[c.id]
 		}
 	})
-	got, err := m.mirror.Page(ctx, a)
+	got, err := m.mirror.Answer(ctx, a)
 	if err != nil || m.dead.Load() {
 		return
 	}

@@ -247,7 +247,7 @@ func TestOutage(t *testing.T) {
 					defer cancel()
 				}
 				begin := time.Now()
-				a, err := s.Page(ctx, request.Request{Target: s.newest(t)})
+				a, err := s.Answer(ctx, request.Request{Target: s.newest(t)})
 				if took := time.Since(begin); took != c.took {
 					t.Errorf("took %v, want %v", took, c.took)
 				}
@@ -321,7 +321,7 @@ func TestMaxStaleCutsFreshAndStaleTime(t *testing.T) {
 			s := open(t, 3)
 			s.get(t, s.newest(t))
 			time.Sleep(c.age)
-			a, err := s.Page(t.Context(), request.Request{Target: s.newest(t), AgeLimit: &c.within})
+			a, err := s.Answer(t.Context(), request.Request{Target: s.newest(t), AgeLimit: &c.within})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -334,7 +334,7 @@ func TestMaxStaleCutsFreshAndStaleTime(t *testing.T) {
 			time.Sleep(2 * time.Second) // what goes on behind completes
 			s.script(func() { s.fail = func(int, request.Fetch) error { return down(503) } })
 			zero := time.Duration(0)
-			a, err = s.Page(t.Context(), request.Request{Target: s.newest(t), AgeLimit: &zero})
+			a, err = s.Answer(t.Context(), request.Request{Target: s.newest(t), AgeLimit: &zero})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -349,7 +349,7 @@ func TestNoCacheJoinsOrBegins(t *testing.T) {
 		s.get(t, s.newest(t))
 		first := make(chan *request.Response)
 		ask := func() *request.Response {
-			a, err := s.Page(t.Context(), request.Request{Target: s.newest(t), NoCache: true})
+			a, err := s.Answer(t.Context(), request.Request{Target: s.newest(t), NoCache: true})
 			if err != nil {
 				t.Error(err)
 			}
@@ -408,11 +408,11 @@ func TestClosed(t *testing.T) {
 			time.Sleep(3 * time.Second)
 			s.stop()
 		}()
-		if _, err := s.Page(t.Context(), request.Request{Target: s.newest(t)}); !errors.Is(err, understudy.ErrClosed) {
+		if _, err := s.Answer(t.Context(), request.Request{Target: s.newest(t)}); !errors.Is(err, understudy.ErrClosed) {
 			t.Errorf("a waiter of a mirror that closes: %v, want ErrClosed", err)
 		}
 		synctest.Wait()
-		if _, err := s.Page(t.Context(), request.Request{Target: s.newest(t)}); !errors.Is(err, understudy.ErrClosed) {
+		if _, err := s.Answer(t.Context(), request.Request{Target: s.newest(t)}); !errors.Is(err, understudy.ErrClosed) {
 			t.Errorf("Page: %v, want ErrClosed", err)
 		}
 		if _, err := s.Mirror.Write(t.Context(), request.Write{Target: s.newest(t)}); !errors.Is(err, understudy.ErrClosed) {

@@ -1,10 +1,8 @@
-// Pending invalidations: what the store has to be told of writes, until it has been.
+// Pending invalidations: writes that the store has not recorded yet.
 //
-//	write's answer --> owed --> saved --> touched --> forgotten
-//	                    ^         |          |
-//	                    '---------'----------'  the store refuses: tried again by
-//	                                            itself, and before anything else
-//	                                            of the kind is saved
+// After a write's response, its version is saved, its record is touched, and the write is removed from the
+// pending ones. If the store refuses, all steps are tried again, in the background and before anything else
+// of the kind is saved.
 
 package mirror
 
@@ -18,21 +16,21 @@ import (
 	"understudy/request"
 )
 
-// writer tells the store what is saved and what is old, one kind at a time.
+// writer saves pages and records invalidations in the store, one kind at a time.
 type writer struct {
-	env     *env
-	entries *entries
-	saving  saving
-	tell    func(request.PageSaved)              // may be nil
-	confirm func(k *kind, id string, end func()) // fetches a record until upstream has told of it, and calls end then
-	owing   chan struct{}                        // something is owed to the store
+	env         *env
+	entries     *entries
+	saving      saveState
+	onSaved     func(request.PageSaved)              // Options.PageSaved; may be nil
+	confirm     func(k *kind, id string, end func()) // fetches a record until upstream shows the write, then calls end
+	flushNeeded chan struct{}                        // signals that invalidations are pending
 }
 
-const maxRepay = 15 * time.Second
+const maxFlushDelay = 15 * time.Second
 
-// flush tells the store of every write it has not been told of; the caller has
-// the kind's lock. Afterwards the store's generation is not below the mirror's,
-// or a page kept under the mirror's would look too new after a restart.
+// flush records all pending writes in the store. The caller has the kind's lock. Afterwards the store's
+// generation is not below the mirror's. Otherwise a page saved under the mirror's generation would look too
+// new after a restart.
 func (wr *writer) flush(ctx context.Context, k *kind) error {
 	generation := k.writes.Generation()
 	all, told := k.writes.Pending(), int64(0)
@@ -58,20 +56,20 @@ func (wr *writer) flush(ctx context.Context, k *kind) error {
 			return err
 		}
 	}
-	for _, d := range all { // last: until then the store is told again
+	for _, d := range all { // comes last: until then flush tries the store again
 		k.writes.Told(d.ID, d.Generation, func(end func()) { wr.confirm(k, d.ID, end) })
 	}
 	return nil
 }
 
-// show saves what a write's own answer shows, whatever else was written
-// meanwhile. A page that the store can never keep is not kept, which is no error: its record is fetched instead.
+// show saves the version that a write's response shows, whatever was written meanwhile. kept is false,
+// without an error, if the store can never keep this page. The record is then fetched instead.
 func (wr *writer) show(ctx context.Context, k *kind, id string, p *understudy.Page) (kept bool, err error) {
 	saved, err := wr.env.store.Save(ctx, p)
 	var fault interface{ Short() string }
 	switch {
 	case err == nil:
-		wr.news(k, saved)
+		wr.publishChanges(k, saved)
 		return true, nil
 	case errors.Is(err, understudy.ErrNotStored) && !errors.As(err, &fault), errors.Is(err, understudy.ErrInvalid):
 		wr.env.log.Warn("mirror: what a write's answer shows cannot be kept, its record is fetched",
@@ -81,15 +79,15 @@ func (wr *writer) show(ctx context.Context, k *kind, id string, p *understudy.Pa
 	return false, err
 }
 
-// news makes held pages old that show what a saved page without a key changed,
-// and tells of it. The caller has the kind's lock.
-func (wr *writer) news(k *kind, saved request.Saved) {
-	wr.entries.supersede(k, saved.Page.Shape, saved.Changes, understudy.Key{})
-	wr.pageSaved(saved.Page, saved.Changes, request.Waiting)
+// publishChanges marks pages that show the changed records as superseded and reports the save. The saved page
+// has no key. The caller has the kind's lock.
+func (wr *writer) publishChanges(k *kind, saved request.Saved) {
+	wr.entries.markSuperseded(k, saved.Page.Shape, saved.Changes, understudy.Key{})
+	wr.notifySaved(saved.Page, saved.Changes, request.Waiting)
 }
 
-// recallIntents makes old what the writes of a killed process may have changed.
-func (iv *invalidator) recallIntents() {
+// restoreIntents marks records as pending that writes of a killed process may have changed.
+func (iv *invalidator) restoreIntents() {
 	if iv.env.intents == nil {
 		return
 	}
@@ -103,31 +101,31 @@ func (iv *invalidator) recallIntents() {
 	}
 }
 
-// flushSoon has the pending invalidations written by themselves.
+// flushSoon wakes runFlush.
 func (wr *writer) flushSoon() {
 	select {
-	case wr.owing <- struct{}{}:
+	case wr.flushNeeded <- struct{}{}:
 	default:
 	}
 }
 
-// flusher tells the store what it refused, until it takes it.
-func (wr *writer) flusher() {
+// runFlush flushes pending invalidations, with retries until the store accepts them.
+func (wr *writer) runFlush() {
 	for {
 		select {
 		case <-wr.env.ctx.Done():
 			return
-		case <-wr.owing:
+		case <-wr.flushNeeded:
 		}
 		for before := 0; wr.flushAll(wr.env.ctx) > 0; before++ {
-			if retry.Sleep(wr.env.ctx, retry.Backoff(time.Second, maxRepay, before)) != nil {
+			if retry.Sleep(wr.env.ctx, retry.Backoff(time.Second, maxFlushDelay, before)) != nil {
 				return
 			}
 		}
 	}
 }
 
-// flushAll tries to repay every kind's pending invalidations once and counts what is left.
+// flushAll tries once to flush the pending invalidations of all kinds. It returns how many are left.
 func (wr *writer) flushAll(ctx context.Context) (left int) {
 	ctx, cancel := context.WithTimeout(ctx, touchTime)
 	defer cancel()
@@ -142,7 +140,7 @@ func (wr *writer) flushAll(ctx context.Context) (left int) {
 				k.unlock()
 			}
 			if err == nil {
-				wr.saving.works(wr.entries.env)
+				wr.saving.noteSuccess(wr.entries.env)
 			}
 			left += len(k.writes.Pending())
 		}
@@ -150,7 +148,7 @@ func (wr *writer) flushAll(ctx context.Context) (left int) {
 	return left
 }
 
-// flushLast tries once more when the mirror has ended, and says what is lost.
+// flushLast flushes once more after the mirror has ended, and logs what is lost.
 func (wr *writer) flushLast() {
 	ctx, cancel := context.WithTimeout(context.Background(), saveTime)
 	defer cancel()

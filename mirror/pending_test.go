@@ -104,7 +104,7 @@ func TestRefusedDeletionsAreRepaid(t *testing.T) {
 			t.Fatalf("a locked store: %v", held)
 		}
 		locked.Store(false)
-		time.Sleep(maxRepay + time.Second)
+		time.Sleep(maxFlushDelay + time.Second)
 		held := s.records(t, 3)
 		if _, there := held[sid(2)]; there || !strings.Contains(held[sid(1)], "redacted") {
 			t.Errorf("after it can be written again: %v", held)

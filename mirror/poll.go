@@ -1,4 +1,4 @@
-// Poll: the newest page of a polled list is refilled before it is past fresh.
+// Polls: the newest page of a polled list is fetched again before its fresh time ends.
 
 package mirror
 
@@ -16,14 +16,14 @@ import (
 )
 
 const (
-	IdleAfter = 5 * time.Minute // without a reader of the source, polls are rarer
-	idleRate  = 10              // how much rarer polls are then
-	pollAfter = 0.75            // of the fresh time, a page comes due
-	pause     = time.Minute     // between tries while nothing can be saved
-	maxRetry  = 30 * time.Second
+	IdleAfter      = 5 * time.Minute // without a reader for this long, a source is polled less often
+	idleRate       = 10              // by this factor polls are slower without readers
+	refillShare    = 0.75            // the part of the fresh time after which a page is due
+	savePause      = time.Minute     // pause between tries while nothing can be saved
+	maxPollBackoff = 30 * time.Second
 )
 
-// poller keeps the polled pages warm.
+// poller keeps the pages of polled lists fresh.
 type poller struct {
 	env      *env
 	entries  *entries
@@ -32,34 +32,33 @@ type poller struct {
 	writer   *writer
 }
 
-// poll is one list's newest page, kept warm.
+// poll keeps the newest page of one list fresh.
 type poll struct {
 	list   *warm.List
 	source *source
 	kind   *kind
 }
 
-// pollInterval is what the goroutine of a poll knows.
+// pollInterval is the state of a poll's goroutine.
 type pollInterval struct {
 	fails  int
 	tried  time.Time
 	jitter float64
-	urgent bool // what is held became old, or a hint came
+	urgent bool // the page was superseded, or a hint was received
 	pace   warm.Pace
 }
 
-// keepWarm refills until the mirror closes. The page comes due when three
-// quarters of its fresh time are over, give or take a little so that sources
-// do not keep step; the rest is room for a slow answer and for one that fails.
-// While much happens it comes due sooner.
+// keepWarm fetches the page again until the mirror closes. The page is due after about three quarters of its
+// fresh time, with a random variation so that sources are not polled in step. The rest leaves time for a slow
+// or failed request. While the list changes often, the page is due earlier.
 func (po *poller) keepWarm(p *poll) {
-	po.recall(p)
+	po.restorePoll(p)
 	r := pollInterval{pace: warm.NewPace()}
 	timer := time.NewTimer(0)
 	defer timer.Stop()
 	for {
 		r.jitter = 0.95 + rand.Float64()/10
-		timer.Reset(po.pollIn(p, &r))
+		timer.Reset(po.timeUntilPoll(p, &r))
 		select {
 		case <-po.env.ctx.Done():
 			return
@@ -69,13 +68,13 @@ func (po *poller) keepWarm(p *poll) {
 		case <-p.list.Wake:
 			r.urgent = p.list.TakeHint() || r.urgent || po.entries.isSuperseded(p)
 		}
-		if po.pollIn(p, &r) <= 0 && p.source.pollBudget.Take(po.env.now(), len(p.source.polls())) {
-			po.pageSaved(p, &r)
+		if po.timeUntilPoll(p, &r) <= 0 && p.source.pollBudget.Take(po.env.now(), len(p.source.polls())) {
+			po.tryPoll(p, &r)
 		}
 	}
 }
 
-// startPolls begins to keep warm what is polled.
+// startPolls starts the goroutines of all polls.
 func (po *poller) startPolls() {
 	po.flights.Lock()
 	defer po.flights.Unlock()
@@ -87,28 +86,27 @@ func (po *poller) startPolls() {
 	}
 }
 
-// startPoll begins one; the flights' lock is held, so that what closes the
-// mirror waits for it.
+// startPoll starts the goroutine of a poll. The caller has the flights' lock, so that closing the mirror
+// waits for the goroutine.
 func (po *poller) startPoll(p *poll) {
 	if !po.env.closed.Load() {
 		po.env.work.Go(func() { po.keepWarm(p) })
 	}
 }
 
-// SetPolls replaces what of a source is kept warm by the settings: entries as in
-// Source.Polls.
-// Those that stay are not disturbed. Errors: a source the mirror does not
-// have, an entry that cannot be polled; nothing is changed then.
+// SetPolls replaces the polls that the settings name for a source; entries are as in Source.Polls. Polls that
+// stay are not disturbed. Errors: an unknown source, an entry that cannot be polled; then nothing changes.
 func (m *Mirror) SetPolls(source string, entries []string) error {
 	return m.poller.replacePolls(source, func(p *polled) { p.configured = entries })
 }
 
-// PollSynced replaces the kinds of a source that are kept warm because the crawler
-// keeps them up, besides those of SetPolls.
+// PollSynced replaces the kinds of a source that are polled because the crawler keeps them complete. It does
+// not change the polls of SetPolls.
 func (m *Mirror) PollSynced(source string, kinds []string) error {
 	return m.poller.replacePolls(source, func(p *polled) { p.synced = kinds })
 }
 
+// replacePolls changes the polled entries of a source, then stops and starts polls to match.
 func (po *poller) replacePolls(source string, change func(*polled)) error {
 	s := po.env.sources[source]
 	if s == nil {
@@ -118,7 +116,7 @@ func (po *poller) replacePolls(source string, change func(*polled)) error {
 	defer po.flights.Unlock()
 	wanted := s.polled
 	change(&wanted)
-	polls, err := s.pollsOf(wanted)
+	polls, err := s.buildPolls(wanted)
 	if err != nil {
 		return err
 	}
@@ -143,9 +141,8 @@ func (po *poller) replacePolls(source string, change func(*polled)) error {
 	return nil
 }
 
-// recall looks what the store holds, so that a restart asks for nothing that
-// is fresh.
-func (po *poller) recall(p *poll) {
+// restorePoll looks up the stored page, so that a restart does not fetch a page that is fresh.
+func (po *poller) restorePoll(p *poll) {
 	now := po.env.now()
 	h, ok, err := po.holdings.find(po.env.ctx, p.list.Target, p.kind, now)
 	if err == nil && ok && h.state == current {
@@ -153,10 +150,10 @@ func (po *poller) recall(p *poll) {
 	}
 }
 
-// pageSaved refills once and counts failures.
-func (po *poller) pageSaved(p *poll, r *pollInterval) {
+// tryPoll fetches the page once and counts consecutive failures.
+func (po *poller) tryPoll(p *poll, r *pollInterval) {
 	r.tried, r.urgent = po.env.now(), false
-	sum, err := po.refill(p)
+	sum, err := po.fetchPoll(p)
 	if err != nil {
 		r.fails++
 		return
@@ -169,10 +166,10 @@ func (po *poller) pageSaved(p *poll, r *pollInterval) {
 
 var errRefused = errors.New("mirror: upstream refuses the polled page")
 
-// refill waits for a flight to the polled page, begun by it or by another. The sum is that
-// of the page, zero when it counts for nothing.
-func (po *poller) refill(p *poll) (sum [16]byte, err error) {
-	f, _, err := po.flights.join(p.list.Target, p.source, p.kind, fetchOptions{reason: request.Poll, direct: true})
+// fetchPoll waits for a flight to the polled page, its own or another's. It returns the checksum of the page,
+// or zero if the page does not count.
+func (po *poller) fetchPoll(p *poll) (sum [16]byte, err error) {
+	f, _, err := po.flights.join(p.list.Target, p.source, p.kind, fetchOptions{reason: request.Poll, requireNew: true})
 	if err != nil {
 		return sum, err
 	}
@@ -187,32 +184,32 @@ func (po *poller) refill(p *poll) (sum [16]byte, err error) {
 		return sum, f.result.err
 	case f.result.page.Status >= 400:
 		return sum, errRefused
-	case f.invalidated():
-		return sum, nil // a write or a purge came meanwhile, and a nudge with it
+	case f.isInvalidated():
+		return sum, nil // a write or a purge came meanwhile and has already woken the poll
 	}
 	p.list.Completed(f.result.page, true)
 	return f.result.page.Sum, nil
 }
 
-// pollIn is how long until the page is due and may be asked for.
-func (po *poller) pollIn(p *poll, r *pollInterval) time.Duration {
+// timeUntilPoll returns how long until the page is due and the budget allows a request.
+func (po *poller) timeUntilPoll(p *poll, r *pollInterval) time.Duration {
 	now := po.env.now()
-	due := po.dueIn(p, r, now)
+	due := po.timeUntilDue(p, r, now)
 	if due > 0 {
 		return due
 	}
 	return p.source.pollBudget.Wait(now, len(p.source.polls()))
 }
 
-// dueIn is how long until the page is due.
-func (po *poller) dueIn(p *poll, r *pollInterval, now time.Time) time.Duration {
-	if po.writer.saving.trouble() != "" && !r.tried.IsZero() {
-		return remaining(now, r.tried.Add(pause), pause)
+// timeUntilDue returns how long until the page is due.
+func (po *poller) timeUntilDue(p *poll, r *pollInterval, now time.Time) time.Duration {
+	if po.writer.saving.failureReason() != "" && !r.tried.IsZero() {
+		return remainingPause(now, r.tried.Add(savePause), savePause)
 	}
 	if r.fails > 0 {
-		// Wide apart, so that what failed together does not come back together.
-		wait := time.Duration(float64(retry.Backoff(time.Second, maxRetry, r.fails-1)) * (1 + 5*(r.jitter-1)))
-		return remaining(now, r.tried.Add(wait), wait)
+		// The waits vary widely, so that polls that failed together are not retried together.
+		wait := time.Duration(float64(retry.Backoff(time.Second, maxPollBackoff, r.fails-1)) * (1 + 5*(r.jitter-1)))
+		return remainingPause(now, r.tried.Add(wait), wait)
 	}
 	at := p.list.CaughtUp()
 	if r.urgent || at.IsZero() {
@@ -222,34 +219,33 @@ func (po *poller) dueIn(p *poll, r *pollInterval, now time.Time) time.Duration {
 	if !sane {
 		return 0
 	}
-	every := time.Duration(float64(po.env.ages().Newest) * pollAfter * r.jitter)
+	every := time.Duration(float64(po.env.ages().Newest) * refillShare * r.jitter)
 	pace := r.pace.Times
 	switch {
-	case po.env.idle(&p.source.lastRead, now):
+	case po.env.isIdle(&p.source.lastRead, now):
 		pace = idleRate
-	case pace > 1 && !po.env.idle(&p.kind.lastRead, now):
+	case pace > 1 && !po.env.isIdle(&p.kind.lastRead, now):
 		pace = 1
 	}
-	// Looked at as often as usual, so that a reader who comes back is noticed.
+	// At least once per usual interval, so that a returning reader is noticed.
 	return min(time.Duration(float64(every)*pace)-age, every)
 }
 
-// Reading says that a source is followed without requests for pages: by a feed's
-// subscriber. It counts as a reader for five minutes. A longer subscription says
-// it again before they are over. It is cheap.
-func (m *Mirror) Reading(source string) {
+// NoteReader notes that a source is used without requests for pages, for example by a subscriber of its feed.
+// The source counts as read for five minutes, so a longer subscription repeats the call. The call is cheap.
+func (m *Mirror) NoteReader(source string) {
 	if s := m.env.sources[source]; s != nil {
-		wasRead(&s.lastRead, m.env.monotonic(m.env.now()))
+		noteReadTime(&s.lastRead, m.env.monotonicTime(m.env.now()))
 	}
 }
 
-// idle reports whether the last read, of a source or of a kind, is a while ago.
-func (v *env) idle(last *atomic.Int64, now time.Time) bool {
-	return time.Duration(v.monotonic(now)-last.Load()) >= IdleAfter
+// isIdle reports whether the last read of a source or a kind was at least IdleAfter ago.
+func (v *env) isIdle(last *atomic.Int64, now time.Time) bool {
+	return time.Duration(v.monotonicTime(now)-last.Load()) >= IdleAfter
 }
 
-// SetRate says how many requests a second the source takes; 0 = 10. Polls keep to
-// a tenth of them together. Error: a source the mirror does not have.
+// SetRate sets how many requests a second a source accepts; 0 means 10. All polls of the source together use
+// at most a tenth of it. Error: an unknown source.
 func (m *Mirror) SetRate(source string, rate float64) error {
 	s := m.env.sources[source]
 	if s == nil {
@@ -261,14 +257,14 @@ func (m *Mirror) SetRate(source string, rate float64) error {
 
 // PollCost is how many requests a day the polls of one source send.
 type PollCost struct {
-	Read int // while people read, and little in the lists changes
+	Read int // with readers, while the lists change little
 	Busy int // while every poll finds something new
-	Idle int // while nobody reads
+	Idle int // without readers
 }
 
-// PollsPerDay returns what it costs to poll so many lists of a source. A zero field of
-// ages and a rate of 0 take their defaults, as in Options. A slow upstream is sent a
-// little less: a list comes due a while after its last answer.
+// PollsPerDay returns the cost of polling that many lists of a source. A zero field of ages and a rate of 0
+// take their defaults, as in Options. A slow upstream gets somewhat fewer requests, because a list is due
+// some time after its last response.
 func PollsPerDay(lists int, ages Ages, rate float64) PollCost {
 	if lists == 0 {
 		return PollCost{}
@@ -276,7 +272,7 @@ func PollsPerDay(lists int, ages Ages, rate float64) PollCost {
 	const day = 24 * time.Hour
 	var budget warm.Budget
 	budget.Set(rate)
-	every := ages.withDefaults().Newest.Seconds() * pollAfter
+	every := ages.withDefaults().Newest.Seconds() * refillShare
 	perDay := func(pace float64) int {
 		perSecond := min(float64(lists)/(every*pace), budget.PerSecond())
 		return int(math.Round(perSecond * day.Seconds()))

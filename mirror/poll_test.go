@@ -159,7 +159,7 @@ func TestPollsAdapt(t *testing.T) {
 		count := func(d time.Duration, each func()) int {
 			_, before := s.fetches("Calls.json")
 			for range int(d / (5 * time.Second)) {
-				if s.Reading("twilio"); read { // else as a subscriber of the feed
+				if s.NoteReader("twilio"); read { // else as a subscriber of the feed
 					s.get(t, s.newest(t))
 				}
 				if each != nil {
@@ -204,10 +204,10 @@ func TestPollsKeepTheirShare(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := open(t, 3, polls("calls", "messages", "conferences"), func(o *Options) { o.Sources[0].Rate = 0.5 })
 		for i := range 3600 {
-			s.Reading("twilio")
+			s.NoteReader("twilio")
 			s.set(sid(100+i), "completed", true)
 			if i%7 == 0 {
-				s.Hint("twilio", "calls", sid(100+i))
+				s.AddHint("twilio", "calls", sid(100+i))
 			}
 			time.Sleep(time.Second)
 		}

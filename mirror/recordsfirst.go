@@ -1,5 +1,4 @@
-// Records first: which lists are made from records before upstream is asked, after it
-// failed, or only.
+// Records first: which lists are made from records before upstream is asked, after it failed, or always.
 
 package mirror
 
@@ -16,9 +15,9 @@ import (
 	"understudy/spec"
 )
 
-// recordsOnly answers what upstream cannot be asked: from records, or not at all.
-func (rd *reader) recordsOnly(ctx context.Context, r *reading) (*request.Response, error) {
-	a, err := rd.composer.fromRecords(ctx, r)
+// answerFromRecords answers a query that upstream cannot answer, from records or with an error.
+func (rd *reader) answerFromRecords(ctx context.Context, r *reading) (*request.Response, error) {
+	a, err := rd.composer.answerQuery(ctx, r)
 	if err != nil {
 		r.source.counts.failed.Add(1)
 		return nil, fmt.Errorf("mirror: %s: %w", r.request.Target.Key, err)
@@ -26,12 +25,14 @@ func (rd *reader) recordsOnly(ctx context.Context, r *reading) (*request.Respons
 	return a, nil
 }
 
-func (co *composer) fromRecords(ctx context.Context, r *reading) (*request.Response, error) {
-	if x := co.findMade(ctx, r.kind, r.request.Local); x != nil {
+// answerQuery answers a request from records. If a write has touched the kind, it first waits until the
+// newest page shows the write.
+func (co *composer) answerQuery(ctx context.Context, r *reading) (*request.Response, error) {
+	if x := co.findComposed(ctx, r.kind, r.request.Local); x != nil {
 		return co.answerList(r, x)
 	}
 	p, err := co.planCompose(ctx, r.source, r.kind, r.request.Target, r.request.Local)
-	if a := co.refused(r.source, r.request.Target, err); a != nil {
+	if a := co.answerRefusal(r.source, r.request.Target, err); a != nil {
 		return a, nil
 	}
 	if err == nil && p.outdated && !r.request.OnlyIfCached {
@@ -47,30 +48,29 @@ func (co *composer) fromRecords(ctx context.Context, r *reading) (*request.Respo
 	}
 	if r.request.Local != nil && r.request.Local.Made != nil && x.plan != nil {
 		again := *x
-		again.took = 0 // it comes from memory
+		again.composeTime = 0 // the list comes from memory
 		r.request.Local.Made.List.Store(&again)
 	}
 	return co.answerList(r, x)
 }
 
-// answerList answers with a list made from records, unless the request takes none of its age.
+// answerList answers with a composed list unless the request rejects its age.
 func (co *composer) answerList(r *reading, x *composedList) (*request.Response, error) {
 	ask := r.request
-	ask.AgeLimit = nil // a newer one is impossible
-	h := x.held(co.env.ages())
-	switch v, _ := co.env.ages().decide(&h, co.env.ages().bounds(&ask), r.now); {
-	case v == spent:
-		return nil, errWalkedLongAgo(r.kind)
-	case v == wait && r.request.OnlyIfCached && (ask.NoCache || ask.MaxAge != nil || ask.MinFresh != nil):
+	ask.AgeLimit = nil // a newer list is impossible
+	h := x.heldPage(co.env.ages())
+	switch v, _ := co.env.ages().decide(&h, co.env.ages().requestBounds(&ask), r.now); {
+	case v == tooOld:
+		return nil, buildTooOldError(r.kind)
+	case v == askFirst && r.request.OnlyIfCached && (ask.NoCache || ask.MaxAge != nil || ask.MinFresh != nil):
 		return nil, understudy.ErrNotHeld
 	}
-	return co.composedAnswer(r.source, x, "composed"), nil
+	return co.answerComposed(r.source, x, "composed"), nil
 }
 
-// showWritten waits for the newest pages of a kind that are older than a write to
-// it, where they are kept warm: a caller that has just written and finds some records
-// alone is not answered by upstream itself, and its list must have what it wrote.
-// While upstream is down, and once a page has come, it asks for nothing.
+// showWritten waits for the polled newest pages of a kind that are older than the last write to it. Otherwise
+// a caller that has just written would not find its record in a list from records. It sends no request while
+// upstream is down, or after a page was fetched.
 func (co *composer) showWritten(ctx context.Context, r *reading) {
 	ctx, cancel := context.WithTimeout(ctx, co.env.ages().Wait)
 	defer cancel()
@@ -81,9 +81,9 @@ func (co *composer) showWritten(ctx context.Context, r *reading) {
 	}
 }
 
-// waitFor waits for a polled page, with all that do, until what it shows is saved. The
-// fetch began after the reader came or after all that was written before; one that
-// brought nothing, as a purge came, is followed by another.
+// waitFor waits for a polled page, together with all its readers, until its records are saved. The fetch
+// began after the reader's request or after all earlier writes. If a purge outdated the page, it waits for
+// another fetch.
 func (co *composer) waitFor(ctx context.Context, r *reading, p *poll) {
 	for ctx.Err() == nil {
 		f, err := co.waitOnce(ctx, r, p)
@@ -91,7 +91,7 @@ func (co *composer) waitFor(ctx context.Context, r *reading, p *poll) {
 		case err != nil || f.result.err != nil || f.result.page.Status >= 400:
 			return
 		case f.result.saveErr == nil:
-			p.list.Completed(f.result.page, !f.invalidated())
+			p.list.Completed(f.result.page, !f.isInvalidated())
 			return
 		case f.result.restSaved, !errors.Is(f.result.saveErr, understudy.ErrOutdated):
 			return
@@ -99,10 +99,9 @@ func (co *composer) waitFor(ctx context.Context, r *reading, p *poll) {
 	}
 }
 
-// waitOnce waits for one flight to a polled page. A flight that a write has made
-// old is not joined.
+// waitOnce waits for one flight to a polled page. It does not join a flight that a write has invalidated.
 func (co *composer) waitOnce(ctx context.Context, r *reading, p *poll) (*flight, error) {
-	want := fetchOptions{reason: request.Waiting, direct: true, flow: r.request.Flow}
+	want := fetchOptions{reason: request.Waiting, requireNew: true, flow: r.request.Flow}
 	want.deadline, _ = ctx.Deadline()
 	f, _, err := co.flights.join(p.list.Target, r.source, r.kind, want)
 	if err != nil {
@@ -119,42 +118,41 @@ func (co *composer) waitOnce(ctx context.Context, r *reading, p *poll) (*flight,
 	}
 }
 
-// tipAge is how old the newest page may be that a list made from records rests
-// on, while upstream is well: what readers of newest pages are used to.
-func (a *Ages) tipAge() time.Duration { return a.Newest + a.Stale }
+// maxNewestAge returns how old the newest page may be for a composed list while upstream works. It is the age
+// that readers of newest pages get anyway.
+func (a *Ages) maxNewestAge() time.Duration { return a.Newest + a.Stale }
 
-// recordsFirst answers from records before upstream is asked, nil when it has to be
-// asked: what is held is not known to be all, or is too old for the request.
-func (co *composer) recordsFirst(ctx context.Context, r *reading) *request.Response {
-	if !r.trusted() {
+// tryRecordsFirst answers from records before upstream is asked. It returns nil if upstream must be asked,
+// because records may be missing or are too old for the request.
+func (co *composer) tryRecordsFirst(ctx context.Context, r *reading) *request.Response {
+	if !r.canTrustRecords() {
 		return nil
 	}
 	p, err := co.planFor(ctx, r)
-	if a := co.refused(r.source, r.request.Target, err); a != nil {
+	if a := co.answerRefusal(r.source, r.request.Target, err); a != nil {
 		return a
 	}
 	if err != nil || p.list.Slides() {
-		return nil // the other pages of a list by number are upstream's
+		return nil // the other pages of a list by page numbers come from upstream
 	}
-	if !co.good(r, &held{page: &understudy.Page{At: p.coverage.At}, state: stateOf(p.outdated)}, &p.coverage) {
+	if !co.isAcceptable(r, &heldPage{page: &understudy.Page{At: p.coverage.At}, state: stateOf(p.outdated)}, &p.coverage) {
 		return nil
 	}
-	r.plan = nil                    // it is used here
-	p.most = co.env.ages().Wait / 8 // then upstream is asked: it may know a shorter way
+	r.plan = nil                         // the plan is composed here
+	p.timeLimit = co.env.ages().Wait / 8 // upstream is asked afterwards and may be faster
 	x, err := co.composeOnce(ctx, p)
 	if err != nil {
 		co.env.log.Debug("mirror: a list could not be made from records, upstream is asked", "error", err)
 		return nil
 	}
-	h := x.held(co.env.ages())
-	if !co.good(r, &h, &x.coverage) {
+	h := x.heldPage(co.env.ages())
+	if !co.isAcceptable(r, &h, &x.coverage) {
 		return nil
 	}
-	return co.composedAnswer(r.source, x, "composed")
+	return co.answerComposed(r.source, x, "composed")
 }
 
-// planFor is planCompose for the list a request names, made once for all that
-// look at it before it is composed.
+// planFor returns the plan of a composed list for a request. It plans only once before the list is composed.
 func (co *composer) planFor(ctx context.Context, r *reading) (*composePlan, error) {
 	if r.plan == nil && r.planErr == nil {
 		r.plan, r.planErr = co.planCompose(ctx, r.source, r.kind, r.request.Target, nil)
@@ -169,59 +167,58 @@ func stateOf(old bool) state {
 	return current
 }
 
-// good reports whether the request takes a list of that age.
-func (co *composer) good(r *reading, h *held, c *request.Coverage) bool {
+// isAcceptable reports whether the request accepts a list of that age.
+func (co *composer) isAcceptable(r *reading, h *heldPage, c *request.Coverage) bool {
 	ages := co.env.ages()
 	h.fresh = ages.Records
 	if !c.Newest.IsZero() {
-		if age, sane := ages.age(r.now, c.Newest); !sane || age >= ages.tipAge() {
+		if age, sane := ages.age(r.now, c.Newest); !sane || age >= ages.maxNewestAge() {
 			return false
 		}
 	}
-	v, _ := ages.decide(h, ages.bounds(&r.request), r.now)
+	v, _ := ages.decide(h, ages.requestBounds(&r.request), r.now)
 	return v == fresh || v == stale
 }
 
-// hasFallback reports whether there is an answer though upstream gives none. What
-// is not held is planned by the first call, also after the reader's deadline. Many
-// may call it at once.
+// hasFallback reports whether there is an answer if upstream gives none. The first call plans it if no page
+// is stored, even after the reader's deadline. Many goroutines may call it at once.
 func (co *composer) hasFallback(ctx context.Context, r *reading) bool {
 	if r.held.page != nil {
 		return true
 	}
 	co.prepareFallback(ctx, r)
-	return r.planned
+	return r.hasPlan
 }
 
-// prepareFallback is planFallback, once.
+// prepareFallback calls planFallback at most once for a request.
 func (co *composer) prepareFallback(ctx context.Context, r *reading) {
 	r.planning.Do(func() {
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), co.env.ages().Wait)
 		defer cancel()
 		co.planFallback(ctx, r)
-		r.planned = r.composedFallback != nil || r.refusal != nil
+		r.hasPlan = r.composedFallback != nil || r.refusal != nil
 	})
 }
 
 // planFallback finds out whether records can answer if upstream does not.
 func (co *composer) planFallback(ctx context.Context, r *reading) {
-	if co.coverage == nil || r.kind.name == "" || r.barred {
+	if co.coverage == nil || r.kind.name == "" || r.heldForbidden {
 		return
 	}
 	if r.request.Target.List == nil {
-		r.refusal = co.absent(ctx, r)
+		r.refusal = co.absentPage(ctx, r)
 		return
 	}
 	p, err := co.planFor(ctx, r)
-	defer func() { r.unplanned = err }()
-	if r.refusal = refusalOf(r.request.Target, err, co.env.now()); err != nil {
+	defer func() { r.planFailure = err }()
+	if r.refusal = refusalPage(r.request.Target, err, co.env.now()); err != nil {
 		return
 	}
-	if !r.trusted() {
+	if !r.canTrustRecords() {
 		err = &compose.Uncovered{Why: r.kind.name + ": that upstream's list shows all of them is not known yet"}
 		return
 	}
-	if rows := r.request.Target.List.Rows; rows != nil && rows.Own { // it may lack one
+	if rows := r.request.Target.List.Rows; rows != nil && rows.Own { // the newest record may be missing
 		if _, err = co.composeOnce(ctx, p); err == nil {
 			p, err = co.planCompose(ctx, r.source, r.kind, r.request.Target, nil)
 		}
@@ -233,34 +230,32 @@ func (co *composer) planFallback(ctx context.Context, r *reading) {
 		r.composedFallback = p
 		return
 	}
-	err = errWalkedLongAgo(r.kind)
+	err = buildTooOldError(r.kind)
 }
 
-// errWalkedLongAgo returns the error of a list whose records are older than any answer may be.
-func errWalkedLongAgo(k *kind) error {
+// buildTooOldError returns the error of a list whose records are older than any answer may be.
+func buildTooOldError(k *kind) error {
 	return &compose.Uncovered{Why: k.name + ": they were walked too long ago"}
 }
 
-// unanswered returns the error of a request that upstream did not answer, with the reason why
-// records make no list either.
-func (co *composer) unanswered(ctx context.Context, r *reading, err error) error {
+// explainUnanswered adds to an error of upstream the reason why records make no list either.
+func (co *composer) explainUnanswered(ctx context.Context, r *reading, err error) error {
 	if r.request.SkipHeld || errors.As(err, new(*understudy.NotComposedError)) {
 		return err
 	}
 	if !errors.Is(err, understudy.ErrUnavailable) && !errors.Is(err, context.DeadlineExceeded) {
 		return err
 	}
-	if co.prepareFallback(ctx, r); r.unplanned == nil {
+	if co.prepareFallback(ctx, r); r.planFailure == nil {
 		return err
 	}
-	return &understudy.NotComposedError{Err: err, Why: r.unplanned}
+	return &understudy.NotComposedError{Err: err, Why: r.planFailure}
 }
 
-// absent is upstream's 404 for a record that is not among those of a kind that
-// is held whole; nil when that is not known. It is as old as the walks it rests
-// on. Who asks while upstream is well is told by upstream: the record may have
-// come since.
-func (co *composer) absent(ctx context.Context, r *reading) *understudy.Page {
+// absentPage returns upstream's 404 for a record that is missing from a kind that is stored completely. It
+// returns nil if that is not certain. The answer is as old as the walks it depends on. It is used only if
+// upstream fails, because the record may be new.
+func (co *composer) absentPage(ctx context.Context, r *reading) *understudy.Page {
 	t, s, sp := r.request.Target, r.source, r.request.Target.Kind
 	if t.Instance == nil || t.ID == "" || t.Slashed || len(t.Query) > 0 || r.held.page != nil || sp.UnscopedVar() != "" ||
 		sp.Retention.Unlisted || sp.Retention.WithParent {
@@ -270,24 +265,23 @@ func (co *composer) absent(ctx context.Context, r *reading) *understudy.Page {
 		return nil
 	}
 	if slices.ContainsFunc(sp.Lists, func(l *spec.List) bool { return !l.Shows() && !l.Demands() }) {
-		return nil // a list may filter by itself
+		return nil // a list may leave out records by itself
 	}
 	c, whole := co.coverage.Covered(s.config.Name, r.kind.name, t.Root(), "", 0, 0)
 	ages := co.env.ages()
-	if age, sane := ages.age(co.env.now(), c.At); !whole || c.From != 0 || !sane || age >= ages.Hard || co.wroteSince(ctx, r.kind, &c) {
+	if age, sane := ages.age(co.env.now(), c.At); !whole || c.From != 0 || !sane || age >= ages.Hard || co.hasUnseenWrite(ctx, r.kind, &c) {
 		return nil
 	}
-	if rec, err := co.holdings.lookUp(ctx, s, sp, t.ID); rec != nil || err != nil {
+	if rec, err := co.holdings.findRecord(ctx, s, sp, t.ID); rec != nil || err != nil {
 		return nil
 	}
-	return refusalOf(t, compose.NotFound(t), c.At)
+	return refusalPage(t, compose.NotFound(t), c.At)
 }
 
-// trusted reports whether records may answer for the list before upstream does, or
-// instead of it. Where the spec does not say that the list filters nothing by
-// itself, samples have to: without filters one, under filters as many as make it
-// answered from records first.
-func (r *reading) trusted() bool {
+// canTrustRecords reports whether records may answer a list before upstream or instead of it. If the spec
+// does not say that the list shows all records, samples must have shown it. Without filters one sample is
+// enough. With filters the list must have qualified for RecordsFirst.
+func (r *reading) canTrustRecords() bool {
 	l := r.source.lists.Of(r.request.Target)
 	if l == nil || r.request.Target.List.Shows() || l.RecordsFirst() {
 		return true
@@ -295,10 +289,9 @@ func (r *reading) trusted() bool {
 	return r.request.Target.Whole() && l.Compared()
 }
 
-// fallback is the answer when upstream failed, or was too slow when why is nil:
-// what is held or what records tell, whichever is younger. err is the error when
-// there is neither.
-func (rd *reader) fallback(ctx context.Context, r *reading, why *understudy.UpstreamError, err error) (*request.Response, error) {
+// answerFallback answers after upstream failed, or was too slow if why is nil. It uses the stored page or
+// records, whichever is younger. It returns err if there is neither.
+func (rd *reader) answerFallback(ctx context.Context, r *reading, why *understudy.UpstreamError, err error) (*request.Response, error) {
 	rd.composer.prepareFallback(ctx, r)
 	detail := "upstream slow"
 	if why != nil {
@@ -309,11 +302,11 @@ func (rd *reader) fallback(ctx context.Context, r *reading, why *understudy.Upst
 		r.source.counts.composed.Add(1)
 		age, _ := rd.env.ages().age(rd.env.now(), r.refusal.At)
 		return &request.Response{Page: r.refusal, Outcome: request.Composed, Age: age, Detail: "composed: " + detail}, nil
-	case p != nil && (r.held.page == nil || p.slides() || p.coverage.At.After(r.held.page.At)):
-		r.composedFallback = nil // a plan is made once
+	case p != nil && (r.held.page == nil || p.hasNumberedPages() || p.coverage.At.After(r.held.page.At)):
+		r.composedFallback = nil // a plan is composed only once
 		x, bad := rd.composer.composeOnce(context.WithoutCancel(ctx), p)
 		if bad == nil {
-			return rd.composer.composedAnswer(r.source, x, "composed: "+detail), nil
+			return rd.composer.answerComposed(r.source, x, "composed: "+detail), nil
 		}
 		if errors.Is(bad, understudy.ErrClosed) {
 			return nil, bad
@@ -323,17 +316,16 @@ func (rd *reader) fallback(ctx context.Context, r *reading, why *understudy.Upst
 	if r.held.page == nil {
 		return nil, err
 	}
-	return rd.fallbackHeld(r, why), nil
+	return rd.answerHeld(r, why), nil
 }
 
-// composeOnce is composeList, shared with those who ask for the same at the same
-// time. The key names what makes a list the same: a longer time it may take
-// makes another one of it. A caller leaves with its context.
+// composeOnce composes a list once for all callers that ask for the same list at the same time. Plans with
+// different time limits are not shared. A caller leaves when its context ends.
 func (co *composer) composeOnce(ctx context.Context, p *composePlan) (*composedList, error) {
 	if p.local != nil {
 		return co.composeList(p)
 	}
-	name := fmt.Sprintf("%s %d %d %d", p.target.Key, p.kind.writes.Generation(), p.kind.writes.Changes(), p.most)
+	name := fmt.Sprintf("%s %d %d %d", p.target.Key, p.kind.writes.Generation(), p.kind.writes.Changes(), p.timeLimit)
 	call := co.group.DoChan(name, func() (list any, err error) {
 		defer func() {
 			if v := recover(); v != nil {

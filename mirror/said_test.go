@@ -118,7 +118,7 @@ func TestTheShorterOfUpstreamsAgesAndOursHolds(t *testing.T) {
 				}
 				ask := c.ask
 				ask.Target = st.call(t, sid(1))
-				a, err := st.Mirror.Page(t.Context(), ask)
+				a, err := st.Mirror.Answer(t.Context(), ask)
 				got := "503"
 				switch {
 				case errors.Is(err, understudy.ErrNotHeld):
@@ -235,7 +235,7 @@ func TestACompletedFetchIsNotSharedWhereUpstreamIsToBeAsked(t *testing.T) {
 			first := s.get(t, target)
 			synctest.Wait()
 			src := s.env.sources[target.Key.Source]
-			k := src.of(target)
+			k := src.kindOf(target)
 			f := &flight{
 				origin:  origin{target: target, source: src, kind: k, began: k.writes.Now()},
 				signals: signals{done: make(chan struct{}), cancel: func() {}}, result: result{page: first.Page},

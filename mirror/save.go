@@ -1,4 +1,4 @@
-// Save: what upstream gave goes into the store, then into the hot tier.
+// Saving: a fetched page goes into the store and then into the hot tier.
 
 package mirror
 
@@ -15,28 +15,28 @@ import (
 	"understudy/request"
 )
 
-// fill keeps a flight's page as far as it may be kept, and completes the flight.
+// fill saves a flight's page as far as it may be stored, and completes the flight.
 func (fl *filler) fill(f *flight, p *understudy.Page) {
-	fl.moved(f, p)
-	if f.origin.look {
-		f.origin.kind.looks.Put(p.At.UnixNano(), true, 1)
+	fl.findMovedRows(f, p)
+	if f.origin.nonFinal {
+		f.origin.kind.nonFinalLooks.Put(p.At.UnixNano(), true, 1)
 	}
-	p = notStoredSaid(fl.pastGone(f, p))
+	p = markNoStore(fl.resumeAfterDeleted(f, p))
 	switch {
 	case f.origin.kind.name == "":
-		f.complete(p, nil) // for its waiters only
+		f.complete(p, nil) // only for its waiters
 		return
 	case f.origin.kind.writes.IsPurged(f.origin.began):
 		f.result.saveErr = errOvertaken
-		f.complete(p, nil) // likewise
+		f.complete(p, nil) // only for its waiters
 		return
-	case p.NotStored == "" && fl.writer.saving.pauses(p.Asked(), fl.env.now()):
+	case p.NotStored == "" && fl.writer.saving.isSuspended(p.Asked(), fl.env.now()):
 		paused := *p
 		paused.NotStored, p = "saving it took too long a moment ago", &paused
 	}
 	if p.NotStored != "" {
 		f.origin.source.counts.notStored.Add(1)
-		f.result.detail = notStored(p)
+		f.result.detail = storeDetail(p)
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(fl.env.ctx), saveTime)
 	defer cancel()
@@ -46,13 +46,13 @@ func (fl *filler) fill(f *flight, p *understudy.Page) {
 			fl.env.log.Warn("mirror: a record that upstream deleted cannot be removed", "key", p.Key.String(), "error", err)
 		}
 	}
-	if !fl.storable(ctx, f, p) {
+	if !fl.canStore(ctx, f, p) {
 		if p.NotStored != "" && p.Status < 400 {
 			f.result.saveErr = fmt.Errorf("%w: %s", understudy.ErrNotStored, p.NotStored)
 		}
 		before := f.origin.kind.writes.Changes()
 		if p.NotStored == understudy.NotStoredSaid {
-			fl.flights.leave(f)
+			fl.flights.removeEarly(f)
 		}
 		f.complete(p, nil)
 		fl.hold(f, p, before)
@@ -60,82 +60,80 @@ func (fl *filler) fill(f *flight, p *understudy.Page) {
 		return
 	}
 	if f.origin.target.Instance != nil && p.Status >= 400 {
-		fl.entries.recordWent(f.origin.kind, f.origin.target.ID) // its record went, whether or not it was known
+		fl.entries.forgetContents(f.origin.kind, f.origin.target.ID) // the record was deleted, whether or not it was known
 		fl.entries.dropUnstored(f.origin.kind)
 	}
 	begin := fl.env.now()
 	if err := f.origin.kind.lock(ctx); err != nil {
-		f.result.saving = fl.env.now().Sub(begin)
-		fl.unsaved(f, err)
+		f.result.saveDuration = fl.env.now().Sub(begin)
+		fl.noteUnsaved(f, err)
 		f.complete(p, nil)
 		return
 	}
 	defer f.origin.kind.unlock()
-	generation := f.origin.kind.writes.Generation() // before the look: what is written after it is refused by the store
-	if f.invalidated() {
+	generation := f.origin.kind.writes.Generation() // read before the check: the store refuses pages of an older generation
+	if f.isInvalidated() {
 		f.result.saveErr = errOvertaken
 		fl.saveRest(ctx, f, p, generation)
 		f.complete(p, nil)
 		return
 	}
 	before := f.origin.kind.writes.Changes()
-	saved, err := fl.writer.save(ctx, f.origin.kind, f.forStore(p, generation))
-	f.result.saving, f.result.saveErr = fl.env.now().Sub(begin), err
+	saved, err := fl.writer.save(ctx, f.origin.kind, f.pageToSave(p, generation))
+	f.result.saveDuration, f.result.saveErr = fl.env.now().Sub(begin), err
 	switch {
 	case err == nil:
-		p, f.result.stored, f.result.changes = fl.allowed(f, f.fromStore(saved.Page, p)), saved.Page.NotStored == "", saved.Changes
+		p, f.result.stored, f.result.changes = fl.noteNotStored(f, f.restoreKey(saved.Page, p)), saved.Page.NotStored == "", saved.Changes
 		if !f.origin.recordsOnly {
-			p = fl.checked(ctx, f, p, before)
+			p = fl.checkSuperseded(ctx, f, p, before)
 		}
 		except := p.Key
 		if f.origin.recordsOnly {
-			except = understudy.Key{} // no entry is made of this page
+			except = understudy.Key{} // this page gets no entry
 		}
-		if fl.entries.supersede(f.origin.kind, p.Shape, saved.Changes, except) {
+		if fl.entries.markSuperseded(f.origin.kind, p.Shape, saved.Changes, except) {
 			before++
 		}
-		fl.writer.pageSaved(p, saved.Changes, f.origin.reason)
+		fl.writer.notifySaved(p, saved.Changes, f.origin.reason)
 		if before == f.origin.began.Changes || len(saved.Changes) > 0 && before == f.origin.began.Changes+1 {
-			f.result.saved = f.origin.kind.writes.Changes() + 1
+			f.result.changesAfterSave = f.origin.kind.writes.Changes() + 1
 		}
-	case errors.Is(err, understudy.ErrOutdated) && f.invalidated():
+	case errors.Is(err, understudy.ErrOutdated) && f.isInvalidated():
 		f.complete(p, nil)
 		return
 	case !errors.Is(err, understudy.ErrOutdated):
-		fl.unsaved(f, err)
+		fl.noteUnsaved(f, err)
 	}
 	f.complete(p, nil)
 	fl.hold(f, p, before)
 }
 
-// saveWhole stores an answer whose records are not kept. It is answered when upstream fails, and at no
-// other time.
+// saveWhole stores a page whose records cannot be stored separately. It is answered only when upstream fails.
 func (fl *filler) saveWhole(ctx context.Context, f *flight, p *understudy.Page) {
 	why := f.origin.target.Alone()
 	if why == "" || p.NotStored != why || p.Status >= http.StatusMultipleChoices || f.origin.target.Widened() || f.origin.recordsOnly {
 		return
 	}
-	if b := said(p); b != nil && b.NoStore || f.origin.kind.lock(ctx) != nil {
+	if b := upstreamBounds(p); b != nil && b.NoStore || f.origin.kind.lock(ctx) != nil {
 		return
 	}
 	defer f.origin.kind.unlock()
-	if !f.invalidated() {
+	if !f.isInvalidated() {
 		k := f.origin.kind
-		_, _ = fl.writer.save(ctx, k, f.forStore(p.Whole(), k.writes.Generation())) // its readers have their answer
+		_, _ = fl.writer.save(ctx, k, f.pageToSave(p.Whole(), k.writes.Generation())) // the readers already have their answer
 	}
 }
 
-// pageSaved tells the function that the options name of a save. The caller has the
-// kind's lock, so that the changes of a kind are told in the order of their
-// numbers.
-func (wr *writer) pageSaved(p *understudy.Page, changes []understudy.Change, why request.Reason) {
-	if wr.tell != nil && (len(p.Rows) > 0 || len(changes) > 0 || wr.sampled(p)) {
-		wr.tell(request.PageSaved{Page: p, Changes: changes, Reason: why})
+// notifySaved reports a save to Options.PageSaved. The caller has the kind's lock, so that the changes of a
+// kind are reported in the order of their numbers.
+func (wr *writer) notifySaved(p *understudy.Page, changes []understudy.Change, why request.Reason) {
+	if wr.onSaved != nil && (len(p.Rows) > 0 || len(changes) > 0 || wr.hasSeries(p)) {
+		wr.onSaved(request.PageSaved{Page: p, Changes: changes, Reason: why})
 	}
 }
 
-// sampled reports whether a page has numbers that are kept as series.
-func (wr *writer) sampled(p *understudy.Page) bool {
+// hasSeries reports whether a page has numbers that are stored as time series.
+func (wr *writer) hasSeries(p *understudy.Page) bool {
 	s := wr.env.sources[p.Key.Source]
 	if s == nil || p.Status != 200 {
 		return false
@@ -144,38 +142,36 @@ func (wr *writer) sampled(p *understudy.Page) bool {
 	return k != nil && len(k.Sampled()) > 0
 }
 
-// saveRest saves the records of an invalidated list that were not written since
-// its fetch began, or nothing would be saved while writes keep coming. The list
-// itself is not kept.
+// saveRest saves those records of an invalidated list that were not written since its fetch began. Otherwise
+// nothing would be saved while writes keep coming. The list itself is not stored.
 func (fl *filler) saveRest(ctx context.Context, f *flight, p *understudy.Page, generation int64) {
 	if !p.List || p.Status != 200 || f.origin.kind.writes.IsPurged(f.origin.began) {
 		return
 	}
 	rest := *p
 	rest.Key, rest.Of, rest.Next = understudy.Key{Source: p.Key.Source}, p.Key, understudy.Key{}
-	rest.Rows, rest.Generation = f.untouched(p.Rows), generation
+	rest.Rows, rest.Generation = f.untouchedRows(p.Rows), generation
 	if len(rest.Rows) == 0 {
 		return
 	}
 	saved, err := fl.writer.save(ctx, f.origin.kind, &rest)
 	if err != nil {
-		fl.unsaved(f, err)
+		fl.noteUnsaved(f, err)
 		return
 	}
-	fl.entries.supersede(f.origin.kind, p.Shape, saved.Changes, understudy.Key{})
+	fl.entries.markSuperseded(f.origin.kind, p.Shape, saved.Changes, understudy.Key{})
 	told := *saved.Page
 	told.Key, told.Of, told.Next = p.Key, p.Of, p.Next
-	fl.writer.pageSaved(&told, saved.Changes, f.origin.reason)
+	fl.writer.notifySaved(&told, saved.Changes, f.origin.reason)
 	f.result.restSaved = true
 }
 
-// errOvertaken is a page that a write or a purge made old before it was saved.
+// errOvertaken is the error of a page that a write or a purge outdated before it was saved.
 var errOvertaken = fmt.Errorf("%w: a write or a purge came after the fetch began", understudy.ErrOutdated)
 
-// checked asks the store whether a page just saved is already superseded: when
-// something changed while it was fetched, another fetch may have seen a record
-// later than this one did.
-func (fl *filler) checked(ctx context.Context, f *flight, p *understudy.Page, before int64) *understudy.Page {
+// checkSuperseded asks the store whether a page just saved is already superseded. If something changed during
+// the fetch, another fetch may have seen a newer version of a record.
+func (fl *filler) checkSuperseded(ctx context.Context, f *flight, p *understudy.Page, before int64) *understudy.Page {
 	if before == f.origin.began.Changes {
 		return p
 	}
@@ -188,59 +184,57 @@ func (fl *filler) checked(ctx context.Context, f *flight, p *understudy.Page, be
 	return &old
 }
 
-// storable reports whether a page is for the store: a good answer, or word
-// that a record is gone. Other refusals, and what cannot be kept faithfully,
-// stay in memory for their short time.
-func (fl *filler) storable(ctx context.Context, f *flight, p *understudy.Page) bool {
+// canStore reports whether a page may be stored: a successful answer, or one that says that a record was
+// deleted. All other refusals, and pages that cannot be stored exactly, stay only in memory for their short
+// fresh time.
+func (fl *filler) canStore(ctx context.Context, f *flight, p *understudy.Page) bool {
 	switch {
 	case p.NotStored != "":
 		return false
-	case p.Status == 200, p.Status == 206 && f.origin.target.List != nil: // PostgREST's status of a page that is not the whole list
+	case p.Status == 200, p.Status == 206 && f.origin.target.List != nil: // PostgREST sends 206 for one page of a longer list
 		return true
 	case p.Status != 404 && p.Status != 410:
 		return false
 	case f.origin.target.Instance == nil:
 		return true
 	}
-	// A record asked for under another account's path is not there, but it is
-	// not gone. Nor is one that upstream forgets by itself: the answer passes, and
-	// what is remembered stays.
-	rec := fl.holdings.known(ctx, f.origin.source, f.origin.target.Kind, f.origin.target.ID)
-	return rec == nil || compose.Belongs(f.origin.target, rec.Body) && !fl.forgotten(ctx, f.origin.kind, rec)
+	// A record requested under another account's path is answered with 404 but was not deleted. The same
+	// holds for a record that upstream dropped by itself. The 404 is passed on, and the stored record stays.
+	rec := fl.holdings.knownRecord(ctx, f.origin.source, f.origin.target.Kind, f.origin.target.ID)
+	return rec == nil || compose.Belongs(f.origin.target, rec.Body) && !fl.isExpired(ctx, f.origin.kind, rec)
 }
 
-// save saves; the caller has the kind's lock. What the store has not been told
-// of earlier writes is told first.
+// save stores a page after flushing the pending writes of its kind. The caller has the kind's lock.
 func (wr *writer) save(ctx context.Context, k *kind, p *understudy.Page) (request.Saved, error) {
 	if err := wr.flush(ctx, k); err != nil {
-		return request.Saved{}, wr.saving.failed(wr.entries.env, err)
+		return request.Saved{}, wr.saving.noteFailure(wr.entries.env, err)
 	}
 	saved, err := wr.env.store.Save(ctx, p)
 	switch {
 	case errors.Is(err, understudy.ErrNotStored) && errors.Is(err, context.DeadlineExceeded):
-		wr.saving.tooLong(p.Asked(), wr.env.now()) // the page's own fault: others can be saved
+		wr.saving.suspendPage(p.Asked(), wr.env.now()) // only this page is slow: others can be saved
 		return saved, err
 	case err != nil && !errors.Is(err, understudy.ErrOutdated):
-		return saved, wr.saving.failed(wr.entries.env, err)
+		return saved, wr.saving.noteFailure(wr.entries.env, err)
 	}
-	wr.saving.works(wr.entries.env)
+	wr.saving.noteSuccess(wr.entries.env)
 	return saved, err
 }
 
-// hold puts a page into the hot tier. It becomes ready at once when the one it
-// follows was, when it is polled, or when several waited for it.
+// hold puts a page into the hot tier. It is encoded at once if the page before it was encoded, if it is
+// polled, or if several readers waited for it.
 func (fl *filler) hold(f *flight, p *understudy.Page, before int64) {
 	fl.flights.Lock()
 	readers := f.waiting.readers
 	fl.flights.Unlock()
-	if f.origin.recordsOnly || f.origin.filled && readers == 0 && !fl.entries.wanted(p.Key, f.origin.source) {
+	if f.origin.recordsOnly || f.origin.isFill && readers == 0 && !fl.entries.isWanted(p.Key, f.origin.source) {
 		return
 	}
 	if p.Status == http.StatusAccepted || p.NotStored == understudy.NotStoredError {
-		return // not yet: the next reader asks again
+		return // upstream has no answer yet: the next reader asks again
 	}
-	h := held{page: p, fresh: fl.env.ages().fresh(f.origin.target, p), said: said(p), stored: f.result.stored}
-	if h.said != nil && h.said.NoStore {
+	h := heldPage{page: p, fresh: fl.env.ages().pageFreshTime(f.origin.target, p), bounds: upstreamBounds(p), stored: f.result.stored}
+	if h.bounds != nil && h.bounds.NoStore {
 		return
 	}
 	e := fl.entries.entryOf(f.origin.kind, f.origin.target, &h)
@@ -252,25 +246,25 @@ func (fl *filler) hold(f *flight, p *understudy.Page, before int64) {
 	if e.Polled || readers > 1 || fl.entries.hot.IsReady(e.Hash) {
 		r = fl.entries.hot.Encode(p)
 	}
-	if fl.entries.hot.Put(e, r) && (f.origin.kind.writes.Changes() != before || f.invalidated()) {
+	if fl.entries.hot.Put(e, r) && (f.origin.kind.writes.Changes() != before || f.isInvalidated()) {
 		fl.entries.hot.Drop(e)
 	}
 }
 
-// wanted reports whether a page without a reader is for memory all the same.
-func (es *entries) wanted(key understudy.Key, s *source) bool {
+// isWanted reports whether a page without a reader belongs into memory.
+func (es *entries) isWanted(key understudy.Key, s *source) bool {
 	return es.hot.Find(key) != nil || s.polls()[key] != nil
 }
 
-// unsaved notes that a flight's page could not be saved.
-func (fl *filler) unsaved(f *flight, err error) {
+// noteUnsaved records that a flight's page could not be saved.
+func (fl *filler) noteUnsaved(f *flight, err error) {
 	f.origin.source.counts.notStored.Add(1)
-	f.result.saveErr, f.result.detail = err, "not stored: "+lastWords(err)
+	f.result.saveErr, f.result.detail = err, "not stored: "+shortReason(err)
 }
 
-// lastWords is what happened, less who says so: the store's own short reason,
-// or the end of the error's text.
-func lastWords(err error) string {
+// shortReason returns the last part of an error: the store's own short reason, or the text after the last
+// colon.
+func shortReason(err error) string {
 	text := err.Error()
 	var reason interface{ Short() string }
 	if errors.As(err, &reason) {

@@ -86,7 +86,7 @@ func TestARecordThatWentIsInNoAnswerForAnOutage(t *testing.T) {
 				s.restart(t)
 			}
 			s.script(func() { s.fail = func(int, request.Fetch) error { return down(http.StatusServiceUnavailable) } })
-			if a, err := s.Page(t.Context(), request.Request{Target: shows}); err == nil {
+			if a, err := s.Answer(t.Context(), request.Request{Target: shows}); err == nil {
 				t.Errorf("after a restart %v: the record is in an answer: %s", again, a.Page.Body)
 			}
 		})
@@ -102,7 +102,7 @@ func TestAWriteDuringAFetchLeavesNothingForAnOutage(t *testing.T) {
 			s.write = func(w request.Write) (*understudy.Page, error) { return page(w.Target, http.StatusAccepted, ""), nil }
 		})
 		target := s.target(t, "Calls/"+sid(2)+".json", "Expand=all")
-		go func() { _, _ = s.Page(t.Context(), request.Request{Target: target}) }()
+		go func() { _, _ = s.Answer(t.Context(), request.Request{Target: target}) }()
 		time.Sleep(time.Second / 2)
 		if _, err := s.post(t, http.MethodPost, s.call(t, sid(2))); err != nil {
 			t.Fatal(err)

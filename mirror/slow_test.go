@@ -69,7 +69,7 @@ func TestWhoGivesUpWhileUpstreamIsLimitedIsToldWhenToComeAgain(t *testing.T) {
 		})
 		ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second)
 		defer cancel()
-		_, err := s.Page(ctx, request.Request{Target: s.target(t, "Calls.json", "Status=completed")})
+		_, err := s.Answer(ctx, request.Request{Target: s.target(t, "Calls.json", "Status=completed")})
 		var failure *understudy.UpstreamError
 		if !errors.As(err, &failure) || failure.RetryAfter <= 3*time.Second || failure.RetryAfter >= 5*time.Second {
 			t.Errorf("%v: %+v", err, failure)

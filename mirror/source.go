@@ -1,4 +1,4 @@
-// Sources and kinds as the mirror keeps them, and whether a source fails now.
+// Sources and kinds in the mirror, and whether a source fails now.
 
 package mirror
 
@@ -25,40 +25,42 @@ import (
 type source struct {
 	config     *spec.Source
 	upstream   Upstream
-	kinds      map[string]*kind // "" is the kind of paths the spec does not name
+	kinds      map[string]*kind // "" is the kind of paths that the spec does not name
 	polled     polled           // guarded by the flights' lock
 	polling    atomic.Pointer[map[understudy.Key]*poll]
-	lastRead   atomic.Int64 // a word of time
+	lastRead   atomic.Int64 // as monotonicTime
 	pollBudget warm.Budget
 	outage     outage
 	counts     counts
 	lists      *shadow.Lists
-	validates  atomic.Bool // an answer had an ETag since the start
+	sendsETags atomic.Bool // a response had an ETag since the start
 }
 
-const maxLooks = 10_000 // that are remembered of a kind; a sync makes some hundreds a minute
+// maxNonFinalLooks is how many looks of a kind are remembered. A sync makes some hundreds a minute.
+const maxNonFinalLooks = 10_000
 
 // kind is one kind of one source.
 type kind struct {
 	source *source
-	name   string // "": nothing of it is held
+	name   string // "" if nothing of the kind is stored
 
 	writes *writes.Set
 
-	// keeping is the right to save or touch; one goroutine has it at a time.
-	keeping chan struct{}
+	// saveLock is held to save or touch; one goroutine has it at a time.
+	saveLock chan struct{}
 
-	// written is the generation at the start; recalled: it is known whether the
-	// newest page showed what was written before.
-	written  int64
-	recalled atomic.Bool
+	// startGeneration is the generation at the start. writesRestored says that restoreWrites has checked
+	// whether a newest page showed the writes before the start.
+	startGeneration int64
+	writesRestored  atomic.Bool
 
-	lastRead atomic.Int64 // a word of time: of any page of it
+	lastRead atomic.Int64 // as monotonicTime; the last read of any page of the kind
 
-	pages *cache.Group            // in memory
-	looks *lru.Cache[int64, bool] // when pages came that were fetched since records are not final
+	pages         *cache.Group            // the pages in memory
+	nonFinalLooks *lru.Cache[int64, bool] // times of pages that were fetched because records were not final
 }
 
+// addSource adds a source with its kinds, contents, shadow reads and polls.
 func (m *Mirror) addSource(given Source) error {
 	switch {
 	case given.Source == nil || given.Source.Spec == nil || given.Upstream == nil:
@@ -75,7 +77,7 @@ func (m *Mirror) addSource(given Source) error {
 	if passes, ok := given.Upstream.(shared.Upstream); ok && given.Source.Spec.Generic() {
 		m.shared.AddSource(given.Source.Name, passes)
 	}
-	s.lastRead.Store(m.env.monotonic(m.env.start))
+	s.lastRead.Store(m.env.monotonicTime(m.env.start))
 	s.addKind("", 0, m.env.intents)
 	for _, k := range given.Source.Spec.Kinds {
 		s.addKind(k.Name, given.Generations[k.Name], m.env.intents)
@@ -86,7 +88,7 @@ func (m *Mirror) addSource(given Source) error {
 	}
 	s.lists = lists
 	s.polled.configured = given.Source.Polls
-	polls, err := s.pollsOf(s.polled)
+	polls, err := s.buildPolls(s.polled)
 	if err != nil {
 		return err
 	}
@@ -97,62 +99,63 @@ func (m *Mirror) addSource(given Source) error {
 
 func (s *source) addKind(name string, written int64, j writes.Journal) {
 	s.kinds[name] = &kind{
-		source: s, name: name, keeping: make(chan struct{}, 1), pages: cache.NewGroup(name), looks: lru.New[int64, bool](maxLooks),
-		written: written, writes: writes.New(s.config.Name, name, written, j),
+		source: s, name: name, saveLock: make(chan struct{}, 1), pages: cache.NewGroup(name),
+		nonFinalLooks:   lru.New[int64, bool](maxNonFinalLooks),
+		startGeneration: written, writes: writes.New(s.config.Name, name, written, j),
 	}
 }
 
-// polls are the lists kept warm.
+// polls returns the polls of the source, by key.
 func (s *source) polls() map[understudy.Key]*poll { return *s.polling.Load() }
 
 // polled are the entries of a source that are polled (Source.PollTarget).
 type polled struct{ configured, synced []string }
 
-// pollsOf are the polls of entries, by key.
-func (s *source) pollsOf(wanted polled) (map[understudy.Key]*poll, error) {
+// buildPolls returns the polls of the entries, by key.
+func (s *source) buildPolls(wanted polled) (map[understudy.Key]*poll, error) {
 	polls := map[understudy.Key]*poll{}
 	for _, entry := range slices.Concat(wanted.configured, wanted.synced) {
 		t, err := s.config.PollTarget(entry)
 		if err != nil {
 			return nil, fmt.Errorf("mirror: source %s: polls: %w", s.config.Name, err)
 		}
-		polls[t.Key] = &poll{list: warm.NewList(t), source: s, kind: s.of(t)}
+		polls[t.Key] = &poll{list: warm.NewList(t), source: s, kind: s.kindOf(t)}
 	}
 	return polls, nil
 }
 
-// of is the kind a target is about.
-func (s *source) of(t *spec.Target) *kind {
+// kindOf returns the kind of a target, or nil if the source does not have it.
+func (s *source) kindOf(t *spec.Target) *kind {
 	if t.Kind == nil {
 		return s.kinds[""]
 	}
 	return s.kinds[t.Kind.Name]
 }
 
-// lock takes the right to save or touch, or gives up with the context.
+// lock waits for the right to save or touch. It returns an error if the context ends first.
 func (k *kind) lock(ctx context.Context) error {
 	select {
-	case k.keeping <- struct{}{}:
+	case k.saveLock <- struct{}{}:
 		return nil
 	case <-ctx.Done():
 		return fmt.Errorf("mirror: keep %s: busy: %w", k.name, ctx.Err())
 	}
 }
 
-func (k *kind) unlock() { <-k.keeping }
+func (k *kind) unlock() { <-k.saveLock }
 
-// outageAfter is how many fetches of a source fail in a row before it counts as
-// an outage that no fetch was refused for.
+// outageAfter is how many fetches of a source must fail in a row to count as an outage, if upstream's state
+// was not certain before.
 const outageAfter = 3
 
-// outage is how the last fetches of a source ended.
+// outage records how the last fetches of a source ended.
 type outage struct {
 	fails atomic.Int64
-	why   atomic.Pointer[understudy.UpstreamError] // of the last that failed; nil: it brought a page
+	why   atomic.Pointer[understudy.UpstreamError] // the last failure; nil if the last fetch succeeded
 }
 
-// heard notes the end of a fetch. A limit of our own is no failure of upstream.
-func (o *outage) heard(err error) {
+// noteResult records the end of a fetch. A request refused by our own limits is no failure of upstream.
+func (o *outage) noteResult(err error) {
 	var why *understudy.UpstreamError
 	switch {
 	case err == nil:
@@ -160,7 +163,7 @@ func (o *outage) heard(err error) {
 			o.fails.Store(0)
 			o.why.Store(nil)
 		}
-	case !errors.As(err, &why) || why.Why == understudy.FailBusy || why.Of != "": // the rest of upstream goes on
+	case !errors.As(err, &why) || why.Why == understudy.FailBusy || why.Of != "": // the rest of upstream works
 	case why.Why == understudy.FailDown || why.Why == understudy.FailCredential:
 		o.fails.Store(outageAfter)
 		o.why.Store(why)
@@ -170,7 +173,7 @@ func (o *outage) heard(err error) {
 	}
 }
 
-// reason is why what is held cannot be refilled now, "" while upstream is well.
+// reason returns why pages cannot be fetched now, or "" if upstream works.
 func (o *outage) reason() string {
 	if why := o.why.Load(); why != nil && o.fails.Load() >= outageAfter {
 		return why.Short()
@@ -178,10 +181,9 @@ func (o *outage) reason() string {
 	return ""
 }
 
-// instanceOf is where a record is asked for; nil when the kind has no instance
-// that the id and the source's settings lead to. It reports false for an id that
-// is none.
-func (s *source) instanceOf(k *spec.Kind, id string) (*spec.Target, bool) {
+// instanceTarget returns the target of a record. It returns nil and true if the kind has no instance path
+// that the id and the settings lead to. It returns false if the id is invalid.
+func (s *source) instanceTarget(k *spec.Kind, id string) (*spec.Target, bool) {
 	parts := strings.Split(id, spec.IDSeparator)
 	if len(parts) != len(k.ID) || len(id) > spec.MaxURI/2 {
 		return nil, false
@@ -193,7 +195,7 @@ func (s *source) instanceOf(k *spec.Kind, id string) (*spec.Target, bool) {
 		}
 		t, err := s.config.Spec.Target(s.config.Name, path, "")
 		if err != nil || t.Instance != in || t.ID != id {
-			return nil, false // it reads as something else
+			return nil, false // the path parses as a different target
 		}
 		return t, true
 	}

@@ -1,5 +1,5 @@
-// Stats and limits: what the mirror counts, how much may go on at once, and who is
-// turned away beyond it.
+// Statistics and limits: what the mirror counts, how many requests and fetches may run at once, and which
+// requests are refused beyond that.
 
 package mirror
 
@@ -12,15 +12,15 @@ import (
 	"understudy/request"
 )
 
-// counts are one source's counters; they only rise.
+// counts are the counters of one source; they only increase.
 type counts struct {
 	warm, stale, cold, composed, failed atomic.Int64
 	coalesced, notStored, prefetched    atomic.Int64
 	writes                              atomic.Int64
 }
 
-// exchanged counts the answer of a generic source.
-func (c *counts) exchanged(x *request.Exchange, a *request.Exchanged, err error) {
+// countExchange counts the answer of a generic source.
+func (c *counts) countExchange(x *request.Exchange, a *request.Exchanged, err error) {
 	switch {
 	case err != nil:
 		c.failed.Add(1)
@@ -38,34 +38,33 @@ func (c *counts) exchanged(x *request.Exchange, a *request.Exchanged, err error)
 	}
 }
 
-// Stats is a snapshot of one source, and of the hot tier all sources share.
-// Counts only rise.
+// Stats is a snapshot of one source's counters and of the hot tier that all sources share. The counters only
+// increase.
 type Stats struct {
-	Requests int64 // pages asked for and answered, or refused with an error
-	Warm     int64 // fresh
-	Stale    int64 // past fresh
-	Cold     int64 // fetched
-	Composed int64 // made from records, and fresh
-	Failed   int64 // ended in an error
+	Requests int64 // requests that were answered or refused with an error
+	Warm     int64 // answered with a fresh page
+	Stale    int64 // answered with a stale page
+	Cold     int64 // answered with a fetched page
+	Composed int64 // answered with a fresh page made from records
+	Failed   int64 // ended with an error
 
-	Coalesced  int64 // of Cold: brought by a fetch that was under way
+	Coalesced  int64 // part of Cold: joined a fetch under way
 	NotStored  int64 // pages and writes that could not be stored
-	Prefetched int64 // pages fetched in candidate
-	Writes     int64 // passed on
+	Prefetched int64 // pages fetched before a reader asked
+	Writes     int64 // writes sent to upstream
 
 	Hot          request.Hot
-	ReadyEntries int64 // of Hot, ready to go out
+	ReadyEntries int64 // entries of the hot tier that are encoded
 
 	Media request.Media
 
-	// CaughtUp is when upstream gave the newest page held, by polled kind; no
-	// entry: never yet.
+	// CaughtUp is the time of the newest stored page, by polled kind. A kind that never had one has no entry.
 	CaughtUp map[string]time.Time
-	// Trouble is why nothing can be saved ("disk full"); "" when it can.
+	// Trouble is why nothing can be saved (for example "disk full"), or "" if saving works.
 	Trouble string
 }
 
-// Stats is a snapshot of a source; the zero Stats for one it does not have.
+// Stats returns a snapshot of a source, or the zero Stats for an unknown source.
 func (m *Mirror) Stats(source string) Stats {
 	s := m.env.sources[source]
 	if s == nil {
@@ -75,7 +74,7 @@ func (m *Mirror) Stats(source string) Stats {
 	out := Stats{
 		Warm: c.warm.Load(), Stale: c.stale.Load(), Cold: c.cold.Load(), Composed: c.composed.Load(), Failed: c.failed.Load(),
 		Coalesced: c.coalesced.Load(), NotStored: c.notStored.Load(), Prefetched: c.prefetched.Load(), Writes: c.writes.Load(),
-		CaughtUp: map[string]time.Time{}, Trouble: m.writer.saving.trouble(),
+		CaughtUp: map[string]time.Time{}, Trouble: m.writer.saving.failureReason(),
 	}
 	out.Media = m.media.Stats(source)
 	out.Requests = out.Warm + out.Stale + out.Cold + out.Composed + out.Failed
@@ -90,21 +89,22 @@ func (m *Mirror) Stats(source string) Stats {
 	return out
 }
 
-// Limits bound what goes on at once. A zero field takes its default.
+// Limits are the maximum numbers of what may happen at once. A zero field takes its default.
 type Limits struct {
-	Waiters int // readers that wait for upstream; 1024
-	Each    int // of these, those with the same Turn; 256
-	Flights int // fetches under way, of all sources; 512
-	Behind  int // of these, those that no reader waits for; 256
-	Hints   int // records lately hinted at; 1024
-	Lists   int // lists being made from records; 32, as it was given to New
+	Waiters    int // readers that wait for upstream; 1024
+	PerTurn    int // readers with the same Flow that wait for upstream; 256
+	Flights    int // fetches under way, of all sources; 512
+	Background int // fetches under way without a reader; 256
+	Hints      int // records with a recent hint; 1024
+	Lists      int // lists being composed; 32, fixed when New is called
 }
 
+// withDefaults returns the limits with defaults for fields that are not positive.
 func (l Limits) withDefaults() Limits {
 	for _, d := range []struct {
 		limit *int
 		usual int
-	}{{&l.Waiters, 1024}, {&l.Each, 256}, {&l.Flights, 512}, {&l.Behind, 256}, {&l.Hints, 1024}, {&l.Lists, 32}} {
+	}{{&l.Waiters, 1024}, {&l.PerTurn, 256}, {&l.Flights, 512}, {&l.Background, 256}, {&l.Hints, 1024}, {&l.Lists, 32}} {
 		if *d.limit <= 0 {
 			*d.limit = d.usual
 		}
@@ -112,25 +112,25 @@ func (l Limits) withDefaults() Limits {
 	return l
 }
 
-// SetLimits replaces the limits. Whoever is in already stays.
+// SetLimits replaces the limits. Requests already admitted stay.
 func (m *Mirror) SetLimits(l Limits) {
 	l = l.withDefaults()
 	m.flights.limits.Store(&l)
 }
 
-// refused counts requests that were turned away, by limit.
+// refused counts refused requests by limit.
 type refused struct{ waiters, each, flights, background int64 }
 
-// busyRetry is when a request that was turned away may come again.
+// busyRetry is the Retry-After of a refused request.
 const busyRetry = 2 * time.Second
 
-// admit lets a reader wait, or says why not; it is counted either way. start:
-// a flight would have to begin for it. The lock is held.
+// admit counts a reader in, or returns an error if a limit is reached. start says that a flight would have to
+// start for it. The caller has the lock.
 func (fs *flights) admit(l *Limits, turn uint64, start bool) error {
 	switch {
 	case fs.waiters >= l.Waiters:
 		fs.refused.waiters++
-	case fs.flows[turn] >= l.Each:
+	case fs.flows[turn] >= l.PerTurn:
 		fs.refused.each++
 	case start && len(fs.running) >= l.Flights:
 		fs.refused.flights++
@@ -142,33 +142,32 @@ func (fs *flights) admit(l *Limits, turn uint64, start bool) error {
 	return &understudy.UpstreamError{Why: understudy.FailBusy, RetryAfter: busyRetry}
 }
 
-// dismiss takes a reader off the books; the lock is held.
-func (fs *flights) dismiss(turn uint64) {
+// removeReader counts a reader out. The caller has the lock.
+func (fs *flights) removeReader(turn uint64) {
 	fs.waiters--
 	if fs.flows[turn]--; fs.flows[turn] == 0 {
 		delete(fs.flows, turn)
 	}
 }
 
-// Enter counts a reader that waits for upstream elsewhere than for a flight.
+// Enter counts in a reader that waits for upstream without a flight.
 func (fs *flights) Enter(turn uint64) error {
 	fs.Lock()
 	defer fs.Unlock()
 	return fs.admit(fs.limits.Load(), turn, false)
 }
 
-// Exit ends what Enter began.
+// Exit counts out a reader after Enter.
 func (fs *flights) Exit(turn uint64) {
 	fs.Lock()
 	defer fs.Unlock()
-	fs.dismiss(turn)
+	fs.removeReader(turn)
 }
 
-// Loads are the limits of a mirror.
-type Loads struct{ Waiters, Each, Flights, Behind, Hints, Lists request.Load }
+// Loads are the limits of a mirror and how much of them is in use.
+type Loads struct{ Waiters, PerTurn, Flights, Background, Hints, Lists request.Load }
 
-// Loads are the limits and what is in use of them now; of Each that of the
-// turn with most waiters.
+// Loads returns the limits and their use now. For PerTurn it reports the turn with the most waiters.
 func (m *Mirror) Loads() Loads {
 	l := m.flights.limits.Load()
 	load := func(limit, now int, refused int64) request.Load {
@@ -183,8 +182,8 @@ func (m *Mirror) Loads() Loads {
 	}
 	r := &m.flights.refused
 	return Loads{
-		Waiters: load(l.Waiters, m.flights.waiters, r.waiters), Each: load(l.Each, most, r.each),
-		Flights: load(l.Flights, len(m.flights.running), r.flights), Behind: load(l.Behind, m.flights.background, r.background),
-		Hints: load(l.Hints, known, refused), Lists: load(cap(m.composer.composing), len(m.composer.composing), 0),
+		Waiters: load(l.Waiters, m.flights.waiters, r.waiters), PerTurn: load(l.PerTurn, most, r.each),
+		Flights: load(l.Flights, len(m.flights.running), r.flights), Background: load(l.Background, m.flights.background, r.background),
+		Hints: load(l.Hints, known, refused), Lists: load(cap(m.composer.slots), len(m.composer.slots), 0),
 	}
 }

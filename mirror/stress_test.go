@@ -53,7 +53,7 @@ func TestStress(t *testing.T) {
 	s.SetAges(Ages{}) // a slow machine may have answered nothing warm until now
 	for n, how := 0, request.Cold; how != request.Warm && n < 20; n++ {
 		for _, anew := range []bool{true, false} {
-			a, err := s.Page(t.Context(), request.Request{Target: s.newest(t), NoCache: anew})
+			a, err := s.Answer(t.Context(), request.Request{Target: s.newest(t), NoCache: anew})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -95,7 +95,7 @@ func (s *stage) act(t *testing.T, r *rand.Rand) {
 		target = s.newest(t)
 	}
 	a := request.Request{Target: target, NoCache: r.IntN(20) == 0}
-	answer, err := s.Page(ctx, a)
+	answer, err := s.Answer(ctx, a)
 	switch {
 	case errors.Is(err, context.DeadlineExceeded), errors.Is(err, understudy.ErrUnavailable):
 	case err != nil:

@@ -1,4 +1,4 @@
-// Superseded: held pages grow old at once when what they show has changed.
+// Superseded pages: stored pages become outdated at once if records that they show have changed.
 
 package mirror
 
@@ -14,33 +14,32 @@ import (
 	"understudy/spec"
 )
 
-// news is a set of changes, ready to be looked up by a page's records.
-type news struct {
-	versions map[int64]int64 // by record; -1: it went
+// changeSet is a set of changes that can be looked up by the record numbers of a page.
+type changeSet struct {
+	versions map[int64]int64 // by record; -1 if the record was deleted
 	fields   map[int64]understudy.Names
 	idents   map[uint64]bool
 	lo, hi   int64
 	shape    string
 }
 
-// supersede makes entries old that show what has changed, except the page that
-// brought the change. It reports whether it went looking; the kind's counter
-// has risen by one then. A change in one shape leaves pages of other shapes
-// alone; a record that went is gone from all.
-func (es *entries) supersede(k *kind, shape string, changes []understudy.Change, except understudy.Key) bool {
+// markSuperseded marks entries as superseded that show changed records, except the page that brought the
+// changes. It returns false if there are no changes; otherwise it has raised the kind's counter by one. A
+// change in one shape does not affect pages of other shapes, but a deletion affects all.
+func (es *entries) markSuperseded(k *kind, shape string, changes []understudy.Change, except understudy.Key) bool {
 	if len(changes) == 0 {
 		return false
 	}
 	k.writes.AddChange()
 	for _, c := range changes {
 		if c.Type == understudy.Went {
-			es.recordWent(k, c.ID)
+			es.forgetContents(k, c.ID)
 		}
 	}
-	// No list held can show what just came.
+	// No list in memory can show a record that is new.
 	came := !slices.ContainsFunc(changes, func(c understudy.Change) bool { return c.Type != understudy.Came })
 	if !came || !es.hot.ListsOnly(k.pages) {
-		es.makeOthersOld(k, shape, changes, except)
+		es.markOthersSuperseded(k, shape, changes, except)
 	}
 	for _, p := range k.source.polls() {
 		if p.kind == k && p.list.Target.Key != except && es.isSuperseded(p) {
@@ -50,7 +49,8 @@ func (es *entries) supersede(k *kind, shape string, changes []understudy.Change,
 	return true
 }
 
-// dropUnstored drops the entries of a kind that are not stored: nobody knows which records they show.
+// dropUnstored drops the entries of a kind that are not stored, because it is unknown which records they
+// show.
 func (es *entries) dropUnstored(k *kind) {
 	var gone []*cache.Entry
 	es.hot.Each(k.pages, func(e *cache.Entry) {
@@ -61,9 +61,9 @@ func (es *entries) dropUnstored(k *kind) {
 	es.hot.DropAll(gone)
 }
 
-// makeOthersOld makes every entry old that changes concern, but for that of a key.
-func (es *entries) makeOthersOld(k *kind, shape string, changes []understudy.Change, except understudy.Key) {
-	n := es.newsOf(changes, shape, understudy.NamesOf(k.source.config.Spec.Kind(k.name).ID...))
+// markOthersSuperseded marks or drops all entries that show changed records, except that of one key.
+func (es *entries) markOthersSuperseded(k *kind, shape string, changes []understudy.Change, except understudy.Key) {
+	n := es.newChangeSet(changes, shape, understudy.NamesOf(k.source.config.Spec.Kind(k.name).ID...))
 	own := es.hot.Hash(except)
 	var gone []*cache.Entry
 	es.hot.Each(k.pages, func(e *cache.Entry) {
@@ -72,24 +72,24 @@ func (es *entries) makeOthersOld(k *kind, shape string, changes []understudy.Cha
 		case !e.Stored && !e.Composed && e.Shape() == shape:
 			gone = append(gone, e) // its records have no numbers to look up
 		case e.Ident != 0 && n.idents[e.Ident]:
-			gone = append(gone, e) // the store composes a better one
+			gone = append(gone, e) // the store will compose a newer page
 		case e.List:
-			n.makeOld(es, e)
+			n.markSuperseded(es, e)
 		}
 	})
 	es.hot.DropAll(gone)
 }
 
-// newsOf are changes of records in a shape. Who sees the ids sees that one went.
-func (es *entries) newsOf(changes []understudy.Change, shape string, ids understudy.Names) *news {
-	n := &news{
+// newChangeSet returns the change set of records in a shape. A deletion counts as a change of the id fields.
+func (es *entries) newChangeSet(changes []understudy.Change, shape string, ids understudy.Names) *changeSet {
+	n := &changeSet{
 		versions: make(map[int64]int64, len(changes)), fields: make(map[int64]understudy.Names, len(changes)),
 		idents: make(map[uint64]bool, len(changes)), shape: shape,
 	}
 	for i, c := range changes {
 		n.idents[es.hot.Ident(c.ID)] = true
 		if c.Type == understudy.Came {
-			continue // no list held can show it yet
+			continue // no list in memory can show it yet
 		}
 		version, fields := c.Version, c.Fields
 		if c.Type == understudy.Went {
@@ -104,16 +104,16 @@ func (es *entries) newsOf(changes []understudy.Change, shape string, ids underst
 	return n
 }
 
-// makeOld makes a list old that shows an older version of what changed, and notes
-// which fields did. The record numbers beside the packed page settle nearly every
-// case; only a page that shows a changed record is unpacked to compare versions.
-func (n *news) makeOld(es *entries, e *cache.Entry) {
-	if !n.concerns(e) {
+// markSuperseded marks a list that shows an older version of a changed record, and notes the changed fields.
+// In nearly all cases the record numbers stored beside the packed page decide. Only a page that shows a
+// changed record is unpacked to compare versions.
+func (n *changeSet) markSuperseded(es *entries, e *cache.Entry) {
+	if !n.matchEntry(e) {
 		return
 	}
 	p, err := es.hot.Unpack(e)
 	if err != nil {
-		e.Superseded.CompareAndSwap(0, es.env.monotonic(es.env.now()))
+		e.Superseded.CompareAndSwap(0, es.env.monotonicTime(es.env.now()))
 		return
 	}
 	var fields []string
@@ -128,12 +128,12 @@ func (n *news) makeOld(es *entries, e *cache.Entry) {
 	}
 	if older {
 		e.Note(fields)
-		e.Superseded.CompareAndSwap(0, es.env.monotonic(es.env.now()))
+		e.Superseded.CompareAndSwap(0, es.env.monotonicTime(es.env.now()))
 	}
 }
 
-// concerns reports whether a list shows one of the records that changed.
-func (n *news) concerns(e *cache.Entry) bool {
+// matchEntry reports whether a list shows one of the changed records.
+func (n *changeSet) matchEntry(e *cache.Entry) bool {
 	if len(n.versions) == 0 {
 		return false
 	}
@@ -153,9 +153,9 @@ func (es *entries) isSuperseded(p *poll) bool {
 	return e != nil && (e.Superseded.Load() != 0 || e.Generation < p.kind.writes.Generation())
 }
 
-// together makes what is held of a page that is named by a number outdated, where the
-// list has moved since: it would stand with a gap beside the pages that were fetched anew.
-func (es *entries) together(t *spec.Target, h *held, now time.Time) {
+// markIfMoved marks a page named by a number as outdated if its list has moved since the page was fetched.
+// Otherwise rows would be missing between this page and newer pages beside it.
+func (es *entries) markIfMoved(t *spec.Target, h *heldPage, now time.Time) {
 	name := t.Sliding()
 	if name == "" || h.composed || h.page.Status != http.StatusOK {
 		return
@@ -165,22 +165,22 @@ func (es *entries) together(t *spec.Target, h *held, now time.Time) {
 	}
 }
 
-// judge decides what one request may get of what is held for it.
-func (es *entries) judge(ask *request.Request, k *kind, h *held, now time.Time) (decision, time.Duration) {
-	es.env.ages().asFor(ask, k, h)
-	es.together(ask.Target, h, now)
-	return es.env.ages().decide(h, es.env.ages().bounds(ask), now)
+// judge decides how a stored page may be used for a request.
+func (es *entries) judge(ask *request.Request, k *kind, h *heldPage, now time.Time) (decision, time.Duration) {
+	es.env.ages().applyRequest(ask, k, h)
+	es.markIfMoved(ask.Target, h, now)
+	return es.env.ages().decide(h, es.env.ages().requestBounds(ask), now)
 }
 
 const (
-	mostBefore = 4      // pages before one that are looked at for rows that have moved, or rows before one that is gone
-	mostLeads  = 10_000 // pages of which it is known which one leads to them
+	maxLookBack      = 4      // maximum number of earlier pages searched for moved rows, or of rows before a deleted record
+	maxPreviousPages = 10_000 // maximum number of pages whose previous page is remembered
 )
 
-// moved notes a page that is named by a number. A reader may go on here from the page
-// before as it was a while ago: what has moved from this page into that one since is
-// looked up there, now that this one is fetched, and given with it.
-func (fl *filler) moved(f *flight, p *understudy.Page) {
+// findMovedRows handles a fetched page that is named by a number. Its reader may have read the page before it
+// some time ago. Rows that have moved since then from this page into the one before are found and added to
+// the answer.
+func (fl *filler) findMovedRows(f *flight, p *understudy.Page) {
 	name := f.origin.target.Sliding()
 	if name == "" || f.origin.recordsOnly || p.Status != http.StatusOK {
 		return
@@ -189,13 +189,13 @@ func (fl *filler) moved(f *flight, p *understudy.Page) {
 	read := f.waiting.readers > 0
 	fl.flights.Unlock()
 	fl.entries.slides.Fetched(name, p, p.At.Add(-p.Took-p.InitialAge), read)
-	if f.origin.alone {
+	if f.origin.withoutNeighbors {
 		return
 	}
 	key, given, at := fl.entries.slides.Before(name, f.origin.target.Key, fl.env.now())
 	next, rows := fl.entries.slides.Rows(p), []slide.Row(nil)
-	for n := 0; n < mostBefore && !key.Zero() && key != f.origin.target.Key; n++ {
-		b := fl.asItIs(f, key, at, next)
+	for n := 0; n < maxLookBack && !key.Zero() && key != f.origin.target.Key; n++ {
+		b := fl.currentPage(f, key, at, next)
 		if b == nil {
 			break
 		}
@@ -209,21 +209,20 @@ func (fl *filler) moved(f *flight, p *understudy.Page) {
 		}
 		key, _, at = fl.entries.slides.Before(name, key, fl.env.now())
 	}
-	f.result.behind = slices.DeleteFunc(rows, func(r slide.Row) bool {
+	f.result.movedRows = slices.DeleteFunc(rows, func(r slide.Row) bool {
 		return slices.ContainsFunc(p.Rows, func(has understudy.Row) bool { return has.ID == r.Row.ID })
 	})
 }
 
-// asItIs is a page that was fetched then, as upstream gives it now; nil when it does not.
-// One that has just come to a reader is taken as it came, as a walk over upstream itself takes it. It
-// stays beside the next one for long, so it is fetched once more behind the answer, where
-// the budget has room, unless the two share a row: then nothing lies between them.
-func (fl *filler) asItIs(f *flight, key understudy.Key, at time.Time, next slide.Rows) *understudy.Page {
+// currentPage returns a neighboring page as upstream shows it now, or nil if upstream does not. A page that a
+// reader has just received is used as it is, as in a walk directly over upstream. Unless it shares a row with
+// the next page, it is fetched again in the background, because rows may lie between them.
+func (fl *filler) currentPage(f *flight, key understudy.Key, at time.Time, next slide.Rows) *understudy.Page {
 	t, err := f.origin.source.config.Spec.TargetOf(key)
 	if err != nil {
 		return nil
 	}
-	want := fetchOptions{reason: f.origin.reason, direct: true, blind: true, alone: true, flow: f.waiting.flow}
+	want := fetchOptions{reason: f.origin.reason, requireNew: true, skipCacheCheck: true, withoutNeighbors: true, flow: f.waiting.flow}
 	if now := fl.env.now(); now.Sub(at) <= slide.Soon {
 		if h, ok, err := fl.holdings.find(f.signals.ctx, t, f.origin.kind, now); err == nil && ok && !h.page.At.Before(at) {
 			if !fl.entries.slides.Rows(h.page).Meet(next) {
@@ -233,12 +232,13 @@ func (fl *filler) asItIs(f *flight, key understudy.Key, at time.Time, next slide
 			return h.page
 		}
 	}
-	return fl.beside(f, t, want)
+	return fl.fetchNeighbor(f, t, want)
 }
 
-// beside is a page that a flight needs besides its own; nil when upstream does not give it.
-func (fl *filler) beside(f *flight, t *spec.Target, want fetchOptions) *understudy.Page {
-	f.signals.free() // or it would wait for room that its own body takes
+// fetchNeighbor fetches a page that a flight needs besides its own. It returns nil if upstream does not give
+// it.
+func (fl *filler) fetchNeighbor(f *flight, t *spec.Target, want fetchOptions) *understudy.Page {
+	f.signals.free() // otherwise it would wait for memory that its own body uses
 	b, _, err := fl.flights.join(t, f.origin.source, f.origin.kind, want)
 	if err != nil {
 		return nil
@@ -259,21 +259,21 @@ func (fl *filler) beside(f *flight, t *spec.Target, want fetchOptions) *understu
 	return b.result.page
 }
 
-// pastGone is the page of a list that goes on after a record which upstream does not have any
-// more. The reader was given that record as the last of a held page: the rows after the last
-// one before it that is still there are those after it. Else it is the page itself.
-func (fl *filler) pastGone(f *flight, p *understudy.Page) *understudy.Page {
+// resumeAfterDeleted handles a list page that continues after a record which upstream no longer has. The
+// reader got that record as the last row of a stored page. The page is fetched again after the last earlier
+// row that still exists. In all other cases, p is returned.
+func (fl *filler) resumeAfterDeleted(f *flight, p *understudy.Page) *understudy.Page {
 	name := f.origin.target.After()
-	if name == "" || f.origin.alone {
+	if name == "" || f.origin.withoutNeighbors {
 		return p
 	}
 	if p.Status == http.StatusOK {
 		if !p.Next.Zero() {
-			fl.entries.leads.Put(p.Next, p.Key, 1)
+			fl.entries.previousPages.Put(p.Next, p.Key, 1)
 		}
 		return p
 	}
-	key, ok := fl.entries.leads.Get(f.origin.target.Key)
+	key, ok := fl.entries.previousPages.Get(f.origin.target.Key)
 	if !ok || p.Status != http.StatusBadRequest && p.Status != http.StatusNotFound {
 		return p
 	}
@@ -286,13 +286,13 @@ func (fl *filler) pastGone(f *flight, p *understudy.Page) *understudy.Page {
 		return p
 	}
 	rows := h.page.Rows
-	for i := len(rows) - 2; i >= max(0, len(rows)-1-mostBefore); i-- {
+	for i := len(rows) - 2; i >= max(0, len(rows)-1-maxLookBack); i-- {
 		t, err := f.origin.target.WithParam(name, rows[i].ID)
 		if err != nil {
 			return p
 		}
-		want := fetchOptions{reason: f.origin.reason, direct: true, blind: true, alone: true, flow: f.waiting.flow}
-		if b := fl.beside(f, t, want); b != nil {
+		want := fetchOptions{reason: f.origin.reason, requireNew: true, skipCacheCheck: true, withoutNeighbors: true, flow: f.waiting.flow}
+		if b := fl.fetchNeighbor(f, t, want); b != nil {
 			out := *b
 			out.Key, out.Version, out.NotStored = p.Key, 0, "it goes on after a record that is gone"
 			return &out
@@ -301,22 +301,22 @@ func (fl *filler) pastGone(f *flight, p *understudy.Page) *understudy.Page {
 	return p
 }
 
-// shown returns a flight's page as one of its readers gets it: before its own rows those that have
-// moved from it into the page before, unless the reader has that page as it is now.
-func (rd *reader) shown(r *reading, f *flight, p *understudy.Page) *understudy.Page {
+// addMovedRows returns a flight's page with the rows that have moved to the page before, for a reader that
+// lacks them. A reader that has the current page before gets the page unchanged.
+func (rd *reader) addMovedRows(r *reading, f *flight, p *understudy.Page) *understudy.Page {
 	t := f.origin.target
-	if len(f.result.behind) == 0 || p.Status != http.StatusOK {
+	if len(f.result.movedRows) == 0 || p.Status != http.StatusOK {
 		return p
 	}
 	has, now := rd.entries.slides.Has(t.Sliding(), t.Key, r.request.Flow, r.now)
 	if now {
 		return p
 	}
-	return slide.Splice(p, t.List.Key, rd.entries.slides.Without(f.result.behind, has))
+	return slide.Splice(p, t.List.Key, rd.entries.slides.Without(f.result.movedRows, has))
 }
 
-// gave notes that a reader has a page that is named by a number.
-func (es *entries) gave(t *spec.Target, reader uint64, p *understudy.Page) {
+// notePageGiven remembers that a reader has received a page named by a number.
+func (es *entries) notePageGiven(t *spec.Target, reader uint64, p *understudy.Page) {
 	if name := t.Sliding(); name != "" && p.Status == http.StatusOK {
 		es.slides.Gave(name, t.Key, reader, p.At, es.env.now())
 	}

@@ -273,7 +273,7 @@ func TestHiddenChangeDoesNotMakeAListOld(t *testing.T) {
 		hides := func(field string) func(string) bool { return func(name string) bool { return name != field } }
 		ask := func(shown func(string) bool) *request.Response {
 			t.Helper()
-			a, err := s.Page(t.Context(), request.Request{Target: s.newest(t), Shown: shown})
+			a, err := s.Answer(t.Context(), request.Request{Target: s.newest(t), Shown: shown})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -316,7 +316,7 @@ func TestHiddenChangeDoesNotMakeAnInstanceComposed(t *testing.T) {
 		s := open(t, 3)
 		ask := func(id string) *request.Response {
 			t.Helper()
-			a, err := s.Page(t.Context(), request.Request{Target: s.call(t, id), Shown: func(field string) bool { return field != "status" }})
+			a, err := s.Answer(t.Context(), request.Request{Target: s.call(t, id), Shown: func(field string) bool { return field != "status" }})
 			if err != nil {
 				t.Fatal(err)
 			}

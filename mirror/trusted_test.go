@@ -30,7 +30,7 @@ func TestWhatNobodyComparedIsNotMadeInAnOutage(t *testing.T) {
 				t.Helper()
 				for _, ask := range []request.Request{{}, {OnlyIfCached: true}} {
 					ask.Target = s.target(t, "Calls.json", query)
-					a, err := s.Page(t.Context(), ask)
+					a, err := s.Answer(t.Context(), ask)
 					switch {
 					case given && (err != nil || a.Outcome != request.Composed):
 						t.Errorf("whole %v, %q: %v, %v", whole, query, a, err)
@@ -61,7 +61,7 @@ func TestErrorSaysWhyRecordsMakeNoAnswer(t *testing.T) {
 		s, c := covered(t, 3)
 		s.script(func() { s.fail = func(int, request.Fetch) error { return down(503) } })
 		reason := func(query string) string {
-			_, err := s.Page(t.Context(), request.Request{Target: s.target(t, "Calls.json", query)})
+			_, err := s.Answer(t.Context(), request.Request{Target: s.target(t, "Calls.json", query)})
 			return understudy.WhyNothingHeldAnswers(err)
 		}
 		whole := false

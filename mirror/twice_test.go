@@ -18,7 +18,7 @@ func TestAReaderOfTheNewPageGetsNoRowTwice(t *testing.T) {
 	byNumber(t, Ages{Stale: -1}, func(w *walks) {
 		as := func(flow uint64) func(*spec.Target) (*understudy.Page, string, error) {
 			return func(target *spec.Target) (*understudy.Page, string, error) {
-				a, err := w.mirror.Page(w.Context(), request.Request{Target: target, Flow: flow})
+				a, err := w.mirror.Answer(w.Context(), request.Request{Target: target, Flow: flow})
 				if err != nil {
 					return nil, "", err
 				}
@@ -56,7 +56,7 @@ func TestAReaderOfTheNewPageGetsNoRowTwice(t *testing.T) {
 func TestAReaderOfAnOlderPageGetsNoRowTwice(t *testing.T) {
 	byNumber(t, Ages{Stale: -1}, func(w *walks) {
 		step := func(flow uint64, uri string) *understudy.Page {
-			a, err := w.mirror.Page(w.Context(), request.Request{Target: w.target(uri), Flow: flow})
+			a, err := w.mirror.Answer(w.Context(), request.Request{Target: w.target(uri), Flow: flow})
 			if err != nil {
 				w.Fatal(err)
 			}

@@ -98,7 +98,7 @@ func (w *walks) direct(target *spec.Target) (*understudy.Page, string, error) {
 }
 
 func (w *walks) through(target *spec.Target) (*understudy.Page, string, error) {
-	a, err := w.mirror.Page(w.Context(), request.Request{Target: target})
+	a, err := w.mirror.Answer(w.Context(), request.Request{Target: target})
 	if err != nil {
 		return nil, "", err
 	}

@@ -1,4 +1,4 @@
-// Write: a change passed on once, and what it makes invalid.
+// Writes: a change sent to upstream once, and what it invalidates.
 
 package mirror
 
@@ -16,30 +16,28 @@ import (
 	"understudy/spec"
 )
 
-// invalidator makes old, and forgets, what writes and purges concern.
+// invalidator invalidates or deletes what writes and purges concern.
 type invalidator struct {
 	env      *env
 	entries  *entries
 	flights  *flights
 	holdings *holdings
 	writer   *writer
-	// contentsWritten drops the contents that a write may have changed.
-	contentsWritten func(*kind, request.Write)
+	// invalidateContents drops the contents that a write may have changed.
+	invalidateContents func(*kind, request.Write)
 }
 
-// touchTime bounds telling the store what a write touched. It runs to its end
-// even when the caller has gone.
+// touchTime is the maximum time for recording in the store what a write touched. The work goes on after the
+// caller has left.
 const touchTime = 10 * time.Second
 
-// Write passes a write on, once. Before it returns, nothing the write may have
-// touched is answered from the mirror any more and no fetch begun before may
-// fill: the lists of its kind in every filter and, for an instance path, the
-// record. The body of a 200 or 201 is saved as a version, and the next read of the
-// record waits for upstream all the same; a 204 to a DELETE removes the record.
+// Write sends a write to upstream once. When it returns, nothing that the write may have changed is answered
+// from the mirror, and no earlier fetch may be stored. This concerns all lists of the kind and, for an
+// instance path, the record. The body of a 200 or 201 is saved as a version, and the next read of the record
+// still waits for upstream. A 204 to a DELETE deletes the record.
 //
-// A definite refusal (a 4xx other than 404, 408, 409 and 410) and a write that
-// was never sent change nothing upstream and invalidate nothing; everything
-// else does, an unknown outcome included.
+// A definite refusal (a 4xx other than 404, 408, 409 and 410) and a write that was never sent change nothing
+// and invalidate nothing. Everything else invalidates, also an unknown outcome.
 //
 // Errors: those of Upstream.Write, and ErrClosed.
 func (m *Mirror) Write(ctx context.Context, w request.Write) (*request.Response, error) {
@@ -50,7 +48,7 @@ func (m *Mirror) Write(ctx context.Context, w request.Write) (*request.Response,
 		return nil, fmt.Errorf("mirror: %w: no such source", understudy.ErrInvalid)
 	}
 	s := m.env.sources[w.Target.Key.Source]
-	k := s.of(w.Target)
+	k := s.kindOf(w.Target)
 	if k == nil {
 		return nil, fmt.Errorf("mirror: %w: kind %s is not of source %s", understudy.ErrInvalid, w.Target.Kind.Name, s.config.Name)
 	}
@@ -62,15 +60,15 @@ func (m *Mirror) Write(ctx context.Context, w request.Write) (*request.Response,
 		if err != nil {
 			return nil, fmt.Errorf("mirror: %s: %w", w.Target.Key, err)
 		}
-		return written(p), nil
+		return writeResponse(p), nil
 	}
 	s.counts.writes.Add(1)
-	w.Target = named(ctx, m.env.store, s, w.Target)
+	w.Target = resolveAddress(ctx, m.env.store, s, w.Target)
 	own := m.invalidator.begin(k, w.Target.ID)
-	others := m.others(ctx, s, w)
+	others := m.beginSideEffects(ctx, s, w)
 	p, err := s.upstream.Write(ctx, w)
-	p = notStoredSaid(p)
-	if untouched(p, err) {
+	p = markNoStore(p)
+	if hasNoEffect(p, err) {
 		own.Drop()
 		for _, o := range others {
 			o.write.Drop()
@@ -78,23 +76,23 @@ func (m *Mirror) Write(ctx context.Context, w request.Write) (*request.Response,
 		if err != nil {
 			return nil, fmt.Errorf("mirror: write %s: %w", w.Target.Key, err)
 		}
-		return written(p), nil
+		return writeResponse(p), nil
 	}
-	a := written(p)
-	v := version(k, w, p)
+	a := writeResponse(p)
+	v := writtenVersion(k, w, p)
 	id := w.Target.ID
 	if id == "" && v != nil {
 		id = v.Rows[0].ID
 	}
-	kept := own.End(m.env.now(), id, v) // first: from here on no fetch begun before may fill
+	kept := own.End(m.env.now(), id, v) // comes first: from now on no earlier fetch may be stored
 	if k.name != "" {
 		err := m.invalidator.invalidate(ctx, k, w, id, a)
 		a.Stored = kept && err == nil
 	}
 	for _, o := range others {
 		o.write.End(m.env.now(), o.id, nil)
-		if err := m.invalidator.outdate(ctx, o.kind, o.id); err != nil {
-			a.Detail = "not stored: " + lastWords(err)
+		if err := m.invalidator.expireRecord(ctx, o.kind, o.id); err != nil {
+			a.Detail = "not stored: " + shortReason(err)
 		}
 	}
 	if err != nil {
@@ -103,8 +101,8 @@ func (m *Mirror) Write(ctx context.Context, w request.Write) (*request.Response,
 	return a, nil
 }
 
-// named is a target with the id of the record whose own address it is, where that is held.
-func named(ctx context.Context, store Store, s *source, t *spec.Target) *spec.Target {
+// resolveAddress returns a target with the id of the record that has this address, if that record is stored.
+func resolveAddress(ctx context.Context, store Store, s *source, t *spec.Target) *spec.Target {
 	records, ok := store.(compose.Store)
 	if !ok || !t.Addressed() {
 		return t
@@ -114,25 +112,25 @@ func named(ctx context.Context, store Store, s *source, t *spec.Target) *spec.Ta
 	return &named
 }
 
-// other is a record, or a kind, that a write changes beside what its path is about.
-type other struct {
+// sideEffect is a record or a kind that a write changes besides the target of its path.
+type sideEffect struct {
 	kind  *kind
-	id    string // "": it is not known which record
+	id    string // "" if the record is unknown
 	write *writes.Write
 }
 
-// others returns what a write changes beside what its path is about.
-func (m *Mirror) others(ctx context.Context, s *source, w request.Write) (all []other) {
+// beginSideEffects begins the writes of everything that a write changes besides the target of its path.
+func (m *Mirror) beginSideEffects(ctx context.Context, s *source, w request.Write) (all []sideEffect) {
 	for _, t := range s.config.Spec.Changes(w.Target.Key, w.Body) {
-		if k := s.of(t); t.Kind != w.Target.Kind {
-			id := named(ctx, m.env.store, s, t).ID
-			all = append(all, other{k, id, m.invalidator.begin(k, id)})
+		if k := s.kindOf(t); t.Kind != w.Target.Kind {
+			id := resolveAddress(ctx, m.env.store, s, t).ID
+			all = append(all, sideEffect{k, id, m.invalidator.begin(k, id)})
 		}
 	}
 	return all
 }
 
-// begin notes a write before it is passed on, so that a process after a crash looks at the record.
+// begin notes a write before it is sent, so that after a crash the record is checked.
 func (iv *invalidator) begin(k *kind, id string) *writes.Write {
 	w, err := k.writes.Begin(id)
 	if err != nil {
@@ -142,7 +140,8 @@ func (iv *invalidator) begin(k *kind, id string) *writes.Write {
 	return w
 }
 
-func written(p *understudy.Page) *request.Response {
+// writeResponse returns the response to a write.
+func writeResponse(p *understudy.Page) *request.Response {
 	a := &request.Response{Page: p, Outcome: request.Cold, Fwd: "method"}
 	if p != nil {
 		a.Upstream = p.Took
@@ -150,8 +149,8 @@ func written(p *understudy.Page) *request.Response {
 	return a
 }
 
-// untouched reports whether a write surely changed nothing.
-func untouched(p *understudy.Page, err error) bool {
+// hasNoEffect reports whether a write certainly changed nothing.
+func hasNoEffect(p *understudy.Page, err error) bool {
 	if err != nil {
 		var nothingSent *understudy.UpstreamError
 		return errors.As(err, &nothingSent) && !errors.Is(err, understudy.ErrUnknownOutcome)
@@ -163,25 +162,24 @@ func untouched(p *understudy.Page, err error) bool {
 	return p.Status >= 400 && p.Status < 500
 }
 
-// invalidate tells hot tier and store of a write.
+// invalidate invalidates in memory and store what a write has changed.
 func (iv *invalidator) invalidate(ctx context.Context, k *kind, w request.Write, id string, a *request.Response) error {
 	begin := iv.env.now()
-	iv.contentsWritten(k, w)
-	err := iv.outdate(ctx, k, id)
+	iv.invalidateContents(k, w)
+	err := iv.expireRecord(ctx, k, id)
 	if err != nil {
 		k.source.counts.notStored.Add(1)
-		a.Detail = "not stored: " + lastWords(err)
+		a.Detail = "not stored: " + shortReason(err)
 	}
 	a.Store = iv.env.now().Sub(begin)
 	return err
 }
 
-// outdate tells hot tier and store that a record, and the lists of its kind, are to be asked
-// for again.
-func (iv *invalidator) outdate(ctx context.Context, k *kind, id string) error {
+// expireRecord marks a record and the lists of its kind as invalid in memory and store.
+func (iv *invalidator) expireRecord(ctx context.Context, k *kind, id string) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), touchTime)
 	defer cancel()
-	iv.entries.touched(k, id)
+	iv.entries.dropTouched(k, id)
 	for _, p := range k.source.polls() {
 		if p.kind == k {
 			p.list.Nudge()
@@ -190,10 +188,10 @@ func (iv *invalidator) outdate(ctx context.Context, k *kind, id string) error {
 	return iv.writer.touch(ctx, k, id)
 }
 
-// touched drops the record's instances from the hot tier, and answers that there is none
-// under an address, which may be its own; of a kind without ids, every page that is no list;
-// and of every kind what may show other records, too. Lists are outdated by their generation.
-func (es *entries) touched(k *kind, id string) {
+// dropTouched drops the pages that a write to a record may have changed: its instances and 404s of addresses
+// that may be its own. For a kind without ids it drops every page that is no list. It also drops pages of all
+// kinds that show records of other kinds. Lists become outdated by their generation.
+func (es *entries) dropTouched(k *kind, id string) {
 	k.writes.AddChange()
 	spec := k.source.config.Spec.Kind(k.name)
 	whole := spec != nil && len(spec.ID) == 0
@@ -209,14 +207,12 @@ func (es *entries) touched(k *kind, id string) {
 	es.hot.DropAll(gone)
 }
 
-// touch tells the store, with the kind locked: first the version the answer
-// shows, then that the record and its kind's lists are to be asked for again.
-// An answer to a write is not what a read would say (a new record's dates may
-// still be missing), so it is a version and no answer. What the store does not
-// take in is owed: until then the mirror itself knows that the record is
-// invalid.
+// touch flushes the invalidations of a kind with the kind locked: first the version that the response shows,
+// then the touch of the record and its lists. A response to a write may differ from a later read (a new
+// record's dates may be missing). So it is stored as a version and not answered. If the store fails, the
+// invalidation stays pending, and the mirror itself treats the record as invalid.
 func (wr *writer) touch(ctx context.Context, k *kind, id string) error {
-	if why := wr.saving.trouble(); why != "" && wr.env.started.Load() { // the writer does not wait for a locked database
+	if why := wr.saving.failureReason(); why != "" && wr.env.started.Load() { // saving fails: do not wait for a locked database
 		wr.flushSoon()
 		return fmt.Errorf("%w: %s", understudy.ErrNotStored, why)
 	}
@@ -227,16 +223,16 @@ func (wr *writer) touch(ctx context.Context, k *kind, id string) error {
 	defer k.unlock()
 	if err := wr.flush(ctx, k); err != nil {
 		wr.flushSoon()
-		return wr.saving.failed(wr.entries.env, err)
+		return wr.saving.noteFailure(wr.entries.env, err)
 	}
-	wr.entries.touched(k, id) // a reader may have read the version meanwhile
-	wr.saving.works(wr.entries.env)
+	wr.entries.dropTouched(k, id) // a reader may have loaded the old version meanwhile
+	wr.saving.noteSuccess(wr.entries.env)
 	return nil
 }
 
-// version is what a write's answer shows of a record, as a page without a key;
-// nil when it shows nothing.
-func version(k *kind, w request.Write, p *understudy.Page) *understudy.Page {
+// writtenVersion returns the version of a record that a write's response shows, as a page without a key. It
+// returns nil if the response shows none.
+func writtenVersion(k *kind, w request.Write, p *understudy.Page) *understudy.Page {
 	if k.name == "" || p == nil || p.NotStored != "" && p.NotStored != understudy.NotStoredDeleted || w.Target.Apart() {
 		return nil
 	}
@@ -255,10 +251,10 @@ func version(k *kind, w request.Write, p *understudy.Page) *understudy.Page {
 	return nil
 }
 
-// recallWrites finds out, once for a kind, whether something was written before the
-// start that no newest page has shown: then it is as if it were written now.
-func (co *composer) recallWrites(ctx context.Context, k *kind) error {
-	if k.written == 0 || k.recalled.Load() {
+// restoreWrites checks once per kind whether there were writes before the start that no newest page has
+// shown. Such writes are treated as if they happened now.
+func (co *composer) restoreWrites(ctx context.Context, k *kind) error {
+	if k.startGeneration == 0 || k.writesRestored.Load() {
 		return nil
 	}
 	shown := false
@@ -270,19 +266,19 @@ func (co *composer) recallWrites(ctx context.Context, k *kind) error {
 		if err != nil && !errors.Is(err, understudy.ErrNotFound) {
 			return err
 		}
-		shown = shown || err == nil && page.Generation >= k.written
+		shown = shown || err == nil && page.Generation >= k.startGeneration
 	}
 	if !shown {
 		k.writes.Note(co.env.now(), "")
 	}
-	k.recalled.Store(true)
+	k.writesRestored.Store(true)
 	return nil
 }
 
-// wroteSince reports whether a write touched a kind and what it changed has not
-// been seen yet: the newest page is older, or a record it named.
-func (co *composer) wroteSince(ctx context.Context, k *kind, c *request.Coverage) bool {
-	if co.recallWrites(ctx, k) != nil {
+// hasUnseenWrite reports whether a write touched the kind and its changes have not been fetched yet. The
+// newest page must be newer than the write, or the written records must have been fetched.
+func (co *composer) hasUnseenWrite(ctx context.Context, k *kind, c *request.Coverage) bool {
+	if co.restoreWrites(ctx, k) != nil {
 		return true // unknown
 	}
 	at, ids, many := k.writes.Unseen()
@@ -297,9 +293,9 @@ func (co *composer) wroteSince(ctx context.Context, k *kind, c *request.Coverage
 		return true
 	}
 	for _, id := range ids {
-		rec, err := co.holdings.lookUp(ctx, k.source, k.source.config.Spec.Kind(k.name), id)
+		rec, err := co.holdings.findRecord(ctx, k.source, k.source.config.Spec.Kind(k.name), id)
 		if err != nil || rec != nil && (rec.Invalid || k.writes.IsPending(id)) {
-			return true // or unknown: the caller has left, or it cannot be read
+			return true // unknown if the lookup failed
 		}
 		k.writes.Seen(at, id)
 	}

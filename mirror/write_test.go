@@ -159,7 +159,7 @@ func TestWriteAcrossARefreshInFlight(t *testing.T) {
 			zero := time.Duration(0)
 			joined := make(chan *request.Response)
 			go func() {
-				a, err := s.Page(t.Context(), request.Request{Target: target, AgeLimit: &zero})
+				a, err := s.Answer(t.Context(), request.Request{Target: target, AgeLimit: &zero})
 				if err != nil {
 					t.Error(err)
 				}

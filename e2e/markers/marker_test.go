@@ -83,7 +83,7 @@ func facesOf(t *testing.T, sp *spec.Spec, dropIn, web string) []frontend {
 // unused is a stub that the constructor of a frontend needs. No request reaches it.
 type unused struct{}
 
-func (unused) Page(context.Context, request.Request) (*request.Response, error) {
+func (unused) Answer(context.Context, request.Request) (*request.Response, error) {
 	return nil, understudy.ErrNotFound
 }
 

@@ -51,7 +51,7 @@ type Callers interface {
 
 // Mirror answers for upstream; mirror.Mirror implements it.
 type Mirror interface {
-	Page(ctx context.Context, a request.Request) (*request.Response, error)
+	Answer(ctx context.Context, a request.Request) (*request.Response, error)
 }
 
 // Search finds records by words and conditions, and adds them up; search.Searcher implements it.

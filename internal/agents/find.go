@@ -211,7 +211,7 @@ func (v *exchange) history(ctx context.Context, a historyArgs) (any, error) {
 	if err := v.srv.o.Gate.Read(v.caller, t); err != nil {
 		return nil, err
 	}
-	if err := v.srv.o.Gate.Find(ctx, v.caller, t, v.srv.o.Mirror.Page); err != nil {
+	if err := v.srv.o.Gate.Find(ctx, v.caller, t, v.srv.o.Mirror.Answer); err != nil {
 		return nil, err
 	}
 	past, err := seen.Reader{History: v.srv.o.History, Gate: v.srv.o.Gate, Caller: v.caller}.Read(ctx, k.Source.Name, k.Spec.Name, t.ID,

@@ -261,7 +261,7 @@ func fill(r *rig, lists ...string) {
 		for next != "" {
 			t, err := r.source.Spec.Follow("twilio", next)
 			must(r.T, err)
-			p, err := r.o.Mirror.Page(r.Context(), request.Request{Target: t})
+			p, err := r.o.Mirror.Answer(r.Context(), request.Request{Target: t})
 			must(r.T, err)
 			next = p.Page.Next.URI
 		}
@@ -274,7 +274,7 @@ func change(r *rig, path string, after time.Duration, pairs ...string) {
 	r.Helper()
 	t, err := r.source.Spec.Follow("twilio", path)
 	must(r.T, err)
-	a, err := r.o.Mirror.Page(r.Context(), request.Request{Target: t})
+	a, err := r.o.Mirror.Answer(r.Context(), request.Request{Target: t})
 	must(r.T, err)
 	p := *a.Page
 	for i := 0; i < len(pairs); i += 2 {

@@ -124,7 +124,7 @@ func (v *exchange) ask(ctx context.Context, t *spec.Target, at time.Time) (*requ
 		return nil, nil, err
 	}
 	read := request.Request{Target: t, AsOf: at, Flow: v.caller.Flow, AgeLimit: v.caller.Grant.MaxStale}
-	answer, err := sight.Page(ctx, read, v.srv.o.Mirror.Page)
+	answer, err := sight.Page(ctx, read, v.srv.o.Mirror.Answer)
 	if err != nil {
 		return nil, nil, err
 	}

@@ -126,7 +126,7 @@ func (a *App) openFrontends(ctx context.Context, p policy) error {
 	}
 	b := &builder{sources: a.sources, clients: a.clients, ports: a.ports, exports: e.exports, traffic: f.traffic, inForce: e.inForce.Load,
 		notes: a.db.Annotations, diagnostics: commands, routes: map[string]http.Handler{"/-/sync": a.walker.Handler(token, a.audit)},
-		hook: proxy.HookOptions{Sources: a.sources, Secret: a.settings.hookSecret, Hint: a.mirror.Hint},
+		hook: proxy.HookOptions{Sources: a.sources, Secret: a.settings.hookSecret, Hint: a.mirror.AddHint},
 		viewer: page.Options{
 			Sources: a.sources, Mirror: a.mirror, Media: a.mirror, Seals: seals, Lookups: page.NewLookups(a.sources),
 			Cookies: a.policies.visitors.cookies, Snapshot: f.viewerSnapshot, History: a.db, Jobs: a.jobs, Feed: "/-/feed",
@@ -134,7 +134,7 @@ func (a *App) openFrontends(ctx context.Context, p policy) error {
 			Audit: a.audit, Trail: a.audit, Version: a.opts.Version, Logger: a.log, Now: time.Now,
 		},
 		dropIn: proxy.Options{
-			Mirror: a.mirror, Ready: a.mirror.Ready, Media: a.mirror, Exchanger: a.mirror, LastChange: a.db.LastChange, Log: a.ports.access,
+			Mirror: a.mirror, Ready: a.mirror.FindReady, Media: a.mirror, Exchanger: a.mirror, LastChange: a.db.LastChange, Log: a.ports.access,
 			TooLarge: func() { f.traffic.tooLarge.Add(1) }, Audit: a.audit, Logger: a.log, Now: time.Now,
 			Unread: a.ports.unread, Cache: shares.Forms, Lists: lists,
 		},
@@ -163,7 +163,7 @@ func (a *App) openFeed(ctx context.Context, p policy) (*feed.Feed, error) {
 	c := a.opts.Settings.Feed
 	f, err := feed.New(ctx, feed.Options{
 		Sources: a.sources, Store: a.db, KV: a.db.KV, Policy: p.feed(), Token: a.opts.Dir.Token,
-		Enqueue: a.jobs.Enqueue, Seen: a.mirror.Reading,
+		Enqueue: a.jobs.Enqueue, Seen: a.mirror.NoteReader,
 		Audit: a.audit, Now: time.Now, Logger: a.log,
 		Limits: feed.Limits{
 			Subscribers: c.Subscribers, Each: c.SubscribersEach, Buffer: c.Buffer, Heartbeat: c.Heartbeat.Std(), Stall: c.Stall.Std(),

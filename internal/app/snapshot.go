@@ -156,8 +156,8 @@ func (h *figures) snapshot(ctx context.Context) (diagnostics.Snapshot, error) {
 func (h *figures) limits() map[string]request.Load {
 	l := h.mirror.Loads()
 	out := map[string]request.Load{
-		"waiters": l.Waiters, "waiters_each": l.Each,
-		"flights": l.Flights, "behind": l.Behind, "hints": l.Hints, "lists": l.Lists,
+		"waiters": l.Waiters, "waiters_each": l.PerTurn,
+		"flights": l.Flights, "behind": l.Background, "hints": l.Hints, "lists": l.Lists,
 		"feed_subscribers": h.feed.Load(), "unread": h.ports.unreadLoad(),
 		"request_body": {Limit: int64(h.settings.now.Load().Limits.RequestBody), Refused: h.traffic.tooLarge.Load()},
 	}

@@ -45,7 +45,7 @@ type still struct {
 	page func(context.Context, request.Request) (*request.Response, error)
 }
 
-func (s still) Page(ctx context.Context, a request.Request) (*request.Response, error) {
+func (s still) Answer(ctx context.Context, a request.Request) (*request.Response, error) {
 	return s.page(ctx, a)
 }
 

@@ -104,7 +104,7 @@ func buildFew(t *testing.T, rules access.RowRules) (c *product, full func()) {
 	}})
 	check(t, err)
 	c.proxy, err = proxy.New(proxy.Options{Source: c.source, Mirror: c.mirror, Gate: gate, Callers: book, Now: c.now,
-		Ready: c.mirror.Ready, Admit: book.Admit})
+		Ready: c.mirror.FindReady, Admit: book.Admit})
 	check(t, err)
 	c.server = httptest.NewServer(c.proxy)
 	c.source.PublicURL = c.server.URL

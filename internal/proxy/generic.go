@@ -115,11 +115,11 @@ func (p *Proxy) knownGeneric(r *http.Request) (context.Context, func() (any, boo
 		return nil, nil
 	}
 	h := v.passable()
-	if !p.o.Exchanger.ReadyFor(t, h) {
+	if !p.o.Exchanger.IsReadyFor(t, h) {
 		return nil, nil
 	}
 	k := &known{aimed{t, v.exchange.line.Written}, admit}
-	return context.WithValue(context.Background(), knownKey{}, k), func() (any, bool) { return nil, p.o.Exchanger.ReadyFor(t, h) }
+	return context.WithValue(context.Background(), knownKey{}, k), func() (any, bool) { return nil, p.o.Exchanger.IsReadyFor(t, h) }
 }
 
 // passable is the header that upstream and the cache may see: without the credential by which

@@ -192,16 +192,16 @@ func TestNeverAPageWithRowsCutOut(t *testing.T) {
 // deaf answers without the directives.
 type deaf struct{ *accesstest.World }
 
-func (d deaf) Page(ctx context.Context, a request.Request) (*request.Response, error) {
+func (d deaf) Answer(ctx context.Context, a request.Request) (*request.Response, error) {
 	a.Local = nil
-	return d.World.Page(ctx, a)
+	return d.World.Answer(ctx, a)
 }
 
 // liar calls it composed.
 type liar struct{ *accesstest.World }
 
-func (l liar) Page(ctx context.Context, a request.Request) (*request.Response, error) {
-	answer, err := deaf(l).Page(ctx, a)
+func (l liar) Answer(ctx context.Context, a request.Request) (*request.Response, error) {
+	answer, err := deaf(l).Answer(ctx, a)
 	answer.Outcome = request.Composed
 	return answer, err
 }
@@ -255,8 +255,8 @@ func TestHiddenRecordsInAnOutage(t *testing.T) {
 // cut is a mirror whose upstream is down: what is held goes out stale.
 type cut struct{ *accesstest.World }
 
-func (c cut) Page(ctx context.Context, a request.Request) (*request.Response, error) {
-	answer, err := c.World.Page(ctx, a)
+func (c cut) Answer(ctx context.Context, a request.Request) (*request.Response, error) {
+	answer, err := c.World.Answer(ctx, a)
 	if a.Target.Kind == nil || c.Newest("", a.Target.Kind.Name, a.Target.ID) == nil {
 		return nil, &understudy.UpstreamError{Why: understudy.FailServer, Status: 502, RetryAfter: 7 * time.Second,
 			Page: &understudy.Page{Status: 502, Kind: "calls", Body: []byte(`{"message":"` + accesstest.Mark + `"}`)}}

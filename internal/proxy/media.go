@@ -33,7 +33,7 @@ func (v *exchange) medium() error {
 	if v.proxy.o.Media == nil {
 		return fmt.Errorf("proxy: contents: %w", understudy.ErrNotFound)
 	}
-	if err := v.proxy.o.Gate.Find(v.r.Context(), v.caller, v.target, v.proxy.o.Mirror.Page); err != nil {
+	if err := v.proxy.o.Gate.Find(v.r.Context(), v.caller, v.target, v.proxy.o.Mirror.Answer); err != nil {
 		return err
 	}
 	ctx, cancel := context.WithCancelCause(v.r.Context())

@@ -38,9 +38,9 @@ import (
 
 // Mirror answers for upstream.
 type Mirror interface {
-	// Page answers a read. Errors are the root package's kinds, or the
+	// Answer answers a read. Errors are the root package's kinds, or the
 	// context's.
-	Page(context.Context, request.Request) (*request.Response, error)
+	Answer(context.Context, request.Request) (*request.Response, error)
 	// Write passes a write on, once. Its answer's page is whatever upstream
 	// answered.
 	Write(context.Context, request.Write) (*request.Response, error)
@@ -51,8 +51,8 @@ type Exchanger interface {
 	// Exchange answers a request as it came; the answer must be closed. Errors are the root
 	// package's kinds, or the context's.
 	Exchange(context.Context, request.Exchange) (*request.Exchanged, error)
-	// ReadyFor reports whether a GET with some header would be answered from memory now.
-	ReadyFor(t *spec.Target, h http.Header) bool
+	// IsReadyFor reports whether a GET with some header would be answered from memory now.
+	IsReadyFor(t *spec.Target, h http.Header) bool
 }
 
 // Media opens the contents of records.

@@ -53,7 +53,7 @@ type script struct {
 	passed []request.Write
 }
 
-func (s *script) Page(ctx context.Context, a request.Request) (*request.Response, error) {
+func (s *script) Answer(ctx context.Context, a request.Request) (*request.Response, error) {
 	s.mu.Lock()
 	s.asked = append(s.asked, a)
 	answer := s.page

@@ -58,7 +58,7 @@ func (v *exchange) get() error {
 		defer leave()
 		v.leave = leave
 	}
-	a, err := v.sight.Page(ctx, ask, v.proxy.o.Mirror.Page)
+	a, err := v.sight.Page(ctx, ask, v.proxy.o.Mirror.Answer)
 	if err != nil {
 		return err
 	}

@@ -35,7 +35,7 @@ func (v *exchange) write() error {
 	if err := v.proxy.o.Gate.Write(v.caller, v.target, method); err != nil {
 		return unlessUnknown(v.target, err)
 	}
-	if err := v.proxy.o.Gate.Find(v.r.Context(), v.caller, v.target, v.proxy.o.Mirror.Page); err != nil {
+	if err := v.proxy.o.Gate.Find(v.r.Context(), v.caller, v.target, v.proxy.o.Mirror.Answer); err != nil {
 		return err
 	}
 	if v.r.ContentLength > v.proxy.o.MaxBody {

@@ -91,7 +91,7 @@ func compare(q *page.Exchange, t *spec.Target, c comparison) error {
 	if err := q.Rights.Gate.Read(q.Rights.Caller, t); err != nil {
 		return err
 	}
-	switch err := q.Rights.Gate.Find(q.Ctx, q.Rights.Caller, t, q.V.Options.Mirror.Page); {
+	switch err := q.Rights.Gate.Find(q.Ctx, q.Rights.Caller, t, q.V.Options.Mirror.Answer); {
 	case errors.Is(err, understudy.ErrNotFound):
 		return page.NoSuch(q.Kind)
 	case err != nil:

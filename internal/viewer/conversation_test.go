@@ -24,7 +24,7 @@ type talker struct {
 	calls []time.Time // those of A to B; every other kind and direction has none
 }
 
-func (m *talker) Page(_ context.Context, a request.Request) (*request.Response, error) {
+func (m *talker) Answer(_ context.Context, a request.Request) (*request.Response, error) {
 	p := &understudy.Page{Key: a.Target.Key, Kind: a.Target.Kind.Name, Shape: a.Target.Shape(), List: true, Status: 200,
 		ContentType: "application/json"}
 	answer := &request.Response{Page: p, Outcome: request.Warm}

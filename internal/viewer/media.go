@@ -60,7 +60,7 @@ func sendMedia(q *page.Exchange) (err error) {
 	if err := q.Rights.Gate.Media(q.Rights.Caller, t); err != nil {
 		return err
 	}
-	switch err := q.Rights.Gate.Find(q.Ctx, q.Rights.Caller, t, q.V.Options.Mirror.Page); {
+	switch err := q.Rights.Gate.Find(q.Ctx, q.Rights.Caller, t, q.V.Options.Mirror.Answer); {
 	case errors.Is(err, understudy.ErrNotFound):
 		return errMediaGone
 	case err != nil:

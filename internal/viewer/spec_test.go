@@ -61,7 +61,7 @@ type library struct {
 	rows  string
 }
 
-func (l *library) Page(_ context.Context, a request.Request) (*request.Response, error) {
+func (l *library) Answer(_ context.Context, a request.Request) (*request.Response, error) {
 	l.asked = append(l.asked, a.Target.Key.URI)
 	p := &understudy.Page{Key: a.Target.Key, Kind: "books", Shape: "books", Status: 200, ContentType: "application/json",
 		Body: []byte(bookJSON), ID: a.Target.ID}

@@ -42,10 +42,10 @@ type Upstream interface {
 // Pages are what is stored, in memory and in the store. The mirror fills it. All methods are
 // called from many goroutines.
 type Pages interface {
-	// Held is a page in memory; nil: it is not there.
-	Held(understudy.Key) *understudy.Page
-	// Page is a page in memory or in the store; ErrNotFound.
-	Page(context.Context, understudy.Key) (*understudy.Page, error)
+	// Find is a page in memory; nil: it is not there.
+	Find(understudy.Key) *understudy.Page
+	// Load returns a page in memory or in the store; ErrNotFound.
+	Load(context.Context, understudy.Key) (*understudy.Page, error)
 	// Keep stores a page; what it says of an error is that the store has it not.
 	Keep(*understudy.Page) error
 	// Forget forgets a page.
@@ -60,8 +60,8 @@ type Flights interface {
 	// Join waits for the flight of a target's key, which begins now with fetch unless one is
 	// under way. With direct one that has brought its page already will not do.
 	Join(ctx context.Context, t *spec.Target, flow uint64, direct bool, fetch Fetch) (p *understudy.Page, joined bool, err error)
-	// Behind begins a flight that nobody waits for, unless one is under way.
-	Behind(t *spec.Target, fetch Fetch)
+	// FetchInBackground begins a flight that nobody waits for, unless one is under way.
+	FetchInBackground(t *spec.Target, fetch Fetch)
 	// Enter counts a reader that waits for upstream on its own; an error turns it away.
 	Enter(flow uint64) error
 	// Exit ends what Enter began.

@@ -85,14 +85,14 @@ type memory struct {
 	then  func() // once, when a page has been read
 }
 
-func (m *memory) Held(key understudy.Key) *understudy.Page {
+func (m *memory) Find(key understudy.Key) *understudy.Page {
 	m.lock.Lock()
 	defer m.lock.Unlock()
 	return m.pages[key]
 }
 
-func (m *memory) Page(_ context.Context, key understudy.Key) (*understudy.Page, error) {
-	p, then := m.Held(key), m.then
+func (m *memory) Load(_ context.Context, key understudy.Key) (*understudy.Page, error) {
+	p, then := m.Find(key), m.then
 	if m.then = nil; then != nil {
 		then()
 	}
@@ -127,9 +127,9 @@ func (m *memory) Join(ctx context.Context, _ *spec.Target, _ uint64, _ bool, f s
 	return p, false, err
 }
 
-func (m *memory) Behind(_ *spec.Target, f shared.Fetch) { _, _ = f(context.Background()) }
-func (m *memory) Enter(uint64) error                    { return nil }
-func (m *memory) Exit(uint64)                           {}
+func (m *memory) FetchInBackground(_ *spec.Target, f shared.Fetch) { _, _ = f(context.Background()) }
+func (m *memory) Enter(uint64) error                               { return nil }
+func (m *memory) Exit(uint64)                                      {}
 
 // do sends a request, as "GET /a" and lines of its header, and reads the answer: its status, its
 // body and how it came.

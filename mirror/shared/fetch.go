@@ -75,7 +75,7 @@ func detailOf(p *understudy.Page) string {
 func (c *Cache) refresh(r *reading) {
 	again := *r
 	again.exchange.Reason = request.Refresh
-	c.flights.Behind(r.flight(), c.fetch(&again, nil))
+	c.flights.FetchInBackground(r.flight(), c.fetch(&again, nil))
 }
 
 // oneRequest is why an answer is not stored that is for who asked.

@@ -103,7 +103,7 @@ func (c *Cache) find(ctx context.Context, r *reading) error {
 
 // load is a page; nil when there is none, or when the store cannot be read.
 func (c *Cache) load(ctx context.Context, key understudy.Key) (*understudy.Page, error) {
-	p, err := c.pages.Page(ctx, key)
+	p, err := c.pages.Load(ctx, key)
 	switch {
 	case err == nil && c.counts(p):
 		return p, nil
@@ -124,11 +124,11 @@ func (c *Cache) counts(p *understudy.Page) bool {
 // nothing.
 func (c *Cache) Ready(t *spec.Target, h http.Header) bool {
 	r := &reading{q: httpcache.Request{Method: http.MethodGet, URI: t.Key.URI, Header: h}}
-	base := c.pages.Held(t.Key)
+	base := c.pages.Find(t.Key)
 	if in, ok := readIndex(base); ok {
 		base = nil
 		for _, set := range in.sets {
-			p := c.pages.Held(variantKey(t.Key, strings.Split(set, ","), h))
+			p := c.pages.Find(variantKey(t.Key, strings.Split(set, ","), h))
 			if p != nil && p.At.UnixNano() > in.since && (base == nil || p.At.After(base.At)) {
 				base = p
 			}
@@ -231,7 +231,7 @@ func (c *Cache) Invalidate(ctx context.Context, key understudy.Key) {
 	if u := c.under[key]; u != nil {
 		u.written++
 	}
-	_, err := c.pages.Page(ctx, key)
+	_, err := c.pages.Load(ctx, key)
 	if errors.Is(err, understudy.ErrNotFound) {
 		return
 	}

@@ -211,9 +211,9 @@ func Rules() map[string]access.RowRules {
 	}
 }
 
-// Page answers as a mirror would: lists under a local query from records, others and
+// Answer answers as a mirror would: lists under a local query from records, others and
 // what is to be new as upstream's page; instances as they are, or upstream's 404.
-func (w *World) Page(_ context.Context, a request.Request) (*request.Response, error) {
+func (w *World) Answer(_ context.Context, a request.Request) (*request.Response, error) {
 	w.mu.Lock()
 	w.Asked = append(w.Asked, a)
 	w.mu.Unlock()

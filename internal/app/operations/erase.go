@@ -83,7 +83,7 @@ func (h *Eraser) JobKinds(offline bool) []jobs.Kind {
 func (h *Eraser) eraseListed(ctx context.Context, r *jobs.Run) error {
 	h.runs.Add(1) // what is listed from here on may escape it
 	done, err := h.DB.Eraser.EraseListed(ctx, erase.Job{
-		Files: h.Files, Gone: h.Mirror.Erased,
+		Files: h.Files, Gone: h.Mirror.DropErased,
 		Progress: func(done, total int64) { r.Progress(done, total, "") },
 	})
 	for _, e := range done {

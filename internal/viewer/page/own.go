@@ -97,7 +97,7 @@ func (n *numbers) fly(f *flight) {
 	ctx, cancel := context.WithTimeout(n.ctx, n.v.Options.Deadline)
 	defer cancel()
 	err := contain(func() (err error) {
-		f.answer, err = n.v.Options.Mirror.Page(ctx, request.Request{Target: f.kind.PlannedLists[0].Newest})
+		f.answer, err = n.v.Options.Mirror.Answer(ctx, request.Request{Target: f.kind.PlannedLists[0].Newest})
 		return err
 	})
 	if err != nil { // without an answer there are no marks; the page itself says what is wrong

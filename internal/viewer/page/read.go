@@ -67,7 +67,7 @@ func (r *Rights) askPermitted(ctx context.Context, a request.Request) Reading {
 		a.AgeLimit = r.Caller.Grant.MaxStale
 	}
 	sight := r.Gate.Sight(r.Caller, a.Target)
-	answer, err := sight.Page(ctx, a, r.v.Options.Mirror.Page)
+	answer, err := sight.Page(ctx, a, r.v.Options.Mirror.Answer)
 	if err != nil {
 		return Reading{Err: err}
 	}

@@ -35,7 +35,7 @@ import (
 type Mirror interface {
 	// Page is the newest fitting answer for a target. Its errors are those of
 	// the root package.
-	Page(ctx context.Context, a request.Request) (*request.Response, error)
+	Answer(ctx context.Context, a request.Request) (*request.Response, error)
 }
 
 // Callers names the callers of requests; callers.Book fills it.

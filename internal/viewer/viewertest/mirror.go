@@ -26,8 +26,8 @@ type Mirror struct {
 // FetchFunc fetches a page from upstream.
 type FetchFunc func(context.Context, request.Fetch) (*understudy.Page, error)
 
-// Page answers with the page it keeps, or fetches it.
-func (m *Mirror) Page(ctx context.Context, a request.Request) (*request.Response, error) {
+// Answer answers with the page it keeps, or fetches it.
+func (m *Mirror) Answer(ctx context.Context, a request.Request) (*request.Response, error) {
 	m.Lock()
 	m.Asked, m.AsOf = append(m.Asked, a.Target.Key.URI), append(m.AsOf, a.AsOf)
 	kept, change, fetch := m.Pages[a.Target.Key], m.Change, m.Fetch
