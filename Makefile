@@ -7,7 +7,7 @@ SEED    ?= $(shell date +%s)
 export CGO_ENABLED ?= 1
 
 .DEFAULT_GOAL := help
-.PHONY: help run lines sample test prove lint bench build clean setup screens
+.PHONY: help run lines sample test prove lint bench build clean setup screens docs
 
 help: ## list the targets
 	@awk -F':.*## ' '/^[a-z]+:.*## /{printf "  make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -38,6 +38,9 @@ bench: build ## measure: results go to bench/results
 
 setup: ## install what tests need from Debian's packages, when it is absent
 	@tools/steps setup
+
+docs: ## write the documentation as HTML files into .cache/docs, and check its links
+	@$(GO) run ./cmd/site .cache/docs
 
 screens: build ## take pictures of every page of the viewer into .cache/screens
 	@tools/steps setup

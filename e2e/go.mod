@@ -23,6 +23,7 @@ require (
 	github.com/tdewolff/minify/v2 v2.24.25 // indirect
 	github.com/tdewolff/parse/v2 v2.8.20 // indirect
 	github.com/vektah/gqlparser/v2 v2.5.64 // indirect
+	github.com/yuin/goldmark v1.8.7 // indirect
 )
 
 require (

@@ -20,6 +20,9 @@ var imports = map[string]string{
 	"cmd/understudy/specs": ". cmd/understudy/terminal internal/infer internal/openapi internal/smallfile " +
 		"kit/jsonspan kit/retry request spec upstream",
 	"cmd/understudy/terminal":    "",
+	"docs":                       "",
+	"cmd/site":                   "docs internal/manual",
+	"internal/manual":            "",
 	"internal/graphql":           ".",
 	"internal/infer":             ". internal/openapi kit/suggest spec spec/paging",
 	"internal/jsonapi":           ". kit/accesslog kit/jsonhttp kit/token",
@@ -135,7 +138,7 @@ var imports = map[string]string{
 		"kit/tokenizer spec",
 	"internal/viewer": "internal/viewer/watches " +
 		". internal/access internal/access/seen internal/query internal/viewer/actions " +
-		"internal/viewer/administration internal/viewer/list " +
+		"internal/viewer/administration internal/viewer/documents internal/viewer/list " +
 		"internal/viewer/outlook internal/viewer/page internal/viewer/people internal/viewer/plan internal/viewer/programs " +
 		"internal/viewer/roles internal/viewer/sums internal/viewer/trail kit/accesslog kit/httprange kit/jsonhttp request spec",
 	"internal/viewer/actions": ". internal/access internal/actions internal/query internal/viewer/page internal/viewer/plan " +
@@ -148,12 +151,13 @@ var imports = map[string]string{
 	"internal/viewer/page": ". internal/access internal/actions internal/audit internal/credentials internal/export internal/forecast " +
 		"internal/query internal/signin internal/viewer/plan kit/accesslog kit/charset kit/header kit/jsonhttp kit/jsonspan " +
 		"internal/watch kit/limiter kit/lru kit/suggest request spec",
-	"internal/viewer/outlook":  ". internal/access internal/forecast internal/viewer/page internal/viewer/plan spec",
-	"internal/viewer/people":   ". internal/signin internal/viewer/page internal/viewer/plan kit/accesslog",
-	"internal/viewer/plan":     ". spec",
-	"internal/viewer/programs": ". internal/access internal/credentials internal/viewer/page spec",
-	"internal/viewer/roles":    ". internal/access internal/signin internal/viewer/page internal/viewer/plan kit/suggest spec",
-	"internal/viewer/sums":     ". internal/query internal/viewer/page internal/viewer/plan spec",
+	"internal/viewer/documents": ". docs internal/manual internal/viewer/page",
+	"internal/viewer/outlook":   ". internal/access internal/forecast internal/viewer/page internal/viewer/plan spec",
+	"internal/viewer/people":    ". internal/signin internal/viewer/page internal/viewer/plan kit/accesslog",
+	"internal/viewer/plan":      ". spec",
+	"internal/viewer/programs":  ". internal/access internal/credentials internal/viewer/page spec",
+	"internal/viewer/roles":     ". internal/access internal/signin internal/viewer/page internal/viewer/plan kit/suggest spec",
+	"internal/viewer/sums":      ". internal/query internal/viewer/page internal/viewer/plan spec",
 	"internal/viewer/viewertest": ". internal/access internal/actions internal/audit internal/callers internal/credentials internal/query " +
 		"internal/search internal/signin internal/slowapi internal/store internal/store/storetest internal/viewer internal/viewer/page " +
 		"mirror request spec spec/spectest upstream",

@@ -11,6 +11,7 @@ import (
 	"understudy"
 	"understudy/internal/viewer/actions"
 	"understudy/internal/viewer/administration"
+	"understudy/internal/viewer/documents"
 	"understudy/internal/viewer/list"
 	"understudy/internal/viewer/outlook"
 	"understudy/internal/viewer/page"
@@ -63,7 +64,7 @@ func (v *Viewer) ownRoutes() map[string]http.Handler {
 		"POST /-/theme":        v.form(v.Visitor.SetTheme),
 		"POST /-/columns":      v.form(list.SetColumns(v.Visitor)),
 	}
-	for _, r := range slices.Concat(people.Routes(), programs.Routes(), roles.Routes(), outlook.Routes(),
+	for _, r := range slices.Concat(people.Routes(), programs.Routes(), roles.Routes(), outlook.Routes(), documents.Routes(),
 		actions.Routes(), administration.Routes(), trail.Routes(), list.LookupRoutes(talkOf), watches.Routes()) {
 		all[r.Pattern] = v.page(r.Handler)
 	}

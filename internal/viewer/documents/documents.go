@@ -1,0 +1,71 @@
+// Package documents shows the documentation in the viewer, with a search.
+package documents
+
+import (
+	"net/http"
+	"path"
+	"strings"
+	"sync"
+
+	"understudy"
+	"understudy/docs"
+	"understudy/internal/manual"
+	"understudy/internal/viewer/page"
+)
+
+// Path is the address of the documentation's first page.
+const Path = "/-/docs/"
+
+// load renders the documentation at the first request for it.
+var load = sync.OnceValues(func() (*manual.Manual, error) { return manual.New(docs.Files, Path) })
+
+// Routes returns the pages of the documentation. Everybody who may use the viewer may read them.
+func Routes() []page.Route {
+	return []page.Route{{Pattern: "GET " + Path + "{page...}", Handler: serve}}
+}
+
+// documentPage is what docs.html shows: a page, or what a search found.
+type documentPage struct {
+	Manual *manual.Manual
+	Root   string // the address of the index
+	Page   *manual.Page
+	Query  string
+	Hits   []manual.Hit
+	Search bool
+}
+
+// serve answers with a page, a picture, or, if the request has q, with what a search for it finds.
+func serve(q *page.Exchange) error {
+	m, err := load()
+	if err != nil {
+		return err
+	}
+	at := q.R.PathValue("page")
+	if path.Ext(at) == ".svg" {
+		return servePicture(q, m, at)
+	}
+	p := documentPage{Manual: m, Root: Path, Query: strings.TrimSpace(q.R.FormValue("q"))}
+	title := "Documentation"
+	switch {
+	case p.Query != "":
+		p.Search, p.Hits = true, m.Search(understudy.Clip(p.Query))
+	default:
+		if p.Page = m.Page(at); p.Page == nil {
+			return page.NotFound("There is no page of the documentation at "+understudy.Clip(at), "The index lists all pages.", Path)
+		}
+		title = p.Page.Title
+	}
+	return q.Render(http.StatusOK, "docs", title, p)
+}
+
+func servePicture(q *page.Exchange, m *manual.Manual, at string) error {
+	data, err := m.ReadPicture(at)
+	if err != nil {
+		return page.NotFound("There is no picture at "+understudy.Clip(at), "The index lists all pages.", Path)
+	}
+	h := q.Reply.W.Header()
+	h.Set("Content-Type", "image/svg+xml")
+	h.Set("Cache-Control", "private, max-age=3600")
+	_, err = q.Reply.W.Write(data)
+	return err
+}
