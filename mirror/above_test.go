@@ -29,6 +29,7 @@ func (c *claims) tips(newest time.Time, ids ...string) {
 // those between it and what the newest page showed. No list shows it before
 // they are held, too, and no walk goes on below it.
 func TestNoHoleBelowWhatCameAlone(t *testing.T) {
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		s, c := covered(t, 7, pinned(shadow.Records))
 		c.tips(time.Now(), sid(7), sid(6))
@@ -96,6 +97,7 @@ func TestNoHoleBelowWhatCameAlone(t *testing.T) {
 // TestWhatTheNewestPageNeverShowsIsShown: what stands above the newest page's
 // records and was held long before it came is of a list that shows more.
 func TestWhatTheNewestPageNeverShowsIsShown(t *testing.T) {
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		s, c := covered(t, 7, pinned(shadow.Records))
 		c.tips(time.Now(), sid(5))
@@ -129,6 +131,7 @@ func (l limited) Seek(ctx context.Context, q query.RecordQuery, yield func(query
 // TestUpwardsNothingIsLostBehindWhatDoesNotCount: of a page upwards that is cut at
 // its size nothing is lost behind a record that is of no list yet.
 func TestUpwardsNothingIsLostBehindWhatDoesNotCount(t *testing.T) {
+	t.Parallel()
 	s := open(t, 0)
 	now := time.Now()
 	var held shelf
@@ -159,6 +162,7 @@ func TestUpwardsNothingIsLostBehindWhatDoesNotCount(t *testing.T) {
 // upstream's own, waits for the newest page once after a write. It shows what
 // was written and what came before that.
 func TestWhoHasWrittenFindsIt(t *testing.T) {
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		var newest atomic.Pointer[understudy.Key]
 		var c *claims

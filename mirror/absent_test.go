@@ -19,6 +19,7 @@ import (
 // An id that never was in a kind held whole is not there in an outage either;
 // while upstream is well it is asked.
 func TestAnIDThatNeverWasInAnOutage(t *testing.T) {
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		s, c := covered(t, 7, pinned(shadow.Records))
 		never := s.call(t, sid(99))

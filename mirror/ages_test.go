@@ -21,6 +21,7 @@ func ptr(d time.Duration) *time.Duration { return &d }
 
 // A list's newest page: fresh for 30 s, answered at once for 5 min more.
 func TestWhatTheRequestSaysOfAge(t *testing.T) {
+	t.Parallel()
 	const (
 		s30 = 30 * time.Second
 		m5  = 5 * time.Minute
@@ -57,8 +58,8 @@ func TestWhatTheRequestSaysOfAge(t *testing.T) {
 		"max-stale widens":            {s30 + m5 + time.Minute, ask{MaxStale: ptr(10 * time.Minute)}, "stale"},
 		"max-stale, exactly":          {s30 + 10*time.Minute, ask{MaxStale: ptr(10 * time.Minute)}, "stale"},
 		"max-stale, more":             {s30 + 10*time.Minute + 1, ask{MaxStale: ptr(10 * time.Minute)}, "cold stale"},
-		"max-stale, any":              {twoDays - time.Hour, ask{MaxStale: ptr(any)}, "stale"},
-		"max-stale, never past hard":  {twoDays, ask{MaxStale: ptr(any)}, "cold uri-miss"},
+		"max-stale, any":              {shortHard - time.Hour, ask{MaxStale: ptr(any)}, "stale"},
+		"max-stale, never past hard":  {shortHard, ask{MaxStale: ptr(any)}, "cold uri-miss"},
 		"max-stale, never past grant": {6 * time.Minute, ask{MaxStale: ptr(any), AgeLimit: ptr(6 * time.Minute)}, "cold stale"},
 		"max-stale below the grant":   {6*time.Minute - 1, ask{MaxStale: ptr(any), AgeLimit: ptr(6 * time.Minute)}, "stale"},
 		"max-stale and max-age":       {6 * time.Minute, ask{MaxStale: ptr(any), MaxAge: ptr(time.Minute)}, "cold stale"},
@@ -79,7 +80,7 @@ func TestWhatTheRequestSaysOfAge(t *testing.T) {
 		"no-cache joins, and max-age counts": {10 * time.Second, ask{NoCache: true, JoinOnly: true, MaxAge: ptr(time.Second)}, "cold request"},
 	} {
 		synctest.Test(t, func(t *testing.T) {
-			s := open(t, 7, hard(twoDays))
+			s := open(t, 7, hard(shortHard))
 			s.get(t, s.newest(t))
 			time.Sleep(2 * time.Second) // the next page comes in candidate
 			s.get(t, s.newest(t))
@@ -118,6 +119,7 @@ func TestWhatTheRequestSaysOfAge(t *testing.T) {
 }
 
 func TestOnlyIfHeldFindsRecordsAndMissesTheRest(t *testing.T) {
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		s := open(t, 3)
 		s.get(t, s.newest(t))
@@ -149,6 +151,7 @@ func TestOnlyIfHeldFindsRecordsAndMissesTheRest(t *testing.T) {
 
 // What a write touched is not answered, however lenient the reader.
 func TestMaxStaleDoesNotReachBehindAWrite(t *testing.T) {
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		s := open(t, 3)
 		s.get(t, s.newest(t))
@@ -177,6 +180,7 @@ func TestMaxStaleDoesNotReachBehindAWrite(t *testing.T) {
 
 // One who insists too often shares the fetch that is under way.
 func TestJoinOnlyJoins(t *testing.T) {
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		s := open(t, 3)
 		s.get(t, s.newest(t))
@@ -204,6 +208,7 @@ func TestJoinOnlyJoins(t *testing.T) {
 
 // A time that lies in the future has no known age: who sets a limit waits.
 func TestLimitsOnAnUnknownAge(t *testing.T) {
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		for name, c := range map[string]struct {
 			ask  request.Request
@@ -240,6 +245,7 @@ func TestLimitsOnAnUnknownAge(t *testing.T) {
 // TestALookIsNotTold looks again at a record that is not final (R3), which makes it fresh only to those who see whether
 // it is.
 func TestALookIsNotTold(t *testing.T) {
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		s := open(t, 7)
 		s.calls[4].final = false
@@ -285,6 +291,7 @@ func TestALookIsNotTold(t *testing.T) {
 // M2: a final record is as fresh, as stale and as old as one that is not, for who
 // does not see what makes it final; for others it stays what it is.
 func TestFinalIsNotTold(t *testing.T) {
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		s := open(t, 4)
 		for i := range s.calls {

@@ -122,6 +122,7 @@ func (s *stage) reloading(t *testing.T, targets []*spec.Target, long time.Durati
 // TestAMinuteOfOutage: sixteen users reload held pages for a minute while
 // upstream answers nothing but 503.
 func TestAMinuteOfOutage(t *testing.T) {
+	t.Parallel()
 	for name, c := range map[string]struct {
 		ages  Ages
 		pages int

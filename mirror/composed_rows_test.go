@@ -41,6 +41,7 @@ func taped(w *world, status *string) {
 // not. They are given as they were seen there, once they were, until the list
 // of all shows that something changed.
 func TestRowsOfTheirOwn(t *testing.T) {
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		c, status := &claims{kind: "recordings"}, "processing"
 		s := open(t, 1, pinned(shadow.Records), func(o *Options) {
@@ -106,6 +107,7 @@ func keyring(w *world) {
 // TestKeysOfTwoAccounts: keys do not tell whose they are; those of another
 // account, which were read, are in no list of the user's.
 func TestKeysOfTwoAccounts(t *testing.T) {
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		c := &claims{kind: "keys"}
 		s := open(t, 0, pinned(shadow.Records), func(o *Options) {

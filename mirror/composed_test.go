@@ -190,6 +190,7 @@ func shown(p *understudy.Page) (ids []string) {
 }
 
 func TestRecordsFirstAsksNobody(t *testing.T) {
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		s, _ := covered(t, 7, pinned(shadow.Records))
 		began := time.Now()
@@ -228,6 +229,7 @@ func TestRecordsFirstAsksNobody(t *testing.T) {
 }
 
 func TestWhoWantsYoungerRecordsGetsUpstream(t *testing.T) {
+	t.Parallel()
 	minute := func(n int) *time.Duration { d := time.Duration(n) * time.Minute; return &d }
 	for name, test := range map[string]struct {
 		ask    func(*request.Request)
@@ -275,6 +277,7 @@ func TestWhoWantsYoungerRecordsGetsUpstream(t *testing.T) {
 }
 
 func TestUpstreamFirstUntilItFails(t *testing.T) {
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		s, c := covered(t, 7)
 		c.since(time.Now().Add(-time.Hour), time.Now())
@@ -309,6 +312,7 @@ func TestUpstreamFirstUntilItFails(t *testing.T) {
 }
 
 func TestATooSlowUpstreamIsNotWaitedFor(t *testing.T) {
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		s, _ := covered(t, 3)
 		s.script(func() { s.delay = func(request.Fetch) time.Duration { return 20 * time.Second } })
@@ -328,6 +332,7 @@ func TestATooSlowUpstreamIsNotWaitedFor(t *testing.T) {
 }
 
 func TestAWishIsFromRecordsOrNotAtAll(t *testing.T) {
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		s, c := covered(t, 7)
 		n := s.count()
@@ -345,13 +350,11 @@ func TestAWishIsFromRecordsOrNotAtAll(t *testing.T) {
 		if a, err = s.Answer(t.Context(), ask); err != nil || !slices.Equal(shown(a.Page), []string{sid(6), sid(2)}) {
 			t.Errorf("only two: %v, %v", shown(a.Page), err)
 		}
-		zero := time.Duration(0)
-		ask.AgeLimit = &zero
+		ask.AgeLimit = ptr(0)
 		if _, err = s.Answer(t.Context(), ask); err != nil {
 			t.Errorf("nobody has a younger one, and it is refused: %v", err)
 		}
-		minute := time.Minute
-		ask.OnlyIfCached, ask.MaxAge = true, &minute
+		ask.OnlyIfCached, ask.MaxAge = true, ptr(time.Minute)
 		if _, err = s.Answer(t.Context(), ask); !errors.Is(err, understudy.ErrNotHeld) {
 			t.Errorf("only-if-cached, max-age=60: %v", err)
 		}
@@ -385,6 +388,7 @@ func TestAWishIsFromRecordsOrNotAtAll(t *testing.T) {
 // A row rule's bound in time lets what has no clock through, so the answer is as
 // old as the walk that saw that; upstream's own filter by time does not.
 func TestAgeOfWhatHasNoClock(t *testing.T) {
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		at := time.Now()
 		s, c := covered(t, 7, pinned(shadow.Records))
@@ -403,6 +407,7 @@ func TestAgeOfWhatHasNoClock(t *testing.T) {
 }
 
 func TestWhatIsNotCoveredAfterAllIsNotGiven(t *testing.T) {
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		s, c := covered(t, 7, pinned(shadow.Records))
 		c.after = func(int) { c.c, c.ok = request.Coverage{Why: "a newest page has left a gap"}, false }
@@ -411,6 +416,7 @@ func TestWhatIsNotCoveredAfterAllIsNotGiven(t *testing.T) {
 }
 
 func TestBeforeTheHorizonNothingIsGiven(t *testing.T) {
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		s, c := covered(t, 7, pinned(shadow.Records))
 		c.mu.Lock()
@@ -430,6 +436,7 @@ func TestBeforeTheHorizonNothingIsGiven(t *testing.T) {
 }
 
 func TestAfterAWriteUpstreamIsAsked(t *testing.T) {
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		s, c := covered(t, 7, pinned(shadow.Records))
 		want(t, s.get(t, s.newest(t)), request.Composed, "composed")
@@ -452,6 +459,7 @@ func TestAfterAWriteUpstreamIsAsked(t *testing.T) {
 // Who asks after a write and goes away before it is found out whether the record
 // was seen since leaves that to be found out by the next.
 func TestAWriteIsRememberedThoughNobodyWaits(t *testing.T) {
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		s, c := covered(t, 7, pinned(shadow.Records))
 		s.write = func(w request.Write) (*understudy.Page, error) {
@@ -473,6 +481,7 @@ func TestAWriteIsRememberedThoughNobodyWaits(t *testing.T) {
 }
 
 func TestWhatArrivesIsInTheNextList(t *testing.T) {
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		s, _ := covered(t, 7, pinned(shadow.Records))
 		target := s.target(t, "Calls.json", "PageSize=3")

@@ -19,6 +19,7 @@ import (
 
 // What was on its way when the record went is not kept either.
 func TestContentOnItsWayWhenItsRecordGoes(t *testing.T) {
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		s, x, files := recorded(t)
 		x.write = func(w request.Write) (*understudy.Page, error) { return page(w.Target, 204, ""), nil }
@@ -46,6 +47,7 @@ func TestContentOnItsWayWhenItsRecordGoes(t *testing.T) {
 }
 
 func TestContentThatCannotBeKept(t *testing.T) {
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		s, x, files := recorded(t)
 		large := bytes.Repeat([]byte("x"), 9<<20) // more than one file may have
@@ -88,6 +90,7 @@ func TestContentThatCannotBeKept(t *testing.T) {
 }
 
 func TestContentDownloadsAreBounded(t *testing.T) {
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		s, x, _ := recorded(t)
 		x.wait = 5 * time.Second
@@ -113,6 +116,7 @@ func TestContentDownloadsAreBounded(t *testing.T) {
 }
 
 func TestContentWhenTheMirrorCloses(t *testing.T) {
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		s, x, _ := recorded(t)
 		x.wait = time.Minute

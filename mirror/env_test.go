@@ -40,6 +40,7 @@ func eachStep(t *testing.T, test func(t *testing.T, d time.Duration)) {
 // However it steps: no age is negative or beyond the limit, nothing from the
 // future counts as fresh, and a moment later everything is fresh and stored.
 func TestClockStepsWhileReading(t *testing.T) {
+	t.Parallel()
 	eachStep(t, func(t *testing.T, d time.Duration) {
 		s, step := stepping(t, 7)
 		list, one, missing := s.newest(t), s.call(t, sid(1)), s.call(t, sid(99))
@@ -74,6 +75,7 @@ func TestClockStepsWhileReading(t *testing.T) {
 
 // Who reads steadily is refreshed as steadily as before.
 func TestClockStepsUnderASteadyReader(t *testing.T) {
+	t.Parallel()
 	eachStep(t, func(t *testing.T, d time.Duration) {
 		s, step := stepping(t, 7)
 		list := s.newest(t)
@@ -99,6 +101,7 @@ func TestClockStepsUnderASteadyReader(t *testing.T) {
 
 // Polls go on at their pace, also after a failure and after saving failed.
 func TestClockStepsUnderPolls(t *testing.T) {
+	t.Parallel()
 	for _, trouble := range []string{"none", "upstream", "store"} {
 		t.Run(trouble, func(t *testing.T) {
 			eachStep(t, func(t *testing.T, d time.Duration) {
@@ -138,6 +141,7 @@ func TestClockStepsUnderPolls(t *testing.T) {
 
 // A key that failed may be fetched again a second later, whatever the clock says.
 func TestClockStepsAfterAFailure(t *testing.T) {
+	t.Parallel()
 	eachStep(t, func(t *testing.T, d time.Duration) {
 		s, step := stepping(t, 3)
 		list := s.newest(t)
@@ -179,6 +183,7 @@ func (f *faulty) Page(ctx context.Context, key understudy.Key) (*understudy.Page
 
 // A store that cannot be read costs its answers, and not a line for each.
 func TestUnreadableStoreIsLoggedOnce(t *testing.T) {
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		var lines strings.Builder
 		var unreadable atomic.Bool

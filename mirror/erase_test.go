@@ -28,8 +28,9 @@ func (s *stage) erase(t *testing.T, id string) {
 }
 
 func TestTheErasedPasses(t *testing.T) {
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		s := open(t, 3)
+		s := open(t, 3, shortAges)
 		list, one, other := s.newest(t), s.call(t, sid(1)), s.call(t, sid(2))
 		want(t, s.get(t, list), request.Cold, "")
 		want(t, s.get(t, one), request.Composed, "composed")
@@ -48,7 +49,7 @@ func TestTheErasedPasses(t *testing.T) {
 			if i == 0 {
 				want(t, s.get(t, other), request.Composed, "composed") // the list's other records are kept
 			}
-			time.Sleep(48 * time.Hour) // past every age
+			time.Sleep(shortHard + time.Hour) // past every age
 		}
 		if _, err := s.memory.Record(t.Context(), "twilio", "calls", "calls", sid(1)); !errors.Is(err, understudy.ErrNotFound) {
 			t.Fatalf("the record: %v", err)

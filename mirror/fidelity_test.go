@@ -48,6 +48,7 @@ func (s *stage) samples(t testing.TB, c *claims, n int) {
 }
 
 func TestAListTurnsAfterEnoughEqualSamplesAndBackAtTheFirst(t *testing.T) {
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		s, c := covered(t, 7)
 		s.samples(t, c, shadow.Enough-1)
@@ -89,6 +90,7 @@ func TestAListTurnsAfterEnoughEqualSamplesAndBackAtTheFirst(t *testing.T) {
 }
 
 func TestChecksAreFew(t *testing.T) {
+	t.Parallel()
 	for name, test := range map[string]struct {
 		every time.Duration // between two reads
 		rate  float64
@@ -121,6 +123,7 @@ func TestChecksAreFew(t *testing.T) {
 }
 
 func TestWhatMovedIsNoDifference(t *testing.T) {
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		s, c := covered(t, 7)
 		s.set(sid(8), "queued", false)      // arrived since the walk
@@ -157,6 +160,7 @@ func TestWhatMovedIsNoDifference(t *testing.T) {
 }
 
 func TestARecordUpstreamDoesNotShowIsLookedAtAgain(t *testing.T) {
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		s, c := covered(t, 7)
 		s.remove(sid(5))
@@ -181,6 +185,7 @@ func TestARecordUpstreamDoesNotShowIsLookedAtAgain(t *testing.T) {
 }
 
 func TestScoresOutliveTheProcess(t *testing.T) {
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		s, c := covered(t, 3)
 		s.samples(t, c, 20)
@@ -197,6 +202,7 @@ func TestScoresOutliveTheProcess(t *testing.T) {
 
 // What was found out by another spec is not known of this one.
 func TestScoresAreOfOneSpec(t *testing.T) {
+	t.Parallel()
 	for name, change := range map[string]func(*spec.Spec){
 		"another answer": func(s *spec.Spec) { s.Paging.Template = strings.Replace(s.Paging.Template, "{start}", "0", 1) },
 		"a filter":       func(s *spec.Spec) { s.Kind("calls").Lists[0].Filters[0].Op = "contains" },
@@ -225,6 +231,7 @@ func TestScoresAreOfOneSpec(t *testing.T) {
 }
 
 func TestAnswersArePinnedWhileRunning(t *testing.T) {
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		s, _ := covered(t, 3)
 		want(t, s.get(t, s.target(t, "Calls.json", "PageSize=1")), request.Cold, "")

@@ -38,6 +38,7 @@ func told(into *[]request.PageSaved) setting {
 }
 
 func TestFillKeepsThePage(t *testing.T) {
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		var heard []request.PageSaved
 		s := open(t, 7, told(&heard))
@@ -72,6 +73,7 @@ func TestFillKeepsThePage(t *testing.T) {
 }
 
 func TestFillRecordsOnly(t *testing.T) {
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		s := open(t, 7)
 		held := s.get(t, s.newest(t))
@@ -111,6 +113,7 @@ func TestFillRecordsOnly(t *testing.T) {
 }
 
 func TestFillSharesFlights(t *testing.T) {
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		s := open(t, 3)
 		var wg sync.WaitGroup
@@ -132,6 +135,7 @@ func TestFillSharesFlights(t *testing.T) {
 }
 
 func TestFillLeaves(t *testing.T) {
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		s := open(t, 3)
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second/2)
@@ -155,6 +159,7 @@ func TestFillLeaves(t *testing.T) {
 }
 
 func TestFillOutdatedByAWrite(t *testing.T) {
+	t.Parallel()
 	for _, c := range []struct {
 		only            bool
 		writes, fetches int
@@ -185,6 +190,7 @@ func TestFillOutdatedByAWrite(t *testing.T) {
 }
 
 func TestFillOfAnInstanceThatWent(t *testing.T) {
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		s := open(t, 3)
 		s.get(t, s.newest(t))
@@ -201,6 +207,7 @@ func TestFillOfAnInstanceThatWent(t *testing.T) {
 }
 
 func TestFillRefused(t *testing.T) {
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		s := open(t, 3)
 		s.script(func() {
@@ -247,6 +254,7 @@ func TestFillRefused(t *testing.T) {
 // TestFillWhenNothingCanBeSaved: a walk hears of it and does not go on; one
 // fill a minute tries.
 func TestFillWhenNothingCanBeSaved(t *testing.T) {
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		full := true
 		s := open(t, 3, over(func(st Store) Store {
@@ -281,6 +289,7 @@ func TestFillWhenNothingCanBeSaved(t *testing.T) {
 }
 
 func TestFillWeighs(t *testing.T) {
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		s := open(t, 3)
 		heavy := errors.New("too heavy")

@@ -18,6 +18,7 @@ import (
 )
 
 func TestHundredReadersShareOneFetch(t *testing.T) {
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		s := open(t, 3)
 		var joined atomic.Int64
@@ -50,6 +51,7 @@ func TestHundredReadersShareOneFetch(t *testing.T) {
 }
 
 func TestLeaderLeavesAndHarmsNobody(t *testing.T) {
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		s := open(t, 3)
 		leader, leave := context.WithCancel(t.Context())
@@ -83,6 +85,7 @@ func TestLeaderLeavesAndHarmsNobody(t *testing.T) {
 }
 
 func TestWaiterLeavesAtItsOwnDeadline(t *testing.T) {
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		s := open(t, 3)
 		s.delay = func(request.Fetch) time.Duration { return 5 * time.Second }
@@ -105,6 +108,7 @@ func TestWaiterLeavesAtItsOwnDeadline(t *testing.T) {
 }
 
 func TestLastOneOutCancelsUpstream(t *testing.T) {
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		s := open(t, 3)
 		var cancelled atomic.Bool
@@ -136,6 +140,7 @@ func TestLastOneOutCancelsUpstream(t *testing.T) {
 }
 
 func TestPanicIsContained(t *testing.T) {
+	t.Parallel()
 	for _, where := range []string{"fetch", "save"} {
 		t.Run(where, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -179,6 +184,7 @@ func TestPanicIsContained(t *testing.T) {
 // TestReaderPromotesWhatWasBegunForNobody: a reader joins a prefetch, which
 // goes over to the queue of waiting readers.
 func TestReaderPromotesWhatWasBegunForNobody(t *testing.T) {
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		s := open(t, 9)
 		next := s.get(t, s.newest(t)).Page.Next
@@ -210,6 +216,7 @@ func TestReaderPromotesWhatWasBegunForNobody(t *testing.T) {
 // TestJoinedWithLessPatience: a prefetch fails at once; the reader who joined
 // it, with nothing held, has a patient fetch of its own.
 func TestJoinedWithLessPatience(t *testing.T) {
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		s := open(t, 9)
 		s.script(func() {
@@ -262,6 +269,7 @@ func (o *oddStore) Touch(ctx context.Context, t request.Invalidation) (int64, er
 // TestWorkBehindIsBounded: more pages are past fresh than may be refilled at
 // once; their readers are answered all the same.
 func TestWorkBehindIsBounded(t *testing.T) {
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		s := open(t, 3)
 		s.delay = func(request.Fetch) time.Duration { return 0 }
@@ -298,6 +306,7 @@ func TestWorkBehindIsBounded(t *testing.T) {
 // A page that completed between a reader's look and its joining is answered, not
 // fetched again.
 func TestLandedMeanwhileIsNotFetchedAgain(t *testing.T) {
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		s := open(t, 3)
 		target := s.newest(t)
@@ -323,6 +332,7 @@ func TestLandedMeanwhileIsNotFetchedAgain(t *testing.T) {
 // The last waiter of a flight that has completed leaves it on the list: its page
 // may not be in the hot tier yet, and a reader that found neither would fetch again.
 func TestALandedFlightStaysOnTheListUntilItArrives(t *testing.T) {
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		s := open(t, 3)
 		f := &flight{
@@ -341,6 +351,7 @@ func TestALandedFlightStaysOnTheListUntilItArrives(t *testing.T) {
 
 // TestWhatReadyFoundIsNotLookedUpAgain: Page answers with what Ready has found in memory, also when it has left there since.
 func TestWhatReadyFoundIsNotLookedUpAgain(t *testing.T) {
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		s := open(t, 3)
 		target := s.target(t, "Calls.json", older)

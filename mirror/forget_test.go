@@ -28,6 +28,7 @@ func after(t *testing.T, s *stage, target *spec.Target, pages, versions int, for
 }
 
 func TestAKeyIsForgotten(t *testing.T) {
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		s := open(t, 3)
 		list := s.newest(t)
@@ -44,6 +45,7 @@ func TestAKeyIsForgotten(t *testing.T) {
 
 // An instance would be composed again if its record stayed.
 func TestAnInstanceIsForgottenWithItsRecord(t *testing.T) {
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		s := open(t, 3)
 		one := s.call(t, sid(1))
@@ -55,6 +57,7 @@ func TestAnInstanceIsForgottenWithItsRecord(t *testing.T) {
 
 // A record goes with the lists that show it, and other records stay.
 func TestARecordIsForgotten(t *testing.T) {
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		s := open(t, 3)
 		s.get(t, s.newest(t))
@@ -69,6 +72,7 @@ func TestARecordIsForgotten(t *testing.T) {
 
 // Also word that something is not there is forgotten, and that it failed.
 func TestRefusalsAreForgotten(t *testing.T) {
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		s := open(t, 3)
 		missing := s.call(t, sid(99))
@@ -86,6 +90,7 @@ func TestRefusalsAreForgotten(t *testing.T) {
 
 // What was fetched before is answered to who waited for it, and not kept.
 func TestNothingUnderWayIsKept(t *testing.T) {
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		s := open(t, 3)
 		list := s.newest(t)
@@ -108,6 +113,7 @@ func TestNothingUnderWayIsKept(t *testing.T) {
 
 // A page that is kept warm is fetched again at once.
 func TestAForgottenPolledPageComesBack(t *testing.T) {
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		s := open(t, 3, polls("calls"))
 		time.Sleep(2 * time.Second)
@@ -123,6 +129,7 @@ func TestAForgottenPolledPageComesBack(t *testing.T) {
 }
 
 func TestForgetErrors(t *testing.T) {
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		s := open(t, 3)
 		for _, name := range [][2]string{{"nobody", "calls"}, {"twilio", "nothing"}, {"twilio", ""}} {

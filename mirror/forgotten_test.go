@@ -53,6 +53,7 @@ func shows(f request.Fetch, key string, things []*thing) *understudy.Page {
 }
 
 func TestForgottenByAge(t *testing.T) {
+	t.Parallel()
 	for _, c := range []struct {
 		age  time.Duration // of the message; 0: it was never sent
 		made time.Duration // how long ago it was made; 0: it does not say
@@ -65,7 +66,7 @@ func TestForgottenByAge(t *testing.T) {
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			var heard []request.PageSaved
-			s := open(t, 0, told(&heard))
+			s := open(t, 0, told(&heard), shortAges)
 			ago := func(d time.Duration) string {
 				if d == 0 {
 					return "null"
@@ -79,7 +80,7 @@ func TestForgottenByAge(t *testing.T) {
 				s.page = func(f request.Fetch) *understudy.Page { return shows(f, "messages", []*thing{m}) }
 			})
 			s.get(t, s.target(t, "Messages.json", ""))
-			time.Sleep(25 * time.Hour) // until it is asked for again
+			time.Sleep(2 * time.Hour) // until it is asked for again
 			s.script(func() { m.gone = true })
 			instance := s.target(t, "Messages/"+m.id+".json", "")
 			if a := s.get(t, instance); a.Page.Status != 404 || a.Outcome != request.Cold {
@@ -109,6 +110,7 @@ func TestForgottenByAge(t *testing.T) {
 }
 
 func TestForgottenWithItsParent(t *testing.T) {
+	t.Parallel()
 	for _, c := range []struct {
 		name    string
 		held    bool          // the conference is, when the participant goes
@@ -175,12 +177,13 @@ func TestForgottenWithItsParent(t *testing.T) {
 // TestForgottenContents: a picture of a message of two years ago is kept though
 // upstream has it no more; one that is deleted is not.
 func TestForgottenContents(t *testing.T) {
+	t.Parallel()
 	for _, c := range []struct {
 		age  time.Duration
 		kept int64
 	}{{500 * 24 * time.Hour, 1}, {10 * 24 * time.Hour, 0}} {
 		synctest.Test(t, func(t *testing.T) {
-			s, x, files := recorded(t)
+			s, x, files := recorded(t, shortAges)
 			message, me := "MM"+sid(1)[2:], "ME"+sid(1)[2:]
 			m := &thing{id: me, final: true}
 			m.body = fmt.Sprintf(`{"sid":%q,"account_sid":%q,"parent_sid":%q,"date_created":%q}`, me, account, message,
@@ -195,7 +198,7 @@ func TestForgottenContents(t *testing.T) {
 			if files.Stats().Files != 1 {
 				t.Fatalf("%v: %+v", c.age, files.Stats())
 			}
-			time.Sleep(25 * time.Hour)
+			time.Sleep(2 * time.Hour)
 			x.answer(func(request.MediaRequest) (*request.MediaResponse, error) { return medio(404, ""), nil })
 			content.NoCache = true
 			if got, _ := s.hear(t, content); got.Status != 404 || files.Stats().Files != c.kept {

@@ -106,6 +106,7 @@ func readAll(t *testing.T, s *stage, target *spec.Target, n int) map[string]int 
 }
 
 func TestGenericReadersShareAFlight(t *testing.T) {
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		s, o, target := openGeneric(t, "max-age=60")
 		defer s.stop()
@@ -145,6 +146,7 @@ func (s *lateReads) Page(ctx context.Context, key understudy.Key) (*understudy.P
 
 // What a reader took from the store before a write, or before a purge, is not in memory after it.
 func TestGenericReadsBesideAWriteBringNothingBack(t *testing.T) {
+	t.Parallel()
 	for name, end := range map[string]func(*stage, *spec.Target) error{
 		"write": func(s *stage, target *spec.Target) error {
 			a, err := s.Exchange(context.Background(), request.Exchange{Target: target, Method: "POST", Header: http.Header{}, Flow: 8})
@@ -186,6 +188,7 @@ func TestGenericReadsBesideAWriteBringNothingBack(t *testing.T) {
 
 // An answer that is for one request alone is shared by none.
 func TestGenericStreamsAreNotShared(t *testing.T) {
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		s, o, target := openGeneric(t, "private, max-age=60")
 		defer s.stop()
@@ -200,6 +203,7 @@ func TestGenericStreamsAreNotShared(t *testing.T) {
 
 // A reader that leaves takes no other's answer along, and the last one ends the exchange.
 func TestGenericReadersThatLeave(t *testing.T) {
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		s, o, target := openGeneric(t, "max-age=60")
 		defer s.stop()

@@ -228,11 +228,19 @@ func over(wrap func(Store) Store) setting {
 	return func(o *Options) { o.Store = wrap(o.Store) }
 }
 
-// twoDays is a hard limit that a bubble passes in a tenth of the polls of the
-// usual thirty days.
-const twoDays = 48 * time.Hour
+// shortHard is a hard limit that a bubble soon passes: in the usual thirty days
+// half a million ticks come.
+const shortHard = 3 * time.Hour
 
 func hard(age time.Duration) setting { return func(o *Options) { o.Ages.Hard = age } }
+
+// withoutStore leaves the store out: pages are in memory alone.
+func withoutStore(o *Options) { o.Store = noStore{} }
+
+// shortAges shortens the ages that last a day or more.
+func shortAges(o *Options) {
+	o.Ages.Final, o.Ages.Records, o.Ages.Hard = time.Hour, time.Hour, shortHard
+}
 
 func hotBytes(n int64) setting { return func(o *Options) { o.Hot = n } }
 

@@ -14,6 +14,7 @@ import (
 )
 
 func TestHintsAreOneFetch(t *testing.T) {
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		s := open(t, 3)
 		s.get(t, s.newest(t))
@@ -39,6 +40,7 @@ func TestHintsAreOneFetch(t *testing.T) {
 // Part 2, no. 1: a hint reaches who had read the record, though a final record is
 // fresh for a day; one that was deleted, too.
 func TestAHintReachesWhoHadReadTheRecord(t *testing.T) {
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		s := open(t, 3, polls())
 		want(t, s.get(t, s.call(t, sid(2))), request.Cold, "")
@@ -61,6 +63,7 @@ func TestAHintReachesWhoHadReadTheRecord(t *testing.T) {
 // TestHintWhileItIsFetched: what came after the fetch began is fetched after it,
 // once, and never more than once a second.
 func TestHintWhileItIsFetched(t *testing.T) {
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		s := open(t, 3)
 		s.script(func() { s.delay = func(request.Fetch) time.Duration { return 3 * time.Second } })
@@ -92,6 +95,7 @@ func TestHintWhileItIsFetched(t *testing.T) {
 // TestHintJoinsNothingOlder: a fetch that began before the hint may bring what
 // was, so another follows.
 func TestHintJoinsNothingOlder(t *testing.T) {
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		s := open(t, 3)
 		go func() { _, _ = s.Answer(t.Context(), request.Request{Target: s.call(t, sid(1))}) }()
@@ -106,6 +110,7 @@ func TestHintJoinsNothingOlder(t *testing.T) {
 
 // TestHintOfSomethingNew: it is fetched, and the polled list with it.
 func TestHintOfSomethingNew(t *testing.T) {
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		s := open(t, 3, polls("calls"))
 		time.Sleep(5 * time.Second)
@@ -132,6 +137,7 @@ func TestHintOfSomethingNew(t *testing.T) {
 }
 
 func TestHintsAreBounded(t *testing.T) {
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		s := open(t, 3)
 		s.SetLimits(Limits{Hints: 10})
@@ -156,6 +162,7 @@ func TestHintsAreBounded(t *testing.T) {
 }
 
 func TestHintsAtNothing(t *testing.T) {
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		s := open(t, 3)
 		long := fmt.Sprintf("%05000d", 1)

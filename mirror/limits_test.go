@@ -35,6 +35,7 @@ func busy(t testing.TB, err error) bool {
 // TestReadersAreTurnedAway: beyond each limit a cold reader is told at once,
 // one for whom something is held gets that, and warm ones notice nothing.
 func TestReadersAreTurnedAway(t *testing.T) {
+	t.Parallel()
 	for name, c := range map[string]struct {
 		limits Limits
 		load   func(Loads) request.Load
@@ -105,6 +106,7 @@ func TestReadersAreTurnedAway(t *testing.T) {
 // TestErrandOfAReader: upstream learns whose turn it is and how long it may
 // queue, and no more of the reader.
 func TestErrandOfAReader(t *testing.T) {
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		s := open(t, 3)
 		ctx, cancel := context.WithTimeout(t.Context(), 3*time.Second)
@@ -123,6 +125,7 @@ func TestErrandOfAReader(t *testing.T) {
 // TestPatienceIsOnesOwn: a flight that was refused because its first reader
 // would not have stayed long enough is begun again for the one who would.
 func TestPatienceIsOnesOwn(t *testing.T) {
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		s := open(t, 3)
 		s.fail = func(_ int, f request.Fetch) error {
@@ -150,6 +153,7 @@ func TestPatienceIsOnesOwn(t *testing.T) {
 
 // TestAgesAreReplaced: other ages hold for what is in memory too.
 func TestAgesAreReplaced(t *testing.T) {
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		s := open(t, 3)
 		s.get(t, s.newest(t))
@@ -164,6 +168,7 @@ func TestAgesAreReplaced(t *testing.T) {
 
 // TestPollsKeepToNewAges: a poll that was far off comes sooner.
 func TestPollsKeepToNewAges(t *testing.T) {
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		s := open(t, 3, polls("calls"), func(o *Options) { o.Ages.Newest = 24 * time.Hour })
 		time.Sleep(time.Minute)
@@ -179,6 +184,7 @@ func TestPollsKeepToNewAges(t *testing.T) {
 // TestPollsAreReplaced: a kind begins to be kept warm, and ends, while the
 // mirror runs; one that stays is not disturbed.
 func TestPollsAreReplaced(t *testing.T) {
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		s := open(t, 3, polls("calls"))
 		time.Sleep(time.Minute)

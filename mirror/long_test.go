@@ -19,6 +19,7 @@ import (
 // after a second. When it was given up the page waits a minute before it is saved
 // again, and everything else goes on.
 func TestALongSaveHoldsNobodyUp(t *testing.T) {
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		var saves atomic.Int32
 		var long atomic.Bool

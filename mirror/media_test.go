@@ -138,6 +138,7 @@ func wantMedium(t testing.TB, m *request.MediaResponse, how request.Outcome, det
 }
 
 func TestContentIsBroughtOnce(t *testing.T) {
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		s, x, files := recorded(t)
 		var all sync.WaitGroup
@@ -181,6 +182,7 @@ func TestContentIsBroughtOnce(t *testing.T) {
 // Kinds that are not kept, HEAD and large contents are a request of the
 // reader's own; of a large one the file comes behind.
 func TestContentIsPassedOn(t *testing.T) {
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		s, x, files := recorded(t, func(o *Options) { o.Sources[0].Source.Media = []string{"media"} })
 		a := request.MediaRequest{Range: "bytes=2-3", IfRange: `"x"`, IfNoneMatch: `"y"`, Flow: 7}
@@ -224,6 +226,7 @@ func TestContentIsPassedOn(t *testing.T) {
 }
 
 func TestContentGrowsOld(t *testing.T) {
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		s, x, _ := recorded(t)
 		s.hear(t, request.MediaRequest{})
@@ -269,6 +272,7 @@ func TestContentGrowsOld(t *testing.T) {
 }
 
 func TestContentIsAskedForAgainWhen304HasAnotherETag(t *testing.T) {
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		s, x, _ := recorded(t)
 		s.hear(t, request.MediaRequest{})
@@ -294,8 +298,9 @@ func TestContentIsAskedForAgainWhen304HasAnotherETag(t *testing.T) {
 }
 
 func TestContentInAnOutage(t *testing.T) {
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		s, x, _ := recorded(t)
+		s, x, _ := recorded(t, shortAges)
 		s.hear(t, request.MediaRequest{})
 		x.answer(fails(down(503)))
 		m, _ := s.hear(t, request.MediaRequest{})
@@ -304,7 +309,7 @@ func TestContentInAnOutage(t *testing.T) {
 			understudy.ErrUnavailable) {
 			t.Errorf("nothing held: %v", err)
 		}
-		time.Sleep(25 * time.Hour)
+		time.Sleep(2 * time.Hour)
 		s.hear(t, request.MediaRequest{})
 		time.Sleep(2 * time.Second)
 		m, text := s.hear(t, request.MediaRequest{})
@@ -320,7 +325,7 @@ func TestContentInAnOutage(t *testing.T) {
 				t.Errorf("%q", text)
 			}
 		}
-		time.Sleep(30 * 24 * time.Hour)
+		time.Sleep(shortHard)
 		if _, err := s.Open(t.Context(), request.MediaRequest{Target: s.audio(t)}); !errors.Is(err, understudy.ErrUnavailable) {
 			t.Errorf("older than anything: %v", err)
 		}
@@ -338,6 +343,7 @@ func TestContentInAnOutage(t *testing.T) {
 
 // A slow upstream: what is held goes out after Ages.Wait.
 func TestContentWhenUpstreamIsSlow(t *testing.T) {
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		s, x, _ := recorded(t)
 		s.hear(t, request.MediaRequest{})
@@ -359,6 +365,7 @@ func TestContentWhenUpstreamIsSlow(t *testing.T) {
 
 // Of a record that went nothing is played, however it went.
 func TestContentOfARecordThatWent(t *testing.T) {
+	t.Parallel()
 	for name, goes := range map[string]func(t *testing.T, s *stage, x *studio){
 		"deleted through us": func(t *testing.T, s *stage, x *studio) {
 			x.write = func(w request.Write) (*understudy.Page, error) { return page(w.Target, 204, ""), nil }
@@ -429,6 +436,7 @@ func first[A, B any](a A, _ B) A { return a }
 // Under another account's path a recording is not there; that does not mean
 // that it is gone.
 func TestContentUnderAnotherPath(t *testing.T) {
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		s, x, files := recorded(t)
 		s.hear(t, request.MediaRequest{})
@@ -445,6 +453,7 @@ func TestContentUnderAnotherPath(t *testing.T) {
 }
 
 func TestContentThatIsHeldOnly(t *testing.T) {
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		s, x, _ := recorded(t)
 		only := request.MediaRequest{Target: s.audio(t), OnlyIfCached: true}
@@ -469,6 +478,7 @@ func TestContentThatIsHeldOnly(t *testing.T) {
 }
 
 func TestContentAsksThatMakeNoSense(t *testing.T) {
+	t.Parallel()
 	s, _, _ := recorded(t)
 	for _, a := range []request.MediaRequest{{}, {Target: s.newest(t)},
 		{Target: &spec.Target{Key: understudy.Key{Source: "other"}, Media: &spec.Media{}}}} {

@@ -69,6 +69,7 @@ type model struct {
 // fail now and then, through crashes and restarts. A read that begins after a write or a purge returned shows
 // what it settled, or something newer. A deleted call is in no answer and, at the end, not in the store.
 func TestWritesAtRandom(t *testing.T) {
+	t.Parallel()
 	seed, steps := sample.Seed(t), sample.Count(5_000, 1_000_000)
 	synctest.Test(t, func(t *testing.T) {
 		m := newModel(t, seed)
@@ -297,8 +298,7 @@ func (m *model) write(ctx context.Context, rng *rand.Rand) {
 // purge forgets a call just after it changed upstream: what is held from before does not come back. A list from
 // before the call came stays, so its creation must have returned.
 func (m *model) purge(ctx context.Context, rng *rand.Rand) {
-	id := m.pick(rng)
-	var f fact
+	id, f := m.pick(rng), fact{}
 	m.world.script(func() {
 		if m.settled[id].version > 0 {
 			m.change(id, false)

@@ -19,6 +19,7 @@ import (
 const older = "PageSize=50&Page=1&PageToken=PACA1"
 
 func TestColdThenWarm(t *testing.T) {
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		s := open(t, 3)
 		begin := time.Now()
@@ -43,6 +44,7 @@ func TestColdThenWarm(t *testing.T) {
 // Until the answer is there, upstream says 202: each reader asks again, and what was held
 // before is not replaced by it.
 func TestNotYetIsNotKept(t *testing.T) {
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		s := open(t, 3)
 		asked := 0
@@ -71,6 +73,7 @@ func TestNotYetIsNotKept(t *testing.T) {
 
 // What upstream confirms is as new as what came, and has the body that is held.
 func TestHeldPagesAreConfirmed(t *testing.T) {
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		s := open(t, 3)
 		var held []*understudy.Page
@@ -103,6 +106,7 @@ func TestHeldPagesAreConfirmed(t *testing.T) {
 
 // TestAges: the fresh and stale times, as docs/explanation/mirror.md has them.
 func TestAges(t *testing.T) {
+	t.Parallel()
 	open400 := func(w *world) {
 		w.page = func(f request.Fetch) *understudy.Page {
 			return page(f.Target, http.StatusBadRequest, `{"code":20001,"status":400}`)
@@ -175,6 +179,7 @@ func TestAges(t *testing.T) {
 }
 
 func TestAgesSurviveTheWayThroughTheStore(t *testing.T) {
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		s := open(t, 3)
 		s.get(t, s.newest(t))
@@ -191,6 +196,7 @@ func TestAgesSurviveTheWayThroughTheStore(t *testing.T) {
 }
 
 func TestOutage(t *testing.T) {
+	t.Parallel()
 	for _, c := range []struct {
 		name  string
 		age   time.Duration
@@ -217,12 +223,12 @@ func TestOutage(t *testing.T) {
 		{name: "no answer", age: time.Hour, how: request.Stale, detail: "stale: upstream slow", took: 8 * time.Second, fail: never},
 		{name: "no answer, caller in a hurry", age: time.Hour, limit: 2 * time.Second, how: request.Stale, detail: "stale: upstream slow",
 			took: 2 * time.Second, fail: never},
-		{name: "just under the hard limit", age: twoDays - 2*time.Second, how: request.Stale, detail: "stale: upstream 500", took: time.Second,
+		{name: "just under the hard limit", age: shortHard - 2*time.Second, how: request.Stale, detail: "stale: upstream 500", took: time.Second,
 			fail: func(ctx context.Context, f request.Fetch) (*understudy.Page, error) {
 				time.Sleep(time.Second)
 				return nil, down(500)
 			}},
-		{name: "hard limit", age: twoDays, took: time.Second, err: understudy.ErrUnavailable,
+		{name: "hard limit", age: shortHard, took: time.Second, err: understudy.ErrUnavailable,
 			fail: func(ctx context.Context, f request.Fetch) (*understudy.Page, error) {
 				if !f.Patient() {
 					t.Error("nothing is held, yet the fetch has no patience")
@@ -230,13 +236,13 @@ func TestOutage(t *testing.T) {
 				time.Sleep(time.Second)
 				return nil, down(500)
 			}},
-		{name: "hard limit, caller in a hurry", age: twoDays, limit: 2 * time.Second, took: 2 * time.Second, err: context.DeadlineExceeded,
+		{name: "hard limit, caller in a hurry", age: shortHard, limit: 2 * time.Second, took: 2 * time.Second, err: context.DeadlineExceeded,
 			fail: never},
-		{name: "no answer at all", age: twoDays, took: 38 * time.Second, err: understudy.ErrUnavailable, fail: never},
+		{name: "no answer at all", age: shortHard, took: 38 * time.Second, err: understudy.ErrUnavailable, fail: never},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				s := open(t, 3, hard(twoDays))
+				s := open(t, 3, hard(shortHard))
 				held := s.get(t, s.newest(t)).Page
 				time.Sleep(c.age)
 				s.script(func() { s.fetch = c.fail })
@@ -275,6 +281,7 @@ func never(ctx context.Context, _ request.Fetch) (*understudy.Page, error) {
 // TestRetriesGoOnBehind: the reader of an outage has its held answer; the
 // flight goes on and its answer is held for the next reader.
 func TestRetriesGoOnBehind(t *testing.T) {
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		s := open(t, 3)
 		s.get(t, s.newest(t))
@@ -306,6 +313,7 @@ func TestRetriesGoOnBehind(t *testing.T) {
 }
 
 func TestMaxStaleCutsFreshAndStaleTime(t *testing.T) {
+	t.Parallel()
 	for _, c := range []struct {
 		age, within time.Duration
 		how         request.Outcome
@@ -344,6 +352,7 @@ func TestMaxStaleCutsFreshAndStaleTime(t *testing.T) {
 }
 
 func TestNoCacheJoinsOrBegins(t *testing.T) {
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		s := open(t, 3)
 		s.get(t, s.newest(t))
@@ -371,6 +380,7 @@ func TestNoCacheJoinsOrBegins(t *testing.T) {
 }
 
 func TestUnknownPathsAreNeverHeld(t *testing.T) {
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		s := open(t, 3)
 		odd := s.target(t, "Odd/Thing.json", "")
@@ -401,6 +411,7 @@ func TestUnknownPathsAreNeverHeld(t *testing.T) {
 }
 
 func TestClosed(t *testing.T) {
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		s := open(t, 3)
 		s.script(func() { s.fetch = never })
@@ -427,6 +438,7 @@ func TestClosed(t *testing.T) {
 // Part 2, no. 4: in an outage a held page says why from the first stale second,
 // and no more once upstream is well.
 func TestAnOutageIsSaidFromTheFirstStaleSecond(t *testing.T) {
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		s := open(t, 3, polls("calls"))
 		held := s.target(t, "Calls.json", "Status=completed")

@@ -35,6 +35,7 @@ func (s *stage) records(t testing.TB, n int) map[string]string {
 
 // H1: deletions and redactions of many clients at once, answered in one moment.
 func TestOverlappingWritesKeepDeletions(t *testing.T) {
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		const n = 40
 		s := open(t, n)
@@ -78,6 +79,7 @@ func TestOverlappingWritesKeepDeletions(t *testing.T) {
 // H1: what the store refuses is owed, and repaid by itself once it can be, though
 // nothing else is saved.
 func TestRefusedDeletionsAreRepaid(t *testing.T) {
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		var locked atomic.Bool
 		refuse := func() error {
@@ -117,6 +119,7 @@ func TestRefusedDeletionsAreRepaid(t *testing.T) {
 
 // H1: more writes than are remembered are not passed on: none would be lost.
 func TestNoWriteIsPassedOnThatCannotBeRemembered(t *testing.T) {
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		refuse := func() error { return errors.New("store: locked") }
 		s := open(t, 3, over(func(inner Store) Store { return &oddStore{Store: inner, touch: refuse} }))
@@ -135,6 +138,7 @@ func TestNoWriteIsPassedOnThatCannotBeRemembered(t *testing.T) {
 // A write whose outcome is not known, and two at once to one record: upstream is
 // asked what became of it, until it says so.
 func TestDoubtfulWritesAreLookedUp(t *testing.T) {
+	t.Parallel()
 	for _, overlap := range []bool{false, true} {
 		synctest.Test(t, func(t *testing.T) {
 			s := open(t, 3)
@@ -175,6 +179,7 @@ func TestDoubtfulWritesAreLookedUp(t *testing.T) {
 
 // While writes keep coming, what they do not touch is saved all the same.
 func TestWritesToOthersDoNotKeepAFetchFromBeingSaved(t *testing.T) {
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		s := open(t, 3)
 		s.answers(t, http.StatusOK, &call{sid(1), "busy", true}, nil)
@@ -228,6 +233,7 @@ func (in *intents) Left() (numbers []int64, touched []request.Invalidation) {
 // A process that was killed while it passed writes on: the next one looks at
 // their records by itself, and answers nothing from before.
 func TestWhatAKilledProcessWroteIsLookedUp(t *testing.T) {
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		in := &intents{open: map[int64]request.Invalidation{}}
 		remember := func(o *Options) { o.Intents = in }

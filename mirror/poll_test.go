@@ -21,6 +21,7 @@ import (
 // TestReaderEverySecondNeverWaits: ten minutes, an upstream of 1 s ± 200 ms,
 // one refresh that fails.
 func TestReaderEverySecondNeverWaits(t *testing.T) {
+	t.Parallel()
 	for _, polled := range []bool{true, false} {
 		t.Run(fmt.Sprintf("polled=%v", polled), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -71,12 +72,13 @@ func TestReaderEverySecondNeverWaits(t *testing.T) {
 // TestPollsPerDayIsWhatPollsSend counts the polls of a mirror whose lists are read, whose
 // lists change all the time, and which nobody reads.
 func TestPollsPerDayIsWhatPollsSend(t *testing.T) {
+	t.Parallel()
 	lists := map[string]string{"calls": "Calls.json", "messages": "Messages.json", "conferences": "Conferences.json"}
 	for _, rate := range []float64{0, 0.2} {
 		t.Run(fmt.Sprint(rate), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				const newest, step = 20 * time.Second, 4 * time.Second
-				s := open(t, 3, polls(slices.Sorted(maps.Keys(lists))...), func(o *Options) {
+				s := open(t, 3, polls(slices.Sorted(maps.Keys(lists))...), withoutStore, func(o *Options) {
 					o.Sources[0].Rate, o.Ages.Newest = rate, newest
 				})
 				s.script(func() { s.delay = func(request.Fetch) time.Duration { return 50 * time.Millisecond } })
@@ -125,6 +127,7 @@ func TestPollsPerDayIsWhatPollsSend(t *testing.T) {
 }
 
 func TestIdleRate(t *testing.T) {
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		s := open(t, 3, polls("calls", "messages"))
 		time.Sleep(5 * time.Minute)
@@ -153,6 +156,7 @@ func TestIdleRate(t *testing.T) {
 // as often; when nothing comes any more they go back to the usual, and to a quarter
 // of it for a list that is not read, until something comes.
 func TestPollsAdapt(t *testing.T) {
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		s := open(t, 3, polls("calls"))
 		read := true
@@ -201,8 +205,9 @@ func TestPollsAdapt(t *testing.T) {
 // TestPollsKeepTheirShare: all polls of a source together take a tenth of its
 // rate at most, whatever makes them come.
 func TestPollsKeepTheirShare(t *testing.T) {
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		s := open(t, 3, polls("calls", "messages", "conferences"), func(o *Options) { o.Sources[0].Rate = 0.5 })
+		s := open(t, 3, polls("calls", "messages", "conferences"), withoutStore, func(o *Options) { o.Sources[0].Rate = 0.5 })
 		for i := range 3600 {
 			s.NoteReader("twilio")
 			s.set(sid(100+i), "completed", true)
@@ -236,6 +241,7 @@ func TestPollsKeepTheirShare(t *testing.T) {
 
 // A list under a filter is kept warm too; what is new in its kind is not told by it.
 func TestAPathWithAQueryIsPolled(t *testing.T) {
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		s := open(t, 3, polls("/Calls.json?Status=failed"))
 		failed := s.target(t, "Calls.json", "Status=failed")
@@ -257,6 +263,7 @@ func TestAPathWithAQueryIsPolled(t *testing.T) {
 }
 
 func TestPollsThroughAnOutage(t *testing.T) {
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		s := open(t, 3, polls("calls"))
 		time.Sleep(2 * time.Second)
@@ -277,6 +284,7 @@ func TestPollsThroughAnOutage(t *testing.T) {
 }
 
 func TestPollsOfARestartAskForNothingFresh(t *testing.T) {
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		s := open(t, 3, polls("calls"))
 		time.Sleep(2 * time.Second)
@@ -293,6 +301,7 @@ func TestPollsOfARestartAskForNothingFresh(t *testing.T) {
 }
 
 func TestPollSettings(t *testing.T) {
+	t.Parallel()
 	s := open(t, 1)
 	given := func(user string, polls ...string) error {
 		_, err := New(Options{Sources: []Source{{Source: &spec.Source{Name: "twilio", Spec: s.spec, User: user, Polls: polls},
@@ -313,6 +322,7 @@ func TestPollSettings(t *testing.T) {
 // TestClockSteps: the wall clock steps under a mirror whose times carry no
 // monotonic reading, as after a restart.
 func TestClockSteps(t *testing.T) {
+	t.Parallel()
 	for _, c := range []struct {
 		step time.Duration
 		how  request.Outcome
@@ -355,6 +365,7 @@ func TestClockSteps(t *testing.T) {
 // clock changes no age, as long as no time loses its second reading. (The
 // clock of a bubble has none, so this one runs outside.)
 func TestTimesKeepTheirMonotonicReading(t *testing.T) {
+	t.Parallel()
 	s := open(t, 3)
 	s.delay = func(request.Fetch) time.Duration { return 0 }
 	until := time.Now().Add(10 * time.Second)

@@ -23,6 +23,7 @@ func (s *stage) follow(t *testing.T, key understudy.Key) *spec.Target {
 }
 
 func TestPrefetchOncePerPageNotPerViewer(t *testing.T) {
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		s := open(t, 12) // four pages
 		var wg sync.WaitGroup
@@ -57,6 +58,7 @@ func TestPrefetchOncePerPageNotPerViewer(t *testing.T) {
 }
 
 func TestWalkFindsEveryNextPage(t *testing.T) {
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		s := open(t, 30)
 		target := s.newest(t)
@@ -80,6 +82,7 @@ func TestWalkFindsEveryNextPage(t *testing.T) {
 // TestPrefetchAgainWhenTheNextPageIsOld: a page that is read on and on keeps
 // its next page fresh.
 func TestPrefetchAgainWhenTheNextPageIsOld(t *testing.T) {
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		s := open(t, 6)
 		a := s.get(t, s.newest(t))
@@ -97,6 +100,7 @@ func TestPrefetchAgainWhenTheNextPageIsOld(t *testing.T) {
 }
 
 func TestFailedPrefetchIsTriedAgainLater(t *testing.T) {
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		s := open(t, 6)
 		s.fail = func(_ int, f request.Fetch) error {

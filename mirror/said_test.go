@@ -41,8 +41,9 @@ func (w *world) saying(f request.Fetch, fields ...string) *understudy.Page {
 }
 
 // A record that is in no final state, which is fresh for 30 s by our own ages, answered at
-// once for 5 min more, and in an outage for two days.
+// once for 5 min more, and in an outage for three hours.
 func TestTheShorterOfUpstreamsAgesAndOursHolds(t *testing.T) {
+	t.Parallel()
 	const s, m = time.Second, time.Minute
 	for _, c := range []struct {
 		said string
@@ -106,7 +107,7 @@ func TestTheShorterOfUpstreamsAgesAndOursHolds(t *testing.T) {
 		name := strings.ReplaceAll(c.said, "\n", ", ") + " " + c.age.String()
 		for state, wanted := range map[string]string{"well": c.up, "down": c.down} {
 			synctest.Test(t, func(t *testing.T) {
-				st := open(t, 0, hard(twoDays), byUpstream(strings.Split(c.said, "\n")...))
+				st := open(t, 0, hard(shortHard), byUpstream(strings.Split(c.said, "\n")...))
 				st.world.set(sid(1), "ringing", false)
 				st.get(t, st.call(t, sid(1)))
 				synctest.Wait()
@@ -138,6 +139,7 @@ func TestTheShorterOfUpstreamsAgesAndOursHolds(t *testing.T) {
 
 // What upstream lets nobody store is not in the store, not in memory, and makes no record.
 func TestNoStoreLeavesNothing(t *testing.T) {
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		s := open(t, 7, byUpstream("Cache-Control: no-store"))
 		for _, target := range []*spec.Target{s.newest(t), s.call(t, sid(1))} {
@@ -181,6 +183,7 @@ func TestNoStoreLeavesNothing(t *testing.T) {
 
 // All who wait for an answer that must not be stored share it, and nobody after them.
 func TestNoStoreIsSharedByThoseWhoWait(t *testing.T) {
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		s := open(t, 3, byUpstream("Cache-Control: no-store"))
 		done := make(chan bool, 5)
@@ -206,6 +209,7 @@ func TestNoStoreIsSharedByThoseWhoWait(t *testing.T) {
 // Upstream's word holds for what comes from the store, too, and a record that a
 // list shows is no answer for the record's own address, of which upstream has said nothing.
 func TestUpstreamsAgesOfWhatIsStored(t *testing.T) {
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		s := open(t, 3, byUpstream("Cache-Control: max-age=10, must-revalidate"))
 		s.get(t, s.newest(t))
@@ -226,6 +230,7 @@ func TestUpstreamsAgesOfWhatIsStored(t *testing.T) {
 // A fetch that has completed stays on the list until its page is saved. Who asks then for what
 // upstream wants to be asked for each time gets nothing of it.
 func TestACompletedFetchIsNotSharedWhereUpstreamIsToBeAsked(t *testing.T) {
+	t.Parallel()
 	for says, fetches := range map[string]int{
 		"no-cache": 2, "no-store": 2, "max-age=0": 2, "max-age=0, must-revalidate": 2, "max-age=10": 1, "private": 1,
 	} {

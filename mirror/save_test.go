@@ -39,6 +39,7 @@ func (s *stage) restart(t *testing.T) {
 // TestAnAnswerWithoutRecordsIsForAnOutage asks with a parameter that the spec does not name. After a
 // restart upstream is asked again, and the stored answer goes out when it fails.
 func TestAnAnswerWithoutRecordsIsForAnOutage(t *testing.T) {
+	t.Parallel()
 	const why = "not stored: the spec does not name the parameter Expand"
 	synctest.Test(t, func(t *testing.T) {
 		s := open(t, 5)
@@ -70,6 +71,7 @@ func TestAnAnswerWithoutRecordsIsForAnOutage(t *testing.T) {
 // TestARecordThatWentIsInNoAnswerForAnOutage deletes a record upstream that only answers show which are
 // stored whole.
 func TestARecordThatWentIsInNoAnswerForAnOutage(t *testing.T) {
+	t.Parallel()
 	for _, again := range []bool{false, true} {
 		synctest.Test(t, func(t *testing.T) {
 			s := open(t, 5)
@@ -95,6 +97,7 @@ func TestARecordThatWentIsInNoAnswerForAnOutage(t *testing.T) {
 
 // TestAWriteDuringAFetchLeavesNothingForAnOutage writes while the answer is on its way.
 func TestAWriteDuringAFetchLeavesNothingForAnOutage(t *testing.T) {
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		s := open(t, 2)
 		s.script(func() {

@@ -20,6 +20,7 @@ import (
 )
 
 func TestTheSameListIsMadeOnceForAll(t *testing.T) {
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		slow := &slowSeek{}
 		s, _ := covered(t, 7, pinned(shadow.Records), over(func(st Store) Store {
@@ -41,6 +42,7 @@ func TestTheSameListIsMadeOnceForAll(t *testing.T) {
 // Records that take very long to look through are not waited for while upstream
 // can be asked.
 func TestATooSlowStoreIsNotWaitedFor(t *testing.T) {
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		slow := &slowSeek{takes: 7 * time.Second}
 		s, _ := covered(t, 7, pinned(shadow.Records), over(func(st Store) Store {
@@ -57,6 +59,7 @@ func TestATooSlowStoreIsNotWaitedFor(t *testing.T) {
 
 // A reader that gives up while upstream wants no request is told when it may come again.
 func TestWhoGivesUpWhileUpstreamIsLimitedIsToldWhenToComeAgain(t *testing.T) {
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		s := open(t, 7)
 		s.script(func() {
@@ -80,6 +83,7 @@ func TestWhoGivesUpWhileUpstreamIsLimitedIsToldWhenToComeAgain(t *testing.T) {
 // Who waits longer, because upstream has failed, does not end with who still can
 // ask it.
 func TestPatienceIsNotShared(t *testing.T) {
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		slow := &slowSeek{takes: 3 * time.Second}
 		s, _ := covered(t, 7, pinned(shadow.Records), over(func(st Store) Store {
@@ -139,6 +143,7 @@ func (s *slowSeek) Seek(ctx context.Context, q query.RecordQuery, yield func(que
 // What records tell is planned when upstream gives nothing, not beside every
 // request to it. Samples are planned too, after upstream's answer.
 func TestFallbackIsPlannedWhenNeeded(t *testing.T) {
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		s, c := covered(t, 7, pinned(shadow.Upstream))
 		planned := func() int {

@@ -25,6 +25,7 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 // hot tier too small for it all. No answer may be wrong: the body must name
 // what was asked for.
 func TestStress(t *testing.T) {
+	t.Parallel()
 	s := open(t, 60, polls("calls", "messages"), hotBytes(minHot), func(o *Options) {
 		o.Ages = Ages{Newest: 5 * time.Millisecond, Older: 7 * time.Millisecond, Final: 9 * time.Millisecond, Other: 3 * time.Millisecond,
 			NotFound: 2 * time.Millisecond, Stale: 5 * time.Millisecond, Wait: 20 * time.Millisecond, Try: 50 * time.Millisecond}

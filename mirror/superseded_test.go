@@ -19,6 +19,7 @@ import (
 // TestSupersededPageMakesItsReaderWait: another page shows a newer version of
 // a record in it.
 func TestSupersededPageMakesItsReaderWait(t *testing.T) {
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		s := open(t, 6)
 		s.set(sid(6), "ringing", false)
@@ -40,6 +41,7 @@ func TestSupersededPageMakesItsReaderWait(t *testing.T) {
 }
 
 func TestSupersededPageInAnOutage(t *testing.T) {
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		s := open(t, 3)
 		s.set(sid(3), "ringing", false)
@@ -61,6 +63,7 @@ func TestSupersededPageInAnOutage(t *testing.T) {
 // TestPolledPageHasItsGrace: a page that is kept warm is refilled at once and
 // answered as stale until then, for thirty seconds.
 func TestPolledPageHasItsGrace(t *testing.T) {
+	t.Parallel()
 	for _, c := range []struct {
 		after time.Duration
 		how   request.Outcome
@@ -100,6 +103,7 @@ func TestPolledPageHasItsGrace(t *testing.T) {
 }
 
 func TestPolledPageIsRefilledAtOnceAfterAWrite(t *testing.T) {
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		s := open(t, 3, polls("calls"))
 		time.Sleep(2 * time.Second)
@@ -118,6 +122,7 @@ func TestPolledPageIsRefilledAtOnceAfterAWrite(t *testing.T) {
 
 // TestInstanceFollowsItsRecord: an instance is as new as the newest list row.
 func TestInstanceFollowsItsRecord(t *testing.T) {
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		s := open(t, 3)
 		s.set(sid(3), "ringing", false)
@@ -145,6 +150,7 @@ func TestInstanceFollowsItsRecord(t *testing.T) {
 // TestListKeepsInstanceFresh: the same body seen again in a list is no change,
 // yet it makes the instance young.
 func TestListKeepsInstanceFresh(t *testing.T) {
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		s := open(t, 3, polls("calls"))
 		s.set(sid(3), "ringing", false)
@@ -160,6 +166,7 @@ func TestListKeepsInstanceFresh(t *testing.T) {
 }
 
 func TestNothingIsComposedUnderAnotherAccount(t *testing.T) {
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		s := open(t, 3)
 		s.get(t, s.newest(t))
@@ -184,6 +191,7 @@ func TestNothingIsComposedUnderAnotherAccount(t *testing.T) {
 }
 
 func TestGoneRecordGoesFromItsLists(t *testing.T) {
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		s := open(t, 3)
 		s.set(sid(3), "ringing", false)
@@ -209,6 +217,7 @@ func TestGoneRecordGoesFromItsLists(t *testing.T) {
 // TestNotStored: answers go out although nothing can be saved, polls pause,
 // and everything resumes by itself.
 func TestNotStored(t *testing.T) {
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		var full atomic.Bool
 		s := open(t, 3, polls("calls"), over(func(inner Store) Store {
@@ -242,6 +251,7 @@ func TestNotStored(t *testing.T) {
 }
 
 func TestUnfaithfulPagePassesAndIsNotStored(t *testing.T) {
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		s := open(t, 3)
 		s.page = func(f request.Fetch) *understudy.Page {
@@ -267,6 +277,7 @@ func TestUnfaithfulPagePassesAndIsNotStored(t *testing.T) {
 // did, by the same words; who is waits for upstream. A write makes it old for
 // everybody.
 func TestHiddenChangeDoesNotMakeAListOld(t *testing.T) {
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		s := open(t, 6)
 		s.set(sid(6), "ringing", false)
@@ -312,6 +323,7 @@ func TestHiddenChangeDoesNotMakeAListOld(t *testing.T) {
 // M2: that an instance is answered from what a list has shown of it is not said to
 // who is not shown every field: it is so where something changed.
 func TestHiddenChangeDoesNotMakeAnInstanceComposed(t *testing.T) {
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		s := open(t, 3)
 		ask := func(id string) *request.Response {

@@ -11,16 +11,28 @@ import (
 
 	"understudy"
 	"understudy/request"
+	"understudy/upstream"
 )
+
+// ownSpec gives the source a spec that the test may change: that of the others is shared.
+func ownSpec(t *testing.T) setting {
+	sp, err := upstream.BuiltIn("twilio")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return func(o *Options) { o.Sources[0].Source.Spec, o.Sources[0].Upstream.(*world).spec = sp, sp }
+}
 
 // TestWhatNobodyComparedIsNotMadeInAnOutage (D5): where the spec does not say that
 // a list filters nothing by itself, records do not tell in an outage what upstream
 // would: 200 and empty may be wrong. The whole list does once a sample was equal,
 // and a spec that says it is told at once.
 func TestWhatNobodyComparedIsNotMadeInAnOutage(t *testing.T) {
+	t.Parallel()
+	own := ownSpec(t)
 	for _, whole := range []bool{false, true} {
 		synctest.Test(t, func(t *testing.T) {
-			s, c := covered(t, 3)
+			s, c := covered(t, 3, own)
 			list := s.spec.Kind("calls").Lists[0]
 			list.Whole = &whole
 			fail := func(err error) {
@@ -57,8 +69,9 @@ func TestWhatNobodyComparedIsNotMadeInAnOutage(t *testing.T) {
 
 // TestErrorSaysWhyRecordsMakeNoAnswer: that nothing is held is not known, and is not the reason.
 func TestErrorSaysWhyRecordsMakeNoAnswer(t *testing.T) {
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		s, c := covered(t, 3)
+		s, c := covered(t, 3, ownSpec(t), hard(shortHard))
 		s.script(func() { s.fail = func(int, request.Fetch) error { return down(503) } })
 		reason := func(query string) string {
 			_, err := s.Answer(t.Context(), request.Request{Target: s.target(t, "Calls.json", query)})
@@ -74,10 +87,10 @@ func TestErrorSaysWhyRecordsMakeNoAnswer(t *testing.T) {
 				t.Errorf("%s: %s; want %s", query, got, want)
 			}
 		}
-		time.Sleep(31 * 24 * time.Hour)
+		time.Sleep(shortHard + time.Hour)
 		whole = true
 		if got, want := reason("PageSize=9"), "what is held does not answer this request: calls: they were walked too long ago"; got != want {
-			t.Errorf("after a month: %s; want %s", got, want)
+			t.Errorf("after the hard limit: %s; want %s", got, want)
 		}
 		c.none("they are not synced")
 		if got, want := reason("PageSize=6"), "what is held does not answer this request: calls: they are not synced"; got != want {

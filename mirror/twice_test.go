@@ -15,6 +15,7 @@ import (
 // then. The page after it has its own rows alone. Another reader, who goes on from that page as it
 // was, gets those that have moved into it, too.
 func TestAReaderOfTheNewPageGetsNoRowTwice(t *testing.T) {
+	t.Parallel()
 	byNumber(t, Ages{Stale: -1}, func(w *walks) {
 		as := func(flow uint64) func(*spec.Target) (*understudy.Page, string, error) {
 			return func(target *spec.Target) (*understudy.Page, string, error) {
@@ -54,6 +55,7 @@ func TestAReaderOfTheNewPageGetsNoRowTwice(t *testing.T) {
 // TestAReaderOfAnOlderPageGetsNoRowTwice: rows go twice within a minute, and a reader has the first page as it was
 // between. Before the rows of the second page stand those alone that this reader does not have.
 func TestAReaderOfAnOlderPageGetsNoRowTwice(t *testing.T) {
+	t.Parallel()
 	byNumber(t, Ages{Stale: -1}, func(w *walks) {
 		step := func(flow uint64, uri string) *understudy.Page {
 			a, err := w.mirror.Answer(w.Context(), request.Request{Target: w.target(uri), Flow: flow})

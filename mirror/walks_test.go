@@ -157,14 +157,15 @@ func (w *walks) pass(seconds int) {
 		if one == nil {
 			return
 		}
-		<-one.signals.done
-		runtime.Gosched() // it is taken off the list
+		<-one.signals.ctx.Done() // it ends once what it brought is saved
+		runtime.Gosched()        // it is taken off the list
 	}
 }
 
 // TestAListThatRests: a list that nothing changes is walked from end to end, in every
 // style and with every page size, also with one of which upstream gives fewer.
 func TestAListThatRests(t *testing.T) {
+	t.Parallel()
 	for _, way := range waysOfPaging {
 		t.Run(way.name, func(t *testing.T) {
 			w := newWalks(t, way, Ages{})
@@ -252,6 +253,7 @@ func byNumber(t *testing.T, ages Ages, test func(*walks)) {
 // request, however many of its pages are read, once a second walk has had looked at again what
 // the budget left no room for in the first.
 func TestPagesByNumberStandTogether(t *testing.T) {
+	t.Parallel()
 	byNumber(t, Ages{Stale: -1}, func(w *walks) {
 		first := func() {
 			if _, _, err := w.through(w.target("/things")); err != nil {
@@ -283,6 +285,7 @@ func TestPagesByNumberStandTogether(t *testing.T) {
 // TestPagesThatCameTogetherAreChecked: rows go while a list is walked for the first time,
 // between one page and the next. Whoever walks a second later misses nothing.
 func TestPagesThatCameTogetherAreChecked(t *testing.T) {
+	t.Parallel()
 	for _, way := range waysOfPaging {
 		for _, after := range []int64{1, 2, 3} {
 			w := newWalks(t, way, Ages{})
@@ -310,6 +313,7 @@ func TestPagesThatCameTogetherAreChecked(t *testing.T) {
 // TestAWalkGoesOnAfterWhatIsGone: the last rows of a held page have gone, and upstream
 // refuses to go on after them. The reader who was given them goes on all the same.
 func TestAWalkGoesOnAfterWhatIsGone(t *testing.T) {
+	t.Parallel()
 	i := slices.IndexFunc(waysOfPaging, func(w wayOfPaging) bool { return w.name == "cursor" })
 	for gone := 1; gone <= 5; gone++ {
 		w := newWalks(t, waysOfPaging[i], Ages{})
@@ -343,6 +347,7 @@ func TestAWalkGoesOnAfterWhatIsGone(t *testing.T) {
 // goes on with the second. What has moved from that one into the first stands in it, too;
 // the page as upstream gives it is what is kept.
 func TestAReaderGoesOnFromAnOlderPage(t *testing.T) {
+	t.Parallel()
 	byNumber(t, Ages{}, func(w *walks) {
 		w.pass(20)
 		k := &walker{ask: w.through, next: "/things", ids: map[string]bool{}}
@@ -380,10 +385,12 @@ func (w *walks) target(uri string) *spec.Target {
 // may be old, and the direct walk has seen, the other has seen too; and it shows nothing
 // that has been gone for so long.
 func TestAWalkMissesNothing(t *testing.T) {
+	t.Parallel()
 	seed := sample.Seed(t)
 	rounds := sample.Count(15, 400)
 	for i, way := range waysOfPaging {
 		t.Run(way.name, func(t *testing.T) {
+			t.Parallel()
 			rng := rand.New(rand.NewPCG(seed, uint64(i)))
 			ages := Ages{Newest: 30 * time.Second, Older: 50 * time.Second, Stale: []time.Duration{-1, 40 * time.Second}[rng.IntN(2)]}
 			w := newWalks(t, way, ages)

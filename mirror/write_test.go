@@ -40,6 +40,7 @@ func (s *stage) post(t *testing.T, method string, target *spec.Target) (*request
 }
 
 func TestWriteInvalidatesListsAndRecord(t *testing.T) {
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		s := open(t, 6)
 		s.get(t, s.newest(t))
@@ -89,6 +90,7 @@ func TestWriteInvalidatesListsAndRecord(t *testing.T) {
 }
 
 func TestWhichWritesInvalidate(t *testing.T) {
+	t.Parallel()
 	for _, c := range []struct {
 		name    string
 		status  int
@@ -135,6 +137,7 @@ func TestWhichWritesInvalidate(t *testing.T) {
 // answer may finish for those who wait for it; it fills nothing, and a reader that
 // asks after the write has a fetch of its own.
 func TestWriteAcrossARefreshInFlight(t *testing.T) {
+	t.Parallel()
 	for _, list := range []bool{true, false} {
 		synctest.Test(t, func(t *testing.T) {
 			s := open(t, 3)
@@ -194,6 +197,7 @@ func TestWriteAcrossARefreshInFlight(t *testing.T) {
 }
 
 func TestDeleteRemovesTheRecord(t *testing.T) {
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		s := open(t, 3)
 		s.get(t, s.newest(t))
@@ -217,6 +221,7 @@ func TestDeleteRemovesTheRecord(t *testing.T) {
 }
 
 func TestInvalidIsAnsweredInAnOutageOnly(t *testing.T) {
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		s := open(t, 3)
 		s.get(t, s.newest(t))
@@ -239,6 +244,7 @@ func TestInvalidIsAnsweredInAnOutageOnly(t *testing.T) {
 // TestStoreRefusesTheTouch: the mirror itself knows what is invalid until the
 // store can be told, and nothing is kept before that.
 func TestStoreRefusesTheTouch(t *testing.T) {
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		var full atomic.Bool
 		disk := func() error {
@@ -277,6 +283,7 @@ func TestStoreRefusesTheTouch(t *testing.T) {
 // TestTheStoreIsToldOfEveryGeneration writes a record twice, which raises the generation of its kind twice, and lets
 // the store refuse the second: the mirror tells it again.
 func TestTheStoreIsToldOfEveryGeneration(t *testing.T) {
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		var left atomic.Int32
 		s := open(t, 3, over(func(inner Store) Store {
@@ -305,6 +312,7 @@ func TestTheStoreIsToldOfEveryGeneration(t *testing.T) {
 
 // D8: a path of a kind without an id, read, written and read again.
 func TestAWriteMakesAPageWithoutAnIDOld(t *testing.T) {
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		s := open(t, 3)
 		text := "1"
@@ -329,6 +337,7 @@ func TestAWriteMakesAPageWithoutAnIDOld(t *testing.T) {
 }
 
 func TestWriteToAnUnknownPathJustPasses(t *testing.T) {
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		s := open(t, 3)
 		s.get(t, s.newest(t))

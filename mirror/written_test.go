@@ -16,6 +16,7 @@ import (
 // A server that ends after a write's answer and before the next newest page: its
 // successor makes no list that the write is not in.
 func TestAWriteIsRememberedOverARestart(t *testing.T) {
+	t.Parallel()
 	for name, after := range map[string]time.Duration{"at once": 0, "when a newest page came": time.Minute} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
