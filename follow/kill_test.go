@@ -174,7 +174,7 @@ func TestKillFollower(t *testing.T) {
 		<-timer.C
 		child.kill()
 	}
-	last, err := s.db.LastChange(t.Context(), storetest.Source)
+	last, err := s.db.ReadLastChange(t.Context(), storetest.Source)
 	if err != nil {
 		t.Fatal(err)
 	}

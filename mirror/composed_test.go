@@ -76,7 +76,7 @@ func (c *claims) none(why string) {
 // shelf is the calls of a world as a store has records.
 type shelf []*understudy.Record
 
-func (s shelf) PlaceOf(_ context.Context, _, _, id string) (query.OrderKey, error) {
+func (s shelf) FindPlace(_ context.Context, _, _, id string) (query.OrderKey, error) {
 	for i, r := range s {
 		if r.ID == id {
 			return query.OrderKey(len(s) - i), nil

@@ -182,7 +182,7 @@ func TestFillOutdatedByAWrite(t *testing.T) {
 			}
 			// What was not written is saved all the same; what was written, by its own fetch.
 			time.Sleep(3 * time.Second)
-			if kinds, err := s.memory.Kinds(t.Context(), "twilio"); err != nil || kinds[0].Records != 3 {
+			if kinds, err := s.memory.ReadKinds(t.Context(), "twilio"); err != nil || kinds[0].Records != 3 {
 				t.Errorf("%+v: %+v, %v", c, kinds, err)
 			}
 		})

@@ -75,7 +75,7 @@ type Options struct {
 	Store   Store
 	Files   media.Files // nil if contents are not stored
 	// Coverage tells which lists can be made from records, or is nil if none can. With a Coverage, the store
-	// must also have the methods Seek and PlaceOf.
+	// must also have the methods Seek and FindPlace.
 	Coverage Coverage
 	// Writes returns a counter of all writes to the store. A list made from records is reused while the
 	// counter stays the same. If Writes is nil, each list is composed anew.

@@ -106,7 +106,7 @@ func (m *model) start() {
 	if m.intents, err = log.Open(filepath.Join(filepath.Dir(m.path), "intents")); err != nil {
 		m.t.Fatal(err)
 	}
-	kinds, err := m.db.Kinds(context.Background(), "twilio")
+	kinds, err := m.db.ReadKinds(context.Background(), "twilio")
 	if err != nil {
 		m.t.Fatal(err)
 	}

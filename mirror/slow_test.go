@@ -124,8 +124,8 @@ func valuesOf(s Store) understudy.KV {
 	return s.(*store.DB).KV
 }
 
-func (s *slowSeek) PlaceOf(ctx context.Context, source, kind, id string) (query.OrderKey, error) {
-	return s.records.PlaceOf(ctx, source, kind, id)
+func (s *slowSeek) FindPlace(ctx context.Context, source, kind, id string) (query.OrderKey, error) {
+	return s.records.FindPlace(ctx, source, kind, id)
 }
 
 func (s *slowSeek) Seek(ctx context.Context, q query.RecordQuery, yield func(query.Hit) bool) error {

@@ -79,7 +79,7 @@ func TestWriteInvalidatesListsAndRecord(t *testing.T) {
 				t.Errorf("list %q: fwd %q after %v", query, a.Fwd, time.Since(begin))
 			}
 		}
-		changes, err := s.memory.Changes(t.Context(), "twilio", 0, 100)
+		changes, err := s.memory.ReadChanges(t.Context(), "twilio", 0, 100)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -213,7 +213,7 @@ func TestDeleteRemovesTheRecord(t *testing.T) {
 		if a.Page.Status != http.StatusNotFound {
 			t.Errorf("status %d", a.Page.Status)
 		}
-		changes, _ := s.memory.Changes(t.Context(), "twilio", 0, 100)
+		changes, _ := s.memory.ReadChanges(t.Context(), "twilio", 0, 100)
 		if last := changes[len(changes)-1]; last.Type != understudy.Went {
 			t.Errorf("last change %+v", last)
 		}
@@ -270,7 +270,7 @@ func TestStoreRefusesTheTouch(t *testing.T) {
 		}
 		full.Store(false)
 		want(t, s.get(t, s.target(t, "Calls.json", "Status=busy")), request.Cold, "")
-		kinds, err := s.memory.Kinds(t.Context(), "twilio")
+		kinds, err := s.memory.ReadKinds(t.Context(), "twilio")
 		if err != nil || kinds[0].Generation != 1 {
 			t.Errorf("the store was not told: %+v %v", kinds, err)
 		}
@@ -304,7 +304,7 @@ func TestTheStoreIsToldOfEveryGeneration(t *testing.T) {
 			left.Store(touches)
 			time.Sleep(time.Minute)
 		}
-		if kinds, err := s.memory.Kinds(t.Context(), "twilio"); err != nil || kinds[0].Generation < 2 {
+		if kinds, err := s.memory.ReadKinds(t.Context(), "twilio"); err != nil || kinds[0].Generation < 2 {
 			t.Errorf("the store was told of less than two writes: %+v %v", kinds, err)
 		}
 	})

@@ -39,7 +39,7 @@ func TestAWriteIsRememberedOverARestart(t *testing.T) {
 				}
 				time.Sleep(after)
 				s.stop()
-				kinds, err := s.memory.Kinds(t.Context(), "twilio")
+				kinds, err := s.memory.ReadKinds(t.Context(), "twilio")
 				if err != nil {
 					t.Fatal(err)
 				}

@@ -52,7 +52,7 @@ func (c *storeStatsCmd) Run(ctx context.Context, p *process) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, db.Close()) }()
-	s, err := db.Stats(ctx)
+	s, err := db.ReadStats(ctx)
 	if err != nil {
 		return err
 	}

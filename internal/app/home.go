@@ -34,7 +34,7 @@ func (h *figures) viewerSnapshot(ctx context.Context, source string) page.Snapsh
 	}
 	h.addTimes(source, &s.Latencies)
 	lists := h.mirror.Shadow().Scores(source)
-	kinds, err := h.db.Kinds(ctx, source)
+	kinds, err := h.db.ReadKinds(ctx, source)
 	if err != nil && !h.uncounted.Swap(true) {
 		h.log.Error("home page: counts", "err", err)
 	} else if err == nil {

@@ -134,7 +134,7 @@ func (a *App) openFrontends(ctx context.Context, p policy) error {
 			Audit: a.audit, Trail: a.audit, Version: a.opts.Version, Logger: a.log, Now: time.Now,
 		},
 		dropIn: proxy.Options{
-			Mirror: a.mirror, Ready: a.mirror.FindReady, Media: a.mirror, Exchanger: a.mirror, LastChange: a.db.LastChange, Log: a.ports.access,
+			Mirror: a.mirror, Ready: a.mirror.FindReady, Media: a.mirror, Exchanger: a.mirror, LastChange: a.db.ReadLastChange, Log: a.ports.access,
 			TooLarge: func() { f.traffic.tooLarge.Add(1) }, Audit: a.audit, Logger: a.log, Now: time.Now,
 			Unread: a.ports.unread, Cache: shares.Forms, Lists: lists,
 		},

@@ -58,13 +58,13 @@ func (a *App) openStore(ctx context.Context) (err error) {
 		if world == "" {
 			world = src.Spec.Name + " at " + cmp.Or(cfg.Sources[src.Name].Upstream, src.Spec.Hosts[0].URL) + " as " + src.User
 		}
-		if err := a.db.Origin(ctx, src.Name, world); err != nil {
+		if err := a.db.KeepOrigin(ctx, src.Name, world); err != nil {
 			return err
 		}
 	}
 	a.files, err = contents.Open(contents.Options{
 		Dir: filepath.Join(a.opts.Dir.Path, datadir.MediaFolder), Limit: int64(cfg.Store.Media), Most: int64(cfg.Store.MediaFile),
-		Erased: a.db.Erased, Later: !a.opts.Headless, Now: time.Now, Logger: a.log,
+		Erased: a.db.IsErased, Later: !a.opts.Headless, Now: time.Now, Logger: a.log,
 	})
 	a.tasks = append(a.tasks, loadFiles(a.files, a.log))
 	return err
@@ -200,7 +200,7 @@ func (a *App) openUpstream(ctx context.Context, src *spec.Source, secrets []unde
 	}
 	a.clients[src.Name] = client
 	a.closers, a.tasks = append(a.closers, client.Close), append(a.tasks, client.Run)
-	kinds, err := a.db.Kinds(ctx, src.Name)
+	kinds, err := a.db.ReadKinds(ctx, src.Name)
 	generations := map[string]int64{}
 	for _, k := range kinds {
 		generations[k.Kind] = k.Generation
@@ -266,7 +266,7 @@ func (a *App) openWork(context.Context) (err error) {
 		Sources: a.sources, Mirror: a.mirror, Store: a.db, KV: a.db.KV, Jobs: a.jobs, Retention: a.opts.Settings.Retained(),
 		Down: func(source string) string { return a.clients[source].Health().Down() },
 		Count: func(ctx context.Context, source, kind string) (n int64, err error) {
-			kinds, err := a.db.Kinds(ctx, source)
+			kinds, err := a.db.ReadKinds(ctx, source)
 			for _, k := range kinds {
 				if k.Kind == kind {
 					n = k.Records

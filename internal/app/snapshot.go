@@ -75,7 +75,7 @@ func (a *App) newFigures(ctx context.Context, e *enforcer, changes *feed.Feed) *
 
 // readable fails when the store cannot be read.
 func (h *figures) readable(ctx context.Context) error {
-	_, err := h.db.Kinds(ctx, h.sources[0].Name)
+	_, err := h.db.ReadKinds(ctx, h.sources[0].Name)
 	return err
 }
 
@@ -90,7 +90,7 @@ func (h *figures) snapshot(ctx context.Context) (diagnostics.Snapshot, error) {
 		LogMoved: h.ports.file != nil && h.ports.file.IsMoved(),
 	}
 	var err error
-	if s.Store, err = h.db.Space(ctx); err != nil {
+	if s.Store, err = h.db.MeasureSpace(ctx); err != nil {
 		return s, err
 	}
 	s.Store.Trouble = h.mirror.Stats(h.sources[0].Name).Trouble
@@ -107,7 +107,7 @@ func (h *figures) snapshot(ctx context.Context) (diagnostics.Snapshot, error) {
 		s.Hot = m.Hot
 		s.Media.Add(&m.Media)
 		s.Add(&traffic)
-		kinds, err := h.db.Kinds(ctx, src.Name)
+		kinds, err := h.db.ReadKinds(ctx, src.Name)
 		if err != nil {
 			return s, err
 		}

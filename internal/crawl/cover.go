@@ -251,7 +251,7 @@ func (w *Crawler) recall(ctx context.Context, x *kindCrawl) error {
 
 func (w *Crawler) recallChanges(ctx context.Context, x *kindCrawl, after int64) error {
 	for range maxUnfollowed {
-		changes, err := w.o.Store.Changes(ctx, x.plan.source.Name, after, batch)
+		changes, err := w.o.Store.ReadChanges(ctx, x.plan.source.Name, after, batch)
 		if err != nil {
 			return err
 		}

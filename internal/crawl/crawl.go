@@ -32,7 +32,7 @@ type Store interface {
 	// Record is the newest version of a record in one shape. ErrNotFound.
 	Record(ctx context.Context, source, kind, shape, id string) (*understudy.Record, error)
 	// Changes are those of a source with numbers above after, in order.
-	Changes(ctx context.Context, source string, after int64, limit int) ([]understudy.Change, error)
+	ReadChanges(ctx context.Context, source string, after int64, limit int) ([]understudy.Change, error)
 }
 
 // Pages is an optional interface of a Store. With it, the crawler reads the newest

@@ -274,7 +274,7 @@ func (n *nesting) lastChange(ctx context.Context, source string, after int64) (i
 	// Changes are numbered without a gap, so the last one is found by halving.
 	step := int64(1)
 	for {
-		some, err := n.store.Changes(ctx, source, after+step-1, 1)
+		some, err := n.store.ReadChanges(ctx, source, after+step-1, 1)
 		switch {
 		case err != nil:
 			return 0, err
@@ -299,7 +299,7 @@ func (t *jobRun) follow(ctx context.Context) error {
 	above := x.above
 	for after := m.After; ; {
 		began := w.bounds.clock()
-		changes, err := w.o.Store.Changes(ctx, x.plan.source.Name, after, batch)
+		changes, err := w.o.Store.ReadChanges(ctx, x.plan.source.Name, after, batch)
 		if err != nil {
 			return err
 		}

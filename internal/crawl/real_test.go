@@ -166,7 +166,7 @@ func (h *system) edits(records string) []string {
 func (h *system) last() int64 {
 	n := int64(0)
 	for {
-		some, err := h.db.Changes(h.t.Context(), "twilio", n, 1000)
+		some, err := h.db.ReadChanges(h.t.Context(), "twilio", n, 1000)
 		must(h.t, err)
 		if len(some) == 0 {
 			return n
@@ -180,7 +180,7 @@ func (h *system) log(kind string, after int64) []string {
 	h.t.Helper()
 	var out []string
 	for {
-		some, err := h.db.Changes(h.t.Context(), "twilio", after, 1000)
+		some, err := h.db.ReadChanges(h.t.Context(), "twilio", after, 1000)
 		must(h.t, err)
 		if len(some) == 0 {
 			slices.Sort(out)

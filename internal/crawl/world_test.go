@@ -305,7 +305,7 @@ func tells(whose string) string {
 	return fmt.Sprintf(`,"whose":%q`, whose)
 }
 
-func (w *world) Changes(_ context.Context, _ string, after int64, limit int) ([]understudy.Change, error) {
+func (w *world) ReadChanges(_ context.Context, _ string, after int64, limit int) ([]understudy.Change, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	from := min(after, int64(len(w.changes)))

@@ -32,9 +32,9 @@ import (
 // Store keeps the changes. store.DB does.
 type Store interface {
 	// Changes are the source's changes above a number, in order.
-	Changes(ctx context.Context, source string, after int64, limit int) ([]understudy.Change, error)
+	ReadChanges(ctx context.Context, source string, after int64, limit int) ([]understudy.Change, error)
 	// LastChange is the number of the last change, or 0.
-	LastChange(ctx context.Context, source string) (int64, error)
+	ReadLastChange(ctx context.Context, source string) (int64, error)
 }
 
 // Callers finds the caller of a request.

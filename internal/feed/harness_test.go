@@ -41,7 +41,7 @@ func newTable() *table {
 	return &table{rows: map[string][]understudy.Change{}, notes: map[string][]byte{}}
 }
 
-func (t *table) Changes(ctx context.Context, source string, after int64, limit int) ([]understudy.Change, error) {
+func (t *table) ReadChanges(ctx context.Context, source string, after int64, limit int) ([]understudy.Change, error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.reads++
@@ -53,7 +53,7 @@ func (t *table) Changes(ctx context.Context, source string, after int64, limit i
 	return slices.Clone(rows[:min(limit, len(rows))]), nil
 }
 
-func (t *table) LastChange(_ context.Context, source string) (int64, error) {
+func (t *table) ReadLastChange(_ context.Context, source string) (int64, error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return int64(len(t.rows[source])), nil

@@ -34,7 +34,7 @@ type reader struct {
 const atOnce = 500
 
 func newReader(ctx context.Context, source string, store Store, buffer int) (*reader, error) {
-	head, err := store.LastChange(ctx, source)
+	head, err := store.ReadLastChange(ctx, source)
 	if err != nil {
 		return nil, fmt.Errorf("feed: %w", err)
 	}
@@ -60,7 +60,7 @@ func (r *reader) pull(ctx context.Context) error {
 		r.mu.Lock()
 		head := r.head
 		r.mu.Unlock()
-		rows, err := r.store.Changes(ctx, r.source, head, atOnce)
+		rows, err := r.store.ReadChanges(ctx, r.source, head, atOnce)
 		if err != nil {
 			return err
 		}
@@ -76,7 +76,7 @@ func (r *reader) pull(ctx context.Context) error {
 func (r *reader) pass(ctx context.Context) error {
 	r.pulling.Lock()
 	defer r.pulling.Unlock()
-	last, err := r.store.LastChange(ctx, r.source)
+	last, err := r.store.ReadLastChange(ctx, r.source)
 	if err != nil {
 		return err
 	}
@@ -193,7 +193,7 @@ func (p *position) next(ctx context.Context) (rows []understudy.Change, recent b
 	case <-ctx.Done():
 		return nil, false, nil, ctx.Err()
 	}
-	rows, err = p.r.store.Changes(ctx, p.r.source, p.at, atOnce)
+	rows, err = p.r.store.ReadChanges(ctx, p.r.source, p.at, atOnce)
 	switch {
 	case err != nil:
 		return nil, false, nil, fmt.Errorf("feed: %w", err)

@@ -363,7 +363,7 @@ func (r records) Seek(_ context.Context, _ query.RecordQuery, yield func(query.H
 	return nil
 }
 
-func (records) PlaceOf(context.Context, string, string, string) (query.OrderKey, error) {
+func (records) FindPlace(context.Context, string, string, string) (query.OrderKey, error) {
 	return 0, understudy.ErrNotFound
 }
 

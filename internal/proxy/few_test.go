@@ -307,7 +307,7 @@ func TestMadeListsOfRowRulesAreReady(t *testing.T) {
 // read is how many entries of indexes and blocks of bodies the store has read.
 func (c *product) read() [2]int64 {
 	c.Helper()
-	space, err := c.db.Space(c.Context())
+	space, err := c.db.MeasureSpace(c.Context())
 	check(c.T, err)
 	return [2]int64{space.Read.Index, space.Read.Blocks}
 }

@@ -131,11 +131,11 @@ type blocked struct {
 	ready chan struct{}
 }
 
-func (s *blocked) Edition(ctx context.Context, source string) (change, silent int64, err error) {
+func (s *blocked) ReadEdition(ctx context.Context, source string) (change, silent int64, err error) {
 	if s.left.Add(-1) == 0 {
 		close(s.ready)
 	}
-	return s.DB.Edition(ctx, source)
+	return s.DB.ReadEdition(ctx, source)
 }
 
 func (s *blocked) Seek(ctx context.Context, q query.RecordQuery, yield func(query.Hit) bool) error {

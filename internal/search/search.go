@@ -30,11 +30,11 @@ type Store interface {
 	Seek(ctx context.Context, q query.RecordQuery, yield func(query.Hit) bool) error
 	// Count counts them, most at most and not beyond a time.
 	Count(ctx context.Context, q query.RecordQuery, most int64, by time.Time) (query.Count, error)
-	// Edition is a version of the records of a source: what is computed from them is right while both numbers stay.
+	// ReadEdition is a version of the records of a source: what is computed from them is right while both numbers stay.
 	// change is the number of the last change. silent rises when records come or go without a change.
-	Edition(ctx context.Context, source string) (change, silent int64, err error)
+	ReadEdition(ctx context.Context, source string) (change, silent int64, err error)
 	// Changes are a source's changes above a number, in order, limit at most.
-	Changes(ctx context.Context, source string, after int64, limit int) ([]understudy.Change, error)
+	ReadChanges(ctx context.Context, source string, after int64, limit int) ([]understudy.Change, error)
 }
 
 // Masked finds values of which a caller is shown a part, or nothing. access.Gate does.

@@ -53,7 +53,7 @@ func (r *rig) given(role, text string) (asked, given string) {
 func (r *rig) reading(role string, a query.SearchRequest) string {
 	r.Helper()
 	space := func() store.Space {
-		s, err := r.store.Space(r.Context())
+		s, err := r.store.MeasureSpace(r.Context())
 		if err != nil {
 			r.Fatal(err)
 		}

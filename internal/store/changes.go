@@ -1,4 +1,4 @@
-// Changes: numbered rows, written as runs and read back one by one.
+// This file writes and reads changes. A run of similar changes is one row of the table.
 
 package store
 
@@ -22,8 +22,8 @@ var (
 	insertFields = &sqlite.Statement{Head: "INSERT INTO fields (names) VALUES (?) RETURNING number"}
 )
 
-// putChanges writes the changes of a save. The new records of a page have
-// consecutive numbers and versions, so that a run of them is one row.
+// putChanges writes the changes of a save. The new records of a page have consecutive record and version
+// numbers, so one row holds a run of them.
 func (s *saving) putChanges() error {
 	if len(s.outcome.changes) == 0 {
 		return nil
@@ -39,7 +39,7 @@ func (s *saving) putChanges() error {
 			}
 			n++
 		}
-		fields, err := fieldsNumber(s.c, first.Fields)
+		fields, err := putFieldNames(s.c, first.Fields)
 		if err != nil {
 			return err
 		}
@@ -49,8 +49,9 @@ func (s *saving) putChanges() error {
 	return s.c.ExecMany(insertChanges, 9, args)
 }
 
-// fieldsNumber is the number of a set of field names, 0 for none.
-func fieldsNumber(c *sqlite.Conn, names understudy.Names) (number int64, err error) {
+// putFieldNames returns the number under which a set of field names is stored. It inserts a set that is new. No
+// names have the number 0.
+func putFieldNames(c *sqlite.Conn, names understudy.Names) (number int64, err error) {
 	if names == "" {
 		return 0, nil
 	}
@@ -62,10 +63,9 @@ func fieldsNumber(c *sqlite.Conn, names understudy.Names) (number int64, err err
 	return number, err
 }
 
-// Changes returns the source's changes with numbers above after, in order, at
-// most limit (and at most MaxChanges) of them. A source nothing is known of
-// has none.
-func (db *DB) Changes(ctx context.Context, source string, after int64, limit int) ([]understudy.Change, error) {
+// ReadChanges returns the changes of a source with numbers above after, in ascending order. It returns at most
+// limit changes and at most MaxChanges. A source that is not in the store has no changes.
+func (db *DB) ReadChanges(ctx context.Context, source string, after int64, limit int) ([]understudy.Change, error) {
 	leave, err := db.pool.Begin()
 	if err != nil {
 		return nil, err
@@ -107,8 +107,8 @@ func (db *DB) Changes(ctx context.Context, source string, after int64, limit int
 
 var selectLastChange = &sqlite.Statement{Head: "SELECT change FROM source WHERE number = ?"}
 
-// LastChange is the number of the source's last change; 0 when there is none.
-func (db *DB) LastChange(ctx context.Context, source string) (n int64, err error) {
+// ReadLastChange returns the number of the source's last change, or 0 if the source has none.
+func (db *DB) ReadLastChange(ctx context.Context, source string) (n int64, err error) {
 	leave, err := db.pool.Begin()
 	if err != nil {
 		return 0, err
@@ -125,30 +125,31 @@ func (db *DB) LastChange(ctx context.Context, source string) (n int64, err error
 	return n, sqlite.Failed(false, err, "read the last change of %s", source)
 }
 
-// Edition says which records there are: change is the number of the source's last
-// change, silent is another number after records of any source came or went
-// without one (retention, a purge). What was made of records while both were the
-// same is still right. silent counts since the store was opened.
-func (db *DB) Edition(ctx context.Context, source string) (change, silent int64, err error) {
-	silent = db.counts.silent.Load() // before: what is committed after it is told by the next call
-	change, err = db.LastChange(ctx, source)
+// ReadEdition returns two numbers that identify the current set of records. change is the number of the
+// source's last change. silent grows whenever records of any source appear or disappear without a change, by
+// retention or a purge. A result computed from records is valid while both numbers stay the same. silent starts
+// anew when the store is opened.
+func (db *DB) ReadEdition(ctx context.Context, source string) (change, silent int64, err error) {
+	silent = db.counts.silent.Load() // read before the change, so that a later commit shows in the next call
+	change, err = db.ReadLastChange(ctx, source)
 	return change, silent, err
 }
 
-// Writes is a counter of writes to the store. Whatever was read while it stayed the same is
-// still there.
+// Writes returns the number of writes to the store. What a caller read is still there while this number stays
+// the same.
 func (db *DB) Writes() int64 { return db.counts.writes.Load() }
 
-// changeSilently is called in a transaction that makes a record come or go without
-// a change; afterWrite settles it.
+// changeSilently makes the silent counter odd. Call it in a transaction that adds or removes a record without a
+// change. settleWrite makes the counter even again.
 func (n *counts) changeSilently() {
 	if n.silent.Load()%2 == 0 {
 		n.silent.Add(1)
 	}
 }
 
-// afterWrite ends the odd counts of a write, whether it was committed or not.
-func (n *counts) afterWrite() {
+// settleWrite counts a write and makes odd counters even. It runs after the write, whether that was committed
+// or not.
+func (n *counts) settleWrite() {
 	n.writes.Add(1)
 	for _, n := range []*atomic.Int64{&n.epoch, &n.silent} {
 		if n.Load()%2 != 0 {

@@ -1,4 +1,4 @@
-// What the eraser asks of the store: bodies and pages, read and taken out.
+// This file gives the eraser access to the store: it reads and deletes bodies and pages.
 
 package store
 
@@ -17,7 +17,7 @@ import (
 	"understudy/internal/store/sqlite"
 )
 
-// erasable is the store as erase.Store.
+// erasable adapts the store to erase.Store.
 type erasable struct{ db *DB }
 
 // Source implements erase.Catalog.
@@ -40,10 +40,10 @@ var selectSourceBlocks = &sqlite.Statement{Head: `SELECT b.number, h.kind FROM b
 	JOIN kind k ON k.number = h.kind
 	WHERE b.number > ? AND k.source = ? ORDER BY b.number LIMIT ?`}
 
-const blocksAtOnce = 64 // in one read transaction
+const blocksAtOnce = 64 // blocks read in one read transaction
 
-// EachBody implements erase.Rows. It reads a few blocks in one read transaction.
-func (e erasable) EachBody(ctx context.Context, source int64, each func(k erase.Kind, one *codec.Entry)) error {
+// VisitBodies implements erase.Rows. It reads at most blocksAtOnce blocks in one read transaction.
+func (e erasable) VisitBodies(ctx context.Context, source int64, each func(k erase.Kind, one *codec.Entry)) error {
 	kinds := map[int64]*catalog.Kind{}
 	for _, k := range e.db.catalog.Kinds() {
 		kinds[k.Number] = k
@@ -88,8 +88,8 @@ func (e erasable) EachBody(ctx context.Context, source int64, each func(k erase.
 	return nil
 }
 
-// EachPage implements erase.Rows.
-func (e erasable) EachPage(ctx context.Context, source int64, each func(page int64, sk *codec.Skeleton)) error {
+// VisitPages implements erase.Rows.
+func (e erasable) VisitPages(ctx context.Context, source int64, each func(page int64, sk *codec.Skeleton)) error {
 	return e.db.pages.Each(ctx, e.db.pool, pages.Scope{Source: source}, each)
 }
 
@@ -100,7 +100,7 @@ func (e erasable) WatchPages(ctx context.Context, saved func(page int64, version
 		for i := range s.content.rows {
 			versions[i] = s.content.rows[i].Version
 		}
-		saved(s.outcome.number, versions)
+		saved(s.outcome.pageRow, versions)
 	})
 }
 
@@ -109,7 +109,7 @@ func (e erasable) DeletePages(c *sqlite.Conn, pages []int64) (gone int64, err er
 	return deletePagesOf(c, pages)
 }
 
-// deletePagesOf deletes pages by their numbers and returns how many there were.
+// deletePagesOf deletes pages by their numbers and returns how many of them existed.
 func deletePagesOf(c *sqlite.Conn, pages []int64) (gone int64, err error) {
 	args := make([]driver.Value, len(pages))
 	for i, n := range pages {
@@ -132,7 +132,7 @@ func (e erasable) Versions(c *sqlite.Conn) erase.Versions {
 	return erasableVersions{db: e.db, c: c, blocks: e.db.opener.Open(c)}
 }
 
-// erasableVersions is erase.Versions.
+// erasableVersions implements erase.Versions on one connection.
 type erasableVersions struct {
 	db     *DB
 	c      *sqlite.Conn
@@ -144,13 +144,13 @@ var (
 	updateErasedHeld = &sqlite.Statement{Head: "UPDATE held SET state = state | 8, hash = 0 WHERE number = ?"}
 )
 
-// rowsOf are the first and the last number of a record's held rows.
+// rowsOf returns the first and the last number that the held rows of a record can have.
 func rowsOf(record int64) []driver.Value {
 	return []driver.Value{record * records.Slots, record*records.Slots + records.Slots - 1}
 }
 
-// Of implements erase.Versions.
-func (v erasableVersions) Of(record int64) (present map[int64]bool, all []int64, err error) {
+// ListVersions implements erase.Versions.
+func (v erasableVersions) ListVersions(record int64) (present map[int64]bool, all []int64, err error) {
 	present = map[int64]bool{}
 	err = v.c.Query(selectShapesHeld, 0, rowsOf(record), func(r []driver.Value) error {
 		if r[4].(int64)&records.Gone == 0 {
@@ -161,12 +161,12 @@ func (v erasableVersions) Of(record int64) (present map[int64]bool, all []int64,
 	if err != nil {
 		return nil, nil, err
 	}
-	all, err = v.all(record)
+	all, err = v.listBodies(record)
 	return present, all, err
 }
 
-// all are the versions of a record whose bodies are held.
-func (v erasableVersions) all(record int64) (all []int64, err error) {
+// listBodies returns the versions of a record whose bodies are stored.
+func (v erasableVersions) listBodies(record int64) (all []int64, err error) {
 	err = v.c.Query(selectRecordVersions, 0, rowsOf(record), func(r []driver.Value) error {
 		all = append(all, r[0].(int64))
 		return nil
@@ -174,8 +174,10 @@ func (v erasableVersions) all(record int64) (all []int64, err error) {
 	return all, err
 }
 
-// Entry implements erase.Versions.
-func (v erasableVersions) Entry(version int64) (*codec.Entry, error) { return v.blocks.Entry(version) }
+// ReadEntry implements erase.Versions.
+func (v erasableVersions) ReadEntry(version int64) (*codec.Entry, error) {
+	return v.blocks.Entry(version)
+}
 
 // Erase implements erase.Versions.
 func (v erasableVersions) Erase(source, kind string, record, version int64, sparePresent bool) (taken bool, err error) {
@@ -186,7 +188,7 @@ func (v erasableVersions) Erase(source, kind string, record, version int64, spar
 		again = again || sparePresent && r[1].(int64)&records.Gone == 0
 		return nil
 	})
-	if err != nil || again { // it came back meanwhile
+	if err != nil || again { // sparePresent: the record has returned since it was listed
 		return false, err
 	}
 	k := v.db.catalog.Kind(source, kind)
@@ -201,16 +203,16 @@ func (v erasableVersions) Erase(source, kind string, record, version int64, spar
 	}
 	taken, err = v.blocks.Erase(version, len(current) > 0)
 	if records.IsMissing(err) {
-		err = v.wentMeanwhile(record, version, err)
+		err = v.checkMissing(record, version, err)
 	}
 	return taken, err
 }
 
-// wentMeanwhile is nil when a version whose block is missing is not its record's
-// any more: a row of the same record in an earlier transaction took it out, or the
-// record was forgotten, since the batch was read. Else err: it is damage.
-func (v erasableVersions) wentMeanwhile(record, version int64, err error) error {
-	all, rerr := v.all(record)
+// checkMissing decides whether a missing block is damage. It returns nil if the version no longer belongs to
+// the record. Then another row deleted the version since the batch was read, or the record was forgotten.
+// Otherwise it returns err.
+func (v erasableVersions) checkMissing(record, version int64, err error) error {
+	all, rerr := v.listBodies(record)
 	if rerr != nil || slices.Contains(all, version) {
 		return cmp.Or(rerr, err)
 	}

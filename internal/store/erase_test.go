@@ -68,7 +68,7 @@ func TestListedBeforeACrash(t *testing.T) {
 		t.Fatalf("%+v, %v", done, err)
 	}
 	went := map[string]int{}
-	changes, err := db.Changes(t.Context(), "twilio", many, 2*many)
+	changes, err := db.ReadChanges(t.Context(), "twilio", many, 2*many)
 	if err != nil {
 		t.Fatal(err)
 	}

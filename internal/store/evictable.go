@@ -1,5 +1,4 @@
-// What the evictor asks of the store: which versions pages show, and taking others
-// out.
+// This file gives the evictor access to the store: it lists the versions that pages show and prunes others.
 
 package store
 
@@ -11,7 +10,7 @@ import (
 	"understudy/internal/store/sqlite"
 )
 
-// evictable is the store as evict.Store.
+// evictable adapts the store to evict.Store.
 type evictable struct{ db *DB }
 
 // WatchVersions implements evict.Store.
@@ -23,8 +22,8 @@ func (e evictable) WatchVersions(ctx context.Context, saved func(versions []int6
 	})
 }
 
-// EachShown implements evict.Store.
-func (e evictable) EachShown(ctx context.Context, each func(versions []int64)) error {
+// VisitShown implements evict.Store.
+func (e evictable) VisitShown(ctx context.Context, each func(versions []int64)) error {
 	return e.db.pages.Each(ctx, e.db.pool, pages.Scope{}, func(_ int64, sk *codec.Skeleton) { each(sk.Versions) })
 }
 
@@ -48,7 +47,6 @@ func (e evictable) Prune(c *sqlite.Conn, versions map[int64]uint64) (removed int
 	return removed, blocks.Write()
 }
 
-// Evict makes room now, if the limit is near, after what is under way has ended.
-// The store makes room behind its saves as well; Evict is for a caller that cannot
-// wait.
+// Evict frees space now if the file is near its limit, after the current work of the evictor has ended. The
+// store also frees space after its saves. Evict is for callers that cannot wait for that.
 func (db *DB) Evict(ctx context.Context) error { return db.Evictor.Evict(ctx) }

@@ -1,4 +1,4 @@
-// Expire: records past their retention are found by their clock.
+// This file finds records past their retention by their clock.
 
 package store
 
@@ -19,12 +19,11 @@ import (
 
 const expireBatch = 512 // records listed in one transaction
 
-// Expire lists the records of a kind that are older than its retention
-// (Options.Retention): whose clock is older, or, when it has none, that were
-// first seen earlier. They are counted and found no more, without a change: to
-// upstream nothing has happened. It says how many were listed; EraseListed does
-// the rest. It looks at what is too old, at what has no clock, and at pages that were stored whole
-// before the kind had a retention: those it deletes.
+// Expire lists for erasing the records of a kind that are older than its retention (Options.Retention). A
+// record is too old if its clock is, or, without a clock, if it was first seen too long ago. Listed records no
+// longer count and no read finds them. There is no change, because nothing happened upstream. EraseListed
+// deletes them later. Expire returns how many records it listed. It also deletes pages that were stored whole
+// before the kind had a retention.
 func (db *DB) Expire(ctx context.Context, source, kind string) (listed int, err error) {
 	leave, err := db.pool.Begin()
 	if err != nil {
@@ -35,6 +34,8 @@ func (db *DB) Expire(ctx context.Context, source, kind string) (listed int, err 
 	return listed, sqlite.Failed(false, err, "look for %s of %s past their retention", kind, source)
 }
 
+// expire does the work of Expire. It looks at records with a clock before the horizon, then at records without
+// a clock.
 func (db *DB) expire(ctx context.Context, source, kind string) (listed int, err error) {
 	horizon, k := db.o.horizon(source, kind), db.catalog.Kind(source, kind)
 	if horizon == 0 || k == nil {
@@ -46,8 +47,8 @@ func (db *DB) expire(ctx context.Context, source, kind string) (listed int, err 
 	if err != nil {
 		return 0, err
 	}
-	list := func(all []found) error {
-		if err := db.mark(ctx, source, kind, 0, erase.CauseAged, all); err != nil {
+	list := func(all []eraseTarget) error {
+		if err := db.listAndMark(ctx, source, kind, 0, erase.CauseAged, all); err != nil {
 			return err
 		}
 		listed += len(all)
@@ -55,12 +56,12 @@ func (db *DB) expire(ctx context.Context, source, kind string) (listed int, err 
 	}
 	unclocked := map[int64]string{}
 	for _, s := range shapesOf(db.catalog, k) {
-		old := aging{db: db, kind: k, name: kind, shape: s, from: math.MinInt64, to: horizon}
-		if err := old.each(ctx, list); err != nil {
+		old := agedScan{db: db, kind: k, name: kind, shape: s, from: math.MinInt64, to: horizon}
+		if err := old.visitRecords(ctx, list); err != nil {
 			return listed, err
 		}
-		none := aging{db: db, kind: k, name: kind, shape: s, from: 0, to: 1, unclocked: true}
-		err := none.each(ctx, func(all []found) error {
+		none := agedScan{db: db, kind: k, name: kind, shape: s, from: 0, to: 1, unclocked: true}
+		err := none.visitRecords(ctx, func(all []eraseTarget) error {
 			for _, one := range all {
 				unclocked[one.record] = one.id
 			}
@@ -74,12 +75,12 @@ func (db *DB) expire(ctx context.Context, source, kind string) (listed int, err 
 		return listed, nil
 	}
 	old := map[int64]string{}
-	if err := firstSeen(ctx, db.pool, k, time.Unix(horizon, 0), unclocked, old); err != nil {
+	if err := selectSeenBefore(ctx, db.pool, k, time.Unix(horizon, 0), unclocked, old); err != nil {
 		return listed, err
 	}
-	var all []found
+	var all []eraseTarget
 	for _, record := range slices.Sorted(maps.Keys(old)) {
-		all = append(all, found{kind: kind, id: old[record], record: record})
+		all = append(all, eraseTarget{kind: kind, id: old[record], record: record})
 	}
 	for part := range slices.Chunk(all, expireBatch) {
 		if err := list(part); err != nil {
@@ -100,8 +101,8 @@ func shapesOf(x *catalog.Catalog, k *catalog.Kind) (numbers []int64) {
 	return numbers
 }
 
-// aging is a look at the records of one shape with clocks from..to-1.
-type aging struct {
+// agedScan reads the records of one shape whose clock is at least from and less than to.
+type agedScan struct {
 	db        *DB
 	kind      *catalog.Kind
 	name      string
@@ -110,13 +111,13 @@ type aging struct {
 	unclocked bool
 }
 
-// each hands out records, a few at a time and each once, whose newest version
-// has such a clock, whatever those of other shapes have.
-func (a *aging) each(ctx context.Context, do func([]found) error) error {
+// visitRecords calls do with batches of records, each record once. It passes records whose newest version in
+// any shape has a clock in the range.
+func (a *agedScan) visitRecords(ctx context.Context, do func([]eraseTarget) error) error {
 	scan := records.ClockScan{Shape: a.shape, From: a.from, To: a.to, Unclocked: a.unclocked}
 	below := records.ClockPosting{Clock: math.MaxInt64, Record: math.MaxInt64}
 	for n := expireBatch; n == expireBatch; {
-		var all []found
+		var all []eraseTarget
 		err := a.db.pool.Read(ctx, func(c *sqlite.Conn) error {
 			spots, err := scan.Below(c, below, expireBatch)
 			if n = len(spots); n > 0 {
@@ -129,8 +130,8 @@ func (a *aging) each(ctx context.Context, do func([]found) error) error {
 				}
 				var id string
 				var clock int64
-				if id, clock, err = s.newest(one.Record); err == nil && clock >= a.from && clock < a.to && (clock == 0) == a.unclocked {
-					all = append(all, found{kind: a.name, id: id, record: one.Record})
+				if id, clock, err = s.readNewest(one.Record); err == nil && clock >= a.from && clock < a.to && (clock == 0) == a.unclocked {
+					all = append(all, eraseTarget{kind: a.name, id: id, record: one.Record})
 				}
 			}
 			return err
@@ -145,9 +146,9 @@ func (a *aging) each(ctx context.Context, do func([]found) error) error {
 	return nil
 }
 
-// newest is a record's id, and the clock of its newest version in any shape
-// that is not forgotten.
-func (s *saving) newest(record int64) (id string, clock int64, err error) {
+// readNewest returns a record's id, and the clock of its newest version in any shape. It uses a forgotten
+// version only if there is no other.
+func (s *saving) readNewest(record int64) (id string, clock int64, err error) {
 	version, forgotten := int64(0), int64(0)
 	err = s.c.Query(selectShapesHeld, 0, rowsOf(record),
 		func(r []driver.Value) error {
@@ -177,13 +178,12 @@ func (s *saving) newest(record int64) (id string, clock int64, err error) {
 	return e.ID, e.Clock, nil
 }
 
-var selectCame = &sqlite.Statement{Head: "SELECT record, count FROM change WHERE source = ? AND kind = ? AND what = 1 AND at < ?"}
+var selectCameChanges = &sqlite.Statement{Head: "SELECT record, count FROM change WHERE source = ? AND kind = ? AND what = 1 AND at < ?"}
 
-// firstSeen moves those of the records without a clock that came before a time
-// to old.
-func firstSeen(ctx context.Context, pool *sqlite.Pool, k *catalog.Kind, before time.Time, unclocked, old map[int64]string) error {
+// selectSeenBefore copies to old those records of unclocked that were first seen before a time.
+func selectSeenBefore(ctx context.Context, pool *sqlite.Pool, k *catalog.Kind, before time.Time, unclocked, old map[int64]string) error {
 	return pool.Read(ctx, func(c *sqlite.Conn) error {
-		return c.Query(selectCame, 0, []driver.Value{k.SourceNumber, k.Number, before.UnixNano()}, func(r []driver.Value) error {
+		return c.Query(selectCameChanges, 0, []driver.Value{k.SourceNumber, k.Number, before.UnixNano()}, func(r []driver.Value) error {
 			for i := range r[1].(int64) {
 				record := r[0].(int64) + i
 				if id, ok := unclocked[record]; ok {

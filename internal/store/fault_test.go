@@ -40,7 +40,7 @@ func TestDiskFull(t *testing.T) {
 	if full < 1 {
 		t.Fatalf("the disk was never full")
 	}
-	changes, err := db.Changes(t.Context(), storetest.Source, 0, 10_000)
+	changes, err := db.ReadChanges(t.Context(), storetest.Source, 0, 10_000)
 	if err != nil || len(changes) != 50*full {
 		t.Fatalf("%d changes, want %d, %v: a refused page left some", len(changes), 50*full, err)
 	}

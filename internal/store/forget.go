@@ -1,4 +1,4 @@
-// Forget: a page or a record that is to be as if it had never been seen.
+// This file forgets pages and records, as if the store had never seen them.
 
 package store
 
@@ -23,8 +23,8 @@ var (
 	deleteNumber = &sqlite.Statement{Head: "DELETE FROM page WHERE number IN (", Tuple: "?", Tail: ") RETURNING 1"}
 )
 
-// ForgetPage forgets the page of a key and says whether one was held. The
-// records it shows stay. It does not come back in a crash of the machine.
+// ForgetPage deletes the page of a key and reports whether the page was stored. The records that it shows are
+// kept. The deletion is durable: the page does not return after a crash of the machine.
 func (db *DB) ForgetPage(ctx context.Context, key understudy.Key) (held bool, err error) {
 	leave, err := db.pool.Begin()
 	if err != nil {
@@ -49,11 +49,10 @@ func (db *DB) ForgetPage(ctx context.Context, key understudy.Key) (held bool, er
 	return held, sqlite.Failed(true, err, "forget page %s", key)
 }
 
-// ForgetRecord forgets a record: its bodies in every shape and the pages that
-// show it. Its id, its number and a hash of its newest body stay, so that its
-// next observation is no change. It returns how many
-// pages and bodies there were. No save of its kind should be under way: one
-// that began before may bring it back. A crash of the machine does not.
+// ForgetRecord deletes a record's bodies in every shape and the pages that show it. The record's id, its number
+// and a hash of its newest body are kept, so that its next observation is no change. It returns how many pages
+// and bodies it deleted. No save of the kind should be running, because a save that began before may store the
+// record again. The deletion survives a crash of the machine.
 func (db *DB) ForgetRecord(ctx context.Context, source, kind, id string) (pages, versions int, err error) {
 	leave, err := db.pool.Begin()
 	if err != nil {
@@ -65,39 +64,40 @@ func (db *DB) ForgetRecord(ctx context.Context, source, kind, id string) (pages,
 		return 0, 0, sqlite.CheckContext(ctx)
 	}
 	err = f.run(ctx)
-	return f.found.pages, f.found.versions, sqlite.Failed(true, err, "forget record %s %s %s", source, kind, id)
+	return f.deleted.pages, f.deleted.versions, sqlite.Failed(true, err, "forget record %s %s %s", source, kind, id)
 }
 
-// forgetting is a record on its way out.
+// forgetting is the state of one ForgetRecord call.
 type forgetting struct {
-	db     *DB
-	kind   *catalog.Kind
-	id     string
-	record int64 // 0: never seen
-	found  struct{ pages, versions int }
+	db      *DB
+	kind    *catalog.Kind
+	id      string
+	record  int64 // 0: the record was never seen
+	deleted struct{ pages, versions int }
 
-	versions map[int64]bool // all of it
-	late     []int64        // pages that showed it while we looked; the writing connection's
+	versions  map[int64]bool // all versions of the record
+	latePages []int64        // pages saved during the search that show the record; only the writing goroutine uses this
 }
 
+// run deletes the pages that show the record, then its older versions, then its newest ones.
 func (f *forgetting) run(ctx context.Context) error {
 	end, err := f.db.watchers.add(ctx, func(s *saving) {
-		shows := showsID(s.p.Rows, f.id)
-		if s.kind == f.kind && s.outcome.number != 0 && (shows || s.p.ID == f.id) {
-			f.late = append(f.late, s.outcome.number)
+		shows := hasID(s.p.Rows, f.id)
+		if s.kind == f.kind && s.outcome.pageRow != 0 && (shows || s.p.ID == f.id) {
+			f.latePages = append(f.latePages, s.outcome.pageRow)
 		}
 	})
 	if err != nil {
 		return err
 	}
 	defer end()
-	if err := f.db.pool.Read(ctx, f.look); err != nil {
+	if err := f.db.pool.Read(ctx, f.findVersions); err != nil {
 		return err
 	}
 	var showing []int64
 	err = f.db.pages.Each(ctx, f.db.pool, pages.Scope{Kind: f.kind.Number}, func(number int64, sk *codec.Skeleton) {
 		whole, _ := understudy.KeptWhole(sk.Kept)
-		if sk.ID == f.id || showsID(whole, f.id) || slices.ContainsFunc(sk.Versions, func(v int64) bool { return f.versions[v] }) {
+		if sk.ID == f.id || hasID(whole, f.id) || slices.ContainsFunc(sk.Versions, func(v int64) bool { return f.versions[v] }) {
 			showing = append(showing, number)
 		}
 	})
@@ -105,12 +105,12 @@ func (f *forgetting) run(ctx context.Context) error {
 		return err
 	}
 	for part := range slices.Chunk(showing, sqlite.MaxTuples) {
-		if err := f.transaction(ctx, func(c *sqlite.Conn) error { return f.deletePages(c, part) }); err != nil {
+		if err := f.runTransaction(ctx, func(c *sqlite.Conn) error { return f.deletePages(c, part) }); err != nil {
 			return err
 		}
 	}
 	for done := false; !done; {
-		err := f.transaction(ctx, func(c *sqlite.Conn) (err error) {
+		err := f.runTransaction(ctx, func(c *sqlite.Conn) (err error) {
 			if done, err = f.deleteVersions(c); err == nil && done {
 				err = f.deleteNewest(c)
 			}
@@ -123,15 +123,16 @@ func (f *forgetting) run(ctx context.Context) error {
 	return nil
 }
 
-func showsID(rows []understudy.Row, id string) bool {
+func hasID(rows []understudy.Row, id string) bool {
 	return slices.ContainsFunc(rows, func(r understudy.Row) bool { return r.ID == id })
 }
 
-// transaction runs work in one, after the pages saved meanwhile have gone.
-func (f *forgetting) transaction(ctx context.Context, work func(c *sqlite.Conn) error) error {
-	before := f.found
+// runTransaction runs work in a durable transaction. It first deletes the pages that were saved meanwhile and
+// show the record.
+func (f *forgetting) runTransaction(ctx context.Context, work func(c *sqlite.Conn) error) error {
+	before := f.deleted
 	err := f.db.pool.Release(ctx, func(c *sqlite.Conn) (bool, error) {
-		late := f.late
+		late := f.latePages
 		all := func() error {
 			for part := range slices.Chunk(late, sqlite.MaxTuples) {
 				if err := f.deletePages(c, part); err != nil {
@@ -142,27 +143,27 @@ func (f *forgetting) transaction(ctx context.Context, work func(c *sqlite.Conn) 
 		}
 		broken, err := c.Durably(func() (bool, error) { return c.Transaction(ctx, sqlite.BeginWrite, all) })
 		if err == nil {
-			f.late = nil
+			f.latePages = nil
 		}
 		return broken, err
 	})
 	if err != nil {
-		f.found = before
+		f.deleted = before
 	}
 	return err
 }
 
 func (f *forgetting) deletePages(c *sqlite.Conn, numbers []int64) error {
 	gone, err := deletePagesOf(c, numbers)
-	f.found.pages += int(gone)
+	f.deleted.pages += int(gone)
 	return err
 }
 
 var selectRecordVersions = &sqlite.Statement{Head: `SELECT version FROM held WHERE number BETWEEN ?1 AND ?2
 	UNION SELECT coalesce(version, number) FROM past WHERE held BETWEEN ?1 AND ?2 AND tag IS NOT NULL`}
 
-// look finds the record's number and its versions.
-func (f *forgetting) look(c *sqlite.Conn) (err error) {
+// findVersions looks up the record's number and its versions.
+func (f *forgetting) findVersions(c *sqlite.Conn) (err error) {
 	f.versions = map[int64]bool{}
 	if f.record, err = names.Record(c, f.kind.Number, sqlite.AppendID(nil, f.kind.Prefix, f.id)); err != nil || f.record == 0 {
 		return err
@@ -182,11 +183,11 @@ var (
 	updateForgotten = &sqlite.Statement{Head: "UPDATE held SET state = state | 8, stretch = NULL, since = -1 WHERE number BETWEEN ? AND ?"}
 )
 
-// forgetBatch is how many versions one transaction takes out.
+// forgetBatch is the number of versions that one transaction erases.
 const forgetBatch = 16
 
-// deleteVersions removes a few versions that are not the newest; done: there
-// are no more. No page shows them any more.
+// deleteVersions erases up to forgetBatch versions that are not the newest and that no page shows any more.
+// done reports that no such version is left.
 func (f *forgetting) deleteVersions(c *sqlite.Conn) (done bool, err error) {
 	var old []int64
 	err = c.Query(selectSomeOld, 0, append(rowsOf(f.record), int64(forgetBatch)), func(r []driver.Value) error {
@@ -198,7 +199,7 @@ func (f *forgetting) deleteVersions(c *sqlite.Conn) (done bool, err error) {
 	}
 	blocks := f.db.opener.Open(c)
 	for _, v := range old {
-		if err := f.empty(blocks, v, false); err != nil {
+		if err := f.eraseVersion(blocks, v, false); err != nil {
 			return false, err
 		}
 		if err := c.Exec(deleteVersion, 0, append(rowsOf(f.record), v)...); err != nil {
@@ -208,7 +209,7 @@ func (f *forgetting) deleteVersions(c *sqlite.Conn) (done bool, err error) {
 	return len(old) < forgetBatch, blocks.Write()
 }
 
-// deleteNewest takes out the newest versions, whose places keep the id.
+// deleteNewest erases the newest versions. Their entries in the blocks keep the id.
 func (f *forgetting) deleteNewest(c *sqlite.Conn) error {
 	var newest []int64
 	err := c.Query(selectNewest, 0, rowsOf(f.record), func(r []driver.Value) error {
@@ -227,7 +228,7 @@ func (f *forgetting) deleteNewest(c *sqlite.Conn) error {
 		return err
 	}
 	for _, v := range newest {
-		if err := f.empty(blocks, v, true); err != nil {
+		if err := f.eraseVersion(blocks, v, true); err != nil {
 			return err
 		}
 	}
@@ -237,8 +238,8 @@ func (f *forgetting) deleteNewest(c *sqlite.Conn) error {
 	return blocks.Write()
 }
 
-// empty takes one body out, and what the record is found by.
-func (f *forgetting) empty(blocks *records.Blocks, version int64, named bool) error {
+// eraseVersion erases one body and the values by which it can be found.
+func (f *forgetting) eraseVersion(blocks *records.Blocks, version int64, named bool) error {
 	e, err := blocks.Entry(version)
 	if err != nil {
 		return err
@@ -248,7 +249,7 @@ func (f *forgetting) empty(blocks *records.Blocks, version int64, named bool) er
 	}
 	taken, err := blocks.Erase(version, named)
 	if taken {
-		f.found.versions++
+		f.deleted.versions++
 	}
 	return err
 }

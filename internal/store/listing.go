@@ -1,5 +1,5 @@
-// Listing for erasing: what a save learns must go is listed in the transaction of
-// the save. Package erase takes it out.
+// This file lists records for erasing in the transaction of the save that found the reason. Package erase does
+// the erasing.
 
 package store
 
@@ -17,34 +17,33 @@ var (
 		"VALUES (?, ?, ?, ?, ?, ?, ?, ?)"}
 )
 
-// listGone lists a record that went for erasing, in the save's transaction.
+// listGone lists a deleted record for erasing, in the save's transaction.
 func (s *saving) listGone(record int64) error {
 	s.outcome.erasing = true
 	return s.c.Exec(insertErasing, 0, int64(0), s.counters.source, s.kind.Number, record, int64(erase.CauseDeleted), int64(0), "", s.at)
 }
 
-// listLate lists what an observation that lost its race has brought back: of a record
-// that went, or of one that was redacted since.
+// listLate lists for erasing what a late observation has stored again, if its record was deleted or redacted
+// since.
 func (s *saving) listLate(g *observation, body []byte) error {
-	if g.was.number == 0 || g.fresh {
+	if g.stored.number == 0 || g.fresh {
 		return nil
 	}
-	if !g.was.present() {
-		return s.listGone(g.was.number)
+	if !g.stored.isPresent() {
+		return s.listGone(g.stored.number)
 	}
-	if !g.was.held || g.was.state&records.Forgotten != 0 || !erase.Redactable(s.kind.Spec) {
+	if !g.stored.held || g.stored.state&records.Forgotten != 0 || !erase.Redactable(s.kind.Spec) {
 		return nil
 	}
-	e, err := s.db.opener.Open(s.c).Entry(g.was.version)
+	e, err := s.db.opener.Open(s.c).Entry(g.stored.version)
 	if err != nil {
 		return err
 	}
-	return s.listRedacted(g.was.number, e.Body)
+	return s.listRedacted(g.stored.number, e.Body)
 }
 
-// listRedacted lists a record for erasing when body, just seen of it, has a
-// field that upstream empties to take back what it said. Whether there is
-// anything to erase is found out later.
+// listRedacted lists a record for erasing if the body just seen has a redacted field. That is a field that the
+// upstream empties to take back its content. Whether there is anything to erase is decided later.
 func (s *saving) listRedacted(record int64, body []byte) error {
 	fields := erase.Emptied(s.kind.Spec, body)
 	if len(fields) == 0 {

@@ -1,4 +1,4 @@
-// Moves: what becomes of a place, and of the indexes, when a record comes, moves or goes.
+// This file updates places and indexes when a record appears, moves or disappears.
 
 package store
 
@@ -19,9 +19,9 @@ import (
 
 var countPresent = &sqlite.Statement{Head: "SELECT count(*) FROM held WHERE number BETWEEN ? AND ? AND state & 12 = 0"}
 
-// signOf is the kind under which a record stands: negative when it is held in
-// no shape.
-func signOf(c *sqlite.Conn, kind, record int64) (int64, error) {
+// readPlaceKind returns the kind number under which a record has its place. The number is negative if the
+// record is present in no shape.
+func readPlaceKind(c *sqlite.Conn, kind, record int64) (int64, error) {
 	present := int64(0)
 	_, err := c.One(countPresent, rowsOf(record),
 		func(r []driver.Value) { present = r[0].(int64) })
@@ -31,13 +31,13 @@ func signOf(c *sqlite.Conn, kind, record int64) (int64, error) {
 	return kind, err
 }
 
-var takePlace = &sqlite.Statement{Head: "DELETE FROM place WHERE kind = ? AND at = ? AND record = ? RETURNING kind"}
+var deletePlace = &sqlite.Statement{Head: "DELETE FROM place WHERE kind = ? AND at = ? AND record = ? RETURNING kind"}
 
-// takePlace takes a record from where it stands, and says under which kind that
-// was.
-func (s *placing) takePlace(record, at int64) (sign int64, err error) {
+// removePlace deletes the place of a record and returns the kind number that it was stored under, which may be
+// negative.
+func (s *placing) removePlace(record, at int64) (sign int64, err error) {
 	for _, kind := range []int64{s.kind.Number, -s.kind.Number} {
-		found, err := s.c.One(takePlace, []driver.Value{kind, at, record}, func([]driver.Value) {})
+		found, err := s.c.One(deletePlace, []driver.Value{kind, at, record}, func([]driver.Value) {})
 		if err != nil || found {
 			return kind, err
 		}
@@ -45,22 +45,23 @@ func (s *placing) takePlace(record, at int64) (sign int64, err error) {
 	return 0, sqlite.Damaged("record %d does not stand at %d", record, at)
 }
 
-// edit tells the indexes what becomes of an observation whose row is r.
-func (s *saving) edit(g *observation, r *understudy.Row) error {
-	present := g.was.held && g.was.state&(records.Gone|records.Forgotten) == 0
-	if present && g.was.version == r.Version && g.was.position.At == g.to.At {
+// addEdit adds an index edit for an observation whose row is r. It adds none if neither the version nor the
+// place changes.
+func (s *saving) addEdit(g *observation, r *understudy.Row) error {
+	present := g.stored.held && g.stored.state&(records.Gone|records.Forgotten) == 0
+	if present && g.stored.version == r.Version && g.stored.position.At == g.newPosition.At {
 		return nil
 	}
-	e := index.Edit{Kind: s.kind, Shape: s.shape.Number, Was: postings.At(g.was.position.At, s.shape.Number),
-		Is: postings.At(g.to.At, s.shape.Number)}
-	e.New = &codec.Entry{Record: g.was.number, ID: r.ID, Clock: r.Clock, Final: r.Final, Parent: r.Parent, Body: s.p.Body[r.Start:r.End]}
-	if present && g.was.position.At != order.Nowhere { // else no index knows it
+	e := index.Edit{Kind: s.kind, Shape: s.shape.Number, Was: postings.At(g.stored.position.At, s.shape.Number),
+		Is: postings.At(g.newPosition.At, s.shape.Number)}
+	e.New = &codec.Entry{Record: g.stored.number, ID: r.ID, Clock: r.Clock, Final: r.Final, Parent: r.Parent, Body: s.p.Body[r.Start:r.End]}
+	if present && g.stored.position.At != order.Nowhere { // a record without a place is in no index
 		var err error
-		if e.Old, err = s.before(g.was.version); err != nil {
+		if e.Old, err = s.readReplaced(g.stored.version); err != nil {
 			return err
 		}
 		if e.Old != nil {
-			old := *e.Old // its block may be written anew before it is looked at
+			old := *e.Old // a copy, because its block may be rewritten before the index reads it
 			e.Old = &old
 		}
 	}
@@ -71,27 +72,26 @@ func (s *saving) edit(g *observation, r *understudy.Row) error {
 	if s.indexes.edited == nil {
 		s.indexes.edited = make(map[int64]bool, len(s.content.rows))
 	}
-	s.indexes.edited[g.was.number] = true
+	s.indexes.edited[g.stored.number] = true
 	return nil
 }
 
-// editOthers tells the indexes that a record has moved in the shapes that the
-// page does not show.
-func (s *placing) editOthers(record, was, is int64) error {
+// addOtherEdits adds index edits for a record that moved, in those shapes that the page does not show.
+func (s *placing) addOtherEdits(record, was, is int64) error {
 	return s.c.Query(selectShapesHeld, 0, rowsOf(record),
 		func(r []driver.Value) error {
-			p := priorOf(r)
+			p := stateFromRow(r)
 			if s.save.shape != nil && p.number == record*records.Slots+s.save.shape.Slot && s.save.indexes.edited[record] ||
 				p.state&(records.Gone|records.Forgotten) != 0 {
 				return nil
 			}
-			return s.editMoved(p.number, p.version, was, is)
+			return s.addMoveEdit(p.number, p.version, was, is)
 		})
 }
 
-// editMoved tells the indexes that a held row's record has moved.
-func (s *placing) editMoved(held, version, was, is int64) error {
-	e, err := s.save.before(version)
+// addMoveEdit adds an index edit for the moved record of one held row.
+func (s *placing) addMoveEdit(held, version, was, is int64) error {
+	e, err := s.save.readReplaced(version)
 	if err != nil || e == nil {
 		return err
 	}
@@ -106,31 +106,30 @@ func (s *placing) editMoved(held, version, was, is int64) error {
 	return nil
 }
 
-// editShifted tells the indexes of the records that made room, but for those in
-// the page.
-func (s *placing) editShifted(sights []observation) error {
+// addShiftEdits adds index edits for records that were moved to make room. Records of the page itself are left
+// out.
+func (s *placing) addShiftEdits(sights []observation) error {
 	if len(s.order.Shifted) == 0 {
 		return nil
 	}
 	here := map[int64]bool{}
 	for i := range sights {
-		here[sights[i].was.number] = true
+		here[sights[i].stored.number] = true
 	}
-	// In the order of their numbers, so that a block is hardly ever unpacked twice.
+	// Ascending record numbers unpack a block rarely more than once.
 	for _, record := range slices.Sorted(maps.Keys(s.order.Shifted)) {
 		if here[record] {
 			continue
 		}
-		if err := s.editOthers(record, s.order.Shifted[record], s.order.Stands[record]); err != nil {
+		if err := s.addOtherEdits(record, s.order.Shifted[record], s.order.Stands[record]); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// leave tells the indexes that a record is no more in a shape, whose held row
-// is p.
-func (s *saving) leaveOrder(p *currentState, e *codec.Entry) error {
+// addRemoval adds an index edit for a record that is no longer in the shape of the held row p.
+func (s *saving) addRemoval(p *currentState, e *codec.Entry) error {
 	shape, err := records.ShapeNumber(s.c, s.kind.Number, p.number%records.Slots)
 	if err != nil || p.position.At == order.Nowhere {
 		return err
@@ -142,17 +141,17 @@ func (s *saving) leaveOrder(p *currentState, e *codec.Entry) error {
 	return nil
 }
 
-var movePlace = &sqlite.Statement{Head: "UPDATE place SET kind = -kind WHERE kind = ? AND at = ?"}
+var negatePlaceKind = &sqlite.Statement{Head: "UPDATE place SET kind = -kind WHERE kind = ? AND at = ?"}
 
-// leavePlace puts a record that is held in no shape now among those that are gone.
-func leavePlace(c *sqlite.Conn, kind int64, at order.Position) error {
+// markPlaceGone moves a record that is no longer present in any shape to the places of deleted records.
+func markPlaceGone(c *sqlite.Conn, kind int64, at order.Position) error {
 	if at.At == order.Nowhere {
 		return nil
 	}
-	return c.Exec(movePlace, 0, kind, at.At)
+	return c.Exec(negatePlaceKind, 0, kind, at.At)
 }
 
-// skipNotFound passes over what is not held.
+// skipNotFound returns nil for a page or record that is not stored or is damaged, otherwise err.
 func skipNotFound(err error) error {
 	if errors.Is(err, understudy.ErrNotFound) {
 		return nil
@@ -160,13 +159,13 @@ func skipNotFound(err error) error {
 	return records.SkipDamaged(err)
 }
 
-// hide tells the indexes that a record is about to be no more in those of its
-// shapes that are meant; in a transaction, while its bodies are there.
+// hide removes a record from the indexes in those of its shapes that meant selects. Call it in a transaction,
+// while the record's bodies are still stored.
 func (s *saving) hide(record int64, meant func(held int64) bool) error {
 	at, stays := order.Position{At: order.Nowhere}, false
 	err := s.c.Query(selectShapesHeld, 0, rowsOf(record),
 		func(r []driver.Value) error {
-			p := priorOf(r)
+			p := stateFromRow(r)
 			if p.state&(records.Gone|records.Forgotten) != 0 {
 				return nil
 			}
@@ -176,14 +175,14 @@ func (s *saving) hide(record int64, meant func(held int64) bool) error {
 			}
 			at = p.position
 			s.db.counts.changeSilently()
-			e, err := s.before(p.version)
+			e, err := s.readReplaced(p.version)
 			if err != nil || e == nil {
 				return err
 			}
-			return s.leaveOrder(&p, e)
+			return s.addRemoval(&p, e)
 		})
 	if err == nil && !stays {
-		err = leavePlace(s.c, s.kind.Number, at)
+		err = markPlaceGone(s.c, s.kind.Number, at)
 	}
 	if err == nil {
 		err = s.db.Index.Update(s.c, s.indexes.edits)

@@ -1,4 +1,4 @@
-// The records of a page: which bodies are new, which records came or changed.
+// This file saves the records of a page: new bodies, and records that came or changed.
 
 package store
 
@@ -17,13 +17,13 @@ import (
 
 // observation is one record of the page being saved.
 type observation struct {
-	was   currentState
-	id    []byte         // stored form
-	rows  int            // how often it stands in the page
-	last  int            // where it stands last: that row counts
-	fresh bool           // never seen before
-	late  bool           // lost a race
-	to    order.Position // where it is to stand
+	stored      currentState   // the state before this save
+	id          []byte         // the id as stored
+	rowCount    int            // the number of rows of the page that show the record
+	lastRow     int            // the index of the last row that shows it; only this row counts
+	fresh       bool           // the record was never seen before
+	late        bool           // the store has a newer observation
+	newPosition order.Position // the new position in the list
 }
 
 var (
@@ -48,19 +48,19 @@ func (s *saving) observe() error {
 			}
 		}
 	}
-	sights, err := s.lookUp()
+	sights, err := s.findRecords()
 	if err != nil {
 		return err
 	}
 	s.blocks = s.db.opener.Open(s.c)
-	if err := s.versions(sights); err != nil {
+	if err := s.assignVersions(sights); err != nil {
 		return err
 	}
 	place := &placing{save: s, db: s.db, c: s.c, page: s.p, kind: s.kind, order: order.NewAssigner(s.c, s.kind.Number, &s.db.counts.epoch)}
 	if err := place.placeRows(sights); err != nil {
 		return err
 	}
-	if err := s.settle(sights); err != nil {
+	if err := s.writeObservations(sights); err != nil {
 		return err
 	}
 	if err := place.putPlaces(sights); err != nil {
@@ -69,11 +69,10 @@ func (s *saving) observe() error {
 	return s.blocks.Write()
 }
 
-// lookUp finds out what is known of each record of the page, and gives new
-// records their numbers.
-func (s *saving) lookUp() ([]observation, error) {
+// findRecords reads the stored state of each record of the page and gives new records their numbers.
+func (s *saving) findRecords() ([]observation, error) {
 	x := &s.db.scratch
-	x.group(s.kind.Prefix, s.content.rows)
+	x.groupRows(s.kind.Prefix, s.content.rows)
 	for from := 0; from < len(x.sights); from += sqlite.MaxTuples {
 		part := x.sights[from:min(from+sqlite.MaxTuples, len(x.sights))]
 		args := append(x.args[:0], s.shape.Slot, s.kind.Number)
@@ -83,10 +82,10 @@ func (s *saving) lookUp() ([]observation, error) {
 		x.args = args
 		err := s.c.Query(selectHeld, len(part), args, func(r []driver.Value) error {
 			g := &x.sights[x.byID[string(r[0].([]byte))]]
-			g.was.number = r[1].(int64)
+			g.stored.number = r[1].(int64)
 			if r[2] != nil {
-				g.was.held, g.was.version, g.was.hash, g.was.seen, g.was.state = true, r[2].(int64), r[3].(int64), r[4].(int64), r[5].(int64)
-				g.was.period, g.was.since, g.was.position = r[6].(int64), r[7].(int64), order.ReadPosition(r[8])
+				g.stored.held, g.stored.version, g.stored.hash, g.stored.seen, g.stored.state = true, r[2].(int64), r[3].(int64), r[4].(int64), r[5].(int64)
+				g.stored.period, g.stored.since, g.stored.position = r[6].(int64), r[7].(int64), order.ReadPosition(r[8])
 			}
 			return nil
 		})
@@ -97,12 +96,12 @@ func (s *saving) lookUp() ([]observation, error) {
 	for i := range x.sights {
 		g := &x.sights[i]
 		switch {
-		case g.was.number == 0:
+		case g.stored.number == 0:
 			s.counters.record++
-			s.counters.given.store = true
-			g.was.number, g.fresh = s.counters.record, true
-		case !g.was.held || g.was.state&records.Gone != 0:
-			if err := s.elsewhere(&g.was); err != nil {
+			s.counters.changed.store = true
+			g.stored.number, g.fresh = s.counters.record, true
+		case !g.stored.held || g.stored.state&records.Gone != 0:
+			if err := s.readOtherShapes(&g.stored); err != nil {
 				return nil, err
 			}
 		}
@@ -110,13 +109,13 @@ func (s *saving) lookUp() ([]observation, error) {
 	return x.sights, nil
 }
 
-// group collects the distinct records of rows, in the order they first stand.
-func (x *scratch) group(prefix string, rows []understudy.Row) {
+// groupRows collects the distinct records of rows, in the order of their first row.
+func (x *scratch) groupRows(prefix string, rows []understudy.Row) {
 	if x.byID == nil {
 		x.byID = map[string]int32{}
 	}
 	clear(x.byID)
-	// Ids are parts of one buffer, which must not move once they are cut.
+	// Ids are parts of one buffer. It must have its full size first, because it must not move afterwards.
 	need := 0
 	for i := range rows {
 		need += len(rows[i].ID) + 1
@@ -124,7 +123,7 @@ func (x *scratch) group(prefix string, rows []understudy.Row) {
 	if cap(x.ids) < need {
 		x.ids = make([]byte, 0, need)
 	}
-	x.ids, x.sights, x.of = x.ids[:0], x.sights[:0], x.of[:0]
+	x.ids, x.sights, x.sightOf = x.ids[:0], x.sights[:0], x.sightOf[:0]
 	for i := range rows {
 		start := len(x.ids)
 		x.ids = sqlite.AppendID(x.ids, prefix, rows[i].ID)
@@ -133,25 +132,25 @@ func (x *scratch) group(prefix string, rows []understudy.Row) {
 		if !ok {
 			n = int32(len(x.sights))
 			x.byID[string(id)] = n
-			x.sights = append(x.sights, observation{id: id, was: currentState{position: order.Position{At: order.Nowhere}}})
+			x.sights = append(x.sights, observation{id: id, stored: currentState{position: order.Position{At: order.Nowhere}}})
 		}
-		x.of = append(x.of, n)
-		x.sights[n].rows++
-		x.sights[n].last = i
+		x.sightOf = append(x.sightOf, n)
+		x.sights[n].rowCount++
+		x.sights[n].lastRow = i
 	}
 }
 
-// elsewhere looks at the record's other shapes.
-func (s *saving) elsewhere(p *currentState) error {
+// readOtherShapes reads whether the record is present in other shapes, and its position.
+func (s *saving) readOtherShapes(p *currentState) error {
 	return s.c.Query(selectShapesHeld, 0, rowsOf(p.number),
 		func(r []driver.Value) error {
 			switch {
 			case r[0].(int64) == p.number*records.Slots+s.shape.Slot:
 				return nil
 			case r[4].(int64)&records.Gone == 0:
-				p.elsewhere = true
+				p.inOtherShape = true
 			default:
-				p.left = max(p.left, r[3].(int64))
+				p.lastGone = max(p.lastGone, r[3].(int64))
 			}
 			if p.position.At == order.Nowhere {
 				p.position = order.ReadPosition(r[7])
@@ -160,14 +159,13 @@ func (s *saving) elsewhere(p *currentState) error {
 		})
 }
 
-// settle writes what the observations change: names, held rows, times, and the list
-// of changes.
-func (s *saving) settle(sights []observation) error {
+// writeObservations writes names, held rows and times, and collects the changes.
+func (s *saving) writeObservations(sights []observation) error {
 	x := &s.db.scratch
 	args := x.args[:0]
 	for i := range sights {
 		if sights[i].fresh {
-			args = append(args, s.kind.Number, sights[i].id, sights[i].was.number)
+			args = append(args, s.kind.Number, sights[i].id, sights[i].stored.number)
 		}
 	}
 	x.args = args
@@ -177,9 +175,9 @@ func (s *saving) settle(sights []observation) error {
 	var held, touched []driver.Value
 	for i := range sights {
 		g := &sights[i]
-		r := &s.content.rows[g.last]
-		v := judge(&g.was, s.content.hashes[g.last], s.at, r.Final, s.p.OfWrite())
-		number := g.was.number*records.Slots + s.shape.Slot
+		r := &s.content.rows[g.lastRow]
+		v := judge(&g.stored, s.content.hashes[g.lastRow], s.at, r.Final, s.p.OfWrite())
+		number := g.stored.number*records.Slots + s.shape.Slot
 		if g.late = v.late; v.late {
 			if err := s.listLate(g, s.p.Body[r.Start:r.End]); err != nil {
 				return err
@@ -191,33 +189,33 @@ func (s *saving) settle(sights []observation) error {
 		}
 		var fields understudy.Names
 		if v.write {
-			stretch, since, err := s.begin(g, r)
+			stretch, since, err := s.beginPeriod(g, r)
 			if err != nil {
 				return err
 			}
-			if !g.was.held {
+			if !g.stored.held {
 				if held == nil {
 					held = make([]driver.Value, 0, 8*(len(sights)-i))
 					s.periods.clocks = slices.Grow(s.periods.clocks, 5*(len(sights)-i))
 				}
-				held = append(held, number, r.Version, s.content.hashes[g.last], s.at, v.state, stretch, since, g.to.Value())
-			} else if err := s.c.Exec(updateHeld, 0, r.Version, s.content.hashes[g.last], s.at, v.state, stretch, since, number); err != nil {
+				held = append(held, number, r.Version, s.content.hashes[g.lastRow], s.at, v.state, stretch, since, g.newPosition.Value())
+			} else if err := s.c.Exec(updateHeld, 0, r.Version, s.content.hashes[g.lastRow], s.at, v.state, stretch, since, number); err != nil {
 				return err
 			}
-			if err := s.edit(g, r); err != nil {
+			if err := s.addEdit(g, r); err != nil {
 				return err
 			}
-			if v.what == understudy.Changed {
-				if fields, err = s.fields(g, r); err != nil {
+			if v.change == understudy.Changed {
+				if fields, err = s.compareFields(g, r); err != nil {
 					return err
 				}
 			}
 		}
-		if v.what != 0 {
-			s.change(v.what, r.ID, g.was.number, r.Version, fields)
+		if v.change != 0 {
+			s.addChange(v.change, r.ID, g.stored.number, r.Version, fields)
 		}
 		if v.write && !g.fresh {
-			if err := s.listRedacted(g.was.number, s.p.Body[r.Start:r.End]); err != nil {
+			if err := s.listRedacted(g.stored.number, s.p.Body[r.Start:r.End]); err != nil {
 				return err
 			}
 		}
@@ -238,12 +236,12 @@ func (s *saving) settle(sights []observation) error {
 	return s.putPast(sights)
 }
 
-// change notes a change; it gets its number when all are known.
-func (s *saving) change(what understudy.ChangeType, id string, record, version int64, fields understudy.Names) {
+// addChange adds a change with the next change number.
+func (s *saving) addChange(what understudy.ChangeType, id string, record, version int64, fields understudy.Names) {
 	n := &s.counters
 	n.change++
-	n.kinds++
-	n.given.source, n.given.kind = true, true
+	n.kindChanges++
+	n.changed.source, n.changed.kind = true, true
 	switch what {
 	case understudy.Came:
 		n.records++
@@ -257,15 +255,15 @@ func (s *saving) change(what understudy.ChangeType, id string, record, version i
 		Record: record, Version: version, At: time.Unix(0, s.at).UTC(), Fields: fields})
 }
 
-// priorOf is a row of selectShapesHeld; its number is the held row's.
-func priorOf(r []driver.Value) currentState {
+// stateFromRow converts a row of selectShapesHeld. Its number is the number of the held row, not of the record.
+func stateFromRow(r []driver.Value) currentState {
 	return currentState{number: r[0].(int64), version: r[1].(int64), hash: r[2].(int64), state: r[4].(int64), period: r[5].(int64),
 		since: r[6].(int64), position: order.ReadPosition(r[7])}
 }
 
-// remove notes that the record the page names is no more.
-func (s *saving) remove() error {
-	err := deleteWhole(s.c, s.db.pages, s.kind.Number, func(rows []understudy.Row) bool { return showsID(rows, s.p.ID) })
+// removeRecord marks the record that the page names as gone.
+func (s *saving) removeRecord() error {
+	err := deleteWhole(s.c, s.db.pages, s.kind.Number, func(rows []understudy.Row) bool { return hasID(rows, s.p.ID) })
 	if err != nil {
 		return err
 	}
@@ -285,16 +283,16 @@ func (s *saving) remove() error {
 			if len(present) == 0 || r[0].(int64) == record*records.Slots+s.shape.Slot {
 				version = r[1].(int64)
 			}
-			present = append(present, priorOf(r))
+			present = append(present, stateFromRow(r))
 			return nil
 		})
-	if err != nil || len(present) == 0 || s.p.Status != 204 && observedLate(s.at, last) {
+	if err != nil || len(present) == 0 || s.p.Status != 204 && isLate(s.at, last) {
 		return err
 	}
-	if err := s.went(record, present); err != nil {
+	if err := s.markGone(record, present); err != nil {
 		return err
 	}
-	s.change(understudy.Went, s.p.ID, record, version, "")
+	s.addChange(understudy.Went, s.p.ID, record, version, "")
 	return s.listGone(record)
 }
 

@@ -1,4 +1,4 @@
-// Opening and closing the database: what is there is checked, never replaced.
+// This file opens and closes the database. It checks an existing file and never replaces it.
 
 package store
 
@@ -37,15 +37,15 @@ import (
 //go:embed migrations/*.sql
 var migrations embed.FS
 
-// newest is the number of the newest migration in migrations.
-const newest = 4
+// newestMigration is the number of the last file in migrations.
+const newestMigration = 4
 
-// applicationID marks a file as ours: "Unst" in a database's header.
+// applicationID marks a file as ours in the header of the database: "Unst".
 const applicationID = 0x556e7374
 
-// DB is a store in one SQLite file. Many goroutines may use it at once: one
-// writes, a few read, each for well under the time of one upstream request.
-// What it keeps beside pages, records and their changes is in fields.
+// DB is a store in one SQLite file. It is safe for concurrent use: one goroutine writes and a few read, each
+// for much less time than an upstream request takes. Its fields hold what is stored beside pages, records and
+// changes.
 type DB struct {
 	Jobs        *jobs.Queue
 	KV          *kv.Table
@@ -57,7 +57,7 @@ type DB struct {
 	Verifier    *verify.Verifier
 	Index       *index.Index
 
-	// Reading a page, records and their past, and searching are the store's own.
+	// DB itself reads pages, records and history, and searches.
 	*pages.Reader
 	*history.Records
 	*seek.Seeker
@@ -72,17 +72,17 @@ type DB struct {
 	scratch  scratch
 }
 
-// counts tell other goroutines what the writing one has done.
+// counts are counters by which the writing goroutine informs others.
 type counts struct {
-	epoch  atomic.Int64 // twice how often records made room for others; odd until that is committed or not
-	writes atomic.Int64 // of all sorts, whether they were committed or not
-	silent atomic.Int64 // the same, of records that came or went without a change
-	erased atomic.Int64 // names that are not stored again
+	epoch  atomic.Int64 // twice the number of writes that moved records to make room; odd while such a write is open
+	writes atomic.Int64 // writes of all sorts, committed or not
+	silent atomic.Int64 // like epoch, for writes that added or removed records without a change
+	erased atomic.Int64 // records that must not be stored again
 }
 
-// Open opens the store, making it when the file is missing or empty. A file
-// that is damaged, is not ours, or was written by a newer Understudy is left
-// as it is, and the error says so in one sentence.
+// Open opens the store. It creates the file if it is missing or empty. It does not touch a file that is
+// damaged, belongs to another program, or was written by a newer Understudy. The error then says so in one
+// sentence.
 func Open(ctx context.Context, o Options) (*DB, error) {
 	o = o.withDefaults()
 	path, err := filepath.Abs(o.Path)
@@ -94,7 +94,7 @@ func Open(ctx context.Context, o Options) (*DB, error) {
 	}
 	catalog := catalog.New(o.Specs)
 	db := &DB{o: o, catalog: catalog, opener: records.New(catalog, seek.MaxHelpers+1)}
-	db.pool = sqlite.NewPool(path, o.Readers, o.Limit, o.logShare(), db.counts.afterWrite)
+	db.pool = sqlite.NewPool(path, o.Readers, o.Limit, o.logShare(), db.counts.settleWrite)
 	db.watchers.pool = db.pool
 	db.Index = index.New(db.pool, catalog, db.opener)
 	db.Seeker = seek.New(db.pool, catalog, db.opener, db.Index, &db.counts.epoch, o.Now)
@@ -119,11 +119,11 @@ func Open(ctx context.Context, o Options) (*DB, error) {
 	return db, nil
 }
 
-// makeFile makes the folder and an empty file only we may read; an existing
-// file is not opened, since closing it again would drop SQLite's locks.
+// makeFile creates the folder, and an empty file that only this user may read. It does not open an existing
+// file, because closing it would release SQLite's locks.
 func makeFile(path string) error {
 	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
-		return plain(err)
+		return stripPath(err)
 	}
 	if info, err := os.Stat(path); err == nil {
 		if !info.Mode().IsRegular() {
@@ -136,17 +136,17 @@ func makeFile(path string) error {
 		return nil
 	}
 	if err != nil {
-		return plain(err)
+		return stripPath(err)
 	}
 	return f.Close()
 }
 
-// tighten takes the rights of others from a database that is there and from the
-// files SQLite keeps beside it, which get the database's own mode. Where that is
-// not permitted it is an error.
+// tighten removes the access of other users from an existing database and from the files that SQLite keeps
+// beside it. SQLite gives such files the mode of the database. It returns an error if the modes cannot be
+// changed.
 func tighten(path string) error {
 	if runtime.GOOS == "windows" {
-		return nil // no such modes
+		return nil // Windows has no such modes
 	}
 	for _, name := range []string{path, path + "-wal", path + "-shm"} {
 		info, err := os.Stat(name)
@@ -163,9 +163,9 @@ func tighten(path string) error {
 	return nil
 }
 
-// plain is a file system error without the path, which the sentence around it
-// has already.
-func plain(err error) error {
+// stripPath removes the path from a file system error, because the sentence around the error names the path
+// already.
+func stripPath(err error) error {
 	var pe *fs.PathError
 	if errors.As(err, &pe) {
 		return fmt.Errorf("cannot write there: %w", pe.Err)
@@ -193,16 +193,16 @@ func StartError(path string, err error) error {
 		reason = "the database is damaged; it was left as it is, restore a copy or move it away"
 	case code == sqlite.CodeError:
 		reason = "the database has not the tables that it should have: it is damaged, or was changed by another program; restore a copy " +
-			"or move it away (" + oneLine(err) + ")"
+			"or move it away (" + joinLines(err) + ")"
 	default:
-		reason += " (" + oneLine(err) + ")"
+		reason += " (" + joinLines(err) + ")"
 	}
 	return &startError{fmt.Sprintf("store: open %s: %s", path, reason), err}
 }
 
-func oneLine(err error) string { return strings.Join(strings.Fields(err.Error()), " ") }
+func joinLines(err error) string { return strings.Join(strings.Fields(err.Error()), " ") }
 
-// startError is an error of the database in words for people.
+// startError is a database error in a sentence for people.
 type startError struct {
 	text string
 	err  error
@@ -211,11 +211,10 @@ type startError struct {
 // Error returns the sentence.
 func (e *startError) Error() string { return e.text }
 
-// Unwrap returns what SQLite said.
+// Unwrap returns the error of SQLite.
 func (e *startError) Unwrap() error { return e.err }
 
-// begin dials the writing connection, checks the file, migrates it and reads
-// what is held in memory.
+// begin opens the writing connection, checks and migrates the file, and reads what is kept in memory.
 func (db *DB) begin(ctx context.Context) (*sqlite.Conn, error) {
 	c, err := db.pool.DialWriter(ctx)
 	if err != nil {
@@ -235,7 +234,7 @@ func (db *DB) begin(ctx context.Context) (*sqlite.Conn, error) {
 		err = db.Annotations.Load(c)
 	}
 	if err == nil {
-		err = db.counts.load(c)
+		err = db.counts.loadErased(c)
 	}
 	if err != nil {
 		_ = c.Close()
@@ -244,6 +243,7 @@ func (db *DB) begin(ctx context.Context) (*sqlite.Conn, error) {
 	return c, nil
 }
 
+// prepareFile checks that the file is empty or ours, and migrates it if it is not at the newest schema.
 func prepareFile(ctx context.Context, pool *sqlite.Pool, c *sqlite.Conn) error {
 	tables, err := c.Integer("SELECT count(*) FROM sqlite_schema")
 	if err != nil {
@@ -259,15 +259,15 @@ func prepareFile(ctx context.Context, pool *sqlite.Pool, c *sqlite.Conn) error {
 		if has, err = c.Integer("SELECT coalesce(max(version_id), 0) FROM goose_db_version"); err != nil {
 			return err
 		}
-	case id == applicationID: // its making was interrupted
+	case id == applicationID: // an earlier start was interrupted while it created the file
 	case tables > 0 || id != 0:
 		return errors.New("this is a database of another program; it was left as it is, use another --data folder")
 	}
 	switch {
-	case has > newest:
+	case has > newestMigration:
 		return fmt.Errorf("the database was made by a newer Understudy (its schema is number %d, this program knows %d); it was left "+
-			"as it is, use the newer program or another --data folder", has, newest)
-	case has == newest:
+			"as it is, use the newer program or another --data folder", has, newestMigration)
+	case has == newestMigration:
 		return nil
 	}
 	for _, pragma := range []string{"journal_mode = WAL", fmt.Sprintf("application_id = %d", applicationID)} {
@@ -278,7 +278,7 @@ func prepareFile(ctx context.Context, pool *sqlite.Pool, c *sqlite.Conn) error {
 	return migrate(ctx, pool)
 }
 
-// migrate runs the migrations that are missing, each in a transaction.
+// migrate runs the missing migrations, each in a transaction.
 func migrate(ctx context.Context, pool *sqlite.Pool) error {
 	files, err := fs.Sub(migrations, "migrations")
 	if err != nil {
@@ -300,7 +300,8 @@ func migrate(ctx context.Context, pool *sqlite.Pool) error {
 	return nil
 }
 
-// Close waits for the calls under way, and closes the file. Calls after it are ErrClosed. It may be called twice.
+// Close waits for running calls and closes the file. Calls after Close return ErrClosed. Close may be called
+// twice.
 func (db *DB) Close() error {
 	if db.pool.Shut() {
 		return nil

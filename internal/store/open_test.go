@@ -34,7 +34,7 @@ func TestReopened(t *testing.T) {
 		if err != nil || len(saved.Changes) != 0 {
 			t.Fatalf("saved again: %v, %v", saved.Changes, err)
 		}
-		if k, err := db.Kinds(t.Context(), storetest.Source); err != nil || len(k) != 1 || k[0].Records != 600 {
+		if k, err := db.ReadKinds(t.Context(), storetest.Source); err != nil || len(k) != 1 || k[0].Records != 600 {
 			t.Fatalf("kinds %v, %v", k, err)
 		}
 		if err := db.Close(); err != nil {
@@ -127,7 +127,7 @@ func TestEmptyFileIsAFreshStore(t *testing.T) {
 		t.Fatal(err)
 	}
 	db := storetest.OpenAt(t, path)
-	if k, err := db.Kinds(t.Context(), storetest.Source); err != nil || len(k) != 0 {
+	if k, err := db.ReadKinds(t.Context(), storetest.Source); err != nil || len(k) != 0 {
 		t.Errorf("kinds %v, %v", k, err)
 	}
 }

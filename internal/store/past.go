@@ -1,4 +1,4 @@
-// The past: which versions a record had before, and since when.
+// This file writes the past: the earlier versions of a record, and since when each was current.
 
 package store
 
@@ -19,9 +19,9 @@ var (
 		WHERE tag = ? ORDER BY number DESC`}
 )
 
-// reclock makes a record found by the clock and the parent of row r, in place
-// of those of the version before, if that was found.
-func (s *saving) reclock(record int64, before *codec.Entry, r *understudy.Row) error {
+// replaceClock enters the clock and the parent of row r in the tables that find a record by them. It retires
+// the entries of before, the replaced version, if there is one.
+func (s *saving) replaceClock(record int64, before *codec.Entry, r *understudy.Row) error {
 	if before != nil {
 		if before.Clock == r.Clock && before.Parent == r.Parent {
 			return nil
@@ -39,11 +39,11 @@ func (s *saving) reclock(record int64, before *codec.Entry, r *understudy.Row) e
 	return err
 }
 
-// returned is the version among a record's last ones that has the body of row
-// i, 0 when there is none.
-func (s *saving) returned(g *observation, i int) (version int64, err error) {
+// findEarlierVersion returns the version with the same body as row i among the record's last 256 periods, or 0
+// if there is none.
+func (s *saving) findEarlierVersion(g *observation, i int) (version int64, err error) {
 	var same []int64
-	err = s.c.Query(selectTag, 0, []driver.Value{g.was.number*records.Slots + s.shape.Slot, records.ShortHash(s.content.hashes[i])},
+	err = s.c.Query(selectTag, 0, []driver.Value{g.stored.number*records.Slots + s.shape.Slot, records.ShortHash(s.content.hashes[i])},
 		func(r []driver.Value) error {
 			same = append(same, r[0].(int64))
 			return nil
@@ -64,62 +64,61 @@ func (s *saving) returned(g *observation, i int) (version int64, err error) {
 	return 0, nil
 }
 
-// newMark is a number for periods of this save that begin without a new
-// version.
-func (s *saving) newMark() int64 {
-	if s.periods.mark == 0 {
+// newPeriodNumber returns the number for all periods of this save that begin without a new version.
+func (s *saving) newPeriodNumber() int64 {
+	if s.periods.number == 0 {
 		s.counters.block++
-		s.counters.given.store = true
-		s.periods.mark = s.counters.block * codec.PerBlock
+		s.counters.changed.store = true
+		s.periods.number = s.counters.block * codec.PerBlock
 	}
-	return s.periods.mark
+	return s.periods.number
 }
 
-// begin ends the stretch of a record that lasts, if another one begins with
-// row r, and gives what the held row says of the one that lasts then.
-func (s *saving) begin(g *observation, r *understudy.Row) (stretch, since driver.Value, err error) {
-	present := g.was.held && g.was.state&(records.Gone|records.Forgotten) == 0
-	if present && g.was.version == r.Version {
-		if g.was.period != g.was.version {
-			stretch = g.was.period
+// beginPeriod ends the current period of a record if row r begins another. It returns the values stretch and
+// since for the held row.
+func (s *saving) beginPeriod(g *observation, r *understudy.Row) (stretch, since driver.Value, err error) {
+	present := g.stored.held && g.stored.state&(records.Gone|records.Forgotten) == 0
+	if present && g.stored.version == r.Version {
+		if g.stored.period != g.stored.version {
+			stretch = g.stored.period
 		}
-		if g.was.since != 0 {
-			since = g.was.since
+		if g.stored.since != 0 {
+			since = g.stored.since
 		}
 		return stretch, since, nil
 	}
 	var before *codec.Entry
 	if present {
-		if before, err = s.before(g.was.version); err != nil {
+		if before, err = s.readReplaced(g.stored.version); err != nil {
 			return nil, nil, err
 		}
 	}
-	if g.was.held && g.was.since != records.Never {
-		s.end(g.was.number*records.Slots+s.shape.Slot, &g.was)
+	if g.stored.held && g.stored.since != records.Never {
+		s.endPeriod(g.stored.number*records.Slots+s.shape.Slot, &g.stored)
 	}
-	if err := s.reclock(g.was.number, before, r); err != nil {
+	if err := s.replaceClock(g.stored.number, before, r); err != nil {
 		return nil, nil, err
 	}
 	if s.writes.firstNew != 0 && r.Version >= s.writes.firstNew {
 		return nil, nil, nil
 	}
-	return s.newMark(), s.at, nil
+	return s.newPeriodNumber(), s.at, nil
 }
 
-// before is a version that is being replaced, nil when its body is not there.
-func (s *saving) before(version int64) (*codec.Entry, error) {
+// readReplaced returns a version that is being replaced, or nil if its body is not stored.
+func (s *saving) readReplaced(version int64) (*codec.Entry, error) {
 	e, err := s.blocks.Entry(version)
 	if err == nil && !e.Pruned() {
 		return e, nil
 	}
 	if sqlite.IsDamaged(err) {
-		err = nil // what is saved now does not suffer for it
+		err = nil // a damaged old version must not stop this save
 	}
 	return nil, err
 }
 
-// end notes a stretch that ended.
-func (s *saving) end(held int64, p *currentState) {
+// endPeriod adds a row of the past for a period that ended.
+func (s *saving) endPeriod(held int64, p *currentState) {
 	var version, since, tag driver.Value
 	if p.since != 0 {
 		since = p.since
@@ -136,40 +135,39 @@ func (s *saving) end(held int64, p *currentState) {
 	s.periods.past = append(s.periods.past, held, p.period, version, since, tag)
 }
 
-// putPast notes the periods that ended, and the new versions that are not
-// their record's newest: a late one, and one that stands further up in a page
-// in which its record stands twice.
+// putPast writes the periods that ended. It also writes new versions that are not their record's newest. Such a
+// version is late, or its record has a later row in the same page.
 func (s *saving) putPast(sights []observation) error {
 	x := &s.db.scratch
 	for i := range s.content.rows {
-		r, g := &s.content.rows[i], &sights[x.of[i]]
-		if s.writes.firstNew == 0 || r.Version < s.writes.firstNew || !g.late && r.Version == s.content.rows[g.last].Version {
+		r, g := &s.content.rows[i], &sights[x.sightOf[i]]
+		if s.writes.firstNew == 0 || r.Version < s.writes.firstNew || !g.late && r.Version == s.content.rows[g.lastRow].Version {
 			continue
 		}
-		s.periods.past = append(s.periods.past, g.was.number*records.Slots+s.shape.Slot, r.Version, nil, int64(records.Never),
+		s.periods.past = append(s.periods.past, g.stored.number*records.Slots+s.shape.Slot, r.Version, nil, int64(records.Never),
 			records.ShortHash(s.content.hashes[i]))
 	}
 	return s.c.ExecMany(insertPast, 5, s.periods.past)
 }
 
-// went notes that a record is no more in the shapes in which it is present.
-func (s *saving) went(record int64, present []currentState) error {
+// markGone marks a record as gone in the shapes where it is present.
+func (s *saving) markGone(record int64, present []currentState) error {
 	if s.periods.past = nil; s.blocks == nil {
 		s.blocks = s.db.opener.Open(s.c)
 	}
 	for i := range present {
 		p := &present[i]
 		if p.since != records.Never {
-			s.end(p.number, p)
+			s.endPeriod(p.number, p)
 		}
-		e, err := s.before(p.version)
+		e, err := s.readReplaced(p.version)
 		if err != nil {
 			return err
 		}
 		if e == nil {
 			continue
 		}
-		if err := s.leaveOrder(p, e); err != nil {
+		if err := s.addRemoval(p, e); err != nil {
 			return err
 		}
 		shape, err := records.ShapeNumber(s.c, s.kind.Number, p.number%records.Slots)
@@ -183,18 +181,18 @@ func (s *saving) went(record int64, present []currentState) error {
 	if err := s.c.ExecMany(insertPast, 5, s.periods.past); err != nil {
 		return err
 	}
-	if err := leavePlace(s.c, s.kind.Number, present[0].position); err != nil {
+	if err := markPlaceGone(s.c, s.kind.Number, present[0].position); err != nil {
 		return err
 	}
-	return s.c.Exec(updateGone, 0, s.at, s.newMark(), s.at, record*records.Slots, record*records.Slots+records.Slots-1)
+	return s.c.Exec(updateGone, 0, s.at, s.newPeriodNumber(), s.at, record*records.Slots, record*records.Slots+records.Slots-1)
 }
 
-// fields names what differs between a record's version before and row r.
-func (s *saving) fields(g *observation, r *understudy.Row) (understudy.Names, error) {
-	if g.was.state&records.Forgotten != 0 {
+// compareFields returns the names of the fields that differ between a record's previous version and row r.
+func (s *saving) compareFields(g *observation, r *understudy.Row) (understudy.Names, error) {
+	if g.stored.state&records.Forgotten != 0 {
 		return "", nil
 	}
-	e, err := s.before(g.was.version)
+	e, err := s.readReplaced(g.stored.version)
 	if err != nil || e == nil {
 		return "", err
 	}

@@ -1,4 +1,4 @@
-// Where records stand in the database: kept by every save.
+// This file keeps the positions of records in the list of their kind. Every save updates them.
 
 package store
 
@@ -19,7 +19,7 @@ import (
 
 var updatePlace = &sqlite.Statement{Head: "UPDATE held SET place = ? WHERE number BETWEEN ? AND ?"}
 
-// placing gives the records of a page their positions in the list.
+// placing assigns the records of a page their positions in the list.
 type placing struct {
 	save  *saving
 	db    *DB
@@ -29,24 +29,24 @@ type placing struct {
 	order *order.Assigner
 }
 
-// placeRows finds the place of every observation, of which each has its number.
+// placeRows finds the position of every observation. Each observation already has its record number.
 func (s *placing) placeRows(sights []observation) error {
-	standing := s.db.scratch.standing[:0]
-	for i := range sights { // a record that stands twice counts as it stands last
+	standing := s.db.scratch.pageOrder[:0]
+	for i := range sights { // the last row of a record decides its position
 		standing = append(standing, i)
 	}
-	s.db.scratch.standing = standing
-	slices.SortFunc(standing, func(a, b int) int { return sights[a].last - sights[b].last })
+	s.db.scratch.pageOrder = standing
+	slices.SortFunc(standing, func(a, b int) int { return sights[a].lastRow - sights[b].lastRow })
 	rows := make([]order.Assignment, len(standing))
 	all := make([]*order.Assignment, len(standing))
-	var first, last int64 = 1, 0 // the seconds of those without a place
+	var first, last int64 = 1, 0 // the range of seconds of the records without a place
 	unplaced := 0
 	for i, n := range standing {
 		k := &sights[n]
-		r := &s.save.content.rows[k.last]
-		rows[i] = order.Assignment{At: k.was.position.At, Shown: k.was.position.Shown, Second: order.NoSecond}
-		if all[i] = &rows[i]; k.was.position.At != order.Nowhere {
-			rows[i].Second = postings.Second(k.was.position.At)
+		r := &s.save.content.rows[k.lastRow]
+		rows[i] = order.Assignment{At: k.stored.position.At, Shown: k.stored.position.Shown, Second: order.NoSecond}
+		if all[i] = &rows[i]; k.stored.position.At != order.Nowhere {
+			rows[i].Second = postings.Second(k.stored.position.At)
 			continue
 		}
 		rows[i].Second = order.NaturalSecond(s.kind.Spec, r.Clock, s.page.Body[r.Start:r.End])
@@ -65,22 +65,22 @@ func (s *placing) placeRows(sights []observation) error {
 			return err
 		}
 	}
-	if !s.page.List || s.page.Asked().Zero() || s.otherOrder() {
-		return s.placeAlone(sights, all)
+	if !s.page.List || s.page.Asked().Zero() || s.hasOtherOrder() {
+		return s.placeByClock(sights, all)
 	}
-	page, err := s.placedPage(all)
+	page, err := s.buildPage(all)
 	if err == nil {
 		err = page.Place()
 	}
 	for i, n := range standing {
-		sights[n].to = order.Position{At: rows[i].At, Shown: true}
+		sights[n].newPosition = order.Position{At: rows[i].At, Shown: true}
 	}
 	return err
 }
 
-// otherOrder reports whether the page's list does not show the newest records first, so that
-// it does not tell where they stand.
-func (s *placing) otherOrder() bool {
+// hasOtherOrder reports whether the page's list does not show the newest records first. Such a page does not
+// tell positions.
+func (s *placing) hasOtherOrder() bool {
 	sp := s.db.o.Specs[s.page.Key.Source]
 	if sp == nil || s.kind.Spec == nil || !s.kind.Spec.Orders() {
 		return false
@@ -89,9 +89,8 @@ func (s *placing) otherOrder() bool {
 	return err == nil && t.List != nil && !t.NewestFirst()
 }
 
-// placeAlone places those of the rows that stand nowhere yet, by their clocks:
-// no page has shown them.
-func (s *placing) placeAlone(sights []observation, rows []*order.Assignment) error {
+// placeByClock places by their clocks those rows that have no place yet. No page has shown them.
+func (s *placing) placeByClock(sights []observation, rows []*order.Assignment) error {
 	page := &order.Page{Store: s.order}
 	for _, p := range rows {
 		if p.At == order.Nowhere {
@@ -102,21 +101,22 @@ func (s *placing) placeAlone(sights []observation, rows []*order.Assignment) err
 	if err := page.Place(); err != nil {
 		return err
 	}
-	for i, n := range s.db.scratch.standing {
-		if sights[n].to = sights[n].was.position; sights[n].was.position.At == order.Nowhere {
-			sights[n].to = order.Position{At: rows[i].At}
+	for i, n := range s.db.scratch.pageOrder {
+		if sights[n].newPosition = sights[n].stored.position; sights[n].stored.position.At == order.Nowhere {
+			sights[n].newPosition = order.Position{At: rows[i].At}
 		}
 	}
 	return nil
 }
 
-// placedPage is the page with what it follows.
-func (s *placing) placedPage(rows []*order.Assignment) (*order.Page, error) {
+// buildPage returns the rows of the page together with their neighbours: what the page follows, and the next
+// page.
+func (s *placing) buildPage(rows []*order.Assignment) (*order.Page, error) {
 	page := &order.Page{Store: s.order, Rows: rows}
 	f := order.FollowedBy(s.db.o.Specs[s.page.Key.Source], s.page.Asked())
 	page.After = f.After
 	if f.ID != "" {
-		p, err := s.placingOf(f.ID)
+		p, err := s.findPlace(f.ID)
 		switch {
 		case err != nil:
 			return nil, err
@@ -128,14 +128,13 @@ func (s *placing) placedPage(rows []*order.Assignment) (*order.Page, error) {
 		}
 	}
 	if !s.page.Next.Zero() {
-		page.Next = s.nextRow
+		page.Next = s.findNextRow
 	}
 	return page, nil
 }
 
-// placingOf is where a record stands that is not in the page, nil when it does
-// not stand.
-func (s *placing) placingOf(id string) (*order.Assignment, error) {
+// findPlace returns the place of a record that is not in the page, or nil if it has none.
+func (s *placing) findPlace(id string) (*order.Assignment, error) {
 	stored := sqlite.AppendID(nil, s.kind.Prefix, id)
 	if _, here := s.db.scratch.byID[string(stored)]; here {
 		return nil, nil
@@ -147,8 +146,8 @@ func (s *placing) placingOf(id string) (*order.Assignment, error) {
 	return &order.Assignment{At: at.At, Shown: at.Shown, Second: postings.Second(at.At)}, nil
 }
 
-// nextRow is where the first row of the next page stands, if that is held.
-func (s *placing) nextRow() (*order.Assignment, error) {
+// findNextRow returns the place of the first row of the next page, or nil if that page is not stored.
+func (s *placing) findNextRow() (*order.Assignment, error) {
 	row, sk, err := s.db.pages.Find(s.c, s.save.counters.source, s.page.Next)
 	if err != nil || !row.List || row.Kind.Number != s.kind.Number || len(sk.Versions) == 0 {
 		return nil, skipNotFound(err)
@@ -157,12 +156,12 @@ func (s *placing) nextRow() (*order.Assignment, error) {
 	if err != nil {
 		return nil, records.SkipDamaged(err)
 	}
-	return s.placingOf(e.ID)
+	return s.findPlace(e.ID)
 }
 
-// PlaceOf is where a record stands, also when it is gone, or erased. Errors:
-// ErrNotFound, it was never seen.
-func (db *DB) PlaceOf(ctx context.Context, source, kind, id string) (query.OrderKey, error) {
+// FindPlace returns the position of a record, also of a deleted or erased record. It returns ErrNotFound for a
+// record that was never seen.
+func (db *DB) FindPlace(ctx context.Context, source, kind, id string) (query.OrderKey, error) {
 	leave, err := db.pool.Begin()
 	if err != nil {
 		return 0, err
@@ -186,7 +185,7 @@ func (db *DB) PlaceOf(ctx context.Context, source, kind, id string) (query.Order
 	return order.KeyOf(at.At, k.Number), nil
 }
 
-// putPlaces writes where the records of the page stand, once they are held.
+// putPlaces writes the positions of the page's records. Their held rows are already written.
 func (s *placing) putPlaces(sights []observation) error {
 	var fresh []driver.Value
 	type move struct {
@@ -194,49 +193,49 @@ func (s *placing) putPlaces(sights []observation) error {
 		sign int64
 	}
 	var moves []move
-	for _, n := range s.db.scratch.standing {
+	for _, n := range s.db.scratch.pageOrder {
 		g := &sights[n]
-		was := s.order.Stood(g.was.number, g.was.position.At)
+		was := s.order.Stood(g.stored.number, g.stored.position.At)
 		if was == order.Nowhere {
 			if !g.fresh {
 				s.db.counts.changeSilently()
 			}
-			sign, err := s.firstPlace(g)
+			sign, err := s.writeFirstPlace(g)
 			if err != nil {
 				return err
 			}
 			if fresh == nil {
 				fresh = make([]driver.Value, 0, 3*len(sights))
 			}
-			fresh = append(fresh, sign, g.to.At, g.was.number)
+			fresh = append(fresh, sign, g.newPosition.At, g.stored.number)
 			continue
 		}
-		if g.to != g.was.position || was != g.to.At {
+		if g.newPosition != g.stored.position || was != g.newPosition.At {
 			if err := s.writePlace(g); err != nil {
 				return err
 			}
 		}
-		// It is where it is not any more, or among those that are gone.
-		comes := !g.late && !(g.was.held && g.was.state&(records.Gone|records.Forgotten) == 0)
-		if was == g.to.At && was == g.was.position.At && !comes {
+		// The record has moved, or its place is among the deleted records.
+		comes := !g.late && !(g.stored.held && g.stored.state&(records.Gone|records.Forgotten) == 0)
+		if was == g.newPosition.At && was == g.stored.position.At && !comes {
 			continue
 		}
-		sign, err := s.takePlace(g.was.number, was)
+		sign, err := s.removePlace(g.stored.number, was)
 		if err != nil {
 			return err
 		}
 		if !g.late {
 			if sign != s.kind.Number {
-				s.db.counts.changeSilently() // it was forgotten: that it is back is no change
+				s.db.counts.changeSilently() // a forgotten record that returns is no change
 			}
 			sign = s.kind.Number
 		}
 		moves = append(moves, move{g, sign})
 	}
 	for _, m := range moves {
-		fresh = append(fresh, m.sign, m.g.to.At, m.g.was.number)
-		if was := m.g.was.position.At; was != m.g.to.At {
-			if err := s.editOthers(m.g.was.number, was, m.g.to.At); err != nil {
+		fresh = append(fresh, m.sign, m.g.newPosition.At, m.g.stored.number)
+		if was := m.g.stored.position.At; was != m.g.newPosition.At {
+			if err := s.addOtherEdits(m.g.stored.number, was, m.g.newPosition.At); err != nil {
 				return err
 			}
 		}
@@ -244,23 +243,22 @@ func (s *placing) putPlaces(sights []observation) error {
 	if err := s.c.ExecMany(order.InsertPlace, 3, fresh); err != nil {
 		return err
 	}
-	return s.editShifted(sights)
+	return s.addShiftEdits(sights)
 }
 
-// writePlace writes where a record is to stand into its rows.
+// writePlace writes the new position of a record into its held rows.
 func (s *placing) writePlace(g *observation) error {
-	return s.c.Exec(updatePlace, 0, append([]driver.Value{g.to.Value()}, rowsOf(g.was.number)...)...)
+	return s.c.Exec(updatePlace, 0, append([]driver.Value{g.newPosition.Value()}, rowsOf(g.stored.number)...)...)
 }
 
-// firstPlace writes the place of a record that stood nowhere into its rows, and
-// says under which kind that is. One that was seen before stands nowhere when
-// what it was then cannot be read.
-func (s *placing) firstPlace(g *observation) (sign int64, err error) {
+// writeFirstPlace writes the position of a record that had no place into its held rows. It returns the kind
+// number for the place. A record seen before has no place if its stored version cannot be read.
+func (s *placing) writeFirstPlace(g *observation) (sign int64, err error) {
 	if g.fresh {
 		return s.kind.Number, nil
 	}
 	if err := s.writePlace(g); err != nil {
 		return 0, err
 	}
-	return signOf(s.c, s.kind.Number, g.was.number)
+	return readPlaceKind(s.c, s.kind.Number, g.stored.number)
 }

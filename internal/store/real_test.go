@@ -168,7 +168,7 @@ func TestWalkOverTheWire(t *testing.T) {
 	if r, err := db.Verifier.Verify(t.Context()); err != nil || len(r.Problems) > 0 {
 		t.Errorf("verify: %v, %v", r.Problems, err)
 	}
-	st, err := db.Stats(t.Context())
+	st, err := db.ReadStats(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,5 +1,5 @@
-// Refuse: what was erased, or is older than its kind is kept, is not stored
-// again though upstream still shows it.
+// This file keeps erased records, and records past their retention, from being stored again while the upstream
+// still shows them.
 
 package store
 
@@ -17,21 +17,20 @@ import (
 	"understudy/internal/store/sqlite"
 )
 
-// Why a page is passed on and not kept, as its answer says.
+// Reasons why a page is passed on and not stored. The response shows them.
 const (
-	notErased = "erased"
-	notAged   = "older than its retention"
+	reasonErased = "erased"
+	reasonAged   = "older than its retention"
 )
 
-// The values of name.erased.
+// The values of column names.erased.
 const (
 	nameErased = 1
 	nameAged   = 2
 )
 
-// Horizon is the clock, in Unix seconds, below which records of a kind are not
-// kept: now less the kind's retention; 0 when it has none. A walk need not go
-// further.
+// Horizon returns the clock, in Unix seconds, before which records of a kind are not kept. It is the current
+// time less the kind's retention, or 0 if the kind has none. A walk can stop there.
 func (db *DB) Horizon(source, kind string) int64 { return db.o.horizon(source, kind) }
 
 func (o *Options) horizon(source, kind string) int64 {
@@ -42,17 +41,17 @@ func (o *Options) horizon(source, kind string) int64 {
 	return o.Now().Add(-keep).Unix()
 }
 
-// aged reports whether a record with that clock is too old to be kept. Of one
-// without a clock only what was erased before is known.
-func aged(clock, horizon int64, erased int64) bool {
+// isTooOld reports whether a record with that clock is past its retention. A record without a clock is too old
+// only if it was erased for its age before.
+func isTooOld(clock, horizon int64, erased int64) bool {
 	return horizon != 0 && (clock != 0 && clock < horizon || clock == 0 && erased == nameAged)
 }
 
 var selectErased = &sqlite.Statement{Head: "SELECT id, erased FROM names WHERE kind = ? AND erased > 0 AND id IN (", Tuple: "?", Tail: ")"}
 
-// refuse takes the records out of the save that may not be kept. A page that
-// shows one is not kept either, its other records are.
-func (s *saving) refuse() error {
+// refuseRecords removes from the save the records that must not be stored. If there are any, the page itself is
+// not stored. Its other records are.
+func (s *saving) refuseRecords() error {
 	if s.kind == nil || len(s.content.rows) == 0 {
 		return nil
 	}
@@ -60,7 +59,7 @@ func (s *saving) refuse() error {
 	var marks map[string]int64
 	if s.db.counts.erased.Load() > 0 {
 		var err error
-		if marks, err = s.marks(); err != nil {
+		if marks, err = s.readMarks(); err != nil {
 			return err
 		}
 	}
@@ -75,10 +74,10 @@ func (s *saving) refuse() error {
 		}
 		switch {
 		case mark == nameErased:
-			s.content.refused = notErased
-		case aged(r.Clock, horizon, mark):
+			s.content.refused = reasonErased
+		case isTooOld(r.Clock, horizon, mark):
 			if s.content.refused == "" {
-				s.content.refused = notAged
+				s.content.refused = reasonAged
 			}
 		default:
 			rows, hashes = append(rows, r), append(hashes, s.content.hashes[i])
@@ -88,8 +87,8 @@ func (s *saving) refuse() error {
 	return nil
 }
 
-// refuseWhole leaves a page that is stored whole without records. It is not kept if it shows what may not
-// be, or what could not be found in it when it is to go.
+// refuseWhole removes all records from a page that is stored whole. The page is not stored if its kind can be
+// redacted or has a retention, because its records could not be found in it later.
 func (s *saving) refuseWhole() {
 	s.content.rows, s.content.hashes = nil, nil
 	if s.kind != nil && (erase.Redactable(s.kind.Spec) || s.db.o.horizon(s.p.Key.Source, s.p.Kind) != 0) {
@@ -102,7 +101,7 @@ const wholePage = 2
 
 var selectWhole = &sqlite.Statement{Head: "SELECT number, size, body FROM page WHERE kind = ? AND list > 1"}
 
-// deleteWhole deletes those pages of a kind that are stored whole and show what they may not.
+// deleteWhole deletes the pages of a kind that are stored whole and for whose rows mayNot returns true.
 func deleteWhole(c *sqlite.Conn, loader *pages.Loader, kind int64, mayNot func([]understudy.Row) bool) error {
 	var gone []int64
 	err := c.Query(selectWhole, 0, []driver.Value{kind}, func(r []driver.Value) error {
@@ -123,8 +122,8 @@ func deleteWhole(c *sqlite.Conn, loader *pages.Loader, kind int64, mayNot func([
 	return err
 }
 
-// marks are the marked ids among those of the save.
-func (s *saving) marks() (map[string]int64, error) {
+// readMarks returns the marks of those records of the save that were erased, by stored id.
+func (s *saving) readMarks() (map[string]int64, error) {
 	marks := map[string]int64{}
 	for from := 0; from < len(s.content.rows); from += sqlite.MaxTuples {
 		part := s.content.rows[from:min(from+sqlite.MaxTuples, len(s.content.rows))]
@@ -143,20 +142,20 @@ func (s *saving) marks() (map[string]int64, error) {
 	return marks, nil
 }
 
-// keepsPage reports whether the page itself is kept.
-func (s *saving) keepsPage() bool { return s.content.refused == "" && keepsPage(s.p) }
+// canStorePage reports whether the page itself may be stored.
+func (s *saving) canStorePage() bool { return s.content.refused == "" && canStorePage(s.p) }
 
 var selectErasedCount = &sqlite.Statement{Head: "SELECT erased FROM counter"}
 
-// load reads whether anything was ever erased, so that saves need not ask.
-func (n *counts) load(c *sqlite.Conn) error {
+// loadErased reads how many records were erased, so that a store without any need not look for marks.
+func (n *counts) loadErased(c *sqlite.Conn) error {
 	_, err := c.One(selectErasedCount, nil, func(r []driver.Value) { n.erased.Store(r[0].(int64)) })
 	return err
 }
 
 var updateErased = &sqlite.Statement{Head: "UPDATE counter SET erased = erased + ?"}
 
-// marking is a transaction that marks records that are to be erased.
+// marking is a transaction that marks records for erasing.
 type marking struct {
 	save    *saving
 	erasure int64
@@ -164,7 +163,7 @@ type marking struct {
 	marked  int64
 }
 
-// markBatch is how many records are marked in one transaction.
+// markBatch is the number of records that one transaction marks.
 const markBatch = 256
 
 var (
@@ -183,7 +182,7 @@ func (e erasable) Mark(ctx context.Context, erasure int64) error {
 				return err
 			})
 			if err == nil {
-				e.db.counts.erased.Add(marked) // before the next save
+				e.db.counts.erased.Add(marked) // must be visible to the next save
 			}
 			return broken, err
 		})
@@ -194,8 +193,8 @@ func (e erasable) Mark(ctx context.Context, erasure int64) error {
 	return nil
 }
 
-// markSome marks a few records and says how many those were, and how many of
-// them had not been marked before.
+// markSome marks up to markBatch records. It returns how many it handled, and how many of them had no mark
+// before.
 func (e erasable) markSome(c *sqlite.Conn, erasure int64) (n int, marked int64, err error) {
 	type row struct {
 		number, record int64
@@ -221,10 +220,10 @@ func (e erasable) markSome(c *sqlite.Conn, erasure int64) (n int, marked int64, 
 		}
 		var id string
 		if err == nil {
-			id, _, err = m.save.newest(one.record)
+			id, _, err = m.save.readNewest(one.record)
 		}
 		if err == nil {
-			err = m.one(id, one.record)
+			err = m.markRecord(id, one.record)
 		}
 		if err == nil {
 			err = c.Exec(updateMarked, 0, one.number)
@@ -240,17 +239,17 @@ func (e erasable) markSome(c *sqlite.Conn, erasure int64) (n int, marked int64, 
 	return len(rows), marked, err
 }
 
-// newMarking begins one for a kind; the caller holds the writing connection, is
-// in a transaction and ends with finish.
+// newMarking begins to mark records of a kind. The caller has the writing connection, is in a transaction and
+// ends with finish.
 func newMarking(db *DB, c *sqlite.Conn, source string, kind string, erasure int64, cause erase.Cause) (*marking, error) {
 	p := &understudy.Page{Key: understudy.Key{Source: source}, Kind: kind}
 	s := &saving{db: db, c: c, p: p, at: db.o.Now().UnixNano(), kind: db.catalog.Kind(source, kind)}
 	return &marking{save: s, erasure: erasure, cause: cause}, s.readCounters()
 }
 
-// one marks a record that is listed. One a person asked for is said to have gone, so
-// that subscribers with copies are told; age is no change.
-func (m *marking) one(id string, record int64) error {
+// markRecord marks a listed record. If a person asked for the erasing, it adds a change, so that subscribers
+// delete their copies. A record erased for its age causes no change.
+func (m *marking) markRecord(id string, record int64) error {
 	s := m.save
 	mark := int64(nameErased)
 	if m.cause == erase.CauseAged {
@@ -268,7 +267,7 @@ func (m *marking) one(id string, record int64) error {
 		func(r []driver.Value) error {
 			if r[4].(int64)&records.Gone == 0 {
 				version = max(version, r[1].(int64))
-				present = append(present, priorOf(r))
+				present = append(present, stateFromRow(r))
 			}
 			return nil
 		})
@@ -276,20 +275,21 @@ func (m *marking) one(id string, record int64) error {
 		return err
 	}
 	if version != 0 {
-		if err := s.went(record, present); err != nil {
+		if err := s.markGone(record, present); err != nil {
 			return err
 		}
 		if m.cause == erase.CauseAged {
 			s.counters.records--
-			s.counters.given.kind = true
+			s.counters.changed.kind = true
 			s.db.counts.changeSilently()
 		} else {
-			s.change(understudy.Went, id, record, version, "")
+			s.addChange(understudy.Went, id, record, version, "")
 		}
 	}
 	return nil
 }
 
+// finish writes the index edits, the changes and the counters.
 func (m *marking) finish() error {
 	s := m.save
 	if err := s.db.Index.Update(s.c, s.indexes.edits); err != nil {
@@ -304,8 +304,8 @@ func (m *marking) finish() error {
 	return s.writeCounters()
 }
 
-// mark lists and marks records of one kind in one transaction.
-func (db *DB) mark(ctx context.Context, source, kind string, erasure int64, cause erase.Cause, all []found) error {
+// listAndMark lists and marks records of one kind in one transaction.
+func (db *DB) listAndMark(ctx context.Context, source, kind string, erasure int64, cause erase.Cause, all []eraseTarget) error {
 	return db.pool.Release(ctx, func(c *sqlite.Conn) (bool, error) {
 		var marked int64
 		broken, err := c.Transaction(ctx, sqlite.BeginWrite, func() error {
@@ -314,7 +314,7 @@ func (db *DB) mark(ctx context.Context, source, kind string, erasure int64, caus
 				return err
 			}
 			for _, f := range all {
-				if err := m.one(f.id, f.record); err != nil {
+				if err := m.markRecord(f.id, f.record); err != nil {
 					return err
 				}
 				s := m.save
@@ -333,15 +333,15 @@ func (db *DB) mark(ctx context.Context, source, kind string, erasure int64, caus
 	})
 }
 
-// found is a record that is to be erased.
-type found struct {
+// eraseTarget is a record to erase.
+type eraseTarget struct {
 	kind, id string
 	record   int64
 }
 
-// Erased reports whether a record may not be stored again. kind may be empty:
-// then a record of that id of any kind.
-func (db *DB) Erased(ctx context.Context, source, kind, id string) (erased bool, err error) {
+// IsErased reports whether a record must not be stored again. An empty kind means a record with that id of any
+// kind.
+func (db *DB) IsErased(ctx context.Context, source, kind, id string) (erased bool, err error) {
 	if db.counts.erased.Load() == 0 {
 		return false, nil
 	}

@@ -1,5 +1,5 @@
-// What an observation of a record means: came, changed, went, or nothing new. Both
-// stores obey these rules, which know neither SQL nor maps.
+// This file decides what an observation of a record means: it came, it changed, it is gone, or nothing is new.
+// The rules know no SQL.
 
 package store
 
@@ -11,46 +11,45 @@ import (
 	"understudy/internal/store/records"
 )
 
-// currentState is what is known of a record before a page is saved.
+// currentState is the stored state of a record before a page is saved.
 type currentState struct {
-	number  int64 // the record's number; 0: never seen
-	held    bool  // in the page's shape; then:
+	number  int64 // the record's number, or 0 if it was never seen
+	held    bool  // whether it has a row in the page's shape; the next six fields come from that row
 	version int64
 	hash    int64
 	seen    int64 // Unix nanoseconds
 	state   int64
-	period  int64 // number of the one that lasts, in this shape
-	since   int64 // when it began; 0: when its version's block was made
+	period  int64 // the number of the current period in this shape
+	since   int64 // when the period began; 0 means when the block of its version was created
 
-	position order.Position // where it stands, in whatever shape
+	position order.Position // the position in the list, the same in every shape
 
-	elsewhere bool  // present in another shape
-	left      int64 // when it was last seen to be gone in another shape, 0: never
+	inOtherShape bool  // whether it is present in another shape
+	lastGone     int64 // when it was last seen as gone in another shape, or 0
 }
 
-// present reports whether the record is held now, in any shape.
-func (p *currentState) present() bool {
-	return p.held && p.state&records.Gone == 0 || p.elsewhere
+// isPresent reports whether the record is present in any shape.
+func (p *currentState) isPresent() bool {
+	return p.held && p.state&records.Gone == 0 || p.inOtherShape
 }
 
-// decision is what to do about an observation.
+// decision says what to do about an observation.
 type decision struct {
-	late  bool                  // an older observation came after a newer one: nothing changes
-	what  understudy.ChangeType // 0: no change
-	write bool                  // the held row changes beyond its time
-	touch bool                  // only Seen is brought up to date
-	state int64
+	late   bool                  // the store has a newer observation; nothing changes
+	change understudy.ChangeType // 0: no change
+	write  bool                  // write the held row
+	touch  bool                  // only update Seen
+	state  int64
 }
 
-// judge compares an observation of a record at a time with what is known of it. What a
-// write's own answer shows is never late: a fetch that ended after it may have
-// read the record before it.
+// judge compares an observation at a time with the stored state of its record. The response to a write is never
+// late, because a fetch that ended after the write may have read the record before it.
 func judge(p *currentState, hash, at int64, final, ofWrite bool) decision {
 	last := p.seen
-	if !p.present() && p.left > last {
-		last = p.left
+	if !p.isPresent() && p.lastGone > last {
+		last = p.lastGone
 	}
-	if !ofWrite && observedLate(at, last) {
+	if !ofWrite && isLate(at, last) {
 		return decision{late: true}
 	}
 	v := decision{}
@@ -58,40 +57,40 @@ func judge(p *currentState, hash, at int64, final, ofWrite bool) decision {
 		v.state = records.Final
 	}
 	switch {
-	case !p.present():
-		v.what = understudy.Came
+	case !p.isPresent():
+		v.change = understudy.Came
 	case p.held && p.hash != hash:
-		v.what = understudy.Changed
+		v.change = understudy.Changed
 	}
 	v.write = !p.held || p.hash != hash || p.state != v.state
 	v.touch = !v.write && (!final || at-p.seen > int64(seenEvery) || at < p.seen)
 	return v
 }
 
-// observedLate reports whether an answer lost a race to the held one of its key.
-// Anything older means that the clock was set back, and is believed.
-func observedLate(at, held int64) bool { return at < held && held-at <= int64(reorder) }
+// isLate reports whether an observation is up to five minutes older than the stored one and so lost a race. If
+// it is still older, the clock was set back, and the observation counts.
+func isLate(at, held int64) bool { return at < held && held-at <= int64(reorder) }
 
-// removes reports whether a page says that a record is no more.
-func removes(p *understudy.Page) bool {
+// isRemoval reports whether a page says that a record is gone.
+func isRemoval(p *understudy.Page) bool {
 	return p.Kind != "" && p.ID != "" && !p.List && (p.Status == 404 || p.Status == 410 || p.Status == 204)
 }
 
-// outdated reports whether a write to the kind came after the fetch of a page
-// began. What a write's own answer shows is no fetch.
-func outdated(p *understudy.Page, generation int64) bool {
+// isOutdated reports whether a write to the kind came after the fetch of a page began. A response to a write is
+// never outdated.
+func isOutdated(p *understudy.Page, generation int64) bool {
 	return p.Kind != "" && !p.OfWrite() && p.Generation < generation
 }
 
-// keepsPage reports whether the page itself is kept, beside its records.
-func keepsPage(p *understudy.Page) bool {
+// canStorePage reports whether a page is stored beside its records.
+func canStorePage(p *understudy.Page) bool {
 	return !p.Key.Zero() && p.Status != 204
 }
 
-// recordsOf are the rows of p that are records: those with an id, in a page
-// that does not say that its record is gone. The others stay in the skeleton.
-func recordsOf(p *understudy.Page) []understudy.Row {
-	if p.Kind == "" || removes(p) {
+// recordRows returns the rows of p that are records: rows with an id, in a page that does not report its record
+// as gone. Other rows are stored as bytes of the page.
+func recordRows(p *understudy.Page) []understudy.Row {
+	if p.Kind == "" || isRemoval(p) {
 		return nil
 	}
 	for i := range p.Rows {
@@ -108,7 +107,7 @@ func recordsOf(p *understudy.Page) []understudy.Row {
 	return p.Rows
 }
 
-// check refuses a page that cannot be kept faithfully.
+// check returns an error for a page that cannot be stored byte for byte.
 func check(p *understudy.Page) error {
 	switch {
 	case p.NotStored != "":
@@ -129,8 +128,8 @@ func check(p *understudy.Page) error {
 	return nil
 }
 
-// atOf is when a page was complete, in Unix nanoseconds.
-func atOf(p *understudy.Page, now func() int64) int64 {
+// pageTime returns when a page was complete, in Unix nanoseconds.
+func pageTime(p *understudy.Page, now func() int64) int64 {
 	if p.At.IsZero() {
 		return now()
 	}

@@ -1,5 +1,4 @@
-// Saving a page: its records, their changes and the page itself, in one
-// transaction.
+// This file saves a page: its records, their changes and the page itself, in one transaction.
 
 package store
 
@@ -17,29 +16,24 @@ import (
 	"understudy/request"
 )
 
-// Save keeps a page: the versions of its records that are new, the changes
-// they make, and the page itself, in one transaction. A page whose Key has a
-// source but no URI (the answer to a write) only has its records kept. An
-// answer of 404, 410 or 204 that names a record (Kind and ID) removes it; a
-// 204 is never kept as a page.
+// Save stores a page in one transaction: the new versions of its records, their changes, and the page itself.
+// Only the records are stored if the Key has a source but no URI, as in the response to a write. A response of
+// 404, 410 or 204 that names a record (Kind and ID) removes the record. A page with status 204 is never stored.
 //
-// The ID, Clock and Final of a row are taken to follow from its bytes: they are
-// kept with the version. A record that stands twice in a page counts as it
-// stands last; both bodies are kept. Seen is brought up to date with every
-// save, except that of a record in a final state, which may lag by up to an
-// hour. An observation that is older than the held one by up to five minutes lost a
-// race: its bytes are kept for the page, but it changes nothing.
+// The ID, Clock and Final of a row must follow from its bytes, because they are stored with the version. If a
+// page shows a record twice, the last row counts, but both bodies are stored. Every save updates Seen. Only for
+// a record in a final state may Seen lag by up to an hour. An observation up to five minutes older than the
+// stored one lost a race. Its bytes are stored for the page, but it changes nothing.
 //
-// What the answer to a write shows is no fetch (Page.OfWrite): it is saved
-// whatever else was written or seen meanwhile, and a 204 removes its record. It is on
-// the disk when Save returns; a page may be lost, whole, in a crash of the machine.
+// The response to a write (Page.OfWrite) is saved whatever was written or seen meanwhile, and a 204 removes its
+// record. It is on the disk when Save returns. Other pages may be lost in a crash of the machine, but never in
+// part.
 //
-// ErrOutdated: a write to the kind came after the fetch began, or a newer page
-// of the key is held; nothing is stored. ErrNotStored: it could not be saved;
-// the error's Short method, if it has one, says why in a word or two. One that
-// wraps context.DeadlineExceeded too was this page's own: it took more than
-// Options.SaveTime, and was given up so that others can be. Either way the caller
-// may still answer with the page.
+// Save returns ErrOutdated and stores nothing if a write to the kind came after the fetch began, or if the
+// store has a newer page of the key. It returns ErrNotStored if the page could not be saved. If that error has
+// a method Short, it gives the reason in a word or two. An ErrNotStored that also wraps
+// context.DeadlineExceeded means that this page took more than Options.SaveTime. In all these cases the caller
+// may still respond with the page.
 func (db *DB) Save(ctx context.Context, p *understudy.Page) (request.Saved, error) {
 	leave, err := db.pool.Begin()
 	if err != nil {
@@ -70,8 +64,8 @@ func (db *DB) Save(ctx context.Context, p *understudy.Page) (request.Saved, erro
 			broken, err = run()
 		}
 		if err == nil {
-			db.watchers.tell(s)
-			if s.indexes.left {
+			db.watchers.notify(s)
+			if s.indexes.postponed {
 				db.Index.Settle()
 			}
 			if s.outcome.erasing && db.o.ToErase != nil {
@@ -89,17 +83,17 @@ func (db *DB) Save(ctx context.Context, p *understudy.Page) (request.Saved, erro
 	if err != nil {
 		return request.Saved{}, sqlite.Failed(true, err, "save page %s", p.Key)
 	}
-	return s.saved(), nil
+	return s.savedPage(), nil
 }
 
-// newSaving does what needs no connection: hashes, and what lies outside the
+// newSaving does the work that needs no connection: it computes hashes and cuts out the bytes outside the
 // records.
 func newSaving(db *DB, p *understudy.Page) *saving {
-	s := &saving{db: db, p: p, at: atOf(p, func() int64 { return db.o.Now().UnixNano() }), content: content{sum: p.Sum}}
+	s := &saving{db: db, p: p, at: pageTime(p, func() int64 { return db.o.Now().UnixNano() }), content: content{sum: p.Sum}}
 	if s.content.sum == [16]byte{} {
 		s.content.sum = pages.SumOf(p.Body)
 	}
-	s.content.rows = slices.Clone(recordsOf(p))
+	s.content.rows = slices.Clone(recordRows(p))
 	s.content.hashes = make([]int64, len(s.content.rows))
 	for i, r := range s.content.rows {
 		s.content.hashes[i] = records.BodyHash(p.Body[r.Start:r.End])
@@ -107,38 +101,38 @@ func newSaving(db *DB, p *understudy.Page) *saving {
 	_, whole := understudy.KeptWhole(p.Header)
 	if s.content.whole = whole != ""; s.content.whole {
 		s.content.outside = p.Body
-	} else if keepsPage(p) {
+	} else if canStorePage(p) {
 		s.content.outside, s.content.gaps = codec.OutsideOf(p.Body, s.content.rows)
 	}
 	return s
 }
 
-// run is the transaction.
+// run executes the statements of the save inside its transaction.
 func (s *saving) run() error {
 	if err := s.readCounters(); err != nil {
 		return err
 	}
-	if outdated(s.p, s.counters.generation) {
+	if isOutdated(s.p, s.counters.generation) {
 		return fmt.Errorf("%w: a write to %s came after the fetch began", understudy.ErrOutdated, s.p.Kind)
 	}
-	if err := s.refuse(); err != nil {
+	if err := s.refuseRecords(); err != nil {
 		return err
 	}
 	if s.content.whole {
 		s.refuseWhole()
 	}
 	var old oldPage
-	if s.keepsPage() {
+	if s.canStorePage() {
 		var err error
-		if old, err = s.oldPage(); err != nil {
+		if old, err = s.readOldPage(); err != nil {
 			return err
 		}
-		if old.number != 0 && observedLate(s.at, old.at) {
+		if old.number != 0 && isLate(s.at, old.at) {
 			return fmt.Errorf("%w: a newer answer is held", understudy.ErrOutdated)
 		}
 	}
-	if removes(s.p) {
-		if err := s.remove(); err != nil {
+	if isRemoval(s.p) {
+		if err := s.removeRecord(); err != nil {
 			return err
 		}
 	} else if len(s.content.rows) > 0 {
@@ -147,10 +141,10 @@ func (s *saving) run() error {
 		}
 	}
 	var err error
-	if s.indexes.left, err = s.db.Index.Leave(s.c, s.indexes.edits); err != nil {
+	if s.indexes.postponed, err = s.db.Index.Leave(s.c, s.indexes.edits); err != nil {
 		return err
 	}
-	if s.keepsPage() {
+	if s.canStorePage() {
 		if err := s.putPage(old); err != nil {
 			return err
 		}
@@ -172,6 +166,7 @@ var (
 	updateKind    = &sqlite.Statement{Head: "UPDATE kind SET records = ?, changes = ? WHERE number = ?"}
 )
 
+// readCounters reads the last numbers of the source, the store and the kind.
 func (s *saving) readCounters() error {
 	source, _ := s.db.catalog.Source(s.p.Key.Source)
 	kind := int64(0)
@@ -183,7 +178,7 @@ func (s *saving) readCounters() error {
 		n.source, n.change, n.page = r[0].(int64), r[1].(int64), r[2].(int64)
 		n.record, n.block = r[3].(int64), r[4].(int64)
 		if r[5] != nil {
-			n.records, n.kinds, n.generation = r[5].(int64), r[6].(int64), r[7].(int64)
+			n.records, n.kindChanges, n.generation = r[5].(int64), r[6].(int64), r[7].(int64)
 		}
 	})
 	if err == nil && !found {
@@ -192,28 +187,28 @@ func (s *saving) readCounters() error {
 	return err
 }
 
-// writeCounters is last, so that a change's number is final when the
-// transaction commits and no other transaction has given it.
+// writeCounters writes the counters that changed. It comes last, so that the transaction commits with final
+// change numbers that no other transaction has used.
 func (s *saving) writeCounters() error {
 	n := &s.counters
-	if n.given.store {
+	if n.changed.store {
 		if err := s.c.Exec(updateCounter, 0, n.record, n.block); err != nil {
 			return err
 		}
 	}
-	if n.given.kind {
-		if err := s.c.Exec(updateKind, 0, n.records, n.kinds, s.kind.Number); err != nil {
+	if n.changed.kind {
+		if err := s.c.Exec(updateKind, 0, n.records, n.kindChanges, s.kind.Number); err != nil {
 			return err
 		}
 	}
-	if n.given.source {
+	if n.changed.source {
 		return s.c.Exec(updateSource, 0, n.change, n.page, n.source)
 	}
 	return nil
 }
 
-// saved is the answer: the page given, in a copy that has its numbers.
-func (s *saving) saved() request.Saved {
+// savedPage returns a copy of the given page with the stored numbers, and the changes.
+func (s *saving) savedPage() request.Saved {
 	page := *s.p
 	if page.Rows = s.content.rows; s.content.refused != "" {
 		page.Rows, page.NotStored = s.p.Rows, s.content.refused
@@ -223,7 +218,7 @@ func (s *saving) saved() request.Saved {
 	return request.Saved{Page: &page, Changes: s.outcome.changes}
 }
 
-// oldPage is what the held page of the same key has to say.
+// oldPage is the stored page of the same key.
 type oldPage struct {
 	number, at, version int64
 	sum                 [16]byte
@@ -237,7 +232,8 @@ var (
 		"version = ?, sum = ?, size = ?, body = ? WHERE number = ?"}
 )
 
-func (s *saving) oldPage() (old oldPage, err error) {
+// readOldPage reads the stored page of the same key. The number is 0 if there is none.
+func (s *saving) readOldPage() (old oldPage, err error) {
 	err = s.c.Query(selectOldPage, 0, []driver.Value{pages.KeyHash(s.p.Key), s.counters.source}, func(r []driver.Value) error {
 		sk, err := s.db.pages.Skeleton(r[5].([]byte), r[4].(int64))
 		if err != nil || sk.URI != s.p.Key.URI {
@@ -250,7 +246,7 @@ func (s *saving) oldPage() (old oldPage, err error) {
 	return old, err
 }
 
-// skeleton is what is packed of the page.
+// skeleton returns the part of the page that is packed.
 func (s *saving) skeleton() codec.Skeleton {
 	sk := codec.Skeleton{
 		URI: s.p.Key.URI, ContentType: s.p.ContentType, Charset: s.p.Charset, InitialAge: s.p.InitialAge, Kept: s.p.Header, ID: s.p.ID,
@@ -263,13 +259,13 @@ func (s *saving) skeleton() codec.Skeleton {
 	return sk
 }
 
-// putPage writes the page's row. Its version stays when its bytes do.
+// putPage writes the page's row. The version stays the same if the bytes do.
 func (s *saving) putPage(old oldPage) error {
 	sk := s.skeleton()
 	s.outcome.version = old.version
 	if old.number == 0 || old.sum != s.content.sum {
 		s.counters.page++
-		s.counters.given.source = true
+		s.counters.changed.source = true
 		s.outcome.version = s.counters.page
 	}
 	var kind, shape int64
@@ -290,12 +286,12 @@ func (s *saving) putPage(old oldPage) error {
 	if s.content.whole {
 		list += wholePage
 	}
-	if s.outcome.number = old.number; old.number != 0 {
+	if s.outcome.pageRow = old.number; old.number != 0 {
 		return s.c.Exec(updatePage, 0, kind, shape, list, int64(s.p.Status), s.p.Generation, s.at, s.outcome.version,
 			s.content.sum[:], int64(len(x.raw)), x.packed, old.number)
 	}
 	args := []driver.Value{pages.KeyHash(s.p.Key), s.counters.source, kind, shape, list, int64(s.p.Status), s.p.Generation, s.at,
 		s.outcome.version, s.content.sum[:], int64(len(x.raw)), x.packed}
-	_, err := s.c.One(insertPage, args, func(r []driver.Value) { s.outcome.number = r[0].(int64) })
+	_, err := s.c.One(insertPage, args, func(r []driver.Value) { s.outcome.pageRow = r[0].(int64) })
 	return err
 }

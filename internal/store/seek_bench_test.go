@@ -32,7 +32,7 @@ func BenchmarkSeek(b *testing.B) {
 	}
 	db := storetest.OpenAt(b, path)
 	w := storetest.NewWorld(3, records)
-	held, err := db.Stats(b.Context())
+	held, err := db.ReadStats(b.Context())
 	if err != nil {
 		b.Fatal(err)
 	}
@@ -49,7 +49,7 @@ func BenchmarkSeek(b *testing.B) {
 		spent += took[len(took)-1]
 	}
 	if slices.Sort(took); len(took) > 0 {
-		st, err := db.Stats(b.Context())
+		st, err := db.ReadStats(b.Context())
 		if err != nil {
 			b.Fatal(err)
 		}

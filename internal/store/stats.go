@@ -1,4 +1,4 @@
-// Stats: how much is held, and what it costs on disk.
+// This file measures the store: how much it holds and how much disk it takes.
 
 package store
 
@@ -22,10 +22,9 @@ var (
 		GROUP BY k.number ORDER BY s.name, k.name`}
 )
 
-// Stats measures the store: it walks the rows of all blocks and pages, but
-// reads no body, so it takes about a second per gigabyte. PerRecord is File
-// and WAL over Records, 0 when there are none.
-func (db *DB) Stats(ctx context.Context) (Stats, error) {
+// ReadStats measures the store. It reads the rows of all blocks and pages but no body, which takes about a
+// second per gigabyte. PerRecord is the sum of File and WAL divided by Records, or 0 without records.
+func (db *DB) ReadStats(ctx context.Context) (Stats, error) {
 	leave, err := db.pool.Begin()
 	if err != nil {
 		return Stats{}, err
@@ -51,7 +50,7 @@ func (db *DB) Stats(ctx context.Context) (Stats, error) {
 		}); err != nil {
 			return err
 		}
-		st.Space, err = spaceOf(db, c)
+		st.Space, err = measureSpace(db, c)
 		return err
 	})
 	if err != nil {
@@ -65,19 +64,19 @@ func (db *DB) Stats(ctx context.Context) (Stats, error) {
 
 var selectEvicted = &sqlite.Statement{Head: "SELECT evicted_pages, evicted_versions, evicted_at FROM counter"}
 
-// Space is what the store takes on disk and what had to go for it; it takes
-// well under a millisecond.
-func (db *DB) Space(ctx context.Context) (s Space, err error) {
+// MeasureSpace returns what the store takes on disk and what it evicted. It takes well under a millisecond.
+func (db *DB) MeasureSpace(ctx context.Context) (s Space, err error) {
 	leave, err := db.pool.Begin()
 	if err != nil {
 		return s, err
 	}
 	defer leave()
-	err = db.pool.Read(ctx, func(c *sqlite.Conn) error { s, err = spaceOf(db, c); return err })
+	err = db.pool.Read(ctx, func(c *sqlite.Conn) error { s, err = measureSpace(db, c); return err })
 	return s, sqlite.Failed(false, err, "measure %s", db.pool.Path)
 }
 
-func spaceOf(db *DB, c *sqlite.Conn) (Space, error) {
+// measureSpace reads the sizes of the files, the counters of the evictor and the free pages.
+func measureSpace(db *DB, c *sqlite.Conn) (Space, error) {
 	reads := db.pool.Reads()
 	s := Space{File: fileSize(db.pool.Path), WAL: fileSize(db.pool.Path + "-wal"), Limit: db.o.Limit, Damaged: db.pool.Damaged.Load(),
 		Read: Reads{Rows: reads[sqlite.Rows], Index: reads[sqlite.Index], Blocks: reads[sqlite.Blocks]}}
@@ -99,7 +98,7 @@ func spaceOf(db *DB, c *sqlite.Conn) (Space, error) {
 	return s, err
 }
 
-// fileSize asks for a file's size without opening it; 0 when it is not there.
+// fileSize returns a file's size without opening it, or 0 if there is no such file.
 func fileSize(path string) int64 {
 	info, err := os.Stat(path)
 	if err != nil {

@@ -1,7 +1,7 @@
-// What the store is asked for: settings, answers about itself, limits.
+// This file declares what callers of the store use: options, statistics, limits.
 
-// Package store keeps everything the mirror has learned, in one SQLite file; it is
-// with the packages below it the only one that speaks SQL.
+// Package store keeps everything that the mirror has learned, in one SQLite file. Only this package and those
+// below it use SQL.
 package store
 
 import (
@@ -12,33 +12,28 @@ import (
 	"understudy/spec"
 )
 
-// Options are the settings of a store. The zero value of everything but Path
-// is good.
+// Options are the settings of a store. Only Path is required.
 type Options struct {
-	// Path is the database file; its folder is made (0700) when it is missing.
+	// Path is the database file. Open creates its folder with mode 0700 if it is missing.
 	Path string
-	// Specs are the compiled specs by source name. They say what a kind's ids
-	// begin with. A source without one is kept all the same, less densely.
+	// Specs are the compiled specs by source name. They give the common prefix of a kind's ids. A source
+	// without a spec is also stored, but takes more space.
 	Specs map[string]*spec.Spec
-	// Limit is how many bytes the database file and its log may take together;
-	// 0: as much as the disk has. Near it what was not read for longest goes
-	// (package evict); when nothing more may go, Save fails with ErrNotStored and
-	// what is held stays readable. A file that is larger already does not grow
-	// further.
+	// Limit is how many bytes the database file and its log may take together; 0 means no limit. Near the limit
+	// the least recently read data is deleted (package evict). If nothing more can be deleted, Save fails with
+	// ErrNotStored, but reading still works. A file that is already larger does not grow further.
 	Limit int64
-	// Retention says how long records are kept, by source and kind: those whose
-	// clock is older are not stored, and Expire lists those that got older.
+	// Retention says how long records are kept, by source and kind. Records with an older clock are not stored,
+	// and Expire lists those that have become too old.
 	Retention map[string]map[string]time.Duration
-	// ToErase is told that a save has listed something for erasing; it must
-	// return at once. May be nil.
+	// ToErase is called after a save that listed something for erasing. It must return at once and may be nil.
 	ToErase func()
-	// SaveTime is the longest one page may hold up other writers, its own
-	// statements counted alone; 0 is 2 s.
+	// SaveTime is how long one page may delay other writers; only its own statements count. 0 means 2 s.
 	SaveTime time.Duration
-	// Readers is how many connections read at once; 0 is 4.
+	// Readers is the number of connections for reading; 0 means 4.
 	Readers int
-	Now     func() time.Time // nil: time.Now
-	Logger  *slog.Logger     // nil: nothing is logged
+	Now     func() time.Time // nil means time.Now
+	Logger  *slog.Logger     // nil means no logging
 }
 
 func (o Options) withDefaults() Options {
@@ -52,10 +47,10 @@ func (o Options) withDefaults() Options {
 	return o
 }
 
-// maxLog is how long the log may get before it is written back into the file.
+// maxLog is the size in bytes from which the log is copied into the database file.
 const maxLog = 32 << 20
 
-// logShare is the part of the limit that the log may take.
+// logShare returns how many bytes of the limit the log may take.
 func (o *Options) logShare() int64 {
 	if o.Limit <= 0 {
 		return maxLog
@@ -63,53 +58,53 @@ func (o *Options) logShare() int64 {
 	return min(maxLog, max(o.Limit/8, minLog))
 }
 
-// minLog is what a save or two need.
+// minLog is the log size in bytes that one or two saves need.
 const minLog = 64 << 10
 
-// KindState is what is known of one kind without counting anything.
+// KindState is what is known of one kind without counting rows.
 type KindState struct {
 	Kind       string
-	Records    int64 // held now: came and not gone
-	Changes    int64 // of this kind, ever
-	Generation int64 // rises with every write that touches the kind
-	Unclocked  int64 // records without a time in the clock of the spec, or all of a kind without a clock; counted up to 1,000
+	Records    int64 // records present now
+	Changes    int64 // changes of this kind since the store was created
+	Generation int64 // grows with every write to the kind
+	Unclocked  int64 // records whose clock has no time, or all records if the kind has no clock; counted up to 1,000
 }
 
 // Stats is what `store stats` prints. All counts are of the whole store.
 type Stats struct {
 	Space     Space
-	Records   int64 // held now
+	Records   int64 // records present now
 	Versions  int64 // distinct bodies
 	Pages     int64
 	Changes   int64
 	Blocks    int64 // packed groups of versions
-	Packed    int64 // bytes of all bodies as they lie in the file
-	Unpacked  int64 // bytes of all bodies as upstream sent them, and their bookkeeping
+	Packed    int64 // bytes of all bodies as packed in the file
+	Unpacked  int64 // bytes of all bodies as received, with their metadata
 	PerRecord float64
 	Kinds     []KindStats
 }
 
-// Space is what a store takes and what had to go for it; finding out is cheap.
+// Space is the disk space of a store, and what it evicted. It is cheap to measure.
 type Space struct {
 	File    int64 `json:"file"`  // bytes of the database file, in use or free
 	WAL     int64 `json:"log"`   // bytes of the write-ahead log beside it
-	Free    int64 `json:"free"`  // bytes inside File that are free to be used again
-	Limit   int64 `json:"limit"` // of both together; 0: none
+	Free    int64 `json:"free"`  // bytes inside File that can be used again
+	Limit   int64 `json:"limit"` // limit in bytes of file and log together, or 0
 	Damaged bool  `json:"-"`     // part of the file could not be read since the store was opened
 
-	EvictedPages    int64     `json:"evicted_pages"` // to stay under the limit, since the store was made
+	EvictedPages    int64     `json:"evicted_pages"` // evicted to stay under the limit, since the store was created
 	EvictedVersions int64     `json:"evicted_versions"`
-	EvictedAt       time.Time `json:"evicted_at,omitzero"` // the last time; zero: never
+	EvictedAt       time.Time `json:"evicted_at,omitzero"` // the time of the last eviction, or zero
 
-	Trouble string `json:"trouble,omitempty"` // why nothing can be saved, or not all be read; for a caller that knows
+	Trouble string `json:"trouble,omitempty"` // why nothing can be saved, or not everything read; filled by callers that know
 	Read    Reads  `json:"read"`
 }
 
 // Reads counts what readers have read since the store was opened.
 type Reads struct {
-	Rows   int64 `json:"rows"`   // of tables
+	Rows   int64 `json:"rows"`   // rows of tables
 	Index  int64 `json:"index"`  // chunks and postings
-	Blocks int64 `json:"blocks"` // of bodies
+	Blocks int64 `json:"blocks"` // blocks of bodies
 }
 
 // KindStats is one kind's line in Stats.
@@ -120,15 +115,13 @@ type KindStats struct {
 	Packed, Unpacked int64
 }
 
-// MaxChanges is the most changes one call of Changes returns.
+// MaxChanges is the maximum number of changes that one call of ReadChanges returns.
 const MaxChanges = 10_000
 
 const (
-	// seenEvery is how old Seen of a record in a final state may get before an
-	// unchanged observation of it is worth a write.
+	// seenEvery is the age from which an unchanged observation updates Seen of a record in a final state.
 	seenEvery = time.Hour
-	// reorder is how much older than the held observation an observation may be and
-	// still be taken for one that lost a race. Anything older means that the
-	// clock was set back, and is believed.
+	// reorder is how much older than the stored observation a late observation can be. If it is still older,
+	// the clock was set back, and the observation counts.
 	reorder = 5 * time.Minute
 )

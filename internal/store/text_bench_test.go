@@ -75,7 +75,7 @@ func BenchmarkSeekText(b *testing.B) {
 	words := vocabulary(20_000)
 	db := storetest.OpenAt(b, filepath.Join(b.TempDir(), "understudy.db"))
 	spent := saveTexts(b, db, words, records)
-	st, err := db.Stats(b.Context())
+	st, err := db.ReadStats(b.Context())
 	if err != nil {
 		b.Fatal(err)
 	}

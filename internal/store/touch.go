@@ -1,4 +1,4 @@
-// Touches, kinds and worlds: the small rows.
+// This file stores touches, kinds and origins, which are single rows.
 
 package store
 
@@ -20,19 +20,18 @@ var (
 	selectStates     = &sqlite.Statement{Head: `SELECT name, records, changes, generation, (SELECT count(*) FROM (SELECT DISTINCT c.record
 		FROM shape h JOIN clock c ON c.shape = h.number WHERE h.kind = kind.number AND c.parent = 0 AND c.old = 0 AND c.clock = 0 LIMIT ` +
 		maxUnclocked + `)) FROM kind WHERE source = ? ORDER BY name`}
-	selectWorld = &sqlite.Statement{Head: "SELECT world FROM source WHERE name = ?"}
-	updateWorld = &sqlite.Statement{Head: "UPDATE source SET world = ? WHERE name = ?"}
+	selectOrigin = &sqlite.Statement{Head: "SELECT world FROM source WHERE name = ?"}
+	updateOrigin = &sqlite.Statement{Head: "UPDATE source SET world = ? WHERE name = ?"}
 )
 
-// maxUnclocked bounds KindState.Unclocked.
+// maxUnclocked limits KindState.Unclocked.
 const maxUnclocked = "1000"
 
-// Touch notes a write: the kind's generation rises, so that lists of the kind
-// fetched before are superseded and fetches begun before are ErrOutdated when
-// they are saved; the record, if one is named, is Invalid in each shape until
-// it is saved again in that shape. It returns the new generation; the touch is on the
-// disk then, also after a crash of the machine. Errors wrap
-// ErrNotStored: the caller has to keep the touch in mind by itself.
+// Touch records a write to a kind. It raises the kind's generation, so that lists fetched before are
+// superseded, and fetches begun before fail with ErrOutdated when they are saved. If the touch names a record,
+// each of its shapes is invalid until that shape is saved again. Touch returns the new generation. The touch is
+// then on the disk and survives a crash of the machine. Errors wrap ErrNotStored, and the caller then has to
+// remember the touch.
 func (db *DB) Touch(ctx context.Context, t request.Invalidation) (generation int64, err error) {
 	leave, err := db.pool.Begin()
 	if err != nil {
@@ -66,9 +65,9 @@ func (db *DB) Touch(ctx context.Context, t request.Invalidation) (generation int
 	return generation, nil
 }
 
-// Kinds returns what is known of each kind of a source, by name, without
-// counting. A source nothing is known of has none.
-func (db *DB) Kinds(ctx context.Context, source string) ([]KindState, error) {
+// ReadKinds returns the state of each kind of a source, sorted by name. It counts no rows. A source that is not
+// in the store has no kinds.
+func (db *DB) ReadKinds(ctx context.Context, source string) ([]KindState, error) {
 	leave, err := db.pool.Begin()
 	if err != nil {
 		return nil, err
@@ -89,10 +88,9 @@ func (db *DB) Kinds(ctx context.Context, source string) ([]KindState, error) {
 	return states, sqlite.Failed(false, err, "read kinds of %s", source)
 }
 
-// World remembers what a source mirrors (its upstream, and whatever else makes
-// records comparable). The first world of a source is kept; another one is an
-// error wrapping ErrInvalid that says what to do.
-func (db *DB) Origin(ctx context.Context, source, world string) error {
+// KeepOrigin stores what a source mirrors: its upstream, and whatever else makes records comparable. The first
+// origin of a source is kept. Another origin is an error that wraps ErrInvalid and says what to do.
+func (db *DB) KeepOrigin(ctx context.Context, source, world string) error {
 	leave, err := db.pool.Begin()
 	if err != nil {
 		return err
@@ -104,20 +102,21 @@ func (db *DB) Origin(ctx context.Context, source, world string) error {
 			return false, err
 		}
 		return c.Transaction(ctx, sqlite.BeginWrite, func() error {
-			_, err := c.One(selectWorld, []driver.Value{source}, func(r []driver.Value) { held = r[0].(string) })
+			_, err := c.One(selectOrigin, []driver.Value{source}, func(r []driver.Value) { held = r[0].(string) })
 			if err != nil || held != "" {
 				return err
 			}
-			return c.Exec(updateWorld, 0, world, source)
+			return c.Exec(updateOrigin, 0, world, source)
 		})
 	})
 	if err != nil {
 		return sqlite.Failed(true, err, "remember the world of %s", source)
 	}
-	return otherWorld(source, held, world)
+	return compareOrigins(source, held, world)
 }
 
-func otherWorld(source, held, world string) error {
+// compareOrigins returns an error if the store has another origin for the source.
+func compareOrigins(source, held, world string) error {
 	if held == "" || held == world {
 		return nil
 	}

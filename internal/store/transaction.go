@@ -1,4 +1,4 @@
-// Saving: what is known of a page while it is saved.
+// This file declares the state of a page while it is saved.
 
 package store
 
@@ -19,10 +19,10 @@ type saving struct {
 	db     *DB
 	c      *sqlite.Conn
 	p      *understudy.Page
-	kind   *catalog.Kind  // nil: a page without a kind
-	shape  *catalog.Shape // nil likewise
+	kind   *catalog.Kind  // nil for a page without a kind
+	shape  *catalog.Shape // nil for a page without a kind
 	blocks *records.Blocks
-	at     int64 // Unix nanoseconds
+	at     int64 // when the page was complete, in Unix nanoseconds
 
 	content  content
 	writes   blockWrites
@@ -32,78 +32,78 @@ type saving struct {
 	outcome  outcome
 }
 
-// content is the page as it is read before anything is written.
+// content is what the page contains, computed before anything is written.
 type content struct {
 	sum     [16]byte
-	rows    []understudy.Row // the records of the page; their numbers are filled in
-	hashes  []int64          // of the rows' bodies
-	outside []byte           // of the body, outside rows
+	rows    []understudy.Row // the records of the page; Record and Version are filled in
+	hashes  []int64          // hashes of the rows' bodies
+	outside []byte           // the bytes of the body outside the rows
 	gaps    []int
-	refused string // why the page is not kept: it shows what was erased
-	whole   bool   // its records are not kept (Page.Whole)
+	refused string // why the page is not stored, such as an erased record in it
+	whole   bool   // the page is stored whole, without its records (Page.Whole)
 }
 
-// blockWrites are versions that are new, and those that rest on them.
+// blockWrites are new versions, and replaced versions that become deltas against them.
 type blockWrites struct {
 	fresh    []codec.Entry
-	firstNew int64           // the number of the first of them
-	twice    map[rowBody]int // the first row of each
+	firstNew int64           // the number of the first new version, or 0
+	firstRow map[rowBody]int // the first row of each body, for records in several rows
 	deltas   []pendingDelta
-	patches  []byte // of the deltas
+	patches  []byte // the buffer that the deltas' patches are parts of
 }
 
-// periodWrites are periods that end, and clocks that records are to be found by.
+// periodWrites are periods that end, and new clock entries.
 type periodWrites struct {
-	mark   int64 // a number for periods without a new version; 0: not given yet
+	number int64 // the number for periods without a new version, or 0 before it is assigned
 	past   []driver.Value
 	clocks []driver.Value
 }
 
-// indexWrites are what the indexes are told.
+// indexWrites are the index edits of a save.
 type indexWrites struct {
-	edits  []index.Edit
-	edited map[int64]bool // the records of the page among edits
-	left   bool           // the indexes are written later
+	edits     []index.Edit
+	edited    map[int64]bool // records of the page that have an edit
+	postponed bool           // the edits are written to the indexes later
 }
 
-// outcome is what the save has come to.
+// outcome is the result of the save.
 type outcome struct {
 	changes   []understudy.Change
-	version   int64 // the page's
-	number    int64 // of the page's row
-	erasing   bool  // something was listed for erasing
+	version   int64 // the version of the page
+	pageRow   int64 // the number of the page's row
+	erasing   bool  // a record was listed for erasing
 	undoReads func()
 }
 
-// counters are the numbers given last, read first and written last.
+// counters are the last numbers in use. A save reads them first and writes them last.
 type counters struct {
-	source, change, page       int64
-	record, block              int64
-	records, kinds, generation int64 // of the kind: held records, changes ever
-	given                      counted
+	source, change, page             int64
+	record, block                    int64
+	records, kindChanges, generation int64 // of the kind: records present, changes ever, and its generation
+	changed                          changedCounters
 }
 
-// counted says which counters moved.
-type counted struct{ source, store, kind bool }
+// changedCounters says which counters must be written.
+type changedCounters struct{ source, store, kind bool }
 
-// scratch is memory that one save after another uses, with the writing connection held.
+// scratch is memory that consecutive saves reuse. The goroutine with the writing connection owns it.
 type scratch struct {
-	names    names.Table
-	args     []driver.Value
-	ids      []byte
-	raw      []byte
-	packed   []byte
-	entries  []codec.Entry
-	sights   []observation
-	of       []int32
-	standing []int // the observations in the order they stand in the page
-	byID     map[string]int32
+	names     names.Table
+	args      []driver.Value
+	ids       []byte
+	raw       []byte
+	packed    []byte
+	entries   []codec.Entry
+	sights    []observation
+	sightOf   []int32          // the index in sights for each row of the page
+	pageOrder []int            // indexes in sights, in the order of the page
+	byID      map[string]int32 // the index in sights by stored id
 }
 
-// maxScratch is how much memory one large page may leave behind.
+// maxScratch is how many bytes of memory a large page may leave in scratch.
 const maxScratch = 1 << 20
 
-// trim lets go of the page that was saved, and of memory only it needed.
+// trim forgets the saved page, and drops buffers that only a large page needed.
 func (x *scratch) trim() {
 	clear(x.args)
 	clear(x.entries[:cap(x.entries)])

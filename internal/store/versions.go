@@ -1,4 +1,4 @@
-// Versions of what a page shows: which bodies are known, and blocks for those that are new.
+// This file finds the versions of the bodies that a page shows, and writes blocks for new bodies.
 
 package store
 
@@ -7,18 +7,18 @@ import (
 	"understudy/internal/store/records"
 )
 
-// rowBody is a body of a record that stands in the page more than once.
+// rowBody identifies a body of a record that has more than one row in the page.
 type rowBody struct{ record, hash int64 }
 
-// versions gives every row its version, packing the bodies that are new.
-func (s *saving) versions(sights []observation) error {
+// assignVersions sets the version of every row. It packs new bodies into blocks.
+func (s *saving) assignVersions(sights []observation) error {
 	x := &s.db.scratch
 	x.entries = x.entries[:0]
 	fresh := 0 // rows with a new body
 	for i := range s.content.rows {
-		g := &sights[x.of[i]]
-		s.content.rows[i].Record = g.was.number
-		v, err := s.known(g, i)
+		g := &sights[x.sightOf[i]]
+		s.content.rows[i].Record = g.stored.number
+		v, err := s.findVersion(g, i)
 		if err != nil {
 			return err
 		}
@@ -27,11 +27,11 @@ func (s *saving) versions(sights []observation) error {
 		}
 		r := &s.content.rows[i]
 		fresh++
-		// Its place among the new ones stands for its version until the block
-		// has a number, so that the same body later in the page finds it.
+		// Until the block has a number, the position among the new bodies stands for the version. So a later
+		// row with the same body can refer to it.
 		r.Version = -int64(fresh)
 		e := codec.Entry{Record: r.Record, ID: r.ID, Clock: r.Clock, Final: r.Final, Parent: r.Parent, Body: s.p.Body[r.Start:r.End]}
-		if err := s.rest(g, i, &e); err != nil {
+		if err := s.planDelta(g, i, &e); err != nil {
 			return err
 		}
 		x.entries = append(x.entries, e)
@@ -49,31 +49,31 @@ func (s *saving) versions(sights []observation) error {
 			r.Version = numbers[-r.Version-1]
 		}
 	}
-	return s.putRests(numbers)
+	return s.putDeltas(numbers)
 }
 
-// known is the version that row i's body already has, 0 when it is new.
-func (s *saving) known(g *observation, i int) (int64, error) {
-	if g.was.held && g.was.hash == s.content.hashes[i] && g.was.state&records.Forgotten == 0 {
-		return g.was.version, nil
+// findVersion returns the version that row i's body already has, or 0 if the body is new.
+func (s *saving) findVersion(g *observation, i int) (int64, error) {
+	if g.stored.held && g.stored.hash == s.content.hashes[i] && g.stored.state&records.Forgotten == 0 {
+		return g.stored.version, nil
 	}
-	if g.rows > 1 {
-		if s.writes.twice == nil {
-			s.writes.twice = map[rowBody]int{}
+	if g.rowCount > 1 {
+		if s.writes.firstRow == nil {
+			s.writes.firstRow = map[rowBody]int{}
 		}
-		body := rowBody{g.was.number, s.content.hashes[i]}
-		if j, ok := s.writes.twice[body]; ok {
+		body := rowBody{g.stored.number, s.content.hashes[i]}
+		if j, ok := s.writes.firstRow[body]; ok {
 			return s.content.rows[j].Version, nil
 		}
-		s.writes.twice[body] = i
+		s.writes.firstRow[body] = i
 	}
-	if g.was.held {
-		return s.returned(g, i)
+	if g.stored.held {
+		return s.findEarlierVersion(g, i)
 	}
 	return 0, nil
 }
 
-// putBlocks packs bodies into blocks and returns their versions' numbers.
+// putBlocks packs bodies into blocks and returns their version numbers.
 func (s *saving) putBlocks(entries []codec.Entry) ([]int64, error) {
 	if err := s.c.Exec(records.InsertMade, 0, s.counters.block+1, s.at); err != nil {
 		return nil, err
@@ -84,10 +84,10 @@ func (s *saving) putBlocks(entries []codec.Entry) ([]int64, error) {
 		all += len(entries[i].Body)
 	}
 	for len(entries) > 0 {
-		n, size := fitting(entries, all)
+		n, size := nextBlock(entries, all)
 		all -= size
 		s.counters.block++
-		s.counters.given.store = true
+		s.counters.changed.store = true
 		err := s.db.opener.Insert(s.c, s.counters.block, s.shape.Number, entries[:n])
 		if err != nil {
 			return nil, err
@@ -100,10 +100,9 @@ func (s *saving) putBlocks(entries []codec.Entry) ([]int64, error) {
 	return numbers, nil
 }
 
-// fitting is how many of the entries, whose bodies are all bytes together, the
-// next block takes: as many as leave blocks of about the same size. size is that
-// of their bodies.
-func fitting(entries []codec.Entry, all int) (n, size int) {
+// nextBlock returns how many of the entries belong in the next block, and the size of their bodies in bytes.
+// all is the size of all entries' bodies. The blocks become about equal in size.
+func nextBlock(entries []codec.Entry, all int) (n, size int) {
 	least := all / ((all-1)/records.MaxBlock + 1)
 	for n < len(entries) && n < codec.PerBlock && size < least {
 		size += len(entries[n].Body)
@@ -112,33 +111,33 @@ func fitting(entries []codec.Entry, all int) (n, size int) {
 	return n, size
 }
 
-// A version that is replaced is kept as what differs from the one that replaced it.
+// A replaced version is stored as a delta against the version that replaced it.
 //
-//	block 7  [ call 1 whole ][ call 2 whole ] …
-//	                |  call 1 changed
-//	block 7  [ patch, rests on 9.0 ][ call 2 whole ] …
-//	block 9  [ call 1 whole ]
+// \tblock 7  [ call 1 whole ][ call 2 whole ] …
+// \t                |  call 1 changed
+// \tblock 7  [ delta, base 9.0 ][ call 2 whole ] …
+// \tblock 9  [ call 1 whole ]
 //
-// The newest version is whole, so that nothing has to be made to read it, and
-// the oldest may go without touching any other. Every codec.MaxDepth-th stays whole.
+// The newest version is whole, so that reading it needs no patching. The oldest version can be deleted without
+// touching another. Every codec.MaxDepth-th version stays whole.
 
-// pendingDelta is a replaced version that is to rest on the one that replaces it.
+// pendingDelta is a replaced version that becomes a delta against its successor.
 type pendingDelta struct {
-	version int64 // the replaced one
-	place   int   // of the other among the new ones
-	patch   []byte
-	clock   int64 // of the other
-	parent  string
+	version   int64 // the replaced version
+	successor int   // the index of its successor among the new versions
+	patch     []byte
+	clock     int64 // the clock of the successor
+	parent    string
 }
 
-// rest plans that the version row i replaces rests on row i's, whose entry is
-// e, if that is worth it.
-func (s *saving) rest(g *observation, i int, e *codec.Entry) error {
-	if !g.was.held || g.was.state&records.Forgotten != 0 || g.last != i ||
-		judge(&g.was, s.content.hashes[i], s.at, e.Final, s.p.OfWrite()).late {
+// planDelta plans to store the replaced version as a delta against row i, whose entry is e. It does nothing if
+// that saves too little.
+func (s *saving) planDelta(g *observation, i int, e *codec.Entry) error {
+	if !g.stored.held || g.stored.state&records.Forgotten != 0 || g.lastRow != i ||
+		judge(&g.stored, s.content.hashes[i], s.at, e.Final, s.p.OfWrite()).late {
 		return nil
 	}
-	old, err := s.before(g.was.version)
+	old, err := s.readReplaced(g.stored.version)
 	if err != nil || old == nil || old.Delta != nil || old.Depth == codec.MaxDepth {
 		return err
 	}
@@ -149,14 +148,13 @@ func (s *saving) rest(g *observation, i int, e *codec.Entry) error {
 	}
 	s.writes.patches = patch
 	e.Depth = old.Depth + 1
-	s.writes.deltas = append(s.writes.deltas, pendingDelta{version: g.was.version, place: len(s.writes.fresh),
+	s.writes.deltas = append(s.writes.deltas, pendingDelta{version: g.stored.version, successor: len(s.writes.fresh),
 		patch: patch[from:len(patch):len(patch)], clock: e.Clock, parent: e.Parent})
 	return nil
 }
 
-// putRests makes the replaced versions rest on the new ones, which have their
-// numbers now.
-func (s *saving) putRests(numbers []int64) error {
+// putDeltas rewrites the replaced versions as deltas against the new versions, whose numbers are now known.
+func (s *saving) putDeltas(numbers []int64) error {
 	for i := range s.writes.deltas {
 		r := &s.writes.deltas[i]
 		b, err := s.blocks.Edit(r.version / codec.PerBlock)
@@ -167,7 +165,7 @@ func (s *saving) putRests(numbers []int64) error {
 		if err != nil {
 			return err
 		}
-		e.Delta = &codec.Delta{Base: numbers[r.place], Patch: r.patch, Clock: e.Clock - r.clock, Completed: true}
+		e.Delta = &codec.Delta{Base: numbers[r.successor], Patch: r.patch, Clock: e.Clock - r.clock, Completed: true}
 		if e.Parent != r.parent {
 			parent := e.Parent
 			e.Delta.Parent = &parent

@@ -1,4 +1,4 @@
-// Watchers: calls that are told of every save while they look through the store.
+// This file calls back for every save while a search through the store is running.
 
 package store
 
@@ -9,42 +9,41 @@ import (
 	"understudy/internal/store/sqlite"
 )
 
-// watchers are told of each save, by the goroutine that has the writing connection.
+// watchers are callbacks for each save. The goroutine with the writing connection calls them.
 type watchers struct {
 	pool *sqlite.Pool
 	sync.Mutex
-	next int
-	by   map[int]func(*saving)
+	next      int
+	callbacks map[int]func(*saving)
 }
 
-// add makes f hear of every save that is not committed yet, until end is
-// called. It waits for the writing connection, so that whatever was committed
-// before is there to be read when it returns.
+// add calls f for every save that is not committed yet, until the caller calls end. add waits for the writing
+// connection. So everything committed before can be read when add returns.
 func (w *watchers) add(ctx context.Context, f func(*saving)) (end func(), err error) {
 	var number int
 	err = w.pool.Write(ctx, func(*sqlite.Conn) (bool, error) {
 		w.Lock()
 		defer w.Unlock()
-		if w.by == nil {
-			w.by = map[int]func(*saving){}
+		if w.callbacks == nil {
+			w.callbacks = map[int]func(*saving){}
 		}
 		w.next++
 		number = w.next
-		w.by[number] = f
+		w.callbacks[number] = f
 		return false, nil
 	})
 	return func() {
 		w.Lock()
 		defer w.Unlock()
-		delete(w.by, number)
+		delete(w.callbacks, number)
 	}, err
 }
 
-// tell tells all of a save, with the writing connection held.
-func (w *watchers) tell(s *saving) {
+// notify calls all callbacks with a save. The caller has the writing connection.
+func (w *watchers) notify(s *saving) {
 	w.Lock()
 	defer w.Unlock()
-	for _, f := range w.by {
+	for _, f := range w.callbacks {
 		f(s)
 	}
 }

@@ -151,14 +151,14 @@ func TestTheFirstSearchByWordsReadsNoMoreThanTheNext(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "understudy.db")
 	read := func(db *store.DB, word string) int64 {
 		t.Helper()
-		before, err := db.Space(t.Context())
+		before, err := db.MeasureSpace(t.Context())
 		if err != nil {
 			t.Fatal(err)
 		}
 		if n := storetest.CountText(t, db, &query.Text{Words: []string{word}}); n != 0 {
 			t.Errorf("%s is found %d times", word, n)
 		}
-		after, err := db.Space(t.Context())
+		after, err := db.MeasureSpace(t.Context())
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -153,7 +153,7 @@ func owns(w *Watch, c understudy.Caller) bool {
 func (b *Book) now(ctx context.Context) (map[string]int64, error) {
 	at := map[string]int64{}
 	for _, src := range b.o.Sources {
-		n, err := b.o.Records.LastChange(ctx, src.Name)
+		n, err := b.o.Records.ReadLastChange(ctx, src.Name)
 		if err != nil {
 			return nil, fmt.Errorf("watch: %w", err)
 		}

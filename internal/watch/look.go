@@ -171,7 +171,7 @@ func (b *Book) follow(ctx context.Context, source string, all []*watcher) error 
 		for _, w := range all {
 			after = min(after, w.entry.place(source))
 		}
-		page, err := b.o.Records.Changes(ctx, source, after, pageSize)
+		page, err := b.o.Records.ReadChanges(ctx, source, after, pageSize)
 		if err != nil || len(page) == 0 {
 			return err
 		}

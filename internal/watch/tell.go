@@ -125,7 +125,7 @@ func (b *Book) compose(ctx context.Context, p *Policy, w *watcher, s *Status, ba
 	type group struct{ source, kind string }
 	ids, order := map[group][]string{}, map[query.SearchMeant]int{}
 	for i, m := range batch {
-		changes, err := b.o.Records.Changes(ctx, m.Source, m.N-1, 1)
+		changes, err := b.o.Records.ReadChanges(ctx, m.Source, m.N-1, 1)
 		if err != nil {
 			return nil, err
 		}

@@ -34,9 +34,9 @@ const (
 // Records are what is held, and what changed; store.DB fills it.
 type Records interface {
 	// Changes are a source's changes above a number, in order.
-	Changes(ctx context.Context, source string, after int64, limit int) ([]understudy.Change, error)
+	ReadChanges(ctx context.Context, source string, after int64, limit int) ([]understudy.Change, error)
 	// LastChange is the number of a source's last change, or 0.
-	LastChange(ctx context.Context, source string) (int64, error)
+	ReadLastChange(ctx context.Context, source string) (int64, error)
 	// Seek calls yield with the records of a query.
 	Seek(ctx context.Context, q query.RecordQuery, yield func(query.Hit) bool) error
 	// RecordAt is a record as it was at a time; ErrNotFound when it was not there.

@@ -101,7 +101,7 @@ const slowest = time.Minute
 func (w *Bounded) EndAbove(ctx context.Context, source string, head []string, newest time.Time) error {
 	w.ends, w.came = true, newest.Add(-slowest)
 	for _, id := range head {
-		place, err := w.Store.PlaceOf(ctx, source, w.Kind.Name, id)
+		place, err := w.Store.FindPlace(ctx, source, w.Kind.Name, id)
 		if err != nil && !errors.Is(err, understudy.ErrNotFound) {
 			return err
 		}
@@ -119,10 +119,10 @@ func (w *Bounded) early(f query.Hit) bool {
 	return w.ends && f.Order > w.top && !f.Record.Since.Before(w.came)
 }
 
-// PlaceOf is the store's. ErrNotMirrored: a walk that began above what the newest
+// FindPlace is the store's. ErrNotMirrored: a walk that began above what the newest
 // page showed goes on there, past what was not seen yet.
-func (w *Bounded) PlaceOf(ctx context.Context, source, kind, id string) (query.OrderKey, error) {
-	place, err := w.Store.PlaceOf(ctx, source, kind, id)
+func (w *Bounded) FindPlace(ctx context.Context, source, kind, id string) (query.OrderKey, error) {
+	place, err := w.Store.FindPlace(ctx, source, kind, id)
 	if err != nil || !w.ends || place <= w.top {
 		return place, err
 	}

@@ -279,9 +279,9 @@ type Store interface {
 	// Seek hands out records in the order of their places until yield returns
 	// false.
 	Seek(ctx context.Context, q query.RecordQuery, yield func(query.Hit) bool) error
-	// PlaceOf is the place of a record, also of one that is gone; ErrNotFound:
+	// FindPlace is the place of a record, also of one that is gone; ErrNotFound:
 	// it was never seen.
-	PlaceOf(ctx context.Context, source, kind, id string) (query.OrderKey, error)
+	FindPlace(ctx context.Context, source, kind, id string) (query.OrderKey, error)
 }
 
 // Fill reads the page's records from a store. ErrInvalid: the token names a
@@ -291,7 +291,7 @@ func (l *List) Fill(ctx context.Context, s Store) error {
 		return nil
 	}
 	if l.place.start != "" {
-		place, err := s.PlaceOf(ctx, l.req.src.Name, l.req.target.Kind.Name, l.place.start)
+		place, err := s.FindPlace(ctx, l.req.src.Name, l.req.target.Kind.Name, l.place.start)
 		switch {
 		case errors.Is(err, understudy.ErrNotFound):
 			return fmt.Errorf("%w: the page token names a record that nobody has seen", understudy.ErrInvalid)

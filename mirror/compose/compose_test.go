@@ -115,7 +115,7 @@ type shelf []*understudy.Record
 
 func (s shelf) place(i int) query.OrderKey { return query.OrderKey(10 * (len(s) - i)) }
 
-func (s shelf) PlaceOf(_ context.Context, _, _, id string) (query.OrderKey, error) {
+func (s shelf) FindPlace(_ context.Context, _, _, id string) (query.OrderKey, error) {
 	if i := slices.IndexFunc(s, func(r *understudy.Record) bool { return r.ID == id }); i >= 0 {
 		return s.place(i), nil
 	}

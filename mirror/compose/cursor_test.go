@@ -83,8 +83,8 @@ func (x *till) Seek(_ context.Context, q query.RecordQuery, yield func(query.Hit
 	return nil
 }
 
-// PlaceOf is where a charge stands.
-func (x *till) PlaceOf(_ context.Context, _, _, id string) (query.OrderKey, error) {
+// FindPlace is where a charge stands.
+func (x *till) FindPlace(_ context.Context, _, _, id string) (query.OrderKey, error) {
 	i, err := strconv.Atoi(id[min(3, len(id)):])
 	if err != nil || i < 1 || i > x.n {
 		return 0, understudy.ErrNotFound

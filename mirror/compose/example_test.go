@@ -25,7 +25,7 @@ func (c charges) Seek(_ context.Context, _ query.RecordQuery, yield func(query.H
 	return nil
 }
 
-func (charges) PlaceOf(context.Context, string, string, string) (query.OrderKey, error) {
+func (charges) FindPlace(context.Context, string, string, string) (query.OrderKey, error) {
 	return 0, understudy.ErrNotFound
 }
 

@@ -141,7 +141,7 @@ func (u unasked) Seek(context.Context, query.RecordQuery, func(query.Hit) bool) 
 	return nil
 }
 
-func (u unasked) PlaceOf(context.Context, string, string, string) (query.OrderKey, error) {
+func (u unasked) FindPlace(context.Context, string, string, string) (query.OrderKey, error) {
 	u.Error("a record is looked up")
 	return 0, understudy.ErrNotFound
 }

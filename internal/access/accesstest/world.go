@@ -334,8 +334,10 @@ func Marked(text string, asked ...string) string {
 	return ""
 }
 
-// Edition says that no record comes or goes.
-func (w *World) Edition(context.Context, string) (change, silent int64, err error) { return 1, 0, nil }
+// ReadEdition says that no record comes or goes.
+func (w *World) ReadEdition(context.Context, string) (change, silent int64, err error) {
+	return 1, 0, nil
+}
 
 // History is what was seen of a record that is held: two versions.
 func (w *World) History(_ context.Context, source, kind, id string, limit int) ([]understudy.Version, error) {

@@ -164,7 +164,7 @@ func (h *Eraser) List(ctx context.Context, e diagnostics.Erase) (got diagnostics
 		return got, invalid("%s are too few to tell whose number it is: write %d at least, or all with the country's code, as +14155550100",
 			digits(len(n.Digits)), understudy.NationalPhone)
 	}
-	kinds, err := h.DB.Kinds(ctx, e.Source)
+	kinds, err := h.DB.ReadKinds(ctx, e.Source)
 	if err != nil || len(kinds) == 0 {
 		return got, err // nothing was ever held
 	}

@@ -18,8 +18,8 @@ import (
 // Store has the records. store.DB does.
 type Store interface {
 	Seek(ctx context.Context, q query.RecordQuery, yield func(query.Hit) bool) error
-	Edition(ctx context.Context, source string) (change, silent int64, err error)
-	Changes(ctx context.Context, source string, after int64, limit int) ([]understudy.Change, error)
+	ReadEdition(ctx context.Context, source string) (change, silent int64, err error)
+	ReadChanges(ctx context.Context, source string, after int64, limit int) ([]understudy.Change, error)
 }
 
 // Bounds of the work behind a table.
@@ -110,7 +110,7 @@ type State struct {
 // Refresh brings a table up to date with what is held now: its rows, and all of them when
 // whole is wanted. It waits until enough is closed; the work goes on behind it.
 func (s *Set) Refresh(ctx context.Context, enough <-chan struct{}, t *Table, whole bool) (State, error) {
-	change, silent, err := s.store.Edition(ctx, t.Source)
+	change, silent, err := s.store.ReadEdition(ctx, t.Source)
 	if err != nil {
 		return State{}, fmt.Errorf("columns: edition of %s: %w", t.Source, err)
 	}
@@ -283,7 +283,7 @@ func (s *Set) follow(ctx context.Context, t *Table) error {
 		if !begun {
 			return nil
 		}
-		changes, err := s.store.Changes(ctx, t.Source, after, perRead)
+		changes, err := s.store.ReadChanges(ctx, t.Source, after, perRead)
 		if err != nil || len(changes) == 0 {
 			return err
 		}

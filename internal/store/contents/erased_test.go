@@ -25,7 +25,7 @@ import (
 // record stay.
 func TestContentsErased(t *testing.T) {
 	db := storetest.Open(t, store.Options{Specs: twilio(t), Now: func() time.Time { return storetest.Epoch }})
-	s := newShelf(t, func(o *contents.Options) { o.Erased = db.Erased })
+	s := newShelf(t, func(o *contents.Options) { o.Erased = db.IsErased })
 	save := func(kind, id, body string) {
 		p := &understudy.Page{Key: understudy.Key{Source: "twilio", URI: "/" + kind + id}, Kind: kind, Shape: kind, ID: id, Status: 200,
 			Body: []byte(body),

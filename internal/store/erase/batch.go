@@ -82,13 +82,13 @@ func (r *job) next(ctx context.Context) (*batch, error) {
 // look finds a record's id, the versions of it that go, and what they say.
 func (b *batch) look(c *sqlite.Conn, e *erasing) error {
 	versions := b.eraser.store.Versions(c)
-	present, all, err := versions.Of(e.record)
+	present, all, err := versions.ListVersions(e.record)
 	if err != nil {
 		return err
 	}
 	e.present = len(present) > 0
 	for _, v := range all {
-		entry, err := versions.Entry(v)
+		entry, err := versions.ReadEntry(v)
 		if err != nil {
 			return err
 		}
@@ -125,7 +125,7 @@ func (b *batch) run(ctx context.Context) error {
 		return err
 	}
 	defer end()
-	err = b.eraser.store.EachPage(ctx, b.source, func(number int64, sk *codec.Skeleton) {
+	err = b.eraser.store.VisitPages(ctx, b.source, func(number int64, sk *codec.Skeleton) {
 		whole, _ := understudy.KeptWhole(sk.Kept)
 		named := sk.ID != "" && b.ids[sk.ID] || slices.ContainsFunc(whole, func(r understudy.Row) bool { return r.ID != "" && b.ids[r.ID] })
 		if named || slices.ContainsFunc(sk.Versions, func(v int64) bool { return b.wanted[v] }) || b.matches.inPage(sk) {

@@ -39,10 +39,10 @@ type Catalog interface {
 
 // Rows is what the store holds, read and taken out.
 type Rows interface {
-	// EachBody calls each for every body of a source that is held.
-	EachBody(ctx context.Context, source int64, each func(k Kind, e *codec.Entry)) error
-	// EachPage calls each for every page of a source.
-	EachPage(ctx context.Context, source int64, each func(page int64, sk *codec.Skeleton)) error
+	// VisitBodies calls each for every body of a source that is held.
+	VisitBodies(ctx context.Context, source int64, each func(k Kind, e *codec.Entry)) error
+	// VisitPages calls each for every page of a source.
+	VisitPages(ctx context.Context, source int64, each func(page int64, sk *codec.Skeleton)) error
 	// WatchPages calls saved with each page saved from now on and the versions it
 	// shows, with the writing connection held, until end is called. page is 0 when
 	// the records are kept and the page is not.
@@ -57,9 +57,9 @@ type Rows interface {
 type Versions interface {
 	// Of are all versions of a record whose bodies are held, and which of them
 	// are the newest of a record that is present.
-	Of(record int64) (present map[int64]bool, all []int64, err error)
+	ListVersions(record int64) (present map[int64]bool, all []int64, err error)
 	// Entry is a version with its body.
-	Entry(version int64) (*codec.Entry, error)
+	ReadEntry(version int64) (*codec.Entry, error)
 	// Erase takes the body of a version out, and what its record is found by.
 	// sparePresent leaves one that is the newest of a record that is present.
 	Erase(source, kind string, record, version int64, sparePresent bool) (taken bool, err error)

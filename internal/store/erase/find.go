@@ -87,7 +87,7 @@ func (r *Eraser) find(ctx context.Context, source, what string) (Found, error) {
 		if named && before == 0 {
 			break // there is no such record, so nothing lies under it
 		}
-		err := f.store.EachBody(ctx, number, func(k Kind, e *codec.Entry) {
+		err := f.store.VisitBodies(ctx, number, func(k Kind, e *codec.Entry) {
 			if !f.known[k.Name+"/"+e.ID] && (round == 0 && !named && f.phones(k.Spec, e.Body) || f.under(k.Spec, e.Body)) {
 				f.add(k, e)
 			}

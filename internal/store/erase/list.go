@@ -62,7 +62,7 @@ func (r *Eraser) EraseNumber(ctx context.Context, source, what string) (Erasure,
 func (r *Eraser) deleteWhole(ctx context.Context, source string) (int, error) {
 	number, _ := r.store.Source(source)
 	var whole []int64
-	err := r.store.EachPage(ctx, number, func(page int64, sk *codec.Skeleton) {
+	err := r.store.VisitPages(ctx, number, func(page int64, sk *codec.Skeleton) {
 		if _, why := understudy.KeptWhole(sk.Kept); why != "" {
 			whole = append(whole, page)
 		}

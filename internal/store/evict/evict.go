@@ -43,8 +43,8 @@ type Store interface {
 	// on shows, with the writing connection held, until end is called. What was
 	// committed before can be read when it returns.
 	WatchVersions(ctx context.Context, saved func(versions []int64)) (end func(), err error)
-	// EachShown calls each with the versions that every held page shows.
-	EachShown(ctx context.Context, each func(versions []int64)) error
+	// VisitShown calls each with the versions that every held page shows.
+	VisitShown(ctx context.Context, each func(versions []int64)) error
 	// Prune takes out the bodies of versions, but for the newest of each record,
 	// and returns how many there were. The versions are given by block, as a set
 	// of places in it.

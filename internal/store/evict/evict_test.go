@@ -43,7 +43,7 @@ func fill(t *testing.T, db *store.DB, w *storetest.World, when time.Time) (pages
 		case !errors.Is(err, understudy.ErrNotStored):
 			t.Fatal(err)
 		}
-		if s, err := db.Space(t.Context()); err != nil || s.EvictedPages > 0 {
+		if s, err := db.MeasureSpace(t.Context()); err != nil || s.EvictedPages > 0 {
 			return pages
 		}
 	}
@@ -69,7 +69,7 @@ func TestRoomIsMadeBehindSaves(t *testing.T) {
 			t.Fatalf("page %s: %v", p.Key, err)
 		}
 	}
-	before, err := db.Space(t.Context())
+	before, err := db.MeasureSpace(t.Context())
 	if err != nil || before.File > 1<<20 || int(before.EvictedPages) < len(pages)-held {
 		t.Errorf("%d of %d pages are held: %+v, %v", held, len(pages), before, err)
 	}
@@ -77,7 +77,7 @@ func TestRoomIsMadeBehindSaves(t *testing.T) {
 		t.Fatal(err)
 	}
 	db = limited(t, path, 0, c.Now)
-	after, err := db.Space(t.Context())
+	after, err := db.MeasureSpace(t.Context())
 	if err != nil || after.EvictedPages != before.EvictedPages || !after.EvictedAt.Equal(before.EvictedAt) || after.EvictedAt.IsZero() {
 		t.Errorf("opened again: %+v, %v, want %+v", after, err, before)
 	}
@@ -109,7 +109,7 @@ func TestALoweredLimitMakesRoom(t *testing.T) {
 	}
 	db = limited(t, path, info.Size(), c.Now)
 	db.Evictor.Wait()
-	s, err := db.Space(t.Context())
+	s, err := db.MeasureSpace(t.Context())
 	if err != nil || s.EvictedPages == 0 || s.File > info.Size() || s.Free == 0 {
 		t.Errorf("%+v, %v", s, err)
 	}
@@ -137,7 +137,7 @@ func TestVersionsStay(t *testing.T) {
 		if err != nil || len(r.Problems) > 0 {
 			t.Fatalf("verify: %v, %v", r.Problems, err)
 		}
-		s, err := db.Stats(t.Context())
+		s, err := db.ReadStats(t.Context())
 		if err != nil || s.Space.EvictedVersions != 0 {
 			t.Fatalf("%+v, %v: nothing is evicted without a limit", s, err)
 		}
@@ -170,7 +170,7 @@ func TestVersionsStay(t *testing.T) {
 			t.Errorf("page %s: %v", p.Key, err)
 		}
 	}
-	changes, err := db.Changes(t.Context(), storetest.Source, 0, store.MaxChanges)
+	changes, err := db.ReadChanges(t.Context(), storetest.Source, 0, store.MaxChanges)
 	if err != nil || len(changes) != 1001 {
 		t.Fatalf("%d changes, %v", len(changes), err)
 	}

@@ -127,7 +127,7 @@ func (e *Evictor) sweepSome(ctx context.Context, s *candidates) (removed int64, 
 		return 0, false, err
 	}
 	defer end()
-	if err := e.o.Store.EachShown(ctx, s.need); err != nil {
+	if err := e.o.Store.VisitShown(ctx, s.need); err != nil {
 		return 0, false, err
 	}
 	for len(s.versions) > 0 && !enough {

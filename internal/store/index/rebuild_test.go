@@ -221,7 +221,7 @@ func TestIndexThatMeetsDamageIsNotBeingBuilt(t *testing.T) {
 	if _, _, err := db.Index.Indexed(t.Context()); !errors.Is(err, understudy.ErrDamaged) {
 		t.Errorf("its progress: %v", err)
 	}
-	space, err := db.Space(t.Context())
+	space, err := db.MeasureSpace(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -39,7 +39,7 @@ func TestBytesPerRecord(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer db.Close()
-	if k, err := db.Kinds(t.Context(), storetest.Source); err != nil || len(k) != 1 || k[0].Records != int64(records) {
+	if k, err := db.ReadKinds(t.Context(), storetest.Source); err != nil || len(k) != 1 || k[0].Records != int64(records) {
 		t.Fatalf("kinds %v, %v", k, err)
 	}
 	p, _ := w.List(50, 100, 5000, storetest.Epoch)
@@ -51,7 +51,7 @@ func TestBytesPerRecord(t *testing.T) {
 	}
 	opened, worked := time.Since(start), storetest.CPUTime()-before
 	start = time.Now()
-	st, err := db.Stats(t.Context())
+	st, err := db.ReadStats(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}

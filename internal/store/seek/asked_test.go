@@ -106,7 +106,7 @@ func TestAQuestionFollowsWhatMadeRoom(t *testing.T) {
 	db := openWords(t, filepath.Join(t.TempDir(), "understudy.db"))
 	saveMessages(t, db, 0, 20)
 	ctx, id := context.Background(), fmt.Sprintf("SM%032x", 7)
-	was, err := db.PlaceOf(ctx, "twilio", "messages", id)
+	was, err := db.FindPlace(ctx, "twilio", "messages", id)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -144,7 +144,7 @@ func TestAQuestionFollowsWhatMadeRoom(t *testing.T) {
 	if err := widen(); err != nil {
 		t.Fatal(err)
 	}
-	now, err := db.PlaceOf(ctx, "twilio", "messages", id)
+	now, err := db.FindPlace(ctx, "twilio", "messages", id)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -338,7 +338,7 @@ func (o *pastOracle) compareWindow(rt *rapid.T, s *suite, when int) {
 }
 
 func (o *pastOracle) compareChanges(rt *rapid.T, s *suite) {
-	all, err := s.Changes(s.Context(), o.source, 0, store.MaxChanges)
+	all, err := s.ReadChanges(s.Context(), o.source, 0, store.MaxChanges)
 	if err != nil {
 		rt.Fatal(err)
 	}

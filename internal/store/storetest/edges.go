@@ -24,10 +24,10 @@ func changesNumbered(t *testing.T, s *suite) {
 		}
 	}
 	got := s.changes()
-	if last, err := s.LastChange(t.Context(), Source); err != nil || last != int64(len(want)) {
+	if last, err := s.ReadLastChange(t.Context(), Source); err != nil || last != int64(len(want)) {
 		t.Errorf("the last change is %d, %v; want %d", last, err, len(want))
 	}
-	if last, err := s.LastChange(t.Context(), "nowhere"); err != nil || last != 0 {
+	if last, err := s.ReadLastChange(t.Context(), "nowhere"); err != nil || last != 0 {
 		t.Errorf("the last change of no source is %d, %v", last, err)
 	}
 	if len(got) != len(want) {
@@ -40,7 +40,7 @@ func changesNumbered(t *testing.T, s *suite) {
 	}
 	for after := range int64(len(want) + 2) {
 		for _, limit := range []int{0, 1, 3, 1000} {
-			part, err := s.Changes(t.Context(), Source, after, limit)
+			part, err := s.ReadChanges(t.Context(), Source, after, limit)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -71,7 +71,7 @@ func sourcesApart(t *testing.T, s *suite) {
 	if k := s.kind("calls"); k.Generation != 0 || k.Records != 1 {
 		t.Errorf("kind %+v", k)
 	}
-	all, err := s.Changes(t.Context(), "other", 0, 10)
+	all, err := s.ReadChanges(t.Context(), "other", 0, 10)
 	if err != nil || len(all) != 1 || all[0] != saved.Changes[0] {
 		t.Errorf("changes %+v, %v", all, err)
 	}
@@ -82,7 +82,7 @@ func worlds(t *testing.T, s *suite) {
 		source, world string
 		ok            bool
 	}{{"a", "one", true}, {"a", "one", true}, {"a", "two", false}, {"b", "two", true}, {"a", "one", true}} {
-		err := s.Origin(t.Context(), step.source, step.world)
+		err := s.KeepOrigin(t.Context(), step.source, step.world)
 		if (err == nil) != step.ok {
 			t.Fatalf("%d: %v", i, err)
 		}
@@ -138,10 +138,10 @@ func contexts(t *testing.T, s *suite) {
 	if _, err := s.Touch(ctx, request.Invalidation{Source: Source, Kind: "calls"}); !errors.Is(err, context.Canceled) {
 		t.Errorf("touch: %v", err)
 	}
-	if _, err := s.Changes(ctx, Source, 0, 1); !errors.Is(err, context.Canceled) {
+	if _, err := s.ReadChanges(ctx, Source, 0, 1); !errors.Is(err, context.Canceled) {
 		t.Errorf("changes: %v", err)
 	}
-	if _, err := s.Kinds(ctx, Source); !errors.Is(err, context.Canceled) {
+	if _, err := s.ReadKinds(ctx, Source); !errors.Is(err, context.Canceled) {
 		t.Errorf("kinds: %v", err)
 	}
 	if k := s.kind("calls"); k.Generation != 0 || k.Records != 1 {
@@ -161,9 +161,9 @@ func closed(t *testing.T, s *suite) {
 	_, e2 := s.Page(t.Context(), key("/l"))
 	_, e3 := s.Record(t.Context(), Source, "calls", "calls", sid(1))
 	_, e4 := s.Touch(t.Context(), request.Invalidation{Source: Source, Kind: "calls"})
-	_, e5 := s.Changes(t.Context(), Source, 0, 1)
-	_, e6 := s.Kinds(t.Context(), Source)
-	e7 := s.Origin(t.Context(), Source, "x")
+	_, e5 := s.ReadChanges(t.Context(), Source, 0, 1)
+	_, e6 := s.ReadKinds(t.Context(), Source)
+	e7 := s.KeepOrigin(t.Context(), Source, "x")
 	for i, err := range []error{e1, e2, e3, e4, e5, e6, e7} {
 		if !errors.Is(err, understudy.ErrClosed) {
 			t.Errorf("call %d: %v", i, err)

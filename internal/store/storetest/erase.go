@@ -380,11 +380,11 @@ func agedErased(t *testing.T, s *erasingSuite) {
 		t.Fatalf("%d, %v: nothing is old yet", n, err)
 	}
 	s.now = Epoch.Add(3 * time.Hour)
-	_, silent, err := s.e.Edition(t.Context(), Source)
+	_, silent, err := s.e.ReadEdition(t.Context(), Source)
 	if n, err := s.e.Expire(t.Context(), Source, "messages"); n != 2 || err != nil {
 		t.Fatalf("%d, %v, want 2", n, err)
 	}
-	if _, now, worse := s.e.Edition(t.Context(), Source); err != nil || worse != nil || now == silent {
+	if _, now, worse := s.e.ReadEdition(t.Context(), Source); err != nil || worse != nil || now == silent {
 		t.Errorf("who keeps counts does not hear that records went: %d, %v, %v", now, err, worse)
 	}
 	if h := s.e.Horizon(Source, "messages"); h != s.now.Add(-Keep).Unix() || s.e.Horizon(Source, "calls") != 0 {

@@ -183,7 +183,7 @@ func (o *oracle) compare(rt *rapid.T, s *suite, base string, changed int64) {
 			}
 		}
 	}
-	all, err := s.Changes(s.Context(), Source, changed, store.MaxChanges)
+	all, err := s.ReadChanges(s.Context(), Source, changed, store.MaxChanges)
 	if err != nil {
 		rt.Fatal(err)
 	}

@@ -98,7 +98,7 @@ func nothingHeld(t *testing.T, s *suite) {
 	if c := s.changes(); len(c) != 0 {
 		t.Errorf("changes %v", c)
 	}
-	if k, err := s.Kinds(t.Context(), Source); err != nil || len(k) != 0 {
+	if k, err := s.ReadKinds(t.Context(), Source); err != nil || len(k) != 0 {
 		t.Errorf("kinds %v, %v", k, err)
 	}
 }

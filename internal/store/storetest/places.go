@@ -20,7 +20,7 @@ type Seeker interface {
 	Store
 	Seek(ctx context.Context, q query.RecordQuery, yield func(query.Hit) bool) error
 	Count(ctx context.Context, q query.RecordQuery, most int64, by time.Time) (query.Count, error)
-	PlaceOf(ctx context.Context, source, kind, id string) (query.OrderKey, error)
+	FindPlace(ctx context.Context, source, kind, id string) (query.OrderKey, error)
 }
 
 // RunSeek runs the rules of places; open returns a new, empty store each time,
@@ -185,7 +185,7 @@ func (s *seeker) wantOf(q query.RecordQuery, want ...int) {
 
 func (s *seeker) place(n int) query.OrderKey {
 	s.Helper()
-	p, err := s.PlaceOf(s.Context(), Source, "calls", sid(n))
+	p, err := s.FindPlace(s.Context(), Source, "calls", sid(n))
 	if err != nil {
 		s.Fatalf("place of %d: %v", n, err)
 	}
@@ -308,7 +308,7 @@ func placesStay(_ *testing.T, s *seeker) {
 	var edition [2]int64
 	stays := func(what string) {
 		s.Helper()
-		change, silent, err := s.Edition(s.Context(), Source)
+		change, silent, err := s.ReadEdition(s.Context(), Source)
 		if now := [2]int64{change, silent}; err != nil || now == edition {
 			s.Errorf("%s is no new edition: %v, %v", what, now, err)
 		} else {
@@ -338,14 +338,14 @@ func placesStay(_ *testing.T, s *seeker) {
 	brief := placedOne(at(50), b)
 	brief.Shape = "brief"
 	s.save(brief)
-	if _, silent, err := s.Edition(s.Context(), Source); err != nil || silent != edition[1] {
+	if _, silent, err := s.ReadEdition(s.Context(), Source); err != nil || silent != edition[1] {
 		s.Errorf("another shape of what is held is a silent edition: %d after %d, %v", silent, edition[1], err)
 	}
 	s.want(1, 2, 3)
-	if _, err := s.PlaceOf(s.Context(), Source, "calls", sid(9)); !errors.Is(err, understudy.ErrNotFound) {
+	if _, err := s.FindPlace(s.Context(), Source, "calls", sid(9)); !errors.Is(err, understudy.ErrNotFound) {
 		s.Errorf("of a record nobody saw: %v", err)
 	}
-	if _, err := s.PlaceOf(s.Context(), "unheard", "calls", sid(1)); !errors.Is(err, understudy.ErrNotFound) {
+	if _, err := s.FindPlace(s.Context(), "unheard", "calls", sid(1)); !errors.Is(err, understudy.ErrNotFound) {
 		s.Errorf("of a source nobody heard of: %v", err)
 	}
 }

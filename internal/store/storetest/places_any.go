@@ -85,7 +85,7 @@ func terms(_ *testing.T, s *seeker) {
 	s.save(placedOne(at(30), b))
 	s.wantOf(status("busy"), 1)
 	s.wantOf(status("failed"), 2)
-	last, err := s.LastChange(s.Context(), Source)
+	last, err := s.ReadLastChange(s.Context(), Source)
 	if err != nil {
 		s.Fatal(err)
 	}

@@ -99,7 +99,7 @@ func largeList(uri string, when time.Time, from int, state uint64) *understudy.P
 
 func (s *suite) space() store.Space {
 	s.Helper()
-	space, err := s.Space(s.Context())
+	space, err := s.MeasureSpace(s.Context())
 	if err != nil {
 		s.Fatal(err)
 	}
@@ -252,7 +252,7 @@ func (h *crowded) step() {
 	case "record":
 		h.forget(h.id())
 	}
-	if space, err := h.Space(ctx); err != nil || space.File > Limit {
+	if space, err := h.MeasureSpace(ctx); err != nil || space.File > Limit {
 		h.Fatalf("space %+v, %v", space, err)
 	}
 }
@@ -330,7 +330,7 @@ func (h *crowded) compare() {
 			h.Fatalf("record %d: %v, want it held: %v", n, err, held)
 		}
 	}
-	all, err := h.Changes(ctx, Source, h.before, store.MaxChanges)
+	all, err := h.ReadChanges(ctx, Source, h.before, store.MaxChanges)
 	if err != nil || len(all) != len(h.ids) {
 		h.Fatalf("%d changes, want %d, %v", len(all), len(h.ids), err)
 	}

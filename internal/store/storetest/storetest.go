@@ -27,18 +27,18 @@ type Store interface {
 	Record(ctx context.Context, source, kind, shape, id string) (*understudy.Record, error)
 	Save(ctx context.Context, p *understudy.Page) (request.Saved, error)
 	Touch(ctx context.Context, t request.Invalidation) (generation int64, err error)
-	Kinds(ctx context.Context, source string) ([]store.KindState, error)
-	Changes(ctx context.Context, source string, after int64, limit int) ([]understudy.Change, error)
-	LastChange(ctx context.Context, source string) (int64, error)
-	Edition(ctx context.Context, source string) (change, silent int64, err error)
+	ReadKinds(ctx context.Context, source string) ([]store.KindState, error)
+	ReadChanges(ctx context.Context, source string, after int64, limit int) ([]understudy.Change, error)
+	ReadLastChange(ctx context.Context, source string) (int64, error)
+	ReadEdition(ctx context.Context, source string) (change, silent int64, err error)
 	History(ctx context.Context, source, kind, id string, limit int) ([]understudy.Version, error)
 	RecordAt(ctx context.Context, source, kind, shape, id string, at time.Time) (*understudy.Record, error)
 	Rows(ctx context.Context, w query.RangeScan) ([]understudy.Row, error)
 	RecordsAt(ctx context.Context, w query.RangeScan, at time.Time, yield func(rec *understudy.Record, clock int64) bool) error
-	Origin(ctx context.Context, source, world string) error
+	KeepOrigin(ctx context.Context, source, world string) error
 	ForgetPage(ctx context.Context, key understudy.Key) (held bool, err error)
 	ForgetRecord(ctx context.Context, source, kind, id string) (pages, versions int, err error)
-	Space(ctx context.Context) (store.Space, error)
+	MeasureSpace(ctx context.Context) (store.Space, error)
 	Evict(ctx context.Context) error
 	Verify(ctx context.Context) (verify.Report, error)
 	Close() error
@@ -259,7 +259,7 @@ func (s *suite) noRecord(shape, id string) {
 
 func (s *suite) changes() []understudy.Change {
 	s.Helper()
-	all, err := s.Changes(s.Context(), Source, 0, store.MaxChanges)
+	all, err := s.ReadChanges(s.Context(), Source, 0, store.MaxChanges)
 	if err != nil {
 		s.Fatal(err)
 	}
@@ -281,7 +281,7 @@ func (s *suite) wantChanges(got []understudy.Change, want ...string) {
 
 func (s *suite) kind(name string) store.KindState {
 	s.Helper()
-	states, err := s.Kinds(s.Context(), Source)
+	states, err := s.ReadKinds(s.Context(), Source)
 	if err != nil {
 		s.Fatal(err)
 	}

@@ -214,7 +214,7 @@ func TestStatsAndVerifyCountTheSame(t *testing.T) {
 	if _, err := db.Save(t.Context(), gone); err != nil {
 		t.Fatal(err)
 	}
-	s, err := db.Stats(t.Context())
+	s, err := db.ReadStats(t.Context())
 	r, verr := db.Verifier.Verify(t.Context())
 	if err != nil || verr != nil || s.Records != 2 || r.Records != 2 || r.Gone != 1 || len(r.Problems) > 0 {
 		t.Errorf("stats %d, verify %+v, %v, %v", s.Records, r, err, verr)

@@ -281,7 +281,7 @@ func (e *recordEditions) edition(ctx context.Context, h History, source string) 
 	if of, known = e.editions[source]; known {
 		return of, true
 	}
-	change, silent, err := h.Edition(ctx, source)
+	change, silent, err := h.ReadEdition(ctx, source)
 	if err != nil {
 		return of, false
 	}

@@ -277,9 +277,9 @@ type History interface {
 	// History is what was seen of a record, newest first and at most limit
 	// versions, of all shapes, goings included; ErrNotFound: it was never seen.
 	History(ctx context.Context, source, kind, id string, limit int) ([]understudy.Version, error)
-	// Edition says which records there are: while its numbers are the same, what
+	// ReadEdition says which records there are: while its numbers are the same, what
 	// was made of a source's records is still right.
-	Edition(ctx context.Context, source string) (change, silent int64, err error)
+	ReadEdition(ctx context.Context, source string) (change, silent int64, err error)
 }
 
 // Jobs does promised work; jobs.Runner fills it.

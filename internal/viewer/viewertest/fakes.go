@@ -21,7 +21,7 @@ type History struct {
 	Versions map[string][]understudy.Version // by id, newest first
 	Err      error
 	Limits   []int
-	Change   int64 // what Edition returns; 0: it is not known
+	Change   int64 // what ReadEdition returns; 0: it is not known
 }
 
 // History returns the versions of a record that it was given, the newest first.
@@ -37,8 +37,8 @@ func (a *History) History(_ context.Context, source, kind, id string, limit int)
 	return all[:min(len(all), limit)], nil
 }
 
-// Edition returns the change it was given.
-func (a *History) Edition(context.Context, string) (change, silent int64, err error) {
+// ReadEdition returns the change it was given.
+func (a *History) ReadEdition(context.Context, string) (change, silent int64, err error) {
 	if a.Change == 0 {
 		return 0, 0, errors.ErrUnsupported
 	}

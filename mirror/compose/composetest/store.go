@@ -18,8 +18,8 @@ func (h *held) place(i int) query.OrderKey {
 	return query.OrderKey(spread * (len(h.order) - i))
 }
 
-// PlaceOf is the place of a record that was ever seen.
-func (w *World) PlaceOf(_ context.Context, _, kind, id string) (query.OrderKey, error) {
+// FindPlace is the place of a record that was ever seen.
+func (w *World) FindPlace(_ context.Context, _, kind, id string) (query.OrderKey, error) {
 	h := w.kinds[kind]
 	if i := slices.Index(h.order, id); i >= 0 {
 		return h.place(i), nil
