@@ -84,7 +84,8 @@ func (s *saving) findRecords() ([]observation, error) {
 			g := &x.sights[x.byID[string(r[0].([]byte))]]
 			g.stored.number = r[1].(int64)
 			if r[2] != nil {
-				g.stored.held, g.stored.version, g.stored.hash, g.stored.seen, g.stored.state = true, r[2].(int64), r[3].(int64), r[4].(int64), r[5].(int64)
+				g.stored.held, g.stored.version, g.stored.hash = true, r[2].(int64), r[3].(int64)
+				g.stored.seen, g.stored.state = r[4].(int64), r[5].(int64)
 				g.stored.period, g.stored.since, g.stored.position = r[6].(int64), r[7].(int64), order.ReadPosition(r[8])
 			}
 			return nil
