@@ -136,7 +136,7 @@ func Misleads(name string) bool {
 		before = word
 	}
 	ends := requestWords[before] || senderWords[before] && strings.HasPrefix(name, "X-")
-	return ends && !content || named && !others || fitsAny(misleading, name) || Overrides(name) || header.Impersonates(name)
+	return ends && !content || named && !others || fitsAny(misleading, name) || Overrides(name) || header.IsImpersonating(name)
 }
 
 // dashed returns a name as CGI and its like read it: for them what is no letter and no digit is a dash.
@@ -382,7 +382,7 @@ func (h *Headers) refuse(name string) error {
 		return fmt.Errorf("%w: header %s: use the method itself", understudy.ErrInvalid, name)
 	}
 	odd := strings.ContainsFunc(name, auth.IsOddInName) || strings.Contains(name, "_") // CGI reads Content_Length as Content-Length
-	if h.Strict || odd || Misleads(name) || header.Sensitive(name) {
+	if h.Strict || odd || Misleads(name) || header.IsSensitive(name) {
 		return Unknown(name)
 	}
 	return nil

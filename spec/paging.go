@@ -54,14 +54,14 @@ func (l *List) CountRows(p *understudy.Page) (n int, ok bool) {
 	if len(p.Rows) > 0 {
 		return len(p.Rows), true
 	}
-	doc, err := jsonspan.Document(p.Body)
+	doc, err := jsonspan.Parse(p.Body)
 	if err == nil && l.Key != "" {
 		doc, _ = jsonspan.Find(p.Body, doc, l.Key)
 	}
 	if err != nil || doc.Kind != jsonspan.Array {
 		return 0, false
 	}
-	jsonspan.Elements(p.Body, doc, func(jsonspan.Value) bool { n++; return true })
+	jsonspan.VisitElements(p.Body, doc, func(jsonspan.Value) bool { n++; return true })
 	return n, true
 }
 
@@ -80,7 +80,7 @@ func (p *Paging) ShowsNoRows(key string, body []byte, doc jsonspan.Value) bool {
 		places = append(places, f.Name)
 	}
 	members, known := 0, 0
-	jsonspan.Members(body, doc, func(raw []byte, _ jsonspan.Value) bool {
+	jsonspan.VisitMembers(body, doc, func(raw []byte, _ jsonspan.Value) bool {
 		name := jsonspan.Name(raw)
 		members++
 		if slices.ContainsFunc(places, func(place string) bool { return place == name || strings.HasPrefix(place, name+".") }) {

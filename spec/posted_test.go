@@ -179,7 +179,7 @@ func FuzzPosted(f *testing.F) {
 
 func mustDocument(t *testing.T, body string) jsonspan.Value {
 	t.Helper()
-	doc, err := jsonspan.Document([]byte(body))
+	doc, err := jsonspan.Parse([]byte(body))
 	if err != nil {
 		t.Fatal(err)
 	}

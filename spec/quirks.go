@@ -78,7 +78,7 @@ const maxCode = 6
 // plausible size, or a word that the spec has among codes or meanings. Any other is "": it
 // may tell something of a record.
 func (e *Errors) Known(body []byte, v jsonspan.Value) string {
-	switch text := string(v.Of(body)); v.Kind {
+	switch text := string(v.Bytes(body)); v.Kind {
 	case jsonspan.Number:
 		if n, err := strconv.Atoi(text); err == nil && n > 0 && len(text) <= maxCode {
 			return text

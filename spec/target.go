@@ -219,7 +219,7 @@ func (in *Instance) checkAnswer() error {
 		return errors.New("want {record} in it, once")
 	}
 	body, start, _ := in.Wrap([]byte(`{}`), "/", "")
-	doc, err := jsonspan.Document(body)
+	doc, err := jsonspan.Parse(body)
 	if err != nil {
 		return fmt.Errorf("it makes no JSON: %s", understudy.Clip(string(body)))
 	}
@@ -272,7 +272,7 @@ func (s *Spec) RecordKey(p *understudy.Page) string {
 		}
 		return ""
 	}
-	doc, err := jsonspan.Document(p.Body)
+	doc, err := jsonspan.Parse(p.Body)
 	if err != nil || len(p.Rows) != 1 {
 		return ""
 	}

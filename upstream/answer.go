@@ -369,7 +369,7 @@ func deleted(page *understudy.Page, k *spec.Kind) bool {
 	}
 	r := page.Rows[0]
 	v, ok := jsonspan.Find(page.Body, jsonspan.Value{Kind: jsonspan.Object, Start: r.Start, End: r.End}, k.Deleted)
-	return ok && string(v.Of(page.Body)) == "true"
+	return ok && string(v.Bytes(page.Body)) == "true"
 }
 
 // shownAs returns the instance in whose form a record is answered under a list's path: the first of

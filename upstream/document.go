@@ -34,7 +34,7 @@ func readDocument(contentType string, body []byte, s redaction, needles [][]byte
 		return document{}, errors.New("the body is empty")
 	}
 	label := charsetOf(contentType)
-	c, known := charset.Of(label, body)
+	c, known := charset.Detect(label, body)
 	text, decoded := c.Decode(body)
 	switch {
 	case known && !decoded:
@@ -46,7 +46,7 @@ func readDocument(contentType string, body []byte, s redaction, needles [][]byte
 		text, c = body, charset.UTF8
 	}
 	text = takeOut(text, needles)
-	doc, err := jsonspan.Document(text)
+	doc, err := jsonspan.Parse(text)
 	if err != nil {
 		return document{}, notWhole(contentType, err)
 	}
@@ -54,7 +54,7 @@ func readDocument(contentType string, body []byte, s redaction, needles [][]byte
 	d.body, d.doc = s.clean(text, doc)
 	if !known {
 		d.why = fmt.Sprintf("the body is declared as %s", understudy.Clip(label))
-	} else if err := jsonspan.Faithful(d.body); err != nil {
+	} else if err := jsonspan.CheckLossless(d.body); err != nil {
 		d.why = err.Error()
 	}
 	return d, nil
@@ -63,7 +63,7 @@ func readDocument(contentType string, body []byte, s redaction, needles [][]byte
 // readForeign is readDocument for UTF-32, and for UTF-16 that does not survive decoding
 // and encoding: such a document passes unchanged or not at all.
 func readForeign(name string, body, text []byte, secrets []secret, needles [][]byte) (document, error) {
-	doc, err := jsonspan.Document(text)
+	doc, err := jsonspan.Parse(text)
 	if err != nil {
 		return document{}, notWhole(name, err)
 	}

@@ -104,8 +104,8 @@ func TestReadDocument(t *testing.T) {
 		if (d.why == "") != (c.why == "") || !strings.Contains(d.why, c.why) {
 			t.Errorf("%s: why %q, want %q", c.name, d.why, c.why)
 		}
-		if d.why == "" && string(d.doc.Of(d.body)) != strings.TrimSpace(string(d.body)) {
-			t.Errorf("%s: the document is said to be %q", c.name, d.doc.Of(d.body))
+		if d.why == "" && string(d.doc.Bytes(d.body)) != strings.TrimSpace(string(d.body)) {
+			t.Errorf("%s: the document is said to be %q", c.name, d.doc.Bytes(d.body))
 		}
 	}
 }

@@ -284,7 +284,7 @@ func (g *attempt) try(ctx context.Context, probe bool) (*understudy.Page, *under
 	var page *understudy.Page
 	switch {
 	case failed != nil:
-	case a.status == http.StatusNotModified && g.f.Held != nil && !header.ConfirmsTag(g.f.Held.Field("Etag"), a.header.Get("Etag")):
+	case a.status == http.StatusNotModified && g.f.Held != nil && !header.MatchTag(g.f.Held.Field("Etag"), a.header.Get("Etag")):
 		g.f.Held = nil
 	case a.status == http.StatusNotModified && g.f.Held != nil:
 		page = c.pages.confirmed(g.f.Held, a)

@@ -53,7 +53,7 @@ func FuzzNextKey(f *testing.F) {
 		if target.List.Key == "" {
 			body = []byte(`[]`)
 		}
-		doc, err := jsonspan.Document(body)
+		doc, err := jsonspan.Parse(body)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -61,7 +61,7 @@ func FuzzNextKey(f *testing.F) {
 		at := newOrigins(source, base)
 		p, beside := newPlan(sp, target.Kind), besideIn(target.List.Key, sp.PagingOf(target.List).Envelope)
 		body, doc = redaction{p.secrets, beside, p.absolute[target.List], nil, p.next[target.List], at}.clean(body, doc)
-		if err := jsonspan.Faithful(body); err != nil {
+		if err := jsonspan.CheckLossless(body); err != nil {
 			t.Fatalf("%q: the body became %s: %v", link, body, err)
 		}
 		found := readList(p, target.List, sp.PagingOf(target.List), body, doc, 0)

@@ -41,7 +41,7 @@ func readList(p *plan, list *spec.List, paging *spec.Paging, body []byte, doc js
 			}
 			return r.found
 		}
-		c := jsonspan.At(body, doc)
+		c := jsonspan.NewCursor(body, doc)
 		r.rows(&c)
 		return r.result()
 	}
@@ -49,11 +49,11 @@ func readList(p *plan, list *spec.List, paging *spec.Paging, body []byte, doc js
 	var rows, link place
 	seen := false
 	if doc.Kind == jsonspan.Object {
-		c := jsonspan.At(body, doc)
+		c := jsonspan.NewCursor(body, doc)
 		c.Enter()
-		for c.More() {
+		for c.Next() {
 			name := c.Name()
-			if jsonspan.NameIs(name, key.name) && c.Kind() == jsonspan.Array {
+			if jsonspan.MatchName(name, key.name) && c.Kind() == jsonspan.Array {
 				seen, rows.whole = true, true
 				r.found.array = jsonspan.Value{Kind: jsonspan.Array, Start: c.Pos()}
 				r.rows(&c)
@@ -64,7 +64,7 @@ func readList(p *plan, list *spec.List, paging *spec.Paging, body []byte, doc js
 			link.note(body, name, v, &next)
 			if rows.note(body, name, v, &key) && rows.value.Kind == jsonspan.Array {
 				seen, r.found.array = true, rows.value
-				inner := jsonspan.At(body, rows.value)
+				inner := jsonspan.NewCursor(body, rows.value)
 				r.rows(&inner)
 			}
 		}
@@ -91,7 +91,7 @@ func readOne(p *plan, key string, body []byte, doc jsonspan.Value) found {
 	}
 	if len(p.id) > 0 {
 		r.found.rows = make([]understudy.Row, 0, 1)
-		c := jsonspan.At(body, doc)
+		c := jsonspan.NewCursor(body, doc)
 		r.row(&c)
 	}
 	return r.result()
@@ -111,9 +111,9 @@ type place struct {
 // note reads a member and reports whether it has the name, or may hold what has it.
 func (p *place) note(body, member []byte, v jsonspan.Value, w *want) bool {
 	switch {
-	case jsonspan.NameIs(member, w.name):
+	case jsonspan.MatchName(member, w.name):
 		p.value, p.whole = v, true
-	case w.rest != "" && !p.whole && jsonspan.NameIs(member, w.head):
+	case w.rest != "" && !p.whole && jsonspan.MatchName(member, w.head):
 		p.value = inside(body, v, w.rest)
 	default:
 		return false
@@ -161,7 +161,7 @@ func (r *rowReader) result() found {
 func (r *rowReader) rows(c *jsonspan.Cursor) {
 	r.found.rows, r.found.count = r.found.rows[:0], 0
 	c.Enter()
-	for c.More() {
+	for c.Next() {
 		r.found.count++
 		if len(r.plan.id) == 0 {
 			c.Skip()
@@ -192,7 +192,7 @@ func (r *rowReader) row(c *jsonspan.Cursor) {
 	clear(values)
 	row := understudy.Row{Start: c.Pos()}
 	c.Enter()
-	for c.More() {
+	for c.Next() {
 		name := c.Name()
 		v := c.Skip()
 		if !mayEnd(p.lengths, name) {
@@ -219,7 +219,7 @@ func (r *rowReader) parentOf(v jsonspan.Value) string {
 	if v.Kind != jsonspan.String && v.Kind != jsonspan.Number {
 		return ""
 	}
-	if r.under.Kind == jsonspan.None || !bytes.Equal(v.Of(r.body), r.under.Of(r.body)) {
+	if r.under.Kind == jsonspan.None || !bytes.Equal(v.Bytes(r.body), r.under.Bytes(r.body)) {
 		r.under, r.parent = v, jsonspan.Text(r.body, v)
 	}
 	return r.parent
@@ -266,7 +266,7 @@ func (r *rowReader) part(values []place, i int) string {
 
 // unix is the time a value tells, 0 when it is null, absent or not a time.
 func unix(body []byte, v jsonspan.Value, typ string) int64 {
-	text := v.Of(body)
+	text := v.Bytes(body)
 	switch {
 	case v.Kind == jsonspan.String:
 		text = text[1 : len(text)-1]
@@ -392,9 +392,9 @@ func filled(v jsonspan.Value) bool {
 func is(body []byte, v jsonspan.Value, text string) bool {
 	switch v.Kind {
 	case jsonspan.String:
-		return jsonspan.NameIs(body[v.Start+1:v.End-1], text)
+		return jsonspan.MatchName(body[v.Start+1:v.End-1], text)
 	case jsonspan.Number, jsonspan.Bool:
-		return string(v.Of(body)) == text
+		return string(v.Bytes(body)) == text
 	}
 	return false
 }

@@ -49,7 +49,7 @@ func callsPage(rows int) []byte {
 
 func document1(t testing.TB, body []byte) jsonspan.Value {
 	t.Helper()
-	doc, err := jsonspan.Document(body)
+	doc, err := jsonspan.Parse(body)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -145,8 +145,8 @@ func TestReadList(t *testing.T) {
 		for _, r := range f.rows {
 			rows = append(rows, fmt.Sprintf("%s %d %v", r.ID, r.Clock, r.Final))
 		}
-		if got := strings.Join(rows, ", "); got != c.rows || f.why != c.why || string(f.next.Of(body)) != c.next {
-			t.Errorf("%s:\n got %q, %q, next %q\nwant %q, %q, next %q", c.body, got, f.why, f.next.Of(body), c.rows, c.why, c.next)
+		if got := strings.Join(rows, ", "); got != c.rows || f.why != c.why || string(f.next.Bytes(body)) != c.next {
+			t.Errorf("%s:\n got %q, %q, next %q\nwant %q, %q, next %q", c.body, got, f.why, f.next.Bytes(body), c.rows, c.why, c.next)
 		}
 	}
 }
@@ -235,8 +235,8 @@ func BenchmarkReadList(b *testing.B) {
 	b.SetBytes(int64(len(body)))
 	b.ReportAllocs()
 	for b.Loop() {
-		doc, err := jsonspan.Document(body)
-		if err != nil || jsonspan.Faithful(body) != nil {
+		doc, err := jsonspan.Parse(body)
+		if err != nil || jsonspan.CheckLossless(body) != nil {
 			b.Fatal(err)
 		}
 		if f := readList(p, k.Lists[0], &s.Paging, body, doc, 50); len(f.rows) != 50 {

@@ -81,7 +81,7 @@ func (s redaction) clean(body []byte, doc jsonspan.Value) ([]byte, jsonspan.Valu
 	}
 	w := redactor{redaction: s, body: body}
 	w.secretLengths, w.nextLengths = lengthsOf(s.secrets), lengthsOf(s.next)
-	c := jsonspan.At(body, doc)
+	c := jsonspan.NewCursor(body, doc)
 	w.walk(&c)
 	if len(w.cuts) == 0 {
 		return body, doc
@@ -143,12 +143,12 @@ func (w *redactor) walk(c *jsonspan.Cursor) {
 	switch c.Kind() {
 	case jsonspan.Array:
 		c.Enter()
-		for c.More() {
+		for c.Next() {
 			w.walk(c)
 		}
 	case jsonspan.Object:
 		c.Enter()
-		for c.More() {
+		for c.Next() {
 			w.path[w.depth] = c.Name()
 			w.depth++
 			if w.isSecret() {

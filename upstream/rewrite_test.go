@@ -251,12 +251,12 @@ func FuzzRewrite(f *testing.F) {
 	o := newOrigins(&spec.Source{Spec: sp, PublicURL: ourURL}, "")
 	s := redaction{secrets: []secret{"auth_token"}, absolute: []fieldPath{"url", "meta.url"}, origins: o}
 	f.Fuzz(func(t *testing.T, body []byte) {
-		doc, err := jsonspan.Document(body)
+		doc, err := jsonspan.Parse(body)
 		if err != nil {
 			return
 		}
 		out, at := s.clean(body, doc)
-		again, err := jsonspan.Document(out)
+		again, err := jsonspan.Parse(out)
 		if err != nil || again != at {
 			t.Fatalf("%q became %q: %v, %v is not %v", body, out, err, at, again)
 		}

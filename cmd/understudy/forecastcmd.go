@@ -116,7 +116,7 @@ func (c *forecastCmd) price(w io.Writer, percent float64) error {
 		within = float64(d) / float64(year)
 	}
 	g := touch.Geometric{Walk: touch.Walk{Drift: c.Drift, Sigma: *c.Sigma}}
-	article := touch.Article(*c.Price, *c.Sigma, percent, within)
+	article := touch.ArticlePrice(*c.Price, *c.Sigma, percent, within)
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	fmt.Fprintf(t, "%.3f\tis reached with probability %v\n", g.Level(*c.Price, percent, within, true), percent)
 	fmt.Fprintf(t, "%.2f\tas the article's formula has it; its probability is %.2f %%\n", article,

@@ -27,7 +27,7 @@ func TestForecastPrintsWhatTheDocumentShows(t *testing.T) {
 		Dates: []forecast.Date{{Probability: 0.5, At: day(6, 25), Early: day(6, 24), Late: day(6, 26)},
 			{Probability: 0.95, At: day(6, 26), Early: day(6, 25), Late: day(6, 27)}},
 		Need:  &forecast.Band{Figure: 27.32, Low: 21.17, High: 30.74},
-		Drift: -3.66, Deviation: 0.43, Backtest: &touch.Tried{Forecasts: 6, Touched: 5}, BacktestWithin: "3.2 d",
+		Drift: -3.66, Deviation: 0.43, Backtest: &touch.BacktestResult{Forecasts: 6, Touched: 5}, BacktestWithin: "3.2 d",
 	}
 	print := func(f *forecast.Forecast) string {
 		var out strings.Builder

@@ -148,8 +148,8 @@ func TestSegments(t *testing.T) {
 			if strconv.Itoa(s.Segments) != m.Segments {
 				t.Errorf("%s: %d segments, upstream says %s: %q", m.Sid, s.Segments, m.Segments, m.Body)
 			}
-			if len(s.Outside) == 1 {
-				forced.sid, forced.char = m.Sid, string(s.Outside[0].Char)
+			if len(s.NonGSM7) == 1 {
+				forced.sid, forced.char = m.Sid, string(s.NonGSM7[0].Char)
 			}
 		}
 		next = ""

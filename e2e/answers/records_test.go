@@ -167,7 +167,7 @@ func (s *stage) compare(target, why string) (next string) {
 	if status != http.StatusOK {
 		return ""
 	}
-	doc, err := jsonspan.Document(want)
+	doc, err := jsonspan.Parse(want)
 	if err != nil {
 		s.Fatal(err)
 	}

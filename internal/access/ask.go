@@ -79,12 +79,12 @@ func recordIn(s *spec.Spec, p *understudy.Page) []byte {
 	if key == "" && p.Key.URI == "" && len(p.Rows) == 0 && s.Kind(p.Kind).Wrapped() {
 		return nil // a write's answer in which no record was found
 	}
-	doc, err := jsonspan.Document(p.Body)
+	doc, err := jsonspan.Parse(p.Body)
 	if err != nil {
 		return nil
 	}
 	v, _ := jsonspan.Find(p.Body, doc, key)
-	return v.Of(p.Body)
+	return v.Bytes(p.Body)
 }
 
 // instanceOf is a path that shows the record a target names: its own, or of a
@@ -333,7 +333,7 @@ func (f *rowFilter) fits(p *understudy.Page, now time.Time, then bool) bool {
 	if p.Status >= http.StatusMultipleChoices {
 		return true
 	}
-	doc, err := jsonspan.Document(p.Body)
+	doc, err := jsonspan.Parse(p.Body)
 	if err != nil {
 		return false
 	}
@@ -344,8 +344,8 @@ func (f *rowFilter) fits(p *understudy.Page, now time.Time, then bool) bool {
 			continue
 		}
 		some = true
-		jsonspan.Elements(p.Body, rows, func(e jsonspan.Value) bool {
-			if body := e.Of(p.Body); then {
+		jsonspan.VisitElements(p.Body, rows, func(e jsonspan.Value) bool {
+			if body := e.Bytes(p.Body); then {
 				fits = f.held(f.idOf(body), now, 0)
 			} else {
 				fits = f.matches(body, now, 0)
@@ -359,7 +359,7 @@ func (f *rowFilter) fits(p *understudy.Page, now time.Time, then bool) bool {
 
 // idOf is the id in a record's body.
 func (f *rowFilter) idOf(body []byte) string {
-	doc, err := jsonspan.Document(body)
+	doc, err := jsonspan.Parse(body)
 	if err != nil {
 		return ""
 	}

@@ -116,7 +116,7 @@ const probe = "918273645"
 
 func newErrorShape(s *spec.Spec) errorShape {
 	body := fill(s.Errors.Template, probe, 0, "")
-	doc, err := jsonspan.Document(body)
+	doc, err := jsonspan.Parse(body)
 	if err != nil {
 		return errorShape{}
 	}
@@ -124,9 +124,9 @@ func newErrorShape(s *spec.Spec) errorShape {
 }
 
 func findProbe(body []byte, v jsonspan.Value, prefix string) (place string) {
-	jsonspan.Members(body, v, func(name []byte, v jsonspan.Value) bool {
+	jsonspan.VisitMembers(body, v, func(name []byte, v jsonspan.Value) bool {
 		dotted := prefix + jsonspan.Name(name)
-		if v.Kind == jsonspan.Number && string(v.Of(body)) == probe {
+		if v.Kind == jsonspan.Number && string(v.Bytes(body)) == probe {
 			place = dotted
 		} else {
 			place = findProbe(body, v, dotted+".")
@@ -149,7 +149,7 @@ func (g *Gate) ErrorCode(source string, body []byte) string {
 // read is the code in an error body from upstream, as JSON, or "" if the body has none
 // that may be repeated. Nothing else of the body may be.
 func (e errorShape) read(body []byte) string {
-	doc, err := jsonspan.Document(body)
+	doc, err := jsonspan.Parse(body)
 	if err != nil || e.code == "" {
 		return ""
 	}

@@ -132,12 +132,12 @@ func (g *Gate) ExplainRecord(role, source, kind, id string) (*Explained, error) 
 	} else {
 		e.Found, e.Reasons = false, []Reason{{Words: "the role sees something of " + kind}}
 	}
-	doc, err := jsonspan.Document(shown)
+	doc, err := jsonspan.Parse(shown)
 	for _, f := range fields {
 		one := Explanation{Field: f.Field, Class: f.Class, Level: f.String(), Line: f.Line}
 		if err == nil && !f.Media {
 			if v, ok := jsonspan.Find(shown, doc, f.Field); ok {
-				one.Value = string(v.Of(shown))
+				one.Value = string(v.Bytes(shown))
 			}
 			if of := g.specs[source].Kind(kind).Field(f.Field); of.RootPath() != "" && f.Level == See {
 				one.Value = string(query.Find(shown, doc, query.FieldOf(of)).Raw())
@@ -158,7 +158,7 @@ func (f *rowFilter) reasons(body []byte, now time.Time) (all []Reason) {
 		add("no record of "+f.kind.Name+" is found", false)
 		return all
 	}
-	doc, err := jsonspan.Document(body)
+	doc, err := jsonspan.Parse(body)
 	if err != nil || doc.Kind != jsonspan.Object {
 		add("it can be read", false)
 		return all

@@ -88,7 +88,7 @@ func (f *rowFilter) matches(body []byte, now time.Time, depth int) bool {
 	if f.never {
 		return false
 	}
-	doc, err := jsonspan.Document(body)
+	doc, err := jsonspan.Parse(body)
 	if err != nil || doc.Kind != jsonspan.Object {
 		return false
 	}

@@ -233,7 +233,7 @@ func TestHashesAreAskedOfRecords(t *testing.T) {
 		t.Errorf("the index is asked for %+v", e.Predicate)
 	}
 	holds := func(body string) bool {
-		doc, err := jsonspan.Document([]byte(body))
+		doc, err := jsonspan.Parse([]byte(body))
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -44,14 +44,14 @@ type Row struct {
 // Readable tells whether the body is a JSON document that Rows can look into. A
 // body in an encoding that is not known is not.
 func (v *View) Readable() bool {
-	_, err := jsonspan.Document(v.Body)
+	_, err := jsonspan.Parse(v.Body)
 	return err == nil
 }
 
 // Rows are the records of a list, or the one of an instance; none when the
 // answer is an error or not JSON.
 func (v *View) Rows() []Row {
-	doc, err := jsonspan.Document(v.Body)
+	doc, err := jsonspan.Parse(v.Body)
 	if err != nil || v.kind == nil {
 		return nil
 	}
@@ -67,7 +67,7 @@ func (v *View) Rows() []Row {
 			continue
 		}
 		var all []Row
-		jsonspan.Elements(v.Body, rows, func(e jsonspan.Value) bool {
+		jsonspan.VisitElements(v.Body, rows, func(e jsonspan.Value) bool {
 			all = append(all, v.row(e))
 			return true
 		})
@@ -159,7 +159,7 @@ func (r Row) Fields() []Value {
 }
 
 func (r Row) fields(all []Value, object jsonspan.Value, prefix string) []Value {
-	jsonspan.Members(r.view.Body, object, func(raw []byte, at jsonspan.Value) bool {
+	jsonspan.VisitMembers(r.view.Body, object, func(raw []byte, at jsonspan.Value) bool {
 		name := prefix + strings.ToValidUTF8(jsonspan.Name(raw), "\ufffd")
 		before := len(all)
 		if at.Kind == jsonspan.Object {
@@ -226,7 +226,7 @@ func (g *Gate) Seen(c understudy.Caller, source, kind string, body []byte) (Row,
 		plan = nil
 	}
 	k := g.specs[source].Kind(kind)
-	doc, err := jsonspan.Document(body)
+	doc, err := jsonspan.Parse(body)
 	if err != nil || k == nil || doc.Kind != jsonspan.Object {
 		return Row{}, fmt.Errorf("access: %w: a record of %s that is no object", understudy.ErrInvalid, understudy.Clip(kind))
 	}

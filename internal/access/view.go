@@ -200,12 +200,12 @@ func (c *viewCache) failed(plan *plan, p *understudy.Page) *View {
 
 // rewrite is the view of a page with hidden values replaced.
 func rewrite(plan *plan, p *understudy.Page, key viewKey) (*View, error) {
-	doc, err := jsonspan.Document(p.Body)
+	doc, err := jsonspan.Parse(p.Body)
 	if err != nil {
 		return nil, fmt.Errorf("access: %w: an answer that is not JSON is shown to role all alone", understudy.ErrForbidden)
 	}
 	w := rewriter{data: p.Body, hash: plan.hash}
-	c := jsonspan.At(p.Body, doc)
+	c := jsonspan.NewCursor(p.Body, doc)
 	w.value(&c, plan.root(p.Body, doc, key))
 	if w.out == nil {
 		return wholeView(p, plan, plan.spec, key.key), nil
@@ -256,7 +256,7 @@ func (w *rewriter) value(c *jsonspan.Cursor, n *node) {
 			return
 		}
 		c.Enter()
-		for c.More() {
+		for c.Next() {
 			w.value(c, n.inside(c.Name()))
 		}
 	case jsonspan.Array:
@@ -265,7 +265,7 @@ func (w *rewriter) value(c *jsonspan.Cursor, n *node) {
 			return
 		}
 		c.Enter()
-		for c.More() {
+		for c.Next() {
 			w.value(c, n)
 		}
 	case jsonspan.Null:

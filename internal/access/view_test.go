@@ -268,7 +268,7 @@ func FuzzView(f *testing.F) {
 		for _, list := range []bool{true, false} {
 			p := page("twilio", "messages", list, 200, string(body))
 			v, err := g.View(as("none"), p)
-			if _, docErr := jsonspan.Document(body); (docErr == nil) != (err == nil) && len(body) > 0 {
+			if _, docErr := jsonspan.Parse(body); (docErr == nil) != (err == nil) && len(body) > 0 {
 				t.Fatalf("document: %v, view: %v", docErr, err)
 			}
 			if err != nil || len(body) == 0 {

@@ -115,7 +115,7 @@ func New(o Options) (*Server, error) {
 		}
 		s.sources = append(s.sources, p)
 	}
-	forms, err := jsonhttp.Forms(o.PublicURL)
+	forms, err := jsonhttp.NewFormProtection(o.PublicURL)
 	if err != nil {
 		return nil, fmt.Errorf("agents: public_url: %w", err)
 	}
@@ -268,6 +268,6 @@ func (v *exchange) within(ctx context.Context) (context.Context, func()) {
 
 // audit lists what the caller does, before the answer goes out.
 func (v *exchange) audit(ctx context.Context, e understudy.AuditEntry) error {
-	e.Caller, e.AsPerson, e.Request = v.caller, true, accesslog.Of(v.ctx).ID
+	e.Caller, e.AsPerson, e.Request = v.caller, true, accesslog.LineOf(v.ctx).ID
 	return understudy.Audit(ctx, v.srv.o.Audit, e)
 }

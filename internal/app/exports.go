@@ -42,7 +42,7 @@ func newExports(cfg *config.Settings) *exports {
 // limit sets the limits of the settings.
 func (e *exports) limit(cfg *config.Settings) {
 	set := func(p *limiter.Limiter, all, each int) {
-		p.Limit(all, cmp.Or(each, (all+1)/2))
+		p.SetLimits(all, cmp.Or(each, (all+1)/2))
 	}
 	set(e.viewer, cfg.Viewer.Exports, cfg.Viewer.ExportsEach)
 	set(e.search, cfg.Search.Exports, cfg.Search.ExportsEach)

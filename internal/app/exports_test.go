@@ -211,7 +211,7 @@ func TestExportsOfPeopleOverAReading(t *testing.T) {
 			t.Errorf("%s: the end %q", who, tail(got))
 		}
 	}
-	if e.h.enforcer.exports.viewer.Load().Now != 0 || e.h.enforcer.exports.search.Load().Now != 0 || len(e.h.enforcer.exports.under) != 0 {
+	if e.h.enforcer.exports.viewer.Load().InUse != 0 || e.h.enforcer.exports.search.Load().InUse != 0 || len(e.h.enforcer.exports.under) != 0 {
 		t.Errorf("%d exports are under way", len(e.h.enforcer.exports.under))
 	}
 }

@@ -101,7 +101,7 @@ func (a *App) openAccessLog() error {
 	}
 	a.tasks = append(a.tasks, p.access.Run)
 	p.access.JSON = c.Format == config.FormatJSON
-	p.access.Known = func(text string) bool {
+	p.access.IsID = func(text string) bool {
 		return slices.ContainsFunc(a.sources, func(s *spec.Source) bool { return s.Spec.HasID(text) })
 	}
 	return nil

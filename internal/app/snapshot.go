@@ -163,8 +163,8 @@ func (h *figures) limits() map[string]request.Load {
 	}
 	for name, p := range map[string]*limiter.Limiter{"viewer_exports": h.exports.viewer, "search_exports": h.exports.search} {
 		l := p.Load()
-		out[name] = request.Load{Limit: int64(l.All), Now: int64(l.Now), Refused: l.Refused}
-		out[name+"_each"] = request.Load{Limit: int64(l.Each), Now: int64(l.Most), Refused: l.RefusedEach}
+		out[name] = request.Load{Limit: int64(l.All), Now: int64(l.InUse), Refused: l.Refused}
+		out[name+"_each"] = request.Load{Limit: int64(l.Each), Now: int64(l.Busiest), Refused: l.RefusedEach}
 	}
 	return out
 }

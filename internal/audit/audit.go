@@ -204,7 +204,7 @@ func (l *Log) Stats() Stats {
 	}
 	own, last := "", uint64(0)
 	if c := l.chain; c != nil {
-		own, last = c.id, c.wal.Last()
+		own, last = c.id, c.wal.LastNumber()
 		s.Unsigned = max(0, int64(last)-int64(c.signed.Load()))
 		s.SignedAt = c.signedAt.Load()
 	}

@@ -479,7 +479,7 @@ func TestKeep(t *testing.T) {
 	f.sound()
 	// Without the line that says so a missing beginning is a fault.
 	r := f.verify()[0]
-	files, err := wal.Files(filepath.Join(f.options().Dir, r.Chain))
+	files, err := wal.ListFiles(filepath.Join(f.options().Dir, r.Chain))
 	if err != nil || len(files) < 3 {
 		t.Fatal(files, err)
 	}

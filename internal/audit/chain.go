@@ -108,7 +108,7 @@ func (o *Options) begin() (*chain, error) {
 // start writes the first line of an empty chain, and a checkpoint.
 func (c *chain) start() error {
 	ctx := context.Background() // the writer's, of which many callers get the chain
-	if c.wal.Last() == 0 {
+	if c.wal.LastNumber() == 0 {
 		body, err := lineOf(Entry{At: c.o.Now(), Begin: &Begin{Key: c.o.Key.Public()}})
 		if err != nil {
 			return err
@@ -147,7 +147,7 @@ func (o *Options) take(id string) (*chain, error) {
 
 // goOn finds the head of a chain that is there, which must hold what was signed of it.
 func (c *chain) goOn(signed *Checkpoint) error {
-	last := c.wal.Last()
+	last := c.wal.LastNumber()
 	if signed != nil && signed.Count > last {
 		return fmt.Errorf("audit: chain %s has %d lines, and %d were signed: %w", c.id, last, signed.Count, errHead)
 	}
@@ -178,7 +178,7 @@ func (c *chain) append(ctx context.Context, body []byte) (uint64, error) {
 
 // checkpoint signs the head, unless a checkpoint is the head already.
 func (c *chain) checkpoint(ctx context.Context) error {
-	if last := c.wal.Last(); last == 0 || last == c.signed.Load() {
+	if last := c.wal.LastNumber(); last == 0 || last == c.signed.Load() {
 		return nil
 	}
 	var failed error

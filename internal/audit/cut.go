@@ -48,7 +48,7 @@ func (l *Log) cut(ctx context.Context, before time.Time) error {
 // cutChain removes the old entries of one chain. Of one that is not written any more the
 // last goes, too.
 func (l *Log) cutChain(ctx context.Context, c *chain, written bool, before time.Time) error {
-	first, keep := c.wal.First(), uint64(0)
+	first, keep := c.wal.FirstNumber(), uint64(0)
 	for e, err := range c.wal.Entries(first) {
 		if err != nil {
 			return err
@@ -64,9 +64,9 @@ func (l *Log) cutChain(ctx context.Context, c *chain, written bool, before time.
 	}
 	whole := keep == 0
 	if whole {
-		keep = c.wal.Last() + 1
+		keep = c.wal.LastNumber() + 1
 	}
-	files, err := wal.Files(filepath.Join(l.o.Dir, c.id))
+	files, err := wal.ListFiles(filepath.Join(l.o.Dir, c.id))
 	if err != nil || (len(files) < 2 || files[1] > keep) && (written || !whole) {
 		return err // no file is old as a whole
 	}

@@ -129,7 +129,7 @@ func (k Key) plain(text string) string {
 // request returns the id of a request as it is written. A caller chooses it: one that may hold a
 // phone number is a hash.
 func (k Key) request(id string) string {
-	if accesslog.MayHoldNumber(id) {
+	if accesslog.CanContainPhoneNumber(id) {
 		return k.Hash(id)
 	}
 	return k.plain(id)

@@ -179,7 +179,7 @@ func (r Reader) backwards(ctx context.Context, id string, before uint64, since t
 	wants func([]byte) (Entry, bool)) iter.Seq2[found, error] {
 	return func(yield func(found, error) bool) {
 		dir := filepath.Join(r.Dir, id)
-		files, err := wal.Files(dir)
+		files, err := wal.ListFiles(dir)
 		if errors.Is(err, wal.ErrDamaged) && len(files) == 0 {
 			return // it is being begun, or verify says what is wrong
 		}

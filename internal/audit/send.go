@@ -165,7 +165,7 @@ func (l *Log) look() error {
 	l.mu.Lock()
 	if c := l.chain; c != nil {
 		own = c.id
-		s.end(own, c.wal.Last())
+		s.end(own, c.wal.LastNumber())
 	}
 	l.mu.Unlock()
 	now := l.o.Now()
@@ -191,7 +191,7 @@ func (l *Log) look() error {
 // that writes are not looked at until it has ended: they may not be on the disk yet, and
 // another line would get the number of one that a power loss takes.
 func (l *Log) lookAt(id string) error {
-	files, err := wal.Files(filepath.Join(l.o.Dir, id))
+	files, err := wal.ListFiles(filepath.Join(l.o.Dir, id))
 	if err != nil {
 		return nil // it is being begun, or verify says what is wrong
 	}
@@ -209,7 +209,7 @@ func (l *Log) lookAt(id string) error {
 	if c == nil || err != nil {
 		return err
 	}
-	l.sender.end(id, c.wal.Last())
+	l.sender.end(id, c.wal.LastNumber())
 	return c.close()
 }
 

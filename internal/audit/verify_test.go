@@ -194,7 +194,7 @@ func TestVerifyByCheckpointsElsewhere(t *testing.T) {
 func TestVerifyADamagedFile(t *testing.T) {
 	f, _ := written(t)
 	dir := filepath.Join(f.options().Dir, f.chain())
-	files, err := wal.Files(dir)
+	files, err := wal.ListFiles(dir)
 	if err != nil || len(files) < 2 {
 		t.Fatal(files, err)
 	}

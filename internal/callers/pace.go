@@ -19,7 +19,7 @@ func take(p *limiter.Pace, now time.Time) *understudy.RateError {
 
 // rate returns what is left now.
 func rate(p *limiter.Pace, now time.Time) (r understudy.Rate) {
-	r.Limit, r.Remaining, r.Reset = p.Left(now)
+	r.Limit, r.Remaining, r.Reset = p.Quota(now)
 	return r
 }
 

@@ -33,7 +33,7 @@ func (b *Book) Person(r *http.Request) (understudy.Caller, error) {
 	if err != nil {
 		return c, err
 	}
-	accesslog.Of(r.Context()).Caller = c.Name
+	accesslog.LineOf(r.Context()).Caller = c.Name
 	return b.through(r, c), nil
 }
 

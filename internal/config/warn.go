@@ -127,7 +127,7 @@ func oddAllow(cred *credentialConfig, a understudy.Allow, sources []*spec.Source
 				continue
 			case odd == meant:
 				return nil
-			case strings.EqualFold(odd, meant) || suggest.Word(odd, []string{meant}) != "":
+			case strings.EqualFold(odd, meant) || suggest.ClosestWord(odd, []string{meant}) != "":
 				near = path
 			}
 		}

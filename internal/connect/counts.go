@@ -28,7 +28,7 @@ type counts struct {
 // Stats are the counts now.
 func (p *Proxy) Stats() Stats {
 	c := &p.counts
-	return Stats{Open: c.open.Load(), Made: c.made.Load(), Other: int64(p.limiter.Load().Now), OtherMade: c.otherMade.Load(),
+	return Stats{Open: c.open.Load(), Made: c.made.Load(), Other: int64(p.limiter.Load().InUse), OtherMade: c.otherMade.Load(),
 		OtherLimit: int64(p.o.Tunnels), Refused: c.refused.Load(), Failed: c.failed.Load()}
 }
 

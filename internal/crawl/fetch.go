@@ -308,7 +308,7 @@ func (t *jobRun) forEachPage(ctx context.Context, first *spec.Target, at positio
 		}
 		if back != nil {
 			target = back
-			at.Pages.Back()
+			at.Pages.Restart()
 			continue
 		}
 		seen := page
@@ -333,7 +333,7 @@ func (t *jobRun) forEachPage(ctx context.Context, first *spec.Target, at positio
 			again()
 			continue
 		}
-		if why := at.Pages.Endless(at.Next, slices.Values(every(page))); why != "" {
+		if why := at.Pages.EndlessReason(at.Next, slices.Values(every(page))); why != "" {
 			return endless(page.Key, why)
 		}
 		if target.Sliding() != "" || target.ByLastID() {

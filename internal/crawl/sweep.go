@@ -60,7 +60,7 @@ func (s *sweepRun) add(ctx context.Context, f *folder.Folder, ids ...entry) erro
 // missing is what was held and not seen.
 func (s *sweepRun) missing() []entry {
 	var out []entry
-	folder.Merge(&s.before, &s.seen, func(what folder.What, key, parent, _ []byte) bool {
+	folder.Merge(&s.before, &s.seen, func(what folder.Difference, key, parent, _ []byte) bool {
 		if what == folder.Removed {
 			out = append(out, entry{string(key), string(parent)})
 		}

@@ -218,7 +218,7 @@ func New(o Options) *Diagnostics {
 	if o.Loads == nil {
 		o.Loads = func() Settings { return Settings{} }
 	}
-	forms, _ := jsonhttp.Forms(o.PublicURL) // a malformed URL adds no origin
+	forms, _ := jsonhttp.NewFormProtection(o.PublicURL) // a malformed URL adds no origin
 	return &Diagnostics{o: o, forms: forms}
 }
 

@@ -128,7 +128,7 @@ func TestSlowSubscribers(t *testing.T) {
 		fmt.Fprintf(conn, "GET /-/feed?after=0 HTTP/1.1\r\nHost: feed\r\nAuthorization: Basic YWxsOg==\r\n\r\n")
 		slow = append(slow, conn)
 	}
-	for now := 0; now < len(slow); now = r.feed.limiter.Load().Now {
+	for now := 0; now < len(slow); now = r.feed.limiter.Load().InUse {
 	}
 	quick := r.listen(t, "support", "after=now")
 	const filled = 20_000        // events that fill the buffers of those who take nothing
@@ -154,7 +154,7 @@ func TestSlowSubscribers(t *testing.T) {
 			t.Fatalf("those who take nothing are still there after %d events: %+v", put, s)
 		}
 	}
-	for now := 9; now > 1; now = r.feed.limiter.Load().Now {
+	for now := 9; now > 1; now = r.feed.limiter.Load().InUse {
 	}
 	// One of them comes back and gets all of it, from the store.
 	resp, body := r.get(t, "all", "/-/feed?after=0&wait=0s")

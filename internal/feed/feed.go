@@ -277,7 +277,7 @@ func (f *Feed) follow(ctx context.Context, r *reader) {
 // followed reports whether anybody takes a source's changes as they come: a
 // subscriber, of any source, or a webhook.
 func (f *Feed) followed(source string) bool {
-	return f.limiter.Load().Now > 0 || slices.ContainsFunc(f.hooks.all(), func(one *hook) bool { return one.settings.Source == source })
+	return f.limiter.Load().InUse > 0 || slices.ContainsFunc(f.hooks.all(), func(one *hook) bool { return one.settings.Source == source })
 }
 
 // tend starts deliveries to a source's webhooks after each read of follow. It is
@@ -305,5 +305,5 @@ func (f *Feed) Forget(source string) {
 // Load returns the subscribers there are and may be. Dropped are those that took nothing.
 func (f *Feed) Load() request.Load {
 	l := f.limiter.Load()
-	return request.Load{Limit: int64(l.All), Now: int64(l.Now), Refused: l.Refused + l.RefusedEach, Dropped: f.stalled.Load()}
+	return request.Load{Limit: int64(l.All), Now: int64(l.InUse), Refused: l.Refused + l.RefusedEach, Dropped: f.stalled.Load()}
 }

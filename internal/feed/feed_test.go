@@ -228,7 +228,7 @@ func TestLongPoll(t *testing.T) {
 	r := open(t, some(), Options{})
 	done := make(chan answer)
 	go func() { done <- r.page(t, "support", "after=now&wait=30s") }()
-	for now := 0; now == 0; now = r.feed.limiter.Load().Now {
+	for now := 0; now == 0; now = r.feed.limiter.Load().InUse {
 	}
 	r.make(changed("messages", "SM9", "body"), came("calls", "CA9")) // the first must not wake it
 	if got := lines((<-done).Changes); !slices.Equal(got, []string{"came calls CA9"}) {
@@ -258,7 +258,7 @@ func TestPlaces(t *testing.T) {
 		t.Error("a page that waits for nothing needs a place")
 	}
 	_ = two.body.Close()
-	for now := 3; now == 3; now = r.feed.limiter.Load().Now {
+	for now := 3; now == 3; now = r.feed.limiter.Load().InUse {
 	}
 	r.listen(t, "desk", "")
 	if s := r.feed.Load(); s.Now != 3 || s.Limit != 3 || s.Refused != 2 {

@@ -22,7 +22,7 @@ func Routes() []string {
 }
 
 func (f *Feed) route() {
-	forms, _ := jsonhttp.Forms("") // no address to read: no error
+	forms, _ := jsonhttp.NewFormProtection("") // no address to read: no error
 	hooks := &jsonapi.Options{Who: f.mayCommand, Forms: forms, Foreign: "a page of another site asks",
 		MaxBody: maxCommand, JSON: true, Body: `the body is not what is expected, {"after":N}, {"pause":true} or {}: `, Explain: f.explain}
 	f.mux = http.NewServeMux()

@@ -39,10 +39,10 @@ type Forecast struct {
 	Need        *Band  `json:"need,omitempty"`        // how much further away it had to be, to be so sure not to reach it
 
 	// How the number has moved.
-	Drift     float64      `json:"drift"`     // a day
-	Deviation float64      `json:"deviation"` // of a day
-	LeftOut   int          `json:"left_out"`  // jumps away from the level, such as a payment
-	Backtest  *touch.Tried `json:"backtest,omitempty"`
+	Drift     float64               `json:"drift"`     // a day
+	Deviation float64               `json:"deviation"` // of a day
+	LeftOut   int                   `json:"left_out"`  // jumps away from the level, such as a payment
+	Backtest  *touch.BacktestResult `json:"backtest,omitempty"`
 	// BacktestWithin is the horizon of those forecasts.
 	BacktestWithin string `json:"backtest_within,omitempty"`
 
@@ -205,7 +205,7 @@ type measure struct {
 func (m *measure) resample(steps touch.Series, at time.Time) {
 	span := 0.0
 	for _, s := range steps {
-		span += s.Over
+		span += s.Duration
 	}
 	block := int(math.Ceil(float64(len(steps)) / max(span, 1)))
 	block = max(min(block, len(steps)/8), 1)
@@ -267,7 +267,7 @@ func backtest(f *Forecast, q Question, steps touch.Series, below bool) {
 	points := []touch.Point{{}}
 	for _, s := range steps {
 		last := points[len(points)-1]
-		points = append(points, touch.Point{At: last.At + s.Over, Value: last.Value + s.Change})
+		points = append(points, touch.Point{At: last.At + s.Duration, Value: last.Value + s.Change})
 	}
 	horizon := min(q.Within.Hours()/24, points[len(points)-1].At/backtestCut)
 	tried := touch.Backtest(points, max(leastSteps+1, len(points)/backtestFrom), q.Percent, horizon, below)

@@ -141,7 +141,7 @@ func (f *Forecasts) take(ctx context.Context, page *understudy.Page) {
 	if k == nil {
 		return
 	}
-	doc, err := jsonspan.Document(page.Body)
+	doc, err := jsonspan.Parse(page.Body)
 	if err != nil {
 		return
 	}

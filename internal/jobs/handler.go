@@ -61,7 +61,7 @@ func NewHandler(o HandlerOptions) (http.Handler, error) {
 	if o.All == nil {
 		o.All = func(c understudy.Caller) bool { return c.Role() == understudy.RoleAll }
 	}
-	forms, err := jsonhttp.Forms(o.PublicURL)
+	forms, err := jsonhttp.NewFormProtection(o.PublicURL)
 	if err != nil {
 		return nil, fmt.Errorf("jobs: public_url: %w", err)
 	}

@@ -148,7 +148,7 @@ func (o *Options) Refuse(w http.ResponseWriter, r *http.Request, err error) {
 	case errors.Is(err, errToken):
 		w.Header().Set("WWW-Authenticate", `Bearer realm="run.json"`)
 	case a.Status == http.StatusUnauthorized:
-		jsonhttp.Challenge(w, r, "Understudy")
+		jsonhttp.RequestCredential(w, r, "Understudy")
 	}
 	if o.Explain != nil {
 		o.Explain(r, err, &a)
@@ -184,12 +184,12 @@ var (
 func Command(token string) func(*http.Request) (understudy.Caller, error) {
 	return func(r *http.Request) (understudy.Caller, error) {
 		switch {
-		case !jsonhttp.Local(r):
+		case !jsonhttp.IsLocal(r):
 			return understudy.Caller{}, errElsewhere
-		case !jsonhttp.Bears(r, token):
+		case !jsonhttp.HasToken(r, token):
 			return understudy.Caller{}, errToken
 		}
-		accesslog.Of(r.Context()).Caller = understudy.CommandCaller.Name
+		accesslog.LineOf(r.Context()).Caller = understudy.CommandCaller.Name
 		return understudy.CommandCaller, nil
 	}
 }
@@ -208,6 +208,6 @@ func Person(r *http.Request, token string, person func(*http.Request) (understud
 
 // Audit lists what a caller is about to do by the request of ctx.
 func Audit(ctx context.Context, a understudy.Auditor, c understudy.Caller, e understudy.AuditEntry) error {
-	e.Caller, e.Request = c, accesslog.Of(ctx).ID
+	e.Caller, e.Request = c, accesslog.LineOf(ctx).ID
 	return understudy.Audit(ctx, a, e)
 }

@@ -21,7 +21,7 @@ type order struct {
 
 // serve answers orders of the command and of people with the role "desk", as long as nothing fails.
 func serve(fail error) http.Handler {
-	forms, _ := jsonhttp.Forms("https://calls.example.com/")
+	forms, _ := jsonhttp.NewFormProtection("https://calls.example.com/")
 	person := func(r *http.Request) (understudy.Caller, error) {
 		name := r.Header.Get("X-Name")
 		if name == "" {

@@ -164,7 +164,7 @@ func (v *exchange) whole() bool {
 func (v *exchange) start(a *request.Response) {
 	v.part()
 	tellSource(v)
-	v.line.How, v.line.Upstream = a.Outcome.String(), a.Upstream
+	v.line.Outcome, v.line.Upstream = a.Outcome.String(), a.Upstream
 	h := v.w.Header()
 	h["Cache-Control"] = private
 	h["Vary"] = v.proxy.fields.vary

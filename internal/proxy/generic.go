@@ -101,7 +101,7 @@ func (v generic) passed() (*spec.Target, error) {
 	if !strings.HasPrefix(uri, "/") { // a whole URL, as proxies are asked
 		uri = v.exchange.r.URL.RequestURI()
 	}
-	v.exchange.line.Written = string(v.exchange.proxy.o.Log.AppendTarget(nil, uri))
+	v.exchange.line.RedactedTarget = string(v.exchange.proxy.o.Log.AppendTarget(nil, uri))
 	return v.exchange.proxy.o.Source.Spec.Passed(v.exchange.proxy.o.Source.Name, uri)
 }
 
@@ -118,7 +118,7 @@ func (p *Proxy) knownGeneric(r *http.Request) (context.Context, func() (any, boo
 	if !p.o.Exchanger.IsReadyFor(t, h) {
 		return nil, nil
 	}
-	k := &known{aimed{t, v.exchange.line.Written}, admit}
+	k := &known{aimed{t, v.exchange.line.RedactedTarget}, admit}
 	return context.WithValue(context.Background(), knownKey{}, k), func() (any, bool) { return nil, p.o.Exchanger.IsReadyFor(t, h) }
 }
 
@@ -250,7 +250,7 @@ func (v generic) reads() bool {
 // told sets the fields that say how the answer came, beside those of caches before us.
 func (v generic) told(a *request.Exchanged) {
 	v.exchange.part()
-	v.exchange.line.How, v.exchange.line.Upstream = a.Response.Outcome.String(), a.Response.Upstream
+	v.exchange.line.Outcome, v.exchange.line.Upstream = a.Response.Outcome.String(), a.Response.Upstream
 	h := v.exchange.w.Header()
 	h["Cache-Status"] = append(slices.Clip(a.Header["Cache-Status"]), string(appendCacheStatus(nil, &a.Response)))
 	h["Server-Timing"] = append(slices.Clip(a.Header["Server-Timing"]), string(appendServerTiming(nil, &a.Response)))

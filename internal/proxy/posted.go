@@ -34,7 +34,7 @@ func (v *exchange) posted(header understudy.Query) error {
 	if v.target, err = post.Target.With(header); err != nil {
 		return err
 	}
-	v.line.Written = string(v.proxy.o.Log.AppendTarget(nil, v.r.RequestURI))
+	v.line.RedactedTarget = string(v.proxy.o.Log.AppendTarget(nil, v.r.RequestURI))
 	switch post.Purpose {
 	case spec.PostReads:
 		return v.get()

@@ -143,7 +143,7 @@ type Options struct {
 // concurrent use.
 type Proxy struct {
 	o               Options
-	ids             *accesslog.IDs
+	ids             *accesslog.IDGenerator
 	fields          fields
 	carriers        auth.Carriers             // where credentials stand in requests
 	targets         *lru.Cache[string, aimed] // by request line
@@ -198,7 +198,7 @@ func New(o Options) (*Proxy, error) {
 	}
 	p := &Proxy{
 		o:        o,
-		ids:      accesslog.NewIDs(),
+		ids:      accesslog.NewIDGenerator(),
 		carriers: carriers,
 		fields: fields{challenges(o.Source.Spec, taken), []string{"Authorization, Accept-Encoding" + vary},
 			new(atomic.Pointer[rateFields])},
@@ -254,7 +254,7 @@ func (p *Proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	v := exchanges.Get().(*exchange)
 	v.proxy, v.w, v.r, v.came = p, w, p.carriers.Without(r), r
 	v.line.At, v.line.Method, v.line.Target = p.o.Now(), r.Method, v.r.RequestURI
-	if given := r.Header["X-Request-Id"]; len(given) == 1 && accesslog.ValidID(given[0]) {
+	if given := r.Header["X-Request-Id"]; len(given) == 1 && accesslog.IsValidID(given[0]) {
 		v.line.ID = given[0]
 	}
 	defer v.end()
@@ -302,7 +302,7 @@ func (p *Proxy) Known(r *http.Request) (ctx context.Context, ready func() (found
 	if _, ok := ready(); !ok {
 		return nil, nil
 	}
-	k := &known{aimed{t, v.line.Written}, admit}
+	k := &known{aimed{t, v.line.RedactedTarget}, admit}
 	return context.WithValue(context.Background(), knownKey{}, k), ready
 }
 
@@ -330,7 +330,7 @@ func (v *exchange) end() {
 	}
 	v.line.Took = v.proxy.o.Now().Sub(v.line.At)
 	if v.target == nil || v.target.Media == nil {
-		v.proxy.o.Took(v.line.How, v.line.Took) // how long a caller listens is no answer time
+		v.proxy.o.Took(v.line.Outcome, v.line.Took) // how long a caller listens is no answer time
 	}
 	v.proxy.o.Log.Add(&v.line)
 	if why != nil {
@@ -373,7 +373,7 @@ func (v *exchange) serve() (err error) {
 		tellRate(v, rate, v.proxy.o.Now())
 	}
 	if k != nil {
-		v.target, v.line.Written = k.aimed.target, k.aimed.written
+		v.target, v.line.RedactedTarget = k.aimed.target, k.aimed.written
 		if v.proxy.o.Source.Spec.Generic() {
 			return generic{v}.serve()
 		}
@@ -448,7 +448,7 @@ func (v *exchange) aim(header understudy.Query) (*spec.Target, error) {
 		key += " " + header.String()
 	}
 	if a, ok := v.proxy.targets.Get(key); ok {
-		v.line.Written = a.written
+		v.line.RedactedTarget = a.written
 		return a.target, nil
 	}
 	path, params, _ := strings.Cut(uri, "?")
@@ -462,8 +462,8 @@ func (v *exchange) aim(header understudy.Query) (*spec.Target, error) {
 	if err != nil {
 		return nil, err
 	}
-	v.line.Written = string(v.proxy.o.Log.AppendTarget(nil, uri))
-	v.proxy.targets.Put(strings.Clone(key), aimed{t, v.line.Written}, int64(5*len(key)+targetWeight))
+	v.line.RedactedTarget = string(v.proxy.o.Log.AppendTarget(nil, uri))
+	v.proxy.targets.Put(strings.Clone(key), aimed{t, v.line.RedactedTarget}, int64(5*len(key)+targetWeight))
 	return t, nil
 }
 

@@ -91,7 +91,7 @@ func newBed(t testing.TB) *bed {
 	b.log = accesslog.New(b.lines)
 	sp := twilio(t)
 	sp.Limits.Path, sp.Limits.Answer = "/rate", `{"all":{limit},"used":{used},"left":{remaining},"end":{reset}}`
-	b.log.Known = sp.HasID
+	b.log.IsID = sp.HasID
 	source := &spec.Source{Name: "twilio", Spec: sp, User: account}
 	gate, err := access.NewWith(access.Options{
 		Specs: map[string]*spec.Spec{"twilio": sp},

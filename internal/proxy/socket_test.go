@@ -360,7 +360,7 @@ func TestABodyThatStops(t *testing.T) {
 // Writes have slots; without a free one the refusal comes before the body is read.
 func TestTooManyWrites(t *testing.T) {
 	s := newSocket(t)
-	s.Proxy.writes.Limit(3, 2)
+	s.Proxy.writes.SetLimits(3, 2)
 	release := make(chan struct{})
 	s.script.write = func(context.Context, request.Write) (*request.Response, error) {
 		<-release

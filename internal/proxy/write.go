@@ -177,7 +177,7 @@ func lasting(caller context.Context, limit time.Duration) (context.Context, func
 }
 
 // Writes is how many writes are under way.
-func (p *Proxy) Writes() int { return p.writes.Load().Now }
+func (p *Proxy) Writes() int { return p.writes.Load().InUse }
 
 // limitedError: too many writes are under way; nothing was sent.
 type limitedError struct{}

@@ -195,7 +195,7 @@ func (v Value) has(inside, want string, fold bool) (found bool) {
 	at := jsonspan.Value{Kind: v.kind, End: len(v.raw)}
 	switch v.kind {
 	case jsonspan.Array:
-		jsonspan.Elements(v.raw, at, func(e jsonspan.Value) bool {
+		jsonspan.VisitElements(v.raw, at, func(e jsonspan.Value) bool {
 			found = Of(v.raw, e, v.typ).has(inside, want, fold)
 			return !found
 		})

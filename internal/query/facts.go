@@ -21,14 +21,14 @@ type Member struct {
 // FactsOf reads the body of a record. The members are appended to room, which is returned; facts
 // share it and the body.
 func FactsOf(parent string, body []byte, room []Member) (f Facts, rest []Member) {
-	doc, err := jsonspan.Document(body)
+	doc, err := jsonspan.Parse(body)
 	if err != nil {
 		return Facts{Parent: parent, Body: body}, room
 	}
 	f = Facts{Parent: parent, Body: body, Doc: doc}
 	if doc.Kind == jsonspan.Object {
 		start := len(room)
-		jsonspan.Members(body, doc, func(name []byte, v jsonspan.Value) bool {
+		jsonspan.VisitMembers(body, doc, func(name []byte, v jsonspan.Value) bool {
 			room = append(room, Member{name, v})
 			return true
 		})

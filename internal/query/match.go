@@ -55,7 +55,7 @@ func (m *Matcher) Match(body []byte) bool {
 	if len(m.all) == 0 {
 		return true
 	}
-	doc, err := jsonspan.Document(body)
+	doc, err := jsonspan.Parse(body)
 	return err == nil && doc.Kind == jsonspan.Object && m.MatchObject(body, doc)
 }
 

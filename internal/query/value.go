@@ -61,7 +61,7 @@ func Of(body []byte, v jsonspan.Value, typ string) Value {
 	if v.Kind == jsonspan.None || v.Kind == jsonspan.Null {
 		return Value{}
 	}
-	return Value{raw: v.Of(body), kind: v.Kind, typ: typ}
+	return Value{raw: v.Bytes(body), kind: v.Kind, typ: typ}
 }
 
 // Null reports whether there is no value.
@@ -154,13 +154,13 @@ func (fs Fields) Read(values []Value, body []byte, object jsonspan.Value) []Valu
 	if len(fs) == 0 || object.Kind != jsonspan.Object {
 		return values
 	}
-	c := jsonspan.At(body, object)
+	c := jsonspan.NewCursor(body, object)
 	c.Enter()
-	for c.More() {
+	for c.Next() {
 		name := c.Name()
 		v := c.Skip()
 		for i := range fs {
-			if jsonspan.NameIs(name, fs[i].member()) {
+			if jsonspan.MatchName(name, fs[i].member()) {
 				here[i] = fs[i].of(body, v)
 			}
 		}
@@ -176,7 +176,7 @@ func (fs Fields) Read(values []Value, body []byte, object jsonspan.Value) []Valu
 // UnixIn is the time that a field of a body tells, in Unix seconds; 0: none.
 func UnixIn(kind *spec.Kind, field string, body []byte) int64 {
 	f := kind.Field(field)
-	doc, err := jsonspan.Document(body)
+	doc, err := jsonspan.Parse(body)
 	if f == nil || err != nil || doc.Kind != jsonspan.Object {
 		return 0
 	}

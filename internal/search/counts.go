@@ -238,7 +238,7 @@ func (v *adding) countable() bool {
 		switch {
 		case p.Words():
 			for _, l := range p.Wanted(nil) {
-				if l.Words.Loose() {
+				if l.Words.IsTruncated() {
 					return false
 				}
 			}

@@ -180,7 +180,7 @@ func TestExportsAtOnce(t *testing.T) {
 	var running sync.WaitGroup
 	begin := func(who string) {
 		t.Helper()
-		before := places.Load().Now
+		before := places.Load().InUse
 		running.Go(func() {
 			n, err := s.Export(context.Background(), as(who), query.SearchRequest{Text: "kind:calls"}, func(*query.SearchHit) error { return nil },
 				func() error { return nil })
@@ -188,7 +188,7 @@ func TestExportsAtOnce(t *testing.T) {
 				t.Errorf("%s: %d, %v", who, n, err)
 			}
 		})
-		for places.Load().Now == before {
+		for places.Load().InUse == before {
 			runtime.Gosched()
 		}
 	}

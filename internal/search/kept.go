@@ -63,7 +63,7 @@ type answer struct {
 // newMemory makes a memory that keeps the last so many runs, while they are small.
 func newMemory(runs int64) *memory {
 	m := &memory{runs: lru.New[string, *keptRun](maxKept), least: maxKept / 2 / runs, reading: make(chan struct{}, 1)}
-	m.runs.OnDrop(m.drop)
+	m.runs.SetDropFunc(m.drop)
 	m.ctx, m.cancel = context.WithCancel(context.Background())
 	return m
 }

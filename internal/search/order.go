@@ -189,7 +189,7 @@ func score(q *lang.BoundQuery, c *lang.Candidate) uint64 {
 		n := len(l.Words.Words())
 		weight := uint64(weighWord * n)
 		switch {
-		case l.Words.Prefix():
+		case l.Words.IsPrefix():
 			weight = uint64(weighPrefix + weighWord*(n-1))
 		case n > 1:
 			weight = uint64(weighPhrase * n)

@@ -123,7 +123,7 @@ func (r *rig) put(list string, bodies ...string) {
 		}
 		start := b.Len()
 		b.WriteString(bodies[i])
-		doc, err := jsonspan.Document([]byte(bodies[i]))
+		doc, err := jsonspan.Parse([]byte(bodies[i]))
 		if err != nil {
 			r.Fatal(err)
 		}

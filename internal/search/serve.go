@@ -55,7 +55,7 @@ func NewHandler(o HandlerOptions) (http.Handler, error) {
 		return nil, errors.New("search: a handler needs a searcher and callers")
 	}
 	understudy.SetDefaults(&o.Logger, nil)
-	forms, err := jsonhttp.Forms(o.PublicURL)
+	forms, err := jsonhttp.NewFormProtection(o.PublicURL)
 	if err != nil {
 		return nil, fmt.Errorf("search: public_url: %w", err)
 	}

@@ -64,11 +64,11 @@ func sumCSV(out *query.SumResult) []byte {
 		for i := range out.By {
 			key := rest
 			if rest == "" {
-				key = csvline.Harmless(r.Key[i])
+				key = csvline.EscapeFormulas(r.Key[i])
 			}
 			cells = append(cells, key)
 		}
-		cells = append(cells, csvline.Harmless(r.Unit), strconv.FormatInt(r.Count, 10), strconv.FormatInt(r.Values, 10), r.Sum)
+		cells = append(cells, csvline.EscapeFormulas(r.Unit), strconv.FormatInt(r.Count, 10), strconv.FormatInt(r.Values, 10), r.Sum)
 		if s := r.Seconds; s != nil {
 			cells = append(cells, decimal(s.Mean), decimal(s.P50), decimal(s.P95))
 		} else {

@@ -160,16 +160,16 @@ type xmlWriter struct {
 }
 
 func (x *xmlWriter) hit(h *query.SearchHit) error {
-	x.doc.Doc()
+	x.doc.BeginDoc()
 	if h.ID != "" {
-		x.doc.Field("id", h.Source+"/"+h.Kind+"/"+h.ID)
+		x.doc.AddField("id", h.Source+"/"+h.Kind+"/"+h.ID)
 	}
-	x.doc.Field("source", h.Source)
-	x.doc.Field("kind", h.Kind)
+	x.doc.AddField("source", h.Source)
+	x.doc.AddField("kind", h.Kind)
 	if h.Clock != 0 {
-		x.doc.Field("at", h.Clock.Time().Format(time.RFC3339))
+		x.doc.AddField("at", h.Clock.Time().Format(time.RFC3339))
 	}
-	if root, err := jsonspan.Document(h.Body); err == nil {
+	if root, err := jsonspan.Parse(h.Body); err == nil {
 		x.values(h.Body, root, "record")
 	}
 	return x.doc.Err()
@@ -180,15 +180,15 @@ func (x *xmlWriter) hit(h *query.SearchHit) error {
 func (x *xmlWriter) values(body []byte, v jsonspan.Value, name string) {
 	switch v.Kind {
 	case jsonspan.Object:
-		jsonspan.Members(body, v, func(raw []byte, v jsonspan.Value) bool {
+		jsonspan.VisitMembers(body, v, func(raw []byte, v jsonspan.Value) bool {
 			x.values(body, v, name+"."+jsonspan.Name(raw))
 			return true
 		})
 	case jsonspan.Array:
-		jsonspan.Elements(body, v, func(v jsonspan.Value) bool { x.values(body, v, name); return true })
+		jsonspan.VisitElements(body, v, func(v jsonspan.Value) bool { x.values(body, v, name); return true })
 	case jsonspan.Null:
 	default:
-		x.doc.Field(name, jsonspan.Text(body, v))
+		x.doc.AddField(name, jsonspan.Text(body, v))
 	}
 }
 

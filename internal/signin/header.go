@@ -32,7 +32,7 @@ const headerEnd = time.Hour
 // sent the request, or it named nobody; ErrForbidden: the person has no role.
 func (h *Header) Caller(r *http.Request) (c understudy.Caller, err error) {
 	peer, err := netip.ParseAddrPort(header.Peer(r))
-	if err != nil || !h.From.Contain(peer.Addr()) {
+	if err != nil || !h.From.Contains(peer.Addr()) {
 		return c, fmt.Errorf("signin: %w: come by the proxy that knows who you are, whose address viewer.header.from lists",
 			understudy.ErrUnauthorized)
 	}

@@ -195,7 +195,7 @@ func (p *People) begin(w http.ResponseWriter, r *http.Request, s Session) error 
 	role, _ := p.role(&s)
 	who := understudy.Caller{Name: s.Name, Grant: &understudy.Grant{Role: role}}
 	if err := understudy.Audit(r.Context(), p.Audit, understudy.AuditEntry{Caller: who, Action: understudy.ActionSignIn, What: "sign-in",
-		Request: accesslog.Of(r.Context()).ID}); err != nil {
+		Request: accesslog.LineOf(r.Context()).ID}); err != nil {
 		return err
 	}
 	token, err := p.Sessions.Begin(r.Context(), s)

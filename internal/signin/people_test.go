@@ -174,7 +174,7 @@ func TestPersonSignsInFromAKnownBrowserWhileOthersCrowd(t *testing.T) {
 		})
 	}
 	again.Wait()
-	if got := signingIn.Load().Most; got != 8 {
+	if got := signingIn.Load().Busiest; got != 8 {
 		t.Errorf("%d strangers wait, want 8", got)
 	}
 	for range cap(hashingNew) {

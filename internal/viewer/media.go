@@ -45,7 +45,7 @@ func sendMedia(q *page.Exchange) (err error) {
 		return err
 	}
 	q.Rights.Known = true
-	line := accesslog.Of(q.Ctx)
+	line := accesslog.LineOf(q.Ctx)
 	line.Caller = q.Rights.Caller.Name
 	token, session, now := q.R.PathValue("token"), page.SessionOf(q.R), page.BucketOf(q.Clock.Start)
 	key, bucket, ok := q.V.Options.Seals.Open(token, session, q.Rights.Caller.Name, now)
@@ -71,7 +71,7 @@ func sendMedia(q *page.Exchange) (err error) {
 		return err
 	}
 	defer m.Close()
-	line.How, line.Upstream = m.Outcome.String(), m.Upstream
+	line.Outcome, line.Upstream = m.Outcome.String(), m.Upstream
 	return sendMedium(q, t, m, time.Unix((bucket+2)*int64(page.MediaBucket/time.Second), 0).Sub(q.Clock.Start))
 }
 

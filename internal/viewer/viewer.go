@@ -56,7 +56,7 @@ func New(o page.Options) (*Viewer, error) {
 // ServeHTTP answers a browser.
 func (v *Viewer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	secure(w.Header())
-	w = jsonhttp.Signed(w)
+	w = jsonhttp.SignErrors(w)
 	if strings.HasPrefix(r.URL.Path, page.ControlPrefix) {
 		if _, pattern := v.own.Handler(r); pattern != "" {
 			v.own.ServeHTTP(w, r)

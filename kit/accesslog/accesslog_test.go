@@ -25,7 +25,7 @@ var start = time.Date(2026, 6, 1, 12, 0, 0, 123e6, time.UTC)
 
 func TestLine(t *testing.T) {
 	line := Line{At: start, ID: "x1", Method: "GET", Target: "/a?To=%2B14155551234&b", Status: 200, Bytes: 102400, Caller: "my reports",
-		How: "stale", Took: 1234567 * time.Nanosecond, Upstream: 812 * time.Millisecond}
+		Outcome: "stale", Took: 1234567 * time.Nanosecond, Upstream: 812 * time.Millisecond}
 	want := `time=2026-06-01T12:00:00.123Z id=x1 method=GET path="/a?To=…&b" status=200 bytes=102400 caller="my reports" how=stale ` +
 		`dur=1.234ms upstream=812.000ms` + "\n"
 	if got := string(line.appendTo(nil, nil)); got != want {
@@ -141,15 +141,15 @@ func TestValidID(t *testing.T) {
 		"": false, "a b": false, "a\nb": false, "a\"b": false, "é": false, "a,b": false, "a;b": false,
 		strings.Repeat("x", 64): true, strings.Repeat("x", 65): false,
 	} {
-		if ValidID(id) != want {
+		if IsValidID(id) != want {
 			t.Errorf("%q: %v", id, !want)
 		}
 	}
-	ids := NewIDs()
+	ids := NewIDGenerator()
 	seen := map[string]bool{}
 	for range 200 {
 		id := ids.Next()
-		if len(id) != 1 || cap(id) != 1 || seen[id[0]] || !ValidID(id[0]) {
+		if len(id) != 1 || cap(id) != 1 || seen[id[0]] || !IsValidID(id[0]) {
 			t.Fatalf("made %q of %d", id, cap(id))
 		}
 		seen[id[0]] = true
@@ -168,7 +168,7 @@ func TestRequestIDMayHoldNumber(t *testing.T) {
 		"3F2504E0-4F89-11D3-9A0C-0305E82C3301": false, "4bf92f3577b34da6a3ce929d0e0e4736": false, "00f067aa0ba902b7": false,
 		"01ARZ3NDEKTSV4RRFFQ69G5FAV": false, "01901234567890123456789AB5": false, "A+b+123": false, "+1a234567": false, "build-20261127": false,
 	} {
-		if got := MayHoldNumber(id); got != want {
+		if got := CanContainPhoneNumber(id); got != want {
 			t.Errorf("%q may hold a number: %v, want %v", id, got, want)
 		}
 		line := Line{ID: id}
@@ -219,7 +219,7 @@ func TestLinesAreWrittenSoonAndAtTheEnd(t *testing.T) {
 		done := make(chan error)
 		go func() { done <- l.Run(ctx) }()
 		l.Add(&Line{At: start, Target: "/first"})
-		time.Sleep(Interval + time.Millisecond)
+		time.Sleep(FlushInterval + time.Millisecond)
 		synctest.Wait()
 		if !strings.Contains(w.text(), "/first") {
 			t.Error("not written after the interval")
@@ -252,7 +252,7 @@ func TestAStuckWriterHoldsNobodyUp(t *testing.T) {
 		if err := <-done; err != nil {
 			t.Fatal(err)
 		}
-		if n := len(w.text()); n > 2*Limit+1024 {
+		if n := len(w.text()); n > 2*MaxPending+1024 {
 			t.Errorf("kept %d bytes", n)
 		}
 		if !strings.Contains(w.text(), "\ndropped=") {
@@ -324,8 +324,8 @@ func TestHandler(t *testing.T) {
 	var out bytes.Buffer
 	l := New(&out)
 	h := l.Handler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		line := Of(r.Context())
-		line.Caller, line.How = "loopback", "warm"
+		line := LineOf(r.Context())
+		line.Caller, line.Outcome = "loopback", "warm"
 		if _, ok := w.(interface{ Unwrap() http.ResponseWriter }); !ok {
 			t.Error("no Unwrap")
 		}
@@ -356,18 +356,18 @@ func TestHandler(t *testing.T) {
 	if text := out.String(); strings.Count(text, `path="/twilio/number/…?x=…" status=404 bytes=4 caller=loopback how=warm`) != 2 {
 		t.Errorf("logged %s", text)
 	}
-	Of(context.Background()).How = "nobody reads this"
+	LineOf(context.Background()).Outcome = "nobody reads this"
 }
 
 func BenchmarkAdd(b *testing.B) {
 	l := New(io.Discard)
 	line := &Line{At: start, ID: "ABCDEFGHIJ-1f", Method: "GET",
 		Target: "/2010-04-01/Accounts/AC00000000000000000000000000000001/Calls.json?PageSize=50", Status: 200, Bytes: 102400, Caller: "demo",
-		How: "warm", Took: 40 * time.Microsecond}
+		Outcome: "warm", Took: 40 * time.Microsecond}
 	b.ReportAllocs()
 	for b.Loop() {
 		l.Add(line)
-		if len(l.pending) > enough {
+		if len(l.pending) > flushSize {
 			_ = l.Flush()
 		}
 	}
@@ -375,7 +375,7 @@ func BenchmarkAdd(b *testing.B) {
 
 func TestJSONLine(t *testing.T) {
 	line := Line{At: start, ID: "x1", Method: "GET\n", Target: "/a?To=%2B14155551234&b\x01\"", Status: 200, Bytes: 102400,
-		Caller: "búho \"1\"", How: "stale", Took: 1234567 * time.Nanosecond, Upstream: 812 * time.Millisecond}
+		Caller: "búho \"1\"", Outcome: "stale", Took: 1234567 * time.Nanosecond, Upstream: 812 * time.Millisecond}
 	want := `{"time":"2026-06-01T12:00:00.123Z","id":"x1","method":"GET\n","path":"/a?To=…&b\u0001\"","status":200,"bytes":102400,` +
 		`"caller":"búho \"1\"","how":"stale","dur_ms":1.234,"upstream_ms":812.000}` + "\n"
 	got := string(line.appendJSON(nil, nil))

@@ -14,7 +14,7 @@ func Example() {
 	log := accesslog.New(os.Stdout)
 	now := func() time.Time { return time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC) }
 	h := log.Handler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		accesslog.Of(r.Context()).Caller = "anna" // what the handler alone knows
+		accesslog.LineOf(r.Context()).Caller = "anna" // what the handler alone knows
 		_, _ = w.Write([]byte("hello"))
 	}), now)
 	r := httptest.NewRequest("GET", "/calls?to=%2B491701234567", http.NoBody)

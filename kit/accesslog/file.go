@@ -1,4 +1,4 @@
-// Log file: where the access log is written; nothing there holds anybody up.
+// File: where the access log is written. A slow reader of a pipe never delays requests.
 
 package accesslog
 
@@ -12,31 +12,28 @@ import (
 	"time"
 )
 
-// logWrite is how long one write to a pipe may take.
-const logWrite = time.Second
+// writeTimeout is the longest time that one write to a pipe may take.
+const writeTimeout = time.Second
 
-// File is the file, the named pipe or the device that an access log is written to. It is
-// safe for concurrent use.
+// File is the file, the named pipe or the device that an access log is written to. It is safe for concurrent use.
 type File struct {
 	path string
 	now  func() time.Time
 
 	mu   sync.Mutex
 	out  io.WriteCloser
-	info os.FileInfo // of out when it was opened
+	info os.FileInfo // the file info of out when it was opened
 }
 
-// OpenFile opens the file of the access log and creates it when it is missing. It opens a
-// named pipe for reading as well, so that OpenFile waits for no reader and a reader that
-// leaves does not end the log. It opens a device without waiting for its line. A socket
-// is an error of the system.
+// OpenFile opens the file of the access log and creates it if it is missing. It opens a named pipe for reading
+// as well: so OpenFile does not wait for a reader, and the log goes on when a reader closes the pipe. It opens
+// a device without waiting for its line. For a socket it returns the error of the operating system.
 func OpenFile(path string, now func() time.Time) (*File, error) {
 	f := &File{path: path, now: now}
 	return f, f.Reopen()
 }
 
-// IsPipe reports whether the file is a pipe or a device: lines are lost while nobody
-// reads it.
+// IsPipe reports whether the file is a pipe or a device. Lines are lost while no process reads such a file.
 func (f *File) IsPipe() bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -52,8 +49,7 @@ func (f *File) IsMoved() bool {
 	return err != nil || !os.SameFile(info, f.info)
 }
 
-// Reopen opens the path once more and closes the file that was open. After an error the
-// former file stays in use.
+// Reopen opens the path again and closes the file that was open. After an error the old file stays in use.
 func (f *File) Reopen() error {
 	out, err := f.open()
 	if err != nil {
@@ -103,25 +99,24 @@ func (f *File) Close() error {
 	return f.out.Close()
 }
 
-// pipeFile is a file that may take nothing for a while: a write ends after
-// logWrite with os.ErrDeadlineExceeded. A line of which only a part was taken is
-// ended before the next.
+// pipeFile is a pipe or device whose reader may be slow. A write that takes longer than writeTimeout ends with
+// os.ErrDeadlineExceeded. After an incomplete line the next write begins with a line feed.
 type pipeFile struct {
 	*os.File
-	now  func() time.Time
-	part bool
+	now        func() time.Time
+	incomplete bool
 }
 
-// Write writes lines.
+// Write writes whole lines.
 func (f *pipeFile) Write(p []byte) (int, error) {
-	_ = f.SetWriteDeadline(f.now().Add(logWrite)) // a device may know none
-	if f.part {
+	_ = f.SetWriteDeadline(f.now().Add(writeTimeout)) // some devices support no deadline
+	if f.incomplete {
 		if _, err := f.File.Write([]byte{'\n'}); err != nil {
 			return 0, err
 		}
-		f.part = false
+		f.incomplete = false
 	}
 	n, err := f.File.Write(p)
-	f.part = n > 0 && p[n-1] != '\n'
+	f.incomplete = n > 0 && p[n-1] != '\n'
 	return n, err
 }

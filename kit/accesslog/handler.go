@@ -1,4 +1,4 @@
-// Handler: the log around any http.Handler; and request ids.
+// Handler: logs the requests of any http.Handler, and generates request ids.
 
 package accesslog
 
@@ -14,29 +14,29 @@ import (
 	"time"
 )
 
-// IDs makes request ids that no other process makes: a random beginning and a
-// counter. The zero value is not usable. It is safe for concurrent use.
-type IDs struct {
-	prefix string
-	last   atomic.Uint64
-	made   sync.Pool // of *madeIDs
+// IDGenerator generates request ids that are unique across processes: a random prefix and a counter. Create it
+// with NewIDGenerator. It is safe for concurrent use.
+type IDGenerator struct {
+	prefix  string
+	last    atomic.Uint64
+	batches sync.Pool // of *idBatch
 }
 
-// madeIDs are ids that were made together, in one text.
-type madeIDs struct {
+// idBatch is a batch of ids that share one string.
+type idBatch struct {
 	ids  [64]string
 	used int
 }
 
-// NewIDs makes a source of ids.
-func NewIDs() *IDs {
-	g := &IDs{prefix: rand.Text()[:10] + "-"}
-	g.made.New = func() any { return g.more() }
+// NewIDGenerator returns a generator with a new random prefix.
+func NewIDGenerator() *IDGenerator {
+	g := &IDGenerator{prefix: rand.Text()[:10] + "-"}
+	g.batches.New = func() any { return g.newBatch() }
 	return g
 }
 
-func (g *IDs) more() *madeIDs {
-	m := &madeIDs{}
+func (g *IDGenerator) newBatch() *idBatch {
+	m := &idBatch{}
 	last := g.last.Add(uint64(len(m.ids)))
 	text, ends := make([]byte, 0, 24*len(m.ids)), [len(m.ids)]int{}
 	for i := range m.ids {
@@ -50,23 +50,22 @@ func (g *IDs) more() *madeIDs {
 	return m
 }
 
-// Next is a new id, as the value of a header field: a slice without spare capacity, which
-// must not be changed.
-func (g *IDs) Next() []string {
-	m := g.made.Get().(*madeIDs)
+// Next returns a new id as the value of a header field. The slice has no spare capacity and must not be changed.
+func (g *IDGenerator) Next() []string {
+	m := g.batches.Get().(*idBatch)
 	id := m.ids[m.used : m.used+1 : m.used+1]
 	if m.used++; m.used < len(m.ids) {
-		g.made.Put(m)
+		g.batches.Put(m)
 	}
 	return id
 }
 
-// MaxID is how long an id given by a caller may be.
+// MaxID is the maximum length in bytes of an id that a client may choose.
 const MaxID = 64
 
-// ValidID reports whether an id from a caller may be used unchanged: 1 to MaxID
-// letters, digits and -._~+/=@: alone.
-func ValidID(id string) bool {
+// IsValidID reports whether an id from a client may be used unchanged. Such an id has 1 to MaxID characters:
+// ASCII letters, digits and -._~+/=@:
+func IsValidID(id string) bool {
 	if id == "" || len(id) > MaxID {
 		return false
 	}
@@ -81,15 +80,16 @@ func ValidID(id string) bool {
 	return true
 }
 
-// plainID matches ids whose digits are plainly no phone number: a UUID, 16 or 32 hex digits, a ULID, one of IDs.
+// plainID matches ids whose digits are clearly not a phone number: a UUID, 16 or 32 hex digits, a ULID, or an
+// id of IDGenerator.
 var plainID = regexp.MustCompile(`^([0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}|([0-9a-fA-F]{16}){1,2}|` +
 	`[0-7][0-9A-HJKMNP-TV-Z]{25}|[2-7A-Z]{10}-[0-9a-z]{1,13})$`)
 
-// MayHoldNumber reports whether an id from a caller may hold a phone number, whatever separates its digits: it has
-// ten digits or more, or seven behind a plus or 00 with no letter between them. An id of a form that is made by
-// machines, with two letters or more, holds none.
-func MayHoldNumber(id string) bool {
-	digits, letters, behind, found := 0, 0, -1, false // behind: digits behind a plus or 00; -1: there was none
+// CanContainPhoneNumber reports whether an id from a client may contain a phone number, whatever separates its
+// digits. That is the case for ten digits or more, or for seven digits after a plus or 00 with no letter
+// between them. An id in a format that machines generate, with at least two letters, contains no phone number.
+func CanContainPhoneNumber(id string) bool {
+	digits, letters, behind, found := 0, 0, -1, false // behind: the number of digits after a plus or 00; -1 before the first plus or 00
 	for i := range len(id) {
 		switch c := id[i]; {
 		case c >= '0' && c <= '9':
@@ -110,13 +110,14 @@ func MayHoldNumber(id string) bool {
 	return found && (letters < 2 || !plainID.MatchString(id))
 }
 
-// Handler logs every request of next and gives it an id in X-Request-Id: the caller's
-// own when it is valid. next adds what it alone knows to the line of Of.
+// Handler returns a handler that logs every request of next. It sets X-Request-Id to the client's own id if
+// that is valid, else to a new id. The next handler adds the caller and other details to the line that LineOf
+// returns.
 func (l *Log) Handler(next http.Handler, now func() time.Time) http.Handler {
-	ids := NewIDs()
+	ids := NewIDGenerator()
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		line := &Line{At: now(), ID: r.Header.Get("X-Request-Id"), Method: r.Method, Target: r.RequestURI}
-		if !ValidID(line.ID) {
+		if !IsValidID(line.ID) {
 			line.ID = ids.Next()[0]
 		}
 		w.Header().Set("X-Request-Id", line.ID)
@@ -135,7 +136,7 @@ func (l *Log) Handler(next http.Handler, now func() time.Time) http.Handler {
 	})
 }
 
-// PeerOf is the address a request came from, without its port.
+// PeerOf returns the IP address that a request was sent from, without its port.
 func PeerOf(r *http.Request) string {
 	host, _, err := net.SplitHostPort(r.RemoteAddr)
 	if err != nil {
@@ -146,26 +147,26 @@ func PeerOf(r *http.Request) string {
 
 type lineKey struct{}
 
-// Of is the line of a request that passed Handler, to which its caller, its outcome and
-// upstream's time are added. Without Handler the line is not written anywhere. One
-// goroutine may write to it, until the handler returns.
-func Of(ctx context.Context) *Line {
+// LineOf returns the log line of a request that passed Handler. The handler adds the caller, the outcome and
+// the time of the upstream. For a request that did not pass Handler the returned line is written nowhere. Only
+// one goroutine may write to the line, and only until the handler returns.
+func LineOf(ctx context.Context) *Line {
 	if line, ok := ctx.Value(lineKey{}).(*Line); ok {
 		return line
 	}
 	return &Line{}
 }
 
-// recorder sees status and size go by.
+// recorder records the status and the size of a response.
 type recorder struct {
 	http.ResponseWriter
 	line *Line
 }
 
-// Unwrap lets http.ResponseController reach the writer below.
+// Unwrap returns the wrapped writer. http.ResponseController needs it.
 func (r *recorder) Unwrap() http.ResponseWriter { return r.ResponseWriter }
 
-// WriteHeader notes the first final status.
+// WriteHeader records the first final status.
 func (r *recorder) WriteHeader(status int) {
 	if r.line.Status == 0 && status >= 200 {
 		r.line.Status = status
@@ -173,7 +174,7 @@ func (r *recorder) WriteHeader(status int) {
 	r.ResponseWriter.WriteHeader(status)
 }
 
-// Write counts what is sent.
+// Write counts the bytes that are sent.
 func (r *recorder) Write(p []byte) (int, error) {
 	if r.line.Status == 0 {
 		r.line.Status = http.StatusOK

@@ -1,7 +1,6 @@
-// Log: one line a request, gathered and written in pieces.
+// Log: collects one line for each request and writes the lines in batches.
 
-// Package accesslog writes one line a request, as logfmt or as JSON, without making
-// requests wait for the disk.
+// Package accesslog writes one line for each request, as logfmt or as JSON. Requests never wait for the disk.
 package accesslog
 
 import (
@@ -19,71 +18,70 @@ import (
 
 // Line is the log line of one request. Empty strings and zero durations are left out.
 type Line struct {
-	At       time.Time // when it came
-	ID       string
-	Method   string
-	Target   string // as requested; written with its values taken out, see AppendTarget
-	Written  string // what AppendTarget made of Target, where that is known already
-	Status   int
-	Bytes    int64 // of body sent
-	Caller   string
-	Peer     string // the address of a sender that gave no right credential
-	How      string
-	Took     time.Duration
-	Upstream time.Duration
+	At             time.Time // when the request was received
+	ID             string
+	Method         string
+	Target         string // the target as requested; it is logged without its values, see AppendTarget
+	RedactedTarget string // the result of AppendTarget for Target, or "" if it was not computed yet
+	Status         int
+	Bytes          int64 // the number of body bytes sent
+	Caller         string
+	Peer           string // the IP address of a client without a valid credential
+	Outcome        string // how the response was made, such as a cache hit
+	Took           time.Duration
+	Upstream       time.Duration
 }
 
-// Log gathers lines in memory. Run writes them at least every Interval; what
-// is gathered meanwhile is bounded by Limit, past which lines are dropped and
-// counted. It is safe for concurrent use; a nil Log takes lines and drops them.
+// Log collects lines in memory. Run writes them at least every FlushInterval. While MaxPending bytes are
+// waiting, further lines are dropped and counted. Log is safe for concurrent use. A nil Log drops all lines.
 type Log struct {
 	w io.Writer
-	// Known reports whether a text is an id, whose digits are no phone number. nil: no text
-	// is. It is set before the first line.
-	Known func(text string) bool
-	// JSON writes each line as a JSON object. It is set before the first line.
+	// IsID reports whether a text is an id, so that its digits are not a phone number. If IsID is nil, no text
+	// is an id. Set it before the first line.
+	IsID func(text string) bool
+	// JSON makes Log write each line as a JSON object. Set it before the first line.
 	JSON bool
 
 	mu      sync.Mutex
 	pending []byte
 	dropped int64
 
-	writing sync.Mutex // held while w is written to; spare is its
+	writing sync.Mutex // held while writing to w; it also protects spare
 	spare   []byte
 	full    chan struct{}
 }
 
-// Interval is how long a line may wait to be written.
-const Interval = 200 * time.Millisecond
+// FlushInterval is the longest time between two writes of the collected lines.
+const FlushInterval = 200 * time.Millisecond
 
-// Limit bounds the lines not yet written, in bytes.
-const Limit = 1 << 20
+// MaxPending is the maximum size in bytes of the lines that are not yet written.
+const MaxPending = 1 << 20
 
-// enough is how many bytes make writing begin before the interval is over.
-const enough = 64 << 10
+// flushSize is the size in bytes of the collected lines at which a write begins before FlushInterval is over.
+const flushSize = 64 << 10
 
-// New makes a log that writes to w.
+// New returns a log that writes to w.
 func New(w io.Writer) *Log { return &Log{w: w, full: make(chan struct{}, 1)} }
 
-// Add takes a line. It never waits for the writer.
+// Add adds a line to the log. It never waits for the writer.
 func (l *Log) Add(line *Line) {
 	if l == nil {
 		return
 	}
 	l.mu.Lock()
-	if len(l.pending) >= Limit {
+	if len(l.pending) >= MaxPending {
 		l.dropped++
 		l.mu.Unlock()
 		return
 	}
 	if l.JSON {
-		l.pending = line.appendJSON(l.pending, l.Known)
+		l.pending = line.appendJSON(l.pending, l.IsID)
 	} else {
-		l.pending = line.appendTo(l.pending, l.Known)
+		l.pending = line.appendTo(l.pending, l.IsID)
 	}
 	n := len(l.pending)
 	l.mu.Unlock()
-	if n >= enough {
+	if n >= flushSize {
 		select {
 		case l.full <- struct{}{}:
 		default:
@@ -91,11 +89,11 @@ func (l *Log) Add(line *Line) {
 	}
 }
 
-// Run writes the gathered lines until ctx ends, then the rest. An error of the writer
-// loses lines, which are counted. Run goes on and returns the first error at its end.
-// os.ErrDeadlineExceeded says that no process reads the log, and is no error.
+// Run writes the collected lines until ctx ends, and the remaining lines then. When a write fails, Run counts
+// its lines as dropped and goes on. At the end it returns the first error. os.ErrDeadlineExceeded only means
+// that no process reads the log, so Run does not return it.
 func (l *Log) Run(ctx context.Context) error {
-	tick := time.NewTicker(Interval)
+	tick := time.NewTicker(FlushInterval)
 	defer tick.Stop()
 	var first error
 	for {
@@ -114,7 +112,7 @@ func (l *Log) Run(ctx context.Context) error {
 	}
 }
 
-// Flush writes what is gathered now.
+// Flush writes the lines collected so far.
 func (l *Log) Flush() error {
 	l.writing.Lock()
 	defer l.writing.Unlock()
@@ -145,18 +143,18 @@ func (l *Log) Flush() error {
 	return fmt.Errorf("accesslog: %w", err)
 }
 
-// AppendTarget appends a request target as this log writes it.
+// AppendTarget appends a request target in the form that this log writes.
 func (l *Log) AppendTarget(dst []byte, target string) []byte {
 	if l == nil {
 		return dst
 	}
-	return AppendTarget(dst, target, l.Known)
+	return AppendTarget(dst, target, l.IsID)
 }
 
-// appendTo appends the line in logfmt, its line feed included.
+// appendTo appends the line in logfmt, with its line feed.
 func (line *Line) appendTo(dst []byte, known func(string) bool) []byte {
 	dst = appendTime(append(dst, "time="...), line.At)
-	dst = appendPair(dst, " id=", unlessNumber(line.ID))
+	dst = appendPair(dst, " id=", redactNumber(line.ID))
 	dst = appendPair(dst, " method=", line.method())
 	dst = line.appendPath(append(dst, ` path="`...), known)
 	dst = append(dst, `" status=`...)
@@ -165,7 +163,7 @@ func (line *Line) appendTo(dst []byte, known func(string) bool) []byte {
 	dst = strconv.AppendInt(dst, line.Bytes, 10)
 	dst = appendPair(dst, " caller=", line.Caller)
 	dst = appendPair(dst, " peer=", line.Peer)
-	dst = appendPair(dst, " how=", line.How)
+	dst = appendPair(dst, " how=", line.Outcome)
 	dst = append(dst, " dur="...)
 	dst = appendMillis(dst, line.Took)
 	if line.Upstream > 0 {
@@ -175,45 +173,45 @@ func (line *Line) appendTo(dst []byte, known func(string) bool) []byte {
 	return append(dst, '\n')
 }
 
-// unlessNumber returns a value that the client chose as it may be logged.
-func unlessNumber(value string) string {
-	if MayHoldNumber(value) {
+// redactNumber returns a value that the client chose, or … if the value may contain a phone number.
+func redactNumber(value string) string {
+	if CanContainPhoneNumber(value) {
 		return redacted
 	}
 	return value
 }
 
-// method returns the method as it may be logged. It is no id: as many digits as a number has are one.
+// method returns the method, or … if it may contain a phone number. Seven digits are enough here, because a
+// method is never an id.
 func (line *Line) method() string {
 	if line.Method == "GET" || line.Method == "HEAD" || line.Method == "POST" {
 		return line.Method
 	}
-	if unexplained(line.Method, nil) >= numberDigits {
+	if countPhoneDigits(line.Method, nil) >= numberDigits {
 		return redacted
 	}
-	return unlessNumber(line.Method)
+	return redactNumber(line.Method)
 }
 
-// appendPath appends the target as it may be logged.
+// appendPath appends the redacted target.
 func (line *Line) appendPath(dst []byte, known func(string) bool) []byte {
-	if line.Written != "" {
-		return append(dst, line.Written...)
+	if line.RedactedTarget != "" {
+		return append(dst, line.RedactedTarget...)
 	}
 	return AppendTarget(dst, line.Target, known)
 }
 
-// appendJSON appends the line as a JSON object (RFC 8259), its line feed included.
-// Durations are in milliseconds.
+// appendJSON appends the line as a JSON object (RFC 8259), with its line feed. Durations are in milliseconds.
 func (line *Line) appendJSON(dst []byte, known func(string) bool) []byte {
 	dst = append(appendTime(append(dst, `{"time":"`...), line.At), '"')
-	dst = appendMember(appendMember(dst, "id", unlessNumber(line.ID)), "method", line.method())
+	dst = appendMember(appendMember(dst, "id", redactNumber(line.ID)), "method", line.method())
 	dst = append(dst, `,"path":"`...)
 	// logfmt escapes a byte as \x0a, JSON as \u000a.
 	dst = append(dst, bytes.ReplaceAll(line.appendPath(nil, known), []byte(`\x`), []byte(`\u00`))...)
 	dst = fmt.Appendf(dst, `","status":%d,"bytes":%d`, line.Status, line.Bytes)
 	dst = appendMember(dst, "caller", line.Caller)
 	dst = appendMember(dst, "peer", line.Peer)
-	dst = appendMember(dst, "how", line.How)
+	dst = appendMember(dst, "how", line.Outcome)
 	dst = fmt.Appendf(dst, `,"dur_ms":%.3f`, milliseconds(line.Took))
 	if line.Upstream > 0 {
 		dst = fmt.Appendf(dst, `,"upstream_ms":%.3f`, milliseconds(line.Upstream))
@@ -232,8 +230,7 @@ func appendMember(dst []byte, name, value string) []byte {
 	return append(fmt.Appendf(dst, `,%q:`, name), text...)
 }
 
-// appendTime appends a time as RFC 3339 in UTC with milliseconds, at a third of
-// the cost of AppendFormat.
+// appendTime appends a time as RFC 3339 in UTC with milliseconds, at a third of the cost of AppendFormat.
 func appendTime(dst []byte, t time.Time) []byte {
 	t = t.UTC()
 	year, month, day := t.Date()
@@ -273,7 +270,7 @@ func appendPair(dst []byte, name, value string) []byte {
 	return append(dst, value...)
 }
 
-// escaped marks bytes that need an escape between quotes.
+// escaped marks the bytes that need an escape between quotes.
 var escaped = func() (marks [256]bool) {
 	for c := range marks {
 		marks[c] = c < ' ' || c >= 0x7f || c == '"' || c == '\\'
@@ -281,8 +278,8 @@ var escaped = func() (marks [256]bool) {
 	return marks
 }()
 
-// appendSafe appends text for between quotes: a request cannot end its line,
-// its quotes or the terminal it is read on.
+// appendSafe appends text that will stand between quotes. It escapes quotes, line ends and control characters,
+// so that a request can neither forge a line nor control the terminal that shows the log.
 func appendSafe(dst []byte, text string) []byte {
 	const hex = "0123456789abcdef"
 	start := 0

@@ -1,4 +1,4 @@
-// Target: what of a request's path and query goes into the log.
+// Target: which parts of a request's path and query are logged.
 
 package accesslog
 
@@ -7,24 +7,23 @@ import (
 	"unicode"
 )
 
-// redacted stands for what is left out.
+// redacted replaces a text that must not be logged.
 const redacted = "…"
 
-// maxTarget bounds what of a target is written, in bytes.
+// maxTarget is the maximum number of bytes of a target that are logged.
 const maxTarget = 1024
 
-// numberDigits is how many digits a phone number has at least.
+// numberDigits is the minimum number of digits of a phone number.
 const numberDigits = 7
 
-// maxEscaped is how often a text may have been escaped; one that was escaped
-// more often is left out.
+// maxEscaped is how many times a text may have been percent-escaped. A text that was escaped more often is not logged.
 const maxEscaped = 8
 
-// AppendTarget appends a request target for between quotes: its path and the names of
-// its parameters. Values are left out, and every path segment and name with 7 digits or
-// more, in any script and however often escaped: more people read a log than may see
-// the records. Digits of a date, which names the version of an API, and of a text that
-// known accepts as an id do not count; a nil known accepts none.
+// AppendTarget appends a request target that will stand between quotes: its path and the names of its
+// parameters. Values are redacted, because more people read a log than may see the records. A path segment or a
+// name with 7 digits or more is redacted too, in any script and however often it was escaped. Digits of a date,
+// such as an API version, do not count, nor do the digits of a text that known accepts as an id. If known is
+// nil, no text is an id.
 func AppendTarget(dst []byte, target string, known func(text string) bool) []byte {
 	if len(target) > maxTarget {
 		target = target[:maxTarget]
@@ -33,7 +32,7 @@ func AppendTarget(dst []byte, target string, known func(text string) bool) []byt
 	for more := true; more; {
 		var segment string
 		segment, path, more = strings.Cut(path, "/")
-		dst = appendUnlessNumber(dst, segment, known)
+		dst = appendOrRedact(dst, segment, known)
 		if more {
 			dst = append(dst, '/')
 		}
@@ -46,7 +45,7 @@ func AppendTarget(dst []byte, target string, known func(text string) bool) []byt
 		var param string
 		param, query, more = strings.Cut(query, "&")
 		name, value, has := strings.Cut(param, "=")
-		dst = appendUnlessNumber(append(dst, separator), name, known)
+		dst = appendOrRedact(append(dst, separator), name, known)
 		if has {
 			dst = append(dst, '=')
 		}
@@ -57,17 +56,17 @@ func AppendTarget(dst []byte, target string, known func(text string) bool) []byt
 	return dst
 }
 
-func appendUnlessNumber(dst []byte, text string, known func(string) bool) []byte {
-	plain, ok := unescaped(text)
-	if !ok || unexplained(plain, known) >= numberDigits {
+// appendOrRedact appends a path segment or the name of a parameter, or … if it may contain a phone number.
+func appendOrRedact(dst []byte, text string, known func(string) bool) []byte {
+	plain, ok := unescape(text)
+	if !ok || countPhoneDigits(plain, known) >= numberDigits {
 		return append(dst, redacted...)
 	}
 	return appendSafe(dst, text)
 }
 
-// unescaped reads percent escapes until none is left; ok is false for a text
-// that was escaped too often.
-func unescaped(text string) (plain string, ok bool) {
+// unescape decodes percent escapes until none is left. ok is false if the text was escaped more than maxEscaped times.
+func unescape(text string) (plain string, ok bool) {
 	for range maxEscaped {
 		next := unescapeOnce(text)
 		if len(next) == len(text) {
@@ -95,18 +94,18 @@ func unescapeOnce(text string) string {
 	return b.String()
 }
 
-// unexplained counts the digits of a text that belong to no date and no id.
-func unexplained(text string, known func(string) bool) int {
-	digits, start := 0, -1 // start: of the word at hand
+// countPhoneDigits counts the digits of a text that belong neither to a date nor to an id. known may be nil.
+func countPhoneDigits(text string, known func(string) bool) int {
+	digits, start := 0, -1 // start: the index of the current word, or -1 between words
 	word := func(end int) {
-		if start >= 0 && !date(text[start:end]) && (known == nil || !known(text[start:end])) {
+		if start >= 0 && !isDate(text[start:end]) && (known == nil || !known(text[start:end])) {
 			digits += digitsIn(text[start:end])
 		}
 		start = -1
 	}
 	for i, r := range text {
 		switch {
-		case r < unicode.MaxASCII && wordByte(byte(r)):
+		case r < unicode.MaxASCII && isWordByte(byte(r)):
 			if start < 0 {
 				start = i
 			}
@@ -120,8 +119,8 @@ func unexplained(text string, known func(string) bool) int {
 	return digits
 }
 
-// wordByte reports what dates and ids are written in.
-func wordByte(c byte) bool {
+// isWordByte reports whether c can be part of a date or an id.
+func isWordByte(c byte) bool {
 	return '0' <= c && c <= '9' || 'a' <= c|0x20 && c|0x20 <= 'z' || c == '_' || c == '-'
 }
 
@@ -134,8 +133,8 @@ func digitsIn(text string) (n int) {
 	return n
 }
 
-// date reports a text of the form 2006-01-02.
-func date(text string) bool {
+// isDate reports whether a text has the form 2006-01-02.
+func isDate(text string) bool {
 	if len(text) != len("2006-01-02") {
 		return false
 	}

@@ -1,11 +1,9 @@
-// Package charset turns text in the encodings that old APIs answer in into
-// UTF-8 and back, without losing a byte.
+// Package charset converts between UTF-8 and the encodings that old APIs use, without losing a byte.
 //
-// It knows UTF-8 behind a byte order mark, windows-1252 (which the web reads for every
-// label of Latin-1 and ASCII: WHATWG Encoding Standard, section 4.2) and UTF-16 in both
-// byte orders, with a mark or without. Decode refuses a text whose bytes Encode would
-// not give back exactly. So a text that was decoded for a reader can be sent on
-// unchanged.
+// It supports UTF-8 with a byte order mark, windows-1252 and UTF-16. The web reads every label of Latin-1 and
+// ASCII as windows-1252 (WHATWG Encoding Standard, section 4.2). UTF-16 may have either byte order, with or
+// without a mark. Decode refuses a text whose bytes Encode would not restore exactly. So a decoded text can
+// always be sent on unchanged.
 package charset
 
 import (
@@ -17,12 +15,11 @@ import (
 	"unicode/utf8"
 )
 
-// Charset names an encoding. The zero value is plain UTF-8, whose text is its
-// bytes.
+// Charset names an encoding. The zero value is plain UTF-8, whose text equals its bytes.
 type Charset string
 
-// The encodings, by the labels of the WHATWG Encoding Standard; "-sig" says
-// that a byte order mark comes first, as it does in Python's codecs.
+// The encodings, named by the labels of the WHATWG Encoding Standard. The suffix "-sig" means that a byte order
+// mark comes first, as in Python's codecs.
 const (
 	UTF8          Charset = ""
 	UTF8Marked    Charset = "utf-8-sig"
@@ -38,18 +35,17 @@ var marks = []struct {
 	mark string
 }{{UTF8Marked, "\xef\xbb\xbf"}, {UTF16LEMarked, "\xff\xfe"}, {UTF16BEMarked, "\xfe\xff"}}
 
-// latin are the labels that mean windows-1252.
+// latin lists the labels that mean windows-1252.
 var latin = []string{
 	"ascii", "us-ascii", "ansi_x3.4-1968", "latin1", "l1", "iso-8859-1", "iso8859-1", "iso_8859-1", "iso88591",
 	"cp819", "ibm819", "csisolatin1", "windows-1252", "cp1252", "x-cp1252",
 }
 
-// Of finds the encoding of a body that begins with ASCII, as JSON and XML do. It looks
-// for a byte order mark, for the zero bytes of UTF-16, and at the declared label, in
-// any letter case. The label counts when the body holds more than ASCII and is not
-// UTF-8 in spite of it. known is false for UTF-32, for an unknown label, and for one
-// that the body contradicts.
-func Of(label string, b []byte) (c Charset, known bool) {
+// Detect finds the encoding of a body that begins with ASCII, as JSON and XML do. It looks for a byte order
+// mark and for the zero bytes of UTF-16, and then at the declared label, in any letter case. The label only
+// matters if the body contains more than ASCII and is not valid UTF-8. known is false for UTF-32, for an
+// unknown label, and for a label that the body contradicts.
+func Detect(label string, b []byte) (c Charset, known bool) {
 	if bytes.HasPrefix(b, []byte("\xff\xfe\x00\x00")) || bytes.HasPrefix(b, []byte("\x00\x00")) ||
 		len(b) > 3 && b[0] != 0 && b[1] == 0 && b[2] == 0 && b[3] == 0 {
 		return UTF8, false
@@ -68,7 +64,7 @@ func Of(label string, b []byte) (c Charset, known bool) {
 	switch label = strings.ToLower(strings.TrimSpace(label)); {
 	case label == "" || label == "utf-8" || label == "utf8":
 		return UTF8, true
-	case !slices.Contains(latin, label) && !asciiBased(label):
+	case !slices.Contains(latin, label) && !isASCIIBased(label):
 		return UTF8, false
 	case !slices.ContainsFunc(b, func(c byte) bool { return c >= utf8.RuneSelf }):
 		return UTF8, true
@@ -78,16 +74,15 @@ func Of(label string, b []byte) (c Charset, known bool) {
 	return Windows1252, true
 }
 
-// asciiBased reports labels of single bytes whose first half is ASCII: a body
-// that keeps to ASCII means the same in them and in UTF-8.
-func asciiBased(label string) bool {
+// isASCIIBased reports whether the label names a single-byte encoding whose first half is ASCII. A body of
+// ASCII characters means the same in such an encoding and in UTF-8.
+func isASCIIBased(label string) bool {
 	return strings.HasPrefix(label, "iso-8859-") || strings.HasPrefix(label, "windows-125")
 }
 
-// Decode gives the text in UTF-8. ok is false when Encode would not give the same
-// bytes back: a unit of UTF-16 is cut, then there is no text, or a surrogate stands
-// alone, for which U+FFFD stands. The text of plain UTF-8 is b itself and is not
-// looked at.
+// Decode returns the text in UTF-8. ok is false if Encode would not restore the same bytes. For a cut UTF-16
+// unit no text is returned; for a lone surrogate the text contains U+FFFD. For plain UTF-8 Decode returns b
+// itself without checking it.
 func (c Charset) Decode(b []byte) (text []byte, ok bool) {
 	switch c {
 	case UTF8:
@@ -109,8 +104,8 @@ func (c Charset) Decode(b []byte) (text []byte, ok bool) {
 	return text, ok && bytes.Equal(again, b)
 }
 
-// Encode gives the bytes of a text in UTF-8. ok is false when the encoding has
-// no bytes for one of its characters, or is not known.
+// Encode returns the bytes of a text that is given in UTF-8. ok is false if the encoding is unknown or cannot
+// represent a character of the text.
 func (c Charset) Encode(text []byte) (b []byte, ok bool) {
 	switch c {
 	case UTF8:
@@ -144,22 +139,22 @@ func (c Charset) mark() string {
 	return ""
 }
 
-// upper are the characters of windows-1252 at 0x80 to 0x9f. The five that the
-// code page leaves open are the control characters of Latin-1, as on the web.
-var upper = [32]rune{
+// windows1252High holds the characters of windows-1252 at 0x80 to 0x9f. The code page leaves five of them
+// undefined; as on the web, these are the control characters of Latin-1.
+var windows1252High = [32]rune{
 	'€', 0x81, '‚', 'ƒ', '„', '…', '†', '‡', 'ˆ', '‰', 'Š', '‹', 'Œ', 0x8d, 'Ž', 0x8f,
 	0x90, '‘', '’', '“', '”', '•', '–', '—', '˜', '™', 'š', '›', 'œ', 0x9d, 'ž', 'Ÿ',
 }
 
 func decode1252(x byte) rune {
 	if x >= 0x80 && x < 0xa0 {
-		return upper[x-0x80]
+		return windows1252High[x-0x80]
 	}
 	return rune(x)
 }
 
 func encode1252(r rune) (byte, bool) {
-	switch i := slices.Index(upper[:], r); {
+	switch i := slices.Index(windows1252High[:], r); {
 	case i >= 0:
 		return byte(0x80 + i), true
 	case r < 0x80, r >= 0xa0 && r <= 0xff:

@@ -1,4 +1,4 @@
-// SMS: how many parts a short message is sent in, and why.
+// SMS: counts the parts of a short message and finds the characters that make it longer.
 
 package charset
 
@@ -7,36 +7,35 @@ import (
 	"unicode/utf16"
 )
 
-// SMS is how a text is sent as short messages (3GPP TS 23.038 and 23.040).
-type SMS struct {
-	UCS2     bool // the text does not fit GSM-7
-	Units    int  // septets of GSM-7, or UTF-16 code units of UCS-2
-	Segments int  // messages it is sent in; at least 1
-	Outside  []Outside
+// SMS describes how a text is sent as short messages (3GPP TS 23.038 and 23.040).
+type SMS struct { // whether the text needs UCS-2 because a character is not in GSM-7
+	UCS2     bool          // the length in septets of GSM-7, or in UTF-16 code units of UCS-2
+	Units    int           // the number of messages that are sent, at least 1
+	Segments int           // messages it is sent in; at least 1
+	NonGSM7  []NonGSM7Char // the first MaxNonGSM7 characters that force UCS-2
 }
 
-// Outside is a character that forces a text into UCS-2.
-type Outside struct {
+// NonGSM7Char is a character that is not in GSM-7 and so forces a text into UCS-2.
+type NonGSM7Char struct {
 	Char       rune
-	Start, End int // bytes of the text
-	At         int // its place among the characters of the text, from 1
+	Start, End int // byte offsets in the text
+	At         int // the position among the characters of the text, from 1
 }
 
-// GSM7 is the GSM 7 bit default alphabet (TS 23.038, section 6.2.1). GSM7Twice are the characters
-// of its extension table (6.2.1.1), which take two septets.
+// GSM7 is the GSM 7-bit default alphabet (TS 23.038, section 6.2.1). GSM7Extension holds the characters of its
+// extension table (6.2.1.1), which take two septets each.
 const (
 	GSM7 = "@£$¥èéùìòÇ\nØø\rÅåΔ_ΦΓΛΩΠΨΣΘΞÆæßÉ " +
 		"!\"#¤%&'()*+,-./0123456789:;<=>?¡ABCDEFGHIJKLMNOPQRSTUVWXYZÄÖÑÜ§¿abcdefghijklmnopqrstuvwxyzäöñüà"
-	GSM7Twice = "\f^{}\\[~]|€"
+	GSM7Extension = "\f^{}\\[~]|€"
 )
 
-// MaxOutside is how many characters CountSMS names.
-const MaxOutside = 20
+// MaxNonGSM7 is the maximum number of characters that CountSMS reports in NonGSM7.
+const MaxNonGSM7 = 20
 
-// CountSMS counts the parts of a text: 160 septets fit into one message and 153
-// into each of several, 70 and 67 code units where one character is not in
-// GSM-7. A surrogate pair and an escaped septet are never cut, so a part may
-// hold one unit less. It names the first MaxOutside characters that force UCS-2.
+// CountSMS counts the parts of a text. In GSM-7 a single message has 160 septets, and each of several messages
+// 153. In UCS-2 these limits are 70 and 67 code units. A surrogate pair and an escaped septet are never cut, so
+// a part may be one unit shorter.
 func CountSMS(text string) SMS {
 	var s SMS
 	septets, units := make([]int, 0, len(text)), make([]int, 0, len(text))
@@ -47,30 +46,30 @@ func CountSMS(text string) SMS {
 		switch {
 		case strings.ContainsRune(GSM7, r):
 			septets = append(septets, 1)
-		case strings.ContainsRune(GSM7Twice, r):
+		case strings.ContainsRune(GSM7Extension, r):
 			septets = append(septets, 2)
 		default:
 			s.UCS2 = true
-			if len(s.Outside) < MaxOutside {
-				s.Outside = append(s.Outside, Outside{Char: r, Start: i, End: i + len(string(r)), At: at})
+			if len(s.NonGSM7) < MaxNonGSM7 {
+				s.NonGSM7 = append(s.NonGSM7, NonGSM7Char{Char: r, Start: i, End: i + len(string(r)), At: at})
 			}
 		}
 	}
 	if s.UCS2 {
-		s.Units, s.Segments = parts(units, 70, 67)
+		s.Units, s.Segments = countParts(units, 70, 67)
 	} else {
-		s.Units, s.Segments = parts(septets, 160, 153)
+		s.Units, s.Segments = countParts(septets, 160, 153)
 	}
 	return s
 }
 
-// parts counts units, and the messages they fill: all of them in one, or each
-// in several; what belongs together is not cut.
-func parts(sizes []int, one, each int) (total, messages int) {
+// countParts returns the sum of sizes and the number of messages they need. One message has room for single
+// units, each of several messages for each units. A character is never cut.
+func countParts(sizes []int, single, each int) (total, messages int) {
 	for _, n := range sizes {
 		total += n
 	}
-	if total <= one {
+	if total <= single {
 		return total, 1
 	}
 	messages, room := 1, each

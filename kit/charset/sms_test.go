@@ -11,7 +11,7 @@ import (
 
 func ExampleCountSMS() {
 	s := charset.CountSMS(strings.Repeat("a", 80) + "’")
-	fmt.Println(s.Segments, s.UCS2, s.Units, string(s.Outside[0].Char), s.Outside[0].At)
+	fmt.Println(s.Segments, s.UCS2, s.Units, string(s.NonGSM7[0].Char), s.NonGSM7[0].At)
 	// Output: 2 true 81 ’ 81
 }
 
@@ -35,7 +35,7 @@ func TestCountSMS(t *testing.T) {
 		{"an accent below GSM-7", "ê", 1, 1, true},
 	} {
 		s := charset.CountSMS(c.text)
-		if s.Units != c.units || s.Segments != c.segments || s.UCS2 != c.ucs2 || s.UCS2 != (len(s.Outside) > 0) {
+		if s.Units != c.units || s.Segments != c.segments || s.UCS2 != c.ucs2 || s.UCS2 != (len(s.NonGSM7) > 0) {
 			t.Errorf("%s: %+v", c.name, s)
 		}
 	}
@@ -46,10 +46,10 @@ func FuzzCountSMS(f *testing.F) {
 	f.Add("😀’\xff")
 	f.Fuzz(func(t *testing.T, text string) {
 		s := charset.CountSMS(text)
-		if s.Segments < 1 || s.Units < 0 || len(s.Outside) > charset.MaxOutside || s.UCS2 == (len(s.Outside) == 0) {
+		if s.Segments < 1 || s.Units < 0 || len(s.NonGSM7) > charset.MaxNonGSM7 || s.UCS2 == (len(s.NonGSM7) == 0) {
 			t.Fatalf("%+v", s)
 		}
-		for _, o := range s.Outside {
+		for _, o := range s.NonGSM7 {
 			if o.End > len(text) && utf8.ValidString(text) || utf8.ValidString(text) && text[o.Start:o.End] != string(o.Char) {
 				t.Fatalf("%+v of %q", o, text)
 			}

@@ -1,4 +1,4 @@
-// Package csvline writes lines of CSV whose cells no spreadsheet takes for formulas.
+// Package csvline writes lines of CSV. It can also prevent spreadsheets from reading a cell as a formula.
 package csvline
 
 import (
@@ -7,8 +7,8 @@ import (
 	"unicode/utf8"
 )
 
-// Append appends one line of CSV (RFC 4180), its end included. An empty cell that is alone is
-// in quotes, so that the line is none.
+// Append appends one line of CSV (RFC 4180), with its line end. If the only cell of a line is empty, it is
+// quoted, because an empty line would have no cell.
 func Append(dst []byte, cells []string) []byte {
 	for i, cell := range cells {
 		if i > 0 {
@@ -25,12 +25,11 @@ func Append(dst []byte, cells []string) []byte {
 	return append(dst, "\r\n"...)
 }
 
-// Harmless is a text that no spreadsheet takes for a formula: one that begins
-// like one, after anything that is not seen, gets an apostrophe before it, which
-// they show as text; so does what stands behind a semicolon, a tab or a line's
-// end, where some begin a cell. A sign before nothing but digits is a number
-// (+15551234567, -0.0075) and stays.
-func Harmless(text string) string {
+// EscapeFormulas returns a text that no spreadsheet reads as a formula. It puts an apostrophe before a text
+// that begins like a formula, after any invisible characters; spreadsheets then show it as text. It does the
+// same after a semicolon, a tab or a line end, where some spreadsheets begin a new cell. A sign followed only
+// by digits is a number (+15551234567, -0.0075) and stays unchanged.
+func EscapeFormulas(text string) string {
 	var b strings.Builder
 	if text != "" && text[0] < ' ' {
 		b.WriteByte('\'')
@@ -40,7 +39,7 @@ func Harmless(text string) string {
 		if end == 0 {
 			end = len(text)
 		}
-		if startsFormula(strings.TrimLeftFunc(text[:end], unseen)) {
+		if isFormula(strings.TrimLeftFunc(text[:end], isInvisible)) {
 			b.WriteByte('\'')
 		}
 		b.WriteString(text[:end])
@@ -49,19 +48,19 @@ func Harmless(text string) string {
 	return b.String()
 }
 
-// separators are what some spreadsheets part cells and lines at.
+// separators are the characters at which some spreadsheets begin a new cell or line.
 const separators = ";\t\r\n"
 
-// unseen reports whether a character takes no ink.
-func unseen(r rune) bool { return unicode.IsSpace(r) || unicode.Is(unicode.C, r) }
+// isInvisible reports whether a character is white space, a control or a format character.
+func isInvisible(r rune) bool { return unicode.IsSpace(r) || unicode.Is(unicode.C, r) }
 
-// formulas are what formulas begin with, in each width they are known in.
-const formulas = "=+-@|%＝＋－＠｜％﹦﹢﹣﹫﹪−"
+// formulaStarts are the characters that a formula may begin with, in all their width variants.
+const formulaStarts = "=+-@|%＝＋－＠｜％﹦﹢﹣﹫﹪−"
 
-// startsFormula reports whether a cell begins like a formula and is no number.
-func startsFormula(cell string) bool {
+// isFormula reports whether a cell begins like a formula and is not a number.
+func isFormula(cell string) bool {
 	first, size := utf8.DecodeRuneInString(cell)
-	if size == 0 || !strings.ContainsRune(formulas, first) {
+	if size == 0 || !strings.ContainsRune(formulaStarts, first) {
 		return false
 	}
 	return first != '+' && first != '-' || !isPlainNumber(strings.TrimRight(cell[1:], separators))

@@ -19,7 +19,7 @@ func TestHarmless(t *testing.T) {
 		"x;=1+1": "x;'=1+1", "x\t=1": "x\t'=1", "x; \u200b@y": "x;' \u200b@y", "a;b": "a;b", "x;-5;+1;-a": "x;-5;+1;'-a", "x\r\n=1": "x\r\n'=1",
 		"+1;=1": "+1;'=1", "https://x/?a=1;b=2": "https://x/?a=1;b=2",
 	} {
-		if got := Harmless(text); got != want {
+		if got := EscapeFormulas(text); got != want {
 			t.Errorf("%q: %q, want %q", text, got, want)
 		}
 	}
@@ -32,10 +32,10 @@ func FuzzRecord(f *testing.F) {
 		f.Add(s, "x")
 	}
 	f.Fuzz(func(t *testing.T, a, b string) {
-		cells := []string{Harmless(a), Harmless(b)}
+		cells := []string{EscapeFormulas(a), EscapeFormulas(b)}
 		for _, c := range cells {
 			for _, part := range strings.FieldsFunc(c, func(r rune) bool { return strings.ContainsRune(";\t\r\n", r) }) {
-				if s := strings.TrimLeftFunc(part, unseen); s != "" && strings.ContainsRune("=@", []rune(s)[0]) {
+				if s := strings.TrimLeftFunc(part, isInvisible); s != "" && strings.ContainsRune("=@", []rune(s)[0]) {
 					t.Fatalf("%q", c)
 				}
 			}

@@ -1,6 +1,6 @@
-// Finder: a value that a sequence had, and how often it came again.
+// Finder: detects that a sequence repeats, and that the pages of a list have no end.
 
-// Package cycle finds out that a sequence repeats itself, or has no end, in constant memory.
+// Package cycle detects in constant memory that a sequence repeats itself, or that a list has no end.
 package cycle
 
 import (
@@ -8,57 +8,56 @@ import (
 	"hash/fnv"
 )
 
-// Finder follows a sequence by Brent's algorithm (R. P. Brent, An improved Monte
-// Carlo factorization algorithm, BIT 20, 1980): it remembers one value, and after
-// 1, 2, 4 … steps the one it has come to then. A cycle is found within about three
-// times as many steps as it takes to go once around it and to come to it. The zero
-// Finder is ready; as JSON it outlives a process. It is for one goroutine.
+// Finder detects cycles in a sequence by Brent's algorithm (R. P. Brent, An improved Monte Carlo factorization
+// algorithm, BIT 20, 1980). It remembers one value and replaces it by the current value after 1, 2, 4 … steps.
+// The number of steps to detect a cycle is at most about three times the steps before the cycle plus its
+// length. The zero Finder is ready to use, and its state can be stored as JSON. It is not safe for concurrent
+// use.
 type Finder struct {
-	Value uint64 `json:"value,omitempty"` // the one remembered
-	Steps int64  `json:"steps,omitempty"` // since then, or since it last came again
-	Limit int64  `json:"limit,omitempty"` // of steps
-	Met   int    `json:"met,omitempty"`   // how often it came again
+	Value   uint64 `json:"value,omitempty"` // the remembered value
+	Steps   int64  `json:"steps,omitempty"` // the number of steps since Value was remembered or last repeated
+	Limit   int64  `json:"limit,omitempty"` // the number of steps after which Value is replaced
+	Repeats int    `json:"met,omitempty"`   // how many times Value was repeated
 }
 
-// Next takes the next value of the sequence and returns how often the value that
-// is remembered has come again: 0 while no cycle is known.
+// Next takes the next value of the sequence and returns how many times the remembered value was repeated. It
+// returns 0 while no cycle is known.
 func (f *Finder) Next(value uint64) int {
 	switch {
 	case f.Limit > 0 && value == f.Value:
 		f.Steps = 0
-		f.Met++
+		f.Repeats++
 	case f.Steps == f.Limit:
 		*f = Finder{Value: value, Limit: max(1, 2*f.Limit)}
 	default:
 		f.Steps++
 	}
-	return f.Met
+	return f.Repeats
 }
 
-// Pages follows the pages of a list. The zero Pages is ready.
+// Pages detects that the pages of a list have no end. The zero Pages is ready to use.
 type Pages struct {
 	Links Finder `json:"links,omitzero"`
 	Rows  Finder `json:"rows,omitzero"`
-	Count int64  `json:"count,omitempty"` // of pages
-	Empty int    `json:"empty,omitempty"` // of those, how many of the last had no record
+	Count int64  `json:"count,omitempty"` // the number of pages
+	Empty int    `json:"empty,omitempty"` // the number of consecutive pages without a record, up to the last page
 }
 
-// maxEmpty is how many pages without a record may follow each other.
-const maxEmpty = 100
+// maxEmptyPages is the maximum number of consecutive pages without a record.
+const maxEmptyPages = 100
 
-// maxSame is how often the same records come again before that is a circle: a list
-// by page numbers may show a page twice when records come meanwhile.
-const maxSame = 3
+// maxSameRows is how many times the same records may be repeated before the list counts as endless. A list by
+// page numbers may show a page twice when records are added meanwhile.
+const maxSameRows = 3
 
-// Back begins to look for circles anew, for a walk that reads pages again on purpose.
-// Their number goes on.
-func (p *Pages) Back() { p.Links, p.Rows = Finder{}, Finder{} }
+// Restart forgets the links and records seen so far, for a walk that reads pages again on purpose. The page
+// count is kept.
+func (p *Pages) Restart() { p.Links, p.Rows = Finder{}, Finder{} }
 
-// Endless takes the link to the next page and the ids of a page's records, and says why
-// the list has no end, "" while it may have one: a link comes again, the same records
-// come under ever new links, or nothing but pages without records does. A page without
-// records says nothing of them.
-func (p *Pages) Endless(next string, ids func(yield func(string) bool)) (why string) {
+// EndlessReason takes the link to the next page and the ids of a page's records. It returns why the list has no
+// end, or "" if it may have one. Reasons are a repeated link, the same records under ever new links, and too
+// many consecutive pages without records. An empty page does not count as a repetition of the same records.
+func (p *Pages) EndlessReason(next string, ids func(yield func(string) bool)) (why string) {
 	links, rows, any := fnv.New64a(), fnv.New64a(), false
 	_, _ = links.Write([]byte(next))
 	for id := range ids {
@@ -71,9 +70,9 @@ func (p *Pages) Endless(next string, ids func(yield func(string) bool)) (why str
 		p.Empty = 0
 	}
 	switch {
-	case next != "" && p.Links.Next(links.Sum64()) > 0, any && p.Rows.Next(rows.Sum64()) >= maxSame:
+	case next != "" && p.Links.Next(links.Sum64()) > 0, any && p.Rows.Next(rows.Sum64()) >= maxSameRows:
 		return "next links go in a circle: pages come again, and the list has no end"
-	case next != "" && p.Empty > maxEmpty:
+	case next != "" && p.Empty > maxEmptyPages:
 		return fmt.Sprintf("next links lead nowhere: %d pages in a row have no record", p.Empty)
 	}
 	return ""

@@ -56,12 +56,12 @@ func TestPages(t *testing.T) {
 		{"one page twice", func(n int) string { return fmt.Sprint("p", n) }, func(n int) []string { return ids(n - n/100) }, false},
 		{"empty pages", func(n int) string { return fmt.Sprint("p", n) }, func(int) []string { return nil }, true},
 		{"some empty pages", func(n int) string { return fmt.Sprint("p", n) },
-			func(n int) []string { return ids(n)[:2*(n%maxEmpty/(maxEmpty-1))] }, false},
+			func(n int) []string { return ids(n)[:2*(n%maxEmptyPages/(maxEmptyPages-1))] }, false},
 	} {
 		var p Pages
 		found := false
 		for n := range 1000 {
-			found = found || p.Endless(tt.link(n), slices.Values(tt.rows(n))) != ""
+			found = found || p.EndlessReason(tt.link(n), slices.Values(tt.rows(n))) != ""
 		}
 		if found != tt.circle || !found && p.Count != 1000 {
 			t.Errorf("%s: %v, %d pages", tt.name, found, p.Count)

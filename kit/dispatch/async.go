@@ -1,4 +1,4 @@
-// Async: delivery on goroutines of its own, through bounded queues.
+// Async: delivers events on separate goroutines, through bounded queues.
 
 package dispatch
 
@@ -13,61 +13,60 @@ import (
 	"sync/atomic"
 )
 
-// Policy says what becomes of an event that finds the queue full.
+// Policy says what happens to an event when the queue is full.
 type Policy uint8
 
 // The policies.
 const (
-	Drop  Policy = iota // it is lost, and counted; Dispatch never waits
-	Block               // Dispatch waits for space until its context ends; then the event is lost, and an error
+	Drop  Policy = iota // the event is lost and counted; Dispatch never waits
+	Block               // Dispatch waits for space until its context ends; then the event is lost and Dispatch returns an error
 )
 
 // Async describes an asynchronous subscriber.
 type Async[E any] struct {
-	// Call is called once an event. Its context is cancelled when the bus is
-	// closed and the time for that is up; it is not that of Dispatch.
+	// Call is called once for each event. Its context is not that of Dispatch. It is cancelled when the context
+	// of Bus.Close ends before the queues are empty.
 	Call func(context.Context, E) error
-	// Queue is how many events wait at most, for each worker; 0 = 64.
+	// Queue is the maximum number of waiting events for each worker; 0 means 64.
 	Queue  int
 	Policy Policy
-	// Workers is how many calls run at once; 0 = 1.
+	// Workers is the number of calls that run at once; 0 means 1.
 	Workers int
-	// Key keeps events in order when there are several workers. Events with one key are
-	// called one after the other, as they were dispatched. Several keys share a worker:
-	// while its queue is full their events wait or are lost. nil: with several workers
-	// there is no order.
+	// Key keeps events in order when there are several workers. Calls for events with the same key run one
+	// after the other, in the order of Dispatch. Several keys share a worker: while its queue is full, their
+	// events wait or are lost. If Key is nil and there are several workers, events have no order.
 	Key func(E) string
-	// Failed gets the error of Call, or its panic as a *PanicError. The worker calls it;
-	// nil = the bus's logger, once a failure.
+	// Failed is called by the worker with each error of Call; a panic is passed as a *PanicError. If Failed is
+	// nil, the logger of the bus logs each error.
 	Failed func(E, error)
 }
 
-// async is an asynchronous subscriber at work.
+// async is the state of an active asynchronous subscriber.
 type async[E any] struct {
-	o    Async[E]
-	sub  *Subscription
-	seed maphash.Seed
+	options Async[E]
+	sub     *Subscription
+	seed    maphash.Seed
 
-	lanes []lane[E] // one for each worker; one for all of them when there is no order
+	lanes []lane[E] // one lane for each worker, or a single lane for all workers if events have no order
 
-	mu     sync.Mutex // over sending to and closing the queues
-	closed bool
-	quit   chan struct{} // closed with closed: no sender waits for space any longer
-	drop   atomic.Bool   // what is still in the queues is dropped
+	queuesMu   sync.Mutex // held when sending to the queues and when closing them
+	closed     bool
+	quit       chan struct{} // closed together with the queues, so that no sender waits for space any longer
+	dropQueued atomic.Bool   // whether workers drop the events that are still in the queues
 
-	running atomic.Int64 // workers
+	runningWorkers atomic.Int64 // the number of workers that have not ended
 }
 
-// lane is a queue. A sender first reserves space, so that sending never blocks and can
-// be done under the lock that closing takes. No event is sent after the end, and each
-// is either called or counted as lost.
+// lane is a queue of events. A sender first reserves space in room, so that sending to queue never blocks and
+// can be done while the mutex is held. No event is sent after the queue was closed, and each event is either
+// passed to Call or counted as lost.
 type lane[E any] struct {
 	room  chan struct{}
 	queue chan E
 }
 
-// SubscribeAsync has a.Call called on goroutines of its own. On a closed bus
-// the subscription is closed.
+// SubscribeAsync makes the bus call a.Call for each event, on separate goroutines. On a closed bus it returns a
+// closed subscription.
 func (b *Bus[E]) SubscribeAsync(a Async[E]) *Subscription {
 	if a.Queue <= 0 {
 		a.Queue = 64
@@ -79,7 +78,7 @@ func (b *Bus[E]) SubscribeAsync(a Async[E]) *Subscription {
 		}
 	}
 	s := newSubscription()
-	as := &async[E]{o: a, sub: s, seed: maphash.MakeSeed(), quit: make(chan struct{})}
+	as := &async[E]{options: a, sub: s, seed: maphash.MakeSeed(), quit: make(chan struct{})}
 	lanes, each := 1, a.Queue*a.Workers
 	if a.Key != nil {
 		lanes, each = a.Workers, a.Queue
@@ -87,10 +86,10 @@ func (b *Bus[E]) SubscribeAsync(a Async[E]) *Subscription {
 	for range lanes {
 		as.lanes = append(as.lanes, lane[E]{room: make(chan struct{}, each), queue: make(chan E, each)})
 	}
-	as.running.Store(int64(a.Workers))
+	as.runningWorkers.Store(int64(a.Workers))
 	s.remove = func() {
-		b.drop(s)
-		as.drop.Store(true)
+		b.removeSubscription(s)
+		as.dropQueued.Store(true)
 		as.finish()
 	}
 	if !b.add(entry[E]{sub: s, async: as}, a.Workers) {
@@ -98,17 +97,16 @@ func (b *Bus[E]) SubscribeAsync(a Async[E]) *Subscription {
 		return s
 	}
 	for i := range a.Workers {
-		go as.work(b, &as.lanes[i%lanes])
+		go as.run(b, &as.lanes[i%lanes])
 	}
 	return s
 }
 
-// offer puts e into its queue or counts it as lost. The error is that of a context that
-// ended before there was space.
+// offer puts e into its queue or counts it as lost. It returns an error if ctx ended before there was space.
 func (a *async[E]) offer(ctx context.Context, e E) error {
 	l := &a.lanes[0]
 	if len(a.lanes) > 1 {
-		l = &a.lanes[maphash.String(a.seed, a.o.Key(e))%uint64(len(a.lanes))]
+		l = &a.lanes[maphash.String(a.seed, a.options.Key(e))%uint64(len(a.lanes))]
 	}
 	a.sub.offered.Add(1)
 	select {
@@ -116,7 +114,7 @@ func (a *async[E]) offer(ctx context.Context, e E) error {
 		return a.send(l, e)
 	default:
 	}
-	if a.o.Policy == Drop {
+	if a.options.Policy == Drop {
 		a.sub.lost.Add(1)
 		return nil
 	}
@@ -132,11 +130,10 @@ func (a *async[E]) offer(ctx context.Context, e E) error {
 	}
 }
 
-// send puts e into a queue with space. If the queue is closed by now, the event is
-// lost.
+// send puts e into a queue that has space. If the queue is already closed, the event is counted as lost.
 func (a *async[E]) send(l *lane[E], e E) error {
-	a.mu.Lock()
-	defer a.mu.Unlock()
+	a.queuesMu.Lock()
+	defer a.queuesMu.Unlock()
 	if a.closed {
 		a.sub.lost.Add(1)
 		return nil
@@ -145,10 +142,10 @@ func (a *async[E]) send(l *lane[E], e E) error {
 	return nil
 }
 
-// finish lets the workers end once their queues are empty.
+// finish closes the queues. The workers end once their queues are empty.
 func (a *async[E]) finish() {
-	a.mu.Lock()
-	defer a.mu.Unlock()
+	a.queuesMu.Lock()
+	defer a.queuesMu.Unlock()
 	if a.closed {
 		return
 	}
@@ -159,11 +156,11 @@ func (a *async[E]) finish() {
 	}
 }
 
-// work calls until the queue is closed and empty. A Call that ends its
-// goroutine (runtime.Goexit) ends the subscription.
-func (a *async[E]) work(b *Bus[E], l *lane[E]) {
+// run handles the events of a lane until its queue is closed and empty. A Call that ends its goroutine
+// (runtime.Goexit) ends the subscription.
+func (a *async[E]) run(b *Bus[E], l *lane[E]) {
 	whole := false
-	defer b.ended()
+	defer b.removeWorker()
 	defer func() {
 		if !whole {
 			a.sub.Close()
@@ -172,34 +169,34 @@ func (a *async[E]) work(b *Bus[E], l *lane[E]) {
 	}()
 	for e := range l.queue {
 		<-l.room
-		if a.drop.Load() {
+		if a.dropQueued.Load() {
 			a.sub.lost.Add(1)
 			continue
 		}
-		a.one(b.ctx, e)
+		a.handle(b.ctx, e)
 	}
 	whole = true
 }
 
-// one makes one call. The count is deferred for a Call that ends its
-// goroutine.
-func (a *async[E]) one(ctx context.Context, e E) {
+// handle makes one call and reports its error to Failed. The call is counted in a deferred statement, because
+// Call may end its goroutine.
+func (a *async[E]) handle(ctx context.Context, e E) {
 	defer a.sub.called.Add(1)
-	err := call(ctx, a.o.Call, e)
+	err := call(ctx, a.options.Call, e)
 	if err == nil || errors.Is(err, ErrStop) {
 		return
 	}
 	a.sub.failed.Add(1)
-	_ = call(ctx, func(context.Context, E) error { a.o.Failed(e, err); return nil }, e) // a panic of its own must not end the process
+	_ = call(ctx, func(context.Context, E) error { a.options.Failed(e, err); return nil }, e) // a panic in Failed must not end the process
 }
 
-// leave ends a worker. The last one ends the subscription.
+// leave ends a worker. The last worker also ends the subscription.
 func (a *async[E]) leave() {
-	if a.running.Add(-1) > 0 {
+	if a.runningWorkers.Add(-1) > 0 {
 		return
 	}
 	for _, l := range a.lanes {
-		for range l.queue { // of a worker that did not reach the end
+		for range l.queue { // events of a worker that ended early
 			a.sub.lost.Add(1)
 		}
 	}
@@ -207,7 +204,7 @@ func (a *async[E]) leave() {
 	close(a.sub.done)
 }
 
-// call calls f; a panic becomes its error.
+// call calls f and turns a panic into an error.
 func call[E any](ctx context.Context, f func(context.Context, E) error, e E) (err error) {
 	defer func() {
 		if v := recover(); v != nil {

@@ -39,8 +39,8 @@ func TestASlowOneDelaysNobody(t *testing.T) {
 		if took := time.Since(began); took != 0 || len(quick) != 100 {
 			t.Errorf("%d heard in %v", len(quick), took)
 		}
-		if s.Lost() != 89 { // one is in the call, ten wait
-			t.Errorf("%d lost", s.Lost())
+		if s.LostCount() != 89 { // one is in the call, ten wait
+			t.Errorf("%d lost", s.LostCount())
 		}
 		close(free)
 		if err := b.Close(t.Context()); err != nil {
@@ -73,8 +73,8 @@ func TestBlockWaitsForRoomUntilTheContextEnds(t *testing.T) {
 		}
 		ctx, cancel := context.WithTimeout(t.Context(), time.Millisecond)
 		defer cancel()
-		if err := b.Dispatch(ctx, 4); !errors.Is(err, context.DeadlineExceeded) || s.Lost() != 1 {
-			t.Errorf("%v, %d lost", err, s.Lost())
+		if err := b.Dispatch(ctx, 4); !errors.Is(err, context.DeadlineExceeded) || s.LostCount() != 1 {
+			t.Errorf("%v, %d lost", err, s.LostCount())
 		}
 		if err := b.Close(t.Context()); err != nil || fmt.Sprint(heard) != "[0 1 2 3]" {
 			t.Errorf("%v, heard %v", err, heard)
@@ -100,12 +100,12 @@ func TestCloseFreesWhoWaitsForRoom(t *testing.T) {
 		s.Close()
 		wg.Wait()
 		select {
-		case <-s.Done():
+		case <-s.EndChannel():
 			t.Error("done while a call runs")
 		default:
 		}
 		close(free)
-		<-s.Done()
+		<-s.EndChannel()
 		if s.Stats() != (Stats{Offered: 3, Called: 1, Lost: 2}) {
 			t.Errorf("%+v", s.Stats())
 		}
@@ -185,8 +185,8 @@ func TestCloseAtItsDeadline(t *testing.T) {
 		if err := b.Dispatch(t.Context(), 6); err != nil {
 			t.Error(err)
 		}
-		<-b.Subscribe(func(context.Context, int) error { t.Error("called on a closed bus"); return nil }).Done()
-		<-b.SubscribeAsync(Async[int]{}).Done()
+		<-b.Subscribe(func(context.Context, int) error { t.Error("called on a closed bus"); return nil }).EndChannel()
+		<-b.SubscribeAsync(Async[int]{}).EndChannel()
 	})
 }
 
@@ -223,7 +223,7 @@ func TestAsyncFailures(t *testing.T) {
 			t.Error(err)
 		}
 	}
-	<-gone.Done()
+	<-gone.EndChannel()
 	if err := b.Close(t.Context()); err != nil {
 		t.Fatal(err)
 	}
@@ -281,7 +281,7 @@ func TestCountsAreExact(t *testing.T) {
 			t.Fatal(err)
 		}
 		for i, s := range subs {
-			<-s.Done()
+			<-s.EndChannel()
 			if st := s.Stats(); st.Called+st.Lost != st.Offered || st.Called != calls[i].Load() {
 				t.Errorf("policy %d: %+v, %d calls", policy, st, calls[i].Load())
 			}

@@ -1,6 +1,6 @@
-// Bus: delivers an event to its subscribers and collects their errors.
+// Bus: delivers each event to the subscribers and collects their errors.
 
-// Package dispatch tells subscribers in this process of typed events.
+// Package dispatch delivers typed events to subscribers in the same process.
 package dispatch
 
 import (
@@ -15,59 +15,57 @@ import (
 	"time"
 )
 
-// ErrStop, returned by a synchronous subscriber (wrapped or not), ends the round: later
-// subscribers do not get the event. It is no error of Dispatch.
+// ErrStop ends the round if a synchronous subscriber returns it, wrapped or not: later subscribers do not get
+// the event. Dispatch does not return it as an error.
 var ErrStop = errors.New("dispatch: stop")
 
-// PanicError is a panic of a subscriber.
+// PanicError is the panic of a subscriber.
 type PanicError struct {
-	Value any    // what it panicked with
-	Stack []byte // the stack where it did, as runtime/debug.Stack gives it
+	Value any    // the value passed to panic
+	Stack []byte // the stack at the panic, as returned by runtime/debug.Stack
 }
 
-// Error is "dispatch: panic: " and the value; the stack is left out.
+// Error returns "dispatch: panic: " and the value, without the stack.
 func (p *PanicError) Error() string { return fmt.Sprintf("dispatch: panic: %v", p.Value) }
 
-// Unwrap is the value when it is an error.
+// Unwrap returns the value if it is an error, else nil.
 func (p *PanicError) Unwrap() error {
 	err, _ := p.Value.(error)
 	return err
 }
 
-// Options of a bus; the zero value works.
+// Options are the options of a bus. The zero value is usable.
 type Options struct {
-	// Logger gets the errors of an asynchronous subscriber without Failed; nil =
-	// slog.Default.
+	// Logger logs the errors of asynchronous subscribers that have no Failed; nil means slog.Default.
 	Logger *slog.Logger
-	// Grace is how long Close goes on waiting for running calls after their
-	// context was cancelled; 0 = 1 s.
+	// Grace is how long Close keeps waiting for running calls after their context was cancelled; 0 means 1 s.
 	Grace time.Duration
 }
 
-// Bus delivers events to its subscribers. Every method may be called from everywhere at
-// any time, also from within a subscriber. No lock is held while a subscriber runs.
-// Events are not kept: a subscriber that must miss none reads the rows of a store.
+// Bus delivers events to its subscribers. Every method may be called at any time, also by a subscriber. No lock
+// is held while a subscriber runs. Events are not stored: a subscriber that must not miss an event reads the
+// rows of a store.
 type Bus[E any] struct {
 	options Options
 	list    atomic.Pointer[[]entry[E]] // copied on write
-	ctx     context.Context            // of asynchronous calls
+	ctx     context.Context            // the context of asynchronous calls
 	cancel  context.CancelFunc
 
-	mu     sync.Mutex // over writing list, and the below
-	closed bool
-	last   []entry[E] // the subscribers when it was closed
-	alive  int        // workers that have not ended
-	idle   chan struct{}
+	mu       sync.Mutex // protects writes of list, and the fields below
+	closed   bool
+	lastList []entry[E] // the subscribers at the time of Close
+	workers  int        // the number of workers that have not ended
+	idle     chan struct{}
 }
 
-// entry is one subscriber: call when it is synchronous, else async.
+// entry is one subscriber. A synchronous subscriber has call, an asynchronous one has async.
 type entry[E any] struct {
 	sub   *Subscription
 	call  func(context.Context, E) error
 	async *async[E]
 }
 
-// New makes a bus without subscribers.
+// New returns a bus without subscribers.
 func New[E any](o Options) *Bus[E] {
 	if o.Logger == nil {
 		o.Logger = slog.Default()
@@ -81,28 +79,27 @@ func New[E any](o Options) *Bus[E] {
 	return b
 }
 
-// Subscribe has f called within Dispatch, after those that subscribed before.
-// An event whose round has begun does not reach it. On a closed bus the
-// subscription is closed.
+// Subscribe makes Dispatch call f, after the functions that were subscribed before. The subscription does not
+// get an event whose Dispatch has already begun. On a closed bus the returned subscription is closed.
 func (b *Bus[E]) Subscribe(f func(context.Context, E) error) *Subscription {
 	s := newSubscription()
 	s.remove = func() {
-		b.drop(s)
+		b.removeSubscription(s)
 		close(s.done)
 	}
 	b.add(entry[E]{sub: s, call: f}, 0)
 	return s
 }
 
-// add puts an entry at the end of the list and counts its workers; on a closed
-// bus it closes the subscription and says false.
+// add appends an entry to the list and counts its workers. On a closed bus it closes the subscription and
+// returns false.
 func (b *Bus[E]) add(en entry[E], workers int) bool {
 	b.mu.Lock()
 	if !b.closed {
 		defer b.mu.Unlock()
 		list := append(slices.Clip(*b.list.Load()), en)
 		b.list.Store(&list)
-		b.alive += workers
+		b.workers += workers
 		return true
 	}
 	b.mu.Unlock()
@@ -110,8 +107,8 @@ func (b *Bus[E]) add(en entry[E], workers int) bool {
 	return false
 }
 
-// drop takes a subscription out of the list.
-func (b *Bus[E]) drop(s *Subscription) {
+// removeSubscription removes a subscription from the list.
+func (b *Bus[E]) removeSubscription(s *Subscription) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	is := func(en entry[E]) bool { return en.sub == s }
@@ -121,11 +118,11 @@ func (b *Bus[E]) drop(s *Subscription) {
 	}
 }
 
-// Dispatch delivers e to the subscribers, in the order in which they subscribed. It
-// calls the synchronous ones one after the other with ctx, and puts e into the queues
-// of the others. An error or a panic (then a *PanicError) of one does not keep e from
-// the others. All errors come back joined, with that of a queue that was full until ctx
-// ended. A closed bus has no subscribers. Without an error Dispatch allocates nothing.
+// Dispatch delivers e to the subscribers in the order of their subscription. It calls synchronous subscribers
+// one after the other with ctx, and puts e into the queues of asynchronous ones. An error or a panic of one
+// subscriber does not stop the delivery to the others. Dispatch returns all errors joined; panics become
+// *PanicError, and a queue that stayed full until ctx ended is an error too. A closed bus has no subscribers.
+// Without an error Dispatch allocates nothing.
 func (b *Bus[E]) Dispatch(ctx context.Context, e E) error {
 	r := round[E]{list: *b.list.Load()}
 	for r.next < len(r.list) {
@@ -134,15 +131,15 @@ func (b *Bus[E]) Dispatch(ctx context.Context, e E) error {
 	return errors.Join(r.errs...)
 }
 
-// round is one event on its way along the list.
+// round is the delivery of one event along the list of subscribers.
 type round[E any] struct {
 	list []entry[E]
 	next int
 	errs []error
 }
 
-// run goes along the list to its end or behind a subscriber that panicked. One
-// deferred function for a run, instead of one for a call, is half of its cost.
+// run delivers e until the end of the list or until a subscriber panics. One deferred function for each run,
+// instead of one for each call, halves the cost.
 func (r *round[E]) run(ctx context.Context, e E) {
 	defer func() {
 		if v := recover(); v != nil {
@@ -168,25 +165,24 @@ func (r *round[E]) run(ctx context.Context, e E) {
 	}
 }
 
-// Close closes every subscription and waits until the asynchronous ones have emptied
-// their queues. When ctx ends before that, the waiting events are dropped and counted
-// as lost, and the context of running calls is cancelled. Close then waits for their
-// return, at most Options.Grace longer; its error says how many go on. It does not wait
-// for calls that Dispatch is making. It must not be called from a subscriber.
+// Close closes every subscription and waits until the queues of asynchronous subscribers are empty. If ctx ends
+// before that, the waiting events are dropped and counted as lost, and the context of running calls is
+// cancelled. Close then waits for these calls, at most Options.Grace longer; its error says how many are still
+// running. It does not wait for calls that Dispatch is making. A subscriber must not call Close.
 func (b *Bus[E]) Close(ctx context.Context) error {
 	b.mu.Lock()
 	if !b.closed {
-		b.closed, b.last = true, *b.list.Load()
+		b.closed, b.lastList = true, *b.list.Load()
 		b.list.Store(new([]entry[E]))
-		if b.alive == 0 {
+		if b.workers == 0 {
 			close(b.idle)
 		}
 	}
-	list := b.last
+	list := b.lastList
 	b.mu.Unlock()
 	for _, en := range list {
 		if en.async != nil {
-			en.async.finish() // what waits is still called
+			en.async.finish() // waiting events are still handled
 		} else {
 			en.sub.Close()
 		}
@@ -209,14 +205,14 @@ func (b *Bus[E]) Close(ctx context.Context) error {
 	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	return fmt.Errorf("dispatch: close: %d calls go on: %w", b.alive, context.Cause(ctx))
+	return fmt.Errorf("dispatch: close: %d calls go on: %w", b.workers, context.Cause(ctx))
 }
 
-// ended says that a worker is gone.
-func (b *Bus[E]) ended() {
+// removeWorker is called when a worker has ended. The last worker of a closed bus unblocks Close.
+func (b *Bus[E]) removeWorker() {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if b.alive--; b.alive == 0 && b.closed {
+	if b.workers--; b.workers == 0 && b.closed {
 		close(b.idle)
 	}
 }

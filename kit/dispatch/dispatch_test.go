@@ -100,7 +100,7 @@ func TestClosuresOfOneLiteralAreEachTheirOwn(t *testing.T) {
 		t.Errorf("%v, %v", counts, err)
 	}
 	select {
-	case <-subs[1].Done():
+	case <-subs[1].EndChannel():
 	default:
 		t.Error("a closed subscription is not done")
 	}

@@ -20,7 +20,7 @@ func Example() {
 	ctx := context.Background()
 	_ = bus.Dispatch(ctx, "calls")
 	_ = bus.Close(ctx) // waits for the queue
-	fmt.Println(later.Lost(), "lost")
+	fmt.Println(later.LostCount(), "lost")
 	// Unordered output:
 	// within Dispatch: calls
 	// on its own goroutine: calls

@@ -1,51 +1,50 @@
-// Subscription: the handle of one subscriber.
+// Subscription: the handle of a subscriber.
 
 package dispatch
 
 import "sync/atomic"
 
-// Subscription is one subscriber of a bus. Two subscriptions of the same function are
-// two. It is safe for concurrent use.
+// Subscription is one subscriber of a bus. Subscribing the same function twice makes two subscriptions. It is
+// safe for concurrent use.
 type Subscription struct {
 	closed atomic.Bool
 	remove func()        // set once, before other goroutines see the subscription
-	done   chan struct{} // closed when no worker of it runs
+	done   chan struct{} // closed when the subscription is closed and its workers have ended
 
 	offered, called, failed, lost atomic.Int64
 }
 
 func newSubscription() *Subscription { return &Subscription{done: make(chan struct{})} }
 
-// Close ends the subscription: no later round reaches it, nor does a round of this
-// goroutine that has not come to it yet. A running call goes on, and a round of another
-// goroutine may be just making one. Events in its queue are dropped and counted as
-// lost. Close does not wait, so a subscriber may call it on itself; Done is closed when
-// the last asynchronous call has returned. A second Close does nothing.
+// Close ends the subscription. No later event is delivered to it, and no event of this goroutine's current
+// Dispatch that has not reached it. A running call is not interrupted, and a Dispatch of another goroutine may
+// be making a last call. Events in the queue are dropped and counted as lost. Close does not wait, so a
+// subscriber may call it on itself. To wait for the last asynchronous call use EndChannel. A second Close does
+// nothing.
 func (s *Subscription) Close() {
 	if s.closed.CompareAndSwap(false, true) {
 		s.remove()
 	}
 }
 
-// Done is closed when the subscription is closed and, if it is asynchronous,
-// its workers have ended.
-func (s *Subscription) Done() <-chan struct{} { return s.done }
+// EndChannel returns a channel that is closed when the subscription is closed and, if it is asynchronous, its
+// workers have ended.
+func (s *Subscription) EndChannel() <-chan struct{} { return s.done }
 
-// Lost is how many events an asynchronous subscriber did not get although it was
-// subscribed: its queue was full, or it was closed before their turn.
-func (s *Subscription) Lost() int64 { return s.lost.Load() }
+// LostCount returns the number of events that an asynchronous subscriber did not get although it was
+// subscribed. The queue was full, or the subscription was closed before the event was handled.
+func (s *Subscription) LostCount() int64 { return s.lost.Load() }
 
-// Stats are the counts of an asynchronous subscription; those of a synchronous
-// one are zero. Once it is done and every round has returned, Offered is
-// Called + Lost.
+// Stats are the counts of an asynchronous subscription; for a synchronous subscription they are zero. When the
+// subscription has ended and every Dispatch has returned, Offered equals Called + Lost.
 type Stats struct {
-	Offered int64 // events that came while it was subscribed
+	Offered int64 // events dispatched while the subscription was open
 	Called  int64 // calls that have returned
-	Failed  int64 // of these, with an error or a panic
+	Failed  int64 // calls that have returned an error or panicked
 	Lost    int64
 }
 
-// Stats are the counts so far.
+// Stats returns the current counts.
 func (s *Subscription) Stats() Stats {
 	return Stats{Offered: s.offered.Load(), Called: s.called.Load(), Failed: s.failed.Load(), Lost: s.lost.Load()}
 }

@@ -36,15 +36,15 @@ func whole(body []byte) jsonspan.Value {
 
 // parse puts a listing into a folder over it.
 func parse(body []byte, entries int) (*Folder, error) {
-	f, err := Over(body, entries)
+	f, err := Wrap(body, entries)
 	if err != nil {
 		return nil, err
 	}
-	jsonspan.Elements(body, whole(body), func(row jsonspan.Value) bool {
-		c := jsonspan.At(body, row)
+	jsonspan.VisitElements(body, whole(body), func(row jsonspan.Value) bool {
+		c := jsonspan.NewCursor(body, row)
 		c.Enter()
-		for c.More() {
-			isID := jsonspan.NameIs(c.Name(), "id")
+		for c.Next() {
+			isID := jsonspan.MatchName(c.Name(), "id")
 			if v := c.Skip(); isID {
 				f.AddSpan(v.Start+1, v.End-1, row.Start, row.End)
 				break
@@ -64,10 +64,10 @@ type object struct {
 type field struct{ name, value string }
 
 func parseObjects(body []byte) (all []*object) {
-	jsonspan.Elements(body, whole(body), func(row jsonspan.Value) bool {
+	jsonspan.VisitElements(body, whole(body), func(row jsonspan.Value) bool {
 		o := &object{}
-		jsonspan.Members(body, row, func(name []byte, v jsonspan.Value) bool {
-			if jsonspan.NameIs(name, "id") {
+		jsonspan.VisitMembers(body, row, func(name []byte, v jsonspan.Value) bool {
+			if jsonspan.MatchName(name, "id") {
 				o.id = jsonspan.Text(body, v)
 			} else {
 				o.fields = append(o.fields, field{jsonspan.Name(name), jsonspan.Text(body, v)})
@@ -81,7 +81,7 @@ func parseObjects(body []byte) (all []*object) {
 	return all
 }
 
-func mergeObjects(old, new []*object, yield func(what What, id string)) {
+func mergeObjects(old, new []*object, yield func(what Difference, id string)) {
 	for len(old) > 0 || len(new) > 0 {
 		switch {
 		case len(new) == 0 || len(old) > 0 && old[0].id < new[0].id:
@@ -109,12 +109,12 @@ func compare(t testing.TB, old, new []byte, entries int) (n int) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	Merge(a, b, func(What, []byte, []byte, []byte) bool { n++; return true })
+	Merge(a, b, func(Difference, []byte, []byte, []byte) bool { n++; return true })
 	return n
 }
 
 func compareObjects(old, new []byte) (n int) {
-	mergeObjects(parseObjects(old), parseObjects(new), func(What, string) { n++ })
+	mergeObjects(parseObjects(old), parseObjects(new), func(Difference, string) { n++ })
 	return n
 }
 
@@ -136,11 +136,14 @@ func TestSameAsObjects(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	Merge(oldF, newF, func(what What, key, _, _ []byte) bool { a = append(a, fmt.Sprint(what, string(key))); return true })
-	if _, err := jsonspan.Document(new); err != nil {
+	Merge(oldF, newF, func(what Difference, key, _, _ []byte) bool {
+		a = append(a, fmt.Sprint(what, string(key)))
+		return true
+	})
+	if _, err := jsonspan.Parse(new); err != nil {
 		t.Fatal(err)
 	}
-	mergeObjects(parseObjects(old), parseObjects(new), func(what What, id string) { b = append(b, fmt.Sprint(what, id)) })
+	mergeObjects(parseObjects(old), parseObjects(new), func(what Difference, id string) { b = append(b, fmt.Sprint(what, id)) })
 	if len(a) < 2 || !slices.Equal(a, b) {
 		t.Errorf("%v, the other way %v", a, b)
 	}
@@ -161,15 +164,15 @@ func TestAllocations(t *testing.T) {
 	again := func() {
 		for f, body := range map[*Folder][]byte{a: old, b: new} {
 			f.Reset()
-			jsonspan.Elements(body, whole(body), func(row jsonspan.Value) bool {
+			jsonspan.VisitElements(body, whole(body), func(row jsonspan.Value) bool {
 				id, _ := jsonspan.Find(body, row, "id")
-				if err := f.Add(id.Of(body), row.Of(body)); err != nil {
+				if err := f.Add(id.Bytes(body), row.Bytes(body)); err != nil {
 					t.Fatal(err)
 				}
 				return true
 			})
 		}
-		Merge(a, b, func(_ What, key, _, _ []byte) bool { t.Fatalf("%s differs", key); return false })
+		Merge(a, b, func(_ Difference, key, _, _ []byte) bool { t.Fatalf("%s differs", key); return false })
 	}
 	again()
 	if n := testing.AllocsPerRun(3, again); n > 4 {
@@ -240,7 +243,7 @@ func BenchmarkIDs(b *testing.B) {
 	for b.Loop() {
 		copy(x.entries, unsorted[0])
 		copy(y.entries, unsorted[1])
-		x.unsaid, y.unsaid = true, true
-		Merge(x, y, func(_ What, key, _, _ []byte) bool { b.Fatalf("%s differs", key); return false })
+		x.unsorted, y.unsorted = true, true
+		Merge(x, y, func(_ Difference, key, _, _ []byte) bool { b.Fatalf("%s differs", key); return false })
 	}
 }

@@ -16,7 +16,7 @@ func ExampleMerge() {
 	}
 	before := listing("a", "1", "b", "1", "d", "1")
 	after := listing("a", "1", "c", "1", "d", "2")
-	folder.Merge(before, after, func(what folder.What, key, _, _ []byte) bool {
+	folder.Merge(before, after, func(what folder.Difference, key, _, _ []byte) bool {
 		fmt.Printf("%s %s\n", key, what)
 		return true
 	})

@@ -1,6 +1,6 @@
-// Folder: entries in one blob, found through offsets.
+// Folder: stores entries as offsets into one blob and compares two folders.
 
-// Package folder compares an old and a new listing without an object an entry.
+// Package folder compares an old and a new listing without an object for each entry.
 package folder
 
 import (
@@ -11,70 +11,68 @@ import (
 	"sort"
 )
 
-// What says how two folders differ at a key.
-type What uint8
+// Difference says how two folders differ at a key.
+type Difference uint8
 
-// The three differences, seen from the old folder to the new one.
+// The three differences between an old and a new folder.
 const (
-	Removed What = iota + 1 // in the old one alone
-	Added                   // in the new one alone
-	Changed                 // in both, with different values
+	Removed Difference = iota + 1 // the key is only in the old folder
+	Added                         // the key is only in the new folder
+	Changed                       // the key is in both folders, with different values
 )
 
-// String is "removed", "added" or "changed".
-func (w What) String() string {
+// String returns "removed", "added" or "changed".
+func (w Difference) String() string {
 	if w >= Removed && w <= Changed {
 		return [...]string{"removed", "added", "changed"}[w-Removed]
 	}
 	return "unknown"
 }
 
-// Folder is a listing: a value to each key. Keys and values are bytes of one blob. An
-// entry is four offsets into it, in one slice without pointers. So a folder is two
-// allocations, and the garbage collector walks over nothing. The blob is the folder's
-// own and grows with Add, or it is a body of the caller's, which Over and AddSpan leave
-// in place. When a key comes twice, the entry that lies last in the blob counts. The
-// zero value is an empty folder. It is not safe for concurrent use, not even for
-// reading: the first read after a change sorts it.
+// Folder is a listing that maps keys to values. Keys and values are bytes of one blob, and an entry is four
+// offsets into it, in a slice without pointers. So a folder is two allocations, and the garbage collector has
+// nothing to scan. The blob belongs to the folder and grows with Add, or it is a body of the caller that Wrap
+// and AddSpan use in place. If a key occurs twice, the entry that comes last in the blob counts. The zero value
+// is an empty folder. Folder is not safe for concurrent use, not even for reading, because the first read after
+// a change sorts it.
 type Folder struct {
-	blob    []byte
-	entries []entry
-	shared  bool // the blob is the caller's
-	unsaid  bool // entries are not known to be in order, each key once
+	blob     []byte
+	entries  []entry
+	shared   bool // whether the blob belongs to the caller
+	unsorted bool // whether entries may be out of order or may contain a key twice
 }
 
-// entry is where a key and its value are.
+// entry holds the offsets of a key and its value in the blob.
 type entry struct{ key, keyEnd, value, valueEnd uint32 }
 
-// ErrFull is the error of a folder whose blob would pass 4 GiB.
+// ErrFull is the error for a folder whose blob would exceed 4 GiB.
 var ErrFull = errors.New("folder: more than 4 GiB")
 
-// New is an empty folder with space for that many entries and bytes of keys and values.
-// It grows beyond that.
+// New returns an empty folder with space for entries entries and size bytes of keys and values. The folder can
+// grow beyond that.
 func New(entries, size int) *Folder {
 	return &Folder{blob: make([]byte, 0, size), entries: make([]entry, 0, entries)}
 }
 
-// Over is an empty folder over body, which is neither copied nor changed, with
-// room for that many entries. The error is ErrFull.
-func Over(body []byte, entries int) (*Folder, error) {
+// Wrap returns an empty folder whose entries will point into body, with space for entries entries. The body is
+// neither copied nor changed. If body is larger than 4 GiB, Wrap returns ErrFull.
+func Wrap(body []byte, entries int) (*Folder, error) {
 	if len(body) > math.MaxUint32 {
 		return nil, ErrFull
 	}
 	return &Folder{blob: body, shared: true, entries: make([]entry, 0, entries)}, nil
 }
 
-// Reset empties the folder and keeps its memory for what comes next.
+// Reset empties the folder and keeps its memory for new entries.
 func (f *Folder) Reset() {
 	if f.shared {
 		f.blob, f.shared = nil, false
 	}
-	f.blob, f.entries, f.unsaid = f.blob[:0], f.entries[:0], false
+	f.blob, f.entries, f.unsorted = f.blob[:0], f.entries[:0], false
 }
 
-// Add copies one entry into the folder. Adding in the order of keys saves the
-// sorting. The error is ErrFull. Of a folder over a body it makes a copy of its
-// own first.
+// Add copies one entry into the folder. Adding entries in the order of keys avoids sorting. A folder made by
+// Wrap copies its body first. If the blob would exceed 4 GiB, Add returns ErrFull.
 func (f *Folder) Add(key, value []byte) error {
 	if len(f.blob)+len(key)+len(value) > math.MaxUint32 {
 		return ErrFull
@@ -89,17 +87,16 @@ func (f *Folder) Add(key, value []byte) error {
 	return nil
 }
 
-// AddSpan adds one entry whose key and value are bytes of the blob: blob[key :
-// keyEnd] and blob[value : valueEnd]. They may overlap. It panics when they are
-// not within it.
+// AddSpan adds one entry whose key and value are bytes of the blob: blob[key:keyEnd] and blob[value:valueEnd].
+// They may overlap. AddSpan panics if they are not within the blob.
 func (f *Folder) AddSpan(key, keyEnd, value, valueEnd int) {
 	_, _ = f.blob[key:keyEnd], f.blob[value:valueEnd]
 	f.add(entry{uint32(key), uint32(keyEnd), uint32(value), uint32(valueEnd)})
 }
 
 func (f *Folder) add(e entry) {
-	if n := len(f.entries); n > 0 && !f.unsaid {
-		f.unsaid = bytes.Compare(f.key(f.entries[n-1]), f.key(e)) >= 0
+	if n := len(f.entries); n > 0 && !f.unsorted {
+		f.unsorted = bytes.Compare(f.key(f.entries[n-1]), f.key(e)) >= 0
 	}
 	f.entries = append(f.entries, e)
 }
@@ -107,13 +104,13 @@ func (f *Folder) add(e entry) {
 func (f *Folder) key(e entry) []byte   { return f.blob[e.key:e.keyEnd:e.keyEnd] }
 func (f *Folder) value(e entry) []byte { return f.blob[e.value:e.valueEnd:e.valueEnd] }
 
-// Len is the number of keys.
+// Len returns the number of keys.
 func (f *Folder) Len() int {
 	f.Sort()
 	return len(f.entries)
 }
 
-// Get is the value of a key; it stays the folder's.
+// Get returns the value of a key. The caller must not change the returned bytes.
 func (f *Folder) Get(key []byte) (value []byte, ok bool) {
 	f.Sort()
 	i, ok := sort.Find(len(f.entries), func(i int) int { return bytes.Compare(key, f.key(f.entries[i])) })
@@ -123,7 +120,7 @@ func (f *Folder) Get(key []byte) (value []byte, ok bool) {
 	return f.value(f.entries[i]), true
 }
 
-// All are the entries in the order of their keys.
+// All returns the entries in the order of their keys.
 func (f *Folder) All() iter.Seq2[[]byte, []byte] {
 	return func(yield func(key, value []byte) bool) {
 		f.Sort()
@@ -135,14 +132,13 @@ func (f *Folder) All() iter.Seq2[[]byte, []byte] {
 	}
 }
 
-// Merge walks two folders side by side in the order of keys and yields what
-// differs, until yield returns false: with oldValue nil for Added, newValue nil
-// for Removed. What is yielded stays the folders'. It sorts them when they are
-// not, and allocates nothing.
+// Merge walks two folders side by side in the order of keys and yields the differences, until yield returns
+// false. oldValue is nil for Added, newValue is nil for Removed. The caller must not change the yielded bytes.
+// Merge sorts the folders if needed and allocates nothing.
 //
-//	old  a b   d        a key that is behind on the old side is gone,
-//	new  a   c d        one that is behind on the new side has come
-func Merge(old, new *Folder, yield func(what What, key, oldValue, newValue []byte) bool) {
+//	old  a b   d        a key only on the old side was removed,
+//	new  a   c d        a key only on the new side was added
+func Merge(old, new *Folder, yield func(what Difference, key, oldValue, newValue []byte) bool) {
 	old.Sort()
 	new.Sort()
 	a, b := old.entries, new.entries

@@ -30,7 +30,7 @@ func of(t testing.TB, words string) *Folder {
 // differences are what Merge yields, in words.
 func differences(old, new *Folder) string {
 	var all []string
-	Merge(old, new, func(what What, key, oldValue, newValue []byte) bool {
+	Merge(old, new, func(what Difference, key, oldValue, newValue []byte) bool {
 		all = append(all, fmt.Sprintf("%v %s %s>%s", what, key, oldValue, newValue))
 		return true
 	})
@@ -67,7 +67,7 @@ func TestWhichSideIsWhich(t *testing.T) {
 func TestMergeStops(t *testing.T) {
 	for _, c := range [][2]string{{"a=1 b=1", ""}, {"", "a=1 b=1"}, {"a=1 b=1", "a=2 b=2"}, {"a=1 d=1 e=1", "b=1 c=1 e=2"}} {
 		n := 0
-		Merge(of(t, c[0]), of(t, c[1]), func(What, []byte, []byte, []byte) bool { n++; return false })
+		Merge(of(t, c[0]), of(t, c[1]), func(Difference, []byte, []byte, []byte) bool { n++; return false })
 		if n != 1 {
 			t.Errorf("%q: %d yielded after the end", c, n)
 		}
@@ -103,7 +103,7 @@ func TestReading(t *testing.T) {
 
 func TestOverABody(t *testing.T) {
 	body := []byte(`{"id":"b","x":1}{"id":"a","x":2}`)
-	f, err := Over(body, 2)
+	f, err := Wrap(body, 2)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -142,10 +142,10 @@ func TestFull(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer func() { _ = syscall.Munmap(huge) }()
-	if _, err := Over(huge, 0); !errors.Is(err, ErrFull) {
+	if _, err := Wrap(huge, 0); !errors.Is(err, ErrFull) {
 		t.Error(err)
 	}
-	f, err := Over(huge[:1<<32-1], 0)
+	f, err := Wrap(huge[:1<<32-1], 0)
 	if err != nil {
 		t.Fatal(err)
 	}

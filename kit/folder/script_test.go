@@ -83,7 +83,7 @@ func script(t *rapid.T) {
 	}
 	a, b := listing(t, old), listing(t, now)
 	got, applied, last := map[string]string{}, maps.Clone(old), []byte(nil)
-	Merge(a, b, func(what What, key, oldValue, newValue []byte) bool {
+	Merge(a, b, func(what Difference, key, oldValue, newValue []byte) bool {
 		if len(got) > 0 && bytes.Compare(last, key) >= 0 {
 			t.Fatalf("%q comes after %q", key, last)
 		}

@@ -1,4 +1,4 @@
-// Sort: entries into the order of the keys they point to.
+// Sort: sorts entries by their keys.
 
 package folder
 
@@ -8,39 +8,36 @@ import (
 	"slices"
 )
 
-// Sort puts the entries in order and drops those whose key comes again; reading
-// does it when needed. It moves offsets only and allocates nothing. Keys are
-// sorted byte by byte from the left, as long as many share what comes before:
-// listings are full of ids that begin alike, and comparing two of them would
-// begin anew each time.
+// Sort sorts the entries and drops duplicates of a key. Reading calls it when needed. Sort moves only offsets
+// and allocates nothing. It is a radix sort by byte from the left, because the ids of a listing often share a
+// long prefix, which a comparison would read again each time.
 func (f *Folder) Sort() {
-	if !f.unsaid {
+	if !f.unsorted {
 		return
 	}
-	f.unsaid = false
-	if f.radix(f.entries, 0, 0) {
+	f.unsorted = false
+	if f.sortByRadix(f.entries, 0, 0) {
 		f.compact()
 	}
 }
 
 const (
-	few  = 24 // entries that are sorted by comparing them
-	deep = 64 // levels of radix in each other, each with 4 KiB of stack
+	maxCompared = 24 // the maximum number of entries that are sorted by comparing them
+	maxLevels   = 64 // the maximum depth of recursion; each level takes 4 KiB of stack
 )
 
-// radix sorts a run of entries whose keys agree before depth, and says whether
-// it has found a key twice.
-func (f *Folder) radix(run []entry, depth uint32, level int) (twice bool) {
+// sortByRadix sorts entries whose keys agree in the first depth bytes. It reports whether a key occurs twice.
+func (f *Folder) sortByRadix(run []entry, depth uint32, level int) (twice bool) {
 	for {
-		if len(run) <= few || level > deep {
-			return f.compared(run, depth)
+		if len(run) <= maxCompared || level > maxLevels {
+			return f.sortByComparing(run, depth)
 		}
-		var ends [257]int // of each bucket: 0 for keys that end here, then one for each byte
+		var ends [257]int // the end of each bucket: bucket 0 for keys that end at depth, then one bucket for each byte
 		for _, e := range run {
 			ends[f.bucket(e, depth)]++
 		}
 		if first := f.bucket(run[0], depth); first != 0 && ends[first] == len(run) {
-			depth++ // all go on alike
+			depth++ // all keys share this byte
 			continue
 		}
 		var next [257]int
@@ -50,11 +47,11 @@ func (f *Folder) radix(run []entry, depth uint32, level int) (twice bool) {
 			sum += n
 			ends[b] = sum
 		}
-		f.scatter(run, depth, &next, &ends)
-		twice = f.compared(run[:ends[0]], depth) // equal keys: by their place
+		f.moveToBuckets(run, depth, &next, &ends)
+		twice = f.sortByComparing(run[:ends[0]], depth) // equal keys are ordered by their place in the blob
 		start := ends[0]
 		for b := 1; b < len(ends); b++ {
-			if ends[b]-start > 1 && f.radix(run[start:ends[b]], depth+1, level+1) {
+			if ends[b]-start > 1 && f.sortByRadix(run[start:ends[b]], depth+1, level+1) {
 				twice = true
 			}
 			start = ends[b]
@@ -63,9 +60,9 @@ func (f *Folder) radix(run []entry, depth uint32, level int) (twice bool) {
 	}
 }
 
-// scatter moves each entry into its bucket, in place: an entry that is in the way moves
-// on to its own.
-func (f *Folder) scatter(run []entry, depth uint32, next, ends *[257]int) {
+// moveToBuckets moves each entry into its bucket in place. An entry that occupies a place of another bucket is
+// moved to its own bucket first.
+func (f *Folder) moveToBuckets(run []entry, depth uint32, next, ends *[257]int) {
 	for b := range ends {
 		for next[b] < ends[b] {
 			e := run[next[b]]
@@ -83,7 +80,7 @@ func (f *Folder) scatter(run []entry, depth uint32, next, ends *[257]int) {
 	}
 }
 
-// bucket is 0 for a key that ends at depth, else 1 and its byte there.
+// bucket returns 0 for a key that ends at depth, else 1 plus the byte of the key at depth.
 func (f *Folder) bucket(e entry, depth uint32) int {
 	if e.keyEnd-e.key <= depth {
 		return 0
@@ -91,9 +88,9 @@ func (f *Folder) bucket(e entry, depth uint32) int {
 	return int(f.blob[e.key+depth]) + 1
 }
 
-// compared sorts by comparing what comes behind depth; equal keys by their
-// place in the blob. It says whether there are any.
-func (f *Folder) compared(run []entry, depth uint32) (twice bool) {
+// sortByComparing sorts entries by comparing their keys after the first depth bytes, and equal keys by their
+// place in the blob. It reports whether there are equal keys.
+func (f *Folder) sortByComparing(run []entry, depth uint32) (twice bool) {
 	if len(run) < 2 {
 		return false
 	}
@@ -104,7 +101,7 @@ func (f *Folder) compared(run []entry, depth uint32) (twice bool) {
 		twice = true
 		return cmp.Or(cmp.Compare(a.key, b.key), cmp.Compare(a.value, b.value))
 	}
-	if len(run) > few {
+	if len(run) > maxCompared {
 		slices.SortFunc(run, order)
 		return twice
 	}
@@ -116,7 +113,7 @@ func (f *Folder) compared(run []entry, depth uint32) (twice bool) {
 	return twice
 }
 
-// compact keeps the last entry of each key.
+// compact keeps only the last entry of each key.
 func (f *Folder) compact() {
 	kept := f.entries[:0]
 	for i, e := range f.entries {

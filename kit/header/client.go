@@ -1,4 +1,4 @@
-// Client: whose request a reverse proxy has passed on.
+// Client: finds the address of the client behind trusted reverse proxies.
 
 package header
 
@@ -10,14 +10,15 @@ import (
 	"strings"
 )
 
-// Proxies are the addresses of the reverse proxies that are believed. None are by default.
+// Proxies are the IP address ranges of the trusted reverse proxies. By default no proxy is trusted.
 type Proxies []netip.Prefix
 
 type peerKey struct{}
 
-// Handler returns a handler that calls next with the client's address as RemoteAddr where one of the proxies passed
-// the request on: the last address in X-Forwarded-For that is not one of theirs. A client cannot choose it, as each
-// proxy adds the address that it was asked from. Peer still returns the address of the connection.
+// Handler returns a handler that calls next with the client's address as RemoteAddr, if a trusted proxy passed
+// the request on. The client's address is the last address in X-Forwarded-For that is not a trusted proxy. A
+// client cannot forge it, because each proxy appends the address of its own peer. Peer still returns the
+// address of the connection.
 func (p Proxies) Handler(next http.Handler) http.Handler {
 	if len(p) == 0 {
 		return next
@@ -31,11 +32,12 @@ func (p Proxies) Handler(next http.Handler) http.Handler {
 	})
 }
 
-// client returns the address of the client behind the proxies. ok is false where the connection is not from a proxy, and
-// where the proxy names no client, an odd one, or one on its own machine, which is not this one.
+// client returns the address of the client behind the proxies. ok is false if the connection is not from a
+// trusted proxy, or if the proxy names no client or an invalid one. ok is also false for a loopback address,
+// which would mean the proxy's own machine.
 func (p Proxies) client(r *http.Request) (client netip.Addr, ok bool) {
 	peer, err := netip.ParseAddrPort(r.RemoteAddr)
-	if err != nil || !p.Contain(peer.Addr()) {
+	if err != nil || !p.Contains(peer.Addr()) {
 		return client, false
 	}
 	named := strings.Split(strings.Join(r.Header["X-Forwarded-For"], ","), ",")
@@ -46,20 +48,20 @@ func (p Proxies) client(r *http.Request) (client netip.Addr, ok bool) {
 		} else if client, err = netip.ParseAddr(text); err != nil {
 			return client, false
 		}
-		if client = client.Unmap().WithZone(""); !p.Contain(client) {
+		if client = client.Unmap().WithZone(""); !p.Contains(client) {
 			return client, !client.IsLoopback() && !client.IsUnspecified()
 		}
 	}
 	return client, false
 }
 
-// Contain reports whether an address is that of one of the proxies.
-func (p Proxies) Contain(at netip.Addr) bool {
+// Contains reports whether an address belongs to a trusted proxy.
+func (p Proxies) Contains(at netip.Addr) bool {
 	at = at.Unmap().WithZone("")
 	return slices.ContainsFunc(p, func(block netip.Prefix) bool { return block.Contains(at) })
 }
 
-// Peer returns the address and port of the connection that a request came on.
+// Peer returns the address and port of the connection that a request was received on.
 func Peer(r *http.Request) string {
 	if peer, ok := r.Context().Value(peerKey{}).(string); ok {
 		return peer

@@ -55,7 +55,7 @@ func FuzzClient(f *testing.F) {
 	f.Fuzz(func(t *testing.T, first, second string) {
 		proxies := Proxies{netip.MustParsePrefix("10.0.0.0/24")}
 		r := &http.Request{RemoteAddr: "10.0.0.1:50", Header: http.Header{"X-Forwarded-For": {first, second}}}
-		if client, ok := proxies.client(r); ok && (!client.IsValid() || client.IsLoopback() || proxies.Contain(client)) {
+		if client, ok := proxies.client(r); ok && (!client.IsValid() || client.IsLoopback() || proxies.Contains(client)) {
 			t.Errorf("%q %q: %s", first, second, client)
 		}
 	})

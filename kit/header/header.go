@@ -7,17 +7,17 @@ import (
 	"time"
 )
 
-// ConfirmsTag reports whether a 304 with the entity tag said is about the response stored with the
-// entity tag stored (RFC 9111, 4.3.4). A 304 without a tag does not disagree.
-func ConfirmsTag(stored, said string) bool {
+// MatchTag reports whether a 304 response with the entity tag said confirms the response stored with the entity
+// tag stored (RFC 9111, 4.3.4). A 304 without a tag confirms every stored response.
+func MatchTag(stored, said string) bool {
 	if opaque, weak := strings.CutPrefix(said, "W/"); weak {
 		return opaque == strings.TrimPrefix(stored, "W/")
 	}
 	return said == "" || said == stored
 }
 
-// Items yields the comma-separated items of a header's lines, trimmed. Commas
-// in quoted strings do not separate.
+// Items yields the comma-separated items of a header's lines, trimmed. Commas inside quoted strings do not
+// separate items.
 func Items(lines []string) func(yield func(string) bool) {
 	return func(yield func(string) bool) {
 		for _, line := range lines {
@@ -46,11 +46,10 @@ func Items(lines []string) func(yield func(string) bool) {
 	}
 }
 
-// MaxSeconds bounds the seconds a header may name; more means that many.
+// MaxSeconds is the maximum of a duration in a header, in seconds. A larger number is reduced to it.
 const MaxSeconds = 1 << 31
 
-// Seconds reads a delta-seconds value, quoted or not (RFC 9111, 1.2.2). ok is false for
-// anything else.
+// Seconds parses a delta-seconds value, quoted or not (RFC 9111, 1.2.2). ok is false for any other text.
 func Seconds(text string) (d time.Duration, ok bool) {
 	if len(text) >= 2 && text[0] == '"' && text[len(text)-1] == '"' {
 		text = text[1 : len(text)-1]
@@ -65,26 +64,26 @@ func Seconds(text string) (d time.Duration, ok bool) {
 	return time.Duration(n) * time.Second, true
 }
 
-// dates are the forms of an HTTP-date.
-var dates = []string{"Mon, 02 Jan 2006 15:04:05 GMT", "Monday, 02-Jan-06 15:04:05 GMT", time.ANSIC}
+// dateFormats are the three formats of an HTTP-date.
+var dateFormats = []string{"Mon, 02 Jan 2006 15:04:05 GMT", "Monday, 02-Jan-06 15:04:05 GMT", time.ANSIC}
 
-// Date reads an HTTP-date in one of its three forms (RFC 9110, 5.6.7), in capital letters or
-// not (RFC 9111, 4.2). The name of the day may be any day's. ok is false for anything else.
+// Date parses an HTTP-date in one of its three formats (RFC 9110, 5.6.7), in any letter case (RFC 9111, 4.2).
+// The name of the weekday is not checked. ok is false for any other text.
 func Date(text string) (t time.Time, ok bool) {
-	for _, form := range dates {
+	for _, form := range dateFormats {
 		t, err := time.Parse(form, strings.ToUpper(text))
 		_, want, _ := strings.Cut(t.Format(form), " ")
 		_, got, _ := strings.Cut(text, " ")
-		if err == nil && strings.EqualFold(got, want) { // Parse takes more spaces and fewer digits, too
+		if err == nil && strings.EqualFold(got, want) { // time.Parse also accepts extra spaces and fewer digits
 			return t, true
 		}
 	}
 	return time.Time{}, false
 }
 
-// Wait is the wait preference of the lines of Prefer (RFC 7240, 4.3): how long the
-// client will wait for an answer. The first one counts; ok is false when there is
-// none, or when it names no seconds.
+// Wait returns the wait preference of the lines of a Prefer header (RFC 7240, 4.3): how long the client is
+// willing to wait for a response. The first wait preference counts. ok is false if there is none, or if its
+// value is not a number of seconds.
 func Wait(lines []string) (d time.Duration, ok bool) {
 	for item := range Items(lines) {
 		preference, _, _ := strings.Cut(item, ";")

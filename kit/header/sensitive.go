@@ -1,4 +1,4 @@
-// Sensitive: names of fields that may say who asks, or for what.
+// Sensitive: recognizes header names that may carry an identity, a credential or another target of the request.
 
 package header
 
@@ -7,66 +7,69 @@ import (
 	"strings"
 )
 
-// sensitive are the words of names that may say who asks, whose data are meant, or that another
-// address or method is.
-var sensitive = []string{"account", "admin", "authorized", "cert", "company", "consumer", "cookie", "cookie2", "credential", "credentials",
-	"customer", "delegate", "delegated", "dpop", "email", "employee", "forwarded", "groups", "guest", "host", "identity", "jwt", "license",
-	"login", "member", "merchant", "method", "msisdn", "oidc", "org", "organisation", "organization", "original", "override", "owner",
-	"passwd", "password", "path", "patient", "person", "phone", "principal", "profile", "project", "remote", "rewrite", "role", "roles",
-	"saml", "scope", "secret", "shop", "sid", "signature", "subaccount", "subject", "subscriber", "team", "tenant", "uid", "uri", "url",
-	"username", "visitor", "workspace"}
+// sensitiveWords are words in header names that may identify the sender or the owner of the data, or that name
+// another address or method for the request.
+var sensitiveWords = []string{
+	"account", "admin", "authorized", "cert", "company", "consumer", "cookie", "cookie2", "credential", "credentials",
+	"customer", "delegate", "delegated", "dpop", "email", "employee", "forwarded", "groups", "guest", "host", "identity",
+	"jwt", "license", "login", "member", "merchant", "method", "msisdn", "oidc", "org", "organisation", "organization",
+	"original", "override", "owner", "passwd", "password", "path", "patient", "person", "phone", "principal", "profile",
+	"project", "remote", "rewrite", "role", "roles", "saml", "scope", "secret", "shop", "sid", "signature", "subaccount",
+	"subject", "subscriber", "team", "tenant", "uid", "uri", "url", "username", "visitor", "workspace",
+}
 
-// things have versions and kinds, which all share, and ids, which tell one from another.
-var things = []string{"client", "device", "installation", "instance", "machine"}
+// deviceWords are words that are sensitive only together with "id": a version or kind of device is shared by
+// many, its id is not.
+var deviceWords = []string{"client", "device", "installation", "instance", "machine"}
 
-// impersonating are words of the fields by which a request names another sender than its own. So
-// does a field with a word of acting beside one of actors: As-User does, and X-User-Id does not.
+// impersonatingWords are words of header fields in which a request names another sender than its own. A field
+// also impersonates if a word of actingWords stands beside a word of actorWords: As-User does, X-User-Id does
+// not.
 var (
-	impersonating = []string{"actas", "asuser", "behalf", "impersonate", "impersonated", "impersonation", "runas", "sudo"}
-	acting        = []string{"act", "acting", "as", "assume", "assumed", "become", "effective", "override", "run", "switch"}
-	actors        = []string{"account", "as", "identity", "login", "member", "principal", "role", "uid", "user", "username"}
+	impersonatingWords = []string{"actas", "asuser", "behalf", "impersonate", "impersonated", "impersonation", "runas", "sudo"}
+	actingWords        = []string{"act", "acting", "as", "assume", "assumed", "become", "effective", "override", "run", "switch"}
+	actorWords         = []string{"account", "as", "identity", "login", "member", "principal", "role", "uid", "user", "username"}
 )
 
-// credentials are ends of words: an AccessToken, an ApiKey.
-var credentials = []string{"auth", "authorization", "key", "session", "token", "user"}
+// credentialEnds are the ends of words that name a credential, such as AccessToken or ApiKey.
+var credentialEnds = []string{"auth", "authorization", "key", "session", "token", "user"}
 
-// Sensitive reports whether a word of a field's name may say who asks, whose data are meant, or
-// that another address or method is.
-func Sensitive(name string) bool {
+// IsSensitive reports whether the name of a header field may identify the sender or the owner of the data, or
+// may name another address or method for the request.
+func IsSensitive(name string) bool {
 	name = strings.ToLower(name)
 	if name == "idempotency-key" || strings.HasSuffix(name, "user-agent") || strings.HasPrefix(name, "sec-") {
 		return false
 	}
-	if Impersonates(name) {
+	if IsImpersonating(name) {
 		return true
 	}
 	before := ""
 	for word := range strings.FieldsFuncSeq(name, isBetweenWords) {
-		noun := strings.TrimSuffix(word, "id") // userid
+		noun := strings.TrimSuffix(word, "id") // removes the id of userid
 		thing := before
 		if before = word; noun != "" {
 			thing = noun
 		}
 		switch {
-		case noun != word && slices.Contains(things, thing):
+		case noun != word && slices.Contains(deviceWords, thing):
 			return true
-		case slices.Contains(sensitive, word), slices.Contains(sensitive, noun):
+		case slices.Contains(sensitiveWords, word), slices.Contains(sensitiveWords, noun):
 			return true
 		case strings.HasPrefix(word, "auth") && !strings.HasPrefix(word, "author"):
 			return true
-		case slices.ContainsFunc(credentials, func(end string) bool { return strings.HasSuffix(noun, end) }):
+		case slices.ContainsFunc(credentialEnds, func(end string) bool { return strings.HasSuffix(noun, end) }):
 			return true
 		}
 	}
 	return false
 }
 
-// Impersonates reports whether words of a field's name say that it names another sender than the
-// request's own.
-func Impersonates(name string) bool {
+// IsImpersonating reports whether the name of a header field says that the request acts for another sender.
+func IsImpersonating(name string) bool {
 	before := ""
 	for word := range strings.FieldsFuncSeq(strings.ToLower(name), isBetweenWords) {
-		if slices.Contains(impersonating, word) || isActing(before, word) || isActing(word, before) {
+		if slices.Contains(impersonatingWords, word) || isActing(before, word) || isActing(word, before) {
 			return true
 		}
 		before = word
@@ -74,10 +77,10 @@ func Impersonates(name string) bool {
 	return false
 }
 
-// isActing reports a word of acting and one of actors.
+// isActing reports whether word is one of actingWords and actor is one of actorWords.
 func isActing(word, actor string) bool {
-	return slices.Contains(acting, word) && slices.Contains(actors, strings.TrimSuffix(actor, "id"))
+	return slices.Contains(actingWords, word) && slices.Contains(actorWords, strings.TrimSuffix(actor, "id"))
 }
 
-// isBetweenWords reports a character that parts the words of a field's name.
+// isBetweenWords reports whether a character separates the words of a field name.
 func isBetweenWords(r rune) bool { return r == '-' || r == '_' || r == '.' }

@@ -1,8 +1,7 @@
-// Content: the bytes of one thing on their way to an HTTP client.
+// Content: sends the bytes of one file or body to an HTTP client.
 
-// Package httprange sends audio, images and the like to HTTP clients: whole or
-// one range of it, from a file or as it comes, never more or less than was
-// said.
+// Package httprange sends audio, images and other files to HTTP clients. It sends a whole file or one range of
+// it, from a file or from a stream, and exactly as many bytes as the header promised.
 package httprange
 
 import (
@@ -16,86 +15,86 @@ import (
 	"time"
 )
 
-// Content is one thing to send. Either File or Body is set.
+// Content is the file or body to send. Either File or Body is set.
 type Content struct {
-	// File is all of it: ranges and conditions of the request are met here.
+	// File has all bytes. Ranges and conditions of the request are evaluated on it.
 	File io.ReadSeeker
 
-	// Body is a part that another server has cut out: Status is 200 or 206, Size the number
-	// of bytes (-1: not known), Range its Content-Range.
+	// Body is the part that another server has selected. Status is 200 or 206, Size the number of bytes or -1
+	// if it is unknown, and Range the Content-Range.
 	Body   io.Reader
 	Status int
 	Size   int64
 	Range  string
 
-	Type     string // its media type; "" = application/octet-stream
-	ETag     string // quoted; "" = none
+	Type     string // the media type; "" means application/octet-stream
+	ETag     string // the entity tag with its quotes, or ""
 	Modified time.Time
-	// Shown are the types that may be shown in place, whole ("image/png") or
-	// their first halves ("audio/"); any other is offered for download.
+	// Shown are the media types that a browser may show in place: whole types ("image/png") or first halves
+	// ("audio/"). Any other type is sent as a download.
 	Shown []string
-	// Deadline is when the client must have taken the next piece; nil: never.
+	// Deadline returns the time by which the client must have received the next piece. If Deadline is nil,
+	// there is no limit.
 	Deadline func() time.Time
 }
 
-// Sent is what went out: Status 0 when nothing did.
+// Sent says what was sent. Status is 0 if nothing was sent.
 type Sent struct {
 	Status int
 	Bytes  int64
 }
 
 var (
-	// ErrRange: the range asked for lies outside; nothing was sent, and
-	// Content-Range says how much there is.
+	// ErrRange means that the requested range lies outside the content. Nothing was sent, and Content-Range
+	// gives the size.
 	ErrRange = errors.New("httprange: the range lies outside")
-	// ErrCut: the header went out and not all of what it promised. The
-	// connection must be cut, or the client takes a part for the whole.
+	// ErrCut means that the header was sent but not the whole body. The caller must cut the connection, or the
+	// client takes the part for the whole.
 	ErrCut = errors.New("httprange: cut")
 )
 
-// What a browser may do with an answer that it opens as a page: show it or, for a type
-// that may not be shown, nothing at all.
+// Content-Security-Policy values for a response that a browser opens as a page. A type that may be shown is
+// shown; any other type may do nothing.
 const (
 	shownPolicy = "default-src 'none'; img-src 'self'; media-src 'self'; style-src 'unsafe-inline'"
 	savedPolicy = "default-src 'none'; sandbox"
 )
 
-// Send answers a GET or HEAD. Other headers must have been set. Of a Range
-// header only one well-formed range counts (see Range). Errors are ErrRange and
-// ErrCut, the cause beside it.
+// Send sends a response to a GET or HEAD request. The caller sets other headers before. Only a single
+// well-formed range of a Range header counts (see Range). Send returns ErrRange or ErrCut, joined with the
+// cause.
 func Send(w http.ResponseWriter, r *http.Request, c Content) (Sent, error) {
 	out := &sender{ResponseWriter: w, deadline: c.Deadline, control: http.NewResponseController(w)}
-	// A server's limit on reading a request also ends an answer that takes
-	// longer; not every writer has one to lift.
+	// A server's read timeout would also end a response that takes longer. Not every writer has this timeout.
 	_ = out.control.SetReadDeadline(time.Time{})
-	head(w.Header(), c)
+	setHeaders(w.Header(), c)
 	if c.File == nil {
 		err := out.stream(r, c)
 		return out.sent, err
 	}
 	one := Range(r.Header)
-	if size, err := c.File.Seek(0, io.SeekEnd); err == nil && size == 0 {
+	if size, err := c.File.Seek(0, io.SeekEnd); err == nil && size == 0 { // an empty file has no last bytes
 		one = "" // nothing has no last bytes
 	}
 	if one != r.Header.Get("Range") || r.Method == http.MethodHead {
 		r = r.Clone(r.Context())
 		r.Header.Del("Range")
 		if one != "" && r.Method != http.MethodHead {
-			r.Header.Set("Range", one) // as it is read here, and no other way
+			r.Header.Set("Range", one) // http.ServeContent reads the range exactly as Range did
 		}
 	}
 	http.ServeContent(out, r, "", c.Modified, c.File)
 	switch {
 	case out.outside:
 		return out.sent, ErrRange
-	case out.missing(r):
+	case out.isIncomplete(r):
 		return out.sent, fmt.Errorf("%w: after %d bytes", ErrCut, out.sent.Bytes)
 	}
 	return out.sent, nil
 }
 
-// head sets the headers that do not depend on the request.
-func head(h http.Header, c Content) {
+// setHeaders sets the headers that do not depend on the request.
+func setHeaders(h http.Header, c Content) {
 	kind := mediaType(c.Type)
 	switch {
 	case kind == "":
@@ -117,7 +116,7 @@ func head(h http.Header, c Content) {
 	}
 }
 
-// mediaType is a type less its parameters, "" when it is none.
+// mediaType returns a media type without its parameters, or "" if text is not a media type.
 func mediaType(text string) string {
 	kind, _, err := mime.ParseMediaType(text)
 	if err != nil || strings.Count(kind, "/") != 1 || strings.HasPrefix(kind, "/") || strings.HasSuffix(kind, "/") {
@@ -126,12 +125,11 @@ func mediaType(text string) string {
 	return kind
 }
 
-// Range returns the value of a Range header that asks for one range of bytes, as
-// http.ServeContent reads it rightly: the last 0 bytes are a range outside, and a position
-// beyond an int64 is the largest one. It returns "" without one, for a malformed one, for
-// another unit, when its condition (If-Range) comes twice, or for several ranges. All bytes
-// are an answer to those (RFC 9110, 14.2), and several ranges of one file are a way to ask
-// for it many times over.
+// Range returns the value of a Range header that asks for one range of bytes, in a form that http.ServeContent
+// reads correctly. The last 0 bytes become a range outside the content, and a position beyond an int64 becomes
+// the largest position. It returns "" if the header is missing or malformed, has another unit or several
+// ranges, or if If-Range occurs twice. All bytes are a valid response to these (RFC 9110, 14.2). Several ranges
+// of a file are refused because they would let a client request it many times over.
 func Range(h http.Header) string {
 	lines := h["Range"]
 	if len(lines) != 1 || len(h["If-Range"]) > 1 {
@@ -145,7 +143,7 @@ func Range(h http.Header) string {
 		return ""
 	}
 	if first == "" && last == "0" {
-		return "bytes=" + largest + "-"
+		return "bytes=" + largestPosition + "-"
 	}
 	if first != "" && last != "" && (len(first) > len(last) || len(first) == len(last) && first > last) {
 		return ""
@@ -153,11 +151,11 @@ func Range(h http.Header) string {
 	return "bytes=" + first + "-" + last
 }
 
-// largest is a position beyond the end of every content.
-const largest = "999999999999999999"
+// largestPosition is a position beyond the end of every content.
+const largestPosition = "999999999999999999"
 
-// position returns digits without leading zeros, at most largest. ok is false for a text
-// with anything else; "" stays "".
+// position returns the digits without leading zeros, at most largestPosition. It returns "" for "". ok is false
+// if the text contains anything but digits.
 func position(text string) (digits string, ok bool) {
 	if strings.Trim(text, "0123456789") != "" {
 		return "", false
@@ -166,8 +164,8 @@ func position(text string) (digits string, ok bool) {
 	switch {
 	case digits == "" && text != "":
 		digits = "0"
-	case len(digits) > len(largest):
-		digits = largest
+	case len(digits) > len(largestPosition):
+		digits = largestPosition
 	}
 	return digits, true
 }

@@ -1,5 +1,4 @@
-// Sender: a response writer that counts, extends the client's deadline and holds back
-// an answer that the caller must write.
+// Sender: a response writer that counts bytes, extends the write deadline and suppresses a 416 response.
 
 package httprange
 
@@ -12,21 +11,21 @@ import (
 	"time"
 )
 
-// piece is how many bytes go out under one deadline.
-const piece = 64 << 10
+// pieceSize is the number of bytes that are sent under one deadline.
+const pieceSize = 64 << 10
 
 type sender struct {
 	http.ResponseWriter
 	control  *http.ResponseController
 	deadline func() time.Time
 	sent     Sent
-	outside  bool // 416: held back
+	outside  bool // whether the status was 416; then nothing is sent
 }
 
-// Unwrap lets http.ResponseController reach the writer below.
+// Unwrap returns the wrapped writer. http.ResponseController needs it.
 func (s *sender) Unwrap() http.ResponseWriter { return s.ResponseWriter }
 
-// WriteHeader passes every status on but 416.
+// WriteHeader sends every status except 416.
 func (s *sender) WriteHeader(status int) {
 	if status == http.StatusRequestedRangeNotSatisfiable {
 		s.outside = true
@@ -36,7 +35,7 @@ func (s *sender) WriteHeader(status int) {
 	s.ResponseWriter.WriteHeader(status)
 }
 
-// Write writes piece by piece, each under its own deadline.
+// Write writes in pieces of pieceSize, each with a new deadline.
 func (s *sender) Write(p []byte) (n int, err error) {
 	if s.outside {
 		return len(p), nil
@@ -44,7 +43,7 @@ func (s *sender) Write(p []byte) (n int, err error) {
 	for len(p) > 0 && err == nil {
 		s.extend()
 		var wrote int
-		wrote, err = s.ResponseWriter.Write(p[:min(len(p), piece)])
+		wrote, err = s.ResponseWriter.Write(p[:min(len(p), pieceSize)])
 		n += wrote
 		s.sent.Bytes += int64(wrote)
 		p = p[wrote:]
@@ -54,12 +53,12 @@ func (s *sender) Write(p []byte) (n int, err error) {
 
 func (s *sender) extend() {
 	if s.deadline != nil {
-		_ = s.control.SetWriteDeadline(s.deadline()) // not every writer has one
+		_ = s.control.SetWriteDeadline(s.deadline()) // not every writer has a deadline
 	}
 }
 
-// missing reports whether a GET got less than its Content-Length.
-func (s *sender) missing(r *http.Request) bool {
+// isIncomplete reports whether a GET request got fewer bytes than its Content-Length.
+func (s *sender) isIncomplete(r *http.Request) bool {
 	if r.Method == http.MethodHead || s.sent.Status != http.StatusOK && s.sent.Status != http.StatusPartialContent {
 		return false
 	}
@@ -67,7 +66,7 @@ func (s *sender) missing(r *http.Request) bool {
 	return err == nil && s.sent.Bytes != want
 }
 
-// stream relays a body as it comes.
+// stream copies the body to the client as it is received.
 func (s *sender) stream(r *http.Request, c Content) error {
 	h := s.Header()
 	if c.Size >= 0 {
@@ -81,7 +80,7 @@ func (s *sender) stream(r *http.Request, c Content) error {
 	if r.Method == http.MethodHead {
 		return nil
 	}
-	buf := make([]byte, piece)
+	buf := make([]byte, pieceSize)
 	for {
 		n, err := c.Body.Read(buf)
 		if c.Size >= 0 && s.sent.Bytes+int64(n) > c.Size {
@@ -96,6 +95,6 @@ func (s *sender) stream(r *http.Request, c Content) error {
 		case err != nil:
 			return fmt.Errorf("%w: after %d bytes: %w", ErrCut, s.sent.Bytes, err)
 		}
-		_ = s.control.Flush() // what came is passed on at once
+		_ = s.control.Flush() // received bytes are passed on at once
 	}
 }

@@ -1,9 +1,8 @@
-// JSON over HTTP: JSON in, JSON out, and access for requests from this machine.
+// Reads and writes JSON over HTTP, and recognizes requests from this machine.
 
-// Package jsonhttp is what handlers that speak JSON have around their work: reading one
-// body, writing one answer, and admitting requests with a token from the machine that
-// the server runs on. It decides nothing else: methods are the mux's, statuses the
-// handler's.
+// Package jsonhttp has helpers for handlers that speak JSON: reading a request body, writing a response, and
+// recognizing tokens and local requests. Methods are checked by the mux, and statuses are chosen by the
+// handler.
 package jsonhttp
 
 import (
@@ -21,9 +20,9 @@ import (
 	"strings"
 )
 
-// Write answers with a value, which is known to marshal, and a line end. Letters
-// are written as they are: browsers are told not to take it for anything else.
-// It is not stored anywhere, unless a Cache-Control is set already.
+// Write writes v as a JSON response with a line end. The value must be one that encoding/json can marshal. HTML
+// characters are not escaped, because the headers forbid browsers to read the response as HTML. The response
+// has Cache-Control no-store unless a Cache-Control is already set.
 func Write(w http.ResponseWriter, status int, v any) {
 	var body bytes.Buffer
 	out := json.NewEncoder(&body)
@@ -40,10 +39,10 @@ func Write(w http.ResponseWriter, status int, v any) {
 		head.Set("Cache-Control", "no-store")
 	}
 	w.WriteHeader(status)
-	_, _ = w.Write(body.Bytes()) // the client may have left
+	_, _ = w.Write(body.Bytes()) // an error only means that the client is gone
 }
 
-// Error answers {"error": why} and signs it.
+// Error writes the response {"error": why} and marks it with SignError.
 func Error(w http.ResponseWriter, status int, why string) {
 	SignError(w.Header(), status, why)
 	Write(w, status, struct {
@@ -51,15 +50,14 @@ func Error(w http.ResponseWriter, status int, why string) {
 	}{why})
 }
 
-// Read reads a request's body, one JSON value of at most so many bytes, into a
-// pointer. A name the value does not have is an error, and so is anything behind
-// it. A body that is longer is a *http.MaxBytesError and ends the connection; one that says so
-// before is not read.
-func Read(w http.ResponseWriter, r *http.Request, most int64, into any) error {
-	if r.ContentLength > most {
-		return fmt.Errorf("jsonhttp: body: %w", &http.MaxBytesError{Limit: most})
+// Read reads a request body, a single JSON value of at most maxBytes bytes, into a pointer. Unknown names and
+// data after the value are errors. For a longer body Read returns a *http.MaxBytesError and the connection
+// ends. If Content-Length already exceeds the limit, the body is not read.
+func Read(w http.ResponseWriter, r *http.Request, maxBytes int64, into any) error {
+	if r.ContentLength > maxBytes {
+		return fmt.Errorf("jsonhttp: body: %w", &http.MaxBytesError{Limit: maxBytes})
 	}
-	in := json.NewDecoder(http.MaxBytesReader(w, r.Body, most))
+	in := json.NewDecoder(http.MaxBytesReader(w, r.Body, maxBytes))
 	in.DisallowUnknownFields()
 	if err := in.Decode(into); err != nil {
 		return fmt.Errorf("jsonhttp: body: %w", Explain(err))
@@ -73,8 +71,8 @@ func Read(w http.ResponseWriter, r *http.Request, most int64, into any) error {
 	return nil
 }
 
-// Explain returns an error of encoding/json in words for whoever wrote the JSON: without the
-// types of Go. An error of the reader below stays as it is.
+// Explain returns an error of encoding/json in words for the author of the JSON, without Go types. Any other
+// error is returned unchanged.
 func Explain(err error) error {
 	var typed *json.UnmarshalTypeError
 	var syntax *json.SyntaxError
@@ -92,7 +90,7 @@ func Explain(err error) error {
 	return err
 }
 
-// jsonType is what JSON calls the values of a Go type.
+// jsonType returns what JSON calls the values of a Go type, such as "an object".
 func jsonType(t reflect.Type) string {
 	switch kind := t.Kind(); {
 	case kind == reflect.Map, kind == reflect.Struct:
@@ -109,10 +107,10 @@ func jsonType(t reflect.Type) string {
 	return "another value"
 }
 
-// Challenge says on a 401 that a credential is asked for, by HTTP Basic. A script of a
-// page gets a scheme that browsers do not know: for Basic they would ask their reader
-// (Fetch Metadata Request Headers, 2.2).
-func Challenge(w http.ResponseWriter, r *http.Request, realm string) {
+// RequestCredential sets the WWW-Authenticate header of a 401 response, which asks for a credential by HTTP
+// Basic. For a request made by a script of a page it names a scheme that browsers do not know. With Basic,
+// browsers would show a login dialog (Fetch Metadata Request Headers, 2.2).
+func RequestCredential(w http.ResponseWriter, r *http.Request, realm string) {
 	scheme := "Basic"
 	if mode := r.Header.Get("Sec-Fetch-Mode"); mode != "" && mode != "navigate" {
 		scheme = "Session"
@@ -120,9 +118,9 @@ func Challenge(w http.ResponseWriter, r *http.Request, realm string) {
 	w.Header().Set("WWW-Authenticate", fmt.Sprintf(`%s realm=%q, charset="UTF-8"`, scheme, realm))
 }
 
-// Forms returns what refuses changes that pages of other sites ask for. Pages of the origin public,
-// "": none, are not of another site.
-func Forms(public string) (*http.CrossOriginProtection, error) {
+// NewFormProtection returns a check that refuses changing requests from pages of other sites. Pages of the
+// origin public are allowed; public may be "".
+func NewFormProtection(public string) (*http.CrossOriginProtection, error) {
 	forms := http.NewCrossOriginProtection()
 	if public == "" {
 		return forms, nil
@@ -130,10 +128,9 @@ func Forms(public string) (*http.CrossOriginProtection, error) {
 	return forms, forms.AddTrustedOrigin(strings.TrimSuffix(public, "/"))
 }
 
-// Local reports whether a request came from the machine it came to: from a
-// loopback address, or from the very address it was sent to, by the server's
-// http.LocalAddrContextKey.
-func Local(r *http.Request) bool {
+// IsLocal reports whether a request was sent from this machine. The sender is a loopback address, or the same
+// address that the request was sent to (http.LocalAddrContextKey).
+func IsLocal(r *http.Request) bool {
 	host, _, err := net.SplitHostPort(r.RemoteAddr)
 	ip := net.ParseIP(host)
 	if err != nil || ip == nil {
@@ -143,9 +140,9 @@ func Local(r *http.Request) bool {
 	return ip.IsLoopback() || ok && own.IP.Equal(ip)
 }
 
-// Bears reports whether a request bears a token (RFC 6750), in a time that tells
-// nothing but its length. No request has the token "".
-func Bears(r *http.Request, token string) bool {
+// HasToken reports whether a request carries the given bearer token (RFC 6750). The comparison takes constant
+// time for tokens of the same length. An empty token never matches.
+func HasToken(r *http.Request, token string) bool {
 	got, ok := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer ")
 	return ok && token != "" && subtle.ConstantTimeCompare([]byte(got), []byte(token)) == 1
 }

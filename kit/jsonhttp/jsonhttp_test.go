@@ -73,14 +73,14 @@ func TestLocal(t *testing.T) {
 		if c.to != "" {
 			r = r.WithContext(context.WithValue(r.Context(), http.LocalAddrContextKey, net.Addr(&net.TCPAddr{IP: net.ParseIP(c.to), Port: 80})))
 		}
-		if got := Local(r); got != c.want {
+		if got := IsLocal(r); got != c.want {
 			t.Errorf("from %q to %q: %v", c.from, c.to, got)
 		}
 	}
 	r := httptest.NewRequest("GET", "/", nil)
 	r.RemoteAddr = "10.0.0.1:1"
 	r = r.WithContext(context.WithValue(r.Context(), http.LocalAddrContextKey, net.Addr(&net.UnixAddr{Name: "x"})))
-	if Local(r) {
+	if IsLocal(r) {
 		t.Error("a socket that has no address")
 	}
 }
@@ -98,7 +98,7 @@ func TestBears(t *testing.T) {
 		if c.header != "" {
 			r.Header.Set("Authorization", c.header)
 		}
-		if got := Bears(r, c.token); got != c.want {
+		if got := HasToken(r, c.token); got != c.want {
 			t.Errorf("%q, %q: %v", c.header, c.token, got)
 		}
 	}
@@ -112,7 +112,7 @@ func TestChallenge(t *testing.T) {
 	} {
 		w, r := httptest.NewRecorder(), httptest.NewRequest(http.MethodGet, "/", nil)
 		r.Header.Set("Sec-Fetch-Mode", mode)
-		Challenge(w, r, "ours")
+		RequestCredential(w, r, "ours")
 		if got := w.Header().Get("WWW-Authenticate"); got != want {
 			t.Errorf("mode %q: %s", mode, got)
 		}

@@ -1,4 +1,4 @@
-// Sign: the header field of an error that is this server's own, whatever its body looks like.
+// Sign: a header field that marks the errors of this server itself.
 
 package jsonhttp
 
@@ -8,15 +8,15 @@ import (
 	"strings"
 )
 
-// ErrorHeader is the header field of an error that is this server's own: it says why. An
-// answer of upstream that is passed on never has it.
+// ErrorHeader is the header field that marks an error of this server itself and says why. A response of the
+// upstream that is passed on never has it.
 const ErrorHeader = "Understudy-Error"
 
-// maxErrorHeader bounds what the field says, in bytes.
+// maxErrorHeader is the maximum length of the field's value in bytes.
 const maxErrorHeader = 300
 
-// SignError says in a header that an error is this server's own, and why; "": its status alone.
-// Line ends become blanks.
+// SignError marks an error as this server's own and says why in the header. If why is "", the header has the
+// text of the status. Line ends become spaces.
 func SignError(h http.Header, status int, why string) {
 	why = strings.Join(strings.Fields(why), " ")
 	text := strings.Map(func(r rune) rune {
@@ -31,15 +31,16 @@ func SignError(h http.Header, status int, why string) {
 	h[ErrorHeader] = []string{text[:min(len(text), maxErrorHeader)]}
 }
 
-// Signed returns a writer that signs every error whose header does not say yet where it is from.
-func Signed(w http.ResponseWriter) http.ResponseWriter { return signer{w} }
+// SignErrors returns a writer that marks every error with SignError, unless the header already says where the
+// response is from.
+func SignErrors(w http.ResponseWriter) http.ResponseWriter { return signer{w} }
 
 type signer struct{ http.ResponseWriter }
 
-// Unwrap lets http.ResponseController reach the writer below.
+// Unwrap returns the wrapped writer. http.ResponseController needs it.
 func (s signer) Unwrap() http.ResponseWriter { return s.ResponseWriter }
 
-// WriteHeader signs an error.
+// WriteHeader marks an error and sends the status.
 func (s signer) WriteHeader(status int) {
 	h := s.Header()
 	if status >= http.StatusBadRequest && h[ErrorHeader] == nil && h["Cache-Status"] == nil {

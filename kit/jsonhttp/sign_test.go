@@ -17,14 +17,14 @@ func TestErrorsWithoutAnOriginAreSigned(t *testing.T) {
 		},
 	} {
 		w := httptest.NewRecorder()
-		answer(Signed(w), httptest.NewRequest(http.MethodGet, "/", nil))
+		answer(SignErrors(w), httptest.NewRequest(http.MethodGet, "/", nil))
 		if got := strings.Join(w.Header()[ErrorHeader], "|"); got != want {
 			t.Errorf("%d is signed %q, want %q", w.Code, got, want)
 		}
 	}
 	w := httptest.NewRecorder()
 	w.Header()["Cache-Status"] = []string{"understudy; fwd=miss"}
-	Signed(w).WriteHeader(http.StatusNotFound)
+	SignErrors(w).WriteHeader(http.StatusNotFound)
 	if got := w.Header()[ErrorHeader]; got != nil {
 		t.Errorf("an answer of upstream is signed %q", got)
 	}

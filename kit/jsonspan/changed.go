@@ -1,4 +1,4 @@
-// Changed: which members differ between two objects.
+// Changes: finds the members that differ between two objects.
 
 package jsonspan
 
@@ -9,59 +9,58 @@ import (
 	"slices"
 )
 
-// Changed calls yield with the dotted name of each member that differs between
-// two documents that are objects, until it returns false. An object there on
-// both sides is gone into ("meta.page"); anything else, an array too, is
-// compared whole and named once. White space, the order of members and how a
-// string is escaped make no difference; numbers are compared as written (1.0
-// is not 1); of a name there twice the last counts. Names are raw, as the new
-// document writes them, or the old one when it alone has them; a name with a
-// dot in it looks like two, so the same name may come twice. They come in no
-// particular order and stay valid after the call as long as the documents do.
-// The error is an *Error, wrapped, when one is not a document or no object;
-// then nothing was yielded. When nothing differs nothing is allocated, unless
-// objects of more than 64 members differ in order.
-func Changed(old, new []byte, yield func(name []byte) bool) error {
-	a, err := object(old)
+// FindChanges calls yield with the dotted name of each member that differs between two documents, until yield
+// returns false. Both documents must be objects. An object on both sides is compared member by member
+// ("meta.page"). Any other value, also an array, is compared as a whole and yielded once. White space, the
+// order of members and string escapes make no difference. Numbers are compared as written: 1.0 is not 1. If a
+// name occurs twice in an object, its last member counts.
+//
+// Names are yielded raw, as the new document writes them, or the old one if only the old one has the member. A
+// name that contains a dot looks like two names, so the same name may be yielded twice. The order is
+// unspecified, and names stay valid as long as the documents. If a document is invalid or not an object,
+// FindChanges returns a wrapped *Error and yields nothing. Equal documents need no allocation, unless objects
+// of more than 64 members differ in order.
+func FindChanges(old, new []byte, yield func(name []byte) bool) error {
+	a, err := parseObject(old)
 	if err != nil {
 		return fmt.Errorf("jsonspan: the old one: %w", err)
 	}
 	if bytes.Equal(old, new) {
 		return nil
 	}
-	b, err := object(new)
+	b, err := parseObject(new)
 	if err != nil {
 		return fmt.Errorf("jsonspan: the new one: %w", err)
 	}
 	d := differ{old: old, new: new, yield: yield}
-	d.objects(a, b)
+	d.compareObjects(a, b)
 	return nil
 }
 
-// object is a document's outermost value, which must be an object.
-func object(data []byte) (Value, error) {
-	v, err := Document(data)
+// parseObject returns the outermost value of a document, or an error if it is not an object.
+func parseObject(data []byte) (Value, error) {
+	v, err := Parse(data)
 	if err == nil && v.Kind != Object {
 		err = &Error{v.Start, "want an object"}
 	}
 	return v, err
 }
 
-// differ is one comparison. The offsets of values lead into old or new; which,
-// their names tell.
+// differ compares two documents. Values called old or a are offsets into old, values called new or b are
+// offsets into new.
 type differ struct {
 	old, new []byte
 	yield    func(name []byte) bool
 
-	names  [MaxDepth][]byte // that of the member looked at, behind those of the objects around it
-	depth  int
-	silent int // within an array, where the first difference is enough
+	names      [MaxDepth][]byte // the name of the current member, after the names of the objects around it
+	depth      int
+	arrayDepth int // the number of arrays around the current value; within an array no member is yielded
 }
 
-// tell yields the member looked at, false when the comparison is to stop.
-func (d *differ) tell() bool {
+// report yields the dotted name of the current member. It returns false if the comparison must stop.
+func (d *differ) report() bool {
 	switch {
-	case d.silent > 0:
+	case d.arrayDepth > 0:
 		return false
 	case d.depth == 1:
 		return d.yield(d.names[0])
@@ -69,80 +68,79 @@ func (d *differ) tell() bool {
 	return d.yield(bytes.Join(d.names[:d.depth], []byte(".")))
 }
 
-// values tells what differs between the values of one name.
-func (d *differ) values(name []byte, old, new Value) bool {
+// compareValues compares two values of the same name. It returns false if the comparison must stop.
+func (d *differ) compareValues(name []byte, old, new Value) bool {
 	d.names[d.depth] = name
 	d.depth++
 	on := true
 	if old.Kind == Object && new.Kind == Object {
-		on = d.objects(old, new)
-	} else if !d.same(old, new) {
-		on = d.tell()
+		on = d.compareObjects(old, new)
+	} else if !d.isSame(old, new) {
+		on = d.report()
 	}
 	d.depth--
 	return on
 }
 
-// one tells of a member that one side alone has.
-func (d *differ) one(name []byte) bool {
+// reportName yields the name of a member that only one document has.
+func (d *differ) reportName(name []byte) bool {
 	d.names[d.depth] = name
 	d.depth++
-	on := d.tell()
+	on := d.report()
 	d.depth--
 	return on
 }
 
-// member is one member of an object.
+// member is a member of an object.
 type member struct {
-	at    int // which, counted from 0
+	index int // the position among the members of the object, from 0
 	name  []byte
 	value Value
 }
 
-// lookAhead is how many differences in one object are each checked against a
-// later member of the same name by going over the rest; with more of them,
+// maxOrderedChanges is the maximum number of changed members of an object that are found without sorting. For
+// each of them the rest of both objects is searched for a later member of the same name. With more changes,
 // sorting is cheaper.
-const lookAhead = 16
+const maxOrderedChanges = 16
 
-// objects tells what differs between two objects, false when it is to stop.
-// Both are walked at once while their names are in the same order, which
-// needs no memory; from the first other name on, members are matched by
-// sorting.
-func (d *differ) objects(old, new Value) bool {
-	a, b := At(d.old, old), At(d.new, new)
+// compareObjects yields the differences between two objects. It returns false if the comparison must stop. It
+// walks both objects side by side while their names are in the same order, which needs no memory. From the
+// first name that differs on, it matches members by sorting.
+func (d *differ) compareObjects(old, new Value) bool {
+	a, b := NewCursor(d.old, old), NewCursor(d.new, new)
 	a.Enter()
 	b.Enter()
 	for at, looked := 0, 0; ; at++ {
-		more := a.More()
-		if more != b.More() {
-			return d.shuffled(old, new, at)
+		more := a.Next()
+		if more != b.Next() {
+			return d.compareUnordered(old, new, at)
 		}
 		if !more {
 			return true
 		}
 		was, is := a.Name(), b.Name()
 		if compareText(was, is) != 0 {
-			return d.shuffled(old, new, at)
+			return d.compareUnordered(old, new, at)
 		}
 		before, after := a.Skip(), b.Skip()
-		if bytes.Equal(before.Of(d.old), after.Of(d.new)) {
+		if bytes.Equal(before.Bytes(d.old), after.Bytes(d.new)) {
 			continue
 		}
-		if looked++; looked > lookAhead {
-			return d.shuffled(old, new, at)
+		if looked++; looked > maxOrderedChanges {
+			return d.compareUnordered(old, new, at)
 		}
-		if comesAgain(a, was) || comesAgain(b, is) {
-			continue // the later one counts
+		if hasLaterMember(a, was) || hasLaterMember(b, is) {
+			continue // a later member of the same name counts instead
 		}
-		if !d.values(is, before, after) {
+		if !d.compareValues(is, before, after) {
 			return false
 		}
 	}
 }
 
-// comesAgain reports whether a member of that name is still to come.
-func comesAgain(c Cursor, name []byte) bool {
-	for c.More() {
+// hasLaterMember reports whether a member of that name follows.
+func hasLaterMember(c Cursor, name []byte) bool {
+	for c.Next() {
 		if compareText(c.Name(), name) == 0 {
 			return true
 		}
@@ -151,11 +149,11 @@ func comesAgain(c Cursor, name []byte) bool {
 	return false
 }
 
-// shuffled is objects for members in different orders, of which those before
-// from have been told of, as far as they are the ones that count on both sides.
-func (d *differ) shuffled(old, new Value, from int) bool {
+// compareUnordered compares objects whose members are in different orders. Members before index from were
+// already compared, if they are at the same index on both sides.
+func (d *differ) compareUnordered(old, new Value, from int) bool {
 	var bufA, bufB [64]member
-	a, b := sorted(bufA[:0], d.old, old), sorted(bufB[:0], d.new, new)
+	a, b := sortMembers(bufA[:0], d.old, old), sortMembers(bufB[:0], d.new, new)
 	for len(a) > 0 || len(b) > 0 {
 		side := 0
 		switch {
@@ -169,12 +167,12 @@ func (d *differ) shuffled(old, new Value, from int) bool {
 		on := true
 		switch {
 		case side < 0:
-			on = d.one(a[0].name)
+			on = d.reportName(a[0].name)
 		case side > 0:
-			on = d.one(b[0].name)
-		case a[0].at == b[0].at && a[0].at < from:
+			on = d.reportName(b[0].name)
+		case a[0].index == b[0].index && a[0].index < from:
 		default:
-			on = d.values(b[0].name, a[0].value, b[0].value)
+			on = d.compareValues(b[0].name, a[0].value, b[0].value)
 		}
 		if !on {
 			return false
@@ -189,23 +187,23 @@ func (d *differ) shuffled(old, new Value, from int) bool {
 	return true
 }
 
-// sorted are the members of an object by name, the last one of each.
-func sorted(into []member, data []byte, obj Value) []member {
-	c := At(data, obj)
+// sortMembers returns the members of an object sorted by name. If a name occurs twice, only its last member is returned.
+func sortMembers(into []member, data []byte, obj Value) []member {
+	c := NewCursor(data, obj)
 	c.Enter()
-	for at := 0; c.More(); at++ {
+	for at := 0; c.Next(); at++ {
 		name := c.Name()
 		into = append(into, member{at, name, c.Skip()})
 	}
 	slices.SortFunc(into, func(x, y member) int {
-		return cmp.Or(compareText(x.name, y.name), cmp.Compare(y.at, x.at))
+		return cmp.Or(compareText(x.name, y.name), cmp.Compare(y.index, x.index))
 	})
 	return slices.CompactFunc(into, func(x, y member) bool { return compareText(x.name, y.name) == 0 })
 }
 
-// same reports whether two values mean the same.
-func (d *differ) same(old, new Value) bool {
-	x, y := old.Of(d.old), new.Of(d.new)
+// isSame reports whether two values have the same meaning.
+func (d *differ) isSame(old, new Value) bool {
+	x, y := old.Bytes(d.old), new.Bytes(d.new)
 	switch {
 	case bytes.Equal(x, y):
 		return true
@@ -214,32 +212,32 @@ func (d *differ) same(old, new Value) bool {
 	case old.Kind == String:
 		return compareText(x[1:len(x)-1], y[1:len(y)-1]) == 0
 	case old.Kind == Object:
-		d.silent++
-		same := d.objects(old, new)
-		d.silent--
+		d.arrayDepth++
+		same := d.compareObjects(old, new)
+		d.arrayDepth--
 		return same
 	case old.Kind != Array:
 		return false
 	}
-	a, b := At(d.old, old), At(d.new, new)
+	a, b := NewCursor(d.old, old), NewCursor(d.new, new)
 	a.Enter()
 	b.Enter()
 	for {
-		more := a.More()
-		if more != b.More() {
+		more := a.Next()
+		if more != b.Next() {
 			return false
 		}
 		if !more {
 			return true
 		}
-		if !d.same(a.Skip(), b.Skip()) {
+		if !d.isSame(a.Skip(), b.Skip()) {
 			return false
 		}
 	}
 }
 
-// compareText compares raw strings or names as what they mean, by bytes, piece
-// by piece: nothing is copied.
+// compareText compares two raw strings or names by their decoded bytes. It decodes them piece by piece and
+// copies nothing.
 func compareText(a, b []byte) int {
 	if bytes.Equal(a, b) {
 		return 0
@@ -251,10 +249,10 @@ func compareText(a, b []byte) int {
 	var x, y []byte
 	for {
 		if len(x) == 0 {
-			x, a = piece(bufA[:0], a)
+			x, a = nextPiece(bufA[:0], a)
 		}
 		if len(y) == 0 {
-			y, b = piece(bufB[:0], b)
+			y, b = nextPiece(bufB[:0], b)
 		}
 		n := min(len(x), len(y))
 		if n == 0 {
@@ -267,9 +265,9 @@ func compareText(a, b []byte) int {
 	}
 }
 
-// piece is the text raw begins with, decoded, and what comes after it: up to
-// the next escape, or one escape, decoded into buf. It is empty at the end.
-func piece(buf, raw []byte) (text, rest []byte) {
+// nextPiece returns the first part of raw, decoded, and the rest of raw. A part ends before the next escape, or
+// is a single escape, which is decoded into buf. At the end of raw the part is empty.
+func nextPiece(buf, raw []byte) (text, rest []byte) {
 	if len(raw) == 0 {
 		return nil, nil
 	}
@@ -282,7 +280,7 @@ func piece(buf, raw []byte) (text, rest []byte) {
 	}
 	n := 2
 	if raw[1] == 'u' {
-		_, n = surrogates(raw)
+		_, n = decodeUnicodeEscape(raw)
 	}
 	return appendDecoded(buf, raw[:n]), raw[n:]
 }

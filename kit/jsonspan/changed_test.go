@@ -55,7 +55,7 @@ func TestChanged(t *testing.T) {
 func changed(t testing.TB, old, new string) []string {
 	t.Helper()
 	var names []string
-	if err := Changed([]byte(old), []byte(new), func(name []byte) bool {
+	if err := FindChanges([]byte(old), []byte(new), func(name []byte) bool {
 		names = append(names, string(name))
 		return true
 	}); err != nil {
@@ -67,7 +67,7 @@ func changed(t testing.TB, old, new string) []string {
 
 func TestChangedRefuses(t *testing.T) {
 	for _, c := range [][2]string{{`[]`, `{}`}, {`{}`, `[]`}, {`{`, `{`}, {`{}`, `{"a":}`}, {``, ``}, {`null`, `null`}} {
-		if err := Changed([]byte(c[0]), []byte(c[1]), func([]byte) bool { t.Error("yielded"); return true }); err == nil {
+		if err := FindChanges([]byte(c[0]), []byte(c[1]), func([]byte) bool { t.Error("yielded"); return true }); err == nil {
 			t.Errorf("%q: no error", c)
 		}
 	}
@@ -77,7 +77,7 @@ func TestChangedRefuses(t *testing.T) {
 func TestChangedStops(t *testing.T) {
 	for _, c := range [][2]string{{`{"a":1,"b":{"c":1,"d":1}}`, `{"a":1,"b":{"c":2,"d":2}}`}, {`{"a":1,"b":1}`, `{"c":1,"d":1}`}} {
 		n := 0
-		if err := Changed([]byte(c[0]), []byte(c[1]), func([]byte) bool { n++; return false }); err != nil || n != 1 {
+		if err := FindChanges([]byte(c[0]), []byte(c[1]), func([]byte) bool { n++; return false }); err != nil || n != 1 {
 			t.Errorf("%q: %d names, %v", c, n, err)
 		}
 	}
@@ -109,13 +109,13 @@ func TestChangedOfManyMembers(t *testing.T) {
 
 func TestChangedAllocatesNothing(t *testing.T) {
 	row := page(2)
-	doc, err := Document(row)
+	doc, err := Parse(row)
 	if err != nil {
 		t.Fatal(err)
 	}
 	calls, _ := Find(row, doc, "calls")
 	var rows []string
-	Elements(row, calls, func(v Value) bool { rows = append(rows, string(v.Of(row))); return true })
+	VisitElements(row, calls, func(v Value) bool { rows = append(rows, string(v.Bytes(row))); return true })
 	var spaced bytes.Buffer
 	if err := json.Indent(&spaced, []byte(rows[1]), "", " "); err != nil {
 		t.Fatal(err)
@@ -133,7 +133,7 @@ func TestChangedAllocatesNothing(t *testing.T) {
 		yield := func([]byte) bool { count++; return true }
 		if n := testing.AllocsPerRun(100, func() {
 			count = 0
-			if err := Changed(old, new, yield); err != nil || count != want {
+			if err := FindChanges(old, new, yield); err != nil || count != want {
 				t.Fatalf("%s: %d names, %v", name, count, err)
 			}
 		}); n != 0 {
@@ -180,17 +180,17 @@ func FuzzChanged(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, old, new []byte) {
 		got := map[string]bool{}
-		err := Changed(old, new, func(name []byte) bool { got[Name(name)] = true; return true })
-		a, errA := object(old)
-		b, errB := object(new)
+		err := FindChanges(old, new, func(name []byte) bool { got[Name(name)] = true; return true })
+		a, errA := parseObject(old)
+		b, errB := parseObject(new)
 		if (err == nil) != (errA == nil && errB == nil) {
 			t.Fatalf("%v, but %v and %v", err, errA, errB)
 		}
-		if err != nil || Faithful(old) != nil || Faithful(new) != nil {
+		if err != nil || CheckLossless(old) != nil || CheckLossless(new) != nil {
 			return // encoding/json makes one rune of all broken text
 		}
-		before, ok := decode(a.Of(old))
-		after, ok2 := decode(b.Of(new))
+		before, ok := decode(a.Bytes(old))
+		after, ok2 := decode(b.Bytes(new))
 		if !ok || !ok2 {
 			t.Fatal("encoding/json reads no object")
 		}
@@ -204,15 +204,15 @@ func FuzzChanged(f *testing.F) {
 
 func BenchmarkChanged(b *testing.B) {
 	data := page(1)
-	doc, _ := Document(data)
+	doc, _ := Parse(data)
 	calls, _ := Find(data, doc, "calls")
-	old := calls.Of(data)[1 : calls.End-calls.Start-1]
+	old := calls.Bytes(data)[1 : calls.End-calls.Start-1]
 	new := bytes.Replace(old, []byte(`"-0.200"`), []byte(`"-0.300"`), 1)
 	b.SetBytes(int64(len(old)))
 	b.ReportAllocs()
 	n := 0
 	for b.Loop() {
-		if err := Changed(old, new, func([]byte) bool { n++; return true }); err != nil {
+		if err := FindChanges(old, new, func([]byte) bool { n++; return true }); err != nil {
 			b.Fatal(err)
 		}
 	}

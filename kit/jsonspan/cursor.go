@@ -1,4 +1,4 @@
-// Cursor, and the ways through a document built on it.
+// Cursor: walks through a document.
 
 package jsonspan
 
@@ -9,43 +9,41 @@ import (
 	"strings"
 )
 
-// Cursor walks a document once, going into the values its owner names and
-// over the others:
+// Cursor walks a document once. The caller enters the values it needs and skips the others:
 //
-//	c := At(data, doc)
+//	c := NewCursor(data, doc)
 //	c.Enter()
-//	for c.More() {
-//		if name := c.Name(); NameIs(name, "calls") { … } else { c.Skip() }
+//	for c.Next() {
+//		if name := c.Name(); MatchName(name, "calls") { … } else { c.Skip() }
 //	}
 //
-// After each More (and Name, in an object) the value must be entered and
-// walked to its end, or skipped.
+// After each Next, and in an object after Name, the caller must either skip the value or enter it and walk it to its end.
 type Cursor struct {
 	data  []byte
 	pos   int
-	first bool // just entered: no comma comes first
+	first bool // whether the cursor has just entered a value, so that no comma comes first
 }
 
-// At is a cursor before v.
-func At(data []byte, v Value) Cursor { return Cursor{data: data, pos: v.Start} }
+// NewCursor returns a cursor that stands before v.
+func NewCursor(data []byte, v Value) Cursor { return Cursor{data: data, pos: v.Start} }
 
-// Pos is the offset the cursor stands at: before the value to come or, after a
-// More that was false, behind the array or object.
+// Pos returns the offset of the cursor. It is before the next value or, after Next returned false, after the
+// array or object.
 func (c *Cursor) Pos() int { return c.pos }
 
-// Kind is the kind of the value to come.
+// Kind returns the kind of the next value.
 func (c *Cursor) Kind() Kind { return kinds[c.data[c.pos]] }
 
-// Enter goes into the array or object to come.
+// Enter enters the array or object that comes next.
 func (c *Cursor) Enter() {
 	c.pos++
 	c.first = true
 }
 
-// More goes before the next member or element; false means that there is none,
-// and that the cursor stands behind the array or object it walked.
-func (c *Cursor) More() bool {
-	c.pos = space(c.data, c.pos)
+// Next moves the cursor to the next member or element. It returns false if there is none; the cursor then
+// stands after the array or object.
+func (c *Cursor) Next() bool {
+	c.pos = skipSpace(c.data, c.pos)
 	switch b := c.data[c.pos]; {
 	case b == '}' || b == ']':
 		c.pos++
@@ -54,21 +52,21 @@ func (c *Cursor) More() bool {
 	case c.first:
 		c.first = false
 	default: // the comma
-		c.pos = space(c.data, c.pos+1)
+		c.pos = skipSpace(c.data, c.pos+1)
 	}
 	return true
 }
 
-// Name is the member's name, raw: the bytes between its quotes. The cursor
-// then stands before the member's value.
+// Name returns the raw name of the member: the bytes between its quotes. It moves the cursor before the
+// member's value.
 func (c *Cursor) Name() []byte {
 	start := c.pos + 1
 	end := skipString(c.data, start)
-	c.pos = space(c.data, space(c.data, end)+1)
+	c.pos = skipSpace(c.data, skipSpace(c.data, end)+1)
 	return c.data[start : end-1]
 }
 
-// Skip goes over the value to come and returns it.
+// Skip moves the cursor over the next value and returns that value.
 func (c *Cursor) Skip() Value {
 	v := Value{kinds[c.data[c.pos]], c.pos, skip(c.data, c.pos)}
 	c.pos = v.End
@@ -76,7 +74,7 @@ func (c *Cursor) Skip() Value {
 	return v
 }
 
-// skip is the end of the value at data[i:], which is known to be well formed.
+// skip returns the end of the value at data[i:]. The value must be well formed.
 func skip(data []byte, i int) int {
 	switch data[i] {
 	case '"':
@@ -103,13 +101,13 @@ func skip(data []byte, i int) int {
 	return i
 }
 
-// skipString goes from after the opening quote to after the closing one.
+// skipString takes the offset after an opening quote and returns the offset after the closing quote.
 func skipString(data []byte, i int) int {
 	for {
 		for i+8 <= len(data) {
 			x := binary.LittleEndian.Uint64(data[i:])
-			quote, slash := x^ones*'"', x^ones*'\\'
-			if m := ((quote-ones)&^quote | (slash-ones)&^slash) & highs; m != 0 {
+			quote, slash := x^lowBits*'"', x^lowBits*'\\'
+			if m := ((quote-lowBits)&^quote | (slash-lowBits)&^slash) & highBits; m != 0 {
 				i += bits.TrailingZeros64(m) >> 3
 				break
 			}
@@ -125,16 +123,15 @@ func skipString(data []byte, i int) int {
 	}
 }
 
-// Members calls yield with each member of obj in order, until it returns
-// false. A name is raw, as between its quotes (see NameIs); a name there twice
-// comes twice.
-func Members(data []byte, obj Value, yield func(name []byte, v Value) bool) {
+// VisitMembers calls yield with each member of obj in order, until yield returns false. Names are raw, as
+// between their quotes (see MatchName). A name that occurs twice is yielded twice.
+func VisitMembers(data []byte, obj Value, yield func(name []byte, v Value) bool) {
 	if obj.Kind != Object {
 		return
 	}
-	c := At(data, obj)
+	c := NewCursor(data, obj)
 	c.Enter()
-	for c.More() {
+	for c.Next() {
 		name := c.Name()
 		if !yield(name, c.Skip()) {
 			return
@@ -142,37 +139,36 @@ func Members(data []byte, obj Value, yield func(name []byte, v Value) bool) {
 	}
 }
 
-// Elements calls yield with each element of arr in order, until it returns
-// false.
-func Elements(data []byte, arr Value, yield func(v Value) bool) {
+// VisitElements calls yield with each element of arr in order, until yield returns false.
+func VisitElements(data []byte, arr Value, yield func(v Value) bool) {
 	if arr.Kind != Array {
 		return
 	}
-	c := At(data, arr)
+	c := NewCursor(data, arr)
 	c.Enter()
-	for c.More() {
+	for c.Next() {
 		if !yield(c.Skip()) {
 			return
 		}
 	}
 }
 
-// Find follows a dotted name ("meta.next_page_url") through objects. In each object a
-// member with the whole name that is left ("@odata.nextLink") comes before a path. Of a
-// name there twice Find takes the last, as encoding/json does. The empty name is obj itself.
+// Find follows a dotted name ("meta.next_page_url") through objects. In each object, a member whose name is the
+// whole remaining text ("@odata.nextLink") takes precedence over a path. If a name occurs twice, its last
+// member counts, as in encoding/json. For the empty name Find returns obj.
 func Find(data []byte, obj Value, dotted string) (Value, bool) {
 	for dotted != "" {
 		name, rest, path := strings.Cut(dotted, ".")
 		var whole, head Value
 		if obj.Kind == Object {
-			c := At(data, obj)
+			c := NewCursor(data, obj)
 			c.Enter()
-			for c.More() {
+			for c.Next() {
 				member := c.Name()
 				v := c.Skip()
-				if NameIs(member, dotted) {
+				if MatchName(member, dotted) {
 					whole = v
-				} else if path && NameIs(member, name) {
+				} else if path && MatchName(member, name) {
 					head = v
 				}
 			}
@@ -188,11 +184,10 @@ func Find(data []byte, obj Value, dotted string) (Value, bool) {
 	return obj, obj.Kind != None
 }
 
-// NameIs reports whether a raw name means want, escapes decoded: the name
-// fr\u006fm is "from".
-func NameIs(raw []byte, want string) bool {
+// MatchName reports whether a raw name means want once its escapes are decoded: the name fr\u006fm means "from".
+func MatchName(raw []byte, want string) bool {
 	if len(raw) == len(want) && string(raw) == want {
-		// A name holding a backslash can equal want only when want does too.
+		// A raw name with a backslash has an escape, so its meaning differs from its bytes.
 		return bytes.IndexByte(raw, '\\') < 0
 	}
 	if len(raw) <= len(want) || bytes.IndexByte(raw, '\\') < 0 {

@@ -1,12 +1,11 @@
-// Values, and the check that a document is whole.
+// Values, and the check that a document is well formed.
 
-// Package jsonspan reads JSON as byte ranges: it checks that a document is
-// complete (RFC 8259) and finds the parts of it without building anything.
+// Package jsonspan reads JSON as byte ranges. It checks that a document is complete (RFC 8259) and finds its
+// parts without building objects.
 //
-// Document checks; everything else trusts data that Document accepted and may
-// panic or give nonsense on other data. Nothing allocates unless its result is
-// a string. Values are offsets into the slice given; the slice is never
-// changed. All functions are safe for concurrent use.
+// Parse checks a document. All other functions trust that Parse accepted the data; on other data they may panic
+// or return nonsense. No function allocates unless its result is a string. Values are offsets into the given
+// slice, which is never changed. All functions are safe for concurrent use.
 package jsonspan
 
 import (
@@ -29,62 +28,61 @@ const (
 	Null
 )
 
-// String is the kind's name in lower case.
+// String returns the name of the kind in lower case.
 func (k Kind) String() string {
 	return [...]string{"none", "object", "array", "string", "number", "bool", "null"}[k]
 }
 
-// Value is one JSON value: data[Start:End], a string with its quotes.
+// Value is a JSON value: the bytes data[Start:End]. A string includes its quotes.
 type Value struct {
 	Kind       Kind
 	Start, End int
 }
 
-// Of is the value's bytes.
-func (v Value) Of(data []byte) []byte { return data[v.Start:v.End] }
+// Bytes returns the bytes of the value.
+func (v Value) Bytes(data []byte) []byte { return data[v.Start:v.End] }
 
-// MaxDepth is how deep arrays and objects may lie in each other.
+// MaxDepth is the maximum nesting depth of arrays and objects.
 const MaxDepth = 200
 
-// Error says where and why a document is not one.
+// Error says where and why a document is invalid.
 type Error struct {
 	Offset int
 	Why    string
 }
 
-// Error is "offset 12: want a value".
+// Error returns a text such as "offset 12: want a value".
 func (e *Error) Error() string { return fmt.Sprintf("offset %d: %s", e.Offset, e.Why) }
 
-// Document checks that data is one complete, well-formed JSON document (RFC
-// 8259) with nothing but white space around it, at most MaxDepth deep, and
-// returns its outermost value. Like encoding/json's Valid it does not look at
-// UTF-8; Faithful does. The error is an *Error.
-func Document(data []byte) (Value, error) {
-	start := space(data, 0)
+// Parse checks that data is one complete, well-formed JSON document (RFC 8259), at most MaxDepth deep, with
+// only white space around it. It returns the outermost value. Like Valid of encoding/json, Parse does not check
+// UTF-8; CheckLossless does. The error is an *Error.
+func Parse(data []byte) (Value, error) {
+	start := skipSpace(data, 0)
 	end, err := scan(data, start)
 	if err != nil {
 		return Value{}, err
 	}
-	if rest := space(data, end); rest < len(data) {
+	if rest := skipSpace(data, end); rest < len(data) {
 		return Value{}, &Error{rest, "something after the document"}
 	}
 	return Value{kinds[data[start]], start, end}, nil
 }
 
-// kinds tells a value's kind by its first byte; None for bytes that begin none.
+// kinds maps the first byte of a value to its kind, and bytes that begin no value to None.
 var kinds = [256]Kind{
 	'{': Object, '[': Array, '"': String, 't': Bool, 'f': Bool, 'n': Null, '-': Number,
 	'0': Number, '1': Number, '2': Number, '3': Number, '4': Number,
 	'5': Number, '6': Number, '7': Number, '8': Number, '9': Number,
 }
 
-// scan checks the value at data[i:] and returns its end. One loop instead of
-// recursion: the stack holds what each open array or object is closed by.
+// scan checks the value at data[i:] and returns its end. It is a loop instead of a recursion; the stack holds
+// the closing byte of each open array or object.
 func scan(data []byte, i int) (int, error) {
 	var stack [MaxDepth]byte
 	depth := 0
 	for {
-		i = space(data, i)
+		i = skipSpace(data, i)
 		if i >= len(data) {
 			return 0, &Error{i, "the document is cut"}
 		}
@@ -98,9 +96,9 @@ func scan(data []byte, i int) (int, error) {
 			}
 			stack[depth] = c + 2 // '{'+2 is '}', '['+2 is ']'
 			depth++
-			i = space(data, i+1)
+			i = skipSpace(data, i+1)
 			if i < len(data) && data[i] == c+2 {
-				break // empty: closed below
+				break // an empty array or object is closed below
 			}
 			if c == '{' {
 				i, err = checkName(data, i)
@@ -119,12 +117,12 @@ func scan(data []byte, i int) (int, error) {
 		if err != nil {
 			return 0, err
 		}
-		// After a value: close what ends here, then go on to the next one.
+		// After a value: close the arrays and objects that end here, then go on to the next value.
 		for {
 			if depth == 0 {
 				return i, nil
 			}
-			i = space(data, i)
+			i = skipSpace(data, i)
 			if i >= len(data) {
 				return 0, &Error{i, "the document is cut"}
 			}
@@ -139,22 +137,22 @@ func scan(data []byte, i int) (int, error) {
 		}
 		i++
 		if stack[depth-1] == '}' {
-			if i, err = checkName(data, space(data, i)); err != nil {
+			if i, err = checkName(data, skipSpace(data, i)); err != nil {
 				return 0, err
 			}
 		}
 	}
 }
 
-// space skips white space.
-func space(data []byte, i int) int {
+// skipSpace returns the offset of the first byte at or after i that is not white space.
+func skipSpace(data []byte, i int) int {
 	for i < len(data) && data[i] <= ' ' && (data[i] == ' ' || data[i] == '\n' || data[i] == '\r' || data[i] == '\t') {
 		i++
 	}
 	return i
 }
 
-// checkName checks `"name" :` and returns what comes after the colon.
+// checkName checks `"name" :` and returns the offset after the colon.
 func checkName(data []byte, i int) (int, error) {
 	if i >= len(data) {
 		return 0, &Error{i, "the document is cut"}
@@ -166,33 +164,32 @@ func checkName(data []byte, i int) (int, error) {
 	if err != nil {
 		return 0, err
 	}
-	i = space(data, i)
+	i = skipSpace(data, i)
 	if i >= len(data) || data[i] != ':' {
 		return 0, &Error{i, "want a colon"}
 	}
 	return i + 1, nil
 }
 
+// Constants to examine the 8 bytes of a word at once: the lowest and the highest bit of each byte.
 const (
-	ones  = 0x0101010101010101
-	highs = 0x8080808080808080
+	lowBits  = 0x0101010101010101
+	highBits = 0x8080808080808080
 )
 
-// special marks, in its lowest set bit, the first byte of a word that ends a
-// run of plain string bytes: a quote, a backslash or a control character. Bits
-// above the lowest may be wrong.
-func special(x uint64) uint64 {
-	quote := x ^ ones*'"'
-	slash := x ^ ones*'\\'
-	return ((quote-ones)&^quote | (slash-ones)&^slash | (x-ones*' ')&^x) & highs
+// specialBytes marks the first byte of a word that ends a run of plain string bytes: a quote, a backslash or a
+// control character. The mark is the lowest set bit of the result; bits above it may be wrong.
+func specialBytes(x uint64) uint64 {
+	quote := x ^ lowBits*'"'
+	slash := x ^ lowBits*'\\'
+	return ((quote-lowBits)&^quote | (slash-lowBits)&^slash | (x-lowBits*' ')&^x) & highBits
 }
 
-// checkString checks a string from after its opening quote to after its
-// closing one.
+// checkString takes the offset after an opening quote and returns the offset after the closing quote.
 func checkString(data []byte, i int) (int, error) {
 	for {
 		for i+8 <= len(data) {
-			if m := special(binary.LittleEndian.Uint64(data[i:])); m != 0 {
+			if m := specialBytes(binary.LittleEndian.Uint64(data[i:])); m != 0 {
 				i += bits.TrailingZeros64(m) >> 3
 				break
 			}
@@ -219,7 +216,7 @@ func checkString(data []byte, i int) (int, error) {
 	}
 }
 
-// escapeLen is the length of the escape data begins with, 0 when it is broken.
+// escapeLen returns the length of the escape at the beginning of data, or 0 if the escape is invalid.
 func escapeLen(data []byte) int {
 	if len(data) < 2 {
 		return 0
@@ -235,6 +232,7 @@ func escapeLen(data []byte) int {
 	return 0
 }
 
+// checkNumber checks a number (RFC 8259, section 6) and returns the offset after it.
 func checkNumber(data []byte, i int) (int, error) {
 	if data[i] == '-' {
 		i++

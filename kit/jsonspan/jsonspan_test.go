@@ -56,11 +56,11 @@ func TestDocument(t *testing.T) {
 		{text: strings.Repeat("[", MaxDepth) + strings.Repeat("]", MaxDepth), kind: Array},
 		{text: strings.Repeat("[", MaxDepth+1) + strings.Repeat("]", MaxDepth+1), why: "deep", at: MaxDepth},
 	} {
-		v, err := Document([]byte(c.text))
+		v, err := Parse([]byte(c.text))
 		if c.why == "" {
 			if err != nil || v.Kind != c.kind {
 				t.Errorf("%q: %v %v, want %v", c.text, v.Kind, err, c.kind)
-			} else if got := string(v.Of([]byte(c.text))); got != strings.TrimSpace(c.text) {
+			} else if got := string(v.Bytes([]byte(c.text))); got != strings.TrimSpace(c.text) {
 				t.Errorf("%q: range holds %q", c.text, got)
 			}
 			continue
@@ -77,14 +77,14 @@ func TestDocument(t *testing.T) {
 func TestCutsAndStringLengths(t *testing.T) {
 	doc := []byte(`{"calls":[{"sid":"CA1","n":[1.5e3,true,null],"t":"a\u00e9\\b"},{}],"x":"y"}`)
 	for i := range doc {
-		if _, err := Document(doc[:i]); err == nil {
+		if _, err := Parse(doc[:i]); err == nil {
 			t.Errorf("cut at %d is taken for whole: %s", i, doc[:i])
 		}
 	}
 	for n := range 40 {
 		for _, special := range []string{"", `\n`, `\"`, `\\`, `\u0041`} {
 			text := `["` + strings.Repeat("é", n/2) + strings.Repeat("x", n%2) + special + `",1]`
-			if _, err := Document([]byte(text)); err != nil {
+			if _, err := Parse([]byte(text)); err != nil {
 				t.Errorf("%s: %v", text, err)
 			}
 		}
@@ -117,17 +117,17 @@ func page(rows int) []byte {
 
 func TestNoAllocations(t *testing.T) {
 	data := page(50)
-	doc, err := Document(data)
+	doc, err := Parse(data)
 	if err != nil {
 		t.Fatal(err)
 	}
 	n := 0
 	if got := testing.AllocsPerRun(10, func() {
-		_, _ = Document(data)
-		_ = Faithful(data)
+		_, _ = Parse(data)
+		_ = CheckLossless(data)
 		calls, _ := Find(data, doc, "calls")
-		Elements(data, calls, func(v Value) bool {
-			Members(data, v, func([]byte, Value) bool { n++; return true })
+		VisitElements(data, calls, func(v Value) bool {
+			VisitMembers(data, v, func([]byte, Value) bool { n++; return true })
 			return true
 		})
 	}); got > 1 { // the escaping closure variable
@@ -142,7 +142,7 @@ func BenchmarkDocument(b *testing.B) {
 	data := page(50)
 	b.SetBytes(int64(len(data)))
 	for b.Loop() {
-		if _, err := Document(data); err != nil {
+		if _, err := Parse(data); err != nil {
 			b.Fatal(err)
 		}
 	}
@@ -152,7 +152,7 @@ func BenchmarkFaithful(b *testing.B) {
 	data := page(50)
 	b.SetBytes(int64(len(data)))
 	for b.Loop() {
-		if err := Faithful(data); err != nil {
+		if err := CheckLossless(data); err != nil {
 			b.Fatal(err)
 		}
 	}
@@ -160,10 +160,10 @@ func BenchmarkFaithful(b *testing.B) {
 
 func BenchmarkSkip(b *testing.B) {
 	data := page(50)
-	doc, _ := Document(data)
+	doc, _ := Parse(data)
 	b.SetBytes(int64(len(data)))
 	for b.Loop() {
-		c := At(data, doc)
+		c := NewCursor(data, doc)
 		if c.Skip().End != doc.End {
 			b.Fatal("lost")
 		}
@@ -189,7 +189,7 @@ func FuzzDocument(f *testing.F) {
 		f.Add([]byte(s))
 	}
 	f.Fuzz(func(t *testing.T, data []byte) {
-		doc, err := Document(data)
+		doc, err := Parse(data)
 		if valid := json.Valid(data); valid != (err == nil) {
 			var e *Error
 			if valid && errors.As(err, &e) && e.Why == "nested too deep" {
@@ -200,11 +200,11 @@ func FuzzDocument(f *testing.F) {
 		if err != nil {
 			return
 		}
-		c := At(data, doc)
+		c := NewCursor(data, doc)
 		if v := c.Skip(); v != doc {
 			t.Fatalf("skip finds %v, Document %v", v, doc)
 		}
-		if Faithful(data) == nil {
+		if CheckLossless(data) == nil {
 			compare(t, data, doc)
 		}
 	})
@@ -212,7 +212,7 @@ func FuzzDocument(f *testing.F) {
 
 // compare walks a document beside encoding/json's reading of it.
 func compare(t *testing.T, data []byte, v Value) {
-	raw := v.Of(data)
+	raw := v.Bytes(data)
 	switch v.Kind {
 	case Object:
 		var want map[string]json.RawMessage
@@ -220,8 +220,8 @@ func compare(t *testing.T, data []byte, v Value) {
 			t.Fatal(err)
 		}
 		got := map[string]Value{}
-		Members(data, v, func(name []byte, m Value) bool {
-			if !NameIs(name, Name(name)) {
+		VisitMembers(data, v, func(name []byte, m Value) bool {
+			if !MatchName(name, Name(name)) {
 				t.Fatalf("name %q is not itself", name)
 			}
 			got[Name(name)] = m
@@ -231,8 +231,8 @@ func compare(t *testing.T, data []byte, v Value) {
 			t.Fatalf("%d members, want %d", len(got), len(want))
 		}
 		for name, m := range got {
-			if string(m.Of(data)) != string(want[name]) {
-				t.Fatalf("member %q is %s, want %s", name, m.Of(data), want[name])
+			if string(m.Bytes(data)) != string(want[name]) {
+				t.Fatalf("member %q is %s, want %s", name, m.Bytes(data), want[name])
 			}
 			if f, ok := Find(data, v, name); ok && name != "" && !strings.Contains(name, ".") && f != m {
 				t.Fatalf("Find(%q) is %v, want %v", name, f, m)
@@ -245,9 +245,9 @@ func compare(t *testing.T, data []byte, v Value) {
 			t.Fatal(err)
 		}
 		i := 0
-		Elements(data, v, func(e Value) bool {
-			if string(e.Of(data)) != string(want[i]) {
-				t.Fatalf("element %d is %s, want %s", i, e.Of(data), want[i])
+		VisitElements(data, v, func(e Value) bool {
+			if string(e.Bytes(data)) != string(want[i]) {
+				t.Fatalf("element %d is %s, want %s", i, e.Bytes(data), want[i])
 			}
 			compare(t, data, e)
 			i++

@@ -1,4 +1,4 @@
-// Strings: decoding, quoting, and what cannot be kept faithfully.
+// Text: decodes and quotes strings, and finds text that cannot be kept without loss.
 
 package jsonspan
 
@@ -9,9 +9,9 @@ import (
 	"unicode/utf8"
 )
 
-// Text is v for people: a string decoded, anything else as written.
+// Text returns v as text for people: a string decoded, any other value as written.
 func Text(data []byte, v Value) string {
-	raw := v.Of(data)
+	raw := v.Bytes(data)
 	if v.Kind != String {
 		return string(raw)
 	}
@@ -21,7 +21,7 @@ func Text(data []byte, v Value) string {
 	return string(appendDecoded(make([]byte, 0, len(raw)), raw))
 }
 
-// Name is a raw name decoded.
+// Name returns a raw name decoded.
 func Name(raw []byte) string {
 	if bytes.IndexByte(raw, '\\') < 0 {
 		return string(raw)
@@ -29,6 +29,7 @@ func Name(raw []byte) string {
 	return string(appendDecoded(make([]byte, 0, len(raw)), raw))
 }
 
+// appendDecoded appends the raw string to dst with its escapes decoded.
 func appendDecoded(dst, raw []byte) []byte {
 	for {
 		i := bytes.IndexByte(raw, '\\')
@@ -37,21 +38,21 @@ func appendDecoded(dst, raw []byte) []byte {
 		}
 		dst = append(dst, raw[:i]...)
 		if raw = raw[i:]; raw[1] != 'u' {
-			dst = append(dst, unescaped[raw[1]])
+			dst = append(dst, simpleEscapes[raw[1]])
 			raw = raw[2:]
 			continue
 		}
-		r, n := surrogates(raw)
+		r, n := decodeUnicodeEscape(raw)
 		dst = utf8.AppendRune(dst, r)
 		raw = raw[n:]
 	}
 }
 
-var unescaped = [256]byte{'"': '"', '\\': '\\', '/': '/', 'b': '\b', 'f': '\f', 'n': '\n', 'r': '\r', 't': '\t'}
+var simpleEscapes = [256]byte{'"': '"', '\\': '\\', '/': '/', 'b': '\b', 'f': '\f', 'n': '\n', 'r': '\r', 't': '\t'}
 
-// surrogates decodes the \uXXXX that raw begins with, two of them when they
-// are a pair, and says how many bytes that took. A lone surrogate gives U+FFFD.
-func surrogates(raw []byte) (r rune, n int) {
+// decodeUnicodeEscape decodes the \uXXXX at the beginning of raw, or two of them if they form a surrogate pair.
+// It returns the number of bytes decoded. A lone surrogate becomes U+FFFD.
+func decodeUnicodeEscape(raw []byte) (r rune, n int) {
 	r = hex4(raw[2:])
 	if !utf16.IsSurrogate(r) {
 		return r, 6
@@ -64,7 +65,7 @@ func surrogates(raw []byte) (r rune, n int) {
 	return utf8.RuneError, 6
 }
 
-// hex4 is the value of four hex digits, -1 when they are not.
+// hex4 returns the value of four hex digits, or -1 if a byte is not a hex digit.
 func hex4(b []byte) rune {
 	var r rune
 	for _, c := range b[:4] {
@@ -83,8 +84,8 @@ func hex4(b []byte) rune {
 	return r
 }
 
-// Quote appends s as a JSON string. Only what must be escaped is: / < > & and
-// everything beyond ASCII stay. Bytes that are not UTF-8 become U+FFFD.
+// Quote appends s as a JSON string. It escapes only what JSON requires: / < > & and characters beyond ASCII
+// stay unchanged. Bytes that are not UTF-8 become U+FFFD.
 func Quote(dst []byte, s string) []byte {
 	const hex = "0123456789abcdef"
 	dst = append(dst, '"')
@@ -123,10 +124,9 @@ func Quote(dst []byte, s string) []byte {
 	return append(append(dst, s[start:]...), '"')
 }
 
-// Faithful is nil when a document that Document accepted can be decoded,
-// stored and shown without loss, else says why it cannot: bytes that are not
-// UTF-8, or an escape of half a surrogate pair.
-func Faithful(data []byte) error {
+// CheckLossless returns nil if a document that Parse accepted can be decoded, stored and shown without loss.
+// Otherwise its error names the first bytes that are not UTF-8, or the first escape of a lone surrogate.
+func CheckLossless(data []byte) error {
 	if !utf8.Valid(data) {
 		for i := 0; i < len(data); {
 			r, n := utf8.DecodeRune(data[i:])
@@ -136,7 +136,7 @@ func Faithful(data []byte) error {
 			i += n
 		}
 	}
-	// Backslashes occur in strings only, and each begins an escape.
+	// Backslashes occur only in strings, and each begins an escape.
 	for i := 0; ; {
 		next := bytes.IndexByte(data[i:], '\\')
 		if next < 0 {
@@ -146,7 +146,7 @@ func Faithful(data []byte) error {
 			i += 2
 			continue
 		}
-		r, n := surrogates(data[i:])
+		r, n := decodeUnicodeEscape(data[i:])
 		if r == utf8.RuneError && utf16.IsSurrogate(hex4(data[i+2:])) {
 			return &Error{i, fmt.Sprintf("lone surrogate %s", data[i:i+6])}
 		}

@@ -23,11 +23,11 @@ func TestFaithful(t *testing.T) {
 		"\"\xed\xa0\x80\"":             "offset 1: invalid UTF-8",
 		"\"\xc0\x80\"":                 "offset 1: invalid UTF-8",
 	} {
-		if _, err := Document([]byte(text)); err != nil {
+		if _, err := Parse([]byte(text)); err != nil {
 			t.Errorf("%q is no document: %v", text, err)
 		}
 		got := ""
-		if err := Faithful([]byte(text)); err != nil {
+		if err := CheckLossless([]byte(text)); err != nil {
 			got = err.Error()
 		}
 		if got != why {
@@ -46,7 +46,7 @@ func TestText(t *testing.T) {
 		`12.50`:            "12.50",
 		`null`:             "null",
 	} {
-		doc, err := Document([]byte(raw))
+		doc, err := Parse([]byte(raw))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -70,7 +70,7 @@ func TestNameIs(t *testing.T) {
 		{`a\\nb`, `a\nb`, true},
 		{strings.Repeat(`\u0061`, 100), strings.Repeat("a", 100), true},
 	} {
-		if NameIs([]byte(c.raw), c.want) != c.is {
+		if MatchName([]byte(c.raw), c.want) != c.is {
 			t.Errorf("NameIs(%q, %q) is not %v", c.raw, c.want, c.is)
 		}
 	}
@@ -78,7 +78,7 @@ func TestNameIs(t *testing.T) {
 
 func TestFind(t *testing.T) {
 	data := []byte(`{"a":{"b":[1,2],"c":"x","c":"y"},"":{"d":1},"n":null}`)
-	doc, err := Document(data)
+	doc, err := Parse(data)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -86,8 +86,8 @@ func TestFind(t *testing.T) {
 		"a.b": "[1,2]", "a.c": `"y"`, "n": "null", "a.z": "", "n.x": "", "a.b.c": "", "": string(data),
 	} {
 		v, ok := Find(data, doc, dotted)
-		if ok != (want != "") || ok && string(v.Of(data)) != want {
-			t.Errorf("%q: %v %s, want %s", dotted, ok, v.Of(data), want)
+		if ok != (want != "") || ok && string(v.Bytes(data)) != want {
+			t.Errorf("%q: %v %s, want %s", dotted, ok, v.Bytes(data), want)
 		}
 	}
 	for text, want := range map[string]string{
@@ -98,18 +98,18 @@ func TestFind(t *testing.T) {
 		`{"x\u002ey.z":4}`:                            "4",
 		`{"x.y":5}`:                                   "",
 	} {
-		doc, err := Document([]byte(text))
+		doc, err := Parse([]byte(text))
 		if err != nil {
 			t.Fatal(err)
 		}
-		if v, _ := Find([]byte(text), doc, "x.y.z"); string(v.Of([]byte(text))) != want {
-			t.Errorf("%s: %s, want %s", text, v.Of([]byte(text)), want)
+		if v, _ := Find([]byte(text), doc, "x.y.z"); string(v.Bytes([]byte(text))) != want {
+			t.Errorf("%s: %s, want %s", text, v.Bytes([]byte(text)), want)
 		}
 	}
-	Members(data, Value{Kind: Array}, func([]byte, Value) bool { t.Error("an array has no members"); return true })
-	Elements(data, doc, func(Value) bool { t.Error("an object has no elements"); return true })
+	VisitMembers(data, Value{Kind: Array}, func([]byte, Value) bool { t.Error("an array has no members"); return true })
+	VisitElements(data, doc, func(Value) bool { t.Error("an object has no elements"); return true })
 	n := 0
-	Members(data, doc, func([]byte, Value) bool { n++; return false })
+	VisitMembers(data, doc, func([]byte, Value) bool { n++; return false })
 	if n != 1 {
 		t.Errorf("went on after false: %d", n)
 	}
@@ -121,10 +121,10 @@ func FuzzQuote(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, s string) {
 		raw := Quote([]byte("x"), s)[1:]
-		if !utf8.Valid(raw) || Faithful(raw) != nil {
+		if !utf8.Valid(raw) || CheckLossless(raw) != nil {
 			t.Fatalf("%q is quoted as %q", s, raw)
 		}
-		if _, err := Document(raw); err != nil {
+		if _, err := Parse(raw); err != nil {
 			t.Fatalf("%q is quoted as %s: %v", s, raw, err)
 		}
 		want := strings.ToValidUTF8(s, "\ufffd")

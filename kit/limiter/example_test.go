@@ -14,7 +14,7 @@ func Example() {
 	fmt.Println(err)
 	leave()
 	_, err = l.Take("anna")
-	fmt.Println(err, l.Load().Now)
+	fmt.Println(err, l.Load().InUse)
 	// Output:
 	// limiter: every place of this name is taken
 	// <nil> 2

@@ -30,7 +30,7 @@ func TestPlaces(t *testing.T) {
 	bob := take("bob", nil)
 	take("bob", ErrFull)
 	take("ann", ErrEach)
-	if got, want := p.Load(), (Load{All: 3, Each: 2, Now: 3, Most: 2, Refused: 1, RefusedEach: 2}); got != want {
+	if got, want := p.Load(), (Load{All: 3, Each: 2, InUse: 3, Busiest: 2, Refused: 1, RefusedEach: 2}); got != want {
 		t.Errorf("%+v, want %+v", got, want)
 	}
 	first()
@@ -38,12 +38,12 @@ func TestPlaces(t *testing.T) {
 	take("cid", nil)
 	take("dan", ErrFull)
 	bob()
-	p.Limit(1, 1) // two are in, and stay
+	p.SetLimits(1, 1) // two are in, and stay
 	take("dan", ErrFull)
-	if now := p.Load().Now; now != 2 {
+	if now := p.Load().InUse; now != 2 {
 		t.Errorf("%d are in", now)
 	}
-	p.Limit(3, 1)
+	p.SetLimits(3, 1)
 	take("ann", ErrEach)
 	take("dan", nil)
 }
@@ -84,7 +84,7 @@ func TestPlacesUnderLoad(t *testing.T) {
 	}
 	wg.Wait()
 	l := p.Load()
-	if l.Now != 0 || l.Most != 0 || len(p.taken) != 0 || entered.Load()+l.Refused+l.RefusedEach != 16*2000 {
+	if l.InUse != 0 || l.Busiest != 0 || len(p.taken) != 0 || entered.Load()+l.Refused+l.RefusedEach != 16*2000 {
 		t.Errorf("%+v, %d names, %d entered", l, len(p.taken), entered.Load())
 	}
 }
@@ -121,7 +121,7 @@ func TestWait(t *testing.T) {
 			t.Errorf("%s is in", last)
 		}
 		synctest.Wait()
-		if l := p.Load(); l.Now != 0 || len(p.waiting) != 0 {
+		if l := p.Load(); l.InUse != 0 || len(p.waiting) != 0 {
 			t.Errorf("%+v, %d wait", l, len(p.waiting))
 		}
 	})

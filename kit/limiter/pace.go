@@ -1,4 +1,4 @@
-// Pace: how many may come in a span of time.
+// Pace: limits the number of events in a period of time.
 
 package limiter
 
@@ -7,15 +7,16 @@ import (
 	"time"
 )
 
-// Pace lets so many through in a span of time, and as many at once (GCRA, ITU-T I.371). nil lets
-// everything through. It is safe for concurrent use.
+// Pace allows a number of events in a period of time, and the same number as a burst (GCRA, ITU-T I.371). A nil
+// Pace allows every event. It is safe for concurrent use.
 type Pace struct {
-	each time.Duration // one in this time
-	late time.Duration // what a span has beyond one
-	next atomic.Int64  // when the next would be due, in Unix nanoseconds
+	interval time.Duration // the average time between two events
+	burst    time.Duration // the rest of the period, which allows a burst
+	next     atomic.Int64  // when the next event would be due, in Unix nanoseconds
 }
 
-// NewPace makes a Pace of n in a span of time, 0 meaning a second. Without an n it returns nil.
+// NewPace returns a Pace that allows n events in a period span. A span of 0 means a second. If n is not
+// positive, NewPace returns nil.
 func NewPace(n float64, span time.Duration) *Pace {
 	if n <= 0 {
 		return nil
@@ -24,29 +25,30 @@ func NewPace(n float64, span time.Duration) *Pace {
 		span = time.Second
 	}
 	each := time.Duration(float64(span) / n)
-	return &Pace{each: each, late: max(span-each, 0)}
+	return &Pace{interval: each, burst: max(span-each, 0)}
 }
 
-// Take lets one through and returns 0, or returns how long the next has to wait.
+// Take allows one event and returns 0, or returns how long the caller has to wait before it tries again.
 func (p *Pace) Take(now time.Time) (wait time.Duration) {
 	if p == nil {
 		return 0
 	}
 	for at := now.UnixNano(); ; {
 		due := p.next.Load()
-		if due > at+int64(p.late) {
-			return time.Duration(due - at - int64(p.late))
+		if due > at+int64(p.burst) {
+			return time.Duration(due - at - int64(p.burst))
 		}
-		if p.next.CompareAndSwap(due, max(due, at)+int64(p.each)) {
+		if p.next.CompareAndSwap(due, max(due, at)+int64(p.interval)) {
 			return 0
 		}
 	}
 }
 
-// Left returns how many a span has, how many are left of them now, and when all are again.
-func (p *Pace) Left(now time.Time) (limit, remaining int64, reset time.Duration) {
+// Quota returns how many events a period allows, how many of them remain now, and after which time all are
+// available again.
+func (p *Pace) Quota(now time.Time) (limit, remaining int64, reset time.Duration) {
 	used := max(0, time.Duration(p.next.Load()-now.UnixNano()))
-	limit = int64((p.late + p.each + p.each/2) / p.each)
-	// A hair of a request is no request: spans that do not divide evenly fall short.
-	return limit, max(0, limit-int64((used+p.each-p.each/1000-1)/p.each)), used
+	limit = int64((p.burst + p.interval + p.interval/2) / p.interval)
+	// A thousandth of an interval is ignored: a span that n does not divide evenly would otherwise fall short by one event.
+	return limit, max(0, limit-int64((used+p.interval-p.interval/1000-1)/p.interval)), used
 }

@@ -44,7 +44,7 @@ func TestRatesAreTold(t *testing.T) {
 		p := NewPace(c.rate, c.per)
 		limit := int64(c.rate)
 		for i := range limit {
-			if all, left, _ := p.Left(now); all != limit || left != limit-i {
+			if all, left, _ := p.Quota(now); all != limit || left != limit-i {
 				t.Fatalf("%+v: after %d requests %d of %d are left", c, i, left, all)
 			}
 			if wait := p.Take(now); wait != 0 {
@@ -52,7 +52,7 @@ func TestRatesAreTold(t *testing.T) {
 			}
 		}
 		wait := p.Take(now)
-		if _, left, _ := p.Left(now); left != 0 || wait <= 0 || wait > p.each {
+		if _, left, _ := p.Quota(now); left != 0 || wait <= 0 || wait > p.interval {
 			t.Fatalf("%+v: one more waits %v, and %d are left", c, wait, left)
 		}
 		if p.Take(now.Add(wait-1)) == 0 {
@@ -61,8 +61,8 @@ func TestRatesAreTold(t *testing.T) {
 		if late := p.Take(now.Add(wait)); late != 0 {
 			t.Errorf("%+v: after the wait: %v", c, late)
 		}
-		_, _, reset := p.Left(now)
-		if _, left, _ := p.Left(now.Add(reset)); left != limit {
+		_, _, reset := p.Quota(now)
+		if _, left, _ := p.Quota(now.Add(reset)); left != limit {
 			t.Errorf("%+v: %d are left", c, left)
 		}
 	}

@@ -1,24 +1,22 @@
-// Cache: what was used recently, under one limit.
+// Cache: keeps recently used values under a limit.
 
-// Package lru keeps what was used recently, under a limit.
+// Package lru keeps recently used values under a limit.
 package lru
 
 import "sync"
 
-// Cache keeps values by key until their weights together pass its limit; what
-// was not used for longest goes first, in whole generations: half the limit is
-// for what was used since the last turn, half for what was used before it.
-// That costs a reader one short lock and no bookkeeping. (A sync.RWMutex would
-// cost several times as much: its readers all write the same counter.) It is
-// safe for concurrent use; the zero value keeps nothing. Weights are not
-// negative.
+// Cache keeps values by key as long as the sum of their weights is within a limit. It evicts whole generations:
+// half the limit is for values used since the last change of generations, half for values used before it. So a
+// read costs a short lock and no bookkeeping. (A sync.RWMutex would be several times as slow, because its
+// readers all write the same counter.) Weights must not be negative. Cache is safe for concurrent use; the zero
+// value keeps nothing.
 type Cache[K comparable, V any] struct {
-	limit   int64
-	dropped func(V)
+	limit  int64
+	onDrop func(V)
 
 	mu         sync.Mutex
 	young, old map[K]entry[V]
-	weight     [2]int64 // of young and of old
+	weight     [2]int64 // the weights of young and of old
 }
 
 type entry[V any] struct {
@@ -26,17 +24,17 @@ type entry[V any] struct {
 	weight int64
 }
 
-// New makes a cache for weights up to limit in all. The unit is the caller's:
-// bytes, or 1 a value.
+// New returns a cache whose weights may sum up to limit. The caller chooses the unit, such as bytes or the
+// number of values.
 func New[K comparable, V any](limit int64) *Cache[K, V] {
 	return &Cache[K, V]{limit: limit, young: map[K]entry[V]{}}
 }
 
-// OnDrop has f called with each value for which there is no room any more. Call it before the first Put. f must not
-// use the cache.
-func (c *Cache[K, V]) OnDrop(f func(V)) { c.dropped = f }
+// SetDropFunc makes the cache call f with each value that it evicts or has no room for. Call SetDropFunc before
+// the first Put. f must not use the cache.
+func (c *Cache[K, V]) SetDropFunc(f func(V)) { c.onDrop = f }
 
-// Get is the value kept under key.
+// Get returns the value stored under key.
 func (c *Cache[K, V]) Get(key K) (value V, ok bool) {
 	c.mu.Lock()
 	e, ok := c.young[key]
@@ -52,7 +50,7 @@ func (c *Cache[K, V]) Get(key K) (value V, ok bool) {
 	return e.value, ok
 }
 
-// renew moves what is still kept under key among the young.
+// renew moves the value stored under key to the young generation, if it is still in the old one.
 func (c *Cache[K, V]) renew(key K) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -61,8 +59,8 @@ func (c *Cache[K, V]) renew(key K) {
 	}
 }
 
-// Put keeps value under key. One that weighs more than half the limit is not
-// kept, and takes what was kept under its key with it.
+// Put stores value under key. A value that weighs more than half the limit is not stored; the previous value of
+// its key is removed all the same.
 func (c *Cache[K, V]) Put(key K, value V, weight int64) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -72,13 +70,13 @@ func (c *Cache[K, V]) Put(key K, value V, weight int64) {
 func (c *Cache[K, V]) put(key K, e entry[V]) {
 	c.remove(key)
 	if e.weight > c.limit/2 || c.young == nil {
-		if c.dropped != nil {
-			c.dropped(e.value)
+		if c.onDrop != nil {
+			c.onDrop(e.value)
 		}
 		return
 	}
 	if c.weight[0]+e.weight > c.limit/2 {
-		c.drop(c.old)
+		c.notifyDropped(c.old)
 		c.old, c.young = c.young, make(map[K]entry[V], len(c.young))
 		c.weight[1], c.weight[0] = c.weight[0], 0
 	}
@@ -86,26 +84,26 @@ func (c *Cache[K, V]) put(key K, e entry[V]) {
 	c.weight[0] += e.weight
 }
 
-func (c *Cache[K, V]) drop(all map[K]entry[V]) {
-	if c.dropped == nil {
+func (c *Cache[K, V]) notifyDropped(all map[K]entry[V]) {
+	if c.onDrop == nil {
 		return
 	}
 	for _, e := range all {
-		c.dropped(e.value)
+		c.onDrop(e.value)
 	}
 }
 
-// Clear drops everything.
+// Clear removes all values.
 func (c *Cache[K, V]) Clear() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.drop(c.young)
-	c.drop(c.old)
+	c.notifyDropped(c.young)
+	c.notifyDropped(c.old)
 	clear(c.young)
 	c.old, c.weight = nil, [2]int64{}
 }
 
-// Remove forgets key.
+// Remove removes the value of key.
 func (c *Cache[K, V]) Remove(key K) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -123,7 +121,7 @@ func (c *Cache[K, V]) remove(key K) {
 	}
 }
 
-// Weight is what the kept values weigh together.
+// Weight returns the sum of the weights of all stored values.
 func (c *Cache[K, V]) Weight() int64 {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -57,7 +57,7 @@ func TestUsedStays(t *testing.T) {
 func TestEachValueIsKeptOrDropped(t *testing.T) {
 	c := New[int, int](20)
 	dropped := map[int]int{}
-	c.OnDrop(func(v int) { dropped[v]++ })
+	c.SetDropFunc(func(v int) { dropped[v]++ })
 	for v := range 100 {
 		c.Put(v, v, 1)
 	}

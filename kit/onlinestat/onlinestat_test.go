@@ -27,7 +27,7 @@ func TestVarianceIsExact(t *testing.T) {
 	all.AddAll(xs)
 	left.Merge(&right)
 	for name, s := range map[string]*Stat{"one by one": &one, "at once": &all, "merged": &left} {
-		if s.Variance() != 30 || s.Mean() != 1e9+10 || s.Min() != 1e9+4 || s.Max() != 1e9+16 || s.Range() != 12 || s.Count() != 4 {
+		if s.Variance() != 30 || s.Average() != 1e9+10 || s.Min() != 1e9+4 || s.Max() != 1e9+16 || s.Range() != 12 || s.Count() != 4 {
 			t.Errorf("%s: %+v, variance %v", name, s.Summary(), s.Variance())
 		}
 	}
@@ -41,8 +41,8 @@ func TestOddNumbersChangeNothing(t *testing.T) {
 	}
 	batched.AddAll(odd)
 	for _, s := range []*Stat{&s, &batched} {
-		if s.Count() != 3 || s.Skipped() != 4 || s.Mean() != 4 || s.Variance() != 1 || s.Quantile(0.5) < 3.9 || s.Quantile(0.5) > 4.1 {
-			t.Errorf("%+v, %d skipped", s.Summary(), s.Skipped())
+		if s.Count() != 3 || s.SkippedCount() != 4 || s.Average() != 4 || s.Variance() != 1 || s.Quantile(0.5) < 3.9 || s.Quantile(0.5) > 4.1 {
+			t.Errorf("%+v, %d skipped", s.Summary(), s.SkippedCount())
 		}
 	}
 	if got := s.Quantile(math.NaN()); got != 3 {
@@ -99,7 +99,7 @@ func TestMergeIsAll(t *testing.T) {
 			part := &Stat{}
 			switch rapid.IntRange(0, 2).Draw(t, "how") {
 			case 0:
-				part.each(rest[:n])
+				part.addEach(rest[:n])
 				sharded.AddAll(rest[:n])
 			case 1:
 				part.AddAll(rest[:n])
@@ -109,7 +109,7 @@ func TestMergeIsAll(t *testing.T) {
 			case 2:
 				part.Add(-5)
 				part.Reset()
-				part.each(rest[:n])
+				part.addEach(rest[:n])
 				sharded.AddAll(rest[:n])
 			}
 			merged.Merge(part)
@@ -119,7 +119,7 @@ func TestMergeIsAll(t *testing.T) {
 		mean, variance, quantile := exact(xs, p)
 		meanWithin, varianceWithin := rounding(xs, variance)
 		for name, s := range map[string]*Stat{"merged": &merged, "sharded": sharded.Stat()} {
-			equal := math.Abs(s.Mean()-mean) <= meanWithin && math.Abs(s.Variance()-variance) <= varianceWithin
+			equal := math.Abs(s.Average()-mean) <= meanWithin && math.Abs(s.Variance()-variance) <= varianceWithin
 			if s.Count() != int64(len(xs)) || !equal {
 				t.Fatalf("%s: %+v, want %v, %v", name, s.Summary(), mean, variance)
 			}
@@ -150,7 +150,7 @@ func TestQuantilesOfLatencies(t *testing.T) {
 			t.Errorf("p%v is %v, want %v", p*100, got, want)
 		}
 	}
-	if n := len(s.sketch.pos.counts); n > 16*perOctave {
+	if n := len(s.sketch.pos.counts); n > 16*bucketsPerOctave {
 		t.Errorf("%d buckets for latencies", n)
 	}
 }
@@ -161,7 +161,7 @@ func TestBounded(t *testing.T) {
 		s.Add(math.Pow(10, e))
 		s.Add(-math.Pow(10, e))
 	}
-	if n := len(s.sketch.pos.counts) + len(s.sketch.neg.counts); n > 2*buckets {
+	if n := len(s.sketch.pos.counts) + len(s.sketch.neg.counts); n > 2*maxBuckets {
 		t.Errorf("%d buckets", n)
 	}
 	if got := s.Quantile(1); got != s.Max() {
@@ -213,7 +213,7 @@ func TestShardedAtOnce(t *testing.T) {
 	}
 	wg.Wait()
 	got := s.Stat()
-	if want := (4*each - 1) / 2.0; got.Count() != 4*each || math.Abs(got.Mean()-want) > 1e-12*want {
+	if want := (4*each - 1) / 2.0; got.Count() != 4*each || math.Abs(got.Average()-want) > 1e-12*want {
 		t.Errorf("%+v, want %d around %v", got.Summary(), 4*each, want)
 	}
 }
@@ -251,7 +251,7 @@ func FuzzStat(f *testing.F) {
 		o.Add(c)
 		o.Add(a)
 		s.Merge(&o)
-		for _, v := range []float64{s.Mean(), s.Variance(), s.Deviation(), s.Min(), s.Max(), s.Range(), s.Quantile(p)} {
+		for _, v := range []float64{s.Average(), s.Variance(), s.Deviation(), s.Min(), s.Max(), s.Range(), s.Quantile(p)} {
 			if v-v != 0 {
 				t.Fatalf("%v, %v, %v: %+v", a, b, c, s.Summary())
 			}
@@ -259,8 +259,8 @@ func FuzzStat(f *testing.F) {
 		if q := s.Quantile(p); s.Count() > 0 && (q < s.Min() || q > s.Max()) || s.Variance() < 0 {
 			t.Fatalf("quantile %v of %+v", q, s.Summary())
 		}
-		if s.Count()+s.Skipped() != 4 {
-			t.Fatalf("%d and %d of 4", s.Count(), s.Skipped())
+		if s.Count()+s.SkippedCount() != 4 {
+			t.Fatalf("%d and %d of 4", s.Count(), s.SkippedCount())
 		}
 	})
 }

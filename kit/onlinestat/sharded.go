@@ -8,28 +8,27 @@ import (
 	"unsafe"
 )
 
-// Sharded is a Stat that many goroutines update at once. Each goroutine has one
-// of several shards, each with a lock and cache lines of its own; an update waits
-// there with others until a batch is full. Make it with NewSharded.
+// Sharded is a Stat that many goroutines update at once. It has several shards, each with its own lock and
+// cache lines. A goroutine normally uses the same shard; its numbers are summarised when a batch is full.
+// Create it with NewSharded.
 type Sharded struct {
 	shards []shard
 	mask   uint32
 }
 
-// batch is how many numbers a shard gathers before it summarises them.
+// batch is how many numbers a shard collects before it summarises them.
 const batch = 128
 
-// shard is one part of a Sharded, on cache lines of its own.
+// shard is one part of a Sharded, on separate cache lines.
 type shard struct {
-	mu   sync.Mutex
-	n    int
-	todo [batch]float64
-	stat Stat
-	_    [128]byte
+	mu      sync.Mutex
+	n       int
+	pending [batch]float64
+	stat    Stat
+	_       [128]byte
 }
 
-// NewSharded makes one with four shards to each processor, of 1.3 KB each and
-// what their histograms take.
+// NewSharded returns a Sharded with at least four shards for each processor. A shard takes 1.3 KB plus its histogram.
 func NewSharded() *Sharded {
 	n := 4
 	for n < 4*runtime.GOMAXPROCS(0) {
@@ -38,12 +37,12 @@ func NewSharded() *Sharded {
 	return &Sharded{shards: make([]shard, n), mask: uint32(n - 1)}
 }
 
-// take is the goroutine's shard, locked; while another has that, the one after it.
-// Where its stack lies says which: that is the same from update to update, so the
-// shard stays in one processor's caches. Nothing is read through the address.
-func (s *Sharded) take() *shard {
+// lockShard locks and returns the goroutine's shard, or the next shard if another goroutine holds the lock. The
+// address of the goroutine's stack chooses the shard. That address stays the same between updates, so the shard
+// stays in the caches of one processor. Nothing is read through the address.
+func (s *Sharded) lockShard() *shard {
 	var here byte
-	i := uint32(uintptr(unsafe.Pointer(&here))>>11) * 0x9e3779b1 >> 16 & s.mask // a stack has 2 KB at least
+	i := uint32(uintptr(unsafe.Pointer(&here))>>11) * 0x9e3779b1 >> 16 & s.mask // a stack has at least 2 KB
 	h := &s.shards[i]
 	if !h.mu.TryLock() {
 		h = &s.shards[(i+1)&s.mask]
@@ -52,31 +51,31 @@ func (s *Sharded) take() *shard {
 	return h
 }
 
-// Add takes one number.
+// Add adds one number.
 func (s *Sharded) Add(x float64) {
-	h := s.take()
-	h.todo[h.n] = x
+	h := s.lockShard()
+	h.pending[h.n] = x
 	if h.n++; h.n == batch {
 		h.flush()
 	}
 	h.mu.Unlock()
 }
 
-// AddAll takes many numbers under one lock.
+// AddAll adds many numbers under one lock.
 func (s *Sharded) AddAll(xs []float64) {
-	h := s.take()
+	h := s.lockShard()
 	h.stat.AddAll(xs)
 	h.mu.Unlock()
 }
 
-// flush summarises what was gathered; the lock is held.
+// flush summarises the collected numbers. The caller holds the lock.
 func (h *shard) flush() {
-	h.stat.AddAll(h.todo[:h.n])
+	h.stat.AddAll(h.pending[:h.n])
 	h.n = 0
 }
 
-// Stat is a summary of all numbers whose Add has returned. Updates go on
-// meanwhile: each shard is locked only while it is merged.
+// Stat returns a summary of all numbers whose Add has returned. Each shard is locked only while it is merged,
+// so updates can go on.
 func (s *Sharded) Stat() *Stat {
 	var out Stat
 	for i := range s.shards {

@@ -6,39 +6,38 @@ import (
 	"math"
 )
 
-// sketch counts numbers in buckets whose width grows with the number: 64 to
-// each power of two, so that the bucket is in the number's own bits. This is
-// DDSketch with linear interpolation between powers of two (C. Masson, J. E.
-// Rim, H. K. Lee: DDSketch, PVLDB 12(12), 2019, section 2.2), and the layout of
-// HdrHistogram. A bucket is told as the middle of it: at most 1/128 from any
-// number in it.
+// sketch is a histogram whose buckets grow with the numbers: 64 buckets to each power of two, so that the bits
+// of a number give its bucket. This is DDSketch with linear interpolation between powers of two (C. Masson, J.
+// E. Rim, H. K. Lee: DDSketch, PVLDB 12(12), 2019, section 2.2), and the layout of HdrHistogram. The middle of
+// a bucket stands for all its numbers. It is off by at most 1/128.
 //
-// Magnitudes below 2^-32 count as 0 and those from 2^64 up as 2^64. Buckets are
-// held from the lowest to the highest in use: 6,144 of 8 bytes on each side of
-// 0 at most; times from 10 ms to 30 s take 6 KB.
+// Magnitudes below 2^-32 count as 0, and those of 2^64 and more as 2^64. Buckets are allocated from the lowest
+// to the highest in use: at most 6,144 buckets of 8 bytes on each side of 0. Times from 10 ms to 30 s take 6
+// KB.
 type sketch struct {
 	zero     int64
 	pos, neg side
 }
 
 const (
-	perOctave = 64
-	shift     = 52 - 6 // of a float64's bits: what is left tells the bucket
-	lowest    = 1023 - 32
-	buckets   = 96 * perOctave
+	bucketsPerOctave = 64
+	bucketShift      = 52 - 6 // the number of low bits of a float64 that do not choose the bucket
+	lowestExponent   = 1023 - 32
+	maxBuckets       = 96 * bucketsPerOctave
 )
 
-// bucket is where a magnitude is counted; -1: it counts as 0.
+// bucket returns the bucket of a magnitude, or a negative number if the magnitude counts as 0.
 func bucket(bits uint64) int {
-	return min(int(bits>>shift)-lowest*perOctave, buckets-1)
+	return min(int(bits>>bucketShift)-lowestExponent*bucketsPerOctave, maxBuckets-1)
 }
 
-// middle is the magnitude a bucket stands for.
-func middle(i int) float64 {
-	bits := uint64(i+lowest*perOctave) << shift
-	return (math.Float64frombits(bits) + math.Float64frombits(bits+1<<shift)) / 2
+// bucketMiddle returns the magnitude in the middle of a bucket.
+func bucketMiddle(i int) float64 {
+	bits := uint64(i+lowestExponent*bucketsPerOctave) << bucketShift
+	return (math.Float64frombits(bits) + math.Float64frombits(bits+1<<bucketShift)) / 2
 }
 
+// add counts a number in its bucket.
 func (k *sketch) add(x float64) {
 	bits := math.Float64bits(x)
 	magnitude := bits &^ (1 << 63)
@@ -57,17 +56,16 @@ func (k *sketch) add(x float64) {
 	at.counts[i-at.low]++
 }
 
-// addAll is add for many: a positive number whose bucket is there is counted
-// without a call.
+// addAll counts many numbers. A positive number whose bucket is already allocated is counted without a function call.
 func (k *sketch) addAll(xs []float64) {
-	first, counts := k.pos.low+lowest*perOctave, k.pos.counts
+	first, counts := k.pos.low+lowestExponent*bucketsPerOctave, k.pos.counts
 	for _, x := range xs {
-		if i := int(math.Float64bits(x)>>shift) - first; uint(i) < uint(len(counts)) {
+		if i := int(math.Float64bits(x)>>bucketShift) - first; uint(i) < uint(len(counts)) {
 			counts[i]++
 			continue
 		}
 		k.add(x)
-		first, counts = k.pos.low+lowest*perOctave, k.pos.counts
+		first, counts = k.pos.low+lowestExponent*bucketsPerOctave, k.pos.counts
 	}
 }
 
@@ -83,18 +81,18 @@ func (k *sketch) reset() {
 	clear(k.neg.counts)
 }
 
-// side is what is on one side of 0: counts[i] is of bucket low+i.
+// side has the counts of all numbers on one side of 0. counts[i] belongs to bucket low+i.
 type side struct {
 	low    int
 	counts []int64
 }
 
-// step is by how many buckets a side grows at once: two octaves.
-const step = 2 * perOctave
+// growStep is the number of buckets by which a side grows at least: two powers of two.
+const growStep = 2 * bucketsPerOctave
 
-// grow makes room for the buckets from first to last.
+// grow allocates the buckets from first to last.
 func (s *side) grow(first, last int) {
-	first, last = first/step*step, last/step*step+step
+	first, last = first/growStep*growStep, last/growStep*growStep+growStep
 	if len(s.counts) > 0 {
 		first, last = min(first, s.low), max(last, s.low+len(s.counts))
 	}
@@ -116,19 +114,18 @@ func (s *side) merge(o *side) {
 	}
 }
 
-// at is how many are counted in bucket i.
-func (s *side) at(i int) int64 {
+// count returns how many numbers were counted in bucket i.
+func (s *side) count(i int) int64 {
 	if i -= s.low; uint(i) < uint(len(s.counts)) {
 		return s.counts[i]
 	}
 	return 0
 }
 
-// Quantile is the number that a share p (0 to 1) of all numbers of the given
-// Stats does not exceed: the one of rank p times their count, rounded up
-// (nearest rank, without interpolation). It is at most 1/128 (0.8 %) off, of
-// magnitudes from 2^-32 to 2^64; the first and the last are exact, and so is
-// every p99 of fewer than 100 numbers. It is 0 without numbers.
+// Quantile returns the smallest number that a share p (0 to 1) of all numbers of the given Stats does not
+// exceed. Its rank is p times the count, rounded up (nearest rank, without interpolation). For magnitudes from
+// 2^-32 to 2^64 the result is off by at most 1/128 (0.8 %). The smallest and the largest number are exact, and
+// so is the p99 of fewer than 100 numbers. Without numbers Quantile returns 0.
 func Quantile(p float64, of ...*Stat) float64 {
 	low, high, count := math.Inf(1), math.Inf(-1), int64(0)
 	for _, s := range of {
@@ -145,18 +142,18 @@ func Quantile(p float64, of ...*Stat) float64 {
 	case rank <= 1 || p != p:
 		return low
 	}
-	return max(low, min(high, ranked(rank, of)))
+	return max(low, min(high, valueAtRank(rank, of)))
 }
 
-// ranked is the middle of the bucket in which the number of a rank is.
-func ranked(rank int64, of []*Stat) float64 {
-	first, last := span(of, func(k *sketch) *side { return &k.neg })
+// valueAtRank returns the middle of the bucket that contains the number of the given rank.
+func valueAtRank(rank int64, of []*Stat) float64 {
+	first, last := bucketRange(of, func(k *sketch) *side { return &k.neg })
 	for i := last; i >= first; i-- {
 		for _, s := range of {
-			rank -= s.sketch.neg.at(i)
+			rank -= s.sketch.neg.count(i)
 		}
 		if rank <= 0 {
-			return -middle(i)
+			return -bucketMiddle(i)
 		}
 	}
 	for _, s := range of {
@@ -165,21 +162,21 @@ func ranked(rank int64, of []*Stat) float64 {
 	if rank <= 0 {
 		return 0
 	}
-	first, last = span(of, func(k *sketch) *side { return &k.pos })
+	first, last = bucketRange(of, func(k *sketch) *side { return &k.pos })
 	for i := first; i <= last; i++ {
 		for _, s := range of {
-			rank -= s.sketch.pos.at(i)
+			rank -= s.sketch.pos.count(i)
 		}
 		if rank <= 0 {
-			return middle(i)
+			return bucketMiddle(i)
 		}
 	}
 	return math.Inf(1)
 }
 
-// span is from the lowest bucket any of them holds to the highest.
-func span(of []*Stat, which func(*sketch) *side) (first, last int) {
-	first, last = buckets, -1
+// bucketRange returns the lowest and the highest bucket that any of the Stats has allocated.
+func bucketRange(of []*Stat, which func(*sketch) *side) (first, last int) {
+	first, last = maxBuckets, -1
 	for _, s := range of {
 		if at := which(&s.sketch); len(at.counts) > 0 {
 			first, last = min(first, at.low), max(last, at.low+len(at.counts)-1)

@@ -1,36 +1,34 @@
 // Stat: count, mean, variance, extremes and quantiles of a stream of numbers.
 
-// Package onlinestat summarises streams of numbers without keeping them: mean
-// and variance by Welford's recurrence, quantiles from a histogram of bounded
-// size, and summaries that can be merged.
+// Package onlinestat summarises streams of numbers without storing them. Mean and variance are computed by
+// Welford's recurrence, quantiles by a histogram of bounded size. Summaries can be merged.
 package onlinestat
 
 import "math"
 
-// Stat summarises the numbers it was given. Its zero value is ready. It is not
-// safe for concurrent use; Sharded is.
+// Stat summarises the numbers that were added. The zero value is ready to use. Stat is not safe for concurrent
+// use; Sharded is.
 //
-// Mean and variance are computed by B. P. Welford's recurrence (Note on a
-// method for calculating corrected sums of squares and products, Technometrics
-// 4(3), 1962), and merged by Chan, Golub and LeVeque's (Updating formulae and a
-// pairwise algorithm for computing sample variances, 1979). A sum of squares
-// would lose all digits of numbers that are large beside their deviation.
+// Mean and variance are computed by B. P. Welford's recurrence (Note on a method for calculating corrected sums
+// of squares and products, Technometrics 4(3), 1962). They are merged by the method of Chan, Golub and LeVeque
+// (Updating formulae and a pairwise algorithm for computing sample variances, 1979). A plain sum of squares
+// would lose all digits if the numbers are large compared with their deviation.
 //
-// NaN, infinities and numbers beyond 1e140, whose squares are no float64, are
-// counted by Skipped and change nothing else.
+// NaN, infinities and numbers beyond 1e140, whose squares do not fit a float64, are counted by SkippedCount and
+// change nothing else.
 type Stat struct {
 	count, skipped int64
-	mean, squares  float64 // squares: of the distances from the mean, summed
+	mean, squares  float64 // squares: the sum of the squared distances from the mean
 	min, max       float64
 	sketch         sketch
 }
 
-// largest is the magnitude of the largest number that is taken.
-const largest = 1e140
+// maxMagnitude is the largest magnitude of a number that is not skipped.
+const maxMagnitude = 1e140
 
-// Add takes one number. It allocates only when the histogram grows.
+// Add adds one number. It allocates only when the histogram grows.
 func (s *Stat) Add(x float64) {
-	if !(math.Abs(x) <= largest) { // NaN too
+	if !(math.Abs(x) <= maxMagnitude) { // also true for NaN
 		s.skipped++
 		return
 	}
@@ -44,14 +42,14 @@ func (s *Stat) Add(x float64) {
 	s.sketch.add(x)
 }
 
-// AddAll takes many numbers, at less cost each than Add.
+// AddAll adds many numbers, at a lower cost for each than Add.
 func (s *Stat) AddAll(xs []float64) {
 	if len(xs) == 0 {
 		return
 	}
 	sum, low, high := sums(xs)
-	if !(low >= -largest && high <= largest) || sum-sum != 0 { // NaN shows in the sum alone
-		s.each(xs)
+	if !(low >= -maxMagnitude && high <= maxMagnitude) || sum-sum != 0 { // a NaN shows only in the sum
+		s.addEach(xs)
 		return
 	}
 	mean := sum / float64(len(xs))
@@ -59,8 +57,8 @@ func (s *Stat) AddAll(xs []float64) {
 	s.sketch.addAll(xs)
 }
 
-// sums are the sum and the extremes. Four sums at once: one waits for each
-// addition before the next.
+// sums returns the sum, the smallest and the largest number. It adds up four sums in parallel, because each
+// addition to a single sum would wait for the one before.
 func sums(xs []float64) (sum, low, high float64) {
 	var a, b, c, d float64
 	low, high = xs[0], xs[0]
@@ -82,7 +80,7 @@ func sums(xs []float64) (sum, low, high float64) {
 	return a + b + (c + d), low, high
 }
 
-// squares is the sum of the squares of the distances from the mean.
+// squares returns the sum of the squared distances from the mean.
 func squares(xs []float64, mean float64) float64 {
 	var a, b, c, d float64
 	for ; len(xs) >= 4; xs = xs[4:] {
@@ -95,13 +93,13 @@ func squares(xs []float64, mean float64) float64 {
 	return a + b + (c + d)
 }
 
-func (s *Stat) each(xs []float64) {
+func (s *Stat) addEach(xs []float64) {
 	for _, x := range xs {
 		s.Add(x)
 	}
 }
 
-// Merge takes all numbers o was given. o stays as it is.
+// Merge adds all numbers that were added to o. It does not change o.
 func (s *Stat) Merge(o *Stat) {
 	s.skipped += o.skipped
 	if o.count > 0 {
@@ -110,7 +108,7 @@ func (s *Stat) Merge(o *Stat) {
 	}
 }
 
-// join merges all but the histogram.
+// join merges everything except the histogram.
 func (s *Stat) join(count int64, mean, squares, low, high float64) {
 	if s.count == 0 {
 		s.count, s.mean, s.squares, s.min, s.max = count, mean, squares, low, high
@@ -124,24 +122,24 @@ func (s *Stat) join(count int64, mean, squares, low, high float64) {
 	s.count += count
 }
 
-// Reset forgets all numbers and keeps the memory.
+// Reset removes all numbers and keeps the allocated memory.
 func (s *Stat) Reset() {
 	kept := s.sketch
 	*s = Stat{sketch: kept}
 	s.sketch.reset()
 }
 
-// Count is how many numbers were taken.
+// Count returns how many numbers were added, without those that were skipped.
 func (s *Stat) Count() int64 { return s.count }
 
-// Skipped is how many numbers were not taken: NaN, infinite, or beyond 1e140.
-func (s *Stat) Skipped() int64 { return s.skipped }
+// SkippedCount returns how many numbers were skipped because they are NaN, infinite or beyond 1e140.
+func (s *Stat) SkippedCount() int64 { return s.skipped }
 
-// Mean is the arithmetic mean; 0 without numbers.
-func (s *Stat) Mean() float64 { return s.mean }
+// Average returns the arithmetic mean, or 0 without numbers.
+func (s *Stat) Average() float64 { return s.mean }
 
-// Variance is that of a sample (divided by one less than the count); 0 of fewer
-// than two numbers.
+// Variance returns the variance of a sample: the squares are divided by the count minus one. It returns 0 for
+// fewer than two numbers.
 func (s *Stat) Variance() float64 {
 	if s.count < 2 {
 		return 0
@@ -149,29 +147,29 @@ func (s *Stat) Variance() float64 {
 	return s.squares / float64(s.count-1)
 }
 
-// Deviation is the standard deviation of a sample.
+// Deviation returns the standard deviation of a sample.
 func (s *Stat) Deviation() float64 { return math.Sqrt(s.Variance()) }
 
-// Min is the smallest number; 0 without numbers.
+// Min returns the smallest number, or 0 without numbers.
 func (s *Stat) Min() float64 { return s.min }
 
-// Max is the largest number; 0 without numbers.
+// Max returns the largest number, or 0 without numbers.
 func (s *Stat) Max() float64 { return s.max }
 
-// Range is from the smallest number to the largest.
+// Range returns the distance from the smallest to the largest number.
 func (s *Stat) Range() float64 { return s.max - s.min }
 
-// Quantile is Quantile of s alone.
+// Quantile returns the number that a share p (0 to 1) of the numbers of s does not exceed; see the function Quantile.
 func (s *Stat) Quantile(p float64) float64 { return Quantile(p, s) }
 
-// Summary is what a Stat tells at one moment, in the unit of its numbers.
+// Summary has the figures of a Stat at one moment, in the unit of its numbers.
 type Summary struct {
 	Count                     int64
 	Mean, Deviation, Min, Max float64
 	P50, P99                  float64
 }
 
-// Summary is all of it at once.
+// Summary returns all figures at once.
 func (s *Stat) Summary() Summary {
 	return Summary{s.count, s.mean, s.Deviation(), s.min, s.max, s.Quantile(0.5), s.Quantile(0.99)}
 }

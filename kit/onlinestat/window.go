@@ -1,16 +1,16 @@
-// Window: the newest numbers of a stream.
+// Window: summarises the newest numbers of a stream.
 
 package onlinestat
 
-// Window summarises the newest numbers of a stream: the last Size of them at
-// least, and fewer than twice as many. It is not safe for concurrent use.
+// Window summarises the newest numbers of a stream: at least the last Size numbers, and fewer than twice as
+// many. It is not safe for concurrent use.
 type Window struct {
-	Size int64 // 0 = 256
+	Size int64 // the minimum count of numbers in a full window; 0 means 256
 
 	now, before Stat
 }
 
-// Add takes one number.
+// Add adds one number.
 func (w *Window) Add(x float64) {
 	size := w.Size
 	if size <= 0 {
@@ -23,8 +23,8 @@ func (w *Window) Add(x float64) {
 	w.now.Add(x)
 }
 
-// Count is how many numbers are in the window.
+// Count returns how many numbers are in the window.
 func (w *Window) Count() int64 { return w.now.Count() + w.before.Count() }
 
-// Quantile is Quantile of the numbers in the window.
+// Quantile returns the number that a share p (0 to 1) of the window's numbers does not exceed.
 func (w *Window) Quantile(p float64) float64 { return Quantile(p, &w.now, &w.before) }

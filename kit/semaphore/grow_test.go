@@ -34,7 +34,7 @@ func TestEverybodyGrowsAndNobodyIsStuck(t *testing.T) {
 			})
 		}
 		all.Wait() // a bubble in which all wait for ever fails by itself
-		if st := s.Stats(); st.Held != 0 || st.Loads != 0 || st.Waiting != 0 || st.Beyond != 1 || st.Peak != 120 {
+		if st := s.Stats(); st.Held != 0 || st.Loads != 0 || st.Waiting != 0 || st.OverLimit != 1 || st.Peak != 120 {
 			t.Errorf("%+v", st)
 		}
 	})
@@ -86,7 +86,7 @@ func TestGrowthNeverStands(t *testing.T) {
 				})
 			}
 			all.Wait()
-			if st := s.Stats(); st.Held != 0 || st.Loads != 0 || st.Waiting != 0 || s.stuck != 0 || s.beyond != nil || st.Peak > 2*limit {
+			if st := s.Stats(); st.Held != 0 || st.Loads != 0 || st.Waiting != 0 || s.blocked != 0 || s.overLimit != nil || st.Peak > 2*limit {
 				t.Errorf("seed %d: %+v", seed, st)
 			}
 		})
@@ -145,7 +145,7 @@ func TestHoldersThatNeedAnotherLoadAreNotStuck(t *testing.T) {
 			l.Release()
 		})
 		all.Wait()
-		if st := s.Stats(); st.Held != 0 || st.Loads != 0 || s.stuck != 0 || st.Peak != 130 || st.Beyond < 1 {
+		if st := s.Stats(); st.Held != 0 || st.Loads != 0 || s.blocked != 0 || st.Peak != 130 || st.OverLimit < 1 {
 			t.Errorf("%+v", st)
 		}
 	})

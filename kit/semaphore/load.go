@@ -1,4 +1,4 @@
-// Load: what one holder holds; it grows and shrinks.
+// Load: the weight that a holder has acquired. It can grow and shrink.
 
 package semaphore
 
@@ -7,25 +7,25 @@ import (
 	"fmt"
 )
 
-// Load is what one holder holds. It is safe for concurrent use.
+// Load is the weight that a holder has acquired. It is safe for concurrent use.
 type Load struct {
 	semaphore *Weighted
-	weight    int64 // under semaphore.mu, like the rest
-	waits     int   // how many of its holder's waits it is held in
+	weight    int64 // protected by semaphore.mu, like the fields below
+	waits     int   // the number of waiting calls that list this load among their held loads
 	released  bool
 }
 
-// Weight is what it holds; 0 once it is released.
+// Weight returns the weight that the load holds, or 0 after Release.
 func (l *Load) Weight() int64 {
 	l.semaphore.mu.Lock()
 	defer l.semaphore.mu.Unlock()
 	return l.weight
 }
 
-// TryGrow holds weight more if it fits now; else it returns false and holds what it
-// held. It never waits, and goes before all waiters: a load that can go on ends sooner.
-// A load that is alone grows beyond the limit, unless the semaphore refuses that. A
-// released load does not grow. A weight of 0 or less changes nothing.
+// TryGrow adds weight to the load if it fits now; otherwise it returns false and changes nothing. It never
+// waits, and takes precedence over all waiters, because a load that can go on ends sooner. If this is the only
+// load, it may grow beyond the limit, unless the semaphore refuses heavy loads. A released load does not grow.
+// A weight of 0 or less changes nothing.
 func (l *Load) TryGrow(weight int64) bool {
 	s := l.semaphore
 	s.mu.Lock()
@@ -45,10 +45,10 @@ func (l *Load) TryGrow(weight int64) bool {
 	return false
 }
 
-// Grow holds weight more, and waits until it fits. l and held are as the loads held of
-// Acquire. A load waits once at a time. The error is ErrTooHeavy, at once, when the
-// semaphore refuses the new weight, or that of ctx, wrapped. Then the load holds what
-// it held. A released load does not grow: the error is ErrTooHeavy.
+// Grow adds weight to the load and waits until it fits. The held loads have the same meaning as for Acquire. A
+// load must wait only once at a time. If the semaphore refuses the new weight, Grow returns ErrTooHeavy at
+// once. If ctx ends, it returns the wrapped cause. After an error the weight of the load is unchanged. For a
+// released load the error is ErrTooHeavy.
 func (l *Load) Grow(ctx context.Context, weight int64, held ...*Load) error {
 	if l.TryGrow(weight) {
 		return nil
@@ -60,17 +60,17 @@ func (l *Load) Grow(ctx context.Context, weight int64, held ...*Load) error {
 		s.mu.Unlock()
 		return fmt.Errorf("%w: %d more of %d bytes", ErrTooHeavy, weight, s.limit)
 	}
-	w := &waiter{weight: weight, load: l, grows: true, held: append(held, l), in: make(chan struct{})}
-	s.enter(w)
+	w := &waiter{weight: weight, load: l, grows: true, held: append(held, l), admitted: make(chan struct{})}
+	s.addWaiter(w)
 	s.mu.Unlock()
 	select {
-	case <-w.in:
+	case <-w.admitted:
 		return nil
 	case <-ctx.Done():
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if !s.leave(w) { // let in meanwhile
+	if !s.removeWaiter(w) { // the weight was granted meanwhile
 		l.weight -= weight
 		s.held -= weight
 	}
@@ -78,7 +78,7 @@ func (l *Load) Grow(ctx context.Context, weight int64, held ...*Load) error {
 	return fmt.Errorf("semaphore: %d bytes more: %w", weight, context.Cause(ctx))
 }
 
-// Shrink holds weight less, at least 0, and lets others in. It never waits.
+// Shrink reduces the load by weight, to 0 at least, and admits waiters. It never waits.
 func (l *Load) Shrink(weight int64) {
 	s := l.semaphore
 	s.mu.Lock()
@@ -93,8 +93,7 @@ func (l *Load) shrink(weight int64) {
 	l.semaphore.admit()
 }
 
-// Release gives back what the load still holds and lets others in. A second
-// Release does nothing.
+// Release gives back the remaining weight of the load and admits waiters. A second Release does nothing.
 func (l *Load) Release() {
 	s := l.semaphore
 	s.mu.Lock()
@@ -108,11 +107,11 @@ func (l *Load) release() {
 	s := l.semaphore
 	l.released = true
 	s.loads--
-	if l.waits > 0 { // its holder no longer waits
-		s.stuck--
+	if l.waits > 0 { // the holder of the load no longer waits
+		s.blocked--
 	}
-	if s.beyond == l {
-		s.beyond = nil
+	if s.overLimit == l {
+		s.overLimit = nil
 	}
 	l.shrink(l.weight)
 }

@@ -1,7 +1,6 @@
-// Weighted: a limit on what is held at once, in bytes.
+// Weighted: limits the sum of weights held at once, such as bytes.
 
-// Package semaphore lets work run at once as long as its weights together stay
-// under a limit.
+// Package semaphore lets operations run at once as long as the sum of their weights is within a limit.
 package semaphore
 
 import (
@@ -12,55 +11,51 @@ import (
 	"sync"
 )
 
-// ErrTooHeavy is the error of a load heavier than the limit, when the semaphore refuses
-// such loads.
+// ErrTooHeavy is the error for a load heavier than the limit, if the semaphore refuses such loads.
 var ErrTooHeavy = errors.New("semaphore: heavier than the limit")
 
-// Options of a semaphore.
+// Options are the options of a semaphore.
 type Options struct {
-	// Limit is what may be held at once, in the caller's unit (bytes). 0 or
-	// less: every load counts as heavier than the limit.
+	// Limit is the maximum sum of weights held at once, in a unit that the caller chooses, such as bytes. If it
+	// is 0 or less, every load counts as heavier than the limit.
 	Limit int64
-	// Overtake is how many later loads may be let in before one that does not fit yet. Then
-	// no other load is let in until that one is. 0 = 32, less = none, first come first
-	// served.
+	// Overtake is how many later loads may be admitted before a waiting load that does not fit yet. After that
+	// no other load is admitted before the waiting one. 0 means 32. A negative number means none: first come,
+	// first served.
 	Overtake int
-	// Refuse turns away a load heavier than Limit, with ErrTooHeavy. Otherwise
-	// it is let in once nothing else is held, and nothing is beside it: the one
-	// case in which more than Limit is held.
+	// Refuse makes Acquire return ErrTooHeavy for a load heavier than Limit. Otherwise such a load is admitted
+	// when nothing else is held, and runs alone. Only in that case more than Limit is held.
 	Refuse bool
 }
 
-// Weighted lets loads in while their weights together stay within a limit. First come
-// is first served, but light loads pass a heavy one that does not fit yet, a bounded
-// number of times. As long as loads are released, every load gets in. It is safe for
-// concurrent use.
+// Weighted admits loads while the sum of their weights is within a limit. Loads are admitted in order of
+// arrival, but light loads may overtake a heavy load that does not fit yet, a limited number of times. As long
+// as holders release their loads, every load is admitted at some time. Weighted is safe for concurrent use.
 type Weighted struct {
 	limit    int64
 	overtake int
 	refuse   bool
 
-	mu      sync.Mutex
-	held    int64 // the weights of what is let in
-	loads   int   // how many that are
-	stuck   int   // how many of these have a holder that waits for more
-	beyond  *Load // the one that went beyond the limit so that another can end
-	waiting []*waiter
-	stats   Stats // the counts that only rise
+	mu        sync.Mutex
+	held      int64 // the sum of the weights of all admitted loads
+	loads     int   // the number of admitted loads
+	blocked   int   // the number of admitted loads whose holder waits for more weight
+	overLimit *Load // the load that exceeded the limit to end a deadlock, or nil
+	waiting   []*waiter
+	stats     Stats // only the counters that never decrease
 }
 
-// waiter is one that waits, in the order of coming; those whose holder has a load
-// already come first.
+// waiter is a waiting call. Waiters are in order of arrival, but those whose caller already holds loads come first.
 type waiter struct {
-	weight int64
-	load   *Load   // it is to hold that much more
-	grows  bool    // the load is held already
-	held   []*Load // the loads that the waiter holds meanwhile
-	passed int     // how often it was overtaken
-	in     chan struct{}
+	weight    int64
+	load      *Load   // the load that will get the weight
+	grows     bool    // whether the load is already admitted
+	held      []*Load // the loads that the caller holds while it waits
+	overtaken int     // how many times later loads were admitted first
+	admitted  chan struct{}
 }
 
-// New makes a semaphore that holds nothing.
+// New returns a semaphore without loads.
 func New(o Options) *Weighted {
 	switch {
 	case o.Overtake == 0:
@@ -71,14 +66,14 @@ func New(o Options) *Weighted {
 	return &Weighted{limit: max(o.Limit, 0), overtake: o.Overtake, refuse: o.Refuse}
 }
 
-// Acquire waits until weight can be held and holds it; the load must be
-// released. A negative weight is 0. The error is ErrTooHeavy, at once, or that
-// of ctx, wrapped; then nothing is held.
+// Acquire waits until weight can be held, and returns a load that the caller must release. A negative weight
+// counts as 0. If the semaphore refuses the weight, Acquire returns ErrTooHeavy at once. If ctx ends, it
+// returns the wrapped cause. After an error nothing is held.
 //
-// held are loads that the waiter holds, and does not release before it has this one.
-// The waiter then comes before those that hold nothing. When the holders of all loads
-// wait, one of them goes beyond the limit: a semaphore whose loads are released when
-// their work is done never comes to a standstill.
+// The caller lists in held the loads that it already holds and will not release before it gets this one. It
+// then takes precedence over callers that hold nothing. If the holders of all loads wait, one of them may
+// exceed the limit. So the semaphore never stays in a deadlock, as long as loads are released when their work
+// is done.
 func (s *Weighted) Acquire(ctx context.Context, weight int64, held ...*Load) (*Load, error) {
 	weight = max(weight, 0)
 	if err := ctx.Err(); err != nil {
@@ -90,25 +85,25 @@ func (s *Weighted) Acquire(ctx context.Context, weight int64, held ...*Load) (*L
 		s.mu.Unlock()
 		return nil, fmt.Errorf("%w: %d of %d bytes", ErrTooHeavy, weight, s.limit)
 	}
-	w := &waiter{weight: weight, load: &Load{semaphore: s}, held: held, in: make(chan struct{})}
-	s.enter(w)
+	w := &waiter{weight: weight, load: &Load{semaphore: s}, held: held, admitted: make(chan struct{})}
+	s.addWaiter(w)
 	s.mu.Unlock()
 	select {
-	case <-w.in:
+	case <-w.admitted:
 		return w.load, nil
 	case <-ctx.Done():
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if !s.leave(w) { // let in meanwhile
+	if !s.removeWaiter(w) { // the load was admitted meanwhile
 		w.load.release()
 	}
 	s.admit()
 	return nil, fmt.Errorf("semaphore: %d bytes: %w", weight, context.Cause(ctx))
 }
 
-// enter puts a waiter on the list, and lets in what fits.
-func (s *Weighted) enter(w *waiter) {
+// addWaiter adds a waiter to the list and admits the waiters that fit.
+func (s *Weighted) addWaiter(w *waiter) {
 	at := len(s.waiting)
 	if len(w.held) > 0 {
 		if i := slices.IndexFunc(s.waiting, func(w *waiter) bool { return len(w.held) == 0 }); i >= 0 {
@@ -117,42 +112,42 @@ func (s *Weighted) enter(w *waiter) {
 	}
 	for _, l := range w.held {
 		if l.waits++; l.waits == 1 && !l.released {
-			s.stuck++
+			s.blocked++
 		}
 	}
 	s.waiting = slices.Insert(s.waiting, at, w)
 	s.admit()
 }
 
-// left notes that the holder of loads waits no more.
-func (s *Weighted) left(w *waiter) {
+// endWait records that the holder of the waiter's held loads no longer waits.
+func (s *Weighted) endWait(w *waiter) {
 	for _, l := range w.held {
 		if l.waits--; l.waits == 0 && !l.released {
-			s.stuck--
+			s.blocked--
 		}
 	}
 }
 
-// leave takes a waiter that gave up off the list; false: it was let in meanwhile.
-func (s *Weighted) leave(w *waiter) bool {
+// removeWaiter removes a waiter that gave up. It returns false if the waiter was admitted meanwhile.
+func (s *Weighted) removeWaiter(w *waiter) bool {
 	i := slices.Index(s.waiting, w)
 	if i < 0 {
 		return false
 	}
 	s.waiting = slices.Delete(s.waiting, i, i+1)
 	s.stats.GaveUp++
-	s.left(w)
+	s.endWait(w)
 	return true
 }
 
-// TryAcquire is Acquire without waiting: nil when weight cannot be held now, or
-// when that would overtake one that was overtaken often enough.
+// TryAcquire acquires weight without waiting. It returns nil if weight cannot be held now, or if that would
+// overtake a waiter that was overtaken Overtake times already.
 func (s *Weighted) TryAcquire(weight int64) *Load {
 	weight = max(weight, 0)
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	w := &waiter{weight: weight, load: &Load{semaphore: s}, in: make(chan struct{})}
-	s.enter(w)
+	w := &waiter{weight: weight, load: &Load{semaphore: s}, admitted: make(chan struct{})}
+	s.addWaiter(w)
 	if last := len(s.waiting) - 1; last >= 0 && s.waiting[last] == w {
 		s.waiting = s.waiting[:last]
 		return nil
@@ -160,54 +155,53 @@ func (s *Weighted) TryAcquire(weight int64) *Load {
 	return w.load
 }
 
-// admit lets in what fits, first come first served, as long as no waiter has been
-// overtaken often enough.
+// admit admits the waiters that fit in their order. It stops after a waiter that does not fit and was overtaken
+// as often as allowed.
 func (s *Weighted) admit() {
 	left := s.waiting[:0]
 	shut := false
 	for _, w := range s.waiting {
-		if shut || !s.fits(w) {
+		if shut || !s.canAdmit(w) {
 			left = append(left, w)
-			shut = shut || w.passed >= s.overtake
+			shut = shut || w.overtaken >= s.overtake
 			continue
 		}
 		for _, ahead := range left {
-			ahead.passed++
+			ahead.overtaken++
 			s.stats.Overtaken++
-			shut = shut || ahead.passed >= s.overtake
+			shut = shut || ahead.overtaken >= s.overtake
 		}
-		s.letIn(w)
+		s.grantWeight(w)
 	}
 	clear(s.waiting[len(left):])
 	s.waiting = left
-	s.unstick()
+	s.resolveDeadlock()
 }
 
-// letIn gives one that waits what it waits for.
-func (s *Weighted) letIn(w *waiter) {
+// grantWeight gives a waiter the weight that it waits for.
+func (s *Weighted) grantWeight(w *waiter) {
 	s.held += w.weight
 	s.stats.Peak = max(s.stats.Peak, s.held)
 	w.load.weight += w.weight
-	s.left(w)
+	s.endWait(w)
 	if !w.grows {
 		s.loads++
 		s.stats.Admitted++
 	}
-	close(w.in)
+	close(w.admitted)
 }
 
-// unstick lets one load go beyond the limit when the holders of all loads wait for
-// more, because then none would ever be released. It picks the load that needs least,
-// and no other until that one is released. So the semaphore holds at most one load's
-// need beyond its limit.
-func (s *Weighted) unstick() {
-	if s.stuck == 0 || s.stuck < s.loads {
+// resolveDeadlock lets one load exceed the limit when the holders of all loads wait for more weight, because
+// then no load would ever be released. It chooses the load that needs the least weight, and no other load
+// before that one is released. So the limit is exceeded by the need of a single load at most.
+func (s *Weighted) resolveDeadlock() {
+	if s.blocked == 0 || s.blocked < s.loads {
 		return
 	}
 	var least *waiter
 	for _, w := range s.waiting {
 		switch {
-		case len(w.held) == 0 || s.beyond != nil && !slices.Contains(w.held, s.beyond):
+		case len(w.held) == 0 || s.overLimit != nil && !slices.Contains(w.held, s.overLimit):
 		case least == nil || w.weight < least.weight:
 			least = w
 		}
@@ -216,38 +210,38 @@ func (s *Weighted) unstick() {
 		return
 	}
 	s.waiting = slices.DeleteFunc(s.waiting, func(w *waiter) bool { return w == least })
-	if s.beyond == nil {
-		s.beyond = least.load
+	if s.overLimit == nil {
+		s.overLimit = least.load
 	}
-	s.stats.Beyond++
-	s.letIn(least)
+	s.stats.OverLimit++
+	s.grantWeight(least)
 }
 
-// fits reports whether one that waits can be let in.
-func (s *Weighted) fits(w *waiter) bool {
+// canAdmit reports whether the weight of a waiter fits now.
+func (s *Weighted) canAdmit(w *waiter) bool {
 	if w.weight > s.limit {
 		return !s.refuse && s.loads == 0
 	}
 	return w.weight <= s.limit-s.held
 }
 
-// Stats are what a semaphore holds, and the results of its callers.
+// Stats describes what a semaphore holds, and counts the results of its callers.
 type Stats struct {
-	Limit, Held   int64 // bytes
-	Loads         int   // let in and not released
+	Limit, Held   int64 // in the unit of Limit, such as bytes
+	Loads         int   // the number of loads admitted and not yet released
 	Waiting       int
-	WaitingWeight int64 // of all waiters together
-	Peak          int64 // the most that was ever held
+	WaitingWeight int64 // the sum of the weights of all waiters
+	Peak          int64 // the largest value of Held so far
 
-	Admitted  int64 // let in, ever
-	Overtaken int64 // how often a later load went before a waiter
-	Refused   int64 // turned away: heavier than the limit
-	GaveUp    int64 // their context ended while they waited
-	NotGrown  int64 // TryGrow did not fit
-	Beyond    int64 // let in beyond the limit, because no load could have ended otherwise
+	Admitted  int64 // the number of loads admitted so far
+	Overtaken int64 // how many times a later load was admitted before a waiter
+	Refused   int64 // loads refused because they are heavier than the limit
+	GaveUp    int64 // calls whose context ended while they waited
+	NotGrown  int64 // calls of TryGrow that returned false
+	OverLimit int64 // loads admitted beyond the limit to end a deadlock
 }
 
-// Stats are the numbers of this moment.
+// Stats returns the current numbers.
 func (s *Weighted) Stats() Stats {
 	s.mu.Lock()
 	defer s.mu.Unlock()

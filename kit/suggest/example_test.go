@@ -9,7 +9,7 @@ import (
 func Example() {
 	known := []string{"calls", "messages", "recordings"}
 	fmt.Println("unknown kind" + suggest.Hint("mesages", known))
-	fmt.Printf("%q\n", suggest.Word("xyzzy", known))
+	fmt.Printf("%q\n", suggest.ClosestWord("xyzzy", known))
 	// Output:
 	// unknown kind; did you mean "messages"?
 	// ""

@@ -3,12 +3,12 @@ package suggest
 
 import "strings"
 
-// Word is the word of known with the smallest edit distance (insert, delete,
-// replace, swap of neighbours; letter case does not count) to word, or "" when
-// nothing is near: a distance above a third of the longer word's length, 2 at
-// least. Nothing is near an empty word. Of equals the first wins. Cost is len(word) times the length of all
-// known words; clip foreign input first.
-func Word(word string, known []string) string {
+// ClosestWord returns the word of known that has the smallest edit distance to word, or "" if none is close.
+// Insertions, deletions, replacements and swaps of neighbours count; letter case does not. A word is close if
+// its distance is at most a third of the longer word's length, or 2. No word is close to an empty word. If
+// several words are equally close, the first is returned. The cost is len(word) times the length of all known
+// words, so shorten untrusted input first.
+func ClosestWord(word string, known []string) string {
 	if word == "" {
 		return ""
 	}
@@ -23,15 +23,15 @@ func Word(word string, known []string) string {
 	return best
 }
 
-// Hint is `; did you mean "x"?` for the nearest word, or "".
+// Hint returns `; did you mean "x"?` with the closest word, or "" if no word is close.
 func Hint(word string, known []string) string {
-	if w := Word(word, known); w != "" {
+	if w := ClosestWord(word, known); w != "" {
 		return `; did you mean "` + w + `"?`
 	}
 	return ""
 }
 
-// distance is the optimal string alignment distance over bytes.
+// distance returns the optimal string alignment distance of two texts, counted in bytes.
 func distance(a, b string) int {
 	before, last, row := make([]int, len(b)+1), make([]int, len(b)+1), make([]int, len(b)+1)
 	for j := range last {

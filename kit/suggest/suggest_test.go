@@ -10,7 +10,7 @@ func TestWord(t *testing.T) {
 		"listn": "listen", "lsiten": "listen", "UPSTREAM": "upstream", "conccurency": "concurrency",
 		"rte": "rate", "zzzzzz": "", "": "", "listen": "listen",
 	} {
-		if got := Word(word, known); got != want {
+		if got := ClosestWord(word, known); got != want {
 			t.Errorf("Word(%q) = %q, want %q", word, got, want)
 		}
 	}

@@ -1,4 +1,4 @@
-// Ring: keys that are replaced while their texts are on the way.
+// Ring: several keys, so that keys can be rotated while sealed texts are in use.
 
 package token
 
@@ -7,20 +7,20 @@ import (
 	"sync/atomic"
 )
 
-// Ring seals with the newest of some keys and opens with each of them: a text of
-// before a rotation opens until its key is taken out. It is safe for concurrent use.
+// Ring seals with the newest of several keys and opens with each of them. A text sealed before a rotation can
+// be opened until its key is removed. It is safe for concurrent use.
 type Ring struct {
 	purpose string
 	sealers atomic.Pointer[[]*Sealer]
 }
 
-// NewRing is a ring of a purpose, as of New, with at least one key, the newest first.
+// NewRing returns a ring for a purpose (see New) with at least one key, the newest first.
 func NewRing(purpose string, keys ...[]byte) (*Ring, error) {
 	r := &Ring{purpose: purpose}
 	return r, r.Replace(keys...)
 }
 
-// Replace puts other keys in place of all. On an error the former ones stay.
+// Replace replaces all keys. After an error the ring keeps its old keys.
 func (r *Ring) Replace(keys ...[]byte) error {
 	if len(keys) == 0 {
 		return fmt.Errorf("token: a ring has no key")
@@ -36,10 +36,10 @@ func (r *Ring) Replace(keys ...[]byte) error {
 	return nil
 }
 
-// Append is Sealer.Append with the newest key.
+// Append seals data with the newest key and appends the text to dst.
 func (r *Ring) Append(dst, data []byte) []byte { return (*r.sealers.Load())[0].Append(dst, data) }
 
-// Open is Sealer.Open with each key.
+// Open opens a text with each key in turn, until one fits.
 func (r *Ring) Open(text string, size int) ([]byte, error) {
 	for _, s := range *r.sealers.Load() {
 		if data, err := s.Open(text, size); err == nil {
@@ -49,5 +49,5 @@ func (r *Ring) Open(text string, size int) ([]byte, error) {
 	return nil, errForeign
 }
 
-// SizeOf is how many bytes a text holds, as Open takes them; negative: it is none.
+// SizeOf returns the size of the data in a text, as Open expects it. It is negative if the text is too short.
 func SizeOf(text string) int { return len(text)*3/4 - overhead }

@@ -1,9 +1,8 @@
-// Sealer: a few bytes as a text that reveals nothing.
+// Sealer: turns a few bytes into a text that reveals nothing.
 
-// Package token turns data that a server wants back from a client, such as a position
-// in a list, into texts. The texts reveal nothing, and no client can make one. All
-// texts of one number of bytes have one length. The same bytes give another text each
-// time, so a text does not even show that nothing has changed.
+// Package token seals data that a server wants back from a client, such as a position in a list. The sealed
+// texts reveal nothing, and no client can forge one. Data of the same size gives texts of the same length.
+// Sealing the same data twice gives different texts, so a text does not even show that nothing has changed.
 package token
 
 import (
@@ -17,19 +16,18 @@ import (
 	"fmt"
 )
 
-// KeySize is how many bytes a key has.
+// KeySize is the size of a key in bytes.
 const KeySize = 32
 
-// overhead is what a text holds beside its bytes: nonce and tag.
+// overhead is the number of bytes that sealing adds: the nonce and the tag.
 const overhead = 12 + 16
 
-// Sealer is AES-256-GCM with random nonces, in base64url (RFC 4648, 5). It is safe
-// for concurrent use.
+// Sealer seals with AES-256-GCM and random nonces, and encodes in base64url (RFC 4648, 5). It is safe for
+// concurrent use.
 type Sealer struct{ aead cipher.AEAD }
 
-// New is the sealer of a purpose: its key is derived from the one given (HKDF,
-// RFC 5869), so that a text of another purpose does not open. The error is a key
-// that has not KeySize bytes.
+// New returns a sealer for a purpose. It derives its key from the given key and the purpose (HKDF, RFC 5869),
+// so that it can't open a text of another purpose. New returns an error if the key does not have KeySize bytes.
 func New(key []byte, purpose string) (*Sealer, error) {
 	if len(key) != KeySize {
 		return nil, fmt.Errorf("token: a key has %d bytes, not %d", KeySize, len(key))
@@ -49,16 +47,16 @@ func New(key []byte, purpose string) (*Sealer, error) {
 	return &Sealer{aead}, nil
 }
 
-// Append appends the text of some bytes to dst.
+// Append seals data and appends the text to dst.
 func (s *Sealer) Append(dst, data []byte) []byte {
 	return base64.RawURLEncoding.AppendEncode(dst, s.aead.Seal(nil, nil, data, nil))
 }
 
-// errForeign has no details: trying texts reveals nothing.
+// errForeign gives no details, so that a client that tries texts learns nothing.
 var errForeign = errors.New("token: the text is none of this sealer")
 
-// Open is the bytes of a text, which are size many. Any other text is an error,
-// and a longer one is not looked at.
+// Open returns the data of a text, which must have size bytes. Any other text is an error. A text of another
+// length is not decoded.
 func (s *Sealer) Open(text string, size int) ([]byte, error) {
 	if len(text) != base64.RawURLEncoding.EncodedLen(size+overhead) {
 		return nil, errForeign
@@ -74,7 +72,7 @@ func (s *Sealer) Open(text string, size int) ([]byte, error) {
 	return data, nil
 }
 
-// Key is the key in a store. It is made and put there at the first use.
+// Key returns the key that get reads from a store. If there is none, it creates a key and stores it with put.
 func Key(get func() ([]byte, error), put func(key []byte) error) ([]byte, error) {
 	key, err := get()
 	if err != nil {

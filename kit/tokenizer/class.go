@@ -1,4 +1,4 @@
-// Classes of characters, and characters written in parts.
+// Classes of characters, and characters written in several parts.
 
 package tokenizer
 
@@ -7,22 +7,21 @@ import (
 	"unicode/utf8"
 )
 
-// class is what a character is to cutting.
+// class says how a character is treated when a text is cut into words.
 type class uint8
 
 const (
-	between class = iota // it stands between words
-	letter               // with its neighbours it makes a word
-	single               // a word by itself
-	symbol               // perhaps the beginning of an emoji
-	silent               // dropped: within a word as if it were not there
+	separator class = iota // separates words
+	letter                 // forms a word together with its neighbours
+	single                 // is a word on its own
+	symbol                 // may begin an emoji
+	ignored                // ignored, as if the character were not there
 )
 
-// span is a range of characters.
+// span is a range of characters, both ends included.
 type span struct{ first, last rune }
 
-// spaceless are the blocks of scripts without spaces between words, and of
-// Korean, whose words carry endings.
+// spaceless are the blocks of scripts without spaces between words. Korean is included, because its words have endings.
 var spaceless = []span{
 	{0x0e00, 0x0eff}, // Thai, Lao
 	{0x1000, 0x109f}, // Burmese
@@ -42,14 +41,14 @@ var spaceless = []span{
 	{0x20000, 0x3ffff},
 }
 
-// pictures are the blocks emoji begin in.
-var pictures = []span{
+// emojiBlocks are the blocks with the characters that begin an emoji.
+var emojiBlocks = []span{
 	{0x2190, 0x21ff}, {0x2300, 0x23ff}, {0x25aa, 0x25fe}, {0x2600, 0x27bf}, {0x2934, 0x2935}, {0x2b00, 0x2bff},
 	{0x3030, 0x3030}, {0x303d, 0x303d}, {0x3297, 0x3299}, {0x1f000, 0x1faff},
 }
 
-// within reports whether a character is in one of some rising spans.
-func within(r rune, in []span) bool {
+// isInSpans reports whether a character is in one of the spans, which must be sorted.
+func isInSpans(r rune, in []span) bool {
 	for _, s := range in {
 		if r <= s.last {
 			return r >= s.first
@@ -58,70 +57,72 @@ func within(r rune, in []span) bool {
 	return false
 }
 
+// classOf returns the class of a character. ASCII and Latin letters are decided without a table.
 func classOf(r rune) class {
 	switch {
 	case r < 0x80:
 		if r >= 0 && alnum[r] {
 			return letter
 		}
-		return between
+		return separator
 	case r >= 0xc0 && r < 0x2b0:
 		if r == 0xd7 || r == 0xf7 {
-			return between
+			return separator
 		}
 		return letter
 	}
-	if to, ok := folds.of(r); ok {
+	if to, ok := folds.fold(r); ok {
 		switch {
 		case to == "":
-			return silent
-		case len(to) == 1: // a letter or digit of ASCII, wherever it is from
+			return ignored
+		case len(to) == 1: // an ASCII letter or digit of any script
 			return letter
-		case within(r, spaceless):
+		case isInSpans(r, spaceless):
 			return single
 		}
-		if first, _ := utf8.DecodeRuneInString(to); within(first, spaceless) {
-			return single // such as a character in a circle
+		if first, _ := utf8.DecodeRuneInString(to); isInSpans(first, spaceless) {
+			return single // for example, a character in a circle
 		}
 		return letter
 	}
 	switch {
 	case unicode.Is(unicode.Nd, r):
 		return letter
-	case within(r, spaceless):
+	case isInSpans(r, spaceless):
 		if unicode.In(r, unicode.L, unicode.M, unicode.N) {
 			return single
 		}
-		return pictured(r)
+		return pictureClass(r)
 	case unicode.In(r, unicode.L, unicode.M, unicode.N):
 		return letter
 	}
-	return pictured(r)
+	return pictureClass(r)
 }
 
-func pictured(r rune) class {
-	if within(r, pictures) {
+// pictureClass returns symbol for a character that can begin an emoji, else separator.
+func pictureClass(r rune) class {
+	if isInSpans(r, emojiBlocks) {
 		return symbol
 	}
-	return between
+	return separator
 }
 
-// The parts Korean syllables are written in (The Unicode Standard, 3.12).
+// The parts of Korean syllables (The Unicode Standard, 3.12).
 const (
 	leads, leadsEnd   = 0x1100, 0x1113
 	vowels, vowelsEnd = 0x1161, 0x1176
-	tails, tailsEnd   = 0x11a7, 0x11c3 // the first stands for none
+	tails, tailsEnd   = 0x11a7, 0x11c3 // the first tail means no tail
 	syllables         = 0xac00
 	syllablesEnd      = 0xd7a4
 )
 
-// compose is the character that two make together.
+// compose returns the character that r and next form together, if there is one.
 func compose(r, next rune) (whole rune, ok bool) {
 	switch {
 	case next == 0x3099 || next == 0xff9e:
-		return voiced(r, 1)
+		return addVoicing(r, 1)
 	case next == 0x309a || next == 0xff9f:
-		return voiced(r, 2)
+		return addVoicing(r, 2)
 	case r >= leads && r < leadsEnd && next >= vowels && next < vowelsEnd:
 		return syllables + ((r-leads)*(vowelsEnd-vowels)+next-vowels)*(tailsEnd-tails), true
 	case r >= syllables && r < syllablesEnd && (r-syllables)%(tailsEnd-tails) == 0 && next > tails && next < tailsEnd:
@@ -130,8 +131,8 @@ func compose(r, next rune) (whole rune, ok bool) {
 	return 0, false
 }
 
-// voiced is a kana with its voicing mark (by 1) or its half-voicing mark (2).
-func voiced(r rune, by rune) (rune, bool) {
+// addVoicing returns the kana r with its voicing mark (by is 1) or its half-voicing mark (by is 2).
+func addVoicing(r rune, by rune) (rune, bool) {
 	h := r // as hiragana
 	if r > 0x30a0 && r < 0x30f6 {
 		h -= 0x60
@@ -147,22 +148,22 @@ func voiced(r rune, by rune) (rune, bool) {
 	return 0, false
 }
 
-// What emoji are joined by (UTS #51).
+// Characters that belong to an emoji (UTS #51).
 const (
-	joiner    = 0x200d
-	tones     = 0x1f3fb
-	tonesEnd  = 0x1f400
-	tags      = 0xe0020
-	tagsEnd   = 0xe0080
-	letters   = 0x1f1e6 // of flags
-	lettersEd = 0x1f200
+	zeroWidthJoiner = 0x200d
+	skinTones       = 0x1f3fb
+	skinTonesEnd    = 0x1f400
+	tags            = 0xe0020
+	tagsEnd         = 0xe0080
+	flagLetters     = 0x1f1e6 // the regional indicators, two of which make a flag
+	flagLettersEnd  = 0x1f200
 )
 
-// emoji takes an emoji that begins with r.
-func (c *Cutter) emoji(r rune) bool {
+// takeEmoji takes an emoji that begins with r and returns true.
+func (c *Cutter) takeEmoji(r rune) bool {
 	c.put(r)
-	if r >= letters && r < lettersEd {
-		if next, n := c.peek(); next >= letters && next < lettersEd {
+	if r >= flagLetters && r < flagLettersEnd {
+		if next, n := c.peek(); next >= flagLetters && next < flagLettersEnd {
 			c.put(next)
 			c.at += n
 		}
@@ -172,7 +173,7 @@ func (c *Cutter) emoji(r rune) bool {
 		switch {
 		case next >= tags && next < tagsEnd:
 			c.put(next)
-		case next == joiner:
+		case next == zeroWidthJoiner:
 			at := c.at
 			c.at += n
 			after, m := c.peek()
@@ -181,10 +182,10 @@ func (c *Cutter) emoji(r rune) bool {
 				c.Word.End = c.at
 				return true
 			}
-			c.put(joiner)
+			c.put(zeroWidthJoiner)
 			c.put(after)
 			n = m
-		case next >= tones && next < tonesEnd || n > 0 && classOf(next) == silent:
+		case next >= skinTones && next < skinTonesEnd || n > 0 && classOf(next) == ignored:
 		default:
 			c.Word.End = c.at
 			return true

@@ -1,19 +1,18 @@
-// Condition: patterns joined by all, any and but, over the fields of something.
+// Condition: patterns combined by all, any and exclude, over several fields.
 
 package tokenizer
 
 import "iter"
 
-// Field is one text of something that has several.
+// Field is one text of a record that has several texts.
 type Field struct{ Class, Name, Text string }
 
-// Condition is a condition on the fields of something. It is not changed once
-// it is made.
+// Condition is a condition on the fields of a record. It is immutable.
 type Condition struct {
-	op      op
-	pattern Pattern
-	of      []*Condition
-	where   func(Field) bool
+	op       op
+	pattern  Pattern
+	children []*Condition
+	filter   func(Field) bool
 }
 
 type op uint8
@@ -22,48 +21,49 @@ const (
 	has op = iota
 	all
 	anyOf
-	but
+	exclude
 )
 
-// Has holds where a field has the pattern.
+// Has returns a condition that holds if a field contains the pattern.
 func Has(p Pattern) *Condition { return &Condition{op: has, pattern: p} }
 
-// All holds where all of some do; of none everywhere.
-func All(of ...*Condition) *Condition { return &Condition{op: all, of: of} }
+// All returns a condition that holds if all given conditions hold. Without conditions it always holds.
+func All(of ...*Condition) *Condition { return &Condition{op: all, children: of} }
 
-// Any holds where one of some does; of none nowhere.
-func Any(of ...*Condition) *Condition { return &Condition{op: anyOf, of: of} }
+// Any returns a condition that holds if at least one of the given conditions holds. Without conditions it never holds.
+func Any(of ...*Condition) *Condition { return &Condition{op: anyOf, children: of} }
 
-// But holds where the first does and the second does not.
-func But(this, not *Condition) *Condition { return &Condition{op: but, of: []*Condition{this, not}} }
-
-// Where is c on those fields only of which where says so (it sees them without
-// their text), and which c looks at anyway.
-func (c *Condition) Where(where func(Field) bool) *Condition {
-	return &Condition{op: all, of: []*Condition{c}, where: where}
+// Exclude returns a condition that holds if this holds and not does not hold.
+func Exclude(this, not *Condition) *Condition {
+	return &Condition{op: exclude, children: []*Condition{this, not}}
 }
 
-// Match reports whether the fields fulfil the condition. A phrase is found in
-// one field only.
+// Restrict returns the condition c restricted to the fields for which where returns true. where gets each field
+// without its text. Earlier restrictions of c still apply.
+func (c *Condition) Restrict(where func(Field) bool) *Condition {
+	return &Condition{op: all, children: []*Condition{c}, filter: where}
+}
+
+// Match reports whether the fields fulfil the condition. A phrase must be found within a single field.
 func (c *Condition) Match(fields iter.Seq[Field]) bool {
-	leaves := c.leaves(nil, leaf{})
+	leaves := c.collectLeaves(nil, leaf{})
 	for f := range fields {
 		for i := range leaves {
-			if l := &leaves[i]; !l.held && l.looks(f) {
-				l.held = l.pattern.In(f.Text)
+			if l := &leaves[i]; !l.matched && l.canSearch(f) {
+				l.matched = l.pattern.MatchText(f.Text)
 			}
 		}
 	}
-	holds, _ := c.holds(leaves)
+	holds, _ := c.evaluate(leaves)
 	return holds
 }
 
-// Find yields where, in one field, patterns are that speak for the condition:
-// not those of what must not be. They come pattern by pattern, and may overlap.
+// Find yields the places in a field that match a pattern of the condition. Patterns that must not match are
+// left out. The places are yielded pattern by pattern and may overlap.
 func (c *Condition) Find(f Field) iter.Seq2[int, int] {
 	return func(yield func(start, end int) bool) {
-		for _, l := range c.leaves(nil, leaf{}) {
-			if l.not || !l.looks(f) {
+		for _, l := range c.collectLeaves(nil, leaf{}) {
+			if l.negated || !l.canSearch(f) {
 				continue
 			}
 			for start, end := range l.pattern.Find(f.Text) {
@@ -75,17 +75,18 @@ func (c *Condition) Find(f Field) iter.Seq2[int, int] {
 	}
 }
 
-// leaf is a pattern of a condition, and the fields it looks at.
+// leaf is a pattern of a condition, and the filters of the fields that are searched for it.
 type leaf struct {
 	pattern Pattern
-	where   []func(Field) bool
-	not     bool
-	held    bool
+	filters []func(Field) bool
+	negated bool
+	matched bool
 }
 
-func (l *leaf) looks(f Field) bool {
+// canSearch reports whether a field passes all filters. The filters do not see its text.
+func (l *leaf) canSearch(f Field) bool {
 	f.Text = ""
-	for _, where := range l.where {
+	for _, where := range l.filters {
 		if !where(f) {
 			return false
 		}
@@ -93,39 +94,39 @@ func (l *leaf) looks(f Field) bool {
 	return true
 }
 
-// leaves are the patterns in the order of the tree; under says what those
-// above c ask for.
-func (c *Condition) leaves(into []leaf, under leaf) []leaf {
-	if c.where != nil {
-		under.where = append(under.where[:len(under.where):len(under.where)], c.where)
+// collectLeaves appends the patterns of c in the order of the tree. under has the filters and the negation of
+// the conditions above c.
+func (c *Condition) collectLeaves(into []leaf, under leaf) []leaf {
+	if c.filter != nil {
+		under.filters = append(under.filters[:len(under.filters):len(under.filters)], c.filter)
 	}
 	if c.op == has {
 		under.pattern = c.pattern
 		return append(into, under)
 	}
-	for i, of := range c.of {
+	for i, of := range c.children {
 		below := under
-		below.not = under.not != (c.op == but && i == 1)
-		into = of.leaves(into, below)
+		below.negated = under.negated != (c.op == exclude && i == 1)
+		into = of.collectLeaves(into, below)
 	}
 	return into
 }
 
-// holds is what the tree says of its leaves, and those behind it.
-func (c *Condition) holds(leaves []leaf) (bool, []leaf) {
+// evaluate returns whether the condition holds, and the leaves that follow those of c.
+func (c *Condition) evaluate(leaves []leaf) (bool, []leaf) {
 	switch c.op {
 	case has:
-		return leaves[0].held, leaves[1:]
-	case but:
+		return leaves[0].matched, leaves[1:]
+	case exclude:
 		var this, not bool
-		this, leaves = c.of[0].holds(leaves)
-		not, leaves = c.of[1].holds(leaves)
+		this, leaves = c.children[0].evaluate(leaves)
+		not, leaves = c.children[1].evaluate(leaves)
 		return this && !not, leaves
 	}
 	result := c.op == all
-	for _, of := range c.of {
+	for _, of := range c.children {
 		var one bool
-		one, leaves = of.holds(leaves)
+		one, leaves = of.evaluate(leaves)
 		if c.op == all {
 			result = result && one
 		} else {

@@ -1,4 +1,4 @@
-// Folds: what characters are folded to.
+// Folds: the table that maps characters to their folded form.
 
 package tokenizer
 
@@ -15,15 +15,15 @@ var foldsText string
 // folds is read once and never changed.
 var folds = readFolds(foldsText)
 
-// table is what characters are folded to: pages of 256, of which 0 is empty.
+// table maps characters to their folded form, in pages of 256 characters. Page 0 has no entries.
 type table struct {
 	pages [(unicode.MaxRune + 1) >> 8]uint16
-	rows  [][256]uint16 // places in texts; 0: itself
+	rows  [][256]uint16 // indexes into texts; 0 means that the character stays as it is
 	texts []string
 }
 
-// of is what a character is folded to; ok is false for itself.
-func (t *table) of(r rune) (to string, ok bool) {
+// fold returns the folded form of a character. ok is false if the character stays as it is.
+func (t *table) fold(r rune) (to string, ok bool) {
 	if uint32(r) > unicode.MaxRune {
 		return "", false
 	}
@@ -45,8 +45,7 @@ func (t *table) put(r rune, to string) {
 	t.rows[t.pages[r>>8]][r&0xff] = uint16(n)
 }
 
-// readFolds reads the table; it panics when it is not one, which its test
-// would find first.
+// readFolds parses the table. It panics if the text is invalid, which a test would find.
 func readFolds(text string) *table {
 	t := &table{rows: make([][256]uint16, 1), texts: make([]string, 1)}
 	for line := range strings.Lines(text) {
@@ -61,39 +60,39 @@ func readFolds(text string) *table {
 			to := ""
 			if f[1] != "-" {
 				for part := range strings.SplitSeq(f[1], ".") {
-					to += string(hex(part))
+					to += string(parseHex(part))
 				}
 			}
 			for _, from := range f[2:] {
-				t.put(hex(from), to)
+				t.put(parseHex(from), to)
 			}
 		default:
-			t.span(f[0], f[1])
+			t.addRange(f[0], f[1])
 		}
 	}
-	t.digits()
+	t.addDigits()
 	return t
 }
 
-// span reads a range of characters that are folded in step.
-func (t *table) span(from, to string) {
+// addRange adds a range of characters whose folded forms also form a range.
+func (t *table) addRange(from, to string) {
 	from, by, stepped := strings.Cut(from, "/")
 	first, last, _ := strings.Cut(from, "-")
 	step := rune(1)
 	if stepped {
-		step = hex(by)
+		step = parseHex(by)
 	}
-	for r := hex(first); r <= hex(last); r += step {
+	for r := parseHex(first); r <= parseHex(last); r += step {
 		if to == "-" {
 			t.put(r, "")
 			continue
 		}
-		t.put(r, string(hex(to)+r-hex(first)))
+		t.put(r, string(parseHex(to)+r-parseHex(first)))
 	}
 }
 
-// digits folds those of all scripts; they stand in tens.
-func (t *table) digits() {
+// addDigits adds the digits of all scripts, which Unicode arranges in groups of ten.
+func (t *table) addDigits() {
 	digit := func(first, last rune) {
 		for r := first; r <= last; r++ {
 			if r >= 0x80 {
@@ -109,7 +108,7 @@ func (t *table) digits() {
 	}
 }
 
-func hex(text string) rune {
+func parseHex(text string) rune {
 	n, err := strconv.ParseUint(text, 16, 32)
 	if err != nil {
 		panic("tokenizer: folds.txt: " + err.Error())

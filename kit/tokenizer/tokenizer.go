@@ -1,10 +1,9 @@
-// Tokenizer: cutting text into words in every script, and folding them.
+// Tokenizer: cuts text into words in every script, and folds the words.
 
-// Package tokenizer cuts text into words, in every script, and finds words and
-// phrases in it. Where a script puts no spaces between words (Chinese, Japanese,
-// Korean, Thai, Lao, Khmer, Burmese) each character is a word, so that any part of a
-// text is found as a phrase. It keeps no state; everything but a Cutter is safe
-// for concurrent use.
+// Package tokenizer cuts text into words, in every script, and finds words and phrases in it. In scripts
+// without spaces between words (Chinese, Japanese, Korean, Thai, Lao, Khmer, Burmese) each character is a word,
+// so that any part of a text is found as a phrase. The package keeps no state. Everything except a Cutter is
+// safe for concurrent use.
 package tokenizer
 
 import (
@@ -12,32 +11,29 @@ import (
 	"unicode/utf8"
 )
 
-// MaxWord is how many bytes of a folded word tell it from others: what follows
-// is left out, of the words of a text and of those that are looked for.
+// MaxWord is the maximum length in bytes of a folded word. The rest of a longer word is ignored, both in texts
+// and in patterns.
 const MaxWord = 64
 
-// Word is one word of a text.
+// Word is a word of a text.
 type Word struct {
-	// Folded is the word without case, diacritics and the like: lower-case
-	// ASCII letters and digits, and characters beyond ASCII, at least one and at most MaxWord
-	// bytes. It is valid until the next word is asked for.
+	// Folded is the word without case, diacritics and the like. It consists of lower-case ASCII letters and
+	// digits, and of characters beyond ASCII; it has 1 to MaxWord bytes. It is valid until the next word is
+	// read.
 	Folded     []byte
-	Start, End int // its bytes in the text, marks that belong to it included
+	Start, End int // the bytes of the word in the text, with the marks that belong to the word
 }
 
-// Cut yields the words of a text in their order. Letters and digits that follow
-// one another are a word, in their own script or mixed; anything else, invalid
-// UTF-8 too, stands between words: an e-mail address, a URL, a hyphenated word
-// are several, one right after the other. Cutting a word that Cut has folded
-// gives the same word.
+// Cut yields the words of a text in their order. A sequence of letters and digits is a word, also in mixed
+// scripts. Anything else separates words, also invalid UTF-8. So an e-mail address, a URL or a hyphenated word
+// is several words that follow each other directly. Cutting a folded word again gives the same word.
 //
-//   - case, diacritics, width and forms of letters are folded (folds.txt): É, é
-//     and e are one, ß and ss, İ, ı and i, ς and σ, ё and е, ｶﾞ and ガ, the forms of alef;
-//     harakat, niqqud, tatweel and what is invisible are dropped; the digits of
-//     all scripts are 0 to 9
-//   - vowel signs of Indic scripts belong to the word, the nukta is dropped
-//   - an emoji is a word with all that is joined to it, but for its skin tone and
-//     the choice of its rendering; so is a flag
+//   - Case, diacritics, width and forms of letters are folded (folds.txt). É and é become e, ß becomes ss, İ
+//     and ı become i, ς becomes σ, ё becomes е, ｶﾞ becomes ガ, and the forms of alef are folded. Harakat,
+//     niqqud, tatweel and invisible characters are dropped. The digits of all scripts become 0 to 9.
+//   - Vowel signs of Indic scripts belong to the word; the nukta is dropped.
+//   - An emoji is a word with everything that is joined to it, except its skin tone and its variation selector.
+//     A flag is a word too.
 func Cut(text string) iter.Seq[Word] {
 	return func(yield func(Word) bool) {
 		c := Cutter{text: text}
@@ -49,7 +45,7 @@ func Cut(text string) iter.Seq[Word] {
 	}
 }
 
-// Fold are the folded words of a text as strings of their own.
+// Fold returns the folded words of a text as new strings.
 func Fold(text string) []string {
 	var all []string
 	for w := range Cut(text) {
@@ -58,22 +54,22 @@ func Fold(text string) []string {
 	return all
 }
 
-// Cutter is Cut for many texts: it uses its memory again. The zero Cutter has no words.
-// One goroutine at a time uses it.
+// Cutter cuts many texts like Cut and reuses its memory. The zero Cutter has no words. It is not safe for
+// concurrent use.
 type Cutter struct {
 	Word  Word
 	text  string
 	at    int
-	full  bool // the word has reached MaxWord
-	looks int  // how often a character beyond ASCII was looked at: at most twice for each byte
+	full  bool // whether the folded word has reached MaxWord
+	looks int  // how many times a character beyond ASCII was decoded, at most twice for each byte
 }
 
-// Reset begins a text.
+// Reset starts with a new text.
 func (c *Cutter) Reset(text string) {
 	c.text, c.at, c.looks, c.Word.Folded = text, 0, 0, c.Word.Folded[:0]
 }
 
-// Next moves to the next word, false when there is none.
+// Next moves to the next word. It returns false if there is none.
 func (c *Cutter) Next() bool {
 	c.Word.Folded, c.full = c.Word.Folded[:0], false
 	for c.at < len(c.text) {
@@ -83,21 +79,21 @@ func (c *Cutter) Next() bool {
 				continue
 			}
 			c.Word.Start = c.at
-			c.letters()
+			c.takeLetters()
 			return true
 		}
-		r, n := c.look()
+		r, n := c.nextRune()
 		c.Word.Start = c.at
 		switch classOf(r) {
 		case letter:
-			c.letters()
+			c.takeLetters()
 			return true
 		case single:
 			c.at += n
-			c.character(r)
+			c.takeCharacter(r)
 			return true
 		case symbol:
-			if c.at += n; c.emoji(r) {
+			if c.at += n; c.takeEmoji(r) {
 				return true
 			}
 		default:
@@ -107,7 +103,7 @@ func (c *Cutter) Next() bool {
 	return false
 }
 
-// alnum are ASCII letters and digits.
+// alnum marks the ASCII letters and digits.
 var alnum = func() (is [utf8.RuneSelf]bool) {
 	for b := range is {
 		is[b] = '0' <= b && b <= '9' || 'a' <= b && b <= 'z' || 'A' <= b && b <= 'Z'
@@ -115,8 +111,8 @@ var alnum = func() (is [utf8.RuneSelf]bool) {
 	return is
 }()
 
-// letters takes the letters and digits that follow; the first is there.
-func (c *Cutter) letters() {
+// takeLetters takes the letters and digits at the current position, of which there is at least one.
+func (c *Cutter) takeLetters() {
 	for c.at < len(c.text) {
 		b := c.text[c.at]
 		if b < utf8.RuneSelf {
@@ -133,8 +129,8 @@ func (c *Cutter) letters() {
 			}
 			continue
 		}
-		r, n := c.look()
-		if class := classOf(r); class != letter && class != silent {
+		r, n := c.nextRune()
+		if class := classOf(r); class != letter && class != ignored {
 			break
 		}
 		c.at += n
@@ -143,9 +139,9 @@ func (c *Cutter) letters() {
 	c.Word.End = c.at
 }
 
-// fold appends what a character is folded to, as long as there is room.
+// fold appends the folded form of a character if there is room.
 func (c *Cutter) fold(r rune) {
-	at, ok := folds.of(r)
+	at, ok := folds.fold(r)
 	switch {
 	case !ok:
 		c.put(r)
@@ -156,7 +152,7 @@ func (c *Cutter) fold(r rune) {
 	}
 }
 
-// put appends a character as it is, as long as there is room.
+// put appends a character unchanged if there is room.
 func (c *Cutter) put(r rune) {
 	if c.full || len(c.Word.Folded)+utf8.RuneLen(r) > MaxWord {
 		c.full = true
@@ -165,30 +161,29 @@ func (c *Cutter) put(r rune) {
 	c.Word.Folded = utf8.AppendRune(c.Word.Folded, r)
 }
 
-// look is the next character; there is one.
-func (c *Cutter) look() (r rune, n int) {
+// nextRune returns the next character. There must be one.
+func (c *Cutter) nextRune() (r rune, n int) {
 	c.looks++
 	return utf8.DecodeRuneInString(c.text[c.at:])
 }
 
-// peek is the next character, 0 at the end.
+// peek returns the next character, or 0 at the end.
 func (c *Cutter) peek() (r rune, n int) {
 	if c.at >= len(c.text) {
 		return 0, 0
 	}
-	return c.look()
+	return c.nextRune()
 }
 
-// character takes a character that is a word by itself, with the parts that
-// follow it when it was written in parts.
-func (c *Cutter) character(r rune) {
-	if to, ok := folds.of(r); ok {
+// takeCharacter takes a character that is a word on its own, together with the parts that follow it.
+func (c *Cutter) takeCharacter(r rune) {
+	if to, ok := folds.fold(r); ok {
 		r, _ = utf8.DecodeRuneInString(to)
 	}
 	for {
 		next, n := c.peek()
 		whole, ok := compose(r, next)
-		if !ok && classOf(next) != silent {
+		if !ok && classOf(next) != ignored {
 			break
 		}
 		if c.at += n; ok {

@@ -128,7 +128,7 @@ func FuzzCut(f *testing.F) {
 		if n := linear(t, text); n != len(all) {
 			t.Fatalf("%q: %d words, then %d", text, len(all), n)
 		}
-		if len(all) > 0 && len(all) <= tokenizer.MaxPhrase && !tokenizer.Phrase(false, text).In("x. "+text+" y") {
+		if len(all) > 0 && len(all) <= tokenizer.MaxPhrase && !tokenizer.Phrase(false, text).MatchText("x. "+text+" y") {
 			t.Fatalf("%q is not found in itself", text)
 		}
 		if up := tokenizer.Fold(strings.ToUpper(text)); isASCII(text) && !slices.Equal(up, all) {
@@ -156,7 +156,7 @@ func FuzzFind(f *testing.F) {
 				break
 			}
 			n := len(want) - 1
-			last := folded[i+n] == want[n] || p.Prefix() && strings.HasPrefix(folded[i+n], want[n])
+			last := folded[i+n] == want[n] || p.IsPrefix() && strings.HasPrefix(folded[i+n], want[n])
 			if slices.Equal(folded[i:i+n], want[:n]) && last {
 				places = append(places, have[i].Start, have[i+n].End)
 			}
@@ -185,7 +185,7 @@ func TestCutterAllocatesNothing(t *testing.T) {
 		t.Errorf("%v allocations to cut", allocs)
 	}
 	if allocs := testing.AllocsPerRun(20, func() {
-		if p.In(text) {
+		if p.MatchText(text) {
 			t.Error("found")
 		}
 	}); allocs > 1 {
@@ -218,6 +218,6 @@ func BenchmarkFind(b *testing.B) {
 	b.SetBytes(int64(len(text)))
 	b.ReportAllocs()
 	for b.Loop() {
-		p.In(text)
+		p.MatchText(text)
 	}
 }

@@ -13,7 +13,7 @@ import (
 func ExampleGeometric() {
 	price := touch.Geometric{Walk: touch.Walk{Sigma: 0.107022}}
 	fmt.Printf("%.3f\n", price.Level(74.95, 0.95, 1, true))
-	article := touch.Article(74.95, 0.107022, 0.95, 1)
+	article := touch.ArticlePrice(74.95, 0.107022, 0.95, 1)
 	fmt.Printf("%.2f %.2f %%\n", article, 100*price.Probability(74.95, article, 1))
 	// Output:
 	// 74.449

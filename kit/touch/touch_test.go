@@ -51,7 +51,7 @@ func TestTheChanceIsThatOfPaths(t *testing.T) {
 		d, want float64
 	}{
 		"ours at 95 %":  {price.Walk, math.Log(74.95 / price.Level(74.95, 0.95, 1, true)), 0.95},
-		"the article's": {price.Walk, math.Log(74.95 / touch.Article(74.95, 0.107022, 0.95, 1)), 0.9405},
+		"the article's": {price.Walk, math.Log(74.95 / touch.ArticlePrice(74.95, 0.107022, 0.95, 1)), 0.9405},
 		"toward it":     {touch.Walk{Drift: 0.4, Sigma: 0.5}, 0.6, touch.Walk{Drift: 0.4, Sigma: 0.5}.Probability(0, 0.6, 1)},
 		"away from it":  {touch.Walk{Drift: -0.4, Sigma: 0.5}, 0.6, touch.Walk{Drift: -0.4, Sigma: 0.5}.Probability(0, 0.6, 1)},
 		"almost none":   {touch.Walk{Drift: -1, Sigma: 0.7}, 1, touch.Walk{Drift: -1, Sigma: 0.7}.Probability(0, 1, 1)},
@@ -162,7 +162,7 @@ func TestEstimates(t *testing.T) {
 	rnd, truth := seeded(t), touch.Walk{Drift: -0.3, Sigma: 0.8}
 	points := history(rnd, truth, 50, 20_000, func() float64 { return 0.1 + 3*rnd.Float64()*rnd.Float64() })
 	s := touch.Steps(points)
-	recent := func() (touch.Walk, bool) { return s.Recent(4000) }
+	recent := func() (touch.Walk, bool) { return s.RecentWalk(4000) }
 	for name, estimate := range map[string]func() (touch.Walk, bool){"all": s.Walk, "recent": recent} {
 		w, ok := estimate()
 		if !ok || math.Abs(w.Drift-truth.Drift) > 0.06 || math.Abs(w.Sigma-truth.Sigma) > 0.06 {
@@ -172,7 +172,7 @@ func TestEstimates(t *testing.T) {
 	if _, ok := s[:1].Walk(); ok {
 		t.Error("one step is an estimate")
 	}
-	if _, ok := s.Recent(0); ok {
+	if _, ok := s.RecentWalk(0); ok {
 		t.Error("a half-life of 0 is one")
 	}
 	twice := []touch.Point{{At: 0, Value: 1}, {At: 1, Value: 9}, {At: 1, Value: 2}, {At: 2, Value: 4}}
@@ -262,7 +262,7 @@ func TestBacktest(t *testing.T) {
 	rnd, n := seeded(t), sample.Count(400, 20_000)
 	for _, p := range []float64{0.5, 0.8, 0.9, 0.95} {
 		for _, drift := range []float64{0, -0.3} {
-			var all touch.Tried
+			var all touch.BacktestResult
 			for range n {
 				points := history(rnd, touch.Walk{Drift: drift, Sigma: 1}, 0, 600, func() float64 { return 1.0 / 24 })
 				got := touch.Backtest(points, 150, p, 3, true)
@@ -276,7 +276,7 @@ func TestBacktest(t *testing.T) {
 		}
 	}
 	points := history(rnd, touch.Walk{Drift: -0.2, Sigma: 1}, 0, 50, func() float64 { return 0.1 })
-	if none := touch.Backtest(points, 100, 0.8, 20, true); none != (touch.Tried{}) {
+	if none := touch.Backtest(points, 100, 0.8, 20, true); none != (touch.BacktestResult{}) {
 		t.Errorf("from too few: %+v", none)
 	}
 }

@@ -1,4 +1,4 @@
-// The committer writes groups, begins files and removes old ones.
+// Commit: writes groups of entries, creates files and removes old ones.
 
 package wal
 
@@ -7,32 +7,32 @@ import (
 	"runtime"
 )
 
-// commit writes one group after the other until the log is closed. After an error
-// nothing is written: what the disk holds then is not known before the next Open.
-func (l *Log) commit() {
+// runCommitter writes one group after the other until the log is closed. After an error it writes nothing more,
+// because the contents of the disk are unknown until the next Open.
+func (l *Log) runCommitter() {
 	defer close(l.ended)
 	before := 0
 	for range l.wake {
-		g := l.take(before)
-		before = g.n
-		if g.err = l.write(g); g.err == nil {
+		g := l.takeGroup(before)
+		before = g.count
+		if g.err = l.writeGroup(g); g.err == nil {
 			l.mu.Lock()
-			l.durable += uint64(g.n)
+			l.durable += uint64(g.count)
 			l.mu.Unlock()
 		}
 		close(g.done)
 	}
 	if err := l.tail.file.Close(); err != nil {
-		l.fail(err)
+		l.setError(err)
 	}
 }
 
-// take ends the group that is filled. Callers of the group before come back about now:
-// it lets them run first, so that they share this flush.
-func (l *Log) take(before int) *group {
+// takeGroup takes the current group and starts a new one. The callers of the group before usually append again
+// now, so takeGroup lets them run first to share this flush.
+func (l *Log) takeGroup(before int) *group {
 	for range before {
 		l.mu.Lock()
-		n := l.next.n
+		n := l.next.count
 		l.mu.Unlock()
 		if n >= before {
 			break
@@ -46,7 +46,8 @@ func (l *Log) take(before int) *group {
 	return g
 }
 
-func (l *Log) write(g *group) error {
+// writeGroup makes a group durable, in a new file if the current one is full.
+func (l *Log) writeGroup(g *group) error {
 	l.mu.Lock()
 	err, first := l.broken, l.durable+1
 	l.mu.Unlock()
@@ -55,17 +56,17 @@ func (l *Log) write(g *group) error {
 	}
 	if l.tail.at > 0 && l.tail.at+int64(len(g.buf)) > l.size {
 		if err := l.rotate(first); err != nil {
-			return l.fail(err)
+			return l.setError(err)
 		}
 	}
 	if err := l.tail.write(g.buf); err != nil {
-		return l.fail(err)
+		return l.setError(err)
 	}
 	return nil
 }
 
-// fail has every append from now on return the error, unless another came before.
-func (l *Log) fail(err error) error {
+// setError makes every later append return the error, unless there was an earlier error.
+func (l *Log) setError(err error) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.broken == nil {
@@ -74,7 +75,7 @@ func (l *Log) fail(err error) error {
 	return l.broken
 }
 
-// rotate begins a file. The header knows it before it has a record.
+// rotate begins a new file. It enters the file in the header before the file has a record.
 func (l *Log) rotate(first uint64) error {
 	if err := l.tail.seal(); err != nil {
 		return err
@@ -93,12 +94,12 @@ func (l *Log) rotate(first uint64) error {
 	return nil
 }
 
-// RemoveBefore removes the files whose entries all come before a number. Entries that
-// share a file with a later one stay. Errors: ErrClosed, the disk's.
+// RemoveBefore removes the files whose entries all have numbers below number. An entry that shares a file with
+// a later entry stays. It returns ErrClosed or an error of the disk.
 func (l *Log) RemoveBefore(number uint64) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if err := l.failed(); err != nil {
+	if err := l.checkOpen(); err != nil {
 		return err
 	}
 	n := 0

@@ -36,9 +36,9 @@ func write(t testing.TB, dir, name string, data []byte) {
 
 // ends are where the records of a file end.
 func ends(data []byte) (at []int) {
-	for end := 0; len(data)-end > recordHead; {
-		n := sizeOf(data[end:], int64(len(data)-end-recordHead))
-		if n == 0 || !valid(data[end:end+int(n)], uint64(len(at)+1)) {
+	for end := 0; len(data)-end > recordHeaderSize; {
+		n := recordSize(data[end:], int64(len(data)-end-recordHeaderSize))
+		if n == 0 || !isValid(data[end:end+int(n)], uint64(len(at)+1)) {
 			break
 		}
 		end += int(n)
@@ -54,8 +54,8 @@ func mustHold(t testing.TB, dir string, n int, what string, at int) {
 	if err != nil {
 		t.Fatalf("%s at %d: %v", what, at, err)
 	}
-	if int(l.Last()) != n {
-		t.Fatalf("%s at %d: last %d, want %d", what, at, l.Last(), n)
+	if int(l.LastNumber()) != n {
+		t.Fatalf("%s at %d: last %d, want %d", what, at, l.LastNumber(), n)
 	}
 	put(t, l, 1)
 	holds(t, l, 1, uint64(n+1))
@@ -114,8 +114,8 @@ func TestFlipEveryByte(t *testing.T) {
 				continue
 			}
 			l := open(t, dir, 4096)
-			if int(l.Last()) != whole || l.Cut() == 0 {
-				t.Fatalf("byte %d: last %d, want %d, cut %d", i, l.Last(), whole, l.Cut())
+			if int(l.LastNumber()) != whole || l.CutBytes() == 0 {
+				t.Fatalf("byte %d: last %d, want %d, cut %d", i, l.LastNumber(), whole, l.CutBytes())
 			}
 			holds(t, l, 1, uint64(whole))
 			closed(t, l)
@@ -131,7 +131,7 @@ func TestDamageBeforeWholeEntriesIsTold(t *testing.T) {
 	closed(t, l)
 	name := filepath.Base(segmentPath(dir, 1))
 	data := files(t, dir)[name]
-	data[ends(data)[7]+recordHead] ^= 1 // entry 9
+	data[ends(data)[7]+recordHeaderSize] ^= 1 // entry 9
 	write(t, dir, name, data)
 	read := 0
 	var last error
@@ -161,8 +161,8 @@ func TestDamageInAnOlderFile(t *testing.T) {
 		changed[i] ^= 1
 		write(t, dir, name, changed)
 		l := open(t, dir, 4096)
-		if _, err := entries(t, l, 0); !errors.Is(err, ErrDamaged) || l.Last() != 300 {
-			t.Fatalf("byte %d: %v, last %d", i, err, l.Last())
+		if _, err := entries(t, l, 0); !errors.Is(err, ErrDamaged) || l.LastNumber() != 300 {
+			t.Fatalf("byte %d: %v, last %d", i, err, l.LastNumber())
 		}
 		closed(t, l)
 	}
@@ -226,7 +226,7 @@ func TestCrashBetweenSteps(t *testing.T) {
 	if err := l.RemoveBefore(300); err != nil {
 		t.Fatal(err)
 	}
-	first := l.First()
+	first := l.FirstNumber()
 	closed(t, l)
 	name := filepath.Base(segmentPath(dir, 1))
 	write(t, dir, name, before[name]) // in the header, not removed yet
@@ -261,8 +261,8 @@ func TestCutStaysCut(t *testing.T) {
 	}
 	closed(t, l)
 	l = open(t, dir, 4096)
-	if l.Last() != 3 || l.Cut() != 0 {
-		t.Errorf("last %d, cut %d", l.Last(), l.Cut())
+	if l.LastNumber() != 3 || l.CutBytes() != 0 {
+		t.Errorf("last %d, cut %d", l.LastNumber(), l.CutBytes())
 	}
 	closed(t, l)
 }
@@ -287,7 +287,7 @@ func FuzzSegment(f *testing.F) {
 			}
 			return
 		}
-		last := l.Last()
+		last := l.LastNumber()
 		if n, err := l.Append(t.Context(), []byte("one more")); err != nil || n != last+1 {
 			t.Fatal(n, err)
 		}

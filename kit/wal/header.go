@@ -1,4 +1,4 @@
-// The header says which files the log has.
+// Header: records which files belong to the log.
 
 package wal
 
@@ -11,18 +11,18 @@ import (
 	"path/filepath"
 )
 
-// header is what is known of the files as a whole. It stands in a file of two slots,
-// which are written in turn: when a write is cut short, the other slot is whole.
+// header describes the files of the log. It is stored in a file of two slots that are written in turn: if a
+// crash interrupts a write, the other slot is still valid.
 type header struct {
 	generation uint64
-	first      uint64 // the number that the oldest file begins with
-	last       uint64 // the number that the newest file begins with
+	first      uint64 // the number of the first entry in the oldest file
+	last       uint64 // the number of the first entry in the newest file
 }
 
 const (
 	headerName  = "header"
 	headerMagic = "understudy wal 1"
-	slotSize    = 4096 // a page of the disk: writing one slot leaves the other alone
+	slotSize    = 4096 // a page of the disk, so that writing one slot can't damage the other
 	slotUsed    = len(headerMagic) + 3*8 + 4
 )
 
@@ -48,8 +48,8 @@ func decodeHeader(slot []byte) (h header, ok bool) {
 	return h, true
 }
 
-// readHeader returns the newer slot that is whole. A folder without one has no log yet,
-// or one whose first header was not written to its end.
+// readHeader returns the newest valid slot. ok is false if the folder has no log yet, or if a crash interrupted
+// the first write of the header.
 func readHeader(dir string) (newest header, ok bool, err error) {
 	data, err := os.ReadFile(filepath.Join(dir, headerName))
 	if errors.Is(err, os.ErrNotExist) {
@@ -66,7 +66,7 @@ func readHeader(dir string) (newest header, ok bool, err error) {
 	return newest, ok, nil
 }
 
-// writeHeader makes the next generation durable.
+// writeHeader writes the next generation of the header and waits until it is durable.
 func (l *Log) writeHeader(first, last uint64) error {
 	h := header{generation: l.header.generation + 1, first: first, last: last}
 	f, err := os.OpenFile(filepath.Join(l.dir, headerName), os.O_RDWR|os.O_CREATE, 0o600)

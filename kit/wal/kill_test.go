@@ -82,8 +82,8 @@ func TestKilled(t *testing.T) {
 			delete(told, e.Number)
 		}
 		for n, data := range told {
-			if n >= l.First() {
-				t.Fatalf("entry %d, %q, is lost; the log has %d to %d", n, data, l.First(), l.Last())
+			if n >= l.FirstNumber() {
+				t.Fatalf("entry %d, %q, is lost; the log has %d to %d", n, data, l.FirstNumber(), l.LastNumber())
 			}
 		}
 		clear(told)

@@ -1,4 +1,4 @@
-// Reading entries.
+// Read: reads entries.
 
 package wal
 
@@ -20,42 +20,41 @@ type Entry struct {
 	Data   []byte // valid until the next entry is read
 }
 
-// Entries reads the durable entries from a number on, the oldest first, to what was
-// the newest when it began. It may be called while entries are appended. The error
-// comes last: ErrDamaged, or the file system's; a file that RemoveBefore removes
-// meanwhile gives one too.
+// Entries yields the durable entries with numbers from from on, the oldest first, up to the newest at the time
+// of the call. Entries may be appended meanwhile. An error is yielded last: ErrDamaged or an error of the file
+// system, also if RemoveBefore removes a file meanwhile.
 func (l *Log) Entries(from uint64) iter.Seq2[Entry, error] {
 	return func(yield func(Entry, error) bool) {
 		l.mu.Lock()
 		segments, last := append([]uint64(nil), l.segments...), l.durable
 		l.mu.Unlock()
-		read(l.dir, segments, from, last, yield)
+		readEntries(l.dir, segments, from, last, yield)
 	}
 }
 
-// Read reads the whole entries of a folder from a number on, without a Log: also while
-// another process appends to it. It changes nothing. The newest file is read up to
-// what is no whole entry. The error comes last: ErrDamaged, or the file system's.
+// Read yields the complete entries of a folder with numbers from from on, without a Log. Another process may
+// append meanwhile; Read changes nothing. It reads the newest file up to the first incomplete entry. An error
+// is yielded last: ErrDamaged or an error of the file system.
 func Read(dir string, from uint64) iter.Seq2[Entry, error] {
 	return func(yield func(Entry, error) bool) {
-		files, err := Files(dir)
+		files, err := ListFiles(dir)
 		if err != nil {
 			yield(Entry{}, err)
 			return
 		}
-		read(dir, files, from, math.MaxUint64, yield)
+		readEntries(dir, files, from, math.MaxUint64, yield)
 	}
 }
 
-// Files are the numbers that the files of a folder begin with, the oldest first. A reader
-// that wants the newest entries first reads from each, beginning with the last. Errors:
-// ErrDamaged, the file system's.
-func Files(dir string) ([]uint64, error) {
+// ListFiles returns the number of the first entry of each file, the oldest first. A reader that wants the
+// newest entries first reads the files in reverse order. ListFiles returns ErrDamaged or an error of the file
+// system.
+func ListFiles(dir string) ([]uint64, error) {
 	h, known, err := readHeader(dir)
 	if err != nil {
 		return nil, err
 	}
-	files, err := segmentsOf(dir)
+	files, err := listSegments(dir)
 	if err != nil {
 		return nil, err
 	}
@@ -71,7 +70,8 @@ func Files(dir string) ([]uint64, error) {
 	return files, nil
 }
 
-func read(dir string, segments []uint64, from, last uint64, yield func(Entry, error) bool) {
+// readEntries yields the entries of the given files with numbers from from to last.
+func readEntries(dir string, segments []uint64, from, last uint64, yield func(Entry, error) bool) {
 	for i, first := range segments {
 		newest := i == len(segments)-1
 		if !newest && segments[i+1] <= from || first > last {
@@ -101,15 +101,15 @@ func read(dir string, segments []uint64, from, last uint64, yield func(Entry, er
 	}
 }
 
-// end is where the whole records of a file end.
+// end is the place in a file where its complete records end.
 type end struct {
-	next   uint64 // the number of the entry that would follow
-	at     int64
-	behind int64 // the bytes behind it, without the zeros at the end of the file
+	next     uint64 // the number of the entry that would follow
+	at       int64
+	trailing int64 // the number of bytes after that place, without the zeros at the end of the file
 }
 
-// scan reads the records of a file until one is not whole, or yield wants no more. Whole
-// records behind one that is not are ErrDamaged.
+// scan reads the records of a file until a record is incomplete or yield returns false. Complete records after
+// an incomplete one are ErrDamaged.
 func scan(dir string, first uint64, yield func(Entry) bool) (end, error) {
 	e := end{next: first}
 	f, err := os.Open(segmentPath(dir, first))
@@ -119,55 +119,56 @@ func scan(dir string, first uint64, yield func(Entry) bool) (end, error) {
 	if err != nil {
 		return e, err
 	}
-	defer f.Close() // nothing was written
+	defer f.Close() // nothing was written, so there is no error to report
 	info, err := f.Stat()
 	if err != nil {
 		return e, err
 	}
 	r, record := bufio.NewReaderSize(f, 256<<10), []byte(nil)
 	for {
-		head, err := r.Peek(recordHead)
+		head, err := r.Peek(recordHeaderSize)
 		if errors.Is(err, io.EOF) {
 			break
 		}
 		if err != nil {
 			return e, err
 		}
-		size := sizeOf(head, info.Size()-e.at-recordHead)
+		size := recordSize(head, info.Size()-e.at-recordHeaderSize)
 		if size == 0 {
 			break
 		}
-		record = grown(record, int(size))
+		record = growBuffer(record, int(size))
 		if _, err := io.ReadFull(r, record); err != nil {
 			return e, err
 		}
-		if !valid(record, e.next) {
+		if !isValid(record, e.next) {
 			break
 		}
 		e.next++
 		e.at += size
-		if yield != nil && !yield(Entry{Number: e.next - 1, Data: record[recordHead:]}) {
+		if yield != nil && !yield(Entry{Number: e.next - 1, Data: record[recordHeaderSize:]}) {
 			return e, nil
 		}
 	}
-	if e.behind, err = behind(f, e.at); err == nil {
-		err = e.checkBehind(f, info.Size())
+	if e.trailing, err = countAfter(f, e.at); err == nil {
+		err = e.checkTrailing(f, info.Size())
 	}
 	return e, err
 }
 
 const (
-	mostTries = 1000 // pieces of a file that look like a record and are none
-	sector    = 512  // bytes that a disk writes as a whole
+	maxTries   = 1000 // how many times bytes that look like a record may turn out not to be one
+	sectorSize = 512  // the number of bytes that a disk writes atomically
 )
 
-// checkBehind returns ErrDamaged when whole records stand behind the end.
-// A crash may leave some, too, behind a part of an append that it kept from the disk: that part is zeros.
-func (e end) checkBehind(f *os.File, size int64) error {
+// checkTrailing returns ErrDamaged if complete records follow an incomplete one. A crash can also leave such
+// records if part of the last append did not reach the disk. That part is then zeros, and checkTrailing returns
+// nil.
+func (e end) checkTrailing(f *os.File, size int64) error {
 	r, record := bufio.NewReaderSize(io.NewSectionReader(f, e.at, size-e.at), 64<<10), []byte(nil)
 	later, whole, zeros := uint64(0), 0, int64(0)
-	for at, tries := e.at, 0; at < e.at+e.behind && tries < mostTries; {
-		head, err := r.Peek(recordHead)
+	for at, tries := e.at, 0; at < e.at+e.trailing && tries < maxTries; {
+		head, err := r.Peek(recordHeaderSize)
 		if errors.Is(err, io.EOF) {
 			break
 		}
@@ -175,19 +176,19 @@ func (e end) checkBehind(f *os.File, size int64) error {
 			return err
 		}
 		step, number := int64(1), binary.LittleEndian.Uint64(head[8:])
-		if n := sizeOf(head, size-at-recordHead); n > 0 && number-e.next <= uint64(e.behind) {
-			record = grown(record, int(n))
+		if n := recordSize(head, size-at-recordHeaderSize); n > 0 && number-e.next <= uint64(e.trailing) {
+			record = growBuffer(record, int(n))
 			if _, err := f.ReadAt(record, at); err != nil {
 				return err
 			}
 			tries++
-			if valid(record, number) {
+			if isValid(record, number) {
 				step, tries, whole = n, 0, whole+1
 			}
 		}
 		if step > 1 && later == 0 {
 			if later = number; at == e.at && later == e.next {
-				return nil // it was being written
+				return nil // this entry was being written
 			}
 		}
 		if zeros++; head[0] != 0 {
@@ -196,19 +197,19 @@ func (e end) checkBehind(f *os.File, size int64) error {
 		if _, err := r.Discard(int(step)); err != nil {
 			return err
 		}
-		if at += step; later == 0 && at%sector == 0 && zeros >= min(sector, at-e.at) {
+		if at += step; later == 0 && at%sectorSize == 0 && zeros >= min(sectorSize, at-e.at) {
 			return nil // a crash interrupted an append
 		}
 	}
 	if whole == 0 {
 		return nil
 	}
-	return fmt.Errorf("%w: entry %d in %s cannot be read, and whole entries behind it, %d from entry %d on, cannot be joined to those before",
-		ErrDamaged, e.next, f.Name(), whole, later)
+	const text = "%w: entry %d in %s cannot be read, and whole entries behind it, %d from entry %d on, cannot be joined to those before"
+	return fmt.Errorf(text, ErrDamaged, e.next, f.Name(), whole, later)
 }
 
-// behind counts the bytes from a place to the last one that is not zero.
-func behind(f *os.File, at int64) (n int64, err error) {
+// countAfter returns the number of bytes from a position to the last byte that is not zero.
+func countAfter(f *os.File, at int64) (n int64, err error) {
 	if _, err := f.Seek(at, io.SeekStart); err != nil {
 		return 0, err
 	}
@@ -228,7 +229,8 @@ func behind(f *os.File, at int64) (n int64, err error) {
 	}
 }
 
-func grown(buf []byte, n int) []byte {
+// growBuffer returns a buffer of n bytes, buf itself if it is large enough.
+func growBuffer(buf []byte, n int) []byte {
 	if cap(buf) < n {
 		return make([]byte, n, 2*n)
 	}

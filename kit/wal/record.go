@@ -1,4 +1,4 @@
-// A record is an entry as it stands in a file.
+// Record: the format of an entry in a file.
 
 package wal
 
@@ -7,10 +7,10 @@ import (
 	"hash/crc32"
 )
 
-// A record is the length of the data, a CRC32C of all else, the number of the entry,
-// all little endian, and the data. The number is within the checksum: a whole record
-// in a wrong place is not taken for the right one.
-const recordHead = 4 + 4 + 8
+// recordHeaderSize is the size of a record's header: the length of the data, a CRC32C of the rest of the
+// record, and the number of the entry, all in little endian. The data follow. The checksum covers the number,
+// so a complete record in a wrong place is not accepted.
+const recordHeaderSize = 4 + 4 + 8
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
@@ -20,25 +20,26 @@ func appendRecord(to []byte, number uint64, data []byte) []byte {
 	to = append(to, 0, 0, 0, 0)
 	to = binary.LittleEndian.AppendUint64(to, number)
 	to = append(to, data...)
-	binary.LittleEndian.PutUint32(to[at+4:], sum(to[at:]))
+	binary.LittleEndian.PutUint32(to[at+4:], checksum(to[at:]))
 	return to
 }
 
-// sum is the checksum of a record: of all but itself.
-func sum(record []byte) uint32 {
+// checksum returns the checksum of a record, which covers everything except the checksum itself.
+func checksum(record []byte) uint32 {
 	return crc32.Update(crc32.Checksum(record[:4], castagnoli), castagnoli, record[8:])
 }
 
-// sizeOf is how long the record is that begins here, 0 when none does.
-func sizeOf(head []byte, limit int64) int64 {
+// recordSize returns the length of the record with this header, or 0 if no record begins here. limit is the
+// maximum length of its data.
+func recordSize(head []byte, limit int64) int64 {
 	n := int64(binary.LittleEndian.Uint32(head))
 	if n == 0 || n > limit {
 		return 0
 	}
-	return recordHead + n
+	return recordHeaderSize + n
 }
 
-// valid reports whether the bytes are the whole record of an entry.
-func valid(record []byte, number uint64) bool {
-	return binary.LittleEndian.Uint32(record[4:]) == sum(record) && binary.LittleEndian.Uint64(record[8:]) == number
+// isValid reports whether the bytes are the complete record of an entry.
+func isValid(record []byte, number uint64) bool {
+	return binary.LittleEndian.Uint32(record[4:]) == checksum(record) && binary.LittleEndian.Uint64(record[8:]) == number
 }

@@ -1,4 +1,4 @@
-// Opening a log after its process ended in any way.
+// Recover: opens a log, also after a crash.
 
 package wal
 
@@ -12,30 +12,29 @@ import (
 	"strings"
 )
 
-// recover finds the files, cuts the newest behind its last whole entry, and opens it
-// for writing.
+// recover finds the files, truncates the newest file after its last complete entry, and opens it for writing.
 func (l *Log) recover() error {
 	h, known, err := readHeader(l.dir)
 	if err != nil {
 		return err
 	}
-	files, err := segmentsOf(l.dir)
+	files, err := listSegments(l.dir)
 	if err != nil {
 		return err
 	}
 	if !known {
-		return l.begin(files)
+		return l.createFirst(files)
 	}
 	l.header = h
-	if l.segments, err = l.keep(files); err != nil {
+	if l.segments, err = l.selectSegments(files); err != nil {
 		return err
 	}
 	return l.openTail()
 }
 
-// begin makes the first file of a log. A crash may have left one without a header, and
-// without entries.
-func (l *Log) begin(files []uint64) error {
+// createFirst creates the first file of a log. A crash may have left a file without a header and without
+// entries, which it removes.
+func (l *Log) createFirst(files []uint64) error {
 	for _, first := range files {
 		end, err := scan(l.dir, first, nil)
 		if err != nil {
@@ -59,10 +58,10 @@ func (l *Log) begin(files []uint64) error {
 	return nil
 }
 
-// keep returns the files of the log. Older ones are left from a removal, and one newer
-// than the header knows from a rotation; a newer one with entries says that the newest
-// header was lost.
-func (l *Log) keep(files []uint64) (kept []uint64, err error) {
+// selectSegments returns the files that belong to the log. It removes older files, which an interrupted removal
+// left. A file newer than the header may be left from a rotation. If such a file has entries, the newest header
+// was lost.
+func (l *Log) selectSegments(files []uint64) (kept []uint64, err error) {
 	var newer []uint64
 	for _, first := range files {
 		switch {
@@ -103,8 +102,8 @@ func (l *Log) keep(files []uint64) (kept []uint64, err error) {
 	return kept, nil
 }
 
-// openTail cuts the newest file behind its last whole entry, unless others stand behind
-// it. What is behind it must not be taken for an entry later, so the bytes go.
+// openTail opens the newest file for writing. It truncates the file after its last complete entry, so that the
+// bytes after it are never read as an entry. If complete entries follow those bytes, it returns ErrDamaged.
 func (l *Log) openTail() error {
 	first := l.segments[len(l.segments)-1]
 	end, err := scan(l.dir, first, nil)
@@ -116,19 +115,19 @@ func (l *Log) openTail() error {
 		return err
 	}
 	if err = f.Truncate(end.at); err == nil {
-		preallocate(f, l.size)
+		reserveSpace(f, l.size)
 		err = f.Sync()
 	}
 	if err != nil {
 		return errors.Join(err, f.Close())
 	}
 	l.tail = newSegment(f, end.at, l.size)
-	l.last, l.durable, l.cut = end.next-1, end.next-1, end.behind
+	l.last, l.durable, l.cut = end.next-1, end.next-1, end.trailing
 	return nil
 }
 
-// segmentsOf lists the files of a folder, the oldest first.
-func segmentsOf(dir string) (firsts []uint64, err error) {
+// listSegments returns the numbers in the file names of a folder, the oldest first.
+func listSegments(dir string) (firsts []uint64, err error) {
 	names, err := filepath.Glob(filepath.Join(dir, "*.wal"))
 	for _, name := range names {
 		first, bad := strconv.ParseUint(strings.TrimSuffix(filepath.Base(name), ".wal"), 10, 64)

@@ -1,4 +1,4 @@
-// A segment is a file of the log.
+// Segment: a file of the log.
 
 package wal
 
@@ -9,20 +9,19 @@ import (
 	"path/filepath"
 )
 
-// segment is the file that is written. It begins with the first record: its name is
-// the number of the entry.
+// segment is the file that is being written. Its name is the number of its first entry.
 type segment struct {
 	file   *os.File
-	at     int64 // where the next record goes
-	zeroed int64 // up to here the file has been written
+	at     int64 // the offset of the next record
+	zeroed int64 // the offset up to which the file has been written, with records or zeros
 	zeros  []byte
 }
 
-// zeroStep is how many bytes are written with zeros at once, before records are: to
-// flush a page that was written before needs no metadata.
+// zeroStep is the number of zero bytes that are written at once, ahead of the records. Flushing a page that was
+// written before needs no change of metadata.
 const zeroStep = 1 << 20
 
-// flushFile makes what was written durable. Tests count it and have it fail.
+// flushFile makes written data durable. Tests replace it to count flushes and to make them fail.
 var flushFile = flush
 
 func newSegment(f *os.File, at, size int64) *segment {
@@ -33,21 +32,21 @@ func segmentPath(dir string, first uint64) string {
 	return filepath.Join(dir, fmt.Sprintf("%020d.wal", first))
 }
 
-// createSegment makes an empty file. One that is there holds nothing that was ever
-// durable, for the header does not know it.
+// createSegment creates an empty file. An existing file of that name never held durable entries, because the
+// header does not list it; it is truncated.
 func createSegment(dir string, first uint64, size int64) (*segment, error) {
 	f, err := os.OpenFile(segmentPath(dir, first), os.O_RDWR|os.O_CREATE|os.O_TRUNC, 0o600)
 	if err != nil {
 		return nil, err
 	}
-	preallocate(f, size)
+	reserveSpace(f, size)
 	if err := errors.Join(f.Sync(), SyncFolder(dir)); err != nil {
 		return nil, errors.Join(err, f.Close())
 	}
 	return newSegment(f, 0, size), nil
 }
 
-// write makes records durable behind those that are there.
+// write appends records to the file and waits until they are durable.
 func (s *segment) write(records []byte) error {
 	end := s.at + int64(len(records))
 	for s.zeroed < end {
@@ -66,12 +65,12 @@ func (s *segment) write(records []byte) error {
 	return nil
 }
 
-// seal ends the file behind its last record.
+// seal truncates the file after its last record and closes it.
 func (s *segment) seal() error {
 	return errors.Join(s.file.Truncate(s.at), s.file.Sync(), s.file.Close())
 }
 
-// SyncFolder puts the names in a folder on the disk, where the system can.
+// SyncFolder makes the file names in a folder durable, if the operating system supports it.
 func SyncFolder(dir string) error {
 	f, err := os.Open(dir)
 	if err != nil {

@@ -6,8 +6,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// flush waits until what was written is on the disk. Metadata that reading does not
-// need are left out.
+// flush waits until the written data are on the disk. It leaves out metadata that reading does not need.
 func flush(f *os.File) error {
 	for {
 		if err := unix.Fdatasync(int(f.Fd())); err != unix.EINTR {
@@ -16,9 +15,9 @@ func flush(f *os.File) error {
 	}
 }
 
-// preallocate asks for room. A file system that cannot is none the worse: zeros are
-// written before records.
-func preallocate(f *os.File, size int64) {
+// reserveSpace asks the file system to reserve space. An error does not matter, because zeros are written
+// before records.
+func reserveSpace(f *os.File, size int64) {
 	_ = unix.Fallocate(int(f.Fd()), unix.FALLOC_FL_KEEP_SIZE, 0, size)
 }
 

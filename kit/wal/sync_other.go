@@ -9,9 +9,9 @@ import (
 
 func flush(f *os.File) error { return f.Sync() }
 
-func preallocate(*os.File, int64) {}
+func reserveSpace(*os.File, int64) {}
 
-// syncDir makes a new name durable. Windows has no such call.
+// syncDir makes new file names durable. Windows has no such call.
 func syncDir(f *os.File) error {
 	if runtime.GOOS == "windows" {
 		return nil

@@ -1,16 +1,14 @@
 // Log: a log of entries in a folder, durable when Append returns.
 
-// Package wal is a write-ahead log: entries are appended to files of a folder and are
-// on the disk when Append returns, also after a power loss.
+// Package wal is a write-ahead log. Entries are appended to files of a folder. When Append returns, its entry
+// is on the disk and survives a power loss.
 //
-// Callers at the same time share one write and one fdatasync (group commit). An entry
-// is its length, a CRC32C, its number and its bytes. Files are preallocated, so that
-// the flush writes no metadata. After a crash, Open keeps the longest run of whole
-// entries and cuts off what is behind it. Whole entries behind other damage than that of
-// a crash are ErrDamaged, and stay as they are.
+// Concurrent callers share one write and one fdatasync (group commit). An entry is stored as its length, a
+// CRC32C, its number and its bytes. Space in files is reserved in advance, so that the flush writes no
+// metadata. After a crash, Open keeps the longest run of complete entries and truncates the file after it. If
+// complete entries follow damage that a crash can't explain, Open returns ErrDamaged and changes nothing.
 //
-// Source: bbengfort, "Writing append-only logs with a fixed header"; for the checksum
-// RFC 3720 appendix B.4.
+// Source: bbengfort, "Writing append-only logs with a fixed header"; for the checksum RFC 3720 appendix B.4.
 package wal
 
 import (
@@ -21,59 +19,59 @@ import (
 	"sync"
 )
 
-// Errors. Test with errors.Is.
+// The errors of a log. Test for them with errors.Is.
 var (
-	// ErrClosed is the error of an append to a log that is closed.
+	// ErrClosed is the error of an append to a closed log.
 	ErrClosed = errors.New("wal: closed")
-	// ErrDamaged is the error of a log whose files are not what was written: other than
-	// an unfinished end, which Open cuts off.
+	// ErrDamaged means that the files of a log are not as they were written. An incomplete end is not damage;
+	// Open removes it.
 	ErrDamaged = errors.New("wal: damaged")
-	// ErrSize is the error of an entry that is empty or longer than the limit.
+	// ErrSize is the error for an entry that is empty or longer than the limit.
 	ErrSize = errors.New("wal: an entry is empty or too long")
 )
 
-// Options of a log. The zero value is good.
+// Options are the options of a log. The zero value is usable.
 type Options struct {
-	// SegmentSize is when a new file is begun, in bytes. 0 = 64 MiB. The limit of an
-	// entry is a quarter of it.
+	// SegmentSize is the size in bytes at which a new file is begun; 0 means 64 MiB. An entry may have a
+	// quarter of it.
 	SegmentSize int64
 }
 
-// Log is an open log. One process opens a folder at a time: the caller sees to it. It
-// is safe for concurrent use.
+// Log is an open log. The caller makes sure that only one process opens a folder at a time. It is safe for
+// concurrent use.
 type Log struct {
 	dir   string
-	size  int64 // of a segment
-	cut   int64 // bytes that Open cut off
+	size  int64 // the maximum size of a segment in bytes
+	cut   int64 // the number of bytes that Open removed
 	wake  chan struct{}
-	ended chan struct{} // the committer has ended
+	ended chan struct{} // closed when the committer has ended
 
-	tail *segment // of the committer alone, and of Open before it
+	tail *segment // used only by Open and then by the committer
 
-	// Callers and the committer share what follows.
+	// mu protects the following fields, which callers and the committer share.
 	mu       sync.Mutex
-	next     *group   // being filled
-	last     uint64   // the last number given
-	durable  uint64   // the last number that is on the disk
-	segments []uint64 // the number that each file begins with
+	next     *group   // the group that is being filled
+	last     uint64   // the number of the newest entry in a group
+	durable  uint64   // the number of the newest entry on the disk
+	segments []uint64 // the number of the first entry in each file
 	header   header
-	broken   error // the disk's, after which nothing can be appended
+	broken   error // the first error of the disk; after it nothing can be appended
 	closed   bool
 }
 
-// group are entries that become durable together.
+// group is a list of entries that become durable together.
 type group struct {
-	buf  []byte
-	n    int
-	done chan struct{} // closed when it is durable or failed
-	err  error
+	buf   []byte
+	count int
+	done  chan struct{} // closed when the group is durable or has failed
+	err   error
 }
 
-// maxGroup is how many bytes of a group are taken before callers wait.
+// maxGroup is the size in bytes of the current group above which callers wait.
 const maxGroup = 8 << 20
 
-// Open opens the log of a folder and makes the folder when it is not there. It reads
-// the last file to its end. Errors: ErrDamaged, and those of the file system.
+// Open opens the log of a folder and creates the folder if it is missing. It reads the newest file to its end.
+// It returns ErrDamaged or an error of the file system.
 func Open(dir string, o Options) (*Log, error) {
 	if o.SegmentSize == 0 {
 		o.SegmentSize = 64 << 20
@@ -90,26 +88,25 @@ func Open(dir string, o Options) (*Log, error) {
 	if err := l.recover(); err != nil {
 		return nil, err
 	}
-	go l.commit()
+	go l.runCommitter()
 	return l, nil
 }
 
 func newGroup() *group { return &group{done: make(chan struct{})} }
 
-// Append adds an entry and returns its number once it is durable. Numbers begin with
-// 1 and have no gaps. When ctx ends first, the entry may become durable or not. After
-// an error of the disk nothing is appended any more: close the log and open it again.
-// Errors: ErrSize, ErrClosed, ctx's, the disk's.
+// Append adds an entry and returns its number when the entry is durable. Numbers begin with 1 and have no gaps.
+// If ctx ends first, the entry may or may not become durable. After an error of the disk every append fails:
+// close the log and open it again. Append returns ErrSize, ErrClosed, the error of ctx or an error of the disk.
 func (l *Log) Append(ctx context.Context, data []byte) (uint64, error) {
 	return l.AppendFunc(ctx, func(uint64) []byte { return data })
 }
 
-// AppendFunc is Append of what data returns for the number of the entry. It is called
-// once, in the order of the numbers, while no other call is under way: an entry can hold
-// a hash of the one before. It must be quick and must not call the log.
+// AppendFunc appends the entry that data returns for its number. It calls data once, in the order of the
+// numbers and never concurrently, so that an entry can contain a hash of the entry before. data must be quick
+// and must not use the log.
 func (l *Log) AppendFunc(ctx context.Context, data func(number uint64) []byte) (uint64, error) {
 	l.mu.Lock()
-	for l.failed() == nil && len(l.next.buf) > maxGroup {
+	for l.checkOpen() == nil && len(l.next.buf) > maxGroup {
 		full := l.next.done
 		l.mu.Unlock()
 		if err := await(ctx, full); err != nil {
@@ -131,9 +128,9 @@ func (l *Log) AppendFunc(ctx context.Context, data func(number uint64) []byte) (
 	return number, nil
 }
 
-// add puts an entry into the group that is filled.
+// add adds an entry to the current group.
 func (l *Log) add(data func(number uint64) []byte) (g *group, number uint64, err error) {
-	if err := l.failed(); err != nil {
+	if err := l.checkOpen(); err != nil {
 		return nil, 0, err
 	}
 	g, number = l.next, l.last+1
@@ -143,8 +140,8 @@ func (l *Log) add(data func(number uint64) []byte) (g *group, number uint64, err
 	}
 	l.last = number
 	g.buf = appendRecord(g.buf, number, entry)
-	if g.n++; g.n == 1 {
-		l.wake <- struct{}{} // there is room: the committer took the group before
+	if g.count++; g.count == 1 {
+		l.wake <- struct{}{} // never blocks: the committer has taken the group before
 	}
 	return g, number, nil
 }
@@ -158,40 +155,41 @@ func await(ctx context.Context, done <-chan struct{}) error {
 	}
 }
 
-// First is the number of the oldest entry that is kept; Last+1 when there is none.
-func (l *Log) First() uint64 {
+// FirstNumber returns the number of the oldest entry that is stored, or of the next entry if there is none.
+func (l *Log) FirstNumber() uint64 {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.segments[0]
 }
 
-// Last is the number of the newest durable entry, 0 before the first.
-func (l *Log) Last() uint64 {
+// LastNumber returns the number of the newest durable entry, or 0 before the first entry.
+func (l *Log) LastNumber() uint64 {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.durable
 }
 
-// Cut is how many bytes Open cut off behind the last whole entry: those of an append
-// that a crash interrupted, or of damage.
-func (l *Log) Cut() int64 { return l.cut }
+// CutBytes returns how many bytes Open removed after the last complete entry. They come from an append that a
+// crash interrupted, or from damage.
+func (l *Log) CutBytes() int64 { return l.cut }
 
-// Err is why nothing can be appended; nil as long as it can.
+// Err returns why nothing can be appended, or nil if the log is usable.
 func (l *Log) Err() error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return l.failed()
+	return l.checkOpen()
 }
 
-func (l *Log) failed() error {
+// checkOpen returns why nothing can be appended, or nil. The caller holds l.mu.
+func (l *Log) checkOpen() error {
 	if l.broken == nil && l.closed {
 		return ErrClosed
 	}
 	return l.broken
 }
 
-// Close makes what was appended durable and closes the log. Appends that come later
-// get ErrClosed. The error is the disk's, also one that ended the log before.
+// Close waits until all appended entries are durable and closes the log. Later appends return ErrClosed. Close
+// returns the first error of the disk, also an earlier one.
 func (l *Log) Close() error {
 	l.mu.Lock()
 	if !l.closed {

@@ -32,7 +32,7 @@ func closed(t testing.TB, l *Log) {
 func put(t testing.TB, l *Log, n int) {
 	t.Helper()
 	for range n {
-		want := l.Last() + 1
+		want := l.LastNumber() + 1
 		if got, err := l.Append(t.Context(), entryOf(want)); err != nil || got != want {
 			t.Fatalf("entry %d, want %d: %v", got, want, err)
 		}
@@ -70,8 +70,8 @@ func holds(t testing.TB, l *Log, a, b uint64) {
 			t.Fatalf("entry %d at %d", n, i)
 		}
 	}
-	if uint64(len(got)) != b+1-a || l.First() != a || l.Last() != b {
-		t.Fatalf("%d entries, first %d, last %d; want %d to %d", len(got), l.First(), l.Last(), a, b)
+	if uint64(len(got)) != b+1-a || l.FirstNumber() != a || l.LastNumber() != b {
+		t.Fatalf("%d entries, first %d, last %d; want %d to %d", len(got), l.FirstNumber(), l.LastNumber(), a, b)
 	}
 }
 
@@ -81,7 +81,7 @@ func TestAppendAndRead(t *testing.T) {
 	holds(t, l, 1, 0)
 	put(t, l, 300)
 	holds(t, l, 1, 300)
-	if files, err := segmentsOf(dir); err != nil || len(files) < 3 {
+	if files, err := listSegments(dir); err != nil || len(files) < 3 {
 		t.Errorf("%v, %v", files, err)
 	}
 	for from := range uint64(302) {
@@ -109,8 +109,8 @@ func TestAppendAndRead(t *testing.T) {
 	l = open(t, dir, 1<<20) // another size of segment
 	put(t, l, 5)
 	holds(t, l, 1, 320)
-	if l.Cut() != 0 {
-		t.Errorf("cut %d", l.Cut())
+	if l.CutBytes() != 0 {
+		t.Errorf("cut %d", l.CutBytes())
 	}
 	closed(t, l)
 }
@@ -142,7 +142,7 @@ func TestRemoveBefore(t *testing.T) {
 	if err := l.RemoveBefore(250); err != nil {
 		t.Fatal(err)
 	}
-	first := l.First()
+	first := l.FirstNumber()
 	if first < 100 || first > 250 {
 		t.Errorf("first %d", first)
 	}
@@ -150,7 +150,7 @@ func TestRemoveBefore(t *testing.T) {
 	if err := l.RemoveBefore(1 << 60); err != nil {
 		t.Fatal(err)
 	}
-	first = l.First()
+	first = l.FirstNumber()
 	holds(t, l, first, 500)
 	closed(t, l)
 	l = open(t, dir, 4096)
@@ -175,7 +175,7 @@ func TestGroups(t *testing.T) {
 					t.Error(err)
 					return
 				}
-				if n > l.Last() {
+				if n > l.LastNumber() {
 					t.Errorf("%d is not durable", n)
 				}
 				for e, err := range l.Entries(n) {
@@ -188,8 +188,8 @@ func TestGroups(t *testing.T) {
 		})
 	}
 	wg.Wait()
-	if n := flushes.Load(); n > 800 || l.Last() != 1600 {
-		t.Errorf("%d entries in %d flushes", l.Last(), n)
+	if n := flushes.Load(); n > 800 || l.LastNumber() != 1600 {
+		t.Errorf("%d entries in %d flushes", l.LastNumber(), n)
 	}
 	closed(t, l)
 }
@@ -202,8 +202,8 @@ func TestFlushFails(t *testing.T) {
 	flushFile = func(*os.File) error { return bad }
 	_, err := l.Append(t.Context(), entryOf(21))
 	flushFile = flush
-	if !errors.Is(err, bad) || l.Last() != 20 {
-		t.Errorf("%v, last %d", err, l.Last())
+	if !errors.Is(err, bad) || l.LastNumber() != 20 {
+		t.Errorf("%v, last %d", err, l.LastNumber())
 	}
 	if _, err := l.Append(t.Context(), entryOf(22)); !errors.Is(err, bad) || !errors.Is(l.Err(), bad) {
 		t.Errorf("%v", err)
@@ -212,11 +212,11 @@ func TestFlushFails(t *testing.T) {
 		t.Error(err)
 	}
 	l = open(t, dir, 4096)
-	if last := l.Last(); last != 20 && last != 21 {
+	if last := l.LastNumber(); last != 20 && last != 21 {
 		t.Errorf("last %d", last)
 	}
 	put(t, l, 100)
-	holds(t, l, 1, l.Last())
+	holds(t, l, 1, l.LastNumber())
 	closed(t, l)
 }
 
@@ -251,15 +251,15 @@ func TestRandom(t *testing.T) {
 		switch chance.IntN(4) {
 		case 0, 1:
 			put(t, l, chance.IntN(80))
-			last = l.Last()
+			last = l.LastNumber()
 		case 2:
 			if err := l.RemoveBefore(chance.Uint64N(last + 2)); err != nil {
 				t.Fatal(err)
 			}
-			if l.First() < first {
-				t.Fatalf("first %d, before %d", l.First(), first)
+			if l.FirstNumber() < first {
+				t.Fatalf("first %d, before %d", l.FirstNumber(), first)
 			}
-			first = l.First()
+			first = l.FirstNumber()
 		case 3:
 			closed(t, l)
 			l = open(t, dir, 4096)

@@ -1,27 +1,26 @@
-// Escaping: characters that cannot stand in a document unescaped.
+// Escape: handles characters that cannot stand unescaped in a document.
 
 package xmldoc
 
 import "unicode/utf8"
 
-// What a byte of a text is; from entity on, which of the entities stands for
-// it.
+// The classes of a byte in a text. A class of entity or more is entity plus the index of the byte's entity.
 const (
 	plain   = iota
-	wide    // begins or continues a character of several bytes
-	control // a character that no document can hold
+	wide    // is part of a character of several bytes
+	control // a control character that XML cannot represent
 	entity
 )
 
-// Line feeds, tabs and returns are written as references where a parser would
-// make something else of them (XML 1.0, 2.11 and 3.3.3).
+// entities are the references that replace special characters. Line feeds, tabs and carriage returns are
+// escaped where a parser would change them (XML 1.0, 2.11 and 3.3.3).
 var entities = [...]string{"&amp;", "&lt;", "&gt;", "&quot;", "&#xD;", "&#xA;", "&#x9;"}
 
-var inText, inAttr = bytesOf("&<>\x00\r"), bytesOf("&<>\"\r\n\t")
+var inText, inAttr = escapeTable("&<>\x00\r"), escapeTable("&<>\"\r\n\t")
 
-// bytesOf is the table for a text in which the bytes of special, each at the
-// place of its entity, cannot stand; a zero byte keeps a place.
-func bytesOf(special string) (t [256]uint8) {
+// escapeTable returns the classes of all bytes for a context in which the bytes of special must be escaped.
+// Each byte stands at the index of its entity; a zero byte skips an index.
+func escapeTable(special string) (t [256]uint8) {
 	for c := range t {
 		switch {
 		case c >= utf8.RuneSelf:
@@ -38,8 +37,7 @@ func bytesOf(special string) (t [256]uint8) {
 	return t
 }
 
-// nameByte tells which bytes a name is made of: 1 anywhere, 2 not at its
-// beginning.
+// nameByte says where a byte may stand in a name: 1 anywhere, 2 anywhere but at the beginning, 0 nowhere.
 var nameByte = func() (t [256]uint8) {
 	for c := byte('a'); c <= 'z'; c++ {
 		t[c], t[c-'a'+'A'] = 1, 1
@@ -51,7 +49,7 @@ var nameByte = func() (t [256]uint8) {
 	return t
 }()
 
-func named(name string) bool {
+func isValidName(name string) bool {
 	if name == "" || len(name) > MaxName || nameByte[name[0]] != 1 {
 		return false
 	}
@@ -63,16 +61,16 @@ func named(name string) bool {
 	return true
 }
 
-// escape appends a text in stretches so short that what waits stays within
-// twice the buffer; no stretch ends within a character.
+// escape appends an escaped text in pieces, so that the buffer stays below twice its limit. No piece ends
+// within a character.
 func (w *Writer) escape(text string, special *[256]uint8) {
-	const longest = 6 // bytes of an entity
+	const longest = 6 // the maximum number of bytes of an entity
 	for stretch := w.limit / (longest + 2); w.out != nil && len(text) > stretch && w.err == nil; {
 		cut := stretch
 		for cut > stretch-utf8.UTFMax && !utf8.RuneStart(text[cut]) {
 			cut--
 		}
-		if cut == stretch-utf8.UTFMax { // no character reaches so far: what is here is none
+		if cut == stretch-utf8.UTFMax { // no valid character is so long, so these bytes are not UTF-8
 			cut = stretch
 		}
 		w.append(text[:cut], special)
@@ -82,6 +80,7 @@ func (w *Writer) escape(text string, special *[256]uint8) {
 	w.append(text, special)
 }
 
+// append appends a text with its special characters escaped. It replaces or drops illegal characters and counts them.
 func (w *Writer) append(text string, special *[256]uint8) {
 	dst, done := w.buf, 0
 	for i := 0; i < len(text); {
@@ -106,7 +105,7 @@ func (w *Writer) append(text string, special *[256]uint8) {
 			dst = append(dst, entities[what-entity]...)
 			continue
 		}
-		w.bad++
+		w.illegalCount++
 		if w.illegal == Replace {
 			dst = utf8.AppendRune(dst, utf8.RuneError)
 		}

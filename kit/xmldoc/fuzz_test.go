@@ -22,7 +22,7 @@ type node struct {
 type script struct {
 	data    []byte
 	w       *Writer
-	illegal Illegal
+	illegal IllegalPolicy
 	open    []*node
 	content bool // the innermost element has content
 }
@@ -90,13 +90,13 @@ func (s *script) attr(in *node) {
 		}
 	}
 	if !s.content {
-		s.w.Attr(name, value)
+		s.w.AddAttr(name, value)
 		in.attrs = append(in.attrs, [2]string{name, legal(value, s.illegal)})
 	}
 }
 
 func (s *script) text(in *node, text string) {
-	s.w.Text(text)
+	s.w.WriteText(text)
 	s.content = s.content || text != ""
 	if text = legal(text, s.illegal); text == "" {
 		return

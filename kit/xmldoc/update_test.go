@@ -16,14 +16,14 @@ import (
 func TestUpdate(t *testing.T) {
 	var out bytes.Buffer
 	u := NewUpdate(&out, Options{})
-	u.Doc()
-	u.Field("id", "CA1")
-	u.Field("body", "1 < 2 & \x00")
-	u.Field("to", "+1")
-	u.Field("to", "+2")
-	u.Doc()
-	u.Doc()
-	u.Field("id", "CA2")
+	u.BeginDoc()
+	u.AddField("id", "CA1")
+	u.AddField("body", "1 < 2 & \x00")
+	u.AddField("to", "+1")
+	u.AddField("to", "+2")
+	u.BeginDoc()
+	u.BeginDoc()
+	u.AddField("id", "CA2")
 	if err := u.Flush(); err != nil {
 		t.Fatal(err)
 	}
@@ -36,8 +36,8 @@ func TestUpdate(t *testing.T) {
 	const want = `<?xml version="1.0" encoding="UTF-8"?><add><doc><field name="id">CA1</field>` +
 		`<field name="body">1 &lt; 2 &amp; ` + "\uFFFD" + `</field><field name="to">+1</field><field name="to">+2</field></doc>` +
 		`<doc/><doc><field name="id">CA2</field></doc></add>`
-	if out.String() != want || u.Illegal() != 1 {
-		t.Errorf("%d illegal, got\n%s\nwant\n%s", u.Illegal(), out.String(), want)
+	if out.String() != want || u.IllegalCount() != 1 {
+		t.Errorf("%d illegal, got\n%s\nwant\n%s", u.IllegalCount(), out.String(), want)
 	}
 	out.Reset()
 	u.Reset(&out)
@@ -48,15 +48,15 @@ func TestUpdate(t *testing.T) {
 
 func TestFieldOutsideADocument(t *testing.T) {
 	u := NewUpdate(nil, Options{})
-	u.Field("id", "1")
+	u.AddField("id", "1")
 	if !errors.Is(u.Err(), ErrStructure) || !errors.Is(u.End(), ErrStructure) {
 		t.Error(u.Err())
 	}
 	u.Reset(nil)
-	if u.Doc(); u.End() != nil {
+	if u.BeginDoc(); u.End() != nil {
 		t.Error(u.Err())
 	}
-	if u.Doc(); !errors.Is(u.End(), ErrStructure) {
+	if u.BeginDoc(); !errors.Is(u.End(), ErrStructure) {
 		t.Errorf("a document after the end: %s", u.Bytes())
 	}
 }
@@ -82,9 +82,9 @@ func hundredFields() (h hundred) {
 }
 
 func (h *hundred) write(u *Update) {
-	u.Doc()
+	u.BeginDoc()
 	for i := range h.Fields {
-		u.Field(h.Fields[i].Name, h.Fields[i].Value)
+		u.AddField(h.Fields[i].Name, h.Fields[i].Value)
 	}
 }
 
@@ -141,7 +141,7 @@ func TestTenThousandDocumentsInLittleMemory(t *testing.T) {
 	for i := range 10_000 {
 		h.write(u)
 		if i == 5000 {
-			u.Field("body", strings.Repeat("<long> & wide 日本 ", 1<<16)) // 1.3 MB in one field
+			u.AddField("body", strings.Repeat("<long> & wide 日本 ", 1<<16)) // 1.3 MB in one field
 		}
 		if i%1000 == 999 {
 			if held := live() - before; held >= most {

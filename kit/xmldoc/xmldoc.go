@@ -1,6 +1,6 @@
-// Package xmldoc writes XML 1.0 documents (W3C, fifth edition) to a stream: in
-// bounded memory, without allocating, and never out of balance. What an XML
-// document cannot hold is replaced or left out, and counted.
+// Package xmldoc writes XML 1.0 documents (W3C, fifth edition) to a stream. It uses bounded memory, does not
+// allocate, and never writes unbalanced tags. Characters that XML cannot represent are replaced or dropped, and
+// counted.
 //
 // Writer writes any document; Update writes a search engine's update document.
 package xmldoc
@@ -13,56 +13,53 @@ import (
 
 // The limits of a document.
 const (
-	MaxDepth      = 256  // elements within each other
-	MaxAttributes = 256  // of one element
-	MaxName       = 1000 // bytes of an element's or attribute's name
+	MaxDepth      = 256  // the maximum nesting depth of elements
+	MaxAttributes = 256  // the maximum number of attributes of an element
+	MaxName       = 1000 // the maximum length in bytes of an element's or attribute's name
 )
 
-// ErrStructure is the error of calls that cannot become a document: a name
-// that is none, an attribute after text, a second root, more than the limits.
+// ErrStructure is the error of calls that cannot form a document, such as an invalid name, an attribute after
+// text, a second root element, or more than the limits allow.
 var ErrStructure = errors.New("xmldoc: not a document")
 
-// Illegal says what becomes of characters that XML 1.0 cannot hold, not even
-// escaped: control characters other than tab, line feed and carriage return,
-// U+FFFE, U+FFFF, and each byte that is no UTF-8 (surrogates written as UTF-8
-// are three of those).
-type Illegal uint8
+// IllegalPolicy says what happens to characters that XML 1.0 cannot represent, not even escaped. These are
+// control characters other than tab, line feed and carriage return, U+FFFE, U+FFFF, and each byte that is not
+// UTF-8. (A surrogate written as UTF-8 is three such bytes.)
+type IllegalPolicy uint8
 
-// What becomes of them.
+// The policies for illegal characters.
 const (
-	Replace Illegal = iota // U+FFFD stands for each
-	Drop                   // they are left out
+	Replace IllegalPolicy = iota // each is replaced by U+FFFD
+	Drop                         // they are left out
 )
 
-// Options are a writer's settings; the zero value is good.
+// Options are the options of a writer. The zero value is usable.
 type Options struct {
-	// Buffer is how many bytes wait for a write, 4 KiB at least; 0 is 32 KiB.
-	// A writer holds at most twice as much, however long a text is.
+	// Buffer is the number of bytes that are collected before a write, at least 4 KiB; 0 means 32 KiB. A writer
+	// holds at most twice as many, however long a text is.
 	Buffer  int
-	Illegal Illegal
+	Illegal IllegalPolicy
 }
 
-// Writer writes one document. The first error stays: from then on calls do
-// nothing, and Flush, End and Err tell of it. Leave the root element to End: a
-// document that was broken off then lacks its last end tag, and no parser takes
-// it for a whole one. It is for one goroutine at a time.
+// Writer writes one document. The first error stays: after it all calls do nothing, and Flush, End and Err
+// return it. Let End close the root element: a document that was interrupted then lacks its last end tag, so
+// that every parser rejects it. Writer is not safe for concurrent use.
 type Writer struct {
-	out     io.Writer // nil: everything stays in buf
+	out     io.Writer // nil if the document stays in buf
 	buf     []byte
 	limit   int
-	illegal Illegal
+	illegal IllegalPolicy
 
-	open   []string // the elements begun and not ended
-	attrs  []string // names in the start tag that is being written
-	tag    bool     // a start tag is being written
-	begun  bool     // there is a declaration
-	rooted bool     // there is a root element
-	bad    int64
-	err    error
+	open         []string // the names of the open elements
+	attrs        []string // the names of the attributes in the current start tag
+	inTag        bool     // whether a start tag is being written
+	declared     bool     // whether the document has a declaration
+	hasRoot      bool     // whether the document has a root element
+	illegalCount int64
+	err          error
 }
 
-// New is a writer to out. Without one (nil) the document stays in memory, of
-// whatever size it is, and Bytes gives it.
+// New returns a writer to out. If out is nil, the whole document stays in memory, and Bytes returns it.
 func New(out io.Writer, o Options) *Writer {
 	const usual, least = 32 << 10, 4 << 10
 	if o.Buffer == 0 {
@@ -75,39 +72,39 @@ func New(out io.Writer, o Options) *Writer {
 	return w
 }
 
-// Reset begins a new document to out, with the memory of the one before. What
-// was not flushed is forgotten.
+// Reset begins a new document that is written to out and reuses the memory. Unflushed bytes of the document
+// before are dropped.
 func (w *Writer) Reset(out io.Writer) {
 	clear(w.open)
 	clear(w.attrs)
 	*w = Writer{out: out, buf: w.buf[:0], limit: w.limit, illegal: w.illegal, open: w.open[:0], attrs: w.attrs[:0]}
 }
 
-// Declare writes the XML declaration, which comes before anything else. A
-// document does not need one: UTF-8 is what a parser takes it for.
-func (w *Writer) Declare() {
+// WriteDeclaration writes the XML declaration, which must come first. It is optional, because UTF-8 is the
+// default of XML.
+func (w *Writer) WriteDeclaration() {
 	if w.err != nil {
 		return
 	}
-	if w.begun || w.rooted {
+	if w.declared || w.hasRoot {
 		w.fail("a declaration that is not the beginning")
 		return
 	}
-	w.begun = true
+	w.declared = true
 	w.buf = append(w.buf, `<?xml version="1.0" encoding="UTF-8"?>`...)
 	w.drain()
 }
 
-// Open begins an element. Names are of ASCII letters, digits, "_", "-" and
-// ".", not beginning with a digit, "-" or "."; there are no namespaces.
+// Open begins an element. Names consist of ASCII letters, digits, "_", "-" and ".", and do not begin with a
+// digit, "-" or ".". There are no namespaces.
 func (w *Writer) Open(name string) {
 	switch {
 	case w.err != nil:
 		return
-	case !named(name):
+	case !isValidName(name):
 		w.fail("element name %.40q", name)
 		return
-	case len(w.open) == 0 && w.rooted:
+	case len(w.open) == 0 && w.hasRoot:
 		w.fail("a second root element %s", name)
 		return
 	case len(w.open) == MaxDepth:
@@ -117,20 +114,20 @@ func (w *Writer) Open(name string) {
 	w.closeTag()
 	w.open = append(w.open, name)
 	w.attrs = w.attrs[:0]
-	w.tag, w.rooted = true, true
+	w.inTag, w.hasRoot = true, true
 	w.buf = append(append(w.buf, '<'), name...)
 	w.drain()
 }
 
-// Attr adds an attribute to the element just begun. Each name stands once.
-func (w *Writer) Attr(name, value string) {
+// AddAttr adds an attribute to the element that was just opened. A name may occur only once.
+func (w *Writer) AddAttr(name, value string) {
 	switch {
 	case w.err != nil:
 		return
-	case !w.tag:
+	case !w.inTag:
 		w.fail("attribute %.40q outside a start tag", name)
 		return
-	case !named(name):
+	case !isValidName(name):
 		w.fail("attribute name %.40q", name)
 		return
 	case len(w.attrs) == MaxAttributes:
@@ -150,9 +147,9 @@ func (w *Writer) Attr(name, value string) {
 	w.drain()
 }
 
-// Text adds text to the innermost element, escaped. It is read back exactly,
-// except for what Illegal speaks of.
-func (w *Writer) Text(text string) {
+// WriteText adds escaped text to the innermost element. A parser reads back the same text, except for illegal
+// characters (see IllegalPolicy).
+func (w *Writer) WriteText(text string) {
 	if w.err != nil || text == "" {
 		return
 	}
@@ -175,8 +172,8 @@ func (w *Writer) Close() {
 		return
 	}
 	last := len(w.open) - 1
-	if w.tag {
-		w.tag = false
+	if w.inTag {
+		w.inTag = false
 		w.buf = append(w.buf, '/', '>')
 	} else {
 		w.buf = append(append(append(w.buf, '<', '/'), w.open[last]...), '>')
@@ -185,15 +182,14 @@ func (w *Writer) Close() {
 	w.drain()
 }
 
-// Element is Open, Text and Close.
-func (w *Writer) Element(name, text string) {
+// WriteElement writes a complete element: Open, WriteText and Close.
+func (w *Writer) WriteElement(name, text string) {
 	w.Open(name)
-	w.Text(text)
+	w.WriteText(text)
 	w.Close()
 }
 
-// Flush writes out what waits. It does not end a start tag: attributes may
-// still follow.
+// Flush writes the buffered bytes to the stream. It does not end a start tag: attributes may still follow.
 func (w *Writer) Flush() error {
 	if w.err == nil && w.out != nil && len(w.buf) > 0 {
 		n, err := w.out.Write(w.buf)
@@ -208,40 +204,39 @@ func (w *Writer) Flush() error {
 	return w.err
 }
 
-// End ends every element that is open and writes out what waits. A document
-// without a root is ErrStructure.
+// End ends all open elements and flushes. For a document without a root element the error is ErrStructure.
 func (w *Writer) End() error {
 	for w.err == nil && len(w.open) > 0 {
 		w.Close()
 	}
-	if w.err == nil && !w.rooted {
+	if w.err == nil && !w.hasRoot {
 		w.fail("no root element")
 	}
 	return w.Flush()
 }
 
-// Bytes is what waits to be written: of a writer without a stream all of the
-// document so far. It is valid until the next call.
+// Bytes returns the bytes that are not yet written. For a writer without a stream that is the whole document so
+// far. The slice is valid until the next call.
 func (w *Writer) Bytes() []byte { return w.buf }
 
-// Illegal is how many characters and bytes were replaced or left out.
-func (w *Writer) Illegal() int64 { return w.bad }
+// IllegalCount returns how many characters and bytes were replaced or dropped.
+func (w *Writer) IllegalCount() int64 { return w.illegalCount }
 
-// Err is the first error.
+// Err returns the first error.
 func (w *Writer) Err() error { return w.err }
 
-// closeTag ends the start tag that is being written: content follows.
+// closeTag ends the start tag that is being written, because content follows.
 func (w *Writer) closeTag() {
-	if w.tag {
-		w.tag = false
+	if w.inTag {
+		w.inTag = false
 		w.buf = append(w.buf, '>')
 	}
 }
 
-// drain writes out what waits once that is enough.
+// drain flushes if enough bytes are buffered.
 func (w *Writer) drain() {
 	if w.out != nil && len(w.buf) >= w.limit {
-		_ = w.Flush() // stays in err
+		_ = w.Flush() // Flush stores its error in w.err
 	}
 }
 

@@ -16,18 +16,18 @@ import (
 func TestDocument(t *testing.T) {
 	var out bytes.Buffer
 	w := New(&out, Options{})
-	w.Declare()
+	w.WriteDeclaration()
 	w.Open("a")
-	w.Attr("x", "1 < 2 & \"3\"\t\n\r")
-	w.Attr("y.z-0", "")
+	w.AddAttr("x", "1 < 2 & \"3\"\t\n\r")
+	w.AddAttr("y.z-0", "")
 	w.Open("b")
 	w.Close()
-	w.Text("")
-	w.Text("]]> <é & 日本 🎉>\n\t\r\"'")
-	w.Element("c", "")
-	w.Element("c", "x")
+	w.WriteText("")
+	w.WriteText("]]> <é & 日本 🎉>\n\t\r\"'")
+	w.WriteElement("c", "")
+	w.WriteElement("c", "x")
 	w.Open("d")
-	w.Text("y")
+	w.WriteText("y")
 	if err := w.End(); err != nil {
 		t.Fatal(err)
 	}
@@ -36,8 +36,8 @@ func TestDocument(t *testing.T) {
 	if out.String() != want {
 		t.Errorf("got  %q\nwant %q", out.String(), want)
 	}
-	if w.Illegal() != 0 {
-		t.Errorf("%d illegal", w.Illegal())
+	if w.IllegalCount() != 0 {
+		t.Errorf("%d illegal", w.IllegalCount())
 	}
 }
 
@@ -51,16 +51,16 @@ func TestIllegalCharacters(t *testing.T) {
 		{"\xed\xa0\x80é\xff", "\uFFFD\uFFFD\uFFFDé\uFFFD", "é", 4}, // a surrogate, a stray byte
 		{"\xc0\x80\xf4\x90\x80\x80\xe2\x82", strings.Repeat("\uFFFD", 8), "", 8},
 	} {
-		for illegal, want := range map[Illegal]string{Replace: c.replaced, Drop: c.dropped} {
+		for illegal, want := range map[IllegalPolicy]string{Replace: c.replaced, Drop: c.dropped} {
 			w := New(nil, Options{Illegal: illegal})
 			w.Open("a")
-			w.Attr("b", c.text)
-			w.Text(c.text)
+			w.AddAttr("b", c.text)
+			w.WriteText(c.text)
 			if err := w.End(); err != nil {
 				t.Fatal(err)
 			}
-			if got := string(w.Bytes()); got != `<a b="`+want+`">`+want+`</a>` && want != "" || w.Illegal() != 2*c.n {
-				t.Errorf("%q: %q, %d illegal", c.text, got, w.Illegal())
+			if got := string(w.Bytes()); got != `<a b="`+want+`">`+want+`</a>` && want != "" || w.IllegalCount() != 2*c.n {
+				t.Errorf("%q: %q, %d illegal", c.text, got, w.IllegalCount())
 			}
 		}
 	}
@@ -70,23 +70,23 @@ func TestIllegalCharacters(t *testing.T) {
 // written from then on.
 func TestMisuse(t *testing.T) {
 	for name, do := range map[string]func(w *Writer){
-		"end too many":         func(w *Writer) { w.Element("a", ""); w.Close() },
-		"second root":          func(w *Writer) { w.Element("a", ""); w.Open("b") },
-		"text before root":     func(w *Writer) { w.Text(" ") },
-		"text after root":      func(w *Writer) { w.Element("a", ""); w.Text("x") },
-		"late attribute":       func(w *Writer) { w.Open("a"); w.Text("x"); w.Attr("b", "") },
-		"attribute of nothing": func(w *Writer) { w.Attr("b", "") },
-		"attribute after end":  func(w *Writer) { w.Open("a"); w.Open("b"); w.Close(); w.Attr("b", "") },
-		"attribute twice":      func(w *Writer) { w.Open("a"); w.Attr("b", "1"); w.Attr("c", "1"); w.Attr("b", "2") },
-		"late declaration":     func(w *Writer) { w.Open("a"); w.Declare() },
-		"second declaration":   func(w *Writer) { w.Declare(); w.Declare() },
-		"no root":              func(w *Writer) { w.Declare() },
+		"end too many":         func(w *Writer) { w.WriteElement("a", ""); w.Close() },
+		"second root":          func(w *Writer) { w.WriteElement("a", ""); w.Open("b") },
+		"text before root":     func(w *Writer) { w.WriteText(" ") },
+		"text after root":      func(w *Writer) { w.WriteElement("a", ""); w.WriteText("x") },
+		"late attribute":       func(w *Writer) { w.Open("a"); w.WriteText("x"); w.AddAttr("b", "") },
+		"attribute of nothing": func(w *Writer) { w.AddAttr("b", "") },
+		"attribute after end":  func(w *Writer) { w.Open("a"); w.Open("b"); w.Close(); w.AddAttr("b", "") },
+		"attribute twice":      func(w *Writer) { w.Open("a"); w.AddAttr("b", "1"); w.AddAttr("c", "1"); w.AddAttr("b", "2") },
+		"late declaration":     func(w *Writer) { w.Open("a"); w.WriteDeclaration() },
+		"second declaration":   func(w *Writer) { w.WriteDeclaration(); w.WriteDeclaration() },
+		"no root":              func(w *Writer) { w.WriteDeclaration() },
 		"empty name":           func(w *Writer) { w.Open("") },
 		"name with a bracket":  func(w *Writer) { w.Open("a><b") },
 		"name with a digit":    func(w *Writer) { w.Open("1a") },
 		"name with a colon":    func(w *Writer) { w.Open("a:b") },
 		"name beyond ASCII":    func(w *Writer) { w.Open("é") },
-		"attribute's name":     func(w *Writer) { w.Open("a"); w.Attr(`b="" c`, "") },
+		"attribute's name":     func(w *Writer) { w.Open("a"); w.AddAttr(`b="" c`, "") },
 		"long name":            func(w *Writer) { w.Open(strings.Repeat("a", MaxName+1)) },
 		"too deep": func(w *Writer) {
 			for range MaxDepth + 1 {
@@ -96,7 +96,7 @@ func TestMisuse(t *testing.T) {
 		"too many attributes": func(w *Writer) {
 			w.Open("a")
 			for i := range MaxAttributes + 1 {
-				w.Attr(fmt.Sprint("b", i), "")
+				w.AddAttr(fmt.Sprint("b", i), "")
 			}
 		},
 	} {
@@ -108,10 +108,10 @@ func TestMisuse(t *testing.T) {
 			t.Errorf("%s: %v", name, err)
 		}
 		w.Open("z")
-		w.Attr("z", "")
-		w.Text("z")
+		w.AddAttr("z", "")
+		w.WriteText("z")
 		w.Close()
-		w.Declare()
+		w.WriteDeclaration()
 		if w.Flush() != err || w.End() != err || string(w.Bytes()) != before {
 			t.Errorf("%s: the error does not stay: %v, %q", name, w.Err(), w.Bytes())
 		}
@@ -123,7 +123,7 @@ func TestAtTheLimits(t *testing.T) {
 	for range MaxDepth {
 		w.Open(strings.Repeat("a", MaxName))
 		for i := range MaxAttributes {
-			w.Attr(fmt.Sprint("b", i), "")
+			w.AddAttr(fmt.Sprint("b", i), "")
 		}
 	}
 	if err := w.End(); err != nil {
@@ -157,7 +157,7 @@ func TestWriteErrorsStay(t *testing.T) {
 		w := New(out, Options{Buffer: 1}) // the least there is
 		w.Open("a")
 		for range 100 {
-			w.Text(strings.Repeat("x", 1000))
+			w.WriteText(strings.Repeat("x", 1000))
 		}
 		err, want := w.End(), errFull
 		if short {
@@ -181,8 +181,8 @@ func TestLongTexts(t *testing.T) {
 		size := &slow{left: 1 << 30}
 		w := New(io.MultiWriter(&doc, size), Options{Buffer: 4096})
 		w.Open("a")
-		w.Attr("b", text)
-		w.Text(text)
+		w.AddAttr("b", text)
+		w.WriteText(text)
 		if err := w.End(); err != nil || cap(w.buf) != 2*4096 || size.largest > 2*4096 {
 			t.Errorf("%q: %v, buffer %d, largest write %d", part, err, cap(w.buf), size.largest)
 		}
@@ -200,23 +200,23 @@ func TestReset(t *testing.T) {
 	var out bytes.Buffer
 	w := New(&out, Options{Illegal: Drop})
 	w.Open("lost")
-	w.Attr("b", "\x00")
+	w.AddAttr("b", "\x00")
 	w.Close()
 	w.Close()
 	w.Reset(&out)
 	w.Open("a")
-	w.Attr("b", "\x00")
+	w.AddAttr("b", "\x00")
 	if err := w.Flush(); err != nil {
 		t.Fatal(err)
 	}
-	w.Attr("c", "2")
-	if err := w.End(); err != nil || out.String() != `<a b="" c="2"/>` || w.Illegal() != 1 {
-		t.Errorf("%v: %q, %d illegal", err, out.String(), w.Illegal())
+	w.AddAttr("c", "2")
+	if err := w.End(); err != nil || out.String() != `<a b="" c="2"/>` || w.IllegalCount() != 1 {
+		t.Errorf("%v: %q, %d illegal", err, out.String(), w.IllegalCount())
 	}
 }
 
 // legal is what is to be read back of a text, found without the tables.
-func legal(text string, illegal Illegal) string {
+func legal(text string, illegal IllegalPolicy) string {
 	var b strings.Builder
 	for len(text) > 0 {
 		r, n := utf8.DecodeRuneInString(text)

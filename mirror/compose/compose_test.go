@@ -86,16 +86,16 @@ func (a *api) records(path string) []*understudy.Record {
 		if status != 200 {
 			a.t.Fatalf("%s: %d %s", next, status, body)
 		}
-		doc, err := jsonspan.Document(body)
+		doc, err := jsonspan.Parse(body)
 		if err != nil {
 			a.t.Fatal(err)
 		}
 		rows, _ := jsonspan.Find(body, doc, t.List.Key)
 		found := 0
-		jsonspan.Elements(body, rows, func(v jsonspan.Value) bool {
+		jsonspan.VisitElements(body, rows, func(v jsonspan.Value) bool {
 			found++
 			sid, _ := jsonspan.Find(body, v, "sid")
-			out = append(out, &understudy.Record{ID: jsonspan.Text(body, sid), Body: v.Of(body), Number: int64(1_000_000 - len(out))})
+			out = append(out, &understudy.Record{ID: jsonspan.Text(body, sid), Body: v.Bytes(body), Number: int64(1_000_000 - len(out))})
 			return true
 		})
 		if found < size {

@@ -70,7 +70,7 @@ func FuzzNew(f *testing.F) {
 			l, err := compose.New(src, aim, compose.Options{Now: func() time.Time { return epoch }, Held: held, OwnTokens: true})
 			var refused *compose.Refusal
 			if errors.As(err, &refused) {
-				if _, err := jsonspan.Document(refused.Body); err != nil || refused.Status != 400 || refused.Message == "" {
+				if _, err := jsonspan.Parse(refused.Body); err != nil || refused.Status != 400 || refused.Message == "" {
 					t.Fatalf("%s: refused with %d %s", aim.Key, refused.Status, refused.Body)
 				}
 				return
@@ -95,7 +95,7 @@ func FuzzNew(f *testing.F) {
 			if err != nil {
 				t.Fatalf("%s: %v", aim.Key, err)
 			}
-			if _, err := jsonspan.Document(p.Body); err != nil || jsonspan.Faithful(p.Body) != nil {
+			if _, err := jsonspan.Parse(p.Body); err != nil || jsonspan.CheckLossless(p.Body) != nil {
 				t.Fatalf("%s: %s", aim.Key, p.Body)
 			}
 			if p.Next.Zero() {

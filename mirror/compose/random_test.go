@@ -93,13 +93,13 @@ func newRigOver(t testing.TB, held func(*rig) keeper, seed uint64, sp *spec.Spec
 func (r *rig) others() {
 	r.t.Helper()
 	_, body, _ := r.ask("/2010-04-01/Accounts.json")
-	doc, err := jsonspan.Document(body)
+	doc, err := jsonspan.Parse(body)
 	if err != nil {
 		r.t.Fatal(err)
 	}
 	rows, _ := jsonspan.Find(body, doc, "accounts")
-	jsonspan.Elements(body, rows, func(v jsonspan.Value) bool {
-		if sid := composetest.Text(v.Of(body), "sid"); sid != account {
+	jsonspan.VisitElements(body, rows, func(v jsonspan.Value) bool {
+		if sid := composetest.Text(v.Bytes(body), "sid"); sid != account {
 			for _, list := range []string{"/Keys.json", "/SigningKeys.json"} {
 				if status, _ := r.send(http.MethodPost, "/2010-04-01/Accounts/"+sid+list, "FriendlyName=other"); status != http.StatusCreated {
 					r.t.Fatalf("%s: a key of its own: %d", sid, status)
@@ -177,7 +177,7 @@ func (r *rig) own(aim *spec.Target) func(*understudy.Record) *understudy.Record 
 }
 
 func json(data []byte) bool {
-	v, err := jsonspan.Document(data)
+	v, err := jsonspan.Parse(data)
 	return err == nil && v.Kind == jsonspan.Object
 }
 

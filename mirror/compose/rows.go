@@ -87,16 +87,16 @@ func rewrite(f *spec.RowMapping, body []byte, value func(string) (string, bool))
 	if len(f.Without)+len(f.With) == 0 {
 		return body, true
 	}
-	doc, err := jsonspan.Document(body)
+	doc, err := jsonspan.Parse(body)
 	if err != nil || doc.Kind != jsonspan.Object {
 		return nil, false
 	}
 	out = make([]byte, 0, len(body)+64)
-	c := jsonspan.At(body, doc)
+	c := jsonspan.NewCursor(body, doc)
 	c.Enter()
 	from, first, put := c.Pos(), true, 0
 	out = append(out, body[:from]...)
-	for c.More() {
+	for c.Next() {
 		name := jsonspan.Name(c.Name())
 		v := c.Skip()
 		start := from // with the comma and the space before it
@@ -112,7 +112,7 @@ func rewrite(f *spec.RowMapping, body []byte, value func(string) (string, bool))
 		out = append(out, lead...)
 		text, there := f.With[name]
 		if !there {
-			out = append(out, v.Of(body)...)
+			out = append(out, v.Bytes(body)...)
 			continue
 		}
 		filled, known := f.Fill(text, value)

@@ -54,7 +54,7 @@ func FuzzRewrite(f *testing.F) {
 		f.Add([]byte(body))
 	}
 	f.Fuzz(func(t *testing.T, body []byte) {
-		doc, err := jsonspan.Document(body)
+		doc, err := jsonspan.Parse(body)
 		if err != nil || doc.Kind != jsonspan.Object {
 			return
 		}
@@ -68,12 +68,12 @@ func FuzzRewrite(f *testing.F) {
 		}
 		var want, got []string
 		list := func(body []byte, into *[]string) {
-			doc, err := jsonspan.Document(body)
+			doc, err := jsonspan.Parse(body)
 			if err != nil {
 				t.Fatalf("%q: %v", body, err)
 			}
-			jsonspan.Members(body, doc, func(name []byte, v jsonspan.Value) bool {
-				value := string(v.Of(body))
+			jsonspan.VisitMembers(body, doc, func(name []byte, v jsonspan.Value) bool {
+				value := string(v.Bytes(body))
 				if jsonspan.Name(name) == "b" {
 					value = `"<V>!"`
 				}

@@ -72,7 +72,7 @@ func Decide(q *Request, r *Response, now time.Time) Decision {
 // though nothing says so.
 func (q *Request) personal() bool {
 	for name := range q.Header {
-		if header.Sensitive(name) {
+		if header.IsSensitive(name) {
 			return true
 		}
 	}

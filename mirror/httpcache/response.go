@@ -226,7 +226,7 @@ func (r *Response) SameAs(head *Response, length string) (same, known bool) {
 // again without conditions.
 func (r *Response) IsSelectedBy(confirmation *Response) bool {
 	if tag := confirmation.Header.Get("Etag"); tag != "" {
-		return header.ConfirmsTag(r.Header.Get("Etag"), tag)
+		return header.MatchTag(r.Header.Get("Etag"), tag)
 	}
 	modified := confirmation.Header.Get("Last-Modified")
 	return modified == "" || modified == r.Header.Get("Last-Modified")

@@ -160,7 +160,7 @@ func (c *Cache) run(b *download) {
 	}
 	var medium *request.MediaResponse
 	medium, b.err = b.source.upstream.Open(b.ctx, a)
-	if b.err == nil && medium.Status == http.StatusNotModified && !header.ConfirmsTag(a.IfNoneMatch, medium.ETag) {
+	if b.err == nil && medium.Status == http.StatusNotModified && !header.MatchTag(a.IfNoneMatch, medium.ETag) {
 		_ = medium.Close()
 		a.IfNoneMatch = "" // the 304 is about another content
 		medium, b.err = b.source.upstream.Open(b.ctx, a)

@@ -90,7 +90,7 @@ func cmpOr(d difference, field string, row int, what string) difference {
 // differ, besides one that was compared already.
 func changed(a, b []byte, but string) string {
 	var names []string
-	err := jsonspan.Changed(a, b, func(name []byte) bool {
+	err := jsonspan.FindChanges(a, b, func(name []byte) bool {
 		if string(name) != but {
 			names = append(names, string(name))
 		}

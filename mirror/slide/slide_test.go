@@ -189,9 +189,9 @@ func FuzzSplice(f *testing.F) {
 	from := RowsFrom(pageOf("/1", "", time.Time{}, "a", "b"), 0)
 	f.Fuzz(func(t *testing.T, key, text string) {
 		p := &understudy.Page{Body: []byte(text)}
-		if doc, err := jsonspan.Document(p.Body); err == nil {
+		if doc, err := jsonspan.Parse(p.Body); err == nil {
 			if at, _ := jsonspan.Find(p.Body, doc, key); at.Kind == jsonspan.Array {
-				jsonspan.Elements(p.Body, at, func(v jsonspan.Value) bool {
+				jsonspan.VisitElements(p.Body, at, func(v jsonspan.Value) bool {
 					p.Rows = append(p.Rows, understudy.Row{ID: "x", Start: v.Start, End: v.End})
 					return true
 				})

@@ -28,7 +28,7 @@ func RowsFrom(p *understudy.Page, from int) []Row {
 // Splice is a page of a list under a key ("": the body is the list) with more rows before
 // its own. Such a page is not kept. Where the list is not found it is the page itself.
 func Splice(p *understudy.Page, key string, rows []Row) *understudy.Page {
-	doc, err := jsonspan.Document(p.Body)
+	doc, err := jsonspan.Parse(p.Body)
 	if err != nil || len(rows) == 0 {
 		return p
 	}

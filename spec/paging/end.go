@@ -32,7 +32,7 @@ func (a *Answer) text(v jsonspan.Value) string {
 	case jsonspan.String, jsonspan.Number, jsonspan.Bool:
 		return jsonspan.Text(a.Body, v)
 	case jsonspan.Object, jsonspan.Array:
-		if within := v.Of(a.Body); len(bytes.TrimSpace(within[1:len(within)-1])) > 0 {
+		if within := v.Bytes(a.Body); len(bytes.TrimSpace(within[1:len(within)-1])) > 0 {
 			return "true"
 		}
 	}
@@ -70,7 +70,7 @@ func (r *Rules) statedTotal(a *Answer) int64 {
 		return total
 	}
 	isLeast, isGuess := false, false
-	jsonspan.Members(a.Body, above, func(raw []byte, v jsonspan.Value) bool {
+	jsonspan.VisitMembers(a.Body, above, func(raw []byte, v jsonspan.Value) bool {
 		name, text := plain(jsonspan.Name(raw)), strings.ToLower(a.text(v))
 		isLeast = isLeast || strings.HasSuffix(name, "relation") && slices.Contains(leastRelations, text)
 		isGuess = isGuess || strings.HasSuffix(name, "exact") && !isYes(text) || slices.Contains(guessNames, name) && text == "true"
@@ -332,7 +332,7 @@ func (c *clues) header(h http.Header) {
 		if !strings.HasPrefix(value, "{") {
 			continue
 		}
-		if doc, err := jsonspan.Document([]byte(value)); err == nil {
+		if doc, err := jsonspan.Parse([]byte(value)); err == nil {
 			c.a = &Answer{Body: []byte(value), Count: whole.Count}
 			c.object(doc, name, 0)
 			c.a = whole
@@ -344,7 +344,7 @@ func (c *clues) header(h http.Header) {
 const maxClueDepth = 5
 
 func (c *clues) object(v jsonspan.Value, under string, depth int) {
-	jsonspan.Members(c.a.Body, v, func(raw []byte, v jsonspan.Value) bool {
+	jsonspan.VisitMembers(c.a.Body, v, func(raw []byte, v jsonspan.Value) bool {
 		name := jsonspan.Name(raw)
 		path := strings.TrimPrefix(under+"."+name, ".")
 		value, counted := jsonspan.Find(c.a.Body, v, "value")
@@ -373,7 +373,7 @@ func (c *clues) object(v jsonspan.Value, under string, depth int) {
 // totals are of rows, only "of" counts pages.
 func (c *clues) ofPages(path string, v jsonspan.Value) {
 	said := map[string]string{}
-	jsonspan.Members(c.a.Body, v, func(raw []byte, v jsonspan.Value) bool {
+	jsonspan.VisitMembers(c.a.Body, v, func(raw []byte, v jsonspan.Value) bool {
 		said[plain(jsonspan.Name(raw))] = c.a.text(v)
 		return true
 	})
@@ -390,9 +390,9 @@ func (c *clues) ofPages(path string, v jsonspan.Value) {
 
 // links reads an array of links that have their relation beside them.
 func (c *clues) links(path string, v jsonspan.Value) {
-	at := jsonspan.At(c.a.Body, v)
+	at := jsonspan.NewCursor(c.a.Body, v)
 	at.Enter()
-	for at.More() {
+	for at.Next() {
 		link := at.Skip()
 		for _, names := range [][2]string{{"rel", "href"}, {"relation", "url"}} {
 			relation, _ := jsonspan.Find(c.a.Body, link, names[0])
@@ -405,7 +405,7 @@ func (c *clues) links(path string, v jsonspan.Value) {
 
 // holdsToken reports whether an object has a text or number that may lead on.
 func (c *clues) holdsToken(v jsonspan.Value) (has bool) {
-	jsonspan.Members(c.a.Body, v, func(_ []byte, v jsonspan.Value) bool {
+	jsonspan.VisitMembers(c.a.Body, v, func(_ []byte, v jsonspan.Value) bool {
 		has = isToken(c.a.text(v))
 		return !has
 	})

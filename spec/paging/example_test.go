@@ -15,7 +15,7 @@ func ExampleRules_After() {
 		return
 	}
 	body := []byte(`{"items":[{"id":"a"},{"id":"b"}],"has_more":true}`)
-	doc, err := jsonspan.Document(body)
+	doc, err := jsonspan.Parse(body)
 	if err != nil {
 		fmt.Println(err)
 		return

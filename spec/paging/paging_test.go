@@ -25,7 +25,7 @@ func follow(t *testing.T, r Rules, cases []answered) {
 	}
 	for _, c := range cases {
 		body := []byte(c.body)
-		doc, err := jsonspan.Document(body)
+		doc, err := jsonspan.Parse(body)
 		if err != nil {
 			t.Fatalf("%s: %v", c.body, err)
 		}
@@ -40,7 +40,7 @@ func follow(t *testing.T, r Rules, cases []answered) {
 		if !ok {
 			rows = doc
 		}
-		jsonspan.Elements(body, rows, func(v jsonspan.Value) bool {
+		jsonspan.VisitElements(body, rows, func(v jsonspan.Value) bool {
 			a.Rows = append(a.Rows, understudy.Row{ID: jsonspan.Text(body, v)})
 			return true
 		})
@@ -113,7 +113,7 @@ func FuzzAfter(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, which uint8, ask, text, header string) {
 		body := []byte(text)
-		doc, err := jsonspan.Document(body)
+		doc, err := jsonspan.Parse(body)
 		query, bad := understudy.ParseQuery(ask)
 		if err != nil || bad != nil {
 			return

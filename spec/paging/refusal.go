@@ -42,10 +42,10 @@ func refuses(body []byte, object jsonspan.Value, under string) (what string) {
 	if object.Kind != jsonspan.Object {
 		return ""
 	}
-	jsonspan.Members(body, object, func(raw []byte, v jsonspan.Value) bool {
+	jsonspan.VisitMembers(body, object, func(raw []byte, v jsonspan.Value) bool {
 		member := jsonspan.Name(raw)
 		name := plain(member)
-		text := func() string { return strings.ToLower(strings.Trim(string(v.Of(body)), `" `)) } // of rows it would be long
+		text := func() string { return strings.ToLower(strings.Trim(string(v.Bytes(body)), `" `)) } // of rows it would be long
 		is := false
 		switch {
 		case slices.Contains(errorsAlone, name):
@@ -79,8 +79,8 @@ func partial(a *Answer) string {
 // SaysError reports whether an object may be an error, by the names that APIs give to what they say
 // of one.
 func SaysError(body []byte, object jsonspan.Value) (yes bool) {
-	jsonspan.Members(body, object, func(raw []byte, v jsonspan.Value) bool {
-		name, text := plain(jsonspan.Name(raw)), strings.ToLower(strings.Trim(string(v.Of(body)), `"`))
+	jsonspan.VisitMembers(body, object, func(raw []byte, v jsonspan.Value) bool {
+		name, text := plain(jsonspan.Name(raw)), strings.ToLower(strings.Trim(string(v.Bytes(body)), `"`))
 		switch {
 		case slices.Contains([]string{"success", "ok"}, name):
 			yes = !isYes(text)

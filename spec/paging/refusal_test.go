@@ -25,7 +25,7 @@ func TestRefusesIsSaidOfAnErrorBesideRows(t *testing.T) {
 		`{"data":[],"_shards":{"failed":0},"job":{"status":"fail"}}`: "",
 		`{"data":[{"error":"of a row"}]}`:                            "",
 	} {
-		doc, err := jsonspan.Document([]byte(body))
+		doc, err := jsonspan.Parse([]byte(body))
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -33,20 +33,20 @@ func listing(n int, seed, order uint64) []byte {
 
 // eachRow walks a listing; bodies that are held were checked when they came.
 func eachRow(body []byte, yield func(row jsonspan.Value) bool) {
-	jsonspan.Elements(body, jsonspan.Value{Kind: jsonspan.Array, End: len(body)}, yield)
+	jsonspan.VisitElements(body, jsonspan.Value{Kind: jsonspan.Array, End: len(body)}, yield)
 }
 
 // byOffsets is the product's way: offsets into the bodies, sorted and merged.
 func byOffsets(old, new []byte, rows int) (differ int, err error) {
 	open := func(body []byte) (*folder.Folder, error) {
-		f, err := folder.Over(body, rows)
+		f, err := folder.Wrap(body, rows)
 		if err != nil {
 			return nil, err
 		}
 		eachRow(body, func(row jsonspan.Value) bool {
-			c := jsonspan.At(body, row)
-			for c.Enter(); c.More(); {
-				isID := jsonspan.NameIs(c.Name(), "id")
+			c := jsonspan.NewCursor(body, row)
+			for c.Enter(); c.Next(); {
+				isID := jsonspan.MatchName(c.Name(), "id")
 				if v := c.Skip(); isID {
 					f.AddSpan(v.Start+1, v.End-1, row.Start, row.End)
 					break
@@ -61,7 +61,7 @@ func byOffsets(old, new []byte, rows int) (differ int, err error) {
 	if err := errors.Join(errA, errB); err != nil {
 		return 0, err
 	}
-	folder.Merge(a, b, func(folder.What, []byte, []byte, []byte) bool { differ++; return true })
+	folder.Merge(a, b, func(folder.Difference, []byte, []byte, []byte) bool { differ++; return true })
 	return differ, nil
 }
 
@@ -79,8 +79,8 @@ func byObjects(old, new []byte, _ int) (differ int, err error) {
 	open := func(body []byte) (all []*object) {
 		eachRow(body, func(row jsonspan.Value) bool {
 			o := &object{}
-			jsonspan.Members(body, row, func(name []byte, v jsonspan.Value) bool {
-				if jsonspan.NameIs(name, "id") {
+			jsonspan.VisitMembers(body, row, func(name []byte, v jsonspan.Value) bool {
+				if jsonspan.MatchName(name, "id") {
 					o.id = jsonspan.Text(body, v)
 				} else {
 					o.fields = append(o.fields, field{jsonspan.Name(name), jsonspan.Text(body, v)})
@@ -193,7 +193,7 @@ func foldersOf(r *rig.Run, name string, old, new []byte, rows, differ int) error
 func edit(body []byte, nth int) (edited []byte, changes int) {
 	var out []string
 	eachRow(body, func(row jsonspan.Value) bool {
-		text := string(row.Of(body))
+		text := string(row.Bytes(body))
 		if len(out)%nth == 0 {
 			text = strings.Replace(text, "completed", "failed", 1)
 			changes++

@@ -42,9 +42,9 @@ func Measure(_ context.Context, r *rig.Run) error {
 	u := xmldoc.NewUpdate(nil, xmldoc.Options{})
 	ours := func() error {
 		u.Reset(nil)
-		u.Doc()
+		u.BeginDoc()
 		for i := range doc.Fields {
-			u.Field(doc.Fields[i].Name, doc.Fields[i].Value)
+			u.AddField(doc.Fields[i].Name, doc.Fields[i].Value)
 		}
 		return u.End()
 	}

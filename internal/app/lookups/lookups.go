@@ -126,7 +126,7 @@ func (l *Lookups) readOwn(ctx context.Context) error {
 
 // readField returns the text of a field of a record, "" when it has none.
 func readField(body []byte, name string) string {
-	doc, err := jsonspan.Document(body)
+	doc, err := jsonspan.Parse(body)
 	if err != nil {
 		return ""
 	}

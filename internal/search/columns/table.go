@@ -257,7 +257,7 @@ func (t *Table) clear(row int32) {
 
 // fill sets the cells of a row. It reports whether a column has an unreadable value that had none.
 func (t *Table) fill(row int32, r *understudy.Record) (worse bool) {
-	doc, err := jsonspan.Document(r.Body)
+	doc, err := jsonspan.Parse(r.Body)
 	if err != nil {
 		doc = jsonspan.Value{}
 	}

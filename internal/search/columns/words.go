@@ -67,7 +67,7 @@ func (w *words) drop(n uint32) {
 // valueOf is a value of its JSON.
 func valueOf(raw, typ string) query.Value {
 	body := []byte(raw)
-	doc, err := jsonspan.Document(body)
+	doc, err := jsonspan.Parse(body)
 	if err != nil {
 		return query.Value{}
 	}

@@ -42,12 +42,12 @@ func (b *Binder) annotated(n *Node, scope []*KindView) *predicate {
 		test := writtenBy(n.Name, v)
 		if n.Name == noteName {
 			words := tokenizer.Phrase(v.prefix, v.Text)
-			if words.Empty() {
+			if words.IsEmpty() {
 				b.fail(syntaxError(b.Text, v.at, v.end, "there is no word in %q; a word has letters, digits or an emoji", understudy.Clip(v.Text)))
 				return nil
 			}
 			test = func(a *understudy.Annotation) bool {
-				return slices.ContainsFunc(a.Notes, func(n understudy.Note) bool { return words.In(n.Text) })
+				return slices.ContainsFunc(a.Notes, func(n understudy.Note) bool { return words.MatchText(n.Text) })
 			}
 		}
 		any = append(any, test)

@@ -123,7 +123,7 @@ func (b *Binder) node(n *Node, scope []*KindView) *Cond {
 	switch n.Op {
 	case opWords:
 		p := tokenizer.Phrase(n.prefix, n.text)
-		if p.Empty() {
+		if p.IsEmpty() {
 			return b.fail(syntaxError(b.Text, n.at, n.end, "there is no word in %q; a word has letters, digits or an emoji",
 				understudy.Clip(n.text)))
 		}

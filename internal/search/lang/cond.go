@@ -171,7 +171,7 @@ func (l *predicate) holds(r *Candidate) bool {
 		return ok && l.testOf(r.View).Holds(v)
 	}
 	for _, t := range r.Text() {
-		if (field == "" || t.Name == field) && l.Words.In(t.Text) {
+		if (field == "" || t.Name == field) && l.Words.MatchText(t.Text) {
 			return true
 		}
 	}
@@ -189,7 +189,7 @@ func (c *Cond) Wanted(into []*predicate) []*predicate {
 		}
 		return into
 	}
-	if c.Predicate.Words.Empty() {
+	if c.Predicate.Words.IsEmpty() {
 		return into
 	}
 	return append(into, c.Predicate)

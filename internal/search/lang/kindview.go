@@ -165,7 +165,7 @@ type Candidate struct {
 
 // See makes a candidate of a record; false when its body is no document or a row rule keeps it from the caller.
 func (s *KindView) See(c *Candidate, r *understudy.Record) bool {
-	doc, err := jsonspan.Document(r.Body)
+	doc, err := jsonspan.Parse(r.Body)
 	if err != nil || doc.Kind != jsonspan.Object || s.Rule != nil && !s.Rule.Finds(r) {
 		return false
 	}

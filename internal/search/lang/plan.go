@@ -225,7 +225,7 @@ func (c *Cond) Text(about []*KindView) *query.Text {
 		}
 		return joined(query.TextOr, of)
 	}
-	if c.Predicate.Words.Empty() || slices.ContainsFunc(about, (*KindView).hasManyFields) {
+	if c.Predicate.Words.IsEmpty() || slices.ContainsFunc(about, (*KindView).hasManyFields) {
 		return nil
 	}
 	t, fields := textOf(c.Predicate.Words, c.Predicate.Node), c.Predicate.In
@@ -252,8 +252,8 @@ func textOf(p tokenizer.Pattern, n *Node) *query.Text {
 	}
 	switch {
 	case len(p.Words()) > 1:
-		return &query.Text{Op: query.TextPhrase, Words: []string{text}, Prefix: p.Prefix()}
-	case p.Prefix():
+		return &query.Text{Op: query.TextPhrase, Words: []string{text}, Prefix: p.IsPrefix()}
+	case p.IsPrefix():
 		return &query.Text{Op: query.TextPrefix, Words: []string{text}}
 	}
 	return &query.Text{Op: query.TextWord, Words: []string{text}}

@@ -29,7 +29,7 @@ func TextRuleOf(k *spec.Kind) TextRule {
 func (c *Candidate) Text() []tokenizer.Field {
 	if !c.Read {
 		c.Read = true
-		cur := jsonspan.At(c.Record.Body, c.doc)
+		cur := jsonspan.NewCursor(c.Record.Body, c.doc)
 		var name [64]byte
 		c.gather(&cur, name[:0], "")
 	}
@@ -41,7 +41,7 @@ func (c *Candidate) gather(cur *jsonspan.Cursor, name []byte, class string) {
 	switch cur.Kind() {
 	case jsonspan.Object:
 		cur.Enter()
-		for cur.More() {
+		for cur.Next() {
 			inner := name
 			if len(name) > 0 {
 				inner = append(inner, '.')
@@ -59,7 +59,7 @@ func (c *Candidate) gather(cur *jsonspan.Cursor, name []byte, class string) {
 		}
 	case jsonspan.Array:
 		cur.Enter()
-		for cur.More() {
+		for cur.Next() {
 			c.gather(cur, name, class)
 		}
 	case jsonspan.String, jsonspan.Number:

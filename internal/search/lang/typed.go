@@ -142,7 +142,7 @@ type anyWords []tokenizer.Pattern
 // Holds looks for the words in the value's text.
 func (t anyWords) Holds(v query.Value) bool {
 	text := v.Text()
-	return slices.ContainsFunc(t, func(p tokenizer.Pattern) bool { return p.In(text) })
+	return slices.ContainsFunc(t, func(p tokenizer.Pattern) bool { return p.MatchText(text) })
 }
 
 // textual wants words in the field.
@@ -150,7 +150,7 @@ func (b *Binder) textual(l *predicate) {
 	var any anyWords
 	for _, v := range l.Node.Values {
 		p := tokenizer.Phrase(v.prefix, v.Text)
-		if p.Empty() {
+		if p.IsEmpty() {
 			b.fail(syntaxError(b.Text, v.at, v.end, "there is no word in %q; to compare the whole value write %s=",
 				understudy.Clip(v.Text), l.Node.Name))
 			return

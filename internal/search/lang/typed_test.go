@@ -52,7 +52,7 @@ func TestParseTimeRange(t *testing.T) {
 // sameNumber says whether a held text is the number that was typed.
 func sameNumber(held, typed string) bool {
 	body, _ := json.Marshal(held)
-	doc, _ := jsonspan.Document(body)
+	doc, _ := jsonspan.Parse(body)
 	return numbers([]Value{{Text: typed}}).Holds(query.Of(body, doc, ""))
 }
 

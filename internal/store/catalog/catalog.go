@@ -258,7 +258,7 @@ func ParentOf(rule string, body []byte) string {
 		return ""
 	}
 	field, id := spec.ParentIn(rule)
-	doc, err := jsonspan.Document(body)
+	doc, err := jsonspan.Parse(body)
 	if err != nil {
 		return ""
 	}
@@ -266,7 +266,7 @@ func ParentOf(rule string, body []byte) string {
 	case ok && v.Kind == jsonspan.String:
 		return id(jsonspan.Text(body, v))
 	case ok && v.Kind == jsonspan.Number:
-		return string(v.Of(body))
+		return string(v.Bytes(body))
 	}
 	return ""
 }

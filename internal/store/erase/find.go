@@ -139,7 +139,7 @@ func (f *finding) phones(k *spec.Kind, body []byte) bool {
 	if k == nil {
 		return false
 	}
-	doc, err := jsonspan.Document(body)
+	doc, err := jsonspan.Parse(body)
 	if err != nil || doc.Kind != jsonspan.Object {
 		return false
 	}
@@ -179,7 +179,7 @@ func (f *finding) under(k *spec.Kind, body []byte) bool {
 		}
 		if doc.Kind == jsonspan.None {
 			var err error
-			if doc, err = jsonspan.Document(body); err != nil || doc.Kind != jsonspan.Object {
+			if doc, err = jsonspan.Parse(body); err != nil || doc.Kind != jsonspan.Object {
 				return false
 			}
 		}

@@ -29,7 +29,7 @@ type matchers struct {
 
 // add collects the texts of a body; only those fields when some are named.
 func (t *matchers) add(kind *spec.Kind, body []byte, only []string) {
-	doc, err := jsonspan.Document(body)
+	doc, err := jsonspan.Parse(body)
 	if kind == nil || err != nil || doc.Kind != jsonspan.Object {
 		return
 	}
@@ -46,9 +46,9 @@ func (t *matchers) add(kind *spec.Kind, body []byte, only []string) {
 func (t *matchers) value(body []byte, v jsonspan.Value, phone bool) {
 	switch v.Kind {
 	case jsonspan.Object:
-		jsonspan.Members(body, v, func(_ []byte, m jsonspan.Value) bool { t.value(body, m, phone); return true })
+		jsonspan.VisitMembers(body, v, func(_ []byte, m jsonspan.Value) bool { t.value(body, m, phone); return true })
 	case jsonspan.Array:
-		jsonspan.Elements(body, v, func(e jsonspan.Value) bool { t.value(body, e, phone); return true })
+		jsonspan.VisitElements(body, v, func(e jsonspan.Value) bool { t.value(body, e, phone); return true })
 	case jsonspan.String:
 		text := jsonspan.Text(body, v)
 		if len(text) < leastText {
@@ -153,7 +153,7 @@ func quoted(text []byte) func(yield func(string) bool) {
 			end = min(end, len(text))
 			read := string(text[start:end])
 			if doc := text[start-1 : min(end+1, len(text))]; bytes.IndexByte(doc, '\\') >= 0 {
-				if v, err := jsonspan.Document(doc); err == nil {
+				if v, err := jsonspan.Parse(doc); err == nil {
 					read = jsonspan.Text(doc, v)
 				}
 			}

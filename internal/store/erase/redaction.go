@@ -25,7 +25,7 @@ func Emptied(k *spec.Kind, body []byte) (names []string) {
 	if !Redactable(k) {
 		return nil
 	}
-	doc, err := jsonspan.Document(body)
+	doc, err := jsonspan.Parse(body)
 	if err != nil || doc.Kind != jsonspan.Object {
 		return nil
 	}
@@ -50,7 +50,7 @@ func emptyValue(v jsonspan.Value) bool {
 
 // saysAny reports whether one of the fields is there and not empty.
 func saysAny(body []byte, fields []string) bool {
-	doc, err := jsonspan.Document(body)
+	doc, err := jsonspan.Parse(body)
 	if err != nil || doc.Kind != jsonspan.Object {
 		return true // what cannot be read may say anything
 	}

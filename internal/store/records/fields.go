@@ -27,7 +27,7 @@ func FieldsBetween(old, body []byte) understudy.Names {
 func fieldsOf(old, body []byte, outermost bool) (understudy.Names, bool) {
 	var names []string
 	size := 0
-	err := jsonspan.Changed(old, body, func(name []byte) bool {
+	err := jsonspan.FindChanges(old, body, func(name []byte) bool {
 		if outermost {
 			name, _, _ = bytes.Cut(name, []byte("."))
 		}

@@ -432,14 +432,14 @@ func condition(t *query.Text) *tokenizer.Condition {
 	case query.TextOr:
 		c = tokenizer.Any(of...)
 	case query.TextNot:
-		c = tokenizer.But(of[0], of[1])
+		c = tokenizer.Exclude(of[0], of[1])
 	default:
 		c = tokenizer.Has(tokenizer.Phrase(t.Op == query.TextPrefix || t.Prefix, t.Words...))
 	}
 	if t.In == nil {
 		return c
 	}
-	return c.Where(func(f tokenizer.Field) bool { return slices.Contains(t.In["messages"], f.Name) })
+	return c.Restrict(func(f tokenizer.Field) bool { return slices.Contains(t.In["messages"], f.Name) })
 }
 
 func (w *letters) compare() {

@@ -134,7 +134,7 @@ func (k *Kind) appendTokens(dst []int64, posting int64, f *query.Facts, seen fun
 	values := append(buf[:0], make([]jsonspan.Value, len(fields))...)
 	for _, m := range f.Members {
 		for i := range fields {
-			if len(fields[i].name) <= len(m.Name) && jsonspan.NameIs(m.Name, fields[i].name) {
+			if len(fields[i].name) <= len(m.Name) && jsonspan.MatchName(m.Name, fields[i].name) {
 				values[i] = m.Value
 				break
 			}

@@ -70,12 +70,12 @@ func (t *texts) member(body, name []byte, v jsonspan.Value) {
 func (t *texts) value(body []byte, v jsonspan.Value, f field) {
 	switch v.Kind {
 	case jsonspan.Object:
-		jsonspan.Members(body, v, func(name []byte, v jsonspan.Value) bool {
+		jsonspan.VisitMembers(body, v, func(name []byte, v jsonspan.Value) bool {
 			t.member(body, name, v)
 			return true
 		})
 	case jsonspan.Array:
-		jsonspan.Elements(body, v, func(v jsonspan.Value) bool {
+		jsonspan.VisitElements(body, v, func(v jsonspan.Value) bool {
 			t.value(body, v, f)
 			return true
 		})
@@ -84,7 +84,7 @@ func (t *texts) value(body []byte, v jsonspan.Value, f field) {
 			t.yield(f, text)
 		}
 	case jsonspan.Number:
-		t.yield(f, string(v.Of(body)))
+		t.yield(f, string(v.Bytes(body)))
 	}
 }
 

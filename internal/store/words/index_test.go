@@ -51,7 +51,7 @@ func FuzzWordsInFTS5(f *testing.F) {
 			t.Fatalf("%q: the index has %q, %v; cut were %q", text, got, err, want)
 		}
 		for _, p := range []tokenizer.Pattern{tokenizer.Phrase(false, text), tokenizer.Phrase(true, text)} {
-			if p.Empty() {
+			if p.IsEmpty() {
 				continue
 			}
 			s, err := Find(c, nil, &Plan{pattern: p}, kinds, false)

@@ -157,7 +157,7 @@ func (k *Kind) fieldsWith(c *sqlite.Conn, p tokenizer.Pattern, in map[string][]s
 	for _, word := range p.Words() {
 		hashes = append(hashes, hashOf(word))
 	}
-	if last := len(hashes) - 1; p.Prefix() {
+	if last := len(hashes) - 1; p.IsPrefix() {
 		if word := p.Words()[last]; len(word) > 1 {
 			hashes[last] = hashOfStart(word)
 		} else {

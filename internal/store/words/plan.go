@@ -64,7 +64,7 @@ func (p *planning) part(t *query.Text, not bool, depth int) *Plan {
 			return p.fail("the text has more than %d words and phrases", maxTextParts)
 		}
 		pattern := tokenizer.Phrase(t.Op == query.TextPrefix || t.Op == query.TextPhrase && t.Prefix, t.Words...)
-		if pattern.Empty() || not && pattern.Loose() {
+		if pattern.IsEmpty() || not && pattern.IsTruncated() {
 			return nil
 		}
 		return &Plan{pattern: pattern, fields: t.In}
@@ -103,7 +103,7 @@ func (p *planning) part(t *query.Text, not bool, depth int) *Plan {
 
 // bind returns the plan for some kinds. Fields that can not have its words are left out.
 func (p *Plan) bind(c *sqlite.Conn, kinds []*Kind) (q fts5.Query, err error) {
-	q = fts5.Query{Op: p.op, Prefix: p.pattern.Prefix()}
+	q = fts5.Query{Op: p.op, Prefix: p.pattern.IsPrefix()}
 	for _, of := range p.of {
 		part, err := of.bind(c, kinds)
 		if err != nil {

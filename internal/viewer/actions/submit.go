@@ -108,7 +108,7 @@ func (t *task) inputs(wrong map[string]string) (all []input) {
 			in.Shown.Text = plan.GroupPhone(in.Value)
 		}
 		if field.SMS {
-			in.GSM, in.Double = charset.GSM7, charset.GSM7Twice
+			in.GSM, in.Double = charset.GSM7, charset.GSM7Extension
 			page.DrawSegments(&in.Shown)
 		}
 		all = append(all, in)

@@ -40,12 +40,12 @@ func (w *csvEncoder) begin(dst []byte) []byte {
 func (w *csvEncoder) row(dst []byte, one exported) []byte {
 	cells := make([]string, 0, len(w.columns)+5)
 	if w.kinds {
-		cells = append(cells, one.kind.Source.Name, one.kind.Spec.Name, csvline.Harmless(one.row.ID))
+		cells = append(cells, one.kind.Source.Name, one.kind.Spec.Name, csvline.EscapeFormulas(one.row.ID))
 		at := w.field(one, one.kind.Spec.Clock)
 		if at == "" {
 			at = w.field(one, one.kind.Spec.Order)
 		}
-		cells = append(cells, at, csvline.Harmless(foundText(one.hit)), csvline.Harmless(meaning(one)))
+		cells = append(cells, at, csvline.EscapeFormulas(foundText(one.hit)), csvline.EscapeFormulas(meaning(one)))
 		for _, name := range w.fields {
 			cells = append(cells, w.field(one, name))
 		}
@@ -97,7 +97,7 @@ func (w *csvEncoder) text(c *plan.Column, v access.Value) string {
 			return t.In(w.q.Clock.Zone).Format(time.RFC3339)
 		}
 	}
-	return csvline.Harmless(v.Text)
+	return csvline.EscapeFormulas(v.Text)
 }
 
 func (w *csvEncoder) end(dst []byte, rows int, rest string) []byte {
@@ -131,7 +131,7 @@ func (w *linesEncoder) object(dst []byte, k *plan.Kind, row access.Row) []byte {
 		columns = k.Every
 	}
 	raw := row.Raw()
-	doc, err := jsonspan.Document(raw)
+	doc, err := jsonspan.Parse(raw)
 	for _, c := range columns {
 		value := []byte("null")
 		if c.Spec.RootPath() != "" {

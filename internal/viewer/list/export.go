@@ -310,7 +310,7 @@ func walkList(ctx context.Context, q *page.Exchange, t *spec.Target, take func(e
 		case next == t.Key:
 			return "upstream's next link leads to its own page", nil
 		}
-		if why := pages.Endless(next.URI, idsOf(page)); why != "" {
+		if why := pages.EndlessReason(next.URI, idsOf(page)); why != "" {
 			return "upstream's " + why, nil
 		}
 		if t, err = q.Source.Spec.Target(q.Source.Name, next.Path(), next.Query()); err != nil {

@@ -323,7 +323,7 @@ func DrawSegments(out *Cell) {
 		return
 	}
 	out.Note += Thousands(int64(s.Units)) + " code units of UCS-2, because of "
-	for i, o := range s.Outside {
+	for i, o := range s.NonGSM7 {
 		if last := len(out.Marks) - 1; last >= 0 && out.Marks[last][1] == o.Start {
 			out.Marks[last][1] = o.End // letters that are joined stay so
 		} else {
@@ -340,7 +340,7 @@ func DrawSegments(out *Cell) {
 		}
 	}
 	out.Note = strings.TrimSuffix(out.Note, ", ")
-	if len(s.Outside) == charset.MaxOutside {
+	if len(s.NonGSM7) == charset.MaxNonGSM7 {
 		out.Marks = nil // another script: nothing stands out
 	}
 }

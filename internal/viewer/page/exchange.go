@@ -75,8 +75,8 @@ func (v *Visitor) Open(w http.ResponseWriter, r *http.Request, run Handler) {
 	defer cancel()
 	err := contain(func() error { return run(q) })
 	if q.Answer != nil {
-		line := accesslog.Of(ctx)
-		line.How, line.Upstream = q.Answer.Outcome.String(), q.Answer.Upstream
+		line := accesslog.LineOf(ctx)
+		line.Outcome, line.Upstream = q.Answer.Outcome.String(), q.Answer.Upstream
 	}
 	if err == nil {
 		return
@@ -141,7 +141,7 @@ func EntryOf(q *Exchange, e understudy.AuditEntry) understudy.AuditEntry {
 	if e.Caller.Name == "" {
 		e.Caller = q.Rights.Caller
 	}
-	e.AsPerson, e.Request = true, accesslog.Of(q.Ctx).ID
+	e.AsPerson, e.Request = true, accesslog.LineOf(q.Ctx).ID
 	if q.Source != nil && e.Source == "" {
 		e.Source = q.Source.Name
 	}

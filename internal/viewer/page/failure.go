@@ -62,7 +62,7 @@ func UnknownWord(what, word string, known []string, link func(string) string) er
 	if link == nil {
 		p.Kind = understudy.ErrInvalid
 	}
-	near := suggest.Word(understudy.Clip(word), known)
+	near := suggest.ClosestWord(understudy.Clip(word), known)
 	if near != "" {
 		p.Known = append(p.Known, near)
 		p.Hint = "Did you mean “" + near + "”?"
@@ -115,7 +115,7 @@ func (q *Exchange) Fail(err error) {
 	jsonhttp.SignError(h, status, f.Problem.Title)
 	switch status {
 	case http.StatusUnauthorized:
-		jsonhttp.Challenge(q.Reply.W, q.R, "Understudy")
+		jsonhttp.RequestCredential(q.Reply.W, q.R, "Understudy")
 	case http.StatusTooManyRequests:
 		wait := 2.0
 		if over := (*understudy.RateError)(nil); errors.As(err, &over) {

@@ -375,7 +375,7 @@ func (r *Rights) notMirrored(k *plan.Kind, err error) error {
 // upstreamWords is what an error body says to a person: its message, else its
 // beginning.
 func upstreamWords(body []byte) string {
-	if doc, err := jsonspan.Document(body); err == nil && doc.Kind == jsonspan.Object {
+	if doc, err := jsonspan.Parse(body); err == nil && doc.Kind == jsonspan.Object {
 		for _, name := range []string{"message", "detail", "error.message", "error", "title"} {
 			if v, ok := jsonspan.Find(body, doc, name); ok && v.Kind == jsonspan.String {
 				return "It says: " + understudy.ClipTo(jsonspan.Text(body, v), 400)

@@ -230,7 +230,7 @@ func NewVisitor(o Options, assets *Assets) (*Visitor, error) {
 			return nil, fmt.Errorf("viewer: source %s has no limit of lookups", p.Name)
 		}
 	}
-	if v.Forms, err = jsonhttp.Forms(o.PublicURL); err != nil {
+	if v.Forms, err = jsonhttp.NewFormProtection(o.PublicURL); err != nil {
 		return nil, fmt.Errorf("viewer: public_url: %w", err)
 	}
 	v.Numbers = newNumbers(v)

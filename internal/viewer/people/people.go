@@ -87,7 +87,7 @@ func signIn(q *page.Exchange) error {
 	if err := q.V.Options.People.SignIn(q.Reply.W, q.R, p.Name, q.R.PostFormValue("password")); err != nil {
 		return notSignedIn(q, p, err)
 	}
-	accesslog.Of(q.Ctx).Caller = p.Name
+	accesslog.LineOf(q.Ctx).Caller = p.Name
 	q.GoBack(p.Back, "")
 	return nil
 }
@@ -113,7 +113,7 @@ func fromProvider(q *page.Exchange) error {
 	if err != nil {
 		return notSignedIn(q, signInPage{Back: "/"}, err)
 	}
-	accesslog.Of(q.Ctx).Caller = name
+	accesslog.LineOf(q.Ctx).Caller = name
 	q.GoBack(page.LocalPath(back), "")
 	return nil
 }

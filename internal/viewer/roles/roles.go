@@ -192,7 +192,7 @@ func roleOf(q *page.Exchange, name string) (string, error) {
 	if slices.Contains(known, name) {
 		return name, nil
 	}
-	if near := suggest.Word(understudy.Clip(name), known); near != "" {
+	if near := suggest.ClosestWord(understudy.Clip(name), known); near != "" {
 		return "", page.NotFound("There is no role "+understudy.Clip(name), "Did you mean "+near+"?", href(near))
 	}
 	return "", page.NotFound("There is no role "+understudy.Clip(name), "The table names those there are.", Path)

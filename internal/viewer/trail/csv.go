@@ -100,7 +100,7 @@ func cellsOf(e *audit.Entry) []string {
 	cells := []string{e.At.UTC().Format(time.RFC3339Nano), e.Caller, e.Role, string(e.Action), e.What, e.Source, e.Kind,
 		strings.Join(e.IDs, " "), number(e.Rows), e.Request, number(int64(e.Status)), number(e.Count)}
 	for i := range cells {
-		cells[i] = csvline.Harmless(cells[i])
+		cells[i] = csvline.EscapeFormulas(cells[i])
 	}
 	return cells
 }

@@ -235,7 +235,7 @@ func (w *World) walk(l *list) error {
 		if err != nil || status != 200 {
 			return fmt.Errorf("composetest: %s: status %d, %w", next, status, err)
 		}
-		doc, err := jsonspan.Document(body)
+		doc, err := jsonspan.Parse(body)
 		if err != nil {
 			return fmt.Errorf("composetest: %s: %w", next, err)
 		}
@@ -244,8 +244,8 @@ func (w *World) walk(l *list) error {
 			return err
 		}
 		rows, _ := jsonspan.Find(body, doc, l.list.Key)
-		jsonspan.Elements(body, rows, func(v jsonspan.Value) bool {
-			rec := &understudy.Record{Source: w.src.Name, Kind: l.kind.Name, Shape: page.Shape, Body: v.Of(body)}
+		jsonspan.VisitElements(body, rows, func(v jsonspan.Value) bool {
+			rec := &understudy.Record{Source: w.src.Name, Kind: l.kind.Name, Shape: page.Shape, Body: v.Bytes(body)}
 			parts := make([]string, len(l.kind.ID))
 			for i, name := range l.kind.ID {
 				parts[i] = Text(rec.Body, name)
