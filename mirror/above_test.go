@@ -143,7 +143,7 @@ func TestUpwardsNothingIsLostBehindWhatDoesNotCount(t *testing.T) {
 		held = append(held, rec)
 	}
 	w := &compose.Bounded{Store: limited{held}, Kind: s.newest(t).Kind}
-	if err := w.EndAbove(t.Context(), "twilio", []string{sid(5)}, now); err != nil {
+	if err := w.EndAtNewest(t.Context(), "twilio", []string{sid(5)}, now); err != nil {
 		t.Fatal(err)
 	}
 	for below, want := range map[query.OrderKey][]string{3: {sid(4), sid(5)}, 4: {sid(5), sid(7)}, 5: {sid(7)}, 7: nil} {

@@ -72,7 +72,7 @@ func (fl *filler) fetchHinted(ctx context.Context, r *hints.Record) (early bool,
 func (k *kind) wakePolls() {
 	for _, p := range k.source.polls() {
 		if p.kind == k {
-			p.list.Hint()
+			p.list.AddHint()
 		}
 	}
 }
@@ -81,7 +81,8 @@ func (k *kind) wakePolls() {
 // have been saved; a 400 response shows no records.
 func (m *Mirror) compareSample(f *flight) {
 	began := &f.origin
-	if f.result.err != nil || m.composer.coverage == nil || began.recordsOnly || began.isFill || began.source.lists.Of(began.target) == nil ||
+	if f.result.err != nil || m.composer.coverage == nil ||
+		began.recordsOnly || began.isFill || began.source.lists.Find(began.target) == nil ||
 		f.result.page.NotStored != "" {
 		return
 	}
@@ -151,8 +152,8 @@ func (m *Mirror) recheck(s shadow.Sample, told *understudy.Page, gone []string) 
 // check now and then fetches from upstream what was just answered from records. It does so for at most one in
 // a hundred answers of a list. The settings limit the checks of a source per minute.
 func (rd *reader) check(l *shadow.List, r *reading) {
-	l.Answered()
-	if !r.request.OnlyIfCached && l.CheckDue(r.now) {
+	l.CountAnswer()
+	if !r.request.OnlyIfCached && l.TakeCheck(r.now) {
 		rd.flights.startBackground(r.request.Target, r.source, r.kind, fetchOptions{reason: request.Check})
 	}
 }
@@ -261,7 +262,7 @@ func (m *Mirror) Exchange(ctx context.Context, x request.Exchange) (*request.Exc
 		return nil, fmt.Errorf("mirror: %w: no such generic source", understudy.ErrInvalid)
 	}
 	noteReadTime(&s.lastRead, m.env.monotonicTime(m.env.now()))
-	a, err := m.shared.Do(ctx, x)
+	a, err := m.shared.Answer(ctx, x)
 	s.counts.countExchange(&x, a, err)
 	return a, err
 }
@@ -269,5 +270,5 @@ func (m *Mirror) Exchange(ctx context.Context, x request.Exchange) (*request.Exc
 // IsReadyFor reports whether a request to a generic source with these headers can be answered from memory.
 func (m *Mirror) IsReadyFor(t *spec.Target, h http.Header) bool {
 	s := m.env.sources[t.Key.Source]
-	return s != nil && s.config.Spec.Generic() && !m.env.closed.Load() && m.shared.Ready(t, h)
+	return s != nil && s.config.Spec.Generic() && !m.env.closed.Load() && m.shared.IsReady(t, h)
 }

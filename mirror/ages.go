@@ -102,7 +102,7 @@ func upstreamBounds(p *understudy.Page) *httpcache.Bounds {
 	if h == nil {
 		return nil
 	}
-	r := httpcache.Received(p.Status, h, p.At.Add(-p.Took), p.At)
+	r := httpcache.NewResponse(p.Status, h, p.At.Add(-p.Took), p.At)
 	if b := r.Bounds(); b.Explicit || b.Strict || b.NoStore {
 		return &b
 	}
@@ -117,7 +117,7 @@ func limitFreshTime(b *httpcache.Bounds, own time.Duration) time.Duration {
 	case b.Validate || b.NoStore:
 		return 0
 	case b.Explicit:
-		return min(own, max(0, b.Fresh))
+		return min(own, max(0, b.FreshUntil))
 	}
 	return own
 }
@@ -132,16 +132,16 @@ func (v *env) isReusable(p *understudy.Page) bool {
 // applyUpstreamBounds restricts a decision on a stored page by the limits that upstream's headers set. A page
 // of unknown age counts as stale (RFC 9111, 4.2.1).
 func applyUpstreamBounds(h *heldPage, b bounds, age time.Duration, sane bool, v decision) decision {
-	until := h.bounds.Fresh
+	until := h.bounds.FreshUntil
 	if !h.bounds.Explicit || h.bounds.Validate || h.bounds.NoStore {
 		until = h.fresh
 	}
 	switch {
 	case sane && age < until:
 		return v
-	case h.bounds.NoStore || h.bounds.Strict || age > h.bounds.Down:
+	case h.bounds.NoStore || h.bounds.Strict || age > h.bounds.DownUntil:
 		return tooOld
-	case h.bounds.Explicit && (!sane || age > h.bounds.Behind) && !b.staleAllowed:
+	case h.bounds.Explicit && (!sane || age > h.bounds.RefreshUntil) && !b.staleAllowed:
 		return max(v, askFirst)
 	}
 	return max(v, stale)
@@ -202,7 +202,7 @@ func (m *Mirror) SetAges(a Ages) {
 	m.media.SetAges(media.Ages{Final: a.Final, Hard: a.Hard, Wait: a.Wait, Try: a.Try})
 	for _, s := range m.env.sources {
 		for _, p := range s.polls() {
-			p.list.Nudge() // its next poll may be due earlier
+			p.list.WakeUp() // its next poll may be due earlier
 		}
 	}
 }

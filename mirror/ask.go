@@ -161,7 +161,7 @@ func (rd *reader) answerWith(r *reading, f *flight, p *understudy.Page, joined b
 	if joined {
 		counts.coalesced.Add(1)
 	}
-	if l := r.source.lists.Of(r.request.Target); !f.waiting.followed.Swap(true) && (l == nil || !l.RecordsFirst()) {
+	if l := r.source.lists.Find(r.request.Target); !f.waiting.followed.Swap(true) && (l == nil || !l.IsRecordsFirst()) {
 		rd.addCandidate(p, r.source, nil)
 	}
 	p = rd.addMovedRows(r, f, p)

@@ -85,8 +85,8 @@ func (co *composer) planCompose(ctx context.Context, s *source, k *kind, t *spec
 	p := &composePlan{source: s, kind: k, target: t, local: wish, timeDependent: t.Kind.Retention.Unlisted, writes: co.writeCount()}
 	var above *understudy.Record
 	now := func() time.Time { p.timeDependent = true; return co.env.now() }
-	list, err := compose.New(s.config, t, compose.Options{Now: now, Local: wish, Own: co.listedFinder(s, t),
-		Held: func(kind, id string) *understudy.Record {
+	list, err := compose.New(s.config, t, compose.Options{Now: now, Local: wish, FindListed: co.listedFinder(s, t),
+		FindRecord: func(kind, id string) *understudy.Record {
 			of := s.config.Spec.Kind(kind)
 			if of == nil {
 				return nil
@@ -135,7 +135,7 @@ func formatDay(clock int64) string { return time.Unix(clock, 0).UTC().Format(tim
 func (co *composer) checkCoverage(p *composePlan) (request.Coverage, error) {
 	q := p.seek
 	from, to := clockBounds(&q, p.target.Kind.Clock)
-	c, ok := co.coverage.Covered(p.source.config.Name, p.kind.name, p.target.Root(), q.Parent, from, to)
+	c, ok := co.coverage.Coverage(p.source.config.Name, p.kind.name, p.target.Root(), q.Parent, from, to)
 	switch {
 	case !ok && (c.From == 0 || c.Above != "" || q.Up):
 		return c, &compose.Uncovered{Why: p.kind.name + ": " + c.Why}
@@ -146,7 +146,7 @@ func (co *composer) checkCoverage(p *composePlan) (request.Coverage, error) {
 		// The bound of a row rule also admits records without a clock. Only walks of the whole list see
 		// those. The coverage of an empty time range says when such a walk ended.
 		now := co.env.now().Unix()
-		rest, known := co.coverage.Covered(p.source.config.Name, p.kind.name, p.target.Root(), q.Parent, now, now)
+		rest, known := co.coverage.Coverage(p.source.config.Name, p.kind.name, p.target.Root(), q.Parent, now, now)
 		if !known {
 			return rest, &compose.Uncovered{Why: p.kind.name + ": " + rest.Why}
 		}
@@ -188,27 +188,27 @@ func (co *composer) composeList(p *composePlan) (*composedList, error) {
 		return nil, fmt.Errorf("mirror: compose %s: too many lists are being made: %w", p.target.Key, ctx.Err())
 	}
 	begin := co.env.now()
-	w := &compose.Bounded{Store: co.records, Kind: p.target.Kind, Walked: p.coverage.At}
+	w := &compose.Bounded{Store: co.records, Kind: p.target.Kind, WalkedAt: p.coverage.At}
 	if days := p.target.Kind.Retention.Days; p.target.Kind.Retention.Unlisted {
-		w.None = begin.Unix() - int64(days)*24*60*60
+		w.ForgottenBefore = begin.Unix() - int64(days)*24*60*60
 	}
 	if p.coverage.Above == "" {
-		w.From = p.coverage.From
+		w.CoveredFrom = p.coverage.From
 	}
 	var err error
 	if !p.includeAbove && p.coverage.Head != nil && (p.local == nil || p.local.Since == 0) {
-		err = w.EndAbove(ctx, p.source.config.Name, p.coverage.Head, p.coverage.Newest)
+		err = w.EndAtNewest(ctx, p.source.config.Name, p.coverage.Head, p.coverage.Newest)
 	}
 	if err == nil {
 		err = p.list.Fill(ctx, w)
 	}
-	if err == nil && p.timeLimit != 0 && p.list.Slides() {
+	if err == nil && p.timeLimit != 0 && p.list.HasNumberedPages() {
 		return nil, errNumberedPages
 	}
-	if err == nil && w.Strange {
+	if err == nil && w.FoundUnseen {
 		err = &compose.Uncovered{Why: p.kind.name + ": not all that are held were seen by the last walk"}
 	}
-	if err == nil && w.From == 0 && (!p.includeAbove || p.list.WritesTotal()) {
+	if err == nil && w.CoveredFrom == 0 && (!p.includeAbove || p.list.HasTotalInBody()) {
 		co.countRows(ctx, p, w)
 	}
 	if err == nil {
@@ -221,12 +221,12 @@ func (co *composer) composeList(p *composePlan) (*composedList, error) {
 	if err != nil {
 		return nil, fmt.Errorf("mirror: compose %s: %w", p.target.Key, err)
 	}
-	page, err := p.list.Page(p.coverage.At)
+	page, err := p.list.BuildPage(p.coverage.At)
 	if err != nil {
 		return nil, fmt.Errorf("mirror: compose %s: %w", p.target.Key, err)
 	}
-	if w.From != 0 && (w.Short || page.Next.Zero()) {
-		return nil, &compose.Uncovered{Why: p.kind.name + " are kept from " + formatDay(w.From) + " on"}
+	if w.CoveredFrom != 0 && (w.ReachedUncovered || page.Next.Zero()) {
+		return nil, &compose.Uncovered{Why: p.kind.name + " are kept from " + formatDay(w.CoveredFrom) + " on"}
 	}
 	x := &composedList{page: page, coverage: p.coverage, outdated: p.outdated || w.Invalid, composeTime: co.env.now().Sub(begin)}
 	if !p.timeDependent && !x.outdated && co.writes != nil {

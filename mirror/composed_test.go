@@ -36,7 +36,7 @@ type claims struct {
 	rest    time.Time // when what has no clock was walked; zero = with all else
 }
 
-func (c *claims) Covered(_, kind, _, _ string, from, to int64) (request.Coverage, bool) {
+func (c *claims) Coverage(_, kind, _, _ string, from, to int64) (request.Coverage, bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.asked++; c.asked > 1 && c.after != nil {
@@ -128,7 +128,7 @@ func faithful(w *world, edit func(string) string) {
 			w.t.Error(err)
 			return nil
 		}
-		p, err := l.Page(w.now())
+		p, err := l.BuildPage(w.now())
 		if err != nil {
 			w.t.Error(err)
 			return nil

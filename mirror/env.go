@@ -129,7 +129,7 @@ func (s *saveState) noteSuccess(v *env) {
 		s.failingSince, s.reason = time.Time{}, ""
 		for _, source := range v.sources { // polls were paused
 			for _, p := range source.polls() {
-				p.list.Nudge()
+				p.list.WakeUp()
 			}
 		}
 	}

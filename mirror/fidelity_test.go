@@ -51,13 +51,13 @@ func TestAListTurnsAfterEnoughEqualSamplesAndBackAtTheFirst(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		s, c := covered(t, 7)
-		s.samples(t, c, shadow.Enough-1)
-		if f := s.ofCalls(t); f.RecordsFirst() || f.Equal != shadow.Enough-1 || f.Samples != shadow.Enough-1 || f.Differing != 0 {
-			t.Fatalf("after %d: %+v", shadow.Enough-1, f)
+		s.samples(t, c, shadow.SamplesNeeded-1)
+		if f := s.ofCalls(t); f.RecordsFirst() || f.Equal != shadow.SamplesNeeded-1 || f.Samples != shadow.SamplesNeeded-1 || f.Differing != 0 {
+			t.Fatalf("after %d: %+v", shadow.SamplesNeeded-1, f)
 		}
 		s.samples(t, c, 1)
 		if f := s.ofCalls(t); !f.RecordsFirst() || f.Pinned() {
-			t.Fatalf("after %d: %+v", shadow.Enough, f)
+			t.Fatalf("after %d: %+v", shadow.SamplesNeeded, f)
 		}
 		time.Sleep(time.Hour)
 		c.all(time.Now())

@@ -235,7 +235,7 @@ func (pf *prefetcher) follow(h heldPage, s *source, now time.Time) {
 		return
 	}
 	ages := pf.env.ages()
-	if h.page.Next.URI != "" && pf.env.throttle(&h.entry.Followed, now, followInterval, max(followInterval, ages.Older, ages.Newest)) {
+	if h.page.Next.URI != "" && pf.env.throttle(&h.entry.NextFollow, now, followInterval, max(followInterval, ages.Older, ages.Newest)) {
 		pf.addCandidate(h.page, s, h.entry)
 	}
 }
@@ -292,7 +292,7 @@ func (pf *prefetcher) prefetchOne(h candidate) {
 // noteNextFresh records on the page read how long its next page stays fresh.
 func (h candidate) noteNextFresh(pf *prefetcher, left time.Duration) {
 	if from := h.from.Value(); from != nil {
-		from.Followed.Store(pf.env.monotonicTime(pf.env.now()) + int64(left))
+		from.NextFollow.Store(pf.env.monotonicTime(pf.env.now()) + int64(left))
 	}
 }
 

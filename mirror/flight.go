@@ -329,5 +329,5 @@ func (es *entries) hasFreshSince(t *spec.Target, k *kind, since time.Time) bool 
 		return false
 	}
 	age, sane := es.env.ages().age(es.env.now(), e.At)
-	return sane && age < limitFreshTime(e.Said, es.env.ages().termFreshTime(e.Term))
+	return sane && age < limitFreshTime(e.Bounds, es.env.ages().termFreshTime(e.Term))
 }

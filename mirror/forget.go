@@ -106,7 +106,7 @@ func (iv *invalidator) forget(
 	found, err := tell(store)
 	k.writes.AddChange()
 	var gone []*cache.Entry
-	iv.entries.hot.Each(k.pages, func(e *cache.Entry) {
+	iv.entries.hot.WalkGroup(k.pages, func(e *cache.Entry) {
 		if concerned(e) {
 			gone = append(gone, e)
 		}
@@ -116,7 +116,7 @@ func (iv *invalidator) forget(
 	for _, p := range k.source.polls() {
 		if p.kind == k && iv.entries.hot.Find(p.list.Target.Key) == nil {
 			p.list.Forget()
-			p.list.Nudge()
+			p.list.WakeUp()
 		}
 	}
 	return found, err

@@ -72,7 +72,7 @@ func (es *entries) readyPage(e *cache.Entry, key understudy.Key, k *kind, now ti
 	if e == nil {
 		return heldPage{}, false
 	}
-	r := e.Encoded()
+	r := e.EncodedPage()
 	if r == nil || r.Page.Key != key {
 		return heldPage{}, false
 	}
@@ -83,8 +83,8 @@ func (es *entries) readyPage(e *cache.Entry, key understudy.Key, k *kind, now ti
 
 // newHeldPage returns an entry and its page as a heldPage.
 func (es *entries) newHeldPage(e *cache.Entry, p *understudy.Page, gzip []byte, s state) heldPage {
-	return heldPage{page: p, gzip: gzip, entry: e, fresh: limitFreshTime(e.Said, es.env.ages().termFreshTime(e.Term)),
-		bounds: e.Said, state: s, composed: e.Composed, stored: e.Stored}
+	return heldPage{page: p, gzip: gzip, entry: e, fresh: limitFreshTime(e.Bounds, es.env.ages().termFreshTime(e.Term)),
+		bounds: e.Bounds, state: s, composed: e.Composed, stored: e.Stored}
 }
 
 // find looks for the target's page in all places. ok is false if there is none. err is the context's error or
@@ -127,7 +127,7 @@ func (es *entries) unpackEntry(e *cache.Entry, key understudy.Key, k *kind, now 
 	if e == nil {
 		return heldPage{}, false
 	}
-	if r := e.Encoded(); r != nil {
+	if r := e.EncodedPage(); r != nil {
 		return es.newHeldPage(e, r.Page, r.Gzip, es.state(e, k, now)), r.Page.Key == key
 	}
 	p, err := es.hot.Unpack(e)
@@ -212,10 +212,10 @@ func (hs *holdings) composeInstance(ctx context.Context, t *spec.Target, k *kind
 		h.state = outdated
 	}
 	holds := ok && h.state == current && (k.source.config.UpstreamAges || !rec.Seen.After(h.page.At))
-	if holds || h.bounds != nil && h.bounds.Strict || !compose.Belongs(t, rec.Body) {
+	if holds || h.bounds != nil && h.bounds.Strict || !compose.IsUnderTarget(t, rec.Body) {
 		return h, ok
 	}
-	p := compose.Instance(k.source.config, t, rec)
+	p := compose.InstancePage(k.source.config, t, rec)
 	h = heldPage{page: p, fresh: hs.env.ages().pageFreshTime(t, p), composed: true, stored: true}
 	if invalid || k.source.config.UpstreamAges {
 		h.state = outdated
@@ -250,13 +250,13 @@ func (es *entries) entryOf(k *kind, t *spec.Target, h *heldPage) *cache.Entry {
 		return nil
 	}
 	e.Term, e.Composed, e.Stored, e.Polled, e.List = termOf(t, h.page), h.composed, h.stored, p != nil, t.List != nil
-	e.Wide, e.Said = t.Unnamed() != "", h.bounds
+	e.ShowsAnyKind, e.Bounds = t.Unnamed() != "", h.bounds
 	if h.state != current || h.page.Superseded {
 		e.Superseded.Store(es.env.monotonicTime(es.env.now()))
 		e.Note(slices.Collect(h.page.Changed.All()))
 	}
 	if p != nil {
-		p.list.Completed(h.page, h.state == current)
+		p.list.SetNewest(h.page, h.state == current)
 	}
 	return e
 }

@@ -181,7 +181,7 @@ func newParts(o *Options) *Mirror {
 	m.shared = shared.New(shared.Options{Pages: sharedPages{v, m.entries, m.writer}, Flights: m.flights, Now: o.Now, Logger: o.Logger})
 	m.invalidator = &invalidator{
 		env: v, entries: m.entries, flights: m.flights, holdings: m.holdings, writer: m.writer,
-		invalidateContents: func(k *kind, w request.Write) { m.media.Written(k.source.config.Name, k.name, w) },
+		invalidateContents: func(k *kind, w request.Write) { m.media.InvalidateWritten(k.source.config.Name, k.name, w) },
 	}
 	records, _ := o.Store.(compose.Store)
 	m.composer = &composer{
@@ -207,7 +207,7 @@ func (m *Mirror) Run(ctx context.Context) error {
 	for _, s := range m.env.sources {
 		s.lastRead.Store(m.env.monotonicTime(m.env.now()))
 	}
-	m.shadow.Recall(ctx)
+	m.shadow.Restore(ctx)
 	m.writer.flushSoon()
 	m.poller.startPolls()
 	m.env.work.Go(func() { m.shadow.Run(m.env.ctx) })
@@ -239,7 +239,7 @@ type Coverage interface {
 	// With a parent it looks only at the records under that record. With from equal to to it reports whether
 	// the records without a clock are stored. It is called for every list that may be composed, so it must be
 	// fast.
-	Covered(source, kind, root, parent string, from, to int64) (request.Coverage, bool)
+	Coverage(source, kind, root, parent string, from, to int64) (request.Coverage, bool)
 	// Recheck tells the crawler that records with a clock in [from, to) may differ from the last walk; 0
 	// means no bound. It returns at once.
 	Recheck(source, kind string, from, to int64)

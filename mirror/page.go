@@ -169,7 +169,7 @@ func (rd *reader) search(ctx context.Context, r *reading) (*request.Response, er
 	if v == fresh {
 		return rd.answerFresh(&h, &r.request, r.source, age, r.now), nil
 	}
-	if l := r.source.lists.Of(r.request.Target); l != nil && (l.RecordsFirst() || r.request.OnlyIfCached && v != stale) {
+	if l := r.source.lists.Find(r.request.Target); l != nil && (l.IsRecordsFirst() || r.request.OnlyIfCached && v != stale) {
 		if a := rd.composer.tryRecordsFirst(ctx, r); a != nil {
 			rd.check(l, r)
 			return a, nil
@@ -222,7 +222,7 @@ func (rd *reader) answerFresh(h *heldPage, ask *request.Request, s *source, age 
 		a.Detail = storeDetail(h.page)
 		s.counts.warm.Add(1)
 	}
-	if l := s.lists.Of(ask.Target); ask.OnlyIfCached || l != nil && l.RecordsFirst() {
+	if l := s.lists.Find(ask.Target); ask.OnlyIfCached || l != nil && l.IsRecordsFirst() {
 		return a // upstream is asked rarely or never for this list
 	}
 	if h.entry != nil {
@@ -263,7 +263,7 @@ func (rd *reader) renew(h *heldPage, t *spec.Target, s *source, age time.Duratio
 	if t.List == nil || !t.First || age < h.fresh-h.fresh/3 || h.entry.Polled {
 		return
 	}
-	if rd.env.throttle(&h.entry.Renewed, now, renewInterval, renewInterval) {
+	if rd.env.throttle(&h.entry.NextRenew, now, renewInterval, renewInterval) {
 		rd.flights.startBackground(t, s, s.kindOf(t), fetchOptions{reason: request.Refresh})
 	}
 }
@@ -303,7 +303,7 @@ func (rd *reader) answerAsOf(ctx context.Context, s *source, k *kind, a *request
 	defer cancel()
 	asked := *a
 	asked.Target = resolveAddress(ctx, rd.env.store, s, a.Target)
-	p, err := compose.PageAt(ctx, kept, s.config, &asked, at)
+	p, err := compose.ComposePageAt(ctx, kept, s.config, &asked, at)
 	switch {
 	case errors.Is(err, context.DeadlineExceeded):
 		return nil, fmt.Errorf("mirror: %s as of %s: %w: that is too much to look through; narrow it by a filter on time", a.Target.Key,

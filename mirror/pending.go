@@ -36,16 +36,16 @@ func (wr *writer) flush(ctx context.Context, k *kind) error {
 	all, told := k.writes.Pending(), int64(0)
 	touch := func(id string) (err error) {
 		told, err = wr.env.store.Touch(ctx, request.Invalidation{Source: k.source.config.Name, Kind: k.name, ID: id})
-		k.writes.Reached(told)
+		k.writes.AdvanceTo(told)
 		return err
 	}
 	for _, d := range all {
-		for _, p := range d.Shows {
+		for _, p := range d.Versions {
 			kept, err := wr.show(ctx, k, d.ID, p)
 			if err != nil {
 				return err
 			}
-			k.writes.Shown(d.ID, kept)
+			k.writes.RemoveShown(d.ID, kept)
 		}
 		if err := touch(d.ID); err != nil {
 			return err
@@ -57,7 +57,7 @@ func (wr *writer) flush(ctx context.Context, k *kind) error {
 		}
 	}
 	for _, d := range all { // comes last: until then flush tries the store again
-		k.writes.Told(d.ID, d.Generation, func(end func()) { wr.confirm(k, d.ID, end) })
+		k.writes.NoteTold(d.ID, d.Generation, func(end func()) { wr.confirm(k, d.ID, end) })
 	}
 	return nil
 }
@@ -91,10 +91,10 @@ func (iv *invalidator) restoreIntents() {
 	if iv.env.intents == nil {
 		return
 	}
-	numbers, touched := iv.env.intents.Left()
+	numbers, touched := iv.env.intents.Unended()
 	for i, t := range touched {
 		if s := iv.env.sources[t.Source]; s != nil && s.kinds[t.Kind] != nil {
-			s.kinds[t.Kind].writes.Recall(iv.env.now(), t.ID, numbers[i])
+			s.kinds[t.Kind].writes.Restore(iv.env.now(), t.ID, numbers[i])
 		} else {
 			iv.env.intents.End(numbers[i])
 		}

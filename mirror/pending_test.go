@@ -125,7 +125,7 @@ func TestNoWriteIsPassedOnThatCannotBeRemembered(t *testing.T) {
 		s := open(t, 3, over(func(inner Store) Store { return &oddStore{Store: inner, touch: refuse} }))
 		k := s.env.sources["twilio"].kinds["calls"]
 		for i := range writes.MaxPending {
-			k.writes.Recall(time.Now(), sid(i), 0)
+			k.writes.Restore(time.Now(), sid(i), 0)
 		}
 		var busy *understudy.UpstreamError
 		_, err := s.post(t, http.MethodDelete, s.call(t, sid(2)))
@@ -221,7 +221,7 @@ func (in *intents) count() int {
 	return len(in.open)
 }
 
-func (in *intents) Left() (numbers []int64, touched []request.Invalidation) {
+func (in *intents) Unended() (numbers []int64, touched []request.Invalidation) {
 	in.mu.Lock()
 	defer in.mu.Unlock()
 	for n, t := range in.open {

@@ -146,7 +146,7 @@ func (po *poller) restorePoll(p *poll) {
 	now := po.env.now()
 	h, ok, err := po.holdings.find(po.env.ctx, p.list.Target, p.kind, now)
 	if err == nil && ok && h.state == current {
-		p.list.Completed(h.page, true)
+		p.list.SetNewest(h.page, true)
 	}
 }
 
@@ -187,7 +187,7 @@ func (po *poller) fetchPoll(p *poll) (sum [16]byte, err error) {
 	case f.isInvalidated():
 		return sum, nil // a write or a purge came meanwhile and has already woken the poll
 	}
-	p.list.Completed(f.result.page, true)
+	p.list.SetNewest(f.result.page, true)
 	return f.result.page.Sum, nil
 }
 
@@ -211,7 +211,7 @@ func (po *poller) timeUntilDue(p *poll, r *pollInterval, now time.Time) time.Dur
 		wait := time.Duration(float64(retry.Backoff(time.Second, maxPollBackoff, r.fails-1)) * (1 + 5*(r.jitter-1)))
 		return remainingPause(now, r.tried.Add(wait), wait)
 	}
-	at := p.list.CaughtUp()
+	at := p.list.NewestAt()
 	if r.urgent || at.IsZero() {
 		return 0
 	}
@@ -220,7 +220,7 @@ func (po *poller) timeUntilDue(p *poll, r *pollInterval, now time.Time) time.Dur
 		return 0
 	}
 	every := time.Duration(float64(po.env.ages().Newest) * refillShare * r.jitter)
-	pace := r.pace.Times
+	pace := r.pace.Factor
 	switch {
 	case po.env.isIdle(&p.source.lastRead, now):
 		pace = idleRate
@@ -274,8 +274,8 @@ func PollsPerDay(lists int, ages Ages, rate float64) PollCost {
 	budget.Set(rate)
 	every := ages.withDefaults().Newest.Seconds() * refillShare
 	perDay := func(pace float64) int {
-		perSecond := min(float64(lists)/(every*pace), budget.PerSecond())
+		perSecond := min(float64(lists)/(every*pace), budget.PollRate())
 		return int(math.Round(perSecond * day.Seconds()))
 	}
-	return PollCost{Read: perDay(warm.NewPace().Times), Busy: perDay(warm.Soonest), Idle: perDay(idleRate)}
+	return PollCost{Read: perDay(warm.NewPace().Factor), Busy: perDay(warm.MinTimes), Idle: perDay(idleRate)}
 }

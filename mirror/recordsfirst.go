@@ -75,7 +75,7 @@ func (co *composer) showWritten(ctx context.Context, r *reading) {
 	ctx, cancel := context.WithTimeout(ctx, co.env.ages().Wait)
 	defer cancel()
 	for _, p := range r.source.polls() {
-		if p.kind == r.kind && p.list.Whole && !p.list.CaughtUp().After(r.kind.writes.Last()) {
+		if p.kind == r.kind && p.list.Whole && !p.list.NewestAt().After(r.kind.writes.LastWrite()) {
 			co.waitFor(ctx, r, p)
 		}
 	}
@@ -91,7 +91,7 @@ func (co *composer) waitFor(ctx context.Context, r *reading, p *poll) {
 		case err != nil || f.result.err != nil || f.result.page.Status >= 400:
 			return
 		case f.result.saveErr == nil:
-			p.list.Completed(f.result.page, !f.isInvalidated())
+			p.list.SetNewest(f.result.page, !f.isInvalidated())
 			return
 		case f.result.restSaved, !errors.Is(f.result.saveErr, understudy.ErrOutdated):
 			return
@@ -132,7 +132,7 @@ func (co *composer) tryRecordsFirst(ctx context.Context, r *reading) *request.Re
 	if a := co.answerRefusal(r.source, r.request.Target, err); a != nil {
 		return a
 	}
-	if err != nil || p.list.Slides() {
+	if err != nil || p.list.HasNumberedPages() {
 		return nil // the other pages of a list by page numbers come from upstream
 	}
 	if !co.isAcceptable(r, &heldPage{page: &understudy.Page{At: p.coverage.At}, state: stateOf(p.outdated)}, &p.coverage) {
@@ -267,7 +267,7 @@ func (co *composer) absentPage(ctx context.Context, r *reading) *understudy.Page
 	if slices.ContainsFunc(sp.Lists, func(l *spec.List) bool { return !l.Shows() && !l.Demands() }) {
 		return nil // a list may leave out records by itself
 	}
-	c, whole := co.coverage.Covered(s.config.Name, r.kind.name, t.Root(), "", 0, 0)
+	c, whole := co.coverage.Coverage(s.config.Name, r.kind.name, t.Root(), "", 0, 0)
 	ages := co.env.ages()
 	if age, sane := ages.age(co.env.now(), c.At); !whole || c.From != 0 || !sane || age >= ages.Hard || co.hasUnseenWrite(ctx, r.kind, &c) {
 		return nil
@@ -275,18 +275,18 @@ func (co *composer) absentPage(ctx context.Context, r *reading) *understudy.Page
 	if rec, err := co.holdings.findRecord(ctx, s, sp, t.ID); rec != nil || err != nil {
 		return nil
 	}
-	return refusalPage(t, compose.NotFound(t), c.At)
+	return refusalPage(t, compose.RefuseNotFound(t), c.At)
 }
 
 // canTrustRecords reports whether records may answer a list before upstream or instead of it. If the spec
 // does not say that the list shows all records, samples must have shown it. Without filters one sample is
 // enough. With filters the list must have qualified for RecordsFirst.
 func (r *reading) canTrustRecords() bool {
-	l := r.source.lists.Of(r.request.Target)
-	if l == nil || r.request.Target.List.Shows() || l.RecordsFirst() {
+	l := r.source.lists.Find(r.request.Target)
+	if l == nil || r.request.Target.List.Shows() || l.IsRecordsFirst() {
 		return true
 	}
-	return r.request.Target.Whole() && l.Compared()
+	return r.request.Target.Whole() && l.HasEqualSample()
 }
 
 // answerFallback answers after upstream failed, or was too slow if why is nil. It uses the stored page or

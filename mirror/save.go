@@ -201,7 +201,7 @@ func (fl *filler) canStore(ctx context.Context, f *flight, p *understudy.Page) b
 	// A record requested under another account's path is answered with 404 but was not deleted. The same
 	// holds for a record that upstream dropped by itself. The 404 is passed on, and the stored record stays.
 	rec := fl.holdings.knownRecord(ctx, f.origin.source, f.origin.target.Kind, f.origin.target.ID)
-	return rec == nil || compose.Belongs(f.origin.target, rec.Body) && !fl.isExpired(ctx, f.origin.kind, rec)
+	return rec == nil || compose.IsUnderTarget(f.origin.target, rec.Body) && !fl.isExpired(ctx, f.origin.kind, rec)
 }
 
 // save stores a page after flushing the pending writes of its kind. The caller has the kind's lock.

@@ -82,7 +82,7 @@ func (m *Mirror) Stats(source string) Stats {
 	out.Hot = request.Hot{Bytes: hot.Bytes, Limit: hot.Limit, Pages: int64(hot.Entries)}
 	out.ReadyEntries = int64(hot.Ready)
 	for _, p := range s.polls() {
-		if at := p.list.CaughtUp(); p.list.Whole && !at.IsZero() {
+		if at := p.list.NewestAt(); p.list.Whole && !at.IsZero() {
 			out.CaughtUp[p.kind.name] = at
 		}
 	}

@@ -38,12 +38,12 @@ func (es *entries) markSuperseded(k *kind, shape string, changes []understudy.Ch
 	}
 	// No list in memory can show a record that is new.
 	came := !slices.ContainsFunc(changes, func(c understudy.Change) bool { return c.Type != understudy.Came })
-	if !came || !es.hot.ListsOnly(k.pages) {
+	if !came || !es.hot.HasOnlyLists(k.pages) {
 		es.markOthersSuperseded(k, shape, changes, except)
 	}
 	for _, p := range k.source.polls() {
 		if p.kind == k && p.list.Target.Key != except && es.isSuperseded(p) {
-			p.list.Nudge()
+			p.list.WakeUp()
 		}
 	}
 	return true
@@ -53,7 +53,7 @@ func (es *entries) markSuperseded(k *kind, shape string, changes []understudy.Ch
 // show.
 func (es *entries) dropUnstored(k *kind) {
 	var gone []*cache.Entry
-	es.hot.Each(k.pages, func(e *cache.Entry) {
+	es.hot.WalkGroup(k.pages, func(e *cache.Entry) {
 		if !e.Stored && !e.Composed {
 			gone = append(gone, e)
 		}
@@ -66,7 +66,7 @@ func (es *entries) markOthersSuperseded(k *kind, shape string, changes []underst
 	n := es.newChangeSet(changes, shape, understudy.NamesOf(k.source.config.Spec.Kind(k.name).ID...))
 	own := es.hot.Hash(except)
 	var gone []*cache.Entry
-	es.hot.Each(k.pages, func(e *cache.Entry) {
+	es.hot.WalkGroup(k.pages, func(e *cache.Entry) {
 		switch {
 		case e.Hash == own:
 		case !e.Stored && !e.Composed && e.Shape() == shape:
@@ -160,7 +160,7 @@ func (es *entries) markIfMoved(t *spec.Target, h *heldPage, now time.Time) {
 	if name == "" || h.composed || h.page.Status != http.StatusOK {
 		return
 	}
-	if !es.slides.Together(name, t.Key, h.page.At, now) {
+	if !es.slides.IsCurrent(name, t.Key, h.page.At, now) {
 		h.state = outdated
 	}
 }
@@ -188,11 +188,11 @@ func (fl *filler) findMovedRows(f *flight, p *understudy.Page) {
 	fl.flights.Lock()
 	read := f.waiting.readers > 0
 	fl.flights.Unlock()
-	fl.entries.slides.Fetched(name, p, p.At.Add(-p.Took-p.InitialAge), read)
+	fl.entries.slides.AddFetched(name, p, p.At.Add(-p.Took-p.InitialAge), read)
 	if f.origin.withoutNeighbors {
 		return
 	}
-	key, given, at := fl.entries.slides.Before(name, f.origin.target.Key, fl.env.now())
+	key, given, at := fl.entries.slides.PreviousPage(name, f.origin.target.Key, fl.env.now())
 	next, rows := fl.entries.slides.Rows(p), []slide.Row(nil)
 	for n := 0; n < maxLookBack && !key.Zero() && key != f.origin.target.Key; n++ {
 		b := fl.currentPage(f, key, at, next)
@@ -201,13 +201,13 @@ func (fl *filler) findMovedRows(f *flight, p *understudy.Page) {
 		}
 		now, from, all := fl.entries.slides.Rows(b), len(b.Rows), true
 		for _, g := range given {
-			at, known := slide.Missing(g, now, next)
+			at, known := slide.FirstMissing(g, now, next)
 			from, all = min(from, at), all && known
 		}
 		if rows = append(slide.RowsFrom(b, min(from, len(b.Rows))), rows...); all {
 			break
 		}
-		key, _, at = fl.entries.slides.Before(name, key, fl.env.now())
+		key, _, at = fl.entries.slides.PreviousPage(name, key, fl.env.now())
 	}
 	f.result.movedRows = slices.DeleteFunc(rows, func(r slide.Row) bool {
 		return slices.ContainsFunc(p.Rows, func(has understudy.Row) bool { return has.ID == r.Row.ID })
@@ -223,9 +223,9 @@ func (fl *filler) currentPage(f *flight, key understudy.Key, at time.Time, next 
 		return nil
 	}
 	want := fetchOptions{reason: f.origin.reason, requireNew: true, skipCacheCheck: true, withoutNeighbors: true, flow: f.waiting.flow}
-	if now := fl.env.now(); now.Sub(at) <= slide.Soon {
+	if now := fl.env.now(); now.Sub(at) <= slide.SameMoment {
 		if h, ok, err := fl.holdings.find(f.signals.ctx, t, f.origin.kind, now); err == nil && ok && !h.page.At.Before(at) {
-			if !fl.entries.slides.Rows(h.page).Meet(next) {
+			if !fl.entries.slides.Rows(h.page).HasCommonRow(next) {
 				want.reason = request.Prefetch
 				fl.flights.startBackground(t, f.origin.source, f.origin.kind, want)
 			}
@@ -308,16 +308,16 @@ func (rd *reader) addMovedRows(r *reading, f *flight, p *understudy.Page) *under
 	if len(f.result.movedRows) == 0 || p.Status != http.StatusOK {
 		return p
 	}
-	has, now := rd.entries.slides.Has(t.Sliding(), t.Key, r.request.Flow, r.now)
+	has, now := rd.entries.slides.GivenRows(t.Sliding(), t.Key, r.request.Flow, r.now)
 	if now {
 		return p
 	}
-	return slide.Splice(p, t.List.Key, rd.entries.slides.Without(f.result.movedRows, has))
+	return slide.Splice(p, t.List.Key, rd.entries.slides.RemoveRows(f.result.movedRows, has))
 }
 
 // notePageGiven remembers that a reader has received a page named by a number.
 func (es *entries) notePageGiven(t *spec.Target, reader uint64, p *understudy.Page) {
 	if name := t.Sliding(); name != "" && p.Status == http.StatusOK {
-		es.slides.Gave(name, t.Key, reader, p.At, es.env.now())
+		es.slides.NoteGiven(name, t.Key, reader, p.At, es.env.now())
 	}
 }

@@ -182,7 +182,7 @@ func (iv *invalidator) expireRecord(ctx context.Context, k *kind, id string) err
 	iv.entries.dropTouched(k, id)
 	for _, p := range k.source.polls() {
 		if p.kind == k {
-			p.list.Nudge()
+			p.list.WakeUp()
 		}
 	}
 	return iv.writer.touch(ctx, k, id)
@@ -198,8 +198,8 @@ func (es *entries) dropTouched(k *kind, id string) {
 	ident := es.hot.Ident(id)
 	var gone []*cache.Entry
 	for _, of := range k.source.kinds {
-		es.hot.Each(of.pages, func(e *cache.Entry) {
-			if e.Wide || of == k && (id != "" && e.Ident == ident || !e.List && (whole || id != "" && e.Ident == 0)) {
+		es.hot.WalkGroup(of.pages, func(e *cache.Entry) {
+			if e.ShowsAnyKind || of == k && (id != "" && e.Ident == ident || !e.List && (whole || id != "" && e.Ident == 0)) {
 				gone = append(gone, e)
 			}
 		})
@@ -281,7 +281,7 @@ func (co *composer) hasUnseenWrite(ctx context.Context, k *kind, c *request.Cove
 	if co.restoreWrites(ctx, k) != nil {
 		return true // unknown
 	}
-	at, ids, many := k.writes.Unseen()
+	at, ids, many := k.writes.UnseenWrites()
 	seen := c.Newest
 	if seen.IsZero() || many {
 		seen = c.At
@@ -297,7 +297,7 @@ func (co *composer) hasUnseenWrite(ctx context.Context, k *kind, c *request.Cove
 		if err != nil || rec != nil && (rec.Invalid || k.writes.IsPending(id)) {
 			return true // unknown if the lookup failed
 		}
-		k.writes.Seen(at, id)
+		k.writes.NoteSeen(at, id)
 	}
 	return false
 }

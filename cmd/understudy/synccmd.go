@@ -39,14 +39,14 @@ func (c *syncCmd) Run(ctx context.Context, p *process) error {
 	if !ok || source == "" || kind == "" || strings.Contains(kind, "/") {
 		return usageError{fmt.Errorf("%q is not SOURCE/KIND; write for example NAME/calls", c.What)}
 	}
-	o := crawl.Order{Source: source, Kind: kind, End: c.End}
+	o := crawl.Command{Source: source, Kind: kind, End: c.End}
 	return c.Place.work(ctx, p, false, func(ctx context.Context, server *admin) error {
 		return watchSync(ctx, p, o, server.sync(o))
 	})
 }
 
 // sync asks to begin or end at first, then how far it is.
-func (a *admin) sync(o crawl.Order) func(ctx context.Context, first bool) (crawl.Report, error) {
+func (a *admin) sync(o crawl.Command) func(ctx context.Context, first bool) (crawl.Report, error) {
 	return func(ctx context.Context, first bool) (r crawl.Report, err error) {
 		if first {
 			err = a.ask(ctx, http.MethodPost, "/-/sync", o, &r)
@@ -58,7 +58,7 @@ func (a *admin) sync(o crawl.Order) func(ctx context.Context, first bool) (crawl
 }
 
 // watchSync tells how far it is until the kind is complete or cannot be, and at once what holds it up.
-func watchSync(ctx context.Context, p *process, o crawl.Order, ask func(ctx context.Context, first bool) (crawl.Report, error)) error {
+func watchSync(ctx context.Context, p *process, o crawl.Command, ask func(ctx context.Context, first bool) (crawl.Report, error)) error {
 	show := newShow(p.stdout)
 	defer show.end()
 	var down time.Time
@@ -117,7 +117,7 @@ func newShow(w io.Writer) *show {
 	return &show{w: w}
 }
 
-func (s *show) line(o crawl.Order, r crawl.Report) { s.say(lineOf(o, r)) }
+func (s *show) line(o crawl.Command, r crawl.Report) { s.say(lineOf(o, r)) }
 
 // say writes over the line.
 func (s *show) say(text string) {
@@ -136,7 +136,7 @@ func (s *show) end() {
 }
 
 // lineOf says how far a sync is, in columns that stay where they are.
-func lineOf(o crawl.Order, r crawl.Report) string {
+func lineOf(o crawl.Command, r crawl.Report) string {
 	name := o.Source + "/" + o.Kind
 	switch p := r.Progress; {
 	case r.Down != "":

@@ -55,7 +55,7 @@ func (h *figures) viewerSnapshot(ctx context.Context, source string) page.Snapsh
 
 // walkHeld adds what is known of a kind's walks to what people see.
 func (h *figures) walkHeld(ctx context.Context, source, kind string, held *page.Held) {
-	s, err := h.walker.State(ctx, source, kind)
+	s, err := h.walker.ReadState(ctx, source, kind)
 	if err != nil || !s.Kept {
 		return
 	}

@@ -284,7 +284,7 @@ func (a *App) openWork(context.Context) (err error) {
 		return err
 	}
 	a.mirror.SetCoverage(a.walker)
-	a.saved.bus.Subscribe(a.walker.PageSaved)
+	a.saved.bus.Subscribe(a.walker.HandlePageSaved)
 	e := a.eraser
 	e.DB, e.Files, e.Mirror, e.Jobs = a.db, a.files, a.mirror, a.jobs
 	indexes := &operations.Indexer{DB: a.db, Jobs: a.jobs, Now: time.Now, Log: a.log}

@@ -217,9 +217,9 @@ func knownScores(all []request.ListScore, kind string) []request.ListScore {
 
 // walkStats adds what is known of a kind's walks to its figures.
 func (h *figures) walkStats(ctx context.Context, source, kind string, k *diagnostics.Kind) error {
-	s, err := h.walker.State(ctx, source, kind)
+	s, err := h.walker.ReadState(ctx, source, kind)
 	if err != nil || !s.Kept {
-		if crawl.Never(err) {
+		if crawl.IsNeverSynced(err) {
 			err = nil
 		}
 		return err
@@ -269,7 +269,7 @@ func milliseconds(s onlinestat.Summary) diagnostics.Spread {
 
 // held says how far the records of a kind are held.
 func (h *figures) held(ctx context.Context, source, kind string) (complete bool, caughtUp time.Time) {
-	if s, err := h.walker.Uncounted(ctx, source, kind); err == nil && s.Kept {
+	if s, err := h.walker.ReadStateUncounted(ctx, source, kind); err == nil && s.Kept {
 		complete, caughtUp = s.Complete, s.CaughtUp
 	}
 	if caughtUp.IsZero() {

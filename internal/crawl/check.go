@@ -1,5 +1,5 @@
-// Check: records that are not final are looked at again, by themselves or by
-// the page, whichever costs fewer requests.
+// Check: records that are not final are fetched again, each alone or by list pages, whichever needs fewer
+// requests.
 
 package crawl
 
@@ -14,56 +14,55 @@ import (
 	"understudy"
 )
 
-// How often a record that is not final is looked at: after a tenth of its age,
-// but no sooner than soonest and no later than latest. Most of what happens to
-// a record happens in its first minutes.
+// How often a record that is not final is fetched again: after a tenth of its age, within these limits. Most
+// changes to a record happen in its first minutes.
 const (
-	soonest = time.Minute
-	latest  = time.Hour
-	tenth   = 10
+	minLookInterval = time.Minute
+	maxLookInterval = time.Hour
+	ageShare        = 10
 )
 
-// lookAgain is how long a record of an age is left alone.
-func lookAgain(age time.Duration) time.Duration {
-	return min(max(age/tenth, soonest), latest)
+// lookInterval returns the time between two fetches of a record of that age.
+func lookInterval(age time.Duration) time.Duration {
+	return min(max(age/ageShare, minLookInterval), maxLookInterval)
 }
 
-// Bounds of one round.
+// Limits of one check.
 const (
-	maxOpen  = 10_000 // records not final that are looked through
-	maxDue   = 1000   // of them, looked at
+	maxOpen  = 10_000 // records not final that are examined
+	maxDue   = 1000   // records that are fetched again
 	maxCheck = 100    // requests
 )
 
-// due is a record to be looked at again.
+// due is a record to be fetched again.
 type due struct {
 	row  understudy.Row
-	rank int // its place among the held records of its shape, from the newest; -1: not known
+	rank int // position among the stored records of its shape, newest first; -1 if unknown
 }
 
-// check is the job "check KIND".
+// check runs the job "check KIND": it fetches records again that are not final.
 func (t *jobRun) check(ctx context.Context) error {
-	t.looks = true
+	t.nonFinal = true
 	for _, shape := range t.x.plan.shapes() {
-		dues, err := t.w.checks.dues(ctx, t.x, shape)
+		dues, err := t.w.checks.findDue(ctx, t.x, shape)
 		if err != nil {
 			return err
 		}
-		if err := t.again(ctx, shape, dues); err != nil {
+		if err := t.fetchDue(ctx, shape, dues); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// checks finds the records that are to be looked at again.
+// checks finds the records that must be fetched again.
 type checks struct {
 	bounds *bounds
 	store  Store
 }
 
-// dues are the records of the window whose time has come, the newest first.
-func (c *checks) dues(ctx context.Context, x *kindCrawl, shape string) ([]due, error) {
+// findDue returns the records of the window that are due, newest first.
+func (c *checks) findDue(ctx context.Context, x *kindCrawl, shape string) ([]due, error) {
 	now := c.bounds.now()
 	q := x.plan.scan(shape, maxOpen)
 	q.Open, q.From = true, now.Add(-c.bounds.settings.Window).Unix()
@@ -85,27 +84,27 @@ func (c *checks) dues(ctx context.Context, x *kindCrawl, shape string) ([]due, e
 		if err != nil {
 			return nil, err
 		}
-		if x.plan.another(rec.Body) {
+		if x.plan.isForeign(rec.Body) {
 			continue
 		}
 		age := now.Sub(time.Unix(row.Clock, 0))
 		if row.Clock == 0 {
 			age = now.Sub(rec.Since)
 		}
-		if age > c.bounds.settings.Window || now.Sub(rec.Seen) < lookAgain(age) {
+		if age > c.bounds.settings.Window || now.Sub(rec.Seen) < lookInterval(age) {
 			continue
 		}
 		if out = append(out, due{row, -1}); len(out) == maxDue {
 			break
 		}
 	}
-	return out, c.ranks(ctx, x, shape, out)
+	return out, c.findRanks(ctx, x, shape, out)
 }
 
-// ranks finds the places of dues among the newest records that are held.
-func (c *checks) ranks(ctx context.Context, x *kindCrawl, shape string, dues []due) error {
+// findRanks sets the positions of due records among the newest stored records.
+func (c *checks) findRanks(ctx context.Context, x *kindCrawl, shape string, dues []due) error {
 	if len(dues) < 2 || x.plan.parentKind != nil {
-		return nil // alone it costs one request either way
+		return nil // a single record costs one request in any case
 	}
 	rows, err := c.store.Rows(ctx, x.plan.scan(shape, maxOpen))
 	if err != nil {
@@ -123,15 +122,15 @@ func (c *checks) ranks(ctx context.Context, x *kindCrawl, shape string, dues []d
 	return nil
 }
 
-// group is some dues that are looked at together: by their pages, or one by one.
+// group is a set of due records that are fetched together: by list pages, or one by one.
 type group struct {
 	dues  []due
 	pages bool
 	cost  int
 }
 
-// groups divides dues, by rank in order, so that few requests are needed. size
-// is the records of a page; whole: a page can only be reached from the newest.
+// groups divides due records, sorted by rank, so that few requests are needed. size is the number of records
+// on a page. With whole, a page can only be reached from the newest one.
 func groups(dues []due, size int, whole bool) []group {
 	if len(dues) == 0 {
 		return nil
@@ -156,13 +155,13 @@ func groups(dues []due, size int, whole bool) []group {
 		}
 	}
 	apart := slices.Concat(groups(dues[:cut], size, whole), groups(dues[cut:], size, whole))
-	if cost(apart) < cost(best) {
+	if totalCost(apart) < totalCost(best) {
 		return apart
 	}
 	return best
 }
 
-func cost(gs []group) int {
+func totalCost(gs []group) int {
 	n := 0
 	for _, g := range gs {
 		n += g.cost
@@ -170,8 +169,8 @@ func cost(gs []group) int {
 	return n
 }
 
-// again looks at dues.
-func (t *jobRun) again(ctx context.Context, shape string, dues []due) error {
+// fetchDue fetches due records again.
+func (t *jobRun) fetchDue(ctx context.Context, shape string, dues []due) error {
 	x := t.x
 	var placed, alone []due
 	for _, d := range dues {
@@ -186,14 +185,14 @@ func (t *jobRun) again(ctx context.Context, shape string, dues []due) error {
 	if t.w.o.Settings.Page > 0 {
 		size = min(size, t.w.o.Settings.Page)
 	}
-	work := append(groups(placed, size, !x.plan.sliced()), group{dues: alone, cost: len(alone)})
+	work := append(groups(placed, size, !x.plan.isSliced()), group{dues: alone, cost: len(alone)})
 	left := maxCheck
 	for _, g := range work {
 		for i := 0; i < len(g.dues) && left > 0; i++ {
 			if !g.pages {
-				target := x.plan.instance(g.dues[i].row.ID, g.dues[i].row.Parent, shape)
+				target := x.plan.instanceTarget(g.dues[i].row.ID, g.dues[i].row.Parent, shape)
 				if target == nil {
-					continue // the sweep finds it
+					continue // the sweep will find it
 				}
 				left--
 				if _, err := t.fetch(ctx, target); err != nil {
@@ -201,7 +200,7 @@ func (t *jobRun) again(ctx context.Context, shape string, dues []due) error {
 				}
 				continue
 			}
-			n, err := t.leaf(ctx, g.dues, left)
+			n, err := t.walkPagesOf(ctx, g.dues, left)
 			if left -= n; err != nil {
 				return err
 			}
@@ -211,17 +210,17 @@ func (t *jobRun) again(ctx context.Context, shape string, dues []due) error {
 	return nil
 }
 
-// leaf walks the pages on which dues lie, at most so many.
-func (t *jobRun) leaf(ctx context.Context, dues []due, most int) (int, error) {
+// walkPagesOf walks the list pages that contain due records, at most that many pages.
+func (t *jobRun) walkPagesOf(ctx context.Context, dues []due, most int) (int, error) {
 	x := t.x
-	s := interval{early, late, 0}
-	if x.plan.sliced() {
+	s := interval{minClock, maxClock, 0}
+	if x.plan.isSliced() {
 		s = interval{From: dues[len(dues)-1].row.Clock, To: dues[0].row.Clock + 1}
 		for _, d := range dues {
 			s.From, s.To = min(s.From, d.row.Clock), max(s.To, d.row.Clock+1)
 		}
 	}
-	first, err := x.plan.page(0, "", s, t.w.o.Settings.Page)
+	first, err := x.plan.buildTarget(0, "", s, t.w.o.Settings.Page)
 	if err != nil {
 		return 0, err
 	}
@@ -230,7 +229,7 @@ func (t *jobRun) leaf(ctx context.Context, dues []due, most int) (int, error) {
 		left[d.row.ID] = true
 	}
 	n := 0
-	err = t.forEachPage(ctx, first, position{}, func(page *understudy.Page, _ position) error {
+	err = t.visitPages(ctx, first, position{}, func(page *understudy.Page, _ position) error {
 		n++
 		for _, row := range page.Rows {
 			delete(left, row.ID)

@@ -46,11 +46,11 @@ func TestLinksInACircleAreTold(t *testing.T) {
 				}
 				// It rests, and is complete once the list ends.
 				w.jobs, pages, w.change = nil, 0, nil
-				if err := x.due(t.Context()); err != nil || w.jobNames() != "" {
+				if err := x.enqueueDue(t.Context()); err != nil || w.jobNames() != "" {
 					t.Errorf("promised again at once: %s, %v", w.jobNames(), err)
 				}
-				time.Sleep(failedRest)
-				if err := x.due(t.Context()); err != nil {
+				time.Sleep(failurePause)
+				if err := x.enqueueDue(t.Context()); err != nil {
 					t.Fatal(err)
 				}
 				if err := w.work(t.Context(), x); err != nil {
@@ -139,7 +139,7 @@ func TestAListWithoutAnEnd(t *testing.T) {
 			}
 			for len(w.jobs) == 0 {
 				time.Sleep(time.Minute)
-				if err := x.due(t.Context()); err != nil {
+				if err := x.enqueueDue(t.Context()); err != nil {
 					t.Fatal(err)
 				}
 			}
@@ -165,7 +165,7 @@ func TestAPageThatIsNeverKept(t *testing.T) {
 		keepKind(t, x, "tags")
 		for begun := time.Now(); time.Since(begun) < 24*time.Hour; {
 			var later *understudy.Snooze
-			if err := w.work(t.Context(), x); !errors.As(err, &later) || later.Wait > failedRest {
+			if err := w.work(t.Context(), x); !errors.As(err, &later) || later.Wait > failurePause {
 				t.Fatalf("error %v", err)
 			}
 			if s := state(t, x, "tags"); s.Stuck.IsZero() || s.Complete || !strings.Contains(s.Why, "leads to no list") {
@@ -206,13 +206,13 @@ func TestAnEndNobodyKnowsIsNotComplete(t *testing.T) {
 				t.Errorf("%s: %+v", kind, s)
 			}
 		}
-		if c, ok := x.Covered("post", "letters", "", "", 0, 0); ok {
+		if c, ok := x.Coverage("post", "letters", "", "", 0, 0); ok {
 			t.Errorf("lists are made from records: %+v", c)
 		}
 		w.change, w.jobs = nil, nil
-		time.Sleep(failedRest)
+		time.Sleep(failurePause)
 		for range 2 {
-			if err := x.due(t.Context()); err != nil {
+			if err := x.enqueueDue(t.Context()); err != nil {
 				t.Fatal(err)
 			}
 			if err := w.work(t.Context(), x); err != nil {

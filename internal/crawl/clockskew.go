@@ -1,5 +1,4 @@
-// Clock skew: what was walked at times that lie in the future, since the clock was
-// set back.
+// Clock skew: walks whose times lie in the future, because the clock was set back.
 
 package crawl
 
@@ -14,19 +13,18 @@ import (
 )
 
 const (
-	ahead = 5 // seconds a time may lie in the future
-	// longAgo is when something was walked of which the time is not known: it
-	// counts for nothing but that it was.
-	longAgo = 1
+	maxAhead = 5 // seconds that a time may lie in the future
+	// unknownPast is the time of a walk whose real time is unknown. It only says that there was a walk.
+	unknownPast = 1
 )
 
-// ahead reports whether anything is said to have happened in the future.
-func (m *kindState) inFuture(now int64) bool {
-	return m.latest() > now+ahead
+// isInFuture reports whether a time of the state lies in the future.
+func (m *kindState) isInFuture(now int64) bool {
+	return m.latestTime() > now+maxAhead
 }
 
-// latest is the last time at which anything is said to have happened.
-func (m *kindState) latest() int64 {
+// latestTime returns the latest time in the state.
+func (m *kindState) latestTime() int64 {
 	at := max(m.Rest, m.CaughtUp, m.Behind, m.Newest, m.Lost)
 	for _, s := range m.Spans {
 		at = max(at, s.At)
@@ -34,19 +32,18 @@ func (m *kindState) latest() int64 {
 	return at
 }
 
-// rewind is for a clock that was set back, it is unknown how far: by as much
-// at least as something lies in the future. What does happened at some time
-// before now, and all else as much longer ago.
-func (m *kindState) rewind(now int64) {
-	by := m.latest() - now
+// resetTimes corrects the state after the clock was set back by an unknown amount. It assumes the smallest
+// possible amount, so that the latest time becomes now. All earlier times are moved back equally.
+func (m *kindState) resetTimes(now int64) {
+	by := m.latestTime() - now
 	earlier := func(at int64) int64 {
 		switch {
 		case at == 0:
 			return 0
 		case at > now:
-			return longAgo
+			return unknownPast
 		}
-		return max(at-by, longAgo)
+		return max(at-by, unknownPast)
 	}
 	m.Rest, m.CaughtUp = earlier(m.Rest), earlier(m.CaughtUp)
 	m.Behind, m.Newest, m.Lost = min(m.Behind, now), min(m.Newest, now), min(m.Lost, now)
@@ -56,7 +53,7 @@ func (m *kindState) rewind(now int64) {
 	}
 }
 
-// shift makes all that is said to have happened have happened earlier.
+// shift moves all times of the state back.
 func (m *kindState) shift(by int64) {
 	m.Spans = slices.Clone(m.Spans)
 	times := []*int64{&m.Rest, &m.CaughtUp, &m.Behind, &m.Newest, &m.Lost}
@@ -65,30 +62,30 @@ func (m *kindState) shift(by int64) {
 	}
 	for _, at := range times {
 		if *at != 0 {
-			*at = max(*at-by, longAgo)
+			*at = max(*at-by, unknownPast)
 		}
 	}
 }
 
-// clockReading is what two clocks said at one moment.
+// clockReading is the time of two clocks at one moment.
 type clockReading struct {
 	now     time.Time
 	elapsed time.Duration
 }
 
-// clockSteps looks for a clock that was set back.
+// clockSteps detects that the clock was set back.
 type clockSteps struct {
 	states  *states
 	bounds  *bounds
-	elapsed func() time.Duration // nil: no other clock is there
+	elapsed func() time.Duration // nil if there is no second clock
 	log     *slog.Logger
 
 	mu   sync.Mutex
 	last clockReading
 }
 
-// check sees to it that what is known of walks is no younger than it is after the
-// clock was set back while the process runs. The other clock tells by how much.
+// check corrects the states of all walks if the clock was set back while the process runs. The monotonic
+// clock shows by how much.
 func (c *clockSteps) check(ctx context.Context, walks iter.Seq[*kindCrawl]) error {
 	if c.elapsed == nil {
 		return nil
@@ -110,32 +107,31 @@ func (c *clockSteps) check(ctx context.Context, walks iter.Seq[*kindCrawl]) erro
 	var errs []error
 	for x := range walks {
 		m, err := c.states.read(ctx, x)
-		if err == nil && m.latest() != 0 {
+		if err == nil && m.latestTime() != 0 {
 			err = c.states.change(ctx, x, func(m *kindState) { m.shift(by) })
 		}
 		errs = append(errs, err)
 	}
 	if err := errors.Join(errs...); err != nil {
 		c.mu.Lock()
-		c.last = last // then once more: older than it is does no harm
+		c.last = last // correct again next time: times that are too old do no harm
 		c.mu.Unlock()
 		return err
 	}
 	return nil
 }
 
-// checkClock reads what is known of a kind, and sees to it that a kind is walked again, and its newest page
-// looked at, when the clock was set back: until it has come up to where it was nothing
-// would.
+// checkClock reads the state of a kind. If the clock was set back, it corrects the state, so that the kind
+// and its newest page are walked again. Otherwise nothing would happen until the clock reaches the old time.
 func (s *states) checkClock(ctx context.Context, x *kindCrawl) (kindState, error) {
 	m, err := s.read(ctx, x)
-	now := s.bounds.clock()
-	if err != nil || !m.inFuture(now) {
+	now := s.bounds.unixNow()
+	if err != nil || !m.isInFuture(now) {
 		return m, err
 	}
 	s.log.Warn("walk: the clock was set back; all is walked again", "source", x.plan.source.Name, "kind", x.plan.kind.Name)
 	err = s.change(ctx, x, func(to *kindState) {
-		to.rewind(now)
+		to.resetTimes(now)
 		m = *to
 	})
 	return m, err

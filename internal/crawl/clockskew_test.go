@@ -38,21 +38,21 @@ func TestNothingIsCoveredFromTheFuture(t *testing.T) {
 			if from == 1 {
 				to = time.Now().Unix() - 50*60*60
 			}
-			if c, ok := x.Covered("post", "letters", "", "", from, to); ok {
+			if c, ok := x.Coverage("post", "letters", "", "", from, to); ok {
 				t.Errorf("%s is covered since tomorrow: %+v", name, c)
 			}
 			w.arrive(7)
 			w.poll(x, "letters")
-			if c, ok := x.Covered("post", "letters", "", "", 0, 0); ok {
+			if c, ok := x.Coverage("post", "letters", "", "", 0, 0); ok {
 				t.Errorf("a page that leaves a gap was not looked at: %+v", c)
 			}
-			if err := x.due(t.Context()); err != nil {
+			if err := x.enqueueDue(t.Context()); err != nil {
 				t.Fatal(err)
 			}
 			if err := w.work(t.Context(), x); err != nil {
 				t.Fatal(err)
 			}
-			if c, ok := x.Covered("post", "letters", "", "", 0, 0); !ok || c.At.After(time.Now()) || time.Since(c.At) > time.Minute {
+			if c, ok := x.Coverage("post", "letters", "", "", 0, 0); !ok || c.At.After(time.Now()) || time.Since(c.At) > time.Minute {
 				t.Errorf("walked again: %+v, %v", c, ok)
 			}
 			complete(t, x, "letters")
@@ -75,20 +75,20 @@ func TestAClockSetBackMakesNothingYounger(t *testing.T) {
 					x.steps.elapsed = func() time.Duration { return time.Since(begun) }
 				}
 				x.bounds.now = func() time.Time { return time.Now().Add(-off) }
-				if err := x.due(t.Context()); err != nil {
+				if err := x.enqueueDue(t.Context()); err != nil {
 					t.Fatal(err)
 				}
 				time.Sleep(20 * time.Minute)
 				w.poll(x, "letters")
 				if !running {
 					time.Sleep(time.Second)
-					if c, _ := x.Covered("post", "letters", "", "", 0, 0); c.Newest.Unix() != time.Now().Unix()-1 {
+					if c, _ := x.Coverage("post", "letters", "", "", 0, 0); c.Newest.Unix() != time.Now().Unix()-1 {
 						t.Fatalf("%+v", c)
 					}
 				}
 				time.Sleep(time.Minute)
 				off = back
-				if err := x.due(t.Context()); err != nil {
+				if err := x.enqueueDue(t.Context()); err != nil {
 					t.Fatal(err)
 				}
 				m, err := x.states.read(t.Context(), x.walks["post/letters"])
@@ -99,12 +99,12 @@ func TestAClockSetBackMakesNothingYounger(t *testing.T) {
 				if !running {
 					least -= time.Minute + time.Second // since the newest page nothing tells
 				}
-				for _, at := range []int64{m.Rest, m.Spans.oldest(begun.Unix()-60*60, late)} {
+				for _, at := range []int64{m.Rest, m.Spans.oldestWalk(begun.Unix()-60*60, maxClock)} {
 					if age := x.bounds.now().Sub(time.Unix(at, 0)); age < least {
 						t.Errorf("walked %v ago, it says %v", time.Since(begun), age)
 					}
 				}
-				c, ok := x.Covered("post", "letters", "", "", 0, 0)
+				c, ok := x.Coverage("post", "letters", "", "", 0, 0)
 				if age := x.bounds.now().Sub(c.At); ok && age < least {
 					t.Errorf("covered: %v, walked %v ago", age, time.Since(begun))
 				}
@@ -128,12 +128,12 @@ func TestAnotherSpecIsWalkedAnew(t *testing.T) {
 		t.Run(strings.ReplaceAll(name, " ", "-"), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				w, x := synced(t, 100, Settings{})
-				begun := mark{Began: time.Now().Unix(), Plan: x.walks["post/letters"].plan.print(), Ended: true}
+				begun := mark{Began: time.Now().Unix(), Plan: x.walks["post/letters"].plan.fingerprint(), Ended: true}
 				x = w.walker(Settings{})
 				if err := x.Load(t.Context(), nil); err != nil {
 					t.Fatal(err)
 				}
-				if c, ok := x.Covered("post", "letters", "", "", 0, 0); !ok {
+				if c, ok := x.Coverage("post", "letters", "", "", 0, 0); !ok {
 					t.Fatalf("after a restart: %+v", c)
 				}
 				change(w)
@@ -141,13 +141,13 @@ func TestAnotherSpecIsWalkedAnew(t *testing.T) {
 				if err := x.Load(t.Context(), nil); err != nil {
 					t.Fatal(err)
 				}
-				if c, ok := x.Covered("post", "letters", "", "", 0, 0); ok {
+				if c, ok := x.Coverage("post", "letters", "", "", 0, 0); ok {
 					t.Errorf("what was walked otherwise is covered: %+v", c)
 				}
-				if err := x.due(t.Context()); err != nil || w.jobNames() != "sync letters" {
+				if err := x.enqueueDue(t.Context()); err != nil || w.jobNames() != "sync letters" {
 					t.Errorf("promised %q, %v", w.jobNames(), err)
 				}
-				if begun.Plan == x.walks["post/letters"].plan.print() {
+				if begun.Plan == x.walks["post/letters"].plan.fingerprint() {
 					t.Error("a sync of before goes on")
 				}
 			})
@@ -176,25 +176,25 @@ func TestUnprintedMemosAreDoubted(t *testing.T) {
 		if err := x.Load(t.Context(), nil); err != nil {
 			t.Fatal(err)
 		}
-		if c, ok := x.Covered("post", "letters", "", "", 0, 0); ok {
+		if c, ok := x.Coverage("post", "letters", "", "", 0, 0); ok {
 			t.Errorf("it covers %+v", c)
 		}
-		if s, err := x.State(t.Context(), "post", "letters"); err != nil || !s.Kept || s.Complete {
+		if s, err := x.ReadState(t.Context(), "post", "letters"); err != nil || !s.Kept || s.Complete {
 			t.Errorf("%+v, %v", s, err)
 		}
-		if err := x.due(t.Context()); err != nil || w.jobNames() != "sync letters" {
+		if err := x.enqueueDue(t.Context()); err != nil || w.jobNames() != "sync letters" {
 			t.Fatalf("promised %q, %v", w.jobNames(), err)
 		}
 		if err := w.work(t.Context(), x); err != nil {
 			t.Fatal(err)
 		}
 		complete(t, x, "letters")
-		if c, ok := x.Covered("post", "letters", "", "", 0, 0); !ok {
+		if c, ok := x.Coverage("post", "letters", "", "", 0, 0); !ok {
 			t.Errorf("walked anew: %+v", c)
 		}
 		asked := len(w.take())
 		x = w.walker(Settings{})
-		if err := errors.Join(x.Load(t.Context(), nil), x.due(t.Context()), w.work(t.Context(), x)); err != nil || asked < 3 ||
+		if err := errors.Join(x.Load(t.Context(), nil), x.enqueueDue(t.Context()), w.work(t.Context(), x)); err != nil || asked < 3 ||
 			len(w.take()) > 0 {
 			t.Errorf("it was walked by %d requests, and is again: %v", asked, err)
 		}
@@ -210,7 +210,7 @@ func TestUnprintedMarksAreDoubted(t *testing.T) {
 		if err := x.Keep(t.Context(), "post", "letters"); err != nil || w.jobNames() != "sync letters" {
 			t.Fatalf("promised %q, %v", w.jobNames(), err)
 		}
-		print := x.walks["post/letters"].plan.print()
+		print := x.walks["post/letters"].plan.fingerprint()
 		through := func(plan string) int { // of a sync that had nothing left to do
 			raw, err := json.Marshal(mark{Began: time.Now().Unix(), Plan: plan, Headed: true, Probed: true, Ended: true})
 			if err != nil {

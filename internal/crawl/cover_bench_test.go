@@ -11,11 +11,11 @@ func BenchmarkCovered(b *testing.B) {
 	for i := range int64(maxPartitions) {
 		m.Spans = m.Spans.add(i*100, (i+1)*100, i+1)
 	}
-	m.Spans = m.Spans.add(early, 0, 1).add(maxPartitions*100, late, 1)
-	x.walks["post/letters"].seen.Store(&m)
+	m.Spans = m.Spans.add(minClock, 0, 1).add(maxPartitions*100, maxClock, 1)
+	x.walks["post/letters"].state.Store(&m)
 	b.ReportAllocs()
 	for b.Loop() {
-		if _, ok := x.Covered("post", "letters", "", "", 0, 0); !ok {
+		if _, ok := x.Coverage("post", "letters", "", "", 0, 0); !ok {
 			b.Fatal("not covered")
 		}
 	}

@@ -47,16 +47,16 @@ func TestCoverageAgreesWithASetOfSeconds(t *testing.T) {
 			}
 			a, b := from, to
 			if a == -1 {
-				a = early
+				a = minClock
 			}
 			if b == clocks+1 {
-				b = late
+				b = maxClock
 			}
 			m.Spans = m.Spans.add(a, b, at)
 		}
-		x.seen.Store(&m)
+		x.state.Store(&m)
 		if rapid.IntRange(0, 4).Draw(t, "gap") == 0 {
-			x.gap.Store(&head{})
+			x.gapTip.Store(&tipPage{})
 		}
 		from, to := rapid.Int64Range(0, clocks).Draw(t, "ask from"), rapid.Int64Range(0, clocks).Draw(t, "ask to")
 
@@ -83,12 +83,12 @@ func TestCoverageAgreesWithASetOfSeconds(t *testing.T) {
 			ok = false
 		}
 		if to == 0 || to > m.CaughtUp-3 {
-			ok = ok && m.CaughtUp != 0 && m.Behind == 0 && x.gap.Load() == nil
+			ok = ok && m.CaughtUp != 0 && m.Behind == 0 && x.gapTip.Load() == nil
 			at = min(at, m.CaughtUp)
 		}
 		ok = ok && at > m.Lost
 
-		c, covered := w.Covered("post", "letters", "", "", from, to)
+		c, covered := w.Coverage("post", "letters", "", "", from, to)
 		if covered != ok || ok && c.At.Unix() != at {
 			t.Fatalf("[%d,%d) at %d with horizon %v of %+v: %v since %d (%s); want %v since %d", from, to, now, horizon, m, covered, c.At.Unix(),
 				c.Why, ok, at)
@@ -113,7 +113,7 @@ type history struct {
 func (h *history) Fill(ctx context.Context, f request.Fill) (request.PageSaved, error) {
 	landed, err := h.world.Fill(ctx, f)
 	if err == nil {
-		_ = h.x.PageSaved(ctx, landed)
+		_ = h.x.HandlePageSaved(ctx, landed)
 	}
 	return landed, err
 }
@@ -143,7 +143,7 @@ func (h *history) make(kind, parent string, n int) {
 // truth finds out whether what is said to be covered is held; nil when it is,
 // or when nothing is said.
 func (h *history) truth(kind, parent string, from, to int64) error {
-	c, ok := h.x.Covered("post", kind, "", parent, from, to)
+	c, ok := h.x.Coverage("post", kind, "", parent, from, to)
 	if !ok {
 		return nil
 	}
@@ -260,7 +260,7 @@ func (h *history) happen(ctx context.Context, st step) error {
 			h.make("stamps", h.things["letters"][st.Which%n].id, 1)
 		}
 	case 3, 4: // a newest page is saved; whether it is read yet is another step
-		tip, err := h.x.walks["post/letters"].plan.newest()
+		tip, err := h.x.walks["post/letters"].plan.buildNewestTarget()
 		if err != nil {
 			return err
 		}
@@ -269,7 +269,7 @@ func (h *history) happen(ctx context.Context, st step) error {
 	case 5, 6:
 		return h.x.look(ctx)
 	case 7:
-		return h.x.due(ctx)
+		return h.x.enqueueDue(ctx)
 	case 8, 9:
 		_ = h.work(ctx, h.x) // a sync of what lies under waits for the kind above
 	case 10: // one walk breaks off
@@ -285,7 +285,7 @@ func (h *history) happen(ctx context.Context, st step) error {
 	case 11:
 		return h.start(ctx)
 	case 12: // a reader's page, too small to reach down to what is known
-		small, err := h.x.walks["post/letters"].plan.page(0, "", interval{early, late, 0}, 1)
+		small, err := h.x.walks["post/letters"].plan.buildTarget(0, "", interval{minClock, maxClock, 0}, 1)
 		if err != nil {
 			return err
 		}
@@ -300,18 +300,18 @@ func TestCoverageIsOfTheOldestWalkAndTheNewestPage(t *testing.T) {
 		ctx := t.Context()
 		w, x := synced(t, 100, Settings{})
 		began := time.Now().Truncate(time.Second)
-		c, ok := x.Covered("post", "letters", "", "", 0, 0)
+		c, ok := x.Coverage("post", "letters", "", "", 0, 0)
 		if !ok || !c.At.Equal(began) || !c.Newest.Equal(began) || !slices.Equal(c.Shapes, []string{"letters"}) {
 			t.Fatalf("after a sync at %v: %+v, %v", began, c, ok)
 		}
 		time.Sleep(time.Minute)
 		w.arrive(2)
 		w.poll(x, "letters")
-		if c, ok = x.Covered("post", "letters", "", "", 0, 0); !ok || !c.At.Equal(began) || !c.Newest.Equal(began.Add(time.Minute)) {
+		if c, ok = x.Coverage("post", "letters", "", "", 0, 0); !ok || !c.At.Equal(began) || !c.Newest.Equal(began.Add(time.Minute)) {
 			t.Errorf("after a page: %+v, %v; want the sync at %v and the page a minute later", c, ok, began)
 		}
 		w.arrive(7)
-		target, err := x.walks["post/letters"].plan.newest()
+		target, err := x.walks["post/letters"].plan.buildNewestTarget()
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -319,21 +319,21 @@ func TestCoverageIsOfTheOldestWalkAndTheNewestPage(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		_ = x.PageSaved(t.Context(), landed)
-		if c, ok = x.Covered("post", "letters", "", "", 0, 0); ok {
+		_ = x.HandlePageSaved(t.Context(), landed)
+		if c, ok = x.Coverage("post", "letters", "", "", 0, 0); ok {
 			t.Errorf("a page that leaves a gap has landed, and all is covered: %+v", c)
 		}
-		if _, ok = x.Covered("post", "letters", "", "", 1, began.Add(-25*time.Hour).Unix()); !ok {
+		if _, ok = x.Coverage("post", "letters", "", "", 1, began.Add(-25*time.Hour).Unix()); !ok {
 			t.Error("a window that does not reach the gap is not covered")
 		}
-		if err := x.Forgot(ctx, "post", "letters"); err != nil {
+		if err := x.NoteLost(ctx, "post", "letters"); err != nil {
 			t.Fatal(err)
 		}
-		if c, ok = x.Covered("post", "letters", "", "", 1, began.Add(-25*time.Hour).Unix()); ok {
+		if c, ok = x.Coverage("post", "letters", "", "", 1, began.Add(-25*time.Hour).Unix()); ok {
 			t.Errorf("records were forgotten, and it is covered: %+v", c)
 		}
 		time.Sleep(time.Second)
-		if err := x.due(ctx); err != nil {
+		if err := x.enqueueDue(ctx); err != nil {
 			t.Fatal(err)
 		}
 		if err := x.look(ctx); err != nil {
@@ -342,28 +342,28 @@ func TestCoverageIsOfTheOldestWalkAndTheNewestPage(t *testing.T) {
 		if err := w.work(ctx, x); err != nil {
 			t.Fatal(err)
 		}
-		if c, ok = x.Covered("post", "letters", "", "", 0, 0); !ok || !c.Newest.After(began.Add(time.Minute)) {
+		if c, ok = x.Coverage("post", "letters", "", "", 0, 0); !ok || !c.Newest.After(began.Add(time.Minute)) {
 			t.Errorf("a sweep since the loss went down from the newest page: %+v, %v", c, ok)
 		}
 		w.poll(x, "letters")
-		if c, ok = x.Covered("post", "letters", "", "", 0, 0); !ok || c.At.Before(began.Add(time.Minute)) {
+		if c, ok = x.Coverage("post", "letters", "", "", 0, 0); !ok || c.At.Before(began.Add(time.Minute)) {
 			t.Errorf("walked again: %+v, %v", c, ok)
 		}
 		if err := x.Drop(ctx, "post", "letters"); err != nil {
 			t.Fatal(err)
 		}
-		if _, ok = x.Covered("post", "letters", "", "", 0, 0); ok {
+		if _, ok = x.Coverage("post", "letters", "", "", 0, 0); ok {
 			t.Error("covered though nobody keeps it up")
 		}
 		if err := x.Keep(ctx, "post", "letters"); err != nil {
 			t.Fatal(err)
 		}
-		if c, ok = x.Covered("post", "letters", "", "", 0, 0); ok {
+		if c, ok = x.Coverage("post", "letters", "", "", 0, 0); ok {
 			t.Errorf("nobody looked for a while, and all is covered: %+v", c)
 		}
 		time.Sleep(time.Second)
 		w.poll(x, "letters")
-		if c, ok = x.Covered("post", "letters", "", "", 0, 0); !ok {
+		if c, ok = x.Coverage("post", "letters", "", "", 0, 0); !ok {
 			t.Errorf("looked at again: %+v", c)
 		}
 	})
@@ -373,11 +373,11 @@ func TestBeforeTheHorizonNothingIsCovered(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		_, x := synced(t, 100, Settings{Horizon: 48 * time.Hour})
 		edge := time.Now().Add(-48 * time.Hour).Unix()
-		c, ok := x.Covered("post", "letters", "", "", 0, 0)
+		c, ok := x.Coverage("post", "letters", "", "", 0, 0)
 		if ok || c.From != edge || c.At.IsZero() {
 			t.Errorf("%+v, %v; want all from %d on", c, ok, edge)
 		}
-		if c, ok = x.Covered("post", "letters", "", "", edge, 0); !ok {
+		if c, ok = x.Coverage("post", "letters", "", "", edge, 0); !ok {
 			t.Errorf("from the horizon on: %+v", c)
 		}
 	})
@@ -406,7 +406,7 @@ func TestWhatIsDoubtedIsWalkedAgain(t *testing.T) {
 		if slices.Contains(w.has("letters"), gone.id) {
 			t.Error("what went is still there")
 		}
-		if c, ok := x.Covered("post", "letters", "", "", 0, 0); !ok {
+		if c, ok := x.Coverage("post", "letters", "", "", 0, 0); !ok {
 			t.Errorf("what is unproven stays covered: %+v", c)
 		}
 		x.Recheck("post", "letters", 0, 0)
@@ -422,7 +422,7 @@ func TestAGapIsKnownAfterARestart(t *testing.T) {
 		w, x := synced(t, 100, Settings{})
 		time.Sleep(time.Minute)
 		w.arrive(7)
-		tip, err := x.walks["post/letters"].plan.newest()
+		tip, err := x.walks["post/letters"].plan.buildNewestTarget()
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -435,7 +435,7 @@ func TestAGapIsKnownAfterARestart(t *testing.T) {
 		if err := x.Load(t.Context(), nil); err != nil {
 			t.Fatal(err)
 		}
-		if c, ok := x.Covered("post", "letters", "", "", 0, 0); ok {
+		if c, ok := x.Coverage("post", "letters", "", "", 0, 0); ok {
 			t.Errorf("a page that leaves a gap is held, and all is covered: %+v", c)
 		}
 		if err := x.look(t.Context()); err != nil {
@@ -444,7 +444,7 @@ func TestAGapIsKnownAfterARestart(t *testing.T) {
 		if err := w.work(t.Context(), x); err != nil {
 			t.Fatal(err)
 		}
-		if c, ok := x.Covered("post", "letters", "", "", 0, 0); !ok {
+		if c, ok := x.Coverage("post", "letters", "", "", 0, 0); !ok {
 			t.Errorf("caught up: %+v", c)
 		}
 	})

@@ -25,13 +25,13 @@ import (
 	"understudy/spec"
 )
 
-// Store is what the crawler needs of package store.
+// Store is the part of package store that the crawler needs.
 type Store interface {
-	// Rows are the held records of a window, in its order.
+	// Rows returns the stored records of a range, in its order.
 	Rows(context.Context, query.RangeScan) ([]understudy.Row, error)
-	// Record is the newest version of a record in one shape. ErrNotFound.
+	// Record returns the newest version of a record in one shape, or ErrNotFound.
 	Record(ctx context.Context, source, kind, shape, id string) (*understudy.Record, error)
-	// Changes are those of a source with numbers above after, in order.
+	// ReadChanges returns the changes of a source with numbers above after, in order.
 	ReadChanges(ctx context.Context, source string, after int64, limit int) ([]understudy.Change, error)
 }
 
@@ -41,22 +41,20 @@ type Pages interface {
 	Page(context.Context, understudy.Key) (*understudy.Page, error)
 }
 
-// Source is what the crawler needs of package mirror. It is the counterpart of
-// mirror.Coverage, which the crawler fills.
+// Source is the part of package mirror that the crawler needs. Its counterpart is mirror.Coverage.
 type Source interface {
-	// Fill fetches a page and saves it. A refusal is a page with its status; a
-	// 404 or 410 of an instance removes the record. Errors: ErrUnavailable,
-	// ErrNotStored, ErrOutdated (come back later); that of Weigh; the context's.
+	// Fill fetches a page and saves it. A refusal is returned as a page with its status; a 404 or 410 of an
+	// instance deletes the record. Errors: ErrUnavailable, ErrNotStored, ErrOutdated (try later), the error
+	// of Reserve, the context's error.
 	Fill(context.Context, request.Fill) (request.PageSaved, error)
-	// PollSynced gets the lists of a source whose newest page has to stay warm, as in
-	// Source.Polls, besides those that are polled anyway.
+	// PollSynced sets the lists of a source whose newest page must stay fresh. Entries are as in
+	// Source.Polls. Lists that the settings poll are not affected.
 	PollSynced(source string, entries []string) error
-	// Remove removes a record that upstream shows no more and that has no path of
-	// its own.
+	// Remove deletes a record that upstream no longer shows and that has no path of its own.
 	Remove(ctx context.Context, source, kind, id string) error
 }
 
-// Jobs is what the crawler needs of package jobs.
+// Jobs is the part of package jobs that the crawler needs.
 type Jobs interface {
 	// Enqueue adds jobs and returns their numbers. For a key with a live job it
 	// returns the number of that job.
@@ -76,18 +74,19 @@ type Run interface {
 	Weigher() func(ctx context.Context, bytes int64) error
 }
 
-// Settings are the numbers of the walks. Zero fields take the defaults.
+// Settings are the settings of walks. Zero fields take the defaults.
 type Settings struct {
-	Horizon time.Duration // how far back is walked; 0 = all that upstream gives
-	Sweep   time.Duration // what was not walked for so long is not complete; default 24 h
-	Window  time.Duration // how long records that are not final are looked at again; default 7 days
-	Slice   time.Duration // the stretch of time one walk covers; default 28 days
-	Overlap time.Duration // by which stretches overlap; default 24 h
-	Slices  int           // walked beside each other; default 4
-	Page    int           // records asked for at once; 0 = the most that upstream gives
-	Pages   int           // of one walk over one list; one with more has no end; default 100,000
+	Horizon time.Duration // how far back walks go; 0 means as far as upstream allows
+	Sweep   time.Duration // records not walked for this long do not count as complete; default 24 h
+	Window  time.Duration // how long records that are not final are fetched again; default 7 days
+	Slice   time.Duration // the time range of one walk; default 28 days
+	Overlap time.Duration // the overlap of time ranges; default 24 h
+	Slices  int           // time ranges walked in parallel; default 4
+	Page    int           // records requested at once; 0 means upstream's maximum
+	Pages   int           // maximum pages of one list; a longer list counts as endless; default 100,000
 }
 
+// withDefaults returns the settings with defaults for fields that are not positive.
 func (s Settings) withDefaults() Settings {
 	or := func(d *time.Duration, value time.Duration) {
 		if *d <= 0 {
@@ -107,7 +106,7 @@ func (s Settings) withDefaults() Settings {
 	return s
 }
 
-// Options are what a crawler is made of. Functions and Logger may be nil.
+// Options are the dependencies and settings of a Crawler. Functions and Logger may be nil.
 type Options struct {
 	Sources  []*spec.Source
 	Mirror   Source
@@ -118,24 +117,23 @@ type Options struct {
 	// Retention is how long records are kept, by source and kind. Older records are
 	// not stored, so no walk fetches them.
 	Retention map[string]map[string]time.Duration
-	// Count returns how many records of a kind are held; nil: the count of the last
-	// walk is reported instead.
+	// Count returns how many records of a kind are stored. If it is nil, the number of the last walk is
+	// reported.
 	Count counter
-	// Down says why a source cannot be asked now, "" when it can.
+	// Down returns why a source cannot be reached now, or "" if it can.
 	Down func(source string) string
 	Now  func() time.Time
-	// Elapsed is the time since a fixed moment, by a monotonic clock. It shows by how
-	// much Now was set back; nil: only times in the future show that.
+	// Elapsed returns the time since a fixed moment by a monotonic clock, which shows by how much Now was set
+	// back. If it is nil, only times in the future show that.
 	Elapsed func() time.Duration
 	Logger  *slog.Logger
 }
 
-// Crawler plans walks and runs them. Its methods may be called by any number of
-// goroutines.
+// Crawler plans and runs walks. Any number of goroutines may call its methods at once.
 type Crawler struct {
 	o       Options
-	walks   map[string]*kindCrawl // by SOURCE/KIND; does not change
-	names   []string              // its keys, in order
+	walks   map[string]*kindCrawl // by SOURCE/KIND; constant
+	names   []string              // the keys of walks, sorted
 	wake    chan struct{}
 	bounds  *bounds
 	states  *states
@@ -147,35 +145,35 @@ type Crawler struct {
 	roots   *roots
 
 	mu       sync.Mutex
-	unread   map[*kindCrawl]*head // newest pages that were not looked at yet
-	changed  map[string]bool      // kinds under which something may have changed
-	rechecks map[string]intervals // stretches that are walked again at once; From 0: the whole lists
+	unread   map[*kindCrawl]*tipPage // newest pages that are not handled yet
+	changed  map[string]bool         // kinds whose records have changed
+	rechecks map[string]intervals    // time ranges to walk again at once; From 0 means the whole lists
 }
 
-// kindCrawl is one kind that can be walked.
+// kindCrawl is one kind that can be walked, in one root.
 type kindCrawl struct {
 	plan     *plan
-	tip      understudy.Key // of its newest page as it is polled
-	shown    []string       // the shapes its lists show
-	above    *kindCrawl     // the kind it lies under, in the root of the source's user; nil: none
-	children []*kindCrawl   // kinds that lie under it
-	// roots are its walks in other roots than the user's; nil: it is walked in no other.
+	tip      understudy.Key // key of its newest page as it is polled
+	shapes   []string       // the shapes that its lists show
+	parent   *kindCrawl     // its parent kind, in the root of the source's user; nil if there is none
+	children []*kindCrawl   // kinds whose parent it is
+	// roots are the walks in roots other than the user's; nil if the kind has none.
 	roots atomic.Pointer[map[string]*kindCrawl]
 
-	// What Covered reads, at any time:
-	seen       atomic.Pointer[kindState] // as last read or written; what it points at never changes
-	gap        atomic.Pointer[head]      // a newest page that leaves a gap and was not handled yet
-	joined     atomic.Pointer[head]      // the last newest page without a gap
-	lastChange atomic.Int64              // of the parent kind
+	// What Coverage reads, at any time:
+	state      atomic.Pointer[kindState] // the state as last read or written; the struct never changes
+	gapTip     atomic.Pointer[tipPage]   // a newest page that leaves a gap and is not handled yet
+	joinedTip  atomic.Pointer[tipPage]   // the last newest page without a gap
+	lastChange atomic.Int64              // number of the last change of the parent kind
 
-	now atomic.Pointer[pace] // of the sync under way; nil: there is none
+	pace atomic.Pointer[pace] // the speed of the sync under way; nil if there is none
 
-	mu    sync.Mutex
-	kept  *kindState // what the store has of it; nil: it was not read yet
-	stall stall      // what keeps its walks from going on
+	mu     sync.Mutex
+	stored *kindState // the state in the store; nil if it was not read yet
+	stall  stall      // why its walks cannot go on
 }
 
-// New makes a crawler. Errors: what Options lack.
+// New returns a crawler. It returns an error if a required option is missing.
 func New(o Options) (*Crawler, error) {
 	if o.Mirror == nil || o.Store == nil || o.KV == nil || o.Jobs == nil {
 		return nil, errors.New("walk: a mirror, a store, notes and jobs must be given")
@@ -187,7 +185,7 @@ func New(o Options) (*Crawler, error) {
 	o.Settings = o.Settings.withDefaults()
 	w := &Crawler{
 		o: o, walks: map[string]*kindCrawl{}, wake: make(chan struct{}, 1),
-		unread: map[*kindCrawl]*head{}, changed: map[string]bool{}, rechecks: map[string]intervals{},
+		unread: map[*kindCrawl]*tipPage{}, changed: map[string]bool{}, rechecks: map[string]intervals{},
 	}
 	b := &bounds{settings: o.Settings, retention: o.Retention, now: o.Now}
 	s := &states{kv: o.KV, bounds: b, log: o.Logger}
@@ -199,12 +197,12 @@ func New(o Options) (*Crawler, error) {
 	w.roots = &roots{crawler: w, asked: map[*spec.Source]map[string]bool{}}
 	for _, src := range o.Sources {
 		for _, k := range src.Spec.Kinds {
-			p, err := planOf(src, k, "")
+			p, err := newPlan(src, k, "")
 			if err != nil {
-				continue // Keep says why
+				continue // Keep reports why
 			}
 			x := newCrawl(p)
-			if p.rooted() && len(src.Roots) > 0 {
+			if p.isRooted() && len(src.Roots) > 0 {
 				x.roots.Store(&map[string]*kindCrawl{})
 			}
 			w.walks[p.name()] = x
@@ -213,17 +211,17 @@ func New(o Options) (*Crawler, error) {
 	}
 	for _, x := range w.walks {
 		if x.plan.parentKind != nil {
-			x.above = w.walks[x.plan.source.Name+"/"+x.plan.parentKind.Name]
-			x.above.children = append(x.above.children, x)
+			x.parent = w.walks[x.plan.source.Name+"/"+x.plan.parentKind.Name]
+			x.parent.children = append(x.parent.children, x)
 		}
 	}
 	return w, nil
 }
 
-// newCrawl is a walk of a plan, of which nothing is known yet.
+// newCrawl returns the walk of a plan, with an unknown state.
 func newCrawl(p *plan) *kindCrawl {
-	x := &kindCrawl{plan: p, shown: p.shapes()}
-	if t, err := p.newest(); err == nil {
+	x := &kindCrawl{plan: p, shapes: p.shapes()}
+	if t, err := p.buildNewestTarget(); err == nil {
 		x.tip = t.Key
 	}
 	return x
@@ -247,15 +245,15 @@ func (w *Crawler) find(source, kind string) (*kindCrawl, error) {
 			}
 			return nil, fmt.Errorf("%w: %s has no kind %q%s", understudy.ErrInvalid, src.Spec.Title, kind, suggest.Hint(kind, known))
 		}
-		if _, err := planOf(src, k, ""); err != nil {
+		if _, err := newPlan(src, k, ""); err != nil {
 			return nil, fmt.Errorf("%w: %w", errNever, err)
 		}
 	}
 	return nil, fmt.Errorf("%w: no source is called %q", understudy.ErrInvalid, source)
 }
 
-// errNever: the kind can never be complete.
+// errNever means that the kind can never be complete.
 var errNever = errors.New("cannot be synced")
 
-// Never reports whether an error of Keep says that a kind cannot be synced.
-func Never(err error) bool { return errors.Is(err, errNever) }
+// IsNeverSynced reports whether an error of Keep says that a kind cannot be synced.
+func IsNeverSynced(err error) bool { return errors.Is(err, errNever) }

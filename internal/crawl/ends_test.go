@@ -42,7 +42,7 @@ func openSource(t *testing.T, web *httptest.Server, path string, settings crawl.
 	var walker *crawl.Crawler
 	h.mirror, err = mirror.New(mirror.Options{
 		Sources: []mirror.Source{{Source: h.src, Upstream: client}}, Store: h.db,
-		PageSaved: func(l request.PageSaved) { _ = walker.PageSaved(t.Context(), l) },
+		PageSaved: func(l request.PageSaved) { _ = walker.HandlePageSaved(t.Context(), l) },
 	})
 	must(t, err)
 	walker, err = crawl.New(crawl.Options{
@@ -478,7 +478,7 @@ func (h *system) end() (s crawl.State) {
 	h.t.Helper()
 	h.await("the end of the walk", func() bool {
 		var err error
-		s, err = h.walker.State(h.t.Context(), "shelf", "things")
+		s, err = h.walker.ReadState(h.t.Context(), "shelf", "things")
 		must(h.t, err)
 		return s.Complete || s.Failed
 	})

@@ -31,7 +31,7 @@ func (p *press) Fill(ctx context.Context, f request.Fill) (request.PageSaved, er
 func TestAPageGivesBackWhatItWeighed(t *testing.T) {
 	p, r := &press{weight: 30}, &run{}
 	x := &jobRun{w: &Crawler{o: Options{Mirror: p}}, run: r}
-	if _, err := x.once(t.Context(), &spec.Target{}); err != nil || r.most != 30*factor || r.pages != 0 {
+	if _, err := x.tryFetch(t.Context(), &spec.Target{}); err != nil || r.most != 30*bodyFactor || r.pages != 0 {
 		t.Errorf("%v, at most %d bytes, %d left", err, r.most, r.pages)
 	}
 }
@@ -40,9 +40,9 @@ func TestAPageGivesBackWhatItWeighed(t *testing.T) {
 func TestAPageTooHeavyByItself(t *testing.T) {
 	p, r := &press{weight: room}, &run{}
 	x := &jobRun{w: &Crawler{o: Options{Mirror: p}}, run: r}
-	_, err := x.once(t.Context(), &spec.Target{})
-	var heavy *heavyError
-	if !errors.As(err, &heavy) || comesBack(err) || p.fills != 1 || r.pages != 0 {
+	_, err := x.tryFetch(t.Context(), &spec.Target{})
+	var heavy *memoryError
+	if !errors.As(err, &heavy) || isRetried(err) || p.fills != 1 || r.pages != 0 {
 		t.Errorf("%v after %d fetches, %d left", err, p.fills, r.pages)
 	}
 }

@@ -1,4 +1,4 @@
-// Handler: /-/sync, for callers that may command the server.
+// Handler: /-/sync, for callers with the command token.
 
 package crawl
 
@@ -13,29 +13,28 @@ import (
 	"understudy/request"
 )
 
-// Order is the body of POST /-/sync: a kind that is to be synced and kept up,
-// or no longer.
-type Order struct {
+// Command is the body of POST /-/sync: a kind to keep complete, or to stop keeping complete.
+type Command struct {
 	Source string `json:"source"`
 	Kind   string `json:"kind"`
 	End    bool   `json:"end,omitempty"`
 }
 
-// Report is the answer: how complete the kind is. Its names are only added to.
+// Report is the response: how complete the kind is. Fields are only added, never renamed.
 type Report struct {
 	Kept     bool              `json:"kept"`
 	Complete bool              `json:"complete"`
 	Why      string            `json:"why,omitempty"`
-	Failed   bool              `json:"failed,omitempty"` // Why is an error a person has to see to
-	Down     string            `json:"down,omitempty"`   // why upstream cannot be asked now
-	Stuck    time.Time         `json:"stuck,omitzero"`   // since when it comes no further, though it tries
+	Failed   bool              `json:"failed,omitempty"` // Why is an error that a person must solve
+	Down     string            `json:"down,omitempty"`   // why upstream cannot be reached now
+	Stuck    time.Time         `json:"stuck,omitzero"`   // since when retries have made no progress
 	Ended    string            `json:"ended,omitempty"`
 	CaughtUp time.Time         `json:"caught_up_to,omitzero"`
 	Swept    time.Time         `json:"swept,omitzero"`
 	Progress *request.Progress `json:"sync,omitempty"`
 }
 
-// Report is a state as JSON.
+// Report returns a state as JSON.
 func (s State) Report() Report {
 	r := Report{
 		Kept: s.Kept, Complete: s.Complete, Why: s.Why, Failed: s.Failed, Down: s.Down, Ended: s.Ended,
@@ -50,37 +49,37 @@ func (s State) Report() Report {
 	return r
 }
 
-const maxOrder = 4 << 10 // bytes of a body
+const maxCommand = 4 << 10 // maximum bytes of a body
 
-// Handler answers /-/sync to callers with the token on this machine:
-// POST with an Order begins or ends, GET with source and kind only looks. The
-// answer is a Report, or {"error"} with 400 for what is no kind and 409 for one
-// that can never be complete. audit (nil: none) lists orders before they are taken.
+// Handler answers /-/sync to callers on this machine with the token. POST with a Command starts or stops
+// keeping a kind complete; GET with source and kind only reports. The response is a Report, or {"error"} with
+// 400 for an unknown kind and 409 for a kind that can never be complete. Commands are written to audit before
+// they are executed, unless audit is nil.
 func (w *Crawler) Handler(token string, audit understudy.Auditor) http.Handler {
-	o := &jsonapi.Options{Who: jsonapi.Command(token), Methods: []string{http.MethodGet, http.MethodPost}, MaxBody: maxOrder,
+	o := &jsonapi.Options{Who: jsonapi.Command(token), Methods: []string{http.MethodGet, http.MethodPost}, MaxBody: maxCommand,
 		Body: "the body is not what is expected: "}
 	o.Explain = func(_ *http.Request, err error, a *jsonapi.Refusal) {
-		if Never(err) {
+		if IsNeverSynced(err) {
 			a.Status = http.StatusConflict
 		} else if a.Status == http.StatusServiceUnavailable {
 			w.o.Logger.Error("walk: an order could not be taken", "error", err)
 		}
 	}
-	return jsonapi.HandleBody(o, func(ctx context.Context, c understudy.Caller, r *http.Request, o *Order) (any, error) {
+	return jsonapi.HandleBody(o, func(ctx context.Context, c understudy.Caller, r *http.Request, o *Command) (any, error) {
 		q := r.URL.Query()
 		o.Source, o.Kind = cmp.Or(o.Source, q.Get("source")), cmp.Or(o.Kind, q.Get("kind"))
 		if r.Method == http.MethodPost {
-			if err := w.take(ctx, c, o, audit); err != nil {
+			if err := w.execute(ctx, c, o, audit); err != nil {
 				return nil, err
 			}
 		}
-		s, err := w.State(ctx, o.Source, o.Kind)
+		s, err := w.ReadState(ctx, o.Source, o.Kind)
 		return s.Report(), err
 	})
 }
 
-// take does what an order says.
-func (w *Crawler) take(ctx context.Context, c understudy.Caller, o *Order, audit understudy.Auditor) error {
+// execute audits a command and executes it.
+func (w *Crawler) execute(ctx context.Context, c understudy.Caller, o *Command, audit understudy.Auditor) error {
 	e := understudy.AuditEntry{Action: understudy.ActionAdminister, What: "sync", Source: o.Source, Kind: o.Kind}
 	if o.End {
 		e.What = "sync end"

@@ -1,5 +1,4 @@
-// Intervals: which parts of a list were walked end to end, and when; and the parts
-// one walk takes.
+// Intervals: which time ranges of a list were walked completely, and when; and the ranges of single walks.
 
 package crawl
 
@@ -12,26 +11,23 @@ import (
 	"understudy"
 )
 
-// Clocks without a bound.
+// Clocks that stand for no bound.
 const (
-	early = math.MinInt64
-	late  = math.MaxInt64
+	minClock = math.MinInt64
+	maxClock = math.MaxInt64
 )
 
-// interval is the clocks in [From, To), in Unix seconds, and when a walk over all
-// of them began.
+// interval is the range of clocks [From, To) in Unix seconds. At is when a walk over the whole range began.
 type interval struct {
 	From int64 `json:"from"`
 	To   int64 `json:"to"`
 	At   int64 `json:"at"`
 }
 
-// intervals are disjoint and in order. The zero value is empty; methods leave what
-// they are called on as it was.
+// intervals are disjoint and sorted. The zero value is empty. Methods do not change their receiver.
 type intervals []interval
 
-// add notes that [from, to) was walked at a time. Where a later walk is known
-// that one stays.
+// add records that [from, to) was walked at a time. Where a later walk is known, that walk stays.
 func (s intervals) add(from, to, at int64) intervals {
 	if from >= to {
 		return s
@@ -50,15 +46,15 @@ func (s intervals) add(from, to, at int64) intervals {
 			out = append(out, interval{to, old.To, old.At})
 		}
 	}
-	for _, gap := range s.gaps(from, to, early) {
+	for _, gap := range s.gaps(from, to, minClock) {
 		out = append(out, interval{gap.From, gap.To, at})
 	}
 	slices.SortFunc(out, func(a, b interval) int { return cmp.Compare(a.From, b.From) })
-	return out.joined()
+	return out.mergeNeighbors()
 }
 
-// joined makes one of neighbours that were walked at the same time.
-func (s intervals) joined() intervals {
+// mergeNeighbors joins adjacent intervals that were walked at the same time.
+func (s intervals) mergeNeighbors() intervals {
 	out := s[:0]
 	for _, next := range s {
 		if n := len(out); n > 0 && out[n-1].To == next.From && out[n-1].At == next.At {
@@ -70,8 +66,8 @@ func (s intervals) joined() intervals {
 	return out
 }
 
-// gaps are the parts of [from, to) that were not walked since a time; their At
-// is the walk before, or early when there was none.
+// gaps returns the parts of [from, to) that were not walked since a time. Their At is the walk before, or
+// minClock if there was none.
 func (s intervals) gaps(from, to, since int64) intervals {
 	var out intervals
 	next := from
@@ -80,7 +76,7 @@ func (s intervals) gaps(from, to, since int64) intervals {
 			continue
 		}
 		if old.From > next {
-			out = append(out, interval{next, old.From, early})
+			out = append(out, interval{next, old.From, minClock})
 		}
 		begin := max(old.From, from)
 		next = min(old.To, to)
@@ -89,18 +85,18 @@ func (s intervals) gaps(from, to, since int64) intervals {
 		}
 	}
 	if next < to {
-		out = append(out, interval{next, to, early})
+		out = append(out, interval{next, to, minClock})
 	}
 	return out
 }
 
-// covers reports whether all of [from, to) was walked since a time.
-func (s intervals) covers(from, to, since int64) bool { return len(s.gaps(from, to, since)) == 0 }
+// hasAll reports whether all of [from, to) was walked since a time.
+func (s intervals) hasAll(from, to, since int64) bool { return len(s.gaps(from, to, since)) == 0 }
 
-// oldest is when the part of [from, to) was walked that was not for longest,
-// early when a part never was.
-func (s intervals) oldest(from, to int64) int64 {
-	at, next := int64(late), from
+// oldestWalk returns the time of the oldest walk over a part of [from, to), or minClock if a part was never
+// walked.
+func (s intervals) oldestWalk(from, to int64) int64 {
+	at, next := int64(maxClock), from
 	for _, old := range s {
 		switch {
 		case old.To <= next:
@@ -108,18 +104,18 @@ func (s intervals) oldest(from, to int64) int64 {
 		case next >= to:
 			return at
 		case old.From > next:
-			return early
+			return minClock
 		}
 		at, next = min(at, old.At), old.To
 	}
 	if next < to {
-		return early
+		return minClock
 	}
 	return at
 }
 
-// without is s less what lies before a clock.
-func (s intervals) without(before int64) intervals {
+// dropBefore returns the intervals without the parts before a clock.
+func (s intervals) dropBefore(before int64) intervals {
 	var out intervals
 	for _, old := range s {
 		if old.To > before {
@@ -130,21 +126,21 @@ func (s intervals) without(before int64) intervals {
 	return out
 }
 
-// maxPartitions bounds how many there are; with more, each is longer.
+// maxPartitions is the maximum number of partitions. With more, each becomes longer.
 const maxPartitions = 400
 
-// bounds says between which clocks a kind is walked and kept.
+// bounds decides between which clocks a kind is walked and kept.
 type bounds struct {
 	settings  Settings
 	retention map[string]map[string]time.Duration // Options.Retention
 	now       func() time.Time
 }
 
-// clock returns now in Unix seconds.
-func (b *bounds) clock() int64 { return b.now().Unix() }
+// unixNow returns the time in Unix seconds.
+func (b *bounds) unixNow() int64 { return b.now().Unix() }
 
-// keeps returns how long records of a kind are kept and walked; 0: for ever.
-func (b *bounds) keeps(x *kindCrawl) time.Duration {
+// keepTime returns how long records of a kind are kept and walked; 0 means for ever.
+func (b *bounds) keepTime(x *kindCrawl) time.Duration {
 	far := b.settings.Horizon
 	if keep := b.retention[x.plan.source.Name][x.plan.kind.Name]; keep > 0 && (far == 0 || keep < far) {
 		far = keep
@@ -152,50 +148,49 @@ func (b *bounds) keeps(x *kindCrawl) time.Duration {
 	return far
 }
 
-// floor is the clock before which nothing is asked for: the horizon, what is
-// too old to be kept, or what upstream forgets by itself; early when there is
-// no such clock.
+// floor returns the clock before which nothing is requested, or minClock. It is set by the horizon, our
+// retention, or the retention of upstream.
 func (b *bounds) floor(x *kindCrawl, now int64) int64 {
-	far := b.keeps(x)
+	far := b.keepTime(x)
 	if days := x.plan.kind.Retention.Days; days > 0 {
-		// An hour less, so that what is about to be forgotten is not missed.
+		// One hour less, so that records which upstream is about to drop are not missed.
 		forgets := time.Duration(days)*24*time.Hour - time.Hour
 		if far == 0 || forgets < far {
 			far = forgets
 		}
 	}
 	if far == 0 {
-		return early
+		return minClock
 	}
 	return now - int64(far/time.Second)
 }
 
-// edges are the clocks before which upstream has nothing any more, and before
-// which we keep nothing; early when there is no such clock.
+// edges returns the clocks before which upstream has nothing, and before which we keep nothing. Each is
+// minClock if there is no such clock.
 func (b *bounds) edges(x *kindCrawl, now int64) (none, kept int64) {
-	none, kept = early, early
+	none, kept = minClock, minClock
 	if days := x.plan.kind.Retention.Days; days > 0 {
 		none = now - int64(days)*24*60*60
 	}
-	if far := b.keeps(x); far > 0 {
+	if far := b.keepTime(x); far > 0 {
 		kept = now - int64(far/time.Second)
 	}
 	return none, kept
 }
 
-// partitions are the intervals of a kind, the newest first: together they have no
-// gap. The newest has no end; the oldest begins at floor, or nowhere.
+// partitions returns the time ranges of a kind without gaps, newest first. The newest has no end; the oldest
+// begins at floor or has no beginning.
 func (b *bounds) partitions(floor, oldest, now int64) []interval {
 	size := int64(b.settings.Slice / time.Second)
 	low := oldest
-	if floor != early {
+	if floor != minClock {
 		low = max(low, floor)
 	}
 	for (now-low)/size >= maxPartitions {
 		size *= 2
 	}
 	edge := now - mod(now, size)
-	out := []interval{{From: edge, To: late}}
+	out := []interval{{From: edge, To: maxClock}}
 	for edge > low {
 		out = append(out, interval{From: edge - size, To: edge})
 		edge -= size
@@ -204,9 +199,9 @@ func (b *bounds) partitions(floor, oldest, now int64) []interval {
 	return out
 }
 
-// past reports whether a page lies wholly before a clock, so that those after
-// it do, too. What has no clock is as old as what is around it.
-func (b *bounds) past(page *understudy.Page, floor int64) bool {
+// isBefore reports whether all rows of a page are older than a clock, so that later pages are too. Rows
+// without a clock count as old as their neighbors.
+func (b *bounds) isBefore(page *understudy.Page, floor int64) bool {
 	clocked := false
 	for _, row := range page.Rows {
 		clocked = clocked || row.Clock != 0
@@ -214,7 +209,7 @@ func (b *bounds) past(page *understudy.Page, floor int64) bool {
 			return false
 		}
 	}
-	return clocked && floor != early
+	return clocked && floor != minClock
 }
 
 func mod(n, by int64) int64 {

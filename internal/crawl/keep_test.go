@@ -56,7 +56,7 @@ func TestABurstLeavesNoGap(t *testing.T) {
 		if n := len(w.take()); n > 101 {
 			t.Errorf("%d requests for 500 letters in pages of 5", n)
 		}
-		if s, _ := x.State(t.Context(), "post", "letters"); !s.CaughtUp.Equal(time.Now().Truncate(time.Second)) {
+		if s, _ := x.ReadState(t.Context(), "post", "letters"); !s.CaughtUp.Equal(time.Now().Truncate(time.Second)) {
 			t.Errorf("caught up to %v at %v", s.CaughtUp, time.Now())
 		}
 	})
@@ -100,7 +100,7 @@ func sweepAll(t *testing.T, w *world, x *Crawler) {
 	t.Helper()
 	for range 2 * 24 {
 		time.Sleep(30 * time.Minute)
-		if err := x.due(t.Context()); err != nil {
+		if err := x.enqueueDue(t.Context()); err != nil {
 			t.Fatal(err)
 		}
 		w.poll(x, "letters")
@@ -172,7 +172,7 @@ func TestWhatComesDuringASweepIsNotMissing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w, x := synced(t, 100, Settings{})
 		time.Sleep(20 * time.Hour)
-		if err := x.due(t.Context()); err != nil {
+		if err := x.enqueueDue(t.Context()); err != nil {
 			t.Fatal(err)
 		}
 		from, came := len(w.changes), false
@@ -205,7 +205,7 @@ func TestAListThatHidesIsNotBelieved(t *testing.T) {
 			w.hidden[l.id] = i > 100
 		}
 		time.Sleep(20 * time.Hour)
-		if err := x.due(t.Context()); err != nil {
+		if err := x.enqueueDue(t.Context()); err != nil {
 			t.Fatal(err)
 		}
 		from := len(w.changes)
@@ -242,7 +242,7 @@ func TestWithoutAPathTwoSweepsDecide(t *testing.T) {
 			t.Fatal(err)
 		}
 		sweep := func() {
-			if err := x.due(t.Context()); err != nil {
+			if err := x.enqueueDue(t.Context()); err != nil {
 				t.Fatal(err)
 			}
 			if err := w.work(t.Context(), x); err != nil {
@@ -276,7 +276,7 @@ func TestAListThatShowsNothingIsNotBelievedAtOnce(t *testing.T) {
 			t.Fatal(err)
 		}
 		sweep := func() int {
-			if err := x.due(t.Context()); err != nil {
+			if err := x.enqueueDue(t.Context()); err != nil {
 				t.Fatal(err)
 			}
 			if err := w.work(t.Context(), x); err != nil {
@@ -322,7 +322,7 @@ func TestOpenRecordsAreLookedAtAgain(t *testing.T) {
 			t.Errorf("%d pages of the walk are said to be fetched for records that are not final", w.looks)
 		}
 		time.Sleep(2 * time.Minute)
-		if err := x.due(t.Context()); err != nil {
+		if err := x.enqueueDue(t.Context()); err != nil {
 			t.Fatal(err)
 		}
 		if got := w.jobNames(); got != "check letters" {
@@ -339,7 +339,7 @@ func TestOpenRecordsAreLookedAtAgain(t *testing.T) {
 			t.Errorf("four young ones beside each other cost %v", asked)
 		}
 		time.Sleep(time.Hour)
-		if err := x.due(t.Context()); err != nil {
+		if err := x.enqueueDue(t.Context()); err != nil {
 			t.Fatal(err)
 		}
 		if err := w.work(t.Context(), x); err != nil {
@@ -352,7 +352,7 @@ func TestOpenRecordsAreLookedAtAgain(t *testing.T) {
 			t.Errorf("%d of 3 pages are said to be fetched for records that are not final", w.looks)
 		}
 		time.Sleep(8 * 24 * time.Hour)
-		rows, err := x.checks.dues(t.Context(), x.walks["post/letters"], "letters")
+		rows, err := x.checks.findDue(t.Context(), x.walks["post/letters"], "letters")
 		if err != nil || len(rows) != 0 {
 			t.Errorf("beyond the window: %v, %v", rows, err)
 		}
@@ -364,7 +364,7 @@ func TestHowOftenARecordIsLookedAt(t *testing.T) {
 		time.Second: time.Minute, 5 * time.Minute: time.Minute, time.Hour: 6 * time.Minute, 10 * time.Hour: time.Hour,
 		6 * 24 * time.Hour: time.Hour,
 	} {
-		if got := lookAgain(age); got != want {
+		if got := lookInterval(age); got != want {
 			t.Errorf("of age %v: after %v, want %v", age, got, want)
 		}
 	}
@@ -412,13 +412,13 @@ func TestDropEndsIt(t *testing.T) {
 			t.Fatal(err)
 		}
 		time.Sleep(48 * time.Hour)
-		if err := x.due(t.Context()); err != nil {
+		if err := x.enqueueDue(t.Context()); err != nil {
 			t.Fatal(err)
 		}
 		if got := w.jobNames(); got != "" || len(w.polls) != 0 {
 			t.Errorf("promised %q, polled %v", got, w.polls)
 		}
-		if s, err := x.State(t.Context(), "post", "letters"); err != nil || s.Kept || s.Complete {
+		if s, err := x.ReadState(t.Context(), "post", "letters"); err != nil || s.Kept || s.Complete {
 			t.Errorf("state %+v, %v", s, err)
 		}
 	})

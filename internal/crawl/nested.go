@@ -1,5 +1,4 @@
-// Nested: kinds without a list of their own, walked record by record of the kind
-// they lie under.
+// Nested kinds: kinds without a list of their own are walked under each record of their parent kind.
 
 package crawl
 
@@ -17,30 +16,30 @@ import (
 	"understudy/spec"
 )
 
-// childPosition is where a walk over held records goes on.
+// childPosition is where a walk over stored parent records continues.
 type childPosition struct {
 	Clock     int64 `json:"clock,omitempty"`
 	Record    int64 `json:"record,omitempty"`
-	Unclocked bool  `json:"unclocked,omitempty"` // those with a clock are done
+	Unclocked bool  `json:"unclocked,omitempty"` // the records with a clock are done
 	Ended     bool  `json:"ended,omitempty"`
 }
 
-// batch is how many held records are read at once.
-const batch = 1000
+// batchSize is how many stored records are read at once.
+const batchSize = 1000
 
-// nested fills up a kind that lies under another.
-func (s *syncRun) nested(ctx context.Context) error {
-	above := s.x.above
-	why, _, err := s.w.status.allLack(ctx, above)
+// syncNested syncs a kind that lies under another.
+func (s *syncRun) syncNested(ctx context.Context) error {
+	above := s.x.parent
+	why, _, err := s.w.status.findLackInRoots(ctx, above)
 	if err != nil {
 		return err
 	}
 	if why != "" {
-		err = fmt.Errorf("walk: sync %s: %s %w: %s", s.x.plan.name(), above.plan.kind.Title, errAbove, why)
-		return &understudy.Snooze{Wait: aboveWait, Err: err}
+		err = fmt.Errorf("walk: sync %s: %s %w: %s", s.x.plan.name(), above.plan.kind.Title, errParentFirst, why)
+		return &understudy.Snooze{Wait: parentWait, Err: err}
 	}
 	if s.mark.Top == nil {
-		after, err := s.w.nesting.lastChange(ctx, s.x.plan.source.Name, 0)
+		after, err := s.w.nesting.findLastChange(ctx, s.x.plan.source.Name, 0)
 		if err != nil {
 			return err
 		}
@@ -55,7 +54,7 @@ func (s *syncRun) nested(ctx context.Context) error {
 		}
 	}
 	for !s.mark.Under.Ended {
-		if err := s.group(ctx, above); err != nil {
+		if err := s.syncGroup(ctx, above); err != nil {
 			return err
 		}
 	}
@@ -64,41 +63,41 @@ func (s *syncRun) nested(ctx context.Context) error {
 		return err
 	}
 	return s.w.states.change(ctx, s.x, func(m *kindState) {
-		m.Failures, m.Led, m.Params = nil, m.Led|s.job.found().Led, s.job.found().Params
+		m.Failures, m.Led, m.Params = nil, m.Led|s.job.endsFound().Led, s.job.endsFound().Params
 		m.Rest, m.Records = max(m.Rest, s.mark.Began), s.mark.Whole
 		m.CaughtUp, m.After, m.Behind = max(m.CaughtUp, s.mark.Began), max(m.After, s.mark.After), 0
 	})
 }
 
-// errAbove: the kind above is not complete.
-var errAbove = errors.New("come first")
+// errParentFirst means that the parent kind is not complete.
+var errParentFirst = errors.New("come first")
 
-// aboveWait is how soon a sync looks again whether the kind above is complete.
-const aboveWait = 5 * time.Second
+// parentWait is the pause before a sync checks again whether the parent kind is complete.
+const parentWait = 5 * time.Second
 
-// beside is how many records are walked under at once: enough that at a second
-// an answer the source's budget is what limits.
-const beside = 16
+// maxParallel is how many parent records are walked under at once. With one second per response, the source's
+// request budget is then the limit.
+const maxParallel = 16
 
-// group walks under the next records, some beside each other. The mark goes as
-// far as all of them are done.
-func (s *syncRun) group(ctx context.Context, above *kindCrawl) error {
+// syncGroup walks under the next parent records, some in parallel. The mark advances up to the first record
+// that is not done.
+func (s *syncRun) syncGroup(ctx context.Context, above *kindCrawl) error {
 	at := s.mark.Under
-	rows, next, err := s.w.nesting.parents(ctx, above, at)
+	rows, next, err := s.w.nesting.readParents(ctx, above, at)
 	if err != nil {
 		return err
 	}
-	g, marked := &prefix{rows: make([]int64, len(rows))}, 0
-	err = each(ctx, len(rows), beside, func(ctx context.Context, i int) error {
+	g, marked := &progressPrefix{rows: make([]int64, len(rows))}, 0
+	err = runParallel(ctx, len(rows), maxParallel, func(ctx context.Context, i int) error {
 		pages, seen := 0, int64(0)
-		err := s.job.forEachPageUnder(ctx, rows[i], func(page *understudy.Page) {
+		err := s.job.visitNested(ctx, rows[i], func(page *understudy.Page) {
 			pages, seen = pages+1, seen+int64(len(page.Rows))
 		})
 		if err != nil {
 			return err
 		}
 		s.mu.Lock()
-		due := g.ends(i, pages, seen)
+		due := g.noteEnd(i, pages, seen)
 		s.mu.Unlock()
 		if !due {
 			return nil
@@ -122,20 +121,20 @@ func (s *syncRun) group(ctx context.Context, above *kindCrawl) error {
 	})
 }
 
-// prefix is how far some walks beside each other have come, without a gap.
-type prefix struct {
-	rows  []int64 // seen by each, and one; 0: it has not ended
-	done  int     // all up to here have ended
-	seen  int64   // by those, and not taken yet
-	asked int     // pages that ended walks took, since take
-	free  int     // walks that ended without one, since take
+// progressPrefix counts how many parallel walks have ended without a gap.
+type progressPrefix struct {
+	rows  []int64 // rows seen by each walk, plus one; 0 if it has not ended
+	done  int     // all walks before this index have ended
+	seen  int64   // rows seen by those walks since take
+	asked int     // pages fetched by ended walks since take
+	free  int     // walks that ended without a page since take
 }
 
-// unmarked is how many walks that asked for nothing are done again after a kill.
-const unmarked = 64
+// maxUnmarked is how many walks without requests are repeated after a crash.
+const maxUnmarked = 64
 
-// ends notes that a walk has ended, and reports whether that is worth a mark.
-func (g *prefix) ends(i, pages int, rows int64) bool {
+// noteEnd records that a walk has ended. It reports whether the mark should be saved.
+func (g *progressPrefix) noteEnd(i, pages int, rows int64) bool {
 	g.rows[i] = rows + 1
 	g.asked += pages
 	g.free++
@@ -144,28 +143,27 @@ func (g *prefix) ends(i, pages int, rows int64) bool {
 		g.seen += g.rows[g.done] - 1
 		g.done++
 	}
-	return g.done > before && (g.asked > 0 || g.free >= unmarked)
+	return g.done > before && (g.asked > 0 || g.free >= maxUnmarked)
 }
 
-// take are the rows seen since the last time.
-func (g *prefix) take() int64 {
+// take returns the rows seen since the last call.
+func (g *progressPrefix) take() int64 {
 	seen := g.seen
 	g.seen, g.asked, g.free = 0, 0, 0
 	return seen
 }
 
-// nesting reads the records that lists of another kind lie under.
+// nesting reads the parent records of nested lists.
 type nesting struct {
 	bounds *bounds
 	store  Store
 }
 
-// parents are the next records of the kind above, and where those after them
-// begin.
-func (n *nesting) parents(ctx context.Context, above *kindCrawl, at childPosition) ([]understudy.Row, childPosition, error) {
-	q := above.plan.scan(above.plan.shapes()[0], batch)
+// readParents returns the next records of the parent kind and the position after them.
+func (n *nesting) readParents(ctx context.Context, above *kindCrawl, at childPosition) ([]understudy.Row, childPosition, error) {
+	q := above.plan.scan(above.plan.shapes()[0], batchSize)
 	q.Parent, q.Unclocked = "", at.Unclocked // of every root
-	if floor := n.bounds.floor(above, n.bounds.clock()); floor != early && !at.Unclocked {
+	if floor := n.bounds.floor(above, n.bounds.unixNow()); floor != minClock && !at.Unclocked {
 		q.From = floor
 	}
 	q.Below.Clock, q.Below.Record = at.Clock, at.Record
@@ -173,8 +171,8 @@ func (n *nesting) parents(ctx context.Context, above *kindCrawl, at childPositio
 	switch {
 	case err != nil:
 		return nil, at, err
-	case len(rows) == batch:
-		last := rows[batch-1]
+	case len(rows) == batchSize:
+		last := rows[batchSize-1]
 		return rows, childPosition{Clock: last.Clock, Record: last.Record, Unclocked: at.Unclocked}, nil
 	case !at.Unclocked:
 		return rows, childPosition{Unclocked: true}, nil
@@ -182,31 +180,30 @@ func (n *nesting) parents(ctx context.Context, above *kindCrawl, at childPositio
 	return rows, childPosition{Ended: true}, nil
 }
 
-// beneath walks every list under one record. One that is gone has nothing
-// under it.
-func (t *jobRun) forEachPageUnder(ctx context.Context, parent understudy.Row, see func(*understudy.Page)) error {
-	above, p := t.x.above, t.x.plan
+// visitNested walks every list under one record. A deleted record has no lists.
+func (t *jobRun) visitNested(ctx context.Context, parent understudy.Row, see func(*understudy.Page)) error {
+	above, p := t.x.parent, t.x.plan
 	if p.kind.Retention.WithParent && parent.Final {
 		return nil
 	}
-	root, err := t.w.nesting.rootOf(ctx, above, parent)
+	root, err := t.w.nesting.findRoot(ctx, above, parent)
 	if err != nil {
 		return err
 	}
-	p = p.under(root)
+	p = p.withRoot(root)
 	for i, l := range p.lists {
-		none, err := t.w.nesting.none(ctx, above, l, parent.ID)
+		none, err := t.w.nesting.hasEmptyList(ctx, above, l, parent.ID)
 		if err != nil || none {
 			if err != nil {
 				return err
 			}
 			continue
 		}
-		first, err := p.page(i, parent.ID, interval{early, late, 0}, t.w.o.Settings.Page)
+		first, err := p.buildTarget(i, parent.ID, interval{minClock, maxClock, 0}, t.w.o.Settings.Page)
 		if err != nil {
 			return err
 		}
-		err = t.forEachPage(ctx, first, position{List: i}, func(page *understudy.Page, _ position) error {
+		err = t.visitPages(ctx, first, position{List: i}, func(page *understudy.Page, _ position) error {
 			see(page)
 			return nil
 		})
@@ -218,20 +215,20 @@ func (t *jobRun) forEachPageUnder(ctx context.Context, parent understudy.Row, se
 	return nil
 }
 
-// record is the newest version of a record of the kind above. ErrNotFound.
-func (n *nesting) record(ctx context.Context, above *kindCrawl, id string) (*understudy.Record, error) {
+// readParent returns the newest version of a record of the parent kind, or ErrNotFound.
+func (n *nesting) readParent(ctx context.Context, above *kindCrawl, id string) (*understudy.Record, error) {
 	return n.store.Record(ctx, above.plan.source.Name, above.plan.kind.Name, above.plan.shapes()[0], id)
 }
 
-// rootOf is the root that a record lies under, "" for that of the source's user.
-func (n *nesting) rootOf(ctx context.Context, above *kindCrawl, row understudy.Row) (string, error) {
+// findRoot returns the root that a record lies under, or "" for that of the source's user.
+func (n *nesting) findRoot(ctx context.Context, above *kindCrawl, row understudy.Row) (string, error) {
 	if len(above.plan.source.Roots) == 0 {
 		return "", nil
 	}
 	if above.plan.kind.Root != "" {
 		return row.Parent, nil
 	}
-	rec, err := n.record(ctx, above, row.ID)
+	rec, err := n.readParent(ctx, above, row.ID)
 	if errors.Is(err, understudy.ErrNotFound) {
 		return "", nil
 	}
@@ -246,32 +243,32 @@ func (n *nesting) rootOf(ctx context.Context, above *kindCrawl, row understudy.R
 	return jsonspan.Text(rec.Body, v), nil
 }
 
-// none reports whether a record says of itself that a list under it is empty.
-func (n *nesting) none(ctx context.Context, above *kindCrawl, l *spec.List, id string) (bool, error) {
+// hasEmptyList reports whether a record says that a list under it is empty.
+func (n *nesting) hasEmptyList(ctx context.Context, above *kindCrawl, l *spec.List, id string) (bool, error) {
 	if l.Count == "" {
 		return false, nil
 	}
-	rec, err := n.record(ctx, above, id)
+	rec, err := n.readParent(ctx, above, id)
 	if errors.Is(err, understudy.ErrNotFound) {
 		return true, nil
 	}
 	if err != nil {
 		return false, err
 	}
-	rows, ok := count(rec.Body, l.Count)
+	rows, ok := numberIn(rec.Body, l.Count)
 	return ok && rows == 0, nil
 }
 
-// count is the number in a field of a body, which may be a string.
-func count(body []byte, field string) (int64, bool) {
+// numberIn returns the number in a field of a body, which may be a string.
+func numberIn(body []byte, field string) (int64, bool) {
 	v, _ := jsonspan.Find(body, jsonspan.Value{Kind: jsonspan.Object, End: len(body)}, field)
 	n, err := strconv.ParseInt(jsonspan.Text(body, v), 10, 64)
 	return n, err == nil
 }
 
-// lastChange is the number of the newest change of a source, from one on.
-func (n *nesting) lastChange(ctx context.Context, source string, after int64) (int64, error) {
-	// Changes are numbered without a gap, so the last one is found by halving.
+// findLastChange returns the number of the newest change of a source above after.
+func (n *nesting) findLastChange(ctx context.Context, source string, after int64) (int64, error) {
+	// Changes are numbered without gaps, so the last is found by doubling and halving the step.
 	step := int64(1)
 	for {
 		some, err := n.store.ReadChanges(ctx, source, after+step-1, 1)
@@ -288,59 +285,58 @@ func (n *nesting) lastChange(ctx context.Context, source string, after int64) (i
 	}
 }
 
-// follow is the job "catch up KIND" of a kind that lies under another: it walks
-// under every record that came or changed.
+// follow runs the job "catch up KIND" of a nested kind: it walks under every new or changed parent record.
 func (t *jobRun) follow(ctx context.Context) error {
 	w, x := t.w, t.x
 	m, err := w.states.read(ctx, x)
 	if err != nil || m.Rest == 0 {
 		return err
 	}
-	above := x.above
+	above := x.parent
 	for after := m.After; ; {
-		began := w.bounds.clock()
-		changes, err := w.o.Store.ReadChanges(ctx, x.plan.source.Name, after, batch)
+		began := w.bounds.unixNow()
+		changes, err := w.o.Store.ReadChanges(ctx, x.plan.source.Name, after, batchSize)
 		if err != nil {
 			return err
 		}
 		ids, last := changedIDs(changes, above.plan.kind.Name)
-		err = each(ctx, len(ids), beside, func(ctx context.Context, i int) error {
-			rec, err := w.nesting.record(ctx, above, ids[i])
+		err = runParallel(ctx, len(ids), maxParallel, func(ctx context.Context, i int) error {
+			rec, err := w.nesting.readParent(ctx, above, ids[i])
 			if errors.Is(err, understudy.ErrNotFound) {
 				return nil
 			}
 			if err != nil {
 				return err
 			}
-			return t.forEachPageUnder(ctx, understudy.Row{ID: ids[i], Final: rec.Final}, func(*understudy.Page) {})
+			return t.visitNested(ctx, understudy.Row{ID: ids[i], Final: rec.Final}, func(*understudy.Page) {})
 		})
 		if err != nil {
 			return err
 		}
 		after = max(after, last)
-		open := t.checkEnds(ctx) // before the place moves on: a list that is not proven is not walked again
+		open := t.checkEnds(ctx) // before the position advances: a list without a proven end is not walked again
 		if open != nil && !errors.Is(open, understudy.ErrInvalid) {
 			return open
 		}
 		err = w.states.change(ctx, x, func(m *kindState) {
 			if open != nil {
 				m.Rest = 0
-				m.fails(whole, reason(open), w.bounds.clock(), true)
+				m.addFailure(whole, shortReason(open), w.bounds.unixNow(), true)
 				return
 			}
 			m.After = max(m.After, after)
-			if len(changes) < batch {
+			if len(changes) < batchSize {
 				m.CaughtUp, m.Behind = max(m.CaughtUp, began), 0
 			}
 		})
-		if err != nil || open != nil || len(changes) < batch {
+		if err != nil || open != nil || len(changes) < batchSize {
 			return err
 		}
 	}
 }
 
-// changedIDs are the records of a kind that came or changed, each once, and the
-// number of the last change looked at.
+// changedIDs returns the new and changed records of a kind, each once, and the number of the last change
+// read.
 func changedIDs(changes []understudy.Change, kind string) ([]string, int64) {
 	var ids []string
 	last := int64(0)

@@ -42,7 +42,7 @@ func TestRecordsAreWalkedUnderBesideEachOther(t *testing.T) {
 				&run{job: understudy.Job{Kind: "sweep stamps", Payload: []byte(`{"source":"post","kind":"stamps"}`)}}); err != nil {
 				t.Fatal(err)
 			}
-			if took := time.Since(begin); took > 200*time.Second/beside+5*time.Second {
+			if took := time.Since(begin); took > 200*time.Second/maxParallel+5*time.Second {
 				t.Errorf("%s: 200 answers of a second took %v", what, took)
 			}
 			if n := len(w.has("stamps")); n != 200 {
@@ -55,14 +55,14 @@ func TestRecordsAreWalkedUnderBesideEachOther(t *testing.T) {
 
 // The mark goes only as far as everything before it has been walked.
 func TestPrefix(t *testing.T) {
-	g := &prefix{rows: make([]int64, 4)}
-	if g.ends(2, 1, 5) || g.ends(1, 0, 0) || g.done != 0 {
+	g := &progressPrefix{rows: make([]int64, 4)}
+	if g.noteEnd(2, 1, 5) || g.noteEnd(1, 0, 0) || g.done != 0 {
 		t.Error("a mark with a gap before it")
 	}
-	if !g.ends(0, 1, 7) || g.done != 3 || g.take() != 12 {
+	if !g.noteEnd(0, 1, 7) || g.done != 3 || g.take() != 12 {
 		t.Errorf("%+v", g)
 	}
-	if g.ends(3, 0, 0) || g.done != 4 {
+	if g.noteEnd(3, 0, 0) || g.done != 4 {
 		t.Errorf("a mark for nothing: %+v", g)
 	}
 }

@@ -1,4 +1,4 @@
-// Plan: what of a kind can be walked, and how its pages are asked for.
+// Plan: which lists of a kind can be walked, and how their pages are requested.
 
 package crawl
 
@@ -17,46 +17,45 @@ import (
 	"understudy/spec"
 )
 
-// plan is how the records of one kind are found. It does not change.
+// plan is how the records of one kind are found. It is constant.
 type plan struct {
 	source *spec.Source
 	kind   *spec.Kind
 	lists  []*spec.List
-	// root is the root its lists lie under, "" for that of the source's user. bare: they
-	// lie under roots alone, and none is given.
-	root string
-	bare bool
-	// under is the kind its records lie under, when no list of its own can be
-	// asked for; by is the path variable that names one of them.
+	// root is the root of its lists, "" for that of the source's user. rootsOnly says that the lists lie only
+	// under roots and none is given.
+	root      string
+	rootsOnly bool
+	// parentKind is the kind that its records lie under if no list of its own can be requested. parentVars
+	// are the path variables of that record, by list.
 	parentKind *spec.Kind
-	by         []string // of each list
-	// since and until are the filters on the kind's clock, of each list; nil
-	// when not every list has both.
+	parentVars []string // of each list
+	// since and until are the filters on the kind's clock, by list. They are nil if not every list has both.
 	since, until []*spec.Filter
 }
 
-// planOf says how a kind is walked in a root ("": that of the source's user); the error
-// says, to a person, why it cannot be.
-func planOf(src *spec.Source, k *spec.Kind, root string) (*plan, error) {
+// newPlan returns how a kind is walked in a root; "" is that of the source's user. The error says to a person
+// why the kind cannot be walked.
+func newPlan(src *spec.Source, k *spec.Kind, root string) (*plan, error) {
 	p := &plan{source: src, kind: k, root: root}
 	if len(k.ID) == 0 {
 		return nil, fmt.Errorf("%s have no ids; they are kept as whole pages and cannot be synced", k.Title)
 	}
 	for _, l := range k.Lists {
-		if free := p.free(l.Template()); len(free) == 0 && !l.Demands() && (root == "" || p.hasRoot(l)) {
+		if free := p.freeVars(l.Template()); len(free) == 0 && !l.Demands() && (root == "" || p.hasRoot(l)) {
 			p.lists = append(p.lists, l)
 		}
 	}
 	if len(p.lists) == 0 {
-		if err := p.underRoots(); err != nil {
+		if err := p.findRootLists(); err != nil {
 			return p, err
 		}
 		if len(p.lists) == 0 {
-			return p, p.nest()
+			return p, p.findParent()
 		}
 	}
 	for _, l := range p.lists {
-		s, u := filterOn(l, k.Clock, "since"), filterOn(l, k.Clock, "until")
+		s, u := findFilter(l, k.Clock, "since"), findFilter(l, k.Clock, "until")
 		if s == nil || u == nil {
 			p.since, p.until = nil, nil
 			break
@@ -66,19 +65,19 @@ func planOf(src *spec.Source, k *spec.Kind, root string) (*plan, error) {
 	return p, nil
 }
 
-// underRoots finds the lists that lie under roots alone.
-func (p *plan) underRoots() error {
+// findRootLists finds the lists that lie only under roots.
+func (p *plan) findRootLists() error {
 	roots := &p.source.Spec.Roots
 	for _, l := range p.kind.Lists {
-		outside := slices.DeleteFunc(p.free(l.Template()), func(name string) bool { return slices.Contains(roots.Vars, name) })
+		outside := slices.DeleteFunc(p.freeVars(l.Template()), func(name string) bool { return slices.Contains(roots.Vars, name) })
 		if len(outside) == 0 && !l.Demands() {
-			p.lists, p.bare = append(p.lists, l), true
+			p.lists, p.rootsOnly = append(p.lists, l), true
 		}
 	}
 	switch {
-	case !p.bare:
+	case !p.rootsOnly:
 		return nil
-	case !p.rooted():
+	case !p.isRooted():
 		return fmt.Errorf("the spec does not say which of the %s %s lie under (root)", roots.Kind, p.kind.Title)
 	case len(p.source.Roots) == 0:
 		return fmt.Errorf("%s lie under %s, and the source names none: set its roots", p.kind.Title, p.source.Spec.Kind(roots.Kind).Title)
@@ -91,15 +90,14 @@ func (p *plan) hasRoot(l *spec.List) bool {
 	return slices.ContainsFunc(p.source.Spec.Roots.Vars, l.Template().Has)
 }
 
-// rooted reports whether the kind's records tell which root they lie under, so that those
-// of each root can be walked.
-func (p *plan) rooted() bool {
+// isRooted reports whether the kind's records say which root they belong to, so that each root can be walked
+// separately.
+func (p *plan) isRooted() bool {
 	return p.parentKind == nil && p.source.Spec.RootField(p.kind) != "" && slices.ContainsFunc(p.lists, p.hasRoot)
 }
 
-// parentOf is the root that the records of the walk lie under, by which what is held of them
-// is found; "" = there is one alone.
-func (p *plan) parentOf() string {
+// storedParent returns the parent under which the walk's records are stored, or "" if there is only one.
+func (p *plan) storedParent() string {
 	switch {
 	case p.kind.Root != "":
 		return p.root
@@ -109,58 +107,58 @@ func (p *plan) parentOf() string {
 	return ""
 }
 
-// scan reads the held records of the walk in one shape.
+// scan returns the query for the stored records of the walk in one shape.
 func (p *plan) scan(shape string, limit int) query.RangeScan {
-	return query.RangeScan{Source: p.source.Name, Kind: p.kind.Name, Shape: shape, Parent: p.parentOf(), Limit: limit}
+	return query.RangeScan{Source: p.source.Name, Kind: p.kind.Name, Shape: shape, Parent: p.storedParent(), Limit: limit}
 }
 
-// under is the plan in the root of a record of the kind above.
-func (p *plan) under(root string) *plan {
+// withRoot returns the plan in the root of a parent record.
+func (p *plan) withRoot(root string) *plan {
 	in := *p
 	in.root = root
 	return &in
 }
 
-// value fills a path variable: with a part of the root, or with the source's setting.
-func (p *plan) value(name string) (string, bool) {
+// varValue returns the value of a path variable: a part of the root, or the source's setting.
+func (p *plan) varValue(name string) (string, bool) {
 	if i := slices.Index(p.source.Spec.Roots.Vars, name); i >= 0 && p.root != "" {
 		return strings.Split(p.root, spec.IDSeparator)[i], true
 	}
 	return p.source.PathVar(name)
 }
 
-// nest finds the kind that the lists lie under.
-func (p *plan) nest() error {
+// findParent finds the kind that the lists lie under.
+func (p *plan) findParent() error {
 	k := p.kind
 	if f := k.Field(k.Parent); f != nil && f.Link != "" {
 		p.parentKind = p.source.Spec.Kind(f.Link)
 	}
 	for _, l := range k.Lists {
-		if free := p.free(l.Template()); p.parentKind != nil && len(free) == 1 && !l.Demands() {
-			p.lists, p.by = append(p.lists, l), append(p.by, free[0])
+		if free := p.freeVars(l.Template()); p.parentKind != nil && len(free) == 1 && !l.Demands() {
+			p.lists, p.parentVars = append(p.lists, l), append(p.parentVars, free[0])
 		}
 	}
 	if len(p.lists) == 0 {
 		return fmt.Errorf("no list of %s can be asked for: the spec does not say under which records they lie", k.Title)
 	}
-	if above, err := planOf(p.source, p.parentKind, ""); err != nil || above.parentKind != nil {
+	if above, err := newPlan(p.source, p.parentKind, ""); err != nil || above.parentKind != nil {
 		return fmt.Errorf("%s lie under %s, which cannot be synced", k.Title, p.parentKind.Title)
 	}
 	return nil
 }
 
-// free are the variables of a path that the source's settings do not fill.
-func (p *plan) free(path spec.Template) []string {
+// freeVars returns the variables of a path that the source's settings do not set.
+func (p *plan) freeVars(path spec.Template) []string {
 	var names []string
 	for _, name := range path.Vars() {
-		if _, ok := p.value(name); !ok {
+		if _, ok := p.varValue(name); !ok {
 			names = append(names, name)
 		}
 	}
 	return names
 }
 
-func filterOn(l *spec.List, field, op string) *spec.Filter {
+func findFilter(l *spec.List, field, op string) *spec.Filter {
 	for _, f := range l.Filters {
 		if field != "" && f.Field == field && f.Op == op {
 			return f
@@ -169,37 +167,37 @@ func filterOn(l *spec.List, field, op string) *spec.Filter {
 	return nil
 }
 
-// name is the source and kind, as commands write them, and the root.
+// name returns the source, the kind and the root, as commands write them.
 func (p *plan) name() string {
 	name := p.source.Name + "/" + p.kind.Name
 	if p.root != "" {
-		name += " of " + spelled(p.root)
+		name += " of " + rootText(p.root)
 	}
 	return name
 }
 
-// sliced reports whether every list can be asked for a stretch of time.
-func (p *plan) sliced() bool { return p.since != nil }
+// isSliced reports whether every list can be requested for a time range.
+func (p *plan) isSliced() bool { return p.since != nil }
 
-// fill puts values into a path's variables, the user where none is given. A value
-// that would not be one segment as it is, is refused.
+// fill puts values into a path's variables, or the source's settings if there is no value. It refuses values
+// that would change the path's segments.
 func (p *plan) fill(path spec.Template, values map[string]string) (string, bool) {
 	return path.Fill(func(name string) (string, bool) {
 		value, given := values[name]
 		if !given {
-			value, _ = p.value(name)
+			value, _ = p.varValue(name)
 		}
 		return value, value != "" && !strings.ContainsAny(value, "{}/%?#")
 	})
 }
 
-// page is the first page of a list: under a record when parent is not empty,
-// with pages of a size (0: the largest there is), of the clocks in s.
-func (p *plan) page(list int, parent string, s interval, size int) (*spec.Target, error) {
+// buildTarget returns the first page of a list: under a parent record if parent is not empty, with that page
+// size (0 means the largest), for the clocks in s.
+func (p *plan) buildTarget(list int, parent string, s interval, size int) (*spec.Target, error) {
 	l := p.lists[list]
 	values := map[string]string{}
-	if p.by != nil {
-		values[p.by[list]] = parent
+	if p.parentVars != nil {
+		values[p.parentVars[list]] = parent
 	}
 	path, ok := p.fill(l.Template(), values)
 	if !ok {
@@ -207,11 +205,11 @@ func (p *plan) page(list int, parent string, s interval, size int) (*spec.Target
 	}
 	paging := p.source.Spec.PagingOf(l)
 	q, _ := l.Everything()
-	if s.From != early && p.since != nil {
-		q = append(q, understudy.Param{Name: p.since[list].Name, Value: bound(p.since[list], s.From, false)})
+	if s.From != minClock && p.since != nil {
+		q = append(q, understudy.Param{Name: p.since[list].Name, Value: filterValue(p.since[list], s.From, false)})
 	}
-	if s.To != late && p.until != nil {
-		q = append(q, understudy.Param{Name: p.until[list].Name, Value: bound(p.until[list], s.To, true)})
+	if s.To != maxClock && p.until != nil {
+		q = append(q, understudy.Param{Name: p.until[list].Name, Value: filterValue(p.until[list], s.To, true)})
 	}
 	if size == 0 || paging.Max > 0 && size > paging.Max {
 		size = paging.Max
@@ -222,9 +220,9 @@ func (p *plan) page(list int, parent string, s interval, size int) (*spec.Target
 	return p.source.Spec.Target(p.source.Name, path, q.String())
 }
 
-// bound is a clock as a filter takes it. Of a filter that takes days the last
-// one is the day after: what "until" a day means differs between APIs.
-func bound(f *spec.Filter, clock int64, last bool) string {
+// filterValue returns a clock as a filter takes it. For a filter on days, the last day is the day after,
+// because APIs differ on whether "until" includes the day.
+func filterValue(f *spec.Filter, clock int64, last bool) string {
 	t := time.Unix(clock, 0).UTC()
 	switch f.Type {
 	case spec.TypeDate:
@@ -240,20 +238,18 @@ func bound(f *spec.Filter, clock int64, last bool) string {
 	return t.Format("2006-01-02T15:04:05Z")
 }
 
-// newest is the newest page as the mirror polls it: of the first list, in the
-// usual size.
-func (p *plan) newest() (*spec.Target, error) {
+// buildNewestTarget returns the newest page as the mirror polls it: of the first list, with the default size.
+func (p *plan) buildNewestTarget() (*spec.Target, error) {
 	path, ok := p.fill(p.lists[0].Template(), nil)
-	if !ok || p.parentKind != nil || p.bare || p.lists[0].Unordered {
+	if !ok || p.parentKind != nil || p.rootsOnly || p.lists[0].Unordered {
 		return nil, fmt.Errorf("walk: %s: %w: no newest page", p.name(), understudy.ErrInvalid)
 	}
 	everything, _ := p.lists[0].Everything()
 	return p.source.Spec.Target(p.source.Name, path, everything.String())
 }
 
-// instance is the path that shows a record in one shape ("": in any); nil when
-// the spec has none.
-func (p *plan) instance(id, parent, shape string) *spec.Target {
+// instanceTarget returns the path of a record in one shape ("" means any), or nil if the spec has none.
+func (p *plan) instanceTarget(id, parent, shape string) *spec.Target {
 	parts := strings.Split(id, spec.IDSeparator)
 	for _, in := range p.kind.Instances {
 		if shape != "" && in.Shape != shape || len(in.ID) != len(parts) {
@@ -263,7 +259,7 @@ func (p *plan) instance(id, parent, shape string) *spec.Target {
 		for i, name := range in.ID {
 			values[name] = parts[i]
 		}
-		for _, name := range p.free(in.Template()) {
+		for _, name := range p.freeVars(in.Template()) {
 			if !slices.Contains(in.ID, name) {
 				values[name] = parent
 			}
@@ -277,10 +273,9 @@ func (p *plan) instance(id, parent, shape string) *spec.Target {
 	return nil
 }
 
-// another reports whether a record belongs to a different user or root than the one
-// whose lists are walked. A caller read it under the path of the walked user, or another
-// walk did. In this walk it does not count as missing and is not fetched.
-func (p *plan) another(body []byte) bool {
+// isForeign reports whether a record belongs to another user or root than the walked one. A caller or another
+// walk has fetched it. In this walk it is neither missing nor fetched.
+func (p *plan) isForeign(body []byte) bool {
 	if p.parentKind != nil && len(p.source.Roots) > 0 {
 		return false // it is walked in all roots
 	}
@@ -297,7 +292,7 @@ func (p *plan) another(body []byte) bool {
 	return false
 }
 
-// shapes are those the lists show, each once.
+// shapes returns the distinct shapes that the lists show.
 func (p *plan) shapes() []string {
 	var out []string
 	for _, l := range p.lists {
@@ -308,18 +303,18 @@ func (p *plan) shapes() []string {
 	return out
 }
 
-// print says in a few characters how a kind is walked: of whom, by which lists
-// and filters, from page to page, and by which clock.
-func (p *plan) print() string {
+// fingerprint returns a hash of how a kind is walked: the user, the lists, their filters and paging, and the
+// clock.
+func (p *plan) fingerprint() string {
 	h := fnv.New64a()
 	k := p.kind
 	fmt.Fprintf(h, "%q %q %q", k.Clock, k.ID, k.Parent)
 	if p.parentKind != nil {
-		fmt.Fprintf(h, " under %q by %q", p.parentKind.Name, p.by)
+		fmt.Fprintf(h, " under %q by %q", p.parentKind.Name, p.parentVars)
 	}
 	for i, l := range p.lists {
 		fmt.Fprintf(h, " list %q %q %q", l.Path, l.Key, l.Shape)
-		way := p.source.Spec.PagingOf(l) // one that led nowhere ended every walk after a page
+		way := p.source.Spec.PagingOf(l) // a list with wrong paging ended after one page
 		fmt.Fprintf(h, " on by %q %q %q %q %q", way.Style, way.Next, way.Cursor, way.Page, way.Tokens)
 		if everything, _ := l.Everything(); len(everything) > 0 {
 			fmt.Fprintf(h, " with %q", everything.String())
@@ -330,7 +325,7 @@ func (p *plan) print() string {
 		if p.root == "" && slices.ContainsFunc(l.Template().Vars(), func(name string) bool { return p.source.Spec.Vars[name] == "user" }) {
 			fmt.Fprintf(h, " of %q", p.source.User)
 		}
-		if p.sliced() {
+		if p.isSliced() {
 			for _, f := range []*spec.Filter{p.since[i], p.until[i]} {
 				fmt.Fprintf(h, " %q %q %v %v", f.Name, f.Type, f.Whole, f.Open)
 			}

@@ -1,4 +1,4 @@
-// Progress: how far a sync is, in records, and how long it still takes.
+// Progress: how far a sync is, in records, and how long it will still take.
 
 package crawl
 
@@ -9,20 +9,19 @@ import (
 	"time"
 )
 
-// unknown is the value of a total that is not known.
+// unknown is the value of an unknown total.
 const unknown = -1
 
-// pace is how fast a sync goes. Of a kind that is walked twice it is of the walk
-// under way; later is what comes after that.
+// pace is the speed of a sync. For a kind that is walked twice, it is the speed of the present walk.
 type pace struct {
-	began              time.Time // this run, or this walk
-	walk               string    // "1 of 2"; "" of one
-	first, done, total int64     // records; first: done when it began
-	share              float64   // of the work, done; 0: what done and total say
-	later              int64     // records that are walked after those
+	began              time.Time // start of this run or walk
+	walk               string    // "1 of 2"; "" if there is one walk
+	first, done, total int64     // records; first is done at the start
+	share              float64   // share of the work that is done; 0 if done and total show it
+	later              int64     // records of the second walk
 }
 
-// eta returns the remaining time at this pace; 0: not known.
+// eta returns the remaining time at this speed, or 0 if unknown.
 func (p *pace) eta(now time.Time) time.Duration {
 	took, part := float64(now.Sub(p.began)), 0.0
 	switch gone := p.done - p.first; {
@@ -31,35 +30,35 @@ func (p *pace) eta(now time.Time) time.Duration {
 	case gone > 0 && p.total > p.done:
 		part = float64(p.total-p.done+p.later) / float64(gone)
 	}
-	return time.Duration(min(took*part, float64(longest))).Round(time.Second)
+	return time.Duration(min(took*part, float64(maxETA))).Round(time.Second)
 }
 
-// longest is the longest remaining time that is reported.
-const longest = 365 * 24 * time.Hour
+// maxETA is the longest remaining time that is reported.
+const maxETA = 365 * 24 * time.Hour
 
-// paced begins to measure a sync, or one of its walks.
-func (s *syncRun) paced(walk string, done int64) {
-	s.x.now.Store(&pace{began: s.w.bounds.now(), walk: walk, first: done, done: done, total: unknown})
+// startPace starts to measure a sync or one of its walks.
+func (s *syncRun) startPace(walk string, done int64) {
+	s.x.pace.Store(&pace{began: s.w.bounds.now(), walk: walk, first: done, done: done, total: unknown})
 }
 
 // The walks of a kind that is walked twice.
 const (
-	byTime = "1 of 2" // the stretches
-	byList = "2 of 2" // the whole lists
+	walkSlices = "1 of 2" // over time ranges
+	walkLists  = "2 of 2" // over the whole lists
 )
 
-// progress tells how far the walk under way is; the mark's lock is held. What is
-// not known is not told: a total that turns out too low is none.
-func (s *syncRun) progress(ctx context.Context) {
-	p, note := *s.x.now.Load(), ""
+// reportProgress reports how far the present walk is. The caller has the mark's lock. A total that is less
+// than the records done is not reported.
+func (s *syncRun) reportProgress(ctx context.Context) {
+	p, note := *s.x.pace.Load(), ""
 	switch p.total = unknown; {
 	case s.x.plan.parentKind != nil:
 		p.done, p.share, note = s.mark.Whole, s.parents.share(), s.parents.note()
-	case p.walk == byTime:
-		p.done, p.total = s.mark.Sliced, s.guess()
+	case p.walk == walkSlices:
+		p.done, p.total = s.mark.Sliced, s.guessTotal()
 		p.later = max(p.total-s.mark.Whole, 0)
 	default:
-		p.done, p.total = s.mark.Whole, s.known(ctx, p.walk)
+		p.done, p.total = s.mark.Whole, s.knownTotal(ctx, p.walk)
 	}
 	if p.total < p.done {
 		p.total = unknown
@@ -67,26 +66,26 @@ func (s *syncRun) progress(ctx context.Context) {
 	if p.walk != "" {
 		note = "walk " + p.walk
 	}
-	s.x.now.Store(&p)
+	s.x.pace.Store(&p)
 	s.job.run.Progress(p.done, max(p.total, 0), note)
 }
 
-// known is how many records there are in the whole lists as far as that is known:
-// those held, once the intervals are done, or those of the last walk.
-func (s *syncRun) known(ctx context.Context, walk string) int64 {
-	if walk == byList && s.w.o.Count != nil {
+// knownTotal returns how many records the whole lists have, as far as known: the stored ones after the time
+// ranges are done, or those of the last walk.
+func (s *syncRun) knownTotal(ctx context.Context, walk string) int64 {
+	if walk == walkLists && s.w.o.Count != nil {
 		if n, err := s.w.o.Count(ctx, s.x.plan.source.Name, s.x.plan.kind.Name); err == nil {
 			return n
 		}
 	}
-	return cmp.Or(cmp.Or(s.x.seen.Load(), &kindState{}).Records, unknown)
+	return cmp.Or(cmp.Or(s.x.state.Load(), &kindState{}).Records, unknown)
 }
 
-// parentCounts are how many records of the kind above were walked under, of how many.
+// parentCounts is how many of the parent records were walked under.
 type parentCounts struct {
 	title     string
-	done, all int64 // all 0: not known
-	first     int64 // done when this run began
+	done, all int64 // all is 0 if unknown
+	first     int64 // done at the start of this run
 }
 
 func (a *parentCounts) share() float64 {
@@ -103,21 +102,22 @@ func (a *parentCounts) note() string {
 	return fmt.Sprintf("under %d of %d %s", a.done, a.all, a.title)
 }
 
-// sure is the share of the time, one in so many, from which the rest is guessed.
-const sure = 2
+// minGuessShare is the share of the time range, one in this many, that must be walked before the total is
+// estimated.
+const minGuessShare = 2
 
-// guess is how many records there are, from how many lay in the intervals that
-// were walked to their ends.
-func (s *syncRun) guess() int64 {
+// guessTotal estimates how many records there are, from the number of records in the time ranges walked
+// completely.
+func (s *syncRun) guessTotal() int64 {
 	if !s.mark.Probed {
 		return unknown
 	}
 	var walked, all, rows int64 = 0, 0, s.mark.Sliced
-	known := cmp.Or(s.x.seen.Load(), &kindState{})
+	known := cmp.Or(s.x.state.Load(), &kindState{})
 	for _, c := range s.w.bounds.partitions(s.w.bounds.floor(s.x, s.mark.Began), s.mark.Oldest, s.mark.Began) {
 		length := min(c.To, s.mark.Began) - max(c.From, s.mark.Oldest)
 		all += length
-		if known.Spans.covers(c.From, c.To, s.mark.Began) {
+		if known.Spans.hasAll(c.From, c.To, s.mark.Began) {
 			walked += length
 			continue
 		}
@@ -130,12 +130,12 @@ func (s *syncRun) guess() int64 {
 	switch {
 	case walked == all:
 		return s.mark.Sliced
-	case walked*sure < all:
+	case walked*minGuessShare < all:
 		return unknown
 	}
-	// Records begin somewhere in the older half of what was asked for.
+	// Records are assumed to begin in the middle of the older half.
 	likely := max(all-(s.mark.Began-s.mark.Oldest)/4, walked)
-	if s.w.bounds.floor(s.x, s.mark.Began) != early {
+	if s.w.bounds.floor(s.x, s.mark.Began) != minClock {
 		likely = all
 	}
 	return int64(float64(rows) * float64(likely) / float64(walked))

@@ -125,7 +125,7 @@ func (h *system) sync(kind string) {
 
 func (h *system) state(kind string) crawl.State {
 	h.t.Helper()
-	s, err := h.walker.State(h.t.Context(), "twilio", kind)
+	s, err := h.walker.ReadState(h.t.Context(), "twilio", kind)
 	must(h.t, err)
 	return s
 }
@@ -291,7 +291,7 @@ func TestEveryKindIsSynced(t *testing.T) {
 	for _, k := range h.src.Spec.Kinds {
 		err := h.walker.Keep(t.Context(), "twilio", k.Name)
 		switch {
-		case crawl.Never(err) && len(k.ID) == 0:
+		case crawl.IsNeverSynced(err) && len(k.ID) == 0:
 		case err != nil:
 			t.Errorf("%s: %v", k.Name, err)
 		default:
@@ -307,7 +307,7 @@ func TestEveryKindIsSynced(t *testing.T) {
 	}
 	h.swept("calls")
 	for _, k := range h.src.Spec.Kinds {
-		if s, err := h.walker.State(t.Context(), "twilio", k.Name); err == nil && s.Failed {
+		if s, err := h.walker.ReadState(t.Context(), "twilio", k.Name); err == nil && s.Failed {
 			t.Errorf("%s: %s", k.Name, s.Why)
 		}
 	}

@@ -109,11 +109,11 @@ func TestAnIDThatIsNoLongerUniqueEndsTheCoverage(t *testing.T) {
 	h.ahead.Add(int64(25 * time.Hour))
 	must(t, h.walker.Keep(t.Context(), "shelf", "things"))
 	h.await("the sweep", func() bool {
-		state, err := h.walker.State(t.Context(), "shelf", "things")
+		state, err := h.walker.ReadState(t.Context(), "shelf", "things")
 		must(t, err)
 		return strings.Contains(state.Why, "several contents under the id")
 	})
-	if c, ok := h.walker.Covered("shelf", "things", "", "", 0, 0); ok {
+	if c, ok := h.walker.Coverage("shelf", "things", "", "", 0, 0); ok {
 		t.Errorf("covered: %+v", c)
 	}
 }

@@ -1,4 +1,4 @@
-// Roots: a source may cover many accounts or repositories. Each has walks of its own.
+// Roots: a source may have many accounts or repositories. Each has its own walks.
 
 package crawl
 
@@ -19,17 +19,17 @@ import (
 	"understudy/spec"
 )
 
-// Bounds of the roots of one source.
+// Limits of the roots of one source.
 const (
 	maxRoots = 10_000
-	maxAsked = 500 // beyond so many, those that callers ask for are not covered
-	maxName  = 120 // bytes of the name of one that a caller asks for: all have to fit into a value
+	maxAsked = 500 // further roots that callers request are not walked
+	maxName  = 120 // bytes of the name of a requested root: all names must fit into one value
 )
 
-// in is the walk of a kind in one root, "" for that of the source's user; nil: the root is
-// not covered.
-func (x *kindCrawl) in(root string) *kindCrawl {
-	if root == "" || root == x.plan.source.User && !x.plan.bare {
+// rootWalk returns the walk of a kind in one root, "" for that of the source's user. It returns nil if the
+// root is not walked.
+func (x *kindCrawl) rootWalk(root string) *kindCrawl {
+	if root == "" || root == x.plan.source.User && !x.plan.rootsOnly {
 		return x
 	}
 	if known := x.roots.Load(); known != nil {
@@ -38,10 +38,10 @@ func (x *kindCrawl) in(root string) *kindCrawl {
 	return nil
 }
 
-// each are the walks of a kind: in every root, that of the source's user first.
-func (x *kindCrawl) each() iter.Seq[*kindCrawl] {
+// allRoots returns the walks of a kind in all roots, first that of the source's user.
+func (x *kindCrawl) allRoots() iter.Seq[*kindCrawl] {
 	return func(yield func(*kindCrawl) bool) {
-		if !x.plan.bare && !yield(x) {
+		if !x.plan.rootsOnly && !yield(x) {
 			return
 		}
 		known := x.roots.Load()
@@ -56,11 +56,11 @@ func (x *kindCrawl) each() iter.Seq[*kindCrawl] {
 	}
 }
 
-// each are the walks of all kinds.
-func (w *Crawler) each() iter.Seq[*kindCrawl] {
+// allWalks returns the walks of all kinds.
+func (w *Crawler) allWalks() iter.Seq[*kindCrawl] {
 	return func(yield func(*kindCrawl) bool) {
 		for _, name := range w.names {
-			for x := range w.walks[name].each() {
+			for x := range w.walks[name].allRoots() {
 				if !yield(x) {
 					return
 				}
@@ -69,19 +69,19 @@ func (w *Crawler) each() iter.Seq[*kindCrawl] {
 	}
 }
 
-// roots keeps a crawler's walks in line with the roots that are known.
+// roots creates and removes walks when roots become known or disappear.
 type roots struct {
 	crawler *Crawler
 
 	mu    sync.Mutex
-	asked map[*spec.Source]map[string]bool // roots that callers asked for, not covered yet
+	asked map[*spec.Source]map[string]bool // roots that callers requested and that are not walked yet
 }
 
-// discovers reports whether every record of the roots' kind is a root.
-func discovers(src *spec.Source) bool { return slices.Contains(src.Roots, spec.AllRoots) }
+// isDiscovering reports whether every record of the roots' kind is a root.
+func isDiscovering(src *spec.Source) bool { return slices.Contains(src.Roots, spec.AllRoots) }
 
-// remembers reports whether roots are those that callers ask for.
-func remembers(src *spec.Source) bool { return slices.Contains(src.Roots, spec.AskedRoots) }
+// isRemembering reports whether roots that callers request are walked.
+func isRemembering(src *spec.Source) bool { return slices.Contains(src.Roots, spec.AskedRoots) }
 
 // load finds the roots of every source.
 func (r *roots) load(ctx context.Context) error {
@@ -89,7 +89,7 @@ func (r *roots) load(ctx context.Context) error {
 		if len(src.Roots) == 0 {
 			continue
 		}
-		if discovers(src) {
+		if isDiscovering(src) {
 			if err := r.crawler.keep(ctx, src.Name, src.Spec.Roots.Kind); err != nil {
 				return fmt.Errorf("roots: %s: %w", spec.AllRoots, err)
 			}
@@ -101,17 +101,17 @@ func (r *roots) load(ctx context.Context) error {
 	return nil
 }
 
-// update brings the walks of a source in line with the roots that are known, those that
-// callers asked for since included.
+// update creates and removes walks of a source to match the known roots. asked are the roots that callers
+// requested since.
 func (r *roots) update(ctx context.Context, src *spec.Source, asked map[string]bool) error {
 	roots := map[string]bool{}
 	for _, root := range src.Roots {
 		roots[root] = root != spec.AllRoots && root != spec.AskedRoots
 	}
-	if err := r.recall(ctx, src, asked, roots); err != nil {
+	if err := r.restoreAsked(ctx, src, asked, roots); err != nil {
 		return err
 	}
-	if err := r.discover(ctx, src, roots); err != nil {
+	if err := r.addDiscovered(ctx, src, roots); err != nil {
 		return err
 	}
 	for _, name := range r.crawler.names {
@@ -124,9 +124,9 @@ func (r *roots) update(ctx context.Context, src *spec.Source, asked map[string]b
 	return nil
 }
 
-// recall adds the roots that callers asked for, and writes down new ones.
-func (r *roots) recall(ctx context.Context, src *spec.Source, asked, roots map[string]bool) error {
-	if !remembers(src) {
+// restoreAsked adds the roots that callers requested, and stores new ones.
+func (r *roots) restoreAsked(ctx context.Context, src *spec.Source, asked, roots map[string]bool) error {
+	if !isRemembering(src) {
 		return nil
 	}
 	name := "roots/" + src.Name
@@ -156,14 +156,14 @@ func (r *roots) recall(ctx context.Context, src *spec.Source, asked, roots map[s
 	return r.crawler.o.KV.SetValue(ctx, name, raw)
 }
 
-// discover adds the held records of the roots' kind.
-func (r *roots) discover(ctx context.Context, src *spec.Source, roots map[string]bool) error {
+// addDiscovered adds the stored records of the roots' kind.
+func (r *roots) addDiscovered(ctx context.Context, src *spec.Source, roots map[string]bool) error {
 	base := r.crawler.walks[src.Name+"/"+src.Spec.Roots.Kind]
-	if base == nil || !discovers(src) {
+	if base == nil || !isDiscovering(src) {
 		return nil
 	}
 	for at := (childPosition{}); !at.Ended; {
-		rows, next, err := r.crawler.nesting.parents(ctx, base, at)
+		rows, next, err := r.crawler.nesting.readParents(ctx, base, at)
 		if err != nil {
 			return err
 		}
@@ -180,19 +180,18 @@ func (r *roots) discover(ctx context.Context, src *spec.Source, roots map[string
 	return nil
 }
 
-// replace makes the walks of one kind those of the given roots. Walks that stay are not
-// disturbed.
+// replace creates and removes walks of one kind to match the given roots. Walks that stay are not disturbed.
 func (r *roots) replace(ctx context.Context, base *kindCrawl, roots map[string]bool) error {
 	before := *base.roots.Load()
 	now := map[string]*kindCrawl{}
 	var begun []*kindCrawl
 	for root, wanted := range roots {
 		x := before[root]
-		if !wanted || root == base.plan.source.User && !base.plan.bare {
+		if !wanted || root == base.plan.source.User && !base.plan.rootsOnly {
 			continue
 		}
 		if x == nil {
-			p, err := planOf(base.plan.source, base.plan.kind, root)
+			p, err := newPlan(base.plan.source, base.plan.kind, root)
 			if err != nil {
 				return fmt.Errorf("walk: %s: %w", base.plan.name(), err)
 			}
@@ -207,7 +206,7 @@ func (r *roots) replace(ctx context.Context, base *kindCrawl, roots map[string]b
 		return err
 	}
 	for _, x := range begun {
-		if err := r.crawler.recall(ctx, x); err != nil {
+		if err := r.crawler.restore(ctx, x); err != nil {
 			return err
 		}
 		if err := r.crawler.states.change(ctx, x, func(m *kindState) { m.Keep = kept.Keep }); err != nil {
@@ -218,29 +217,29 @@ func (r *roots) replace(ctx context.Context, base *kindCrawl, roots map[string]b
 	return nil
 }
 
-// look begins the walks of roots that came, and ends those of roots that went.
+// look starts the walks of new roots and removes those of deleted roots.
 func (r *roots) look(ctx context.Context, stirs map[string]bool) error {
 	r.mu.Lock()
 	asked := r.asked
 	r.asked = map[*spec.Source]map[string]bool{}
 	r.mu.Unlock()
 	for _, src := range r.crawler.o.Sources {
-		if !(discovers(src) && stirs[src.Name+"/"+src.Spec.Roots.Kind]) && len(asked[src]) == 0 {
+		if !(isDiscovering(src) && stirs[src.Name+"/"+src.Spec.Roots.Kind]) && len(asked[src]) == 0 {
 			continue
 		}
 		if err := r.update(ctx, src, asked[src]); err != nil {
 			return err
 		}
-		if err := errors.Join(r.crawler.polls(ctx), r.crawler.due(ctx)); err != nil {
+		if err := errors.Join(r.crawler.updatePolls(ctx), r.crawler.enqueueDue(ctx)); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// saved is the walk that a saved page belongs to, nil when it is of a root that is not
-// covered. A page that a caller asked for makes its root covered, where the source says so.
-func (r *roots) saved(l request.PageSaved) *kindCrawl {
+// walkOf returns the walk that a saved page belongs to, or nil if its root is not walked. If the source says
+// so, a page that a caller requested adds its root.
+func (r *roots) walkOf(l request.PageSaved) *kindCrawl {
 	base := r.crawler.walks[l.Page.Key.Source+"/"+l.Page.Kind]
 	if base == nil || base.roots.Load() == nil {
 		return base
@@ -250,8 +249,8 @@ func (r *roots) saved(l request.PageSaved) *kindCrawl {
 		return nil
 	}
 	root := t.Root()
-	x := base.in(root)
-	if x == nil && remembers(base.plan.source) && l.Page.Status == 200 && len(root) <= maxName && len(*base.roots.Load()) < maxAsked {
+	x := base.rootWalk(root)
+	if x == nil && isRemembering(base.plan.source) && l.Page.Status == 200 && len(root) <= maxName && len(*base.roots.Load()) < maxAsked {
 		r.mu.Lock()
 		if r.asked[base.plan.source] == nil {
 			r.asked[base.plan.source] = map[string]bool{}
@@ -260,10 +259,10 @@ func (r *roots) saved(l request.PageSaved) *kindCrawl {
 			r.asked[base.plan.source][root] = true
 		}
 		r.mu.Unlock()
-		rouse(r.crawler.wake)
+		wakeUp(r.crawler.wake)
 	}
 	return cmp.Or(x, base)
 }
 
-// spelled is a root as people write it.
-func spelled(root string) string { return strings.ReplaceAll(root, spec.IDSeparator, "/") }
+// rootText returns a root as people write it.
+func rootText(root string) string { return strings.ReplaceAll(root, spec.IDSeparator, "/") }

@@ -96,7 +96,7 @@ func TestListsWhoseLinksHaveParametersAreNotMadeFromRecords(t *testing.T) {
 		if state := h.end(); !state.Complete {
 			t.Errorf("%q: not complete: %s", params, state.Why)
 		}
-		c, covered := h.walker.Covered("shelf", "things", "", "", 0, 0)
+		c, covered := h.walker.Coverage("shelf", "things", "", "", 0, 0)
 		if covered != want {
 			t.Errorf("%q: covered %v: %s", params, covered, c.Why)
 		}

@@ -1,4 +1,4 @@
-// Run: adds jobs for the work that is due, and maps job names to functions.
+// Run: adds jobs for due work, and maps job names to functions.
 
 package crawl
 
@@ -17,26 +17,26 @@ import (
 	"understudy/internal/jobs"
 )
 
-// round is the interval between two checks of what is due. It is shorter if sweeps
+// dueInterval is the interval between two checks of what is due. It is shorter if sweeps
 // are frequent.
-const round = 30 * time.Second
+const dueInterval = 30 * time.Second
 
-// failedRest is the pause of a part after its job has failed for good.
-const failedRest = 15 * time.Minute
+// failurePause is the pause of a part after its job has failed for good.
+const failurePause = 15 * time.Minute
 
-// verbs are the functions of the jobs, by job name without the kind.
-var verbs = map[string]func(*jobRun, context.Context) error{
-	"sync": (*jobRun).sync, "catch up": (*jobRun).catchUp, "sweep": (*jobRun).sweep, "check": (*jobRun).check,
+// jobFuncs are the functions of the jobs, by job name without the kind.
+var jobFuncs = map[string]func(*jobRun, context.Context) error{
+	"sync": (*jobRun).sync, "catch up": (*jobRun).runCatchUp, "sweep": (*jobRun).sweep, "check": (*jobRun).check,
 }
 
 // Work returns the functions of the crawler's jobs, by job kind ("sync calls").
 func (w *Crawler) Work() map[string]func(context.Context, Run) error {
 	out := map[string]func(context.Context, Run) error{}
 	for _, x := range w.walks {
-		for verb, do := range verbs {
+		for verb, do := range jobFuncs {
 			out[verb+" "+x.plan.kind.Name] = func(ctx context.Context, run Run) error {
 				t, err := w.begin(run)
-				if err != nil || t.x == nil || t.x.plan.bare { // the source no longer covers the root
+				if err != nil || t.x == nil || t.x.plan.rootsOnly { // the source no longer covers the root
 					return err
 				}
 				return do(t, ctx)
@@ -46,8 +46,8 @@ func (w *Crawler) Work() map[string]func(context.Context, Run) error {
 	return out
 }
 
-// maxWalkRuns is how many runs of a walk may begin. Failures of upstream do not count, and no number of
-// killed processes is a reason to give up.
+// maxWalkRuns is how many runs of a walk may start. Failures of upstream do not count, and killed processes
+// are no reason to give up.
 const maxWalkRuns = 1000
 
 // JobKinds returns the kinds of jobs that do the work of a crawler.
@@ -65,12 +65,11 @@ func JobKinds(work map[string]func(context.Context, Run) error) (all []jobs.Kind
 	return all
 }
 
-// Run handles saved pages and adds jobs for the work that is due, until ctx ends.
-// Load has to be called first.
+// Run handles saved pages and adds jobs for due work until ctx ends. Call Load first.
 func (w *Crawler) Run(ctx context.Context) error {
-	ticker := time.NewTicker(min(round, w.o.Settings.Sweep/10))
+	ticker := time.NewTicker(min(dueInterval, w.o.Settings.Sweep/10))
 	defer ticker.Stop()
-	w.tryAgain(ctx, w.due)
+	w.tryAgain(ctx, w.enqueueDue)
 	for {
 		select {
 		case <-ctx.Done():
@@ -78,21 +77,21 @@ func (w *Crawler) Run(ctx context.Context) error {
 		case <-w.wake:
 			w.tryAgain(ctx, w.look)
 		case <-ticker.C:
-			w.tryAgain(ctx, w.due)
+			w.tryAgain(ctx, w.enqueueDue)
 		}
 	}
 }
 
-// tryAgain calls what. A failure is logged, and the work is tried again later.
+// tryAgain calls what. It logs a failure; the work is tried again later.
 func (w *Crawler) tryAgain(ctx context.Context, what func(context.Context) error) {
 	if err := what(ctx); err != nil && ctx.Err() == nil {
 		w.o.Logger.Error("walk: what is due cannot be promised; tried again", "error", err)
 	}
 }
 
-// Load reads the state of every kind. It starts to keep up the given kinds (source
-// to kinds) and has all kinds polled that are kept up. The error wraps ErrInvalid
-// if a given kind does not exist or cannot be synced.
+// Load reads the state of every kind. It starts to keep the given kinds (source to kinds) complete and polls
+// all kinds that are kept complete. The error wraps ErrInvalid if a given kind does not exist or cannot be
+// synced.
 func (w *Crawler) Load(ctx context.Context, given map[string][]string) error {
 	if err := w.roots.load(ctx); err != nil {
 		return err
@@ -104,19 +103,19 @@ func (w *Crawler) Load(ctx context.Context, given map[string][]string) error {
 			}
 		}
 	}
-	for x := range w.each() {
-		if err := w.recall(ctx, x); err != nil {
+	for x := range w.allWalks() {
+		if err := w.restore(ctx, x); err != nil {
 			return err
 		}
 	}
-	return w.polls(ctx)
+	return w.updatePolls(ctx)
 }
 
-// polls has the mirror poll what is kept up.
-func (w *Crawler) polls(ctx context.Context) error {
+// updatePolls has the mirror poll all kinds that are kept complete.
+func (w *Crawler) updatePolls(ctx context.Context) error {
 	for _, src := range w.o.Sources {
 		var entries []string
-		for x := range w.each() {
+		for x := range w.allWalks() {
 			if x.plan.source != src || x.tip.Zero() {
 				continue
 			}
@@ -138,19 +137,19 @@ func (w *Crawler) polls(ctx context.Context) error {
 	return nil
 }
 
-// Keep has a kind synced and kept up from now on, and the kind it lies under,
-// too. Errors: ErrInvalid for what is no kind; one that Never knows for a kind
-// that cannot be synced, with the reason.
+// Keep starts to keep a kind and its parent kind complete. Errors: ErrInvalid for an unknown kind. For a kind
+// that cannot be synced, IsNeverSynced recognizes the error, which says why.
 func (w *Crawler) Keep(ctx context.Context, source, kind string) error {
 	if err := w.keep(ctx, source, kind); err != nil {
 		return err
 	}
-	if err := w.polls(ctx); err != nil {
+	if err := w.updatePolls(ctx); err != nil {
 		return err
 	}
-	return w.due(ctx)
+	return w.enqueueDue(ctx)
 }
 
+// keep does what Keep does, except that it updates neither polls nor jobs.
 func (w *Crawler) keep(ctx context.Context, source, kind string) error {
 	x, err := w.find(source, kind)
 	if err != nil {
@@ -161,12 +160,12 @@ func (w *Crawler) keep(ctx context.Context, source, kind string) error {
 			return err
 		}
 	}
-	if x.plan.bare { // it says that each root's walk is kept up
+	if x.plan.rootsOnly { // records for all roots that their walks are kept
 		if err := x.keep(ctx, w); err != nil {
 			return err
 		}
 	}
-	for one := range x.each() {
+	for one := range x.allRoots() {
 		if err := one.keep(ctx, w); err != nil {
 			return err
 		}
@@ -174,7 +173,7 @@ func (w *Crawler) keep(ctx context.Context, source, kind string) error {
 	return nil
 }
 
-// keep notes that one walk is kept up.
+// keep records that one walk is kept complete.
 func (x *kindCrawl) keep(ctx context.Context, w *Crawler) error {
 	m, err := w.states.read(ctx, x)
 	if err != nil || m.Keep && len(m.Failures) == 0 {
@@ -183,7 +182,7 @@ func (x *kindCrawl) keep(ctx context.Context, w *Crawler) error {
 	return w.states.change(ctx, x, func(m *kindState) {
 		m.Keep, m.Failures = true, slices.Clone(m.Failures)
 		for i := range m.Failures {
-			m.Failures[i].At = 0 // tried now
+			m.Failures[i].At = 0 // try again now
 		}
 		if m.Rest == 0 {
 			m.Failures = nil // nothing is complete before it was tried again
@@ -191,8 +190,8 @@ func (x *kindCrawl) keep(ctx context.Context, w *Crawler) error {
 	})
 }
 
-// Drop ends that a kind is kept up; what is held stays. What lies under it is
-// dropped, too. ErrInvalid as with Keep.
+// Drop stops keeping a kind and the kinds under it complete. Stored records stay. It returns ErrInvalid as
+// Keep does.
 func (w *Crawler) Drop(ctx context.Context, source, kind string) error {
 	x, err := w.find(source, kind)
 	if err != nil {
@@ -203,14 +202,14 @@ func (w *Crawler) Drop(ctx context.Context, source, kind string) error {
 		if y != x && (y.plan.source != x.plan.source || y.plan.parentKind != x.plan.kind) {
 			continue
 		}
-		ends := slices.Collect(y.each())
-		if y.plan.bare {
+		ends := slices.Collect(y.allRoots())
+		if y.plan.rootsOnly {
 			ends = append(ends, y)
 		}
 		for _, one := range ends {
 			err := w.states.change(ctx, one, func(m *kindState) {
 				if m.Keep = false; m.Rest != 0 {
-					m.behind(w.bounds.clock()) // the newest page is not followed from now on
+					m.noteGap(w.bounds.unixNow()) // the newest page is no longer followed
 				}
 			})
 			if err != nil {
@@ -218,16 +217,16 @@ func (w *Crawler) Drop(ctx context.Context, source, kind string) error {
 			}
 		}
 	}
-	return w.polls(ctx)
+	return w.updatePolls(ctx)
 }
 
-// due adds jobs for the due work of every kind that is kept up.
-func (w *Crawler) due(ctx context.Context) error {
-	errs := []error{w.steps.check(ctx, w.each())}
-	for x := range w.each() {
+// enqueueDue adds jobs for the due work of all kinds that are kept complete.
+func (w *Crawler) enqueueDue(ctx context.Context) error {
+	errs := []error{w.steps.check(ctx, w.allWalks())}
+	for x := range w.allWalks() {
 		m, err := w.states.checkClock(ctx, x)
 		if err == nil && m.Keep && w.o.Down(x.plan.source.Name) == "" {
-			err = w.queue.dueOf(ctx, x, &m)
+			err = w.queue.enqueueDue(ctx, x, &m)
 		}
 		errs = append(errs, err)
 	}
@@ -242,15 +241,15 @@ type queue struct {
 	checks *checks
 }
 
-// dueOf adds jobs for the due work of a kind that is kept up.
-func (q *queue) dueOf(ctx context.Context, x *kindCrawl, m *kindState) error {
+// enqueueDue adds jobs for the due work of one kind that is kept complete.
+func (q *queue) enqueueDue(ctx context.Context, x *kindCrawl, m *kindState) error {
 	if m.Rest == 0 {
-		if m.rests(whole, q.bounds.clock()) {
+		if m.isResting(whole, q.bounds.unixNow()) {
 			return nil
 		}
 		return q.enqueue(ctx, x, "sync", payload{})
 	}
-	if err := q.dueSweeps(ctx, x, m); err != nil {
+	if err := q.enqueueSweeps(ctx, x, m); err != nil {
 		return err
 	}
 	if x.plan.parentKind != nil {
@@ -259,10 +258,10 @@ func (q *queue) dueOf(ctx context.Context, x *kindCrawl, m *kindState) error {
 		}
 	}
 	if len(x.plan.kind.Final) == 0 {
-		return nil // nothing of it is ever final: the sweep looks
+		return nil // no record is ever final: the sweep fetches them
 	}
 	for _, shape := range x.plan.shapes() {
-		dues, err := q.checks.dues(ctx, x, shape)
+		dues, err := q.checks.findDue(ctx, x, shape)
 		if err != nil || len(dues) == 0 {
 			return err
 		}
@@ -273,27 +272,26 @@ func (q *queue) dueOf(ctx context.Context, x *kindCrawl, m *kindState) error {
 	return nil
 }
 
-// dueSweeps adds sweeps of intervals whose last walk will soon be too old to count.
-// A sweep is due after half to three quarters of that time. The time differs
-// between intervals, so that they are not all due at once.
-func (q *queue) dueSweeps(ctx context.Context, x *kindCrawl, m *kindState) error {
-	now := q.bounds.clock()
+// enqueueSweeps adds sweeps of intervals whose last walk will soon be too old. A sweep is due after half to
+// three quarters of that time. The time differs between intervals, so that they are not all due at once.
+func (q *queue) enqueueSweeps(ctx context.Context, x *kindCrawl, m *kindState) error {
+	now := q.bounds.unixNow()
 	old := func(at int64, part string) bool {
 		h := fnv.New32a()
 		_, _ = h.Write([]byte(x.plan.name() + part))
 		after := q.bounds.settings.Sweep/2 + q.bounds.settings.Sweep/4*time.Duration(h.Sum32()%100)/100
 		return at <= m.Lost && m.Lost != 0 || now-at >= int64(after/time.Second)
 	}
-	if old(m.Rest, "") && !m.rests(whole, now) {
+	if old(m.Rest, "") && !m.isResting(whole, now) {
 		if err := q.enqueue(ctx, x, "sweep", payload{}); err != nil {
 			return err
 		}
 	}
-	if !x.plan.sliced() {
+	if !x.plan.isSliced() {
 		return nil
 	}
 	for _, c := range slices.Backward(q.bounds.partitions(q.bounds.floor(x, now), m.Oldest, now)) {
-		if m.rests(c.To, now) || !old(m.Spans.oldest(c.From, c.To), partOf(c.To)) {
+		if m.isResting(c.To, now) || !old(m.Spans.oldestWalk(c.From, c.To), partOf(c.To)) {
 			continue
 		}
 		if err := q.enqueue(ctx, x, "sweep", payload{From: c.From, To: c.To}); err != nil {
@@ -303,22 +301,23 @@ func (q *queue) dueSweeps(ctx context.Context, x *kindCrawl, m *kindState) error
 	return nil
 }
 
-// recheck promises sweeps of what is doubted.
+// recheck adds sweeps of time ranges that may have changed.
 func (q *queue) recheck(ctx context.Context, x *kindCrawl, all intervals) error {
 	m, err := q.states.read(ctx, x)
 	if err != nil || !m.Keep || m.Rest == 0 {
 		return err
 	}
-	now := q.bounds.clock()
+	now := q.bounds.unixNow()
 	for _, doubt := range all {
-		if doubt.From == 0 && doubt.To == 0 || !x.plan.sliced() {
-			if now-m.Rest >= doubtAgain && !m.rests(whole, now) {
+		if doubt.From == 0 && doubt.To == 0 || !x.plan.isSliced() {
+			if now-m.Rest >= recheckPause && !m.isResting(whole, now) {
 				err = errors.Join(err, q.enqueue(ctx, x, "sweep", payload{}))
 			}
 			continue
 		}
 		for _, c := range q.bounds.partitions(q.bounds.floor(x, now), m.Oldest, now) {
-			if c.To <= doubt.From || c.From >= unbound(doubt.To, late) || now-m.Spans.oldest(c.From, c.To) < doubtAgain || m.rests(c.To, now) {
+			if c.To <= doubt.From || c.From >= clockOr(doubt.To, maxClock) || now-m.Spans.oldestWalk(c.From, c.To) < recheckPause ||
+				m.isResting(c.To, now) {
 				continue
 			}
 			err = errors.Join(err, q.enqueue(ctx, x, "sweep", payload{From: c.From, To: c.To}))
@@ -327,8 +326,8 @@ func (q *queue) recheck(ctx context.Context, x *kindCrawl, all intervals) error 
 	return err
 }
 
-// partOf names the part of a kind that a job walks by its end: the oldest one's beginning
-// moves with the clock. It is "" for a job that walks no stretch of time.
+// partOf names a part of a kind by its end, because the beginning of the oldest part moves with the clock. It
+// returns "" for a job without a time range.
 func partOf(to int64) string {
 	if to == 0 {
 		return ""
@@ -336,7 +335,7 @@ func partOf(to int64) string {
 	return "/" + strconv.FormatInt(to, 10)
 }
 
-// enqueue adds a job of a kind; at most one with the same key is live.
+// enqueue adds a job of a kind. At most one job with the same key is live.
 func (q *queue) enqueue(ctx context.Context, x *kindCrawl, verb string, e payload) error {
 	e.Source, e.Kind, e.Root = x.plan.source.Name, x.plan.kind.Name, x.plan.root
 	j := understudy.Job{Kind: verb + " " + x.plan.kind.Name, Key: x.plan.name() + partOf(e.To), Priority: understudy.Steady}

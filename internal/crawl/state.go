@@ -1,4 +1,4 @@
-// State: what is known of a kind between its walks, kept as a value.
+// State: what is known about a kind between its walks, stored as one value.
 
 package crawl
 
@@ -16,83 +16,78 @@ import (
 	"understudy"
 )
 
-// stateVersion is the form of a state. One of another form is not read: the kind
-// is then walked anew.
+// stateVersion is the version of the stored form. A state of another version is ignored, and the kind is
+// walked again.
 const stateVersion = 1
 
-// kindState is what is known of a kind. Times are Unix seconds.
+// kindState is what is known about a kind. Times are Unix seconds.
 type kindState struct {
 	V    int  `json:"v"`
-	Keep bool `json:"keep"` // it is kept up
+	Keep bool `json:"keep"` // the kind is kept complete
 
-	// Spans are the clocks walked, of a kind whose lists take a stretch of
-	// time; Rest is when the last walk over the whole lists began, which finds
-	// the records without a clock.
+	// Spans are the walked time ranges of a kind whose lists have filters on time. Rest is when the last walk
+	// over the whole lists began, which also finds records without a clock.
 	Spans intervals `json:"spans,omitempty"`
 	Rest  int64     `json:"rest,omitempty"`
-	// Oldest is where the first stretch ends that has no beginning.
+	// Oldest is the end of the oldest time range, which has no beginning.
 	Oldest int64 `json:"oldest,omitempty"`
-	// Ended says that upstream keeps nothing that is older.
+	// Ended says that upstream keeps nothing older.
 	Ended string `json:"ended,omitempty"`
 
-	// Top are the newest records when the list was last known without a gap,
-	// at CaughtUp. Behind: a newer page is known, and not what lies between.
+	// Top are the newest records when the list last had no known gap, at CaughtUp. Behind is the time of a
+	// newer page if the records in between are unknown.
 	Top      []string `json:"top,omitempty"`
 	CaughtUp int64    `json:"caught_up,omitempty"`
 	Behind   int64    `json:"behind,omitempty"`
-	// Newest is when the newest page that left a gap came.
+	// Newest is the time of the newest page that left a gap.
 	Newest int64 `json:"newest,omitempty"`
-	// After is the last change looked at, of a kind that lies under another.
+	// After is the number of the last change that was followed, for a nested kind.
 	After int64 `json:"after,omitempty"`
 
-	// Missed are records without a path of their own that the last sweep
-	// missed, by id.
+	// Missed are the ids of records without a path of their own that the last sweep did not see.
 	Missed []string `json:"missed,omitempty"`
-	// Thinned counts the sweeps in a row in which too many of these were missing
-	// to believe it at once.
+	// Thinned counts consecutive sweeps in which too many of these records were missing to believe it at
+	// once.
 	Thinned int `json:"thinned,omitempty"`
-	// Failures are why walks ended before their ends, one a part, the newest
-	// last.
+	// Failures are why walks did not reach their ends, one for each part, newest last.
 	Failures []failure `json:"failures,omitempty"`
-	// Lost is when records were last forgotten that upstream still has: what was
-	// walked before may lack them.
+	// Lost is when records were last deleted here although upstream has them. Earlier walks may lack them.
 	Lost int64 `json:"lost,omitempty"`
-	// Plan says how they are walked (plan.print). What was walked in another way,
-	// or of another user, counts for nothing.
+	// Plan is the fingerprint of the plan. Walks by another plan or of another user do not count.
 	Plan string `json:"plan,omitempty"`
-	// Of is the user whose records are known, of a kind that does not tell.
+	// Of is the user whose records are known, for a kind whose records do not say so.
 	Of string `json:"of,omitempty"`
-	// Led are the lists of which a page has led on to another, a bit each: the way on is known.
+	// Led is a bit set of lists in which a page has led to another, so that the paging works.
 	Led uint64 `json:"led,omitempty"`
-	// Params tells that links to pages have parameters that lists made from records would lack.
+	// Params says that links to pages have parameters that composed lists would lack.
 	Params bool `json:"params,omitempty"`
-	// Records is how many the last walk saw.
+	// Records is how many records the last walk saw.
 	Records int64 `json:"records,omitempty"`
 }
 
-// failure is why a walk of one part ended before its end.
+// failure is why the walk of one part did not reach its end.
 type failure struct {
-	Part int64  `json:"part,omitempty"` // where its stretch ends; whole, tip
+	Part int64  `json:"part,omitempty"` // the end of its time range, or whole, or tip
 	Why  string `json:"why"`
 	At   int64  `json:"at"`
-	// Endless counts the walks in a row that found no end of a list.
+	// Endless counts consecutive walks that did not find the end of a list.
 	Endless int `json:"endless,omitempty"`
 }
 
-// Parts that are no intervals.
+// Parts that are no time ranges.
 const (
 	whole = 0  // the whole lists
-	tip   = -1 // from the newest page to what is known
+	tip   = -1 // from the newest page to known records
 )
 
-// Bounds of what is kept of failures.
+// Limits of stored failures.
 const (
 	maxFailures = 16
 	maxWhy      = 1024 // bytes
 )
 
-// fails notes why a part failed; it is so until its next walk ends well.
-func (m *kindState) fails(part int64, why string, at int64, endless bool) {
+// addFailure records why a part failed. The failure stays until the part is walked successfully.
+func (m *kindState) addFailure(part int64, why string, at int64, endless bool) {
 	times := 0
 	m.Failures = slices.DeleteFunc(slices.Clone(m.Failures), func(f failure) bool {
 		if f.Part == part && endless {
@@ -107,51 +102,51 @@ func (m *kindState) fails(part int64, why string, at int64, endless bool) {
 	m.Failures = m.Failures[max(len(m.Failures)-maxFailures, 0):]
 }
 
-// well notes that a part was walked to its end: c, when it is a stretch.
-func (m *kindState) well(part int64, c interval) {
+// removeFailures removes the failures of a part that was walked to its end. c is its interval, if it has one.
+func (m *kindState) removeFailures(part int64, c interval) {
 	m.Failures = slices.DeleteFunc(slices.Clone(m.Failures), func(f failure) bool {
-		return f.Part == part || part > 0 && f.Part > c.From && f.Part <= c.To // stretches have become longer
+		return f.Part == part || part > 0 && f.Part > c.From && f.Part <= c.To // time ranges may have become longer
 	})
 }
 
-// failed is why a part failed last, "" when none has.
-func (m *kindState) failed() string {
+// lastFailure returns why a part failed last, or "".
+func (m *kindState) lastFailure() string {
 	if n := len(m.Failures); n > 0 {
 		return m.Failures[n-1].Why
 	}
 	return ""
 }
 
-// rests reports whether a part failed so lately that it is not tried yet. A list without
-// an end costs a whole walk each time: it rests twice as long after each, up to a day.
-func (m *kindState) rests(part, now int64) bool {
+// isResting reports whether a part failed so recently that it is not tried yet. An endless list costs a whole
+// walk each time, so its pause doubles with each failure, up to a day.
+func (m *kindState) isResting(part, now int64) bool {
 	return slices.ContainsFunc(m.Failures, func(f failure) bool {
-		rest := min(failedRest<<min(max(f.Endless-1, 0), 10), 24*time.Hour)
+		rest := min(failurePause<<min(max(f.Endless-1, 0), 10), 24*time.Hour)
 		return f.Part == part && now >= f.At && now-f.At < int64(rest/time.Second)
 	})
 }
 
-// forget drops what is known of what lies before a clock.
+// forget drops what is known about clocks before a clock.
 func (m *kindState) forget(before int64) {
-	m.Spans = m.Spans.without(earlier(before, edge))
+	m.Spans = m.Spans.dropBefore(subtract(before, rememberExtra))
 	m.Failures = slices.DeleteFunc(slices.Clone(m.Failures), func(f failure) bool { return f.Part > 0 && f.Part <= before })
 }
 
-// edge is by how much longer what was walked is remembered than it is walked,
-// in seconds: upstream still has what it is about to forget.
-const edge = 2 * 60 * 60
+// rememberExtra is how many seconds longer a walked time range is remembered than walked. Upstream may still
+// have records that it is about to drop.
+const rememberExtra = 2 * 60 * 60
 
-// earlier is a clock less some seconds; early stays.
-func earlier(clock, by int64) int64 {
-	if clock == early {
-		return early
+// subtract returns a clock minus some seconds. minClock stays.
+func subtract(clock, by int64) int64 {
+	if clock == minClock {
+		return minClock
 	}
 	return clock - by
 }
 
 func kvName(name string) string { return "walk/" + name }
 
-// states reads and writes what is known of each kind.
+// states reads and writes the state of each kind.
 type states struct {
 	kv     understudy.KV
 	bounds *bounds
@@ -160,7 +155,7 @@ type states struct {
 
 // load reads a kind's state once.
 func (s *states) load(ctx context.Context, x *kindCrawl) error {
-	if x.kept != nil {
+	if x.stored != nil {
 		return nil
 	}
 	raw, err := s.kv.Value(ctx, kvName(x.plan.name()))
@@ -168,26 +163,25 @@ func (s *states) load(ctx context.Context, x *kindCrawl) error {
 		return fmt.Errorf("walk: %s: %w", x.plan.name(), err)
 	}
 	var m kindState
-	if why := unusable(raw, &m, x.plan.print()); why != "" {
+	if why := checkState(raw, &m, x.plan.fingerprint()); why != "" {
 		s.log.Warn("walk: "+why+"; walked anew", "kind", x.plan.name())
 		m = kindState{Keep: m.Keep}
 	}
 	kept := m
-	m.Plan = x.plan.print()
+	m.Plan = x.plan.fingerprint()
 	if m.V = stateVersion; x.plan.kind.UnscopedVar() != "" && m.Of != x.plan.source.User {
-		if m.Of = x.plan.source.User; len(raw) > 0 { // among what is held there may be others'
-			m.Lost = s.bounds.clock()
+		if m.Of = x.plan.source.User; len(raw) > 0 { // the stored records may include those of other users
+			m.Lost = s.bounds.unixNow()
 		}
 	}
-	x.kept = &kept
-	x.seen.Store(&m)
+	x.stored = &kept
+	x.state.Store(&m)
 	return nil
 }
 
-// unusable reads a state, and is why it is not believed, "" when it is. One that
-// does not say how it was walked may have been walked in any way: to walk the kind
-// anew costs what its next sweep would, which is a day away at most.
-func unusable(raw []byte, m *kindState, print string) (why string) {
+// checkState parses a state and returns why it must be ignored, or "". A state without a fingerprint may come
+// from any plan. Walking the kind again costs no more than its next sweep.
+func checkState(raw []byte, m *kindState, print string) (why string) {
 	switch {
 	case len(raw) == 0:
 		return ""
@@ -201,40 +195,39 @@ func unusable(raw []byte, m *kindState, print string) (why string) {
 	return ""
 }
 
-// read is a copy of a kind's state.
+// read returns a copy of a kind's state.
 func (s *states) read(ctx context.Context, x *kindCrawl) (kindState, error) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	if err := s.load(ctx, x); err != nil {
 		return kindState{}, err
 	}
-	return *x.seen.Load(), nil
+	return *x.state.Load(), nil
 }
 
-// keepCaughtUp is how far CaughtUp may be ahead of the store when nothing else
-// changed. After a restart the newest page in the store makes up for it.
+// keepCaughtUp is how far CaughtUp may be ahead of the stored value if nothing else changed. After a restart,
+// the newest page in the store replaces it.
 const keepCaughtUp = 5 * 60 // seconds
 
-// differs reports whether a state has to be written in place of the one the store
-// has.
-func (m *kindState) differs(kept kindState) bool {
+// isDifferent reports whether a state must be written because it differs from the stored one.
+func (m *kindState) isDifferent(kept kindState) bool {
 	if ahead := m.CaughtUp - kept.CaughtUp; ahead > 0 && ahead < keepCaughtUp {
 		kept.CaughtUp = m.CaughtUp
 	}
 	return !reflect.DeepEqual(*m, kept)
 }
 
-// change changes a kind's state and writes it if it differs from what the store
-// has. When it cannot be written it is as before.
+// change changes a kind's state and writes it if it differs from the stored one. If the write fails, the
+// state is unchanged.
 func (s *states) change(ctx context.Context, x *kindCrawl, how func(*kindState)) error {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	if err := s.load(ctx, x); err != nil {
 		return err
 	}
-	m := *x.seen.Load()
+	m := *x.state.Load()
 	how(&m)
-	if m.differs(*x.kept) {
+	if m.isDifferent(*x.stored) {
 		raw, err := json.Marshal(m)
 		if err != nil {
 			return fmt.Errorf("walk: %s: %w", x.plan.name(), err)
@@ -243,8 +236,8 @@ func (s *states) change(ctx context.Context, x *kindCrawl, how func(*kindState))
 			return fmt.Errorf("walk: %s: %w", x.plan.name(), err)
 		}
 		kept := m
-		x.kept = &kept
+		x.stored = &kept
 	}
-	x.seen.Store(&m)
+	x.state.Store(&m)
 	return nil
 }

@@ -1,4 +1,4 @@
-// Status: how complete a kind is, for people. It is derived, never stored.
+// Status: how complete a kind is, for people. It is computed and never stored.
 
 package crawl
 
@@ -14,34 +14,33 @@ import (
 
 // State is how complete a kind is.
 type State struct {
-	Kept     bool      // it is synced and kept up
+	Kept     bool      // it is kept complete
 	Complete bool      // no record that upstream has is missing
-	Why      string    // why it is not complete; "" if it is, or if it is not kept up
-	Failed   bool      // Why is an error a person has to see to
+	Why      string    // why it is not complete; "" if it is, or if it is not kept complete
+	Failed   bool      // Why is an error that a person must solve
 	Running  bool      // a sync is under way
-	Down     string    // why upstream cannot be asked now; "" when it can
-	Stuck    time.Time // since when its walks come no further, though they try; zero: they do. Why says why
-	CaughtUp time.Time // when its newest records were last known without a gap
-	Swept    time.Time // since when every part of it was walked; zero: not yet
-	Ended    string    // that upstream keeps nothing older, when it said so
+	Down     string    // why upstream cannot be reached now; "" if it can
+	Stuck    time.Time // since when retries have made no progress; zero if they do. Why says why
+	CaughtUp time.Time // when its newest records last had no known gap
+	Swept    time.Time // the time of the oldest of the last walks over all parts; zero if a part was never walked
+	Ended    string    // that upstream keeps nothing older, if upstream said so
 
-	// Records that the walk has seen, and how many there are; without a walk, the
-	// records held. Total -1: not known. For a kind that is walked twice, Walk is
-	// "1 of 2" or "2 of 2".
+	// Records that the walk has seen, and how many there are. Without a walk, Done is the number of stored
+	// records. Total is -1 if unknown. For a kind that is walked twice, Walk is "1 of 2" or "2 of 2".
 	Done, Total int64
 	Walk        string
-	ETA         time.Duration // of all that is left; 0: not known, or nothing is under way
+	ETA         time.Duration // remaining time; 0 if unknown or if nothing is under way
 }
 
-// stall is what keeps a kind's walks from going on for now.
+// stall is what prevents a kind's walks from going on.
 type stall struct {
 	since time.Time
 	why   string
 }
 
-// stalled notes that a walk has to come back later, and returns for how long that has
-// been so. One that moved meanwhile is stuck only since now.
-func (x *kindCrawl) stalled(now time.Time, why string, moved bool) time.Duration {
+// noteStall records that a walk must be continued later. It returns for how long that has been so. If the
+// walk has made progress, the time starts now.
+func (x *kindCrawl) noteStall(now time.Time, why string, moved bool) time.Duration {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	if moved || x.stall.since.IsZero() {
@@ -51,77 +50,76 @@ func (x *kindCrawl) stalled(now time.Time, why string, moved bool) time.Duration
 	return now.Sub(x.stall.since)
 }
 
-// resumed notes that a walk came to an end.
-func (x *kindCrawl) resumed() {
+// clearStall records that a walk ended.
+func (x *kindCrawl) clearStall() {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	x.stall = stall{}
 }
 
-// counter counts the records of a kind that are held.
+// counter counts the stored records of a kind.
 type counter = func(ctx context.Context, source, kind string) (int64, error)
 
-// status derives how complete a kind is.
+// status computes how complete a kind is.
 type status struct {
 	states *states
 	bounds *bounds
 	down   func(source string) string
 }
 
-// stopped is what keeps a kind's walks from going on, those of the kind above
-// included: it is waited for.
-func (w *status) stallOf(x *kindCrawl) stall {
+// findStall returns what prevents a kind's walks from going on. For a nested kind that may be its parent
+// kind.
+func (w *status) findStall(x *kindCrawl) stall {
 	x.mu.Lock()
 	s := x.stall
 	x.mu.Unlock()
 	if s.since.IsZero() && x.plan.parentKind != nil {
-		return w.stallOf(x.above)
+		return w.findStall(x.parent)
 	}
 	return s
 }
 
-// rowsOf counts the rows of a page of one list. Of several lists the first
-// counts: the others may show the same records again.
-func rowsOf(list int, rows int64) int64 {
+// countedRows returns how many rows of a page of one list count. Only the first list counts, because the
+// others may show the same records again.
+func countedRows(list int, rows int64) int64 {
 	if list > 0 {
 		return 0
 	}
 	return rows
 }
 
-// State is how complete a kind is now, in all roots together. ErrInvalid: no such kind;
-// an error that Never knows: it cannot be synced.
-func (w *Crawler) State(ctx context.Context, source, kind string) (State, error) {
-	return w.state(ctx, source, kind, w.o.Count)
+// ReadState returns how complete a kind is in all roots together. Errors: ErrInvalid for an unknown kind;
+// IsNeverSynced recognizes the error of a kind that cannot be synced.
+func (w *Crawler) ReadState(ctx context.Context, source, kind string) (State, error) {
+	return w.readState(ctx, source, kind, w.o.Count)
 }
 
-// Uncounted returns what State does, but does not ask the store how many records of the kind it
-// has: Done and Total are for progress alone.
-func (w *Crawler) Uncounted(ctx context.Context, source, kind string) (State, error) {
-	return w.state(ctx, source, kind, nil)
+// ReadStateUncounted returns what ReadState does, but does not count stored records. Done and Total then only show progress.
+func (w *Crawler) ReadStateUncounted(ctx context.Context, source, kind string) (State, error) {
+	return w.readState(ctx, source, kind, nil)
 }
 
-// state returns State; count is nil or the store's.
-func (w *Crawler) state(ctx context.Context, source, kind string, count counter) (State, error) {
+// readState returns what ReadState does. It counts stored records with count, unless that is nil.
+func (w *Crawler) readState(ctx context.Context, source, kind string, count counter) (State, error) {
 	x, err := w.find(source, kind)
 	if err != nil {
 		return State{}, err
 	}
 	var all []State
-	for one := range x.each() {
-		s, err := w.status.of(ctx, one, count)
+	for one := range x.allRoots() {
+		s, err := w.status.describeWalk(ctx, one, count)
 		if err != nil {
 			return s, err
 		}
 		if one.plan.root != "" && s.Why != "" {
-			s.Why = spelled(one.plan.root) + ": " + s.Why
+			s.Why = rootText(one.plan.root) + ": " + s.Why
 		}
 		all = append(all, s)
 	}
 	if len(all) == 1 {
 		return all[0], nil
 	}
-	s := together(all)
+	s := mergeStates(all)
 	if len(all) == 0 {
 		m, err := w.states.read(ctx, x)
 		if err != nil {
@@ -141,9 +139,9 @@ func (w *Crawler) state(ctx context.Context, source, kind string, count counter)
 	return s, nil
 }
 
-// together is how complete a kind is of which several walks are known: as complete as the
-// one that lacks most, and as old as the oldest.
-func together(all []State) State {
+// mergeStates returns the common state of several walks. It is as complete as the least complete walk and as
+// old as the oldest.
+func mergeStates(all []State) State {
 	sum := State{Complete: len(all) > 0}
 	lacking := 0
 	for i, s := range all {
@@ -174,8 +172,9 @@ func together(all []State) State {
 	return sum
 }
 
-// of returns how complete one walk is; without count it has no number of records that are held.
-func (w *status) of(ctx context.Context, x *kindCrawl, count counter) (State, error) {
+// describeWalk returns how complete one walk is. Without count, it does not include the number of stored
+// records.
+func (w *status) describeWalk(ctx context.Context, x *kindCrawl, count counter) (State, error) {
 	m, err := w.states.read(ctx, x)
 	if err != nil {
 		return State{}, err
@@ -184,10 +183,10 @@ func (w *status) of(ctx context.Context, x *kindCrawl, count counter) (State, er
 	if m.CaughtUp > 0 {
 		s.CaughtUp = time.Unix(m.CaughtUp, 0)
 	}
-	if at := w.swept(x, &m); at > early && at > 0 {
+	if at := w.oldestSweep(x, &m); at > minClock && at > 0 {
 		s.Swept = time.Unix(at, 0)
 	}
-	if p := x.now.Load(); p != nil {
+	if p := x.pace.Load(); p != nil {
 		s.Running, s.Done, s.Total, s.Walk, s.ETA = true, p.done, p.total, p.walk, p.eta(w.bounds.now())
 	}
 	if !s.Running && s.Kept && count != nil {
@@ -196,25 +195,24 @@ func (w *status) of(ctx context.Context, x *kindCrawl, count counter) (State, er
 		}
 	}
 	if s.Kept {
-		s.Why, s.Failed, err = w.lacks(ctx, x)
+		s.Why, s.Failed, err = w.findLack(ctx, x)
 		s.Complete = s.Why == "" && err == nil
 	}
-	if list := w.hiding(x); s.Complete && list != nil {
+	if list := w.hidingList(x); s.Complete && list != nil {
 		s.Complete, s.Failed = false, true
 		s.Why = fmt.Sprintf("walked to its end, but by the spec the list %s leaves some of the %s out", list.Path, x.plan.kind.Title)
 	}
 	if s.Complete && !s.Running {
 		s.Total = s.Done
 	}
-	if stop := w.stallOf(x); s.Kept && !s.Complete && !s.Failed && !stop.since.IsZero() {
-		s.Stuck, s.Why = stop.since, reason(errors.New(s.Why+": "+stop.why))
+	if stop := w.findStall(x); s.Kept && !s.Complete && !s.Failed && !stop.since.IsZero() {
+		s.Stuck, s.Why = stop.since, shortReason(errors.New(s.Why+": "+stop.why))
 	}
 	return s, err
 }
 
-// hiding returns a list of a kind, or of the one above, that leaves records out by the spec;
-// nil: none does.
-func (w *status) hiding(x *kindCrawl) *spec.List {
+// hidingList returns a list of a kind or its parent that leaves out records by the spec, or nil.
+func (w *status) hidingList(x *kindCrawl) *spec.List {
 	for _, l := range x.plan.lists {
 		if l.Hides() {
 			return l
@@ -223,68 +221,68 @@ func (w *status) hiding(x *kindCrawl) *spec.List {
 	if x.plan.parentKind == nil {
 		return nil
 	}
-	return w.hiding(x.above)
+	return w.hidingList(x.parent)
 }
 
-// swept is since when every part of a kind was walked, 0 when one never was.
-func (w *status) swept(x *kindCrawl, m *kindState) int64 {
+// oldestSweep returns the oldest of the last walks over all parts of a kind, or 0 if a part was never walked.
+func (w *status) oldestSweep(x *kindCrawl, m *kindState) int64 {
 	at := m.Rest
-	if x.plan.sliced() {
-		at = min(at, m.Spans.oldest(w.bounds.floor(x, w.bounds.clock()), late))
+	if x.plan.isSliced() {
+		at = min(at, m.Spans.oldestWalk(w.bounds.floor(x, w.bounds.unixNow()), maxClock))
 	}
 	return max(at, 0)
 }
 
-// lacks says why something of a kind is missing, "" when nothing is, and
-// whether a person has to see to it. For the kind above, if there is one, too.
-func (w *status) lacks(ctx context.Context, x *kindCrawl) (why string, failed bool, err error) {
+// findLack returns why records of a kind or its parent are missing, or "". failed reports whether a person
+// must act.
+func (w *status) findLack(ctx context.Context, x *kindCrawl) (why string, failed bool, err error) {
 	m, err := w.states.read(ctx, x)
 	if err != nil {
 		return "", false, err
 	}
-	why, failed = w.lacking(x, &m)
+	why, failed = w.ownLack(x, &m)
 	if x.plan.parentKind == nil || failed {
 		return why, failed, nil
 	}
-	above := x.above
-	first, failed, err := w.allLack(ctx, above)
+	above := x.parent
+	first, failed, err := w.findLackInRoots(ctx, above)
 	if first != "" && (failed || why == "") {
 		why = above.plan.kind.Title + ": " + first
 	}
 	return why, failed, err
 }
 
-// allLack is lacks of a kind in every root.
-func (w *status) allLack(ctx context.Context, x *kindCrawl) (why string, failed bool, err error) {
-	for one := range x.each() {
-		if why, failed, err = w.lacks(ctx, one); why != "" || err != nil {
+// findLackInRoots does what findLack does for a kind in all roots.
+func (w *status) findLackInRoots(ctx context.Context, x *kindCrawl) (why string, failed bool, err error) {
+	for one := range x.allRoots() {
+		if why, failed, err = w.findLack(ctx, one); why != "" || err != nil {
 			return why, failed, err
 		}
 	}
 	return "", false, nil
 }
 
-// lacking is what a kind lacks by itself.
-func (w *status) lacking(x *kindCrawl, m *kindState) (why string, failed bool) {
+// ownLack returns why records of a kind are missing, without its parent kind.
+func (w *status) ownLack(x *kindCrawl, m *kindState) (why string, failed bool) {
 	down := w.down(x.plan.source.Name)
-	switch at := w.swept(x, m); {
-	case m.failed() != "":
-		return m.failed(), true
+	switch at := w.oldestSweep(x, m); {
+	case m.lastFailure() != "":
+		return m.lastFailure(), true
 	case m.Rest == 0 && down != "":
 		return "not synced to its end; upstream: " + down, false
 	case m.Rest == 0:
 		return "not synced to its end", false
 	case m.Behind != 0:
-		return "catching up since " + moment(m.Behind), false
+		return "catching up since " + formatMoment(m.Behind), false
 	case m.Lost != 0 && at <= m.Lost:
 		return "some were forgotten here, and not all was walked again since", false
-	case down == "" && w.bounds.clock()-at > int64(w.bounds.settings.Sweep/time.Second):
+	case down == "" && w.bounds.unixNow()-at > int64(w.bounds.settings.Sweep/time.Second):
 		if at == 0 {
 			return "a part was never walked", false
 		}
-		return "a part was not walked since " + moment(at), false
+		return "a part was not walked since " + formatMoment(at), false
 	}
 	return "", false
 }
 
-func moment(at int64) string { return time.Unix(at, 0).UTC().Format("2006-01-02 15:04:05 UTC") }
+func formatMoment(at int64) string { return time.Unix(at, 0).UTC().Format("2006-01-02 15:04:05 UTC") }

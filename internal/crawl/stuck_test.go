@@ -19,7 +19,7 @@ import (
 
 func state(t *testing.T, x *Crawler, kind string) State {
 	t.Helper()
-	s, err := x.State(t.Context(), "post", kind)
+	s, err := x.ReadState(t.Context(), "post", kind)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -51,11 +51,11 @@ func TestWhatIsTooHeavyIsTold(t *testing.T) {
 			}
 		}
 		w.jobs = nil // the runner has given up
-		if err := x.due(t.Context()); err != nil || strings.Contains(w.jobNames(), "sync letters") {
+		if err := x.enqueueDue(t.Context()); err != nil || strings.Contains(w.jobNames(), "sync letters") {
 			t.Errorf("promised again at once: %s, %v", w.jobNames(), err)
 		}
-		time.Sleep(failedRest)
-		if err := x.due(t.Context()); err != nil || !strings.Contains(w.jobNames(), "sync letters") {
+		time.Sleep(failurePause)
+		if err := x.enqueueDue(t.Context()); err != nil || !strings.Contains(w.jobNames(), "sync letters") {
 			t.Errorf("not promised again: %s, %v", w.jobNames(), err)
 		}
 		w.jobs, w.heavy = nil, 0
@@ -114,7 +114,7 @@ func TestAPartThatFailedIsNotForgotten(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w, x := synced(t, 300, Settings{Slice: 2 * 24 * time.Hour})
 		time.Sleep(20 * time.Hour)
-		if err := x.due(t.Context()); err != nil {
+		if err := x.enqueueDue(t.Context()); err != nil {
 			t.Fatal(err)
 		}
 		hide := func(is bool) {
@@ -155,7 +155,7 @@ func TestWhatIsKnownDoesNotGrow(t *testing.T) {
 				time.Sleep(6 * time.Hour)
 				w.poll(x, "letters")
 				for range 20 { // the jobs wait for their turn
-					if err := x.due(t.Context()); err != nil {
+					if err := x.enqueueDue(t.Context()); err != nil {
 						t.Fatal(err)
 					}
 					time.Sleep(30 * time.Second)

@@ -1,5 +1,5 @@
-// Sweep: a stretch is walked again from end to end; what is held of it and was
-// not seen is asked for by itself.
+// Sweep: a time range is walked again from end to end. Stored records that the walk does not see are fetched
+// one by one.
 
 package crawl
 
@@ -14,38 +14,37 @@ import (
 	"understudy/kit/folder"
 )
 
-// sweep is the job "sweep KIND": of a stretch of time when the payload names
-// one, else of the whole lists.
+// sweep runs the job "sweep KIND": it sweeps the time range of the payload, or the whole lists.
 func (t *jobRun) sweep(ctx context.Context) error {
-	s, part := &sweepRun{w: t.w, job: t, x: t.x, began: t.w.bounds.clock()}, int64(whole)
+	s, part := &sweepRun{w: t.w, job: t, x: t.x, began: t.w.bounds.unixNow()}, int64(whole)
 	if e := &t.work; e.From != 0 || e.To != 0 {
 		s.stretch, part = &interval{From: e.From, To: e.To}, e.To
 	}
-	return t.ended(ctx, part, s.all(ctx))
+	return t.noteEnded(ctx, part, s.run(ctx))
 }
 
-// sweepRun is one run of a sweep. One that broke off begins anew: what it saw
-// is in memory alone.
+// sweepRun is one run of a sweep. An interrupted sweep starts again, because the ids it has seen are only in
+// memory.
 type sweepRun struct {
-	w       *Crawler
-	job     *jobRun
-	x       *kindCrawl
-	stretch *interval // nil: the whole lists
-	began   int64
-	before  folder.Folder // what was held when it began: id and parent
-	seen    folder.Folder // ids
-	rows    int64
-	cut     bool     // a list was walked to the floor and not to its end
-	top     []string // the newest records when it began, of a walk over the whole lists
+	w         *Crawler
+	job       *jobRun
+	x         *kindCrawl
+	stretch   *interval // nil for the whole lists
+	began     int64
+	storedIDs folder.Folder // ids and parents stored at the start
+	seenIDs   folder.Folder // ids seen
+	rows      int64
+	cut       bool     // a list was walked only to the floor
+	top       []string // the newest records at the start, for a walk over the whole lists
 }
 
-// entry is one id and the record it lies under.
+// entry is an id and its parent record.
 type entry struct{ id, parent string }
 
-// perEntry is what a folder takes for an entry besides its bytes.
+// perEntry is what a folder needs for an entry in bytes, besides id and parent.
 const perEntry = 16
 
-// add puts an entry into one of the two folders.
+// add adds entries to one of the two folders and counts their memory.
 func (s *sweepRun) add(ctx context.Context, f *folder.Folder, ids ...entry) error {
 	weight := 0
 	for _, e := range ids {
@@ -57,10 +56,10 @@ func (s *sweepRun) add(ctx context.Context, f *folder.Folder, ids ...entry) erro
 	return s.job.weigh(ctx, int64(weight))
 }
 
-// missing is what was held and not seen.
-func (s *sweepRun) missing() []entry {
+// missingRecords returns the entries that were stored and not seen.
+func (s *sweepRun) missingRecords() []entry {
 	var out []entry
-	folder.Merge(&s.before, &s.seen, func(what folder.Difference, key, parent, _ []byte) bool {
+	folder.Merge(&s.storedIDs, &s.seenIDs, func(what folder.Difference, key, parent, _ []byte) bool {
 		if what == folder.Removed {
 			out = append(out, entry{string(key), string(parent)})
 		}
@@ -69,17 +68,18 @@ func (s *sweepRun) missing() []entry {
 	return out
 }
 
-func (s *sweepRun) all(ctx context.Context) error {
-	if err := s.held(ctx); err != nil {
+// run sweeps and records the result in the kind's state.
+func (s *sweepRun) run(ctx context.Context) error {
+	if err := s.collectStored(ctx); err != nil {
 		return err
 	}
 	if err := s.walk(ctx); err != nil {
 		return err
 	}
 	if err := s.job.checkEnds(ctx); err != nil {
-		return err // what a list does not show may stand behind its last page
+		return err // records may be on pages behind the last one seen
 	}
-	missing := s.missing()
+	missing := s.missingRecords()
 	if err := s.resolve(ctx, missing); err != nil {
 		return err
 	}
@@ -88,21 +88,21 @@ func (s *sweepRun) all(ctx context.Context) error {
 		m.forget(s.w.bounds.floor(s.x, s.began))
 		if s.stretch != nil {
 			m.Spans = m.Spans.add(s.stretch.From, s.stretch.To, s.began)
-			m.well(s.stretch.To, *s.stretch)
+			m.removeFailures(s.stretch.To, *s.stretch)
 			return
 		}
 		m.Rest, m.Records = max(m.Rest, s.began), s.rows
 		if s.x.plan.parentKind == nil && s.began > m.CaughtUp {
-			m.reach(s.top, s.began) // it went down from the newest page as a catch-up does
+			m.advanceTip(s.top, s.began) // the walk started at the newest page, like a catch-up
 		}
-		m.well(whole, interval{})
+		m.removeFailures(whole, interval{})
 	})
 }
 
-// windows are the held records the sweep can tell missing.
+// windows returns the queries for the stored records that the sweep can find missing.
 func (s *sweepRun) windows() []query.RangeScan {
-	q := s.x.plan.scan("", 10*batch)
-	if floor := s.w.bounds.floor(s.x, s.began); floor != early {
+	q := s.x.plan.scan("", 10*batchSize)
+	if floor := s.w.bounds.floor(s.x, s.began); floor != minClock {
 		q.From = floor
 	}
 	var out []query.RangeScan
@@ -111,16 +111,16 @@ func (s *sweepRun) windows() []query.RangeScan {
 		if s.stretch == nil {
 			null := q
 			null.From, null.Unclocked = 0, true
-			if out = append(out, null); !s.x.plan.sliced() {
+			if out = append(out, null); !s.x.plan.isSliced() {
 				out = append(out, q)
 			}
 			continue
 		}
 		part := q
-		if s.stretch.From != early {
+		if s.stretch.From != minClock {
 			part.From = max(q.From, s.stretch.From)
 		}
-		if s.stretch.To != late {
+		if s.stretch.To != maxClock {
 			part.To = s.stretch.To
 		}
 		out = append(out, part)
@@ -128,8 +128,8 @@ func (s *sweepRun) windows() []query.RangeScan {
 	return out
 }
 
-// held notes what is held of what is swept.
-func (s *sweepRun) held(ctx context.Context) error {
+// collectStored collects the stored records of the swept range.
+func (s *sweepRun) collectStored(ctx context.Context) error {
 	for _, q := range s.windows() {
 		for {
 			rows, err := s.w.o.Store.Rows(ctx, q)
@@ -140,7 +140,7 @@ func (s *sweepRun) held(ctx context.Context) error {
 			for i, row := range rows {
 				ids[i] = entry{row.ID, row.Parent}
 			}
-			if err := s.add(ctx, &s.before, ids...); err != nil {
+			if err := s.add(ctx, &s.storedIDs, ids...); err != nil {
 				return err
 			}
 			if len(rows) < q.Limit {
@@ -153,25 +153,25 @@ func (s *sweepRun) held(ctx context.Context) error {
 	return nil
 }
 
-// walk walks what is swept and notes what it sees.
+// walk walks the swept range and collects the ids that it sees.
 func (s *sweepRun) walk(ctx context.Context) error {
 	see := func(page *understudy.Page, _ position) error {
 		var ids []entry
 		for _, row := range page.Rows {
 			s.rows++
-			if s.stretch == nil && s.x.plan.sliced() && row.Clock != 0 {
-				continue // a stretch looks after it
+			if s.stretch == nil && s.x.plan.isSliced() && row.Clock != 0 {
+				continue // a time range covers this record
 			}
 			ids = append(ids, entry{id: row.ID})
 		}
 		s.job.run.Progress(s.rows, 0, "")
-		return s.add(ctx, &s.seen, ids...)
+		return s.add(ctx, &s.seenIDs, ids...)
 	}
 	if s.x.plan.parentKind != nil {
-		return s.beneathAll(ctx, see)
+		return s.walkNested(ctx, see)
 	}
 	for i := range s.x.plan.lists {
-		err := s.one(ctx, i, see)
+		err := s.walkList(ctx, i, see)
 		if err != nil && !errors.Is(err, errEnough) {
 			return err
 		}
@@ -179,25 +179,25 @@ func (s *sweepRun) walk(ctx context.Context) error {
 	return nil
 }
 
-// one walks one list.
-func (s *sweepRun) one(ctx context.Context, list int, see func(*understudy.Page, position) error) error {
+// walkList walks one list.
+func (s *sweepRun) walkList(ctx context.Context, list int, see func(*understudy.Page, position) error) error {
 	if s.stretch != nil {
-		return s.job.forEachPageIn(ctx, list, *s.stretch, position{List: list}, see)
+		return s.job.visitInterval(ctx, list, *s.stretch, position{List: list}, see)
 	}
-	first, err := s.x.plan.page(list, "", interval{early, late, 0}, s.w.o.Settings.Page)
+	first, err := s.x.plan.buildTarget(list, "", interval{minClock, maxClock, 0}, s.w.o.Settings.Page)
 	if err != nil {
 		return err
 	}
 	floor, begun := s.w.bounds.floor(s.x, s.began), false
-	return s.job.forEachPage(ctx, first, position{List: list}, func(page *understudy.Page, next position) error {
+	return s.job.visitPages(ctx, first, position{List: list}, func(page *understudy.Page, next position) error {
 		if !begun && list == 0 {
-			s.top = top(page)
+			s.top = newestIDs(page)
 		}
 		begun = true
 		if err := see(page, next); err != nil {
 			return err
 		}
-		if s.w.bounds.past(page, floor) {
+		if s.w.bounds.isBefore(page, floor) {
 			s.cut = true
 			return errEnough
 		}
@@ -205,18 +205,18 @@ func (s *sweepRun) one(ctx context.Context, list int, see func(*understudy.Page,
 	})
 }
 
-// beneathAll walks under every record of the kind above.
-func (s *sweepRun) beneathAll(ctx context.Context, see func(*understudy.Page, position) error) error {
-	above := s.x.above
+// walkNested walks under every record of the parent kind.
+func (s *sweepRun) walkNested(ctx context.Context, see func(*understudy.Page, position) error) error {
+	above := s.x.parent
 	for at := (childPosition{}); !at.Ended; {
-		rows, next, err := s.w.nesting.parents(ctx, above, at)
+		rows, next, err := s.w.nesting.readParents(ctx, above, at)
 		if err != nil {
 			return err
 		}
 		var mu sync.Mutex
-		err = each(ctx, len(rows), beside, func(ctx context.Context, i int) error {
+		err = runParallel(ctx, len(rows), maxParallel, func(ctx context.Context, i int) error {
 			var bad error
-			err := s.job.forEachPageUnder(ctx, rows[i], func(page *understudy.Page) {
+			err := s.job.visitNested(ctx, rows[i], func(page *understudy.Page) {
 				mu.Lock()
 				defer mu.Unlock()
 				bad = errors.Join(bad, see(page, position{}))
@@ -231,45 +231,44 @@ func (s *sweepRun) beneathAll(ctx context.Context, see func(*understudy.Page, po
 	return nil
 }
 
-// Bounds of what is walked again before its time.
+// Limits of repeated walks before their time.
 const (
-	maxDoubts  = 16  // stretches of a kind; beyond them the whole lists are walked
-	doubtAgain = 600 // seconds after a walk in which it is not doubted
+	maxRechecks  = 16  // time ranges of a kind; beyond that the whole lists are walked
+	recheckPause = 600 // seconds after a walk in which it is not repeated
 )
 
-// Recheck says that records with a clock in [from, to) (Unix seconds, 0 and 0: any,
-// or none) may not be what was walked. What was not walked within ten minutes is
-// walked again. It returns at once; what is covered stays so.
+// Recheck requests that records with a clock in [from, to) (Unix seconds) are walked again; 0 and 0 means
+// records with or without any clock. Ranges walked within the last ten minutes are not repeated. It returns
+// at once, and the coverage does not change.
 func (w *Crawler) Recheck(source, kind string, from, to int64) {
 	name := source + "/" + kind
 	if w.walks[name] == nil {
 		return
 	}
 	w.mu.Lock()
-	if len(w.rechecks[name]) >= maxDoubts {
+	if len(w.rechecks[name]) >= maxRechecks {
 		w.rechecks[name], from, to = nil, 0, 0
 	}
 	w.rechecks[name] = append(w.rechecks[name], interval{From: from, To: to})
 	w.mu.Unlock()
-	rouse(w.wake)
+	wakeUp(w.wake)
 }
 
-// Forgot says that records of a kind are forgotten though upstream has them:
-// until every part was walked again nothing is covered that was walked before,
-// and the walks begin at once. Say it before they go. ErrInvalid: no such kind;
-// of one that cannot be synced there is nothing to say.
-func (w *Crawler) Forgot(ctx context.Context, source, kind string) error {
+// NoteLost marks a kind as incomplete because records are deleted here although upstream has them, and
+// restarts its walks. Earlier walks no longer count. Call it before the records are deleted. It returns
+// ErrInvalid for an unknown kind, and nil for a kind that cannot be synced.
+func (w *Crawler) NoteLost(ctx context.Context, source, kind string) error {
 	x, err := w.find(source, kind)
-	if Never(err) {
+	if IsNeverSynced(err) {
 		return nil
 	}
 	if err != nil {
 		return err
 	}
-	for one := range x.each() {
+	for one := range x.allRoots() {
 		m, err := w.states.read(ctx, one)
 		if err == nil && m.Rest != 0 {
-			err = w.states.change(ctx, one, func(m *kindState) { m.Lost = w.bounds.clock() })
+			err = w.states.change(ctx, one, func(m *kindState) { m.Lost = w.bounds.unixNow() })
 		}
 		if err != nil {
 			return err

@@ -1,5 +1,5 @@
-// Missing: records that a sweep did not see are fetched one by one, or have to be
-// missing again in the next sweep.
+// Missing records: records that a sweep did not see are fetched one by one, or must be missing again in the
+// next sweep.
 
 package crawl
 
@@ -16,28 +16,28 @@ import (
 
 // Limits of how many records may be missing before the sweep checks a sample.
 const (
-	fewMissing = 20 // so many may always be
-	share      = 10 // and one in so many
-	sample     = 20
-	// thinned is how many sweeps in a row must miss very many records that have no
-	// path of their own, until these count as gone.
-	thinned = 4
+	fewMissing   = 20 // so many missing records are always accepted
+	missingShare = 10 // and one in this many
+	sampleSize   = 20
+	// maxThinned is how many consecutive sweeps must miss very many records without a path of their own
+	// before these count as deleted.
+	maxThinned = 4
 )
 
-// resolve finds out what became of what was held and not seen.
+// resolve finds out what happened to the records that were stored and not seen.
 func (s *sweepRun) resolve(ctx context.Context, missing []entry) error {
-	missing, err := s.still(ctx, missing)
+	missing, err := s.filterStored(ctx, missing)
 	if err != nil {
 		return err
 	}
-	if len(missing) > fewMissing && len(missing)*share > s.before.Len() {
-		if err := s.sampled(ctx, missing); err != nil {
+	if len(missing) > fewMissing && len(missing)*missingShare > s.storedIDs.Len() {
+		if err := s.checkSample(ctx, missing); err != nil {
 			return err
 		}
 	}
 	without := []string{}
 	for _, e := range missing {
-		target := s.x.plan.instance(e.id, e.parent, "")
+		target := s.x.plan.instanceTarget(e.id, e.parent, "")
 		if target == nil {
 			without = append(without, e.id)
 			continue
@@ -46,12 +46,11 @@ func (s *sweepRun) resolve(ctx context.Context, missing []entry) error {
 			return err
 		}
 	}
-	return s.unnamed(ctx, without)
+	return s.removeUnnamed(ctx, without)
 }
 
-// still are those that are held to this moment and that upstream does not
-// forget by itself.
-func (s *sweepRun) still(ctx context.Context, missing []entry) ([]entry, error) {
+// filterStored returns the entries that are still stored and that upstream does not drop by itself.
+func (s *sweepRun) filterStored(ctx context.Context, missing []entry) ([]entry, error) {
 	parents := map[string]bool{}
 	var out []entry
 	for _, e := range missing {
@@ -59,7 +58,7 @@ func (s *sweepRun) still(ctx context.Context, missing []entry) ([]entry, error) 
 			over, known := parents[e.parent]
 			if !known {
 				var err error
-				if over, err = s.over(ctx, e.parent); err != nil {
+				if over, err = s.isParentOver(ctx, e.parent); err != nil {
 					return nil, err
 				}
 				parents[e.parent] = over
@@ -74,7 +73,7 @@ func (s *sweepRun) still(ctx context.Context, missing []entry) ([]entry, error) 
 			if err != nil && !errors.Is(err, understudy.ErrNotFound) {
 				return nil, err
 			}
-			held = held || err == nil && !s.beyond(rec) && !s.x.plan.another(rec.Body)
+			held = held || err == nil && !s.isBeyondWalk(rec) && !s.x.plan.isForeign(rec.Body)
 		}
 		if held {
 			out = append(out, e)
@@ -83,23 +82,22 @@ func (s *sweepRun) still(ctx context.Context, missing []entry) ([]entry, error) 
 	return out, nil
 }
 
-// beyond reports whether the walk ended before the position of a record without a
-// clock. If that position is unknown, a walk over part of the list cannot decide
-// about the record.
-func (s *sweepRun) beyond(rec *understudy.Record) bool {
+// isBeyondWalk reports whether the walk ended before the place of a record without a clock. If the place is
+// unknown, a walk over part of the list cannot decide about the record.
+func (s *sweepRun) isBeyondWalk(rec *understudy.Record) bool {
 	if !s.cut || s.stretch != nil {
 		return false
 	}
 	k := s.x.plan.kind
-	if clock := unixOf(k, k.Clock, rec.Body); clock != 0 {
+	if clock := fieldTime(k, k.Clock, rec.Body); clock != 0 {
 		return false
 	}
-	at := unixOf(k, k.Order, rec.Body)
+	at := fieldTime(k, k.Order, rec.Body)
 	return at == 0 || at < s.w.bounds.floor(s.x, s.began)
 }
 
-// unixOf is the time in a field of a body, 0 when there is none.
-func unixOf(k *spec.Kind, name string, body []byte) int64 {
+// fieldTime returns the time in a field of a body, or 0.
+func fieldTime(k *spec.Kind, name string, body []byte) int64 {
 	f := k.Field(name)
 	if f == nil {
 		return 0
@@ -111,18 +109,18 @@ func unixOf(k *spec.Kind, name string, body []byte) int64 {
 	return spec.Unix(f.Type, []byte(jsonspan.Text(body, v)))
 }
 
-// over reports whether a record that others lie under is final or gone, so that
-// upstream forgets them. One that was not final when last seen is asked for.
-func (s *sweepRun) over(ctx context.Context, id string) (bool, error) {
-	above := s.x.above
-	rec, err := s.w.nesting.record(ctx, above, id)
+// isParentOver reports whether a parent record is final or deleted, so that upstream drops its children. A
+// parent that was not final when last seen is fetched.
+func (s *sweepRun) isParentOver(ctx context.Context, id string) (bool, error) {
+	above := s.x.parent
+	rec, err := s.w.nesting.readParent(ctx, above, id)
 	switch {
 	case errors.Is(err, understudy.ErrNotFound):
 		return true, nil
 	case err != nil || rec.Final:
 		return err == nil, err
 	}
-	target := above.plan.instance(id, "", "")
+	target := above.plan.instanceTarget(id, "", "")
 	if target == nil || id == "" {
 		return true, nil
 	}
@@ -133,12 +131,12 @@ func (s *sweepRun) over(ctx context.Context, id string) (bool, error) {
 	return page.Status != 200 || len(page.Rows) == 0 || page.Rows[0].Final, nil
 }
 
-// sampled looks at some of very many that are missing. When they are there the
-// list does not show what it should, and nothing is done about the others.
-func (s *sweepRun) sampled(ctx context.Context, missing []entry) error {
-	for i := range min(sample, len(missing)) {
-		e := missing[i*len(missing)/min(sample, len(missing))]
-		target := s.x.plan.instance(e.id, e.parent, "")
+// checkSample fetches some of very many missing records. If one still exists, the list is unreliable, and it
+// returns an error, so that nothing is deleted.
+func (s *sweepRun) checkSample(ctx context.Context, missing []entry) error {
+	for i := range min(sampleSize, len(missing)) {
+		e := missing[i*len(missing)/min(sampleSize, len(missing))]
+		target := s.x.plan.instanceTarget(e.id, e.parent, "")
 		if target == nil {
 			continue
 		}
@@ -148,26 +146,25 @@ func (s *sweepRun) sampled(ctx context.Context, missing []entry) error {
 		}
 		if page.Status == 200 {
 			return fmt.Errorf("walk: sweep %s: %d of %d records are missing in upstream's list and at least %s is still there; nothing was removed",
-				s.x.plan.name(), len(missing), s.before.Len(), e.id)
+				s.x.plan.name(), len(missing), s.storedIDs.Len(), e.id)
 		}
 	}
 	return nil
 }
 
-// maxMissed bounds what is remembered between two sweeps, in bytes of ids: what
-// is known of a kind has to fit into a value.
+// maxMissed is the maximum number of bytes of missed ids that are remembered between two sweeps, because a
+// state must fit into one value.
 const maxMissed = 24 << 10
 
-// unnamed sees to those without a path of their own: missing in two sweeps in a
-// row is gone.
-func (s *sweepRun) unnamed(ctx context.Context, ids []string) error {
+// removeUnnamed deletes missing records without a path of their own if two consecutive sweeps missed them.
+func (s *sweepRun) removeUnnamed(ctx context.Context, ids []string) error {
 	m, err := s.w.states.read(ctx, s.x)
 	if err != nil || s.stretch != nil || len(ids)+len(m.Missed)+m.Thinned == 0 {
 		return err
 	}
-	if len(ids) > fewMissing && len(ids)*share > s.before.Len() && m.Thinned+1 < thinned {
+	if len(ids) > fewMissing && len(ids)*missingShare > s.storedIDs.Len() && m.Thinned+1 < maxThinned {
 		s.w.o.Logger.Warn("walk: very many records are missing in upstream's list, and none can be asked for by itself; nothing is removed yet",
-			"kind", s.x.plan.name(), "missing", len(ids), "of", s.before.Len(), "seen", m.Thinned+1, "believed", thinned)
+			"kind", s.x.plan.name(), "missing", len(ids), "of", s.storedIDs.Len(), "seen", m.Thinned+1, "believed", maxThinned)
 		return s.w.states.change(ctx, s.x, func(m *kindState) { m.Thinned++ })
 	}
 	var again []string

@@ -1,9 +1,8 @@
-// Sync: fills up a kind from the newest record to the oldest.
+// Sync: fetches a kind from the newest record to the oldest.
 //
-//	newest page -> where does it end? -> intervals beside each other -> the whole lists
-//
-// The intervals ask by time and so miss what has no clock; the walk over the
-// whole lists finds that, and until it has ended nothing is called complete.
+// It fetches the newest page and finds out where the records end. It walks time ranges in parallel and then
+// the whole lists. Filters on time miss records without a clock. The walk over the whole lists finds those,
+// and until it has ended the kind is not complete.
 
 package crawl
 
@@ -23,32 +22,32 @@ import (
 // maxTop is how many of the newest records are remembered.
 const maxTop = 100
 
-// mark is where a sync goes on. Times are Unix seconds.
+// mark is where a sync continues. Times are Unix seconds.
 type mark struct {
 	Began  int64    `json:"began"`
-	Plan   string   `json:"plan,omitempty"` // how it walks (plan.print)
+	Plan   string   `json:"plan,omitempty"` // fingerprint of its plan
 	Top    []string `json:"top,omitempty"`
 	Headed bool     `json:"headed,omitempty"` // the newest page is done
-	Probed bool     `json:"probed,omitempty"` // where the oldest lies is known
+	Probed bool     `json:"probed,omitempty"` // Oldest is known
 	Oldest int64    `json:"oldest,omitempty"`
 
-	Cells []openPartition `json:"cells,omitempty"` // those under way
-	Rest  position        `json:"rest"`            // of the walk over the whole lists
+	Cells []openPartition `json:"cells,omitempty"` // time ranges under way
+	Rest  position        `json:"rest"`            // position of the walk over the whole lists
 	Ended bool            `json:"ended,omitempty"` // that walk is done
 
-	Under childPosition `json:"under"`           // of a kind that lies under another
-	Above int64         `json:"above,omitempty"` // records walked under
+	Under childPosition `json:"under"`           // position of a nested kind
+	Above int64         `json:"above,omitempty"` // number of parent records walked under
 	After int64         `json:"after,omitempty"`
 
-	Sliced int64 `json:"sliced,omitempty"` // rows seen by stretches
-	Whole  int64 `json:"whole,omitempty"`  // rows seen by the walk over the whole lists
+	Sliced int64 `json:"sliced,omitempty"` // rows seen in time ranges
+	Whole  int64 `json:"whole,omitempty"`  // rows seen in the walk over the whole lists
 	Ends   ends  `json:"ends,omitzero"`
 }
 
-// openPartition is a stretch under way.
+// openPartition is a time range under way.
 type openPartition struct {
 	From int64 `json:"from"`
-	Rows int64 `json:"rows,omitempty"` // seen of it
+	Rows int64 `json:"rows,omitempty"` // rows seen in it
 	position
 }
 
@@ -60,22 +59,22 @@ type syncRun struct {
 
 	mu      sync.Mutex
 	mark    mark
-	parents parentCounts // of a kind that lies under another
+	parents parentCounts // for a nested kind
 }
 
-// payload is what the job's payload says.
+// payload is the payload of a job.
 type payload struct {
 	Source string   `json:"source"`
 	Kind   string   `json:"kind"`
 	Root   string   `json:"root,omitempty"`
-	From   int64    `json:"from,omitempty"` // of a sweep: its stretch
+	From   int64    `json:"from,omitempty"` // for a sweep: its time range
 	To     int64    `json:"to,omitempty"`
-	Next   string   `json:"next,omitempty"` // of a catch-up: where it begins
+	Next   string   `json:"next,omitempty"` // for a catch-up: where it begins
 	Top    []string `json:"top,omitempty"`
 	At     int64    `json:"at,omitempty"`
 }
 
-// begin reads what a job is about.
+// begin reads the payload of a job and finds its walk.
 func (w *Crawler) begin(run Run) (*jobRun, error) {
 	t := &jobRun{w: w, run: run}
 	if err := json.Unmarshal(run.Job().Payload, &t.work); err != nil {
@@ -85,11 +84,11 @@ func (w *Crawler) begin(run Run) (*jobRun, error) {
 	if err != nil {
 		return nil, fmt.Errorf("walk: %s: %w", run.Job().Kind, err)
 	}
-	t.x = x.in(t.work.Root)
+	t.x = x.rootWalk(t.work.Root)
 	return t, nil
 }
 
-// sync is the job "sync KIND".
+// sync runs the job "sync KIND".
 func (t *jobRun) sync(ctx context.Context) error {
 	w, x := t.w, t.x
 	s := &syncRun{w: w, job: t, x: x}
@@ -98,97 +97,98 @@ func (t *jobRun) sync(ctx context.Context) error {
 			return fmt.Errorf("walk: sync %s: mark: %w", x.plan.name(), err)
 		}
 	}
-	if s.mark.Plan != x.plan.print() {
-		s.mark = mark{} // what it saw was, or may have been, of another spec
+	if s.mark.Plan != x.plan.fingerprint() {
+		s.mark = mark{} // it may come from another spec
 	}
 	t.ends = s.mark.Ends
-	if s.mark.Plan = x.plan.print(); s.mark.Began == 0 {
-		s.mark.Began = w.bounds.clock()
+	if s.mark.Plan = x.plan.fingerprint(); s.mark.Began == 0 {
+		s.mark.Began = w.bounds.unixNow()
 	}
-	s.paced("", s.mark.Whole)
-	err := s.all(ctx)
-	x.now.Store(nil)
-	return t.ended(ctx, whole, err)
+	s.startPace("", s.mark.Whole)
+	err := s.run(ctx)
+	x.pace.Store(nil)
+	return t.noteEnded(ctx, whole, err)
 }
 
-// ended notes why a walk of a part ended early, and hands the error on. One
-// that ended well has noted that itself.
-func (t *jobRun) ended(ctx context.Context, part int64, err error) error {
+// noteEnded records why the walk of a part failed, and returns the error. A successful walk has recorded its
+// end itself.
+func (t *jobRun) noteEnded(ctx context.Context, part int64, err error) error {
 	w, x := t.w, t.x
 	switch {
-	case ctx.Err() != nil, errors.Is(err, errAbove):
-		return err // the run was ended from outside, or has to wait for its turn
+	case ctx.Err() != nil, errors.Is(err, errParentFirst):
+		return err // the run was ended from outside, or waits for its parent kind
 	case err == nil:
-		x.resumed()
+		x.clearStall()
 		return nil
-	case comesBack(err):
-		// A sweep begins anew: what it has brought is no progress.
-		stuck := x.stalled(w.bounds.now(), reason(err), t.moved() && len(t.run.Job().Mark) > 0)
+	case isRetried(err):
+		// A sweep starts again, so the pages it has fetched are no progress.
+		stuck := x.noteStall(w.bounds.now(), shortReason(err), t.hasFetched() && len(t.run.Job().Mark) > 0)
 		var later *understudy.Snooze
 		var failed *understudy.UpstreamError
-		if errors.As(err, &later) && !(errors.As(err, &failed) && waits(failed)) {
-			later.Wait = max(later.Wait, min(stuck/4, failedRest))
+		if errors.As(err, &later) && !(errors.As(err, &failed) && isLasting(failed)) {
+			later.Wait = max(later.Wait, min(stuck/4, failurePause))
 		}
 		return err
 	}
-	x.resumed()
+	x.clearStall()
 	var endless *endlessError
 	var refused *refusal
-	long := errors.As(err, &endless) || errors.As(err, &refused) && refused.again > 0
+	long := errors.As(err, &endless) || errors.As(err, &refused) && refused.restarts > 0
 	return errors.Join(err, w.states.change(ctx, x, func(m *kindState) {
-		if m.fails(part, reason(err), w.bounds.clock(), long); t.found().Shared {
-			m.Rest = 0 // some of what was walked before may be hidden
+		if m.addFailure(part, shortReason(err), w.bounds.unixNow(), long); t.endsFound().Shared {
+			m.Rest = 0 // some records walked before may be hidden
 		}
 	}))
 }
 
-// comesBack reports whether the job continues by itself from its position when the
-// obstacle is over. A job that can never get the memory it needs does not.
-func comesBack(err error) bool {
+// isRetried reports whether the job continues from its position when the obstacle is gone. A job that can
+// never get enough memory does not.
+func isRetried(err error) bool {
 	var later *understudy.Snooze
-	var heavy *heavyError
-	return errors.As(err, &later) || passing(err) || errors.As(err, &heavy) && !errors.Is(err, understudy.ErrInvalid)
+	var heavy *memoryError
+	return errors.As(err, &later) || isTemporary(err) || errors.As(err, &heavy) && !errors.Is(err, understudy.ErrInvalid)
 }
 
-func (s *syncRun) all(ctx context.Context) error {
+// run syncs the newest page, the time ranges and the whole lists.
+func (s *syncRun) run(ctx context.Context) error {
 	if s.x.plan.parentKind != nil {
-		return s.nested(ctx)
+		return s.syncNested(ctx)
 	}
 	if !s.mark.Headed {
-		if err := s.head(ctx); err != nil {
+		if err := s.syncHead(ctx); err != nil {
 			return err
 		}
 	}
-	if s.x.plan.sliced() && !s.mark.Ended && (s.mark.Whole > 0 || len(s.x.plan.lists) > 1) {
-		s.paced(byTime, s.mark.Sliced)
-		if err := s.partitions(ctx); err != nil {
+	if s.x.plan.isSliced() && !s.mark.Ended && (s.mark.Whole > 0 || len(s.x.plan.lists) > 1) {
+		s.startPace(walkSlices, s.mark.Sliced)
+		if err := s.syncPartitions(ctx); err != nil {
 			return err
 		}
-		s.paced(byList, s.mark.Whole)
+		s.startPace(walkLists, s.mark.Whole)
 	}
-	if err := s.rest(ctx); err != nil {
+	if err := s.walkRest(ctx); err != nil {
 		return err
 	}
 	return s.finish(ctx)
 }
 
-// keep changes the mark and keeps it.
+// keep changes the mark and saves it.
 func (s *syncRun) keep(ctx context.Context, how func(*mark)) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	how(&s.mark)
-	s.mark.Ends = s.job.found()
+	s.mark.Ends = s.job.endsFound()
 	raw, err := json.Marshal(s.mark)
 	if err != nil {
 		return err
 	}
-	s.progress(ctx)
+	s.reportProgress(ctx)
 	return s.job.run.SetMark(ctx, raw)
 }
 
-// newest brings the first page of the whole list.
-func (s *syncRun) newest(ctx context.Context) (*spec.Target, *understudy.Page, error) {
-	first, err := s.x.plan.page(0, "", interval{early, late, 0}, s.w.o.Settings.Page)
+// fetchNewest fetches the first page of the whole list.
+func (s *syncRun) fetchNewest(ctx context.Context) (*spec.Target, *understudy.Page, error) {
+	first, err := s.x.plan.buildTarget(0, "", interval{minClock, maxClock, 0}, s.w.o.Settings.Page)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -199,10 +199,9 @@ func (s *syncRun) newest(ctx context.Context) (*spec.Target, *understudy.Page, e
 	return first, page, err
 }
 
-// head brings the first page of the whole list: what is newer than that is for
-// the catch-up.
-func (s *syncRun) head(ctx context.Context) error {
-	first, page, err := s.newest(ctx)
+// syncHead fetches the first page of the whole list. Newer records are left to the catch-up.
+func (s *syncRun) syncHead(ctx context.Context) error {
+	first, page, err := s.fetchNewest(ctx)
 	if err != nil {
 		return err
 	}
@@ -212,28 +211,28 @@ func (s *syncRun) head(ctx context.Context) error {
 		s.job.noteRepeated(page.Key, "several contents", id)
 	}
 	at := position{}
-	at.count(page, len(page.Rows))
-	at, end := at.onward(first, first, page)
-	s.job.leads(0, page)
+	at.addPage(page, len(page.Rows))
+	at, end := at.nextPosition(first, first, page)
+	s.job.noteNext(0, page)
 	if at.Next == "" {
 		s.job.noteOpen(page.Key, 0, end)
 	}
 	return s.keep(ctx, func(m *mark) {
-		m.Headed, m.Top, m.Whole = true, top(page), int64(len(page.Rows))
-		m.Rest, m.Ended = s.x.plan.following(at)
+		m.Headed, m.Top, m.Whole = true, newestIDs(page), int64(len(page.Rows))
+		m.Rest, m.Ended = s.x.plan.nextPosition(at)
 	})
 }
 
-// following is where a walk over all lists goes on, and whether that was all.
-func (p *plan) following(at position) (position, bool) {
+// nextPosition returns where a walk over all lists continues, and whether it has ended.
+func (p *plan) nextPosition(at position) (position, bool) {
 	if at.Next != "" {
 		return at, false
 	}
 	return position{List: at.List + 1}, at.List+1 == len(p.lists)
 }
 
-// top are the newest records of a page.
-func top(page *understudy.Page) []string {
+// newestIDs returns the newest records of a page.
+func newestIDs(page *understudy.Page) []string {
 	var ids []string
 	for _, row := range page.Rows[:min(len(page.Rows), maxTop)] {
 		ids = append(ids, row.ID)
@@ -241,40 +240,39 @@ func top(page *understudy.Page) []string {
 	return ids
 }
 
-// now is the newest page after a sync that took long: what came since it began
-// is known then, or that there is more of it than a page. nil: it took not long.
-func (s *syncRun) now(ctx context.Context) (*head, error) {
-	if s.w.bounds.clock()-s.mark.Began < int64(soonest/time.Second) {
+// fetchLatest fetches the newest page after a sync that took long. It shows records added since the start, or
+// that there are more than a page. It returns nil after a short sync.
+func (s *syncRun) fetchLatest(ctx context.Context) (*tipPage, error) {
+	if s.w.bounds.unixNow()-s.mark.Began < int64(minLookInterval/time.Second) {
 		return nil, nil
 	}
-	began := s.w.bounds.clock()
-	_, page, err := s.newest(ctx)
+	began := s.w.bounds.unixNow()
+	_, page, err := s.fetchNewest(ctx)
 	if err != nil {
 		return nil, err
 	}
-	return &head{ids: every(page), next: page.Next.URI, open: endOfTip(page).Kind, at: began}, nil
+	return &tipPage{ids: rowIDs(page), next: page.Next.URI, open: tipEnd(page).Kind, at: began}, nil
 }
 
-// finish makes what was walked count.
+// finish records the result of a completed sync.
 func (s *syncRun) finish(ctx context.Context) error {
 	s.job.run.Progress(s.mark.Whole, s.mark.Whole, fmt.Sprintf("%d records seen, every list to its end", s.mark.Whole))
 	floor := s.w.bounds.floor(s.x, s.mark.Began)
 	if err := s.job.checkEnds(ctx); err != nil {
 		return err
 	}
-	now, err := s.now(ctx)
+	now, err := s.fetchLatest(ctx)
 	if err != nil {
 		return err
 	}
 	err = s.w.states.change(ctx, s.x, func(m *kindState) {
 		m.forget(floor)
-		m.Failures, m.Led, m.Params = nil, m.Led|s.job.found().Led, s.job.found().Params
+		m.Failures, m.Led, m.Params = nil, m.Led|s.job.endsFound().Led, s.job.endsFound().Params
 		m.Rest = max(m.Rest, s.mark.Began)
 		m.Records = s.mark.Whole
-		if s.x.plan.sliced() {
-			// The walk over the whole lists saw every stretch, too, and a little
-			// of what lies before them.
-			m.Spans = m.Spans.add(earlier(floor, min(edge, int64(s.w.o.Settings.Overlap/time.Second))), late, s.mark.Began)
+		if s.x.plan.isSliced() {
+			// The walk over the whole lists also saw every time range and a little before them.
+			m.Spans = m.Spans.add(subtract(floor, min(rememberExtra, int64(s.w.o.Settings.Overlap/time.Second))), maxClock, s.mark.Began)
 			if m.Oldest = s.mark.Oldest; !s.mark.Probed {
 				m.Oldest = s.mark.Began
 			}
@@ -282,12 +280,12 @@ func (s *syncRun) finish(ctx context.Context) error {
 		if s.mark.Began >= m.CaughtUp {
 			m.Top, m.CaughtUp, m.Behind, m.Newest = s.mark.Top, s.mark.Began, 0, 0
 		}
-		if now != nil && !m.reaches(now) {
-			m.behind(now.at) // before it is called complete
+		if now != nil && !m.isJoined(now) {
+			m.noteGap(now.at) // before the kind counts as complete
 		}
 	})
 	if err != nil || now == nil {
 		return err
 	}
-	return s.w.tick(ctx, s.x, now)
+	return s.w.compareTip(ctx, s.x, now)
 }

@@ -1,4 +1,4 @@
-// Slices: the cells of a kind's time are walked from the newest to the oldest.
+// Time ranges: the partitions of a kind's time are walked from the newest to the oldest.
 
 package crawl
 
@@ -12,8 +12,8 @@ import (
 	"understudy"
 )
 
-// slices walks the intervals that this sync has not walked yet.
-func (s *syncRun) partitions(ctx context.Context) error {
+// syncPartitions walks the time ranges that this sync has not walked yet.
+func (s *syncRun) syncPartitions(ctx context.Context) error {
 	floor := s.w.bounds.floor(s.x, s.mark.Began)
 	if !s.mark.Probed {
 		if err := s.probe(ctx, floor); err != nil {
@@ -26,25 +26,26 @@ func (s *syncRun) partitions(ctx context.Context) error {
 	}
 	var cells []interval
 	for _, c := range s.w.bounds.partitions(floor, s.mark.Oldest, s.mark.Began) {
-		if !m.Spans.covers(c.From, c.To, s.mark.Began) {
+		if !m.Spans.hasAll(c.From, c.To, s.mark.Began) {
 			cells = append(cells, c)
 		}
 	}
-	return each(ctx, len(cells), s.w.o.Settings.Slices, func(ctx context.Context, i int) error { return s.partition(ctx, cells[i]) })
+	return runParallel(ctx, len(cells), s.w.o.Settings.Slices, func(ctx context.Context, i int) error {
+		return s.syncPartition(ctx, cells[i])
+	})
 }
 
-// probe finds out how far back records lie: each question goes twice as far,
-// and asks for one record.
+// probe finds out how far back records go. Each request goes twice as far back and asks for one record.
 func (s *syncRun) probe(ctx context.Context, floor int64) error {
 	size := int64(s.w.o.Settings.Slice / time.Second)
 	edge, oldest := s.mark.Began-mod(s.mark.Began, size), int64(0)
-	for step := size; floor == early; step *= 2 {
+	for step := size; floor == minClock; step *= 2 {
 		oldest = edge - step
 		if oldest <= 0 {
 			oldest = 0
 			break
 		}
-		found, err := s.before(ctx, oldest)
+		found, err := s.hasOlder(ctx, oldest)
 		if err != nil {
 			return err
 		}
@@ -55,10 +56,10 @@ func (s *syncRun) probe(ctx context.Context, floor int64) error {
 	return s.keep(ctx, func(m *mark) { m.Probed, m.Oldest = true, oldest })
 }
 
-// before reports whether a list has a record that is older than a clock.
-func (s *syncRun) before(ctx context.Context, clock int64) (bool, error) {
+// hasOlder reports whether a list has a record older than a clock.
+func (s *syncRun) hasOlder(ctx context.Context, clock int64) (bool, error) {
 	for i := range s.x.plan.lists {
-		target, err := s.x.plan.page(i, "", interval{early, clock, 0}, 1)
+		target, err := s.x.plan.buildTarget(i, "", interval{minClock, clock, 0}, 1)
 		if err != nil {
 			return false, err
 		}
@@ -71,7 +72,7 @@ func (s *syncRun) before(ctx context.Context, clock int64) (bool, error) {
 		case page.Status == http.StatusOK && len(page.Rows) > 0:
 			return true, nil
 		case page.Status == http.StatusOK:
-		case !r.retention():
+		case !r.isRetention():
 			return false, r
 		default:
 			return false, s.w.states.noteEnd(ctx, s.x, clock)
@@ -80,16 +81,16 @@ func (s *syncRun) before(ctx context.Context, clock int64) (bool, error) {
 	return false, nil
 }
 
-// cell walks one stretch in every list.
-func (s *syncRun) partition(ctx context.Context, c interval) error {
-	at := s.open(c.From)
+// syncPartition walks one time range in every list.
+func (s *syncRun) syncPartition(ctx context.Context, c interval) error {
+	at := s.openPosition(c.From)
 	for list := at.List; list < len(s.x.plan.lists); list++ {
 		if at.List != list {
 			at = position{List: list}
 		}
-		err := s.job.forEachPageIn(ctx, list, c, at, func(page *understudy.Page, next position) error {
+		err := s.job.visitInterval(ctx, list, c, at, func(page *understudy.Page, next position) error {
 			return s.keep(ctx, func(m *mark) {
-				rows := rowsOf(list, within(page, c))
+				rows := countedRows(list, countWithin(page, c))
 				m.Sliced += rows
 				m.put(c.From, rows, next)
 			})
@@ -98,7 +99,7 @@ func (s *syncRun) partition(ctx context.Context, c interval) error {
 			return err
 		}
 	}
-	open := s.job.checkEnds(ctx) // a slice whose end is not proven is walked again
+	open := s.job.checkEnds(ctx) // a range whose end is not proven is walked again
 	if open != nil && !errors.Is(open, understudy.ErrInvalid) {
 		return open
 	}
@@ -112,45 +113,45 @@ func (s *syncRun) partition(ctx context.Context, c interval) error {
 	})
 }
 
-// stretch walks a stretch of time in one list from a place to its end.
-func (t *jobRun) forEachPageIn(ctx context.Context, list int, c interval, at position, see func(*understudy.Page, position) error) error {
+// visitInterval walks a time range of one list from a position to its end.
+func (t *jobRun) visitInterval(ctx context.Context, list int, c interval, at position, see func(*understudy.Page, position) error) error {
 	p := t.x.plan
 	ask := c
-	if c.To != late {
+	if c.To != maxClock {
 		ask.To += int64(t.w.o.Settings.Overlap / time.Second)
 	}
-	first, err := p.page(list, "", ask, t.w.o.Settings.Page)
+	first, err := p.buildTarget(list, "", ask, t.w.o.Settings.Page)
 	if err != nil {
 		return err
 	}
-	err = t.forEachPage(ctx, first, at, see)
+	err = t.visitPages(ctx, first, at, see)
 	var r *refusal
-	if !errors.As(err, &r) || !r.retention() {
+	if !errors.As(err, &r) || !r.isRetention() {
 		return err
 	}
-	// Part of the stretch is older than what upstream keeps: all it still has
-	// is asked for, and if that is refused, too, it has nothing.
-	if ask.From != early {
-		ask.From = early
-		if first, err = p.page(list, "", ask, t.w.o.Settings.Page); err != nil {
+	// Part of the range is older than upstream's retention. Request everything that upstream still has. If
+	// upstream refuses that too, it has nothing.
+	if ask.From != minClock {
+		ask.From = minClock
+		if first, err = p.buildTarget(list, "", ask, t.w.o.Settings.Page); err != nil {
 			return err
 		}
-		if err = t.forEachPage(ctx, first, position{List: list}, see); !errors.As(err, &r) || !r.retention() {
+		if err = t.visitPages(ctx, first, position{List: list}, see); !errors.As(err, &r) || !r.isRetention() {
 			return err
 		}
 	}
 	return t.w.states.noteEnd(ctx, t.x, c.To)
 }
 
-// noteEnd notes that upstream keeps nothing that is older.
+// noteEnd records that upstream keeps nothing older.
 func (s *states) noteEnd(ctx context.Context, x *kindCrawl, clock int64) error {
 	return s.change(ctx, x, func(m *kindState) {
 		m.Ended = "upstream keeps nothing from before " + time.Unix(clock, 0).UTC().Format(time.DateOnly)
 	})
 }
 
-// open is where a stretch goes on.
-func (s *syncRun) open(from int64) position {
+// openPosition returns where a time range continues.
+func (s *syncRun) openPosition(from int64) position {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, o := range s.mark.Cells {
@@ -161,7 +162,7 @@ func (s *syncRun) open(from int64) position {
 	return position{}
 }
 
-// put notes where a stretch goes on after a page.
+// put records where a time range continues after a page.
 func (m *mark) put(from, rows int64, at position) {
 	if at.Next == "" {
 		at.List++
@@ -169,15 +170,15 @@ func (m *mark) put(from, rows int64, at position) {
 	for i := range m.Cells {
 		if m.Cells[i].From == from {
 			m.Cells[i].position = at
-			m.Cells[i].Rows += rows // seen of it
+			m.Cells[i].Rows += rows // rows seen in it
 			return
 		}
 	}
 	m.Cells = append(m.Cells, openPartition{from, rows, at})
 }
 
-// within counts the rows of a page whose clocks lie in a stretch.
-func within(page *understudy.Page, c interval) int64 {
+// countWithin counts the rows of a page whose clocks lie in a time range.
+func countWithin(page *understudy.Page, c interval) int64 {
 	n := int64(0)
 	for _, row := range page.Rows {
 		if row.Clock != 0 && row.Clock >= c.From && row.Clock < c.To {
@@ -187,24 +188,24 @@ func within(page *understudy.Page, c interval) int64 {
 	return n
 }
 
-// rest walks the whole lists from where the newest page ended.
-func (s *syncRun) rest(ctx context.Context) error {
+// walkRest walks the whole lists from where the newest page ended.
+func (s *syncRun) walkRest(ctx context.Context) error {
 	for !s.mark.Ended {
 		at := s.mark.Rest
-		first, err := s.x.plan.page(at.List, "", interval{early, late, 0}, s.w.o.Settings.Page)
+		first, err := s.x.plan.buildTarget(at.List, "", interval{minClock, maxClock, 0}, s.w.o.Settings.Page)
 		if err != nil {
 			return err
 		}
 		floor := s.w.bounds.floor(s.x, s.mark.Began)
-		err = s.job.forEachPage(ctx, first, at, func(page *understudy.Page, next position) error {
-			if s.w.bounds.past(page, floor) {
+		err = s.job.visitPages(ctx, first, at, func(page *understudy.Page, next position) error {
+			if s.w.bounds.isBefore(page, floor) {
 				next.Next = ""
 			}
 			err := s.keep(ctx, func(m *mark) {
 				if at.List == 0 {
 					m.Whole = next.Rows
 				}
-				m.Rest, m.Ended = s.x.plan.following(next)
+				m.Rest, m.Ended = s.x.plan.nextPosition(next)
 			})
 			if err == nil && next.Next == "" {
 				return errEnough
@@ -218,5 +219,5 @@ func (s *syncRun) rest(ctx context.Context) error {
 	return nil
 }
 
-// errEnough ends a walk along a list that goes on.
+// errEnough ends a walk before the end of the list.
 var errEnough = errors.New("walk: enough")

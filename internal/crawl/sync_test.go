@@ -32,14 +32,14 @@ func synced(t *testing.T, n int, s Settings) (*world, *Crawler) {
 
 func complete(t *testing.T, x *Crawler, kind string) {
 	t.Helper()
-	if s, err := x.State(context.Background(), "post", kind); err != nil || !s.Complete {
+	if s, err := x.ReadState(context.Background(), "post", kind); err != nil || !s.Complete {
 		t.Errorf("%s: not complete: %q, %v", kind, s.Why, err)
 	}
 }
 
 func incomplete(t *testing.T, x *Crawler, kind, why string) {
 	t.Helper()
-	if s, err := x.State(context.Background(), "post", kind); err != nil || s.Complete || !strings.Contains(s.Why, why) {
+	if s, err := x.ReadState(context.Background(), "post", kind); err != nil || s.Complete || !strings.Contains(s.Why, why) {
 		t.Errorf("%s: complete %v, %q, %v; want why to say %q", kind, s.Complete, s.Why, err, why)
 	}
 }
@@ -63,7 +63,7 @@ func TestSyncBringsEverythingOnce(t *testing.T) {
 		if !slices.Equal(w.polls, []string{"letters"}) {
 			t.Errorf("polled: %v", w.polls)
 		}
-		if s, _ := x.State(t.Context(), "post", "letters"); s.Done != 503 || s.Total != 503 || s.CaughtUp.IsZero() || s.Swept.IsZero() {
+		if s, _ := x.ReadState(t.Context(), "post", "letters"); s.Done != 503 || s.Total != 503 || s.CaughtUp.IsZero() || s.Swept.IsZero() {
 			t.Errorf("state %+v", s)
 		}
 	})
@@ -151,7 +151,7 @@ func TestRetentionEndsASync(t *testing.T) {
 			t.Fatal(err)
 		}
 		complete(t, x, "letters")
-		if s, _ := x.State(t.Context(), "post", "letters"); !strings.Contains(s.Ended, "keeps nothing from before") {
+		if s, _ := x.ReadState(t.Context(), "post", "letters"); !strings.Contains(s.Ended, "keeps nothing from before") {
 			t.Errorf("ended: %q", s.Ended)
 		}
 	})
@@ -217,7 +217,7 @@ func TestUnderEveryRecord(t *testing.T) {
 func TestWhatCannotBeSynced(t *testing.T) {
 	w := newWorld(t)
 	x := w.walker(Settings{})
-	if err := x.Keep(t.Context(), "post", "totals"); !Never(err) || !strings.Contains(err.Error(), "no ids") {
+	if err := x.Keep(t.Context(), "post", "totals"); !IsNeverSynced(err) || !strings.Contains(err.Error(), "no ids") {
 		t.Errorf("totals: %v", err)
 	}
 	if err := x.Keep(t.Context(), "post", "lettres"); !errors.Is(err, understudy.ErrInvalid) {

@@ -1,4 +1,4 @@
-// Tick: a newest page was saved; does it reach down to the known records?
+// Newest pages: does a saved newest page reach down to the known records?
 
 package crawl
 
@@ -14,21 +14,21 @@ import (
 	"understudy/request"
 )
 
-// head is a saved newest page: its records, the link to the next page, its time.
-type head struct {
+// tipPage is a saved newest page: its records, the link to the next page, its time.
+type tipPage struct {
 	ids  []string
 	next string
-	open string // the kind of its open end; "" = none
+	open string // how its end is open; "" if it is not
 	at   int64
 }
 
-// requestTime returns the last moment of which a page shows everything: when it was asked for, less the
-// age that it came with. What was written while it was on its way may be missing.
+// requestTime returns the last moment whose state a page shows completely: when it was requested, minus its
+// age. Later writes may be missing.
 func requestTime(p *understudy.Page) time.Time { return p.At.Add(-p.Took - p.InitialAge) }
 
-// addAbove adds the records that a page before showed above the first one of this page. A page
-// that a write overtook lacks the record written, which is held as the write's answer shows it.
-func (h *head) addAbove(before *head) {
+// addAbove adds the records that an earlier page showed above the first record of this page. A page that was
+// overtaken by a write lacks the written record, which is stored as the write's response showed it.
+func (h *tipPage) addAbove(before *tipPage) {
 	if before == nil || len(h.ids) == 0 {
 		return
 	}
@@ -39,14 +39,13 @@ func (h *head) addAbove(before *head) {
 	}
 }
 
-// PageSaved is told of every page that was saved. It returns at once; what it
-// leads to happens in Run. A page it is not told of, or that is lost with the
-// process, is made up for by the next.
-func (w *Crawler) PageSaved(_ context.Context, l request.PageSaved) error {
+// HandlePageSaved handles every page that was saved. It returns at once; the work is done in Run. If a page
+// is lost with the process, the next page replaces it.
+func (w *Crawler) HandlePageSaved(_ context.Context, l request.PageSaved) error {
 	if l.Page == nil {
 		return nil
 	}
-	x := w.roots.saved(l)
+	x := w.roots.walkOf(l)
 	if x == nil {
 		return nil
 	}
@@ -60,17 +59,17 @@ func (w *Crawler) PageSaved(_ context.Context, l request.PageSaved) error {
 	}
 	w.mu.Lock()
 	if newest {
-		h := &head{ids: top(l.Page), next: l.Page.Next.URI, open: endOfTip(l.Page).Kind, at: requestTime(l.Page).Unix()}
-		m := x.seen.Load()
-		h.addAbove(x.joined.Load())
-		h.addAbove(x.gap.Load())
+		h := &tipPage{ids: newestIDs(l.Page), next: l.Page.Next.URI, open: tipEnd(l.Page).Kind, at: requestTime(l.Page).Unix()}
+		m := x.state.Load()
+		h.addAbove(x.joinedTip.Load())
+		h.addAbove(x.gapTip.Load())
 		if m != nil {
-			h.addAbove(&head{ids: m.Top, at: m.CaughtUp})
+			h.addAbove(&tipPage{ids: m.Top, at: m.CaughtUp})
 		}
-		if x.gap.Load() != nil || m == nil || !m.reaches(h) {
-			x.gap.Store(h) // until it was looked at
+		if x.gapTip.Load() != nil || m == nil || !m.isJoined(h) {
+			x.gapTip.Store(h) // until it is handled
 		} else {
-			x.joined.Store(h)
+			x.joinedTip.Store(h)
 		}
 		w.unread[x] = h
 	}
@@ -78,38 +77,38 @@ func (w *Crawler) PageSaved(_ context.Context, l request.PageSaved) error {
 		w.changed[l.Page.Key.Source+"/"+l.Page.Kind] = true
 	}
 	w.mu.Unlock()
-	rouse(w.wake)
+	wakeUp(w.wake)
 	return nil
 }
 
-// rouse has Run look at what was noted.
-func rouse(wake chan<- struct{}) {
+// wakeUp wakes Run.
+func wakeUp(wake chan<- struct{}) {
 	select {
 	case wake <- struct{}{}:
 	default:
 	}
 }
 
-// look handles the saved pages and the noted changes.
+// look handles the saved pages and the recorded changes.
 func (w *Crawler) look(ctx context.Context) error {
-	if err := w.steps.check(ctx, w.each()); err != nil {
+	if err := w.steps.check(ctx, w.allWalks()); err != nil {
 		return err
 	}
 	w.mu.Lock()
 	heads, stirs := w.unread, w.changed
-	w.unread, w.changed = map[*kindCrawl]*head{}, map[string]bool{}
+	w.unread, w.changed = map[*kindCrawl]*tipPage{}, map[string]bool{}
 	doubts := w.rechecks
 	w.rechecks = map[string]intervals{}
 	w.mu.Unlock()
 	for name, all := range doubts {
-		for x := range w.walks[name].each() {
+		for x := range w.walks[name].allRoots() {
 			if err := w.queue.recheck(ctx, x, all); err != nil {
 				return err
 			}
 		}
 	}
 	for x, h := range heads {
-		if err := w.tick(ctx, x, h); err != nil {
+		if err := w.compareTip(ctx, x, h); err != nil {
 			return err
 		}
 	}
@@ -132,49 +131,49 @@ func (w *Crawler) look(ctx context.Context) error {
 	return nil
 }
 
-// tick compares a newest page with what is known. The mark moves when they
-// overlap, else at the end of the walk that fills the gap, so that a kill in
-// between loses nothing: the next page finds the same gap.
-func (w *Crawler) tick(ctx context.Context, x *kindCrawl, h *head) (err error) {
+// compareTip compares a newest page with the known records. If they overlap, the known records advance.
+// Otherwise they advance at the end of the walk that fills the gap, so that a crash loses nothing: the next
+// page shows the same gap.
+func (w *Crawler) compareTip(ctx context.Context, x *kindCrawl, h *tipPage) (err error) {
 	defer func() {
 		if err == nil {
-			x.gap.CompareAndSwap(h, nil) // what it leaves open is in the memo
+			x.gapTip.CompareAndSwap(h, nil) // a remaining gap is in the state
 		}
 	}()
 	m, err := w.states.checkClock(ctx, x)
 	if err != nil || !m.Keep || m.Rest == 0 || h.at < m.CaughtUp {
 		return err
 	}
-	if m.reaches(h) {
-		return w.states.change(ctx, x, func(m *kindState) { m.reach(h.ids, h.at) })
+	if m.isJoined(h) {
+		return w.states.change(ctx, x, func(m *kindState) { m.advanceTip(h.ids, h.at) })
 	}
 	if m.Behind == 0 || h.at > m.Newest {
-		if err := w.states.change(ctx, x, func(m *kindState) { m.behind(h.at) }); err != nil {
+		if err := w.states.change(ctx, x, func(m *kindState) { m.noteGap(h.at) }); err != nil {
 			return err
 		}
 	}
-	if m.rests(tip, w.bounds.clock()) {
+	if m.isResting(tip, w.bounds.unixNow()) {
 		return nil
 	}
 	return w.queue.enqueue(ctx, x, "catch up", payload{Next: h.next, Top: h.ids, At: h.at})
 }
 
-// reaches reports whether a newest page leaves no gap to what is known: it shows some of that,
-// or is the whole list.
-func (m *kindState) reaches(h *head) bool {
+// isJoined reports whether a newest page leaves no gap to the known records: it shows one of them, or it is
+// the whole list.
+func (m *kindState) isJoined(h *tipPage) bool {
 	whole := h.next == "" && (h.open == "" || h.open == understudy.OpenUnseen && m.Led&1 != 0)
-	return whole || overlaps(h.ids, m.Top)
+	return whole || hasOverlap(h.ids, m.Top)
 }
 
-// behind notes a newest page that leaves a gap.
-func (m *kindState) behind(at int64) {
+// noteGap records a newest page that leaves a gap.
+func (m *kindState) noteGap(at int64) {
 	m.Behind = cmp.Or(m.Behind, at)
 	m.Newest = max(m.Newest, at)
 }
 
-// reach moves the mark up to a page that leaves no gap. One that came later may
-// leave a gap to this one; the next page tells.
-func (m *kindState) reach(ids []string, at int64) {
+// advanceTip advances the known records to a page that leaves no gap. A later page may leave a gap to this
+// page; the next page shows that.
+func (m *kindState) advanceTip(ids []string, at int64) {
 	if at < m.CaughtUp {
 		return
 	}
@@ -182,13 +181,12 @@ func (m *kindState) reach(ids []string, at int64) {
 	if m.Behind = 0; m.Newest > at {
 		m.Behind = m.Newest
 	}
-	m.well(tip, interval{})
+	m.removeFailures(tip, interval{})
 }
 
-// overlaps reports whether a page has a record of those known to be newest.
-// Lists go from the newest to the oldest, so all that is above it is in the
-// page. A list that was empty is known to its end by anything.
-func overlaps(ids, known []string) bool {
+// hasOverlap reports whether a page shows one of the newest known records. Lists are newest first, so all
+// newer records are then on the page. If the known list was empty, only an empty page overlaps.
+func hasOverlap(ids, known []string) bool {
 	for _, id := range ids {
 		if slices.Contains(known, id) {
 			return true
@@ -197,16 +195,16 @@ func overlaps(ids, known []string) bool {
 	return len(known) == 0 && len(ids) == 0
 }
 
-// catchUp is the job "catch up KIND": it walks on from a newest page until the
-// list overlaps what is known.
-func (t *jobRun) catchUp(ctx context.Context) error {
+// runCatchUp runs the job "catch up KIND": it walks from a newest page down to the known
+// records.
+func (t *jobRun) runCatchUp(ctx context.Context) error {
 	if t.x.plan.parentKind != nil {
 		return t.follow(ctx)
 	}
-	return t.ended(ctx, tip, t.fillGap(ctx))
+	return t.noteEnded(ctx, tip, t.fillGap(ctx))
 }
 
-// fillGap walks from a newest page to what is known.
+// fillGap walks from a newest page down to the known records.
 func (t *jobRun) fillGap(ctx context.Context) error {
 	w, run, x, e := t.w, t.run, t.x, &t.work
 	m, err := w.states.read(ctx, x)
@@ -215,17 +213,17 @@ func (t *jobRun) fillGap(ctx context.Context) error {
 	}
 	at := position{Next: e.Next}
 	if mark := run.Job().Mark; len(mark) > 0 && json.Unmarshal(mark, &at) != nil {
-		at = position{Next: string(mark)} // of an earlier release
+		at = position{Next: string(mark)} // the format of an earlier release
 	}
-	first, err := x.plan.newest()
+	first, err := x.plan.buildNewestTarget()
 	if err != nil {
 		return err
 	}
 	seen := int64(len(e.Top))
-	err = t.forEachPage(ctx, first, at, func(page *understudy.Page, next position) error {
+	err = t.visitPages(ctx, first, at, func(page *understudy.Page, next position) error {
 		seen += int64(len(page.Rows))
 		run.Progress(seen, 0, "")
-		if overlaps(every(page), m.Top) || w.bounds.past(page, m.CaughtUp-int64(w.o.Settings.Overlap/time.Second)) {
+		if hasOverlap(rowIDs(page), m.Top) || w.bounds.isBefore(page, m.CaughtUp-int64(w.o.Settings.Overlap/time.Second)) {
 			return errEnough
 		}
 		mark, err := json.Marshal(next)
@@ -241,11 +239,11 @@ func (t *jobRun) fillGap(ctx context.Context) error {
 		return err
 	}
 	run.Progress(seen, seen, fmt.Sprintf("%d records seen, down to what was known", seen))
-	return w.states.change(ctx, x, func(m *kindState) { m.reach(e.Top, e.At) })
+	return w.states.change(ctx, x, func(m *kindState) { m.advanceTip(e.Top, e.At) })
 }
 
-// every are all records of a page.
-func every(page *understudy.Page) []string {
+// rowIDs returns the ids of all rows of a page.
+func rowIDs(page *understudy.Page) []string {
 	ids := make([]string, len(page.Rows))
 	for i, row := range page.Rows {
 		ids[i] = row.ID

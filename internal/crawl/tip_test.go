@@ -21,7 +21,7 @@ func TestTwoNewestPagesOfOneSecond(t *testing.T) {
 		ids        []string
 	}{{"later", "3", []string{"3", "2", "1"}}, {"earlier", "2", []string{"1"}}, {"the same", "2", []string{"2", "1"}}, {"empty", "2", nil}} {
 		x := &kindCrawl{}
-		x.joined.Store(&head{ids: c.ids, at: 100})
+		x.joinedTip.Store(&tipPage{ids: c.ids, at: 100})
 		if tip, at := x.newestPage(&m, 100); tip[0] != c.want || at != 100 {
 			t.Errorf("%s: it ends at %v of %d", c.name, tip, at)
 		}
@@ -43,11 +43,11 @@ func TestOneThatCameAloneIsNoNewestPage(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			_ = x.PageSaved(t.Context(), landed)
+			_ = x.HandlePageSaved(t.Context(), landed)
 		}
 		ends := func(at time.Time, ids ...string) {
 			t.Helper()
-			if c, ok := x.Covered("post", "letters", "", "", 0, 0); !ok || !slices.Equal(c.Head, ids) || !c.Newest.Equal(at) {
+			if c, ok := x.Coverage("post", "letters", "", "", 0, 0); !ok || !slices.Equal(c.Head, ids) || !c.Newest.Equal(at) {
 				t.Errorf("%+v, %v; want it to end at %v of %v", c, ok, ids, at)
 			}
 		}
@@ -55,20 +55,20 @@ func TestOneThatCameAloneIsNoNewestPage(t *testing.T) {
 		ends(began, "L000020", "L000019", "L000018")
 		time.Sleep(time.Minute)
 		w.arrive(3)
-		land(letters.plan.page(0, "", interval{early, late, 0}, 1))
+		land(letters.plan.buildTarget(0, "", interval{minClock, maxClock, 0}, 1))
 		if err := x.look(t.Context()); err != nil {
 			t.Fatal(err)
 		}
 		ends(began, "L000020", "L000019", "L000018")
-		if c, ok := x.Covered("post", "letters", "", "", 1, began.Add(-25*time.Hour).Unix()); !ok || c.Head != nil {
+		if c, ok := x.Coverage("post", "letters", "", "", 1, began.Add(-25*time.Hour).Unix()); !ok || c.Head != nil {
 			t.Errorf("what does not reach the newest page ends at %v, %v", c.Head, ok)
 		}
 		all := w.things["letters"]
-		land(letters.plan.newest()) // and it was not read yet
+		land(letters.plan.buildNewestTarget()) // and it was not read yet
 		ends(began.Add(time.Minute), all[0].id, all[1].id, all[2].id)
 		w.arrive(7)
-		land(letters.plan.newest())
-		if c, ok := x.Covered("post", "letters", "", "", 0, 0); ok {
+		land(letters.plan.buildNewestTarget())
+		if c, ok := x.Coverage("post", "letters", "", "", 0, 0); ok {
 			t.Errorf("it leaves a gap, and all is covered: %+v", c)
 		}
 		if err := errors.Join(x.look(t.Context()), w.work(t.Context(), x)); err != nil {
@@ -81,7 +81,7 @@ func TestOneThatCameAloneIsNoNewestPage(t *testing.T) {
 		if err := errors.Join(x.Keep(t.Context(), "post", "boxes"), w.work(t.Context(), x)); err != nil {
 			t.Fatal(err)
 		}
-		if c, ok := x.Covered("post", "boxes", "", "", 0, 0); !ok || c.Head == nil || len(c.Head) > 0 {
+		if c, ok := x.Coverage("post", "boxes", "", "", 0, 0); !ok || c.Head == nil || len(c.Head) > 0 {
 			t.Errorf("an empty list: %+v, %v", c, ok)
 		}
 	})
@@ -91,7 +91,7 @@ func TestOneThatCameAloneIsNoNewestPage(t *testing.T) {
 func TestTheTipStaysWhereAPageLacksARecordJustWritten(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w, x := synced(t, 20, Settings{})
-		target, err := x.walks["post/letters"].plan.newest()
+		target, err := x.walks["post/letters"].plan.buildNewestTarget()
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -100,12 +100,12 @@ func TestTheTipStaysWhereAPageLacksARecordJustWritten(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		_ = x.PageSaved(t.Context(), landed)
+		_ = x.HandlePageSaved(t.Context(), landed)
 		overtaken := *landed.Page
 		overtaken.Rows = overtaken.Rows[1:]
 		for range 2 {
-			_ = x.PageSaved(t.Context(), request.PageSaved{Page: &overtaken, Reason: landed.Reason})
-			c, ok := x.Covered("post", "letters", "", "", 0, 0)
+			_ = x.HandlePageSaved(t.Context(), request.PageSaved{Page: &overtaken, Reason: landed.Reason})
+			c, ok := x.Coverage("post", "letters", "", "", 0, 0)
 			if first := w.things["letters"][0].id; !ok || !slices.Contains(c.Head, first) {
 				t.Errorf("the list ends at %v, %v; %s was shown before", c.Head, ok, first)
 			}
@@ -122,17 +122,17 @@ func TestTheTipStaysWhileAnEarlierPageWaits(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			w, x := synced(t, 20, Settings{})
 			k := x.walks["post/letters"]
-			target, err := k.plan.newest()
+			target, err := k.plan.buildNewestTarget()
 			if err != nil {
 				t.Fatal(err)
 			}
-			k.gap.Store(&head{}) // of the earlier page
+			k.gapTip.Store(&tipPage{}) // of the earlier page
 			w.arrive(1)
 			landed, err := w.Fill(t.Context(), request.Fill{Target: target})
 			if err != nil {
 				t.Fatal(err)
 			}
-			_ = x.PageSaved(t.Context(), landed)
+			_ = x.HandlePageSaved(t.Context(), landed)
 			look := func() {
 				t.Helper()
 				if err := x.look(t.Context()); err != nil {
@@ -145,9 +145,9 @@ func TestTheTipStaysWhileAnEarlierPageWaits(t *testing.T) {
 			}
 			overtaken := *landed.Page
 			overtaken.At, overtaken.Rows = time.Now(), overtaken.Rows[1:]
-			_ = x.PageSaved(t.Context(), request.PageSaved{Page: &overtaken, Reason: landed.Reason})
+			_ = x.HandlePageSaved(t.Context(), request.PageSaved{Page: &overtaken, Reason: landed.Reason})
 			look()
-			c, ok := x.Covered("post", "letters", "", "", 0, 0)
+			c, ok := x.Coverage("post", "letters", "", "", 0, 0)
 			if first := w.things["letters"][0].id; !ok || !slices.Contains(c.Head, first) {
 				t.Errorf("looked %v: the list ends at %v, %v; %s was shown before", looked, c.Head, ok, first)
 			}
@@ -163,11 +163,11 @@ func TestSweepIsCaughtUp(t *testing.T) {
 		time.Sleep(time.Hour)
 		w.arrive(3)
 		began := time.Now().Truncate(time.Second)
-		if err := errors.Join(x.due(t.Context()), w.work(t.Context(), x)); err != nil {
+		if err := errors.Join(x.enqueueDue(t.Context()), w.work(t.Context(), x)); err != nil {
 			t.Fatal(err)
 		}
 		all := w.things["letters"]
-		if c, ok := x.Covered("post", "letters", "", "", 0, 0); !ok || !slices.Equal(c.Head, []string{all[0].id, all[1].id, all[2].id}) ||
+		if c, ok := x.Coverage("post", "letters", "", "", 0, 0); !ok || !slices.Equal(c.Head, []string{all[0].id, all[1].id, all[2].id}) ||
 			c.Newest.Before(began) || c.At.Before(began) {
 			t.Errorf("%+v, %v: it ends before %s, which the sweep has seen", c, ok, all[0].id)
 		}
@@ -182,7 +182,7 @@ func TestATickThatFindsNothingNewIsNotWritten(t *testing.T) {
 		tick := func() {
 			t.Helper()
 			time.Sleep(6 * time.Second)
-			target, err := x.walks["post/letters"].plan.newest()
+			target, err := x.walks["post/letters"].plan.buildNewestTarget()
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -190,7 +190,7 @@ func TestATickThatFindsNothingNewIsNotWritten(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			_ = x.PageSaved(t.Context(), landed)
+			_ = x.HandlePageSaved(t.Context(), landed)
 			if err := x.look(t.Context()); err != nil {
 				t.Fatal(err)
 			}
@@ -202,7 +202,7 @@ func TestATickThatFindsNothingNewIsNotWritten(t *testing.T) {
 		if n := w.writes - began; n > 3 {
 			t.Errorf("100 ticks that found nothing new wrote %d times", n)
 		}
-		if s, err := x.State(t.Context(), "post", "letters"); err != nil || time.Since(s.CaughtUp) > time.Second {
+		if s, err := x.ReadState(t.Context(), "post", "letters"); err != nil || time.Since(s.CaughtUp) > time.Second {
 			t.Errorf("it is caught up to %v of %v, %v", s.CaughtUp, time.Now(), err)
 		}
 		began = w.writes
@@ -219,7 +219,7 @@ func TestANewestPageIsOfWhenItWasAskedFor(t *testing.T) {
 		w, x := synced(t, 20, Settings{})
 		time.Sleep(time.Minute)
 		w.arrive(1)
-		target, err := x.walks["post/letters"].plan.newest()
+		target, err := x.walks["post/letters"].plan.buildNewestTarget()
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -228,9 +228,9 @@ func TestANewestPageIsOfWhenItWasAskedFor(t *testing.T) {
 			t.Fatal(err)
 		}
 		landed.Page.Took, landed.Page.InitialAge = 3*time.Second, 2*time.Second
-		_ = x.PageSaved(t.Context(), landed)
+		_ = x.HandlePageSaved(t.Context(), landed)
 		want := landed.Page.At.Add(-5 * time.Second).Truncate(time.Second)
-		if c, ok := x.Covered("post", "letters", "", "", 0, 0); !ok || !c.Newest.Equal(want) {
+		if c, ok := x.Coverage("post", "letters", "", "", 0, 0); !ok || !c.Newest.Equal(want) {
 			t.Errorf("the newest page counts as of %v, %v; want %v", c.Newest, ok, want)
 		}
 	})

@@ -33,14 +33,14 @@ func TestRecordsThatDoNotTellAreTheUsers(t *testing.T) {
 				for _, kind := range []string{"boxes", "letters"} {
 					w.poll(x, kind)
 				}
-				if err := x.due(t.Context()); err != nil {
+				if err := x.enqueueDue(t.Context()); err != nil {
 					t.Fatal(err)
 				}
 			}
 		}
 		check := func(kind string, want bool) {
 			t.Helper()
-			if c, ok := x.Covered("post", kind, "", "", 0, 0); ok != want {
+			if c, ok := x.Coverage("post", kind, "", "", 0, 0); ok != want {
 				t.Errorf("%s: covered %v: %+v", kind, ok, c)
 			}
 		}
@@ -56,7 +56,7 @@ func TestRecordsThatDoNotTellAreTheUsers(t *testing.T) {
 		check("boxes", false)
 		check("letters", false) // those of another were walked
 		time.Sleep(time.Second)
-		if err := x.due(t.Context()); err != nil {
+		if err := x.enqueueDue(t.Context()); err != nil {
 			t.Fatal(err)
 		}
 		settle()
@@ -81,7 +81,7 @@ func TestAnotherUsersRecordsStay(t *testing.T) {
 		for range 3 {
 			time.Sleep(26 * time.Hour)
 			w.poll(x, "letters")
-			if err := x.due(t.Context()); err != nil {
+			if err := x.enqueueDue(t.Context()); err != nil {
 				t.Fatal(err)
 			}
 			if err := w.work(t.Context(), x); err != nil {

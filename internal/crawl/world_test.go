@@ -187,13 +187,13 @@ func (w *world) list(target *spec.Target, p *understudy.Page) {
 		n, _ := strconv.ParseInt(v, 10, 64)
 		return n
 	}
-	from, to := get("from", early), get("to", late)
-	if w.keeps > 0 && (from != early && from < w.keeps || to < w.keeps) {
+	from, to := get("from", minClock), get("to", maxClock)
+	if w.keeps > 0 && (from != minClock && from < w.keeps || to < w.keeps) {
 		p.Status, p.Body = http.StatusBadRequest, []byte(`{"code":777}`)
 		return
 	}
 	after, past := target.Query.Get("after")
-	filtered := from != early || to != late
+	filtered := from != minClock || to != maxClock
 	var rows []thing
 	for _, x := range w.things[p.Kind] {
 		show := !w.hidden[x.id] && (!filtered || x.clock != 0 && x.clock >= from && x.clock <= to)
@@ -440,7 +440,7 @@ func (w *world) log(from int) []string {
 
 // poll is the newest page as the mirror polls it.
 func (w *world) poll(x *Crawler, kind string) {
-	target, err := x.walks["post/"+kind].plan.newest()
+	target, err := x.walks["post/"+kind].plan.buildNewestTarget()
 	if err != nil {
 		w.t.Fatal(err)
 	}
@@ -451,7 +451,7 @@ func (w *world) poll(x *Crawler, kind string) {
 	w.mu.Lock()
 	w.asked = w.asked[:len(w.asked)-1]
 	w.mu.Unlock()
-	_ = x.PageSaved(context.Background(), landed)
+	_ = x.HandlePageSaved(context.Background(), landed)
 	if err := x.look(context.Background()); err != nil {
 		w.t.Fatal(err)
 	}

@@ -402,7 +402,7 @@ func (a *drawnAPI) checkComposed(t *testing.T, sp *spec.Spec) {
 	if err := list.Fill(context.Background(), all); err != nil {
 		t.Fatal(err)
 	}
-	page, err := list.Page(time.Now())
+	page, err := list.BuildPage(time.Now())
 	switch {
 	case errors.Is(err, understudy.ErrInvalid) && a.style != "cursor" && a.style != "none" && len(all) > 0:
 		return // it has several pages

@@ -38,7 +38,7 @@ type covered struct {
 	all   *spec.Spec
 }
 
-func (c covered) Covered(_, kind, _, _ string, from, to int64) (request.Coverage, bool) {
+func (c covered) Coverage(_, kind, _, _ string, from, to int64) (request.Coverage, bool) {
 	if from == 0 || from != to { // an empty one asks for what has no clock
 		c.asked.Store(kind, from)
 	}

@@ -206,7 +206,7 @@ func (o *outcome) sync(t *testing.T, sp *spec.Spec) {
 	var walker *crawl.Crawler
 	m, err := mirror.New(mirror.Options{
 		Sources: []mirror.Source{{Source: src, Upstream: client}}, Store: db,
-		PageSaved: func(s request.PageSaved) { _ = walker.PageSaved(t.Context(), s) },
+		PageSaved: func(s request.PageSaved) { _ = walker.HandlePageSaved(t.Context(), s) },
 	})
 	must(t, err)
 	queue := &enqueuer{}
@@ -239,7 +239,7 @@ func (o *outcome) sync(t *testing.T, sp *spec.Spec) {
 		return
 	}
 	for began := time.Now(); ; time.Sleep(time.Second) {
-		state, err := walker.State(t.Context(), "drawn", kind)
+		state, err := walker.ReadState(t.Context(), "drawn", kind)
 		must(t, err)
 		o.report = state.Report()
 		stuck := !o.report.Stuck.IsZero() && time.Since(o.report.Stuck) > 2*time.Minute

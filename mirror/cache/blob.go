@@ -1,26 +1,25 @@
-// Blobs: bytes kept in two pieces so that little of what is allocated is lost.
+// Blobs: byte strings in two pieces, to waste little memory in the allocator.
 
 package cache
 
 import "math/bits"
 
-// blob is a byte string in two pieces. The allocator rounds a piece up by as
-// much as an eighth; a power of two is not rounded, so only the second, small
-// piece loses anything.
+// blob is a byte string in two pieces. The allocator rounds sizes up by as much as an eighth, but not powers
+// of two. So only the second, small piece wastes memory.
 type blob struct{ head, tail []byte }
 
 const minSplit = 1 << 10
 
 func makeBlob(b []byte) blob {
 	if len(b) < minSplit {
-		return blob{head: exact(b)}
+		return blob{head: cloneExact(b)}
 	}
 	n := 1 << (bits.Len(uint(len(b))) - 1)
-	return blob{head: exact(b[:n]), tail: exact(b[n:])}
+	return blob{head: cloneExact(b[:n]), tail: cloneExact(b[n:])}
 }
 
-// exact copies b; its capacity is what the allocator really took.
-func exact(b []byte) []byte {
+// cloneExact copies b. The capacity of the copy is what the allocator really used.
+func cloneExact(b []byte) []byte {
 	if len(b) == 0 {
 		return nil
 	}
@@ -29,7 +28,7 @@ func exact(b []byte) []byte {
 
 func (b blob) cost() int64 { return int64(cap(b.head) + cap(b.tail)) }
 
-// appendTo gives the bytes in one piece.
+// appendTo appends all bytes to dst.
 func (b blob) appendTo(dst []byte) []byte {
 	return append(append(dst, b.head...), b.tail...)
 }

@@ -1,4 +1,4 @@
-// Codecs of the hot tier: zstd with a dictionary for each form of page.
+// Codecs of the hot tier: zstd with one dictionary for each shape of page.
 
 package cache
 
@@ -16,41 +16,41 @@ import (
 )
 
 const (
-	maxDictionaries = 8         // forms with a dictionary of their own, the first that come
-	dictionarySize  = 32 << 10  // more gains nothing
-	minLearn        = 12 << 10  // a text shorter than this teaches too little
-	window          = 128 << 10 // covers a bench page
-	codecCost       = 1300 << 10
+	maxDictionaries   = 8         // shapes with their own dictionary; the first ones get it
+	dictionarySize    = 32 << 10  // a larger dictionary gains nothing
+	minDictionaryText = 12 << 10  // a shorter text makes a poor dictionary
+	windowSize        = 128 << 10 // large enough for a typical page
+	codecCost         = 1300 << 10
 )
 
-// Group is the pages of one kind of a source.
+// Group is the pages in memory of one kind of a source.
 type Group struct {
-	kind   string
-	others atomic.Int64 // entries that are put and are no lists of records
-	mu     sync.Mutex
-	forms  map[string]*form
+	kind     string
+	nonLists atomic.Int64 // entries in the tier that are not lists of records
+	mu       sync.Mutex
+	forms    map[string]*form
 }
 
-// NewGroup is the group of a kind; it has no pages yet.
+// NewGroup returns the empty group of a kind.
 func NewGroup(kind string) *Group { return &Group{kind: kind, forms: map[string]*form{}} }
 
-// listOfRecords reports a list whose records have their numbers: it cannot show
-// a record that came after it.
-func (e *Entry) listOfRecords() bool { return e.List && (e.Stored || e.Composed) }
+// isRecordList reports whether the entry is a list whose records have numbers. Such a list cannot show a
+// record that is newer than the list.
+func (e *Entry) isRecordList() bool { return e.List && (e.Stored || e.Composed) }
 
-// ListsOnly reports that no entry of a group can show a record that just came: all
-// are lists of records that were there before.
-func (h *Tier) ListsOnly(g *Group) bool { return g.others.Load() == 0 }
+// HasOnlyLists reports whether no entry of a group can show a new record, because all entries are lists of
+// older records.
+func (h *Tier) HasOnlyLists(g *Group) bool { return g.nonLists.Load() == 0 }
 
-// form is one shape of a kind: its pages look alike, so they share a codec.
+// form is one shape of a kind. Its pages look alike, so they share a codec.
 type form struct {
 	group *Group
 	shape string
 	codec atomic.Pointer[codec]
 }
 
-// form finds the form of a shape; there are at most twice as many as the spec has
-// shapes (understudy.ForeignShape).
+// form returns the form of a shape and creates it if needed. There are at most twice as many forms as the
+// spec has shapes (understudy.ForeignShape).
 func (g *Group) form(shape string) *form {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -62,45 +62,45 @@ func (g *Group) form(shape string) *form {
 	return f
 }
 
-// codec packs and unpacks frames. Its methods are safe for concurrent use.
+// codec compresses and decompresses pages. Its methods are safe for concurrent use.
 type codec struct {
 	enc *zstd.Encoder
 	dec *zstd.Decoder
 }
 
-// codecs makes them and counts what they take.
+// codecs creates the codecs and counts their memory.
 type codecs struct {
-	mu     sync.Mutex
-	most   int // dictionaries that may be made
-	plain  *codec
-	made   atomic.Int64
-	frames sync.Pool // of *scratch
-	gzips  sync.Pool // of *gzip.Writer
+	mu               sync.Mutex
+	dictionariesLeft int // number of dictionaries that may still be created
+	plain            *codec
+	created          atomic.Int64
+	frames           sync.Pool // of *scratch
+	gzips            sync.Pool // of *gzip.Writer
 }
 
-// scratch is the memory of one packing or unpacking.
+// scratch is the working memory for packing or unpacking one page.
 type scratch struct{ text, frame []byte }
 
-func (c *codecs) cost() int64 { return c.made.Load() * codecCost }
+func (c *codecs) cost() int64 { return c.created.Load() * codecCost }
 
-func (c *codecs) scratch() *scratch {
+func (c *codecs) getScratch() *scratch {
 	if s, ok := c.frames.Get().(*scratch); ok {
 		return s
 	}
 	return &scratch{}
 }
 
-// give takes scratch memory back unless it grew out of bounds.
-func (c *codecs) give(s *scratch) {
+// putScratch returns scratch memory to the pool unless it has grown too large.
+func (c *codecs) putScratch(s *scratch) {
 	if cap(s.text)+cap(s.frame) <= 1<<20 {
 		c.frames.Put(s)
 	}
 }
 
-// of is the form's codec. The first page long enough becomes its dictionary;
-// until then, and for forms beyond the limit, a plain one serves. A page keeps
-// the codec it was packed with.
-func (c *codecs) of(f *form, text []byte) (*codec, error) {
+// getCodec returns the form's codec. The first page that is long enough becomes its dictionary. Until then,
+// and for forms beyond the limit, a codec without dictionary is used. A page keeps the codec with which it
+// was packed.
+func (c *codecs) getCodec(f *form, text []byte) (*codec, error) {
 	if have := f.codec.Load(); have != nil {
 		return have, nil
 	}
@@ -109,13 +109,13 @@ func (c *codecs) of(f *form, text []byte) (*codec, error) {
 	if have := f.codec.Load(); have != nil {
 		return have, nil
 	}
-	if len(text) >= minLearn && c.most > 0 {
+	if len(text) >= minDictionaryText && c.dictionariesLeft > 0 {
 		made, err := newCodec(bytes.Clone(text[:min(len(text), dictionarySize)]))
 		if err != nil {
 			return nil, err
 		}
-		c.most--
-		c.made.Add(1)
+		c.dictionariesLeft--
+		c.created.Add(1)
 		f.codec.Store(made)
 		return made, nil
 	}
@@ -124,17 +124,18 @@ func (c *codecs) of(f *form, text []byte) (*codec, error) {
 		if err != nil {
 			return nil, err
 		}
-		c.made.Add(1)
+		c.created.Add(1)
 		c.plain = made
 	}
 	return c.plain, nil
 }
 
+// newCodec returns a codec with a dictionary, or without one if it is nil.
 func newCodec(dictionary []byte) (*codec, error) {
-	const id = 1 // a decoder knows one dictionary only
+	const id = 1 // a decoder knows only one dictionary
 	encode := []zstd.EOption{
 		zstd.WithEncoderLevel(zstd.SpeedFastest), zstd.WithEncoderConcurrency(1),
-		zstd.WithWindowSize(window), zstd.WithEncoderCRC(false), zstd.WithLowerEncoderMem(true),
+		zstd.WithWindowSize(windowSize), zstd.WithEncoderCRC(false), zstd.WithLowerEncoderMem(true),
 	}
 	decode := []zstd.DOption{
 		zstd.WithDecoderConcurrency(min(4, runtime.GOMAXPROCS(0))), zstd.WithDecoderLowmem(true),
@@ -154,17 +155,17 @@ func newCodec(dictionary []byte) (*codec, error) {
 	return &codec{enc: enc, dec: dec}, nil
 }
 
-// Pack makes an entry of a page; nil when the page cannot be packed.
+// Pack returns an entry with the packed page. It returns nil if the page cannot be packed.
 func (h *Tier) Pack(g *Group, p *understudy.Page) *Entry {
-	if !packable(p) {
+	if !canPack(p) {
 		return nil
 	}
-	s := h.codecs.scratch()
-	defer h.codecs.give(s)
+	s := h.codecs.getScratch()
+	defer h.codecs.putScratch(s)
 	head, ids := appendHead(s.text[:0], p)
 	s.text = appendMarked(head, p.Body, p.Rows)
 	f := g.form(p.Shape)
-	c, err := h.codecs.of(f, s.text)
+	c, err := h.codecs.getCodec(f, s.text)
 	if err != nil {
 		return nil
 	}
@@ -180,10 +181,10 @@ func (h *Tier) Pack(g *Group, p *understudy.Page) *Entry {
 	return e
 }
 
-// Unpack is the entry's page again. Took is 0.
+// Unpack returns the page of an entry. Its field Took is 0.
 func (h *Tier) Unpack(e *Entry) (*understudy.Page, error) {
-	s := h.codecs.scratch()
-	defer h.codecs.give(s)
+	s := h.codecs.getScratch()
+	defer h.codecs.putScratch(s)
 	s.frame = e.packed.blob.appendTo(s.frame[:0])
 	n, skip := binary.Uvarint(s.frame)
 	if skip <= 0 || n > uint64(len(s.frame)-skip) {
@@ -205,8 +206,7 @@ func (h *Tier) Unpack(e *Entry) (*understudy.Page, error) {
 	return p, nil
 }
 
-// recordNumbers are the rows' record numbers as differences; nil when the page
-// was not saved.
+// recordNumbers returns the rows' record numbers as differences. It returns nil if the page is not stored.
 func recordNumbers(rows []understudy.Row) []byte {
 	if len(rows) == 0 || rows[0].Record == 0 {
 		return nil
@@ -217,12 +217,12 @@ func recordNumbers(rows []understudy.Row) []byte {
 		b = binary.AppendVarint(b, rows[i].Record-last)
 		last = rows[i].Record
 	}
-	return exact(b)
+	return cloneExact(b)
 }
 
-// gzipped is b as Content-Encoding: gzip sends it. The level is that of the form the proxy
-// makes where there is none yet: both have one strong ETag, which names bytes.
-func (c *codecs) gzipped(b []byte) []byte {
+// compressGzip returns b compressed for Content-Encoding: gzip. The level must equal that of the proxy,
+// because both results have the same strong ETag.
+func (c *codecs) compressGzip(b []byte) []byte {
 	w, ok := c.gzips.Get().(*gzip.Writer)
 	if !ok {
 		w, _ = gzip.NewWriterLevel(nil, gzip.BestSpeed) // the level is valid
@@ -230,7 +230,7 @@ func (c *codecs) gzipped(b []byte) []byte {
 	defer c.gzips.Put(w)
 	var out bytes.Buffer
 	w.Reset(&out)
-	_, _ = w.Write(b) // into memory
+	_, _ = w.Write(b) // writing to memory does not fail
 	_ = w.Close()
 	return bytes.Clone(out.Bytes())
 }

@@ -1,4 +1,4 @@
-// Ready answers: the hottest pages are kept as they are sent.
+// Encoded pages: the most used pages are also kept in the form in which they are sent.
 
 package cache
 
@@ -11,7 +11,7 @@ import (
 	"understudy"
 )
 
-// Encoded is a page as it goes out.
+// Encoded is a page ready to be sent, plain and compressed.
 type Encoded struct {
 	Page *understudy.Page
 	Gzip []byte
@@ -22,14 +22,14 @@ type Encoded struct {
 	prev, next *Encoded
 }
 
-// Use notes that the page went out.
+// Use notes that the page was sent.
 func (r *Encoded) Use() {
 	if !r.used.Load() {
 		r.used.Store(true)
 	}
 }
 
-// IsReady reports whether what is held under a hash is ready.
+// IsReady reports whether the entry with that hash has an encoded page.
 func (h *Tier) IsReady(hash uint64) bool {
 	s := &h.shards[hash%shardCount]
 	s.RLock()
@@ -38,9 +38,9 @@ func (h *Tier) IsReady(hash uint64) bool {
 	return e != nil && e.ready.Load() != nil
 }
 
-// Promote asks for an entry to be made ready; when too many ask, a later use
-// asks again. In a crowded ready part one use in eight asks, so that more
-// pages than it can hold do not keep pushing each other out.
+// Promote requests that an entry is encoded. If too many requests are waiting, it does nothing, and a later
+// use tries again. While encoded pages are evicted, only one use in eight requests it, so that pages do not
+// keep evicting each other.
 func (h *Tier) Promote(e *Entry) {
 	if h.crowded.Load() && rand.Uint32N(8) != 0 {
 		return
@@ -51,7 +51,7 @@ func (h *Tier) Promote(e *Entry) {
 	}
 }
 
-// Run makes entries ready, one at a time, away from their readers, until ctx ends.
+// Run encodes requested entries one at a time until ctx ends.
 func (h *Tier) Run(ctx context.Context) {
 	for {
 		select {
@@ -63,6 +63,7 @@ func (h *Tier) Run(ctx context.Context) {
 	}
 }
 
+// makeReady encodes the page of an entry, unless the entry has been evicted meanwhile.
 func (h *Tier) makeReady(ctx context.Context, e *Entry) {
 	if e.ready.Load() != nil || ctx.Err() != nil {
 		return
@@ -81,7 +82,8 @@ func (h *Tier) makeReady(ctx context.Context, e *Entry) {
 	}
 }
 
-// addReady and dropReady keep entry, list and bytes in step; h.mu is held.
+// addReady adds an encoded page to its entry, to the ring and to the byte count. The caller holds h.mu. A
+// page larger than an eighth of the limit is not added.
 func (h *Tier) addReady(e *Entry, r *Encoded) {
 	if r.cost > h.limit/8 {
 		return
@@ -101,9 +103,9 @@ func (h *Tier) dropReady(r *Encoded) {
 	}
 }
 
-// Encode compresses a page for the wire and weighs it.
+// Encode compresses a page for sending and computes its memory cost.
 func (h *Tier) Encode(p *understudy.Page) *Encoded {
-	r := &Encoded{Page: p, Gzip: h.codecs.gzipped(p.Body)}
+	r := &Encoded{Page: p, Gzip: h.codecs.compressGzip(p.Body)}
 	r.cost = int64(unsafe.Sizeof(*r)+unsafe.Sizeof(*p)) + int64(cap(p.Body)+cap(r.Gzip)) +
 		int64(cap(p.Rows))*int64(unsafe.Sizeof(understudy.Row{})) + int64(len(p.Key.URI)+len(p.Next.URI)+len(p.ID)+len(p.Header))
 	for i := range p.Rows {

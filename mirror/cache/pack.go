@@ -1,14 +1,11 @@
-// Pack: a page small enough to keep thousands of, and whole again in 50 µs.
+// Packing: pages compressed so that thousands fit into memory and one is restored in 50 µs.
 //
-// What stays is  ids | zstd(head | text):
+// A packed page is ids | zstd(head | text). The ids of the rows have 18 bytes each and are not compressed,
+// because they are random. The head is everything except the body, with the row fields by column. The text is
+// the body, with a mark in place of each row's id inside the row. No JSON document contains the mark.
 //
-//	ids   the rows' ids, 18 bytes each, uncompressed because they are random
-//	head  everything of the page that is not its body, row tables by column
-//	text  the body with every occurrence of a row's id inside the row replaced
-//	      by one byte that no JSON document contains
-//
-// A list repeats a record's id in a dozen links; without it the links of all
-// records are the same text and cost nothing.
+// A list repeats a record's id in a dozen links. Without the id, the links of all records are equal and
+// compress to almost nothing.
 
 package cache
 
@@ -22,20 +19,20 @@ import (
 	"understudy"
 )
 
-// mark stands for a row's id in a text. RFC 8259 allows no control character
-// in a document but tab, line feed and carriage return.
-const mark = 0x01
+// idMark replaces a row's id in a text. RFC 8259 allows no control characters in a document except tab, line
+// feed and carriage return.
+const idMark = 0x01
 
-// minMarked is the shortest id worth a mark.
-const minMarked = 8
+// minMarkedID is the length of the shortest id that is replaced by a mark.
+const minMarkedID = 8
 
-// maxBody bounds what a head may claim.
+// maxBody is the maximum body size that a head may state.
 const maxBody = 1<<31 - 1
 
 var errNotPacked = errors.New("mirror: packed page is damaged")
 
-// appendHead appends what a page holds beside body, kind and shape. ids, the
-// ids of 34 characters, come back separately.
+// appendHead appends everything of a page except body, kind and shape. It returns ids of 34 characters
+// separately.
 func appendHead(dst []byte, p *understudy.Page) (head, ids []byte) {
 	var flags uint64
 	if p.List {
@@ -58,6 +55,7 @@ func appendHead(dst []byte, p *understudy.Page) (head, ids []byte) {
 	return appendRows(dst, p.Rows)
 }
 
+// appendRows appends the rows column by column and returns the ids of 34 characters separately.
 func appendRows(dst []byte, rows []understudy.Row) (head, ids []byte) {
 	end := 0
 	for i := range rows {
@@ -102,8 +100,8 @@ func appendText(dst []byte, s string) []byte {
 	return append(binary.AppendUvarint(dst, uint64(len(s))), s...)
 }
 
-// appendMarked appends a body, row ids replaced by marks. Rows must be in
-// order and the body free of marks.
+// appendMarked appends a body in which marks replace the row ids. The rows must be in order and the body free
+// of marks.
 func appendMarked(dst, body []byte, rows []understudy.Row) []byte {
 	at := 0
 	var id []byte
@@ -111,7 +109,7 @@ func appendMarked(dst, body []byte, rows []understudy.Row) []byte {
 		r := &rows[i]
 		dst = append(dst, body[at:r.Start]...)
 		at = r.End
-		if len(r.ID) < minMarked {
+		if len(r.ID) < minMarkedID {
 			dst = append(dst, body[r.Start:r.End]...)
 			continue
 		}
@@ -122,7 +120,7 @@ func appendMarked(dst, body []byte, rows []understudy.Row) []byte {
 			if n < 0 {
 				break
 			}
-			dst = append(append(dst, rest[:n]...), mark)
+			dst = append(append(dst, rest[:n]...), idMark)
 			rest = rest[n+len(id):]
 		}
 		dst = append(dst, rest...)
@@ -130,9 +128,8 @@ func appendMarked(dst, body []byte, rows []understudy.Row) []byte {
 	return append(dst, body[at:]...)
 }
 
-// packable reports whether rows are ranges of the body in order, and marks
-// can be told from text.
-func packable(p *understudy.Page) bool {
+// canPack reports whether the rows are ranges of the body in order and the body contains no mark.
+func canPack(p *understudy.Page) bool {
 	end := 0
 	for i := range p.Rows {
 		r := &p.Rows[i]
@@ -141,10 +138,10 @@ func packable(p *understudy.Page) bool {
 		}
 		end = r.End
 	}
-	return len(p.Rows) == 0 || bytes.IndexByte(p.Body, mark) < 0
+	return len(p.Rows) == 0 || bytes.IndexByte(p.Body, idMark) < 0
 }
 
-// unmark is the body again, exactly size bytes.
+// unmark returns the body with its ids, which must have exactly size bytes.
 func unmark(text []byte, rows []understudy.Row, size int) ([]byte, error) {
 	body := make([]byte, 0, size)
 	for i := range rows {
@@ -155,7 +152,7 @@ func unmark(text []byte, rows []understudy.Row, size int) ([]byte, error) {
 		}
 		body, text = append(body, text[:gap]...), text[gap:]
 		for len(body) < r.End {
-			n := bytes.IndexByte(text, mark)
+			n := bytes.IndexByte(text, idMark)
 			if left := r.End - len(body); n < 0 || n >= left {
 				if left > len(text) {
 					return nil, errNotPacked
@@ -176,10 +173,10 @@ func unmark(text []byte, rows []understudy.Row, size int) ([]byte, error) {
 	return body, nil
 }
 
-// reader takes a head apart.
+// reader reads the fields of a head.
 type reader struct {
-	data []byte
-	bad  bool
+	data   []byte
+	failed bool
 }
 
 func (r *reader) uint() uint64 {
@@ -194,18 +191,19 @@ func (r *reader) int() int64 {
 
 func (r *reader) skip(v int64, n int) int64 {
 	if n <= 0 {
-		r.bad = true
+		r.failed = true
 		return 0
 	}
 	r.data = r.data[n:]
 	return v
 }
 
-// size is a count or length, bounded so that nothing absurd is allocated.
+// size reads a count or length. A value above the limit marks the head as damaged, so that no large memory is
+// allocated.
 func (r *reader) size(most int) int {
 	v := r.uint()
 	if v > uint64(most) {
-		r.bad = true
+		r.failed = true
 		return 0
 	}
 	return int(v)
@@ -213,7 +211,7 @@ func (r *reader) size(most int) int {
 
 func (r *reader) bytes(n int) []byte {
 	if n > len(r.data) {
-		r.bad = true
+		r.failed = true
 		return make([]byte, n)
 	}
 	b := r.data[:n]
@@ -223,8 +221,8 @@ func (r *reader) bytes(n int) []byte {
 
 func (r *reader) text() string { return string(r.bytes(r.size(len(r.data)))) }
 
-// readHead is the page of a head, its body still missing, with what follows
-// the head and the body's size.
+// readHead returns the page of a head without its body. It also returns the text after the head and the size
+// of the body.
 func readHead(data, ids []byte) (p *understudy.Page, text []byte, size int, err error) {
 	r := reader{data: data}
 	p = &understudy.Page{}
@@ -239,17 +237,18 @@ func readHead(data, ids []byte) (p *understudy.Page, text []byte, size int, err 
 		*s = r.text()
 	}
 	size = r.size(maxBody)
-	if n := r.size(len(r.data)); n > 0 && !r.bad {
+	if n := r.size(len(r.data)); n > 0 && !r.failed {
 		p.Rows = make([]understudy.Row, n)
-		r.rows(p.Rows, ids)
+		r.readRows(p.Rows, ids)
 	}
-	if r.bad {
+	if r.failed {
 		return nil, nil, 0, fmt.Errorf("%w: head", errNotPacked)
 	}
 	return p, r.data, size, nil
 }
 
-func (r *reader) rows(rows []understudy.Row, ids []byte) {
+// readRows reads the fields of the rows.
+func (r *reader) readRows(rows []understudy.Row, ids []byte) {
 	for i := range rows {
 		rows[i].Start = r.size(maxBody)
 	}
@@ -259,7 +258,7 @@ func (r *reader) rows(rows []understudy.Row, ids []byte) {
 		end = rows[i].Start + r.size(maxBody)
 		rows[i].End = end
 	}
-	r.ids(rows, ids)
+	r.readIDs(rows, ids)
 	var clock, record, version int64
 	for i := range rows {
 		clock += r.int()
@@ -278,8 +277,8 @@ func (r *reader) rows(rows []understudy.Row, ids []byte) {
 	}
 }
 
-// ids makes one string of all ids and cuts it.
-func (r *reader) ids(rows []understudy.Row, ids []byte) {
+// readIDs reads all ids into one string and cuts it into the rows' ids.
+func (r *reader) readIDs(rows []understudy.Row, ids []byte) {
 	const short, long = understudy.AnyIDSize, understudy.AnyIDText
 	all := make([]byte, 0, len(ids)/short*long)
 	var id understudy.AnyID
@@ -288,10 +287,10 @@ func (r *reader) ids(rows []understudy.Row, ids []byte) {
 		case r.bytes(1)[0] == 1:
 			rows[i].ID = r.text()
 		case len(ids) < short || id.UnmarshalBinary(ids[:short]) != nil || id.IsZero():
-			r.bad = true
+			r.failed = true
 		default:
 			all, _ = id.AppendText(all)
-			rows[i].End, ids = -rows[i].End-1, ids[short:] // remembers that its id is in all
+			rows[i].End, ids = -rows[i].End-1, ids[short:] // negative: the row's id is in all
 		}
 	}
 	text := string(all)

@@ -1,8 +1,8 @@
-// Queues of the hot tier: first in, first out, with ghosts of what went out.
+// Queues of the hot tier: first in, first out, and the hashes of evicted entries.
 
 package cache
 
-// queue is a FIFO of entries; the newest is first.
+// queue is a FIFO queue of entries, with the newest first.
 type queue struct {
 	first, last *Entry
 	count       int
@@ -37,7 +37,7 @@ func (q *queue) take(e *Entry) {
 	q.bytes -= e.cost()
 }
 
-// ring is a FIFO of ready pages; the newest is first.
+// ring is a FIFO queue of encoded pages, with the newest first.
 type ring struct {
 	first, last *Encoded
 	count       int
@@ -69,17 +69,17 @@ func (l *ring) take(r *Encoded) {
 	l.count--
 }
 
-// ghosts remembers what lately left the small queue, by hash: what comes back
-// so soon is no passer-by.
+// ghosts remembers the hashes of entries recently evicted from the small queue. An entry that returns so soon
+// goes into the main queue.
 type ghosts struct {
-	order []uint64 // oldest first, from head on
+	order []uint64 // oldest first, beginning at head
 	head  int
 	seen  map[uint64]bool
 }
 
-const ghostCost = 40 // a place in order and in seen
+const ghostCost = 40 // bytes for an element of order and one of seen
 
-// add remembers a hash, and at most as many as there are entries.
+// add remembers a hash and drops the oldest if there are more than most.
 func (g *ghosts) add(hash uint64, most int) {
 	if g.seen[hash] {
 		return
@@ -96,8 +96,8 @@ func (g *ghosts) add(hash uint64, most int) {
 	}
 }
 
-// take reports whether a hash is remembered, and forgets it. Its place in
-// order stays until it is its turn; that is harmless.
+// take reports whether a hash is remembered, and removes it from seen. Its element of order stays until its
+// turn, which is harmless.
 func (g *ghosts) take(hash uint64) bool {
 	if !g.seen[hash] {
 		return false

@@ -1,9 +1,9 @@
-// Terms: which of the ages is the fresh time of a page in memory.
+// Terms: which fresh time applies to a page in memory.
 
 package cache
 
-// Term names which of the ages is a page's fresh time; what is held keeps the
-// name, so that other ages hold for it too.
+// Term names the fresh time that applies to a page. Entries store the name and not the duration, so that
+// changed settings also apply to them.
 type Term uint8
 
 const (

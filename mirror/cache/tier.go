@@ -1,12 +1,11 @@
 // The hot tier: pages in memory under one byte limit, in two parts.
 //
-//	packed   every page, compressed, in two queues (S3-FIFO): what comes once
-//	         goes through small and out; what is asked for again moves to main,
-//	         so that a walk over ten thousand pages throws out only itself
-//	ready    the most asked of them once more, as they go out: identity, gzip
+// All pages are packed, in two queues (S3-FIFO). A page that is used once passes through the small queue and
+// is evicted. A page that is used again moves to the main queue. So a walk over ten thousand pages evicts
+// only its own pages. The most used pages are also kept encoded, as they are sent: plain and compressed by
+// gzip.
 //
-// Lookups take one shard's read lock. Everything that changes the queues takes
-// the one lock of the tier.
+// Lookups take the read lock of one shard. Changes of the queues take the one lock of the tier.
 
 // Package cache keeps pages in memory under one byte limit.
 package cache
@@ -27,17 +26,17 @@ import (
 
 const (
 	shardCount   = 64
-	PromoteAfter = 2 // uses of a packed page that make it ready
+	PromoteAfter = 2 // number of uses after which a packed page is encoded
 	maxUses      = 3
-	slotCost     = 40 // a place in a shard's map, at its usual filling
+	slotCost     = 40 // bytes of an element in a shard's map, at its usual load
 )
 
-// Tier is the pages in memory.
+// Tier is the hot tier.
 type Tier struct {
 	seed    maphash.Seed
 	shards  [shardCount]shard
-	wanted  chan *Entry // to be made ready
-	crowded atomic.Bool // the ready part has had to let something go
+	wanted  chan *Entry // entries to encode
+	crowded atomic.Bool // an encoded page was evicted for lack of memory
 	codecs  codecs
 
 	mu          sync.Mutex
@@ -51,40 +50,40 @@ type Tier struct {
 type shard struct {
 	sync.RWMutex
 	entries map[uint64]*Entry
-	_       [96]byte // its own cache lines
+	_       [96]byte // keeps shards in separate cache lines
 }
 
-// Entry is one page held. What is not atomic never changes once it is put.
+// Entry is one page in memory. Fields that are not atomic do not change after Put.
 type Entry struct {
 	Hash       uint64
 	form       *form
-	Ident      uint64 // of the record an instance shows; 0 for a list
+	Ident      uint64 // hash of the record of an instance; 0 for a list
 	At         time.Time
 	Generation int64
 	packed     packed
 
-	// What the page is, set before it is put:
+	// What the page is, set before Put:
 	List, Polled, Composed, Stored bool
-	Wide                           bool // asked with what the spec does not name: it may show records of any kind
+	ShowsAnyKind                   bool // requested with parameters that the spec does not name: it may show records of any kind
 	Term                           Term
-	Said                           *httpcache.Bounds // by upstream, of the page's age; nil: nothing
+	Bounds                         *httpcache.Bounds // limits by upstream's headers; nil if none
 
-	// What has happened to it since:
-	Renewed    atomic.Int64                     // until when it needs no further refresh
-	Superseded atomic.Int64                     // since when, as monotonic nanoseconds; 0 = it is not
-	Changed    atomic.Pointer[understudy.Names] // the fields by which it is, as far as they are known
-	Followed   atomic.Int64                     // until when its next page needs no thought
+	// What has happened since Put:
+	NextRenew  atomic.Int64                     // when it may be renewed again
+	Superseded atomic.Int64                     // when it was superseded, as monotonic nanoseconds; 0 if it was not
+	Changed    atomic.Pointer[understudy.Names] // the fields known to have changed
+	NextFollow atomic.Int64                     // when its next page may be queued again
 
 	uses  atomic.Int32
 	ready atomic.Pointer[Encoded]
 	links links
 }
 
-// packed is a page as it is kept.
+// packed is the compressed page of an entry.
 type packed struct {
 	codec   *codec
 	blob    blob
-	records []byte // the rows' record numbers, as varint differences; none: not saved
+	records []byte // the rows' record numbers as varint differences; empty if the page is not stored
 }
 
 // links are an entry's place in its queue.
@@ -93,10 +92,10 @@ type links struct {
 	prev, next *Entry
 }
 
-// New is an empty tier that holds at most limit bytes.
+// New returns an empty tier with a limit in bytes.
 func New(limit int64) *Tier {
 	h := &Tier{limit: limit, seed: maphash.MakeSeed(), wanted: make(chan *Entry, 64)}
-	h.codecs.most = int(min(maxDictionaries, limit/8/codecCost))
+	h.codecs.dictionariesLeft = int(min(maxDictionaries, limit/8/codecCost))
 	for i := range h.shards {
 		h.shards[i].entries = map[uint64]*Entry{}
 	}
@@ -104,7 +103,7 @@ func New(limit int64) *Tier {
 	return h
 }
 
-// Find is the entry under the key's hash. The caller compares keys.
+// Find returns the entry under the key's hash, or nil. The caller must compare the keys.
 func (h *Tier) Find(key understudy.Key) *Entry {
 	hash := h.Hash(key)
 	s := &h.shards[hash%shardCount]
@@ -114,15 +113,15 @@ func (h *Tier) Find(key understudy.Key) *Entry {
 	return e
 }
 
-// Hash is a key as the tier knows it.
+// Hash returns the hash under which the tier stores a key.
 func (h *Tier) Hash(key understudy.Key) uint64 {
 	return maphash.String(h.seed, key.URI) ^ maphash.String(h.seed, key.Source)*31
 }
 
-// Ident names a record of a kind in one word, never 0.
+// Ident returns a hash of a record id, never 0.
 func (h *Tier) Ident(id string) uint64 { return maphash.String(h.seed, id) | 1 }
 
-// Use counts a use and returns the count, which stops rising at maxUses.
+// Use counts a use and returns the count, which stops at maxUses.
 func (e *Entry) Use() int32 {
 	n := e.uses.Load()
 	if n >= maxUses {
@@ -131,13 +130,13 @@ func (e *Entry) Use() int32 {
 	return e.uses.Add(1)
 }
 
-// Shape is the shape of the page's records.
+// Shape returns the shape of the page's records.
 func (e *Entry) Shape() string { return e.form.shape }
 
-// Encoded is the page as it goes out; nil when it is only kept packed.
-func (e *Entry) Encoded() *Encoded { return e.ready.Load() }
+// EncodedPage returns the encoded page, or nil if the entry has only its packed page.
+func (e *Entry) EncodedPage() *Encoded { return e.ready.Load() }
 
-// RecordNumbers are the numbers of the records a list shows.
+// RecordNumbers returns the numbers of the records that a list shows.
 func (e *Entry) RecordNumbers() iter.Seq[int64] {
 	return func(yield func(int64) bool) {
 		var record int64
@@ -154,7 +153,7 @@ func (e *Entry) RecordNumbers() iter.Seq[int64] {
 	}
 }
 
-// Note adds to the names of fields that have changed since the page was fetched.
+// Note adds names of fields that have changed since the page was fetched.
 func (e *Entry) Note(fields []string) {
 	for {
 		was := e.Changed.Load()
@@ -172,9 +171,8 @@ func (e *Entry) cost() int64 {
 	return int64(unsafe.Sizeof(*e)) + slotCost + e.packed.blob.cost() + int64(cap(e.packed.records))
 }
 
-// Put adds an entry, in the place of the one it follows if there is one, and
-// makes room. r, when not nil, makes it ready at once. It reports false for a
-// page too large to hold.
+// Put adds an entry, in place of an older entry with the same hash, and evicts others if needed. r may be the
+// encoded page. Put returns false if the page is too large or was evicted at once.
 func (h *Tier) Put(e *Entry, r *Encoded) bool {
 	if e.cost() > h.limit/8 {
 		h.Forget(e.Hash)
@@ -182,8 +180,8 @@ func (h *Tier) Put(e *Entry, r *Encoded) bool {
 	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if !e.listOfRecords() {
-		e.form.group.others.Add(1) // before anybody can find it (ListsOnly)
+	if !e.isRecordList() {
+		e.form.group.nonLists.Add(1) // before the entry can be found (HasOnlyLists)
 	}
 	s := &h.shards[e.Hash%shardCount]
 	s.Lock()
@@ -194,7 +192,7 @@ func (h *Tier) Put(e *Entry, r *Encoded) bool {
 	case old != nil:
 		e.uses.Store(old.uses.Load())
 		q := old.links.queue
-		h.unlink(old)
+		h.removeFromQueue(old)
 		q.push(e)
 	case h.ghosts.take(e.Hash):
 		h.main.push(e)
@@ -208,7 +206,7 @@ func (h *Tier) Put(e *Entry, r *Encoded) bool {
 	return e.links.queue != nil
 }
 
-// Forget removes what is held under a hash.
+// Forget removes the entry with that hash.
 func (h *Tier) Forget(hash uint64) {
 	s := &h.shards[hash%shardCount]
 	s.RLock()
@@ -219,14 +217,14 @@ func (h *Tier) Forget(hash uint64) {
 	}
 }
 
-// Drop removes one entry if it is still the one held.
+// Drop removes an entry if it is still in the tier.
 func (h *Tier) Drop(e *Entry) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.remove(e)
 }
 
-// remove takes an entry out of everything; h.mu is held.
+// remove removes an entry from the shard, its queue and the ring. The caller holds h.mu.
 func (h *Tier) remove(e *Entry) {
 	if e.links.queue == nil {
 		return
@@ -237,23 +235,22 @@ func (h *Tier) remove(e *Entry) {
 		delete(s.entries, e.Hash)
 	}
 	s.Unlock()
-	h.unlink(e)
+	h.removeFromQueue(e)
 }
 
-// unlink takes an entry out of its queue and the ready part; h.mu is held.
-func (h *Tier) unlink(e *Entry) {
+// removeFromQueue removes an entry from its queue and the ring. The caller holds h.mu.
+func (h *Tier) removeFromQueue(e *Entry) {
 	if r := e.ready.Load(); r != nil {
 		h.dropReady(r)
 	}
-	if !e.listOfRecords() {
-		e.form.group.others.Add(-1)
+	if !e.isRecordList() {
+		e.form.group.nonLists.Add(-1)
 	}
 	e.links.queue.take(e)
 }
 
-// makeRoom lets go of what is used least until the limit is kept. The ready
-// part has what the packed pages leave, and a quarter in any case; what leaves
-// it stays packed.
+// makeRoom evicts the least used entries until the limit is kept. Encoded pages may use what packed pages
+// leave, and at least a quarter. A page evicted from the ring stays packed.
 func (h *Tier) makeRoom() {
 	for h.readyBytes > h.limit/4 && h.size() > h.limit {
 		r := h.ready.last
@@ -277,6 +274,7 @@ func (h *Tier) makeRoom() {
 	}
 }
 
+// passSmall moves the oldest entry of the small queue to the main queue if it was used again, or evicts it.
 func (h *Tier) passSmall(e *Entry) {
 	if e.uses.Load() >= PromoteAfter {
 		h.small.take(e)
@@ -288,6 +286,7 @@ func (h *Tier) passSmall(e *Entry) {
 	h.remove(e)
 }
 
+// passMain moves the oldest entry of the main queue to the front if it was used, or evicts it.
 func (h *Tier) passMain(e *Entry) {
 	if n := e.uses.Load(); n > 0 {
 		e.uses.Store(n - 1)
@@ -298,27 +297,27 @@ func (h *Tier) passMain(e *Entry) {
 	h.remove(e)
 }
 
-// size is every byte of the tier; h.mu is held.
+// size returns all bytes of the tier. The caller holds h.mu.
 func (h *Tier) size() int64 {
 	return h.small.bytes + h.main.bytes + h.readyBytes + h.ghosts.cost() + h.codecs.cost()
 }
 
-// Usage is what a tier holds.
+// Usage is what a tier contains and how much memory it uses.
 type Usage struct {
 	Entries, Ready            int
-	Bytes, ReadyBytes, Codecs int64 // all of it; of this the ready part, and the codecs
-	Limit                     int64 // of Bytes
+	Bytes, ReadyBytes, Codecs int64 // all bytes, and of these the bytes of encoded pages and of codecs
+	Limit                     int64 // the limit of Bytes
 }
 
-// Usage is what the tier holds.
+// Usage returns what the tier contains.
 func (h *Tier) Usage() Usage {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return Usage{h.small.count + h.main.count, h.ready.count, h.size(), h.readyBytes, h.codecs.cost(), h.limit}
 }
 
-// Each calls f with every entry of a group, under a shard's read lock.
-func (h *Tier) Each(g *Group, f func(*Entry)) {
+// WalkGroup calls f with every entry of a group, under the read lock of the entry's shard.
+func (h *Tier) WalkGroup(g *Group, f func(*Entry)) {
 	for i := range h.shards {
 		s := &h.shards[i]
 		s.RLock()
@@ -331,7 +330,7 @@ func (h *Tier) Each(g *Group, f func(*Entry)) {
 	}
 }
 
-// DropAll removes the entries given.
+// DropAll removes several entries.
 func (h *Tier) DropAll(entries []*Entry) {
 	for _, e := range entries {
 		h.Drop(e)

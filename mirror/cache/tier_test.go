@@ -32,7 +32,7 @@ func TestPackedPagesComeOutWhole(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		p := anyPage(t)
 		e := h.Pack(k, p)
-		if len(p.Rows) > 0 && bytes.IndexByte(p.Body, mark) >= 0 {
+		if len(p.Rows) > 0 && bytes.IndexByte(p.Body, idMark) >= 0 {
 			if e != nil {
 				t.Fatal("packed a body with marks in it")
 			}
@@ -225,8 +225,8 @@ func TestTheBooksAreKept(t *testing.T) {
 			t.Fatalf("%d bytes, %d of them ready; the limit is %d", u.Bytes, u.ReadyBytes, limit)
 		}
 		lists := true
-		h.Each(k, func(e *Entry) { lists = lists && e.List && e.Stored })
-		if h.ListsOnly(k) != lists {
+		h.WalkGroup(k, func(e *Entry) { lists = lists && e.List && e.Stored })
+		if h.HasOnlyLists(k) != lists {
 			t.Fatalf("only lists of records: %v", !lists)
 		}
 	}

@@ -1,4 +1,4 @@
-// Answer: the envelope, as the spec says upstream writes it.
+// Answers: a list in upstream's own format, as the spec describes it.
 
 package compose
 
@@ -14,25 +14,24 @@ import (
 	"understudy/spec/paging"
 )
 
-// Page is the answer. at is how old it says it is. ErrInvalid: the page goes
-// on, and what upstream would call the next one is not known. ErrNotMirrored:
-// a row of it is not known as this list shows it.
-func (l *List) Page(at time.Time) (*understudy.Page, error) {
+// BuildPage returns the page. at is its time. It returns ErrInvalid if there is a next page but the spec does
+// not say how upstream names it, and ErrNotMirrored if this list has not shown a row yet.
+func (l *List) BuildPage(at time.Time) (*understudy.Page, error) {
 	paging := l.req.paging
-	if l.goesOn() && len(l.rows) > 0 && (paging.OnePage() || paging.TokenParam() == "" && !paging.Counts(l.req.target.Query)) {
+	if l.hasNextPage() && len(l.rows) > 0 && (paging.OnePage() || paging.TokenParam() == "" && !paging.Counts(l.req.target.Query)) {
 		return nil, fmt.Errorf("%w: more than one page, and the spec does not say how lists go on", understudy.ErrInvalid)
 	}
-	if l.Slides() && l.more && int64(len(l.rows)) < l.place.size {
+	if l.HasNumberedPages() && l.hasMore && int64(len(l.rows)) < l.place.size {
 		return nil, fmt.Errorf("%w: the page is too large, and a shorter one would move all behind it", understudy.ErrInvalid)
 	}
-	if err := l.retell(); err != nil {
+	if err := l.rewriteRows(); err != nil {
 		return nil, err
 	}
-	if _, known := l.total(); !known && l.WritesTotal() {
+	if _, known := l.totalRows(); !known && l.HasTotalInBody() {
 		return nil, fmt.Errorf("%w: how many rows there are in all is not known", understudy.ErrInvalid)
 	}
 	links := l.links()
-	if l.place.form.Own && !l.req.o.OwnTokens && !paging.Slides() && links.next+links.previous != "" {
+	if l.place.form.Own && !l.req.options.OwnTokens && !paging.Slides() && links.next+links.previous != "" {
 		return nil, fmt.Errorf("%w: the spec does not say what tokens this list has", understudy.ErrInvalid)
 	}
 	p := &understudy.Page{
@@ -54,16 +53,16 @@ func (l *List) Page(at time.Time) (*understudy.Page, error) {
 		}
 		p.Next = t.Key
 	}
-	p.Sum = sum(p.Body)
+	p.Sum = checksum(p.Body)
 	return p, nil
 }
 
-func sum(body []byte) [16]byte {
+func checksum(body []byte) [16]byte {
 	whole := sha256.Sum256(body)
 	return [16]byte(whole[:16])
 }
 
-// write makes the page's body and notes where its rows lie.
+// write writes the page's body and records where its rows are.
 func (l *List) write(p *understudy.Page, links links) {
 	body := make([]byte, 0, int64(512+len(l.req.paging.Template)+4*len(links.own)+len(links.next)+len(links.previous)+len(l.rows))+l.bytes)
 	for rest := l.req.paging.Template; ; {
@@ -95,6 +94,7 @@ func (l *List) appendRows(body []byte, p *understudy.Page) []byte {
 	return append(body, ']')
 }
 
+// appendWord appends the value of one placeholder of the template.
 func (l *List) appendWord(body []byte, word string, links links) []byte {
 	start, end := int64(0), int64(0)
 	if n := int64(len(l.rows)); n > 0 {
@@ -118,7 +118,7 @@ func (l *List) appendWord(body []byte, word string, links links) []byte {
 	case "size":
 		return strconv.AppendInt(body, l.place.size, 10)
 	case "total":
-		total, _ := l.total()
+		total, _ := l.totalRows()
 		return strconv.AppendInt(body, total, 10)
 	case "more":
 		return strconv.AppendBool(body, links.next != "")
@@ -150,10 +150,11 @@ func (l *List) appendWord(body []byte, word string, links links) []byte {
 	return jsonspan.Quote(body, link)
 }
 
-// links are where this page and those around it stand; "": there is none.
-// token is that of next.
+// links are the URIs of this page and its neighbors, or "" if there is no such page. token is the token of
+// the next page.
 type links struct{ own, first, next, previous, token string }
 
+// links returns the links of the page.
 func (l *List) links() links {
 	base := l.base()
 	param := l.req.paging.TokenParam()
@@ -165,7 +166,7 @@ func (l *List) links() links {
 	if len(l.rows) == 0 {
 		return out
 	}
-	if l.goesOn() {
+	if l.hasNextPage() {
 		if out.token = l.place.form.After + l.rows[len(l.rows)-1].Record.ID + l.place.form.Tail; l.place.upward {
 			param, out.token = l.req.paging.Back, l.rows[0].Record.ID
 		}
@@ -177,7 +178,7 @@ func (l *List) links() links {
 	return out
 }
 
-// step is by how much the number of a page and that of the next one differ.
+// step returns by how much the page parameter changes from one page to the next.
 func (l *List) step() int64 {
 	if l.req.paging.Style == "offset" {
 		return l.place.size
@@ -185,12 +186,12 @@ func (l *List) step() int64 {
 	return 1
 }
 
-// base is what all pages of the list have in common: path, filters as they were
-// given, in the spec's order, and size.
+// base returns the common beginning of all page URIs: the path, the filters as given but in the spec's order,
+// and the page size.
 func (l *List) base() string {
 	q := make(understudy.Query, 0, len(l.req.target.Query)+1)
 	for _, f := range l.req.target.List.Filters {
-		if p, there := l.req.given(f.Name); there {
+		if p, there := l.req.param(f.Name); there {
 			q = append(q, p)
 		}
 	}
@@ -204,8 +205,7 @@ func (l *List) base() string {
 	return string(base)
 }
 
-// link is a page of the list: its number, its token in a parameter, and what is asked
-// of us alone.
+// link returns the URI of a page with its number, its token and our own parameters.
 func (l *listRequest) link(base string, page int64, param, token string) string {
 	q := make(understudy.Query, 0, 2+len(l.target.Own))
 	if l.paging.Page != "" && !l.paging.OnePage() {
@@ -217,14 +217,14 @@ func (l *listRequest) link(base string, page int64, param, token string) string 
 	q = append(q, l.target.Own...)
 	out := q.AppendTo(append(make([]byte, 0, len(base)+128), base...))
 	if len(q) == 0 {
-		out = out[:len(base)-1] // the & or the ? before what is not there
+		out = out[:len(base)-1] // without the trailing & or ?
 	}
-	return spaces(string(out))
+	return escapeSpaces(string(out))
 }
 
-// spaces are %20 in links, where our own keys have a plus; one that was meant is
-// written as %2B. A path may hold one that stays.
-func spaces(link string) string {
+// escapeSpaces replaces each plus sign in a link's query by %20, because our own keys write spaces as plus. A
+// plus sign itself is written as %2B. The path is not changed.
+func escapeSpaces(link string) string {
 	path, query, found := strings.Cut(link, "?")
 	if !found || !strings.Contains(query, "+") {
 		return link

@@ -1,4 +1,4 @@
-// As of: a list as it looked at a time, made from history.
+// As of: a list as it looked at an earlier time, made from history.
 
 package compose
 
@@ -16,21 +16,22 @@ import (
 	"understudy/spec"
 )
 
-// Snapshots are records as they looked at a time. For a version that is not kept
-// stands the one after it, with a Since that lies after that time.
+// Snapshots are records as they looked at a time. If a version is not stored, the version after it takes its
+// place, with a Since after that time.
 type Snapshots interface {
-	// RecordAt is a record as it looked at a time; ErrNotFound: it was not there.
+	// RecordAt returns a record as it looked at a time, or ErrNotFound if it did not exist.
 	RecordAt(ctx context.Context, source, kind, shape, id string, at time.Time) (*understudy.Record, error)
-	// RecordsAt hands out the records of a window as they looked at a time, in
-	// its order, until yield returns false.
-	RecordsAt(ctx context.Context, w query.RangeScan, at time.Time, yield func(rec *understudy.Record, clock int64) bool) error
+	// ScanRecordsAt passes the records of a range as they looked at a time to yield, in the order of the
+	// range, until yield returns false.
+	ScanRecordsAt(ctx context.Context, w query.RangeScan, at time.Time, yield func(rec *understudy.Record, clock int64) bool) error
 }
 
-// Unfolded are snapshots without the versions that stand for others.
-type Unfolded struct{ Snapshots }
+// KeptVersions are snapshots without versions that take the place of others.
+type KeptVersions struct{ Snapshots }
 
-// RecordAt is also ErrNotFound for a version that is not kept.
-func (u Unfolded) RecordAt(ctx context.Context, source, kind, shape, id string, at time.Time) (*understudy.Record, error) {
+// RecordAt returns a record as it looked at a time. It returns ErrNotFound also if that version is not
+// stored.
+func (u KeptVersions) RecordAt(ctx context.Context, source, kind, shape, id string, at time.Time) (*understudy.Record, error) {
 	rec, err := u.Snapshots.RecordAt(ctx, source, kind, shape, id, at)
 	if err == nil && rec.Since.After(at) {
 		return nil, understudy.ErrNotFound
@@ -38,26 +39,28 @@ func (u Unfolded) RecordAt(ctx context.Context, source, kind, shape, id string, 
 	return rec, err
 }
 
-// RecordsAt hands out those whose versions of that time are kept.
-func (u Unfolded) RecordsAt(ctx context.Context, w query.RangeScan, at time.Time, yield func(*understudy.Record, int64) bool) error {
-	return u.Snapshots.RecordsAt(ctx, w, at, func(rec *understudy.Record, clock int64) bool {
+// ScanRecordsAt passes only records whose version of that time is stored to yield.
+func (u KeptVersions) ScanRecordsAt(
+	ctx context.Context, w query.RangeScan, at time.Time, yield func(*understudy.Record, int64) bool,
+) error {
+	return u.Snapshots.ScanRecordsAt(ctx, w, at, func(rec *understudy.Record, clock int64) bool {
 		return rec.Since.After(at) || yield(rec, clock)
 	})
 }
 
-// PageAt is the answer to a request for a list or a record as it looked.
-func PageAt(ctx context.Context, history Snapshots, s *spec.Source, a *request.Request, at time.Time) (*understudy.Page, error) {
+// ComposePageAt returns the answer to a request for a list or a record as it looked at a time.
+func ComposePageAt(ctx context.Context, history Snapshots, s *spec.Source, a *request.Request, at time.Time) (*understudy.Page, error) {
 	if !a.Folded {
-		history = Unfolded{Snapshots: history}
+		history = KeptVersions{Snapshots: history}
 	}
 	if a.Target.List != nil {
-		return ListAt(ctx, history, s, a.Target, a.Local, at)
+		return ComposeListAt(ctx, history, s, a.Target, a.Local, at)
 	}
-	return instanceAt(ctx, history, s, a.Target, at)
+	return composeInstanceAt(ctx, history, s, a.Target, at)
 }
 
-// instanceAt is one record as it looked.
-func instanceAt(ctx context.Context, history Snapshots, s *spec.Source, t *spec.Target, at time.Time) (*understudy.Page, error) {
+// composeInstanceAt returns one record as it looked at a time.
+func composeInstanceAt(ctx context.Context, history Snapshots, s *spec.Source, t *spec.Target, at time.Time) (*understudy.Page, error) {
 	if t.ID == "" {
 		return nil, fmt.Errorf("%w: nothing is remembered of this path", understudy.ErrInvalid)
 	}
@@ -65,21 +68,21 @@ func instanceAt(ctx context.Context, history Snapshots, s *spec.Source, t *spec.
 	if err != nil {
 		return nil, err
 	}
-	if !Belongs(t, rec.Body) {
+	if !IsUnderTarget(t, rec.Body) {
 		return nil, understudy.ErrNotFound
 	}
-	p := Instance(s, t, rec)
+	p := InstancePage(s, t, rec)
 	p.At = at
 	return p, nil
 }
 
-// ListAt is a page of a list as it looked.
-func ListAt(
+// ComposeListAt returns a page of a list as it looked at a time.
+func ComposeListAt(
 	ctx context.Context, history Snapshots, s *spec.Source, t *spec.Target, wish *request.LocalQuery, at time.Time,
 ) (*understudy.Page, error) {
-	p := past{ctx: ctx, history: history, source: s, spec: t.Spec, at: at}
+	p := historyReader{ctx: ctx, history: history, source: s, spec: t.Spec, at: at}
 	list, err := New(p.source, t, Options{
-		Now: func() time.Time { return at }, Held: p.held, AsShown: true, OwnTokens: true, Downward: true,
+		Now: func() time.Time { return at }, FindRecord: p.findRecord, ListedOnly: true, OwnTokens: true, NewestFirstOnly: true,
 		Local: wish,
 	})
 	var refused *Refusal
@@ -98,26 +101,26 @@ func ListAt(
 			return nil, err
 		}
 		clock, _ := Place(t.Kind, rec.Body)
-		list.Below(placeAt(clock, rec.Number))
+		list.SetStart(placeAt(clock, rec.Number))
 	}
 	if err := p.fill(list, t); err != nil {
 		return nil, err
 	}
-	return list.Page(at)
+	return list.BuildPage(at)
 }
 
-// past hands in records in the order of their clocks, as a history has them.
-type past struct {
+// historyReader reads records from history in the order of their clocks.
+type historyReader struct {
 	ctx     context.Context
 	history Snapshots
 	source  *spec.Source
 	spec    *spec.Spec
 	at      time.Time
-	failed  error // of held
+	failed  error // the first error of findRecord
 }
 
-// held is a record that was there then.
-func (p *past) held(kind, id string) *understudy.Record {
+// findRecord returns a record if it existed at that time, otherwise nil.
+func (p *historyReader) findRecord(kind, id string) *understudy.Record {
 	k := p.spec.Kind(kind)
 	if k == nil || p.failed != nil {
 		return nil
@@ -140,21 +143,20 @@ func (p *past) held(kind, id string) *understudy.Record {
 	return nil
 }
 
-// Places as of a time are made of clock and number: what pages showed then is
-// not remembered.
+// Places at an earlier time consist of the clock and the record number, because the order of pages at that
+// time is not stored.
 const numberBits = 30
 
 func placeAt(clock, number int64) query.OrderKey {
 	return query.OrderKey(clock<<numberBits | number&(1<<numberBits-1))
 }
 
-// maxStrays bounds the records without a clock that are kept for a page which
-// ends before one of them.
-const maxStrays = 100_000
+// maxUnclocked is the maximum number of records without a clock that are kept in memory for one page.
+const maxUnclocked = 100_000
 
-// fill hands a list its records: those with a clock as the history has them, and
-// those without one between them, by the time of their kind's order.
-func (p *past) fill(list *List, t *spec.Target) error {
+// fill passes records to a list: records with a clock in the order of the history, and records without a
+// clock in between, by their kind's order field.
+func (p *historyReader) fill(list *List, t *spec.Target) error {
 	q := list.Seek()
 	w := query.RangeScan{Source: q.Source, Kind: t.Kind.Name, Shape: q.Shape, Parent: q.Parent}
 	if q.Below != 0 {
@@ -173,12 +175,12 @@ func (p *past) fill(list *List, t *spec.Target) error {
 	var loose []query.Hit
 	var err error
 	if !clocked {
-		if loose, err = p.strays(list, w, q.Below, t.Kind); err != nil {
+		if loose, err = p.findUnclocked(list, w, q.Below, t.Kind); err != nil {
 			return err
 		}
 	}
 	more := true
-	err = p.history.RecordsAt(p.ctx, w, p.at, func(rec *understudy.Record, clock int64) bool {
+	err = p.history.ScanRecordsAt(p.ctx, w, p.at, func(rec *understudy.Record, clock int64) bool {
 		f := query.Hit{Record: rec, Clock: clock, Order: placeAt(clock, rec.Number)}
 		for len(loose) > 0 && loose[0].Order > f.Order {
 			if more = list.Take(loose[0]); !more {
@@ -195,17 +197,17 @@ func (p *past) fill(list *List, t *spec.Target) error {
 	return err
 }
 
-// strays are the list's records without a clock below a place, as many as
-// matter, in order.
-func (p *past) strays(list *List, w query.RangeScan, below query.OrderKey, k *spec.Kind) ([]query.Hit, error) {
+// findUnclocked returns the list's records without a clock below a place, in order and at most as many as the
+// page needs.
+func (p *historyReader) findUnclocked(list *List, w query.RangeScan, below query.OrderKey, k *spec.Kind) ([]query.Hit, error) {
 	w.Unclocked, w.Below.Clock, w.Below.Record = true, 0, 0
 	var loose []query.Hit
-	most := list.Most()
+	most := list.MaxRecords()
 	full := false
-	err := p.history.RecordsAt(p.ctx, w, p.at, func(rec *understudy.Record, _ int64) bool {
+	err := p.history.ScanRecordsAt(p.ctx, w, p.at, func(rec *understudy.Record, _ int64) bool {
 		at, _ := Place(k, rec.Body)
 		f := query.Hit{Record: rec, Order: placeAt(at, rec.Number)}
-		if below != 0 && f.Order >= below || !list.Belongs(f) {
+		if below != 0 && f.Order >= below || !list.HasRecord(f) {
 			return true
 		}
 		i, _ := slices.BinarySearchFunc(loose, f, func(a, b query.Hit) int { return cmp.Compare(b.Order, a.Order) })
@@ -213,7 +215,7 @@ func (p *past) strays(list *List, w query.RangeScan, below query.OrderKey, k *sp
 		if most > 0 && int64(len(loose)) > most {
 			loose = loose[:most]
 		}
-		full = len(loose) > maxStrays
+		full = len(loose) > maxUnclocked
 		return !full
 	})
 	if full {

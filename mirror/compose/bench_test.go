@@ -40,7 +40,7 @@ func BenchmarkPage(b *testing.B) {
 						break
 					}
 				}
-				p, err := l.Page(epoch)
+				p, err := l.BuildPage(epoch)
 				if err != nil || len(p.Rows) != 50 {
 					b.Fatal(len(p.Rows), err)
 				}

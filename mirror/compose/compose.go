@@ -1,12 +1,10 @@
-// Compose: a list answer made from records.
+// Composing: a list's answer made from records.
 
-// Package compose makes list answers from records, in upstream's own envelope.
+// Package compose makes answers for lists from stored records, in upstream's own format.
 //
-// The request says which records belong to the list and where its page begins.
-// The store hands the records in, in the order of their places. The page is what
-// upstream would have answered, byte for byte. What upstream
-// does where it leaves things open is said by the spec (docs/reference/specs.md). Nothing
-// here asks upstream anything.
+// The request says which records belong to the list and where its page begins. The store passes the records
+// in the order of their places. The page equals upstream's answer byte for byte. If an API leaves details
+// open, the spec describes them (docs/reference/specs.md). This package sends no requests.
 package compose
 
 import (
@@ -24,90 +22,86 @@ import (
 	"understudy/spec/paging"
 )
 
-// Options are what composing needs to know besides the request. The zero value
-// works: then nothing is held.
+// Options are what composing needs besides the request. With the zero value no record is stored.
 type Options struct {
-	// Now is the time, for what upstream refuses by it; nil: lists whose answer
-	// depends on it are not composed.
+	// Now returns the time, for requests that upstream refuses depending on the time. If it is nil, such
+	// lists are not composed.
 	Now func() time.Time
-	// Wish is asked beyond what upstream's own parameters say; nil: nothing.
+	// Local is a query beyond upstream's own parameters, or nil.
 	Local *request.LocalQuery
-	// Held is the record of a kind that is present, in any shape, or nil. A list
-	// under a record (or under another account) is composed only when that
-	// record is held: upstream says 404 where it is not. It is called a few
-	// times at most, during New. nil: nothing is held.
-	Held func(kind, id string) *understudy.Record
-	// Own is a record of the list as the list itself last showed it, nil when
-	// it never did or when the record, which is given as another list shows it,
-	// has changed since. nil: lists whose rows say more than any other list does
-	// are not composed.
-	Own func(*understudy.Record) *understudy.Record
-	// AsShown: only what the list itself showed is looked at, also where the spec
-	// says how its rows come of those of another.
-	AsShown bool
-	// OwnTokens allows page tokens of our own form where the spec gives no rule.
-	// Upstream refuses them: a list that has them must be composed to its end.
+	// FindRecord returns a stored record of a kind in any shape, or nil. A list under a record, or under
+	// another account, is composed only if that record is stored, because upstream answers 404 without it.
+	// New calls it at most a few times. If it is nil, no record counts as stored.
+	FindRecord func(kind, id string) *understudy.Record
+	// FindListed returns a record as this list last showed it. It returns nil if the list never did, or if
+	// the record has changed since; the argument is the record in another list's shape. If it is nil, lists
+	// whose rows contain more than those of other lists are not composed.
+	FindListed func(*understudy.Record) *understudy.Record
+	// ListedOnly uses only records in the list's own shape, even if the spec says how to convert those of
+	// another list.
+	ListedOnly bool
+	// OwnTokens allows page tokens in our own format if the spec has no rule. Upstream refuses them, so such
+	// a list must be composed to its end.
 	OwnTokens bool
-	// Downward says that records can only be handed in newest first.
-	Downward bool
+	// NewestFirstOnly says that records can only be read newest first.
+	NewestFirstOnly bool
 }
 
-// List is one page of a list on its way. It is used by one goroutine.
+// List is one page of a list while it is composed. Only one goroutine may use it.
 type List struct {
 	req   listRequest
 	place position
 	tests []query.Condition
-	match *query.Matcher // of tests
+	match *query.Matcher // compiled from tests
 	seek  query.RecordQuery
 
-	none bool // upstream shows nothing here, or no record can match
-	told bool // the rows are as the list shows them
-	more bool // rows come after the last one
-	seen rowCount
+	isEmpty   bool // upstream shows nothing here, or no record can match
+	rewritten bool // the rows are in the list's shape
+	hasMore   bool // rows follow after the last one
+	seen      rowCount
 
-	// What Take has taken, and whether it takes more:
-	rows   []query.Hit
-	bytes  int64
-	done   bool
-	asking pass
+	// The rows so far, and whether Take accepts more:
+	rows  []query.Hit
+	bytes int64
+	done  bool
+	pass  pass
 }
 
-// listRequest is a list request, with the part of the spec it belongs to.
+// listRequest is a request for a list, with its part of the spec.
 type listRequest struct {
-	src    *spec.Source
-	target *spec.Target
-	paging *spec.Paging
-	o      Options
+	src     *spec.Source
+	target  *spec.Target
+	paging  *spec.Paging
+	options Options
 }
 
-// position is where in its list the page begins and ends.
+// position is where the page begins and ends in its list.
 type position struct {
 	size, page int64
-	skip       int64  // rows of earlier pages, when they are named by a number alone
-	token      string // as the request gave it
-	start      string // the record the token names
-	back       bool   // the page ends before it
-	upward     bool   // and the list goes on above it (paging.Rules.Back)
-	cut        bool   // of an upward page read downward: rows come before the first one
+	skip       int64  // number of rows before the page, if it is named only by a number
+	token      string // the page token of the request
+	start      string // the record that the token names
+	backward   bool   // the page ends before that record
+	upward     bool   // the list continues above it (paging.Rules.Back)
+	trimmed    bool   // an upward page that is read downward has rows before its first one
 	form       paging.TokenForm
 	stop       query.OrderKey
 }
 
-// pass is what the records handed in are for.
+// pass is the purpose for which records are read.
 type pass uint8
 
 const (
-	forRows pass = iota
-	forMore      // whether any comes after the last row of a page read backwards
+	passRows pass = iota
+	passMore      // find out whether a record follows the last row of a page read backward
 )
 
-// MaxBytes bounds the rows of one page.
+// MaxBytes is the maximum size of the rows of one page.
 const MaxBytes = 64 << 20
 
-// New reads what a list's path and query ask for. A *Refusal: upstream itself
-// refuses the request, with that answer. ErrInvalid: the list is not composed,
-// with the reason in words: a kind without records, a parameter the spec does
-// not name, a value or a parent of which it is not known what upstream says.
+// New parses the path and query of a list request. It returns a *Refusal if upstream itself refuses the
+// request. It returns ErrInvalid with a reason if the list cannot be composed. Examples are a kind without
+// records, an unknown parameter, or a value for which upstream's answer is unknown.
 func New(src *spec.Source, t *spec.Target, o Options) (*List, error) {
 	if t.Apart() {
 		return nil, fmt.Errorf("%w: records are kept as they are without the header %s", understudy.ErrInvalid, t.Header[0].Name)
@@ -118,7 +112,7 @@ func New(src *spec.Source, t *spec.Target, o Options) (*List, error) {
 	if t.List == nil || t.Kind == nil || len(t.Kind.ID) == 0 {
 		return nil, fmt.Errorf("%w: this list is kept as whole pages, not as records", understudy.ErrInvalid)
 	}
-	l := &List{req: listRequest{src: src, target: t, paging: t.Spec.PagingOf(t.List), o: o}}
+	l := &List{req: listRequest{src: src, target: t, paging: t.Spec.PagingOf(t.List), options: o}}
 	if l.req.paging.Template == "" {
 		return nil, fmt.Errorf("%w: the spec does not say how this list is written", understudy.ErrInvalid)
 	}
@@ -126,25 +120,25 @@ func New(src *spec.Source, t *spec.Target, o Options) (*List, error) {
 	l.seek = query.RecordQuery{Source: src.Name, Kinds: []string{t.Kind.Name}, Shape: l.req.shape()}
 	if w := o.Local; w != nil {
 		l.seek.Up, l.seek.Since, l.seek.Text = w.Up, w.Since, w.Text
-		if w.Up && o.Downward {
+		if w.Up && o.NewestFirstOnly {
 			return nil, fmt.Errorf("%w: this list can only be read newest first", understudy.ErrInvalid)
 		}
 	}
-	if err := l.req.known(); err != nil {
+	if err := l.req.checkParams(); err != nil {
 		return nil, err
 	}
 	for i := range t.Vars {
-		if err := l.under(i); err != nil {
+		if err := l.narrowToVar(i); err != nil {
 			return nil, err
 		}
 	}
-	for _, f := range t.Kind.Fields { // in a fixed order, which a map has not
+	for _, f := range t.Kind.Fields { // a fixed order, unlike that of the map
 		if value, ok := t.List.Only[f.Name]; ok {
-			l.is(f.Name, value)
+			l.addEqual(f.Name, value)
 		}
 	}
 	for _, f := range t.List.Filters {
-		if err := l.filter(f); err != nil {
+		if err := l.addFilter(f); err != nil {
 			return nil, err
 		}
 	}
@@ -154,86 +148,85 @@ func New(src *spec.Source, t *spec.Target, o Options) (*List, error) {
 	if w := o.Local; w != nil {
 		l.seek.From = max(l.seek.From, w.From)
 		l.seek.Rule = w.Predicates
-		l.none = l.none || w.Text != nil && w.Text.Op == query.TextNone
+		l.isEmpty = l.isEmpty || w.Text != nil && w.Text.Op == query.TextNone
 	}
 	l.begin()
 	return l, nil
 }
 
-// begin makes ready for the first record.
+// begin prepares the list for the first record.
 func (l *List) begin() {
 	l.match = query.Compile(l.tests, query.Options{})
-	if l.place.back && !l.req.o.Downward {
+	if l.place.backward && !l.req.options.NewestFirstOnly {
 		l.seek.Up = !l.seek.Up
 	}
-	if back := l.place.back && l.req.o.Downward; !back {
+	if back := l.place.backward && l.req.options.NewestFirstOnly; !back {
 		l.seek.Want = int(min(l.place.skip+l.place.size+1, math.MaxInt32))
 	}
-	if len(l.tests) == 0 && l.req.only() == nil && !l.req.o.Downward {
+	if len(l.tests) == 0 && l.req.localFilter() == nil && !l.req.options.NewestFirstOnly {
 		l.seek.Limit = l.seek.Want
 	}
-	l.done = l.none
-	if !l.none {
+	l.done = l.isEmpty
+	if !l.isEmpty {
 		l.rows = make([]query.Hit, 0, min(l.place.size, 64))
 	}
 }
 
-func (l *listRequest) only() func(*understudy.Record) bool {
-	if l.o.Local == nil {
+func (l *listRequest) localFilter() func(*understudy.Record) bool {
+	if l.options.Local == nil {
 		return nil
 	}
-	return l.o.Local.Only
+	return l.options.Local.Only
 }
 
-// Seek is what records to hand in, as narrow as it can be said; more of them do
-// no harm.
+// Seek returns the query for the records to pass to Take. Records beyond the query do no harm.
 func (l *List) Seek() query.RecordQuery { return l.seek }
 
-// Start is the record the page begins after (back: ends before), "" for none.
-// Its place must be told to Below before the first Take.
-func (l *List) Start() (id string, back bool) { return l.place.start, l.place.back }
+// Start returns the record after which the page begins, or before which it ends if back is true; "" if there
+// is none. The caller must pass its place to SetStart before the first Take.
+func (l *List) Start() (id string, back bool) { return l.place.start, l.place.backward }
 
-// Below tells the place of the record that Start names, present or gone.
-func (l *List) Below(p query.OrderKey) {
-	if l.place.back && l.req.o.Downward {
+// SetStart sets the place of the record that Start names, whether or not that record still exists.
+func (l *List) SetStart(p query.OrderKey) {
+	if l.place.backward && l.req.options.NewestFirstOnly {
 		l.place.stop = p
 		return
 	}
 	l.seek.Below = p
 }
 
-// Belongs reports whether a record is one of the list's, wherever it stands.
-func (l *List) Belongs(f query.Hit) bool { return !l.none && l.passes(f) }
+// HasRecord reports whether the list contains a record, on any page.
+func (l *List) HasRecord(f query.Hit) bool { return !l.isEmpty && l.matchRecord(f) }
 
-// Most is how many of the list's records decide what the page is, counted from
-// where Seek begins; 0: as many as there are.
-func (l *List) Most() int64 {
+// MaxRecords returns how many records of the list, counted from the start of Seek, determine the page. It
+// returns 0 if all do.
+func (l *List) MaxRecords() int64 {
 	if l.place.stop != 0 {
 		return 0
 	}
 	return l.place.skip + l.place.size + 1
 }
 
-// Take is told one record after the other, in the order of Seek. It returns
-// false when it needs no more. Bodies are not kept longer than the list.
+// Take adds one record, in the order of Seek. It returns false if no more records are needed. The list keeps
+// the bodies.
 func (l *List) Take(f query.Hit) bool {
-	if l.done || !l.passes(f) {
+	if l.done || !l.matchRecord(f) {
 		return !l.done
 	}
 	l.seen.add(f.Order)
 	switch {
-	case l.asking == forMore, l.place.stop != 0 && f.Order <= l.place.stop:
-		l.done, l.more = true, true
+	case l.pass == passMore, l.place.stop != 0 && f.Order <= l.place.stop:
+		l.done, l.hasMore = true, true
 		return false
 	case l.place.skip > 0:
 		l.place.skip--
 		return true
-	case l.place.stop != 0 && int64(len(l.rows)) == l.place.size: // downwards to a token: the last ones count
+	case l.place.stop != 0 && int64(len(l.rows)) == l.place.size: // downward to a token: the last rows count
 		l.bytes -= int64(len(l.rows[0].Record.Body))
-		l.rows, l.place.cut = slices.Delete(l.rows, 0, 1), true
+		l.rows, l.place.trimmed = slices.Delete(l.rows, 0, 1), true
 	}
 	if int64(len(l.rows)) == l.place.size || l.bytes+int64(len(f.Record.Body)) > MaxBytes {
-		l.done, l.more = true, true
+		l.done, l.hasMore = true, true
 		return false
 	}
 	l.rows = append(l.rows, f)
@@ -241,30 +234,31 @@ func (l *List) Take(f query.Hit) bool {
 	return true
 }
 
-// goesOn reports whether the list goes on behind this page, the way it is walked.
-func (l *List) goesOn() bool {
-	if l.place.upward && l.req.o.Downward {
-		return l.place.cut
+// hasNextPage reports whether the list continues after this page in reading direction.
+func (l *List) hasNextPage() bool {
+	if l.place.upward && l.req.options.NewestFirstOnly {
+		return l.place.trimmed
 	}
-	return l.more
+	return l.hasMore
 }
 
-// Slides reports whether the page, or the one after it, is named by a number alone: beside a
-// page that upstream gave at another moment it would leave a hole, or have rows twice.
-func (l *List) Slides() bool { return l.req.paging.Slides() && (l.place.page > 0 || l.goesOn()) }
+// HasNumberedPages reports whether this page or the next is named only by a number. Next to a page that
+// upstream gave at another time, rows could be missing or repeated.
+func (l *List) HasNumberedPages() bool {
+	return l.req.paging.Slides() && (l.place.page > 0 || l.hasNextPage())
+}
 
-// Again reports whether Seek asks something else now that all of it was handed
-// in: a page before a token is read backwards, and then whether any record
-// comes after it must be found out.
-func (l *List) Again() bool {
-	if !l.place.back || l.req.o.Downward || l.asking == forMore || l.none {
+// NeedAnotherPass reports whether Seek has a new query after all its records were passed. A page before a
+// token is read backward first. A second pass finds out whether records follow it.
+func (l *List) NeedAnotherPass() bool {
+	if !l.place.backward || l.req.options.NewestFirstOnly || l.pass == passMore || l.isEmpty {
 		return false
 	}
 	slices.Reverse(l.rows)
 	if l.place.upward {
-		return false // what was found is what the answer tells of
+		return false // the rows found are those that the answer reports
 	}
-	l.asking, l.done, l.more = forMore, false, false
+	l.pass, l.done, l.hasMore = passMore, false, false
 	l.seek.Up = !l.seek.Up
 	if len(l.rows) == 0 {
 		return false
@@ -274,20 +268,19 @@ func (l *List) Again() bool {
 	return true
 }
 
-// Store is where records are.
+// Store is where records are read from.
 type Store interface {
-	// Seek hands out records in the order of their places until yield returns
-	// false.
+	// Seek passes records in the order of their places to yield, until yield returns false.
 	Seek(ctx context.Context, q query.RecordQuery, yield func(query.Hit) bool) error
-	// FindPlace is the place of a record, also of one that is gone; ErrNotFound:
-	// it was never seen.
+	// FindPlace returns the place of a record, also of a deleted one. It returns ErrNotFound if the record was
+	// never seen.
 	FindPlace(ctx context.Context, source, kind, id string) (query.OrderKey, error)
 }
 
-// Fill reads the page's records from a store. ErrInvalid: the token names a
-// record that was never seen, so that upstream must be asked (see Astray).
+// Fill reads the page's records from a store. It returns ErrInvalid if the token names a record that was
+// never seen; then upstream must be asked (see RefuseToken).
 func (l *List) Fill(ctx context.Context, s Store) error {
-	if l.none {
+	if l.isEmpty {
 		return nil
 	}
 	if l.place.start != "" {
@@ -298,9 +291,9 @@ func (l *List) Fill(ctx context.Context, s Store) error {
 		case err != nil:
 			return err
 		}
-		l.Below(place)
+		l.SetStart(place)
 	}
-	for ok := true; ok; ok = l.Again() {
+	for ok := true; ok; ok = l.NeedAnotherPass() {
 		if err := s.Seek(ctx, l.seek, l.Take); err != nil {
 			return err
 		}

@@ -150,7 +150,7 @@ func (a *api) composed(t *testing.T, target string, records []*understudy.Record
 	if err := l.Fill(t.Context(), shelf(records)); err != nil {
 		return nil, nil, err
 	}
-	p, err := l.Page(time.Time{})
+	p, err := l.BuildPage(time.Time{})
 	if err != nil {
 		return nil, nil, err
 	}

@@ -1,4 +1,4 @@
-// Test: looking at a record's fields, all of them in one walk over its body.
+// Conditions: a record's fields are tested in one pass over its body.
 
 package compose
 
@@ -8,12 +8,12 @@ import (
 	"understudy/spec"
 )
 
-// test adds a condition.
-func (l *List) test(name string, holds query.Test) {
+// addTest adds a condition on a field.
+func (l *List) addTest(name string, holds query.Test) {
 	l.tests = append(l.tests, query.Condition{Fields: []query.Field{fieldOf(l.req.target.Kind, name)}, Test: holds})
 }
 
-// fieldOf is a kind's field; a field that the spec does not name is text.
+// fieldOf returns a kind's field. A field that the spec does not name is text.
 func fieldOf(k *spec.Kind, name string) query.Field {
 	if f := k.Field(name); f != nil {
 		return query.FieldOf(f)
@@ -21,14 +21,14 @@ func fieldOf(k *spec.Kind, name string) query.Field {
 	return query.Field{Name: name, Type: spec.TypeText}
 }
 
-// passes reports whether a record belongs to the list. The bodies are those of
-// the store, which keeps well-formed objects alone.
-func (l *List) passes(f query.Hit) bool {
-	// First of all: what it takes to tell must not depend on what else a hidden record says.
-	if only := l.req.only(); only != nil && !only(f.Record) {
+// matchRecord reports whether a record belongs to the list. Bodies come from the store, which accepts only
+// well-formed objects.
+func (l *List) matchRecord(f query.Hit) bool {
+	// The local filter comes first: the time of the later tests must not depend on a hidden record.
+	if only := l.req.localFilter(); only != nil && !only(f.Record) {
 		return false
 	}
-	if !l.match.MatchObject(f.Record.Body, whole(f.Record.Body)) {
+	if !l.match.MatchObject(f.Record.Body, wholeObject(f.Record.Body)) {
 		return false
 	}
 	if k := l.req.target.Kind; k.Root != "" && l.seek.Parent != "" {
@@ -40,15 +40,15 @@ func (l *List) passes(f query.Hit) bool {
 	return true
 }
 
-// whole is the object that a body is.
-func whole(body []byte) jsonspan.Value {
+// wholeObject returns the span of the object that makes up a body.
+func wholeObject(body []byte) jsonspan.Value {
 	return jsonspan.Value{Kind: jsonspan.Object, End: len(body)}
 }
 
-// find is one field of a body.
+// find returns one field of a body.
 func find(k *spec.Kind, body []byte, name string) query.Value {
-	return query.Find(body, whole(body), fieldOf(k, name))
+	return query.Find(body, wholeObject(body), fieldOf(k, name))
 }
 
-// same asks for one value, as text.
-func same(want string) query.Test { return query.OneOf{Texts: []string{want}} }
+// equalTest returns a test for one text value.
+func equalTest(want string) query.Test { return query.OneOf{Texts: []string{want}} }

@@ -143,7 +143,7 @@ func (x *till) list(target string) (*understudy.Page, error) {
 	if err := l.Fill(x.Context(), x); err != nil {
 		return nil, err
 	}
-	return l.Page(epoch)
+	return l.BuildPage(epoch)
 }
 
 // TestCursors: every page says whether one comes after it, and where that is

@@ -1,4 +1,4 @@
-// Date: the forms in which a time is asked for.
+// Dates: the formats in which filters take a time.
 
 package compose
 
@@ -10,43 +10,42 @@ import (
 	"understudy/spec"
 )
 
-// span is the time a date covers, in Unix seconds: a second, a day, a month or
-// a year.
+// span is the time that a date covers, in Unix seconds: a second, a day, a month or a year.
 type span struct{ from, until int64 }
 
-// parseSpan reads a date in one of the forms providers take: a day, a month, a
-// year, and a second in RFC 3339 and near it, or as Americans write it. A
-// fraction of a second is dropped. Without a zone it is UTC; behind a second
-// the usual abbreviations may stand.
+// parseSpan parses a date in one of the formats that APIs accept: a day, a month, a year, or a second in RFC
+// 3339 and similar formats or in the American format. Fractions of a second are dropped. Without a zone the
+// time is UTC; common zone abbreviations are accepted after a second.
 func parseSpan(value string) (span, bool) {
 	switch len(value) {
 	case len("2006"):
-		return wide(value, "2006", 1, 0, 0)
+		return parseWide(value, "2006", 1, 0, 0)
 	case len("2006-01"):
-		return wide(value, "2006-01", 0, 1, 0)
+		return parseWide(value, "2006-01", 0, 1, 0)
 	case len(time.DateOnly):
-		return wide(value, time.DateOnly, 0, 0, 1)
+		return parseWide(value, time.DateOnly, 0, 0, 1)
 	}
 	east := int64(0)
 	if text, zone, ok := cutZone(value); ok {
 		value, east = text, zone
 	}
 	if t, err := understudy.ParseTime(value, time.UTC, time.RFC3339, "2006-01-02T15:04:05Z0700"); err == nil {
-		return second(t.Unix())
+		return oneSecond(t.Unix())
 	}
 	t, err := understudy.ParseTime(value, time.UTC, "2006-01-02T15:04:05", time.DateTime, "01/02/2006 15:04:05")
 	at := t.Unix() - east
 	return span{at, at + 1}, err == nil
 }
 
-func wide(value, form string, years, months, days int) (span, bool) {
+// parseWide parses a date and returns the span of that many years, months and days.
+func parseWide(value, form string, years, months, days int) (span, bool) {
 	t, err := understudy.ParseTime(value, time.UTC, form)
 	return span{t.Unix(), t.AddDate(years, months, days).Unix()}, err == nil
 }
 
-func second(at int64) (span, bool) { return span{at, at + 1}, true }
+func oneSecond(at int64) (span, bool) { return span{at, at + 1}, true }
 
-// cutZone takes an abbreviation of a zone off the end.
+// cutZone removes a zone abbreviation from the end of a date.
 func cutZone(value string) (rest string, east int64, ok bool) {
 	at := strings.LastIndexByte(value, ' ')
 	if at < 1 {
@@ -71,9 +70,9 @@ func cutZone(value string) (rest string, east int64, ok bool) {
 	return value[:at], hours * 3600, true
 }
 
-// Place is the time by which a record stands in lists while no page has shown
-// where, in Unix seconds: that of its kind's clock or, while it has none, of
-// its kind's order; 0 when it has neither. clocked says which.
+// Place returns the time that orders a record in lists while no page has shown its place, in Unix seconds. It
+// is the kind's clock or, without a value, the kind's order field; 0 without either. clocked reports that it
+// is the clock.
 func Place(k *spec.Kind, body []byte) (at int64, clocked bool) {
 	if at = timeOf(k, k.Clock, body); at != 0 {
 		return at, true

@@ -42,7 +42,7 @@ func TestAFilterThatStandsForAnother(t *testing.T) {
 				break
 			}
 		}
-		p, err := l.Page(epoch)
+		p, err := l.BuildPage(epoch)
 		if err != nil || len(p.Rows) != 2 {
 			t.Fatalf("%d rows, %v", len(p.Rows), err)
 		}

@@ -52,7 +52,7 @@ func ExampleNew() {
 		return
 	}
 	_ = list.Fill(context.Background(), charges{"ch_3", "ch_2", "ch_1"})
-	page, err := list.Page(time.Now())
+	page, err := list.BuildPage(time.Now())
 	fmt.Printf("%s %s %v\n", page.Body, page.Next.URI, err)
 	// Output: {"data":[{"id":"ch_3"},{"id":"ch_2"}],"has_more":true} /charges?limit=2&after=ch_2 <nil>
 }

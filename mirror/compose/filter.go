@@ -1,4 +1,4 @@
-// Filter: which records belong to a list.
+// Filters: which records belong to a list.
 
 package compose
 
@@ -14,15 +14,14 @@ import (
 	"understudy/spec"
 )
 
-// filter takes one of the list's filters in, if it was given. One that is bare
-// or empty narrows nothing.
-func (l *List) filter(f *spec.Filter) error {
-	p, there := l.req.given(f.Name)
+// addFilter adds one of the list's filters if the request has it. A filter without a value narrows nothing.
+func (l *List) addFilter(f *spec.Filter) error {
+	p, there := l.req.param(f.Name)
 	switch {
 	case there && p.Value == "" && f.Default != "":
 		return fmt.Errorf("%w: what upstream makes of an empty %s nobody knows", understudy.ErrInvalid, f.Name)
 	case !there && f.AllBut() != "":
-		l.test(f.Field, query.Not{Test: same(f.AllBut())})
+		l.addTest(f.Field, query.Not{Test: equalTest(f.AllBut())})
 		return nil
 	case !there:
 		p.Value = f.Default
@@ -34,10 +33,10 @@ func (l *List) filter(f *spec.Filter) error {
 		return nil
 	}
 	if f.Op == "widen" {
-		return l.req.widen(f, p.Value)
+		return l.req.refuseWiden(f, p.Value)
 	}
-	if l.req.o.Local != nil && l.req.o.Local.Equal[f.Name].Test != nil {
-		l.equal(f, l.req.o.Local.Equal[f.Name])
+	if l.req.options.Local != nil && l.req.options.Local.Equal[f.Name].Test != nil {
+		l.addLocalEqual(f, l.req.options.Local.Equal[f.Name])
 		return nil
 	}
 	if slices.Contains(f.Special, p.Value) {
@@ -48,81 +47,82 @@ func (l *List) filter(f *spec.Filter) error {
 	}
 	switch f.Op {
 	case "is":
-		return l.filterIs(f, p.Value)
+		return l.addEqualFilter(f, p.Value)
 	case "day", "since", "until", "before":
-		return l.clock(f, p.Value)
+		return l.addTimeFilter(f, p.Value)
 	case "contains":
-		l.test(f.Field, query.Contains(p.Value))
+		l.addTest(f.Field, query.Contains(p.Value))
 	case "digits":
-		l.test(f.Field, query.Digits(p.Value))
+		l.addTest(f.Field, query.Digits(p.Value))
 	default:
 		return fmt.Errorf("%w: %s cannot be asked of records", understudy.ErrInvalid, f.Name)
 	}
 	return nil
 }
 
-// is asks for one value of a field.
-func (l *List) is(name, value string) {
+// addEqual requires one value of a field.
+func (l *List) addEqual(name, value string) {
 	l.seek.Predicates = append(l.seek.Predicates, query.Predicate{Field: name, Any: []string{value}})
-	l.test(name, same(value))
+	l.addTest(name, equalTest(value))
 }
 
-// scanned reports whether no index is asked for a filter on a field (Wish.Scan). A
-// time of the kind's clock says where to read.
-func (l *listRequest) scanned(field string) bool {
-	return l.o.Local != nil && l.o.Local.Scan && field != l.target.Kind.Clock
+// isScanned reports whether a filter on a field must not use an index (LocalQuery.Scan). The kind's clock is
+// exempt, because it says where to read.
+func (l *listRequest) isScanned(field string) bool {
+	return l.options.Local != nil && l.options.Local.Scan && field != l.target.Kind.Clock
 }
 
-func (l *List) filterIs(f *spec.Filter, value string) error {
+// addEqualFilter adds a filter for one value, or for several values separated by commas.
+func (l *List) addEqualFilter(f *spec.Filter, value string) error {
 	if f.Type == spec.TypeBool {
-		asked, ok := truth(value)
+		asked, ok := parseBool(value)
 		if !ok {
 			return l.req.refuse("bool")
 		}
 		value = strconv.FormatBool(asked)
 	}
 	if f.Many != "" {
-		l.many(f, strings.Split(value, ","))
+		l.addManyFilter(f, strings.Split(value, ","))
 		return nil
 	}
 	if f.Fold {
-		l.test(f.Field, query.Elements{Texts: []string{value}, Fold: true})
+		l.addTest(f.Field, query.Elements{Texts: []string{value}, Fold: true})
 		return nil
 	}
-	if l.req.scanned(f.Field) {
-		l.test(f.Field, same(value))
+	if l.req.isScanned(f.Field) {
+		l.addTest(f.Field, equalTest(value))
 		return nil
 	}
-	l.is(f.Field, value)
+	l.addEqual(f.Field, value)
 	return nil
 }
 
-// many asks for one, or for all, of several values.
-func (l *List) many(f *spec.Filter, values []string) {
-	if f.Many == "one" && l.req.target.Kind.Field(f.Field) != nil && !strings.Contains(f.Field, ".") && !l.req.scanned(f.Field) && !f.Fold {
+// addManyFilter requires one or all of several values.
+func (l *List) addManyFilter(f *spec.Filter, values []string) {
+	if f.Many == "one" && l.req.target.Kind.Field(f.Field) != nil && !strings.Contains(f.Field, ".") && !l.req.isScanned(f.Field) && !f.Fold {
 		l.seek.Predicates = append(l.seek.Predicates, query.Predicate{Field: f.Field, Any: values})
 	}
 	head, rest, _ := strings.Cut(f.Field, ".")
-	l.test(head, query.Elements{Inside: rest, Texts: values, All: f.Many == "all", Fold: f.Fold})
+	l.addTest(head, query.Elements{Inside: rest, Texts: values, All: f.Many == "all", Fold: f.Fold})
 }
 
-// equal takes in a filter whose value stands for another one (LocalQuery.Equal).
-func (l *List) equal(f *spec.Filter, e query.Equality) {
-	if e.Predicate != nil && !l.req.scanned(f.Field) {
+// addLocalEqual adds a filter whose value stands for another one (LocalQuery.Equal).
+func (l *List) addLocalEqual(f *spec.Filter, e query.Equality) {
+	if e.Predicate != nil && !l.req.isScanned(f.Field) {
 		l.seek.Predicates = append(l.seek.Predicates, *e.Predicate)
 	}
-	l.test(f.Field, e.Test)
+	l.addTest(f.Field, e.Test)
 }
 
-func truth(value string) (is, ok bool) {
+func parseBool(value string) (is, ok bool) {
 	is = strings.EqualFold(value, "true")
 	return is, is || strings.EqualFold(value, "false")
 }
 
-// widen is a filter that makes upstream show what its lists leave out. Nobody
-// holds that.
-func (l *listRequest) widen(f *spec.Filter, value string) error {
-	asked, ok := truth(value)
+// refuseWiden handles a filter that makes upstream show records that its lists usually omit. Those records
+// are not stored.
+func (l *listRequest) refuseWiden(f *spec.Filter, value string) error {
+	asked, ok := parseBool(value)
 	switch {
 	case !ok:
 		return l.refuse("bool")
@@ -132,11 +132,11 @@ func (l *listRequest) widen(f *spec.Filter, value string) error {
 	return nil
 }
 
-const day = 86400
+const secondsPerDay = 86400
 
-// clock adds the test of a time.
-func (l *List) clock(f *spec.Filter, value string) error {
-	if err := l.req.longest(f, value); err != nil {
+// addTimeFilter adds a filter on a time.
+func (l *List) addTimeFilter(f *spec.Filter, value string) error {
+	if err := l.req.checkLongest(f, value); err != nil {
 		return err
 	}
 	if value[0] == '<' || value[0] == '>' {
@@ -148,33 +148,33 @@ func (l *List) clock(f *spec.Filter, value string) error {
 	if f.Type == spec.TypeMillis {
 		return fmt.Errorf("%w: times of records are known to the second, and %s takes milliseconds", understudy.ErrInvalid, f.Name)
 	}
-	asked, ok := spanOf(f, value)
+	asked, ok := parseFilterTime(f, value)
 	switch _, err := strconv.ParseFloat(value, 64); {
 	case ok:
-	case err == nil && inSeconds(f):
+	case err == nil && isInSeconds(f):
 		return fmt.Errorf("%w: what upstream makes of %s nobody knows", understudy.ErrInvalid, understudy.Clip(value))
 	default:
 		return l.req.refuse("date")
 	}
 	if f.Back > 0 {
-		now, err := l.req.now(f)
+		now, err := l.req.readClock(f)
 		if err != nil {
 			return err
 		}
-		if asked.from < now-int64(f.Back)*day {
+		if asked.from < now-int64(f.Back)*secondsPerDay {
 			return l.req.refuse("retention")
 		}
 	}
-	l.between(f.Field, edges(f, asked))
+	l.addTimeRange(f.Field, edges(f, asked))
 	return nil
 }
 
-// longest refuses a stretch of time that is longer than upstream allows.
-func (l *listRequest) longest(f *spec.Filter, value string) error {
+// checkLongest refuses a time range that is longer than upstream allows.
+func (l *listRequest) checkLongest(f *spec.Filter, value string) error {
 	if f.Longest == 0 {
 		return nil
 	}
-	asked, ok := spanOf(f, value)
+	asked, ok := parseFilterTime(f, value)
 	if !ok {
 		return nil
 	}
@@ -182,53 +182,53 @@ func (l *listRequest) longest(f *spec.Filter, value string) error {
 		if other.Field != f.Field || other.Op != "until" && other.Op != "before" {
 			continue
 		}
-		p, _ := l.given(other.Name)
-		if end, ok := spanOf(other, p.Value); ok {
-			return l.notLonger(f, asked.from, end.from)
+		p, _ := l.param(other.Name)
+		if end, ok := parseFilterTime(other, p.Value); ok {
+			return l.checkRange(f, asked.from, end.from)
 		}
 	}
-	now, err := l.now(f)
+	now, err := l.readClock(f)
 	if err != nil {
 		return err
 	}
-	return l.notLonger(f, asked.from, now)
+	return l.checkRange(f, asked.from, now)
 }
 
-func (l *listRequest) notLonger(f *spec.Filter, from, to int64) error {
-	if to/day-from/day > int64(f.Longest) {
+func (l *listRequest) checkRange(f *spec.Filter, from, to int64) error {
+	if to/secondsPerDay-from/secondsPerDay > int64(f.Longest) {
 		return l.refuse("range")
 	}
 	return nil
 }
 
-// spanOf is the time that a filter is given: in seconds where it takes a number.
-func spanOf(f *spec.Filter, value string) (span, bool) {
-	if !inSeconds(f) {
+// parseFilterTime returns the time of a filter, in seconds if the filter takes a number.
+func parseFilterTime(f *spec.Filter, value string) (span, bool) {
+	if !isInSeconds(f) {
 		return parseSpan(value)
 	}
 	at, err := strconv.ParseInt(value, 10, 64)
-	if err != nil || at < 0 || at > mostSeconds {
+	if err != nil || at < 0 || at > maxSeconds {
 		return span{}, false
 	}
-	return second(at)
+	return oneSecond(at)
 }
 
-// inSeconds reports whether a filter on a time takes a number.
-func inSeconds(f *spec.Filter) bool {
+// isInSeconds reports whether a filter on a time takes a number.
+func isInSeconds(f *spec.Filter) bool {
 	return f.Type == spec.TypeEpoch || f.Type == spec.TypeInt
 }
 
-// mostSeconds is far beyond every time there is.
-const mostSeconds = 1 << 40
+// maxSeconds is a limit far beyond all real times.
+const maxSeconds = 1 << 40
 
-func (l *listRequest) now(f *spec.Filter) (int64, error) {
-	if l.o.Now == nil {
+func (l *listRequest) readClock(f *spec.Filter) (int64, error) {
+	if l.options.Now == nil {
 		return 0, fmt.Errorf("%w: what upstream says to %s depends on the time", understudy.ErrInvalid, f.Name)
 	}
-	return l.o.Now().Unix(), nil
+	return l.options.Now().Unix(), nil
 }
 
-// edges are the first and the last second that a filter means.
+// edges returns the first and the last second that match a filter.
 func edges(f *spec.Filter, asked span) (e [2]int64) {
 	first, last := int64(math.MinInt64), int64(math.MaxInt64)
 	switch {
@@ -248,9 +248,9 @@ func edges(f *spec.Filter, asked span) (e [2]int64) {
 	return [2]int64{first, last}
 }
 
-// between asks for a time of a field. Places are of no use here: a record keeps
-// its own while its clock may still move.
-func (l *List) between(name string, e [2]int64) {
+// addTimeRange requires a time range of a field. Places cannot be used, because a record keeps its place
+// while its clock may still change.
+func (l *List) addTimeRange(name string, e [2]int64) {
 	term := query.Predicate{Field: name}
 	if e[0] > 0 {
 		term.From = e[0]
@@ -258,12 +258,12 @@ func (l *List) between(name string, e [2]int64) {
 	if e[1] != math.MaxInt64 {
 		term.To = max(e[1]+1, 1)
 	}
-	if (term.From != 0 || term.To != 0) && !l.req.scanned(name) {
+	if (term.From != 0 || term.To != 0) && !l.req.isScanned(name) {
 		l.seek.Predicates = append(l.seek.Predicates, term)
 	}
 	until := int64(math.MaxInt64)
 	if e[1] < until {
 		until = e[1] + 1
 	}
-	l.test(name, query.Times{{From: e[0], To: until}})
+	l.addTest(name, query.Times{{From: e[0], To: until}})
 }

@@ -67,7 +67,7 @@ func FuzzNew(f *testing.F) {
 			found = append(found, query.Hit{Record: &understudy.Record{ID: id, Body: []byte(body)}, Order: query.OrderKey(1000 - i)})
 		}
 		for range 2 {
-			l, err := compose.New(src, aim, compose.Options{Now: func() time.Time { return epoch }, Held: held, OwnTokens: true})
+			l, err := compose.New(src, aim, compose.Options{Now: func() time.Time { return epoch }, FindRecord: held, OwnTokens: true})
 			var refused *compose.Refusal
 			if errors.As(err, &refused) {
 				if _, err := jsonspan.Parse(refused.Body); err != nil || refused.Status != 400 || refused.Message == "" {
@@ -81,14 +81,14 @@ func FuzzNew(f *testing.F) {
 				}
 				return
 			}
-			for ok := true; ok; ok = l.Again() {
+			for ok := true; ok; ok = l.NeedAnotherPass() {
 				for _, one := range found {
 					if !l.Take(one) {
 						break
 					}
 				}
 			}
-			p, err := l.Page(epoch)
+			p, err := l.BuildPage(epoch)
 			if errors.Is(err, understudy.ErrNotMirrored) {
 				return // a record of another list, in which it was not seen as this one shows it
 			}
@@ -104,7 +104,7 @@ func FuzzNew(f *testing.F) {
 			if aim, err = sp.Follow("twilio", p.Next.URI); err != nil {
 				t.Fatalf("%s: %v", p.Next, err)
 			}
-			if next, err := compose.New(src, aim, compose.Options{Now: func() time.Time { return epoch }, Held: held,
+			if next, err := compose.New(src, aim, compose.Options{Now: func() time.Time { return epoch }, FindRecord: held,
 				OwnTokens: true}); err != nil || start(next) != p.Rows[len(p.Rows)-1].ID {
 				t.Fatalf("%s: the next page %s: %v", p.Key, p.Next, err)
 			}

@@ -145,7 +145,7 @@ func (r *rig) compose(target string) (int, []byte, error) {
 	if err != nil {
 		r.t.Fatalf("%s: %v", target, err)
 	}
-	o := compose.Options{Now: func() time.Time { return r.now }, Held: r.world.Held, Own: r.own(aim)}
+	o := compose.Options{Now: func() time.Time { return r.now }, FindRecord: r.world.Held, FindListed: r.own(aim)}
 	l, err := compose.New(r.src, aim, o)
 	if err == nil {
 		err = l.Fill(context.Background(), r.store())
@@ -158,7 +158,7 @@ func (r *rig) compose(target string) (int, []byte, error) {
 	if err != nil {
 		return 0, nil, err
 	}
-	p, err := l.Page(epoch)
+	p, err := l.BuildPage(epoch)
 	if err != nil {
 		return 0, nil, err
 	}

@@ -1,4 +1,4 @@
-// Read: what a list request's path and paging parameters ask for.
+// Reading: the path and the paging parameters of a list request.
 
 package compose
 
@@ -13,9 +13,8 @@ import (
 	"understudy/spec"
 )
 
-// known refuses parameters that the spec does not name: what upstream makes of
-// them is unknown.
-func (l *listRequest) known() error {
+// checkParams refuses parameters that the spec does not name, because upstream's answer to them is unknown.
+func (l *listRequest) checkParams() error {
 	p := l.paging
 	for _, one := range l.target.Query {
 		if one.Name == "" || one.Name != p.Size && !p.Position(one.Name) &&
@@ -26,8 +25,8 @@ func (l *listRequest) known() error {
 	return nil
 }
 
-// given is the parameter of that name; of several the last counts.
-func (l *listRequest) given(name string) (p understudy.Param, there bool) {
+// param returns the parameter of that name. If there are several, the last counts.
+func (l *listRequest) param(name string) (p understudy.Param, there bool) {
 	for _, one := range l.target.Query {
 		if one.Name == name && name != "" {
 			p, there = one, true
@@ -36,8 +35,8 @@ func (l *listRequest) given(name string) (p understudy.Param, there bool) {
 	return p, there
 }
 
-// under narrows the list to what one of the path's variables names.
-func (l *List) under(i int) error {
+// narrowToVar narrows the list to the record that a path variable names.
+func (l *List) narrowToVar(i int) error {
 	t, v := l.req.target, l.req.target.Vars[i]
 	name := t.Spec.Shown[v.Name]
 	_, own := t.Spec.Vars[v.Name]
@@ -49,33 +48,33 @@ func (l *List) under(i int) error {
 		l.seek.Parent = t.Root()
 		return nil
 	case f != nil && user && len(l.req.src.Roots) == 0:
-		l.test(f.Name, same(v.Value)) // nearly all that is held: no use in looking it up
+		l.addTest(f.Name, equalTest(v.Value)) // nearly all stored records match: an index would not help
 	case f != nil:
-		l.is(f.Name, v.Value)
-	case i+1 < len(t.Vars): // the record that the next variable names tells
-	case !user: // the user's own are kept by themselves (Kind.Untold)
+		l.addEqual(f.Name, v.Value)
+	case i+1 < len(t.Vars): // the record that the next variable names decides
+	case !user: // the user's own records are stored separately (Kind.UnscopedVar)
 		return fmt.Errorf("%w: records of this list do not tell their %s", understudy.ErrInvalid, v.Name)
 	}
 	if f != nil && f.Name == t.Kind.Parent {
 		l.seek.Parent = v.Value
 	}
-	if user || root { // that it is there is known by the walks of its lists
+	if user || root { // the walks of its lists show that it exists
 		return nil
 	}
-	return l.above(i, f)
+	return l.checkParent(i, f)
 }
 
-// above makes sure that the record a variable names is there, and lies under
-// those that the variables before it name.
-func (l *List) above(i int, f *spec.Field) error {
+// checkParent checks that the record which a variable names exists, and that it lies under the records of the
+// variables before it.
+func (l *List) checkParent(i int, f *spec.Field) error {
 	t, v := l.req.target, l.req.target.Vars[i]
 	kind := l.req.parentKind(v.Name, f)
 	if kind == nil {
 		return fmt.Errorf("%w: the spec does not say what %s names", understudy.ErrInvalid, v.Name)
 	}
 	var rec *understudy.Record
-	if l.req.o.Held != nil {
-		rec = l.req.o.Held(kind.Name, v.Value)
+	if l.req.options.FindRecord != nil {
+		rec = l.req.options.FindRecord(kind.Name, v.Value)
 	}
 	if rec == nil {
 		return fmt.Errorf("%w: %s is not held, so that nobody knows whether it is there", understudy.ErrInvalid, understudy.Clip(v.Value))
@@ -87,15 +86,15 @@ func (l *List) above(i int, f *spec.Field) error {
 				understudy.Clip(v.Value), understudy.Clip(before.Value))
 		}
 	}
-	// What goes with its parent is still held when that has ended.
+	// Records that upstream drops with their parent may still be stored after the parent is final.
 	if t.Kind.Retention.WithParent && rec.Final && f != nil && f.Name == t.Kind.Parent {
-		l.none = true
+		l.isEmpty = true
 	}
 	return nil
 }
 
-// parentKind is the kind of the record that a variable names: what the field
-// that shows it links to, in this kind or another.
+// parentKind returns the kind of the record that a variable names. It is the kind to which the variable's
+// field links, in this kind or in another.
 func (l *listRequest) parentKind(variable string, f *spec.Field) *spec.Kind {
 	sp := l.target.Spec
 	if f == nil {
@@ -111,7 +110,7 @@ func (l *listRequest) parentKind(variable string, f *spec.Field) *spec.Kind {
 	return sp.Kind(f.Link)
 }
 
-// readPlace reads where in the list the page stands.
+// readPlace reads which page of the list is requested.
 func (l *List) readPlace() error {
 	p := l.req.paging
 	if p.OnePage() || p.Size == "" {
@@ -119,15 +118,15 @@ func (l *List) readPlace() error {
 	} else if err := l.readSize(); err != nil {
 		return err
 	}
-	if one, there := l.req.given(p.Page); there && !p.OnePage() {
-		n, ok := number(one.Value)
+	if one, there := l.req.param(p.Page); there && !p.OnePage() {
+		n, ok := parseNumber(one.Value)
 		if !ok || n < int64(p.First) {
 			return l.req.refuse("page")
 		}
 		l.place.page = n - int64(p.First)
 	}
 	for _, name := range p.Tokens {
-		switch one, _ := l.req.given(name); {
+		switch one, _ := l.req.param(name); {
 		case one.Value == "":
 		case name != p.TokenParam() && name != p.Back:
 			return fmt.Errorf("%w: where %s leads nobody knows", understudy.ErrInvalid, understudy.Clip(name))
@@ -151,16 +150,17 @@ func (l *List) readPlace() error {
 	return nil
 }
 
+// readSize reads the page size.
 func (l *List) readSize() error {
 	p, odd := l.req.paging, &l.req.target.Spec.Quirks
 	if l.place.size = int64(p.Default); l.place.size <= 0 {
 		l.place.size = 1000
 	}
-	one, there := l.req.given(p.Size)
+	one, there := l.req.param(p.Size)
 	if !there {
 		return nil
 	}
-	n, ok := number(one.Value)
+	n, ok := parseNumber(one.Value)
 	switch {
 	case (!ok || n == 0) && odd.Size == spec.QuirkDefault:
 		return nil
@@ -176,9 +176,8 @@ func (l *List) readSize() error {
 	return nil
 }
 
-// number reads decimal digits; what is larger than 31 bits is as large as they
-// get.
-func number(text string) (int64, bool) {
+// parseNumber parses decimal digits. A number of more than 31 bits counts as the largest one.
+func parseNumber(text string) (int64, bool) {
 	if text == "" || strings.Trim(text, "0123456789") != "" {
 		return 0, false
 	}
@@ -189,12 +188,12 @@ func number(text string) (int64, bool) {
 	return n, true
 }
 
-// readToken finds the record a token names. The page after a record is named
-// by the spec's form; with its first A as a B it is the page before one, as
-// upstreams of that form write it.
+// readToken finds the record that a page token names. A token in the spec's format names the page after a
+// record. With its first A replaced by B it names the page before the record, as upstreams with that format
+// write it.
 func (l *List) readToken() error {
 	id, back, ok := l.place.form.ID(l.place.token)
-	l.place.back = back || l.place.upward
+	l.place.backward = back || l.place.upward
 	switch k := l.req.target.Kind; {
 	case l.place.form.Own && !ok:
 		return fmt.Errorf("%w: the page token is one of upstream's own", understudy.ErrInvalid)
@@ -202,16 +201,16 @@ func (l *List) readToken() error {
 		return l.req.refuse("token")
 	}
 	l.place.start = id
-	return l.startsHere()
+	return l.checkTokenOwner()
 }
 
-// startsHere refuses a token whose record is known to lie under another account.
-func (l *List) startsHere() error {
+// checkTokenOwner refuses a token whose record is known to belong to another account.
+func (l *List) checkTokenOwner() error {
 	t := l.req.target
 	var rec *understudy.Record
 	if t.Kind.UnscopedVar() != "" {
-		if l.req.o.Held != nil {
-			rec = l.req.o.Held(t.Kind.Name, l.place.start)
+		if l.req.options.FindRecord != nil {
+			rec = l.req.options.FindRecord(t.Kind.Name, l.place.start)
 		}
 		switch {
 		case rec == nil:
@@ -222,11 +221,11 @@ func (l *List) startsHere() error {
 	}
 	for _, v := range t.Vars {
 		name := t.Spec.Shown[v.Name]
-		if _, own := t.Spec.Vars[v.Name]; !own || t.Kind.Field(name) == nil || l.req.o.Held == nil {
+		if _, own := t.Spec.Vars[v.Name]; !own || t.Kind.Field(name) == nil || l.req.options.FindRecord == nil {
 			continue
 		}
 		if rec == nil {
-			if rec = l.req.o.Held(t.Kind.Name, l.place.start); rec == nil {
+			if rec = l.req.options.FindRecord(t.Kind.Name, l.place.start); rec == nil {
 				return nil
 			}
 		}
@@ -237,7 +236,6 @@ func (l *List) startsHere() error {
 	return nil
 }
 
-// Astray is what upstream says of a token that names no record of the list: for
-// who knows that it never had the record Start names. ErrInvalid when the spec
-// does not tell.
-func (l *List) Astray() error { return l.req.refuse("token") }
+// RefuseToken returns upstream's refusal of a token that names no record of the list. It is for callers that
+// know that the record never existed. It returns ErrInvalid if the spec does not describe the refusal.
+func (l *List) RefuseToken() error { return l.req.refuse("token") }

@@ -1,4 +1,4 @@
-// Refusal: what upstream itself says no to.
+// Refusals: requests that upstream itself refuses.
 
 package compose
 
@@ -19,37 +19,37 @@ import (
 type Refusal struct {
 	Status      int
 	ContentType string
-	Body        []byte // as upstream writes it; JSON when the spec's template is
-	Message     string // what it says, for people
+	Body        []byte // as upstream writes it; JSON if the spec's template is JSON
+	Message     string // the message for people
 }
 
-// Error is "upstream refuses this (400): Invalid date value."
+// Error returns a text such as "upstream refuses this (400): Invalid date value."
 func (r *Refusal) Error() string {
 	return fmt.Sprintf("upstream refuses this (%d): %s", r.Status, r.Message)
 }
 
-// Page is the refusal as the answer to a request. at is how old it says it is.
+// Page returns the refusal as the answer to a request. at is its time.
 func (r *Refusal) Page(t *spec.Target, at time.Time) *understudy.Page {
-	p := &understudy.Page{Key: t.Key, Status: r.Status, ContentType: r.ContentType, Body: r.Body, At: at, Sum: sum(r.Body)}
+	p := &understudy.Page{Key: t.Key, Status: r.Status, ContentType: r.ContentType, Body: r.Body, At: at, Sum: checksum(r.Body)}
 	if t.Kind != nil {
 		p.Kind, p.Shape, p.List = t.Kind.Name, t.Shape(), t.List != nil
 	}
 	return p
 }
 
-// refuse is upstream's refusal of a parameter, under the word of the spec's errors
-// that describes it: date, bool, retention, range, size, size_above, page or token.
-// Its status is 400; a word without a code has that of invalid. Where the spec does
-// not say the message, the list is not composed.
+// refuse returns upstream's refusal of a parameter. word is its name in the spec's errors: date, bool,
+// retention, range, size, size_above, page or token. The status is 400; a word without a code gets the code
+// of invalid. If the spec has no message, refuse returns ErrInvalid.
 func (l *listRequest) refuse(word string) error {
-	return refusal(l.target, word, http.StatusBadRequest)
+	return buildRefusal(l.target, word, http.StatusBadRequest)
 }
 
-// NotFound is upstream's 404 to a request for a record it does not have: a
-// *Refusal, or ErrInvalid when the spec does not say how that looks.
-func NotFound(t *spec.Target) error { return refusal(t, "not_found", http.StatusNotFound) }
+// RefuseNotFound returns upstream's 404 to a request for a record that does not exist. It is a *Refusal, or
+// ErrInvalid if the spec does not describe it.
+func RefuseNotFound(t *spec.Target) error { return buildRefusal(t, "not_found", http.StatusNotFound) }
 
-func refusal(t *spec.Target, word string, status int) error {
+// buildRefusal returns the refusal for a word of the spec's errors.
+func buildRefusal(t *spec.Target, word string, status int) error {
 	e := &t.Spec.Errors
 	message, ok := e.Messages[word]
 	if !ok || e.Template == "" {

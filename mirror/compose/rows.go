@@ -1,4 +1,4 @@
-// Rows: the rows of a list, made of records seen in another shape.
+// Rows: rows of a list made from records that were seen in another shape.
 
 package compose
 
@@ -11,54 +11,55 @@ import (
 	"understudy/spec"
 )
 
-// rowForm is what the spec says of the list's rows; nil: records are held as the
-// list shows them.
-func (l *listRequest) rowForm() *spec.RowMapping {
-	if l.o.AsShown {
+// rowMapping returns how the spec makes the list's rows from another list's. It returns nil if records are
+// stored in the list's own shape.
+func (l *listRequest) rowMapping() *spec.RowMapping {
+	if l.options.ListedOnly {
 		return nil
 	}
 	return l.target.List.Rows
 }
 
-// shape is the shape in which the list's records are looked for.
+// shape returns the shape in which the list's records are stored.
 func (l *listRequest) shape() string {
-	if f := l.rowForm(); f != nil {
+	if f := l.rowMapping(); f != nil {
 		return f.From
 	}
 	return l.target.List.Shape
 }
 
-// retell makes the rows that are on the page what the list shows of them.
-// ErrNotMirrored: of one that is not known.
-func (l *List) retell() error {
-	f := l.req.rowForm()
-	if f == nil || l.told {
+// rewriteRows converts the rows of the page to the list's shape. It returns ErrNotMirrored if the list's form
+// of a row is unknown.
+func (l *List) rewriteRows() error {
+	f := l.req.rowMapping()
+	if f == nil || l.rewritten {
 		return nil
 	}
 	for i := range l.rows {
-		rec, err := l.req.retold(f, l.rows[i].Record)
+		rec, err := l.req.rewriteRow(f, l.rows[i].Record)
 		if err != nil {
 			return err
 		}
 		l.bytes += int64(len(rec.Body) - len(l.rows[i].Record.Body))
 		l.rows[i].Record = rec
 	}
-	l.told = true
+	l.rewritten = true
 	return nil
 }
 
-func (l *listRequest) retold(f *spec.RowMapping, rec *understudy.Record) (*understudy.Record, error) {
+// rewriteRow returns a record in the list's shape.
+func (l *listRequest) rewriteRow(f *spec.RowMapping, rec *understudy.Record) (*understudy.Record, error) {
 	if f.Own {
 		var own *understudy.Record
-		if l.o.Own != nil {
-			own = l.o.Own(rec)
+		if l.options.FindListed != nil {
+			own = l.options.FindListed(rec)
 		}
 		if own == nil {
 			return nil, fmt.Errorf("%w: %s was not seen in this list as it is now", understudy.ErrNotMirrored, rec.ID)
 		}
 		return own, nil
 	}
-	body, ok := rewrite(f, rec.Body, l.value(rec))
+	body, ok := rewrite(f, rec.Body, l.placeholderValue(rec))
 	if !ok {
 		return nil, fmt.Errorf("%w: %s does not look as the spec says", understudy.ErrInvalid, rec.ID)
 	}
@@ -67,8 +68,8 @@ func (l *listRequest) retold(f *spec.RowMapping, rec *understudy.Record) (*under
 	return &out, nil
 }
 
-// value finds what stands in braces: a variable of the path, or a field.
-func (l *listRequest) value(rec *understudy.Record) func(name string) (string, bool) {
+// placeholderValue returns a function that finds the value of a placeholder: a path variable or a field.
+func (l *listRequest) placeholderValue(rec *understudy.Record) func(name string) (string, bool) {
 	return func(name string) (string, bool) {
 		for _, v := range l.target.Vars {
 			if v.Name == name {
@@ -80,9 +81,8 @@ func (l *listRequest) value(rec *understudy.Record) func(name string) (string, b
 	}
 }
 
-// rewrite is a body without some members and with other texts in some. What is
-// around them stays as upstream wrote it. ok is false when a text is to stand
-// where there is none.
+// rewrite removes some members of a body and replaces the texts of others. All other bytes stay. ok is false
+// if a text is to be replaced but the member is no string.
 func rewrite(f *spec.RowMapping, body []byte, value func(string) (string, bool)) (out []byte, ok bool) {
 	if len(f.Without)+len(f.With) == 0 {
 		return body, true
@@ -125,8 +125,7 @@ func rewrite(f *spec.RowMapping, body []byte, value func(string) (string, bool))
 	return append(out, body[from:]...), put == len(f.With)
 }
 
-// trimComma takes away the comma in front of a member that comes first now; the
-// space before it stays.
+// trimComma removes the comma before a member that is now the first. The space before it stays.
 func trimComma(lead []byte) []byte {
 	for i, b := range lead {
 		switch b {

@@ -32,7 +32,7 @@ func (r *rig) page(target string, o compose.Options) (*understudy.Page, error) {
 	if err := l.Fill(r.t.Context(), r.world); err != nil {
 		return nil, err
 	}
-	return l.Page(epoch)
+	return l.BuildPage(epoch)
 }
 
 // ids walks a list by its next links to the end, and back from there by the
@@ -155,14 +155,14 @@ func TestNothingIsNotLookedFor(t *testing.T) {
 			t.Fatal(err)
 		}
 		none := &request.LocalQuery{Text: &query.Text{Op: query.TextNone}, Only: func(*understudy.Record) bool { return true }}
-		l, err := compose.New(r.src, aim, compose.Options{Held: r.world.Held, Local: none})
+		l, err := compose.New(r.src, aim, compose.Options{FindRecord: r.world.Held, Local: none})
 		if err != nil {
 			t.Fatal(err)
 		}
 		if err := l.Fill(t.Context(), unasked{t}); err != nil {
 			t.Fatal(err)
 		}
-		if p, err := l.Page(epoch); err != nil || len(p.Rows) > 0 || !p.Next.Zero() || composetest.Text(p.Body, "next_page_uri") != "" {
+		if p, err := l.BuildPage(epoch); err != nil || len(p.Rows) > 0 || !p.Next.Zero() || composetest.Text(p.Body, "next_page_uri") != "" {
 			t.Errorf("%s: %+v, %v", target, p, err)
 		}
 	}
@@ -188,21 +188,21 @@ func TestLinksKeepWhatIsAskedOfUs(t *testing.T) {
 // Records handed in newest first alone make the same pages.
 func TestDownward(t *testing.T) {
 	r := newRig(t, 3, nil)
-	o := compose.Options{Held: r.world.Held, Downward: true}
+	o := compose.Options{FindRecord: r.world.Held, NewestFirstOnly: true}
 	down, back := r.ids(root+"/Messages.json?PageSize=50", o)
 	if all := r.world.Present("messages"); !slices.Equal(down, all) || !slices.Equal(back, all) {
 		t.Errorf("%d and %d of %d messages", len(down), len(back), len(all))
 	}
-	if _, err := r.page(root+"/Calls.json?understudy.order=asc", compose.Options{Downward: true,
+	if _, err := r.page(root+"/Calls.json?understudy.order=asc", compose.Options{NewestFirstOnly: true,
 		Local: &request.LocalQuery{Up: true}}); !errors.Is(err, understudy.ErrInvalid) {
 		t.Errorf("the oldest first from records that come newest first: %v", err)
 	}
 	for range requests() / 4 {
 		req := r.draw.Request()
 		got, err := r.page(req.Target, o)
-		o.Downward = false
+		o.NewestFirstOnly = false
 		want, wantErr := r.page(req.Target, o)
-		o.Downward = true
+		o.NewestFirstOnly = true
 		if (err == nil) != (wantErr == nil) || err == nil && !bytes.Equal(got.Body, want.Body) {
 			t.Fatalf("%s: %v, %v", req.Target, err, wantErr)
 		}
@@ -218,7 +218,7 @@ func TestOwnTokens(t *testing.T) {
 		room, _, _ := strings.Cut(id, "~")
 		path = root + "/Conferences/" + room + "/Participants.json?PageSize=1"
 	}
-	o := compose.Options{Held: r.world.Held}
+	o := compose.Options{FindRecord: r.world.Held}
 	if _, err := r.page(path, o); !errors.Is(err, understudy.ErrInvalid) || !strings.Contains(err.Error(), "tokens") {
 		t.Errorf("a token of which nobody knows the form: %v", err)
 	}
@@ -241,7 +241,7 @@ func TestWhenUpstreamMustBeAsked(t *testing.T) {
 		sub = r.world.Present("accounts")[1]
 	}
 	other := "/2010-04-01/Accounts/" + sub
-	held := compose.Options{Held: r.world.Held}
+	held := compose.Options{FindRecord: r.world.Held}
 	for _, c := range []struct {
 		target, want string
 		o            compose.Options
@@ -267,7 +267,7 @@ func TestWhenUpstreamMustBeAsked(t *testing.T) {
 	}
 	for _, target := range []string{root + "/Keys.json", root + "/Recordings.json?IncludeSoftDeleted=false", other + "/Calls.json", root +
 		"/Calls/" + call + "/Recordings.json"} {
-		if _, err := r.page(target, compose.Options{Held: r.world.Held}); err != nil {
+		if _, err := r.page(target, compose.Options{FindRecord: r.world.Held}); err != nil {
 			t.Errorf("%s: %v", target, err)
 		}
 	}
@@ -298,7 +298,7 @@ func TestRefusals(t *testing.T) {
 		t.Errorf("%+v", p)
 	}
 	l, err := compose.New(r.src, must(r.src.Spec.Follow("twilio", root+"/Calls.json?PageToken=PACA1")), compose.Options{})
-	if err != nil || !errors.As(l.Astray(), &refused) || refused.Message != "Page token is invalid." {
+	if err != nil || !errors.As(l.RefuseToken(), &refused) || refused.Message != "Page token is invalid." {
 		t.Errorf("%v, %v", err, refused)
 	}
 }
@@ -323,7 +323,7 @@ func TestAPageIsBounded(t *testing.T) {
 			break
 		}
 	}
-	p, err := l.Page(time.Time{})
+	p, err := l.BuildPage(time.Time{})
 	if err != nil || len(p.Rows) != 3 || !strings.Contains(p.Next.URI, "PageToken=PAAC2") {
 		t.Errorf("%d rows, next %s, %v", len(p.Rows), p.Next, err)
 	}

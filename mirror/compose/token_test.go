@@ -108,7 +108,7 @@ func (s *desk) page(target string) (ids []string, next, previous string) {
 	if err != nil {
 		s.t.Fatalf("%s: %v", target, err)
 	}
-	p, err := l.Page(s.clock)
+	p, err := l.BuildPage(s.clock)
 	if err != nil {
 		s.t.Fatal(err)
 	}

@@ -1,4 +1,4 @@
-// Total: how many rows all pages of a list have, and what answers say of it.
+// Totals: how many rows all pages of a list have.
 
 package compose
 
@@ -13,29 +13,29 @@ import (
 	"understudy/spec/paging"
 )
 
-// rowCount is how many of the list's records were looked at.
+// rowCount is how many of the list's records were read.
 type rowCount struct {
 	rows int64
-	last query.OrderKey // of the record looked at last
-	all  bool           // Count looked at all of them
+	last query.OrderKey // place of the last record read
+	all  bool           // Count has read all records
 }
 
 func (c *rowCount) add(at query.OrderKey) { c.rows, c.last = c.rows+1, at }
 
-// WritesTotal reports whether the body says how many rows all pages have.
-func (l *List) WritesTotal() bool { return strings.Contains(l.req.paging.Template, "{total}") }
+// HasTotalInBody reports whether the body contains the number of rows of all pages.
+func (l *List) HasTotalInBody() bool { return strings.Contains(l.req.paging.Template, "{total}") }
 
-// linksLast reports whether a Link header leads to the last page by its number.
-func (l *listRequest) linksLast() bool {
+// hasLastLink reports whether a Link header leads to the last page by its number.
+func (l *listRequest) hasLastLink() bool {
 	return l.paging.Style == "header" && l.paging.Counts(l.target.Query)
 }
 
-// Count counts the rows of all pages where the answer tells of them and Fill has not seen all.
-// What is asked beyond upstream's parameters is not counted: the time that takes would tell
-// of records that a row rule hides. After an error, and where w cannot hand out every record,
-// the number stays unknown.
+// Count counts the rows of all pages if the answer contains the total and Fill has not read them all. Local
+// queries are not counted, because the time would reveal records that a row rule hides. The total stays
+// unknown after an error, or if w cannot pass every record.
 func (l *List) Count(ctx context.Context, w *Bounded) error {
-	if _, known := l.total(); known || l.req.o.Local != nil || !l.WritesTotal() && !l.req.linksLast() && !l.req.passesTotal() {
+	if _, known := l.totalRows(); known || l.req.options.Local != nil ||
+		!l.HasTotalInBody() && !l.req.hasLastLink() && !l.req.hasTotalHeader() {
 		return nil
 	}
 	count, q := l.seen, l.seek
@@ -45,12 +45,12 @@ func (l *List) Count(ctx context.Context, w *Bounded) error {
 	}
 	rest := *w
 	err := rest.Seek(ctx, q, func(f query.Hit) bool {
-		if l.passes(f) {
+		if l.matchRecord(f) {
 			count.add(f.Order)
 		}
 		return true
 	})
-	if err != nil || rest.Short || rest.Strange {
+	if err != nil || rest.ReachedUncovered || rest.FoundUnseen {
 		return err
 	}
 	count.all = true
@@ -58,24 +58,24 @@ func (l *List) Count(ctx context.Context, w *Bounded) error {
 	return nil
 }
 
-// total returns how many rows all pages have, as far as that is known.
-func (l *List) total() (rows int64, known bool) {
-	return l.seen.rows, l.seen.all || !l.more && l.place.start == ""
+// totalRows returns how many rows all pages have. known is false if that is unknown.
+func (l *List) totalRows() (rows int64, known bool) {
+	return l.seen.rows, l.seen.all || !l.hasMore && l.place.start == ""
 }
 
-// passesTotal reports whether a header that callers get says how many rows all pages have.
-func (l *listRequest) passesTotal() bool {
+// hasTotalHeader reports whether the response has a header with the number of rows of all pages.
+func (l *listRequest) hasTotalHeader() bool {
 	return slices.Contains(l.target.Spec.Headers.Back, l.paging.TotalHeader())
 }
 
-// header returns what the answer's header says beside the next page: how many rows all pages have,
-// and where the other pages stand, each by its number (Page.Header).
+// header returns the response fields about other pages: the total number of rows, and links to other pages by
+// number (Page.Header).
 func (l *List) header() (q understudy.Query) {
-	total, known := l.total()
-	if known && l.req.passesTotal() {
+	total, known := l.totalRows()
+	if known && l.req.hasTotalHeader() {
 		q = append(q, understudy.Param{Name: l.req.paging.TotalHeader(), Value: strconv.FormatInt(total, 10)})
 	}
-	if !l.req.linksLast() {
+	if !l.req.hasLastLink() {
 		return q
 	}
 	base, last := l.base(), max(0, (total-1)/l.place.size)

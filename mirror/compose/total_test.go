@@ -47,7 +47,7 @@ func (x *till) count(target string, local *request.LocalQuery, w *compose.Bounde
 	if err := l.Count(x.Context(), w); err != nil {
 		x.Log(err)
 	}
-	return l.Page(epoch)
+	return l.BuildPage(epoch)
 }
 
 func TestPagesByNumberLeadToFirstPreviousAndLastPage(t *testing.T) {
@@ -145,7 +145,7 @@ func TestUnknownTotalIsNotTold(t *testing.T) {
 				&compose.Bounded{})
 		},
 		"a part is held": func(x *till) (*understudy.Page, error) {
-			return x.count("/charges?per_page=10&page=2", nil, &compose.Bounded{From: 1_700_000_000 + 20*60})
+			return x.count("/charges?per_page=10&page=2", nil, &compose.Bounded{CoveredFrom: 1_700_000_000 + 20*60})
 		},
 		"counting takes too long": func(x *till) (*understudy.Page, error) {
 			to, _ := x.spec.Follow("till", "/charges?per_page=10&page=2")
@@ -160,7 +160,7 @@ func TestUnknownTotalIsNotTold(t *testing.T) {
 			if err := l.Count(t.Context(), w); !errors.Is(err, context.DeadlineExceeded) {
 				t.Errorf("Count: %v", err)
 			}
-			return l.Page(epoch)
+			return l.BuildPage(epoch)
 		},
 	} {
 		if p, err := ask(body); !errors.Is(err, understudy.ErrInvalid) || !strings.Contains(err.Error(), "how many rows") {

@@ -1,9 +1,7 @@
-// Package hints has records fetched of which a caller says that they changed.
+// Package hints fetches records that may have changed, because a caller said so.
 //
-//	hint --> of nothing known ---> fetched
-//	     --> of one being fetched, fetched once more, a second after the last
-//	         or just so            began, however many hints came meanwhile
-//	     --> of one that waits --> nothing: what comes is new enough
+// A hint for a record starts a fetch. A hint during the fetch or just after it causes one more fetch, a
+// second after the last began. A hint for a record whose fetch still waits has no effect.
 package hints
 
 import (
@@ -15,136 +13,132 @@ import (
 )
 
 const (
-	every    = time.Second           // between two fetches of one record
-	after    = 50 * time.Millisecond // so that a burst is one fetch
-	maxRetry = 30 * time.Second
+	fetchInterval = time.Second           // minimum time between two fetches of one record
+	burstWait     = 50 * time.Millisecond // wait before a fetch, so that a burst of hints causes one fetch
+	maxBackoff    = 30 * time.Second
 )
 
-// Workers is how many fetches for hints there are at once.
+// Workers is the maximum number of fetches for hints at once.
 const Workers = 4
 
-// Record is what is hinted at.
+// Record is the record that a hint names.
 type Record struct {
 	Source, Kind, ID string
-	Target           *spec.Target // nil: the kind has no instance
+	Target           *spec.Target // nil if the kind has no path of a single record
 }
 
-// name tells records apart.
+// name identifies a record.
 type name struct{ source, kind, id string }
 
-// Options are what a Queue works with.
+// Options are the settings of a Queue.
 type Options struct {
 	Context context.Context // ends with the mirror
 	Now     func() time.Time
-	// Wait waits until so long after a time, or until the mirror ends, which is an error.
+	// Wait waits until d after from. It returns an error if the mirror ends first.
 	Wait func(from time.Time, d time.Duration) error
-	// Go begins a goroutine of the mirror; false: it is closed.
+	// Go starts a goroutine of the mirror. It returns false if the mirror is closed.
 	Go func(func()) bool
-	// Fetch fetches a record. early says that it shared a fetch that had begun before.
+	// Fetch fetches a record. early reports that it shared a fetch that had started before.
 	Fetch func(context.Context, *Record) (early bool, err error)
-	// Limit is how many records may wait at once.
+	// Limit returns how many records may wait at once.
 	Limit func() int
 }
 
-// Queue is the records that were lately hinted at. Many goroutines may use it at once.
+// Queue is the set of records with a recent hint. Many goroutines may use it at once.
 type Queue struct {
-	o       Options
+	options Options
 	mu      sync.Mutex
-	known   map[name]*hint
+	hints   map[name]*hint
 	refused int64
-	running chan struct{} // a place for each fetch
+	running chan struct{} // limits the fetches at once
 }
 
-// New is a queue without hints.
+// New returns a queue without hints.
 func New(o Options) *Queue {
-	return &Queue{o: o, known: map[name]*hint{}, running: make(chan struct{}, Workers)}
+	return &Queue{options: o, hints: map[name]*hint{}, running: make(chan struct{}, Workers)}
 }
 
-// hint is one record's fetch: waiting for its turn, under way, or over for less
-// than a second.
+// hint is the fetch of one record: it waits, runs, or ended less than a second ago.
 type hint struct {
-	record Record
-	owed   bool     // a fetch that fails is tried again
-	ends   []func() // of the intents of writes that ask for it
-	begun  bool
-	again  bool // a hint came after it began
+	record   Record
+	required bool     // a failed fetch is tried again
+	ends     []func() // functions that end the intents of writes
+	started  bool
+	repeat   bool // a hint came after the fetch started
 }
 
-// Load is how many records are known, and how many hints were refused.
+// Load returns how many records have a hint and how many hints were refused.
 func (q *Queue) Load() (known int, refused int64) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	return len(q.known), q.refused
+	return len(q.hints), q.refused
 }
 
-// Add has a record fetched. With end it is owed: its fetch is tried until upstream has
-// answered, and then end is called. A candidate, without end, is forgotten when there
-// are many or when its fetch fails.
+// Add queues a fetch of a record. With end, the fetch is tried until upstream has answered, and then end is
+// called. Without end, the hint is dropped if too many wait or the fetch fails.
 func (q *Queue) Add(r Record, end func()) {
 	owed, n := end != nil, name{r.Source, r.Kind, r.ID}
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	switch h := q.known[n]; {
+	switch h := q.hints[n]; {
 	case h != nil:
-		h.again, h.owed = h.again || h.begun, h.owed || owed
+		h.repeat, h.required = h.repeat || h.started, h.required || owed
 		if owed {
 			h.ends = append(h.ends, end)
 		}
-	case !owed && len(q.known) >= q.o.Limit():
+	case !owed && len(q.hints) >= q.options.Limit():
 		q.refused++
 	default:
-		h = &hint{record: r, owed: owed}
+		h = &hint{record: r, required: owed}
 		if owed {
 			h.ends = append(h.ends, end)
 		}
-		if q.o.Go(func() { q.look(n, h) }) {
-			q.known[n] = h
+		if q.options.Go(func() { q.runHint(n, h) }) {
+			q.hints[n] = h
 		}
 	}
 }
 
-// look fetches one record for as long as hints come, and an owed one until
-// upstream has answered.
-func (q *Queue) look(n name, h *hint) {
-	wait, fails := after, 0
+// runHint fetches one record as long as hints come, and a required one until upstream has answered.
+func (q *Queue) runHint(n name, h *hint) {
+	wait, fails := burstWait, 0
 	for {
-		if q.o.Wait(q.o.Now(), wait) != nil {
+		if q.options.Wait(q.options.Now(), wait) != nil {
 			return
 		}
 		select {
 		case q.running <- struct{}{}:
-		case <-q.o.Context.Done():
+		case <-q.options.Context.Done():
 			return
 		}
 		q.mu.Lock()
-		h.begun, h.again = true, false
+		h.started, h.repeat = true, false
 		q.mu.Unlock()
-		began := q.o.Now()
-		early, err := q.o.Fetch(q.o.Context, &h.record)
+		began := q.options.Now()
+		early, err := q.options.Fetch(q.options.Context, &h.record)
 		<-q.running
 		if fails++; err == nil {
 			fails = 0
 		}
-		if q.o.Wait(began, every) != nil || !q.lookAgain(n, h, early, err) {
+		if q.options.Wait(began, fetchInterval) != nil || !q.finishFetch(n, h, early, err) {
 			return
 		}
 		wait = 0
 		if fails > 1 {
-			wait = min(every<<min(fails-2, 10), maxRetry)
+			wait = min(fetchInterval<<min(fails-2, 10), maxBackoff)
 		}
 	}
 }
 
-// lookAgain reports whether a record is to be fetched again; else its hints are
-// forgotten.
-func (q *Queue) lookAgain(n name, h *hint, early bool, err error) bool {
+// finishFetch reports whether a record must be fetched again. Otherwise it removes the hint.
+func (q *Queue) finishFetch(n name, h *hint, early bool, err error) bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	if h.again || early || h.owed && err != nil {
-		h.begun = false
+	if h.repeat || early || h.required && err != nil {
+		h.started = false
 		return true
 	}
-	delete(q.known, n)
+	delete(q.hints, n)
 	for _, end := range h.ends {
 		end()
 	}

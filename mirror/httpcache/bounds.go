@@ -1,4 +1,4 @@
-// Bounds: how old an answer may be, by what upstream said of it.
+// Bounds: how old an answer may be, by upstream's headers.
 
 package httpcache
 
@@ -7,34 +7,34 @@ import (
 	"time"
 )
 
-// Bounds are the ages up to which upstream lets an answer be given, each counted from when
-// its header came (Response.At). An age below 0 means: at no time.
+// Bounds are the ages up to which upstream's headers allow an answer. Each age is counted from when the
+// header was received (Response.At). An age below 0 means never.
 type Bounds struct {
-	Fresh    time.Duration // younger than this: without asking upstream (RFC 9111, 4.2)
-	Explicit bool          // upstream said how long it is fresh; else Fresh is a guess (4.2.2)
-	Behind   time.Duration // past Fresh: while upstream is asked behind the answer (RFC 5861, 3)
-	Error    time.Duration // past Fresh: when upstream answers 500, 502, 503 or 504 (RFC 5861, 4)
-	Down     time.Duration // past Fresh: when upstream cannot be reached (RFC 9111, 4.2.4)
-	Strict   bool          // past Fresh at no time, whoever permits it
-	Validate bool          // at no time without asking upstream (RFC 9111, 5.2.2.4); Strict is set, too
-	NoStore  bool          // it must not be stored (RFC 9111, 5.2.2.5)
+	FreshUntil   time.Duration // answered without asking upstream (RFC 9111, 4.2)
+	Explicit     bool          // upstream stated the lifetime; otherwise FreshUntil is heuristic (4.2.2)
+	RefreshUntil time.Duration // answered while upstream is asked in the background (RFC 5861, 3)
+	ErrorUntil   time.Duration // answered if upstream responds with 500, 502, 503 or 504 (RFC 5861, 4)
+	DownUntil    time.Duration // answered if upstream cannot be reached (RFC 9111, 4.2.4)
+	Strict       bool          // never answered after FreshUntil, even if the request allows it
+	Validate     bool          // never answered without asking upstream (RFC 9111, 5.2.2.4); implies Strict
+	NoStore      bool          // must not be stored (RFC 9111, 5.2.2.5)
 }
 
-// Bounds are those that the header sets.
+// Bounds returns the bounds that the header sets.
 func (r *Response) Bounds() Bounds {
 	said, _ := r.directives()
 	life, explicit := r.Lifetime()
-	b := Bounds{Fresh: life - r.InitialAge, Explicit: explicit, Behind: -1, Error: -1, Down: -1, Strict: said.revalidates(),
-		Validate: said.whole("no-cache"), NoStore: said.forbidsStoring()}
+	b := Bounds{FreshUntil: life - r.InitialAge, Explicit: explicit, RefreshUntil: -1, ErrorUntil: -1, DownUntil: -1,
+		Strict: said.mustRevalidate(), Validate: said.hasWhole("no-cache"), NoStore: said.isNoStore()}
 	if b.Strict {
 		return b
 	}
 	if n, ok := said.seconds("stale-while-revalidate"); ok {
-		b.Behind = b.Fresh + n
+		b.RefreshUntil = b.FreshUntil + n
 	}
-	b.Down = math.MaxInt64
+	b.DownUntil = math.MaxInt64
 	if n, ok := said.seconds("stale-if-error"); ok {
-		b.Error, b.Down = b.Fresh+n, b.Fresh+n
+		b.ErrorUntil, b.DownUntil = b.FreshUntil+n, b.FreshUntil+n
 	}
 	return b
 }

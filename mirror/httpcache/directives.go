@@ -1,4 +1,4 @@
-// Directives: what Cache-Control and the fields like it say.
+// Directives: the contents of Cache-Control and similar fields.
 
 package httpcache
 
@@ -11,12 +11,12 @@ import (
 	"understudy/kit/header"
 )
 
-// directives are names in lower case, with their values as they were written; "" for none.
-// Of several of one name the first counts (RFC 9111, 4.2.1).
+// directives are names in lower case with their values as written, or "" without a value. If a name occurs
+// several times, the first counts (RFC 9111, 4.2.1).
 type directives map[string]string
 
-// readDirectives reads Cache-Control (RFC 9111, 5.2). A value that is none stays: it is
-// looked at where it counts.
+// readDirectives reads Cache-Control (RFC 9111, 5.2). Invalid values are kept and checked where they are
+// used.
 func readDirectives(lines []string) directives {
 	d := directives{}
 	for item := range header.Items(lines) {
@@ -34,14 +34,14 @@ func (d directives) has(name string) bool {
 	return said
 }
 
-// whole reports a directive that is not about some fields alone.
-func (d directives) whole(name string) bool {
+// hasWhole reports whether a directive is present without a list of fields.
+func (d directives) hasWhole(name string) bool {
 	value, said := d[name]
 	return said && strings.Trim(value, `" `) == ""
 }
 
-// seconds is the number of a directive. One that is none is 0: what is not known counts as
-// stale (RFC 9111, 4.2.1).
+// seconds returns the number of a directive. An invalid number counts as 0, so the answer is stale (RFC 9111,
+// 4.2.1).
 func (d directives) seconds(name string) (n time.Duration, said bool) {
 	value, said := d[name]
 	if !said {
@@ -51,25 +51,27 @@ func (d directives) seconds(name string) (n time.Duration, said bool) {
 	return n, true
 }
 
-// revalidates reports whether upstream forbids answers that are past fresh (RFC 9111, 4.2.4).
-func (d directives) revalidates() bool {
-	return d.has("must-revalidate") || d.has("proxy-revalidate") || d.has("s-maxage") || d.whole("no-cache")
+// mustRevalidate reports whether upstream forbids stale answers (RFC 9111, 4.2.4).
+func (d directives) mustRevalidate() bool {
+	return d.has("must-revalidate") || d.has("proxy-revalidate") || d.has("s-maxage") || d.hasWhole("no-cache")
 }
 
-// forbidsStoring reports whether upstream forbids that the answer is stored. must-understand
-// takes that back (RFC 9111, 5.2.2.3).
-func (d directives) forbidsStoring() bool { return d.has("no-store") && !d.has("must-understand") }
+// isNoStore reports whether upstream forbids storing the answer. must-understand cancels no-store (RFC 9111,
+// 5.2.2.3).
+func (d directives) isNoStore() bool { return d.has("no-store") && !d.has("must-understand") }
 
-// stale reports whether upstream permits answers that are past fresh (RFC 5861).
-func (d directives) stale() bool { return d.has("stale-while-revalidate") || d.has("stale-if-error") }
+// canServeStale reports whether upstream permits stale answers (RFC 5861).
+func (d directives) canServeStale() bool {
+	return d.has("stale-while-revalidate") || d.has("stale-if-error")
+}
 
-// readTargeted reads a targeted field (RFC 9213, 2.1), a dictionary of structured fields
-// (RFC 9651, 3.2) whose members are flags or whole numbers. ok is false for one that cannot
-// be read, or that says nothing: then Cache-Control counts.
+// readTargeted reads a targeted field (RFC 9213, 2.1). It is a dictionary of structured fields (RFC 9651,
+// 3.2) whose members are flags or integers. ok is false if the field is invalid or empty; then Cache-Control
+// applies.
 func readTargeted(lines []string) (d directives, ok bool) {
 	d = directives{}
 	for item := range strings.SplitSeq(strings.Join(lines, ","), ",") {
-		item, _, _ = strings.Cut(strings.Trim(item, " \t"), ";") // parameters mean nothing here
+		item, _, _ = strings.Cut(strings.Trim(item, " \t"), ";") // parameters have no meaning here
 		name, value, valued := strings.Cut(item, "=")
 		if !isKey(name) {
 			return nil, false
@@ -84,13 +86,13 @@ func readTargeted(lines []string) (d directives, ok bool) {
 		default:
 			if _, err := strconv.ParseInt(value, 10, 64); err == nil {
 				d[name] = value
-			} // a member of another type counts as if it were not there
+			} // a member of another type is ignored
 		}
 	}
 	return d, len(d) > 0
 }
 
-// isKey reports whether a text is the key of a structured field.
+// isKey reports whether a text is a valid key of a structured field.
 func isKey(text string) bool {
 	for i := range len(text) {
 		c := text[i]
@@ -102,13 +104,13 @@ func isKey(text string) bool {
 	return text != ""
 }
 
-// ofConnection are the fields of one connection (RFC 9110, 7.6.1), and those between a client
-// and a proxy (11.7).
-var ofConnection = []string{"Connection", "Keep-Alive", "Proxy-Authenticate", "Proxy-Authentication-Info", "Proxy-Authorization",
+// hopByHop are the fields of a single connection (RFC 9110, 7.6.1) and those between a client and a proxy
+// (11.7).
+var hopByHop = []string{"Connection", "Keep-Alive", "Proxy-Authenticate", "Proxy-Authentication-Info", "Proxy-Authorization",
 	"Proxy-Connection", "Te", "Trailer", "Transfer-Encoding", "Upgrade", "Http2-Settings"}
 
-// EndToEnd is a header that may be passed on: without the fields of the connection and those
-// that Connection names. The header given is not changed.
+// EndToEnd returns a copy of a header without the fields of the connection and the fields that Connection
+// names.
 func EndToEnd(h http.Header) http.Header {
 	passed := h.Clone()
 	if passed == nil {
@@ -117,11 +119,11 @@ func EndToEnd(h http.Header) http.Header {
 	for name := range header.Items(h["Connection"]) {
 		delete(passed, http.CanonicalHeaderKey(name))
 	}
-	for _, name := range ofConnection {
+	for _, name := range hopByHop {
 		delete(passed, name)
 	}
 	return passed
 }
 
-// seconds writes a duration as a header does.
-func seconds(d time.Duration) string { return strconv.FormatInt(int64(d/time.Second), 10) }
+// formatSeconds returns a duration as a header contains it.
+func formatSeconds(d time.Duration) string { return strconv.FormatInt(int64(d/time.Second), 10) }

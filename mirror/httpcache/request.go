@@ -1,4 +1,4 @@
-// Request: what may be answered from what is stored, and what a write makes invalid.
+// Requests: which stored answers a request accepts, and what a write invalidates.
 
 package httpcache
 
@@ -15,62 +15,62 @@ import (
 	"understudy/kit/header"
 )
 
-// Request is a request, less its body.
+// Request is a request without its body.
 type Request struct {
 	Method string
-	URI    string      // its path and query
-	Header http.Header // in canonical form
+	URI    string      // path and query
+	Header http.Header // with canonical names
 }
 
-// Decision says what may be done with a stored answer.
+// Decision says how a stored answer may be used.
 type Decision struct {
-	Answer  bool // it may be given without asking upstream
-	Refresh bool // with Answer: upstream is to be asked behind it (RFC 5861, 3)
-	Down    bool // it may be given when upstream cannot be reached (RFC 9111, 4.2.4)
-	Error   bool // it may be given when upstream answers 500, 502, 503 or 504 (RFC 5861, 4)
-	// Left is how long the answer is fresh still; negative: past fresh by that much.
-	Left time.Duration
+	Answer        bool // it may be answered without asking upstream
+	Refresh       bool // with Answer: ask upstream in the background (RFC 5861, 3)
+	AnswerIfDown  bool // it may be answered if upstream cannot be reached (RFC 9111, 4.2.4)
+	AnswerIfError bool // it may be answered if upstream responds with 500, 502, 503 or 504 (RFC 5861, 4)
+	// FreshLeft is how long the answer remains fresh; negative if it is stale.
+	FreshLeft time.Duration
 }
 
-// Decide says what may be done with a stored answer to a request at a time (RFC 9111, 4). The
-// variant is taken to be right (Variant).
+// Decide returns how a stored answer may be used for a request at a time (RFC 9111, 4). The caller has chosen
+// the right variant (Variant).
 func Decide(q *Request, r *Response, now time.Time) Decision {
 	b, asked := r.Bounds(), q.directives()
 	since := max(0, now.Sub(r.At))
-	v := Decision{Left: b.Fresh - since}
-	if asked.has("no-cache") || !b.Explicit && q.personal() { // it may be another visitor's answer, also in an outage
+	v := Decision{FreshLeft: b.FreshUntil - since}
+	if asked.has("no-cache") || !b.Explicit && q.isPersonal() { // the answer may be another visitor's, even during an outage
 		return v
 	}
 	within := func(name string) bool {
 		n, ok := asked.seconds(name)
-		return ok && -v.Left <= n
+		return ok && -v.FreshLeft <= n
 	}
 	if !b.Strict {
-		v.Error = since <= b.Error || within("stale-if-error")
-		v.Down = since <= b.Down || v.Error
+		v.AnswerIfError = since <= b.ErrorUntil || within("stale-if-error")
+		v.AnswerIfDown = since <= b.DownUntil || v.AnswerIfError
 	}
 	if most, ok := asked.seconds("max-age"); ok && r.Age(now) > most {
 		return v
 	}
-	if least, ok := asked.seconds("min-fresh"); ok && v.Left < least {
+	if least, ok := asked.seconds("min-fresh"); ok && v.FreshLeft < least {
 		return v
 	}
 	switch {
 	case b.Validate:
-	case v.Left > 0:
+	case v.FreshLeft > 0:
 		v.Answer = true
 	case b.Strict:
 	case asked.has("max-stale") && (asked["max-stale"] == "" || within("max-stale")):
 		v.Answer = true
-	case since <= b.Behind:
+	case since <= b.RefreshUntil:
 		v.Answer, v.Refresh = true, true
 	}
 	return v
 }
 
-// personal reports a field that tells one visitor from another, on which answers may depend
-// though nothing says so.
-func (q *Request) personal() bool {
+// isPersonal reports whether a field identifies the visitor. Answers may depend on it even if Vary does not
+// say so.
+func (q *Request) isPersonal() bool {
 	for name := range q.Header {
 		if header.IsSensitive(name) {
 			return true
@@ -79,7 +79,7 @@ func (q *Request) personal() bool {
 	return false
 }
 
-// directives are those of Cache-Control; Pragma counts without it (RFC 9111, 5.4).
+// directives returns the directives of Cache-Control. Without it, Pragma counts (RFC 9111, 5.4).
 func (q *Request) directives() directives {
 	if lines := q.Header["Cache-Control"]; len(lines) > 0 {
 		return readDirectives(lines)
@@ -91,42 +91,40 @@ func (q *Request) directives() directives {
 	return nil
 }
 
-// Forces reports whether the request wants an answer that upstream has given or confirmed
-// just now.
-func (q *Request) Forces() bool {
+// MustAskUpstream reports whether the request demands an answer that upstream has just given or confirmed.
+func (q *Request) MustAskUpstream() bool {
 	d := q.directives()
 	most, ok := d.seconds("max-age")
 	return d.has("no-cache") || ok && most == 0
 }
 
-// OnlyIfCached reports whether the request wants what is stored or nothing (RFC 9111,
-// 5.2.1.7).
-func (q *Request) OnlyIfCached() bool { return q.directives().has("only-if-cached") }
+// IsOnlyIfCached reports whether the request accepts only a stored answer (RFC 9111, 5.2.1.7).
+func (q *Request) IsOnlyIfCached() bool { return q.directives().has("only-if-cached") }
 
-// Partial reports whether the request asks for less than all, or for an answer that depends
-// on what its sender has: such a request is not shared, and not answered for another.
-func (q *Request) Partial() bool {
-	return slices.ContainsFunc(conditions, func(name string) bool { return len(q.Header[name]) > 0 })
+// IsPartial reports whether the request has a condition or asks for a range. Its answer is not shared with
+// other requests.
+func (q *Request) IsPartial() bool {
+	return slices.ContainsFunc(conditionFields, func(name string) bool { return len(q.Header[name]) > 0 })
 }
 
-// Unconditional is a header without the fields of Partial.
-func Unconditional(h http.Header) http.Header {
+// RemoveConditions returns a copy of a header without the fields that make a request partial.
+func RemoveConditions(h http.Header) http.Header {
 	plain := h.Clone()
-	for _, name := range conditions {
+	for _, name := range conditionFields {
 		delete(plain, name)
 	}
 	return plain
 }
 
-var conditions = []string{"If-Match", "If-Modified-Since", "If-None-Match", "If-Range", "If-Unmodified-Since", "Range"}
+var conditionFields = []string{"If-Match", "If-Modified-Since", "If-None-Match", "If-Range", "If-Unmodified-Since", "Range"}
 
-// ForOrigin reports a condition that upstream alone can decide (RFC 9111, 4.3.2).
-func (q *Request) ForOrigin() bool {
+// IsForOrigin reports whether the request has a condition that only upstream can check (RFC 9111, 4.3.2).
+func (q *Request) IsForOrigin() bool {
 	return len(q.Header["If-Match"])+len(q.Header["If-Unmodified-Since"]) > 0
 }
 
-// Vary are the request fields that the answer depends on, in canonical form and in order
-// (RFC 9111, 4.1). ok is false when it depends on more than these: then nothing matches it.
+// Vary returns the request fields on which the answer depends, with canonical names and sorted (RFC 9111,
+// 4.1). ok is false for "*": then the answer matches no other request.
 func (r *Response) Vary() (fields []string, ok bool) {
 	for name := range header.Items(r.Header["Vary"]) {
 		if name == "*" {
@@ -138,9 +136,9 @@ func (r *Response) Vary() (fields []string, ok bool) {
 	return slices.Compact(fields), true
 }
 
-// Variant names the variant of an answer that a request asks for, by some of its fields; ""
-// for no fields. Lines of one field are joined, space around commas goes; languages and
-// codings are lists without an order. The name is a digest: a field may be a secret.
+// Variant returns the name of the variant that a request asks for by some of its fields, or "" without
+// fields. Lines of one field are joined, and space around commas is ignored. Languages and codings are lists
+// without order. The name is a digest, because a field may be secret.
 func Variant(fields []string, h http.Header) string {
 	if len(fields) == 0 {
 		return ""
@@ -160,9 +158,9 @@ func Variant(fields []string, h http.Header) string {
 	return hex.EncodeToString(sum[:16])
 }
 
-// Safe reports whether a method changes nothing upstream (RFC 9110, 9.2.1). A method that is
-// not known may.
-func Safe(method string) bool {
+// IsSafe reports whether a method changes nothing upstream (RFC 9110, 9.2.1). An unknown method may change
+// something.
+func IsSafe(method string) bool {
 	switch method {
 	case "GET", "HEAD", "OPTIONS", "TRACE", "PROPFIND", "REPORT", "SEARCH", "QUERY":
 		return true
@@ -170,12 +168,11 @@ func Safe(method string) bool {
 	return false
 }
 
-// Invalidated are the URIs, as paths with their queries, of which nothing stored counts after
-// an answer to a request that is not safe (RFC 9111, 4.4): its own, and those of Location and
-// Content-Location on the same host. hosts are the names of that host. An error changes
-// nothing.
-func Invalidated(q *Request, r *Response, hosts ...string) []string {
-	if Safe(q.Method) || r.Status < 200 || r.Status >= 400 {
+// InvalidatedURIs returns the URIs, as paths with queries, that an unsafe request invalidates (RFC 9111,
+// 4.4). They are its own URI and those in Location and Content-Location on the same host. hosts are the names
+// of that host. An error response invalidates nothing.
+func InvalidatedURIs(q *Request, r *Response, hosts ...string) []string {
+	if IsSafe(q.Method) || r.Status < 200 || r.Status >= 400 {
 		return nil
 	}
 	all := []string{q.URI}

@@ -51,7 +51,7 @@ func TestDecisions(t *testing.T) {
 		for _, word := range []struct {
 			is   bool
 			text string
-		}{{d.Answer, answer}, {d.Refresh, refresh}, {d.Down, down}, {d.Error, failure}} {
+		}{{d.Answer, answer}, {d.Refresh, refresh}, {d.AnswerIfDown, down}, {d.AnswerIfError, failure}} {
 			if word.is {
 				got += word.text
 			}
@@ -72,7 +72,7 @@ func TestPragma(t *testing.T) {
 		t.Error("Pragma counts beside Cache-Control")
 	}
 	q := &Request{Header: fields("Cache-Control: only-if-cached, max-age=0")}
-	if !q.OnlyIfCached() || !q.Forces() || (&Request{}).Forces() {
+	if !q.IsOnlyIfCached() || !q.MustAskUpstream() || (&Request{}).MustAskUpstream() {
 		t.Error("only-if-cached or max-age=0 is not seen")
 	}
 }
@@ -135,7 +135,7 @@ func TestInvalidation(t *testing.T) {
 		{"GET", 200, []string{"Location: /d"}, nil},
 		{"OPTIONS", 200, nil, nil},
 	} {
-		got := Invalidated(&Request{Method: c.method, URI: "/a/b?c=1"}, received(c.status, c.lines...), hosts...)
+		got := InvalidatedURIs(&Request{Method: c.method, URI: "/a/b?c=1"}, received(c.status, c.lines...), hosts...)
 		if !slices.Equal(got, c.want) {
 			t.Errorf("%s %d %v: %v, want %v", c.method, c.status, c.lines, got, c.want)
 		}
@@ -144,10 +144,10 @@ func TestInvalidation(t *testing.T) {
 
 func TestConditionsOfRequests(t *testing.T) {
 	q := &Request{Method: "GET", Header: fields(`If-Match: "1"`, "Range: bytes=0-1", "X-Name: 1")}
-	if !q.Partial() || !q.ForOrigin() {
+	if !q.IsPartial() || !q.IsForOrigin() {
 		t.Error("a condition or a range is not seen")
 	}
-	if h := Unconditional(q.Header); len(h) != 1 || len(q.Header) != 3 {
+	if h := RemoveConditions(q.Header); len(h) != 1 || len(q.Header) != 3 {
 		t.Errorf("without conditions: %v, of %v", h, q.Header)
 	}
 }

@@ -27,7 +27,7 @@ func fields(lines ...string) http.Header {
 func date(after time.Duration) string { return noon.Add(after).Format(http.TimeFormat) }
 
 func received(status int, lines ...string) *Response {
-	r := Received(status, fields(lines...), noon, noon)
+	r := NewResponse(status, fields(lines...), noon, noon)
 	return &r
 }
 
@@ -105,7 +105,7 @@ func TestStoring(t *testing.T) {
 		if c.status == 0 {
 			c.status = 200
 		}
-		if got := received(c.status, c.lines...).Storable(&c.request); got != c.want {
+		if got := received(c.status, c.lines...).CanStore(&c.request); got != c.want {
 			t.Errorf("%s: stored is %t", c.name, got)
 		}
 	}
@@ -117,7 +117,7 @@ func TestFieldsThatAreStored(t *testing.T) {
 		"Proxy-Authenticate: Basic", "Proxy-Authentication-Info: x", "Proxy-Connection: close", "Trailer: X", "Age: 5", "X-End: 2",
 		`Cache-Control: no-cache="X-Mine, x-other", private=X-Third, max-age=60`, "X-Mine: 1", "X-Other: 1", "X-Third: 1", "Set-Cookie: a=b")
 	var names []string
-	for name := range r.Kept() {
+	for name := range r.StoredHeader() {
 		names = append(names, name)
 	}
 	slices.Sort(names)
@@ -130,7 +130,7 @@ func TestFieldsThatAreStored(t *testing.T) {
 func TestUpdate(t *testing.T) {
 	old := received(200, "Cache-Control: max-age=1", "X-Kept: 1", "Content-Length: 5", `Etag: "1"`, "Content-Encoding: gzip",
 		"Content-Type: a/b")
-	by := Received(304, fields("Cache-Control: max-age=60", "Content-Length: 0", `Etag: "2"`, "Content-Encoding: br", "Content-Type: c/d",
+	by := NewResponse(304, fields("Cache-Control: max-age=60", "Content-Length: 0", `Etag: "2"`, "Content-Encoding: br", "Content-Type: c/d",
 		"Age: 7"), noon, noon.Add(time.Minute))
 	now := old.Update(&by)
 	for name, want := range map[string]string{"Cache-Control": "max-age=60", "X-Kept": "1", "Content-Length": "5", "Etag": `"1"`,
@@ -149,7 +149,7 @@ func TestUpdate(t *testing.T) {
 		{nil, true, false}, {[]string{`Etag: "1"`, "Content-Length: 5"}, true, true}, {[]string{`Etag: "2"`}, false, false},
 		{[]string{"Content-Length: 6"}, false, false},
 	} {
-		if same, known := old.SameAs(received(200, c.lines...), "5"); same != c.same || same && known != c.known {
+		if same, known := old.MatchHead(received(200, c.lines...), "5"); same != c.same || same && known != c.known {
 			t.Errorf("the answer %v to a HEAD: same is %t, known %t", c.lines, same, known)
 		}
 	}
@@ -214,7 +214,7 @@ func TestAge(t *testing.T) {
 		{[]string{"Age: old, 5"}, 0, 10 * time.Second},
 		{[]string{`Age: "5"`}, 0, 10 * time.Second},
 	} {
-		r := Received(200, fields(c.lines...), noon.Add(-c.delay), noon)
+		r := NewResponse(200, fields(c.lines...), noon.Add(-c.delay), noon)
 		if got := r.Age(noon.Add(10 * time.Second)); got != c.want {
 			t.Errorf("%v: %v, want %v", c.lines, got, c.want)
 		}
@@ -240,7 +240,7 @@ func FuzzReceived(f *testing.F) {
 	f.Add(`no-cache="a,b", s-maxage="7"`, "", "7;x", "")
 	f.Fuzz(func(t *testing.T, control, targeted, age, vary string) {
 		h := http.Header{"Cache-Control": {control}, "Cdn-Cache-Control": {targeted}, "Age": {age}, "Vary": {vary}, "Etag": {`"1"`}}
-		r := Received(200, h, noon, noon)
+		r := NewResponse(200, h, noon, noon)
 		life, _ := r.Lifetime()
 		if life < 0 || r.Age(noon) < 0 {
 			t.Errorf("fresh for %v, %v old", life, r.Age(noon))
@@ -248,7 +248,7 @@ func FuzzReceived(f *testing.F) {
 		q := &Request{Method: "GET", URI: "/", Header: h}
 		d := Decide(q, &r, noon)
 		lower := strings.ToLower(control)
-		if r.Storable(q) && targeted == "" && (lower == "private" || lower == "no-store") {
+		if r.CanStore(q) && targeted == "" && (lower == "private" || lower == "no-store") {
 			t.Errorf("%q is stored", control)
 		}
 		if d.Answer && life <= r.Age(noon) && !strings.Contains(lower, "stale") {

@@ -1,4 +1,4 @@
-// Forget: contents of records that went or changed.
+// Forget: contents of records that were deleted or changed.
 
 package media
 
@@ -9,11 +9,10 @@ import (
 	"understudy/request"
 )
 
-// Forget makes sure that no content of a record, or of what lies within it, is
-// answered any more. Downloads of it end.
+// Forget deletes the contents of a record and of everything within it. Their downloads end.
 func (c *Cache) Forget(source, kind, id string) {
 	src := c.sources[source]
-	if c.o.Files == nil || src == nil || len(src.keeps) == 0 || id == "" {
+	if c.options.Files == nil || src == nil || len(src.keeps) == 0 || id == "" {
 		return
 	}
 	c.mu.Lock()
@@ -24,14 +23,15 @@ func (c *Cache) Forget(source, kind, id string) {
 		}
 	}
 	c.mu.Unlock()
-	if _, err := c.o.Files.Forget(source, kind, id); err != nil {
-		c.o.Logger.Error("mirror: contents of a record that went cannot be removed", "kind", kind, "id", id, "error", err)
+	if _, err := c.options.Files.Forget(source, kind, id); err != nil {
+		c.options.Logger.Error("mirror: contents of a record that went cannot be removed", "kind", kind, "id", id, "error", err)
 	}
 }
 
-// Written makes contents follow a write. A record that may have been deleted
-// takes its own and what lies within it along; one that may have changed, its own.
-func (c *Cache) Written(source, kind string, w request.Write) {
+// InvalidateWritten deletes the contents that a write may have changed. A DELETE deletes the record's
+// contents and those of everything within it. Other writes delete only the contents of kinds whose contents
+// are stored.
+func (c *Cache) InvalidateWritten(source, kind string, w request.Write) {
 	src := c.sources[source]
 	if src != nil && (w.Method == http.MethodDelete || src.keeps[kind]) {
 		c.Forget(source, kind, w.Target.ID)

@@ -1,16 +1,13 @@
-// Media: contents of records, from a file when one is held, else from upstream.
+// Contents of records: answered from a stored file, otherwise from upstream.
 //
-//	reader --> held, fresh -----------------> its file
-//	       --> held, older -----------------> its file, revalidated in the background
-//	       --> not held, of a kept kind ----> one download brings all of it,
-//	                                          and every waiter gets the file
-//	       --> large, a HEAD, not kept -----> a request of its own, passed on
+// A stored file is answered if it is fresh. An older file is answered too and revalidated in the background.
+// If there is no file but the kind's contents are stored, one download fetches the content for all waiting
+// readers. A large content, a HEAD and a content that is not stored get a request of their own.
 //
-// What a record says changes; its content, once there, does not. So a file is
-// fresh as long as a final record. An older file is revalidated, never thrown
-// away.
+// A record may change, but its content does not change once it exists. So a file stays fresh as long as a
+// final record. An older file is revalidated and never dropped because of its age.
 
-// Package media answers with contents of records: recordings, pictures, faxes.
+// Package media answers with the contents of records: recordings, pictures, faxes.
 package media
 
 import (
@@ -32,46 +29,45 @@ import (
 	"understudy/spec"
 )
 
-// Upstream is what a cache needs of the upstream package. An upstream that does
-// not fill it has no contents.
+// Upstream is the part of package upstream that the cache needs. An upstream that does not implement it has
+// no contents.
 type Upstream interface {
-	// Open asks for a content and returns at its first byte. Errors:
-	// *understudy.UpstreamError, the context's.
+	// Open requests a content and returns at its first byte. Errors: *understudy.UpstreamError, the context's
+	// error.
 	Open(context.Context, request.MediaRequest) (*request.MediaResponse, error)
 }
 
-// Files is what a cache needs of the store. All methods are called from many
-// goroutines.
+// Files is the part of the store that the cache needs. Many goroutines call its methods at once.
 type Files interface {
-	// Get opens what is held under a key; ErrNotFound.
+	// Get opens the content stored under a key, or returns ErrNotFound.
 	Get(context.Context, understudy.Key) (request.Content, io.ReadSeekCloser, error)
-	// Put keeps a content, all of it or nothing; ErrNotStored.
+	// Put stores a whole content or nothing; ErrNotStored.
 	Put(context.Context, request.Content, io.Reader) (request.Content, error)
-	// Confirm notes when upstream said that a content is still so.
+	// Confirm records when upstream confirmed that a content is unchanged.
 	Confirm(key understudy.Key, at time.Time) error
-	// Forget removes what is held of a record and of what lies within it, and
-	// what of that is being put.
+	// Forget deletes the contents of a record and of everything within it, and ends their Put calls under
+	// way.
 	Forget(source, kind, id string) (gone int, err error)
 }
 
-// Readers are those that wait for upstream. The mirror counts them.
+// Readers counts the readers that wait for upstream. The mirror implements it.
 type Readers interface {
-	// Enter counts a reader that waits for upstream; an error turns it away.
+	// Enter counts in a reader. It returns an error if too many wait.
 	Enter(flow uint64) error
-	// Exit ends what Enter began.
+	// Exit counts out a reader after Enter.
 	Exit(flow uint64)
 }
 
-// Ages say how old a content may be and how long a reader waits.
+// Ages are limits on the age of a content and on how long a reader waits.
 type Ages struct {
-	Final time.Duration // fresh time
-	Hard  time.Duration // nothing older is ever answered
-	Wait  time.Duration // what a reader waits when a file is held
-	Try   time.Duration // what it waits besides when none is
+	Final time.Duration // the fresh time
+	Hard  time.Duration // the age from which a content is never answered
+	Wait  time.Duration // how long a reader waits if there is a stored file
+	Try   time.Duration // how much longer a reader waits if there is none
 }
 
-// of is how old something is. A time in the future is not sane.
-func (a *Ages) of(at, now time.Time) (age time.Duration, sane bool) {
+// age returns how old a content is. sane is false if its time lies in the future.
+func (a *Ages) age(at, now time.Time) (age time.Duration, sane bool) {
 	age = now.Sub(at)
 	if age < 0 {
 		return 0, false
@@ -79,22 +75,21 @@ func (a *Ages) of(at, now time.Time) (age time.Duration, sane bool) {
 	return min(age, a.Hard), true
 }
 
-// Options are a cache's settings. Readers and IsPruned must be set.
+// Options are the settings of a Cache. Readers and IsPruned are required.
 type Options struct {
-	Files   Files // nil: no contents are kept
+	Files   Files // nil if contents are not stored
 	Readers Readers
-	// IsPruned reports whether upstream no longer keeps the record that a content
-	// belongs to, though it was not deleted (spec.Retention).
+	// IsPruned reports whether upstream no longer keeps the record of a content although it was not deleted
+	// (spec.Retention).
 	IsPruned func(context.Context, *spec.Target) bool
 	Ages     Ages
-	Now      func() time.Time // the clock; nil = time.Now
-	Logger   *slog.Logger     // nil = silence
+	Now      func() time.Time // the clock; nil means time.Now
+	Logger   *slog.Logger     // nil means no log
 }
 
-// Cache answers with contents. Its methods may be called by any number of
-// goroutines.
+// Cache answers with contents. Any number of goroutines may call its methods at once.
 type Cache struct {
-	o       Options
+	options Options
 	ages    atomic.Pointer[Ages]
 	sources map[string]*source
 	ctx     context.Context // ends when the cache is closed
@@ -108,23 +103,23 @@ type Cache struct {
 // source is one upstream with contents.
 type source struct {
 	name     string
-	upstream Upstream        // nil: it has no contents
-	keeps    map[string]bool // kinds whose contents are kept
+	upstream Upstream        // nil if it has no contents
+	keeps    map[string]bool // kinds whose contents are stored
 	counts   counts
 }
 
-// New makes a cache without sources.
+// New returns a cache without sources.
 func New(o Options) *Cache {
 	understudy.SetDefaults(&o.Logger, &o.Now)
-	c := &Cache{o: o, sources: map[string]*source{}}
+	c := &Cache{options: o, sources: map[string]*source{}}
 	c.downloads.init()
 	c.ctx, c.cancel = context.WithCancel(context.Background())
 	c.SetAges(o.Ages)
 	return c
 }
 
-// AddSource adds an upstream, before the first Open. up is nil for one without
-// contents. Error: a kind of Source.Media without contents.
+// AddSource adds an upstream. Call it before the first Open. up is nil for an upstream without contents. It
+// returns an error if Source.Media names a kind without contents.
 func (c *Cache) AddSource(src *spec.Source, up Upstream) error {
 	s := &source{name: src.Name, upstream: up, keeps: map[string]bool{}}
 	for _, name := range src.Media {
@@ -137,10 +132,10 @@ func (c *Cache) AddSource(src *spec.Source, up Upstream) error {
 	return nil
 }
 
-// SetAges replaces the ages, also of files that are held already.
+// SetAges replaces the ages, also for files that are already stored.
 func (c *Cache) SetAges(a Ages) { c.ages.Store(&a) }
 
-// Close ends the downloads and waits for them. From then on none begins.
+// Close ends all downloads and waits for them. Afterwards no download starts.
 func (c *Cache) Close() {
 	c.mu.Lock()
 	c.downloads.closed = true
@@ -149,22 +144,20 @@ func (c *Cache) Close() {
 	c.work.Wait()
 }
 
-// reading is one reader on its way to a content.
+// reading is the state of one request while it is answered.
 type reading struct {
 	request request.MediaRequest
 	source  *source
 }
 
-// kind is the kind of the record that the content belongs to.
+// kind returns the kind of the record that the content belongs to.
 func (r *reading) kind() string { return r.request.Target.Kind.Name }
 
-// Open is the content a media path names, from a file or straight from upstream;
-// it must be closed. While upstream is down, a held file is given out until it
-// is Ages.Hard old.
+// Open returns the content that a media path names, from a file or directly from upstream. The caller must
+// close it. While upstream is down, a stored file is answered until it is Ages.Hard old.
 //
-// Errors: ErrUnavailable (nearly always an *understudy.UpstreamError),
-// ErrNotHeld, ErrNotFound when the source has no contents, ErrInvalid,
-// ErrClosed, the context's.
+// Errors: ErrUnavailable (nearly always an *understudy.UpstreamError), ErrNotHeld, ErrNotFound if the source
+// has no contents, ErrInvalid, ErrClosed, the context's error.
 func (c *Cache) Open(ctx context.Context, a request.MediaRequest) (*request.MediaResponse, error) {
 	if a.Target == nil || a.Target.Media == nil || c.sources[a.Target.Key.Source] == nil {
 		return nil, fmt.Errorf("mirror: %w: no such content", understudy.ErrInvalid)
@@ -178,35 +171,36 @@ func (c *Cache) Open(ctx context.Context, a request.MediaRequest) (*request.Medi
 	return medium, err
 }
 
+// open does what Open does, without its checks and counters.
 func (c *Cache) open(ctx context.Context, r *reading) (*request.MediaResponse, error) {
-	if c.o.Files == nil || !r.source.keeps[r.kind()] {
-		return c.relay(ctx, r)
+	if c.options.Files == nil || !r.source.keeps[r.kind()] {
+		return c.forward(ctx, r)
 	}
-	content, file, err := c.o.Files.Get(ctx, r.request.Target.Key)
+	content, file, err := c.options.Files.Get(ctx, r.request.Target.Key)
 	switch {
 	case err == nil:
 		return c.openHeld(ctx, r, content, file)
 	case ctx.Err() != nil:
 		return nil, fmt.Errorf("mirror: open %s: %w", r.request.Target.Key, ctx.Err())
 	case !errors.Is(err, understudy.ErrNotFound):
-		c.o.Logger.Warn("mirror: a content cannot be read", "key", r.request.Target.Key.String(), "error", err)
-		return c.relay(ctx, r)
+		c.options.Logger.Warn("mirror: a content cannot be read", "key", r.request.Target.Key.String(), "error", err)
+		return c.forward(ctx, r)
 	case r.request.Head || r.request.OnlyIfCached:
-		return c.relay(ctx, r)
+		return c.forward(ctx, r)
 	}
 	medium, err := c.download(ctx, r, request.Content{})
 	if medium == nil && err == nil {
-		return c.relay(ctx, r)
+		return c.forward(ctx, r)
 	}
 	return medium, err
 }
 
-// openHeld answers from a file, or with the outcome of its revalidation.
+// openHeld answers from a file, or with the result of its revalidation.
 func (c *Cache) openHeld(
 	ctx context.Context, r *reading, content request.Content, file io.ReadSeekCloser,
 ) (*request.MediaResponse, error) {
-	ages, now := c.ages.Load(), c.o.Now()
-	age, sane := ages.of(content.At, now)
+	ages, now := c.ages.Load(), c.options.Now()
+	age, sane := ages.age(content.At, now)
 	within := time.Duration(math.MaxInt64)
 	switch {
 	case r.request.NoCache:
@@ -214,25 +208,25 @@ func (c *Cache) openHeld(
 	case r.request.MaxStale != nil:
 		within = max(*r.request.MaxStale, 0)
 	}
-	held := medium(content, file, request.Warm, age, ages.Final-age)
+	held := newResponse(content, file, request.Warm, age, ages.Final-age)
 	switch {
 	case age < within && age < ages.Final && sane:
 		return held, nil
 	case age < within && age < ages.Hard:
 		if !r.request.OnlyIfCached {
-			_, _, _ = c.begin(r, content, request.Refresh) // the reader is answered; the next one tries again
+			_, _, _ = c.begin(r, content, request.Refresh) // an error is ignored: the next reader tries again
 		}
 		held.Outcome, held.TTL, held.Detail = request.Stale, min(held.TTL, 0), c.failure(r.request.Target.Key, now)
 		return held, nil
 	case r.request.OnlyIfCached:
 		_ = file.Close() // it was only read
-		return c.relay(ctx, r)
+		return c.forward(ctx, r)
 	}
 	fresh, err := c.download(ctx, r, content)
 	if age >= ages.Hard || errors.Is(err, understudy.ErrClosed) || ctx.Err() != nil {
 		_ = file.Close() // it was only read
 		if fresh == nil && err == nil {
-			return c.relay(ctx, r)
+			return c.forward(ctx, r)
 		}
 		return fresh, err
 	}
@@ -240,14 +234,14 @@ func (c *Cache) openHeld(
 		_ = file.Close()
 		return fresh, nil
 	}
-	// Nothing newer came: the held file is the fallback.
-	held.Outcome, held.TTL, held.Detail = request.Stale, min(held.TTL, 0), c.failure(r.request.Target.Key, c.o.Now())
+	// There is nothing newer: the stored file is the fallback.
+	held.Outcome, held.TTL, held.Detail = request.Stale, min(held.TTL, 0), c.failure(r.request.Target.Key, c.options.Now())
 	held.Detail = cmp.Or(held.Detail, "stale: upstream slow")
 	return held, nil
 }
 
-// medium is a content as a reader gets it.
-func medium(content request.Content, file io.ReadSeekCloser, how request.Outcome, age, ttl time.Duration) *request.MediaResponse {
+// newResponse returns the response with a stored content.
+func newResponse(content request.Content, file io.ReadSeekCloser, how request.Outcome, age, ttl time.Duration) *request.MediaResponse {
 	return &request.MediaResponse{
 		ReadCloser: file, File: file, Status: http.StatusOK, ContentType: content.ContentType, Size: content.Size,
 		ETag: `"` + base64.RawURLEncoding.EncodeToString(content.Sum[:16]) + `"`, Modified: content.Modified,
@@ -255,15 +249,15 @@ func medium(content request.Content, file io.ReadSeekCloser, how request.Outcome
 	}
 }
 
-// relay asks upstream for this reader alone, if upstream may be asked.
-func (c *Cache) relay(ctx context.Context, r *reading) (*request.MediaResponse, error) {
+// forward requests the content from upstream for this reader alone, unless the request forbids it.
+func (c *Cache) forward(ctx context.Context, r *reading) (*request.MediaResponse, error) {
 	if r.request.OnlyIfCached {
 		return nil, fmt.Errorf("mirror: open %s: %w", r.request.Target.Key, understudy.ErrNotHeld)
 	}
-	if err := c.o.Readers.Enter(r.request.Flow); err != nil {
+	if err := c.options.Readers.Enter(r.request.Flow); err != nil {
 		return nil, fmt.Errorf("mirror: open %s: %w", r.request.Target.Key, err)
 	}
-	defer c.o.Readers.Exit(r.request.Flow)
+	defer c.options.Readers.Exit(r.request.Flow)
 	a := r.request
 	a.Reason = request.Waiting
 	medium, err := r.source.upstream.Open(ctx, a)

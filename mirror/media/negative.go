@@ -1,4 +1,4 @@
-// Negative cache: contents that could not be downloaded or kept a while ago.
+// Failures: contents that could not be downloaded or stored recently.
 
 package media
 
@@ -9,20 +9,20 @@ import (
 )
 
 const (
-	coolTime    = time.Second      // after a failure, before the next try
-	retryAfter  = 10 * time.Minute // the same, after a content could not be kept
-	failureKept = 5 * time.Minute  // how long a failure of upstream is told to readers
-	maxFailures = 1024
+	failurePause = time.Second      // pause before the next try after a failure
+	notKeptPause = 10 * time.Minute // pause before the next try after a content could not be stored
+	failureShown = 5 * time.Minute  // how long a failure of upstream is shown to readers
+	maxFailures  = 1024
 )
 
-// negative is what went wrong with a content, and until when no download is
-// tried again.
+// negative is the failure of a content. Until nextTry no download starts, and until ends the failure is
+// shown.
 type negative struct {
-	text        string
-	again, ends time.Time
+	text          string
+	nextTry, ends time.Time
 }
 
-// rememberFailure notes what went wrong; the lock is held.
+// rememberFailure records a failure. The caller has the lock.
 func (ds *downloads) rememberFailure(key understudy.Key, w negative, now time.Time) {
 	if len(ds.failures) >= maxFailures {
 		for k, old := range ds.failures {
@@ -36,8 +36,8 @@ func (ds *downloads) rememberFailure(key understudy.Key, w negative, now time.Ti
 	}
 }
 
-// failure is the last failure of a content as a detail for its readers; "" when
-// the last download succeeded, or the failure is long ago.
+// failure returns the last failure of a content as a response detail. It returns "" if the last download
+// succeeded or the failure is old.
 func (c *Cache) failure(key understudy.Key, now time.Time) string {
 	c.mu.Lock()
 	defer c.mu.Unlock()

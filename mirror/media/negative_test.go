@@ -15,7 +15,7 @@ func TestFailuresAreBounded(t *testing.T) {
 	key := func(n int) understudy.Key { return understudy.Key{Source: "main", URI: fmt.Sprint("/", n)} }
 	now := time.Date(2026, 6, 1, 12, 0, 0, 0, time.UTC)
 	fails := func(n int) {
-		c.downloads.rememberFailure(key(n), negative{text: fmt.Sprint("failed ", n), ends: now.Add(failureKept)}, now)
+		c.downloads.rememberFailure(key(n), negative{text: fmt.Sprint("failed ", n), ends: now.Add(failureShown)}, now)
 	}
 	for n := range maxFailures + 1 {
 		fails(n)
@@ -25,9 +25,9 @@ func TestFailuresAreBounded(t *testing.T) {
 			t.Errorf("failure %d is %q, want %q", n, got, want)
 		}
 	}
-	now = now.Add(failureKept)
+	now = now.Add(failureShown)
 	if got := c.failure(key(0), now); got != "" {
-		t.Errorf("after %v it is told still: %q", failureKept, got)
+		t.Errorf("after %v it is told still: %q", failureShown, got)
 	}
 	fails(maxFailures)
 	if got, n := c.failure(key(maxFailures), now), len(c.downloads.failures); got == "" || n != 1 {

@@ -1,4 +1,4 @@
-// Stats: what a cache of contents counts.
+// Statistics: the counters of a cache of contents.
 
 package media
 
@@ -8,7 +8,7 @@ import (
 	"understudy/request"
 )
 
-// counts are one source's counters; they only rise.
+// counts are the counters of one source; they only increase.
 type counts struct{ warm, stale, cold, failed, kept, notKept atomic.Int64 }
 
 // add counts one answer.
@@ -34,7 +34,7 @@ func (c *counts) stats() request.Media {
 	return s
 }
 
-// Stats returns the counts of a source; they are zero for one that the cache does not have.
+// Stats returns the counts of a source. They are zero for an unknown source.
 func (c *Cache) Stats(source string) request.Media {
 	if s := c.sources[source]; s != nil {
 		return s.counts.stats()

@@ -1,4 +1,4 @@
-// Agreement: how often a list made from records is equal to upstream's.
+// Agreement: how often a list made from records equals upstream's.
 
 package shadow
 
@@ -15,17 +15,17 @@ import (
 	"understudy/spec"
 )
 
-// agreement is what the samples of one list said.
+// agreement is the result of the samples of one list.
 type agreement struct {
-	Equal     int64      `json:"equal"` // in a row, up to now
+	Equal     int64      `json:"equal"` // number of equal samples in a row, up to now
 	All       int64      `json:"all"`
 	Differing int64      `json:"differing,omitempty"`
 	Last      difference `json:"last,omitzero"`
-	Spec      string     `json:"spec,omitempty"` // as it was then (printOf)
+	Spec      string     `json:"spec,omitempty"` // fingerprint of the spec at that time
 }
 
-// Scores are how the lists of a source are answered, in the order of its spec;
-// those of a kind without records are left out.
+// Scores returns how the lists of a source are answered, in the order of its spec. Lists of a kind without
+// records are left out.
 func (r *Reads) Scores(source string) []request.ListScore {
 	ls := r.sources[source]
 	if ls == nil {
@@ -45,21 +45,21 @@ func (r *Reads) Scores(source string) []request.ListScore {
 func (l *List) score() request.ListScore {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	set, _ := l.set.Load().(Answers)
+	set, _ := l.answers.Load().(Answers)
 	first := Upstream
-	if l.RecordsFirst() {
+	if l.IsRecordsFirst() {
 		first = Records
 	}
 	a := &l.agreement
 	return request.ListScore{
-		Kind: l.kind.Name, Path: l.list.Path, Title: l.list.Title, Answers: string(set), First: string(first), Equal: a.Equal, Enough: Enough,
-		Samples: a.All, Differing: a.Differing, Field: a.Last.Field, Where: a.Last.Where, DifferedAt: a.Last.At.UTC(),
+		Kind: l.kind.Name, Path: l.list.Path, Title: l.list.Title, Answers: string(set), First: string(first), Equal: a.Equal,
+		Enough: SamplesNeeded, Samples: a.All, Differing: a.Differing, Field: a.Last.Field, Where: a.Last.Where, DifferedAt: a.Last.At.UTC(),
 	}
 }
 
-// count takes a sample in; a zero difference means equal. An equal refusal says
-// nothing about records (shows is false): it does not count among those in a row.
-// count reports whether the list turned.
+// count adds the result of a sample; a zero difference means equal. With shows false the sample is an equal
+// refusal, which proves nothing about records and is not counted in a row. turned reports whether the list is
+// now answered from the other side first.
 func (l *List) count(d difference, shows bool) (turned bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -70,40 +70,40 @@ func (l *List) count(d difference, shows bool) (turned bool) {
 	}
 	if d.Field == "" {
 		l.agreement.Equal++
-		return l.agreement.Equal >= Enough && !l.agreed.Swap(true)
+		return l.agreement.Equal >= SamplesNeeded && !l.hasAgreed.Swap(true)
 	}
 	l.agreement.Equal, l.agreement.Last = 0, d
 	l.agreement.Differing++
-	return l.agreed.Swap(false)
+	return l.hasAgreed.Swap(false)
 }
 
-// kvName is the name of a source's value.
+// kvName returns the name under which a source's agreement is stored.
 func (ls *Lists) kvName() string { return "fidelity/" + ls.src.Name }
 
-// Recall reads the agreement that earlier runs have found.
-func (r *Reads) Recall(ctx context.Context) {
-	if r.o.KV == nil {
+// Restore reads the agreement of earlier runs.
+func (r *Reads) Restore(ctx context.Context) {
+	if r.options.KV == nil {
 		return
 	}
 	for _, ls := range r.sources {
 		scores := map[string]agreement{}
-		if err := understudy.ReadJSON(ctx, r.o.KV, ls.kvName(), &scores); err != nil {
-			r.o.Logger.Warn("mirror: what was known of lists made from records cannot be read", "source", ls.src.Name, "error", err)
+		if err := understudy.ReadJSON(ctx, r.options.KV, ls.kvName(), &scores); err != nil {
+			r.options.Logger.Warn("mirror: what was known of lists made from records cannot be read", "source", ls.src.Name, "error", err)
 			continue
 		}
 		for list, l := range ls.lists {
-			if known, ok := scores[list.Path]; ok && known.Spec == printOf(ls.src.Spec, l.list, l.kind) {
+			if known, ok := scores[list.Path]; ok && known.Spec == fingerprint(ls.src.Spec, l.list, l.kind) {
 				l.mu.Lock()
 				l.agreement = known
-				l.agreed.Store(known.Equal >= Enough)
+				l.hasAgreed.Store(known.Equal >= SamplesNeeded)
 				l.mu.Unlock()
 			}
 		}
 	}
 }
 
-// keep writes down what is new.
-func (r *Reads) keep(ctx context.Context) {
+// save stores the agreement of all lists that have new samples.
+func (r *Reads) save(ctx context.Context) {
 	for _, name := range slices.Sorted(maps.Keys(r.sources)) {
 		ls := r.sources[name]
 		scores, dirty := map[string]agreement{}, false
@@ -111,16 +111,16 @@ func (r *Reads) keep(ctx context.Context) {
 			l.mu.Lock()
 			dirty = dirty || l.dirty
 			if l.dirty = false; l.agreement.All > 0 {
-				l.agreement.Spec = printOf(ls.src.Spec, l.list, l.kind)
+				l.agreement.Spec = fingerprint(ls.src.Spec, l.list, l.kind)
 				scores[list.Path] = l.agreement
 			}
 			l.mu.Unlock()
 		}
-		if !dirty || r.o.KV == nil {
+		if !dirty || r.options.KV == nil {
 			continue
 		}
-		if err := understudy.WriteJSON(ctx, r.o.KV, ls.kvName(), scores); err != nil {
-			r.o.Logger.Warn("mirror: what is known of lists made from records cannot be kept", "source", ls.src.Name, "error", err)
+		if err := understudy.WriteJSON(ctx, r.options.KV, ls.kvName(), scores); err != nil {
+			r.options.Logger.Warn("mirror: what is known of lists made from records cannot be kept", "source", ls.src.Name, "error", err)
 			for _, l := range ls.lists {
 				l.mu.Lock()
 				l.dirty = l.agreement.All > 0
@@ -130,9 +130,9 @@ func (r *Reads) keep(ctx context.Context) {
 	}
 }
 
-// printOf says in a few characters all of a spec by which a list is made from
-// records: what was found out by another spec is not known of this one.
-func printOf(s *spec.Spec, list *spec.List, k *spec.Kind) string {
+// fingerprint returns a hash of all parts of a spec that decide how a list is made from records. Results
+// under another spec do not count.
+func fingerprint(s *spec.Spec, list *spec.List, k *spec.Kind) string {
 	h := fnv.New64a()
 	p, e := s.PagingOf(list), &s.Errors
 	fmt.Fprintf(h, "%q %q %q %v %v", list.Path, list.Key, list.Shape, list.Only, list.Rows)

@@ -7,21 +7,21 @@ import "testing"
 func TestOneDifferenceTurnsAListBack(t *testing.T) {
 	var l List
 	for range 2 {
-		for n := range Enough {
+		for n := range SamplesNeeded {
 			if l.count(difference{}, false) {
 				t.Fatal("a refusal turned it")
 			}
-			if turned := l.count(difference{}, true); turned != (n == Enough-1) || l.RecordsFirst() != turned {
-				t.Fatalf("after %d equal samples: turned %v, records first %v", n+1, turned, l.RecordsFirst())
+			if turned := l.count(difference{}, true); turned != (n == SamplesNeeded-1) || l.IsRecordsFirst() != turned {
+				t.Fatalf("after %d equal samples: turned %v, records first %v", n+1, turned, l.IsRecordsFirst())
 			}
 		}
 		for _, turns := range []bool{true, false} {
-			if l.count(difference{Field: "price"}, true) != turns || l.RecordsFirst() || l.Compared() {
-				t.Fatalf("after a difference: %+v, records first %v", l.agreement, l.RecordsFirst())
+			if l.count(difference{Field: "price"}, true) != turns || l.IsRecordsFirst() || l.HasEqualSample() {
+				t.Fatalf("after a difference: %+v, records first %v", l.agreement, l.IsRecordsFirst())
 			}
 		}
 	}
-	if a := l.agreement; a.All != 2*(2*Enough+2) || a.Differing != 4 || a.Last.Field != "price" {
+	if a := l.agreement; a.All != 2*(2*SamplesNeeded+2) || a.Differing != 4 || a.Last.Field != "price" {
 		t.Errorf("%+v", a)
 	}
 }

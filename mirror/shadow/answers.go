@@ -1,4 +1,4 @@
-// Answers: what lists are answered from first, as the settings say.
+// Answers: whether lists are answered from records or from upstream first.
 
 package shadow
 
@@ -11,18 +11,18 @@ import (
 	"understudy/kit/suggest"
 )
 
-// Answers says what lists are answered from first.
+// Answers says whether lists are answered from records or from upstream first.
 type Answers string
 
-// The three ways. With Auto a list is upstream first until Enough samples in a
-// row were equal, and again from the first that was not.
+// The values of Answers. With Auto a list is answered from upstream first until SamplesNeeded samples in a
+// row were equal. After a different sample it is answered from upstream first again.
 const (
-	Auto     Answers = "auto" // and ""
+	Auto     Answers = "auto" // also ""
 	Upstream Answers = "upstream"
 	Records  Answers = "records"
 )
 
-// Check refuses any other word than the three, and names the nearest.
+// Check returns an error for any other value and suggests the nearest one.
 func (a Answers) Check() error {
 	known := []string{string(Auto), string(Upstream), string(Records)}
 	if a == "" || slices.Contains(known, string(a)) {
@@ -31,9 +31,9 @@ func (a Answers) Check() error {
 	return fmt.Errorf("%q is no way to answer%s", string(a), suggest.Hint(string(a), known))
 }
 
-// SetAnswers says what the lists of a source are answered from first, by kind;
-// "" is for kinds that are not named. Errors: an unknown source or kind, an
-// unknown word; nothing is changed then.
+// SetAnswers sets by kind whether the lists of a source are answered from records or from upstream first. The
+// key "" stands for kinds without an entry. After an error (an unknown source, kind or value) nothing has
+// changed.
 func (r *Reads) SetAnswers(source string, by map[string]Answers) error {
 	ls := r.sources[source]
 	if ls == nil {
@@ -42,6 +42,7 @@ func (r *Reads) SetAnswers(source string, by map[string]Answers) error {
 	return ls.setAnswers(by)
 }
 
+// setAnswers is SetAnswers for one source.
 func (ls *Lists) setAnswers(by map[string]Answers) error {
 	for _, kind := range slices.Sorted(maps.Keys(by)) {
 		if kind != "" && ls.src.Spec.Kind(kind) == nil {
@@ -57,7 +58,7 @@ func (ls *Lists) setAnswers(by map[string]Answers) error {
 			set = by[""]
 		}
 		set = cmp.Or(set, Auto)
-		l.set.Store(set)
+		l.answers.Store(set)
 	}
 	return nil
 }

@@ -1,4 +1,4 @@
-// Compare: what differs between upstream's page and the one made from records.
+// Comparing: what differs between upstream's page and the one made from records.
 
 package shadow
 
@@ -13,24 +13,24 @@ import (
 	"understudy/kit/jsonspan"
 )
 
-// difference is one sample that was not equal. It names fields, parameters and
-// ids, never a value.
+// difference describes a sample that was not equal. It contains names of fields and parameters and ids, but
+// no values.
 type difference struct {
 	Field string    `json:"field"`
 	Where string    `json:"where,omitempty"`
 	At    time.Time `json:"at"`
 }
 
-// What else than a field may differ.
+// Values of difference.Field that are no fields.
 const (
-	differsStatus     = "(status)"     // one is a refusal
-	differsMembership = "(membership)" // a record is in one and not in the other
+	differsStatus     = "(status)"     // one of the pages is a refusal
+	differsMembership = "(membership)" // a record is in only one of the pages
 	differsOrder      = "(order)"
-	differsForm       = "(form)" // white space, the order of members
+	differsForm       = "(form)" // white space or the order of members
 )
 
-// compare finds what differs between what upstream said and what records tell;
-// zero when nothing does. gone are the records that upstream does not show.
+// compare returns what differs between upstream's page and the page made from records, or a zero difference.
+// gone are the records that upstream does not show.
 func compare(said, told *understudy.Page, key string) (d difference, gone []string) {
 	switch {
 	case said.Status != told.Status:
@@ -38,23 +38,23 @@ func compare(said, told *understudy.Page, key string) (d difference, gone []stri
 	case bytes.Equal(said.Body, told.Body):
 		return difference{}, nil
 	case said.Status != 200:
-		return difference{Field: changed(said.Body, told.Body, ""), Where: "the refusal"}, nil
+		return difference{Field: firstDifference(said.Body, told.Body, ""), Where: "the refusal"}, nil
 	}
-	if d, gone = members(said.Rows, told.Rows); d.Field != "" {
+	if d, gone = compareRows(said.Rows, told.Rows); d.Field != "" {
 		return d, gone
 	}
 	for i := range said.Rows {
 		a, b := said.Rows[i], told.Rows[i]
 		one, other := said.Body[a.Start:a.End], told.Body[b.Start:b.End]
 		if !bytes.Equal(one, other) {
-			return difference{Field: changed(one, other, ""), Where: "row " + strconv.Itoa(i) + ", " + a.ID}, nil
+			return difference{Field: firstDifference(one, other, ""), Where: "row " + strconv.Itoa(i) + ", " + a.ID}, nil
 		}
 	}
-	return difference{Field: changed(said.Body, told.Body, key), Where: "around the rows"}, nil
+	return difference{Field: firstDifference(said.Body, told.Body, key), Where: "around the rows"}, nil
 }
 
-// members compares which records two pages show, and in what order.
-func members(said, told []understudy.Row) (d difference, gone []string) {
+// compareRows compares which records two pages show, and in what order.
+func compareRows(said, told []understudy.Row) (d difference, gone []string) {
 	shown, have := map[string]bool{}, map[string]bool{}
 	for _, r := range said {
 		shown[r.ID] = true
@@ -62,33 +62,32 @@ func members(said, told []understudy.Row) (d difference, gone []string) {
 	for i, r := range told {
 		if have[r.ID] = true; !shown[r.ID] {
 			gone = append(gone, r.ID)
-			d = cmpOr(d, differsMembership, i, r.ID+" is held")
+			d = addDifference(d, differsMembership, i, r.ID+" is held")
 		}
 	}
 	for i, r := range said {
 		if !have[r.ID] {
-			d = cmpOr(d, differsMembership, i, r.ID+" is not held")
+			d = addDifference(d, differsMembership, i, r.ID+" is not held")
 		}
 	}
 	for i := range min(len(said), len(told)) {
 		if said[i].ID != told[i].ID {
-			d = cmpOr(d, differsOrder, i, said[i].ID)
+			d = addDifference(d, differsOrder, i, said[i].ID)
 		}
 	}
 	if len(said) != len(told) {
-		d = cmpOr(d, differsMembership, min(len(said), len(told)), "one ends here")
+		d = addDifference(d, differsMembership, min(len(said), len(told)), "one ends here")
 	}
 	return d, gone
 }
 
-// cmpOr is the first difference found.
-func cmpOr(d difference, field string, row int, what string) difference {
+// addDifference returns d, or a new difference if d is zero.
+func addDifference(d difference, field string, row int, what string) difference {
 	return cmp.Or(d, difference{Field: field, Where: "row " + strconv.Itoa(row) + ", " + what})
 }
 
-// changed is the first field, in the order of names, in which two objects
-// differ, besides one that was compared already.
-func changed(a, b []byte, but string) string {
+// firstDifference returns the first field by name in which two objects differ, except the field but.
+func firstDifference(a, b []byte, but string) string {
 	var names []string
 	err := jsonspan.FindChanges(a, b, func(name []byte) bool {
 		if string(name) != but {

@@ -1,4 +1,4 @@
-// List: one list's mode, its agreement with upstream, and its checks.
+// List: the mode of one list, its agreement with upstream, and its checks.
 
 package shadow
 
@@ -12,9 +12,8 @@ import (
 	"understudy/spec"
 )
 
-// Enough is how many samples in a row have to be equal before a list is
-// answered from records first.
-const Enough = 500
+// SamplesNeeded is how many samples in a row must be equal before a list is answered from records first.
+const SamplesNeeded = 500
 
 // Lists are the lists of records of one source.
 type Lists struct {
@@ -23,59 +22,58 @@ type Lists struct {
 	checks checks
 }
 
-// Of is the list that a target asks for; nil when it is no list of records.
-func (ls *Lists) Of(t *spec.Target) *List {
+// Find returns the list that a target requests, or nil if it is no list of records.
+func (ls *Lists) Find(t *spec.Target) *List {
 	if t.List == nil {
 		return nil
 	}
 	return ls.lists[t.List]
 }
 
-// List is one list: how it is answered, and how well records agree with upstream.
+// List is the state of one list: how it is answered, and how well records agree with upstream.
 type List struct {
 	kind   *spec.Kind
 	list   *spec.List
-	checks *checks // of its source
+	checks *checks // those of its source
 
-	set    atomic.Value // Answers
-	agreed atomic.Bool  // Enough samples in a row were equal
+	answers   atomic.Value // the setting, of type Answers
+	hasAgreed atomic.Bool  // SamplesNeeded samples in a row were equal
 
-	composed, checked atomic.Int64 // answers from records before upstream was asked; of these, asked upstream too
+	answered, checked atomic.Int64 // answers from records before upstream was asked, and how many of these were checked
 
 	mu        sync.Mutex
 	agreement agreement
-	dirty     bool // the values do not say it yet
+	dirty     bool // the stored agreement is not up to date
 }
 
-// RecordsFirst reports whether the list is answered from records before upstream
-// is asked.
-func (l *List) RecordsFirst() bool {
-	switch set, _ := l.set.Load().(Answers); set {
+// IsRecordsFirst reports whether the list is answered from records before upstream is asked.
+func (l *List) IsRecordsFirst() bool {
+	switch set, _ := l.answers.Load().(Answers); set {
 	case Records:
 		return true
 	case Upstream:
 		return false
 	}
-	return l.agreed.Load()
+	return l.hasAgreed.Load()
 }
 
-// Compared reports whether the last sample of the list was equal.
-func (l *List) Compared() bool {
+// HasEqualSample reports whether the last sample of the list was equal.
+func (l *List) HasEqualSample() bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.agreement.Equal > 0
 }
 
-// Answered counts an answer from records.
-func (l *List) Answered() { l.composed.Add(1) }
+// CountAnswer counts an answer from records.
+func (l *List) CountAnswer() { l.answered.Add(1) }
 
-// checkShare bounds checks: of so many answers of a list at most one is checked.
+// checkShare limits checks: at most one of this many answers of a list is checked.
 const checkShare = 100
 
-// CheckDue reports whether the answer just counted is to be compared with
-// upstream. It is then counted as checked.
-func (l *List) CheckDue(now time.Time) bool {
-	if !l.RecordsFirst() || l.checked.Load() >= l.composed.Load()/checkShare || rand.IntN(checkShare/10) != 0 || !l.checks.take(now) {
+// TakeCheck reports whether the answer just counted should be compared with upstream. If so, it counts the
+// check.
+func (l *List) TakeCheck(now time.Time) bool {
+	if !l.IsRecordsFirst() || l.checked.Load() >= l.answered.Load()/checkShare || rand.IntN(checkShare/10) != 0 || !l.checks.take(now) {
 		return false
 	}
 	l.checked.Add(1)
@@ -85,15 +83,15 @@ func (l *List) CheckDue(now time.Time) bool {
 // defaultChecks is how many answers from records may be checked a minute.
 const defaultChecks = 6
 
-// checks bounds the requests that only compare.
+// checks limits the requests that are made only for comparisons.
 type checks struct {
-	mu    sync.Mutex
-	every time.Duration // between two
-	next  time.Time
+	mu       sync.Mutex
+	interval time.Duration // minimum time between two checks
+	next     time.Time
 }
 
-// SetChecks says how many lists made from records may be asked upstream, too, a
-// minute; 0 = 6. Error: an unknown source.
+// SetChecks sets how many lists a minute may be fetched for a comparison; 0 means 6. It returns an error for
+// an unknown source.
 func (r *Reads) SetChecks(source string, perMinute float64) error {
 	ls := r.sources[source]
 	if ls == nil {
@@ -109,16 +107,16 @@ func (c *checks) set(perMinute float64) {
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.every = time.Duration(float64(time.Minute) / perMinute)
+	c.interval = time.Duration(float64(time.Minute) / perMinute)
 }
 
-// take reports whether the next check may begin, and begins the pause after it.
+// take reports whether a check may start now, and starts the pause after it.
 func (c *checks) take(now time.Time) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if now.Before(c.next) && c.next.Sub(now) <= c.every {
+	if now.Before(c.next) && c.next.Sub(now) <= c.interval {
 		return false
 	}
-	c.next = now.Add(c.every)
+	c.next = now.Add(c.interval)
 	return true
 }

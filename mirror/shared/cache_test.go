@@ -72,7 +72,7 @@ func newBed(t testing.TB, answer http.HandlerFunc) *bed {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = c.Close() })
-	b.cache = shared.New(shared.Options{Pages: b, Flights: b, Most: 1 << 10, Now: b.now})
+	b.cache = shared.New(shared.Options{Pages: b, Flights: b, MaxBody: 1 << 10, Now: b.now})
 	b.cache.AddSource("web", c)
 	return b
 }
@@ -154,7 +154,7 @@ func (b *bed) try(line string, lines ...string) (string, error) {
 		name, value, _ := strings.Cut(l, ": ")
 		h.Add(name, value)
 	}
-	a, err := b.cache.Do(context.Background(), request.Exchange{Target: target, Method: method, Header: h})
+	a, err := b.cache.Answer(context.Background(), request.Exchange{Target: target, Method: method, Header: h})
 	if err != nil {
 		return "", err
 	}
@@ -315,7 +315,7 @@ func TestLongHeaderPassesWhole(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		got, err := b.cache.Do(t.Context(), request.Exchange{Target: target, Method: http.MethodGet, Header: http.Header{}})
+		got, err := b.cache.Answer(t.Context(), request.Exchange{Target: target, Method: http.MethodGet, Header: http.Header{}})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -1,4 +1,4 @@
-// Fetch: what is not stored, or is past fresh, comes from upstream.
+// Fetching: an answer that is missing or stale is fetched from upstream.
 
 package shared
 
@@ -20,48 +20,48 @@ import (
 // join joins the flight of the answer that the request wants.
 func (c *Cache) join(ctx context.Context, r *reading) (*request.Exchanged, error) {
 	h := &handoff{}
-	p, joined, err := c.flights.Join(ctx, r.flight(), r.exchange.Flow, r.q.Forces(), c.fetch(r, h))
+	p, joined, err := c.flights.Join(ctx, r.flight(), r.exchange.Flow, r.q.MustAskUpstream(), c.fetch(r, h))
 	got := h.take()
 	if err != nil {
-		return c.rescued(ctx, r, err)
+		return c.answerAfterFailure(ctx, r, err)
 	}
 	switch {
-	case got != nil && failed(got.Response.Page.Status) && r.held != nil && r.decision.Error:
-		_ = got.Close() // the stale answer goes out in its place
-		return c.hit(r, "stale: upstream "+strconv.Itoa(got.Response.Page.Status)), nil
+	case got != nil && isServerError(got.Response.Page.Status) && r.stored != nil && r.decision.AnswerIfError:
+		_ = got.Close() // the stale answer is returned instead
+		return c.answerStored(r, "stale: upstream "+strconv.Itoa(got.Response.Page.Status)), nil
 	case got != nil:
 		if got.Response.Outcome != request.Warm {
-			got.Response.Fwd = r.fwd()
+			got.Response.Fwd = r.forwardReason()
 		}
 		return got, nil
-	case joined && !c.serves(ctx, r, p):
-		return c.aside(ctx, r) // it is for another request
+	case joined && !c.canAnswer(ctx, r, p):
+		return c.exchangeForOne(ctx, r) // the flight's answer is for another request
 	}
-	return c.fetched(r, p, joined), nil
+	return c.answerFetched(r, p, joined), nil
 }
 
-// serves reports whether what a joined flight brought answers this request too: it is still
-// what is stored, as a write may have been answered since.
-func (c *Cache) serves(ctx context.Context, r *reading, p *understudy.Page) bool {
+// canAnswer reports whether the page of a joined flight also answers this request. The page must still be
+// stored, because a write may have been answered since.
+func (c *Cache) canAnswer(ctx context.Context, r *reading, p *understudy.Page) bool {
 	if p.NotStored != "" {
 		return false
 	}
 	now := reading{exchange: r.exchange, q: r.q}
 	err := c.look(ctx, &now)
-	return err == nil && now.decision.Answer && now.held.page.Key == p.Key && now.held.page.At.Equal(p.At)
+	return err == nil && now.decision.Answer && now.stored.page.Key == p.Key && now.stored.page.At.Equal(p.At)
 }
 
-// fetched is an answer that is stored now.
-func (c *Cache) fetched(r *reading, p *understudy.Page, joined bool) *request.Exchanged {
-	s, now := c.storedOf(p), c.now()
+// answerFetched answers with a page that is now stored.
+func (c *Cache) answerFetched(r *reading, p *understudy.Page, joined bool) *request.Exchanged {
+	s, now := c.newStored(p), c.now()
 	life, _ := s.response.Lifetime()
 	h := s.response.Header
-	if !joined && len(r.own) > 0 {
+	if !joined && len(r.privateFields) > 0 {
 		h = h.Clone()
-		maps.Copy(h, r.own)
+		maps.Copy(h, r.privateFields)
 	}
 	return &request.Exchanged{Response: request.Response{Page: p, Outcome: request.Cold, Stored: p.NotStored == "", Joined: joined,
-		Age: max(0, now.Sub(p.At)), TTL: life - s.response.Age(now), Fwd: r.fwd(), Upstream: p.Took, Detail: detailOf(p)}, Header: h}
+		Age: max(0, now.Sub(p.At)), TTL: life - s.response.Age(now), Fwd: r.forwardReason(), Upstream: p.Took, Detail: detailOf(p)}, Header: h}
 }
 
 func detailOf(p *understudy.Page) string {
@@ -71,19 +71,19 @@ func detailOf(p *understudy.Page) string {
 	return "not stored: " + p.NotStored
 }
 
-// refresh renews what was answered past fresh, behind the answer.
+// refresh revalidates a stale answer in the background after it was returned.
 func (c *Cache) refresh(r *reading) {
 	again := *r
 	again.exchange.Reason = request.Refresh
 	c.flights.FetchInBackground(r.flight(), c.fetch(&again, nil))
 }
 
-// oneRequest is why an answer is not stored that is for who asked.
+// oneRequest is why an answer for a single request is not stored.
 const oneRequest = "it is for one request"
 
-// fetch is one exchange, and the storing of what it brought. What may not be stored goes to
-// h; nil: nobody wants it. The page that it returns then is for nobody. An answer that was
-// stored between the request's look and its flight saves the exchange.
+// fetch returns the function that exchanges the request and stores the answer. An answer that may not be
+// stored is given to h, or dropped if h is nil; then the returned page is for nobody. If the answer was
+// stored after the request's lookup, there is no exchange.
 func (c *Cache) fetch(r *reading, h *handoff) Fetch {
 	return func(flight context.Context) (*understudy.Page, error) {
 		now := reading{exchange: r.exchange, q: r.q}
@@ -92,21 +92,21 @@ func (c *Cache) fetch(r *reading, h *handoff) Fetch {
 		}
 		if now.decision.Answer && !now.decision.Refresh {
 			if h != nil {
-				h.give(c.hit(&now, ""))
+				h.give(c.answerStored(&now, ""))
 			}
-			return now.held.page, nil
+			return now.stored.page, nil
 		}
-		// A stream outlives the flight; until its header has come it ends with it.
+		// A stream outlives the flight, but its header must be received before the flight ends.
 		ctx, cancel := context.WithCancel(context.WithoutCancel(flight))
 		stop := context.AfterFunc(flight, cancel)
 		defer stop()
 		x := r.exchange
-		x.Header = httpcache.Unconditional(r.exchange.Header)
-		if r.held != nil {
-			maps.Copy(x.Header, r.held.response.Conditions())
+		x.Header = httpcache.RemoveConditions(r.exchange.Header)
+		if r.stored != nil {
+			maps.Copy(x.Header, r.stored.response.Conditions())
 		}
 		if h != nil {
-			x.Early = h.early(r.exchange.Early)
+			x.Early = h.forwardEarly(r.exchange.Early)
 		}
 		got, p, err := c.exchange(ctx, r, x)
 		switch {
@@ -118,53 +118,53 @@ func (c *Cache) fetch(r *reading, h *handoff) Fetch {
 			return p, nil
 		}
 		if got.Stream != nil {
-			got.Stream = &ending{got.Stream, cancel}
+			got.Stream = &cancelingStream{got.Stream, cancel}
 		} else {
 			defer cancel()
 		}
 		left := *got.Response.Page
 		left.NotStored = oneRequest
 		if h == nil || !h.give(got) {
-			_ = got.Close() // its reader has left
+			_ = got.Close() // the request no longer waits
 		}
 		return &left, nil
 	}
 }
 
-// exchange passes a GET on and stores its answer, where that may be stored, or the
-// confirmation of what is stored: then p is the page. Else got is the answer as it comes.
+// exchange sends a GET. If the answer may be stored, or if it confirms the stored one, p is the stored page.
+// Otherwise got is the answer as received.
 func (c *Cache) exchange(ctx context.Context, r *reading, x request.Exchange) (got *request.Exchanged, p *understudy.Page, err error) {
-	written, held := c.enter(x.Target.Key), r.held
+	written, held := c.enter(x.Target.Key), r.stored
 	defer c.exit(x.Target.Key)
-	if held != nil && r.up.ended.Load() != r.ended { // a write may have ended it
-		held, x.Header = nil, httpcache.Unconditional(x.Header)
+	if held != nil && r.source.invalidations.Load() != r.invalidations { // a write may have invalidated it
+		held, x.Header = nil, httpcache.RemoveConditions(x.Header)
 	}
 	var came httpcache.Response
-	x.Most = c.most
+	x.Most = c.maxBody
 	storable := false
 	x.Whole = func(status int, h http.Header, asked, at time.Time) bool {
-		came = httpcache.Received(status, h, asked, at)
-		keepsOld := r.held != nil && r.decision.Error && failed(status) // RFC 9111, 4.3.3
-		storable = came.Storable(&r.q) && !keepsOld
+		came = httpcache.NewResponse(status, h, asked, at)
+		keepsOld := r.stored != nil && r.decision.AnswerIfError && isServerError(status) // RFC 9111, 4.3.3
+		storable = came.CanStore(&r.q) && !keepsOld
 		return storable && !isLong(came.Header)
 	}
-	if got, err = r.up.Exchange(ctx, x); err != nil {
+	if got, err = r.source.Exchange(ctx, x); err != nil {
 		return nil, nil, fmt.Errorf("mirror: fetch %s: %w", x.Target.Key, err)
 	}
 	switch {
 	case came.Status == http.StatusNotModified && held != nil &&
 		(!held.response.IsSelectedBy(&came) || isLong(held.response.Update(&came).Header)):
 		again := *r
-		again.held, x.Header = nil, httpcache.Unconditional(x.Header)
+		again.stored, x.Header = nil, httpcache.RemoveConditions(x.Header)
 		return c.exchange(ctx, &again, x)
 	case came.Status == http.StatusNotModified && held != nil && held.response.Conditions() != nil:
 		came = held.response.Update(&came)
-		p = c.pageOf(r, &came, held.page.Body, got.Response.Page.Took)
-		if !came.Storable(&r.q) {
+		p = c.newPage(r, &came, held.page.Body, got.Response.Page.Took)
+		if !came.CanStore(&r.q) {
 			p.NotStored = oneRequest
 		}
 	case storable && got.Stream == nil:
-		p = c.pageOf(r, &came, got.Response.Page.Body, got.Response.Page.Took)
+		p = c.newPage(r, &came, got.Response.Page.Body, got.Response.Page.Took)
 	default:
 		if storable && isLong(came.Header) {
 			got.Response.Detail = fmt.Sprintf("not stored: its header has more than %d lines", understudy.MaxParams)
@@ -172,12 +172,12 @@ func (c *Cache) exchange(ctx context.Context, r *reading, x request.Exchange) (g
 		got.Header = httpcache.EndToEnd(got.Header)
 		return got, nil, nil
 	}
-	r.own = came.Own()
+	r.privateFields = came.PrivateFields()
 	c.keep(r, p, written)
 	return nil, p, nil
 }
 
-// isLong reports a header with more lines than can be stored.
+// isLong reports whether a header has more lines than can be stored.
 func isLong(h http.Header) bool {
 	lines := 0
 	for _, values := range h {
@@ -186,22 +186,21 @@ func isLong(h http.Header) bool {
 	return lines > understudy.MaxParams
 }
 
-// aside is an exchange of this request alone, as it came. What it brings is stored where it
-// may be.
-func (c *Cache) aside(ctx context.Context, r *reading) (*request.Exchanged, error) {
+// exchangeForOne sends the request unchanged, for this request alone. The answer is stored if allowed.
+func (c *Cache) exchangeForOne(ctx context.Context, r *reading) (*request.Exchanged, error) {
 	if err := c.flights.Enter(r.exchange.Flow); err != nil {
 		return nil, fmt.Errorf("mirror: %s: %w", r.exchange.Target.Key, err)
 	}
 	defer c.flights.Exit(r.exchange.Flow)
-	fwd := r.fwd()
+	fwd := r.forwardReason()
 	plain := *r
-	plain.held = nil // its conditions are its own
+	plain.stored = nil // the request has its own conditions
 	got, p, err := c.exchange(ctx, &plain, r.exchange)
 	if err != nil {
-		return c.rescued(ctx, r, err)
+		return c.answerAfterFailure(ctx, r, err)
 	}
 	if p != nil {
-		a := c.fetched(&plain, p, false)
+		a := c.answerFetched(&plain, p, false)
 		a.Response.Fwd = fwd
 		return a, nil
 	}
@@ -209,13 +208,13 @@ func (c *Cache) aside(ctx context.Context, r *reading) (*request.Exchanged, erro
 	return got, nil
 }
 
-// alone passes a request on, and stores nothing. fwd says why.
-func (c *Cache) alone(ctx context.Context, r *reading, x request.Exchange, fwd string) (*request.Exchanged, error) {
+// exchangeUnstored sends a request and stores nothing. fwd says why it is sent.
+func (c *Cache) exchangeUnstored(ctx context.Context, r *reading, x request.Exchange, fwd string) (*request.Exchanged, error) {
 	if err := c.flights.Enter(r.exchange.Flow); err != nil {
 		return nil, fmt.Errorf("mirror: %s: %w", r.exchange.Target.Key, err)
 	}
 	defer c.flights.Exit(r.exchange.Flow)
-	got, err := r.up.Exchange(ctx, x)
+	got, err := r.source.Exchange(ctx, x)
 	if err != nil {
 		return nil, fmt.Errorf("mirror: %s %s: %w", understudy.Clip(x.Method), x.Target.Key, err)
 	}
@@ -223,27 +222,26 @@ func (c *Cache) alone(ctx context.Context, r *reading, x request.Exchange, fwd s
 	return got, nil
 }
 
-// ending is a stream that ends its context too.
-type ending struct {
+// cancelingStream is a stream that also ends its context.
+type cancelingStream struct {
 	io.ReadCloser
 	cancel context.CancelFunc
 }
 
-// Close ends the stream.
-func (e *ending) Close() error {
+// Close closes the stream.
+func (e *cancelingStream) Close() error {
 	defer e.cancel()
 	return e.ReadCloser.Close()
 }
 
-// handoff gives the answer of a flight that is for one request alone to that request, if it
-// waits still.
+// handoff gives an answer that is for one request only from the flight to that request, if it still waits.
 type handoff struct {
 	mu   sync.Mutex
 	left bool
 	got  *request.Exchanged
 }
 
-// give reports false when the request waits no more.
+// give stores the answer. It returns false if the request no longer waits.
 func (h *handoff) give(got *request.Exchanged) bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -254,7 +252,7 @@ func (h *handoff) give(got *request.Exchanged) bool {
 	return true
 }
 
-// take ends the wait. It is nil when nothing was given.
+// take ends the wait. It returns nil if no answer was given.
 func (h *handoff) take() *request.Exchanged {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -262,8 +260,8 @@ func (h *handoff) take() *request.Exchanged {
 	return h.got
 }
 
-// early passes informational answers on while the request waits.
-func (h *handoff) early(to func(int, http.Header)) func(int, http.Header) {
+// forwardEarly returns a function that forwards informational responses while the request waits.
+func (h *handoff) forwardEarly(to func(int, http.Header)) func(int, http.Header) {
 	if to == nil {
 		return nil
 	}

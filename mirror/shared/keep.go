@@ -1,4 +1,4 @@
-// Keep: stored answers as pages, and which of them a request is answered with.
+// Storing: answers as pages, and which stored answer belongs to a request.
 
 package shared
 
@@ -18,27 +18,28 @@ import (
 	"understudy/spec"
 )
 
-// The page under the key of a URI is the answer itself, or, where answers depend on fields of
-// requests, an index: a page of status 0, whose header lists the sets of fields and since
-// after which stored answers count. Each answer has a key of its own then.
+// The page under the key of a URI is the answer itself. If answers depend on request fields, it is an index:
+// a page with status 0 whose header lists the sets of fields. Answers older than its "since" are ignored.
+// Each answer then has its own key.
+// Fields of an index, and the maximum number of its sets.
 const (
-	fieldsName = "vary"  // one set of fields, with commas
+	fieldsName = "vary"  // one set of fields, separated by commas
 	sinceName  = "since" // Unix nanoseconds
-	mostSets   = 8       // of fields
+	maxSets    = 8       // maximum number of sets
 )
 
-// index is a page of status 0, read.
+// index is a parsed page with status 0.
 type index struct {
 	sets  []string
 	since int64
 }
 
-// readIndex reads a page; ok is false for an answer.
+// readIndex parses an index. ok is false if the page is an answer.
 func readIndex(p *understudy.Page) (in index, ok bool) {
 	if p == nil || p.Status != 0 {
 		return index{}, false
 	}
-	q, _ := understudy.ParseQuery(p.Header) // made by page
+	q, _ := understudy.ParseQuery(p.Header) // the query was written by page
 	for _, param := range q {
 		switch param.Name {
 		case fieldsName:
@@ -50,7 +51,7 @@ func readIndex(p *understudy.Page) (in index, ok bool) {
 	return in, true
 }
 
-// page is the index as it is stored.
+// page returns the index as a page.
 func (in *index) page(key understudy.Key, at time.Time) *understudy.Page {
 	q := understudy.Query{{Name: sinceName, Value: strconv.FormatInt(in.since, 10)}}
 	for _, set := range in.sets {
@@ -59,7 +60,7 @@ func (in *index) page(key understudy.Key, at time.Time) *understudy.Page {
 	return &understudy.Page{Key: key, Header: q.String(), At: at}
 }
 
-// variantKey is where the answer to a request with some header is stored.
+// variantKey returns the key of the answer to a request with this header.
 func variantKey(base understudy.Key, fields []string, h http.Header) understudy.Key {
 	if v := httpcache.Variant(fields, h); v != "" {
 		return base.With("variant=" + v)
@@ -67,16 +68,16 @@ func variantKey(base understudy.Key, fields []string, h http.Header) understudy.
 	return base
 }
 
-// look finds what is stored for a request, and decides what may be done with it.
+// look finds the stored answer to a request and decides how it may be used.
 func (c *Cache) look(ctx context.Context, r *reading) error {
 	err := c.find(ctx, r)
-	if r.held != nil {
-		r.decision = httpcache.Decide(&r.q, &r.held.response, c.now())
+	if r.stored != nil {
+		r.decision = httpcache.Decide(&r.q, &r.stored.response, c.now())
 	}
 	return err
 }
 
-// find looks for what is stored for a request: of several answers the newest (RFC 9111, 4.1).
+// find finds the stored answer to a request. If several match, it takes the newest (RFC 9111, 4.1).
 func (c *Cache) find(ctx context.Context, r *reading) error {
 	r.miss = "uri-miss"
 	base, err := c.load(ctx, r.exchange.Target.Key)
@@ -85,7 +86,7 @@ func (c *Cache) find(ctx context.Context, r *reading) error {
 	}
 	in, ok := readIndex(base)
 	if !ok {
-		r.held = c.storedOf(base)
+		r.stored = c.newStored(base)
 		return nil
 	}
 	r.miss = "vary-miss"
@@ -94,18 +95,18 @@ func (c *Cache) find(ctx context.Context, r *reading) error {
 		if err != nil {
 			return err
 		}
-		if p != nil && p.At.UnixNano() > in.since && (r.held == nil || p.At.After(r.held.page.At)) {
-			r.held = c.storedOf(p)
+		if p != nil && p.At.UnixNano() > in.since && (r.stored == nil || p.At.After(r.stored.page.At)) {
+			r.stored = c.newStored(p)
 		}
 	}
 	return nil
 }
 
-// load is a page; nil when there is none, or when the store cannot be read.
+// load returns a page. It returns nil if there is none or the store cannot be read.
 func (c *Cache) load(ctx context.Context, key understudy.Key) (*understudy.Page, error) {
 	p, err := c.pages.Load(ctx, key)
 	switch {
-	case err == nil && c.counts(p):
+	case err == nil && c.isUsable(p):
 		return p, nil
 	case ctx.Err() != nil:
 		return nil, fmt.Errorf("mirror: %s: %w", key, ctx.Err())
@@ -115,14 +116,13 @@ func (c *Cache) load(ctx context.Context, key understudy.Key) (*understudy.Page,
 	return nil, nil
 }
 
-// counts reports whether a page was stored after the store failed to forget one.
-func (c *Cache) counts(p *understudy.Page) bool {
-	return p.At.UnixNano() > c.sources[p.Key.Source].lost.Load()
+// isUsable reports whether a page was stored after the store last failed to delete one.
+func (c *Cache) isUsable(p *understudy.Page) bool {
+	return p.At.UnixNano() > c.sources[p.Key.Source].ignoredUntil.Load()
 }
 
-// Ready reports whether a request would be answered from memory now, as fresh. It counts
-// nothing.
-func (c *Cache) Ready(t *spec.Target, h http.Header) bool {
+// IsReady reports whether a request would be answered from memory with a fresh answer. It counts no request.
+func (c *Cache) IsReady(t *spec.Target, h http.Header) bool {
 	r := &reading{q: httpcache.Request{Method: http.MethodGet, URI: t.Key.URI, Header: h}}
 	base := c.pages.Find(t.Key)
 	if in, ok := readIndex(base); ok {
@@ -134,18 +134,18 @@ func (c *Cache) Ready(t *spec.Target, h http.Header) bool {
 			}
 		}
 	}
-	if base == nil || r.q.ForOrigin() || misleading(t, h) || !c.counts(base) {
+	if base == nil || r.q.IsForOrigin() || isMisleading(t, h) || !c.isUsable(base) {
 		return false
 	}
-	v := httpcache.Decide(&r.q, &c.storedOf(base).response, c.now())
+	v := httpcache.Decide(&r.q, &c.newStored(base).response, c.now())
 	return v.Answer && !v.Refresh
 }
 
-// storedOf is a page as a stored answer.
-func (c *Cache) storedOf(p *understudy.Page) *stored {
+// newStored returns a page as a stored answer.
+func (c *Cache) newStored(p *understudy.Page) *stored {
 	h, ok := c.headers.Get(p.Header)
 	if !ok {
-		q, _ := understudy.ParseQuery(p.Header) // made by pageOf
+		q, _ := understudy.ParseQuery(p.Header) // the query was written by newPage
 		h = make(http.Header, len(q))
 		for _, f := range q {
 			h[f.Name] = append(h[f.Name], f.Value)
@@ -155,9 +155,9 @@ func (c *Cache) storedOf(p *understudy.Page) *stored {
 	return &stored{httpcache.Response{Status: p.Status, Header: h, At: p.At, InitialAge: p.InitialAge}, p}
 }
 
-// pageOf is the page of an answer.
-func (c *Cache) pageOf(r *reading, a *httpcache.Response, body []byte, took time.Duration) *understudy.Page {
-	kept := a.Kept()
+// newPage returns an answer as a page.
+func (c *Cache) newPage(r *reading, a *httpcache.Response, body []byte, took time.Duration) *understudy.Page {
+	kept := a.StoredHeader()
 	var q understudy.Query
 	for _, name := range slices.Sorted(maps.Keys(kept)) {
 		for _, value := range kept[name] {
@@ -174,61 +174,60 @@ func (c *Cache) pageOf(r *reading, a *httpcache.Response, body []byte, took time
 	return p
 }
 
-// keep stores a page, unless more writes to its URI were answered than when the exchange
-// entered. A page that could not be stored says why.
+// keep stores a page unless a write to its URI was answered since the exchange began. If the page cannot be
+// stored, its NotStored says why.
 func (c *Cache) keep(r *reading, p *understudy.Page, written int) {
-	c.keeping.Lock()
-	defer c.keeping.Unlock()
+	c.mu.Lock()
+	defer c.mu.Unlock()
 	switch {
 	case p.NotStored != "":
 		return
-	case c.under[r.exchange.Target.Key].written != written:
+	case c.running[r.exchange.Target.Key].written != written:
 		p.NotStored = "a write came meanwhile"
 		return
 	}
 	err := c.pages.Keep(p)
 	if err == nil && p.Key != r.exchange.Target.Key {
-		err = c.list(r, p)
+		err = c.addToIndex(r, p)
 	}
 	if err != nil {
 		p.NotStored = "it could not be saved"
 	}
 }
 
-// list puts the fields that an answer depends on into the index of its URI.
-func (c *Cache) list(r *reading, p *understudy.Page) error {
-	fields, _ := c.storedOf(p).response.Vary()
+// addToIndex adds the fields on which an answer depends to the index of its URI.
+func (c *Cache) addToIndex(r *reading, p *understudy.Page) error {
+	fields, _ := c.newStored(p).response.Vary()
 	set := strings.Join(fields, ",")
 	base, err := c.load(context.Background(), r.exchange.Target.Key)
 	if err != nil {
 		return err
 	}
 	in, ok := readIndex(base)
-	if !ok { // answers of an index before this one are not looked for: a write may have come since
+	if !ok { // ignore answers of an earlier index: a write may have come since
 		in.since = p.At.UnixNano() - 1
 	}
 	if len(in.sets) > 0 && in.sets[0] == set {
 		return nil
 	}
 	in.sets = append([]string{set}, slices.DeleteFunc(in.sets, func(s string) bool { return s == set })...)
-	in.sets = in.sets[:min(len(in.sets), mostSets)]
+	in.sets = in.sets[:min(len(in.sets), maxSets)]
 	return c.pages.Keep(in.page(r.exchange.Target.Key, c.now()))
 }
 
-// forgetTime bounds how long the store may take to forget a page.
+// forgetTime is the maximum time for deleting a page from the store.
 const forgetTime = 10 * time.Second
 
-// Invalidate has nothing count that is stored of a URI now, or is being fetched. An index goes,
-// too: the next one looks for nothing from before it. When the store fails, what was stored of
-// the source until then does not count, until this process ends. It goes on when the caller has
-// left.
+// Invalidate makes the stored answers of a URI, and those being fetched, invalid. It also deletes the index;
+// the next index ignores older answers. If the store fails, all answers of the source stored until then are
+// ignored until the process ends. The work goes on after the caller has left.
 func (c *Cache) Invalidate(ctx context.Context, key understudy.Key) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), forgetTime)
 	defer cancel()
-	c.keeping.Lock()
-	defer c.keeping.Unlock()
-	c.sources[key.Source].ended.Add(1)
-	if u := c.under[key]; u != nil {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.sources[key.Source].invalidations.Add(1)
+	if u := c.running[key]; u != nil {
 		u.written++
 	}
 	_, err := c.pages.Load(ctx, key)
@@ -236,31 +235,31 @@ func (c *Cache) Invalidate(ctx context.Context, key understudy.Key) {
 		return
 	}
 	if err := c.pages.Forget(ctx, key); err != nil {
-		c.sources[key.Source].lost.Store(c.now().UnixNano())
+		c.sources[key.Source].ignoredUntil.Store(c.now().UnixNano())
 		c.log.Error("mirror: what a write changed is still stored; until a restart nothing counts that was stored of the source before",
 			"key", key.String(), "error", err)
 	}
 }
 
-// enter notes an exchange of a URI, and says how many writes to it were answered.
+// enter counts in an exchange of a URI. It returns how many writes to the URI were answered so far.
 func (c *Cache) enter(key understudy.Key) (written int) {
-	c.keeping.Lock()
-	defer c.keeping.Unlock()
-	u := c.under[key]
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	u := c.running[key]
 	if u == nil {
-		u = &underway{}
-		c.under[key] = u
+		u = &exchanges{}
+		c.running[key] = u
 	}
 	u.count++
 	return u.written
 }
 
-// exit ends what enter began.
+// exit counts out an exchange after enter.
 func (c *Cache) exit(key understudy.Key) {
-	c.keeping.Lock()
-	defer c.keeping.Unlock()
-	u := c.under[key]
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	u := c.running[key]
 	if u.count--; u.count == 0 {
-		delete(c.under, key)
+		delete(c.running, key)
 	}
 }

@@ -1,4 +1,4 @@
-// Writes and HEAD: requests that are passed on, and change what is stored.
+// Writes and HEAD: requests that are sent to upstream and change what is stored.
 
 package shared
 
@@ -17,9 +17,9 @@ import (
 	"understudy/spec"
 )
 
-// write passes a write on, once. What it may have changed is no longer stored when its answer
-// goes out (RFC 9111, 4.4), also when it is not known what became of it. The answer to a POST
-// that says that it is what a GET gets is stored as that (RFC 9110, 9.3.3).
+// write sends a write once. Before its answer is returned, the stored answers that it may have changed are
+// invalidated (RFC 9111, 4.4), also if the outcome is unknown. If the answer to a POST is also the answer to
+// a GET, it is stored (RFC 9110, 9.3.3).
 func (c *Cache) write(ctx context.Context, r *reading) (*request.Exchanged, error) {
 	if err := c.flights.Enter(r.exchange.Flow); err != nil {
 		return nil, fmt.Errorf("mirror: %s: %w", r.exchange.Target.Key, err)
@@ -28,36 +28,36 @@ func (c *Cache) write(ctx context.Context, r *reading) (*request.Exchanged, erro
 	written := c.enter(r.exchange.Target.Key)
 	defer c.exit(r.exchange.Target.Key)
 	x := r.exchange
-	x.Most = c.most
+	x.Most = c.maxBody
 	var came httpcache.Response
 	storable := false
 	x.Whole = func(status int, h http.Header, asked, at time.Time) bool {
-		came = httpcache.Received(status, h, asked, at)
-		storable = came.Storable(&r.q) && !misleading(x.Target, x.Header)
+		came = httpcache.NewResponse(status, h, asked, at)
+		storable = came.CanStore(&r.q) && !isMisleading(x.Target, x.Header)
 		return storable
 	}
-	got, err := r.up.Exchange(ctx, x)
+	got, err := r.source.Exchange(ctx, x)
 	if errors.Is(err, understudy.ErrUnknownOutcome) {
 		c.Invalidate(ctx, r.exchange.Target.Key)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("mirror: %s %s: %w", understudy.Clip(x.Method), x.Target.Key, err)
 	}
-	for _, uri := range httpcache.Invalidated(&r.q, &came, r.hosts()...) {
+	for _, uri := range httpcache.InvalidatedURIs(&r.q, &came, r.hosts()...) {
 		c.Invalidate(ctx, understudy.Key{Source: r.exchange.Target.Key.Source, URI: uri})
 		if uri == r.exchange.Target.Key.URI {
-			written++ // by itself
+			written++ // counts this write itself
 		}
 	}
 	if storable && got.Stream == nil {
-		c.keep(r, c.pageOf(r, &came, got.Response.Page.Body, got.Response.Page.Took), written)
+		c.keep(r, c.newPage(r, &came, got.Response.Page.Body, got.Response.Page.Took), written)
 	}
 	got.Header, got.Response.Fwd = httpcache.EndToEnd(got.Header), "method"
 	return got, nil
 }
 
-// hosts are the names under which the source's own URIs stand in answers: those of upstream,
-// and as which it was asked.
+// hosts returns the host names of the source's own URIs in answers: those of upstream and that of the
+// request.
 func (r *reading) hosts() []string {
 	all := []string{strings.ToLower(r.exchange.Host)}
 	for _, h := range r.exchange.Target.Spec.Hosts {
@@ -69,53 +69,52 @@ func (r *reading) hosts() []string {
 	return all
 }
 
-// head passes a HEAD on. Its answer confirms what is stored of the GET, or ends it (RFC 9111,
-// 4.3.5).
-func (c *Cache) head(ctx context.Context, r *reading) (*request.Exchanged, error) {
-	fwd := r.fwd()
+// answerHead sends a HEAD. Its answer confirms or invalidates the stored answer to a GET (RFC 9111, 4.3.5).
+func (c *Cache) answerHead(ctx context.Context, r *reading) (*request.Exchanged, error) {
+	fwd := r.forwardReason()
 	written := c.enter(r.exchange.Target.Key)
 	defer c.exit(r.exchange.Target.Key)
-	ended := r.up.ended.Load() != r.ended // a write may have ended what is held
-	got, err := c.alone(ctx, r, r.exchange, fwd)
+	ended := r.source.invalidations.Load() != r.invalidations // a write may have invalidated the stored answer
+	got, err := c.exchangeUnstored(ctx, r, r.exchange, fwd)
 	if err != nil {
-		return c.rescued(ctx, r, err)
+		return c.answerAfterFailure(ctx, r, err)
 	}
-	if r.held == nil || got.Response.Page.Status == http.StatusNotModified {
+	if r.stored == nil || got.Response.Page.Status == http.StatusNotModified {
 		return got, nil
 	}
-	if failed(got.Response.Page.Status) {
-		if r.decision.Error {
-			return c.hit(r, "stale: upstream "+strconv.Itoa(got.Response.Page.Status)), nil
+	if isServerError(got.Response.Page.Status) {
+		if r.decision.AnswerIfError {
+			return c.answerStored(r, "stale: upstream "+strconv.Itoa(got.Response.Page.Status)), nil
 		}
 		return got, nil
 	}
-	came := httpcache.Received(got.Response.Page.Status, got.Header, got.Asked, got.Response.Page.At)
-	switch same, known := r.held.response.SameAs(&came, strconv.Itoa(len(r.held.page.Body))); {
+	came := httpcache.NewResponse(got.Response.Page.Status, got.Header, got.Asked, got.Response.Page.At)
+	switch same, known := r.stored.response.MatchHead(&came, strconv.Itoa(len(r.stored.page.Body))); {
 	case !same:
 		c.Invalidate(ctx, r.exchange.Target.Key)
 		return got, nil
 	case !known || ended:
 		return got, nil
 	}
-	now, asGet := r.held.response.Update(&came), r.q
+	now, asGet := r.stored.response.Update(&came), r.q
 	asGet.Method = http.MethodGet
-	if !now.Storable(&asGet) {
-		return got, nil // its header is for who asked
+	if !now.CanStore(&asGet) {
+		return got, nil // the header is only for this request
 	}
-	p := c.pageOf(r, &now, r.held.page.Body, got.Response.Page.Took)
+	p := c.newPage(r, &now, r.stored.page.Body, got.Response.Page.Took)
 	c.keep(r, p, written)
-	a := c.fetched(r, p, false)
+	a := c.answerFetched(r, p, false)
 	a.Response.Fwd = fwd
 	return a, nil
 }
 
-// flight is the target under whose key the request's flight is: that of the stored answer
-// which it renews, else that of its URI.
+// flight returns the target whose key the request's flight has: that of the stored answer to revalidate,
+// otherwise that of the URI.
 func (r *reading) flight() *spec.Target {
-	if r.held == nil || r.held.page.Key == r.exchange.Target.Key {
+	if r.stored == nil || r.stored.page.Key == r.exchange.Target.Key {
 		return r.exchange.Target
 	}
 	t := *r.exchange.Target
-	t.Key = r.held.page.Key
+	t.Key = r.stored.page.Key
 	return &t
 }

@@ -1,14 +1,13 @@
-// Slide: what is remembered of lists whose pages are named by numbers.
+// Numbered pages: what is remembered of lists whose pages are named by numbers.
 
-// Package slide keeps pages together that are cut by number or by offset. Every row that
-// comes or goes moves the rows behind it, across the borders of pages: a page held from
-// before that stands beside one from after it with a gap or with rows twice.
+// Package slide keeps pages consistent that are cut by number or by offset. Each new or deleted row moves the
+// rows behind it across page borders. A stored page from before then has missing or repeated rows next to a
+// page from after.
 //
-// Pages of a list stand together as long as each that is fetched anew has the rows that
-// it had. When one has others, the list has moved: what was fetched before is not given
-// any more. A reader who was given a page shortly before goes on with the page after it;
-// the rows that have moved from that one into the page that the reader has are told by
-// Missing.
+// Pages of a list are consistent as long as each page fetched again has its earlier rows. If a page has other
+// rows, the list has moved, and older pages are no longer answered. A reader who was given a page shortly
+// before continues with the next page. FirstMissing finds the rows that have moved from the next page into
+// the page that the reader has.
 package slide
 
 import (
@@ -22,22 +21,22 @@ import (
 )
 
 const (
-	// Soon is how far apart two pages may be fetched and still stand together: a walk
-	// that asks upstream itself waits as long.
-	Soon = 2 * time.Second
-	// window is how long a reader may take from a page to the page after it.
-	window = time.Minute
-	// most bounds the rows that are remembered, at 8 bytes each.
-	most = 1 << 21
-	// mostOlder bounds what is remembered of one page from before the list moved.
-	mostOlder = 4
-	// mostGiven bounds of how many pages and readers of a list it is remembered that one had the
-	// other, at givenRows rows each.
-	mostGiven, givenRows = 1024, 8
+	// SameMoment is the maximum time between the fetches of two pages that count as consistent. A walk
+	// directly over upstream takes as long between pages.
+	SameMoment = 2 * time.Second
+	// readerWindow is how long a reader may take to go from one page to the next.
+	readerWindow = time.Minute
+	// maxRows is the maximum number of remembered rows, at 8 bytes each.
+	maxRows = 1 << 21
+	// maxOlder is the maximum number of older versions remembered of one page.
+	maxOlder = 4
+	// maxGiven is the maximum number of remembered pairs of page and reader in a list. Each counts as
+	// givenRows rows.
+	maxGiven, givenRows = 1024, 8
 )
 
-// Lists remember the pages of lists by number, in memory alone: after a start every page
-// is asked for anew once. Many goroutines may use it at once.
+// Lists remembers numbered pages in memory only, so after a start every page is fetched again once. Many
+// goroutines may use it at once.
 type Lists struct {
 	seed maphash.Seed
 
@@ -47,11 +46,11 @@ type Lists struct {
 
 // list is one list: a path with filters and a page size.
 type list struct {
-	moved int64 // when it was last known to have moved, in Unix nanoseconds
-	pages map[understudy.Key]*page
-	from  map[understudy.Key]understudy.Key // the page before, by the page that it leads to
-	rows  int64                             // remembered
-	given map[reading]given
+	movedAt  int64 // when it was last known to have moved, in Unix nanoseconds
+	pages    map[understudy.Key]*page
+	previous map[understudy.Key]understudy.Key // the page before, by the next page
+	rows     int64                             // number of remembered rows
+	given    map[reading]givenPage
 }
 
 // reading is a page and a reader of it.
@@ -60,41 +59,42 @@ type reading struct {
 	reader uint64
 }
 
-// given is how a reader was given a page, since that reader last had gone on from all of it.
-type given struct {
-	first int64 // when upstream gave the oldest of them
-	until int64 // when the reader does not go on from it any more
-	open  int   // how often it was given, less how often the page after it was
-	rows  Rows  // of the page, if it was given once; nil: they are not known, or differ
+// givenPage records how a page was given to a reader. It starts anew when the reader has continued from all
+// copies of the page.
+type givenPage struct {
+	first int64 // time of the oldest copy given
+	until int64 // until when the reader may continue from it
+	open  int   // how often it was given, minus how often the next page was given
+	rows  Rows  // the page's rows; nil if unknown or if the copies differ
 }
 
 // page is a page as upstream last gave it.
 type page struct {
-	fetch   fetch
-	last    fetch // the fetch before: it is held until the page of this one is saved
-	changed int64 // when upstream gave it with other rows than before
-	read    bool  // it was given to a reader as it came
-	apart   bool  // nothing has shown yet that no row lies between the page before it and this one
-	rows    Rows
-	older   []older
+	fetch      fetch
+	lastFetch  fetch // the fetch before, whose page is in use until this one is saved
+	changedAt  int64 // when upstream gave it with other rows than before
+	wasRead    bool  // it was given to a reader as fetched
+	mayHaveGap bool  // rows may lie between the page before it and this one
+	rows       Rows
+	older      []older
 }
 
-// fetch is when a page was asked for and when upstream gave it.
-type fetch struct{ began, at int64 }
+// fetch is when a page was requested and when upstream gave it.
+type fetch struct{ start, at int64 }
 
 // older are the rows of a page before the list moved.
 type older struct {
 	rows  Rows
-	until int64 // when nobody goes on from it any more
+	until int64 // until when readers may continue from it
 }
 
-// Rows are a page's rows by their ids, in order.
+// Rows are the hashes of a page's row ids, in order.
 type Rows []uint64
 
-// New makes an empty one.
-func New() *Lists { return &Lists{seed: maphash.MakeSeed(), lists: lru.New[string, *list](most)} }
+// New returns an empty Lists.
+func New() *Lists { return &Lists{seed: maphash.MakeSeed(), lists: lru.New[string, *list](maxRows)} }
 
-// Rows are those of a page. What has no records is one row: its body.
+// Rows returns the rows of a page. A page without records counts as one row, its body.
 func (l *Lists) Rows(p *understudy.Page) Rows {
 	if len(p.Rows) == 0 && len(p.Body) > 0 {
 		return Rows{maphash.Bytes(l.seed, p.Sum[:])}
@@ -106,15 +106,15 @@ func (l *Lists) Rows(p *understudy.Page) Rows {
 	return rows
 }
 
-// Fetched notes a page that upstream gave, whose fetch began then, and whether a reader
-// waited for it. It reports whether the list has moved since the page was fetched before.
-func (l *Lists) Fetched(name string, p *understudy.Page, began time.Time, read bool) (moved bool) {
+// AddFetched records a fetched page, when its fetch started, and whether a reader waited for it. It reports
+// whether the list has moved since the page was fetched before.
+func (l *Lists) AddFetched(name string, p *understudy.Page, began time.Time, read bool) (moved bool) {
 	rows, at := l.Rows(p), p.At.UnixNano()
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	li, ok := l.lists.Get(name)
 	if !ok {
-		li = &list{pages: map[understudy.Key]*page{}, from: map[understudy.Key]understudy.Key{}, given: map[reading]given{}}
+		li = &list{pages: map[understudy.Key]*page{}, previous: map[understudy.Key]understudy.Key{}, given: map[reading]givenPage{}}
 	}
 	have, known := li.pages[p.Key]
 	if !known {
@@ -123,55 +123,55 @@ func (l *Lists) Fetched(name string, p *understudy.Page, began time.Time, read b
 		li.rows += int64(len(rows)) + 16
 	}
 	if at < have.fetch.at {
-		return false // an answer that was overtaken
+		return false // a newer answer was recorded already
 	}
-	if moved = !have.rows.begin(rows); moved {
-		li.moved, have.changed = at, at
+	if moved = !have.rows.isPrefixOf(rows); moved {
+		li.movedAt, have.changedAt = at, at
 		for _, other := range li.pages {
-			other.replaced(at)
+			other.addOlder(at)
 		}
 	}
-	li.meet(p, have, rows, fetch{began.UnixNano(), at}, moved || !known)
+	li.noteBorders(p, have, rows, fetch{began.UnixNano(), at}, moved || !known)
 	li.rows += int64(len(rows) - len(have.rows))
-	have.last, have.fetch, have.read, have.rows = have.fetch, fetch{began.UnixNano(), at}, read, rows
+	have.lastFetch, have.fetch, have.wasRead, have.rows = have.fetch, fetch{began.UnixNano(), at}, read, rows
 	if !p.Next.Zero() {
-		li.from[p.Next] = p.Key
+		li.previous[p.Next] = p.Key
 	}
 	l.lists.Put(name, li, li.rows)
 	return moved
 }
 
-// meet notes what a fetch shows of the borders of a page. Two pages stand together where they
-// share a row, or where one of them is as it was before the other was fetched.
-func (li *list) meet(p *understudy.Page, have *page, rows Rows, f fetch, changed bool) {
+// noteBorders updates whether rows may lie between a page and its neighbors. Two pages are consistent if they
+// share a row, or if one of them has not changed around the fetch of the other.
+func (li *list) noteBorders(p *understudy.Page, have *page, rows Rows, f fetch, changed bool) {
 	rests := func(other *page) bool {
-		return !changed && have.fetch.at <= other.fetch.began && other.fetch.at <= f.began
+		return !changed && have.fetch.at <= other.fetch.start && other.fetch.at <= f.start
 	}
-	if b := li.pages[li.from[p.Key]]; b != nil {
-		have.apart = (have.apart || changed) && !rests(b) && !b.rows.Meet(rows)
+	if b := li.pages[li.previous[p.Key]]; b != nil {
+		have.mayHaveGap = (have.mayHaveGap || changed) && !rests(b) && !b.rows.HasCommonRow(rows)
 	}
 	next := li.pages[p.Next]
 	switch {
 	case next == nil || next == have:
-	case changed && next.fetch.at < f.began-int64(Soon):
-		next.apart = true
+	case changed && next.fetch.at < f.start-int64(SameMoment):
+		next.mayHaveGap = true
 	case rests(next):
-		next.apart = false
+		next.mayHaveGap = false
 	}
 }
 
-// begin reports whether other rows are the same, or these and then more: what is added
-// at the end moves nothing.
-func (r Rows) begin(other Rows) bool { return len(other) >= len(r) && slices.Equal(r, other[:len(r)]) }
+// isPrefixOf reports whether other begins with these rows. Rows added at the end move nothing.
+func (r Rows) isPrefixOf(other Rows) bool {
+	return len(other) >= len(r) && slices.Equal(r, other[:len(r)])
+}
 
-// Meet reports whether two pages of a list have a row in common: no row lies between them
-// then.
-func (r Rows) Meet(next Rows) bool {
-	has := r.set()
+// HasCommonRow reports whether two pages of a list share a row. Then no row lies between them.
+func (r Rows) HasCommonRow(next Rows) bool {
+	has := r.idSet()
 	return slices.ContainsFunc(next, func(id uint64) bool { return has[id] })
 }
 
-func (r Rows) set() map[uint64]bool {
+func (r Rows) idSet() map[uint64]bool {
 	has := make(map[uint64]bool, len(r))
 	for _, id := range r {
 		has[id] = true
@@ -179,19 +179,19 @@ func (r Rows) set() map[uint64]bool {
 	return has
 }
 
-// replaced notes that what a page had may no longer stand beside what is fetched now.
-func (p *page) replaced(at int64) {
+// addOlder remembers the rows of a page from before the list moved.
+func (p *page) addOlder(at int64) {
 	if n := len(p.older); n > 0 && slices.Equal(p.older[n-1].rows, p.rows) {
-		p.older[n-1].until = at + int64(window)
+		p.older[n-1].until = at + int64(readerWindow)
 		return
 	}
-	p.older = append(p.older, older{p.rows, at + int64(window)})
-	p.older = p.older[max(0, len(p.older)-mostOlder):]
+	p.older = append(p.older, older{p.rows, at + int64(readerWindow)})
+	p.older = p.older[max(0, len(p.older)-maxOlder):]
 }
 
-// Together reports whether a page held since upstream gave it then may be given: the list
-// has not moved since, and nobody may go on here from a page before it that has.
-func (l *Lists) Together(name string, key understudy.Key, at, now time.Time) bool {
+// IsCurrent reports whether a page fetched at that time may be answered. The list must not have moved since,
+// and no reader may continue here from an older version of the page before.
+func (l *Lists) IsCurrent(name string, key understudy.Key, at, now time.Time) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	li, ok := l.lists.Get(name)
@@ -203,65 +203,65 @@ func (l *Lists) Together(name string, key understudy.Key, at, now time.Time) boo
 		return false
 	}
 	of := p.fetch
-	if at.UnixNano() == p.last.at {
-		of = p.last
+	if at.UnixNano() == p.lastFetch.at {
+		of = p.lastFetch
 	}
-	if at.UnixNano() < of.at || of.began < li.moved && of.at != li.moved {
+	if at.UnixNano() < of.at || of.start < li.movedAt && of.at != li.movedAt {
 		return false
 	}
-	if p.apart && now.UnixNano() > p.fetch.at+int64(Soon) {
+	if p.mayHaveGap && now.UnixNano() > p.fetch.at+int64(SameMoment) {
 		return false
 	}
-	b := li.pages[li.from[key]]
-	return b == nil || !b.since(now)
+	b := li.pages[li.previous[key]]
+	return b == nil || !b.hasOlder(now)
 }
 
-// since reports whether a reader may still go on from the page as it was.
-func (p *page) since(now time.Time) bool {
+// hasOlder reports whether a reader may still continue from an older version of the page.
+func (p *page) hasOlder(now time.Time) bool {
 	p.older = slices.DeleteFunc(p.older, func(o older) bool { return o.until < now.UnixNano() })
 	return len(p.older) > 0
 }
 
-// Before is the page from which readers go on to one: what they may have of it, and when
-// it was fetched last for one of them: the zero time when it was held for them. The zero
-// key: nobody was given it.
-func (l *Lists) Before(name string, key understudy.Key, now time.Time) (before understudy.Key, given []Rows, at time.Time) {
+// PreviousPage returns the page before a page, and the rows that readers may have of it. at is when it was
+// last fetched for a reader, or zero if it was given from memory. The zero key means that nobody was given
+// the page before.
+func (l *Lists) PreviousPage(name string, key understudy.Key, now time.Time) (before understudy.Key, given []Rows, at time.Time) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	li, ok := l.lists.Get(name)
-	if !ok || li.pages[li.from[key]] == nil {
+	if !ok || li.pages[li.previous[key]] == nil {
 		return before, nil, at
 	}
-	before = li.from[key]
+	before = li.previous[key]
 	p := li.pages[before]
-	p.since(now)
+	p.hasOlder(now)
 	for _, o := range p.older {
 		given = append(given, o.rows)
 	}
-	if p.read {
+	if p.wasRead {
 		at = time.Unix(0, p.fetch.at)
 	}
 	return before, append(given, p.rows), at
 }
 
-// Gave notes that a reader was given a page as upstream gave it then, and so has gone on
-// from the page before it.
-func (l *Lists) Gave(name string, key understudy.Key, reader uint64, at, now time.Time) {
+// NoteGiven records that a reader was given a page that upstream gave at that time. The reader has thereby
+// continued from the page before it.
+func (l *Lists) NoteGiven(name string, key understudy.Key, reader uint64, at, now time.Time) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	li, ok := l.lists.Get(name)
 	if !ok {
 		return
 	}
-	if before, ok := li.given[reading{li.from[key], reader}]; ok && before.open > 0 {
+	if before, ok := li.given[reading{li.previous[key], reader}]; ok && before.open > 0 {
 		before.open--
-		li.given[reading{li.from[key], reader}] = before
+		li.given[reading{li.previous[key], reader}] = before
 	}
 	this := reading{key, reader}
 	g, ok := li.given[this]
-	if !ok && len(li.given) == mostGiven {
-		clear(li.given) // of these readers it is not known any more
-		li.rows -= mostGiven * givenRows
+	if !ok && len(li.given) == maxGiven {
+		clear(li.given) // the entries of these readers are lost
+		li.rows -= maxGiven * givenRows
 	}
 	if !ok {
 		li.rows += givenRows
@@ -272,46 +272,45 @@ func (l *Lists) Gave(name string, key understudy.Key, reader uint64, at, now tim
 		rows = p.rows
 	}
 	if g.open == 0 || g.until < now.UnixNano() {
-		g = given{first: at.UnixNano(), rows: rows}
+		g = givenPage{first: at.UnixNano(), rows: rows}
 	} else if !slices.Equal(g.rows, rows) {
 		g.rows = nil
 	}
-	g.first, g.until, g.open = min(g.first, at.UnixNano()), now.Add(window).UnixNano(), g.open+1
+	g.first, g.until, g.open = min(g.first, at.UnixNano()), now.Add(readerWindow).UnixNano(), g.open+1
 	li.given[this] = g
 }
 
-// Has returns the rows that a reader who asks for a page has of the page before it, in whichever of the walks that
-// the reader may have begun: now reports that it is the page as it is now. nil and false where that is not known.
-func (l *Lists) Has(name string, key understudy.Key, reader uint64, at time.Time) (rows Rows, now bool) {
+// GivenRows returns the rows that a reader has of the page before the requested one. now reports that the
+// reader has that page as it is now. It returns nil and false if this is unknown.
+func (l *Lists) GivenRows(name string, key understudy.Key, reader uint64, at time.Time) (rows Rows, now bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	li, ok := l.lists.Get(name)
 	if !ok {
 		return nil, false
 	}
-	before, ok := li.from[key]
+	before, ok := li.previous[key]
 	p, g := li.pages[before], li.given[reading{before, reader}]
 	if !ok || p == nil || g.until < at.UnixNano() {
 		return nil, false
 	}
-	return g.rows, g.first >= p.changed
+	return g.rows, g.first >= p.changedAt
 }
 
-// Without returns those of some rows of a page whose ids are not among others.
-func (l *Lists) Without(rows []Row, others Rows) []Row {
-	has := others.set()
+// RemoveRows returns the rows whose ids are not among others.
+func (l *Lists) RemoveRows(rows []Row, others Rows) []Row {
+	has := others.idSet()
 	return slices.DeleteFunc(slices.Clone(rows), func(r Row) bool { return has[maphash.String(l.seed, r.Row.ID)] })
 }
 
-// Missing are the rows that a reader would miss who has a page as it was given and goes
-// on with next: those of the pages before next, as they are now, behind the last one that
-// the reader has. They are counted from the first row of now. It is not known (false)
-// where none of what was given is left in now or next.
-func Missing(given, now, next Rows) (from int, known bool) {
-	if given.Meet(next) || len(given) == 0 {
+// FirstMissing returns the first row of now that a reader lacks who has the rows given and continues with
+// next. now are the present rows of the pages before next. known is false if no row of given is left in now
+// or next.
+func FirstMissing(given, now, next Rows) (from int, known bool) {
+	if given.HasCommonRow(next) || len(given) == 0 {
 		return len(now), true
 	}
-	has := given.set()
+	has := given.idSet()
 	for i := len(now) - 1; i >= 0; i-- {
 		if has[now[i]] {
 			return i + 1, true

@@ -37,42 +37,42 @@ func TestTogether(t *testing.T) {
 	one, two, three := pageOf("/1", "/2", at, "a", "b"), pageOf("/2", "/3", at, "c", "d"), pageOf("/3", "", at, "e")
 	together := func(p *understudy.Page, now time.Time, want bool) {
 		t.Helper()
-		if got := l.Together("list", p.Key, p.At, now); got != want {
+		if got := l.IsCurrent("list", p.Key, p.At, now); got != want {
 			t.Errorf("%s of %v at %v: %v", p.Key, p.At.Unix(), now.Unix(), got)
 		}
 	}
 	together(one, at, false) // nobody knows what stands beside it
 	for _, p := range []*understudy.Page{one, two, three} {
-		if l.Fetched("list", p, p.At, true) {
+		if l.AddFetched("list", p, p.At, true) {
 			t.Errorf("%s moves the list", p.Key)
 		}
 	}
 	for _, p := range []*understudy.Page{one, two, three} {
 		together(p, at, true)
 	}
-	if before, given, _ := l.Before("list", two.Key, at); before != one.Key || len(given) != 1 {
+	if before, given, _ := l.PreviousPage("list", two.Key, at); before != one.Key || len(given) != 1 {
 		t.Errorf("before %s: %s, %d", two.Key, before, len(given))
 	}
 	later := at.Add(40 * time.Second)
 	again := pageOf("/1", "/2", later, "n", "a")
-	if !l.Fetched("list", again, later.Add(-time.Second), true) {
+	if !l.AddFetched("list", again, later.Add(-time.Second), true) {
 		t.Error("a new row moves nothing")
 	}
 	together(again, later, true)
 	together(one, later, false) // the older answer
 	together(two, later, false)
 	together(three, later, false)
-	if _, given, _ := l.Before("list", two.Key, later); len(given) != 2 {
+	if _, given, _ := l.PreviousPage("list", two.Key, later); len(given) != 2 {
 		t.Errorf("%d pages a reader may have", len(given))
 	}
 	// Begun before the list was known to have moved, it may be from before that.
 	began := later.Add(-time.Millisecond)
 	overlapping := pageOf("/2", "/3", later.Add(time.Second), "b", "c")
-	l.Fetched("list", overlapping, began, true)
+	l.AddFetched("list", overlapping, began, true)
 	together(again, later.Add(time.Second), false)
 	anew := later.Add(2 * time.Second)
 	for _, p := range []*understudy.Page{pageOf("/1", "/2", anew, "n", "a"), pageOf("/2", "/3", anew, "b", "c")} {
-		if l.Fetched("list", p, anew, true) {
+		if l.AddFetched("list", p, anew, true) {
 			t.Errorf("%s moves the list once more", p.Key)
 		}
 	}
@@ -81,12 +81,12 @@ func TestTogether(t *testing.T) {
 	together(second, anew.Add(2*time.Minute), true)
 	// Rows behind the last one move nothing, and of other lists it is not known.
 	last := pageOf("/3", "", anew, "e")
-	l.Fetched("list", last, anew, true)
-	if l.Fetched("list", pageOf("/3", "", anew.Add(time.Second), "e", "f"), anew, true) {
+	l.AddFetched("list", last, anew, true)
+	if l.AddFetched("list", pageOf("/3", "", anew.Add(time.Second), "e", "f"), anew, true) {
 		t.Error("a row at the end moves the list")
 	}
 	together(last, anew.Add(2*time.Minute), true) // held until what has come since is saved
-	if l.Together("other", last.Key, last.At, anew) {
+	if l.IsCurrent("other", last.Key, last.At, anew) {
 		t.Error("a page of another list")
 	}
 }
@@ -105,8 +105,8 @@ func TestAPageBesideAnOlderOneIsGivenOnceTheyAreKnownToMeet(t *testing.T) {
 		in      time.Duration
 		want    bool
 	}{
-		{"soon after", []*understudy.Page{one, two}, two, Soon, true},
-		{"later", []*understudy.Page{one, two}, two, Soon + 1, false},
+		{"soon after", []*understudy.Page{one, two}, two, SameMoment, true},
+		{"later", []*understudy.Page{one, two}, two, SameMoment + 1, false},
 		{"they share a row", []*understudy.Page{pageOf("/1", "/2", first, "b", "c"), two}, two, time.Hour, true},
 		{"the first is as it was", []*understudy.Page{one, two, late}, two, time.Hour, true},
 		{"the first is asked for again before the second", []*understudy.Page{one, same, two}, two, time.Hour, false},
@@ -116,9 +116,9 @@ func TestAPageBesideAnOlderOneIsGivenOnceTheyAreKnownToMeet(t *testing.T) {
 	} {
 		l := New()
 		for _, p := range c.fetched {
-			l.Fetched("list", p, p.At, true)
+			l.AddFetched("list", p, p.At, true)
 		}
-		if got := l.Together("list", c.of.Key, c.of.At, c.of.At.Add(c.in)); got != c.want {
+		if got := l.IsCurrent("list", c.of.Key, c.of.At, c.of.At.Add(c.in)); got != c.want {
 			t.Errorf("%s: %v, want %v", c.name, got, c.want)
 		}
 	}
@@ -147,7 +147,7 @@ func TestMissing(t *testing.T) {
 		{"abcd", "", "", 0, false},
 		{"", "efgh", "", 4, true},
 	} {
-		if from, known := Missing(rows(c.given), rows(c.now), rows(c.next)); from != c.from || known != c.known {
+		if from, known := FirstMissing(rows(c.given), rows(c.now), rows(c.next)); from != c.from || known != c.known {
 			t.Errorf("%+v: %d %v", c, from, known)
 		}
 	}

@@ -1,4 +1,4 @@
-// Splice: rows put before the first row of a page.
+// Splicing: rows are put before the first row of a page.
 
 package slide
 
@@ -10,13 +10,13 @@ import (
 	"understudy/kit/jsonspan"
 )
 
-// Row is a row of a page, with its bytes.
+// Row is a row of a page with its bytes.
 type Row struct {
 	Row  understudy.Row
 	Body []byte
 }
 
-// RowsFrom are the rows of a page from one on.
+// RowsFrom returns the rows of a page from an index on.
 func RowsFrom(p *understudy.Page, from int) []Row {
 	rows := make([]Row, 0, len(p.Rows)-from)
 	for _, r := range p.Rows[from:] {
@@ -25,8 +25,9 @@ func RowsFrom(p *understudy.Page, from int) []Row {
 	return rows
 }
 
-// Splice is a page of a list under a key ("": the body is the list) with more rows before
-// its own. Such a page is not kept. Where the list is not found it is the page itself.
+// Splice returns a page with more rows before its own. The list is under a key of the body, or is the body
+// itself if key is "". Such a page is not stored. If the body has no such list, Splice returns the page
+// itself.
 func Splice(p *understudy.Page, key string, rows []Row) *understudy.Page {
 	doc, err := jsonspan.Parse(p.Body)
 	if err != nil || len(rows) == 0 {

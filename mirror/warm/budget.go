@@ -1,4 +1,4 @@
-// Budget: how much of a source's rate polls may take together.
+// Budget: how much of a source's rate all polls together may use.
 
 package warm
 
@@ -8,20 +8,20 @@ import (
 )
 
 const (
-	pollShare   = 0.1  // of the source's rate, all polls together
-	defaultRate = 10.0 // requests a second, as in upstream
+	pollShare   = 0.1  // share of the source's rate for all polls
+	defaultRate = 10.0 // requests a second, as in package upstream
 )
 
-// Budget is a bucket of polls that may be sent. It holds one for each polled
-// kind, two at least, so that all may begin at once.
+// Budget is a token bucket for polls. It holds one token for each polled kind, at least two, so that all
+// kinds may start at once.
 type Budget struct {
-	mu    sync.Mutex
-	rate  float64 // polls a second
-	spent float64 // polls sent and not made up for
-	at    time.Time
+	mu           sync.Mutex
+	rate         float64 // polls a second
+	pendingPolls float64 // polls sent and not yet made up for
+	at           time.Time
 }
 
-// Set sets the rate of the source, in requests a second; 0: 10.
+// Set sets the rate of the source in requests a second; 0 means 10.
 func (s *Budget) Set(rate float64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -31,39 +31,40 @@ func (s *Budget) Set(rate float64) {
 	s.rate = rate * pollShare
 }
 
-// PerSecond returns how many polls the budget lets through a second in the long run.
-func (s *Budget) PerSecond() float64 {
+// PollRate returns how many polls a second the budget allows in the long run.
+func (s *Budget) PollRate() float64 {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.rate
 }
 
-// Wait is how long until one more of so many kinds' polls may be sent; 0: now.
+// Wait returns how long until another poll may be sent, or 0 if it may be sent now. polls is the number of
+// polled kinds.
 func (s *Budget) Wait(now time.Time, polls int) time.Duration {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.lacking(now, polls)
+	return s.timeToNext(now, polls)
 }
 
-// Take sends one, unless it would be too many.
+// Take counts a poll and returns true, unless the budget does not allow it now.
 func (s *Budget) Take(now time.Time, polls int) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.lacking(now, polls) > 0 {
+	if s.timeToNext(now, polls) > 0 {
 		return false
 	}
-	s.spent++
+	s.pendingPolls++
 	return true
 }
 
-// lacking is wait; the lock is held.
-func (s *Budget) lacking(now time.Time, polls int) time.Duration {
+// timeToNext is Wait for a caller that has the lock.
+func (s *Budget) timeToNext(now time.Time, polls int) time.Duration {
 	if d := now.Sub(s.at); d > 0 && !s.at.IsZero() {
-		s.spent = max(0, s.spent-d.Seconds()*s.rate)
+		s.pendingPolls = max(0, s.pendingPolls-d.Seconds()*s.rate)
 	}
 	s.at = now
-	const hair = 1e-6 // sums of fractions fall short
-	if over := s.spent + 1 - float64(max(polls, 2)); over > hair {
+	const hair = 1e-6 // tolerance for rounding errors of the sum
+	if over := s.pendingPolls + 1 - float64(max(polls, 2)); over > hair {
 		return time.Duration(over/s.rate*float64(time.Second)) + time.Microsecond
 	}
 	return 0

@@ -1,5 +1,5 @@
-// Package warm has what keeping lists warm goes by: the newest page of a list, how often
-// it comes due, and how much of a source's rate polls may take together.
+// Package warm keeps the newest pages of lists fresh. It knows when a list is due and how much of a source's
+// rate all polls together may use.
 package warm
 
 import (
@@ -10,53 +10,53 @@ import (
 	"understudy/spec"
 )
 
-// List is the newest page of a list. Many goroutines may use it at once.
+// List is the newest page of a polled list. Many goroutines may use it at once.
 type List struct {
 	Target *spec.Target
-	Whole  bool          // no filter: what is new in the kind shows there
-	Wake   chan struct{} // what is held became old at once
-	Gone   chan struct{} // closed when it is no longer polled
-	hinted atomic.Bool   // a hint says that there is something new
+	Whole  bool          // the list has no filter, so every new record of the kind appears in it
+	Wake   chan struct{} // signals that the page became outdated
+	Gone   chan struct{} // closed when the list is no longer polled
+	hinted atomic.Bool   // a hint says that there is a new record
 
-	newest atomic.Pointer[time.Time] // when upstream gave what is held
+	newest atomic.Pointer[time.Time] // when upstream gave the stored page
 }
 
-// NewList is the list of a target, which was not seen yet.
+// NewList returns the list of a target without a page.
 func NewList(t *spec.Target) *List {
 	return &List{Target: t, Whole: t.Whole(), Wake: make(chan struct{}, 1), Gone: make(chan struct{})}
 }
 
-// Completed notes that a newest page is held, by whatever flight.
-func (p *List) Completed(page *understudy.Page, current bool) {
+// SetNewest records the time of a newest page that was stored. Any flight may have fetched it.
+func (p *List) SetNewest(page *understudy.Page, current bool) {
 	if current && page.Status < 400 {
 		p.newest.Store(&page.At)
 	}
 }
 
-// Nudge wakes the goroutine that keeps the list warm.
-func (p *List) Nudge() {
+// WakeUp wakes the goroutine that polls the list.
+func (p *List) WakeUp() {
 	select {
 	case p.Wake <- struct{}{}:
 	default:
 	}
 }
 
-// CaughtUp is when upstream last showed the newest page; zero: never.
-func (p *List) CaughtUp() time.Time {
+// NewestAt returns when upstream gave the newest page, or zero if there is none.
+func (p *List) NewestAt() time.Time {
 	if at := p.newest.Load(); at != nil {
 		return *at
 	}
 	return time.Time{}
 }
 
-// Hint says that there is something new, and wakes the goroutine that keeps it warm.
-func (p *List) Hint() {
+// AddHint notes that there is a new record and wakes the goroutine that polls the list.
+func (p *List) AddHint() {
 	p.hinted.Store(true)
-	p.Nudge()
+	p.WakeUp()
 }
 
-// TakeHint reports whether a hint came since it was asked last.
+// TakeHint reports whether there was a hint since the last call.
 func (p *List) TakeHint() bool { return p.hinted.Swap(false) }
 
-// Forget forgets that the newest page was ever seen.
+// Forget forgets the time of the newest page.
 func (p *List) Forget() { p.newest.Store(nil) }

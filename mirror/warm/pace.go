@@ -1,39 +1,39 @@
-// Pace: lists in which much happens come due sooner.
+// Pace: lists that change often are polled more often.
 
 package warm
 
-// Soonest is the part of the usual time that lies between two polls while much happens.
-const Soonest = 1.0 / 3
+// MinTimes is the smallest factor on the usual time between two polls.
+const MinTimes = 1.0 / 3
 
 const (
-	quicken  = 0.7 // what a poll that brings something new makes of that time
-	slacken  = 1.5 // what polls that bring nothing do
-	latest   = 4.0 // times the usual one, of lists without readers
-	quietFor = 3   // so many of them, one after the other
+	speedUp    = 0.7 // factor on the time after a poll that finds something new
+	slowDown   = 1.5 // factor on the time after several polls that find nothing new
+	maxTimes   = 4.0 // largest factor, for lists without readers
+	quietPolls = 3   // number of such polls in a row
 )
 
-// Pace is how often a list is polled. One goroutine uses it.
+// Pace is how often a list is polled. Only one goroutine may use it.
 type Pace struct {
-	Times float64 // the usual time between two polls
-	quiet int     // polls in a row that brought nothing
-	sum   [16]byte
+	Factor float64 // factor on the usual time between two polls
+	quiet  int     // polls in a row that found nothing new
+	sum    [16]byte
 }
 
-// NewPace is the usual pace.
-func NewPace() Pace { return Pace{Times: 1} }
+// NewPace returns the usual pace.
+func NewPace() Pace { return Pace{Factor: 1} }
 
-// Observe notes a page. One that differs from the last makes the next come
-// sooner than usual; when several in a row do not, it comes later again, and of a
-// list without readers later than usual. The first tells nothing.
+// Observe records the checksum of a polled page. A changed page makes the next poll come sooner than usual.
+// After several unchanged pages polls become rarer again, and without readers rarer than usual. The first
+// page decides nothing.
 func (r *Pace) Observe(sum [16]byte) {
 	before := r.sum
 	switch r.sum = sum; {
 	case before == [16]byte{}:
 	case before != sum:
-		r.Times, r.quiet = max(min(r.Times, 1)*quicken, Soonest), 0
+		r.Factor, r.quiet = max(min(r.Factor, 1)*speedUp, MinTimes), 0
 	default:
-		if r.quiet++; r.quiet >= quietFor {
-			r.Times, r.quiet = min(r.Times*slacken, latest), 0
+		if r.quiet++; r.quiet >= quietPolls {
+			r.Factor, r.quiet = min(r.Factor*slowDown, maxTimes), 0
 		}
 	}
 }

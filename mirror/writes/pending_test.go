@@ -29,7 +29,7 @@ func (j *journal) End(n int64) {
 	j.open = slices.DeleteFunc(j.open, func(o int64) bool { return o == n })
 }
 
-func (j *journal) Left() ([]int64, []request.Invalidation) { return j.open, nil }
+func (j *journal) Unended() ([]int64, []request.Invalidation) { return j.open, nil }
 
 // A write stays in the journal until the store was told of it and, where two overlapped, upstream was asked.
 func TestAWriteIsInTheJournalUntilItIsSettled(t *testing.T) {
@@ -50,30 +50,30 @@ func TestAWriteIsInTheJournalUntilItIsSettled(t *testing.T) {
 			}
 		}
 		p := s.Pending()
-		if len(p) != 1 || len(p[0].Shows) != overlapping || p[0].Generation != s.Generation() || len(j.open) != overlapping {
+		if len(p) != 1 || len(p[0].Versions) != overlapping || p[0].Generation != s.Generation() || len(j.open) != overlapping {
 			t.Fatalf("round %d: pending %+v, in the journal %v", round, p, j.open)
 		}
 		asked := 0
 		confirm := func(end func()) { asked++; end() }
-		if s.Told("CA1", p[0].Generation, confirm); !s.IsPending("CA1") {
+		if s.NoteTold("CA1", p[0].Generation, confirm); !s.IsPending("CA1") {
 			t.Errorf("round %d: the store was not told yet what the answers show", round)
 		}
-		for range p[0].Shows {
-			s.Shown("CA1", true)
+		for range p[0].Versions {
+			s.RemoveShown("CA1", true)
 		}
-		if s.Told("CA1", p[0].Generation-1, confirm); !s.IsPending("CA1") {
+		if s.NoteTold("CA1", p[0].Generation-1, confirm); !s.IsPending("CA1") {
 			t.Errorf("round %d: the store was told of an earlier write alone", round)
 		}
-		s.Told("CA1", p[0].Generation, confirm)
-		if s.IsPending("CA1") || len(j.open) > 0 || s.bytes != 0 || asked != overlapping-1 {
-			t.Errorf("round %d: journal %v, %d bytes, upstream was asked %d times", round, j.open, s.bytes, asked)
+		s.NoteTold("CA1", p[0].Generation, confirm)
+		if s.IsPending("CA1") || len(j.open) > 0 || s.pendingBytes != 0 || asked != overlapping-1 {
+			t.Errorf("round %d: journal %v, %d bytes, upstream was asked %d times", round, j.open, s.pendingBytes, asked)
 		}
 	}
 	w, _ := s.Begin("CA4")
 	w.End(now, "CA4", page)
-	s.Shown("CA4", false) // the store can never keep it
+	s.RemoveShown("CA4", false) // the store can never keep it
 	asked := 0
-	s.Told("CA4", s.Generation(), func(end func()) {
+	s.NoteTold("CA4", s.Generation(), func(end func()) {
 		if asked++; len(j.open) != 1 {
 			t.Errorf("upstream is not asked yet, in the journal %v", j.open)
 		}
@@ -105,12 +105,12 @@ func TestACreationAnsweredAfterALaterWriteIsLookedUp(t *testing.T) {
 			creation, _ := s.Begin("")
 			other, _ := s.Begin(c.other)
 			other.End(now, c.other, nil)
-			s.Told(c.other, s.Generation(), func(end func()) { end() })
+			s.NoteTold(c.other, s.Generation(), func(end func()) { end() })
 			creation.End(now, "CA1", page)
-			s.Shown("CA1", true)
+			s.RemoveShown("CA1", true)
 			left, named := len(j.open), slices.Contains(j.names[2:], "CA1")
 			asked := 0
-			if s.Told("CA1", s.Generation(), func(end func()) { asked++; end() }); asked != c.asked {
+			if s.NoteTold("CA1", s.Generation(), func(end func()) { asked++; end() }); asked != c.asked {
 				t.Errorf("upstream was asked %d times, want %d", asked, c.asked)
 			}
 			if left != 1+c.asked || named != (c.asked > 0) {

@@ -1,5 +1,5 @@
-// Package writes remembers for one kind which writes and purges made old what was read before. What the store
-// has not been told of yet is kept here, and in a journal that a crash does not take.
+// Package writes remembers for one kind which earlier reads are outdated by writes and purges. Invalidations
+// that the store has not recorded yet are kept here and in a journal that survives a crash.
 package writes
 
 import (
@@ -15,94 +15,95 @@ import (
 )
 
 const (
-	// MaxPending is how many records of a kind the store may have to be told of; a write to one more is not
-	// passed on.
+	// MaxPending is the maximum number of records of a kind with pending invalidations. Further writes are
+	// refused.
 	MaxPending = 4096
 
-	maxPendingBytes = 16 << 20 // of the bodies of a kind; what exceeds it is fetched once more instead
-	maxTouched      = 4096     // records whose last write is known; above it every record counts as written
-	maxUnseen       = 64       // records that were written and not seen since
+	maxPendingBytes = 16 << 20 // maximum bytes of pending bodies of a kind; beyond it records are fetched again instead
+	maxLastWrites   = 4096     // maximum number of records with a known last write; beyond it all records count as written
+	maxUnseen       = 64       // maximum number of written records that were not seen since
 )
 
-// Journal keeps the writes under way where a crash does not take them.
+// Journal stores the writes under way so that they survive a crash.
 type Journal interface {
-	// Begin notes a write before it is passed on; its number ends it.
+	// Begin notes a write before it is sent. It returns the number for End.
 	Begin(request.Invalidation) (n int64, err error)
-	// End notes that the store was told of the write, or that there was none.
+	// End notes that the store has recorded the write, or that the write did not happen.
 	End(n int64)
-	// Left are the writes that have not ended, by number.
-	Left() (numbers []int64, touched []request.Invalidation)
+	// Unended returns the writes that have not ended, with their numbers.
+	Unended() (numbers []int64, touched []request.Invalidation)
 }
 
-// Set is what is known of the writes to records of one kind. Many goroutines may use it at once.
+// Set is what is known about writes to the records of one kind. Many goroutines may use it at once.
 type Set struct {
-	about   request.Invalidation // source and kind; without a kind nothing is stored of its pages
-	journal Journal              // nil: what a crash leaves is forgotten
+	about   request.Invalidation // source and kind; without a kind, pages are not stored
+	journal Journal              // nil if writes under way may be lost in a crash
 
-	generation atomic.Int64 // rises with every write, before the write's answer goes out
-	changes    atomic.Int64 // rises with all that makes held pages old
-	purges     atomic.Int64 // rises with every purge
+	generation atomic.Int64 // increases with every write, before the write is answered
+	changes    atomic.Int64 // increases with everything that outdates pages in memory
+	purges     atomic.Int64 // increases with every purge
 
-	mu       sync.Mutex
-	touched  map[string]int64  // the generation of the last write to a record
-	floor    int64             // a write of this generation may have touched any record
-	underWay map[string]*group // by record
-	last     time.Time         // of the last write
-	unseen   map[string]bool   // records that were written and not seen since
-	many     bool              // there are more of these
-	pending  map[string]*Pending
-	bytes    int // of what pending writes show
+	mu             sync.Mutex
+	lastWrites     map[string]int64  // by record, the generation of the last write to it
+	floor          int64             // a write of this generation may have touched any record
+	underWay       map[string]*group // by record
+	lastWrite      time.Time         // time of the last write
+	unseen         map[string]bool   // records that were written and not seen since
+	unseenOverflow bool              // there are more such records
+	pending        map[string]*Pending
+	pendingBytes   int // bytes of pending bodies
 }
 
-// group is the writes to one record that overlap.
+// group is the overlapping writes to one record.
 type group struct {
-	n          int
-	overlapped bool // there were two: which of them upstream did last is unknown
+	running    int
+	overlapped bool // two writes overlapped, so upstream's order is unknown
 }
 
-// Pending is what the store has to be told of the writes to one record.
+// Pending are the writes to one record that the store has not recorded yet.
 type Pending struct {
-	ID         string             // "": only lists are old
-	Generation int64              // of the last of them
-	Shows      []*understudy.Page // what their answers show, the oldest first
+	ID         string             // "" if only lists are outdated
+	Generation int64              // the generation of the last write
+	Versions   []*understudy.Page // the pages that the writes' responses show, oldest first
 	intents    []int64            // numbers in the journal
-	recheck    bool               // upstream is to be asked what became of the record
+	recheck    bool               // upstream must be asked for the present state of the record
 }
 
-// New returns the set of a kind whose generation the store remembers. The journal may be nil.
+// New returns the set of a kind with its stored generation. The journal may be nil.
 func New(source, kind string, generation int64, journal Journal) *Set {
 	s := &Set{
-		about: request.Invalidation{Source: source, Kind: kind}, journal: journal, touched: map[string]int64{},
+		about: request.Invalidation{Source: source, Kind: kind}, journal: journal, lastWrites: map[string]int64{},
 		underWay: map[string]*group{}, unseen: map[string]bool{}, pending: map[string]*Pending{},
 	}
 	s.generation.Store(generation)
 	return s
 }
 
-// Moment is how much had been written, changed and purged when something was read.
+// Moment is the state of writes, changes and purges when something was read.
 type Moment struct{ Generation, Changes, Purges int64 }
 
-// Now returns the moment for what is read from here on.
+// Now returns the present moment, for a read that starts now.
 func (s *Set) Now() Moment { return Moment{s.generation.Load(), s.changes.Load(), s.purges.Load()} }
 
-// Generation returns how many writes there were.
+// Generation returns the number of writes.
 func (s *Set) Generation() int64 { return s.generation.Load() }
 
-// Changes returns how often held pages were made old. Who puts a page into memory compares it before and after:
-// either the hunt for old pages finds the new page, or its putter finds that there was a hunt.
+// Changes returns how often pages in memory were outdated. A caller that puts a page into memory compares the
+// number before and after. Either the search for outdated pages finds the new page, or the caller notices
+// that there was a search.
 func (s *Set) Changes() int64 { return s.changes.Load() }
 
-// AddChange notes that held pages are made old.
+// AddChange notes that pages in memory become outdated.
 func (s *Set) AddChange() { s.changes.Add(1) }
 
-// Purge makes old all that is being read, though what is held stays as it is.
+// Purge outdates everything that is being read. Stored pages are not affected.
 func (s *Set) Purge() { s.purges.Add(1) }
 
 // IsPurged reports whether a purge came after a moment.
 func (s *Set) IsPurged(since Moment) bool { return since.Purges < s.purges.Load() }
 
-// IsStale reports whether a write or a purge came after a moment. A record's own page is old by writes to
-// that record alone; "" is any other page.
+// IsStale reports whether a write or a purge came after a moment. The page of a record is outdated only by
+// writes to that record; id is "" for any other page.
 func (s *Set) IsStale(id string, since Moment) bool {
 	if s.IsPurged(since) {
 		return true
@@ -117,10 +118,10 @@ func (s *Set) IsStale(id string, since Moment) bool {
 func (s *Set) IsWritten(id string, since Moment) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return max(s.floor, s.touched[id]) > since.Generation
+	return max(s.floor, s.lastWrites[id]) > since.Generation
 }
 
-// Write is a write that is passed on.
+// Write is a write that is being sent.
 type Write struct {
 	set    *Set
 	id     string
@@ -129,11 +130,11 @@ type Write struct {
 	intent int64
 }
 
-// Begin notes a write to a record before it is passed on; "": it is not known which. It must be ended. With an
-// error a crash would leave the record as it was.
+// Begin notes a write to a record before it is sent; id is "" if the record is unknown. The caller must end
+// it with Drop or End. After an error, a crash would leave the record unchecked.
 func (s *Set) Begin(id string) (w *Write, err error) {
 	w = &Write{set: s, id: id, began: s.Now(), group: &group{}}
-	w.intent, err = s.begin(id)
+	w.intent, err = s.beginIntent(id)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if have := s.underWay[id]; have != nil {
@@ -141,37 +142,37 @@ func (s *Set) Begin(id string) (w *Write, err error) {
 	} else if id != "" {
 		s.underWay[id] = w.group
 	}
-	w.group.n++
-	w.group.overlapped = w.group.overlapped || w.group.n > 1
+	w.group.running++
+	w.group.overlapped = w.group.overlapped || w.group.running > 1
 	return w, err
 }
 
-// Drop ends a write that surely changed nothing.
+// Drop ends a write that certainly changed nothing.
 func (w *Write) Drop() {
 	w.set.mu.Lock()
-	w.leave()
+	w.leaveGroup()
 	w.set.mu.Unlock()
-	w.set.end(w.intent)
+	w.set.endIntents(w.intent)
 }
 
-func (w *Write) leave() {
-	if w.group.n--; w.group.n == 0 {
+func (w *Write) leaveGroup() {
+	if w.group.running--; w.group.running == 0 {
 		delete(w.set.underWay, w.id)
 	}
 }
 
-// End ends a write that may have changed a record, which it may only name now. From here on nothing read before
-// is current. shows is what the write's answer shows, nil for nothing. End reports whether that is kept
-// for the store.
+// End ends a write that may have changed a record. Its id may be known only now. Everything read before is
+// outdated from now on. shows is the page that the response shows, or nil. kept reports whether that page is
+// pending for the store.
 func (w *Write) End(now time.Time, id string, shows *understudy.Page) (kept bool) {
 	s := w.set
 	s.Note(now, w.id)
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	w.leave()
-	intents, overtaken := []int64{w.intent}, w.id == "" && max(s.floor, s.touched[id]) > w.began.Generation
-	if overtaken && id != "" { // after a crash upstream is to be asked, too, and the write's own intent has no name
-		named, err := s.begin(id)
+	w.leaveGroup()
+	intents, overtaken := []int64{w.intent}, w.id == "" && max(s.floor, s.lastWrites[id]) > w.began.Generation
+	if overtaken && id != "" { // after a crash upstream must be asked, and the write's own intent has no id
+		named, err := s.beginIntent(id)
 		if intents = append(intents, named); err != nil {
 			shows = nil
 		}
@@ -179,21 +180,22 @@ func (w *Write) End(now time.Time, id string, shows *understudy.Page) (kept bool
 	return s.add(id, shows, w.group.overlapped || overtaken, intents...)
 }
 
-// Recall takes in a write that the journal has of a process that was killed.
-func (s *Set) Recall(now time.Time, id string, intent int64) {
+// Restore adds a write that the journal has from a killed process.
+func (s *Set) Restore(now time.Time, id string, intent int64) {
 	s.Note(now, id)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.add(id, nil, false, intent)
 }
 
+// add records a write and adds it to the pending ones. The caller has the lock.
 func (s *Set) add(id string, shows *understudy.Page, overlapped bool, intents ...int64) (kept bool) {
 	n := s.generation.Add(1)
-	if id == "" || len(s.touched) >= maxTouched {
+	if id == "" || len(s.lastWrites) >= maxLastWrites {
 		s.floor = n
-		clear(s.touched)
+		clear(s.lastWrites)
 	} else {
-		s.touched[id] = n
+		s.lastWrites[id] = n
 	}
 	if s.about.Kind == "" {
 		return false
@@ -204,22 +206,22 @@ func (s *Set) add(id string, shows *understudy.Page, overlapped bool, intents ..
 		s.pending[id] = p
 	}
 	p.Generation, p.intents = n, append(p.intents, intents...)
-	if kept = shows != nil && s.bytes+len(shows.Body) <= maxPendingBytes; kept {
-		p.Shows = append(p.Shows, shows)
-		s.bytes += len(shows.Body)
+	if kept = shows != nil && s.pendingBytes+len(shows.Body) <= maxPendingBytes; kept {
+		p.Versions = append(p.Versions, shows)
+		s.pendingBytes += len(shows.Body)
 	}
 	p.recheck = p.recheck || id != "" && (!kept || overlapped)
 	return kept
 }
 
-func (s *Set) begin(id string) (intent int64, err error) {
+func (s *Set) beginIntent(id string) (intent int64, err error) {
 	if s.journal == nil || s.about.Kind == "" {
 		return 0, nil
 	}
 	return s.journal.Begin(request.Invalidation{Source: s.about.Source, Kind: s.about.Kind, ID: id})
 }
 
-func (s *Set) end(intents ...int64) {
+func (s *Set) endIntents(intents ...int64) {
 	for _, n := range intents {
 		if s.journal != nil && n != 0 {
 			s.journal.End(n)
@@ -227,64 +229,65 @@ func (s *Set) end(intents ...int64) {
 	}
 }
 
-// IsFull reports whether no more can be pending.
+// IsFull reports whether no more records can be pending.
 func (s *Set) IsFull() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return len(s.pending) >= MaxPending
 }
 
-// IsPending reports whether the store has not been told yet that a record is invalid.
+// IsPending reports whether the store has not recorded yet that a record is invalid.
 func (s *Set) IsPending(id string) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.pending[id] != nil
 }
 
-// Pending returns what the store has to be told, the oldest write first.
+// Pending returns what the store has to record, with the oldest write first.
 func (s *Set) Pending() []Pending {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	all := make([]Pending, 0, len(s.pending))
 	for p := range maps.Values(s.pending) {
-		all = append(all, Pending{ID: p.ID, Generation: p.Generation, Shows: slices.Clone(p.Shows)})
+		all = append(all, Pending{ID: p.ID, Generation: p.Generation, Versions: slices.Clone(p.Versions)})
 	}
 	slices.SortFunc(all, func(a, b Pending) int { return cmp.Compare(a.Generation, b.Generation) })
 	return all
 }
 
-// Shown drops the oldest page that writes to a record show: the store has it, or never will, and then upstream is
-// to be asked.
-func (s *Set) Shown(id string, kept bool) {
+// RemoveShown drops the oldest page that writes to a record show. Either the store has it now, or it can
+// never store it; then upstream must be asked.
+func (s *Set) RemoveShown(id string, kept bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	p := s.pending[id]
 	p.recheck = p.recheck || !kept
-	s.bytes -= len(p.Shows[0].Body)
-	p.Shows = p.Shows[1:]
+	s.pendingBytes -= len(p.Versions[0].Body)
+	p.Versions = p.Versions[1:]
 }
 
-// Told notes that the store was told of the writes to a record, up to a generation. The record is no longer
-// pending then, unless it was written meanwhile. If upstream is to be asked what became of it, confirm is called with the
-// function that ends these writes once upstream has said so.
-func (s *Set) Told(id string, generation int64, confirm func(end func())) {
+// NoteTold notes that the store has recorded the writes to a record up to a generation. The record is then no
+// longer pending, unless it was written meanwhile. If upstream must be asked, confirm is called with a
+// function that ends these writes after upstream's answer.
+func (s *Set) NoteTold(id string, generation int64, confirm func(end func())) {
 	s.mu.Lock()
 	p := s.pending[id]
-	if p == nil || p.Generation != generation || len(p.Shows) > 0 {
+	if p == nil || p.Generation != generation || len(p.Versions) > 0 {
 		s.mu.Unlock()
 		return
 	}
 	delete(s.pending, id)
 	s.mu.Unlock()
 	if p.recheck {
-		confirm(func() { s.end(p.intents...) })
+		confirm(func() { s.endIntents(p.intents...) })
 	} else {
-		s.end(p.intents...)
+		s.endIntents(p.intents...)
 	}
 }
 
-// Reached notes the store's generation. If it is the higher one others wrote, and it is unknown what.
-func (s *Set) Reached(generation int64) {
+// AdvanceTo sets the generation to the store's. If the store's is higher, another process wrote unknown
+// records.
+func (s *Set) AdvanceTo(generation int64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.generation.Load() < generation {
@@ -293,40 +296,40 @@ func (s *Set) Reached(generation int64) {
 	}
 }
 
-// Note notes a write of which lists may not show the outcome yet; "": it is not known to which record.
+// Note notes a write that lists may not show yet; id is "" if the record is unknown.
 func (s *Set) Note(now time.Time, id string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.last = now
+	s.lastWrite = now
 	switch {
 	case id == "" || s.unseen[id]:
 	case len(s.unseen) < maxUnseen:
 		s.unseen[id] = true
 	default:
-		s.many = true
+		s.unseenOverflow = true
 	}
 }
 
-// Last returns when the last write was, zero for never.
-func (s *Set) Last() time.Time {
+// LastWrite returns the time of the last write, or zero.
+func (s *Set) LastWrite() time.Time {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.last
+	return s.lastWrite
 }
 
-// Unseen returns when the last write was and the records that were written and not seen since. many says that
-// there are more of them.
-func (s *Set) Unseen() (at time.Time, unseen []string, many bool) {
+// UnseenWrites returns the time of the last write and the written records that were not seen since. many says
+// that there are more such records.
+func (s *Set) UnseenWrites() (at time.Time, unseen []string, many bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.last, slices.Collect(maps.Keys(s.unseen)), s.many
+	return s.lastWrite, slices.Collect(maps.Keys(s.unseen)), s.unseenOverflow
 }
 
-// Seen notes that a record was seen as it is, unless there was a write after a time.
-func (s *Set) Seen(at time.Time, id string) {
+// NoteSeen notes that a record was seen after its write, unless there was a write after that time.
+func (s *Set) NoteSeen(at time.Time, id string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.last.Equal(at) {
+	if s.lastWrite.Equal(at) {
 		delete(s.unseen, id)
 	}
 }

@@ -107,7 +107,7 @@ func (l *Lookups) readOwn(ctx context.Context) error {
 			for _, shape := range k.Shapes() {
 				w := query.RangeScan{Source: name, Kind: k.Name, Shape: shape}
 				for _, w.Unclocked = range []bool{false, true} {
-					err := l.db.RecordsAt(ctx, w, time.Time{}, func(rec *understudy.Record, _ int64) bool {
+					err := l.db.ScanRecordsAt(ctx, w, time.Time{}, func(rec *understudy.Record, _ int64) bool {
 						if n := readField(rec.Body, k.Own); n != "" {
 							all[access.Number(n)] = true
 						}

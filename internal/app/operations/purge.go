@@ -39,7 +39,7 @@ func (h *Purger) Purge(ctx context.Context, p diagnostics.Purge) (diagnostics.Pu
 		if files, err = h.Files.Forget(a.source.Name, a.kind, a.id); err != nil {
 			return diagnostics.Purged{}, err
 		}
-		if err := h.Crawler.Forgot(ctx, a.source.Name, a.kind); err != nil {
+		if err := h.Crawler.NoteLost(ctx, a.source.Name, a.kind); err != nil {
 			return diagnostics.Purged{}, err
 		}
 	}

@@ -1,10 +1,9 @@
 // Overlap: pages that share a row with the page before them.
 
-// Package overlap notices on a walk by page number or offset that rows have moved. Each
-// page is asked for so that it begins with the last row of the page before it. When it
-// has none of the rows that were seen, rows before it have gone and others moved into
-// pages that were read already: the walk goes back and looks a second time. Rows that
-// came show rows again that were seen.
+// Package overlap detects during a walk by page number or offset that rows have moved. Each page is requested
+// so that it begins with the last row of the page before. If the page has none of the seen rows, earlier rows
+// were deleted, and others moved into pages that were already read. Then the walk goes back and reads again.
+// If rows were added, seen rows appear again.
 package overlap
 
 import (
@@ -14,43 +13,43 @@ import (
 	"understudy"
 )
 
-// most bounds the rows that are remembered, half of it.
-const most = 20_000
+// maxRows is twice the minimum number of rows that are remembered.
+const maxRows = 20_000
 
-// MostBack is how often a walk goes back.
-const MostBack = 200
+// MaxBack is the maximum number of times that a walk goes back.
+const MaxBack = 200
 
-// Trail are the rows a walk has seen last. The zero Trail has seen none.
+// Trail remembers the rows that a walk has seen last. The zero Trail has seen none.
 type Trail struct {
-	young, old map[string]bool
-	pages      int
-	last       []string // the page seen last
-	back       int
+	recent, older map[string]bool
+	pages         int
+	last          []string // the rows of the page seen last
+	backSteps     int
 }
 
-// Saw notes the rows of a page.
-func (t *Trail) Saw(ids []string) {
+// AddPage records the rows of a page.
+func (t *Trail) AddPage(ids []string) {
 	t.last = ids
 	t.pages++
-	if t.young == nil || len(t.young)+len(ids) > most/2 && len(t.young) > 0 {
-		t.young, t.old = map[string]bool{}, t.young
+	if t.recent == nil || len(t.recent)+len(ids) > maxRows/2 && len(t.recent) > 0 {
+		t.recent, t.older = map[string]bool{}, t.recent
 	}
 	for _, id := range ids {
-		t.young[id] = true
+		t.recent[id] = true
 	}
 }
 
-// Same reports whether a page has the rows that the page seen last had.
-func (t *Trail) Same(ids []string) bool { return slices.Equal(t.last, ids) }
+// IsLastPage reports whether a page has the same rows as the page seen last.
+func (t *Trail) IsLastPage(ids []string) bool { return slices.Equal(t.last, ids) }
 
-// Resumed reports whether nothing was seen but what a run before this one has told.
-func (t *Trail) Resumed() bool { return t.pages < 2 }
+// HasNoPages reports whether only rows from an earlier run were recorded.
+func (t *Trail) HasNoPages() bool { return t.pages < 2 }
 
 // has reports whether a row was seen.
-func (t *Trail) has(id string) bool { return t.young[id] || t.old[id] }
+func (t *Trail) has(id string) bool { return t.recent[id] || t.older[id] }
 
-// Joins reports whether a page has a row that was seen.
-func (t *Trail) Joins(rows []understudy.Row) bool {
+// HasRowOf reports whether a page has a row that was seen.
+func (t *Trail) HasRowOf(rows []understudy.Row) bool {
 	for _, r := range rows {
 		if t.has(r.ID) {
 			return true
@@ -59,8 +58,8 @@ func (t *Trail) Joins(rows []understudy.Row) bool {
 	return false
 }
 
-// New is a page with the rows alone that were not seen.
-func (t *Trail) New(p *understudy.Page) *understudy.Page {
+// NewRows returns a copy of a page with only the rows that were not seen.
+func (t *Trail) NewRows(p *understudy.Page) *understudy.Page {
 	only := *p
 	only.Rows = nil
 	for _, r := range p.Rows {
@@ -71,12 +70,11 @@ func (t *Trail) New(p *understudy.Page) *understudy.Page {
 	return &only
 }
 
-// Back counts a step back. An error ends a walk over a list that moves faster than it
-// is read.
-func (t *Trail) Back(key understudy.Key) error {
-	if t.back++; t.back > MostBack {
+// CountBack counts a step back. It returns an error if the list changes faster than the walk reads it.
+func (t *Trail) CountBack(key understudy.Key) error {
+	if t.backSteps++; t.backSteps > MaxBack {
 		return fmt.Errorf("walk: %s: %d times a page had nothing of the one before it: rows go away faster than the list is read, "+
-			"or pages do not begin at the number asked for", key, MostBack)
+			"or pages do not begin at the number asked for", key, MaxBack)
 	}
 	return nil
 }

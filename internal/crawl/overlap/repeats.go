@@ -9,76 +9,76 @@ import (
 	"understudy"
 )
 
-// maxSights bounds the rows that are remembered, half of it.
+// maxSights is twice the minimum number of rows that are remembered.
 const maxSights = 1 << 16
 
-// Repeat is a record that came again with another content. It has changed meanwhile, or its id is
-// that of several records, of which one hides the others.
+// Repeat is a record that was seen again with another content. Either it has changed meanwhile, or several
+// records share its id and hide each other.
 type Repeat struct {
 	ID         string
-	Link       string // of the page that showed it before
-	version    int64  // of the content it had there, in the store
-	clock, now int64  // there, and where it came again
+	Link       string // URI of the page that showed it before
+	version    int64  // the stored version of its content there
+	clock, now int64  // its clock there, and where it was seen again
 }
 
-// Sights are the rows that a walk has seen lately, by their records. The zero Sights has seen none.
+// Sights remembers the rows that a walk has seen recently, by record. The zero Sights has seen none.
 type Sights struct {
-	mu         sync.Mutex
-	young, old map[int64]Repeat
-	pages      int
-	checks     int
+	mu            sync.Mutex
+	recent, older map[int64]Repeat
+	pages         int
+	checks        int
 }
 
-// Add notes the rows of a page. It returns the records that were seen before with another content.
+// Add records the rows of a page. It returns the records that were seen before with another content.
 func (s *Sights) Add(page *understudy.Page) (repeats []Repeat) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.pages++
-	if s.young == nil || len(s.young) > maxSights/2 {
-		s.young, s.old = map[int64]Repeat{}, s.young
+	if s.recent == nil || len(s.recent) > maxSights/2 {
+		s.recent, s.older = map[int64]Repeat{}, s.recent
 	}
 	for _, r := range page.Rows {
 		if r.Version == 0 {
-			continue // it is not stored, and its content has no number
+			continue // it is not stored, so its content has no version
 		}
-		before, seen := s.young[r.Record]
+		before, seen := s.recent[r.Record]
 		if !seen {
-			before, seen = s.old[r.Record]
+			before, seen = s.older[r.Record]
 		}
 		if before.now = r.Clock; seen && before.version != r.Version {
 			repeats = append(repeats, before)
 		}
-		s.young[r.Record] = Repeat{ID: r.ID, Link: page.Key.URI, version: r.Version, clock: r.Clock}
+		s.recent[r.Record] = Repeat{ID: r.ID, Link: page.Key.URI, version: r.Version, clock: r.Clock}
 	}
 	return repeats
 }
 
-// Forget forgets all rows, for a walk that begins again.
+// Forget forgets all rows, for a walk that starts again.
 func (s *Sights) Forget() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.young, s.old = nil, nil
+	s.recent, s.older = nil, nil
 }
 
-// MayCheck reports whether one more page may be asked for again. Where contents change with each
-// answer this costs an eighth of the walk.
-func (s *Sights) MayCheck() bool {
+// CanCheck reports whether another page may be fetched again. If contents change with each answer, this costs
+// at most an eighth of the walk.
+func (s *Sights) CanCheck() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.checks++
 	return s.checks <= 8+s.pages/8
 }
 
-// Stays reports whether the page at Link, asked for again, still has the record as it was: then
-// another record has its id.
-func (r *Repeat) Stays(page *understudy.Page) bool {
+// IsUnchanged reports whether the page at Link, fetched again, still has the record unchanged. Then another
+// record has the same id.
+func (r *Repeat) IsUnchanged(page *understudy.Page) bool {
 	return slices.ContainsFunc(page.Rows, func(row understudy.Row) bool {
 		return row.ID == r.ID && row.Version != 0 && (row.Version == r.version || row.Clock != 0 && row.Clock == r.clock && r.clock != r.now)
 	})
 }
 
-// Moved reports whether the page at Link, asked for again, has the record no more, and nothing else
-// shows that it is the record that came again.
-func (r *Repeat) Moved(page *understudy.Page) bool {
+// HasMoved reports whether the page at Link, fetched again, no longer has the record, and nothing else proves
+// that the same record was seen again.
+func (r *Repeat) HasMoved(page *understudy.Page) bool {
 	return !slices.ContainsFunc(page.Rows, func(row understudy.Row) bool { return row.ID == r.ID }) && (r.clock == 0 || r.clock != r.now)
 }

@@ -21,20 +21,20 @@ func TestSightsReturnTheRecordsWhoseContentIsAnother(t *testing.T) {
 		t.Fatalf("repeats %+v, want a of /1", all)
 	}
 	a := &all[0]
-	if !a.Stays(rowsOf("/1", a1)) {
+	if !a.IsUnchanged(rowsOf("/1", a1)) {
 		t.Error("the page has the content of before: there are two records")
 	}
-	if a.Stays(rowsOf("/1", a2)) {
+	if a.IsUnchanged(rowsOf("/1", a2)) {
 		t.Error("the page has the new content: the record has changed")
 	}
-	if !a.Stays(rowsOf("/1", understudy.Row{ID: "a", Version: 9, Clock: 5})) {
+	if !a.IsUnchanged(rowsOf("/1", understudy.Row{ID: "a", Version: 9, Clock: 5})) {
 		t.Error("the page has the clock of before: there are two records, which change with each answer")
 	}
-	if !a.Moved(rowsOf("/1")) || a.Moved(rowsOf("/1", a2)) {
+	if !a.HasMoved(rowsOf("/1")) || a.HasMoved(rowsOf("/1", a2)) {
 		t.Error("a record has moved when its page has it no more")
 	}
 	same := Repeat{ID: "a", clock: 5, now: 5}
-	if same.Moved(rowsOf("/1")) {
+	if same.HasMoved(rowsOf("/1")) {
 		t.Error("a record of one clock is one record, wherever it stands")
 	}
 	if s.Forget(); len(s.Add(rowsOf("/1", a1))) != 0 {
@@ -47,7 +47,7 @@ func TestSightsReturnTheRecordsWhoseContentIsAnother(t *testing.T) {
 		}
 		s.Add(rowsOf("/3", rows...))
 	}
-	if n := len(s.young) + len(s.old); n > maxSights+2*len(rows) {
+	if n := len(s.recent) + len(s.older); n > maxSights+2*len(rows) {
 		t.Errorf("%d rows are remembered", n)
 	}
 }

@@ -132,14 +132,14 @@ func (v *window) rows(ctx context.Context, c *sqlite.Conn, blocks *records.Block
 	return rows, err
 }
 
-// RecordsAt hands out the records of a window that were present at a time, as
+// ScanRecordsAt hands out the records of a window that were present at a time, as
 // they looked then and in the order of the clocks they had then, until yield
 // returns false: at most w.Limit of them, all when that is 0. What came later is
 // not among them; what went since is, while its body is held (see RecordAt for
 // what a record says of itself, and which stands for one that is not held). The zero time is now. It reads a few records
 // at a time and holds nothing while yield runs; what is saved meanwhile does
 // not show, unless at is now.
-func (h *Records) RecordsAt(ctx context.Context, w query.RangeScan, at time.Time, yield func(rec *understudy.Record,
+func (h *Records) ScanRecordsAt(ctx context.Context, w query.RangeScan, at time.Time, yield func(rec *understudy.Record,
 	clock int64) bool) error {
 	leave, err := h.pool.Begin()
 	if err != nil {

@@ -85,8 +85,8 @@ func (in *Log) read(text []byte) {
 	}
 }
 
-// Left are the writes that have not ended, the oldest first, by number.
-func (in *Log) Left() (numbers []int64, touched []request.Invalidation) {
+// Unended are the writes that have not ended, the oldest first, by number.
+func (in *Log) Unended() (numbers []int64, touched []request.Invalidation) {
 	in.mu.Lock()
 	defer in.mu.Unlock()
 	for _, one := range in.lines() {

@@ -310,7 +310,7 @@ func (o *pastOracle) compareWindow(rt *rapid.T, s *suite, when int) {
 	}
 	want := o.window(w, then)
 	var got []string
-	err := s.RecordsAt(s.Context(), w, moment, func(rec *understudy.Record, clock int64) bool {
+	err := s.ScanRecordsAt(s.Context(), w, moment, func(rec *understudy.Record, clock int64) bool {
 		if r := o.at(w.Shape, rec.ID, then); r == nil || r.row.body != string(rec.Body) || r.clock != clock {
 			rt.Fatalf("record %s at %d: %s, clock %d", rec.ID, when, rec.Body, clock)
 		}

@@ -217,7 +217,7 @@ func redacted(t *testing.T, s *erasingSuite) {
 		}
 		n := 0
 		w := query.RangeScan{Source: Source, Kind: "messages", Shape: "messages"}
-		if err := s.suite.RecordsAt(t.Context(), w, when, func(*understudy.Record, int64) bool { n++; return true }); err != nil || n != 2 {
+		if err := s.suite.ScanRecordsAt(t.Context(), w, when, func(*understudy.Record, int64) bool { n++; return true }); err != nil || n != 2 {
 			t.Fatalf("a list as of %v holds %d records, %v", when, n, err)
 		}
 	}

@@ -34,7 +34,7 @@ type Store interface {
 	History(ctx context.Context, source, kind, id string, limit int) ([]understudy.Version, error)
 	RecordAt(ctx context.Context, source, kind, shape, id string, at time.Time) (*understudy.Record, error)
 	Rows(ctx context.Context, w query.RangeScan) ([]understudy.Row, error)
-	RecordsAt(ctx context.Context, w query.RangeScan, at time.Time, yield func(rec *understudy.Record, clock int64) bool) error
+	ScanRecordsAt(ctx context.Context, w query.RangeScan, at time.Time, yield func(rec *understudy.Record, clock int64) bool) error
 	KeepOrigin(ctx context.Context, source, world string) error
 	ForgetPage(ctx context.Context, key understudy.Key) (held bool, err error)
 	ForgetRecord(ctx context.Context, source, kind, id string) (pages, versions int, err error)

@@ -70,7 +70,7 @@ func (s *suite) wantRows(w query.RangeScan, want ...string) {
 func (s *suite) wantRecords(w query.RangeScan, when time.Time, want ...string) {
 	s.Helper()
 	var got []string
-	err := s.RecordsAt(s.Context(), window(w), when, func(rec *understudy.Record, clock int64) bool {
+	err := s.ScanRecordsAt(s.Context(), window(w), when, func(rec *understudy.Record, clock int64) bool {
 		if one, err := s.RecordAt(s.Context(), Source, "calls", rec.Shape, rec.ID, when); err != nil || one.Version != rec.Version ||
 			string(one.Body) != string(rec.Body) || one.Number != rec.Number {
 			s.Fatalf("record %+v, by itself %+v, %v", rec, one, err)
@@ -145,7 +145,8 @@ func windows(t *testing.T, s *suite) {
 	s.wantRecords(w, at(35), "d", "b", "e")
 	s.wantRecords(query.RangeScan{Open: true}, at(5), "d", "b")
 	n := 0
-	if err := s.RecordsAt(t.Context(), window(w), at(50), func(*understudy.Record, int64) bool { n++; return n < 2 }); err != nil || n != 2 {
+	err := s.ScanRecordsAt(t.Context(), window(w), at(50), func(*understudy.Record, int64) bool { n++; return n < 2 })
+	if err != nil || n != 2 {
 		t.Errorf("%d records, %v", n, err)
 	}
 	mustVerify(t, s.Store)
