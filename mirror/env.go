@@ -58,7 +58,7 @@ func (v *env) throttle(next *atomic.Int64, now time.Time, pause, longest time.Du
 // readLogInterval is how often a store that cannot be read is logged.
 const readLogInterval = time.Minute
 
-// noteStoreRead records the result of a read of the store. It logs failures at most once a minute, and once
+// noteStoreRead notes the result of a read of the store. It logs failures at most once a minute, and once
 // when reading works again.
 func (v *env) noteStoreRead(key string, err error) {
 	switch {
@@ -72,7 +72,7 @@ func (v *env) noteStoreRead(key string, err error) {
 	}
 }
 
-// saveState records whether the store can save. While it cannot, polls pause.
+// saveState remembers whether the store can save. While it cannot, polls pause.
 type saveState struct {
 	sync.Mutex
 	failingSince time.Time // zero if saving works
@@ -108,7 +108,7 @@ func (s *saveState) isSuspended(key understudy.Key, now time.Time) bool {
 	return ok
 }
 
-// noteFailure records that a save failed, logs the first failure, and returns err.
+// noteFailure notes that a save failed, logs the first failure, and returns err.
 func (s *saveState) noteFailure(v *env, err error) error {
 	s.Lock()
 	defer s.Unlock()
@@ -120,7 +120,7 @@ func (s *saveState) noteFailure(v *env, err error) error {
 	return err
 }
 
-// noteSuccess records that a save succeeded. If saves failed before, it makes the polls due again.
+// noteSuccess notes that a save succeeded. If saves failed before, it makes the polls due again.
 func (s *saveState) noteSuccess(v *env) {
 	s.Lock()
 	defer s.Unlock()

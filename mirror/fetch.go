@@ -122,7 +122,7 @@ func (f *flight) isImpatient() bool {
 	return f.origin.reason != request.Waiting || f.signals.impatient.Load() || !f.waiting.deadline.IsZero()
 }
 
-// noteFailedTry records the first failed try. Upstream's goroutine calls it.
+// noteFailedTry stores the first failed try. Upstream's goroutine calls it.
 func (fs *flights) noteFailedTry(f *flight, err *understudy.UpstreamError) {
 	f.signals.firstTry.Do(func() {
 		f.signals.failure, f.signals.failedAt = err, fs.env.now()

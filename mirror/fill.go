@@ -289,7 +289,7 @@ func (pf *prefetcher) prefetchOne(h candidate) {
 	}
 }
 
-// noteNextFresh records on the page read how long its next page stays fresh.
+// noteNextFresh notes on the page read how long its next page stays fresh.
 func (h candidate) noteNextFresh(pf *prefetcher, left time.Duration) {
 	if from := h.from.Value(); from != nil {
 		from.NextFollow.Store(pf.env.monotonicTime(pf.env.now()) + int64(left))

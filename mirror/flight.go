@@ -1,10 +1,8 @@
 // Flights: one shared fetch for all requests with the same key.
 //
-//		reader ---.
-//
-//		reader ----+--> flight --> upstream --> store --> hot tier
-//
-//		prefetch -'
+//	reader ---.
+//	reader ----+--> flight --> upstream --> store --> hot tier
+//	prefetch -'
 //
 // A flight has its own context and belongs to no reader. A reader leaves at its own deadline without harm to
 // the other readers. The flight ends when its last waiter has left, unless it may go on in the background.

@@ -155,7 +155,7 @@ func (m *Mirror) DropErased(ctx context.Context, source string, kinds []string) 
 	return nil
 }
 
-// noteNotStored records on the flight if the store did not store its page, because the page shows erased
+// noteNotStored notes on the flight if the store did not store its page, because the page shows erased
 // records or is too old. The readers still get the page.
 func (fl *filler) noteNotStored(f *flight, p *understudy.Page) *understudy.Page {
 	if p.NotStored == "" {

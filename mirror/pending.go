@@ -28,7 +28,7 @@ type writer struct {
 
 const maxFlushDelay = 15 * time.Second
 
-// flush records all pending writes in the store. The caller has the kind's lock. Afterwards the store's
+// flush passes all pending writes to the store. The caller has the kind's lock. Afterwards the store's
 // generation is not below the mirror's. Otherwise a page saved under the mirror's generation would look too
 // new after a restart.
 func (wr *writer) flush(ctx context.Context, k *kind) error {

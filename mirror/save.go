@@ -256,7 +256,7 @@ func (es *entries) isWanted(key understudy.Key, s *source) bool {
 	return es.hot.Find(key) != nil || s.polls()[key] != nil
 }
 
-// noteUnsaved records that a flight's page could not be saved.
+// noteUnsaved notes that a flight's page could not be saved.
 func (fl *filler) noteUnsaved(f *flight, err error) {
 	f.origin.source.counts.notStored.Add(1)
 	f.result.saveErr, f.result.detail = err, "not stored: "+shortReason(err)

@@ -108,7 +108,7 @@ func (s *source) addKind(name string, written int64, j writes.Journal) {
 // polls returns the polls of the source, by key.
 func (s *source) polls() map[understudy.Key]*poll { return *s.polling.Load() }
 
-// polled are the entries of a source that are polled (Source.PollTarget).
+// polled are the lists of a source that are polled, as entries for Source.PollTarget.
 type polled struct{ configured, synced []string }
 
 // buildPolls returns the polls of the entries, by key.
@@ -148,13 +148,13 @@ func (k *kind) unlock() { <-k.saveLock }
 // was not certain before.
 const outageAfter = 3
 
-// outage records how the last fetches of a source ended.
+// outage remembers how the last fetches of a source ended.
 type outage struct {
 	fails atomic.Int64
 	why   atomic.Pointer[understudy.UpstreamError] // the last failure; nil if the last fetch succeeded
 }
 
-// noteResult records the end of a fetch. A request refused by our own limits is no failure of upstream.
+// noteResult stores the end of a fetch. A request refused by our own limits is no failure of upstream.
 func (o *outage) noteResult(err error) {
 	var why *understudy.UpstreamError
 	switch {

@@ -124,7 +124,7 @@ type refused struct{ waiters, each, flights, background int64 }
 // busyRetry is the Retry-After of a refused request.
 const busyRetry = 2 * time.Second
 
-// admit counts a reader in, or returns an error if a limit is reached. start says that a flight would have to
+// admit counts a reader that starts to wait, or returns an error if a limit is reached. start says that a flight would have to
 // start for it. The caller has the lock.
 func (fs *flights) admit(l *Limits, turn uint64, start bool) error {
 	switch {
@@ -142,7 +142,7 @@ func (fs *flights) admit(l *Limits, turn uint64, start bool) error {
 	return &understudy.UpstreamError{Why: understudy.FailBusy, RetryAfter: busyRetry}
 }
 
-// removeReader counts a reader out. The caller has the lock.
+// removeReader ends what admit counted. The caller has the lock.
 func (fs *flights) removeReader(turn uint64) {
 	fs.waiters--
 	if fs.flows[turn]--; fs.flows[turn] == 0 {
@@ -150,14 +150,14 @@ func (fs *flights) removeReader(turn uint64) {
 	}
 }
 
-// Enter counts in a reader that waits for upstream without a flight.
+// Enter counts a reader that starts to wait for upstream without a flight.
 func (fs *flights) Enter(turn uint64) error {
 	fs.Lock()
 	defer fs.Unlock()
 	return fs.admit(fs.limits.Load(), turn, false)
 }
 
-// Exit counts out a reader after Enter.
+// Exit ends what Enter counted.
 func (fs *flights) Exit(turn uint64) {
 	fs.Lock()
 	defer fs.Unlock()

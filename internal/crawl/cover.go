@@ -201,7 +201,7 @@ func (w *Crawler) nestedCoverage(x *kindCrawl, m *kindState, parent string) (req
 	return c, true
 }
 
-// noteChanges records changes of the parent kind that must be followed.
+// noteChanges notes changes of the parent kind that must be followed.
 func (x *kindCrawl) noteChanges(changes []understudy.Change) {
 	last := int64(0)
 	for i := range changes {

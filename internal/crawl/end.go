@@ -27,7 +27,7 @@ type ends struct {
 	Params bool   `json:"params,omitempty"` // links to pages have parameters that composed lists would lack
 }
 
-// noteOpen records why the end of a list is not proven. The first reason is kept.
+// noteOpen stores why the end of a list is not proven. The first reason is kept.
 func (t *jobRun) noteOpen(key understudy.Key, list int, d understudy.OpenEnd) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -41,7 +41,7 @@ func (t *jobRun) noteOpen(key understudy.Key, list int, d understudy.OpenEnd) {
 	}
 }
 
-// noteRepeated records that several rows of a list have the same id. what says which rows.
+// noteRepeated notes that several rows of a list have the same id. what says which rows they are.
 func (t *jobRun) noteRepeated(key understudy.Key, what, id string) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -98,7 +98,7 @@ func (t *jobRun) checkRepeats(ctx context.Context, page *understudy.Page) (open 
 	return open, nil
 }
 
-// noteNext records whether a page of a list led to another, and how. A page that lacks rows leaves the end of
+// noteNext notes whether a page of a list led to another, and how. A page that lacks rows leaves the end of
 // the list open.
 func (t *jobRun) noteNext(list int, page *understudy.Page) {
 	if partial := page.OpenEnd().Partial; partial != "" {

@@ -27,7 +27,7 @@ type interval struct {
 // intervals are disjoint and sorted. The zero value is empty. Methods do not change their receiver.
 type intervals []interval
 
-// add records that [from, to) was walked at a time. Where a later walk is known, that walk stays.
+// add adds the range [from, to) with the time of its walk. Where a later walk is known, that walk stays.
 func (s intervals) add(from, to, at int64) intervals {
 	if from >= to {
 		return s

@@ -133,7 +133,7 @@ type progressPrefix struct {
 // maxUnmarked is how many walks without requests are repeated after a crash.
 const maxUnmarked = 64
 
-// noteEnd records that a walk has ended. It reports whether the mark should be saved.
+// noteEnd notes that a walk has ended. It reports whether the mark should be saved.
 func (g *progressPrefix) noteEnd(i, pages int, rows int64) bool {
 	g.rows[i] = rows + 1
 	g.asked += pages

@@ -173,7 +173,7 @@ func (w *Crawler) keep(ctx context.Context, source, kind string) error {
 	return nil
 }
 
-// keep records that one walk is kept complete.
+// keep notes that one walk is kept complete.
 func (x *kindCrawl) keep(ctx context.Context, w *Crawler) error {
 	m, err := w.states.read(ctx, x)
 	if err != nil || m.Keep && len(m.Failures) == 0 {

@@ -86,7 +86,7 @@ const (
 	maxWhy      = 1024 // bytes
 )
 
-// addFailure records why a part failed. The failure stays until the part is walked successfully.
+// addFailure stores why a part failed. The failure stays until the part is walked successfully.
 func (m *kindState) addFailure(part int64, why string, at int64, endless bool) {
 	times := 0
 	m.Failures = slices.DeleteFunc(slices.Clone(m.Failures), func(f failure) bool {

@@ -38,7 +38,7 @@ type stall struct {
 	why   string
 }
 
-// noteStall records that a walk must be continued later. It returns for how long that has been so. If the
+// noteStall notes that a walk must be continued later. It returns for how long that has been so. If the
 // walk has made progress, the time starts now.
 func (x *kindCrawl) noteStall(now time.Time, why string, moved bool) time.Duration {
 	x.mu.Lock()
@@ -50,7 +50,7 @@ func (x *kindCrawl) noteStall(now time.Time, why string, moved bool) time.Durati
 	return now.Sub(x.stall.since)
 }
 
-// clearStall records that a walk ended.
+// clearStall notes that a walk ended.
 func (x *kindCrawl) clearStall() {
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -262,7 +262,7 @@ func (w *status) findLackInRoots(ctx context.Context, x *kindCrawl) (why string,
 	return "", false, nil
 }
 
-// ownLack returns why records of a kind are missing, without its parent kind.
+// ownLack returns why records of a kind are missing, or "". It does not look at the parent kind.
 func (w *status) ownLack(x *kindCrawl, m *kindState) (why string, failed bool) {
 	down := w.down(x.plan.source.Name)
 	switch at := w.oldestSweep(x, m); {

@@ -110,7 +110,7 @@ func (t *jobRun) sync(ctx context.Context) error {
 	return t.noteEnded(ctx, whole, err)
 }
 
-// noteEnded records why the walk of a part failed, and returns the error. A successful walk has recorded its
+// noteEnded stores why the walk of a part failed, and returns the error. A successful walk has recorded its
 // end itself.
 func (t *jobRun) noteEnded(ctx context.Context, part int64, err error) error {
 	w, x := t.w, t.x
@@ -254,7 +254,7 @@ func (s *syncRun) fetchLatest(ctx context.Context) (*tipPage, error) {
 	return &tipPage{ids: rowIDs(page), next: page.Next.URI, open: tipEnd(page).Kind, at: began}, nil
 }
 
-// finish records the result of a completed sync.
+// finish stores the result of a completed sync.
 func (s *syncRun) finish(ctx context.Context) error {
 	s.job.run.Progress(s.mark.Whole, s.mark.Whole, fmt.Sprintf("%d records seen, every list to its end", s.mark.Whole))
 	floor := s.w.bounds.floor(s.x, s.mark.Began)

@@ -143,7 +143,7 @@ func (t *jobRun) visitInterval(ctx context.Context, list int, c interval, at pos
 	return t.w.states.noteEnd(ctx, t.x, c.To)
 }
 
-// noteEnd records that upstream keeps nothing older.
+// noteEnd notes that upstream keeps nothing older.
 func (s *states) noteEnd(ctx context.Context, x *kindCrawl, clock int64) error {
 	return s.change(ctx, x, func(m *kindState) {
 		m.Ended = "upstream keeps nothing from before " + time.Unix(clock, 0).UTC().Format(time.DateOnly)
@@ -162,7 +162,7 @@ func (s *syncRun) openPosition(from int64) position {
 	return position{}
 }
 
-// put records where a time range continues after a page.
+// put notes where a time range continues after a page.
 func (m *mark) put(from, rows int64, at position) {
 	if at.Next == "" {
 		at.List++

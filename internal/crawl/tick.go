@@ -165,7 +165,7 @@ func (m *kindState) isJoined(h *tipPage) bool {
 	return whole || hasOverlap(h.ids, m.Top)
 }
 
-// noteGap records a newest page that leaves a gap.
+// noteGap notes a newest page that leaves a gap.
 func (m *kindState) noteGap(at int64) {
 	m.Behind = cmp.Or(m.Behind, at)
 	m.Newest = max(m.Newest, at)

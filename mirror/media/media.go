@@ -43,7 +43,7 @@ type Files interface {
 	Get(context.Context, understudy.Key) (request.Content, io.ReadSeekCloser, error)
 	// Put stores a whole content or nothing; ErrNotStored.
 	Put(context.Context, request.Content, io.Reader) (request.Content, error)
-	// Confirm records when upstream confirmed that a content is unchanged.
+	// Confirm stores when upstream confirmed that a content is unchanged.
 	Confirm(key understudy.Key, at time.Time) error
 	// Forget deletes the contents of a record and of everything within it, and ends their Put calls under
 	// way.
@@ -52,9 +52,9 @@ type Files interface {
 
 // Readers counts the readers that wait for upstream. The mirror implements it.
 type Readers interface {
-	// Enter counts in a reader. It returns an error if too many wait.
+	// Enter counts a reader that starts to wait. It returns an error if too many wait.
 	Enter(flow uint64) error
-	// Exit counts out a reader after Enter.
+	// Exit ends what Enter counted.
 	Exit(flow uint64)
 }
 

@@ -22,7 +22,7 @@ type negative struct {
 	nextTry, ends time.Time
 }
 
-// rememberFailure records a failure. The caller has the lock.
+// rememberFailure stores a failure. The caller has the lock.
 func (ds *downloads) rememberFailure(key understudy.Key, w negative, now time.Time) {
 	if len(ds.failures) >= maxFailures {
 		for k, old := range ds.failures {

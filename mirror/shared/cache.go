@@ -59,10 +59,10 @@ type Flights interface {
 	Join(ctx context.Context, t *spec.Target, flow uint64, direct bool, fetch Fetch) (p *understudy.Page, joined bool, err error)
 	// FetchInBackground starts a flight without a waiter unless one is under way.
 	FetchInBackground(t *spec.Target, fetch Fetch)
-	// Enter counts in a reader that waits for upstream without a flight. It returns an error if too many
+	// Enter counts a reader that starts to wait for upstream without a flight. It returns an error if too many
 	// wait.
 	Enter(flow uint64) error
-	// Exit counts out a reader after Enter.
+	// Exit ends what Enter counted.
 	Exit(flow uint64)
 }
 

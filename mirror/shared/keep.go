@@ -241,7 +241,7 @@ func (c *Cache) Invalidate(ctx context.Context, key understudy.Key) {
 	}
 }
 
-// enter counts in an exchange of a URI. It returns how many writes to the URI were answered so far.
+// enter counts an exchange of a URI that starts. It returns how many writes to the URI were answered so far.
 func (c *Cache) enter(key understudy.Key) (written int) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -254,7 +254,7 @@ func (c *Cache) enter(key understudy.Key) (written int) {
 	return u.written
 }
 
-// exit counts out an exchange after enter.
+// exit ends what enter counted.
 func (c *Cache) exit(key understudy.Key) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

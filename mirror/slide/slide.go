@@ -59,7 +59,7 @@ type reading struct {
 	reader uint64
 }
 
-// givenPage records how a page was given to a reader. It starts anew when the reader has continued from all
+// givenPage remembers how a page was given to a reader. It starts anew when the reader has continued from all
 // copies of the page.
 type givenPage struct {
 	first int64 // time of the oldest copy given
@@ -106,7 +106,7 @@ func (l *Lists) Rows(p *understudy.Page) Rows {
 	return rows
 }
 
-// AddFetched records a fetched page, when its fetch started, and whether a reader waited for it. It reports
+// AddFetched stores a fetched page, when its fetch started, and whether a reader waited for it. It reports
 // whether the list has moved since the page was fetched before.
 func (l *Lists) AddFetched(name string, p *understudy.Page, began time.Time, read bool) (moved bool) {
 	rows, at := l.Rows(p), p.At.UnixNano()
@@ -244,7 +244,7 @@ func (l *Lists) PreviousPage(name string, key understudy.Key, now time.Time) (be
 	return before, append(given, p.rows), at
 }
 
-// NoteGiven records that a reader was given a page that upstream gave at that time. The reader has thereby
+// NoteGiven notes that a reader was given a page that upstream gave at that time. The reader has thereby
 // continued from the page before it.
 func (l *Lists) NoteGiven(name string, key understudy.Key, reader uint64, at, now time.Time) {
 	l.mu.Lock()

@@ -26,7 +26,7 @@ func NewList(t *spec.Target) *List {
 	return &List{Target: t, Whole: t.Whole(), Wake: make(chan struct{}, 1), Gone: make(chan struct{})}
 }
 
-// SetNewest records the time of a newest page that was stored. Any flight may have fetched it.
+// SetNewest stores the time of a newest page that was stored. Any flight may have fetched it.
 func (p *List) SetNewest(page *understudy.Page, current bool) {
 	if current && page.Status < 400 {
 		p.newest.Store(&page.At)

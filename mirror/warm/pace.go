@@ -22,7 +22,7 @@ type Pace struct {
 // NewPace returns the usual pace.
 func NewPace() Pace { return Pace{Factor: 1} }
 
-// Observe records the checksum of a polled page. A changed page makes the next poll come sooner than usual.
+// Observe takes the checksum of a polled page. A changed page makes the next poll come sooner than usual.
 // After several unchanged pages polls become rarer again, and without readers rarer than usual. The first
 // page decides nothing.
 func (r *Pace) Observe(sum [16]byte) {

@@ -188,7 +188,7 @@ func (s *Set) Restore(now time.Time, id string, intent int64) {
 	s.add(id, nil, false, intent)
 }
 
-// add records a write and adds it to the pending ones. The caller has the lock.
+// add counts a write and adds it to the pending ones. The caller has the lock.
 func (s *Set) add(id string, shows *understudy.Page, overlapped bool, intents ...int64) (kept bool) {
 	n := s.generation.Add(1)
 	if id == "" || len(s.lastWrites) >= maxLastWrites {

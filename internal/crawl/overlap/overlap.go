@@ -27,7 +27,7 @@ type Trail struct {
 	backSteps     int
 }
 
-// AddPage records the rows of a page.
+// AddPage remembers the rows of a page.
 func (t *Trail) AddPage(ids []string) {
 	t.last = ids
 	t.pages++

@@ -29,7 +29,7 @@ type Sights struct {
 	checks        int
 }
 
-// Add records the rows of a page. It returns the records that were seen before with another content.
+// Add remembers the rows of a page. It returns the records that were seen before with another content.
 func (s *Sights) Add(page *understudy.Page) (repeats []Repeat) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
