@@ -73,12 +73,12 @@ func Audit(ctx context.Context, a Auditor, e AuditEntry) error {
 	if a == nil {
 		return nil
 	}
-	return a.Audit(ctx, e)
+	return a.RecordAction(ctx, e)
 }
 
 // Auditor keeps audit entries; package audit fills it.
 type Auditor interface {
 	// Audit returns nil when the entry is durable, or when the settings say that it is not
 	// listed, or was done before. On an error the answer must not be given: it is ErrNotAudited.
-	Audit(ctx context.Context, e AuditEntry) error
+	RecordAction(ctx context.Context, e AuditEntry) error
 }

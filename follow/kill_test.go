@@ -66,7 +66,7 @@ func lastOf(seen []byte) string {
 // everyone sees everything.
 type everyone struct{}
 
-func (everyone) Person(*http.Request) (understudy.Caller, error) {
+func (everyone) IdentifyPerson(*http.Request) (understudy.Caller, error) {
 	return understudy.Caller{Name: "child", Grant: &understudy.Grant{Role: understudy.RoleAll}}, nil
 }
 

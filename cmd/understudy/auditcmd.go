@@ -63,15 +63,15 @@ type auditTailCmd struct {
 
 // Run prints the newest entries, the newest last.
 func (c *auditTailCmd) Run(ctx context.Context, p *process) error {
-	if c.Lines < 0 || c.Lines > audit.MostFound {
-		return usageError{fmt.Errorf("--lines %d: write a number up to %d", c.Lines, audit.MostFound)}
+	if c.Lines < 0 || c.Lines > audit.MaxFound {
+		return usageError{fmt.Errorf("--lines %d: write a number up to %d", c.Lines, audit.MaxFound)}
 	}
 	r, _, err := c.Place.open(ctx, p)
 	if err != nil {
 		return err
 	}
 	out := auditPrinter{w: p.stdout, json: c.JSON}
-	last, err := r.Heads(ctx)
+	last, err := r.ReadHeads(ctx)
 	if err != nil {
 		return err
 	}
@@ -99,7 +99,7 @@ func (c *auditTailCmd) Run(ctx context.Context, p *process) error {
 
 // later prints the entries behind the last ones.
 func later(r audit.Reader, last map[string]uint64, out auditPrinter) error {
-	ids, err := audit.Chains(r.Dir)
+	ids, err := audit.ListChains(r.Dir)
 	if err != nil {
 		return err
 	}
@@ -156,7 +156,7 @@ func (c *auditSearchCmd) Run(ctx context.Context, p *process) error {
 	}
 	out := auditPrinter{w: p.stdout, json: c.JSON}
 	for left := c.Limit; left > 0; {
-		f.Limit = min(left, audit.MostFound)
+		f.Limit = min(left, audit.MaxFound)
 		found, err := r.Search(ctx, f)
 		if err == nil {
 			err = out.entries(found.Entries, false)
@@ -181,7 +181,7 @@ func (c *auditExportCmd) Run(ctx context.Context, p *process) error {
 	if err != nil {
 		return err
 	}
-	ids, err := audit.Chains(r.Dir)
+	ids, err := audit.ListChains(r.Dir)
 	if err != nil {
 		return err
 	}
@@ -229,7 +229,7 @@ func (c *auditVerifyCmd) Run(ctx context.Context, p *process) error {
 	if err != nil {
 		return err
 	}
-	v := audit.Verifier{Keys: append(c.Key, r.Key.Public())}
+	v := audit.Verifier{Keys: append(c.Key, r.Key.PublicKey())}
 	if c.Checkpoints != "" {
 		if v.Known, err = audit.ReadCheckpoints(c.Checkpoints); err != nil {
 			return err
@@ -267,7 +267,7 @@ func (c *auditVerifyCmd) Run(ctx context.Context, p *process) error {
 			fmt.Fprintln(p.stdout, "  wrong:", terminal.Printable(fault))
 		}
 	}
-	fmt.Fprintln(p.stdout, "public key", r.Key.Public())
+	fmt.Fprintln(p.stdout, "public key", r.Key.PublicKey())
 	if faults > 0 {
 		return errUnsound
 	}

@@ -70,7 +70,7 @@ func (c *checkCmd) Run(ctx context.Context, p *process) error {
 	if err != nil {
 		return fmt.Errorf("%s: %w", c.Config, err)
 	}
-	provider, err := cfg.Provider(ctx, read)
+	provider, err := cfg.ReadProvider(ctx, read)
 	if err != nil {
 		return fmt.Errorf("%s: %w", c.Config, err)
 	}

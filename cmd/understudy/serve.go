@@ -93,7 +93,7 @@ func (c *serveCmd) file(p *process) (cfg *config.Settings, folder string, secret
 		if c.Config != "" {
 			return nil, "", nil, usageError{errors.New("--generic needs no settings file; leave out --config, or write sources.NAME.generic there")}
 		}
-		if cfg, err = config.Generic(c.Generic); err != nil {
+		if cfg, err = config.NewGeneric(c.Generic); err != nil {
 			err = usageError{fmt.Errorf("--generic: %w", err)}
 		}
 		return cfg, "", config.FileSecrets("."), err

@@ -42,7 +42,7 @@ func (c *slowapiCmd) Run(ctx context.Context, p *process) (err error) {
 		return err
 	}
 	var limits config.Limits
-	limits.Defaults()
+	limits.SetDefaults()
 	f := frontend.NewServer("slowapi", l, api, &limits, frontend.PlainRefusal(), log)
 	fmt.Fprintf(p.stdout, "%-9s %s\n", f.Name, f.URL())
 	printReady(p.stdout)

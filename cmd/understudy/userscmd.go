@@ -50,7 +50,7 @@ func (c *usersFile) change(ctx context.Context, p *process, done string, change 
 	if err != nil {
 		return err
 	}
-	if err := signin.Edit(path, change); err != nil {
+	if err := signin.UpdateFile(path, change); err != nil {
 		return err
 	}
 	run, err := datadir.ReadRunning(cfg.Data)

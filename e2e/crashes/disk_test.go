@@ -175,7 +175,7 @@ func TestDiskFull(t *testing.T) {
 	t.Parallel()
 	up := rig.StartAPI(t, "--latency", "5ms", "--records", "2000").URL("slowapi")
 	dir := stopped(t, up)
-	if err := signin.Edit(filepath.Join(dir, "users"), func(u *signin.Users) error { return u.Add("anna", "support", rig.AnnasPassword) }); err != nil {
+	if err := signin.UpdateFile(filepath.Join(dir, "users"), func(u *signin.Users) error { return u.Add("anna", "support", rig.AnnasPassword) }); err != nil {
 		t.Fatal(err)
 	}
 	text := strings.Replace(rig.ReadFile(t, filepath.Join(dir, "understudy.yml")), "sign_in: none", "sign_in: users", 1)

@@ -19,7 +19,7 @@ const owner, owners = "owner", "a-long-passphrase-of-the-owner"
 func withOwner(t *testing.T, others string) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "users")
-	if err := signin.Edit(path, func(u *signin.Users) error { return u.Add(owner, "all", owners) }); err != nil {
+	if err := signin.UpdateFile(path, func(u *signin.Users) error { return u.Add(owner, "all", owners) }); err != nil {
 		t.Fatal(err)
 	}
 	return rig.ReadFile(t, path) + others

@@ -91,13 +91,13 @@ func (unused) Write(context.Context, request.Write) (*request.Response, error) {
 	return nil, understudy.ErrNotFound
 }
 
-func (unused) Caller(*http.Request, string) (understudy.Caller, error) {
+func (unused) Identify(*http.Request, string) (understudy.Caller, error) {
 	return understudy.Caller{}, understudy.ErrUnauthorized
 }
 
 func (unused) Rate(understudy.Caller) (understudy.Rate, bool) { return understudy.Rate{}, false }
 
-func (unused) Person(*http.Request) (understudy.Caller, error) {
+func (unused) IdentifyPerson(*http.Request) (understudy.Caller, error) {
 	return understudy.Caller{}, understudy.ErrUnauthorized
 }
 

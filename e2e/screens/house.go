@@ -33,7 +33,7 @@ webhooks:
 
 // house takes the pages of people, in the order in which anna comes by them.
 func (c *camera) house(program, dir, api string) error {
-	err := signin.Edit(filepath.Join(dir, "users"), func(u *signin.Users) error { return u.Add("anna", "all", password) })
+	err := signin.UpdateFile(filepath.Join(dir, "users"), func(u *signin.Users) error { return u.Add("anna", "all", password) })
 	if err != nil {
 		return err
 	}

@@ -157,7 +157,7 @@ func tunnelTo(t *testing.T, host string, h http.Handler) (proxy, certificate str
 	if err != nil {
 		t.Fatal(err)
 	}
-	own, err := authority.Certificate(host)
+	own, err := authority.IssueCertificate(host)
 	if err != nil {
 		t.Fatal(err)
 	}

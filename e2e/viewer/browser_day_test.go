@@ -27,7 +27,7 @@ func TestBrowserADayOfSupport(t *testing.T) {
 	t.Parallel()
 	script := axe(t)
 	users := filepath.Join(t.TempDir(), "users")
-	if err := signin.Edit(users, func(u *signin.Users) error { return u.Add("sam", "desk", rig.AnnasPassword) }); err != nil {
+	if err := signin.UpdateFile(users, func(u *signin.Users) error { return u.Add("sam", "desk", rig.AnnasPassword) }); err != nil {
 		t.Fatal(err)
 	}
 	api := rig.StartAPI(t, "--latency", "1ms", "--records", "1000", "--epoch", time.Now().UTC().Format(time.RFC3339)).URL("slowapi")

@@ -20,7 +20,7 @@ func TestBrowserFindsACaller(t *testing.T) {
 	t.Parallel()
 	script := axe(t)
 	users := filepath.Join(t.TempDir(), "users")
-	if err := signin.Edit(users, func(u *signin.Users) error { return u.Add("sam", "desk", rig.AnnasPassword) }); err != nil {
+	if err := signin.UpdateFile(users, func(u *signin.Users) error { return u.Add("sam", "desk", rig.AnnasPassword) }); err != nil {
 		t.Fatal(err)
 	}
 	house, dir := rig.StartServer(t, rig.Settings{Upstream: rig.StartAPI(t, "--latency", "1ms", "--records", "300").URL("slowapi"), Users: rig.ReadFile(t, users),

@@ -25,7 +25,7 @@ func TestBrowserSignIn(t *testing.T) {
 	t.Parallel()
 	script := axe(t)
 	users := filepath.Join(t.TempDir(), "users")
-	if err := signin.Edit(users, func(u *signin.Users) error { return u.Add("anna", "support", rig.AnnasPassword) }); err != nil {
+	if err := signin.UpdateFile(users, func(u *signin.Users) error { return u.Add("anna", "support", rig.AnnasPassword) }); err != nil {
 		t.Fatal(err)
 	}
 	house, dir := rig.StartServer(t, rig.Settings{Upstream: rig.StartAPI(t, "--latency", "1ms", "--records", "300").URL("slowapi"), Users: rig.ReadFile(t, users)})

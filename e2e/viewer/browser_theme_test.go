@@ -59,7 +59,7 @@ func TestBrowserTheme(t *testing.T) {
 func TestBrowserFirstVisitKeepsWhatIsTyped(t *testing.T) {
 	t.Parallel()
 	users := filepath.Join(t.TempDir(), "users")
-	if err := signin.Edit(users, func(u *signin.Users) error { return u.Add("anna", "all", rig.AnnasPassword) }); err != nil {
+	if err := signin.UpdateFile(users, func(u *signin.Users) error { return u.Add("anna", "all", rig.AnnasPassword) }); err != nil {
 		t.Fatal(err)
 	}
 	house, _ := rig.StartServer(t, rig.Settings{Upstream: rig.StartAPI(t, "--latency", "1ms", "--records", "50").URL("slowapi"), Users: rig.ReadFile(t, users)})

@@ -19,7 +19,7 @@ func TestBrowserWatch(t *testing.T) {
 	t.Parallel()
 	script := axe(t)
 	users := filepath.Join(t.TempDir(), "users")
-	if err := signin.Edit(users, func(u *signin.Users) error { return u.Add("anna", "all", rig.AnnasPassword) }); err != nil {
+	if err := signin.UpdateFile(users, func(u *signin.Users) error { return u.Add("anna", "all", rig.AnnasPassword) }); err != nil {
 		t.Fatal(err)
 	}
 	// Port 9 discards; nothing listens there, so the webhook fails.

@@ -122,7 +122,7 @@ func (g *Gate) ExplainRecord(role, source, kind, id string) (*Explained, error) 
 	c := understudy.Caller{Name: "explain", Grant: &understudy.Grant{Role: role}}
 	e := &Explained{Found: g.Finds(c, source, kind, id)}
 	var shown []byte
-	if g.Sees(c, source, kind) {
+	if g.CanSee(c, source, kind) {
 		view, err := g.View(c, &understudy.Page{Key: understudy.Key{Source: source}, Kind: kind, ID: id, Shape: rec.Shape, Status: 200,
 			Body: rec.Body})
 		if err != nil {

@@ -45,7 +45,7 @@ func (g *Gate) Finds(c understudy.Caller, source, kind, id string) bool {
 // may if it sees the kind and finds every record of it.
 func (g *Gate) Counts(c understudy.Caller, source, kind string) bool {
 	f, err := g.rowFilter(c, source, kind)
-	return err == nil && f == nil && g.Sees(c, source, kind)
+	return err == nil && f == nil && g.CanSee(c, source, kind)
 }
 
 // Ruled reports whether row rules bind a caller anywhere in a source.

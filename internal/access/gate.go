@@ -134,9 +134,9 @@ func (g *Gate) Named(c understudy.Caller, source string, k *spec.Kind) bool {
 	return !slices.ContainsFunc(k.ID, func(field string) bool { return g.Level(c, source, k.Name, field) < See })
 }
 
-// Sees reports whether a caller sees anything of a kind. If it does not, it may
+// CanSee reports whether a caller sees anything of a kind. If it does not, it may
 // not learn the number of records either.
-func (g *Gate) Sees(c understudy.Caller, source, kind string) bool {
+func (g *Gate) CanSee(c understudy.Caller, source, kind string) bool {
 	p, all, err := g.plan(c, source, kind)
 	return err == nil && (all || p.kind != nil)
 }

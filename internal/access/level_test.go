@@ -157,7 +157,7 @@ func TestWhoSeesAnything(t *testing.T) {
 		{"not yet expired", with(as("all"), func(c *understudy.Caller) { c.Grant.Expires = start.Add(time.Second) }), "twilio", "calls", true},
 		{"unknown kind", as("support"), "twilio", "letters", false},
 	} {
-		if got := g.Sees(test.c, test.source, test.kind); got != test.want {
+		if got := g.CanSee(test.c, test.source, test.kind); got != test.want {
 			t.Errorf("%s: sees is %v, want %v", test.name, got, test.want)
 		}
 		_, err := g.View(test.c, page(test.source, test.kind, true, 200, `{}`))

@@ -121,7 +121,7 @@ func TestNoHiddenMarkerComesOut(t *testing.T) {
 			}
 			g := gate(t, Roles{"r": {source: known}})
 			for _, k := range s.Kinds {
-				if !g.Sees(as("r"), source, k.Name) {
+				if !g.CanSee(as("r"), source, k.Name) {
 					continue
 				}
 				lists := append([]*spec.List{nil}, k.Lists...)

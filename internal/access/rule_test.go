@@ -136,7 +136,7 @@ func TestKindsThatCannotBeFound(t *testing.T) {
 	g := ruledGate(t, RowRules{Everything: {Numbers: []string{OwnNumbers}}, "keys": {Word: FindAll}}, nil)
 	for kind, want := range map[string]bool{"calls": true, "recordings": true, "call_events": true, "keys": true, "conferences": false,
 		"balance": false, "usage_records": false, "accounts": false} {
-		if got := g.Sees(as("r"), "twilio", kind); got != want {
+		if got := g.CanSee(as("r"), "twilio", kind); got != want {
 			t.Errorf("sees %s: %v, want %v", kind, got, want)
 		}
 		if counts := g.Counts(as("r"), "twilio", kind); counts != (kind == "keys") {

@@ -1,14 +1,14 @@
-// Actions: each is begun once, however often its form is sent.
+// Actions: each action runs once, however often its form is sent.
 //
-//	 form sent   again   (a double click, a reload)
-//	      |        |
-//	 [flight: one of a name] -- joins, waits
-//	      |
-//	 the claim: a row that can be inserted once, on the disk
-//	      |
-//	 the work, which outlives the request
-//	      |
-//	 the result: in the row, for who asks later
+//	form sent   again   (a double click, a reload)
+//	     |        |
+//	[flight: one for each name] -- joins, waits
+//	     |
+//	the claim: a row that can be inserted only once, on the disk
+//	     |
+//	the work, which outlives the request
+//	     |
+//	the result: in the row, for later requests
 
 // Package actions does what people ask for, once.
 package actions
@@ -30,77 +30,76 @@ import (
 	"understudy/request"
 )
 
-// Store keeps which actions were begun; store.DB fills it.
+// Store remembers which actions were begun; store.DB implements it.
 type Store interface {
-	// ClaimAction writes that an action is begun at now, unless it was before: then first is
-	// false, at is when that was, and before how it ended, nil when that is not known.
+	// ClaimAction records that an action is begun at now, unless it was begun before. Then first is false, at
+	// is the time of the earlier begin, and before is its result, or nil if it is unknown.
 	ClaimAction(ctx context.Context, name string, now time.Time) (first bool, at time.Time, before []byte, err error)
-	// SettleAction writes how an action ended.
+	// SettleAction records the result of an action.
 	SettleAction(ctx context.Context, name string, result []byte) error
 }
 
-// Mirror passes writes on; mirror.Mirror fills it.
+// Mirror passes writes on to the upstream; mirror.Mirror implements it.
 type Mirror interface {
 	Write(ctx context.Context, w request.Write) (*request.Response, error)
 }
 
-// Operator changes what is held here; app fills it. Errors are for people: ErrInvalid,
+// Operator changes what is stored here; package app implements it. Its errors are for people: ErrInvalid and
 // ErrUnavailable.
 type Operator interface {
-	// Sync begins to hold every record of a kind, and to keep that up.
+	// Sync begins to store every record of a kind and keeps the kind complete.
 	Sync(ctx context.Context, source, kind string) error
-	// Purge forgets a record, so that its next reader asks upstream.
+	// Purge removes a record from the store, so that its next reader asks the upstream.
 	Purge(ctx context.Context, source, kind, id string) error
-	// Belongs is how many records of each kind an erasure would take: of a number, or of
-	// KIND/ID and what lies under it. own: it is one of the account's own numbers.
-	Belongs(ctx context.Context, source, what string) (kinds map[string]int, own bool, err error)
-	// Erase lists them for erasing, with those of an own number when own is set. receipt is
-	// 0 when there are none.
+	// CountErasable returns how many records of each kind an erasure would remove: those of a number, or
+	// KIND/ID and the records under it. own says that the number belongs to the account itself.
+	CountErasable(ctx context.Context, source, what string) (kinds map[string]int, own bool, err error)
+	// Erase lists these records for erasing; those of an own number only if own is true. receipt is 0 if there are none.
 	Erase(ctx context.Context, source, what string, own bool) (receipt int64, err error)
 }
 
-// Options are what a Runner is made of.
+// Options are the options of a Runner.
 type Options struct {
 	Store    Store
 	Mirror   Mirror
-	Operator Operator // nil: what is held here is not changed
-	// Time bounds one action; 0: 45 s. Whether one that ends by it was done is not known.
+	Operator Operator // nil if nothing stored here can be changed
+	// Time is the longest time of an action; 0: 45 s. If an action reaches it, its outcome is unknown.
 	Time   time.Duration
 	Logger *slog.Logger     // nil: discard
 	Now    func() time.Time // nil: time.Now
 }
 
-// How many actions run at once, and of one person.
+// The maximum number of concurrent actions, in total and for one person.
 const (
-	mostActions = 64
-	mostOwn     = 16
+	maxActions   = 64
+	maxPerPerson = 16
 )
 
-// grace is how long after its time an action may still write its result.
+// grace is how long after its time an action may still store its result.
 const grace = 15 * time.Second
 
-// Runner does actions. It is safe for concurrent use. Close ends it.
+// Runner runs actions. It is safe for concurrent use. Close ends it.
 type Runner struct {
 	Options Options
 	ctx     context.Context
 	cancel  context.CancelFunc
-	places  *limiter.Limiter   // by the person's name
-	flights singleflight.Group // of actions under way, by name
-	mu      sync.Mutex         // held to end ctx, and to add to work before that
+	slots   *limiter.Limiter   // by the person's name
+	flights singleflight.Group // actions in progress, by name
+	mu      sync.Mutex         // held to end ctx, and to add to work before ctx has ended
 	work    sync.WaitGroup
 }
 
-// New makes a Runner.
+// New returns a Runner.
 func New(o Options) *Runner {
 	o.Time = cmp.Or(o.Time, 45*time.Second)
 	understudy.SetDefaults(&o.Logger, &o.Now)
-	r := &Runner{Options: o, places: limiter.New(mostActions, mostOwn)}
+	r := &Runner{Options: o, slots: limiter.New(maxActions, maxPerPerson)}
 	r.ctx, r.cancel = context.WithCancel(context.Background())
 	return r
 }
 
-// Close ends the actions under way and waits for them. What was sent and not answered has
-// an unknown outcome.
+// Close ends the actions in progress and waits for them. If an action was sent and has no response yet, its
+// outcome is unknown.
 func (r *Runner) Close() error {
 	r.mu.Lock()
 	r.cancel()
@@ -112,38 +111,37 @@ func (r *Runner) Close() error {
 // State is how an action ended.
 type State string
 
-// The ends of an action.
+// The final states of an action.
 const (
 	Done    State = "done"
-	Refused State = "refused" // by upstream: nothing was done
+	Refused State = "refused" // refused by the upstream: nothing was changed
 	NotSent State = "not sent"
-	Unknown State = "unknown" // it was sent, and its answer never came
+	Unknown State = "unknown" // sent, but no response was received
 )
 
-// Result is how an action ended. It holds no text of a record.
+// Result is the result of an action. It contains no text of a record.
 type Result struct {
 	State  State  `json:"state"`
-	Status int    `json:"status,omitempty"` // of upstream's refusal
-	Code   string `json:"code,omitempty"`   // upstream's, of its refusal
-	ID     string `json:"id,omitempty"`     // of the record that was made
-	Why    string `json:"why,omitempty"`    // a sentence of ours: why nothing was sent
-	// Words are upstream's, of its refusal. They are not kept: they may quote a record.
+	Status int    `json:"status,omitempty"` // the status of the upstream's refusal
+	Code   string `json:"code,omitempty"`   // the error code in the upstream's refusal
+	ID     string `json:"id,omitempty"`     // the id of the created record
+	Why    string `json:"why,omitempty"`    // a sentence of this server that says why nothing was sent
+	// Words is the upstream's text of a refusal. It is not stored, because it may quote a record.
 	Words string `json:"-"`
 }
 
-// Errors of Once, with which nothing was begun but for ErrUnderWay.
+// Errors of RunOnce. Except with ErrUnderWay, nothing was begun.
 var (
-	// ErrUnderWay: it is still being done; the same call says later how it ended.
+	// ErrUnderWay means that the action is still running. The same call later returns its result.
 	ErrUnderWay = errors.New("actions: it is still being done")
-	// ErrBusy: too many are under way.
+	// ErrBusy means that too many actions are running.
 	ErrBusy = fmt.Errorf("actions: %w: too many are under way; try again in a moment", understudy.ErrUnavailable)
 )
 
-// Once does work under a name, of a person, unless that was begun before, at any time
-// within a day and by any process: then it says how that ended. The work gets a
-// context of its own and goes on when ctx ends. Errors: ErrUnderWay, ErrBusy, ErrNotStored,
-// ErrClosed.
-func (r *Runner) Once(ctx context.Context, person, name string, work func(context.Context) Result) (Result, error) {
+// RunOnce runs work under a name of a person, unless work of this name was begun before, within a day and in
+// any process. In that case it returns the earlier result. The work gets its own context and goes on when ctx
+// ends. Errors: ErrUnderWay, ErrBusy, ErrNotStored, ErrClosed.
+func (r *Runner) RunOnce(ctx context.Context, person, name string, work func(context.Context) Result) (Result, error) {
 	name = person + "\x00" + name
 	flight := r.flights.DoChan(name, func() (any, error) {
 		r.mu.Lock()
@@ -154,12 +152,12 @@ func (r *Runner) Once(ctx context.Context, person, name string, work func(contex
 		r.work.Add(1)
 		r.mu.Unlock()
 		defer r.work.Done()
-		leave, err := r.places.Take(person)
+		leave, err := r.slots.Take(person)
 		if err != nil {
 			return Result{}, ErrBusy
 		}
 		defer leave()
-		return r.fly(context.WithoutCancel(ctx), name, work)
+		return r.claimAndRun(context.WithoutCancel(ctx), name, work)
 	})
 	select {
 	case end := <-flight:
@@ -169,8 +167,8 @@ func (r *Runner) Once(ctx context.Context, person, name string, work func(contex
 	}
 }
 
-// fly claims the name and does the work, or reads how it ended.
-func (r *Runner) fly(ctx context.Context, name string, work func(context.Context) Result) (result Result, err error) {
+// claimAndRun claims the name and runs the work, or returns the result of the earlier run.
+func (r *Runner) claimAndRun(ctx context.Context, name string, work func(context.Context) Result) (result Result, err error) {
 	ctx, cancel := context.WithTimeout(ctx, r.Options.Time)
 	defer cancel()
 	defer context.AfterFunc(r.ctx, cancel)()
@@ -179,7 +177,7 @@ func (r *Runner) fly(ctx context.Context, name string, work func(context.Context
 	case err != nil:
 		return result, err
 	case !first:
-		return r.ended(at, before)
+		return r.readResult(at, before)
 	}
 	result = Result{State: Unknown}
 	defer func() {
@@ -192,9 +190,9 @@ func (r *Runner) fly(ctx context.Context, name string, work func(context.Context
 	return result, nil
 }
 
-// ended is the result of an action that was begun before. One without a result was begun
-// by another process, or its process has ended.
-func (r *Runner) ended(at time.Time, before []byte) (result Result, err error) {
+// readResult returns the result of an action that was begun before. If it has no result, another process is
+// running it, or its process has ended.
+func (r *Runner) readResult(at time.Time, before []byte) (result Result, err error) {
 	switch {
 	case before != nil:
 		if err = json.Unmarshal(before, &result); err != nil {
@@ -207,7 +205,7 @@ func (r *Runner) ended(at time.Time, before []byte) (result Result, err error) {
 	return Result{State: Unknown}, nil
 }
 
-// settle writes a result. When it cannot, the outcome reads as unknown later.
+// settle stores a result. If that fails, the outcome later counts as unknown.
 func (r *Runner) settle(name string, result Result) {
 	text, err := json.Marshal(result)
 	if err == nil {

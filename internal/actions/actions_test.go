@@ -40,18 +40,18 @@ func TestOnce(t *testing.T) {
 	r, end := open(t, path)
 	begun := 0
 	for range 3 {
-		got, err := r.Once(t.Context(), "anna", "send 1", done("SM1", &begun))
+		got, err := r.RunOnce(t.Context(), "anna", "send 1", done("SM1", &begun))
 		if err != nil || got.ID != "SM1" || got.State != actions.Done {
 			t.Errorf("%+v, %v", got, err)
 		}
 	}
-	if _, err := r.Once(t.Context(), "bert", "send 1", done("SM2", &begun)); err != nil || begun != 2 {
+	if _, err := r.RunOnce(t.Context(), "bert", "send 1", done("SM2", &begun)); err != nil || begun != 2 {
 		t.Errorf("another person's: %v, begun %d times", err, begun)
 	}
 	end()
 	r, end = open(t, path)
 	defer end()
-	if got, err := r.Once(t.Context(), "anna", "send 1", done("SM3", &begun)); err != nil || got.ID != "SM1" || begun != 2 {
+	if got, err := r.RunOnce(t.Context(), "anna", "send 1", done("SM3", &begun)); err != nil || got.ID != "SM1" || begun != 2 {
 		t.Errorf("after a restart: %+v, %v, begun %d times", got, err, begun)
 	}
 }
@@ -73,10 +73,10 @@ func TestTheWorkOutlivesWhoAsked(t *testing.T) {
 		}
 		ctx, leave := context.WithTimeout(t.Context(), time.Second)
 		defer leave()
-		if _, err := r.Once(ctx, "anna", "send", slow); !errors.Is(err, actions.ErrUnderWay) {
+		if _, err := r.RunOnce(ctx, "anna", "send", slow); !errors.Is(err, actions.ErrUnderWay) {
 			t.Errorf("who left: %v", err)
 		}
-		if got, err := r.Once(t.Context(), "anna", "send", slow); err != nil || got.ID != "SM1" || begun != 1 {
+		if got, err := r.RunOnce(t.Context(), "anna", "send", slow); err != nil || got.ID != "SM1" || begun != 1 {
 			t.Errorf("who asks again: %+v, %v, begun %d times", got, err, begun)
 		}
 	})
@@ -95,7 +95,7 @@ func TestUnknownOutcomes(t *testing.T) {
 			defer end()
 			begun := 0
 			for range 2 {
-				got, err := r.Once(t.Context(), "anna", "send", work)
+				got, err := r.RunOnce(t.Context(), "anna", "send", work)
 				if err != nil || got.State != actions.Unknown {
 					t.Errorf("%s: %+v, %v", name, got, err)
 				}
@@ -110,13 +110,13 @@ func TestUnknownOutcomes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r, end := open(t, path)
 		ended := make(chan error, 1)
-		go func() { _, err := r.Once(t.Context(), "anna", "send", waits); ended <- err }()
+		go func() { _, err := r.RunOnce(t.Context(), "anna", "send", waits); ended <- err }()
 		synctest.Wait()
 		end()
 		if err := <-ended; err != nil {
 			t.Error(err)
 		}
-		if _, err := r.Once(t.Context(), "anna", "other", waits); !errors.Is(err, understudy.ErrClosed) {
+		if _, err := r.RunOnce(t.Context(), "anna", "other", waits); !errors.Is(err, understudy.ErrClosed) {
 			t.Errorf("after the end: %v", err)
 		}
 	})
@@ -132,11 +132,11 @@ func TestAClaimWithoutAResult(t *testing.T) {
 			t.Fatal(err)
 		}
 		begun := 0
-		if _, err := r.Once(t.Context(), "anna", "send", done("", &begun)); !errors.Is(err, actions.ErrUnderWay) {
+		if _, err := r.RunOnce(t.Context(), "anna", "send", done("", &begun)); !errors.Is(err, actions.ErrUnderWay) {
 			t.Errorf("at once: %v", err)
 		}
 		time.Sleep(time.Minute + time.Second)
-		if got, err := r.Once(t.Context(), "anna", "send", done("", &begun)); err != nil || got.State != actions.Unknown || begun > 0 {
+		if got, err := r.RunOnce(t.Context(), "anna", "send", done("", &begun)); err != nil || got.State != actions.Unknown || begun > 0 {
 			t.Errorf("later: %+v, %v, begun %d times", got, err, begun)
 		}
 	})
@@ -150,7 +150,7 @@ func TestTooManyAtOnce(t *testing.T) {
 		release := make(chan struct{})
 		for i := range 16 {
 			go func() {
-				_, _ = r.Once(context.Background(), "anna", string(rune('a'+i)), func(context.Context) actions.Result {
+				_, _ = r.RunOnce(context.Background(), "anna", string(rune('a'+i)), func(context.Context) actions.Result {
 					<-release
 					return actions.Result{State: actions.Done}
 				})
@@ -158,10 +158,10 @@ func TestTooManyAtOnce(t *testing.T) {
 		}
 		synctest.Wait()
 		begun := 0
-		if _, err := r.Once(t.Context(), "anna", "one more", done("", &begun)); !errors.Is(err, actions.ErrBusy) {
+		if _, err := r.RunOnce(t.Context(), "anna", "one more", done("", &begun)); !errors.Is(err, actions.ErrBusy) {
 			t.Errorf("one more: %v", err)
 		}
-		if _, err := r.Once(t.Context(), "bert", "another", done("", &begun)); err != nil || begun != 1 {
+		if _, err := r.RunOnce(t.Context(), "bert", "another", done("", &begun)); err != nil || begun != 1 {
 			t.Errorf("another person: %v", err)
 		}
 		close(release)

@@ -1,12 +1,11 @@
-// Server: one request of an agent, from its caller to its answer.
+// Server: handles one request of an agent.
 
-// Package agents answers agents by the Model Context Protocol: tools that read records as
-// the role of a credential sees them.
+// Package agents serves agents over the Model Context Protocol. Its tools read records as the role of a
+// credential sees them.
 //
-// The endpoint speaks Streamable HTTP (revision 2025-11-25 of the protocol, and those the
-// SDK speaks beside it) without sessions: every request names its caller by itself, so
-// that a credential that is revoked opens nothing more. The server sends nothing by
-// itself. Tools only read; there is deliberately none that sends, deletes or exports.
+// The endpoint uses Streamable HTTP (revision 2025-11-25 of the protocol, and the other revisions of the SDK)
+// without sessions. Every request carries its own credential, so that a revoked credential gives no access any
+// more. The server never sends a request of its own. Tools only read; by design none sends, deletes or exports.
 package agents
 
 import (
@@ -38,58 +37,58 @@ import (
 	"understudy/spec"
 )
 
-// Path is where agents ask.
+// Path is the path of the endpoint.
 const Path = "/-/mcp"
 
-// Routes are the methods and paths a Server answers.
+// Routes returns the methods and paths that a Server handles.
 func Routes() []string { return []string{"POST " + Path} }
 
 // Callers finds the caller of a request; callers.Book implements it.
 type Callers interface {
-	Person(r *http.Request) (understudy.Caller, error)
+	IdentifyPerson(r *http.Request) (understudy.Caller, error)
 }
 
-// Mirror answers for upstream; mirror.Mirror implements it.
+// Mirror returns pages of the upstream; mirror.Mirror implements it.
 type Mirror interface {
 	Answer(ctx context.Context, a request.Request) (*request.Response, error)
 }
 
-// Search finds records by words and conditions, and adds them up; search.Searcher implements it.
+// Search finds records by words and conditions, and sums them up; search.Searcher implements it.
 type Search interface {
 	Find(ctx context.Context, c understudy.Caller, a query.SearchRequest) (*query.SearchResult, error)
 	Sum(ctx context.Context, c understudy.Caller, r query.SumRequest) (*query.SumResult, error)
 }
 
-// Limits bound what agents may ask; zero values are the defaults.
+// Limits are the limits of requests of agents; zero values mean the defaults.
 type Limits struct {
-	Time   time.Duration // of one request, default 20s
-	Rows   int           // records of one answer, default 100
-	Bytes  int           // of the records of one answer, default 512 KiB
-	Body   int64         // bytes of one request, default 256 KiB
-	AtOnce int           // requests at once, default 32; of one caller half of them
+	Time   time.Duration // the longest time of a request, default 20s
+	Rows   int           // the maximum number of records in a response, default 100
+	Bytes  int           // the maximum size of the records in a response in bytes, default 512 KiB
+	Body   int64         // the maximum size of a request in bytes, default 256 KiB
+	AtOnce int           // the maximum number of concurrent requests, default 32; half of them for one caller
 }
 
-// Options are what a Server is made of.
+// Options are the options of a Server.
 type Options struct {
 	Sources []*spec.Source
 	Gate    *access.Gate
 	Callers Callers
 	Mirror  Mirror
-	Search  Search       // nil: there is no tool that searches
-	History seen.History // nil: there is no tool that tells what was seen
-	// Held says how far the records of a kind are held: whether all of them are, and when
-	// the newest were last read (zero: not yet). nil: it is not told.
+	Search  Search       // nil: there is no search tool
+	History seen.History // nil: there is no history tool
+	// Held returns whether all records of a kind are stored, and when the newest were last read (zero: never).
+	// If Held is nil, responses do not say so.
 	Held      func(ctx context.Context, source, kind string) (complete bool, caughtUp time.Time)
-	Audit     understudy.Auditor // nil: nothing is kept
-	Key       []byte             // seals cursors; token.KeySize bytes
-	PublicURL string             // the origin people know the viewer by; "": links are paths
+	Audit     understudy.Auditor // nil: nothing is recorded
+	Key       []byte             // the key that seals cursors, token.KeySize bytes
+	PublicURL string             // the origin of the viewer; "": links are paths
 	Version   string             // of the product
 	Limits    Limits
 	Logger    *slog.Logger     // nil: discard
 	Now       func() time.Time // nil: time.Now
 }
 
-// Server answers agents under one policy, an http.Handler. It is safe for concurrent use.
+// Server serves agents under one policy. It is an http.Handler and safe for concurrent use.
 type Server struct {
 	o       Options
 	sources []*plan.Source
@@ -99,7 +98,7 @@ type Server struct {
 	offers  map[string]*offer // by role and source
 }
 
-// New makes a server. It begins nothing.
+// New returns a server. It starts nothing.
 func New(o Options) (*Server, error) {
 	if o.Gate == nil || o.Callers == nil || o.Mirror == nil || len(o.Sources) == 0 || len(o.Key) != token.KeySize {
 		return nil, errors.New("agents: options need sources, a gate, callers, a mirror and a key")
@@ -122,15 +121,14 @@ func New(o Options) (*Server, error) {
 	forms.SetDenyHandler(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		jsonhttp.Error(w, http.StatusForbidden, "a page of another site asks; viewer.public_url names the site whose pages may")
 	}))
-	// A server in front has another name than this machine, and then nobody comes in
-	// without a credential.
+	// If a server in front has another host name, localhost gives no access without a credential.
 	protocol := mcp.NewStreamableHTTPHandler(serverOf, &mcp.StreamableHTTPOptions{Stateless: true, JSONResponse: true,
 		MaxRequestBodyBytes: o.Limits.Body, DisableLocalhostProtection: o.PublicURL != "", PropagateRequestCancellation: true})
 	s.handler = forms.Handler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { s.serve(w, r, protocol) }))
 	return s, nil
 }
 
-// ServeHTTP answers one request of an agent.
+// ServeHTTP handles one request of an agent.
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	head := w.Header()
 	head.Set("Cache-Control", "private, no-store")
@@ -139,10 +137,10 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	s.handler.ServeHTTP(w, r)
 }
 
-// exchange is one request on its way through the tools.
+// exchange is the state of one request.
 type exchange struct {
 	srv    *Server
-	ctx    context.Context // of the request, with its deadline
+	ctx    context.Context // the context of the request, with its deadline
 	caller understudy.Caller
 	began  time.Time
 	offer  *offer
@@ -152,7 +150,7 @@ type exchange struct {
 // exchangeKey is the key of an exchange in the context of its request.
 type exchangeKey struct{}
 
-// serverOf is the protocol's server of a request.
+// serverOf returns the protocol server of a request.
 func serverOf(r *http.Request) *mcp.Server {
 	if v, ok := r.Context().Value(exchangeKey{}).(*exchange); ok {
 		return v.server
@@ -160,9 +158,9 @@ func serverOf(r *http.Request) *mcp.Server {
 	return nil
 }
 
-// serve names the caller and answers by the protocol, under the deadline.
+// serve identifies the caller and handles the request by the protocol, with a deadline.
 func (s *Server) serve(w http.ResponseWriter, r *http.Request, protocol http.Handler) {
-	c, err := jsonapi.Person(r, "", s.o.Callers.Person)
+	c, err := jsonapi.Person(r, "", s.o.Callers.IdentifyPerson)
 	if err != nil {
 		(&jsonapi.Options{}).Refuse(w, r, err)
 		return
@@ -179,7 +177,7 @@ func (s *Server) serve(w http.ResponseWriter, r *http.Request, protocol http.Han
 		jsonhttp.Error(w, http.StatusRequestEntityTooLarge, why)
 		return
 	}
-	if r.Body, err = single(http.MaxBytesReader(w, r.Body, s.o.Limits.Body)); err != nil {
+	if r.Body, err = checkSingle(http.MaxBytesReader(w, r.Body, s.o.Limits.Body)); err != nil {
 		jsonhttp.Error(w, http.StatusBadRequest, understudy.PlainText(err))
 		return
 	}
@@ -192,16 +190,17 @@ func (s *Server) serve(w http.ResponseWriter, r *http.Request, protocol http.Han
 	out.end()
 }
 
-// explainer is the writer of the protocol's answers. It signs a refusal with the refusal's text.
+// explainer is the writer of the protocol's responses. It marks a refusal as this server's own error, with the
+// refusal's text.
 type explainer struct {
 	http.ResponseWriter
-	refused int // the status of a refusal whose text is still to come; 0: there is none
+	refused int // the status of a refusal whose text is not yet written; 0: none
 }
 
-// Unwrap lets http.ResponseController reach the writer below.
+// Unwrap returns the wrapped writer. http.ResponseController needs it.
 func (e *explainer) Unwrap() http.ResponseWriter { return e.ResponseWriter }
 
-// WriteHeader keeps a refusal back until its text comes.
+// WriteHeader delays the status of a refusal until its text is written.
 func (e *explainer) WriteHeader(status int) {
 	if status >= http.StatusBadRequest && strings.HasPrefix(e.Header().Get("Content-Type"), "text/plain") {
 		e.refused = status
@@ -210,7 +209,7 @@ func (e *explainer) WriteHeader(status int) {
 	e.ResponseWriter.WriteHeader(status)
 }
 
-// Write writes a part of the answer. That of a refusal is its text, to which it adds what to do.
+// Write writes a part of the response. To the text of a refusal it adds what to do.
 func (e *explainer) Write(p []byte) (int, error) {
 	if e.refused == 0 {
 		return e.ResponseWriter.Write(p)
@@ -240,13 +239,13 @@ func (e *explainer) end() {
 	}
 }
 
-// single refuses a body that is an array of requests. Older revisions of the protocol have
-// such bodies, and the bounds hold for one answer alone.
-func single(body io.ReadCloser) (io.ReadCloser, error) {
+// checkSingle returns an error for a body that is an array of requests. Older revisions of the protocol allow
+// such bodies, but the limits apply to a single response.
+func checkSingle(body io.ReadCloser) (io.ReadCloser, error) {
 	in := bufio.NewReader(body)
-	first, _ := in.Peek(1) // the protocol reads an error again, and answers with its status
+	first, _ := in.Peek(1) // the protocol handles a read error itself
 	for len(first) == 1 && first[0] <= ' ' {
-		_, _ = in.Discard(1) // it was read
+		_, _ = in.Discard(1) // one byte is available
 		first, _ = in.Peek(1)
 	}
 	if string(first) == "[" {
@@ -258,16 +257,16 @@ func single(body io.ReadCloser) (io.ReadCloser, error) {
 	}{in, body}, nil
 }
 
-// within is a tool's context: it ends with the request, too, which the protocol does not
-// see to in all of its revisions.
-func (v *exchange) within(ctx context.Context) (context.Context, func()) {
+// toolContext returns the context of a tool. It also ends with the request, which the SDK does not ensure in
+// all revisions of the protocol.
+func (v *exchange) toolContext(ctx context.Context) (context.Context, func()) {
 	ctx, cancel := context.WithCancel(ctx)
 	stop := context.AfterFunc(v.ctx, cancel)
 	return ctx, func() { stop(); cancel() }
 }
 
-// audit lists what the caller does, before the answer goes out.
-func (v *exchange) audit(ctx context.Context, e understudy.AuditEntry) error {
+// recordAction records what the caller does, before the response is sent.
+func (v *exchange) recordAction(ctx context.Context, e understudy.AuditEntry) error {
 	e.Caller, e.AsPerson, e.Request = v.caller, true, accesslog.LineOf(v.ctx).ID
 	return understudy.Audit(ctx, v.srv.o.Audit, e)
 }

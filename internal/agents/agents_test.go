@@ -56,7 +56,7 @@ func TestTools(t *testing.T) {
 	}
 	var list readAnswer
 	all.must("list", map[string]any{"kind": "calls", "filters": map[string]any{"Status": "completed"}}, &list)
-	if len(list.Records) != 20 || list.Next == "" || list.Note != marking || list.How != "cold" {
+	if len(list.Records) != 20 || list.Next == "" || list.Note != dataNote || list.How != "cold" {
 		t.Fatalf("%d records, next %q, %+v", len(list.Records), list.Next, list)
 	}
 	all.must("list", map[string]any{"kind": "calls", "filters": map[string]any{"Status": "completed"}}, &list)
@@ -76,7 +76,7 @@ func TestTools(t *testing.T) {
 	}
 	var sums sumAnswer
 	all.must("sums", map[string]any{"kinds": []string{"calls"}, "sum": "price", "by": []string{"status"}, "zone": "Europe/Berlin"}, &sums)
-	if len(sums.Rows) == 0 || len(sums.Totals) == 0 || sums.Totals[0].Count < 100 || sums.Note != marking {
+	if len(sums.Rows) == 0 || len(sums.Totals) == 0 || sums.Totals[0].Count < 100 || sums.Note != dataNote {
 		t.Errorf("calls cost %+v", sums)
 	}
 	var of describeAnswer

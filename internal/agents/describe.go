@@ -1,5 +1,4 @@
-// Describe: the fields, lists and filters of a kind, as the spec has them and the role
-// sees them.
+// Describe: the fields, lists and filters of a kind, from the spec and as far as the role sees them.
 
 package agents
 
@@ -12,7 +11,7 @@ import (
 	"understudy/spec"
 )
 
-// describeAnswer says what a kind is.
+// describeAnswer describes a kind.
 type describeAnswer struct {
 	Source string      `json:"source"`
 	Kind   string      `json:"kind"`
@@ -24,7 +23,7 @@ type describeAnswer struct {
 	Lists  []listView  `json:"lists,omitempty"`
 }
 
-// fieldView says what a field is.
+// fieldView describes a field.
 type fieldView struct {
 	Name  string `json:"name"`
 	Title string `json:"title,omitempty"`
@@ -34,7 +33,7 @@ type fieldView struct {
 	Link  string `json:"link,omitempty" jsonschema:"the kind of the record that its value names"`
 }
 
-// listView says what a list is.
+// listView describes a list.
 type listView struct {
 	List    string            `json:"list"`
 	Title   string            `json:"title"`
@@ -42,9 +41,10 @@ type listView struct {
 	Filters map[string]string `json:"filters,omitempty" jsonschema:"by name, what each does"`
 }
 
-func (b *builder) describe() {
+// addDescribe adds the tool that describes a kind.
+func (b *builder) addDescribe() {
 	add[describeAnswer](b, "describe", "Describe a kind", "The fields, lists and filters of a kind of record, as far as you see them.",
-		anyKind, b.kind(&properties{}, anyKind), func(_ context.Context, v *exchange, arguments json.RawMessage) (any, error) {
+		isAnyKind, b.addKind(&properties{}, isAnyKind), func(_ context.Context, v *exchange, arguments json.RawMessage) (any, error) {
 			var a struct {
 				Source string `json:"source"`
 				Kind   string `json:"kind"`
@@ -52,7 +52,7 @@ func (b *builder) describe() {
 			if err := read(arguments, &a); err != nil {
 				return nil, err
 			}
-			k, err := v.offer.kindOf(a.Source, a.Kind, anyKind)
+			k, err := v.offer.findKind(a.Source, a.Kind, isAnyKind)
 			if err != nil {
 				return nil, err
 			}
@@ -60,7 +60,7 @@ func (b *builder) describe() {
 		})
 }
 
-// describe says what a kind is. It shows nothing of any record.
+// describe returns the description of a kind. It contains nothing of any record.
 func (v *exchange) describe(k *plan.Kind) *describeAnswer {
 	out := &describeAnswer{Source: k.Source.Name, Kind: k.Spec.Name, Title: k.Spec.Title, Within: recordNeeds(k), Fields: []fieldView{}}
 	level := func(name string) access.Level { return v.srv.o.Gate.Level(v.caller, k.Source.Name, k.Spec.Name, name) }

@@ -1,4 +1,4 @@
-// Find: records by words and conditions, and what was seen of one over time.
+// Find: searches records, and reads the history of a record.
 
 package agents
 
@@ -16,7 +16,7 @@ import (
 	"understudy/internal/query"
 )
 
-// searchArgs are a search.
+// searchArgs are the arguments of a search.
 type searchArgs struct {
 	Query  string   `json:"query"`
 	Source string   `json:"source"`
@@ -26,25 +26,25 @@ type searchArgs struct {
 	Limit  int      `json:"limit"`
 }
 
-// searchAnswer is what a search finds.
+// searchAnswer is the result of a search.
 type searchAnswer struct {
-	Query string            `json:"query" jsonschema:"as it was understood"`
-	Notes []string          `json:"notes,omitempty"`
-	Part  bool              `json:"partial,omitempty" jsonschema:"time or a limit ended it; next_cursor goes on from there"`
-	Held  map[string]heldOf `json:"held,omitempty" jsonschema:"how far the kinds are held, by source/kind"`
-	Cut   string            `json:"cut,omitempty" jsonschema:"why there are fewer than were asked for"`
-	Next  string            `json:"next_cursor,omitempty" jsonschema:"leads on; absent at the end"`
-	Note  string            `json:"note"`
-	Hits  []searchHit       `json:"hits"`
+	Query string               `json:"query" jsonschema:"as it was understood"`
+	Notes []string             `json:"notes,omitempty"`
+	Part  bool                 `json:"partial,omitempty" jsonschema:"time or a limit ended it; next_cursor goes on from there"`
+	Held  map[string]heldState `json:"held,omitempty" jsonschema:"how far the kinds are held, by source/kind"`
+	Cut   string               `json:"cut,omitempty" jsonschema:"why there are fewer than were asked for"`
+	Next  string               `json:"next_cursor,omitempty" jsonschema:"leads on; absent at the end"`
+	Note  string               `json:"note"`
+	Hits  []searchHit          `json:"hits"`
 }
 
-// heldOf says how far a kind is held.
-type heldOf struct {
+// heldState says how much of a kind is stored.
+type heldState struct {
 	Complete bool       `json:"complete" jsonschema:"all records are held"`
 	CaughtUp *time.Time `json:"caught_up_to,omitempty" jsonschema:"when the newest were last read"`
 }
 
-// searchHit is one record.
+// searchHit is a record that was found.
 type searchHit struct {
 	Source string          `json:"source"`
 	Kind   string          `json:"kind"`
@@ -53,17 +53,18 @@ type searchHit struct {
 	Record json.RawMessage `json:"record" jsonschema:"as the role sees it: hidden values are null"`
 }
 
-func (b *builder) search() {
+// addSearch adds the tool that searches records.
+func (b *builder) addSearch() {
 	if b.srv.o.Search == nil {
 		return
 	}
 	p := (&properties{}).add("query", text(`words, "a phrase", wor*, numbers (+1555…), ids, and conditions: status:failed price>0.5 `+
 		`start_time>=2026-06-01 (a OR b) -not has:field no:field; all must hold; empty finds everything`))
-	b.source(p).add("kinds", &jsonschema.Schema{Type: "array", Items: one("", b.offer.names(recorded)),
+	b.addSource(p).add("kinds", &jsonschema.Schema{Type: "array", Items: enum("", b.offer.names(hasID)),
 		Description: "only these; all when it is absent"})
-	b.page(p.add("sort", text("newest (when absent), oldest, rank, or a field, a minus before it for the largest first")))
+	b.addPage(p.add("sort", text("newest (when absent), oldest, rank, or a field, a minus before it for the largest first")))
 	add[searchAnswer](b, "search", "Search records", "Records by words and by conditions on any field, among those that are held.",
-		recorded, p,
+		hasID, p,
 		func(ctx context.Context, v *exchange, arguments json.RawMessage) (any, error) {
 			var a searchArgs
 			if err := read(arguments, &a); err != nil {
@@ -73,26 +74,26 @@ func (b *builder) search() {
 		})
 }
 
-// searched refuses kinds that the role does not see, in the words for those there are not.
-func (v *exchange) searched(source string, kinds []string) error {
+// checkSearch returns an error for a kind or source that the role does not see, the same error as for an unknown one.
+func (v *exchange) checkSearch(source string, kinds []string) error {
 	for _, kind := range kinds {
-		if !slices.Contains(v.offer.names(recorded), kind) {
-			return wrong("kind", kind, v.offer.names(recorded))
+		if !slices.Contains(v.offer.names(hasID), kind) {
+			return newUnknown("kind", kind, v.offer.names(hasID))
 		}
 	}
 	if source != "" && !slices.Contains(v.offer.sourceNames(), source) {
-		return wrong("source", source, v.offer.sourceNames())
+		return newUnknown("source", source, v.offer.sourceNames())
 	}
 	return nil
 }
 
-// search answers a search.
+// search runs a search.
 func (v *exchange) search(ctx context.Context, a searchArgs) (any, error) {
 	limit, err := v.limit(a.Limit)
 	if err != nil {
 		return nil, err
 	}
-	if err := v.searched(a.Source, a.Kinds); err != nil {
+	if err := v.checkSearch(a.Source, a.Kinds); err != nil {
 		return nil, err
 	}
 	if a.Sort == "newest" {
@@ -103,9 +104,9 @@ func (v *exchange) search(ctx context.Context, a searchArgs) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	out := &searchAnswer{Query: found.Query, Notes: found.Notes, Part: found.Partial, Note: marking, Hits: []searchHit{}}
-	if fit := v.fitting(len(found.Hits), func(i int) int { return len(found.Hits[i].Body) }); fit < len(found.Hits) {
-		ask.Limit = fit // the cursor of fewer hits is another
+	out := &searchAnswer{Query: found.Query, Notes: found.Notes, Part: found.Partial, Note: dataNote, Hits: []searchHit{}}
+	if fit := v.fittingRows(len(found.Hits), func(i int) int { return len(found.Hits[i].Body) }); fit < len(found.Hits) {
+		ask.Limit = fit // the cursor depends on the number of hits
 		if found, err = v.srv.o.Search.Find(ctx, v.caller, ask); err != nil {
 			return nil, err
 		}
@@ -114,7 +115,7 @@ func (v *exchange) search(ctx context.Context, a searchArgs) (any, error) {
 	out.Next = found.Next
 	e := understudy.AuditEntry{Action: understudy.ActionSearch, What: "an agent searches", Source: a.Source, Values: []string{a.Query}}
 	for _, h := range found.Hits {
-		if err := v.fits(len(h.Body)); err != nil {
+		if err := v.checkSize(len(h.Body)); err != nil {
 			return nil, err
 		}
 		link := ""
@@ -123,23 +124,23 @@ func (v *exchange) search(ctx context.Context, a searchArgs) (any, error) {
 		}
 		out.Hits = append(out.Hits, searchHit{h.Source, h.Kind, h.ID, link, h.Body})
 		e.IDs = append(e.IDs, h.ID)
-		v.tellHeld(ctx, out, h.Source, h.Kind)
+		v.addHeld(ctx, out, h.Source, h.Kind)
 	}
 	e.Rows = len(out.Hits)
-	return out, v.audit(ctx, e)
+	return out, v.recordAction(ctx, e)
 }
 
-// tellHeld adds how far a kind is held, to a caller that may know how many there are.
-func (v *exchange) tellHeld(ctx context.Context, out *searchAnswer, source, kind string) {
+// addHeld adds how much of a kind is stored, if the caller may know the number of its records.
+func (v *exchange) addHeld(ctx context.Context, out *searchAnswer, source, kind string) {
 	name := source + "/" + kind
 	if _, ok := out.Held[name]; ok || v.srv.o.Held == nil || !v.srv.o.Gate.Counts(v.caller, source, kind) {
 		return
 	}
 	if out.Held == nil {
-		out.Held = map[string]heldOf{}
+		out.Held = map[string]heldState{}
 	}
 	complete, at := v.srv.o.Held(ctx, source, kind)
-	h := heldOf{Complete: complete}
+	h := heldState{Complete: complete}
 	if !at.IsZero() {
 		at = at.UTC().Truncate(time.Second)
 		h.CaughtUp = &at
@@ -147,7 +148,7 @@ func (v *exchange) tellHeld(ctx context.Context, out *searchAnswer, source, kind
 	out.Held[name] = h
 }
 
-// historyArgs name a record's past.
+// historyArgs are the arguments of the history tool.
 type historyArgs struct {
 	Source string            `json:"source"`
 	Kind   string            `json:"kind"`
@@ -156,7 +157,7 @@ type historyArgs struct {
 	Limit  int               `json:"limit"`
 }
 
-// historyAnswer is what was seen of a record, newest first.
+// historyAnswer has the versions of a record, the newest first.
 type historyAnswer struct {
 	Source   string        `json:"source"`
 	Kind     string        `json:"kind"`
@@ -166,7 +167,7 @@ type historyAnswer struct {
 	Versions []versionView `json:"versions" jsonschema:"newest first; as_of with at = from shows all of one"`
 }
 
-// versionView is one period in which a record looked the same.
+// versionView is a period in which a record did not change.
 type versionView struct {
 	From    time.Time             `json:"from"`
 	Until   *time.Time            `json:"until,omitempty" jsonschema:"absent: it is so now"`
@@ -177,34 +178,35 @@ type versionView struct {
 	Lost    bool                  `json:"not_kept,omitempty" jsonschema:"its values are not kept"`
 }
 
-func (b *builder) history() {
+// addHistory adds the tool that reads the history of a record.
+func (b *builder) addHistory() {
 	if b.srv.o.History == nil {
 		return
 	}
-	p := b.within(b.id(b.kind(&properties{}, remembered), true, remembered), recordNeeds)
+	p := b.addWithin(b.addID(b.addKind(&properties{}, hasHistory), true, hasHistory), recordNeeds)
 	least, most := 1.0, float64(b.srv.o.Limits.Rows)
 	limit := text("how many versions at most; 20 when it is absent")
 	limit.Type, limit.Minimum, limit.Maximum = "integer", &least, &most
-	add[historyAnswer](b, "history", "See what changed", "Every version of a record that was seen, with what changed in it.", remembered,
+	add[historyAnswer](b, "history", "See what changed", "Every version of a record that was seen, with what changed in it.", hasHistory,
 		p.add("limit", limit), func(ctx context.Context, v *exchange, arguments json.RawMessage) (any, error) {
 			var a historyArgs
 			if err := read(arguments, &a); err != nil {
 				return nil, err
 			}
-			return v.history(ctx, a)
+			return v.readHistory(ctx, a)
 		})
 }
 
-// history answers with the past of a record.
-func (v *exchange) history(ctx context.Context, a historyArgs) (any, error) {
+// readHistory returns the versions of a record.
+func (v *exchange) readHistory(ctx context.Context, a historyArgs) (any, error) {
 	limit, err := v.limit(a.Limit)
 	if err != nil {
 		return nil, err
 	}
-	if _, err := v.offer.kindOf(a.Source, a.Kind, remembered); err != nil {
+	if _, err := v.offer.findKind(a.Source, a.Kind, hasHistory); err != nil {
 		return nil, err
 	}
-	k, t, err := v.instance(recordArgs{a.Source, a.Kind, a.ID, a.Within})
+	k, t, err := v.findInstance(recordArgs{a.Source, a.Kind, a.ID, a.Within})
 	if err != nil {
 		return nil, err
 	}
@@ -222,7 +224,7 @@ func (v *exchange) history(ctx context.Context, a historyArgs) (any, error) {
 	if len(past.Versions) == 0 {
 		return nil, understudy.ErrNotFound
 	}
-	out := &historyAnswer{Source: k.Source.Name, Kind: k.Spec.Name, ID: a.ID, Note: marking, Versions: []versionView{}}
+	out := &historyAnswer{Source: k.Source.Name, Kind: k.Spec.Name, ID: a.ID, Note: dataNote, Versions: []versionView{}}
 	if past.More {
 		out.Cut = "there are older versions; ask with a larger limit, or as_of"
 	}
@@ -231,18 +233,18 @@ func (v *exchange) history(ctx context.Context, a historyArgs) (any, error) {
 		one, size := versionOf(s)
 		if left -= size; left < 0 {
 			if i == 0 {
-				return nil, v.fits(size)
+				return nil, v.checkSize(size)
 			}
 			out.Cut = "older versions would make the answer too large; as_of shows them"
 			break
 		}
 		out.Versions = append(out.Versions, one)
 	}
-	return out, v.audit(ctx, understudy.AuditEntry{Action: understudy.ActionRecord, What: "an agent reads the past of a record",
+	return out, v.recordAction(ctx, understudy.AuditEntry{Action: understudy.ActionRecord, What: "an agent reads the past of a record",
 		Source: out.Source, Kind: out.Kind, IDs: []string{t.ID}, Rows: len(out.Versions)})
 }
 
-// versionOf is a version as an agent gets it, and about how many bytes it has.
+// versionOf returns a version in the form for an agent, and its approximate size in bytes.
 func versionOf(s *seen.Version) (out versionView, size int) {
 	out = versionView{From: s.Version.From.UTC(), Shape: s.Version.Shape, Lost: !s.Version.Gone && !s.Kept}
 	if !s.Version.Until.IsZero() {
@@ -275,7 +277,7 @@ func versionOf(s *seen.Version) (out versionView, size int) {
 	return out, size
 }
 
-// valueOf is a value of a version, nil for none.
+// valueOf returns the value of a field, or nil if there is none.
 func valueOf(v access.Value) *string {
 	if v.State != access.Seen && v.State != access.Masked {
 		return nil

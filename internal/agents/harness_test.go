@@ -60,7 +60,7 @@ type auditLog struct {
 	kept []understudy.AuditEntry
 }
 
-func (l *auditLog) Audit(_ context.Context, e understudy.AuditEntry) error {
+func (l *auditLog) RecordAction(_ context.Context, e understudy.AuditEntry) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.err == nil {
@@ -87,11 +87,11 @@ func (l *auditLog) take() []understudy.AuditEntry {
 // gated is the gate as the search asks it.
 type gated struct{ *access.Gate }
 
-func (g gated) Fully(c understudy.Caller, source, kind, field string) bool {
+func (g gated) CanSeeField(c understudy.Caller, source, kind, field string) bool {
 	return g.Level(c, source, kind, field) == access.See
 }
 
-func (g gated) View(c understudy.Caller, r *understudy.Record) ([]byte, error) {
+func (g gated) MakeView(c understudy.Caller, r *understudy.Record) ([]byte, error) {
 	v, err := g.Gate.View(c, &understudy.Page{Key: understudy.Key{Source: r.Source}, Kind: r.Kind, Status: http.StatusOK, Body: r.Body})
 	if err != nil {
 		return nil, err

@@ -1,4 +1,4 @@
-// List: some records of a list, from its first or from where a cursor leads.
+// List: reads records of a list, from the beginning or from a cursor.
 
 package agents
 
@@ -15,30 +15,30 @@ import (
 	"understudy/spec"
 )
 
-// listTarget is the target of a list, and how many of its rows are skipped.
+// listTarget returns the list and the target of a request, and how many rows to skip.
 func (v *exchange) listTarget(a listArgs, at time.Time) (l *plan.List, t *spec.Target, skip int, err error) {
-	k, err := v.offer.kindOf(a.Source, a.Kind, listed)
+	k, err := v.offer.findKind(a.Source, a.Kind, hasLists)
 	if err != nil {
 		return nil, nil, 0, err
 	}
 	if a.Cursor != "" {
-		return v.goOn(k, a, at)
+		return v.followCursor(k, a, at)
 	}
 	var params understudy.Query
 	for name, value := range a.Within {
 		params = append(params, understudy.Param{Name: name, Value: value})
 	}
 	if l = k.Pick(a.List, params); l == nil {
-		return nil, nil, 0, wrong("list of "+k.Spec.Name, a.List, slugs(k))
+		return nil, nil, 0, newUnknown("list of "+k.Spec.Name, a.List, slugs(k))
 	}
-	within, err := vars(a.Within, l.Needs)
+	within, err := readVars(a.Within, l.Needs)
 	switch {
 	case err != nil:
 		return nil, nil, 0, err
 	case len(within) < len(l.Needs):
-		return nil, nil, 0, invalid("%s lie under another record; say which in within: %s", k.Spec.Name, strings.Join(l.Needs, ", "))
+		return nil, nil, 0, newInvalid("%s lie under another record; say which in within: %s", k.Spec.Name, strings.Join(l.Needs, ", "))
 	}
-	query, err := v.filters(l, a.Filters)
+	query, err := v.readFilters(l, a.Filters)
 	if err != nil {
 		return nil, nil, 0, err
 	}
@@ -49,17 +49,17 @@ func (v *exchange) listTarget(a listArgs, at time.Time) (l *plan.List, t *spec.T
 		return k.Source.Config.PathVar(name)
 	})
 	if !ok {
-		return nil, nil, 0, invalid("this list cannot be asked for")
+		return nil, nil, 0, newInvalid("this list cannot be asked for")
 	}
 	t, err = k.Source.Spec.Target(k.Source.Name, path, query.String())
 	if err == nil && t.List != l.Spec {
-		err = invalid("what within names is no id")
+		err = newInvalid("what within names is no id")
 	}
 	return l, t, 0, err
 }
 
-// goOn is the target of a cursor.
-func (v *exchange) goOn(k *plan.Kind, a listArgs, at time.Time) (*plan.List, *spec.Target, int, error) {
+// followCursor returns the list, the target and the number of rows to skip of a cursor.
+func (v *exchange) followCursor(k *plan.Kind, a listArgs, at time.Time) (*plan.List, *spec.Target, int, error) {
 	p, err := v.unseal(k.Source.Name, a.Cursor)
 	if err != nil {
 		return nil, nil, 0, err
@@ -73,11 +73,11 @@ func (v *exchange) goOn(k *plan.Kind, a listArgs, at time.Time) (*plan.List, *sp
 			return l, t, p.Skip, nil
 		}
 	}
-	return nil, nil, 0, invalid("that is no cursor of this list for this role; begin without one")
+	return nil, nil, 0, newInvalid("that is no cursor of this list for this role; begin without one")
 }
 
-// filters are the conditions of a list, in the order of its filters.
-func (v *exchange) filters(l *plan.List, given map[string]string) (understudy.Query, error) {
+// readFilters returns the conditions of a list, in the order of its filters.
+func (v *exchange) readFilters(l *plan.List, given map[string]string) (understudy.Query, error) {
 	var all understudy.Query
 	var known []string
 	for i, f := range l.Spec.Filters {
@@ -93,7 +93,7 @@ func (v *exchange) filters(l *plan.List, given map[string]string) (understudy.Qu
 	}
 	for name := range given {
 		if !slices.ContainsFunc(l.Spec.Filters, func(f *spec.Filter) bool { return keyOf(f) == name }) {
-			return nil, wrong("filter of "+l.Kind.Spec.Name, name, known)
+			return nil, newUnknown("filter of "+l.Kind.Spec.Name, name, known)
 		}
 	}
 	return all, nil
@@ -107,7 +107,7 @@ func slugs(k *plan.Kind) []string {
 	return all
 }
 
-// list answers with some records of a list.
+// list returns records of a list.
 func (v *exchange) list(ctx context.Context, a listArgs, at time.Time) (any, error) {
 	limit, err := v.limit(a.Limit)
 	if err != nil {
@@ -126,13 +126,13 @@ func (v *exchange) list(ctx context.Context, a listArgs, at time.Time) (any, err
 	rows := view.Rows()
 	rows = rows[min(max(skip, 0), len(rows)):]
 	wanted := rows[:min(limit, len(rows))]
-	fit := v.fitting(len(wanted), func(i int) int { return len(wanted[i].Raw()) })
+	fit := v.fittingRows(len(wanted), func(i int) int { return len(wanted[i].Raw()) })
 	if fit < len(wanted) {
 		out.Cut = fmt.Sprintf("%d of %d: more would make the answer too large; go on with next_cursor", fit, len(wanted))
 	}
 	var ids []string
 	for _, r := range wanted[:fit] {
-		if err := v.fits(len(r.Raw())); err != nil {
+		if err := v.checkSize(len(r.Raw())); err != nil {
 			return nil, err
 		}
 		out.Records, ids = append(out.Records, r.Raw()), append(ids, r.ID)
@@ -154,6 +154,6 @@ func (v *exchange) list(ctx context.Context, a listArgs, at time.Time) (any, err
 	}
 	values = append(values, t.Above()...)
 	action := understudy.ListAction(t.First && skip == 0 && at.IsZero(), fit, values)
-	return out, v.audit(ctx, understudy.AuditEntry{Action: action, What: "an agent lists records", Source: out.Source,
+	return out, v.recordAction(ctx, understudy.AuditEntry{Action: action, What: "an agent lists records", Source: out.Source,
 		Kind: out.Kind, IDs: ids, Rows: fit, Values: values})
 }

@@ -1,5 +1,5 @@
-// Offer: the tools that one role gets, with schemas made from the spec and from what the
-// role sees. A kind that is hidden from the role is not named.
+// Offer: the tools that one role gets, with schemas made from the spec and from what the role sees. A kind that
+// is hidden from the role is not named.
 
 package agents
 
@@ -19,10 +19,10 @@ import (
 	"understudy/spec"
 )
 
-// tool is one tool: what it does with its arguments.
+// tool is the function of a tool.
 type tool func(ctx context.Context, v *exchange, arguments json.RawMessage) (any, error)
 
-// offer is what a role may ask.
+// offer has the kinds and tools of a role.
 type offer struct {
 	sources      []*offered
 	tools        []*mcp.Tool
@@ -30,14 +30,14 @@ type offer struct {
 	instructions string
 }
 
-// offered are the kinds of a source that a role sees.
+// offered has the kinds of a source that a role sees.
 type offered struct {
 	source *plan.Source
 	kinds  []*plan.Kind
 }
 
-// offerOf is the offer of a caller's role. A role that sees other kinds has another policy,
-// and with it another Server.
+// offerOf returns the offer of the caller's role. If the visible kinds of a role change, the policy changes and
+// with it the Server.
 func (s *Server) offerOf(c understudy.Caller) *offer {
 	name := c.Role() + "\x00" + c.Source
 	s.mu.Lock()
@@ -48,6 +48,7 @@ func (s *Server) offerOf(c understudy.Caller) *offer {
 	return s.offers[name]
 }
 
+// newOffer builds the offer of the caller's role.
 func (s *Server) newOffer(c understudy.Caller) *offer {
 	o := &offer{run: map[string]tool{}}
 	for _, src := range s.sources {
@@ -56,7 +57,7 @@ func (s *Server) newOffer(c understudy.Caller) *offer {
 		}
 		one := &offered{source: src}
 		for _, k := range src.Kinds {
-			if s.o.Gate.Sees(c, src.Name, k.Spec.Name) {
+			if s.o.Gate.CanSee(c, src.Name, k.Spec.Name) {
 				one.kinds = append(one.kinds, k)
 			}
 		}
@@ -65,25 +66,25 @@ func (s *Server) newOffer(c understudy.Caller) *offer {
 		}
 	}
 	b := &builder{srv: s, caller: c, offer: o}
-	b.describe()
-	b.search()
-	b.get()
-	b.list()
-	b.history()
-	b.asOf()
-	b.sums()
+	b.addDescribe()
+	b.addSearch()
+	b.addGet()
+	b.addList()
+	b.addHistory()
+	b.addAsOf()
+	b.addSums()
 	o.instructions = instructions(o, s.o.Limits)
 	return o
 }
 
-// The classes of kinds that a tool takes.
-func listed(k *plan.Kind) bool     { return len(k.PlannedLists) > 0 }
-func shown(k *plan.Kind) bool      { return len(k.PlannedInstances) > 0 }
-func recorded(k *plan.Kind) bool   { return len(k.Spec.ID) > 0 }
-func remembered(k *plan.Kind) bool { return shown(k) && recorded(k) }
-func anyKind(*plan.Kind) bool      { return true }
+// hasLists and the following functions say which kinds a tool takes.
+func hasLists(k *plan.Kind) bool     { return len(k.PlannedLists) > 0 }
+func hasInstances(k *plan.Kind) bool { return len(k.PlannedInstances) > 0 }
+func hasID(k *plan.Kind) bool        { return len(k.Spec.ID) > 0 }
+func hasHistory(k *plan.Kind) bool   { return hasInstances(k) && hasID(k) }
+func isAnyKind(*plan.Kind) bool      { return true }
 
-// names are those of the kinds a tool takes, each once.
+// names returns the names of the kinds that a tool takes, without duplicates.
 func (o *offer) names(takes func(*plan.Kind) bool) []string {
 	var all []string
 	for _, s := range o.sources {
@@ -96,8 +97,8 @@ func (o *offer) names(takes func(*plan.Kind) bool) []string {
 	return all
 }
 
-// kindOf finds the kind that arguments name; the error says which there are.
-func (o *offer) kindOf(source, kind string, takes func(*plan.Kind) bool) (*plan.Kind, error) {
+// findKind returns the kind that arguments name. Its error lists the existing kinds.
+func (o *offer) findKind(source, kind string, takes func(*plan.Kind) bool) (*plan.Kind, error) {
 	var found []*plan.Kind
 	named := source == ""
 	for _, s := range o.sources {
@@ -113,11 +114,11 @@ func (o *offer) kindOf(source, kind string, takes func(*plan.Kind) bool) (*plan.
 	}
 	switch {
 	case !named:
-		return nil, wrong("source", source, o.sourceNames())
+		return nil, newUnknown("source", source, o.sourceNames())
 	case len(found) == 0:
-		return nil, wrong("kind", kind, o.names(takes))
+		return nil, newUnknown("kind", kind, o.names(takes))
 	case len(found) > 1:
-		return nil, invalid("several sources have the kind %q: say which, as source: %s", kind, strings.Join(o.sourceNames(), ", "))
+		return nil, newInvalid("several sources have the kind %q: say which, as source: %s", kind, strings.Join(o.sourceNames(), ", "))
 	}
 	return found[0], nil
 }
@@ -130,7 +131,7 @@ func (o *offer) sourceNames() []string {
 	return all
 }
 
-// instructions say what the server is.
+// instructions returns the text that describes the server to an agent.
 func instructions(o *offer, l Limits) string {
 	var titles []string
 	for _, s := range o.sources {
@@ -145,30 +146,30 @@ func instructions(o *offer, l Limits) string {
 		"Start with describe to see the fields and filters of a kind."
 }
 
-// protocolServer is the protocol's side of one request.
+// protocolServer returns the protocol server for one request.
 func (v *exchange) protocolServer() *mcp.Server {
 	s := mcp.NewServer(&mcp.Implementation{Name: "understudy", Title: "Understudy", Version: v.srv.o.Version}, &mcp.ServerOptions{
 		Instructions: v.offer.instructions,
-		Capabilities: &mcp.ServerCapabilities{Tools: &mcp.ToolCapabilities{}}, // nothing is sent that was not asked for
+		Capabilities: &mcp.ServerCapabilities{Tools: &mcp.ToolCapabilities{}}, // the server sends no notifications
 		SetCacheable: func(_ context.Context, _ mcp.Request, c *mcp.Cacheable) { c.CacheScope = "private" },
 	})
 	for _, t := range v.offer.tools {
 		run := v.offer.run[t.Name]
 		s.AddTool(t, func(ctx context.Context, r *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
-			ctx, end := v.within(ctx)
+			ctx, end := v.toolContext(ctx)
 			defer end()
 			out, err := run(ctx, v, r.Params.Arguments)
 			if err != nil {
 				return v.failure(ctx, t.Name, err), nil
 			}
-			return result(out)
+			return newResult(out)
 		})
 	}
 	return s
 }
 
-// result is an answer, as data and as text for clients that take no data.
-func result(out any) (*mcp.CallToolResult, error) {
+// newResult returns a result as data, and as text for clients that do not support data.
+func newResult(out any) (*mcp.CallToolResult, error) {
 	data, err := json.Marshal(out)
 	if err != nil {
 		return nil, fmt.Errorf("agents: answer: %w", err)
@@ -176,13 +177,13 @@ func result(out any) (*mcp.CallToolResult, error) {
 	return &mcp.CallToolResult{Content: []mcp.Content{&mcp.TextContent{Text: string(data)}}, StructuredContent: json.RawMessage(data)}, nil
 }
 
-// offers reports whether a role may use a filter of a list.
-func (b *builder) offers(l *plan.List, filter int) bool {
+// canFilter reports whether the role may use a filter of a list.
+func (b *builder) canFilter(l *plan.List, filter int) bool {
 	return b.srv.o.Gate.Read(b.caller, l.Probes[filter]) == nil
 }
 
-// keyOf is a filter's name as a property: clients take letters, digits and _.- in one
-// alone. The operator in a name of upstream's (StartTime>) becomes a word.
+// keyOf returns a filter's name as a property name. Clients only accept letters, digits and _.- in it, so the
+// operator in the upstream's name (StartTime>) becomes a word.
 func keyOf(f *spec.Filter) string {
 	key := strings.Map(func(r rune) rune {
 		if r < 0x80 && (r == '_' || r == '.' || r == '-' || unicode.IsLetter(r) || unicode.IsDigit(r)) {
@@ -196,7 +197,7 @@ func keyOf(f *spec.Filter) string {
 	return key
 }
 
-// filterMeaning says what a filter does.
+// filterMeaning returns a description of a filter.
 func filterMeaning(f *spec.Filter) string {
 	title := strings.ReplaceAll(f.Field, "_", " ")
 	if f.Title != "" {

@@ -1,4 +1,4 @@
-// Read: records and lists as upstream shows them, now and at an earlier moment.
+// Read: reads records and lists, as they are now and at an earlier time.
 
 package agents
 
@@ -18,10 +18,10 @@ import (
 	"understudy/spec"
 )
 
-// errComputing is the error of a read that upstream answered with 202: there is no answer yet.
+// errComputing is the error of a read to which the upstream responded with 202: the result is not ready.
 var errComputing = fmt.Errorf("agents: %w: upstream is still computing this", understudy.ErrUnavailable)
 
-// recordArgs name a record.
+// recordArgs are the arguments that name a record.
 type recordArgs struct {
 	Source string            `json:"source"`
 	Kind   string            `json:"kind"`
@@ -29,7 +29,7 @@ type recordArgs struct {
 	Within map[string]string `json:"within"`
 }
 
-// listArgs name a page of a list.
+// listArgs are the arguments that name a page of a list.
 type listArgs struct {
 	Source  string            `json:"source"`
 	Kind    string            `json:"kind"`
@@ -42,7 +42,7 @@ type listArgs struct {
 	At      string            `json:"at"`
 }
 
-// readAnswer is one record, or some of a list.
+// readAnswer has one record, or records of a list.
 type readAnswer struct {
 	Source string `json:"source"`
 	Kind   string `json:"kind"`
@@ -61,10 +61,11 @@ type readAnswer struct {
 	Records []json.RawMessage `json:"records,omitzero" jsonschema:"as the role sees them: hidden values are null"`
 }
 
-func (b *builder) get() {
-	p := b.within(b.id(b.kind(&properties{}, shown), false, shown), recordNeeds)
+// addGet adds the tool that reads a record.
+func (b *builder) addGet() {
+	p := b.addWithin(b.addID(b.addKind(&properties{}, hasInstances), false, hasInstances), recordNeeds)
 	add[readAnswer](b, "get", "Get a record", "One record by its id, as new as the server keeps it. Some kinds are one thing and have no id.",
-		shown, p, func(ctx context.Context, v *exchange, arguments json.RawMessage) (any, error) {
+		hasInstances, p, func(ctx context.Context, v *exchange, arguments json.RawMessage) (any, error) {
 			var a recordArgs
 			if err := read(arguments, &a); err != nil {
 				return nil, err
@@ -73,32 +74,34 @@ func (b *builder) get() {
 		})
 }
 
-func (b *builder) list() {
+// addList adds the tool that lists records.
+func (b *builder) addList() {
 	add[readAnswer](b, "list", "List records", "The newest records of a kind first, by the filters of the API's own lists. "+
-		"search finds by words and by any field.", listed, b.page(b.listProperties(&properties{})),
+		"search finds by words and by any field.", hasLists, b.addPage(b.listProperties(&properties{})),
 		func(ctx context.Context, v *exchange, arguments json.RawMessage) (any, error) {
 			var a listArgs
 			if err := read(arguments, &a); err != nil {
 				return nil, err
 			}
 			if a.ID != "" || a.At != "" {
-				return nil, invalid("list takes no id and no moment; get and as_of do")
+				return nil, newInvalid("list takes no id and no moment; get and as_of do")
 			}
 			return v.list(ctx, a, time.Time{})
 		})
 }
 
 func (b *builder) listProperties(p *properties) *properties {
-	b.kind(p, listed)
+	b.addKind(p, hasLists)
 	p.add("list", text("which list of the kind, by the name that describe gives; its first when absent"))
-	return b.filters(b.within(p, listNeeds))
+	return b.addFilters(b.addWithin(p, listNeeds))
 }
 
-func (b *builder) asOf() {
+// addAsOf adds the tool that shows an earlier state.
+func (b *builder) addAsOf() {
 	p := (&properties{}).need("at", text("the moment: 2006-01-02T15:04:05Z, or a day for its beginning"))
-	b.listProperties(b.id(p, false, remembered))
-	add[readAnswer](b, "as_of", "See an earlier state", "One record (with id) or a list (without) as it was known at a moment.", anyKind,
-		b.page(p),
+	b.listProperties(b.addID(p, false, hasHistory))
+	add[readAnswer](b, "as_of", "See an earlier state", "One record (with id) or a list (without) as it was known at a moment.", isAnyKind,
+		b.addPage(p),
 		func(ctx context.Context, v *exchange, arguments json.RawMessage) (any, error) {
 			var a listArgs
 			if err := read(arguments, &a); err != nil {
@@ -109,7 +112,7 @@ func (b *builder) asOf() {
 			case err != nil:
 				return nil, err
 			case at.After(v.began):
-				return nil, invalid("at %s has not come yet", at.Format(time.RFC3339))
+				return nil, newInvalid("at %s has not come yet", at.Format(time.RFC3339))
 			case a.ID != "":
 				return v.record(ctx, recordArgs{a.Source, a.Kind, a.ID, a.Within}, at)
 			}
@@ -117,7 +120,7 @@ func (b *builder) asOf() {
 		})
 }
 
-// ask asks the mirror as the caller, through the gate there and back.
+// ask requests a page from the mirror for the caller, and checks request and response at the gate.
 func (v *exchange) ask(ctx context.Context, t *spec.Target, at time.Time) (*request.Response, *access.View, error) {
 	sight := v.srv.o.Gate.Sight(v.caller, t)
 	if err := sight.Read(t); err != nil {
@@ -137,17 +140,17 @@ func (v *exchange) ask(ctx context.Context, t *spec.Target, at time.Time) (*requ
 	case answer.Page.Status == http.StatusAccepted:
 		return nil, nil, errComputing
 	case answer.Page.Status != http.StatusOK:
-		return nil, nil, invalid("%s refused this with status %d, and these words of its own: %q", t.Spec.Title, answer.Page.Status,
+		return nil, nil, newInvalid("%s refused this with status %d, and these words of its own: %q", t.Spec.Title, answer.Page.Status,
 			understudy.Clip(string(view.Body)))
 	case !view.Readable():
-		return nil, nil, invalid("what %s answered is no JSON", t.Spec.Title)
+		return nil, nil, newInvalid("what %s answered is no JSON", t.Spec.Title)
 	}
 	return answer, view, nil
 }
 
-// instance is the target of a record.
-func (v *exchange) instance(a recordArgs) (*plan.Kind, *spec.Target, error) {
-	k, err := v.offer.kindOf(a.Source, a.Kind, shown)
+// findInstance returns the kind and the target of a record.
+func (v *exchange) findInstance(a recordArgs) (*plan.Kind, *spec.Target, error) {
+	k, err := v.offer.findKind(a.Source, a.Kind, hasInstances)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -158,18 +161,18 @@ func (v *exchange) instance(a recordArgs) (*plan.Kind, *spec.Target, error) {
 	}
 	if len(parts) != len(in.Spec.ID) {
 		if len(in.Spec.ID) == 0 {
-			return nil, nil, invalid("there is one %s alone; leave id out", k.Spec.One)
+			return nil, nil, newInvalid("there is one %s alone; leave id out", k.Spec.One)
 		}
-		return nil, nil, invalid("id %q: want the %s of %s", understudy.Clip(a.ID), strings.Join(k.Spec.ID, spec.IDSeparator),
+		return nil, nil, newInvalid("id %q: want the %s of %s", understudy.Clip(a.ID), strings.Join(k.Spec.ID, spec.IDSeparator),
 			plan.Article(k.Spec.One))
 	}
-	within, err := vars(a.Within, recordNeeds(k))
+	within, err := readVars(a.Within, recordNeeds(k))
 	if err != nil {
 		return nil, nil, err
 	}
 	path, ok := k.PathTo(parts, within)
 	if !ok {
-		return nil, nil, invalid("%s lies under another record; say which in within: %s", plan.Article(k.Spec.One),
+		return nil, nil, newInvalid("%s lies under another record; say which in within: %s", plan.Article(k.Spec.One),
 			strings.Join(recordNeeds(k), ", "))
 	}
 	t, err := k.Source.Spec.Target(k.Source.Name, path, "")
@@ -179,14 +182,14 @@ func (v *exchange) instance(a recordArgs) (*plan.Kind, *spec.Target, error) {
 	return k, t, err
 }
 
-// vars are the path variables that arguments give, of those there are.
-func vars(given map[string]string, known []string) (all understudy.Query, err error) {
+// readVars returns the path variables in the arguments. An unknown variable is an error.
+func readVars(given map[string]string, known []string) (all understudy.Query, err error) {
 	for name, value := range given {
 		switch {
 		case !slices.Contains(known, name):
-			return nil, wrong("name in within", name, known)
+			return nil, newUnknown("name in within", name, known)
 		case value == "":
-			return nil, invalid("within.%s is empty", name)
+			return nil, newInvalid("within.%s is empty", name)
 		}
 		all = append(all, understudy.Param{Name: name, Value: value})
 	}
@@ -194,14 +197,14 @@ func vars(given map[string]string, known []string) (all understudy.Query, err er
 	return all, nil
 }
 
-// record answers with one record.
+// record returns one record.
 func (v *exchange) record(ctx context.Context, a recordArgs, at time.Time) (any, error) {
-	k, t, err := v.instance(a)
+	k, t, err := v.findInstance(a)
 	if err != nil {
 		return nil, err
 	}
-	if !at.IsZero() && !recorded(k) {
-		return nil, invalid("nothing is kept of how %s was", k.Spec.One)
+	if !at.IsZero() && !hasID(k) {
+		return nil, newInvalid("nothing is kept of how %s was", k.Spec.One)
 	}
 	answer, view, err := v.ask(ctx, t, at)
 	if err != nil {
@@ -211,11 +214,11 @@ func (v *exchange) record(ctx context.Context, a recordArgs, at time.Time) (any,
 	if len(rows) != 1 {
 		return nil, understudy.ErrNotFound
 	}
-	if err := v.fits(len(rows[0].Raw())); err != nil {
+	if err := v.checkSize(len(rows[0].Raw())); err != nil {
 		return nil, err
 	}
 	out := v.newReadAnswer(k, answer)
 	out.ID, out.Link, out.Record = rows[0].ID, v.srv.o.PublicURL+k.Source.Place(t), rows[0].Raw()
-	return out, v.audit(ctx, understudy.AuditEntry{Action: understudy.ActionRecord, What: "an agent reads a record", Source: out.Source,
+	return out, v.recordAction(ctx, understudy.AuditEntry{Action: understudy.ActionRecord, What: "an agent reads a record", Source: out.Source,
 		Kind: out.Kind, IDs: []string{t.ID}, Rows: 1})
 }

@@ -1,4 +1,4 @@
-// Schema: what the tools take and give, as JSON Schema.
+// Schema: the JSON Schemas of the tools' arguments and results.
 
 package agents
 
@@ -16,14 +16,14 @@ import (
 	"understudy/spec"
 )
 
-// builder makes the tools of a role.
+// builder builds the tools of a role.
 type builder struct {
 	srv    *Server
 	caller understudy.Caller
 	offer  *offer
 }
 
-// properties are those of a tool's arguments, in order.
+// properties are the properties of a tool's arguments, in order.
 type properties struct {
 	names    []string
 	schemas  map[string]*jsonschema.Schema
@@ -39,25 +39,25 @@ func (p *properties) add(name string, s *jsonschema.Schema) *properties {
 	return p
 }
 
-// need adds one that must be there.
+// need adds a required property.
 func (p *properties) need(name string, s *jsonschema.Schema) *properties {
 	p.required = append(p.required, name)
 	return p.add(name, s)
 }
 
-// object is a schema of an object without other properties.
+// object returns the schema of an object with these properties and no others.
 func (p *properties) object(description string) *jsonschema.Schema {
 	return &jsonschema.Schema{Type: "object", Description: description, Properties: p.schemas, PropertyOrder: p.names, Required: p.required,
 		AdditionalProperties: &jsonschema.Schema{Not: &jsonschema.Schema{}}}
 }
 
-// text is a schema of a string.
+// text returns the schema of a string.
 func text(description string) *jsonschema.Schema {
 	return &jsonschema.Schema{Type: "string", Description: description}
 }
 
-// one is a schema of one of some names.
-func one(description string, names []string) *jsonschema.Schema {
+// enum returns the schema of a string with a fixed set of values.
+func enum(description string, names []string) *jsonschema.Schema {
 	s := text(description)
 	for _, name := range names {
 		s.Enum = append(s.Enum, name)
@@ -65,18 +65,18 @@ func one(description string, names []string) *jsonschema.Schema {
 	return s
 }
 
-// add adds a tool, when the role sees a kind that it takes. T is what it answers.
+// add adds a tool if the role sees a kind that it takes. T is the type of the tool's result.
 func add[T any](b *builder, name, title, description string, takes func(*plan.Kind) bool, p *properties, run tool) {
 	if len(b.offer.names(takes)) == 0 {
 		return
 	}
 	out, err := jsonschema.For[T](&jsonschema.ForOptions{TypeSchemas: map[reflect.Type]*jsonschema.Schema{
-		reflect.TypeFor[json.RawMessage](): {}, // as the role sees it
+		reflect.TypeFor[json.RawMessage](): {}, // any JSON, as the role sees it
 	}})
 	if err != nil {
-		panic(err) // a type of this package; the tests make all of them
+		panic(err) // cannot happen: tests build the schemas of all types
 	}
-	var open bool // it reads from one source
+	var open bool // false: the tool reads from a closed set of sources
 	b.offer.run[name] = run
 	b.offer.tools = append(b.offer.tools, &mcp.Tool{
 		Name: name, Title: title, Description: description, InputSchema: p.object(""), OutputSchema: out,
@@ -84,22 +84,21 @@ func add[T any](b *builder, name, title, description string, takes func(*plan.Ki
 	})
 }
 
-// source adds the property that names a source: where there are several, or else none is
-// needed.
-func (b *builder) source(p *properties) *properties {
+// addSource adds the property that names a source, if there are several sources.
+func (b *builder) addSource(p *properties) *properties {
 	if len(b.offer.sources) > 1 {
-		p.add("source", one("which API; needed where several have the kind", b.offer.sourceNames()))
+		p.add("source", enum("which API; needed where several have the kind", b.offer.sourceNames()))
 	}
 	return p
 }
 
-// kind adds the property that names a kind.
-func (b *builder) kind(p *properties, takes func(*plan.Kind) bool) *properties {
-	return b.source(p).need("kind", one("what kind of record", b.offer.names(takes)))
+// addKind adds the property that names a kind.
+func (b *builder) addKind(p *properties, takes func(*plan.Kind) bool) *properties {
+	return b.addSource(p).need("kind", enum("what kind of record", b.offer.names(takes)))
 }
 
-// id adds the properties that name a record.
-func (b *builder) id(p *properties, needed bool, takes func(*plan.Kind) bool) *properties {
+// addID adds the property with the id of a record.
+func (b *builder) addID(p *properties, needed bool, takes func(*plan.Kind) bool) *properties {
 	s := text("the id of the record" + b.prefixes(takes))
 	if needed {
 		p.need("id", s)
@@ -109,7 +108,7 @@ func (b *builder) id(p *properties, needed bool, takes func(*plan.Kind) bool) *p
 	return p
 }
 
-// prefixes say what ids begin with.
+// prefixes returns a text that says how ids begin.
 func (b *builder) prefixes(takes func(*plan.Kind) bool) string {
 	var all []string
 	for _, s := range b.offer.sources {
@@ -125,8 +124,8 @@ func (b *builder) prefixes(takes func(*plan.Kind) bool) string {
 	return " (" + strings.Join(all, ", ") + ")"
 }
 
-// within adds the property for what a path needs beside an id or a list.
-func (b *builder) within(p *properties, needs func(*plan.Kind) []string) *properties {
+// addWithin adds the property for path variables other than the id.
+func (b *builder) addWithin(p *properties, needs func(*plan.Kind) []string) *properties {
 	inner := &properties{}
 	for _, s := range b.offer.sources {
 		for _, k := range s.kinds {
@@ -147,7 +146,7 @@ func (b *builder) within(p *properties, needs func(*plan.Kind) []string) *proper
 	return p
 }
 
-// listNeeds are the variables that lists of a kind need.
+// listNeeds returns the path variables that the lists of a kind need.
 func listNeeds(k *plan.Kind) []string {
 	var all []string
 	for _, l := range k.PlannedLists {
@@ -156,7 +155,7 @@ func listNeeds(k *plan.Kind) []string {
 	return all
 }
 
-// recordNeeds are those that the path of a record needs beside its id.
+// recordNeeds returns the path variables that a record needs in addition to its id.
 func recordNeeds(k *plan.Kind) []string {
 	if len(k.PlannedInstances) == 0 {
 		return nil
@@ -165,15 +164,15 @@ func recordNeeds(k *plan.Kind) []string {
 	return slices.DeleteFunc(in.Params(), func(name string) bool { return strings.HasPrefix(name, understudy.OwnPrefix) })
 }
 
-// filters adds the property with the filters of all lists.
-func (b *builder) filters(p *properties) *properties {
+// addFilters adds the property with the filters of all lists.
+func (b *builder) addFilters(p *properties) *properties {
 	inner := &properties{}
 	for _, s := range b.offer.sources {
 		for _, k := range s.kinds {
 			for _, l := range k.PlannedLists {
 				for i, f := range l.Spec.Filters {
-					if b.offers(l, i) {
-						inner.filter(k, f)
+					if b.canFilter(l, i) {
+						inner.addFilter(k, f)
 					}
 				}
 			}
@@ -185,8 +184,8 @@ func (b *builder) filters(p *properties) *properties {
 	return p
 }
 
-// filter adds one filter of a kind.
-func (p *properties) filter(k *plan.Kind, f *spec.Filter) {
+// addFilter adds one filter of a kind.
+func (p *properties) addFilter(k *plan.Kind, f *spec.Filter) {
 	key, meaning := keyOf(f), filterMeaning(f)
 	old := p.schemas[key]
 	switch {
@@ -200,8 +199,8 @@ func (p *properties) filter(k *plan.Kind, f *spec.Filter) {
 	}
 }
 
-// page adds the properties that every answer in pages has.
-func (b *builder) page(p *properties) *properties {
+// addPage adds the properties limit and cursor.
+func (b *builder) addPage(p *properties) *properties {
 	most := float64(b.srv.o.Limits.Rows)
 	least := 1.0
 	p.add("limit", &jsonschema.Schema{Type: "integer", Minimum: &least, Maximum: &most, Description: "how many at most; 20 when it is absent"})

@@ -1,4 +1,4 @@
-// Sums: what the matches of a search add up to, in groups.
+// Sums: sums up the matches of a search in groups.
 
 package agents
 
@@ -14,7 +14,7 @@ import (
 	"understudy/internal/query"
 )
 
-// sumArgs are a search and how its matches are added up.
+// sumArgs are the arguments of a sum.
 type sumArgs struct {
 	Query  string   `json:"query"`
 	Source string   `json:"source"`
@@ -25,19 +25,20 @@ type sumArgs struct {
 	Limit  int      `json:"limit"`
 }
 
-// sumAnswer is what they add up to.
+// sumAnswer is the result of a sum.
 type sumAnswer struct {
 	query.SumResult
 	Note string `json:"note"`
 }
 
-func (b *builder) sums() {
+// addSums adds the tool that sums up a search.
+func (b *builder) addSums() {
 	if b.srv.o.Search == nil {
 		return
 	}
 	most := query.MostSumBy
 	p := (&properties{}).add("query", text("which records, as in search; empty: all"))
-	b.source(p).add("kinds", &jsonschema.Schema{Type: "array", Items: one("", b.offer.names(recorded)),
+	b.addSource(p).add("kinds", &jsonschema.Schema{Type: "array", Items: enum("", b.offer.names(hasID)),
 		Description: "only these; all when it is absent"})
 	p.add("sum", text("what is added up: count (when absent), a field with numbers such as price, or a time that passes, by its name"))
 	p.add("by", &jsonschema.Schema{Type: "array", Items: text(""), MaxItems: &most, Description: "groups: hour, day, week, month, kind, " +
@@ -46,23 +47,23 @@ func (b *builder) sums() {
 	least, rows := 1.0, float64(b.srv.o.Limits.Rows)
 	p.add("limit", &jsonschema.Schema{Type: "integer", Minimum: &least, Maximum: &rows, Description: "groups at most; 20 when absent"})
 	add[sumAnswer](b, "sums", "Sum up a search", "Counts, costs and times of what a search finds, in groups. "+
-		"complete says whether every match is in it.", recorded, p,
+		"complete says whether every match is in it.", hasID, p,
 		func(ctx context.Context, v *exchange, arguments json.RawMessage) (any, error) {
 			var a sumArgs
 			if err := read(arguments, &a); err != nil {
 				return nil, err
 			}
-			return v.sums(ctx, a)
+			return v.readSums(ctx, a)
 		})
 }
 
-// sums answers with what a search adds up to.
-func (v *exchange) sums(ctx context.Context, a sumArgs) (any, error) {
+// readSums returns the sums of a search.
+func (v *exchange) readSums(ctx context.Context, a sumArgs) (any, error) {
 	limit, err := v.limit(a.Limit)
 	if err != nil {
 		return nil, err
 	}
-	if err := v.searched(a.Source, a.Kinds); err != nil {
+	if err := v.checkSearch(a.Source, a.Kinds); err != nil {
 		return nil, err
 	}
 	r := query.SumRequest{Search: query.SearchRequest{Text: a.Query, Source: a.Source, Kinds: a.Kinds}, Sum: a.Sum, By: a.By, Limit: limit}
@@ -71,13 +72,13 @@ func (v *exchange) sums(ctx context.Context, a sumArgs) (any, error) {
 		r.Zone, err = time.LoadLocation(a.Zone)
 	}
 	if err != nil || len(a.Zone) >= 64 || a.Zone == "Local" {
-		return nil, invalid("there is no timezone %q; names are those of the IANA database, such as Europe/Berlin", understudy.Clip(a.Zone))
+		return nil, newInvalid("there is no timezone %q; names are those of the IANA database, such as Europe/Berlin", understudy.Clip(a.Zone))
 	}
 	found, err := v.srv.o.Search.Sum(ctx, v.caller, r)
 	if err != nil {
 		return nil, err
 	}
-	out := &sumAnswer{*found, marking}
-	return out, v.audit(ctx, understudy.AuditEntry{Action: understudy.ActionSearch, What: "an agent sums up a search", Source: a.Source,
+	out := &sumAnswer{*found, dataNote}
+	return out, v.recordAction(ctx, understudy.AuditEntry{Action: understudy.ActionSearch, What: "an agent sums up a search", Source: a.Source,
 		Rows: len(found.Rows), Values: []string{a.Query}})
 }

@@ -1,4 +1,4 @@
-// Package app builds every package from the settings, joins them and serves them.
+// Package app builds every package from the settings, connects them and serves them.
 //
 //	 programs      people
 //	    |             |
@@ -36,36 +36,36 @@ import (
 	"understudy/upstream"
 )
 
-// Options is what an application is built from.
+// Options are the options of an application.
 type Options struct {
 	Settings *config.Settings
-	Folder   string // of the settings file
+	Folder   string // the folder of the settings file
 	Secrets  config.Secrets
 	Dir      *datadir.Dir
-	By       string // who gives the grants: "config" or "demo"
-	World    string // of the demo; "" = the upstream's address and account
+	By       string // who defines the grants: "config" or "demo"
+	World    string // the name of the demo's data; "": the upstream's address and account
 	Stderr   io.Writer
-	// Again reads the settings once more; nil: they are not read again.
+	// Again reads the settings again; nil: they are never read again.
 	Again    func() (*config.Settings, error)
-	Hangup   <-chan os.Signal // asks for that
-	Version  string           // of the product, as others are told
-	Headless bool             // for a command: no port but that of the commands, on the loopback interface
-	Offline  bool             // with Headless: upstream is never asked, so that no secret is read
+	Hangup   <-chan os.Signal // each signal asks to read the settings again
+	Version  string           // the version of the product that responses and pages show
+	Headless bool             // for a command: no port except one for commands, on the loopback interface
+	Offline  bool             // with Headless: the upstream is never asked, so no secret is read
 }
 
-// App is a built application. Serve gives back everything that was opened.
+// App is a built application. Serve closes everything that was opened.
 type App struct {
 	opts     Options
 	log      *slog.Logger
 	settings *liveSettings
-	tasks    []frontend.Task // that Serve runs
-	closers  []func() error  // run last first
+	tasks    []frontend.Task // the tasks that Serve runs
+	closers  []func() error  // called in reverse order
 
 	sources   []*spec.Source
 	policies  *policyReader
 	db        *store.DB
 	files     *contents.Files
-	audit     auditLog // nil: nothing is listed
+	audit     auditLog // nil if nothing is listed
 	issuer    *issuer
 	clients   map[string]*upstream.Client // by source
 	saved     *savedPages
@@ -78,8 +78,8 @@ type App struct {
 	enforcer  *enforcer // nil in a command
 }
 
-// Build opens everything, in the order the packages need each other. On an error
-// what was opened is closed again.
+// Build opens everything in the order in which the packages depend on each other. After an error it closes what
+// it has opened.
 func Build(ctx context.Context, o Options) (a *App, err error) {
 	a = &App{opts: o, log: newLogger(o), settings: newLiveSettings(o.Settings), clients: map[string]*upstream.Client{}}
 	if o.By == "config" {
@@ -116,7 +116,7 @@ func Build(ctx context.Context, o Options) (a *App, err error) {
 			return a, err
 		}
 	}
-	if p.people != nil {
+	if p.people != nil { // the policy was built before the log was opened
 		p.people.Audit = a.audit // the policy is older than the log
 	}
 	if o.Headless {
@@ -127,19 +127,18 @@ func Build(ctx context.Context, o Options) (a *App, err error) {
 	if err != nil || o.Offline {
 		return a, err
 	}
-	kept := map[string][]string{} // what the settings keep complete
+	kept := map[string][]string{} // the kinds that the settings keep complete
 	for _, src := range a.sources {
 		kept[src.Name] = o.Settings.Sources[src.Name].Sync
 	}
 	return a, a.walker.Load(ctx, kept)
 }
 
-// newLogger returns the application's log in the format and from the level that the
-// settings name.
+// newLogger returns the application's logger, with the format and the level of the settings.
 func newLogger(b Options) *slog.Logger {
 	o := &slog.HandlerOptions{Level: b.Settings.Log.Level.Std()}
 	if b.Offline {
-		o.Level = max(slog.LevelWarn, b.Settings.Log.Level.Std()) // the command prints what it did
+		o.Level = max(slog.LevelWarn, b.Settings.Log.Level.Std()) // the command prints its result itself
 	}
 	if b.Settings.Log.Format == config.FormatJSON {
 		return slog.New(slog.NewJSONHandler(b.Stderr, o))
@@ -147,7 +146,7 @@ func newLogger(b Options) *slog.Logger {
 	return slog.New(slog.NewTextHandler(b.Stderr, o))
 }
 
-// close gives back what Build opened, last first.
+// close closes what Build opened, in reverse order.
 func (a *App) close() error {
 	var errs []error
 	for _, end := range slices.Backward(a.closers) {
@@ -157,8 +156,8 @@ func (a *App) close() error {
 	return errors.Join(errs...)
 }
 
-// Serve runs the servers, the background work and the given tasks until ctx ends.
-// first, when not nil, is served before and ended with the others.
+// Serve runs the servers, the background work and the given tasks until ctx ends. If first is not nil, it is an
+// additional server that is started before the others and ends with them.
 func (a *App) Serve(ctx context.Context, first *frontend.Server, more []frontend.Task) error {
 	servers := a.ports.all()
 	if first != nil {
@@ -172,21 +171,21 @@ func (a *App) Serve(ctx context.Context, first *frontend.Server, more []frontend
 	return errors.Join(frontend.Run(ctx, servers, tasks), a.close())
 }
 
-// PrintAddresses says where everything is; scripts read the first two columns.
+// PrintAddresses prints the address of each port; scripts read the first two columns.
 func (a *App) PrintAddresses(w io.Writer) {
 	for _, f := range a.ports.servers {
 		fmt.Fprintf(w, "%-9s %s\n", f.Name, f.URL())
 	}
 }
 
-// Commands returns where commands are taken: at the viewer's port or, headless, at one
-// of their own.
+// Commands returns where the application accepts commands: on the viewer's port or, if it is headless, on a
+// separate port.
 func (a *App) Commands() datadir.Running {
 	return datadir.Running{PID: os.Getpid(), Viewer: a.Viewer(), Token: a.opts.Dir.Token}
 }
 
-// Viewer returns where people browse.
+// Viewer returns the URL of the viewer.
 func (a *App) Viewer() string { return a.ports.viewer() }
 
-// Address returns where a source's drop-in listens.
+// Address returns the URL of a source's drop-in port.
 func (a *App) Address(source string) string { return a.ports.address(source) }

@@ -1,4 +1,4 @@
-// Credentials that are made while the server runs, and the policy that holds them.
+// Credentials: creates, rotates and revokes credentials while the server runs, and enforces the change.
 
 package app
 
@@ -12,15 +12,16 @@ import (
 	"understudy/spec/auth"
 )
 
-// issuer makes credentials and puts them in force.
+// issuer creates credentials and puts them in force.
 type issuer struct {
 	made     *credentials.Book
 	settings *liveSettings
-	folder   string                          // of the settings
-	enforce  func(ctx context.Context) error // puts the credentials of the book in force
+	folder   string                          // of the settings file
+	enforce  func(ctx context.Context) error // rebuilds the policy with the credentials of the book
 }
 
-// openCredentials reads the credentials that were made. A command, which has no server, enforces nothing.
+// openCredentials reads the credentials that were created at run time. A command has no server, so for it
+// enforce does nothing.
 func (a *App) openCredentials(ctx context.Context) error {
 	made, err := credentials.Open(ctx, a.db.KV, a.policies.credentialForm, time.Now)
 	a.policies.made = made
@@ -43,10 +44,10 @@ func (r *policyReader) credentialForm(source string) (user, secret string) {
 	return "", ""
 }
 
-// All implements diagnostics.Credentials.
+// All returns the credentials that were created at run time.
 func (h *issuer) All() []credentials.Credential { return h.made.All() }
 
-// Make makes a credential, unless the settings have one of that name.
+// Make creates a credential, unless the settings have a credential or user of that name.
 func (h *issuer) Make(ctx context.Context, name string, s credentials.Scope, once string) (shown credentials.Shown, err error) {
 	cfg := h.settings.now.Load()
 	if err := cfg.CheckMade(name, s); err != nil {
@@ -61,7 +62,7 @@ func (h *issuer) Make(ctx context.Context, name string, s credentials.Scope, onc
 	return shown, h.enforce(context.WithoutCancel(ctx))
 }
 
-// Rotate gives a credential another secret.
+// Rotate gives a credential a new secret.
 func (h *issuer) Rotate(ctx context.Context, name string, overlap time.Duration) (credentials.Shown, error) {
 	shown, err := h.made.Rotate(ctx, name, overlap)
 	if err != nil {
@@ -70,7 +71,7 @@ func (h *issuer) Rotate(ctx context.Context, name string, overlap time.Duration)
 	return shown, h.enforce(context.WithoutCancel(ctx))
 }
 
-// Revoke removes a credential, with what it has open.
+// Revoke removes a credential. What its callers have open ends.
 func (h *issuer) Revoke(ctx context.Context, name string) error {
 	if err := h.made.Revoke(ctx, name); err != nil {
 		return err

@@ -1,4 +1,4 @@
-// Exports: the exports under way, whichever settings they began under.
+// Exports: the running exports, across changes of the settings.
 
 package app
 
@@ -12,35 +12,35 @@ import (
 	"understudy/kit/limiter"
 )
 
-// exports are the exports of the viewer and of the search. They outlive the handlers, which
-// every reload replaces: an export goes on under the policy it began under as long as the
-// policy in force decides the same for its caller.
+// exports are the running exports of the viewer and of the search. They outlive the handlers, which every
+// reload replaces. An export goes on as long as the current policy decides the same for its caller as the
+// policy under which the export began.
 //
-//	reload --> judge --> another fingerprint: the export breaks off
+//	reload --> judge --> another fingerprint: the export ends
 //	              '----> the same fingerprint: it goes on
 type exports struct {
 	viewer, search *limiter.Limiter
 
-	mu    sync.Mutex
-	now   policy // the one in force
-	under map[*underWay]bool
+	mu      sync.Mutex
+	now     policy // the policy in force
+	running map[*runningExport]bool
 }
 
-// underWay is one export under way.
-type underWay struct {
+// runningExport is a running export.
+type runningExport struct {
 	caller      understudy.Caller
-	fingerprint string // of the caller's policy when it began
+	fingerprint string // the fingerprint of the caller's policy at the begin
 	end         context.CancelFunc
 }
 
 func newExports(cfg *config.Settings) *exports {
-	e := &exports{viewer: limiter.New(0, 0), search: limiter.New(0, 0), under: map[*underWay]bool{}}
-	e.limit(cfg)
+	e := &exports{viewer: limiter.New(0, 0), search: limiter.New(0, 0), running: map[*runningExport]bool{}}
+	e.setLimits(cfg)
 	return e
 }
 
-// limit sets the limits of the settings.
-func (e *exports) limit(cfg *config.Settings) {
+// setLimits sets the limits of the settings.
+func (e *exports) setLimits(cfg *config.Settings) {
 	set := func(p *limiter.Limiter, all, each int) {
 		p.SetLimits(all, cmp.Or(each, (all+1)/2))
 	}
@@ -48,50 +48,49 @@ func (e *exports) limit(cfg *config.Settings) {
 	set(e.search, cfg.Search.Exports, cfg.Search.ExportsEach)
 }
 
-// begin returns what registers exports that begin under a policy. over is closed when the policy in force
-// decides otherwise for their caller. done is called at their end.
+// begin returns a function that registers exports begun under a policy. The function's result over is closed
+// when the policy in force decides differently for the caller. done must be called at the end of the export.
 func (e *exports) begin(began policy) func(c understudy.Caller) (over <-chan struct{}, done func()) {
 	return func(c understudy.Caller) (<-chan struct{}, func()) {
 		ctx, end := context.WithCancel(context.Background())
-		u := &underWay{caller: c, fingerprint: began.gate.PolicyFingerprint(c), end: end}
+		u := &runningExport{caller: c, fingerprint: began.gate.PolicyFingerprint(c), end: end}
 		e.mu.Lock()
 		defer e.mu.Unlock()
-		e.under[u] = true
-		e.judge(u) // another policy may have come since its request did
+		e.running[u] = true
+		e.judge(u) // the policy may have changed since the request was received
 		return ctx.Done(), func() {
 			end()
 			e.mu.Lock()
 			defer e.mu.Unlock()
-			delete(e.under, u)
+			delete(e.running, u)
 		}
 	}
 }
 
-// replace puts another policy in force, and ends the exports that it decides otherwise for.
+// replace puts another policy in force, and ends the exports whose callers it treats differently.
 func (e *exports) replace(p policy) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	e.now = p
-	for u := range e.under {
+	for u := range e.running {
 		e.judge(u)
 	}
 }
 
-// judge ends an export whose caller has another fingerprint than when it began. The caller of judge
-// holds the lock.
-func (e *exports) judge(u *underWay) {
+// judge ends an export if the fingerprint of its caller has changed. The caller of judge holds the lock.
+func (e *exports) judge(u *runningExport) {
 	if now := e.now.fingerprint(u.caller); now == "" || now != u.fingerprint {
 		u.end()
 	}
 }
 
-// fingerprint returns the fingerprint of what a caller of another policy may see under this one; "" when this
-// policy does not know the caller.
+// fingerprint returns the fingerprint of what a caller may see under this policy. It returns "" if the policy
+// does not know the caller.
 func (p *policy) fingerprint(c understudy.Caller) string {
-	if c.Source == "" && c.Name == understudy.CommandCaller.Name { // of the token, which lasts as long as the process
+	if c.Source == "" && c.Name == understudy.CommandCaller.Name { // its token is valid as long as the process runs
 		return p.gate.PolicyFingerprint(c)
 	}
-	now, ok := p.book.Again(c)
+	now, ok := p.book.Recheck(c)
 	if !ok {
 		return ""
 	}

@@ -211,8 +211,9 @@ func TestExportsOfPeopleOverAReading(t *testing.T) {
 			t.Errorf("%s: the end %q", who, tail(got))
 		}
 	}
-	if e.h.enforcer.exports.viewer.Load().InUse != 0 || e.h.enforcer.exports.search.Load().InUse != 0 || len(e.h.enforcer.exports.under) != 0 {
-		t.Errorf("%d exports are under way", len(e.h.enforcer.exports.under))
+	x := e.h.enforcer.exports
+	if x.viewer.Load().InUse != 0 || x.search.Load().InUse != 0 || len(x.running) != 0 {
+		t.Errorf("%d exports are under way", len(e.h.enforcer.exports.running))
 	}
 }
 
@@ -220,7 +221,7 @@ func TestExportsOfPeopleOverAReading(t *testing.T) {
 // which begins after that was replaced, ends at once where the two differ.
 func TestExportsBegunLate(t *testing.T) {
 	e := openExporting(t)
-	caller, err := e.h.enforcer.inForce.Load().policy.book.Person(e.request("reports", "/"))
+	caller, err := e.h.enforcer.inForce.Load().policy.book.IdentifyPerson(e.request("reports", "/"))
 	if err != nil {
 		t.Fatal(err)
 	}

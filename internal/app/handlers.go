@@ -1,4 +1,4 @@
-// Handlers: what the ports do under one policy.
+// Handlers: the handlers of the ports under one policy.
 
 package app
 
@@ -26,8 +26,8 @@ import (
 	"understudy/upstream"
 )
 
-// handlerSet is what the ports do under one policy: a handler for each, in order.
-// Gate, callers and every view in memory go when it is replaced.
+// handlerSet has the handlers of all ports under one policy, in the order of the ports. A new policy replaces
+// it together with its gate, its callers and the views in memory.
 type handlerSet struct {
 	handlers []http.Handler
 	known    []frontend.Known
@@ -36,13 +36,13 @@ type handlerSet struct {
 	search   *search.Searcher
 	proxies  map[string]*proxy.Proxy // by source
 	watches  watch.Policy
-	inside   http.Handler // of what comes in tunnels; nil: there are none
+	inside   http.Handler // the handler of requests in tunnels; nil if there are no tunnels
 }
 
-// Close ends what the viewer and the search do by themselves.
+// Close stops the background work of the viewer and the search.
 func (d *handlerSet) Close() error { return errors.Join(d.viewer.Visitor.Close(), d.search.Close()) }
 
-// builder makes the handlers of a policy. Its options hold what is the same under every policy.
+// builder builds the handlers of a policy. Its options are the same under every policy.
 type builder struct {
 	sources []*spec.Source
 	clients map[string]*upstream.Client
@@ -51,7 +51,7 @@ type builder struct {
 	traffic *traffic
 	inForce func() *handlerSet
 	notes   annotations
-	routes  map[string]http.Handler // under /-/, the same under every policy
+	routes  map[string]http.Handler // the handlers under /-/ that are the same under every policy
 	hook    proxy.HookOptions
 
 	viewer      page.Options
@@ -64,7 +64,7 @@ type builder struct {
 	diagnostics diagnostics.Options
 }
 
-// build makes the handlers of a policy; it begins nothing.
+// build returns the handlers of a policy. It starts nothing.
 func (b *builder) build(cfg *config.Settings, p policy) (*handlerSet, error) {
 	d := &handlerSet{policy: p, proxies: map[string]*proxy.Proxy{}}
 	diag := diagnostics.New(b.diagnosticsOptions(cfg, p, d))
@@ -73,13 +73,13 @@ func (b *builder) build(cfg *config.Settings, p policy) (*handlerSet, error) {
 		return nil, err
 	}
 	v, dropIns := b.viewer, map[string]http.Handler{}
-	if v.Control, err = b.control(cfg, p, d.search, diag.Handler()); err != nil {
+	if v.Control, err = b.newControl(cfg, p, d.search, diag.Handler()); err != nil {
 		return nil, err
 	}
 	v.Gate, v.Callers, v.People, v.Holders = p.gate, p.book, p.people, holders(cfg, p.people)
 	v.PublicURL, v.ExportRows, v.ExportTime = cfg.Viewer.PublicURL, cfg.Viewer.ExportRows, cfg.Viewer.ExportTime.Std()
 	v.Exports, v.Search, v.Sums, v.Shelf = export.New(b.exports.viewer, b.exports.begin(p)), d.search, d.search, d.search
-	v.Programs = &page.Programs{Credentials: b.diagnostics.Credentials, Configured: cfg.Configured(), DropIn: dropIns}
+	v.Programs = &page.Programs{Credentials: b.diagnostics.Credentials, Configured: cfg.ConfiguredCredentials(), DropIn: dropIns}
 	if d.viewer, err = viewer.New(v); err != nil {
 		return nil, err
 	}
@@ -104,10 +104,10 @@ func (b *builder) build(cfg *config.Settings, p policy) (*handlerSet, error) {
 	return d, nil
 }
 
-// diagnosticsOptions returns the options of the diagnostics, whose pages the viewer of d shows.
+// diagnosticsOptions returns the options of the diagnostics, whose pages are shown by the viewer of d.
 func (b *builder) diagnosticsOptions(cfg *config.Settings, p policy, d *handlerSet) diagnostics.Options {
 	o := b.diagnostics
-	o.Person, o.Sees, o.PublicURL = p.book.Person, p.gate.Counts, cfg.Viewer.PublicURL
+	o.Person, o.Sees, o.PublicURL = p.book.IdentifyPerson, p.gate.Counts, cfg.Viewer.PublicURL
 	o.Bound = func(c understudy.Caller) bool {
 		return slices.ContainsFunc(b.sources, func(s *spec.Source) bool { return p.gate.Ruled(c, s.Name) })
 	}
@@ -129,13 +129,13 @@ func (b *builder) dropInOptions(cfg *config.Settings, p policy, src *spec.Source
 	return o
 }
 
-// control returns everything under /-/ that the viewer does not answer itself.
-func (b *builder) control(cfg *config.Settings, p policy, s *search.Searcher, rest http.Handler) (http.Handler, error) {
+// newControl returns the handler of everything under /-/ that the viewer does not serve itself.
+func (b *builder) newControl(cfg *config.Settings, p policy, s *search.Searcher, rest http.Handler) (http.Handler, error) {
 	public := cfg.Viewer.PublicURL
 	routes := maps.Clone(b.routes)
 	routes["/"] = rest
 	o := b.jobs
-	o.Person, o.PublicURL = p.book.Person, public
+	o.Person, o.PublicURL = p.book.IdentifyPerson, public
 	j, err := jobs.NewHandler(o)
 	if err != nil {
 		return nil, err

@@ -1,4 +1,4 @@
-// Home: what people see of a source on the home page.
+// Home: what the home page shows of a source.
 
 package app
 
@@ -13,23 +13,23 @@ import (
 	"understudy/request"
 )
 
-// countTime bounds reading the counts for a page.
-const countTime = time.Second
+// countTimeout is the longest time to read the counts for a page.
+const countTimeout = time.Second
 
-// viewerSnapshot returns what people see of a source.
+// viewerSnapshot returns what the home page shows of a source.
 func (h *figures) viewerSnapshot(ctx context.Context, source string) page.Snapshot {
-	// The page that says a request took too long still tells what is held.
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), countTime)
+	// The page that reports a timeout still shows what is stored, so the request's deadline does not apply.
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), countTimeout)
 	defer cancel()
 	m, c, health := h.mirror.Stats(source), h.clients[source].Stats(), h.clients[source].Health()
-	queue, day := h.clients[source].Queue(), h.traffic.day.Of(source)
+	queue, day := h.clients[source].Queue(), h.traffic.day.Sum(source)
 	s := page.Snapshot{
 		State: health.State, Why: health.Why, Since: health.Since, NextProbe: health.NextProbe,
 		Kinds: map[string]page.Held{},
 		Day: page.Day{Warm: day.Warm, Stale: day.Stale, Cold: day.Cold, Composed: day.Composed, Readers: day.Readers,
 			Walks: day.Walks, Upstream: day.Upstream},
 		Sending:   page.Sending{Upstream: c.Requests, AtOnce: queue.AtOnce, AtOnceWhy: queue.Why},
-		Latencies: page.Latencies{Ours: h.traffic.recent[source].last(), Theirs: health.Recent},
+		Latencies: page.Latencies{Ours: h.traffic.recent[source].heldTimes(), Theirs: health.Recent},
 		DropIn:    h.ports.address(source),
 	}
 	h.addTimes(source, &s.Latencies)
@@ -53,7 +53,7 @@ func (h *figures) viewerSnapshot(ctx context.Context, source string) page.Snapsh
 	return s
 }
 
-// walkHeld adds what is known of a kind's walks to what people see.
+// walkHeld adds the state of a kind's walks to what the home page shows.
 func (h *figures) walkHeld(ctx context.Context, source, kind string, held *page.Held) {
 	s, err := h.walker.ReadState(ctx, source, kind)
 	if err != nil || !s.Kept {
@@ -66,7 +66,7 @@ func (h *figures) walkHeld(ctx context.Context, source, kind string, held *page.
 	}
 }
 
-// addTimes adds how long our answers took, and upstream's, these also by kind and reason.
+// addTimes adds the response times of this server and of the upstream; those of the upstream also by kind and reason.
 func (h *figures) addTimes(source string, to *page.Latencies) {
 	list, all := h.clients[source].Times()
 	for _, t := range list {
@@ -86,31 +86,31 @@ func viewerTime(s onlinestat.Summary) page.Times {
 		P99: of(s.P99)}
 }
 
-// traffic counts the answers of the drop-in ports.
+// traffic counts the responses of the drop-in ports.
 type traffic struct {
 	recent   map[string]*recent       // by source
-	noPlace  map[string]*atomic.Int64 // writes that found no place, by source
-	tooLarge atomic.Int64             // bodies of writes beyond the limit
+	noPlace  map[string]*atomic.Int64 // writes refused because too many were running, by source
+	tooLarge atomic.Int64             // bodies of writes that exceeded the limit
 	day      *lastday.Days
 }
 
-// recentCount is how many answer times are kept.
+// recentCount is how many response times are stored.
 const recentCount = 120
 
-// recent keeps how long answers of one source took, without a lock: a time that is
-// overwritten while it is read is one wrong dot in a picture.
+// recent stores the latest response times of one source without a lock. A time that is overwritten while it is
+// read is a single wrong dot in a chart.
 type recent struct {
 	n           atomic.Uint64
 	times       [recentCount]atomic.Int64
-	held, asked *onlinestat.Sharded // seconds, of answers from what is held and of those that upstream was asked for
+	held, asked *onlinestat.Sharded // seconds, of responses from the store and of responses for which the upstream was asked
 }
 
 func newRecent() *recent {
 	return &recent{held: onlinestat.NewSharded(), asked: onlinestat.NewSharded()}
 }
 
-// add keeps one more time of an answer. how is the word of its outcome, "" for an answer of
-// our own, which is not kept.
+// add records the time of a response. how is the word of its outcome. It is "" for a response that this server
+// made itself, which is not recorded.
 func (r *recent) add(how string, took time.Duration) {
 	switch how {
 	case "":
@@ -124,8 +124,8 @@ func (r *recent) add(how string, took time.Duration) {
 	r.held.Add(took.Seconds())
 }
 
-// last returns the latest times of answers from what is held, oldest first.
-func (r *recent) last() []time.Duration {
+// heldTimes returns the latest times of responses from the store, the oldest first.
+func (r *recent) heldTimes() []time.Duration {
 	n := r.n.Load()
 	out := make([]time.Duration, 0, recentCount)
 	for i := n - min(n, recentCount); i < n; i++ {

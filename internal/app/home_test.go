@@ -11,7 +11,7 @@ import (
 
 func TestRecentKeepsTheLast(t *testing.T) {
 	r := newRecent()
-	if n := len(r.last()); n != 0 {
+	if n := len(r.heldTimes()); n != 0 {
 		t.Errorf("%d times before the first", n)
 	}
 	for i := range recentCount + 5 {
@@ -19,10 +19,10 @@ func TestRecentKeepsTheLast(t *testing.T) {
 	}
 	r.add(request.Cold.String(), time.Hour)
 	r.add("", time.Hour)
-	if n := len(r.last()); n != recentCount {
+	if n := len(r.heldTimes()); n != recentCount {
 		t.Errorf("%d times kept, want %d", n, recentCount)
 	}
-	if first := r.last()[0]; first != 5 {
+	if first := r.heldTimes()[0]; first != 5 {
 		t.Errorf("the oldest is %d, want 5", first)
 	}
 	if held, asked := r.held.Stat().Summary(), r.asked.Stat().Summary(); held.Count != recentCount+5 || held.Max > 1 || asked.Count != 1 {

@@ -1,4 +1,4 @@
-// Listen: the ports of the server, or the one of a command, and what answers there.
+// Listen: opens the ports of the server, or the port of a command, and builds their handlers.
 
 package app
 
@@ -33,7 +33,7 @@ import (
 // openPort binds a port.
 func (a *App) openPort(ctx context.Context, name, addr, flag string, refusal []byte) error {
 	cfg, express := a.opts.Settings, int64(0)
-	if cfg.Sources[name] != nil { // people and tunnels have none
+	if cfg.Sources[name] != nil { // only the ports of sources have an express lane
 		express = cfg.Shares(os.ReadFile).Express
 	}
 	free, err := a.ports.listen(ctx, name, addr, flag, refusal, express)
@@ -43,8 +43,7 @@ func (a *App) openPort(ctx context.Context, name, addr, flag string, refusal []b
 	return err
 }
 
-// openPorts binds every port first, so that nothing is announced that cannot
-// be served.
+// openPorts binds every port before the handlers are built, so that no address is announced that cannot be served.
 func (a *App) openPorts(ctx context.Context, p policy) (err error) {
 	cfg := a.opts.Settings
 	if err := a.openPort(ctx, "viewer", cfg.Viewer.Listen, "--viewer HOST:PORT", frontend.PlainRefusal()); err != nil {
@@ -83,7 +82,7 @@ func (a *App) openPorts(ctx context.Context, p policy) (err error) {
 	return a.opts.Dir.Announce(a.Viewer())
 }
 
-// openFrontends makes what is behind the ports and outlives any policy.
+// openFrontends creates what is behind the ports and outlives a policy.
 func (a *App) openFrontends(ctx context.Context, p policy) error {
 	cfg, token := a.opts.Settings, a.opts.Dir.Token
 	changes, err := a.openFeed(ctx, p)
@@ -116,10 +115,11 @@ func (a *App) openFrontends(ctx context.Context, p policy) error {
 	e := &enforcer{opts: a.opts, settings: a.settings, policies: a.policies, sources: a.sources, log: a.log, ports: a.ports,
 		clients: a.clients, mirror: a.mirror, columns: sums, exports: newExports(cfg), audit: a.audit, feed: changes, forecasts: a.forecasts,
 		watches: watches}
-	a.enforcer, a.issuer.enforce = e, e.enforceMade
+	a.enforcer, a.issuer.enforce = e, e.updateCredentials
 	f := a.newFigures(ctx, e, changes)
-	commands.Snapshot, commands.Readable, commands.Ending, commands.Loads = f.snapshot, f.readable, a.ports.ending.Load, a.settings.status
-	commands.All, commands.Profiles = a.seesAll, a.ports.profiles
+	commands.Snapshot, commands.Readable = f.readSnapshot, f.checkStore
+	commands.Ending, commands.Loads = a.ports.ending.Load, a.settings.status
+	commands.All, commands.Profiles = a.canSeeAll, a.ports.profiles
 	if a.opts.Again != nil {
 		commands.Reload = e.reload
 		a.tasks = append(a.tasks, e.run)
@@ -138,12 +138,12 @@ func (a *App) openFrontends(ctx context.Context, p policy) error {
 			TooLarge: func() { f.traffic.tooLarge.Add(1) }, Audit: a.audit, Logger: a.log, Now: time.Now,
 			Unread: a.ports.unread, Cache: shares.Forms, Lists: lists,
 		},
-		search: search.Options{Sources: a.sources, Store: a.db, KV: a.db.KV, Key: key, Columns: sums, Held: f.held,
+		search: search.Options{Sources: a.sources, Store: a.db, KV: a.db.KV, Key: key, Columns: sums, Held: f.completeness,
 			Now: time.Now, Logger: a.log},
 		searches: search.HandlerOptions{Token: token, Audit: a.audit, Logger: a.log},
-		agents: agents.Options{Sources: a.sources, Mirror: a.mirror, History: a.db, Held: f.held, Key: key, Version: a.opts.Version,
+		agents: agents.Options{Sources: a.sources, Mirror: a.mirror, History: a.db, Held: f.completeness, Key: key, Version: a.opts.Version,
 			Audit: a.audit, Logger: a.log, Now: time.Now},
-		jobs:      jobs.HandlerOptions{Jobs: a.jobs, All: a.seesAll, Token: token, Audit: a.audit, Logger: a.log},
+		jobs:      jobs.HandlerOptions{Jobs: a.jobs, All: a.canSeeAll, Token: token, Audit: a.audit, Logger: a.log},
 		forecasts: forecast.HandlerOptions{Forecasts: a.forecasts, Audit: a.audit, Token: token},
 	}
 	e.build = b.build
@@ -157,8 +157,7 @@ func (a *App) openFrontends(ctx context.Context, p policy) error {
 	return nil
 }
 
-// openFeed makes the feed. Its streams end before the viewer's port waits for
-// its last answers.
+// openFeed creates the feed. Its streams end before the viewer's port waits for its last responses.
 func (a *App) openFeed(ctx context.Context, p policy) (*feed.Feed, error) {
 	c := a.opts.Settings.Feed
 	f, err := feed.New(ctx, feed.Options{
@@ -180,7 +179,7 @@ func (a *App) openFeed(ctx context.Context, p policy) (*feed.Feed, error) {
 	return f, a.jobs.Add(outbox.JobKind(feed.DeliverKind, f.Deliver), a.forecasts.JobKind(f.Tell))
 }
 
-// openWatches reads the watches.
+// openWatches reads the watches from the store.
 func (a *App) openWatches(ctx context.Context, key []byte) (*watch.Book, error) {
 	b, err := watch.Open(ctx, watch.Options{Sources: a.sources, Records: a.db, KV: a.db.KV, Key: key, Enqueue: a.jobs.Enqueue,
 		Audit: a.audit, Now: time.Now, Logger: a.log})
@@ -197,13 +196,13 @@ func (a *App) openWatches(ctx context.Context, key []byte) (*watch.Book, error) 
 	return b, a.jobs.Add(outbox.JobKind(watch.Kind, b.Tell))
 }
 
-// openCommands binds the port of a command that works in the folder. It takes
-// the commands a server takes, with the token, and no other request.
+// openCommands binds the port of a command that works in the data folder. The port accepts the same commands as
+// a server, with the token, and no other requests.
 func (a *App) openCommands(ctx context.Context) error {
 	if err := a.openPort(ctx, "commands", "127.0.0.1:0", "", frontend.PlainRefusal()); err != nil {
 		return err
 	}
-	for _, src := range a.sources { // what is rewritten to the public address has to read the same as on a port
+	for _, src := range a.sources { // URLs in responses must be rewritten to the same address as on the server's port
 		if src.PublicURL == "" {
 			src.PublicURL = "http://" + a.opts.Settings.Sources[src.Name].Listen
 		}
@@ -223,26 +222,26 @@ func (a *App) openCommands(ctx context.Context) error {
 	return nil
 }
 
-// commandOptions returns the options of the commands, which need the token of the folder.
+// commandOptions returns the options of the commands, which need the token of the data folder.
 func (a *App) commandOptions() diagnostics.Options {
 	indexes := operations.Indexer{DB: a.db, Jobs: a.jobs, Now: time.Now, Log: a.log}
 	explain := func(role, source, kind, id string) (*access.Explained, error) {
-		gate, err := a.policies.gate(a.settings.now.Load())
+		gate, err := a.policies.newGate(a.settings.now.Load())
 		if err != nil {
 			return nil, err
 		}
 		return gate.ExplainRecord(role, source, kind, id)
 	}
-	return diagnostics.Options{Purge: a.purger().Purge, Erase: a.eraser.Erase, Receipts: a.eraser.Receipts, Index: indexes.Index,
+	return diagnostics.Options{Purge: a.purger().Purge, Erase: a.eraser.Erase, Receipts: a.eraser.ListReceipts, Index: indexes.Index,
 		Credentials: a.issuer, Now: time.Now, Explain: explain, Token: a.opts.Dir.Token, Audit: a.audit, Logger: a.log}
 }
 
-// purger returns what forgets pages and records.
+// purger returns the Purger of pages and records.
 func (a *App) purger() *operations.Purger {
 	return &operations.Purger{Sources: a.sources, Files: a.files, Crawler: a.walker, Mirror: a.mirror, Forecasts: a.forecasts}
 }
 
-// seesAll reports whether a caller sees every record of every source.
-func (a *App) seesAll(c understudy.Caller) bool {
+// canSeeAll reports whether a caller may see every record of every source.
+func (a *App) canSeeAll(c understudy.Caller) bool {
 	return c.Role() == understudy.RoleAll && (c.Source == "" || len(a.sources) == 1)
 }

@@ -1,4 +1,4 @@
-// Open: what the frontends stand on: the store, the mirror with its clients, the jobs.
+// Open: opens the parts below the frontends: the store, the mirror with its clients, and the jobs.
 
 package app
 
@@ -34,18 +34,18 @@ import (
 	"understudy/upstream"
 )
 
-// openStore opens the database and the folder of contents, and lets every source claim its
-// world: a folder filled from one upstream must not answer for another.
+// openStore opens the database and the folder of contents. It records the upstream of every source, and fails
+// if the folder was filled from another upstream.
 func (a *App) openStore(ctx context.Context) (err error) {
 	specs := map[string]*spec.Spec{}
 	for _, src := range a.sources {
 		specs[src.Name] = src.Spec
 	}
 	cfg := a.opts.Settings
-	a.eraser = &operations.Eraser{Delay: cfg.Store.EraseAfter.Std(), Retention: cfg.Retained(), Wake: make(chan struct{}, 1),
+	a.eraser = &operations.Eraser{Delay: cfg.Store.EraseAfter.Std(), Retention: cfg.RetentionTimes(), Wake: make(chan struct{}, 1),
 		Sources: a.sources, Now: time.Now, Log: a.log}
 	a.db, err = store.Open(ctx, store.Options{Path: a.opts.Dir.Database(cfg.Store.DSN), Specs: specs, Limit: int64(cfg.Store.Limit),
-		Retention: cfg.Retained(), ToErase: a.eraser.Ring, Now: time.Now, Logger: a.log})
+		Retention: cfg.RetentionTimes(), ToErase: a.eraser.Notify, Now: time.Now, Logger: a.log})
 	if err != nil {
 		return err
 	}
@@ -70,8 +70,8 @@ func (a *App) openStore(ctx context.Context) (err error) {
 	return err
 }
 
-// loadFiles returns a task that reads the index of contents beside the first requests. It ends with
-// its context: a task that ends earlier ends the server.
+// loadFiles returns a task that reads the index of contents while requests are already served. The task runs
+// until its context ends, because a task that ends earlier ends the server.
 func loadFiles(files *contents.Files, log *slog.Logger) frontend.Task {
 	return func(ctx context.Context) error {
 		if err := files.Load(ctx); err != nil && ctx.Err() == nil {
@@ -82,35 +82,35 @@ func loadFiles(files *contents.Files, log *slog.Logger) frontend.Task {
 	}
 }
 
-// auditLog keeps what callers do; audit.Log fills it.
+// auditLog is the audit log; audit.Log implements it.
 type auditLog interface {
 	proxy.Auditor
 	page.Trail
 	SetPolicy(p audit.Policy)
 }
 
-// openAudit makes the audit log of the data folder, which its first entry opens.
+// openAudit creates the audit log of the data folder. The first entry opens its files.
 func (a *App) openAudit(ctx context.Context) error {
 	if a.opts.Settings.Audit.Off {
 		return nil
 	}
-	o, err := a.opts.Settings.Audit.Options(ctx, a.opts.Dir.Path, a.opts.Secrets)
+	o, err := a.opts.Settings.Audit.ReadOptions(ctx, a.opts.Dir.Path, a.opts.Secrets)
 	if err != nil {
 		return err
 	}
 	o.Now, o.Logger = time.Now, a.log
 	if a.opts.Headless || a.opts.Offline {
-		o.Send = audit.SendOptions{} // the server sends it
+		o.Send = audit.SendOptions{} // the server sends the log
 	}
 	o.Send.KV = a.db.KV
-	o.Send.Host, _ = os.Hostname() // without a name none is said
+	o.Send.Host, _ = os.Hostname() // without a name syslog gets none
 	l := audit.New(o)
 	a.audit, a.policies.auditor = l, l
 	a.closers, a.tasks = append(a.closers, l.Close), append(a.tasks, l.Run, l.Send)
 	return nil
 }
 
-// openMirror makes the clients and the mirror over all of them, and what row rules ask.
+// openMirror creates the clients, the mirror and the lookups for row rules.
 func (a *App) openMirror(ctx context.Context) error {
 	cfg := a.opts.Settings
 	// The bus is closed after everything that dispatches.
@@ -149,12 +149,12 @@ func (a *App) openMirror(ctx context.Context) error {
 		return err
 	}
 	l := a.policies.lookups
-	a.saved.listen(func(s request.PageSaved) { l.Saved(s.Page) })
+	a.saved.listen(func(s request.PageSaved) { l.NoteSaved(s.Page) })
 	a.tasks = append(a.tasks, a.mirror.Run, l.Run)
 	return l.Open(ctx, a.db)
 }
 
-// readSecrets reads the secrets of each source. A source that needs none has an empty one.
+// readSecrets reads the secrets of each source. A source that needs none gets an empty secret.
 func readSecrets(ctx context.Context, cfg *config.Settings, sources []*spec.Source, read config.Secrets) (map[string][]understudy.Secret,
 	error) {
 	all := map[string][]understudy.Secret{}
@@ -171,7 +171,7 @@ func readSecrets(ctx context.Context, cfg *config.Settings, sources []*spec.Sour
 	return all, nil
 }
 
-// openUpstream makes the client of a source, as a source of the mirror.
+// openUpstream creates the client of a source, and the mirror's options for that source.
 func (a *App) openUpstream(ctx context.Context, src *spec.Source, secrets []understudy.Secret, bodies *semaphore.Weighted,
 ) (one mirror.Source, err error) {
 	cfg := a.opts.Settings
@@ -186,7 +186,7 @@ func (a *App) openUpstream(ctx context.Context, src *spec.Source, secrets []unde
 		o.Secret, o.Pool = secrets[0], secrets[1:]
 	}
 	if src.Spec.Auth.Style != "none" && !a.opts.Offline {
-		issuer, err := s.Issuer(ctx, src, a.opts.Secrets, a.db.KV)
+		issuer, err := s.NewIssuer(ctx, src, a.opts.Secrets, a.db.KV)
 		if err != nil {
 			return one, fmt.Errorf("sources.%s.%w", src.Name, err)
 		}
@@ -208,8 +208,8 @@ func (a *App) openUpstream(ctx context.Context, src *spec.Source, secrets []unde
 	return mirror.Source{Source: src, Upstream: client, Generations: generations, Rate: s.Rate, Answers: s.Answers, Checks: s.Checks}, err
 }
 
-// savedPages tells listeners of every page that was saved. A listener returns at once and
-// waits for nothing: it wakes its own goroutine. What it misses it finds in the rows of the store.
+// savedPages notifies listeners of every page that was saved. A listener must return at once and only wake its
+// own goroutine. Events that it misses can be read from the rows of the store.
 type savedPages struct {
 	bus *dispatch.Bus[request.PageSaved]
 	log *slog.Logger
@@ -220,8 +220,8 @@ func (p *savedPages) listen(f func(request.PageSaved)) {
 	p.bus.Subscribe(func(_ context.Context, s request.PageSaved) error { f(s); return nil })
 }
 
-// dispatch tells the listeners of a page that was saved. The error of a listener is logged; the
-// other listeners and the save do not see it.
+// dispatch notifies the listeners of a saved page. An error of a listener is logged; it affects neither the
+// other listeners nor the save.
 func (p *savedPages) dispatch(s request.PageSaved) {
 	err := p.bus.Dispatch(context.Background(), s)
 	var panicked *dispatch.PanicError
@@ -233,16 +233,16 @@ func (p *savedPages) dispatch(s request.PageSaved) {
 	}
 }
 
-// busTime bounds the wait for what is on its way to listeners.
-const busTime = time.Second
+// busTimeout is the longest wait for events that are being delivered to listeners.
+const busTimeout = time.Second
 
 func (p *savedPages) close() error {
-	ctx, cancel := context.WithTimeout(context.Background(), busTime)
+	ctx, cancel := context.WithTimeout(context.Background(), busTimeout)
 	defer cancel()
 	return p.bus.Close(ctx)
 }
 
-// openJobs makes the runner. The folder's lock makes sure that no other process runs jobs of this store.
+// openJobs creates the job runner. The folder's lock makes sure that no other process runs jobs of this store.
 func (a *App) openJobs(context.Context) (err error) {
 	cfg := a.opts.Settings
 	a.jobs, err = jobs.New(jobs.Options{
@@ -253,7 +253,7 @@ func (a *App) openJobs(context.Context) (err error) {
 	return err
 }
 
-// openWork makes the forecasts, and what works in jobs of every process: the crawler, the eraser, the indexes.
+// openWork creates the forecasts, and the parts that every process runs in jobs: the crawler, the eraser, the indexes.
 func (a *App) openWork(context.Context) (err error) {
 	a.forecasts, err = forecast.New(forecast.Options{Sources: a.sources, Store: a.db.Series, KV: a.db.KV, Mirror: a.mirror,
 		Enqueue: a.jobs.Enqueue, Now: time.Now, Logger: a.log})
@@ -263,7 +263,7 @@ func (a *App) openWork(context.Context) (err error) {
 	a.saved.listen(func(s request.PageSaved) { a.forecasts.Saved(s.Page) })
 	c, begun := a.opts.Settings.Sync, time.Now()
 	a.walker, err = crawl.New(crawl.Options{
-		Sources: a.sources, Mirror: a.mirror, Store: a.db, KV: a.db.KV, Jobs: a.jobs, Retention: a.opts.Settings.Retained(),
+		Sources: a.sources, Mirror: a.mirror, Store: a.db, KV: a.db.KV, Jobs: a.jobs, Retention: a.opts.Settings.RetentionTimes(),
 		Down: func(source string) string { return a.clients[source].Health().Down() },
 		Count: func(ctx context.Context, source, kind string) (n int64, err error) {
 			kinds, err := a.db.ReadKinds(ctx, source)

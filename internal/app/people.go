@@ -1,4 +1,4 @@
-// People: who signs in at the viewer, as the settings say.
+// People: who can sign in to the viewer, according to the settings.
 
 package app
 
@@ -18,14 +18,14 @@ import (
 	"understudy/internal/viewer/page"
 )
 
-// visitors are what outlives any policy of who may come in.
+// visitors has the state of callers and sessions that outlives a policy.
 type visitors struct {
-	salt     []byte // of the credentials we issued
+	salt     []byte // the salt for the digests of credentials
 	guesses  *callers.Guesses
-	names    *callers.Names // of callers, by their flows
+	names    *callers.Names // the names of callers by their flows
 	sessions *signin.Sessions
 	cookies  *signin.Cookies
-	hashes   *access.Hasher // for every policy
+	hashes   *access.Hasher // the hasher of every policy
 }
 
 func newVisitors() (v visitors, err error) {
@@ -39,22 +39,23 @@ func newVisitors() (v visitors, err error) {
 	return v, err
 }
 
-// load reads what the store keeps of them.
+// load reads the sessions, the cookie keys and the hash key from the store.
 func (v *visitors) load(ctx context.Context, db *store.DB) error {
 	return errors.Join(v.sessions.Load(ctx, db.KV), v.cookies.Load(ctx, db.KV), v.hashes.Open(ctx, db.KV))
 }
 
-// signIns returns who signs in by a form (nil: nobody does), and what the book of callers asks (nil: nothing).
+// signIns returns the people who can sign in by a form, and the people that the book of callers uses. Either is
+// nil if there are none.
 func (r *policyReader) signIns(ctx context.Context, cfg *config.Settings) (who *signin.People, asked callers.People, err error) {
 	users, err := cfg.ReadUsers(r.opts.Folder)
 	if err != nil {
 		return nil, nil, err
 	}
-	provider, err := cfg.Provider(ctx, r.opts.Secrets)
+	provider, err := cfg.ReadProvider(ctx, r.opts.Secrets)
 	if err != nil {
 		return nil, nil, err
 	}
-	notMade := func(taken func(string) bool) func(string) bool { // no person has the name of a credential
+	notMade := func(taken func(string) bool) func(string) bool { // no person may have the name of a credential
 		return func(name string) bool { return taken(name) || r.made.Has(name) }
 	}
 	if header := cfg.HeaderSignIn(time.Now); header != nil {
@@ -74,12 +75,12 @@ func (r *policyReader) signIns(ctx context.Context, cfg *config.Settings) (who *
 	return who, who, nil
 }
 
-// holders returns who has a role, but for credentials that are made.
+// holders returns who has a role, without credentials created at run time.
 func holders(cfg *config.Settings, who *signin.People) (all []page.Holder) {
-	if cfg.Viewer.Role != "" && !cfg.Viewer.BehindProxy() && who == nil {
+	if cfg.Viewer.Role != "" && !cfg.Viewer.IsBehindProxy() && who == nil {
 		all = append(all, page.Holder{Role: cfg.Viewer.Role, Name: "loopback", How: "people on this machine"})
 	}
-	for _, c := range cfg.Configured() {
+	for _, c := range cfg.ConfiguredCredentials() {
 		all = append(all, page.Holder{Role: c.Role, Name: c.Name, How: "a program, by the settings"})
 	}
 	if who != nil && who.Users != nil {

@@ -1,4 +1,4 @@
-// Policy: who may do what, as the settings say.
+// Policy: what each caller may do, according to the settings.
 
 package app
 
@@ -25,25 +25,25 @@ import (
 	"understudy/spec"
 )
 
-// policy is who may do what, as the settings say. It is replaced whole.
+// policy says what each caller may do, according to the settings. It is only replaced as a whole.
 type policy struct {
 	gate *access.Gate
 	book *callers.Book
-	from callers.Options      // of the book, with the credentials of the settings alone
-	own  []callers.Credential // of callers in tunnels, beside those
-	// tunnelled knows who asks in tunnels.
+	from callers.Options      // the options of book, with only the credentials of the settings
+	own  []callers.Credential // additional credentials for callers in tunnels
+	// tunnelled knows the callers in tunnels.
 	tunnelled *callers.Book
-	people    *signin.People // who sign in by a form; nil: nobody does
+	people    *signin.People // the people who can sign in by a form; nil: nobody can
 	hooks     []feed.Hook
 	alerts    []forecast.Alert
-	mailer    *watch.Mailer // nil: no mail is sent
+	mailer    *watch.Mailer // nil if no mail is sent
 }
 
 func (p policy) feed() feed.Policy {
 	return feed.Policy{Gate: p.gate, Callers: p.book, Hooks: p.hooks}
 }
 
-// policyReader reads policies from settings. What a policy shares with the next one is kept here.
+// policyReader reads policies from settings. It holds the state that consecutive policies share.
 type policyReader struct {
 	opts     Options
 	sources  []*spec.Source
@@ -53,7 +53,7 @@ type policyReader struct {
 	log      *slog.Logger
 
 	made    *credentials.Book  // set when the store is open
-	auditor understudy.Auditor // nil: nothing is listed
+	auditor understudy.Auditor // nil if nothing is listed
 	watches *watch.Book        // set before any request
 }
 
@@ -65,7 +65,7 @@ func newPolicyReader(opts Options, sources []*spec.Source, ports *ports, log *sl
 // read reads a policy, with the secrets of its credentials.
 func (r *policyReader) read(ctx context.Context, cfg *config.Settings) (policy, error) {
 	by, secrets, v := r.opts.By, r.opts.Secrets, &r.visitors
-	gate, err := r.gate(cfg)
+	gate, err := r.newGate(cfg)
 	if err != nil {
 		return policy{}, err
 	}
@@ -78,8 +78,8 @@ func (r *policyReader) read(ctx context.Context, cfg *config.Settings) (policy, 
 		return policy{}, err
 	}
 	from := callers.Options{
-		Credentials: creds, Sources: r.sources, Loopback: understudy.Grant{Role: cfg.Viewer.Role, By: by}, Open: config.Open(cfg.Sources),
-		Behind: cfg.Viewer.BehindProxy(), Narrowest: gate.Narrowest(), Salt: v.salt, Guesses: v.guesses, Now: time.Now, Known: r.noteCaller,
+		Credentials: creds, Sources: r.sources, Loopback: understudy.Grant{Role: cfg.Viewer.Role, By: by}, Open: config.OpenSources(cfg.Sources),
+		Behind: cfg.Viewer.IsBehindProxy(), Narrowest: gate.Narrowest(), Salt: v.salt, Guesses: v.guesses, Now: time.Now, Known: r.noteCaller,
 		People: asked, ViewAs: signin.ViewAs{Cookies: v.cookies},
 	}
 	book, err := callers.New(from)
@@ -99,7 +99,7 @@ func (r *policyReader) read(ctx context.Context, cfg *config.Settings) (policy, 
 	if err != nil {
 		return policy{}, err
 	}
-	own, err := cfg.Connect.Credentials(ctx, cfg, r.sources, secrets, by)
+	own, err := cfg.Connect.ReadCredentials(ctx, cfg, r.sources, secrets, by)
 	if err != nil {
 		return policy{}, err
 	}
@@ -107,8 +107,8 @@ func (r *policyReader) read(ctx context.Context, cfg *config.Settings) (policy, 
 	return policy{gate: gate, book: book, from: from, own: own, people: who, hooks: hooks, alerts: alerts, mailer: mailer}, err
 }
 
-// gate returns the gate of the roles that settings define.
-func (r *policyReader) gate(cfg *config.Settings) (*access.Gate, error) {
+// newGate returns the gate for the roles of the settings.
+func (r *policyReader) newGate(cfg *config.Settings) (*access.Gate, error) {
 	specs, users := map[string]*spec.Spec{}, map[string]string{}
 	for _, src := range r.sources {
 		specs[src.Name], users[src.Name] = src.Spec, src.User
@@ -116,17 +116,17 @@ func (r *policyReader) gate(cfg *config.Settings) (*access.Gate, error) {
 	o := cfg.Policy()
 	o.Specs, o.Users, o.Now, o.Hasher = specs, users, time.Now, r.visitors.hashes
 	o.Cache = cfg.Shares(os.ReadFile).Forms
-	o.Own, o.Newest, o.Last, o.Addressed = r.lookups.IsOwn, r.lookups.Newest, r.lookups.Last, r.lookups.Addressed
+	o.Own, o.Newest, o.Last, o.Addressed = r.lookups.IsOwn, r.lookups.Newest, r.lookups.NewestOrDeleted, r.lookups.AddressedID
 	gate, err := access.NewWith(o)
 	if err != nil {
-		return nil, fmt.Errorf("roles: %w", understudy.Plain(err))
+		return nil, fmt.Errorf("%s: %w", "roles", understudy.Plain(err)) // named after the setting
 	}
 	return gate, nil
 }
 
-// withMade returns a policy with the credentials that were made, as they are now.
+// withMade returns a policy with the current credentials that were created at run time.
 func (r *policyReader) withMade(p policy, cfg *config.Settings) (policy, error) {
-	made, skipped := cfg.Made(r.made.All())
+	made, skipped := cfg.MadeCredentials(r.made.All())
 	made = slices.DeleteFunc(made, func(c callers.Credential) bool {
 		isUser := p.people != nil && p.people.Users != nil && p.people.Users.Has(c.Name)
 		if isUser {
@@ -151,9 +151,9 @@ func (r *policyReader) withMade(p policy, cfg *config.Settings) (policy, error) 
 	return p, err
 }
 
-// noteCaller notes the caller of a request: what an owner of a watch may do is known from then.
+// noteCaller records the caller of a request. Watches then know what their owner may do.
 func (r *policyReader) noteCaller(req *http.Request, c understudy.Caller) {
 	r.visitors.names.Note(c)
-	r.ports.profiles.Known(req, c)
+	r.ports.profiles.MarkCaller(req, c)
 	r.watches.Seen(c)
 }

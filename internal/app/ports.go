@@ -1,4 +1,4 @@
-// Ports: the servers, and what each request goes through before its handler.
+// Ports: the servers, and the handlers around every handler.
 
 package app
 
@@ -28,8 +28,8 @@ import (
 type ports struct {
 	limits   *config.Limits
 	log      *slog.Logger
-	servers  []*frontend.Server // the viewer's first
-	tunnels  *tunnels           // nil: there are none
+	servers  []*frontend.Server // the viewer's server first
+	tunnels  *tunnels           // nil if there are none
 	profiles *profile.Recorder
 	access   *accesslog.Log
 	file     *accesslog.File // of the access log; nil: it goes to standard error, or nowhere
@@ -37,7 +37,7 @@ type ports struct {
 	ending   atomic.Bool
 }
 
-// listen binds a port, with so many bytes for its express lane, and returns what frees it.
+// listen binds a port with an express lane of express bytes. It returns a function that closes the port.
 func (p *ports) listen(ctx context.Context, name, addr, flag string, refusal []byte, express int64) (free func() error, err error) {
 	l, err := frontend.Listen(ctx, addr, flag)
 	if err != nil {
@@ -52,21 +52,21 @@ func (p *ports) listen(ctx context.Context, name, addr, flag string, refusal []b
 	return frontend.CloseListener(l), nil
 }
 
-// viewer returns the address of the first port.
+// viewer returns the URL of the first port.
 func (p *ports) viewer() string { return p.servers[0].URL() }
 
-// publicViewer returns where browsers reach the viewer.
+// publicViewer returns the URL at which browsers reach the viewer.
 func (p *ports) publicViewer(cfg *config.Settings) string {
 	return strings.TrimSuffix(cmp.Or(cfg.Viewer.PublicURL, p.viewer()), "/")
 }
 
-// address returns the address of a source's port.
+// address returns the URL of a source's port.
 func (p *ports) address(source string) string {
 	i := slices.IndexFunc(p.servers, func(f *frontend.Server) bool { return f.Name == source })
 	return p.servers[i].URL()
 }
 
-// all returns the servers that have to run.
+// all returns the servers to run.
 func (p *ports) all() []*frontend.Server {
 	if p.tunnels == nil {
 		return p.servers
@@ -74,7 +74,7 @@ func (p *ports) all() []*frontend.Server {
 	return append(slices.Clone(p.servers), p.tunnels.inside)
 }
 
-// end notes that the application ends.
+// end records that the application is ending.
 func (p *ports) end() {
 	p.ending.Store(true)
 	p.profiles.Stop()
@@ -107,8 +107,7 @@ func (a *App) openAccessLog() error {
 	return nil
 }
 
-// reopenAccessLog opens the file of the access log again, so that lines go to its path
-// after a rename (logrotate).
+// reopenAccessLog opens the file of the access log again, so that lines go to its path after a rename (logrotate).
 func (p *ports) reopenAccessLog() {
 	if p.file == nil {
 		return
@@ -138,7 +137,7 @@ func (p *ports) unreadLoad() request.Load {
 	return request.Load{Limit: limit, Now: now, Dropped: dropped}
 }
 
-// loads returns the limits of each port.
+// loads returns the limits of each port and how far they are used.
 func (p *ports) loads() map[string]diagnostics.Port {
 	out := map[string]diagnostics.Port{}
 	for _, f := range p.servers {
@@ -156,8 +155,8 @@ func (p *ports) loads() map[string]diagnostics.Port {
 	return out
 }
 
-// publicURL is what absolute URLs are rewritten to when it is not configured:
-// where a drop-in listens. One that listens everywhere is named by this machine.
+// publicURL returns the default address to which absolute URLs are rewritten: the address of the drop-in port.
+// A port that listens on all addresses is named 127.0.0.1.
 func publicURL(at net.Addr) string {
 	host, port, err := net.SplitHostPort(at.String())
 	if ip := net.ParseIP(host); err == nil && ip != nil && ip.IsUnspecified() {
@@ -166,16 +165,16 @@ func publicURL(at net.Addr) string {
 	return "http://" + at.String()
 }
 
-// tunnels are the proxy for programs that keep upstream's own addresses, and the server of
-// what comes in its tunnels.
+// tunnels are the proxy for programs that keep using the upstream's own addresses, and the server of the
+// requests in its tunnels.
 type tunnels struct {
 	proxy  *connect.Proxy
-	inside *frontend.Server // has no port
+	inside *frontend.Server // a server without a port
 	serves []*spec.Source
 	bases  map[string]*config.Source // by the source's name
 }
 
-// connectPort is the name of the proxy's port. No source has it.
+// connectPort is the name of the proxy's port. No source has this name.
 const connectPort = "connect"
 
 // openTunnels binds the port of the proxy, after all others, and opens the certificate authority.
@@ -214,7 +213,7 @@ func (a *App) openTunnels(ctx context.Context) error {
 	return nil
 }
 
-// handler returns the handler of what comes in tunnels: of each source, the one that serve returns.
+// handler returns the handler of requests in tunnels. For each source it uses the handler that serve returns.
 func (t *tunnels) handler(serve func(source string, url func(path string) string) http.Handler) http.Handler {
 	var all []connect.Served
 	for _, src := range t.serves {
@@ -224,5 +223,5 @@ func (t *tunnels) handler(serve func(source string, url func(path string) string
 			all = append(all, connect.Served{Origin: at, Handler: h})
 		}
 	}
-	return connect.Inside(all)
+	return connect.NewHandler(all)
 }

@@ -1,4 +1,4 @@
-// Reload: the settings and the secrets they name, read again while serving.
+// Reload: reads the settings and secrets again while the server runs.
 
 package app
 
@@ -28,12 +28,12 @@ import (
 	"understudy/upstream"
 )
 
-// liveSettings are the settings in force, and how they were last read.
+// liveSettings are the settings in force, and how the last reading of the settings went.
 type liveSettings struct {
 	now      atomic.Pointer[config.Settings]
 	upstream atomic.Pointer[map[string][]understudy.Secret] // the secrets of the sources
 	secrets  config.SecretSums
-	policies atomic.Int64 // that were put in force
+	policies atomic.Int64 // how many policies were put in force
 
 	mu   sync.Mutex
 	last diagnostics.Settings
@@ -46,12 +46,12 @@ func newLiveSettings(cfg *config.Settings) *liveSettings {
 	return l
 }
 
-// hookSecret returns the secret that callbacks of a source are signed with.
+// hookSecret returns the secret with which callbacks of a source are signed.
 func (l *liveSettings) hookSecret(source string) understudy.Secret {
 	return (*l.upstream.Load())[source][0]
 }
 
-// status returns when settings were read, and how the last reading went.
+// status returns when the settings were read, and how the last reading went.
 func (l *liveSettings) status() diagnostics.Settings {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -60,7 +60,7 @@ func (l *liveSettings) status() diagnostics.Settings {
 	return s
 }
 
-// noteLoad notes a reading; restart names what waits for a restart.
+// noteLoad records a reading of the settings. restart names the changes that need a restart.
 func (l *liveSettings) noteLoad(restart []string, err error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -84,19 +84,19 @@ type enforcer struct {
 	mu      sync.Mutex                 // held while settings are read
 	inForce atomic.Pointer[handlerSet] // nil until the first policy
 
-	// They take settings while they run.
+	// The following parts accept new settings while they run.
 	ports     *ports
 	clients   map[string]*upstream.Client
 	mirror    *mirror.Mirror
 	columns   *columns.Set
 	exports   *exports
-	audit     auditLog // nil: nothing is listed
+	audit     auditLog // nil if nothing is listed
 	feed      *feed.Feed
 	forecasts *forecast.Forecasts
 	watches   *watch.Book
 }
 
-// run reads the settings again whenever a signal asks for it, until ctx ends.
+// run reads the settings again after each signal, until ctx ends.
 func (e *enforcer) run(ctx context.Context) error {
 	for {
 		select {
@@ -108,16 +108,15 @@ func (e *enforcer) run(ctx context.Context) error {
 				e.log.Error("settings not loaded; the former ones stay", "err", err)
 				continue
 			}
-			_, _ = e.reload(ctx) // the log has the error
+			_, _ = e.reload(ctx) // reload logs the error
 		case <-ctx.Done():
 			return nil
 		}
 	}
 }
 
-// reload opens the access log again, reads settings, secrets and users again and applies
-// what can be applied while serving; restart names what cannot. Anything wrong with them is one line in
-// the log, and everything stays as it was.
+// reload opens the access log again, and reads settings, secrets and users again. It applies what can change at
+// run time; restart names what can't. If anything is wrong, it logs one line and changes nothing.
 func (e *enforcer) reload(ctx context.Context) (restart []string, err error) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -135,13 +134,13 @@ func (e *enforcer) reload(ctx context.Context) (restart []string, err error) {
 	return restart, err
 }
 
-// load reads everything first, and applies only what can no longer fail.
+// load reads everything first, and then applies only what can no longer fail.
 func (e *enforcer) load(ctx context.Context) (cfg *config.Settings, restart []string, err error) {
 	if cfg, err = e.opts.Again(); err != nil {
 		return nil, nil, err
 	}
 	started := e.opts.Settings
-	if err := sameSources(started, cfg); err != nil {
+	if err := checkSources(started, cfg); err != nil {
 		return nil, nil, err
 	}
 	again, err := cfg.ReadSources(e.opts.Folder)
@@ -186,10 +185,9 @@ func (e *enforcer) load(ctx context.Context) (cfg *config.Settings, restart []st
 	return cfg, slices.Compact(restart), nil
 }
 
-// changedSpecs names the sources whose spec file has another text than at the start: a
-// spec is in force until the server ends.
+// changedSpecs returns the sources whose spec file has changed since the start. A changed spec needs a restart.
 func changedSpecs(started, again []*spec.Source) (names []string) {
-	for i, src := range started { // in the order of their names, as again
+	for i, src := range started { // both are sorted by name
 		if again[i].SpecSum != src.SpecSum && again[i].SpecSum != ([sha256.Size]byte{}) && src.SpecSum != ([sha256.Size]byte{}) {
 			names = append(names, "sources."+src.Name+".spec")
 		}
@@ -197,9 +195,9 @@ func changedSpecs(started, again []*spec.Source) (names []string) {
 	return names
 }
 
-// sameSources refuses settings that add or take away a source: every port,
-// file and kind of it would have to come or go.
-func sameSources(started, again *config.Settings) error {
+// checkSources returns an error if the settings add or remove a source. That needs a restart, because every
+// port, file and kind of the source would have to be added or removed.
+func checkSources(started, again *config.Settings) error {
 	now, want := slices.Sorted(maps.Keys(started.Sources)), slices.Sorted(maps.Keys(again.Sources))
 	if !slices.Equal(now, want) {
 		return fmt.Errorf("sources: %s are running and %s are wanted; a source comes or goes with a restart", strings.Join(now, ", "),
@@ -208,7 +206,7 @@ func sameSources(started, again *config.Settings) error {
 	return nil
 }
 
-// readPolls returns the polls of a source in settings, by the spec in use.
+// readPolls returns the polls of a source in the settings, checked with the spec in use.
 func readPolls(src *spec.Source, cfg *config.Settings) ([]string, error) {
 	s := cfg.Sources[src.Name]
 	polled := &spec.Source{Name: src.Name, Spec: src.Spec, User: src.User, Polls: s.Polls}
@@ -216,7 +214,7 @@ func readPolls(src *spec.Source, cfg *config.Settings) ([]string, error) {
 	return polled.Polls, err
 }
 
-// setPolls replaces the polls of every source, or of none.
+// setPolls replaces the polls of every source. After an error it restores those that it has replaced.
 func (e *enforcer) setPolls(polls map[string][]string) error {
 	for i, src := range e.sources {
 		err := e.mirror.SetPolls(src.Name, polls[src.Name])
@@ -232,7 +230,7 @@ func (e *enforcer) setPolls(polls map[string][]string) error {
 	return nil
 }
 
-// apply hands the packages what they take while they run.
+// apply gives the packages the settings that can change at run time.
 func (e *enforcer) apply(cfg *config.Settings, secrets map[string][]understudy.Secret) {
 	for _, src := range e.sources {
 		s, c := cfg.Sources[src.Name], e.clients[src.Name]
@@ -244,13 +242,13 @@ func (e *enforcer) apply(cfg *config.Settings, secrets map[string][]understudy.S
 			e.log.Error("settings: answers", "source", src.Name, "err", err)
 		}
 		c.SetQueue(cfg.Limits.Queue)
-		// Also when it is the same: what refused it may have changed its mind.
+		// The credential is set even if it is unchanged, because an upstream that refused it may accept it now.
 		c.SetCredential("", secrets[src.Name][0], secrets[src.Name][1:]...)
 	}
 	e.settings.upstream.Store(&secrets)
 	e.mirror.SetAges(config.Ages(&cfg.Mirror))
 	e.mirror.SetLimits(config.MirrorLimits(&cfg.Limits))
-	e.exports.limit(cfg)
+	e.exports.setLimits(cfg)
 	e.columns.SetLimit(config.ColumnsMemory(cfg, os.ReadFile))
 	if e.audit != nil {
 		e.audit.SetPolicy(cfg.Audit.Policy())
@@ -261,9 +259,9 @@ func (e *enforcer) apply(cfg *config.Settings, secrets map[string][]understudy.S
 	e.settings.now.Store(cfg)
 }
 
-// enforceMade puts the credentials that were made in force, as they are now, under the settings as
-// they are, also when the reader who asked has left: the store has them already.
-func (e *enforcer) enforceMade(ctx context.Context) error {
+// updateCredentials puts the credentials that were created at run time in force, under the current settings. It
+// also goes on when the caller is gone, because the credentials are already stored.
+func (e *enforcer) updateCredentials(ctx context.Context) error {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	cfg := e.settings.now.Load()
@@ -282,10 +280,9 @@ func (e *enforcer) enforceMade(ctx context.Context) error {
 	return nil
 }
 
-// install puts handlers on the ports. Requests under way end with the former
-// ones, but for exports, which may take long: those of whose callers the policy
-// decides otherwise by now are broken off, and say so. The former viewer is
-// closed after its last.
+// install puts new handlers on the ports. Running requests end with the old handlers. Exports may take long, so
+// they end early if the new policy decides differently for their callers. The old viewer is closed after its
+// last request.
 func (e *enforcer) install(d *handlerSet) {
 	e.exports.replace(d.policy)
 	e.inForce.Store(d)
@@ -295,8 +292,8 @@ func (e *enforcer) install(d *handlerSet) {
 			e.log.Error("close the former viewer", "err", err)
 		}
 	})
-	if who := d.policy.people; who != nil { // sessions of those who may not come in any more end, with what they have open
-		ctx, cancel := context.WithTimeout(context.Background(), kvTime)
+	if who := d.policy.people; who != nil { // ends the sessions of people who may no longer sign in
+		ctx, cancel := context.WithTimeout(context.Background(), kvTimeout)
 		defer cancel()
 		if err := who.EndGone(ctx); err != nil {
 			e.log.Error("sessions that ended are still in the store; they open nothing", "err", err)
@@ -306,5 +303,5 @@ func (e *enforcer) install(d *handlerSet) {
 	e.settings.policies.Add(1)
 }
 
-// kvTime bounds the writing of values.
-const kvTime = 5 * time.Second
+// kvTimeout is the longest time to write values.
+const kvTimeout = 5 * time.Second

@@ -1,4 +1,4 @@
-// Search: the search of a policy, as the gate and the annotations answer it.
+// Search: builds the search of a policy from the gate and the annotations.
 
 package app
 
@@ -13,7 +13,7 @@ import (
 	"understudy/internal/search"
 )
 
-// newSearch makes the search of a policy.
+// newSearch returns the search of a policy.
 func (b *builder) newSearch(cfg *config.Settings, p policy) (*search.Searcher, error) {
 	o, c := b.search, cfg.Search
 	o.Gate, o.Masked, o.Annotations = searchGate{p.gate}, p.gate, annotated{b.notes, p.gate}
@@ -25,30 +25,30 @@ func (b *builder) newSearch(cfg *config.Settings, p policy) (*search.Searcher, e
 	return search.New(o)
 }
 
-// annotations are what people wrote on records; store.DB fills it.
+// annotations are the texts that people wrote on records; store.DB implements it.
 type annotations interface {
 	Annotation(source, kind, id string) *understudy.Annotation
 	Annotations(source, kind string) []*understudy.Annotation
 	AnnotationsVersion() int64
 }
 
-// annotated shows annotations to those who may write them.
+// annotated restricts annotations to callers who may write them.
 type annotated struct {
 	annotations
 	gate *access.Gate
 }
 
-// SeesAnnotations implements search.Annotations.
-func (a annotated) SeesAnnotations(c understudy.Caller, source string) bool {
+// CanSeeAnnotations implements search.Annotations.
+func (a annotated) CanSeeAnnotations(c understudy.Caller, source string) bool {
 	return a.gate.Do(c, source, access.DoNote) == nil
 }
 
-// searchGate is the gate as the search asks it.
+// searchGate adapts the gate to the search.
 type searchGate struct{ gate *access.Gate }
 
-// Sees implements lang.Gate.
-func (g searchGate) Sees(c understudy.Caller, source, kind string) bool {
-	return g.gate.Sees(c, source, kind)
+// CanSee implements lang.Gate.
+func (g searchGate) CanSee(c understudy.Caller, source, kind string) bool {
+	return g.gate.CanSee(c, source, kind)
 }
 
 // Rule implements lang.Gate.
@@ -56,13 +56,13 @@ func (g searchGate) Rule(c understudy.Caller, source, kind string) *query.RowRul
 	return g.gate.Rule(c, source, kind)
 }
 
-// Fully implements lang.Gate.
-func (g searchGate) Fully(c understudy.Caller, source, kind, field string) bool {
+// CanSeeField implements lang.Gate.
+func (g searchGate) CanSeeField(c understudy.Caller, source, kind, field string) bool {
 	return g.gate.Level(c, source, kind, field) == access.See
 }
 
-// View implements lang.Gate.
-func (g searchGate) View(c understudy.Caller, r *understudy.Record) ([]byte, error) {
+// MakeView implements lang.Gate.
+func (g searchGate) MakeView(c understudy.Caller, r *understudy.Record) ([]byte, error) {
 	v, err := g.gate.View(c, &understudy.Page{Key: understudy.Key{Source: r.Source}, Kind: r.Kind, Status: http.StatusOK, Body: r.Body})
 	if err != nil {
 		return nil, err

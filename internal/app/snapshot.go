@@ -1,4 +1,4 @@
-// Snapshot: what the packages count, joined for /-/stats and metrics.
+// Snapshot: collects the counts of all packages for /-/stats and metrics.
 
 package app
 
@@ -32,7 +32,7 @@ import (
 	"understudy/upstream"
 )
 
-// figures reads what the packages count.
+// figures reads the counts of all packages.
 type figures struct {
 	started  *config.Settings
 	settings *liveSettings
@@ -45,17 +45,17 @@ type figures struct {
 	walker   *crawl.Crawler
 	jobs     *jobs.Runner
 	feed     *feed.Feed
-	audit    auditLog // nil: nothing is listed
+	audit    auditLog // nil if nothing is listed
 	ports    *ports
 	names    *callers.Names
 	exports  *exports
 	inForce  func() *handlerSet
 	traffic  *traffic
-	// uncounted: the home page could not count what is held; it is logged once.
+	// uncounted says that the home page could not count the records; the error is logged only once.
 	uncounted atomic.Bool
 }
 
-// newFigures returns the figures, with a day of them as it was saved.
+// newFigures returns the figures, with the saved counts of the last day.
 func (a *App) newFigures(ctx context.Context, e *enforcer, changes *feed.Feed) *figures {
 	t := &traffic{recent: map[string]*recent{}, noPlace: map[string]*atomic.Int64{}}
 	var names []string
@@ -73,14 +73,14 @@ func (a *App) newFigures(ctx context.Context, e *enforcer, changes *feed.Feed) *
 		names: a.policies.visitors.names, exports: e.exports, inForce: e.inForce.Load, traffic: t}
 }
 
-// readable fails when the store cannot be read.
-func (h *figures) readable(ctx context.Context) error {
+// checkStore returns an error if the store cannot be read.
+func (h *figures) checkStore(ctx context.Context) error {
 	_, err := h.db.ReadKinds(ctx, h.sources[0].Name)
 	return err
 }
 
-// snapshot joins what the packages count.
-func (h *figures) snapshot(ctx context.Context) (diagnostics.Snapshot, error) {
+// readSnapshot collects the counts of all packages.
+func (h *figures) readSnapshot(ctx context.Context) (diagnostics.Snapshot, error) {
 	s := diagnostics.Snapshot{
 		Sources:  map[string]diagnostics.Source{},
 		Limits:   h.limits(),
@@ -133,7 +133,7 @@ func (h *figures) snapshot(ctx context.Context) (diagnostics.Snapshot, error) {
 		}
 		s.Sources[src.Name] = diagnostics.Source{
 			State: health.State, Why: health.Why, Since: health.Since.UTC(), NextProbe: health.NextProbe.UTC(), Kinds: held,
-			Limits: h.sourceLimits(src.Name, c), Times: h.times(src.Name), Spent: h.spentByHour(src.Name), Traffic: traffic,
+			Limits: h.sourceLimits(src.Name, c), Times: h.times(src.Name), Spent: h.hourlySpending(src.Name), Traffic: traffic,
 		}
 	}
 	if h.audit != nil {
@@ -142,7 +142,7 @@ func (h *figures) snapshot(ctx context.Context) (diagnostics.Snapshot, error) {
 	if s.Erasing, err = h.db.Eraser.Waiting(ctx); err != nil {
 		return s, err
 	}
-	n, err := h.jobs.Counts(ctx)
+	n, err := h.jobs.CountJobs(ctx)
 	if err != nil {
 		return s, err
 	}
@@ -193,12 +193,12 @@ func (h *figures) sourceLimits(name string, c request.Sent) map[string]request.L
 	return limits
 }
 
-// readProcess returns what the process holds; what cannot be read is 0.
+// readProcess returns what the process uses; a value that can't be read is 0.
 func readProcess() diagnostics.Process {
 	p := diagnostics.Process{Goroutines: runtime.NumGoroutine()}
 	if dir, err := os.Open("/proc/self/fd"); err == nil {
 		if names, err := dir.Readdirnames(-1); err == nil {
-			p.Descriptors = len(names) - 1 // less the one that reads
+			p.Descriptors = len(names) - 1 // without the descriptor of this directory
 		}
 		_ = dir.Close()
 	}
@@ -210,12 +210,12 @@ func readProcess() diagnostics.Process {
 	return p
 }
 
-// knownScores returns the scores of a kind's lists of which there is anything to tell.
+// knownScores returns the scores of a kind's lists, without lists that have no score yet.
 func knownScores(all []request.ListScore, kind string) []request.ListScore {
 	return slices.DeleteFunc(slices.Clone(all), func(s request.ListScore) bool { return s.Kind != kind || !s.Known() })
 }
 
-// walkStats adds what is known of a kind's walks to its figures.
+// walkStats adds the state of a kind's walks to its figures.
 func (h *figures) walkStats(ctx context.Context, source, kind string, k *diagnostics.Kind) error {
 	s, err := h.walker.ReadState(ctx, source, kind)
 	if err != nil || !s.Kept {
@@ -232,7 +232,7 @@ func (h *figures) walkStats(ctx context.Context, source, kind string, k *diagnos
 	return nil
 }
 
-// times returns how long answers of a source's upstream took, by kind and reason.
+// times returns the response times of a source's upstream, by kind and reason.
 func (h *figures) times(source string) []diagnostics.Times {
 	each, _ := h.clients[source].Times()
 	out := make([]diagnostics.Times, 0, len(each))
@@ -243,13 +243,13 @@ func (h *figures) times(source string) []diagnostics.Times {
 	return out
 }
 
-// spending returns what a source was sent lately.
+// spending returns which requests a source was sent recently.
 func (h *figures) spending(source string) []request.Spending {
-	return h.clients[source].Spending(h.names.Of)
+	return h.clients[source].Spending(h.names.NameOf)
 }
 
-// spentByHour returns what a source was sent in the last day.
-func (h *figures) spentByHour(source string) (out []request.Spending) {
+// hourlySpending returns how many requests a source was sent in each hour of the last day.
+func (h *figures) hourlySpending(source string) (out []request.Spending) {
 	for _, one := range h.spending(source) {
 		from := one.From.Truncate(time.Hour).UTC()
 		if len(out) == 0 || !out[len(out)-1].From.Equal(from) {
@@ -267,8 +267,8 @@ func milliseconds(s onlinestat.Summary) diagnostics.Spread {
 		P50: ms(s.P50), P99: ms(s.P99)}
 }
 
-// held says how far the records of a kind are held.
-func (h *figures) held(ctx context.Context, source, kind string) (complete bool, caughtUp time.Time) {
+// completeness returns whether all records of a kind are stored, and up to which time the kind is current.
+func (h *figures) completeness(ctx context.Context, source, kind string) (complete bool, caughtUp time.Time) {
 	if s, err := h.walker.ReadStateUncounted(ctx, source, kind); err == nil && s.Kept {
 		complete, caughtUp = s.Complete, s.CaughtUp
 	}

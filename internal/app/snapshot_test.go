@@ -13,7 +13,7 @@ import (
 // Every figure and every limit that a server shows is in the registry, and counters are whole numbers.
 func TestSnapshotHasRegisteredFiguresAlone(t *testing.T) {
 	a := openExporting(t).h
-	s, err := a.newFigures(t.Context(), a.enforcer, a.enforcer.feed).snapshot(t.Context())
+	s, err := a.newFigures(t.Context(), a.enforcer, a.enforcer.feed).readSnapshot(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}

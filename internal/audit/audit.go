@@ -1,16 +1,15 @@
-// Log: what callers did, durable before they are answered.
+// Log: records the actions of callers, durably before the callers get their responses.
 
-// Package audit keeps the audit log.
+// Package audit writes the audit log.
 //
-// The log is a folder of chains, one for each process that writes at the same time. A
-// chain is a write-ahead log of lines of JSON; each line holds the SHA-256 of the one
-// before. Every so often a line is a checkpoint: the head of the chain, signed by a key
-// that lies elsewhere.
+// The log is a folder of chains, one for each process that writes at the same time. A chain is a write-ahead
+// log of JSON lines; each line contains the SHA-256 of the line before. From time to time a line is a
+// checkpoint: the head of the chain, signed by a key that is stored elsewhere.
 //
 //	begin <- entry <- entry <- checkpoint <- entry ...
 //	                           signs the hash of the line before it
 //
-// Who can write to the folder can write a whole chain anew, but not its checkpoints.
+// An attacker who can write to the folder can write a whole chain anew, but can't forge its checkpoints.
 package audit
 
 import (
@@ -26,85 +25,84 @@ import (
 	"understudy"
 )
 
-// Options of a log. Dir and Key must be set.
+// Options are the options of a log. Dir and Key must be set.
 type Options struct {
-	Dir    string        // the folder of the chains; it is made when it is not there
+	Dir    string        // the folder of the chains; it is created if missing
 	Heads  string        // the file with the newest checkpoint of each chain, outside Dir
 	Key    Key           // signs checkpoints and hashes values
 	Keep   time.Duration // how long entries are kept; 0: for ever
-	Policy Policy        // what is listed
-	Send   SendOptions   // where Log.Send sends it
-	// SegmentSize is when a chain begins a new file, in bytes; 0 = 8 MiB.
+	Policy Policy        // which actions are listed
+	Send   SendOptions   // where Log.Send sends the log
+	// SegmentSize is the size in bytes at which a chain begins a new file; 0 means 8 MiB.
 	SegmentSize int64
 	Now         func() time.Time // nil: time.Now
 	Logger      *slog.Logger     // nil: discard
 }
 
-// The bounds between checkpoints, and how soon a log that failed is tried again.
+// When a checkpoint is written, and how soon a log is reopened after an error.
 const (
-	signEvery  = 1000 // entries
-	signWithin = time.Minute
-	tryAgain   = time.Second
-	segment    = 8 << 20
+	entriesPerCheckpoint = 1000 // entries
+	signInterval         = time.Minute
+	reopenInterval       = time.Second
+	segmentBytes         = 8 << 20
 )
 
-// doneTime bounds the entry of what was done already: its answer waits for it.
-const doneTime = 5 * time.Second
+// doneTimeout is the longest time to record an action that was already done. Its response waits for the record.
+const doneTimeout = 5 * time.Second
 
-// Log is the audit log, as one process writes it. It is safe for concurrent use.
+// Log is the audit log as one process writes it. It is safe for concurrent use.
 type Log struct {
 	o      Options
 	policy atomic.Pointer[Policy]
 	counts counts
 
-	entries, refused atomic.Int64 // since the process began
+	entries, refused atomic.Int64 // counted since the process began
 
-	sign   chan struct{} // there are enough entries for a checkpoint
-	sender *sender       // nil: the log is not sent on
+	sign   chan struct{} // signals that there are enough entries for a checkpoint
+	sender *sender       // nil if the log is not sent to a receiver
 
-	mu     sync.Mutex
-	chain  *chain // nil: the log cannot be written
-	failed error  // why
-	left   string // the chain that was damaged when this process began
-	tried  time.Time
-	closed bool
+	mu           sync.Mutex
+	chain        *chain // nil if no chain is open
+	failed       error  // why the log cannot be written
+	damagedChain string // the chain that was damaged when this process began
+	triedAt      time.Time
+	closed       bool
 }
 
-// Stats are figures of a log.
+// Stats are counts and states of a log.
 type Stats struct {
-	Entries  int64      `json:"entries"`           // written since the process began
-	Refused  int64      `json:"refused"`           // answers that were not given, as their entry could not be written
-	Counted  int64      `json:"counted"`           // answers that are counted and not listed
-	Unsigned int64      `json:"unsigned"`          // entries behind the newest checkpoint
-	SignedAt *time.Time `json:"signed,omitempty"`  // the newest checkpoint
-	Trouble  string     `json:"trouble,omitempty"` // why the log cannot be written
-	Damaged  string     `json:"damaged,omitempty"` // the chain that this process found damaged and left as it is
-	Sending  *Sending   `json:"sending,omitempty"` // how it is sent on; nil: it is not
+	Entries  int64       `json:"entries"`           // entries written since the process began
+	Refused  int64       `json:"refused"`           // responses that were refused because their entry could not be written
+	Counted  int64       `json:"counted"`           // responses that were counted and not listed
+	Unsigned int64       `json:"unsigned"`          // entries after the newest checkpoint
+	SignedAt *time.Time  `json:"signed,omitempty"`  // the time of the newest checkpoint
+	Trouble  string      `json:"trouble,omitempty"` // why the log cannot be written
+	Damaged  string      `json:"damaged,omitempty"` // the chain that this process found damaged and left unchanged
+	Sending  *SendStatus `json:"sending,omitempty"` // the state of sending; nil if the log is not sent
 }
 
-// New makes the log of a folder, which is opened by its first entry. A log that cannot be
-// written is tried again from time to time; until then what must be listed is
-// ErrNotAudited.
+// New returns the log of a folder. The first entry opens the log. A log that cannot be written is reopened from
+// time to time. Until then RecordAction returns ErrNotAudited for actions that must be listed.
 func New(o Options) *Log {
 	understudy.SetDefaults(&o.Logger, &o.Now)
-	o.SegmentSize = cmp.Or(o.SegmentSize, segment)
+	o.SegmentSize = cmp.Or(o.SegmentSize, segmentBytes)
 	l := &Log{o: o, sign: make(chan struct{}, 1), sender: newSender(o.Send)}
 	l.policy.Store(&o.Policy)
 	return l
 }
 
-// SetPolicy replaces what is listed.
+// SetPolicy replaces the policy.
 func (l *Log) SetPolicy(p Policy) { l.policy.Store(&p) }
 
-// Lists reports whether what a caller does is listed, rather than counted or nothing.
-func (l *Log) Lists(c understudy.Caller, a understudy.Action) bool {
-	return l.policy.Load().lists(c, a, c.Source != "")
+// MustList reports whether an action of a caller is listed. Other actions are only counted or ignored.
+func (l *Log) MustList(c understudy.Caller, a understudy.Action) bool {
+	return l.policy.Load().mustList(c, a, c.Source != "")
 }
 
-// Audit implements understudy.Auditor. What is not listed is counted.
-func (l *Log) Audit(ctx context.Context, e understudy.AuditEntry) error {
+// RecordAction implements understudy.Auditor. An action that is not listed is counted.
+func (l *Log) RecordAction(ctx context.Context, e understudy.AuditEntry) error {
 	program := e.Caller.Source != "" && !e.AsPerson
-	if !l.policy.Load().lists(e.Caller, e.Action, program) {
+	if !l.policy.Load().mustList(e.Caller, e.Action, program) {
 		if !e.Done() { // it was counted before it was done
 			l.counts.add(e)
 		}
@@ -114,12 +112,12 @@ func (l *Log) Audit(ctx context.Context, e understudy.AuditEntry) error {
 	if err != nil {
 		return err
 	}
-	if e.Done() { // its caller may have left
-		limited, cancel := context.WithTimeout(context.WithoutCancel(ctx), doneTime)
+	if e.Done() { // the caller may be gone
+		limited, cancel := context.WithTimeout(context.WithoutCancel(ctx), doneTimeout)
 		defer cancel()
 		if err := l.append(limited, body); err != nil {
 			l.o.Logger.Error("audit: what was done is not listed", "action", e.Action, "what", e.What, "request",
-				l.o.Key.request(e.Request), "err", err)
+				l.o.Key.hashIfPhone(e.Request), "err", err)
 		}
 		return nil
 	}
@@ -130,9 +128,9 @@ func (l *Log) Audit(ctx context.Context, e understudy.AuditEntry) error {
 	return nil
 }
 
-// append makes a line durable.
+// append writes a line and waits until it is durable.
 func (l *Log) append(ctx context.Context, body []byte) error {
-	c, err := l.current()
+	c, err := l.getChain()
 	if err != nil {
 		return err
 	}
@@ -144,18 +142,17 @@ func (l *Log) append(ctx context.Context, body []byte) error {
 		return err
 	}
 	l.entries.Add(1)
-	if n-c.signed.Load() >= signEvery {
+	if n-c.signed.Load() >= entriesPerCheckpoint {
 		select {
 		case l.sign <- struct{}{}:
-		default: // it has been told
+		default: // the signal is already set
 		}
 	}
 	return nil
 }
 
-// current is the chain that is written. One that failed is opened again, once a second
-// at most.
-func (l *Log) current() (*chain, error) {
+// getChain returns the chain that is being written. After a failure it opens the log again, at most once a second.
+func (l *Log) getChain() (*chain, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	switch {
@@ -163,10 +160,10 @@ func (l *Log) current() (*chain, error) {
 		return l.chain, nil
 	case l.closed:
 		return nil, understudy.ErrClosed
-	case l.failed != nil && l.o.Now().Sub(l.tried) < tryAgain:
+	case l.failed != nil && l.o.Now().Sub(l.triedAt) < reopenInterval:
 		return nil, l.failed
 	}
-	l.tried = l.o.Now()
+	l.triedAt = l.o.Now()
 	c, err := openChain(&l.o)
 	if err != nil {
 		if l.failed == nil || l.failed.Error() != err.Error() {
@@ -178,11 +175,11 @@ func (l *Log) current() (*chain, error) {
 	if l.failed != nil {
 		l.o.Logger.Info("the audit log can be written again", "dir", l.o.Dir)
 	}
-	l.chain, l.failed, l.left = c, nil, cmp.Or(c.left, l.left)
+	l.chain, l.failed, l.damagedChain = c, nil, cmp.Or(c.damagedChain, l.damagedChain)
 	return c, nil
 }
 
-// fail gives up a chain that could not be written.
+// fail closes a chain that could not be written.
 func (l *Log) fail(c *chain, err error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -190,15 +187,15 @@ func (l *Log) fail(c *chain, err error) {
 		return
 	}
 	l.o.Logger.Error("the audit log cannot be written; what must be in it is answered with 503", "dir", l.o.Dir, "err", err)
-	l.chain, l.failed, l.tried = nil, err, l.o.Now()
-	_ = c.close() // its error is the one at hand
+	l.chain, l.failed, l.triedAt = nil, err, l.o.Now()
+	_ = c.close() // err is the error that counts
 }
 
-// Stats are the figures of now.
+// Stats returns the current figures.
 func (l *Log) Stats() Stats {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	s := Stats{Entries: l.entries.Load(), Refused: l.refused.Load(), Counted: l.counts.total.Load(), Damaged: l.left}
+	s := Stats{Entries: l.entries.Load(), Refused: l.refused.Load(), Counted: l.counts.total.Load(), Damaged: l.damagedChain}
 	if l.failed != nil {
 		s.Trouble = l.failed.Error()
 	}
@@ -214,14 +211,14 @@ func (l *Log) Stats() Stats {
 	return s
 }
 
-// Run signs, counts and removes what is too old, until ctx ends.
+// Run writes checkpoints and counts, and removes old entries, until ctx ends.
 func (l *Log) Run(ctx context.Context) error {
-	every := time.NewTicker(signWithin)
+	every := time.NewTicker(signInterval)
 	defer every.Stop()
 	var cut time.Time
 	for {
-		l.housekeep(ctx)
-		if now := l.o.Now(); l.o.Keep > 0 && now.Sub(cut) >= cutEvery {
+		l.writeCountsAndSign(ctx)
+		if now := l.o.Now(); l.o.Keep > 0 && now.Sub(cut) >= cutInterval {
 			cut = now
 			if err := l.cut(ctx, now.Add(-l.o.Keep)); err != nil && ctx.Err() == nil {
 				l.o.Logger.Error("audit: entries that are too old stay", "err", err)
@@ -236,10 +233,10 @@ func (l *Log) Run(ctx context.Context) error {
 	}
 }
 
-// housekeep writes the counts since the last time, then a checkpoint of what was written.
-func (l *Log) housekeep(ctx context.Context) {
+// writeCountsAndSign writes the counts since the last call, and then a checkpoint.
+func (l *Log) writeCountsAndSign(ctx context.Context) {
 	for _, e := range l.counts.take() {
-		body, err := l.line(e)
+		body, err := l.encodeEntry(e)
 		if err == nil {
 			err = l.append(ctx, body)
 		}
@@ -247,27 +244,27 @@ func (l *Log) housekeep(ctx context.Context) {
 			l.counts.restore(e)
 		}
 	}
-	c, err := l.current()
+	c, err := l.getChain()
 	if err != nil {
 		return
 	}
-	if err := c.checkpoint(ctx); err != nil && ctx.Err() == nil {
+	if err := c.writeCheckpoint(ctx); err != nil && ctx.Err() == nil {
 		l.fail(c, err)
 	}
 }
 
-// closeTime bounds the last checkpoint.
-const closeTime = 5 * time.Second
+// closeTimeout is the longest time for the last checkpoint.
+const closeTimeout = 5 * time.Second
 
-// Close signs what was written and closes the log. What comes later is ErrNotAudited.
+// Close writes a last checkpoint and closes the log. Later calls of RecordAction return ErrNotAudited.
 func (l *Log) Close() error {
-	ctx, cancel := context.WithTimeout(context.Background(), closeTime)
+	ctx, cancel := context.WithTimeout(context.Background(), closeTimeout)
 	defer cancel()
 	l.mu.Lock()
 	used := l.chain != nil
 	l.mu.Unlock()
 	if used {
-		l.housekeep(ctx)
+		l.writeCountsAndSign(ctx)
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -75,7 +75,7 @@ func (f *folder) find(filter Filter) []Entry {
 func (f *folder) verify(known ...Checkpoint) []Report {
 	f.t.Helper()
 	o := f.options()
-	all, err := Verifier{Keys: []string{f.key.Public()}, Known: known}.Verify(o.Dir, o.Heads)
+	all, err := Verifier{Keys: []string{f.key.PublicKey()}, Known: known}.Verify(o.Dir, o.Heads)
 	if err != nil {
 		f.t.Fatal(err)
 	}
@@ -99,7 +99,7 @@ func record(id string, values ...string) understudy.AuditEntry {
 func list(t *testing.T, l *Log, entries ...understudy.AuditEntry) {
 	t.Helper()
 	for _, e := range entries {
-		if err := l.Audit(t.Context(), e); err != nil {
+		if err := l.RecordAction(t.Context(), e); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -119,7 +119,7 @@ func TestEntriesAreFound(t *testing.T) {
 		Filter
 		want int
 	}{
-		{"all", Filter{Limit: MostFound}, 81},
+		{"all", Filter{Limit: MaxFound}, 81},
 		{"limit", Filter{Limit: 7}, 7},
 		{"record", Filter{ID: "CA2"}, 40},
 		{"number, in another spelling", Filter{Value: "001 415 555 0100"}, 41},
@@ -253,8 +253,8 @@ func TestProgramsAreCounted(t *testing.T) {
 	for range 30 {
 		list(t, l, understudy.AuditEntry{Caller: program, Action: understudy.ActionList, Source: "twilio", Kind: "calls", Rows: 50})
 	}
-	l.housekeep(t.Context())
-	l.housekeep(t.Context())
+	l.writeCountsAndSign(t.Context())
+	l.writeCountsAndSign(t.Context())
 	all := f.find(Filter{})
 	if len(all) != 1 || all[0].Count != 30 || all[0].Rows != 1500 || all[0].Caller != "reports" {
 		t.Errorf("%+v", all)
@@ -273,7 +273,7 @@ func TestListsOfPeopleAreCounted(t *testing.T) {
 	for range 3 {
 		list(t, l, understudy.AuditEntry{Caller: person, Action: understudy.ActionList, Source: "twilio", Kind: "messages", Rows: 50})
 	}
-	l.housekeep(t.Context())
+	l.writeCountsAndSign(t.Context())
 	all := f.find(Filter{})
 	if len(all) != 1 {
 		t.Fatalf("%d entries, want one: %+v", len(all), all)
@@ -292,7 +292,7 @@ func TestWritersHaveChains(t *testing.T) {
 	list(t, a, record("CA1"))
 	list(t, b, record("CA2"))
 	list(t, a, record("CA3"))
-	ids, err := Chains(f.options().Dir)
+	ids, err := ListChains(f.options().Dir)
 	if err != nil || len(ids) != 2 {
 		t.Fatalf("%v %v", ids, err)
 	}
@@ -307,7 +307,7 @@ func TestWritersHaveChains(t *testing.T) {
 		t.Fatal(err)
 	}
 	list(t, f.log(), record("CA4"))
-	if ids, _ = Chains(f.options().Dir); len(ids) != 2 {
+	if ids, _ = ListChains(f.options().Dir); len(ids) != 2 {
 		t.Errorf("after both have ended: %v", ids)
 	}
 	f.sound()
@@ -325,7 +325,7 @@ func TestALogThatCannotBeWritten(t *testing.T) {
 	l := New(o)
 	counted := understudy.AuditEntry{Caller: program, Action: understudy.ActionList}
 	for range 2 {
-		if err := l.Audit(t.Context(), record("CA1")); !errors.Is(err, understudy.ErrNotAudited) {
+		if err := l.RecordAction(t.Context(), record("CA1")); !errors.Is(err, understudy.ErrNotAudited) {
 			t.Fatalf("%v", err)
 		}
 		list(t, l, counted)
@@ -341,7 +341,7 @@ func TestALogThatCannotBeWritten(t *testing.T) {
 	if err := os.Remove(o.Dir); err != nil {
 		t.Fatal(err)
 	}
-	f.now = f.now.Add(tryAgain)
+	f.now = f.now.Add(reopenInterval)
 	list(t, l, record("CA2"))
 	// A file that cannot be begun ends the chain; it is opened again when it can.
 	chain := filepath.Join(o.Dir, l.chain.id)
@@ -350,7 +350,7 @@ func TestALogThatCannotBeWritten(t *testing.T) {
 	}
 	var failed error
 	for i := 0; failed == nil && i < 100; i++ {
-		failed = l.Audit(t.Context(), record("CA3"))
+		failed = l.RecordAction(t.Context(), record("CA3"))
 	}
 	if !errors.Is(failed, understudy.ErrNotAudited) {
 		t.Fatalf("%v", failed)
@@ -358,12 +358,12 @@ func TestALogThatCannotBeWritten(t *testing.T) {
 	if err := os.Rename(chain+"-away", chain); err != nil {
 		t.Fatal(err)
 	}
-	f.now = f.now.Add(tryAgain)
+	f.now = f.now.Add(reopenInterval)
 	list(t, l, record("CA4"))
 	if err := l.Close(); err != nil {
 		t.Fatal(err)
 	}
-	if err := l.Audit(t.Context(), record("CA5")); !errors.Is(err, understudy.ErrNotAudited) {
+	if err := l.RecordAction(t.Context(), record("CA5")); !errors.Is(err, understudy.ErrNotAudited) {
 		t.Errorf("a log that is closed: %v", err)
 	}
 	f.sound()
@@ -375,12 +375,12 @@ func TestACallerThatLeaves(t *testing.T) {
 	l := f.log()
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if err := l.Audit(ctx, record("CA1")); err != nil && !errors.Is(err, context.Canceled) {
+	if err := l.RecordAction(ctx, record("CA1")); err != nil && !errors.Is(err, context.Canceled) {
 		t.Fatal(err)
 	}
 	made := record("CA3")
 	made.What = understudy.WhatMade
-	if err := l.Audit(ctx, made); err != nil || len(f.find(Filter{ID: "CA3"})) != 1 {
+	if err := l.RecordAction(ctx, made); err != nil || len(f.find(Filter{ID: "CA3"})) != 1 {
 		t.Errorf("what was done for a caller that left is not listed: %v", err)
 	}
 	list(t, l, record("CA2"))
@@ -400,7 +400,7 @@ func TestEntriesAtOnce(t *testing.T) {
 	for range 16 {
 		wg.Go(func() {
 			for range 40 {
-				if err := l.Audit(t.Context(), record("CA1", "+14155550100")); err != nil {
+				if err := l.RecordAction(t.Context(), record("CA1", "+14155550100")); err != nil {
 					t.Error(err)
 				}
 			}
@@ -412,7 +412,7 @@ func TestEntriesAtOnce(t *testing.T) {
 		t.Fatal(err)
 	}
 	f.sound()
-	if n := len(f.find(Filter{Limit: MostFound})); n != 640 {
+	if n := len(f.find(Filter{Limit: MaxFound})); n != 640 {
 		t.Errorf("%d entries", n)
 	}
 }
@@ -430,7 +430,7 @@ func TestCheckpoints(t *testing.T) {
 		list(t, l, record("CA1"))
 	}
 	first := *l.Stats().SignedAt
-	for range signEvery + 10 {
+	for range entriesPerCheckpoint + 10 {
 		list(t, l, record("CA1"))
 	}
 	for l.Stats().SignedAt.Equal(first) {

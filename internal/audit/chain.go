@@ -1,4 +1,4 @@
-// Chain: the lines of one writer, each with the hash of the one before.
+// Chain: the lines of one writer, each with the hash of the line before.
 
 package audit
 
@@ -22,29 +22,29 @@ import (
 	"understudy/kit/wal"
 )
 
-// chain is the one that this process writes.
+// chain is the chain that this process writes.
 type chain struct {
 	o    *Options
 	id   string
 	wal  *wal.Log
 	lock *os.File
-	head [sha256.Size]byte // of the last line that has a number; the log's calls for lines alone use it
+	head [sha256.Size]byte // the hash of the newest line; only used within calls of the wal for lines
 
-	signed   atomic.Uint64 // the number of the last checkpoint
-	signedAt atomic.Pointer[time.Time]
-	left     string // the damaged chain that this one was begun beside
+	signed       atomic.Uint64 // the number of the last checkpoint
+	signedAt     atomic.Pointer[time.Time]
+	damagedChain string // the damaged chain in whose place this chain was begun
 }
 
-// errHead is the error of a chain that is not the one whose head was signed.
+// errHead means that a chain does not match its signed head.
 var errHead = errors.New("it is not what was signed")
 
-// openChain goes on with the newest chain that no other process writes, or begins one.
-// A chain that is not what was signed is left as it is, for verify to tell.
+// openChain continues the newest chain that no other process writes, or begins a new chain. A chain that does
+// not match its signed head is left unchanged, so that verify can report it.
 func openChain(o *Options) (*chain, error) {
 	if err := os.MkdirAll(o.Dir, 0o700); err != nil {
 		return nil, err
 	}
-	ids, err := Chains(o.Dir)
+	ids, err := ListChains(o.Dir)
 	if err != nil {
 		return nil, err
 	}
@@ -54,12 +54,12 @@ func openChain(o *Options) (*chain, error) {
 	}
 	left := ""
 	for _, id := range slices.Backward(ids) {
-		c, err := o.take(id)
+		c, err := o.tryOpen(id)
 		if c == nil && err == nil {
-			continue // another process writes it
+			continue // another process writes this chain
 		}
 		if err == nil {
-			err = c.goOn(heads[id])
+			err = c.resume(heads[id])
 		}
 		if err == nil {
 			err = c.start()
@@ -76,23 +76,23 @@ func openChain(o *Options) (*chain, error) {
 		o.Logger.Error("audit: a chain is left as it is, and another begun; understudy audit verify says what is wrong", "chain", id,
 			"err", err)
 		left = id
-		break // the ones before are older
+		break // the remaining chains are older
 	}
 	c, err := o.begin()
 	if err == nil {
-		c.left = left
+		c.damagedChain = left
 	}
 	return c, err
 }
 
-// idLayout is how the names of chains begin, so that they are in the order of time.
+// idLayout is the layout of the time at the beginning of a chain's name. It makes the order of names the order of time.
 const idLayout = "20060102T150405Z"
 
-// begin makes a chain.
+// begin creates a new chain.
 func (o *Options) begin() (*chain, error) {
 	random := [4]byte{}
 	_, _ = rand.Read(random[:]) // it never fails (crypto/rand)
-	c, err := o.take(o.Now().UTC().Format(idLayout) + "-" + hex.EncodeToString(random[:]))
+	c, err := o.tryOpen(o.Now().UTC().Format(idLayout) + "-" + hex.EncodeToString(random[:]))
 	if err == nil && c == nil {
 		err = errors.New("audit: a new chain is held by another process")
 	}
@@ -107,9 +107,9 @@ func (o *Options) begin() (*chain, error) {
 
 // start writes the first line of an empty chain, and a checkpoint.
 func (c *chain) start() error {
-	ctx := context.Background() // the writer's, of which many callers get the chain
+	ctx := context.Background() // many callers share the chain, so no caller's context applies
 	if c.wal.LastNumber() == 0 {
-		body, err := lineOf(Entry{At: c.o.Now(), Begin: &Begin{Key: c.o.Key.Public()}})
+		body, err := encodeLine(Entry{At: c.o.Now(), Begin: &Begin{Key: c.o.Key.PublicKey()}})
 		if err != nil {
 			return err
 		}
@@ -117,11 +117,11 @@ func (c *chain) start() error {
 			return err
 		}
 	}
-	return c.checkpoint(ctx)
+	return c.writeCheckpoint(ctx)
 }
 
-// take opens a chain unless another process has it; then it is nil.
-func (o *Options) take(id string) (*chain, error) {
+// tryOpen opens a chain. It returns nil if another process has it open.
+func (o *Options) tryOpen(id string) (*chain, error) {
 	dir := filepath.Join(o.Dir, id)
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, err
@@ -132,7 +132,7 @@ func (o *Options) take(id string) (*chain, error) {
 	}
 	held, err := datadir.TryLock(lock)
 	if err != nil {
-		_ = lock.Close() // the other error counts
+		_ = lock.Close() // err is the error that counts
 		if held {
 			return nil, nil
 		}
@@ -145,8 +145,8 @@ func (o *Options) take(id string) (*chain, error) {
 	return &chain{o: o, id: id, wal: w, lock: lock}, nil
 }
 
-// goOn finds the head of a chain that is there, which must hold what was signed of it.
-func (c *chain) goOn(signed *Checkpoint) error {
+// resume reads the head of an existing chain. The chain must contain everything that was signed.
+func (c *chain) resume(signed *Checkpoint) error {
 	last := c.wal.LastNumber()
 	if signed != nil && signed.Count > last {
 		return fmt.Errorf("audit: chain %s has %d lines, and %d were signed: %w", c.id, last, signed.Count, errHead)
@@ -167,17 +167,17 @@ func (c *chain) goOn(signed *Checkpoint) error {
 	return nil
 }
 
-// append adds a line and returns its number when it is durable.
+// append adds a line and returns its number when the line is durable.
 func (c *chain) append(ctx context.Context, body []byte) (uint64, error) {
 	return c.wal.AppendFunc(ctx, func(number uint64) []byte {
-		line := placed(c.id, number, c.head, body)
+		line := placeLine(c.id, number, c.head, body)
 		c.head = sha256.Sum256(line)
 		return line
 	})
 }
 
-// checkpoint signs the head, unless a checkpoint is the head already.
-func (c *chain) checkpoint(ctx context.Context) error {
+// writeCheckpoint signs the head, unless the head is already a checkpoint.
+func (c *chain) writeCheckpoint(ctx context.Context) error {
 	if last := c.wal.LastNumber(); last == 0 || last == c.signed.Load() {
 		return nil
 	}
@@ -186,11 +186,11 @@ func (c *chain) checkpoint(ctx context.Context) error {
 	number, err := c.wal.AppendFunc(ctx, func(number uint64) []byte {
 		signed = Checkpoint{Chain: c.id, Count: number - 1, Head: hex.EncodeToString(c.head[:]), At: c.o.Now().UTC()}
 		c.o.Key.sign(&signed)
-		body, err := lineOf(Entry{At: signed.At, Checkpoint: &signed})
+		body, err := encodeLine(Entry{At: signed.At, Checkpoint: &signed})
 		if failed = err; err != nil {
 			return nil
 		}
-		line := placed(c.id, number, c.head, body)
+		line := placeLine(c.id, number, c.head, body)
 		c.head = sha256.Sum256(line)
 		return line
 	})
@@ -205,12 +205,11 @@ func (c *chain) checkpoint(ctx context.Context) error {
 	return nil
 }
 
-// close gives a chain back.
+// close closes the chain and releases its lock.
 func (c *chain) close() error { return errors.Join(c.wal.Close(), c.lock.Close()) }
 
-// Chains are the names of the chains in a folder, the oldest first. A folder that is not
-// there has none.
-func Chains(dir string) ([]string, error) {
+// ListChains returns the names of the chains in a folder, the oldest first. A missing folder has no chains.
+func ListChains(dir string) ([]string, error) {
 	all, err := os.ReadDir(dir)
 	if errors.Is(err, os.ErrNotExist) {
 		return nil, nil
@@ -224,11 +223,11 @@ func Chains(dir string) ([]string, error) {
 	return ids, err
 }
 
-// maxHeads bounds the file of the newest checkpoints, in bytes: a few hundred for each chain.
+// maxHeads is the maximum size in bytes of the file of the newest checkpoints. A chain needs a few hundred bytes.
 const maxHeads = 64 << 20
 
-// readHeads reads the newest checkpoint of each chain. A file in which a checkpoint is absent, stands
-// under another chain or is not signed is damaged.
+// readHeads reads the newest checkpoint of each chain. It returns an error if a checkpoint is missing, is
+// stored under another chain or has no valid signature.
 func readHeads(path string) (map[string]*Checkpoint, error) {
 	heads := map[string]*Checkpoint{}
 	data, err := smallfile.Read(path, maxHeads)
@@ -239,25 +238,25 @@ func readHeads(path string) (map[string]*Checkpoint, error) {
 		return nil, err
 	}
 	if err := json.Unmarshal(data, &heads); err != nil {
-		return nil, damagedHeads(path, "it is no list of checkpoints")
+		return nil, newHeadsError(path, "it is no list of checkpoints")
 	}
 	if heads == nil {
-		return nil, damagedHeads(path, "it is null")
+		return nil, newHeadsError(path, "it is null")
 	}
 	for id, head := range heads {
-		if head == nil || head.Chain != id || !head.signed() {
-			return nil, damagedHeads(path, "the checkpoint of chain "+understudy.Clip(id)+" is not what was signed")
+		if head == nil || head.Chain != id || !head.isSigned() {
+			return nil, newHeadsError(path, "the checkpoint of chain "+understudy.Clip(id)+" is not what was signed")
 		}
 	}
 	return heads, nil
 }
 
-func damagedHeads(path, why string) error {
+func newHeadsError(path, why string) error {
 	return fmt.Errorf("audit: %s is damaged: %s; put it back from a copy. Without it the server begins a new file, and "+
 		"whether the end of an earlier chain is missing cannot be told", path, why)
 }
 
-// keepHead replaces the newest checkpoint of a chain.
+// keepHead replaces the newest checkpoint of a chain in the file.
 func keepHead(path string, head *Checkpoint) error {
 	if path == "" {
 		return nil

@@ -1,4 +1,4 @@
-// Counts: what programs do and is not listed one by one.
+// Counts: counts the actions of programs that are not listed one by one.
 
 package audit
 
@@ -9,52 +9,53 @@ import (
 	"understudy"
 )
 
-// counted is what is counted together.
-type counted struct {
+// countKey is the key of actions that are counted together.
+type countKey struct {
 	caller, role, source, kind string
 	action                     understudy.Action
 }
 
-// mostCounted bounds how many of them are told apart between two checkpoints.
-const mostCounted = 10_000
+// maxCounted is the maximum number of different keys between two checkpoints. Further keys are counted by action only.
+const maxCounted = 10_000
 
 type counts struct {
 	total atomic.Int64
 	mu    sync.Mutex
-	of    map[counted]*count
+	byKey map[countKey]*count
 }
 
 type count struct{ answers, rows int64 }
 
 func (c *counts) add(e understudy.AuditEntry) {
 	c.total.Add(1)
-	c.put(counted{e.Caller.Name, e.Caller.Role(), e.Source, e.Kind, e.Action}, count{1, int64(e.Rows)})
+	c.put(countKey{e.Caller.Name, e.Caller.Role(), e.Source, e.Kind, e.Action}, count{1, int64(e.Rows)})
 }
 
-func (c *counts) put(key counted, n count) {
+// put adds n to the count of key. If there are too many keys, it adds n to the count of the action.
+func (c *counts) put(key countKey, n count) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.of == nil {
-		c.of = map[counted]*count{}
+	if c.byKey == nil {
+		c.byKey = map[countKey]*count{}
 	}
-	one := c.of[key]
-	if one == nil && len(c.of) >= mostCounted {
-		key = counted{action: key.action}
-		one = c.of[key]
+	one := c.byKey[key]
+	if one == nil && len(c.byKey) >= maxCounted {
+		key = countKey{action: key.action}
+		one = c.byKey[key]
 	}
 	if one == nil {
 		one = &count{}
-		c.of[key] = one
+		c.byKey[key] = one
 	}
 	one.answers += n.answers
 	one.rows += n.rows
 }
 
-// take are the counts since the last time, as entries.
+// take returns the counts since the last call as entries, and starts anew.
 func (c *counts) take() (all []Entry) {
 	c.mu.Lock()
-	of := c.of
-	c.of = nil
+	of := c.byKey
+	c.byKey = nil
 	c.mu.Unlock()
 	for key, n := range of {
 		all = append(all, Entry{Caller: key.caller, Role: key.role, Action: key.action, Source: key.source, Kind: key.kind,
@@ -63,7 +64,7 @@ func (c *counts) take() (all []Entry) {
 	return all
 }
 
-// restore takes back what could not be written.
+// restore adds a count back that could not be written.
 func (c *counts) restore(e Entry) {
-	c.put(counted{e.Caller, e.Role, e.Source, e.Kind, e.Action}, count{e.Count, e.Rows})
+	c.put(countKey{e.Caller, e.Role, e.Source, e.Kind, e.Action}, count{e.Count, e.Rows})
 }

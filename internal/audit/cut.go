@@ -1,4 +1,4 @@
-// Cut: entries that are too old are removed, file by file.
+// Cut: removes old entries, file by file.
 
 package audit
 
@@ -13,18 +13,17 @@ import (
 	"understudy/kit/wal"
 )
 
-// cutEvery is how often old entries are looked for.
-const cutEvery = 24 * time.Hour
+// cutInterval is the time between two searches for old entries.
+const cutInterval = 24 * time.Hour
 
-// cut removes the entries of before a moment, as far as whole files hold nothing else.
-// First the chain that is written says so: verify takes a beginning that is missing for
-// a rewritten one otherwise.
+// cut removes the files whose entries are all older than before. First it records the removal in the current
+// chain, because verify would otherwise report a chain without its beginning as rewritten.
 func (l *Log) cut(ctx context.Context, before time.Time) error {
-	own, err := l.current()
+	own, err := l.getChain()
 	if err != nil {
 		return err
 	}
-	ids, err := Chains(l.o.Dir)
+	ids, err := ListChains(l.o.Dir)
 	if err != nil {
 		return err
 	}
@@ -32,7 +31,7 @@ func (l *Log) cut(ctx context.Context, before time.Time) error {
 	for _, id := range ids {
 		c, err := own, error(nil)
 		if id != own.id {
-			c, err = l.o.take(id)
+			c, err = l.o.tryOpen(id)
 		}
 		if c != nil && err == nil {
 			err = l.cutChain(ctx, c, c == own, before)
@@ -45,8 +44,8 @@ func (l *Log) cut(ctx context.Context, before time.Time) error {
 	return errors.Join(errs...)
 }
 
-// cutChain removes the old entries of one chain. Of one that is not written any more the
-// last goes, too.
+// cutChain removes the old entries of one chain. A chain that is no longer written is removed completely if all
+// its entries are old.
 func (l *Log) cutChain(ctx context.Context, c *chain, written bool, before time.Time) error {
 	first, keep := c.wal.FirstNumber(), uint64(0)
 	for e, err := range c.wal.Entries(first) {
@@ -68,9 +67,9 @@ func (l *Log) cutChain(ctx context.Context, c *chain, written bool, before time.
 	}
 	files, err := wal.ListFiles(filepath.Join(l.o.Dir, c.id))
 	if err != nil || (len(files) < 2 || files[1] > keep) && (written || !whole) {
-		return err // no file is old as a whole
+		return err // no file has only old entries
 	}
-	body, err := l.line(Entry{Cut: &Cut{Chain: c.id, Before: keep}})
+	body, err := l.encodeEntry(Entry{Cut: &Cut{Chain: c.id, Before: keep}})
 	if err == nil {
 		err = l.append(ctx, body)
 	}

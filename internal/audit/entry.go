@@ -14,26 +14,26 @@ import (
 	"understudy/kit/accesslog"
 )
 
-// Entry is a line of the log. Its hash is the SHA-256 of the line as it stands, without
-// a line end. Names are only added.
+// Entry is a line of the log. Its hash is the SHA-256 of the line as written, without the line end. Field names
+// are only added, never changed.
 type Entry struct {
 	Chain  string    `json:"chain"`
-	Number uint64    `json:"n"`    // in its chain, from 1
-	Prev   string    `json:"prev"` // the hash of the line before, in hex; zeros in the first
+	Number uint64    `json:"n"`    // the number in the chain, from 1
+	Prev   string    `json:"prev"` // the hash of the line before in hex; zeros in the first line
 	At     time.Time `json:"at"`
 
-	Caller  string            `json:"caller,omitempty"` // the name of its credential, or of a person
+	Caller  string            `json:"caller,omitempty"` // the name of the credential or of the person
 	Role    string            `json:"role,omitempty"`
 	Action  understudy.Action `json:"action,omitempty"`
 	What    string            `json:"what,omitempty"`
 	Source  string            `json:"source,omitempty"`
 	Kind    string            `json:"kind,omitempty"`
-	IDs     []string          `json:"ids,omitempty"` // of records, the first hundred
+	IDs     []string          `json:"ids,omitempty"` // the ids of the first hundred records
 	Rows    int64             `json:"rows,omitempty"`
 	Values  []string          `json:"values,omitempty"` // keyed hashes of searched words and numbers, and of the numbers of a record
 	Request string            `json:"request,omitempty"`
-	Status  int               `json:"status,omitempty"` // of an answer that was refused, and of one that says what was made
-	Count   int64             `json:"count,omitempty"`  // answers that are counted together; 0: this is one
+	Status  int               `json:"status,omitempty"` // the status of a refused response, or of a response to a change
+	Count   int64             `json:"count,omitempty"`  // the number of responses counted together; 0 for a single response
 
 	Begin      *Begin      `json:"begin,omitempty"`
 	Checkpoint *Checkpoint `json:"checkpoint,omitempty"`
@@ -42,55 +42,56 @@ type Entry struct {
 
 // Begin is the first line of a chain.
 type Begin struct {
-	Key string `json:"key"` // the public key that is to sign it
+	Key string `json:"key"` // the public key that will sign the chain
 }
 
-// Checkpoint is the head of a chain, signed.
+// Checkpoint is the signed head of a chain.
 type Checkpoint struct {
 	Chain string    `json:"chain"`
-	Count uint64    `json:"count"` // lines up to the head
-	Head  string    `json:"head"`  // the hash of the last of them
+	Count uint64    `json:"count"` // the number of lines up to the head
+	Head  string    `json:"head"`  // the hash of the last of these lines
 	At    time.Time `json:"at"`
-	Key   string    `json:"key"` // the public key, base64
-	Sig   string    `json:"sig"` // Ed25519 (RFC 8032), base64
+	Key   string    `json:"key"` // the public key in base64
+	Sig   string    `json:"sig"` // the Ed25519 signature (RFC 8032) in base64
 }
 
-// Cut says that entries were removed because they were too old.
+// Cut records that entries were removed because they were too old.
 type Cut struct {
 	Chain  string `json:"chain"`
-	Before uint64 `json:"before"` // entries before this one may be gone
+	Before uint64 `json:"before"` // entries with lower numbers may be missing
 }
 
-// The bounds of an entry.
+// The limits of an entry.
 const (
-	mostIDs    = 100
-	mostValues = 200
-	mostText   = 200 // bytes of any text
+	maxIDs    = 100
+	maxValues = 200
+	maxText   = 200 // the maximum length in bytes of any text
 )
 
-// encode is the line of what a caller did, but for its place in the chain.
+// encode returns the line of an action, without its place in the chain.
 func (l *Log) encode(e understudy.AuditEntry) ([]byte, error) {
 	out := Entry{
-		At: e.At, Caller: l.o.Key.plain(e.Caller.Name), Role: clip(e.Caller.Role()), Action: e.Action, What: clip(e.What), Source: clip(e.Source),
-		Kind: clip(e.Kind), Rows: int64(e.Rows), Values: l.o.Key.Hashes(e.Values), Request: l.o.Key.request(e.Request), Status: e.Status,
+		At: e.At, Caller: l.o.Key.hashIfNumber(e.Caller.Name), Role: clip(e.Caller.Role()), Action: e.Action, What: clip(e.What),
+		Source: clip(e.Source), Kind: clip(e.Kind), Rows: int64(e.Rows), Values: l.o.Key.Hashes(e.Values),
+		Request: l.o.Key.hashIfPhone(e.Request), Status: e.Status,
 	}
-	for _, id := range e.IDs[:min(len(e.IDs), mostIDs)] {
-		out.IDs = append(out.IDs, l.o.Key.plain(id))
+	for _, id := range e.IDs[:min(len(e.IDs), maxIDs)] {
+		out.IDs = append(out.IDs, l.o.Key.hashIfNumber(id))
 	}
-	return l.line(out)
+	return l.encodeEntry(out)
 }
 
-// line is an entry as JSON without chain, number and hash, which it gets in its chain.
-func (l *Log) line(e Entry) ([]byte, error) {
+// encodeEntry returns an entry as JSON. Chain, number and previous hash are added when the line is appended.
+func (l *Log) encodeEntry(e Entry) ([]byte, error) {
 	if e.At.IsZero() {
 		e.At = l.o.Now()
 	}
-	return lineOf(e)
+	return encodeLine(e)
 }
 
-func lineOf(e Entry) ([]byte, error) {
+func encodeLine(e Entry) ([]byte, error) {
 	e.At = e.At.UTC()
-	type placeless struct { // the fields of the place are shadowed by others without a value
+	type placeless struct { // these fields hide the fields of Entry that say its place
 		Chain  string `json:"chain,omitempty"`
 		Number uint64 `json:"n,omitempty"`
 		Prev   string `json:"prev,omitempty"`
@@ -103,10 +104,10 @@ func lineOf(e Entry) ([]byte, error) {
 	return data, nil
 }
 
-// plain is a name or an id as it is written. One that is or holds a phone number with its
-// country's code is a hash.
-func (k Key) plain(text string) string {
-	digits := -1 // behind a plus; -1: there was none
+// hashIfNumber returns a name or an id as it is logged. A text that is or contains a phone number with its
+// country code is replaced by its hash.
+func (k Key) hashIfNumber(text string) string {
+	digits := -1 // the number of digits after a plus, or -1 without a plus
 	for i := range len(text) {
 		switch c := text[i]; {
 		case c == '+':
@@ -126,24 +127,24 @@ func (k Key) plain(text string) string {
 	return clip(text)
 }
 
-// request returns the id of a request as it is written. A caller chooses it: one that may hold a
-// phone number is a hash.
-func (k Key) request(id string) string {
+// hashIfPhone returns a request id as it is logged. A client can choose the id, so an id that may contain a
+// phone number is replaced by its hash.
+func (k Key) hashIfPhone(id string) string {
 	if accesslog.CanContainPhoneNumber(id) {
 		return k.Hash(id)
 	}
-	return k.plain(id)
+	return k.hashIfNumber(id)
 }
 
 func clip(text string) string {
-	if len(text) <= mostText {
+	if len(text) <= maxText {
 		return text
 	}
-	return text[:mostText-len("…")] + "…"
+	return text[:maxText-len("…")] + "…"
 }
 
-// placed is a line at its place in a chain.
-func placed(chain string, number uint64, prev [sha256.Size]byte, body []byte) []byte {
+// placeLine returns a line with its place in the chain: chain, number and previous hash.
+func placeLine(chain string, number uint64, prev [sha256.Size]byte, body []byte) []byte {
 	line := make([]byte, 0, len(body)+160)
 	line = append(append(line, `{"chain":"`...), chain...)
 	line = strconv.AppendUint(append(line, `","n":`...), number, 10)

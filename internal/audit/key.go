@@ -1,4 +1,4 @@
-// Key: signs checkpoints, and hashes values so that only who has it can look for one.
+// Key: signs checkpoints, and hashes values so that only the owner of the key can search for a value.
 
 package audit
 
@@ -21,17 +21,16 @@ import (
 	"understudy/internal/smallfile"
 )
 
-// Key is the secret of a log: 32 random bytes, of which one key signs and another hashes
-// (HKDF, RFC 5869).
+// Key is the secret of a log: 32 random bytes, from which a signing key and a hashing key are derived (HKDF, RFC 5869).
 type Key struct {
 	signing ed25519.PrivateKey
 	hashing []byte
 }
 
-// keyBytes is the length of a key.
+// keyBytes is the length of a key in bytes.
 const keyBytes = 32
 
-// ParseKey reads a key: 32 bytes in base64.
+// ParseKey parses a key: 32 bytes in base64.
 func ParseKey(secret understudy.Secret) (Key, error) {
 	raw, err := base64.StdEncoding.DecodeString(strings.TrimSpace(secret.Reveal()))
 	if err != nil || len(raw) != keyBytes {
@@ -45,16 +44,16 @@ func ParseKey(secret understudy.Secret) (Key, error) {
 	return Key{signing: ed25519.NewKeyFromSeed(seed), hashing: hashing}, err
 }
 
-// maxKeyFile bounds the file of a key, in bytes.
+// maxKeyFile is the maximum size of a key file in bytes.
 const maxKeyFile = 1 << 10
 
-// ReadKey reads the key of a file, and with make writes a new one when there is none. Its
-// owner alone may read it.
+// ReadKey reads a key from a file. If the file is missing and make is true, it writes a new key that only the
+// file's owner may read.
 func ReadKey(path string, make bool) (Key, error) {
 	data, err := smallfile.Read(path, maxKeyFile)
 	if errors.Is(err, os.ErrNotExist) && make {
 		raw := [keyBytes]byte{}
-		_, _ = rand.Read(raw[:]) // it never fails (crypto/rand)
+		_, _ = rand.Read(raw[:]) // rand.Read never fails
 		data = append(base64.StdEncoding.AppendEncode(nil, raw[:]), '\n')
 		err = datadir.WriteFile(path, data)
 	}
@@ -64,41 +63,39 @@ func ReadKey(path string, make bool) (Key, error) {
 	return ParseKey(understudy.NewSecret(string(data)))
 }
 
-// Public is the public key, base64.
-func (k Key) Public() string {
+// PublicKey returns the public key in base64.
+func (k Key) PublicKey() string {
 	return base64.StdEncoding.EncodeToString(k.signing.Public().(ed25519.PublicKey))
 }
 
-// message is what a signature is of.
+// message returns the text that is signed.
 func (c *Checkpoint) message() []byte {
 	return fmt.Appendf(nil, "understudy audit checkpoint 1\n%s\n%d\n%s\n%d\n", c.Chain, c.Count, c.Head, c.At.UnixNano())
 }
 
 func (k Key) sign(c *Checkpoint) {
-	c.Key, c.Sig = k.Public(), base64.StdEncoding.EncodeToString(ed25519.Sign(k.signing, c.message()))
+	c.Key, c.Sig = k.PublicKey(), base64.StdEncoding.EncodeToString(ed25519.Sign(k.signing, c.message()))
 }
 
-// signed reports whether a checkpoint is signed by the key it names.
-func (c *Checkpoint) signed() bool {
+// isSigned reports whether the checkpoint has a valid signature of the key that it names.
+func (c *Checkpoint) isSigned() bool {
 	public, err := base64.StdEncoding.DecodeString(c.Key)
 	sig, bad := base64.StdEncoding.DecodeString(c.Sig)
 	return err == nil && bad == nil && len(public) == ed25519.PublicKeySize && ed25519.Verify(public, c.message(), sig)
 }
 
-// hashBytes is the length of a hash of a value: 128 bits, too many for two values of one
-// log to share one.
+// hashBytes is the length of a value's hash: 128 bits, so that two values of a log never share a hash.
 const hashBytes = 16
 
-// Hash is the keyed hash of a value, in hex (HMAC-SHA256, RFC 2104). All ways to write a
-// phone number with its country's code have one hash, and so have small and capital
-// letters.
+// Hash returns the keyed hash of a value in hex (HMAC-SHA256, RFC 2104). All notations of a phone number with
+// its country code have the same hash, and so have upper and lower case.
 func (k Key) Hash(value string) string {
 	mac := hmac.New(sha256.New, k.hashing)
-	_, _ = mac.Write([]byte(canonical(value))) // no hash fails
+	_, _ = mac.Write([]byte(normalizeValue(value))) // a hash never returns an error
 	return hex.EncodeToString(mac.Sum(nil)[:hashBytes])
 }
 
-func canonical(value string) string {
+func normalizeValue(value string) string {
 	value = strings.TrimSpace(value)
 	if p := understudy.ReadPhone(value); p.Digits != "" {
 		return "number " + p.Digits
@@ -106,11 +103,11 @@ func canonical(value string) string {
 	return "word " + strings.ToLower(value)
 }
 
-// Hashes are those of values and of the words in them, each once.
+// Hashes returns the hashes of the values and of the words in them, without duplicates.
 func (k Key) Hashes(values []string) (all []string) {
 	seen := map[string]bool{}
 	add := func(value string) {
-		if value = canonical(value); value == "word " || seen[value] || len(all) >= mostValues {
+		if value = normalizeValue(value); value == "word " || seen[value] || len(all) >= maxValues {
 			return
 		}
 		seen[value] = true
@@ -126,8 +123,7 @@ func (k Key) Hashes(values []string) (all []string) {
 	return all
 }
 
-// words are the parts of a search that somebody may look for: what stands between spaces
-// and operators, or in quotes.
+// words returns the parts of a search that somebody may look for: texts in quotes, and texts between spaces and operators.
 func words(text string) (all []string) {
 	quoted := false
 	for i, part := range strings.Split(text, `"`) {

@@ -45,7 +45,7 @@ func serveForever(dir string) error {
 	fmt.Println(listener.Addr())
 	return http.Serve(listener, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		id := r.URL.Query().Get("id")
-		if err := l.Audit(r.Context(), record(id, "+14155550100")); err != nil {
+		if err := l.RecordAction(r.Context(), record(id, "+14155550100")); err != nil {
 			http.Error(w, err.Error(), understudy.Status(err))
 			return
 		}
@@ -64,7 +64,7 @@ func TestKilled(t *testing.T) {
 		given := f.killed(n, time.Duration(chance.IntN(20_000))*time.Microsecond)
 		answered += len(given)
 		listed := map[string]bool{}
-		for filter := (Filter{Limit: MostFound}); ; {
+		for filter := (Filter{Limit: MaxFound}); ; {
 			found, err := f.reader().Search(t.Context(), filter)
 			if err != nil {
 				t.Fatal(err)

@@ -8,37 +8,37 @@ import (
 	"understudy"
 )
 
-// Policy says which actions are listed. nil slices stand for the defaults, empty ones for
-// no action.
+// Policy says which actions are listed. A nil slice means the default, an empty slice no action.
 type Policy struct {
-	People   []understudy.Action            // of people, whatever their role; default: all but lists
-	Programs []understudy.Action            // of programs; default: what changes something or takes rows away
-	Roles    map[string][]understudy.Action // of a role, people and programs alike
+	People   []understudy.Action            // actions of people, whatever their role; default: all but lists
+	Programs []understudy.Action            // actions of programs; default: actions that change something or export rows
+	Roles    map[string][]understudy.Action // actions by role, for people and programs; they replace the two above
 }
 
-// What is listed when the settings say nothing.
+// The actions that are listed by default.
 var (
-	ofPeople   = slices.DeleteFunc(slices.Clone(understudy.Actions), func(a understudy.Action) bool { return a == understudy.ActionList })
-	ofPrograms = []understudy.Action{understudy.ActionExport, understudy.ActionSend, understudy.ActionDelete, understudy.ActionNote,
+	defaultPeople   = slices.DeleteFunc(slices.Clone(understudy.Actions), func(a understudy.Action) bool { return a == understudy.ActionList })
+	defaultPrograms = []understudy.Action{understudy.ActionExport, understudy.ActionSend, understudy.ActionDelete, understudy.ActionNote,
 		understudy.ActionSignIn, understudy.ActionAdminister}
 )
 
-// ListsPeople reports whether an action of people with a role is listed.
-func (p *Policy) ListsPeople(role string, a understudy.Action) bool {
-	return p.lists(understudy.Caller{Grant: &understudy.Grant{Role: role}}, a, false)
+// MustListPeople reports whether an action of people with this role is listed.
+func (p *Policy) MustListPeople(role string, a understudy.Action) bool {
+	return p.mustList(understudy.Caller{Grant: &understudy.Grant{Role: role}}, a, false)
 }
 
-func (p *Policy) lists(c understudy.Caller, a understudy.Action, program bool) bool {
+// mustList reports whether an action of a caller is listed. program says that the caller is a program.
+func (p *Policy) mustList(c understudy.Caller, a understudy.Action, program bool) bool {
 	role := c.Role()
 	if c.Grant != nil && c.Grant.By == understudy.ByViewAs {
-		role = understudy.RoleAll // whoever looks through another role has this one
+		role = understudy.RoleAll // only a caller with this role can view as another role
 	}
 	if of, ok := p.Roles[role]; ok {
 		return slices.Contains(of, a)
 	}
-	of, otherwise := p.People, ofPeople
+	of, otherwise := p.People, defaultPeople
 	if program {
-		of, otherwise = p.Programs, ofPrograms
+		of, otherwise = p.Programs, defaultPrograms
 	}
 	if of == nil {
 		of = otherwise

@@ -10,11 +10,11 @@ import (
 func TestViewThroughAQuietRoleIsListed(t *testing.T) {
 	p := &Policy{Roles: map[string][]understudy.Action{"quiet": {}}}
 	c := understudy.Caller{Name: "ada", Grant: &understudy.Grant{Role: "quiet", By: understudy.ByViewAs}}
-	if !p.lists(c, understudy.ActionRecord, false) {
+	if !p.mustList(c, understudy.ActionRecord, false) {
 		t.Error("a record that is seen through a quiet role is not listed")
 	}
 	c.Grant = &understudy.Grant{Role: "quiet"}
-	if p.lists(c, understudy.ActionRecord, false) {
+	if p.mustList(c, understudy.ActionRecord, false) {
 		t.Error("the quiet role is listed")
 	}
 }

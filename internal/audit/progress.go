@@ -1,4 +1,4 @@
-// Progress: how far the receiver has come, over restarts.
+// Progress: stores how far the receiver has come, so that sending continues after a restart.
 
 package audit
 
@@ -14,36 +14,36 @@ import (
 	"understudy"
 )
 
-// kvSent is the value of how far a receiver has come.
+// kvSent is the name of the value that stores how far a receiver has come.
 const kvSent = "audit sent"
 
-// kvTime bounds a look at the value.
-const kvTime = 10 * time.Second
+// kvTimeout is the longest time to read or write the value.
+const kvTimeout = 10 * time.Second
 
-// sentValue is how far it has come.
+// sentValue is the stored value.
 type sentValue struct {
 	To     string            `json:"to"` // a hash of the receiver's address
 	Chains map[string]uint64 `json:"chains"`
 }
 
-func (s *sender) reached(id string, last uint64) {
+func (s *sender) setSent(id string, last uint64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.sent[id], s.saved = last, false
 }
 
-// receiverName tells receivers apart, whatever token a query holds.
+// receiverName returns a name of the receiver that does not depend on a token in the address's query.
 func (s *sender) receiverName() string {
-	sum := sha256.Sum256([]byte(withoutQuery(s.o.URL)))
+	sum := sha256.Sum256([]byte(stripQuery(s.o.URL)))
 	return hex.EncodeToString(sum[:16])
 }
 
-// load reads how far the receiver has come. Another one gets the whole log.
+// load reads how far the receiver has come. A new receiver gets the whole log.
 func (s *sender) load(ctx context.Context) error {
 	if s.known {
 		return nil
 	}
-	ctx, cancel := context.WithTimeout(ctx, kvTime)
+	ctx, cancel := context.WithTimeout(ctx, kvTimeout)
 	defer cancel()
 	value, err := understudy.ReadValue(ctx, s.o.KV, kvSent)
 	if err != nil {
@@ -64,7 +64,7 @@ func (s *sender) load(ctx context.Context) error {
 	return nil
 }
 
-// save keeps how far the receiver has come.
+// save stores how far the receiver has come.
 func (s *sender) save(ctx context.Context) error {
 	s.mu.Lock()
 	value, saved := sentValue{To: s.receiverName(), Chains: maps.Clone(s.sent)}, s.saved
@@ -72,7 +72,7 @@ func (s *sender) save(ctx context.Context) error {
 	if saved {
 		return nil
 	}
-	ctx, cancel := context.WithTimeout(ctx, kvTime)
+	ctx, cancel := context.WithTimeout(ctx, kvTimeout)
 	defer cancel()
 	if err := understudy.WriteJSON(ctx, s.o.KV, kvSent, value); err != nil {
 		return err
@@ -83,8 +83,8 @@ func (s *sender) save(ctx context.Context) error {
 	return nil
 }
 
-// stats are the figures of now, with the end of the chain that this process writes.
-func (s *sender) stats(own string, last uint64) *Sending {
+// stats returns the current figures. last is the number of the newest line of own, the chain of this process.
+func (s *sender) stats(own string, last uint64) *SendStatus {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	out := s.now

@@ -1,4 +1,4 @@
-// Read: what the log holds, the newest first.
+// Read: searches the log, the newest entries first.
 
 package audit
 
@@ -20,24 +20,24 @@ import (
 	"understudy/kit/wal"
 )
 
-// Filter says which entries are wanted. Zero fields do not count.
+// Filter says which entries are wanted. Zero fields are ignored.
 type Filter struct {
 	Caller       string
 	Action       understudy.Action
 	Source, Kind string
-	ID           string // of a record
+	ID           string // the id of a record
 	Value        string // a number or a searched word, as people write it
 	Since, Until time.Time
-	All          bool   // lines that are no entries, too: beginnings, checkpoints, cuts
-	Before       string // go on behind what a search before this one has found: its Next
-	Limit        int    // 0: 100
+	All          bool   // whether to return lines that are no actions, too: beginnings, checkpoints, cuts
+	Before       string // where to continue: the Next of the search before
+	Limit        int    // the maximum number of entries; 0: 100
 }
 
-// Found is what was found.
+// Found is the result of a search.
 type Found struct {
 	Entries []Entry
-	Next    string    // Filter.Before of what is older; "": there is nothing more
-	Looked  time.Time // when Next is set and nothing more was found: everything since then was looked at
+	Next    string    // the Filter.Before for older entries, or "" if there are none
+	Looked  time.Time // if time ran out: all entries since this time were searched
 }
 
 // Reader reads a log, also while others write it. It is safe for concurrent use.
@@ -46,29 +46,29 @@ type Reader struct {
 	Key Key
 }
 
-// the bounds of a search.
+// The limits of a search.
 const (
-	usualLimit = 100
-	// MostFound is how many entries one search gives at most.
-	MostFound = 1000
-	lookTime  = 2 * time.Second // then what was found is returned, and where to go on
+	defaultLimit = 100
+	// MaxFound is the maximum number of entries that a search returns.
+	MaxFound      = 1000
+	searchTimeout = 2 * time.Second // after this time the search returns what it has found, and where to continue
 )
 
-// Search is Reader.Search of the folder of a log.
+// Search searches the log; see Reader.Search.
 func (l *Log) Search(ctx context.Context, f Filter) (*Found, error) {
 	return Reader{Dir: l.o.Dir, Key: l.o.Key}.Search(ctx, f)
 }
 
-// Search finds the newest entries that a filter lets through. It looks for two seconds,
-// or until ctx ends: what it found by then is no error. Errors: ErrInvalid for a Before
-// that is none, those of the disk.
+// Search returns the newest entries that match a filter. It searches for two seconds or until ctx ends, and
+// then returns what it has found without an error. Errors: ErrInvalid for an invalid Before, and errors of the
+// disk.
 func (r Reader) Search(ctx context.Context, f Filter) (*Found, error) {
-	ctx, cancel := context.WithTimeout(ctx, lookTime)
+	ctx, cancel := context.WithTimeout(ctx, searchTimeout)
 	defer cancel()
-	if f.Limit = min(max(f.Limit, 0), MostFound); f.Limit == 0 {
-		f.Limit = usualLimit
+	if f.Limit = min(max(f.Limit, 0), MaxFound); f.Limit == 0 {
+		f.Limit = defaultLimit
 	}
-	chains, err := r.cursors(f.Before)
+	chains, err := r.openCursors(f.Before)
 	if err != nil {
 		return nil, err
 	}
@@ -77,9 +77,9 @@ func (r Reader) Search(ctx context.Context, f Filter) (*Found, error) {
 			c.stop()
 		}
 	}()
-	wants := r.wants(f)
+	wants := r.newLineFilter(f)
 	for _, c := range chains {
-		next, stop := iter.Pull2(r.backwards(ctx, c.id, c.before, f.Since, wants))
+		next, stop := iter.Pull2(r.readBackwards(ctx, c.id, c.before, f.Since, wants))
 		c.next, c.stop = next, stop
 		if err := c.step(); err != nil {
 			return nil, err
@@ -91,66 +91,66 @@ func (r Reader) Search(ctx context.Context, f Filter) (*Found, error) {
 		if newest == nil {
 			return found, nil
 		}
-		if newest.over {
-			found.Looked = newest.at.At
+		if newest.timedOut {
+			found.Looked = newest.entry.At
 		}
-		if newest.over || len(found.Entries) == f.Limit {
-			found.Next = nextOf(chains)
+		if newest.timedOut || len(found.Entries) == f.Limit {
+			found.Next = nextPosition(chains)
 			return found, nil
 		}
-		found.Entries = append(found.Entries, newest.at)
+		found.Entries = append(found.Entries, newest.entry)
 		if err := newest.step(); err != nil {
 			return nil, err
 		}
 	}
 }
 
-// cursor is how far a search has come in one chain.
+// cursor is the position of a search in one chain.
 type cursor struct {
-	id     string
-	before uint64 // 0: not begun
-	at     Entry  // the newest that is not taken
-	over   bool   // at is none: time is up, and everything since was looked at
-	done   bool
-	next   func() (found, error, bool)
-	stop   func()
+	id       string
+	before   uint64 // the number at which the search begins; 0: at the end
+	entry    Entry  // the newest entry that was not returned yet
+	timedOut bool   // whether time ran out; entry then says how far the search has come
+	done     bool
+	next     func() (foundEntry, error, bool)
+	stop     func()
 }
 
-// found is an entry that was found, or how far the search has come when time is up.
-type found struct {
-	entry Entry
-	over  bool
+// foundEntry is a matching entry or, if time ran out, the position of the search.
+type foundEntry struct {
+	entry    Entry
+	timedOut bool
 }
 
 func (c *cursor) step() error {
 	one, err, ok := c.next()
-	c.at, c.over, c.done = one.entry, one.over, !ok
+	c.entry, c.timedOut, c.done = one.entry, one.timedOut, !ok
 	return err
 }
 
 func newestOf(chains []*cursor) (newest *cursor) {
 	for _, c := range chains {
-		if !c.done && (newest == nil || c.at.At.After(newest.at.At)) {
+		if !c.done && (newest == nil || c.entry.At.After(newest.entry.At)) {
 			newest = c
 		}
 	}
 	return newest
 }
 
-// nextOf is where the next search goes on: behind these numbers of these chains.
-func nextOf(chains []*cursor) string {
+// nextPosition returns where the next search continues, as numbers of each chain.
+func nextPosition(chains []*cursor) string {
 	var parts []string
 	for _, c := range chains {
-		if n := c.at.Number + 1; !c.done && n > 1 {
+		if n := c.entry.Number + 1; !c.done && n > 1 {
 			parts = append(parts, c.id+":"+strconv.FormatUint(n, 10))
 		}
 	}
 	return strings.Join(parts, ",")
 }
 
-// cursors are where a search begins in each chain.
-func (r Reader) cursors(before string) (all []*cursor, err error) {
-	ids, err := Chains(r.Dir)
+// openCursors returns the positions at which a search begins in each chain.
+func (r Reader) openCursors(before string) (all []*cursor, err error) {
+	ids, err := ListChains(r.Dir)
 	if err != nil {
 		return nil, err
 	}
@@ -174,17 +174,17 @@ func (r Reader) cursors(before string) (all []*cursor, err error) {
 	return all, nil
 }
 
-// backwards reads a chain from its newest entry on, file by file.
-func (r Reader) backwards(ctx context.Context, id string, before uint64, since time.Time,
-	wants func([]byte) (Entry, bool)) iter.Seq2[found, error] {
-	return func(yield func(found, error) bool) {
+// readBackwards reads a chain from its newest entry on, file by file.
+func (r Reader) readBackwards(ctx context.Context, id string, before uint64, since time.Time,
+	wants func([]byte) (Entry, bool)) iter.Seq2[foundEntry, error] {
+	return func(yield func(foundEntry, error) bool) {
 		dir := filepath.Join(r.Dir, id)
 		files, err := wal.ListFiles(dir)
 		if errors.Is(err, wal.ErrDamaged) && len(files) == 0 {
-			return // it is being begun, or verify says what is wrong
+			return // the chain is being created, or verify reports the damage
 		}
 		if err != nil {
-			yield(found{}, err)
+			yield(foundEntry{}, err)
 			return
 		}
 		for i, first := range slices.Backward(files) {
@@ -197,14 +197,14 @@ func (r Reader) backwards(ctx context.Context, id string, before uint64, since t
 			}
 			all, oldest, err := readFile(dir, first, end, wants)
 			if errors.Is(err, fs.ErrNotExist) {
-				return // it was too old, and went
+				return // the file was removed because it is too old
 			}
-			if err != nil && (i+1 < len(files) || !errors.Is(err, wal.ErrDamaged)) { // of the newest file, verify tells
-				yield(found{}, err)
+			if err != nil && (i+1 < len(files) || !errors.Is(err, wal.ErrDamaged)) { // damage of the newest file is reported by verify
+				yield(foundEntry{}, err)
 				return
 			}
 			for _, e := range slices.Backward(all) {
-				if !yield(found{entry: e}, nil) {
+				if !yield(foundEntry{entry: e}, nil) {
 					return
 				}
 			}
@@ -213,14 +213,14 @@ func (r Reader) backwards(ctx context.Context, id string, before uint64, since t
 			}
 			if ctx.Err() != nil && i > 0 {
 				oldest.Number = first - 1
-				yield(found{entry: oldest, over: true}, nil)
+				yield(foundEntry{entry: oldest, timedOut: true}, nil)
 				return
 			}
 		}
 	}
 }
 
-// readFile reads what is wanted of one file, and its first entry.
+// readFile returns the matching entries of one file, and its first entry.
 func readFile(dir string, first, end uint64, wants func([]byte) (Entry, bool)) (all []Entry, oldest Entry, err error) {
 	for e, err := range wal.Read(dir, first) {
 		if err != nil {
@@ -230,7 +230,7 @@ func readFile(dir string, first, end uint64, wants func([]byte) (Entry, bool)) (
 			break
 		}
 		if e.Number == first {
-			_ = json.Unmarshal(e.Data, &oldest) // verify tells of a line that is none
+			_ = json.Unmarshal(e.Data, &oldest) // an invalid line is reported by verify
 		}
 		if one, ok := wants(e.Data); ok {
 			all = append(all, one)
@@ -239,20 +239,21 @@ func readFile(dir string, first, end uint64, wants func([]byte) (Entry, bool)) (
 	return all, oldest, nil
 }
 
-// wants makes a filter a function of lines. Most lines are told by a text they lack.
-func (r Reader) wants(f Filter) func([]byte) (Entry, bool) {
+// newLineFilter returns a function that tests and parses a line. It rejects most lines because they lack a text
+// of the filter, without parsing them.
+func (r Reader) newLineFilter(f Filter) func([]byte) (Entry, bool) {
 	var needles [][]byte
 	need := func(text string) {
 		if text != "" {
-			quoted, _ := json.Marshal(text) // a string
+			quoted, _ := json.Marshal(text) // a string always marshals
 			needles = append(needles, quoted)
 		}
 	}
 	if f.Caller != "" {
-		f.Caller = r.Key.plain(f.Caller)
+		f.Caller = r.Key.hashIfNumber(f.Caller)
 	}
 	if f.ID != "" {
-		f.ID = r.Key.plain(f.ID)
+		f.ID = r.Key.hashIfNumber(f.ID)
 	}
 	if f.Value != "" {
 		f.Value = r.Key.Hash(f.Value)
@@ -277,21 +278,21 @@ func (r Reader) wants(f Filter) func([]byte) (Entry, bool) {
 	}
 }
 
-// Lines reads the lines of a chain from a number on, the oldest first, as they stand. A
-// line is valid until the next one is read.
+// Lines yields the lines of a chain from a number on, the oldest first, as they were written. A line is valid
+// until the next one is read.
 func (r Reader) Lines(chain string, from uint64) iter.Seq2[wal.Entry, error] {
 	return wal.Read(filepath.Join(r.Dir, chain), from)
 }
 
-// Heads are the numbers of the last lines of all chains, by chain.
-func (r Reader) Heads(ctx context.Context) (map[string]uint64, error) {
-	chains, err := r.cursors("")
+// ReadHeads returns the number of the last line of each chain.
+func (r Reader) ReadHeads(ctx context.Context) (map[string]uint64, error) {
+	chains, err := r.openCursors("")
 	if err != nil {
 		return nil, err
 	}
 	last := map[string]uint64{}
 	for _, c := range chains {
-		for one, err := range r.backwards(ctx, c.id, 0, time.Time{}, r.wants(Filter{All: true})) {
+		for one, err := range r.readBackwards(ctx, c.id, 0, time.Time{}, r.newLineFilter(Filter{All: true})) {
 			if err != nil {
 				return nil, err
 			}

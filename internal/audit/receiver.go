@@ -1,4 +1,4 @@
-// Receiver: an HTTP collector, and what addresses of receivers look like.
+// Receiver: sends to an HTTP collector, and checks the addresses of receivers.
 
 package audit
 
@@ -20,7 +20,7 @@ import (
 	"understudy/internal/webhook"
 )
 
-// The schemes of receivers.
+// The URL schemes of receivers.
 const (
 	schemeUDP   = "syslog+udp"
 	schemeTCP   = "syslog+tcp"
@@ -29,19 +29,18 @@ const (
 	schemeHTTP  = "http"
 )
 
-// The bounds of a connection.
+// The limits of a connection.
 const (
-	dialTime   = 10 * time.Second
-	mostAnswer = 64 << 10 // bytes of an answer that are read
+	dialTimeout = 10 * time.Second
+	maxResponse = 64 << 10 // the maximum number of bytes of a response that are read
 )
 
-// errPlain is the error of http to an address of the Internet.
+// errPlain is the error for http to a public address.
 var errPlain = errors.New("http is only for this machine and private networks; write https://")
 
-// CheckSend says what is wrong with the address of a receiver, as far as it can be told
-// without resolving it: https://HOST/PATH, http://HOST/PATH in a private network,
-// syslog+tls://HOST:PORT, syslog+tcp://HOST:PORT or syslog+udp://HOST:PORT. An HTTP collector
-// alone takes a secret.
+// CheckSend returns an error if the address of a receiver is invalid, as far as that can be decided without
+// resolving it. Valid are https://HOST/PATH, http://HOST/PATH in a private network, syslog+tls://HOST:PORT,
+// syslog+tcp://HOST:PORT and syslog+udp://HOST:PORT. Only an HTTP collector takes a secret.
 func CheckSend(address string, secret bool) error {
 	u, err := url.Parse(address)
 	if err != nil || u.Hostname() == "" || u.User != nil || u.Fragment != "" {
@@ -58,7 +57,7 @@ func CheckSend(address string, secret bool) error {
 		}
 		return nil
 	case schemeHTTPS, schemeHTTP:
-		if at, err := netip.ParseAddr(u.Hostname()); err == nil && u.Scheme == schemeHTTP && !near(at) {
+		if at, err := netip.ParseAddr(u.Hostname()); err == nil && u.Scheme == schemeHTTP && !isPrivate(at) {
 			return errPlain
 		}
 		if err := webhook.CheckURL(address, true); err != nil {
@@ -69,11 +68,11 @@ func CheckSend(address string, secret bool) error {
 	return fmt.Errorf("%q: want %s, %s, %s or %s", understudy.Clip(u.Scheme), schemeHTTPS, schemeTLS, schemeTCP, schemeUDP)
 }
 
-// near reports an address of this machine or of a private network.
-func near(a netip.Addr) bool { a = a.Unmap(); return a.IsLoopback() || a.IsPrivate() }
+// isPrivate reports whether an address belongs to this machine or to a private network.
+func isPrivate(a netip.Addr) bool { a = a.Unmap(); return a.IsLoopback() || a.IsPrivate() }
 
-// withoutQuery is an address without what may hold a token.
-func withoutQuery(address string) string {
+// stripQuery returns an address without its query, which may contain a token.
+func stripQuery(address string) string {
 	u, err := url.Parse(address)
 	if err != nil {
 		return address
@@ -82,7 +81,8 @@ func withoutQuery(address string) string {
 	return u.String()
 }
 
-func receiverOf(o SendOptions) (receiver, error) {
+// newReceiver returns the receiver for an address.
+func newReceiver(o SendOptions) (receiver, error) {
 	if err := CheckSend(o.URL, o.Secret.Reveal() != ""); err != nil {
 		return nil, fmt.Errorf("audit: send: %w", err)
 	}
@@ -92,19 +92,18 @@ func receiverOf(o SendOptions) (receiver, error) {
 	}
 	switch u.Scheme {
 	case schemeUDP:
-		return &datagrams{address: u.Host, host: headerField(o.Host, mostHost)}, nil
+		return &datagrams{address: u.Host, host: headerField(o.Host, maxHost)}, nil
 	case schemeTCP:
-		return &frames{dialer: &net.Dialer{Timeout: dialTime}, address: u.Host, host: headerField(o.Host, mostHost)}, nil
-	case schemeTLS: // the name of the address is the one that its certificate must have
+		return &frames{dialer: &net.Dialer{Timeout: dialTimeout}, address: u.Host, host: headerField(o.Host, maxHost)}, nil
+	case schemeTLS: // the certificate must be for the host name of the address
 		trusted := &tls.Config{RootCAs: o.Roots, MinVersion: tls.VersionTLS12}
-		dialer := &tls.Dialer{NetDialer: &net.Dialer{Timeout: dialTime}, Config: trusted}
-		return &frames{dialer: dialer, address: u.Host, host: headerField(o.Host, mostHost)}, nil
+		dialer := &tls.Dialer{NetDialer: &net.Dialer{Timeout: dialTimeout}, Config: trusted}
+		return &frames{dialer: dialer, address: u.Host, host: headerField(o.Host, maxHost)}, nil
 	}
 	return newCollector(o.URL, u.Scheme == schemeHTTP, o.Secret), nil
 }
 
-// collector takes lines by HTTP: a POST of JSON lines, of which a 2xx says that they are
-// taken.
+// collector sends lines by HTTP: a POST of JSON lines. A 2xx response confirms them.
 type collector struct {
 	url    string
 	secret understudy.Secret
@@ -114,7 +113,7 @@ type collector struct {
 func newCollector(address string, plain bool, secret understudy.Secret) *collector {
 	permitted := webhook.Guard(true)
 	client := webhook.NewClient(func(network, address string, c syscall.RawConn) error {
-		if at, err := netip.ParseAddrPort(address); plain && (err != nil || !near(at.Addr())) {
+		if at, err := netip.ParseAddrPort(address); plain && (err != nil || !isPrivate(at.Addr())) {
 			return errPlain
 		}
 		return permitted(network, address, c)
@@ -124,7 +123,7 @@ func newCollector(address string, plain bool, secret understudy.Secret) *collect
 
 func (c *collector) close() { c.client.CloseIdleConnections() }
 
-// take is nil after a 2xx.
+// take sends lines and returns nil after a 2xx response.
 func (c *collector) take(ctx context.Context, lines [][]byte) error {
 	body := append(bytes.Join(lines, []byte("\n")), '\n')
 	header := http.Header{"Content-Type": {"application/x-ndjson"}, "User-Agent": {"understudy-audit"}}

@@ -1,4 +1,4 @@
-// Send: the lines of the log go to a receiver elsewhere, in order, at least once.
+// Send: sends the lines of the log to a receiver elsewhere, in order and at least once.
 
 package audit
 
@@ -18,13 +18,13 @@ import (
 	"understudy/kit/wal"
 )
 
-// SendOptions say where the log is sent. Without a URL it is sent nowhere.
+// SendOptions say where the log is sent. Without a URL it is not sent.
 type SendOptions struct {
-	URL    string            // see CheckSend
-	Secret understudy.Secret // the bearer token of an HTTP collector (RFC 6750); empty: none
-	Roots  *x509.CertPool    // who may vouch for a syslog receiver by TLS; nil: whom the system trusts
-	Host   string            // the name of this machine in syslog; "": none is said
-	KV     understudy.KV     // keep how far the receiver has come
+	URL    string            // the address of the receiver, see CheckSend
+	Secret understudy.Secret // the bearer token for an HTTP collector (RFC 6750), or empty
+	Roots  *x509.CertPool    // the trusted roots for syslog over TLS; nil: those of the system
+	Host   string            // the name of this machine in syslog, or ""
+	KV     understudy.KV     // stores how far the receiver has come
 }
 
 // receiver takes lines. A nil error means that it has all of them.
@@ -33,62 +33,61 @@ type receiver interface {
 	close()
 }
 
-// The bounds of a batch and of its times.
+// The limits of a batch, and the times of sending.
 const (
-	mostLines   = 500
-	mostBytes   = 256 << 10
-	takeTime    = 30 * time.Second // for one batch
-	sendEvery   = time.Second      // between two looks at the chain of this process
-	othersEvery = time.Minute      // and at those of others
-	mostPause   = time.Minute      // between two tries
+	maxLines       = 500
+	maxBytes       = 256 << 10
+	takeTimeout    = 30 * time.Second // the longest time for one batch
+	sendInterval   = time.Second      // the time between two looks at the chain of this process
+	othersInterval = time.Minute      // the time between two looks at the chains of other processes
+	maxPause       = time.Minute      // the longest time between two tries
 )
 
-// errNotTaken is the error of a batch.
+// errNotTaken means that the receiver has not confirmed a batch.
 var errNotTaken = errors.New("the receiver has not taken it")
 
-// Sending says how sending goes.
-type Sending struct {
-	Sent    int64      `json:"sent"`              // lines since the process began
+// SendStatus describes the state of sending.
+type SendStatus struct {
+	Sent    int64      `json:"sent"`              // lines sent since the process began
 	Behind  int64      `json:"behind"`            // lines that are not yet sent
-	TakenAt *time.Time `json:"taken,omitempty"`   // when the receiver took the last ones
-	Trouble string     `json:"trouble,omitempty"` // why it takes none
+	TakenAt *time.Time `json:"taken,omitempty"`   // when the receiver took the last lines
+	Trouble string     `json:"trouble,omitempty"` // why the receiver takes no lines, or ""
 }
 
-// sender sends the chains of a folder. The loop alone changes sent and ends.
+// sender sends the chains of a folder. Only its loop changes sent and ends.
 type sender struct {
-	o     SendOptions
-	to    receiver
-	every time.Duration
-	known bool      // the value was read
-	saved bool      // the value says what sent does
-	looks time.Time // when the chains of other processes were looked at
+	o        SendOptions
+	to       receiver
+	every    time.Duration
+	known    bool      // whether the stored value was read
+	saved    bool      // whether the stored value equals sent
+	othersAt time.Time // when the chains of other processes were last looked at
 
 	mu   sync.Mutex
-	sent map[string]uint64 // the last line of each chain that the receiver has
-	ends map[string]uint64 // the last line that each chain has
-	now  Sending
+	sent map[string]uint64 // the number of the last line of each chain that the receiver has
+	ends map[string]uint64 // the number of the last line of each chain
+	now  SendStatus
 }
 
 func newSender(o SendOptions) *sender {
 	if o.URL == "" {
 		return nil
 	}
-	return &sender{o: o, every: sendEvery, sent: map[string]uint64{}, ends: map[string]uint64{}}
+	return &sender{o: o, every: sendInterval, sent: map[string]uint64{}, ends: map[string]uint64{}}
 }
 
-// Send sends lines until ctx ends. Nothing waits for it: a receiver that is down is tried
-// again, after a minute at most, and what it has not had stays in the log. The error is
-// that of an address that CheckSend refuses.
+// Send sends lines until ctx ends. No caller waits for it: a receiver that is down is tried again after a
+// minute at most, and lines that were not sent stay in the log. Send returns an error only for an address that
+// CheckSend refuses.
 //
-// It is no job: its work has no end, how far it has come is one value, and a row of the
-// store for each batch would say no more.
+// Sending is not a job: it has no end, its progress is a single value, and a stored job for each batch would add nothing.
 func (l *Log) Send(ctx context.Context) error {
 	s := l.sender
 	if s == nil {
 		<-ctx.Done()
 		return nil
 	}
-	to, err := receiverOf(s.o)
+	to, err := newReceiver(s.o)
 	if err != nil {
 		return err
 	}
@@ -99,17 +98,17 @@ func (l *Log) Send(ctx context.Context) error {
 		if ctx.Err() != nil {
 			break
 		}
-		l.tell(err)
+		l.setTrouble(err)
 		if failed++; err == nil {
 			failed = 0
 		}
-		_ = retry.Sleep(ctx, retry.Backoff(s.every, mostPause, failed))
+		_ = retry.Sleep(ctx, retry.Backoff(s.every, maxPause, failed))
 	}
 	return nil
 }
 
-// tell keeps the outcome of a try, and logs when it is another than before.
-func (l *Log) tell(err error) {
+// setTrouble stores the outcome of a try, and logs when it changes.
+func (l *Log) setTrouble(err error) {
 	s, text := l.sender, ""
 	if err != nil {
 		text = err.Error()
@@ -126,15 +125,14 @@ func (l *Log) tell(err error) {
 	}
 }
 
-// sendAll sends what the receiver has not had. A chain that cannot be read does not keep
-// the others.
+// sendAll sends all lines that the receiver does not have. A chain that cannot be read does not stop the others.
 func (l *Log) sendAll(ctx context.Context) error {
 	s := l.sender
 	if err := s.load(ctx); err != nil {
 		return err
 	}
-	errs := []error{l.look()}
-	for _, id := range s.waiting() {
+	errs := []error{l.findEnds()}
+	for _, id := range s.unsentChains() {
 		err := l.sendChain(ctx, id)
 		errs = append(errs, err)
 		if errors.Is(err, errNotTaken) || ctx.Err() != nil {
@@ -144,8 +142,8 @@ func (l *Log) sendAll(ctx context.Context) error {
 	return errors.Join(append(errs, s.save(ctx))...)
 }
 
-// waiting are the chains with lines that were not sent, the oldest first.
-func (s *sender) waiting() (ids []string) {
+// unsentChains returns the chains with lines that were not sent, the oldest first.
+func (s *sender) unsentChains() (ids []string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for id, end := range s.ends {
@@ -157,11 +155,10 @@ func (s *sender) waiting() (ids []string) {
 	return ids
 }
 
-// look finds the ends of the chains: of the one this process writes always, of others
-// once a minute.
-func (l *Log) look() error {
+// findEnds finds the ends of the chains: of the chain of this process at every call, and of other chains once a minute.
+func (l *Log) findEnds() error {
 	s, own := l.sender, ""
-	_, _ = l.current() // it is opened first: lookAt may hold the chain it would go on with
+	_, _ = l.getChain() // opened first, because findEnd may lock the chain that it would continue
 	l.mu.Lock()
 	if c := l.chain; c != nil {
 		own = c.id
@@ -169,34 +166,34 @@ func (l *Log) look() error {
 	}
 	l.mu.Unlock()
 	now := l.o.Now()
-	if !s.looks.IsZero() && now.Sub(s.looks) < othersEvery {
+	if !s.othersAt.IsZero() && now.Sub(s.othersAt) < othersInterval {
 		return nil
 	}
-	ids, err := Chains(l.o.Dir)
+	ids, err := ListChains(l.o.Dir)
 	if err != nil {
 		return err
 	}
-	s.looks = now
+	s.othersAt = now
 	l.forget(ids)
 	var errs []error
 	for _, id := range ids {
 		if id != own {
-			errs = append(errs, l.lookAt(id))
+			errs = append(errs, l.findEnd(id))
 		}
 	}
 	return errors.Join(errs...)
 }
 
-// lookAt finds the end of a chain that this process does not write. Lines of a process
-// that writes are not looked at until it has ended: they may not be on the disk yet, and
-// another line would get the number of one that a power loss takes.
-func (l *Log) lookAt(id string) error {
+// findEnd finds the end of a chain that this process does not write. It skips a chain that another process is
+// writing. Its last lines may not be on the disk yet, and after a power loss other lines would get their
+// numbers.
+func (l *Log) findEnd(id string) error {
 	files, err := wal.ListFiles(filepath.Join(l.o.Dir, id))
 	if err != nil {
-		return nil // it is being begun, or verify says what is wrong
+		return nil // the chain is being created, or verify reports the damage
 	}
-	c, err := l.o.take(id)
-	if errors.Is(err, wal.ErrDamaged) { // nobody writes it: what can be read is sent
+	c, err := l.o.tryOpen(id)
+	if errors.Is(err, wal.ErrDamaged) { // no process writes the chain: the readable lines are sent
 		last := files[len(files)-1] - 1
 		for e, bad := range (Reader{Dir: l.o.Dir}).Lines(id, last+1) {
 			if bad == nil {
@@ -213,15 +210,15 @@ func (l *Log) lookAt(id string) error {
 	return c.close()
 }
 
-// end keeps the end of a chain. One that is shorter than what was sent goes on from its
-// end: what the receiver has shows that lines are missing.
+// end stores the number of a chain's last line. If fewer lines are left than were sent, sending continues after
+// the last one; the lines at the receiver then show that some are missing.
 func (s *sender) end(id string, last uint64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.ends[id], s.sent[id] = last, min(s.sent[id], last)
 }
 
-// forget leaves out the chains that were too old and went.
+// forget drops the state of chains that were removed because they are too old.
 func (l *Log) forget(ids []string) {
 	s := l.sender
 	s.mu.Lock()
@@ -231,7 +228,7 @@ func (l *Log) forget(ids []string) {
 			continue
 		}
 		if lost := end - s.sent[id]; lost > 0 {
-			l.lost(id, lost)
+			l.logLost(id, lost)
 		}
 		delete(s.ends, id)
 	}
@@ -243,7 +240,7 @@ func (l *Log) forget(ids []string) {
 	}
 }
 
-func (l *Log) lost(id string, lines uint64) {
+func (l *Log) logLost(id string, lines uint64) {
 	l.o.Logger.Error("audit: entries were too old and went before they were sent; raise audit.keep", "chain", id, "entries", lines)
 }
 
@@ -263,10 +260,10 @@ func (l *Log) sendChain(ctx context.Context, id string) error {
 			break
 		}
 		if e.Number > from && len(lines) == 0 {
-			l.lost(id, e.Number-from)
-			s.reached(id, e.Number-1)
+			l.logLost(id, e.Number-from)
+			s.setSent(id, e.Number-1)
 		}
-		if len(lines) == mostLines || size+len(e.Data) >= mostBytes {
+		if len(lines) == maxLines || size+len(e.Data) >= maxBytes {
 			if err := l.sendBatch(ctx, id, e.Number-1, lines); err != nil {
 				return err
 			}
@@ -278,18 +275,18 @@ func (l *Log) sendChain(ctx context.Context, id string) error {
 	return l.sendBatch(ctx, id, from-1, lines)
 }
 
-// sendBatch sends lines of a chain, of which the last has this number.
+// sendBatch sends lines of a chain. last is the number of the last line.
 func (l *Log) sendBatch(ctx context.Context, id string, last uint64, lines [][]byte) error {
 	if len(lines) == 0 {
 		return nil
 	}
 	s := l.sender
-	limited, cancel := context.WithTimeout(ctx, takeTime)
+	limited, cancel := context.WithTimeout(ctx, takeTimeout)
 	defer cancel()
 	if err := s.to.take(limited, lines); err != nil {
 		return fmt.Errorf("%w: %w", errNotTaken, err)
 	}
-	s.reached(id, last)
+	s.setSent(id, last)
 	now := l.o.Now().UTC()
 	s.mu.Lock()
 	s.now.Sent += int64(len(lines))

@@ -48,7 +48,7 @@ func (r *elsewhere) ServeHTTP(w http.ResponseWriter, q *http.Request) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if got := q.Method + " " + q.Header.Get("Content-Type") + " " + q.Header.Get("Authorization"); err != nil ||
-		got != "POST application/x-ndjson Bearer collector-token" || len(body) > mostBytes || bytes.Count(body, []byte("\n")) > mostLines {
+		got != "POST application/x-ndjson Bearer collector-token" || len(body) > maxBytes || bytes.Count(body, []byte("\n")) > maxLines {
 		r.bad = append(r.bad, got+" "+strconv.Itoa(len(body)))
 	}
 	if len(r.answers) > 0 {
@@ -99,7 +99,7 @@ func (f *folder) sending(o SendOptions, logger *slog.Logger) (l *Log, end func()
 }
 
 // until waits for the figures of sending that are wanted.
-func until(t *testing.T, l *Log, wanted func(Sending) bool) {
+func until(t *testing.T, l *Log, wanted func(SendStatus) bool) {
 	t.Helper()
 	tick := time.NewTicker(time.Millisecond)
 	defer tick.Stop()
@@ -113,7 +113,7 @@ func until(t *testing.T, l *Log, wanted func(Sending) bool) {
 	}
 }
 
-func allSent(s Sending) bool { return s.Behind == 0 && s.Sent > 0 && s.Trouble == "" }
+func allSent(s SendStatus) bool { return s.Behind == 0 && s.Sent > 0 && s.Trouble == "" }
 
 // Every line goes to a collector that fails at first and breaks off an answer, also those
 // of other chains and of a second start; what it has verifies.
@@ -133,19 +133,19 @@ func TestTheLogIsSentOnAndVerifies(t *testing.T) {
 	for range 700 {
 		list(t, l, record("CA1", "+14155550100"))
 	}
-	l.housekeep(t.Context())
+	l.writeCountsAndSign(t.Context())
 	until(t, l, allSent)
 	end()
 	l, end = f.sending(o, slog.New(slog.DiscardHandler))
 	list(t, l, record("CA2"))
-	l.housekeep(t.Context())
+	l.writeCountsAndSign(t.Context())
 	until(t, l, allSent)
 	end()
 	if l.Stats().Sending.Sent > 20 {
 		t.Errorf("after the second start %d lines were sent", l.Stats().Sending.Sent)
 	}
 	var held [][]byte
-	ids, err := Chains(f.options().Dir)
+	ids, err := ListChains(f.options().Dir)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -166,7 +166,7 @@ func TestTheLogIsSentOnAndVerifies(t *testing.T) {
 	if len(lines) <= len(held) || len(r.bad) > 0 {
 		t.Errorf("%d lines for %d, one batch of them twice; wrong requests: %q", len(lines), len(held), r.bad)
 	}
-	v := Verifier{Keys: []string{f.key.Public()}}
+	v := Verifier{Keys: []string{f.key.PublicKey()}}
 	reports, err := v.VerifyLines(bytes.NewReader(bytes.Join(lines, []byte("\n"))))
 	if err != nil || len(reports) != len(ids) {
 		t.Fatal(reports, err)
@@ -213,7 +213,7 @@ func TestAReceiverThatIsDownHoldsUpNothing(t *testing.T) {
 		for range 100 {
 			list(t, l, record("CA1"))
 		}
-		until(t, l, func(s Sending) bool {
+		until(t, l, func(s SendStatus) bool {
 			return s.Behind >= 100 && (s.Trouble != "" || strings.Contains(url, refusing.Addr().String()))
 		})
 		if s := l.Stats(); s.Refused != 0 || s.Trouble != "" || s.Sending.Sent != 0 {
@@ -306,7 +306,7 @@ func TestSyslogOverTLS(t *testing.T) {
 		{URL: "syslog+tls://" + address},
 		{URL: "syslog+tls://" + strings.Replace(address, "127.0.0.1", "localhost", 1), Roots: roots},
 	} {
-		to, err := receiverOf(refused)
+		to, err := newReceiver(refused)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -318,7 +318,7 @@ func TestSyslogOverTLS(t *testing.T) {
 	o := SendOptions{URL: "syslog+tls://" + address, Roots: roots, Host: "host-1", KV: notes(t).KV}
 	l, end := f.sending(o, slog.New(slog.DiscardHandler))
 	list(t, l, record("CA1"), record("CA2"))
-	l.housekeep(t.Context())
+	l.writeCountsAndSign(t.Context())
 	until(t, l, allSent)
 	end()
 	_ = listener.Close()
@@ -364,7 +364,7 @@ func TestSyslogOverTCP(t *testing.T) {
 	for range 20 {
 		list(t, l, record("CA1"))
 	}
-	l.housekeep(t.Context())
+	l.writeCountsAndSign(t.Context())
 	until(t, l, allSent)
 	end()
 	_ = listener.Close()
@@ -380,7 +380,7 @@ func TestSyslogOverTCP(t *testing.T) {
 	if ids["record"] < 20 || ids["begin"] == 0 || ids["checkpoint"] == 0 {
 		t.Errorf("%v", ids)
 	}
-	reports, err := Verifier{Keys: []string{f.key.Public()}}.VerifyLines(strings.NewReader(strings.Join(lines, "\n")))
+	reports, err := Verifier{Keys: []string{f.key.PublicKey()}}.VerifyLines(strings.NewReader(strings.Join(lines, "\n")))
 	if err != nil || len(reports) != 1 || len(reports[0].Faults) > 0 {
 		t.Errorf("%+v %v", reports, err)
 	}
@@ -418,8 +418,8 @@ func TestSyslogOverUDP(t *testing.T) {
 	l, _ := f.sending(SendOptions{URL: "syslog+udp://" + conn.LocalAddr().String(), Host: "host-1", KV: notes(t).KV},
 		slog.New(slog.DiscardHandler))
 	long := record("CA1")
-	for range mostIDs {
-		long.IDs = append(long.IDs, strings.Repeat("ü", mostText/2))
+	for range maxIDs {
+		long.IDs = append(long.IDs, strings.Repeat("ü", maxText/2))
 	}
 	list(t, l, record("CA2"), long)
 	until(t, l, allSent)
@@ -431,7 +431,7 @@ func TestSyslogOverUDP(t *testing.T) {
 			t.Fatal(err)
 		}
 		if m := string(buf[:n]); strings.HasSuffix(m, cutMark) {
-			if n > mostDatagram || n < mostDatagram-4 || m != strings.ToValidUTF8(m, "?") {
+			if n > maxDatagram || n < maxDatagram-4 || m != strings.ToValidUTF8(m, "?") {
 				t.Errorf("%d bytes: %q", n, m[n-40:])
 			}
 			break

@@ -1,4 +1,4 @@
-// Syslog: lines as messages of RFC 5424, over TLS (RFC 5425), TCP (RFC 6587) and UDP (RFC 5426).
+// Syslog: sends lines as messages of RFC 5424, over TLS (RFC 5425), TCP (RFC 6587) and UDP (RFC 5426).
 
 package audit
 
@@ -16,24 +16,24 @@ import (
 	"unicode/utf8"
 )
 
-// priority is facility 13 (log audit), severity 6 (informational).
+// priority is facility 13 (log audit) and severity 6 (informational).
 const priority = 13*8 + 6
 
-// The bounds of the fields of a header (RFC 5424, section 6).
+// The maximum lengths of header fields (RFC 5424, section 6).
 const (
-	mostHost    = 255
-	mostProcess = 128
-	mostID      = 32
+	maxHost      = 255
+	maxProcess   = 128
+	maxMessageID = 32
 )
 
-// mostDatagram bounds a message over UDP, in bytes; cutMark ends one that was longer.
+// maxDatagram is the maximum size of a UDP message in bytes. cutMark is the end of a message that was shortened.
 const (
-	mostDatagram = 8 << 10
-	cutMark      = "…[cut]"
+	maxDatagram = 8 << 10
+	cutMark     = "…[cut]"
 )
 
-// message is a line as a message: PROCID is the chain, MSGID the action or what else the
-// line is, MSG the line as it stands.
+// message returns a line as a syslog message. PROCID is the chain, MSGID the action or the kind of line, and
+// MSG the line as it is.
 func message(host string, line []byte) []byte {
 	var e struct {
 		Chain, Action     string
@@ -42,7 +42,7 @@ func message(host string, line []byte) []byte {
 		Cut               json.RawMessage
 	}
 	at, id := "-", ""
-	if json.Unmarshal(line, &e) == nil && !e.At.IsZero() { // verify tells of a line that is none
+	if json.Unmarshal(line, &e) == nil && !e.At.IsZero() { // an invalid line is reported by verify
 		at = e.At.UTC().Format("2006-01-02T15:04:05.000000Z")
 	}
 	switch id = e.Action; {
@@ -53,13 +53,12 @@ func message(host string, line []byte) []byte {
 	case e.Cut != nil:
 		id = "cut"
 	}
-	head := fmt.Appendf(nil, "<%d>1 %s %s understudy %s %s - ", priority, at, host, headerField(e.Chain, mostProcess),
-		headerField(id, mostID))
+	head := fmt.Appendf(nil, "<%d>1 %s %s understudy %s %s - ", priority, at, host, headerField(e.Chain, maxProcess),
+		headerField(id, maxMessageID))
 	return append(head, line...)
 }
 
-// headerField is a text as a field of a header: printable ASCII without spaces; "-" for
-// none.
+// headerField returns a text as a header field: printable ASCII without spaces, or "-" if nothing is left.
 func headerField(text string, most int) string {
 	text = strings.Map(func(r rune) rune {
 		if r <= ' ' || r > '~' {
@@ -73,9 +72,9 @@ func headerField(text string, most int) string {
 	return text[:min(len(text), most)]
 }
 
-// frames sends by TCP or TLS, each message behind its length. A batch has a connection of
-// its own, and is taken when the receiver ends it after us: it has read all there was. By
-// TLS both ends say so (RFC 5425, 4.4): a connection that was cut has taken nothing.
+// frames sends over TCP or TLS, each message after its length. A batch has its own connection. It counts as
+// taken when the receiver closes the connection after the sender, because it has then read everything. With TLS
+// both sides send a close alert (RFC 5425, 4.4): if the connection is cut, nothing counts as taken.
 type frames struct {
 	dialer interface {
 		DialContext(ctx context.Context, network, address string) (net.Conn, error)
@@ -85,6 +84,7 @@ type frames struct {
 
 func (f *frames) close() {}
 
+// take sends lines over a new connection and waits until the receiver closes it.
 func (f *frames) take(ctx context.Context, lines [][]byte) error {
 	conn, err := f.dialer.DialContext(ctx, "tcp", f.address)
 	if err != nil {
@@ -108,7 +108,7 @@ func (f *frames) take(ctx context.Context, lines [][]byte) error {
 	}
 	if err == nil {
 		var n int64
-		if n, err = io.Copy(io.Discard, io.LimitReader(conn, mostAnswer)); err == nil && n == mostAnswer {
+		if n, err = io.Copy(io.Discard, io.LimitReader(conn, maxResponse)); err == nil && n == maxResponse {
 			err = errors.New("it says too much for a syslog receiver")
 		}
 	}
@@ -118,10 +118,10 @@ func (f *frames) take(ctx context.Context, lines [][]byte) error {
 	return err
 }
 
-// datagrams sends by UDP, a message in each. What the network loses is lost.
+// datagrams sends over UDP, one message in each datagram. Lost datagrams are not sent again.
 type datagrams struct {
 	address, host string
-	conn          net.Conn // kept, as the refusal of a message shows at the next one
+	conn          net.Conn // kept open, because the refusal of a message only shows at the next message
 }
 
 func (d *datagrams) close() {
@@ -133,7 +133,7 @@ func (d *datagrams) close() {
 
 func (d *datagrams) take(ctx context.Context, lines [][]byte) (err error) {
 	if d.conn == nil {
-		if d.conn, err = (&net.Dialer{Timeout: dialTime}).DialContext(ctx, "udp", d.address); err != nil {
+		if d.conn, err = (&net.Dialer{Timeout: dialTimeout}).DialContext(ctx, "udp", d.address); err != nil {
 			d.conn = nil
 			return err
 		}
@@ -148,12 +148,12 @@ func (d *datagrams) take(ctx context.Context, lines [][]byte) (err error) {
 	return nil
 }
 
-// datagram is a message that one datagram can hold.
+// datagram returns a message shortened to the size of a datagram.
 func datagram(m []byte) []byte {
-	if len(m) <= mostDatagram {
+	if len(m) <= maxDatagram {
 		return m
 	}
-	end := mostDatagram - len(cutMark)
+	end := maxDatagram - len(cutMark)
 	for end > 0 && !utf8.RuneStart(m[end]) {
 		end--
 	}

@@ -1,4 +1,4 @@
-// Verify: whether the log is what was written.
+// Verify: checks that the log is unchanged.
 
 package audit
 
@@ -19,35 +19,34 @@ import (
 	"understudy/kit/wal"
 )
 
-// Report is what verify found of one chain.
+// Report is the result of verifying one chain.
 type Report struct {
 	Chain       string
-	First, Last uint64    // the lines that were looked at
-	Signed      uint64    // lines up to the newest checkpoint
-	SignedAt    time.Time // when it was signed
-	Faults      []string  // what is wrong, and where; none: the chain is what was written
+	First, Last uint64    // the numbers of the first and the last line that were checked
+	Signed      uint64    // the number of lines up to the newest checkpoint
+	SignedAt    time.Time // when the newest checkpoint was signed
+	Faults      []string  // what is wrong, and where; empty if the chain is unchanged
 }
 
-// mostFaults bounds the faults of one chain that are told.
-const mostFaults = 20
+// maxFaults is the maximum number of faults that are reported for a chain.
+const maxFaults = 20
 
-// mostUnsigned is how many lines may follow one another without a checkpoint: many more
-// than are written before one is due.
-const mostUnsigned = 100 * signEvery
+// maxUnsigned is how many consecutive lines may have no checkpoint: many more than are written before a
+// checkpoint is due.
+const maxUnsigned = 100 * entriesPerCheckpoint
 
-// Verifier verifies a log. Keys are the public keys that may have signed; Known are
-// checkpoints that were kept elsewhere.
+// Verifier verifies a log. Keys are the public keys that may have signed it. Known are checkpoints that were
+// kept elsewhere.
 type Verifier struct {
 	Keys  []string
 	Known []Checkpoint
 }
 
-// Verify looks at the chains of a folder. heads is the file with the newest checkpoints.
-// It finds lines that were changed, a chain that was written anew and an end that is
-// missing, as far as a checkpoint tells of them. It may be called while the log is
-// written. Errors are those of the disk alone.
+// Verify checks the chains of a folder. heads is the file with the newest checkpoints. Verify finds lines that
+// were changed, a chain that was written anew and a missing end, as far as a checkpoint shows them. The log may
+// be written meanwhile. Verify returns only errors of the disk; faults are in the reports.
 func (v Verifier) Verify(dir, heads string) ([]Report, error) {
-	known, err := readHeads(heads) // before the chains: none of them is ahead of its chain
+	known, err := readHeads(heads) // read before the chains, so that no checkpoint is newer than its chain
 	if err != nil {
 		return nil, err
 	}
@@ -58,52 +57,51 @@ func (v Verifier) Verify(dir, heads string) ([]Report, error) {
 	for _, c := range known {
 		v.Known = append(v.Known, *c)
 	}
-	ids, err := Chains(dir)
+	ids, err := ListChains(dir)
 	if err != nil {
 		return nil, err
 	}
 	all := v.begin()
 	for _, id := range ids {
-		r := all.of(id)
+		r := all.getChain(id)
 		for e, err := range (Reader{Dir: dir}).Lines(id, 0) {
 			switch {
 			case errors.Is(err, wal.ErrDamaged):
-				r.fault("%v", err)
+				r.addFault("%v", err)
 			case err != nil:
 				return nil, err
 			default:
-				r.line(e.Data)
+				r.checkLine(e.Data)
 			}
 		}
 	}
-	if known, err = readHeads(heads); err != nil { // again: a chain may have its first by now
+	if known, err = readHeads(heads); err != nil { // read again, because a chain may have got its first checkpoint meanwhile
 		return nil, err
 	}
 	for id, r := range all.chains {
 		if heads != "" && r.report.Signed > 0 && known[id] == nil && !elsewhere[id] {
-			r.fault("%s has no checkpoint of this chain, so that its end may be missing", heads)
+			r.addFault("%s has no checkpoint of this chain, so that its end may be missing", heads)
 		}
 	}
 	return all.end(), nil
 }
 
-// VerifyLines looks at lines that were exported, or sent elsewhere. A line that comes
-// again does not count.
+// VerifyLines checks lines that were exported or sent elsewhere. Repeated lines are ignored.
 func (v Verifier) VerifyLines(from io.Reader) ([]Report, error) {
 	all, lines := v.begin(), bufio.NewScanner(from)
-	lines.Buffer(nil, segment)
+	lines.Buffer(nil, segmentBytes)
 	for n := 1; lines.Scan(); n++ {
 		line := bytes.TrimSpace(lines.Bytes())
 		var e struct{ Chain string }
 		if err := json.Unmarshal(line, &e); err != nil || e.Chain == "" {
-			all.of("").fault("line %d is no line of an audit log", n)
+			all.getChain("").addFault("line %d is no line of an audit log", n)
 			continue
 		}
-		r := all.of(e.Chain)
+		r := all.getChain(e.Chain)
 		if r.seen == nil {
 			r.seen = map[uint64][sha256.Size]byte{}
 		}
-		r.line(line)
+		r.checkLine(line)
 	}
 	return all.end(), lines.Err()
 }
@@ -111,65 +109,65 @@ func (v Verifier) VerifyLines(from io.Reader) ([]Report, error) {
 // verification is one run of a verifier.
 type verification struct {
 	v      Verifier
-	chains map[string]*verified
-	cuts   map[string]uint64 // the entries of a chain that may be gone
+	chains map[string]*chainCheck
+	cuts   map[string]uint64 // entries of a chain with lower numbers may be missing
 }
 
-// verified is a chain on its way.
-type verified struct {
-	report  Report
-	all     *verification
-	head    [sha256.Size]byte
-	marked  uint64                       // the last checkpoint that is one
-	known   map[uint64]Checkpoint        // by their counts
-	without int                          // lines without a checkpoint
-	seen    map[uint64][sha256.Size]byte // the lines so far, where they may come again
+// chainCheck is the state of checking one chain.
+type chainCheck struct {
+	report         Report
+	all            *verification
+	head           [sha256.Size]byte
+	lastCheckpoint uint64                       // the number of the last valid checkpoint
+	known          map[uint64]Checkpoint        // checkpoints by their counts
+	unsigned       int                          // the number of lines since the last checkpoint
+	seen           map[uint64][sha256.Size]byte // the hashes of the lines so far, if lines may be repeated
 }
 
 func (v Verifier) begin() *verification {
-	all := &verification{v: v, chains: map[string]*verified{}, cuts: map[string]uint64{}}
+	all := &verification{v: v, chains: map[string]*chainCheck{}, cuts: map[string]uint64{}}
 	for _, c := range v.Known {
-		all.of(c.Chain).known[c.Count] = c
+		all.getChain(c.Chain).known[c.Count] = c
 	}
 	return all
 }
 
-func (a *verification) of(id string) *verified {
+func (a *verification) getChain(id string) *chainCheck {
 	r := a.chains[id]
 	if r == nil {
-		r = &verified{report: Report{Chain: id}, all: a, known: map[uint64]Checkpoint{}}
+		r = &chainCheck{report: Report{Chain: id}, all: a, known: map[uint64]Checkpoint{}}
 		a.chains[id] = r
 	}
 	return r
 }
 
-func (r *verified) fault(format string, args ...any) {
-	if len(r.report.Faults) < mostFaults {
+func (r *chainCheck) addFault(format string, args ...any) {
+	if len(r.report.Faults) < maxFaults {
 		r.report.Faults = append(r.report.Faults, fmt.Sprintf(format, args...))
 	}
 }
 
-// line takes the next line of a chain.
-func (r *verified) line(line []byte) {
+// checkLine checks the next line of a chain.
+func (r *chainCheck) checkLine(line []byte) {
 	var e Entry
 	if err := json.Unmarshal(line, &e); err != nil {
-		r.fault("entry %d cannot be read: %v", r.report.Last+1, err)
+		r.addFault("entry %d cannot be read: %v", r.report.Last+1, err)
 		return
 	}
 	sum := sha256.Sum256(line)
 	switch {
 	case r.seen[e.Number] == sum:
-		return // it comes again
+		return // a repeated line
 	case e.Chain != r.report.Chain:
-		r.fault("entry %d is of another chain, %s", r.report.Last+1, e.Chain)
+		r.addFault("entry %d is of another chain, %s", r.report.Last+1, e.Chain)
 	case r.report.Last == 0:
 		if r.report.First = e.Number; e.Number == 1 && e.Prev != hex.EncodeToString(r.head[:]) {
-			r.fault("entry 1 is not the first of a chain")
+			r.addFault("entry 1 is not the first of a chain")
 		}
 	case e.Number != r.report.Last+1:
-		r.fault("entry %d is followed by %d", r.report.Last, e.Number)
+		r.addFault("entry %d is followed by %d", r.report.Last, e.Number)
 	case e.Prev != hex.EncodeToString(r.head[:]):
-		r.fault("entry %d was changed: entry %d holds another hash of it", r.report.Last, e.Number)
+		r.addFault("entry %d was changed: entry %d holds another hash of it", r.report.Last, e.Number)
 	}
 	r.head, r.report.Last = sum, e.Number
 	if r.seen != nil {
@@ -181,53 +179,53 @@ func (r *verified) line(line []byte) {
 	if e.Cut != nil {
 		r.all.cuts[e.Cut.Chain] = max(r.all.cuts[e.Cut.Chain], e.Cut.Before)
 	}
-	if r.without++; e.Checkpoint != nil {
-		r.checkpoint(e, *e.Checkpoint)
+	if r.unsigned++; e.Checkpoint != nil {
+		r.checkCheckpoint(e, *e.Checkpoint)
 	}
-	if r.without == mostUnsigned {
-		r.fault("entries %d to %d have no checkpoint", r.marked+1, r.report.Last)
+	if r.unsigned == maxUnsigned {
+		r.addFault("entries %d to %d have no checkpoint", r.lastCheckpoint+1, r.report.Last)
 	}
 }
 
-// checkpoint takes a checkpoint of the chain.
-func (r *verified) checkpoint(e Entry, c Checkpoint) {
+// checkCheckpoint checks a checkpoint of the chain.
+func (r *chainCheck) checkCheckpoint(e Entry, c Checkpoint) {
 	switch {
 	case c.Chain != r.report.Chain || c.Count != e.Number-1 || c.Head != e.Prev:
-		r.fault("entry %d: its checkpoint is of something else", e.Number)
-	case !c.signed():
-		r.fault("entry %d: the signature is wrong", e.Number)
+		r.addFault("entry %d: its checkpoint is of something else", e.Number)
+	case !c.isSigned():
+		r.addFault("entry %d: the signature is wrong", e.Number)
 	case !slices.Contains(r.all.v.Keys, c.Key):
-		r.fault("entry %d is signed by another key, %s; if it was in use, name it with --key", e.Number, c.Key)
+		r.addFault("entry %d is signed by another key, %s; if it was in use, name it with --key", e.Number, c.Key)
 	default:
-		r.marked, r.report.Signed, r.report.SignedAt, r.without = e.Number, c.Count, c.At, 0
+		r.lastCheckpoint, r.report.Signed, r.report.SignedAt, r.unsigned = e.Number, c.Count, c.At, 0
 	}
 }
 
-// compare holds a checkpoint that was kept elsewhere against the chain.
-func (r *verified) compare(c Checkpoint) {
+// compare checks that the chain matches a checkpoint that was kept elsewhere.
+func (r *chainCheck) compare(c Checkpoint) {
 	switch {
-	case !c.signed() || !slices.Contains(r.all.v.Keys, c.Key):
-		r.fault("a checkpoint that was kept of entry %d has no signature of a known key", c.Count)
+	case !c.isSigned() || !slices.Contains(r.all.v.Keys, c.Key):
+		r.addFault("a checkpoint that was kept of entry %d has no signature of a known key", c.Count)
 	case c.Head != hex.EncodeToString(r.head[:]):
-		r.fault("the chain was written anew: entry %d is not the one that was signed on %s", c.Count, c.At.Format(time.RFC3339))
+		r.addFault("the chain was written anew: entry %d is not the one that was signed on %s", c.Count, c.At.Format(time.RFC3339))
 	default:
 		if c.Count > r.report.Signed {
-			r.report.Signed, r.report.SignedAt, r.without = c.Count, c.At, 0
+			r.report.Signed, r.report.SignedAt, r.unsigned = c.Count, c.At, 0
 		}
 	}
 }
 
-// end says what is missing.
+// end adds the faults of missing entries and returns the reports.
 func (a *verification) end() []Report {
 	var all []Report
 	for _, id := range slices.Sorted(maps.Keys(a.chains)) {
 		r := a.chains[id]
 		if r.report.First > 1 && a.cuts[id] < r.report.First {
-			r.fault("the chain begins with entry %d, and nothing says that those before were too old", r.report.First)
+			r.addFault("the chain begins with entry %d, and nothing says that those before were too old", r.report.First)
 		}
 		for _, count := range slices.Sorted(maps.Keys(r.known)) {
 			if c := r.known[count]; count > r.report.Last && (r.report.Last > 0 || a.cuts[id] <= count) {
-				r.fault("entries %d to %d, which were signed on %s, cannot be read: they are missing, or their bytes were changed",
+				r.addFault("entries %d to %d, which were signed on %s, cannot be read: they are missing, or their bytes were changed",
 					r.report.Last+1, count, c.At.Format(time.RFC3339))
 			}
 		}
@@ -236,10 +234,10 @@ func (a *verification) end() []Report {
 	return all
 }
 
-// maxCheckpoints bounds a file with checkpoints, in bytes.
+// maxCheckpoints is the maximum size in bytes of a file with checkpoints.
 const maxCheckpoints = 1 << 30
 
-// ReadCheckpoints reads the checkpoints among the lines of a file; none is an error.
+// ReadCheckpoints reads the checkpoints among the lines of a file. It returns an error if there are none.
 func ReadCheckpoints(path string) (all []Checkpoint, err error) {
 	data, err := smallfile.Read(path, maxCheckpoints)
 	if err != nil {

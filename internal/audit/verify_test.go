@@ -22,7 +22,7 @@ func written(t *testing.T) (*folder, [][]byte) {
 	l := f.log()
 	for range 5 {
 		list(t, l, record("CA1"), record("CA2", "+14155550100"), record("CA3"))
-		l.housekeep(t.Context())
+		l.writeCountsAndSign(t.Context())
 	}
 	if err := l.Close(); err != nil {
 		t.Fatal(err)
@@ -43,7 +43,7 @@ func (f *folder) lines() (all [][]byte) {
 }
 
 func (f *folder) chain() string {
-	ids, err := Chains(f.options().Dir)
+	ids, err := ListChains(f.options().Dir)
 	if err != nil || len(ids) != 1 {
 		f.t.Fatal(ids, err)
 	}
@@ -77,12 +77,12 @@ func linked(t *testing.T, lines [][]byte) (all [][]byte) {
 		if err := json.Unmarshal(line, &e); err != nil {
 			t.Fatal(err)
 		}
-		body, err := lineOf(Entry{At: e.At, Caller: e.Caller, Role: e.Role, Action: e.Action, Source: e.Source, Kind: e.Kind, IDs: e.IDs,
+		body, err := encodeLine(Entry{At: e.At, Caller: e.Caller, Role: e.Role, Action: e.Action, Source: e.Source, Kind: e.Kind, IDs: e.IDs,
 			Rows: e.Rows, Values: e.Values, Request: e.Request, Begin: e.Begin, Checkpoint: e.Checkpoint})
 		if err != nil {
 			t.Fatal(err)
 		}
-		all = append(all, placed(e.Chain, uint64(i+1), head, body))
+		all = append(all, placeLine(e.Chain, uint64(i+1), head, body))
 		head = sha256.Sum256(all[i])
 	}
 	return all
@@ -127,8 +127,8 @@ func TestVerify(t *testing.T) {
 			head := sha256.Sum256(lines[0])
 			forged := Checkpoint{Chain: e.Chain, Count: 1, Head: hex.EncodeToString(head[:]), At: e.At}
 			stranger.sign(&forged)
-			body, _ := lineOf(Entry{At: e.At, Checkpoint: &forged})
-			return [][]byte{lines[0], placed(e.Chain, 2, head, body)}
+			body, _ := encodeLine(Entry{At: e.At, Checkpoint: &forged})
+			return [][]byte{lines[0], placeLine(e.Chain, 2, head, body)}
 		}},
 		{"a checkpoint with a wrong signature", "the signature is wrong", func(_ *folder, lines [][]byte) [][]byte {
 			last := len(lines) - 1
@@ -273,7 +273,7 @@ func TestEntryChangedBehindTheLastCheckpointIsToldAndNothingIsCut(t *testing.T) 
 // Lines that were sent elsewhere are verified there, also when some came twice.
 func TestVerifyLines(t *testing.T) {
 	f, lines := written(t)
-	v := Verifier{Keys: []string{f.key.Public()}}
+	v := Verifier{Keys: []string{f.key.PublicKey()}}
 	all := bytes.Join(append(lines[:9:9], lines[4:]...), []byte("\n"))
 	got, err := v.VerifyLines(bytes.NewReader(all))
 	if err != nil || len(got) != 1 || len(got[0].Faults) > 0 || got[0].Last != uint64(len(lines)) {
@@ -341,7 +341,7 @@ func TestDamagedCheckpointsAreRefused(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	ids, err := Chains(o.Dir)
+	ids, err := ListChains(o.Dir)
 	if err != nil || len(ids) != 1 {
 		t.Fatal(ids, err)
 	}
@@ -357,12 +357,12 @@ func TestDamagedCheckpointsAreRefused(t *testing.T) {
 		if err := os.WriteFile(o.Heads, []byte(text), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		all, err := Verifier{Keys: []string{f.key.Public()}}.Verify(o.Dir, o.Heads)
+		all, err := Verifier{Keys: []string{f.key.PublicKey()}}.Verify(o.Dir, o.Heads)
 		if err == nil || !strings.Contains(err.Error(), "is damaged") {
 			t.Errorf("%s: %+v %v", name, all, err)
 		}
 		again := New(o)
-		if err := again.Audit(t.Context(), record("CA3")); err == nil {
+		if err := again.RecordAction(t.Context(), record("CA3")); err == nil {
 			t.Errorf("%s: an entry is written behind it", name)
 		}
 		if err := again.Close(); err != nil && !strings.Contains(err.Error(), "is damaged") {

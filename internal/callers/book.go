@@ -1,4 +1,4 @@
-// Book: the issued credentials, and which caller a request belongs to.
+// Book: the credentials, and the caller that a request belongs to.
 
 // Package callers finds the caller of a request.
 package callers
@@ -21,99 +21,92 @@ import (
 	"understudy/spec/auth"
 )
 
-// Credential lets a program ask one source as upstream would let it: with a
-// user and a secret, or with the secret alone where its credentials have no user.
+// Credential lets a program send requests to one source in the upstream's way of signing: with a user and a
+// secret, or with only the secret where the source's credentials have no user.
 type Credential struct {
-	Name   string // "reports": for the access log and for errors
+	Name   string // the name in the access log and in errors, such as "reports"
 	Source string
-	User   string // what callers give as their user; not looked at where credentials have none (auth.HasUser)
+	User   string // the user that callers send; ignored if the source's credentials have no user (auth.HasUser)
 	Secret understudy.Secret
-	Digest []byte // SHA-256 of the secret, in place of Secret
+	Digest []byte // the SHA-256 of the secret, if Secret is empty
 	Grant  understudy.Grant
-	From   []netip.Prefix // where it may come from; none: everywhere
-	Rate   float64        // requests in Per, with as many at once; 0: no bound
-	Per    time.Duration  // 0: a second
-	// Yields means that another credential with the same user and secret counts.
+	From   []netip.Prefix // the addresses that may use it; none: all
+	Rate   float64        // the maximum number of requests in Per, also as a burst; 0: no limit
+	Per    time.Duration  // the period of Rate; 0: a second
+	// Yields means that another credential with the same user and secret takes precedence.
 	Yields bool
 }
 
-// Options are what a Book is made of.
+// Options are the options of a Book.
 type Options struct {
 	Credentials []Credential
-	Sources     []*spec.Source // every source a credential may name; their specs say how callers sign
-	// Loopback is what a person on this machine may do without a credential
-	// (Caller.Name "loopback"). Its zero value permits nothing.
+	Sources     []*spec.Source // all sources that credentials may name; their specs say how callers sign
+	// Loopback is the grant of a person on this machine without a credential (Caller.Name "loopback"). Its zero
+	// value permits nothing.
 	Loopback understudy.Grant
-	// Open are the sources that programs on this machine may ask, for everything, without a
-	// credential (Caller.Name "loopback").
+	// Open names the sources that programs on this machine may use without a credential and without
+	// restrictions (Caller.Name "loopback").
 	Open []string
-	// Behind means that requests arrive through our own proxy. Then no request
-	// gets the loopback grant.
+	// Behind means that requests arrive through the operator's own proxy. Then no request gets the loopback grant.
 	Behind bool
 	// Guesses counts wrong secrets; nil: a new one.
 	Guesses *Guesses
-	// People know who has signed in; nil: nobody can, and who is on this machine needs no
-	// sign-in.
+	// People knows who has signed in. If it is nil, nobody can sign in, and people on this machine need no sign-in.
 	People People
-	// ViewAs says through which role a caller looks; nil: through none.
+	// ViewAs says through which role a caller views; nil: always through the caller's own role.
 	ViewAs ViewAs
-	// Narrowest is the role that errors recommend to a person without a role;
-	// "" = no recommendation.
+	// Narrowest is the role that errors recommend to a person without a role, or "".
 	Narrowest string
-	// NoRole is what a credential without a role is told; "": it has its source's error.
+	// NoRole is the error text for a credential without a role. If it is "", the error of its source is used.
 	NoRole string
-	// Salt makes the digests of credentials unpredictable from outside; nil: a new
-	// one. Books with the same salt know each other's callers (Again), and the
-	// Flow of a credential is the same in each. It must stay secret.
+	// Salt is the secret salt of the digests of credentials; nil: a new salt. Books with the same salt
+	// recognize each other's callers (Recheck), and give a credential the same Flow.
 	Salt []byte
 	Now  func() time.Time // nil: time.Now
-	// Known is called with every request whose caller was found, in the request's
-	// goroutine; nil: no call.
+	// Known is called with every request whose caller was found, in the request's goroutine; nil: no call.
 	Known func(*http.Request, understudy.Caller)
 }
 
-// People know who has signed in. signin.People implements it.
+// People knows who has signed in. signin.People implements it.
 type People interface {
-	// Caller returns the person of a request. ErrUnauthorized: nobody is signed in there.
-	Caller(r *http.Request) (understudy.Caller, error)
-	// Again returns what such a person is now; ok is false if the session has ended or the
-	// person is gone.
-	Again(c understudy.Caller) (now understudy.Caller, ok bool)
-	// Owner is such a person as it is kept beside work.
+	// Identify returns the person who sent a request, or ErrUnauthorized if nobody is signed in.
+	Identify(r *http.Request) (understudy.Caller, error)
+	// Recheck returns the current state of such a person. ok is false without a session or a person.
+	Recheck(c understudy.Caller) (now understudy.Caller, ok bool)
+	// Owner returns such a person in the form that is stored with work.
 	Owner(c understudy.Caller) understudy.Owner
-	// Resolve returns what an owner is now; ok is false if the person is gone.
+	// Resolve returns the person that an owner is now. ok is false if the person no longer exists.
 	Resolve(o understudy.Owner) (now understudy.Caller, ok bool)
 }
 
-// Book knows the credentials. It keeps no secret, only salted digests, and is
-// safe for concurrent use.
+// Book finds callers by their credentials. It stores no secrets, only salted digests. It is safe for concurrent use.
 type Book struct {
-	now     func() time.Time
-	taken   map[string][]auth.Scheme // what requests may carry, by source
-	salt    [sha256.Size]byte
-	known   map[digest]*entry        // by source, user and secret
-	people  map[digest]*entry        // by user and secret
-	paces   map[uint64]*limiter.Pace // by the Flow of their callers
-	told    func(*http.Request, understudy.Caller)
-	signed  People
-	viewAs  ViewAs
-	open    map[string]*open // by source
-	machine machine
-	Guesses *Guesses
+	now         func() time.Time
+	schemes     map[string][]auth.Scheme // the schemes that requests may use, by source
+	salt        [sha256.Size]byte
+	known       map[digest]*entry        // by source, user and secret
+	people      map[digest]*entry        // by user and secret
+	paces       map[uint64]*limiter.Pace // by the Flow of their callers
+	notifyKnown func(*http.Request, understudy.Caller)
+	signedIn    People
+	viewAs      ViewAs
+	open        map[string]*open // by source
+	machine     machine
+	Guesses     *Guesses
 }
 
-// machine is who asks from this machine without a credential.
+// machine describes callers on this machine without a credential.
 type machine struct {
 	local  understudy.Caller
-	behind bool   // a proxy passes requests on: no caller is on this machine
-	role   string // that errors recommend
-	noRole string // what a credential without a role is told
+	behind bool   // whether a proxy passes requests on, so that no caller is on this machine
+	role   string // the role that errors recommend
+	noRole string // the error text for a credential without a role
 }
 
 // open is a source that needs no credential on this machine.
 type open struct {
 	caller      understudy.Caller
-	credentials bool // there are some all the same
+	credentials bool // whether there are credentials for the source all the same
 }
 
 type digest = [sha256.Size]byte
@@ -122,24 +115,24 @@ type entry struct {
 	digest digest
 	caller understudy.Caller
 	from   []netip.Prefix
-	pace   *limiter.Pace // nil: no bound
+	pace   *limiter.Pace // nil if there is no limit
 }
 
-// localFlow is the flow of who is on this machine without a credential.
+// localFlow is the Flow of a caller on this machine without a credential.
 const localFlow = 1
 
-// maxHeader bounds what is read of a credential, in bytes.
+// maxHeader is the maximum length of a credential in a request, in bytes.
 const maxHeader = auth.MaxCredential
 
-// New makes the book. A credential without a name, a secret or a known source,
-// or with a user and secret another of its source has, is an error.
+// New returns a book. It returns an error for a credential without a name, a secret or a known source, and for
+// a credential with the same user and secret as another one of its source.
 func New(o Options) (*Book, error) {
-	b := &Book{now: o.Now, taken: map[string][]auth.Scheme{}, known: map[digest]*entry{}, people: map[digest]*entry{},
+	b := &Book{now: o.Now, schemes: map[string][]auth.Scheme{}, known: map[digest]*entry{}, people: map[digest]*entry{},
 		paces: map[uint64]*limiter.Pace{}, open: map[string]*open{},
-		machine: machine{behind: o.Behind, role: o.Narrowest, noRole: o.NoRole}, signed: o.People, viewAs: o.ViewAs, Guesses: o.Guesses}
+		machine: machine{behind: o.Behind, role: o.Narrowest, noRole: o.NoRole}, signedIn: o.People, viewAs: o.ViewAs, Guesses: o.Guesses}
 	understudy.SetDefaults(nil, &b.now)
-	if b.told = o.Known; b.told == nil {
-		b.told = func(*http.Request, understudy.Caller) {}
+	if b.notifyKnown = o.Known; b.notifyKnown == nil {
+		b.notifyKnown = func(*http.Request, understudy.Caller) {}
 	}
 	if o.Salt != nil {
 		b.salt = sha256.Sum256(o.Salt)
@@ -154,7 +147,7 @@ func New(o Options) (*Book, error) {
 		if err != nil {
 			return nil, fmt.Errorf("callers: source %s: auth: %w", s.Name, err)
 		}
-		b.taken[s.Name] = taken
+		b.schemes[s.Name] = taken
 	}
 	b.machine.local = understudy.Caller{Name: "loopback", Grant: &o.Loopback, Flow: localFlow}
 	for _, name := range o.Open {
@@ -172,8 +165,9 @@ func New(o Options) (*Book, error) {
 	return b, nil
 }
 
+// add checks a credential and adds it to the book.
 func (b *Book) add(c *Credential) error {
-	taken, ok := b.taken[c.Source]
+	taken, ok := b.schemes[c.Source]
 	user, hasUser := c.User, auth.HasUser(taken)
 	if !hasUser {
 		user = ""
@@ -209,7 +203,7 @@ func (b *Book) add(c *Credential) error {
 	}
 	b.known[e.digest] = e
 	b.paces[e.caller.Flow] = e.pace
-	if hasUser && len(taken) > 1 { // another scheme gives the secret alone
+	if hasUser && len(taken) > 1 { // another scheme sends only the secret
 		alone := sum(&b.salt, c.Source, nil, of)
 		other := b.known[alone]
 		if other != nil && !c.Yields {
@@ -227,56 +221,54 @@ func (b *Book) add(c *Credential) error {
 	return nil
 }
 
-// Caller returns the caller of a request to source, by the credential that it carries in
-// one of the spec's schemes. Several are permitted when all are of one caller. Any other
-// request gets ErrUnauthorized.
-// Neither its text nor its timing reveals whether the user was correct. After
-// too many wrong secrets for one user the error is also ErrTooMany, for a while.
-func (b *Book) Caller(r *http.Request, source string) (understudy.Caller, error) {
-	at := b.openTo(r, source)
+// Identify returns the caller of a request to source, by the credential that the request carries in one of the
+// spec's schemes. Several credentials are permitted if all belong to one caller. For any other request it
+// returns ErrUnauthorized. Neither the text nor the timing of the error reveals whether the user was correct.
+// After too many wrong secrets for one user the error is also ErrTooMany, for a while.
+func (b *Book) Identify(r *http.Request, source string) (understudy.Caller, error) {
+	at := b.openSource(r, source)
 	if at == nil {
-		return b.find(r, b.known, source, b.taken[source])
+		return b.find(r, b.known, source, b.schemes[source])
 	}
 	if at.credentials {
-		if e, err := b.search(r, b.known, source, b.taken[source]); err == nil {
+		if e, err := b.search(r, b.known, source, b.schemes[source]); err == nil {
 			return b.admit(r, e)
 		}
 	}
-	b.told(r, at.caller)
+	b.notifyKnown(r, at.caller)
 	return at.caller, nil
 }
 
-// openTo is a source that the sender of a request needs no credential for; nil: it needs
-// one. What stands where a credential would may be upstream's then.
-func (b *Book) openTo(r *http.Request, source string) *open {
+// openSource returns the source if the sender of a request needs no credential for it, else nil. A credential
+// in such a request may be meant for the upstream.
+func (b *Book) openSource(r *http.Request, source string) *open {
 	at := b.open[source]
-	if at == nil || b.machine.behind || notLocal(r) != "" {
+	if at == nil || b.machine.behind || remoteReason(r) != "" {
 		return nil
 	}
 	return at
 }
 
-// Admit returns the caller of a request, and gives that of later requests that carry what
-// this one carries, byte for byte, as Caller does: it looks at everything but the credential
-// itself. nil: this request has no caller.
+// Admit returns the caller of a request, and a function that identifies later requests with the same credential.
+// The function checks everything except the credential itself. If the request has no caller, later is nil.
 func (b *Book) Admit(r *http.Request, source string) (c understudy.Caller, later func(*http.Request) (understudy.Caller, error)) {
-	if at := b.openTo(r, source); at != nil {
-		return at.caller, func(r *http.Request) (understudy.Caller, error) { return b.Caller(r, source) }
+	if at := b.openSource(r, source); at != nil {
+		return at.caller, func(r *http.Request) (understudy.Caller, error) { return b.Identify(r, source) }
 	}
-	e, err := b.search(r, b.known, source, b.taken[source])
+	e, err := b.search(r, b.known, source, b.schemes[source])
 	if err != nil {
 		return c, nil
 	}
 	return e.caller, func(r *http.Request) (understudy.Caller, error) {
-		if b.Guesses.some.Load() || !e.comesFrom(r) { // somebody guesses: all is looked at
-			return b.Caller(r, source)
+		if b.Guesses.hasAny.Load() || !e.canComeFrom(r) { // while somebody guesses secrets, the credential is checked too
+			return b.Identify(r, source)
 		}
 		return b.admit(r, e)
 	}
 }
 
-// find checks the request's credential. It computes a digest for each request.
-// This costs less than a cache of decisions by header, which also needs a limit.
+// find checks the credential of a request. It computes a digest for each request. This costs less than a cache
+// of decisions by header, which would also need a limit.
 func (b *Book) find(r *http.Request, known map[digest]*entry, source string, taken []auth.Scheme) (understudy.Caller, error) {
 	e, err := b.search(r, known, source, taken)
 	if err != nil {
@@ -285,20 +277,20 @@ func (b *Book) find(r *http.Request, known map[digest]*entry, source string, tak
 	return b.admit(r, e)
 }
 
-// search finds whose credential a request carries.
+// search returns the entry of the credential that a request carries.
 func (b *Book) search(r *http.Request, known map[digest]*entry, source string, taken []auth.Scheme) (e *entry, err error) {
 	for i, s := range taken {
 		if slices.ContainsFunc(taken[:i], s.Beside) {
-			continue // an earlier scheme has the same place
+			continue // an earlier scheme reads the same header or parameter
 		}
-		value, err := valueOf(r, s)
+		value, err := readValue(r, s)
 		if err != nil {
 			return nil, err
 		}
 		if value == "" {
 			continue
 		}
-		found, err := b.look(r, known, source, value, taken[i:])
+		found, err := b.lookUp(r, known, source, value, taken[i:])
 		switch {
 		case err != nil:
 			return nil, err
@@ -313,7 +305,7 @@ func (b *Book) search(r *http.Request, known map[digest]*entry, source string, t
 	return e, nil
 }
 
-// admit lets a caller in whose credential is right.
+// admit returns the caller of a correct credential, unless the credential has expired, has no role or exceeds its rate.
 func (b *Book) admit(r *http.Request, e *entry) (understudy.Caller, error) {
 	if !e.caller.Grant.Live(b.now()) {
 		return understudy.Caller{}, fmt.Errorf("callers: %w: credential %s has expired", understudy.ErrUnauthorized, e.caller.Name)
@@ -325,12 +317,12 @@ func (b *Book) admit(r *http.Request, e *entry) (understudy.Caller, error) {
 		return understudy.Caller{}, fmt.Errorf("callers: %w: %w: credential %s: %w", understudy.ErrUnauthorized, understudy.ErrTooMany,
 			e.caller.Name, over)
 	}
-	b.told(r, e.caller)
+	b.notifyKnown(r, e.caller)
 	return e.caller, nil
 }
 
-// valueOf is the one value that stands where a scheme has its credential; "": none.
-func valueOf(r *http.Request, s auth.Scheme) (string, error) {
+// readValue returns the value of the header or parameter in which a scheme has its credential, or "" if it is missing.
+func readValue(r *http.Request, s auth.Scheme) (string, error) {
 	values := r.Header[s.Header]
 	if s.Query != "" {
 		values = s.Values(r.URL.RawQuery)
@@ -347,9 +339,9 @@ func valueOf(r *http.Request, s auth.Scheme) (string, error) {
 	return values[0], nil
 }
 
-// look finds who has a credential, as the first of some schemes, and those with the same
-// place, may read its value.
-func (b *Book) look(r *http.Request, known map[digest]*entry, source, value string, taken []auth.Scheme) (*entry, error) {
+// lookUp returns the entry of the credential in value. It tries the first scheme, and all further schemes that
+// read the same header or parameter.
+func (b *Book) lookUp(r *http.Request, known map[digest]*entry, source, value string, taken []auth.Scheme) (*entry, error) {
 	var buf [maxHeader]byte
 	var guessed []byte
 	readable := false
@@ -361,21 +353,21 @@ func (b *Book) look(r *http.Request, known map[digest]*entry, source, value stri
 		if !ok {
 			continue
 		}
-		if source != "" && !auth.HasUser(b.taken[source]) {
+		if source != "" && !auth.HasUser(b.schemes[source]) {
 			user = nil
 		}
 		alone := user == nil
-		if source == "" { // a token has no colon (RFC 6750, 2.1): a credential of another scheme
+		if source == "" { // a token has no colon (RFC 6750, 2.1), so this is a credential of another scheme
 			if u, s, ok := bytes.Cut(secret, []byte(":")); ok && user == nil {
 				user, secret = u, s
 			}
 		}
-		if b.Guesses.Refused(r, user) {
+		if b.Guesses.IsRefused(r, user) {
 			return nil, fmt.Errorf("callers: %w: %w: too many wrong secrets; wait a second", understudy.ErrUnauthorized, understudy.ErrTooMany)
 		}
 		of := sha256.Sum256(secret)
 		d := sum(&b.salt, source, user, of[:])
-		if e := known[d]; e != nil && e.comesFrom(r) && (alone || len(user) > 0 || source == "") {
+		if e := known[d]; e != nil && e.canComeFrom(r) && (alone || len(user) > 0 || source == "") {
 			return e, nil
 		}
 		guessed, readable = append([]byte{}, user...), true
@@ -383,13 +375,13 @@ func (b *Book) look(r *http.Request, known map[digest]*entry, source, value stri
 	if !readable {
 		return nil, fmt.Errorf("callers: %w: unreadable credential in %s", understudy.ErrUnauthorized, taken[0].Header+taken[0].Query)
 	}
-	b.Guesses.Wrong(r, guessed)
+	b.Guesses.CountWrong(r, guessed)
 	return nil, fmt.Errorf("callers: %w: wrong user or secret", understudy.ErrUnauthorized)
 }
 
-// comesFrom reports whether a request comes from where its credential may be used. If
-// not, it is refused as a wrong secret: who has stolen it learns nothing.
-func (e *entry) comesFrom(r *http.Request) bool {
+// canComeFrom reports whether a request comes from an address that may use the credential. If not, the request
+// is refused like one with a wrong secret, so that a thief of the credential learns nothing.
+func (e *entry) canComeFrom(r *http.Request) bool {
 	if len(e.from) == 0 {
 		return true
 	}
@@ -397,10 +389,8 @@ func (e *entry) comesFrom(r *http.Request) bool {
 	return err == nil && slices.ContainsFunc(e.from, func(p netip.Prefix) bool { return p.Contains(peer.Addr().Unmap().WithZone("")) })
 }
 
-// sum returns the salted digest of a credential, of which it takes the digest of the
-// secret. The salt is new in every
-// process. So an attacker cannot choose a credential whose digest is close to a
-// known one and learn from the time of a map lookup.
+// sum returns the salted digest of a credential; secret is the digest of its secret. The salt is new in every
+// process: an attacker can't choose a digest close to a known one and learn from the time of a map lookup.
 func sum(salt *[sha256.Size]byte, source string, user, secret []byte) digest {
 	var buf [2 * maxHeader]byte
 	text := append(buf[:0], salt[:]...)

@@ -107,7 +107,7 @@ func TestCaller(t *testing.T) {
 		{"none upstream, basic here", "open", []string{basicHeader("me", "opentoken")}, "open"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			c, err := b.Caller(request(test.headers...), test.source)
+			c, err := b.Identify(request(test.headers...), test.source)
 			if test.want == "" {
 				if !errors.Is(err, understudy.ErrUnauthorized) || c != (understudy.Caller{}) {
 					t.Fatalf("got %q, %v; want ErrUnauthorized and nobody", c.Name, err)
@@ -123,8 +123,8 @@ func TestCaller(t *testing.T) {
 
 func TestRefusalsReadTheSame(t *testing.T) {
 	b := book(t, Options{Credentials: []Credential{credential("demo", "twilio", account, "secret", "all")}})
-	_, wrongUser := b.Caller(request(basicHeader("nobody", "secret")), "twilio")
-	_, wrongSecret := b.Caller(request(basicHeader(account, "nope")), "twilio")
+	_, wrongUser := b.Identify(request(basicHeader("nobody", "secret")), "twilio")
+	_, wrongSecret := b.Identify(request(basicHeader(account, "nope")), "twilio")
 	if wrongUser.Error() != wrongSecret.Error() {
 		t.Errorf("%q tells a wrong user from %q", wrongUser, wrongSecret)
 	}
@@ -227,13 +227,13 @@ func TestPerson(t *testing.T) {
 		{"credential there", bare, local(here, "127.0.0.1:4114", "Authorization", basicHeader(account, "demotoken")), "demo", nil},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			c, err := test.book.Person(test.r)
+			c, err := test.book.IdentifyPerson(test.r)
 			if c.Name != test.want || !errors.Is(err, test.err) || (err == nil) != (test.err == nil) {
 				t.Fatalf("got %q, %v; want %q, %v", c.Name, err, test.want, test.err)
 			}
 		})
 	}
-	_, err := bare.Person(local(here, "127.0.0.1:4114"))
+	_, err := bare.IdentifyPerson(local(here, "127.0.0.1:4114"))
 	if !strings.Contains(err.Error(), "viewer: {role: NAME}") {
 		t.Errorf("%q does not say which line to add", err)
 	}
@@ -246,14 +246,14 @@ func TestExpiry(t *testing.T) {
 	b := book(t, Options{Credentials: []Credential{c}, Now: func() time.Time { return now },
 		Loopback: understudy.Grant{Role: "all", Expires: start.Add(time.Minute)}})
 	r := request(basicHeader(account, "x"))
-	if _, err := b.Caller(r, "twilio"); err != nil {
+	if _, err := b.Identify(r, "twilio"); err != nil {
 		t.Fatal(err)
 	}
 	now = start.Add(time.Minute)
-	if _, err := b.Caller(r, "twilio"); !errors.Is(err, understudy.ErrUnauthorized) {
+	if _, err := b.Identify(r, "twilio"); !errors.Is(err, understudy.ErrUnauthorized) {
 		t.Fatalf("after its expiry: %v", err)
 	}
-	if _, err := b.Person(local("127.0.0.1:1", "127.0.0.1:4114")); !errors.Is(err, understudy.ErrForbidden) {
+	if _, err := b.IdentifyPerson(local("127.0.0.1:1", "127.0.0.1:4114")); !errors.Is(err, understudy.ErrForbidden) {
 		t.Fatalf("loopback after its expiry: %v", err)
 	}
 }
@@ -267,7 +267,7 @@ func FuzzCaller(f *testing.F) {
 		credential("b", "forge", "", "ghtoken", "all")}})
 	f.Fuzz(func(t *testing.T, header string) {
 		for _, source := range []string{"twilio", "forge", "open"} {
-			c, err := b.Caller(request(header), source)
+			c, err := b.Identify(request(header), source)
 			if (err == nil) != (c.Name != "") {
 				t.Fatalf("%q: caller %q with error %v", header, c.Name, err)
 			}
@@ -288,7 +288,7 @@ func BenchmarkCaller(b *testing.B) {
 	r := request(basicHeader(account, "understudydemotoken"))
 	b.ReportAllocs()
 	for b.Loop() {
-		if _, err := bk.Caller(r, "twilio"); err != nil {
+		if _, err := bk.Identify(r, "twilio"); err != nil {
 			b.Fatal(err)
 		}
 	}
@@ -307,7 +307,7 @@ func TestAgain(t *testing.T) {
 		t.Helper()
 		r := request(header...)
 		r.RemoteAddr, r.Host = "127.0.0.1:5", "127.0.0.1"
-		c, err := b.Person(r)
+		c, err := b.IdentifyPerson(r)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -337,7 +337,7 @@ func TestAgain(t *testing.T) {
 		c.change(&o)
 		now := book(t, o)
 		for who, want := range map[*understudy.Caller]string{&ann: c.ann, &bob: c.bob, &local: c.local} {
-			got, ok := now.Again(*who)
+			got, ok := now.Recheck(*who)
 			role := got.Role()
 			if !ok {
 				role = "-"
@@ -347,7 +347,7 @@ func TestAgain(t *testing.T) {
 			}
 		}
 	}
-	if _, ok := was.Again(understudy.Caller{Name: "run.json", Grant: &understudy.Grant{Role: "all"}}); ok {
+	if _, ok := was.Recheck(understudy.Caller{Name: "run.json", Grant: &understudy.Grant{Role: "all"}}); ok {
 		t.Error("a caller no book makes is known")
 	}
 	if c := ann; c.Flow == 0 || c.Flow == bob.Flow {

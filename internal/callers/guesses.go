@@ -1,4 +1,4 @@
-// Guesses: how often a wrong secret may be tried.
+// Guesses: limits how many wrong secrets can be tried.
 
 package callers
 
@@ -11,43 +11,41 @@ import (
 	"time"
 )
 
-// The bound on wrong secrets of one user from one address.
+// The limits on wrong secrets of one user from one address.
 const (
-	guessesAtOnce = 20          // before there is a pause
-	guessEvery    = time.Second // then one is looked at in this time
-	maxGuessers   = 4096        // users and addresses that are remembered
+	maxGuesses    = 20          // wrong secrets before there is a pause
+	guessInterval = time.Second // the time after which one more secret is checked
+	maxGuessers   = 4096        // the maximum number of users and addresses that are remembered
 )
 
-// Guesses counts wrong secrets by address and user. While a user has too many
-// from an address, every secret of that user from there is refused unread. This
-// includes the correct secret, otherwise an attacker would still find it. Other
-// users of the same address, for example behind one proxy, are not affected.
-// Each counter is a bucket of guessesAtOnce that refills by one each guessEvery
-// (GCRA, ITU-T I.371).
+// Guesses counts wrong secrets by address and user. While a user has too many from an address, every secret of
+// that user from that address is refused unread. This includes the correct secret, otherwise an attacker would
+// still find it. Other users of the same address, for example behind one proxy, are not affected. Each counter
+// is a bucket of maxGuesses that refills by one each guessInterval (GCRA, ITU-T I.371).
 //
 // It is safe for concurrent use.
 type Guesses struct {
-	salt  [sha256.Size]byte
-	now   func() time.Time
-	some  atomic.Bool // there is any; spares right callers the lock
-	mu    sync.Mutex
-	until map[guesser]time.Time // when all that is counted is forgotten
-	last  time.Time             // of them
+	salt   [sha256.Size]byte
+	now    func() time.Time
+	hasAny atomic.Bool // whether any wrong secret is counted; correct callers then need no lock
+	mu     sync.Mutex
+	until  map[guesser]time.Time // when the count of a user and address is back at zero
+	last   time.Time             // the latest of these times
 }
 
 type guesser struct {
 	peer netip.Prefix // an IPv4 address, or the 64 bits of an IPv6 network
-	user [8]byte      // of a salted digest
+	user [8]byte      // the first bytes of a salted digest
 }
 
-// NewGuesses counts from now on. The salt must be secret.
+// NewGuesses returns an empty counter. The salt must be secret.
 func NewGuesses(salt [sha256.Size]byte, now func() time.Time) *Guesses {
 	return &Guesses{salt: salt, now: now, until: map[guesser]time.Time{}}
 }
 
-// Refused reports whether no secret of a user from an address is looked at now.
-func (g *Guesses) Refused(r *http.Request, user []byte) bool {
-	if !g.some.Load() {
+// IsRefused reports whether secrets of a user from the address of a request are refused now.
+func (g *Guesses) IsRefused(r *http.Request, user []byte) bool {
+	if !g.hasAny.Load() {
 		return false
 	}
 	who, now := g.guesserOf(r, user), g.now()
@@ -55,15 +53,15 @@ func (g *Guesses) Refused(r *http.Request, user []byte) bool {
 	defer g.mu.Unlock()
 	if !now.Before(g.last) {
 		clear(g.until)
-		g.some.Store(false)
+		g.hasAny.Store(false)
 		return false
 	}
-	return g.until[who].Sub(now) > (guessesAtOnce-1)*guessEvery
+	return g.until[who].Sub(now) > (maxGuesses-1)*guessInterval
 }
 
-// Wrong counts a wrong secret of a user from an address. Without a user it counts for all of the address together, a
-// fifth each.
-func (g *Guesses) Wrong(r *http.Request, user []byte) {
+// CountWrong counts a wrong secret of a user from the address of a request. Without a user it adds a fifth of a
+// wrong secret to the count of the address.
+func (g *Guesses) CountWrong(r *http.Request, user []byte) {
 	who, now := g.guesserOf(r, user), g.now()
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -75,18 +73,18 @@ func (g *Guesses) Wrong(r *http.Request, user []byte) {
 		until = now
 	}
 	if user == nil {
-		until = until.Add(guessEvery / 5)
+		until = until.Add(guessInterval / 5)
 	} else {
-		until = until.Add(guessEvery)
+		until = until.Add(guessInterval)
 	}
 	g.until[who] = until
 	if g.last.Before(until) {
 		g.last = until
 	}
-	g.some.Store(true)
+	g.hasAny.Store(true)
 }
 
-// forget removes one entry: of a few entries, the one that expires first.
+// forget removes the entry that expires first, of a few entries.
 func (g *Guesses) forget() {
 	var who guesser
 	var first time.Time
@@ -102,7 +100,7 @@ func (g *Guesses) forget() {
 	delete(g.until, who)
 }
 
-// guesserOf returns the key that counts wrong secrets of a user from an address.
+// guesserOf returns the key under which wrong secrets of a user from an address are counted.
 func (g *Guesses) guesserOf(r *http.Request, user []byte) guesser {
 	d := sum(&g.salt, "", user, nil)
 	who := guesser{user: [8]byte(d[:8])}

@@ -20,7 +20,7 @@ func TestGuessesAreBounded(t *testing.T) {
 	try := func(peer, user, secret string) error {
 		r := request(basicHeader(user, secret))
 		r.RemoteAddr = peer
-		_, err := b.Caller(r, "twilio")
+		_, err := b.Identify(r, "twilio")
 		return err
 	}
 	const here, there = "192.0.2.1:1000", "192.0.2.2:1000"
@@ -30,8 +30,8 @@ func TestGuessesAreBounded(t *testing.T) {
 			looked++
 		}
 	}
-	if looked != guessesAtOnce {
-		t.Errorf("%d of 3600 guesses were looked at, want %d", looked, guessesAtOnce)
+	if looked != maxGuesses {
+		t.Errorf("%d of 3600 guesses were looked at, want %d", looked, maxGuesses)
 	}
 	if err := try(here, "ann", "annsecret"); !errors.Is(err, understudy.ErrTooMany) || !errors.Is(err, understudy.ErrUnauthorized) {
 		t.Errorf("the right secret among the guesses: %v", err)
@@ -42,7 +42,7 @@ func TestGuessesAreBounded(t *testing.T) {
 		}
 	}
 	// A user that never was is bounded alike: nothing tells which there are.
-	for range guessesAtOnce {
+	for range maxGuesses {
 		if err := try(here, "nobody", "x"); errors.Is(err, understudy.ErrTooMany) {
 			t.Error("bounded too early")
 		}
@@ -50,13 +50,13 @@ func TestGuessesAreBounded(t *testing.T) {
 	if err := try(here, "nobody", "x"); !errors.Is(err, understudy.ErrTooMany) {
 		t.Errorf("an unknown user: %v", err)
 	}
-	now = now.Add(guessEvery)
+	now = now.Add(guessInterval)
 	if err := try(here, "ann", "annsecret"); err != nil {
 		t.Errorf("after a second: %v", err)
 	}
-	now = now.Add(guessesAtOnce * guessEvery)
-	if err := try(here, "ann", "annsecret"); err != nil || b.Guesses.some.Load() {
-		t.Errorf("when all is forgotten: %v, %v", err, b.Guesses.some.Load())
+	now = now.Add(maxGuesses * guessInterval)
+	if err := try(here, "ann", "annsecret"); err != nil || b.Guesses.hasAny.Load() {
+		t.Errorf("when all is forgotten: %v, %v", err, b.Guesses.hasAny.Load())
 	}
 	for i := range 2 * maxGuessers {
 		_ = try(here, fmt.Sprint("user", i), "x")

@@ -1,4 +1,4 @@
-// Names: what the flows of callers are called, for people who administer.
+// Names: the names of callers by their Flow, for administrators.
 
 package callers
 
@@ -10,34 +10,33 @@ import (
 	"understudy"
 )
 
-// mostNames bounds the names that are remembered.
-const mostNames = 4096
+// maxNames is the maximum number of names that are remembered.
+const maxNames = 4096
 
-// Names remembers the names of callers by their Flow. Its zero value works. Safe for
-// concurrent use.
+// Names remembers the names of callers by their Flow. The zero value is usable. It is safe for concurrent use.
 type Names struct {
-	mu sync.Mutex // one writes
-	of atomic.Pointer[map[uint64]string]
+	mu    sync.Mutex // held by the goroutine that writes
+	names atomic.Pointer[map[uint64]string]
 }
 
-// Note remembers a caller. For one that is known it is as cheap as a look into a map.
+// Note remembers a caller. For a known caller it is as cheap as a map lookup.
 func (n *Names) Note(c understudy.Caller) {
-	if n.Of(c.Flow) != "" || c.Flow == 0 {
+	if n.NameOf(c.Flow) != "" || c.Flow == 0 {
 		return
 	}
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	of := map[uint64]string{}
-	if known := n.of.Load(); known != nil && len(*known) < mostNames { // else begun anew
+	if known := n.names.Load(); known != nil && len(*known) < maxNames { // if there are too many, it starts with an empty map
 		of = maps.Clone(*known)
 	}
 	of[c.Flow] = c.Name
-	n.of.Store(&of)
+	n.names.Store(&of)
 }
 
-// Of is the name of the caller with a flow; "": none is remembered.
-func (n *Names) Of(flow uint64) string {
-	if known := n.of.Load(); known != nil {
+// NameOf returns the name of the caller with a Flow, or "" if it is unknown.
+func (n *Names) NameOf(flow uint64) string {
+	if known := n.names.Load(); known != nil {
 		return (*known)[flow]
 	}
 	return ""

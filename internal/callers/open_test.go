@@ -28,7 +28,7 @@ func TestOpenSources(t *testing.T) {
 		{"another source", "twilio", "127.0.0.1:5000", nil, ""},
 	} {
 		r := local(c.peer, "127.0.0.1:4114", c.header...)
-		got, err := b.Caller(r, c.source)
+		got, err := b.Identify(r, c.source)
 		if got.Name != c.want || (c.want == "") != errors.Is(err, understudy.ErrUnauthorized) {
 			t.Errorf("%s: %q %v", c.name, got.Name, err)
 		}
@@ -39,10 +39,11 @@ func TestOpenSources(t *testing.T) {
 			t.Errorf("%s: admitted later is %t", c.name, admit != nil)
 		}
 	}
-	if _, err := b.Caller(local("127.0.0.1:5000", "evil.example:4114"), "open"); !errors.Is(err, understudy.ErrUnauthorized) {
+	if _, err := b.Identify(local("127.0.0.1:5000", "evil.example:4114"), "open"); !errors.Is(err, understudy.ErrUnauthorized) {
 		t.Errorf("under another name: %v", err)
 	}
-	if _, err := book(t, Options{Open: []string{"open"}, Behind: true}).Caller(local("127.0.0.1:5000", "127.0.0.1:4114"), "open"); err == nil {
+	b = book(t, Options{Open: []string{"open"}, Behind: true})
+	if _, err := b.Identify(local("127.0.0.1:5000", "127.0.0.1:4114"), "open"); err == nil {
 		t.Error("behind a proxy everybody is on this machine")
 	}
 }

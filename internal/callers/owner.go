@@ -1,24 +1,24 @@
-// Owner: the caller in whose name work goes on, when it does not ask itself.
+// Owner: the caller on whose behalf work continues without a request.
 
 package callers
 
 import "understudy"
 
-// Owner returns a caller of Person as it is kept beside work that goes on without it.
+// Owner returns a caller of IdentifyPerson in the form that is stored with work.
 func (b *Book) Owner(c understudy.Caller) understudy.Owner {
-	if c.Source == "" && b.signed != nil {
-		return b.signed.Owner(c)
+	if c.Source == "" && b.signedIn != nil {
+		return b.signedIn.Owner(c)
 	}
 	return understudy.Owner{Name: c.Name, Source: c.Source, Role: c.Role(), Seen: b.now()}
 }
 
-// Resolve returns the caller that an owner is in this book: the caller on this machine, the
-// person of that name, or a credential of that name and source. ok is false if it is gone
-// or may do nothing any more.
+// Resolve returns the caller that an owner is in this book: the caller on this machine, the person of that
+// name, or the credential of that name and source. ok is false if the caller no longer exists or has no rights
+// any more.
 func (b *Book) Resolve(o understudy.Owner) (now understudy.Caller, ok bool) {
 	switch {
-	case o.Source == "" && b.signed != nil:
-		now, ok = b.signed.Resolve(o)
+	case o.Source == "" && b.signedIn != nil:
+		now, ok = b.signedIn.Resolve(o)
 	case o.Source == "":
 		now, ok = b.machine.local, o.Name == b.machine.local.Name && !b.machine.behind
 	default:

@@ -31,12 +31,12 @@ func TestOwners(t *testing.T) {
 	r := httptest.NewRequest("GET", "http://127.0.0.1:4114/", nil)
 	r.RemoteAddr, r.Host = "127.0.0.1:1", "127.0.0.1:80"
 	r.SetBasicAuth("AC1", "a secret of the desk")
-	desk, err := b.Person(r)
+	desk, err := b.IdentifyPerson(r)
 	if err != nil {
 		t.Fatal(err)
 	}
 	r.Header.Del("Authorization")
-	local, err := b.Person(r)
+	local, err := b.IdentifyPerson(r)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,4 +1,4 @@
-// Pace: how many requests a credential may send.
+// Pace: limits how many requests a credential may send.
 
 package callers
 
@@ -9,7 +9,7 @@ import (
 	"understudy/kit/limiter"
 )
 
-// take returns nil when one more request may go through now.
+// take returns nil if one more request is allowed now, else an error that says how long to wait.
 func take(p *limiter.Pace, now time.Time) *understudy.RateError {
 	if wait := p.Take(now); wait > 0 {
 		return &understudy.RateError{Rate: rate(p, now), Wait: wait}
@@ -17,13 +17,13 @@ func take(p *limiter.Pace, now time.Time) *understudy.RateError {
 	return nil
 }
 
-// rate returns what is left now.
+// rate returns the limit and what is left of it now.
 func rate(p *limiter.Pace, now time.Time) (r understudy.Rate) {
 	r.Limit, r.Remaining, r.Reset = p.Quota(now)
 	return r
 }
 
-// Rate is what the credential of a caller may send; ok is false where nothing bounds it.
+// Rate returns the request rate of a caller's credential. ok is false if there is no limit.
 func (b *Book) Rate(c understudy.Caller) (r understudy.Rate, ok bool) {
 	p := b.paces[c.Flow]
 	if p == nil || c.Flow == 0 {

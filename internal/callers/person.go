@@ -15,37 +15,35 @@ import (
 	"understudy/spec/auth"
 )
 
-// Person returns the caller of the viewer or of /-/. If the request has a
-// credential, the credential decides, for whichever source it is. Without one, and
-// if people sign in, the session decides. If they do not, a request from this machine
-// gets the loopback grant. If that grant names no role,
-// the error is ErrForbidden and says which line to add to the config. Any other
-// request gets ErrUnauthorized. The access log (accesslog.Of) names the caller. A caller
-// of the role all may look through another role (ViewAs).
+// IdentifyPerson returns the caller of the viewer or of /-/. A credential in the request decides, for whichever
+// source it is. Without one, and if people sign in, the session decides. If people do not sign in, a request
+// from this machine gets the loopback grant. If that grant names no role, the error is ErrForbidden and says
+// which line to add to the config. Any other request gets ErrUnauthorized. The access log (accesslog.LineOf)
+// gets the caller's name. A caller of the role all may view as another role (ViewAs).
 //
-// A request is from this machine if three conditions hold. The connection comes
-// from a loopback address. No header says that a proxy passed the request on.
-// The Host header is a loopback name or address with the port of the connection.
-// Without the last condition, any web site could read here after it points its
-// own name at 127.0.0.1.
-func (b *Book) Person(r *http.Request) (understudy.Caller, error) {
-	c, err := b.person(r)
+// A request is from this machine if three conditions hold. The connection comes from a loopback address. No
+// header says that a proxy passed the request on. The Host header is a loopback name or address with the port
+// of the connection. Without the last condition, any web site could read here after it points its own name at
+// 127.0.0.1.
+func (b *Book) IdentifyPerson(r *http.Request) (understudy.Caller, error) {
+	c, err := b.identifyPerson(r)
 	if err != nil {
 		return c, err
 	}
 	accesslog.LineOf(r.Context()).Caller = c.Name
-	return b.through(r, c), nil
+	return b.applyViewAs(r, c), nil
 }
 
-func (b *Book) person(r *http.Request) (understudy.Caller, error) {
+// identifyPerson returns the caller without regard to ViewAs.
+func (b *Book) identifyPerson(r *http.Request) (understudy.Caller, error) {
 	switch {
 	case len(r.Header["Authorization"]) > 0:
-	case b.signed == nil:
-		return b.loopback(r)
+	case b.signedIn == nil:
+		return b.identifyLocal(r)
 	default:
-		c, err := b.signed.Caller(r)
+		c, err := b.signedIn.Identify(r)
 		if err == nil {
-			b.told(r, c)
+			b.notifyKnown(r, c)
 		}
 		return c, err
 	}
@@ -60,19 +58,20 @@ func (b *Book) person(r *http.Request) (understudy.Caller, error) {
 	return c, nil
 }
 
-// personSchemes are Basic and Bearer: a person may use a credential of any source. Clients
-// that can only send a bearer token send USER:SECRET as one.
+// personSchemes are Basic and Bearer: a person may use a credential of any source. Clients that can only send a
+// bearer token send USER:SECRET as the token.
 var personSchemes = func() []auth.Scheme {
-	all, _ := (&auth.Auth{Callers: []string{"basic", "bearer"}}).Taken() // it has no error
+	all, _ := (&auth.Auth{Callers: []string{"basic", "bearer"}}).Taken() // Taken has no error for these schemes
 	return all
 }()
 
-func (b *Book) loopback(r *http.Request) (understudy.Caller, error) {
+// identifyLocal returns the caller on this machine, or an error that says why the request has no caller.
+func (b *Book) identifyLocal(r *http.Request) (understudy.Caller, error) {
 	if b.machine.behind {
 		return understudy.Caller{}, fmt.Errorf("callers: %w: no credential, and viewer.public_url says that a proxy passes requests on",
 			understudy.ErrUnauthorized)
 	}
-	if why := notLocal(r); why != "" {
+	if why := remoteReason(r); why != "" {
 		return understudy.Caller{}, fmt.Errorf("callers: %w: no credential, and %s", understudy.ErrUnauthorized, why)
 	}
 	if b.machine.local.Role() == "" {
@@ -81,7 +80,7 @@ func (b *Book) loopback(r *http.Request) (understudy.Caller, error) {
 	if !b.machine.local.Grant.Live(b.now()) {
 		return understudy.Caller{}, fmt.Errorf("callers: %w: the role of people on this machine has expired", understudy.ErrForbidden)
 	}
-	b.told(r, b.machine.local)
+	b.notifyKnown(r, b.machine.local)
 	return b.machine.local, nil
 }
 
@@ -93,25 +92,25 @@ func (b *Book) advice() string {
 	return "add this line to the config: viewer: {role: " + b.machine.role + "}"
 }
 
-// Again returns what a caller of Person is in this book, if Person of another
-// book with the same salt returned it. It is the caller with that credential, the person who signed
-// in, or the caller on this machine. ok is false if the credential is gone, belongs to
-// another caller now, or has another secret. ok is also false if no book made
-// the caller. A caller who looks through a role still does.
-func (b *Book) Again(c understudy.Caller) (now understudy.Caller, ok bool) {
-	now, ok = b.again(c)
+// Recheck returns the current state of a caller that IdentifyPerson returned, also of another book with the
+// same salt. The result is the caller with that credential, the person who signed in, or the caller on this
+// machine. ok is false if the credential was removed, belongs to another caller now, or has another secret, and
+// if no book returned the caller. A caller who views as another role still does.
+func (b *Book) Recheck(c understudy.Caller) (now understudy.Caller, ok bool) {
+	now, ok = b.recheckCaller(c)
 	if ok && c.Grant != nil && c.Grant.By == understudy.ByViewAs {
-		return stillThrough(c, now)
+		return reapplyViewAs(c, now)
 	}
 	return now, ok
 }
 
-func (b *Book) again(c understudy.Caller) (now understudy.Caller, ok bool) {
+// recheckCaller is Recheck without regard to ViewAs.
+func (b *Book) recheckCaller(c understudy.Caller) (now understudy.Caller, ok bool) {
 	if c.Flow == localFlow && c.Source == "" && c.Name == b.machine.local.Name {
-		return b.machine.local, b.machine.local.Role() != "" && !b.machine.behind && b.signed == nil
+		return b.machine.local, b.machine.local.Role() != "" && !b.machine.behind && b.signedIn == nil
 	}
-	if c.Source == "" && b.signed != nil {
-		return b.signed.Again(c)
+	if c.Source == "" && b.signedIn != nil {
+		return b.signedIn.Recheck(c)
 	}
 	for _, e := range b.people {
 		if e.caller.Flow == c.Flow && e.caller.Name == c.Name && e.caller.Source == c.Source {
@@ -121,18 +120,16 @@ func (b *Book) again(c understudy.Caller) (now understudy.Caller, ok bool) {
 	return understudy.Caller{}, false
 }
 
-// passedOn are headers that only a proxy sets; passedOnStarts are prefixes of
-// more such headers. Their values are never trusted. If one is present, the
-// peer's address says nothing about the caller.
+// proxyHeaders are headers that only a proxy sets; proxyHeaderStarts are prefixes of more such headers. Their
+// values are never trusted. If one is present, the peer's address says nothing about the caller.
 var (
-	passedOn = [...]string{"Forwarded", "Via", "X-Real-Ip", "X-Client-Ip", "X-Cluster-Client-Ip", "True-Client-Ip", "Fastly-Client-Ip",
+	proxyHeaders = [...]string{"Forwarded", "Via", "X-Real-Ip", "X-Client-Ip", "X-Cluster-Client-Ip", "True-Client-Ip", "Fastly-Client-Ip",
 		"X-Original-Host"}
-	passedOnStarts = [...]string{"X-Forwarded-", "Cf-"}
+	proxyHeaderStarts = [...]string{"X-Forwarded-", "Cf-"}
 )
 
-// notLocal returns why a request is not from a person on this machine; "" if it
-// is.
-func notLocal(r *http.Request) string {
+// remoteReason returns why a request is not from a person on this machine, or "" if it is.
+func remoteReason(r *http.Request) string {
 	peer, err := netip.ParseAddrPort(r.RemoteAddr)
 	if err != nil || !peer.Addr().Unmap().IsLoopback() {
 		return "the connection is not from this machine"
@@ -142,12 +139,12 @@ func notLocal(r *http.Request) string {
 	}
 	for name := range r.Header {
 		starts := func(start string) bool { return strings.HasPrefix(name, start) }
-		if slices.Contains(passedOn[:], name) || slices.ContainsFunc(passedOnStarts[:], starts) {
+		if slices.Contains(proxyHeaders[:], name) || slices.ContainsFunc(proxyHeaderStarts[:], starts) {
 			return "a proxy passed the request on (" + name + ")"
 		}
 	}
 	host, port := splitHost(r.Host)
-	if !loopbackName(host) {
+	if !isLoopbackName(host) {
 		return "the Host header names no loopback address"
 	}
 	if at, ok := r.Context().Value(http.LocalAddrContextKey).(net.Addr); ok {
@@ -158,7 +155,7 @@ func notLocal(r *http.Request) string {
 	return ""
 }
 
-// splitHost is the name and port of a Host header; no port means 80.
+// splitHost returns the name and the port of a Host header; the default port is 80.
 func splitHost(hostport string) (host, port string) {
 	host, port, err := net.SplitHostPort(hostport)
 	if err != nil {
@@ -167,7 +164,7 @@ func splitHost(hostport string) (host, port string) {
 	return strings.ToLower(host), port
 }
 
-func loopbackName(host string) bool {
+func isLoopbackName(host string) bool {
 	if host == "localhost" {
 		return true
 	}

@@ -55,7 +55,7 @@ func TestSchemes(t *testing.T) {
 		for i := 0; i < len(c.headers); i += 2 {
 			r.Header.Add(c.headers[i], c.headers[i+1])
 		}
-		got, err := b.Caller(r, c.source)
+		got, err := b.Identify(r, c.source)
 		if got.Name != c.want || (err == nil) == (c.want == "") || err != nil && !errors.Is(err, understudy.ErrUnauthorized) {
 			t.Errorf("%s: %q, %v; want %q", c.name, got.Name, err, c.want)
 		}

@@ -46,7 +46,7 @@ func TestScopes(t *testing.T) {
 	} {
 		now = now.Add(time.Minute)
 		for what, ask := range map[string]func(*http.Request) (understudy.Caller, error){
-			"a program": func(r *http.Request) (understudy.Caller, error) { return b.Caller(r, "twilio") }, "a person": b.Person,
+			"a program": func(r *http.Request) (understudy.Caller, error) { return b.Identify(r, "twilio") }, "a person": b.IdentifyPerson,
 		} {
 			c, err := ask(from(address))
 			if !errors.Is(err, want) || errors.Is(err, understudy.ErrTooMany) || want == nil && c.Name != "billing" {
@@ -58,7 +58,7 @@ func TestScopes(t *testing.T) {
 	through := 0
 	for range 30 { // in three seconds
 		now = now.Add(100 * time.Millisecond)
-		switch _, err := b.Caller(from("10.1.2.3:1"), "twilio"); {
+		switch _, err := b.Identify(from("10.1.2.3:1"), "twilio"); {
 		case err == nil:
 			through++
 		case !errors.Is(err, understudy.ErrTooMany):

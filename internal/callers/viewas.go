@@ -1,4 +1,4 @@
-// ViewAs: a caller of the role all looks through another role.
+// ViewAs: a caller of the role all views as another role.
 
 package callers
 
@@ -8,35 +8,35 @@ import (
 	"understudy"
 )
 
-// ViewAs says through which role a caller wants to look; signin.ViewAs implements it.
+// ViewAs says as which role a caller wants to view; signin.ViewAs implements it.
 type ViewAs interface {
-	// Role is that of a request of the caller of that name; "": none.
+	// Role returns the role that a request of the named caller asks for, or "".
 	Role(r *http.Request, name string) string
 }
 
-// through is a caller as it looks through the role that its request asks for. Only a caller
-// of the role all becomes another, so that rights are taken away and never given.
-func (b *Book) through(r *http.Request, c understudy.Caller) understudy.Caller {
+// applyViewAs returns the caller with the role that the request asks for. Only a caller of the role all can
+// change roles, so that rights are only taken away.
+func (b *Book) applyViewAs(r *http.Request, c understudy.Caller) understudy.Caller {
 	if b.viewAs == nil || c.Role() != understudy.RoleAll {
 		return c
 	}
 	if role := b.viewAs.Role(r, c.Name); role != "" {
-		return narrowed(c, role)
+		return withRole(c, role)
 	}
 	return c
 }
 
-// stillThrough is what a caller who looks through a role is now, by what the caller is
-// without it. ok is false if that caller does not have the role all any more.
-func stillThrough(c, without understudy.Caller) (now understudy.Caller, ok bool) {
+// reapplyViewAs returns the current state of a caller who views as another role; without is the caller's own
+// current state. ok is false if the caller no longer has the role all.
+func reapplyViewAs(c, without understudy.Caller) (now understudy.Caller, ok bool) {
 	if without.Role() != understudy.RoleAll {
 		return understudy.Caller{}, false
 	}
-	return narrowed(without, c.Role()), true
+	return withRole(without, c.Role()), true
 }
 
-// narrowed is a caller with another role and without a right to write.
-func narrowed(c understudy.Caller, role string) understudy.Caller {
+// withRole returns the caller with another role and without write access.
+func withRole(c understudy.Caller, role string) understudy.Caller {
 	grant := *c.Grant
 	grant.Role, grant.By, grant.Allow = role, understudy.ByViewAs, nil
 	c.Grant = &grant

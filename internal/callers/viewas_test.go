@@ -27,7 +27,7 @@ func TestThroughARole(t *testing.T) {
 			made.Grant.Allow = []understudy.Allow{{Method: "POST", Path: "/x"}}
 			made.Grant.Expires = start.Add(time.Hour)
 			o := Options{Credentials: []Credential{made}, ViewAs: lens(wanted), Salt: []byte("salt")}
-			c, err := book(t, o).Person(request(basicHeader(pair, "secretsecret")))
+			c, err := book(t, o).IdentifyPerson(request(basicHeader(pair, "secretsecret")))
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -44,7 +44,7 @@ func TestThroughARole(t *testing.T) {
 			}
 			for _, later := range own {
 				o.Credentials[0].Grant.Role = later
-				now, ok := book(t, o).Again(c)
+				now, ok := book(t, o).Recheck(c)
 				switch {
 				case through && later == understudy.RoleAll:
 					if !ok || now.Role() != wanted || now.Grant.By != understudy.ByViewAs {

@@ -1,4 +1,4 @@
-// Audit: what is listed of what callers do, and for how long.
+// Audit: the settings of the audit log.
 
 package config
 
@@ -19,7 +19,7 @@ import (
 	"understudy/kit/suggest"
 )
 
-// auditConfig is the audit log.
+// auditConfig has the settings of the audit log.
 type auditConfig struct {
 	Off        bool                `yaml:"off"`
 	People     []string            `yaml:"people"`
@@ -32,10 +32,11 @@ type auditConfig struct {
 	SendCA     SecretRef           `yaml:"send_ca"`
 }
 
+// checkAudit returns an error if the settings of the audit log make no sense.
 func (c *Settings) checkAudit() error {
 	a := &c.Audit
 	for name, of := range map[string][]string{"people": a.People, "programs": a.Programs} {
-		if _, err := actions(of); err != nil {
+		if _, err := parseActions(of); err != nil {
 			return fmt.Errorf("%s: %w", name, err)
 		}
 	}
@@ -43,7 +44,7 @@ func (c *Settings) checkAudit() error {
 		if err := c.checkRole(role); err != nil {
 			return fmt.Errorf("roles: %w", err)
 		}
-		if _, err := actions(a.Roles[role]); err != nil {
+		if _, err := parseActions(a.Roles[role]); err != nil {
 			return fmt.Errorf("roles.%s: %w", role, err)
 		}
 	}
@@ -68,7 +69,7 @@ func (c *Settings) checkAudit() error {
 	return nil
 }
 
-// checkLookups refuses a role that may look up numbers and is not listed when it does.
+// checkLookups returns an error if a role may look up numbers but its searches are not listed.
 func checkLookups(c *Settings) error {
 	policy := c.Audit.Policy()
 	for _, role := range slices.Sorted(maps.Keys(c.Roles)) {
@@ -76,7 +77,7 @@ func checkLookups(c *Settings) error {
 			if !slices.Contains(c.Roles[role][source].does, access.DoLookup) {
 				continue
 			}
-			if c.Audit.Off || !policy.ListsPeople(role, understudy.ActionSearch) {
+			if c.Audit.Off || !policy.MustListPeople(role, understudy.ActionSearch) {
 				return fmt.Errorf("roles.%s.%s.do has lookup, and who looks up numbers must be listed: take lookup out, "+
 					"or have the audit log list search for this role", role, source)
 			}
@@ -85,8 +86,8 @@ func checkLookups(c *Settings) error {
 	return nil
 }
 
-// actions are those of these names; nil when there are none to read.
-func actions(names []string) ([]understudy.Action, error) {
+// parseActions returns the actions with the given names, or nil if names is nil.
+func parseActions(names []string) ([]understudy.Action, error) {
 	if names == nil {
 		return nil, nil
 	}
@@ -104,23 +105,22 @@ func actions(names []string) ([]understudy.Action, error) {
 	return all, nil
 }
 
-// Policy returns what is listed.
+// Policy returns which actions are listed.
 func (a *auditConfig) Policy() audit.Policy {
 	var p audit.Policy
-	p.People, _ = actions(a.People) // they are checked
-	p.Programs, _ = actions(a.Programs)
+	p.People, _ = parseActions(a.People) // the names were checked
+	p.Programs, _ = parseActions(a.Programs)
 	for role, names := range a.Roles {
 		if p.Roles == nil {
 			p.Roles = map[string][]understudy.Action{}
 		}
-		p.Roles[role], _ = actions(append([]string{}, names...))
+		p.Roles[role], _ = parseActions(append([]string{}, names...))
 	}
 	return p
 }
 
-// Options returns those of the log in a data folder; its key is made when the settings
-// name none.
-func (a *auditConfig) Options(ctx context.Context, data string, secrets Secrets) (o audit.Options, err error) {
+// ReadOptions returns the options of the audit log in a data folder. If the settings name no key, it creates one.
+func (a *auditConfig) ReadOptions(ctx context.Context, data string, secrets Secrets) (o audit.Options, err error) {
 	o = audit.Options{Dir: filepath.Join(data, datadir.AuditName), Heads: AuditHeads(data), Policy: a.Policy(), Keep: a.Keep.Std()}
 	if o.Key, err = a.ReadKey(ctx, data, secrets, true); err != nil {
 		return o, err
@@ -129,8 +129,7 @@ func (a *auditConfig) Options(ctx context.Context, data string, secrets Secrets)
 	return o, err
 }
 
-// readSend returns where lines are sent on, with the secrets of that. What secrets leaves
-// empty is not looked at.
+// readSend returns where the log is sent, with the secrets for it. An empty secret is not checked.
 func (a *auditConfig) readSend(ctx context.Context, secrets Secrets) (o audit.SendOptions, err error) {
 	o.URL = a.Send
 	if a.SendSecret != "" {
@@ -152,8 +151,8 @@ func (a *auditConfig) readSend(ctx context.Context, secrets Secrets) (o audit.Se
 	return o, nil
 }
 
-// CheckSecrets reads every secret that the settings name, and checks those of the audit log.
-// read may leave a secret empty; it is not looked at then.
+// CheckSecrets reads every secret that the settings name, and checks those of the audit log. read may return an
+// empty secret, which is not checked.
 func CheckSecrets(ctx context.Context, c *Settings, read Secrets) error {
 	for _, one := range NamedSecrets(c) {
 		secret, err := read(ctx, one.Ref)
@@ -168,11 +167,11 @@ func CheckSecrets(ctx context.Context, c *Settings, read Secrets) error {
 	return err
 }
 
-// AuditHeads is the file with the newest checkpoints of a data folder.
+// AuditHeads returns the path of the file with the newest checkpoints of a data folder.
 func AuditHeads(data string) string { return filepath.Join(data, datadir.AuditName+".heads") }
 
-// ReadKey returns the key of a data folder's audit log. One that the settings do not name is
-// made with make when it is not there.
+// ReadKey returns the key of a data folder's audit log. If the settings name no key, it reads the key file;
+// with make it creates a missing file.
 func (a *auditConfig) ReadKey(ctx context.Context, data string, secrets Secrets, make bool) (audit.Key, error) {
 	if a.Key == "" {
 		return audit.ReadKey(filepath.Join(data, datadir.AuditName+".key"), make)

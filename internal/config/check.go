@@ -1,4 +1,4 @@
-// Check: what a settings file says must make sense before anything starts.
+// Check: checks the settings before anything starts.
 
 package config
 
@@ -18,8 +18,8 @@ import (
 	"understudy/kit/suggest"
 )
 
-// check finds everything wrong with the settings that needs no file, network
-// or spec; all findings are reported together, in a stable order.
+// check returns everything wrong with the settings that can be found without a file, the network or a spec. All
+// errors are reported together, in a stable order.
 func (c *Settings) check() error {
 	var errs []error
 	bad := func(format string, args ...any) { errs = append(errs, fmt.Errorf(format, args...)) }
@@ -41,7 +41,7 @@ func (c *Settings) check() error {
 		}
 		return true
 	})
-	if _, err := proxies(c.Proxies); err != nil {
+	if _, err := parseProxies(c.Proxies); err != nil {
 		bad("proxies: %w", err)
 	}
 	if err := checkMemory(c); err != nil {
@@ -70,11 +70,12 @@ func (c *Settings) check() error {
 	return errors.Join(errs...)
 }
 
+// check returns an error if the settings of a source are invalid.
 func (s *Source) check(name string) error {
 	switch {
 	case s == nil:
 		return fmt.Errorf("spec: the source is empty; it needs at least a spec")
-	case name == "number" || name == "search" || name == "jobs" || name == "-" || strings.ContainsFunc(name, notNameRune):
+	case name == "number" || name == "search" || name == "jobs" || name == "-" || strings.ContainsFunc(name, isInvalidNameRune):
 		return fmt.Errorf("name: %q cannot name a source; use lower-case letters, digits and dashes", name)
 	case s.Generic != "":
 		if err := s.checkGeneric(); err != nil {
@@ -103,7 +104,7 @@ func (s *Source) check(name string) error {
 	return nil
 }
 
-// checkGeneric refuses what a source without a spec cannot have.
+// checkGeneric returns an error for settings that a source without a spec cannot have.
 func (s *Source) checkGeneric() error {
 	if err := checkURL(s.Generic); err != nil {
 		return fmt.Errorf("generic: %w", err)
@@ -123,17 +124,18 @@ func (s *Source) checkGeneric() error {
 	return nil
 }
 
-func notNameRune(r rune) bool {
+func isInvalidNameRune(r rune) bool {
 	return !(r >= 'a' && r <= 'z' || r >= '0' && r <= '9' || r == '-' || r == '_')
 }
 
+// checkCredential returns an error if a credential is invalid, and adds its name to names.
 func (c *Settings) checkCredential(cred *credentialConfig, names map[string]bool) error {
 	switch {
 	case cred == nil:
 		return fmt.Errorf("empty; it needs name, source, user, secret and role")
 	case cred.Name == "":
 		return fmt.Errorf("name: every credential needs one")
-	case reserved(cred.Name):
+	case isReserved(cred.Name):
 		return fmt.Errorf("name: %s is what people on this machine and commands are called; choose another", cred.Name)
 	case names[cred.Name]:
 		return fmt.Errorf("name: %q is there twice", cred.Name)
@@ -143,7 +145,7 @@ func (c *Settings) checkCredential(cred *credentialConfig, names map[string]bool
 		return fmt.Errorf("%s: role: every credential needs one", cred.Name)
 	}
 	names[cred.Name] = true
-	if _, err := c.ScopeOf(cred.scope(), ""); err != nil {
+	if _, err := c.ParseScope(cred.scope(), ""); err != nil {
 		return fmt.Errorf("%s: %w", cred.Name, err)
 	}
 	return nil
@@ -160,7 +162,7 @@ func (c *Settings) checkRole(role string) error {
 	return nil
 }
 
-// parseAllow reads "POST /path/*/x.json".
+// parseAllow parses a method and a path pattern, such as "POST /path/*/x.json".
 func parseAllow(text string) (understudy.Allow, error) {
 	method, path, ok := strings.Cut(text, " ")
 	methods := []string{"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "*"}
@@ -175,8 +177,8 @@ func parseAllow(text string) (understudy.Allow, error) {
 	return understudy.Allow{Method: method, Path: path}, nil
 }
 
-// checkAddress wants host:port; an empty host would mean every interface, which
-// must be written out (0.0.0.0 or ::) so that a typo opens no port.
+// CheckAddress returns an error if addr is not HOST:PORT. An empty host would mean every interface, so that
+// must be written out (0.0.0.0 or ::), and a typing error opens no port.
 func CheckAddress(addr string) error {
 	host, port, err := net.SplitHostPort(addr)
 	if err != nil {

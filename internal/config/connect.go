@@ -1,4 +1,4 @@
-// Connect: the proxy for programs that keep upstream's own addresses and credential.
+// Connect: the settings of the proxy for programs that keep using the upstream's addresses and credential.
 
 package config
 
@@ -17,8 +17,7 @@ import (
 	"understudy/spec"
 )
 
-// connectConfig says where programs reach the proxy, and what those may do there that send
-// a source's own credential.
+// connectConfig says where programs reach the proxy, and what callers with a source's own credential may do there.
 type connectConfig struct {
 	Listen       string   `yaml:"listen"`
 	Role         string   `yaml:"role"`
@@ -29,21 +28,20 @@ type connectConfig struct {
 	AllowPrivate bool     `yaml:"allow_private"`
 }
 
-// connectName is that of callers with a source's own credential.
+// connectName is the name of callers with a source's own credential.
 const connectName = "connect"
 
-// ListenConnect makes the proxy one that listens at an address. The error says what is wrong
-// with it there.
+// ListenConnect sets the address of the proxy. It returns an error if the settings are then invalid.
 func ListenConnect(c *Settings, address string) error {
 	if c.Connect == nil {
 		c.Connect = &connectConfig{}
 	}
 	c.Connect.Listen = address
-	c.defaults()
+	c.setDefaults()
 	return errors.Join(c.Connect.check(c)...)
 }
 
-// Serves are those of some sources that the proxy answers for.
+// Serves returns the sources that the proxy serves.
 func (o *connectConfig) Serves(all []*spec.Source) (out []*spec.Source) {
 	for _, src := range all {
 		if o != nil && (len(o.Sources) == 0 || slices.Contains(o.Sources, src.Name)) {
@@ -53,7 +51,7 @@ func (o *connectConfig) Serves(all []*spec.Source) (out []*spec.Source) {
 	return out
 }
 
-// check finds what is wrong with connect in some settings.
+// check returns what is wrong with the settings of the proxy.
 func (o *connectConfig) check(c *Settings) (errs []error) {
 	if o == nil {
 		return nil
@@ -91,9 +89,9 @@ func (o *connectConfig) check(c *Settings) (errs []error) {
 	return errs
 }
 
-// Credentials are the credentials of callers that send a source's own: its secrets, where
-// these are sent as they are.
-func (o *connectConfig) Credentials(ctx context.Context, c *Settings, sources []*spec.Source, secrets Secrets,
+// ReadCredentials returns the credentials of callers that send a source's own secret, for sources whose secret
+// is sent unchanged.
+func (o *connectConfig) ReadCredentials(ctx context.Context, c *Settings, sources []*spec.Source, secrets Secrets,
 	by string) ([]callers.Credential, error) {
 	if o == nil {
 		return nil, nil
@@ -124,8 +122,7 @@ func (o *connectConfig) Credentials(ctx context.Context, c *Settings, sources []
 	return out, nil
 }
 
-// checkOrigins refuses sources whose callers cannot be told apart: inside a tunnel they name
-// a host and no source.
+// checkOrigins returns an error if two sources have the same host, because a request inside a tunnel only names a host.
 func (o *connectConfig) checkOrigins(c *Settings, sources []*spec.Source) error {
 	if o == nil {
 		return nil

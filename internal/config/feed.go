@@ -1,4 +1,4 @@
-// Feed: the settings of changes and webhooks.
+// Feed: the settings of the feed of changes, webhooks and forecasts.
 
 package config
 
@@ -18,7 +18,7 @@ import (
 	"understudy/spec"
 )
 
-// feedConfig bounds the feed of changes.
+// feedConfig has the limits of the feed of changes.
 type feedConfig struct {
 	Subscribers     int      `yaml:"subscribers"`
 	SubscribersEach int      `yaml:"subscribers_each"`
@@ -30,7 +30,7 @@ type feedConfig struct {
 	Pause           Duration `yaml:"pause"`
 }
 
-// Webhook is an address changes are delivered to.
+// Webhook is an address to which changes are delivered.
 type Webhook struct {
 	Name         string    `yaml:"name"`
 	URL          string    `yaml:"url"`
@@ -42,7 +42,7 @@ type Webhook struct {
 	AllowPrivate bool      `yaml:"allow_private"`
 }
 
-// checkFeed finds what is wrong with feed and webhooks.
+// checkFeed returns what is wrong with webhooks and forecasts.
 func (c *Settings) checkFeed() (errs []error) {
 	names := map[string]bool{}
 	for i, w := range c.Webhooks {
@@ -50,17 +50,18 @@ func (c *Settings) checkFeed() (errs []error) {
 			errs = append(errs, fmt.Errorf("webhooks[%d]: %w", i, err))
 		}
 	}
-	if _, err := c.Alerts(); err != nil {
+	if _, err := c.ParseAlerts(); err != nil {
 		errs = append(errs, err)
 	}
 	return errs
 }
 
+// checkWebhook returns an error if a webhook is invalid, and adds its name to names.
 func (c *Settings) checkWebhook(w *Webhook, names map[string]bool) error {
 	switch {
 	case w == nil:
 		return fmt.Errorf("empty; it needs name, url, secret and role")
-	case w.Name == "" || len(w.Name) > 100 || strings.ContainsFunc(w.Name, notNameRune):
+	case w.Name == "" || len(w.Name) > 100 || strings.ContainsFunc(w.Name, isInvalidNameRune):
 		return fmt.Errorf("name: %q: use lower-case letters, digits and dashes", understudy.Clip(w.Name))
 	case names[w.Name]:
 		return fmt.Errorf("name: %q is there twice", w.Name)
@@ -86,7 +87,7 @@ func (c *Settings) checkWebhook(w *Webhook, names map[string]bool) error {
 	return nil
 }
 
-// ReadWebhooks fetches every webhook's secret.
+// ReadWebhooks returns the webhooks with their secrets.
 func (c *Settings) ReadWebhooks(ctx context.Context, secrets Secrets) ([]feed.Hook, error) {
 	var out []feed.Hook
 	for _, w := range c.Webhooks {
@@ -101,12 +102,12 @@ func (c *Settings) ReadWebhooks(ctx context.Context, secrets Secrets) ([]feed.Ho
 	return out, nil
 }
 
-// hook is the webhook, but for its secret.
+// Hook returns the webhook without its secret.
 func (w *Webhook) Hook() feed.Hook {
 	return feed.Hook{Name: w.Name, URL: w.URL, Source: w.Source, Kinds: w.Kinds, Fields: w.Fields, Role: w.Role, AllowPrivate: w.AllowPrivate}
 }
 
-// forecastConfig is a forecast that a webhook is told of.
+// forecastConfig is a forecast of which a webhook is notified.
 type forecastConfig struct {
 	Of      string `yaml:"of"`
 	Level   string `yaml:"level"`
@@ -115,10 +116,10 @@ type forecastConfig struct {
 	Webhook string `yaml:"webhook"`
 }
 
-// Alerts are the forecasts that webhooks are told of.
-func (c *Settings) Alerts() (alerts []forecast.Alert, err error) {
+// ParseAlerts returns the forecasts of which webhooks are notified.
+func (c *Settings) ParseAlerts() (alerts []forecast.Alert, err error) {
 	for i, one := range c.Forecasts {
-		a, err := c.alert(one)
+		a, err := c.parseAlert(one)
 		if err != nil {
 			return nil, fmt.Errorf("forecasts[%d]: %w", i, err)
 		}
@@ -130,7 +131,8 @@ func (c *Settings) Alerts() (alerts []forecast.Alert, err error) {
 	return alerts, nil
 }
 
-func (c *Settings) alert(one *forecastConfig) (a forecast.Alert, err error) {
+// parseAlert returns a forecast and the webhook that is notified of it.
+func (c *Settings) parseAlert(one *forecastConfig) (a forecast.Alert, err error) {
 	if one == nil {
 		return a, fmt.Errorf("empty; it needs of and webhook")
 	}
@@ -155,9 +157,9 @@ func (c *Settings) alert(one *forecastConfig) (a forecast.Alert, err error) {
 		suggest.Hint(one.Webhook, names))
 }
 
-// CheckAlerts finds forecasts whose webhook's role does not see the number.
+// CheckAlerts returns the forecasts, or an error if the role of a webhook may not see the number.
 func (c *Settings) CheckAlerts(gate *access.Gate, sources []*spec.Source) (alerts []forecast.Alert, err error) {
-	if alerts, err = c.Alerts(); err != nil {
+	if alerts, err = c.ParseAlerts(); err != nil {
 		return nil, err
 	}
 	for i, a := range alerts {

@@ -47,7 +47,7 @@ func TestAlertsAreRead(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	alerts, err := c.Alerts()
+	alerts, err := c.ParseAlerts()
 	if err != nil || len(alerts) != 1 {
 		t.Fatal(alerts, err)
 	}

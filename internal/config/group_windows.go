@@ -1,4 +1,4 @@
-// Group: Windows has no process 1 that inherits children.
+// Group: on Windows no process inherits children.
 
 package config
 

@@ -1,4 +1,4 @@
-// Memory: what the process may take, and how much of it jobs may.
+// Memory: how much memory the process may use, and how it is shared.
 
 package config
 
@@ -10,37 +10,37 @@ import (
 )
 
 const (
-	leastMemory = 192 << 20 // a busy server takes about as much whatever the limit
-	// Where Linux says what a container may take: cgroup v2, then v1.
+	minMemory = 192 << 20 // what a busy server uses in any case
+	// The files in which Linux states the memory limit of a container: cgroup v2, then v1.
 	cgroupLimit   = "/sys/fs/cgroup/memory.max"
 	cgroupLimitV1 = "/sys/fs/cgroup/memory/memory.limit_in_bytes"
-	// noCgroupLimit is what v1 says, and more, where there is no limit.
+	// noCgroupLimit is the least number that cgroup v1 states if there is no limit.
 	noCgroupLimit = 1 << 60
-	usualJobs     = 256 << 20
-	// machineMemory is where Linux says what the machine has, in its first line.
+	defaultJobs   = 256 << 20
+	// machineMemory is the file in which Linux states the memory of the machine, in its first line.
 	machineMemory = "/proc/meminfo"
-	usualCache    = 64 << 20
-	partForCache  = 12 // of a limit below that: hot and express are an eighth of it together
-	mostHot       = 1 << 30
+	defaultCache  = 64 << 20
+	partForCache  = 12 // of the limit; hot and express together take an eighth of a small limit
+	maxHot        = 1 << 30
 	partForHot    = 32
 	partForUnread = 8
-	mostForms     = 16 << 20
+	maxForms      = 16 << 20
 	// A list of 1,000 records takes some megabytes while it is fetched, masked and compressed.
-	memoryOfAnswer = 4 << 20
-	leastLists     = 16
-	usualColumns   = 96 << 20
-	idleMemory     = 48 << 20 // a server without work, its caches empty
-	usualBody      = 64 << 20
-	// Beyond busyMemory a tenth of the limit may be one answer: reading, searching and storing it
-	// takes several times its length, and what the former one took is garbage then.
+	memoryPerList  = 4 << 20
+	minLists       = 16
+	defaultColumns = 96 << 20
+	idleMemory     = 48 << 20 // a server without work and with empty caches
+	defaultBody    = 64 << 20
+	// Above busyMemory, a tenth of the memory may be used by one response. Reading, searching and storing it
+	// takes several times its length, and the memory of the response before is garbage at that time.
 	busyMemory  = 128 << 20
 	partForBody = 10
 	minBody     = 4 << 20
-	mostColumns = 512 << 20
+	maxColumns  = 512 << 20
 )
 
-// MemoryLimit returns the memory the process should stay under, in bytes, 0 when nothing
-// says it: the setting, else nine tenths of what its container may take.
+// MemoryLimit returns the memory in bytes that the process should stay under: the setting, else nine tenths of
+// the container's limit. It returns 0 if neither is known.
 func (l *Limits) MemoryLimit(readFile func(string) ([]byte, error)) int64 {
 	if l.Memory > 0 {
 		return int64(l.Memory)
@@ -51,71 +51,72 @@ func (l *Limits) MemoryLimit(readFile func(string) ([]byte, error)) int64 {
 			continue
 		}
 		limit, err := strconv.ParseInt(strings.TrimSpace(string(text)), 10, 64)
-		if err == nil && limit > 0 && limit < noCgroupLimit { // v2 writes "max" for none
+		if err == nil && limit > 0 && limit < noCgroupLimit { // v2 writes "max" for no limit
 			return limit / 10 * 9
 		}
 	}
 	return 0
 }
 
-// MemoryLimit returns what jobs may weigh together: as set, else 256 MiB, but no more
-// than half of the wall: the other half is for readers, and for garbage.
+// MemoryLimit returns how many bytes all jobs together may use: the setting, else 256 MiB, but at most half of
+// the memory limit. The other half is for readers and for garbage.
 func (j *jobsConfig) MemoryLimit(wall int64) int64 {
 	switch {
 	case j.Memory > 0:
 		return int64(j.Memory)
 	case wall > 0:
-		return min(usualJobs, wall/2)
+		return min(defaultJobs, wall/2)
 	}
-	return usualJobs
+	return defaultJobs
 }
 
-// Shares are what parts of the process may take of its memory, in bytes.
+// Shares are the parts of the memory that parts of the process may use, in bytes.
 type Shares struct {
-	Hot     int64 // pages
-	Express int64 // what one drop-in remembers of requests
-	Forms   int64 // each cache of other forms of pages, masked or compressed
-	Unread  int64 // answers that clients have not read yet; 0: nothing says how much there is
-	Lists   int   // lists on their way to callers at once; 0: as many as are asked for
+	Hot     int64 // cached pages
+	Express int64 // the cache of requests of one drop-in port
+	Forms   int64 // each cache of masked or compressed pages
+	Unread  int64 // responses that clients have not read yet; 0: the memory is unknown
+	Lists   int   // the number of lists that are sent at once; 0: no limit
 }
 
-// Shares returns the shares: as set, else a part of what the process, its container or the machine has. More pages
-// in memory are more answers without a read of the store; the memory is taken when there are so many.
+// Shares returns the shares: the settings, else a part of the memory of the process, its container or the
+// machine. More pages in memory mean more responses without a read of the store. The memory is used only when
+// there are so many pages.
 func (c *Settings) Shares(readFile func(string) ([]byte, error)) (s Shares) {
-	least := int64(usualCache)
+	least := int64(defaultCache)
 	if limit := c.Limits.MemoryLimit(readFile); limit > 0 {
 		least = min(least, limit/partForCache)
 	}
 	all := memory(c, readFile)
-	s.Hot = min(max(all/partForHot, least), mostHot)
-	s.Express = max(s.Hot/2, least) // a request weighs a quarter of its page, and half of those kept may be older
+	s.Hot = min(max(all/partForHot, least), maxHot)
+	s.Express = max(s.Hot/2, least) // a request weighs a quarter of its page, and half of the stored requests may be old
 	if c.Mirror.Hot > 0 {
 		s.Hot = int64(c.Mirror.Hot)
 	}
 	if c.Limits.Express != nil {
 		s.Express = int64(*c.Limits.Express)
 	}
-	s.Forms, s.Unread = min(s.Hot/4, mostForms), all/partForUnread
+	s.Forms, s.Unread = min(s.Hot/4, maxForms), all/partForUnread
 	if c.Limits.MemoryLimit(readFile) > 0 {
-		s.Lists = int(max(all/memoryOfAnswer, leastLists))
+		s.Lists = int(max(all/memoryPerList, minLists))
 	}
 	return s
 }
 
-// ColumnsMemory returns the memory for the fields that sums are made of, in bytes: as set, else
-// by what the process, its container or the machine has. It is taken by the first sums.
+// ColumnsMemory returns the memory in bytes for the fields from which sums are computed: the setting, else a
+// part of the memory of the process, its container or the machine. The first sums allocate it.
 func ColumnsMemory(c *Settings, readFile func(string) ([]byte, error)) int64 {
 	if c.Search.Columns > 0 {
 		return int64(c.Search.Columns)
 	}
-	least := int64(usualColumns)
+	least := int64(defaultColumns)
 	if limit := c.Limits.MemoryLimit(readFile); limit > 0 {
 		least = min(least, limit/4)
 	}
-	return min(max(memory(c, readFile)/partForHot, least), mostColumns)
+	return min(max(memory(c, readFile)/partForHot, least), maxColumns)
 }
 
-// memory returns the memory limit or, without one, what the machine has, in bytes; 0 when that is unknown.
+// memory returns the memory limit or, without one, the memory of the machine, in bytes. It returns 0 if both are unknown.
 func memory(c *Settings, readFile func(string) ([]byte, error)) int64 {
 	if limit := c.Limits.MemoryLimit(readFile); limit > 0 {
 		return limit
@@ -127,16 +128,16 @@ func memory(c *Settings, readFile func(string) ([]byte, error)) int64 {
 	return kB << 10
 }
 
-// checkMemory refuses settings that cannot fit.
+// checkMemory returns an error if the memory settings do not fit into the limit.
 func checkMemory(c *Settings) error {
 	wall := int64(c.Limits.Memory)
 	switch {
 	case wall == 0:
 		return nil
-	case wall < leastMemory:
-		return fmt.Errorf("limits.memory: %d bytes are less than a busy server takes; write at least %dMiB", wall, leastMemory>>20)
+	case wall < minMemory:
+		return fmt.Errorf("limits.memory: %d bytes are less than a busy server takes; write at least %dMiB", wall, minMemory>>20)
 	}
-	need := idleMemory + int64(cmp.Or(c.Mirror.Hot, leastMemory/partForCache)) + int64(c.Jobs.Memory) + int64(c.Search.Columns)
+	need := idleMemory + int64(cmp.Or(c.Mirror.Hot, minMemory/partForCache)) + int64(c.Jobs.Memory) + int64(c.Search.Columns)
 	if c.Limits.Express != nil {
 		need += int64(*c.Limits.Express) * int64(len(c.Sources))
 	}
@@ -147,14 +148,14 @@ func checkMemory(c *Settings) error {
 	return nil
 }
 
-// MaxBody returns the size of the largest answer that a source may send, in bytes: as set, else
-// 64 MiB, but no more than a tenth of what the memory limit leaves beyond 128 MiB.
+// MaxBody returns the maximum size in bytes of a response of a source: the setting, else 64 MiB, but at most a
+// tenth of the memory limit beyond 128 MiB.
 func MaxBody(c *Settings, source string, readFile func(string) ([]byte, error)) int64 {
 	if s := c.Sources[source]; s != nil && s.MaxBody > 0 {
 		return int64(s.MaxBody)
 	}
 	if limit := c.Limits.MemoryLimit(readFile); limit > 0 {
-		return min(max((limit-busyMemory)/partForBody, minBody), usualBody)
+		return min(max((limit-busyMemory)/partForBody, minBody), defaultBody)
 	}
-	return usualBody
+	return defaultBody
 }

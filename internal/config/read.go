@@ -1,4 +1,4 @@
-// Settings: reads a settings file strictly and says where it is wrong.
+// Read: reads a settings file strictly and reports errors with their lines.
 
 package config
 
@@ -19,16 +19,16 @@ import (
 	"understudy/upstream"
 )
 
-// maxConfig bounds a settings file, in bytes.
+// maxConfig is the maximum size of a settings file in bytes.
 const maxConfig = 1 << 20
 
-// lineTwice is how the reader of YAML words an error that names its line itself.
-var lineTwice = regexp.MustCompile(`line \d+: (line \d+: )`)
+// repeatedLine matches the line numbers of an error that the YAML reader prefixes with a second line number.
+var repeatedLine = regexp.MustCompile(`line \d+: (line \d+: )`)
 
-// otherType is how the reader of YAML words a value whose type is not that of the setting.
+// otherType matches the error of the YAML reader for a value of a wrong type.
 var otherType = regexp.MustCompile("cannot construct !!([a-z]+)(?: `([^`]*)`)? into ([\\w.*\\[\\]]+)")
 
-// wantedType returns what otherType matched in words of our own.
+// wantedType returns a text matched by otherType in plain words.
 func wantedType(text string) string {
 	parts := otherType.FindStringSubmatch(text)
 	is := strconv.Quote(understudy.Clip(parts[2]))
@@ -54,8 +54,7 @@ func wantedType(text string) string {
 	return "want " + want + ", not " + is
 }
 
-// Read reads a settings file. Every error names the file, and the line
-// where there is one.
+// Read reads a settings file. Every error names the file, and the line if there is one.
 func Read(path string, lookup func(string) (string, bool)) (*Settings, error) {
 	data, err := smallfile.Read(path, maxConfig)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -71,8 +70,7 @@ func Read(path string, lookup func(string) (string, bool)) (*Settings, error) {
 	return c, nil
 }
 
-// Parse reads settings: unknown names are errors with the line and the
-// nearest known name, ${NAME} comes from lookup.
+// Parse parses settings. Unknown names are errors with the line and the closest known name. ${NAME} is replaced by lookup.
 func Parse(data []byte, lookup func(string) (string, bool)) (*Settings, error) {
 	var doc yaml.Node
 	if err := yaml.Unmarshal(data, &doc); err != nil {
@@ -81,7 +79,7 @@ func Parse(data []byte, lookup func(string) (string, bool)) (*Settings, error) {
 	c := &Settings{}
 	if len(doc.Content) > 0 {
 		root := doc.Content[0]
-		if err := strict(root, reflect.TypeFor[Settings]()); err != nil {
+		if err := checkNode(root, reflect.TypeFor[Settings]()); err != nil {
 			return nil, err
 		}
 		if err := expand(root, "", lookup); err != nil {
@@ -89,15 +87,15 @@ func Parse(data []byte, lookup func(string) (string, bool)) (*Settings, error) {
 		}
 		if err := root.Decode(c); err != nil {
 			text := strings.TrimPrefix(strings.TrimPrefix(err.Error(), "yaml: "), "construct errors: ")
-			return nil, errors.New(otherType.ReplaceAllStringFunc(lineTwice.ReplaceAllString(text, "$1"), wantedType))
+			return nil, errors.New(otherType.ReplaceAllStringFunc(repeatedLine.ReplaceAllString(text, "$1"), wantedType))
 		}
 	}
-	c.defaults()
+	c.setDefaults()
 	return c, c.check()
 }
 
-// strict walks a document beside the type it will fill.
-func strict(n *yaml.Node, t reflect.Type) error {
+// checkNode checks a part of the document against the type that it will fill.
+func checkNode(n *yaml.Node, t reflect.Type) error {
 	if n.Kind == yaml.AliasNode {
 		// A few lines of nested aliases can stand for gigabytes.
 		return fmt.Errorf("line %d: aliases (*%s) are not read here; write the value out", n.Line, understudy.Clip(n.Value))
@@ -108,24 +106,24 @@ func strict(n *yaml.Node, t reflect.Type) error {
 	switch {
 	case n.Kind == yaml.ScalarNode && n.Tag == "!!null":
 		return nil
-	case implementsUnmarshal(t):
-		return nil // it reads its node itself, as strictly
+	case isUnmarshaler(t):
+		return nil // it checks its node itself, as strictly
 	case t.Kind() == reflect.Struct:
 		if n.Kind != yaml.MappingNode {
 			return fmt.Errorf("line %d: want a block of settings", n.Line)
 		}
-		return strictStruct(n, t)
+		return checkStruct(n, t)
 	case t.Kind() == reflect.Map:
 		if n.Kind != yaml.MappingNode {
 			return fmt.Errorf("line %d: want a block of names", n.Line)
 		}
-		return eachPair(n, func(_, v *yaml.Node) error { return strict(v, t.Elem()) })
+		return visitPairs(n, func(_, v *yaml.Node) error { return checkNode(v, t.Elem()) })
 	case t.Kind() == reflect.Slice:
 		if n.Kind != yaml.SequenceNode {
 			return fmt.Errorf("line %d: want a list", n.Line)
 		}
 		for _, item := range n.Content {
-			if err := strict(item, t.Elem()); err != nil {
+			if err := checkNode(item, t.Elem()); err != nil {
 				return err
 			}
 		}
@@ -133,7 +131,8 @@ func strict(n *yaml.Node, t reflect.Type) error {
 	return nil
 }
 
-func strictStruct(n *yaml.Node, t reflect.Type) error {
+// checkStruct checks a block of settings against the fields of a struct.
+func checkStruct(n *yaml.Node, t reflect.Type) error {
 	fields := map[string]reflect.Type{}
 	var known []string
 	for f := range t.Fields() {
@@ -142,17 +141,17 @@ func strictStruct(n *yaml.Node, t reflect.Type) error {
 			known = append(known, name)
 		}
 	}
-	return eachPair(n, func(k, v *yaml.Node) error {
+	return visitPairs(n, func(k, v *yaml.Node) error {
 		ft, ok := fields[k.Value]
 		if !ok {
 			return fmt.Errorf("line %d: unknown setting %q%s", k.Line, understudy.Clip(k.Value), suggest.Hint(understudy.Clip(k.Value), known))
 		}
-		return strict(v, ft)
+		return checkNode(v, ft)
 	})
 }
 
-// eachPair visits a mapping and refuses a name that is there twice.
-func eachPair(n *yaml.Node, visit func(k, v *yaml.Node) error) error {
+// visitPairs calls visit for each pair of a mapping. A repeated name is an error.
+func visitPairs(n *yaml.Node, visit func(k, v *yaml.Node) error) error {
 	seen := map[string]int{}
 	for i := 0; i+1 < len(n.Content); i += 2 {
 		k := n.Content[i]
@@ -167,6 +166,6 @@ func eachPair(n *yaml.Node, visit func(k, v *yaml.Node) error) error {
 	return nil
 }
 
-func implementsUnmarshal(t reflect.Type) bool {
+func isUnmarshaler(t reflect.Type) bool {
 	return reflect.PointerTo(t).Implements(reflect.TypeFor[yaml.Unmarshaler]())
 }

@@ -13,11 +13,11 @@ import (
 	"understudy/spec"
 )
 
-// leastKeep is the shortest retention: a shorter one would empty what was just read.
-const leastKeep = time.Hour
+// minKeep is the shortest retention. A shorter one would remove records that were just read.
+const minKeep = time.Hour
 
-// Retained returns how long records are kept, by source and kind.
-func (c *Settings) Retained() map[string]map[string]time.Duration {
+// RetentionTimes returns how long records are kept, by source and kind.
+func (c *Settings) RetentionTimes() map[string]map[string]time.Duration {
 	all := map[string]map[string]time.Duration{}
 	for source, kinds := range c.Retention {
 		all[source] = map[string]time.Duration{}
@@ -28,8 +28,7 @@ func (c *Settings) Retained() map[string]map[string]time.Duration {
 	return all
 }
 
-// checkRetention refuses sources and kinds that are not there, and times too
-// short to mean it.
+// checkRetention returns an error for unknown sources and kinds, and for times that are too short.
 func (c *Settings) checkRetention(sources []*spec.Source) error {
 	specs := map[string]*spec.Spec{}
 	for _, src := range sources {
@@ -51,8 +50,8 @@ func (c *Settings) checkRetention(sources []*spec.Source) error {
 			case !slices.Contains(known, kind):
 				text := understudy.Clip(kind)
 				return fmt.Errorf("retention.%s: %s has no records of %q%s", name, sp.Title, text, suggest.Hint(text, known))
-			case keep != 0 && keep < leastKeep:
-				return fmt.Errorf("retention.%s.%s: %v is too short; write at least %v", name, kind, keep, leastKeep)
+			case keep != 0 && keep < minKeep:
+				return fmt.Errorf("retention.%s.%s: %v is too short; write at least %v", name, kind, keep, minKeep)
 			}
 		}
 	}

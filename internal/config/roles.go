@@ -1,5 +1,4 @@
-// Roles: what a role may see, which records it may find and what its people may do, as
-// the settings write it.
+// Roles: which fields and records a role may see, and which actions it may do, in the notation of the settings.
 
 package config
 
@@ -14,31 +13,28 @@ import (
 	"understudy/internal/access"
 )
 
-// These stand beside a role's subjects: which records it may find, and what its people
-// may do.
+// The names beside a role's subjects: its row rules, and its actions.
 const (
 	rowsKey = "rows"
 	doKey   = "do"
 )
 
-// roleConfig is a role under one source: how much is shown, by subject, the row rules, and
-// the actions.
+// roleConfig is a role under one source: the level of each subject, the row rules, and the actions.
 type roleConfig struct {
 	levels map[string]string
 	rows   map[string]rowConfig
 	does   words
 }
 
-// UnmarshalYAML reads subjects and levels, under rows the row rules, and under do a list
-// of actions.
+// UnmarshalYAML reads subjects and levels, the row rules under rows, and the list of actions under do.
 func (r *roleConfig) UnmarshalYAML(n *yaml.Node) error {
 	if n.Kind != yaml.MappingNode {
 		return fmt.Errorf("line %d: want a block of subjects and levels", n.Line)
 	}
 	r.levels = map[string]string{}
-	return eachPair(n, func(k, v *yaml.Node) error {
+	return visitPairs(n, func(k, v *yaml.Node) error {
 		if k.Value == rowsKey && v.Kind != yaml.ScalarNode {
-			if err := strict(v, reflect.TypeFor[map[string]rowConfig]()); err != nil {
+			if err := checkNode(v, reflect.TypeFor[map[string]rowConfig]()); err != nil {
 				return err
 			}
 			return v.Decode(&r.rows)
@@ -54,8 +50,7 @@ func (r *roleConfig) UnmarshalYAML(n *yaml.Node) error {
 	})
 }
 
-// rowConfig says which records of a kind a role may find: a word for a whole
-// rule, or conditions that must all hold.
+// rowConfig says which records of a kind a role may find: either one word for a rule, or conditions that must all hold.
 type rowConfig struct {
 	word       string
 	conditions rowConditions
@@ -63,7 +58,7 @@ type rowConfig struct {
 
 type rowConditions struct {
 	Age    age                    `yaml:"age"`    // younger than
-	Number words                  `yaml:"number"` // one of its phone fields is one of these; own: of our own numbers
+	Number words                  `yaml:"number"` // one of the record's phone fields is one of these; "own" means the account's own numbers
 	Where  map[string]matchConfig `yaml:"where"`  // values by field
 }
 
@@ -73,33 +68,32 @@ func (r *rowConfig) UnmarshalYAML(n *yaml.Node) error {
 		r.word = n.Value
 		return nil
 	}
-	if err := strict(n, reflect.TypeFor[rowConditions]()); err != nil {
+	if err := checkNode(n, reflect.TypeFor[rowConditions]()); err != nil {
 		return err
 	}
 	return n.Decode(&r.conditions)
 }
 
-// matchConfig is a condition on a field: a value, a list of values, or a block
-// of is, in or prefix.
+// matchConfig is a condition on a field: a value, a list of values, or a block with is, in or prefix.
 type matchConfig struct {
 	Is     words  `yaml:"is"`
 	In     words  `yaml:"in"`
 	Prefix string `yaml:"prefix"`
 }
 
-// UnmarshalYAML reads the short and the long way of writing it.
+// UnmarshalYAML reads the short and the long notation.
 func (m *matchConfig) UnmarshalYAML(n *yaml.Node) error {
 	if n.Kind != yaml.MappingNode {
 		return m.In.UnmarshalYAML(n)
 	}
-	type block matchConfig // without this method
-	if err := strict(n, reflect.TypeFor[block]()); err != nil {
+	type block matchConfig // has no UnmarshalYAML, which would recurse
+	if err := checkNode(n, reflect.TypeFor[block]()); err != nil {
 		return err
 	}
 	return n.Decode((*block)(m))
 }
 
-// words are one or several texts.
+// words is one text or several texts.
 type words []string
 
 // UnmarshalYAML reads a scalar or a list of scalars.
@@ -117,7 +111,7 @@ func (w *words) UnmarshalYAML(n *yaml.Node) error {
 	return nil
 }
 
-// age is a length of time above zero: 30d, 12h.
+// age is a duration above zero: 30d, 12h.
 type age time.Duration
 
 // UnmarshalYAML reads a duration above zero.
@@ -130,7 +124,7 @@ func (a *age) UnmarshalYAML(n *yaml.Node) error {
 	return nil
 }
 
-// Policy is Roles, Rows and Do of the gate's options, as the settings say.
+// Policy returns the Roles, Rows and Do of the gate's options.
 func (c *Settings) Policy() access.Options {
 	roles, rows, does := access.Roles{}, map[string]map[string]access.RowRules{}, access.Doings{}
 	for role, sources := range c.Roles {

@@ -1,4 +1,4 @@
-// Scope: what a credential may do, from the settings or made while the server runs.
+// Scope: what a credential may do, from the settings or created at run time.
 
 package config
 
@@ -22,7 +22,7 @@ func (cred *credentialConfig) scope() credentials.Scope {
 		s.Expires = &at
 	}
 	if cred.Per > 0 {
-		s.Per = short(cred.Per.Std())
+		s.Per = shortDuration(cred.Per.Std())
 	}
 	if cred.MaxStale != nil {
 		s.MaxStale = cred.MaxStale.Std().String()
@@ -30,8 +30,8 @@ func (cred *credentialConfig) scope() credentials.Scope {
 	return s
 }
 
-// short is a duration without zeros at its end: 1h for 1h0m0s.
-func short(d time.Duration) string {
+// shortDuration returns a duration without trailing zeros: 1h for 1h0m0s.
+func shortDuration(d time.Duration) string {
 	text := d.String()
 	if strings.HasSuffix(text, "m0s") {
 		text = strings.TrimSuffix(text, "0s")
@@ -42,9 +42,8 @@ func short(d time.Duration) string {
 	return text
 }
 
-// ScopeOf is a credential of a scope, without name, user and secret. The error says what
-// is wrong with the scope.
-func (c *Settings) ScopeOf(s credentials.Scope, by string) (one callers.Credential, err error) {
+// ParseScope returns a credential of a scope, without name, user and secret. The error says what is wrong with the scope.
+func (c *Settings) ParseScope(s credentials.Scope, by string) (one callers.Credential, err error) {
 	if _, ok := c.Sources[s.Source]; !ok {
 		return one, fmt.Errorf("source: %q is not configured%s", s.Source, suggest.Hint(s.Source, slices.Sorted(maps.Keys(c.Sources))))
 	}
@@ -57,7 +56,7 @@ func (c *Settings) ScopeOf(s credentials.Scope, by string) (one callers.Credenti
 	if s.Rate < 0 {
 		return one, fmt.Errorf("rate: %g is less than nothing", s.Rate)
 	}
-	per, err := s.Span()
+	per, err := s.ParsePer()
 	if err != nil {
 		return one, err
 	}
@@ -89,22 +88,22 @@ func (c *Settings) ScopeOf(s credentials.Scope, by string) (one callers.Credenti
 	return one, nil
 }
 
-// CheckMade refuses a credential that cannot be made beside the settings.
+// CheckMade returns an error if a credential cannot be created beside those of the settings.
 func (c *Settings) CheckMade(name string, s credentials.Scope) error {
 	if err := credentials.CheckName(name); err != nil {
 		return err
 	}
-	if c.taken(name) {
+	if c.isTaken(name) {
 		return fmt.Errorf("%w: name: the settings have a credential %s", understudy.ErrInvalid, name)
 	}
-	if _, err := c.ScopeOf(s, ""); err != nil {
+	if _, err := c.ParseScope(s, ""); err != nil {
 		return fmt.Errorf("%w: %w", understudy.ErrInvalid, err)
 	}
 	return nil
 }
 
-// Configured are the credentials of the settings, with their users and without secrets.
-func (c *Settings) Configured() []credentials.Credential {
+// ConfiguredCredentials returns the credentials of the settings, with their users and without secrets.
+func (c *Settings) ConfiguredCredentials() []credentials.Credential {
 	var all []credentials.Credential
 	for _, cred := range c.Credentials {
 		all = append(all, credentials.Credential{Name: cred.Name, Scope: cred.scope(), Secrets: []credentials.Secret{{User: cred.User}}})
@@ -112,12 +111,12 @@ func (c *Settings) Configured() []credentials.Credential {
 	return all
 }
 
-// Made are the credentials that were made, as far as the settings have room for them:
-// skipped says which have none, and why.
-func (c *Settings) Made(all []credentials.Credential) (out []callers.Credential, skipped []string) {
+// MadeCredentials returns the credentials that were created at run time and are valid under the settings.
+// skipped says which are not valid, and why.
+func (c *Settings) MadeCredentials(all []credentials.Credential) (out []callers.Credential, skipped []string) {
 	for _, made := range all {
-		one, err := c.ScopeOf(made.Scope, "credentials")
-		if c.taken(made.Name) {
+		one, err := c.ParseScope(made.Scope, "credentials")
+		if c.isTaken(made.Name) {
 			err = fmt.Errorf("the settings have one of that name")
 		}
 		if err != nil {

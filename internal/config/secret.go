@@ -1,4 +1,4 @@
-// Secret: what a setting points to, read.
+// Secret: reads the secrets to which settings point.
 
 package config
 
@@ -22,15 +22,15 @@ import (
 	"understudy/kit/charset"
 )
 
-// secretTimeout bounds a command that prints a secret.
+// secretTimeout is the longest time of a command that prints a secret.
 const secretTimeout = 10 * time.Second
 
-// maxSecret bounds what a file or command may hand over as a secret, in bytes.
+// maxSecret is the maximum size of a secret in bytes.
 const maxSecret = 64 << 10
 
-// ReadSecret reads what a setting points to: a file or the output of a command, in UTF-8
-// or with a byte order mark in UTF-16. It cuts one trailing line end. It refuses what no
-// header field can hold, but for keys in PEM. The text itself never appears in an error.
+// ReadSecret reads the secret to which a setting points: a file or the output of a command, in UTF-8, or in
+// UTF-16 with a byte order mark. It removes one trailing line end. Characters that no header field can contain
+// are an error, except in PEM. An error never contains the secret.
 func ReadSecret(ctx context.Context, ref SecretRef, folder string) (understudy.Secret, error) {
 	scheme, rest, _ := strings.Cut(string(ref), ":")
 	var text []byte
@@ -58,7 +58,7 @@ func ReadSecret(ctx context.Context, ref SecretRef, folder string) (understudy.S
 			if ctx.Err() != nil {
 				err = context.Cause(ctx)
 			}
-			// Neither the command nor what it wrote: both may hold the secret.
+			// The error contains neither the command nor its output, because both may contain the secret.
 			return understudy.Secret{}, fmt.Errorf("the command that prints the secret failed: %w; run it by hand, in the folder of the "+
 				"settings and as the user of this process", err)
 		}
@@ -93,8 +93,8 @@ func ReadSecret(ctx context.Context, ref SecretRef, folder string) (understudy.S
 	return understudy.NewSecret(string(text)), nil
 }
 
-// WarnOfBlanks returns a reader that calls warn for each secret that begins or ends with a
-// blank, which is part of the secret and which nobody sees. The warning names the settings, and no command.
+// WarnOfBlanks returns a reader that calls warn for each secret that begins or ends with a blank. The blank is
+// part of the secret and easily overlooked. The warning names the settings, and no command.
 func WarnOfBlanks(read Secrets, c *Settings, warn func(string)) Secrets {
 	return func(ctx context.Context, ref SecretRef) (understudy.Secret, error) {
 		secret, err := read(ctx, ref)
@@ -109,14 +109,14 @@ func WarnOfBlanks(read Secrets, c *Settings, warn func(string)) Secrets {
 	}
 }
 
-// SecretRef says where a secret is: file:PATH or cmd:COMMAND. Every setting that names a
-// secret has this type, which is how NamedSecrets finds it.
+// SecretRef says where a secret is: file:PATH or cmd:COMMAND. Every setting that names a secret has this type,
+// so that NamedSecrets finds it.
 type SecretRef string
 
-// Secrets reads one setting into a secret.
+// Secrets reads the secret to which a setting points.
 type Secrets func(ctx context.Context, ref SecretRef) (understudy.Secret, error)
 
-// FileSecrets reads secrets beside the settings file.
+// FileSecrets returns a reader of secrets relative to the folder of the settings file.
 func FileSecrets(folder string) Secrets {
 	return func(ctx context.Context, ref SecretRef) (understudy.Secret, error) {
 		return ReadSecret(ctx, ref, folder)
@@ -127,11 +127,11 @@ func FileSecrets(folder string) Secrets {
 type NamedSecret struct {
 	Name string // such as sources.api.pool[0]
 	Ref  SecretRef
-	live bool // the secret is read again while serving
+	live bool // whether the secret is read again at run time
 }
 
-// NamedSecrets returns every setting that names a secret, in the order of the settings' fields.
-// Those of an audit log that is off are left out, since nothing reads them.
+// NamedSecrets returns every setting that names a secret, in the order of the settings' fields. It leaves out
+// those of an audit log that is off, because nothing reads them.
 func NamedSecrets(c *Settings) (all []NamedSecret) {
 	used := *c
 	if used.Audit.Off {
@@ -146,13 +146,13 @@ func NamedSecrets(c *Settings) (all []NamedSecret) {
 	return all
 }
 
-// SecretSums are the sums of secrets as they were when the server started.
+// SecretSums has the hashes of secrets at the start of the server.
 type SecretSums struct {
 	mu    sync.Mutex
 	first map[SecretRef][sha256.Size]byte
 }
 
-// Record returns a reader that keeps the sum of what each setting named first.
+// Record returns a reader that stores the hash of each secret when it is first read.
 func (s *SecretSums) Record(read Secrets) Secrets {
 	return func(ctx context.Context, ref SecretRef) (understudy.Secret, error) {
 		secret, err := read(ctx, ref)
@@ -171,14 +171,14 @@ func (s *SecretSums) Record(read Secrets) Secrets {
 	}
 }
 
-// NeedRestart reads the secrets of settings which the server reads only when it starts. It
-// returns the names of those that differ from what they were then.
+// NeedRestart reads the secrets that the server reads only at its start. It returns the names of the settings
+// whose secrets have changed since then.
 func (s *SecretSums) NeedRestart(ctx context.Context, c *Settings, read Secrets) (names []string, err error) {
 	for _, one := range NamedSecrets(c) {
 		s.mu.Lock()
 		was, known := s.first[one.Ref]
 		s.mu.Unlock()
-		if one.live || !known { // a setting that was changed is named by NeedRestart of the settings
+		if one.live || !known { // if the setting itself was changed, the function NeedRestart names it
 			continue
 		}
 		secret, err := read(ctx, one.Ref)

@@ -25,7 +25,7 @@ func fillSecrets(t *testing.T, v reflect.Value, name string) (names []string) {
 	case v.Kind() == reflect.Pointer && v.Type().Elem().Kind() == reflect.Struct:
 		v.Set(reflect.New(v.Type().Elem()))
 		return fillSecrets(t, v.Elem(), name)
-	case v.Kind() == reflect.Struct && !implementsUnmarshal(v.Type()):
+	case v.Kind() == reflect.Struct && !isUnmarshaler(v.Type()):
 		for i := range v.NumField() {
 			word, _, _ := strings.Cut(v.Type().Field(i).Tag.Get("yaml"), ",")
 			if strings.Contains(word, "secret") && v.Field(i).Type() == reflect.TypeFor[string]() {
@@ -33,7 +33,7 @@ func fillSecrets(t *testing.T, v reflect.Value, name string) (names []string) {
 			}
 			names = append(names, fillSecrets(t, v.Field(i), strings.TrimPrefix(name+"."+word, "."))...)
 		}
-	case v.Kind() == reflect.Slice && !implementsUnmarshal(v.Type()):
+	case v.Kind() == reflect.Slice && !isUnmarshaler(v.Type()):
 		v.Set(reflect.MakeSlice(v.Type(), 1, 1))
 		return fillSecrets(t, v.Index(0), name)
 	case v.Kind() == reflect.Map && v.Type().Elem().Kind() == reflect.Pointer:

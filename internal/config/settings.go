@@ -1,5 +1,6 @@
-// Package config reads the settings file and says what is wrong with it: a struct for each section, a table of
-// all settings with their defaults and bounds (settings.txt), and the checks that a table cannot express.
+// Package config reads the settings file and reports what is wrong with it. It has a struct for each section, a
+// table of all settings with their defaults and bounds (settings.txt), and the checks that a table cannot
+// express.
 package config
 
 import (
@@ -32,10 +33,10 @@ type Settings struct {
 	Forecasts   []*forecastConfig                `yaml:"forecasts"`
 	Watches     watchesConfig                    `yaml:"watches"`
 	Mail        mailConfig                       `yaml:"mail"`
-	Connect     *connectConfig                   `yaml:"connect"` // nil: there is no proxy
+	Connect     *connectConfig                   `yaml:"connect"` // nil if there is no proxy
 }
 
-// headerConfig says how a proxy names people.
+// headerConfig says in which headers a reverse proxy names people.
 type headerConfig struct {
 	Name  string   `yaml:"name"`
 	Roles string   `yaml:"roles"`
@@ -93,14 +94,14 @@ type Source struct {
 	Headers     headersConfig  `yaml:"headers"`
 }
 
-// headersConfig adds to the header fields that the spec names.
+// headersConfig adds to the header fields of the spec.
 type headersConfig struct {
 	Send   map[string]string `yaml:"send"`
 	Ignore []string          `yaml:"ignore"`
 	Pass   []string          `yaml:"pass"`
 }
 
-// timeoutsConfig bounds one try of upstream.
+// timeoutsConfig has the timeouts of one try of a request to the upstream.
 type timeoutsConfig struct {
 	Connect   Duration `yaml:"connect"`
 	FirstByte Duration `yaml:"first_byte"`
@@ -136,8 +137,7 @@ type Mirror struct {
 	Try      Duration `yaml:"try"`
 }
 
-// Limits bounds what goes on at once, and how long a request may take to
-// come and to be read.
+// Limits limits concurrent work, and how long a request may take to be received and to be read.
 type Limits struct {
 	Memory      size     `yaml:"memory"`
 	Waiters     int      `yaml:"waiters"`
@@ -158,10 +158,10 @@ type Limits struct {
 	IdleTime    Duration `yaml:"idle_time"`
 }
 
-// Defaults sets the limits that are missing to their defaults.
-func (l *Limits) Defaults() { fill(l, "limits") }
+// SetDefaults sets missing limits to their defaults.
+func (l *Limits) SetDefaults() { fill(l, "limits") }
 
-// searchConfig bounds searching.
+// searchConfig has the limits of searches.
 type searchConfig struct {
 	Time        Duration `yaml:"time"`
 	Look        int      `yaml:"look"`
@@ -178,7 +178,7 @@ type searchConfig struct {
 	SavedEach   int      `yaml:"saved_each"`
 }
 
-// jobsConfig bounds promised work.
+// jobsConfig has the limits of jobs.
 type jobsConfig struct {
 	Workers int      `yaml:"workers"`
 	Memory  size     `yaml:"memory"`
@@ -187,7 +187,7 @@ type jobsConfig struct {
 	KeepFor Duration `yaml:"keep_for"`
 }
 
-// syncConfig says how whole kinds are kept.
+// syncConfig says how kinds are kept complete.
 type syncConfig struct {
 	Horizon Duration `yaml:"horizon"`
 	Sweep   Duration `yaml:"sweep"`
@@ -228,21 +228,21 @@ type logConfig struct {
 // FormatJSON is the log.format of JSON lines.
 const FormatJSON = "json"
 
-// defaults sets what is missing to the defaults of the table, and then to those that go by other settings.
-func (c *Settings) defaults() {
+// setDefaults sets missing settings: first to defaults that depend on other settings, then to those of the table.
+func (c *Settings) setDefaults() {
 	for _, s := range c.Sources {
 		if s != nil && s.Generic != "" {
 			s.Rate, s.Concurrency = cmp.Or(s.Rate, genericRate), cmp.Or(s.Concurrency, genericConcurrency)
 			s.Timeouts.Stall = cmp.Or(s.Timeouts.Stall, genericStall)
 		}
 		if s != nil && s.Ages == agesUpstream && s.Answers == nil {
-			s.Answers = answersConfig{"": shadow.Upstream} // of a list made from records upstream says nothing
+			s.Answers = answersConfig{"": shadow.Upstream} // the upstream has no ages for a list that is composed from records
 		}
 	}
 	fill(c, "")
 }
 
-// The words of sources.NAME.ages.
+// The values of sources.NAME.ages.
 const (
 	agesOwn      = "own"
 	agesUpstream = "upstream"

@@ -1,4 +1,4 @@
-// Sign-in: how people come into the viewer.
+// Sign-in: the settings of how people sign in to the viewer.
 
 package config
 
@@ -20,7 +20,7 @@ import (
 	"understudy/kit/suggest"
 )
 
-// The ways of viewer.sign_in.
+// The values of viewer.sign_in.
 const (
 	signInNone   = "none"
 	signInUsers  = "users"
@@ -28,15 +28,16 @@ const (
 	signInOIDC   = "oidc"
 )
 
+// checkSignIn returns an error if the settings of the sign-in contradict each other.
 func (c *Settings) checkSignIn() error {
 	v, ways := &c.Viewer, []string{signInNone, signInUsers, signInHeader, signInOIDC}
 	switch {
 	case v.SignIn != "" && !slices.Contains(ways, v.SignIn):
 		return fmt.Errorf("sign_in: %q is not known; write %s%s", v.SignIn, strings.Join(ways, ", "), suggest.Hint(v.SignIn, ways))
-	case v.SignIn == signInNone && v.BehindProxy():
+	case v.SignIn == signInNone && v.IsBehindProxy():
 		return fmt.Errorf("sign_in: none is for people on this machine, and viewer.public_url says that a proxy is in front; write header " +
 			"for a proxy that knows who asks, or users")
-	case v.signsIn() && v.Role != "":
+	case v.hasSignIn() && v.Role != "":
 		return fmt.Errorf("role: nobody has it, since people sign in (viewer.sign_in: %s); take one of both out", v.SignIn)
 	case v.SignIn != signInUsers && v.Users != find("viewer.users").fallback:
 		return fmt.Errorf("users: nobody signs in with it; write viewer.sign_in: users")
@@ -52,12 +53,12 @@ func (c *Settings) checkSignIn() error {
 	return nil
 }
 
-// checkOIDC checks what needs no answer of the provider.
+// checkOIDC checks everything that needs no response of the provider.
 func (c *Settings) checkOIDC() error {
 	o := &c.Viewer.OIDC
 	u, err := url.Parse(o.Issuer)
 	switch {
-	case err != nil || u.Host == "" || u.Scheme != "https" && (u.Scheme != "http" || !loopbackURL(o.Issuer)) || u.RawQuery != "":
+	case err != nil || u.Host == "" || u.Scheme != "https" && (u.Scheme != "http" || !isLoopbackURL(o.Issuer)) || u.RawQuery != "":
 		return fmt.Errorf("oidc.issuer: %q: write the https address of the provider, as it writes it itself", o.Issuer)
 	case o.Client == "":
 		return fmt.Errorf("oidc.client: empty; write the client id that the provider gave")
@@ -79,8 +80,8 @@ func (c *Settings) checkOIDC() error {
 	return nil
 }
 
-// Provider is what people sign in at, without its callback; nil: there is none.
-func (c *Settings) Provider(ctx context.Context, secrets Secrets) (*signin.Provider, error) {
+// ReadProvider returns the provider at which people sign in, without its callback, or nil if there is none.
+func (c *Settings) ReadProvider(ctx context.Context, secrets Secrets) (*signin.Provider, error) {
 	o := &c.Viewer.OIDC
 	if c.Viewer.SignIn != signInOIDC {
 		return nil, nil
@@ -90,11 +91,12 @@ func (c *Settings) Provider(ctx context.Context, secrets Secrets) (*signin.Provi
 		return nil, fmt.Errorf("viewer.oidc.secret: %w", err)
 	}
 	return &signin.Provider{Issuer: o.Issuer, Client: o.Client, Secret: secret, Groups: cmp.Or(o.Groups, "groups"), Roles: o.Roles,
-		Domains: o.Domains, Taken: c.taken}, nil
+		Domains: o.Domains, Taken: c.isTaken}, nil
 }
 
 var headerName = regexp.MustCompile(`^[A-Za-z0-9-]{1,64}$`)
 
+// check returns an error if the headers or the proxy addresses are invalid.
 func (h *headerConfig) check() error {
 	for _, one := range []struct{ key, name string }{{"name", h.Name}, {"roles", h.Roles}} {
 		if !headerName.MatchString(one.name) {
@@ -107,15 +109,15 @@ func (h *headerConfig) check() error {
 	case len(h.From) == 0:
 		return fmt.Errorf("header.from: list the addresses of the proxy, such as [127.0.0.1/32]; others are not believed")
 	}
-	_, err := proxies(h.From)
+	_, err := parseProxies(h.From)
 	if err != nil {
 		err = fmt.Errorf("header.from: %w", err)
 	}
 	return err
 }
 
-// proxies reads addresses of reverse proxies.
-func proxies(texts []string) (all header.Proxies, err error) {
+// parseProxies parses the address blocks of reverse proxies.
+func parseProxies(texts []string) (all header.Proxies, err error) {
 	for _, text := range texts {
 		p, err := netip.ParsePrefix(text)
 		switch {
@@ -129,39 +131,39 @@ func proxies(texts []string) (all header.Proxies, err error) {
 	return all, nil
 }
 
-// ReverseProxies returns those whose word on a client's address is believed.
+// ReverseProxies returns the reverse proxies that may state a client's address.
 func ReverseProxies(c *Settings) header.Proxies {
-	all, _ := proxies(c.Proxies) // they were checked
+	all, _ := parseProxies(c.Proxies) // the addresses were checked
 	return all
 }
 
-// signsIn reports whether people sign in, in any way.
-func (v *viewerConfig) signsIn() bool { return v.SignIn != "" && v.SignIn != signInNone }
+// hasSignIn reports whether people sign in, in any way.
+func (v *viewerConfig) hasSignIn() bool { return v.SignIn != "" && v.SignIn != signInNone }
 
-// HeaderSignIn is how a proxy names people; nil: none does.
+// HeaderSignIn returns how a reverse proxy names people, or nil if none does.
 func (c *Settings) HeaderSignIn(now func() time.Time) *signin.Header {
 	h := &c.Viewer.Header
 	if c.Viewer.SignIn != signInHeader {
 		return nil
 	}
-	from, _ := proxies(h.From) // they were checked
+	from, _ := parseProxies(h.From) // the addresses were checked
 	return &signin.Header{Name: h.Name, Roles: h.Roles, From: from, Now: now,
 		Has:   func(role string) bool { return role != "" && c.checkRole(role) == nil },
-		Taken: c.taken,
+		Taken: c.isTaken,
 	}
 }
 
-// taken reports whether a name means somebody who is no person.
-func (c *Settings) taken(name string) bool {
-	return reserved(name) || c.isCredential(name) || c.Connect != nil && name == connectName
+// isTaken reports whether a name belongs to a program, so that no person may have it.
+func (c *Settings) isTaken(name string) bool {
+	return isReserved(name) || c.isCredential(name) || c.Connect != nil && name == connectName
 }
 
 func (c *Settings) isCredential(name string) bool {
 	return slices.ContainsFunc(c.Credentials, func(cred *credentialConfig) bool { return cred.Name == name })
 }
 
-// UsersFile is the path of the file of users, "" when nobody signs in with one. folder is
-// what it is relative to.
+// UsersFile returns the path of the file of users, or "" if people do not sign in with one. A relative path is
+// relative to folder.
 func (v *viewerConfig) UsersFile(folder string) string {
 	switch {
 	case v.SignIn != signInUsers:
@@ -172,8 +174,8 @@ func (v *viewerConfig) UsersFile(folder string) string {
 	return filepath.Join(folder, v.Users)
 }
 
-// ReadUsers reads the file of users; nil: nobody signs in with one. A user whose role is
-// not there, or who has the name of a credential, is an error.
+// ReadUsers reads the file of users. It returns nil if people do not sign in with one. A user with an unknown
+// role or with the name of a credential is an error.
 func (c *Settings) ReadUsers(folder string) (*signin.Users, error) {
 	path := c.Viewer.UsersFile(folder)
 	if path == "" {
@@ -191,7 +193,7 @@ func (c *Settings) ReadUsers(folder string) (*signin.Users, error) {
 	return users, nil
 }
 
-// CheckUser refuses a user whose role is not there, or whose name means somebody else.
+// CheckUser returns an error for an unknown role, and for a name that belongs to a program.
 func (c *Settings) CheckUser(name, role string) error {
 	if err := c.checkRole(role); err != nil {
 		return fmt.Errorf("role: %w", err)
@@ -199,11 +201,11 @@ func (c *Settings) CheckUser(name, role string) error {
 	if c.isCredential(name) {
 		return fmt.Errorf("name: a credential is called that, too")
 	}
-	if reserved(name) {
+	if isReserved(name) {
 		return fmt.Errorf("name: %s is what people on this machine and commands are called", name)
 	}
 	return nil
 }
 
-// reserved reports whether a name means somebody without a credential.
-func reserved(name string) bool { return name == "loopback" || name == "run.json" }
+// isReserved reports whether a name belongs to callers without a credential.
+func isReserved(name string) bool { return name == "loopback" || name == "run.json" }

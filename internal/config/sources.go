@@ -1,4 +1,4 @@
-// Sources: from settings to specs, credentials and policy.
+// Sources: reads specs, credentials and polls of the configured sources.
 
 package config
 
@@ -27,8 +27,7 @@ import (
 	"understudy/upstream"
 )
 
-// readSpec finds a built-in spec by name or reads one from a file. sum is the SHA-256 of
-// the file's text.
+// readSpec returns a built-in spec by its name, or reads a spec from a file. sum is the SHA-256 of the file.
 func readSpec(setting, folder string) (sp *spec.Spec, sum [sha256.Size]byte, err error) {
 	if !strings.HasSuffix(setting, ".yaml") && !strings.HasSuffix(setting, ".yml") {
 		sp, err := upstream.BuiltIn(setting)
@@ -50,7 +49,7 @@ func readSpec(setting, folder string) (sp *spec.Spec, sum [sha256.Size]byte, err
 	return sp, sha256.Sum256(data), nil
 }
 
-// readSpec returns the spec of a source, and the sum of its file as the function readSpec.
+// readSpec returns the spec of a source, and the sum of its file as the function readSpec does.
 func (s *Source) readSpec(folder string) (sp *spec.Spec, sum [sha256.Size]byte, err error) {
 	if s.Generic == "" {
 		return readSpec(s.Spec, folder)
@@ -67,8 +66,7 @@ func (s *Source) readSpec(folder string) (sp *spec.Spec, sum [sha256.Size]byte, 
 	return sp, sum, err
 }
 
-// A generic source may be sent more by default than an API with limits, and its streams may
-// pause for longer.
+// Defaults of a generic source. It may be sent more requests than an API with limits, and its streams may pause for longer.
 const (
 	genericStall       = Duration(2 * time.Minute)
 	genericRate        = 1000
@@ -76,17 +74,17 @@ const (
 	genericWrites      = 512
 )
 
-// Generic are the settings of a server for one generic source, "generic", that every program
-// on this machine may ask, and people on it may look at.
-func Generic(url string) (*Settings, error) {
+// NewGeneric returns the settings of a server for one generic source, "generic". Every program on this machine
+// may use it, and people on this machine may view it.
+func NewGeneric(url string) (*Settings, error) {
 	c := &Settings{Sources: map[string]*Source{"generic": {Generic: url, Loopback: true}}}
 	c.Limits.Writes, c.Viewer.Role = genericWrites, understudy.RoleAll
-	c.defaults()
+	c.setDefaults()
 	return c, c.check()
 }
 
-// Open are the sources that programs on this machine need no credential for, by name.
-func Open(sources map[string]*Source) (names []string) {
+// OpenSources returns the names of the sources for which programs on this machine need no credential.
+func OpenSources(sources map[string]*Source) (names []string) {
 	for _, name := range slices.Sorted(maps.Keys(sources)) {
 		if sources[name].Loopback {
 			names = append(names, name)
@@ -95,8 +93,8 @@ func Open(sources map[string]*Source) (names []string) {
 	return names
 }
 
-// passedHeaders returns the names of headers.pass in their canonical form.
-func (s *Source) passedHeaders(sp *spec.Spec) (names []string, err error) {
+// checkPassedHeaders returns the names of headers.pass in their canonical form.
+func (s *Source) checkPassedHeaders(sp *spec.Spec) (names []string, err error) {
 	for _, name := range s.Headers.Pass {
 		name = http.CanonicalHeaderKey(name)
 		if !sp.Generic() || !spec.Misleads(name) {
@@ -107,7 +105,7 @@ func (s *Source) passedHeaders(sp *spec.Spec) (names []string, err error) {
 	return names, nil
 }
 
-// ReadSources makes the nouns of every configured source, in name order.
+// ReadSources returns every configured source, sorted by name.
 func (c *Settings) ReadSources(folder string) ([]*spec.Source, error) {
 	var out []*spec.Source
 	for _, name := range slices.Sorted(maps.Keys(c.Sources)) {
@@ -119,7 +117,7 @@ func (c *Settings) ReadSources(folder string) ([]*spec.Source, error) {
 		if err := sp.Headers.Add(s.Headers.Send, s.Headers.Ignore); err != nil {
 			return nil, fmt.Errorf("sources.%s.%w", name, err)
 		}
-		if sp.Headers.Pass, err = s.passedHeaders(sp); err != nil {
+		if sp.Headers.Pass, err = s.checkPassedHeaders(sp); err != nil {
 			return nil, fmt.Errorf("sources.%s.headers.pass: %w", name, err)
 		}
 		if s.Listen == "" {
@@ -165,8 +163,8 @@ func (c *Settings) ReadSources(folder string) ([]*spec.Source, error) {
 	return out, c.checkRetention(out)
 }
 
-// checkPolls fills in the default, the kinds most looked at, and refuses what
-// cannot be polled.
+// CheckPolls sets the polls of a source. Without a setting these are the kinds that people view most. A kind
+// that cannot be polled is an error.
 func CheckPolls(src *spec.Source, s *Source) error {
 	if s.Polls == nil {
 		for _, kind := range []string{"calls", "messages", "conferences"} {
@@ -184,7 +182,7 @@ func CheckPolls(src *spec.Source, s *Source) error {
 		why := understudy.PlainText(err)
 		if strings.HasPrefix(entry, "/") {
 			path, _, _ := strings.Cut(entry, "?")
-			return fmt.Errorf("%s%s", why, suggest.Hint(understudy.Clip(path), ends(src.PollPaths())))
+			return fmt.Errorf("%s%s", why, suggest.Hint(understudy.Clip(path), pollNames(src.PollPaths())))
 		}
 		var known []string
 		for _, k := range src.Spec.Kinds {
@@ -200,8 +198,7 @@ func CheckPolls(src *spec.Source, s *Source) error {
 	return nil
 }
 
-// PollCost returns how many lists of a source are polled, those of synced kinds among
-// them, and what that costs.
+// PollCost returns how many lists of a source are polled, including those of synced kinds, and what that costs.
 func (s *Source) PollCost(src *spec.Source, ages mirror.Ages) (lists int, cost mirror.PollCost) {
 	keys := map[understudy.Key]bool{}
 	for _, entry := range slices.Concat(src.Polls, s.Sync) {
@@ -212,8 +209,8 @@ func (s *Source) PollCost(src *spec.Source, ages mirror.Ages) (lists int, cost m
 	return len(keys), mirror.PollsPerDay(len(keys), ages, s.Rate)
 }
 
-// ends are the last segments of paths, as people write them in polls.
-func ends(paths []string) []string {
+// pollNames returns paths and their last segments, as people may write them in polls.
+func pollNames(paths []string) []string {
 	var out []string
 	for _, path := range paths {
 		out = append(out, path, path[strings.LastIndexByte(path, '/'):])
@@ -221,7 +218,7 @@ func ends(paths []string) []string {
 	return out
 }
 
-// ReadCredentials fetches every credential's secret.
+// ReadCredentials returns the credentials of the settings with their secrets.
 func (c *Settings) ReadCredentials(ctx context.Context, secrets Secrets, by string) ([]callers.Credential, error) {
 	var out []callers.Credential
 	for _, cred := range c.Credentials {
@@ -229,7 +226,7 @@ func (c *Settings) ReadCredentials(ctx context.Context, secrets Secrets, by stri
 		if err != nil {
 			return nil, fmt.Errorf("credentials: %s: secret: %w", cred.Name, err)
 		}
-		one, err := c.ScopeOf(cred.scope(), by)
+		one, err := c.ParseScope(cred.scope(), by)
 		if err != nil {
 			return nil, fmt.Errorf("credentials: %s: %w", cred.Name, err)
 		}
@@ -239,7 +236,7 @@ func (c *Settings) ReadCredentials(ctx context.Context, secrets Secrets, by stri
 	return out, nil
 }
 
-// readRoots reads the names of roots: the parts of an id with slashes between them.
+// readRoots parses the names of roots: the parts of an id, separated by slashes.
 func readRoots(sp *spec.Spec, names []string) ([]string, error) {
 	var roots []string
 	vars := sp.Roots.Vars
@@ -258,7 +255,7 @@ func readRoots(sp *spec.Spec, names []string) ([]string, error) {
 	return roots, nil
 }
 
-// checkSync refuses a kind in sources.*.sync that the spec does not have.
+// checkSync returns an error for a kind in sources.*.sync that the spec does not have.
 func checkSync(src *spec.Source, s *Source) error {
 	for _, kind := range s.Sync {
 		if src.Spec.Kind(kind) == nil {
@@ -277,7 +274,7 @@ func kindNames(sp *spec.Spec) []string {
 	return names
 }
 
-// checkMedia refuses kinds that have no contents.
+// checkMedia returns an error for kinds without contents.
 func checkMedia(src *spec.Source) error {
 	var known []string
 	for _, k := range src.Spec.Kinds {
@@ -293,8 +290,8 @@ func checkMedia(src *spec.Source) error {
 	return nil
 }
 
-// answersConfig is one word for all lists of a source, or one for each kind
-// ("*": those that are not named). Its keys are kinds; "" is all others.
+// answersConfig has one word for all lists of a source, or one word for each kind. Its keys are kinds; the key
+// "" (in the file "*") stands for all other kinds.
 type answersConfig map[string]shadow.Answers
 
 // UnmarshalYAML reads auto, or {calls: records, "*": auto}.
@@ -317,7 +314,7 @@ func (a *answersConfig) UnmarshalYAML(n *yaml.Node) error {
 	case yaml.ScalarNode:
 		err = word("", n)
 	case yaml.MappingNode:
-		err = eachPair(n, func(k, v *yaml.Node) error {
+		err = visitPairs(n, func(k, v *yaml.Node) error {
 			if k.Value == "*" {
 				return word("", v)
 			}
@@ -330,7 +327,7 @@ func (a *answersConfig) UnmarshalYAML(n *yaml.Node) error {
 	return err
 }
 
-// check refuses kinds the spec does not have.
+// check returns an error for kinds that the spec does not have.
 func (a answersConfig) check(src *spec.Source) error {
 	for _, kind := range slices.Sorted(maps.Keys(a)) {
 		if kind != "" && src.Spec.Kind(kind) == nil {

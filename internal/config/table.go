@@ -1,4 +1,4 @@
-// Table: settings.txt says what is the same for each setting: its default, its bounds, and whether it is live.
+// Table: settings.txt has the default, the bounds and the meaning of each setting, and whether it can change at run time.
 
 package config
 
@@ -19,10 +19,10 @@ var tableText string
 // setting is a line of settings.txt.
 type setting struct {
 	name     string // such as sources.NAME.rate and credentials[].name
-	usual    string // its default, in words where a value says too little
+	usual    string // the default for people, as a value or in words
 	fallback string // the value of a setting that is missing or zero; "": the code that reads it decides
 	bounds   string // such as 1..256
-	isLive   bool   // it holds as soon as it is read again
+	isLive   bool   // whether a change applies without a restart
 	meaning  string
 }
 
@@ -54,7 +54,7 @@ func find(name string) *setting {
 	return table()[i]
 }
 
-// isLive reports whether a setting and all below it hold as soon as they are read again.
+// isLive reports whether changes of a setting and of all settings below it apply without a restart.
 func isLive(name string) bool {
 	any, all := false, true
 	for _, s := range table() {
@@ -65,14 +65,14 @@ func isLive(name string) bool {
 	return any && all
 }
 
-// walk calls visit for a value of the settings and for those below it while visit returns true. path is
-// the value's name in errors, such as sources.api.pool[0], and name the one in the table.
+// walk calls visit for a value of the settings and, while visit returns true, for those below it. path is the
+// value's name in errors, such as sources.api.pool[0]; name is the name in the table.
 func walk(v reflect.Value, path, name string, visit func(path, name string, v reflect.Value) bool) {
 	if v.Kind() == reflect.Pointer && !v.IsNil() {
 		v = v.Elem()
 	}
 	switch {
-	case !visit(path, name, v) || implementsUnmarshal(v.Type()):
+	case !visit(path, name, v) || isUnmarshaler(v.Type()):
 	case v.Kind() == reflect.Struct:
 		for field, one := range v.Fields() {
 			word := "." + field.Tag.Get("yaml")
@@ -95,7 +95,7 @@ func walk(v reflect.Value, path, name string, visit func(path, name string, v re
 	}
 }
 
-// fill sets the settings below a name that are missing or zero to their defaults.
+// fill sets the settings below a name to their defaults if they are missing or zero.
 func fill(settings any, name string) {
 	walk(reflect.ValueOf(settings), name, name, func(_, name string, v reflect.Value) bool {
 		if s := find(name); s.fallback != "" && v.IsZero() {
@@ -105,7 +105,7 @@ func fill(settings any, name string) {
 	})
 }
 
-// parse reads a value as the settings file would have it; "" is zero.
+// parse parses a value as the settings file would; "" is the zero value.
 func parse(text string, t reflect.Type) reflect.Value {
 	v := reflect.New(t)
 	if err := yaml.Unmarshal([]byte(text), v.Interface()); err != nil {
@@ -114,7 +114,7 @@ func parse(text string, t reflect.Type) reflect.Value {
 	return v.Elem()
 }
 
-// check returns an error if a value of the setting is outside of its bounds.
+// check returns an error if a value of the setting is out of bounds.
 func (s *setting) check(v reflect.Value) error {
 	bounds, why, _ := strings.Cut(s.bounds, ",")
 	for _, pair := range strings.Fields(bounds) {
@@ -149,8 +149,7 @@ func number(v reflect.Value) float64 {
 	return v.Float()
 }
 
-// NeedRestart names the settings that differ from those the server was started
-// with and cannot be applied while it serves.
+// NeedRestart returns the settings that differ from those at the start and cannot be applied at run time.
 func NeedRestart(started, now *Settings) (names []string) {
 	values := map[string]reflect.Value{}
 	walk(reflect.ValueOf(now), "", "", func(path, _ string, v reflect.Value) bool {
@@ -159,7 +158,7 @@ func NeedRestart(started, now *Settings) (names []string) {
 	})
 	walk(reflect.ValueOf(started), "", "", func(path, name string, v reflect.Value) bool {
 		other, ok := values[path]
-		isOpen := v.Kind() == reflect.Struct && !implementsUnmarshal(v.Type()) || v.Type() == reflect.TypeFor[map[string]*Source]()
+		isOpen := v.Kind() == reflect.Struct && !isUnmarshaler(v.Type()) || v.Type() == reflect.TypeFor[map[string]*Source]()
 		switch {
 		case isLive(name) || !ok:
 			return false

@@ -56,9 +56,9 @@ func settingNames(t reflect.Type, prefix string, out map[string]bool) {
 			settingNames(ft.Elem().Elem(), name+".NAME.", out)
 		case ft.Kind() == reflect.Slice && ft.Elem().Kind() == reflect.Pointer:
 			settingNames(ft.Elem().Elem(), name+"[].", out)
-		case ft.Kind() == reflect.Pointer && ft.Elem().Kind() == reflect.Struct && !implementsUnmarshal(ft.Elem()):
+		case ft.Kind() == reflect.Pointer && ft.Elem().Kind() == reflect.Struct && !isUnmarshaler(ft.Elem()):
 			settingNames(ft.Elem(), name+".", out)
-		case ft.Kind() == reflect.Struct && !implementsUnmarshal(ft):
+		case ft.Kind() == reflect.Struct && !isUnmarshaler(ft):
 			settingNames(ft, name+".", out)
 		default:
 			out[name] = true

@@ -16,7 +16,7 @@ import (
 	"understudy/upstream/tokens"
 )
 
-// tokenConfig says how a source's secret is exchanged for a token that ends soon.
+// tokenConfig says how a source's secret is exchanged for a token with a short life.
 type tokenConfig struct {
 	Kind         string    `yaml:"kind"`
 	URL          string    `yaml:"url"`
@@ -26,12 +26,12 @@ type tokenConfig struct {
 	Installation string    `yaml:"installation"`
 }
 
-// maxPool bounds the secrets of one source beside the first.
+// maxPool is the maximum number of secrets of a source in addition to the first.
 const maxPool = 63
 
-// ReadSecrets fetches the secrets of a source, the first one first. Errors name the setting.
+// ReadSecrets returns the secrets of a source, the main secret first. Errors name the setting.
 func (s *Source) ReadSecrets(ctx context.Context, sp *spec.Spec, read Secrets) ([]understudy.Secret, error) {
-	read = s.onlyCarried(sp, read)
+	read = s.checkCarried(sp, read)
 	first, err := read(ctx, s.Secret)
 	if err != nil {
 		return nil, fmt.Errorf("secret: %w", err)
@@ -50,11 +50,11 @@ func (s *Source) ReadSecrets(ctx context.Context, sp *spec.Spec, read Secrets) (
 	return all, nil
 }
 
-// onlyCarried returns a reader that refuses a secret which the requests of the spec cannot carry.
-func (s *Source) onlyCarried(sp *spec.Spec, read Secrets) Secrets {
+// checkCarried returns a reader that refuses a secret which the requests of the spec cannot carry.
+func (s *Source) checkCarried(sp *spec.Spec, read Secrets) Secrets {
 	return func(ctx context.Context, ref SecretRef) (understudy.Secret, error) {
 		secret, err := read(ctx, ref)
-		schemes, _ := sp.Auth.Sent() // the spec was compiled
+		schemes, _ := sp.Auth.Sent() // the spec was compiled without an error
 		for _, scheme := range schemes {
 			if err == nil && s.Token.Kind == "" && !secret.Empty() && !scheme.Carries(secret.Reveal()) {
 				return secret, fmt.Errorf("%s: the secret begins or ends with a blank, which HTTP cuts off; take the blank out", ref)
@@ -64,7 +64,7 @@ func (s *Source) onlyCarried(sp *spec.Spec, read Secrets) Secrets {
 	}
 }
 
-// checkTokens makes sure that pool and token can work for a source of that spec.
+// checkTokens returns an error if pool and token cannot work for a source of that spec.
 func (s *Source) checkTokens(sp *spec.Spec) error {
 	t := &s.Token
 	switch {
@@ -90,7 +90,7 @@ func (s *Source) checkTokens(sp *spec.Spec) error {
 	return nil
 }
 
-// noKV is for checks, which exchange nothing.
+// noKV is for checks, which exchange no token.
 type noKV struct{ understudy.KV }
 
 func (s *Source) tokenOptions(name string, sp *spec.Spec, kv understudy.KV) tokens.Options {
@@ -103,9 +103,8 @@ func (s *Source) tokenOptions(name string, sp *spec.Spec, kv understudy.KV) toke
 	return o
 }
 
-// Issuer exchanges a source's secrets for tokens. It is nil when the secrets themselves are
-// sent.
-func (s *Source) Issuer(ctx context.Context, src *spec.Source, read Secrets, kv understudy.KV) (*tokens.Issuer, error) {
+// NewIssuer returns what exchanges a source's secrets for tokens, or nil if the secrets themselves are sent.
+func (s *Source) NewIssuer(ctx context.Context, src *spec.Source, read Secrets, kv understudy.KV) (*tokens.Issuer, error) {
 	if s.Token.Kind == "" {
 		return nil, nil
 	}

@@ -1,4 +1,4 @@
-// Values: durations, sizes, dates and secrets as a settings file writes them.
+// Values: durations, sizes, dates and levels in the notation of the settings file.
 
 package config
 
@@ -44,7 +44,7 @@ func (l *logLevel) UnmarshalYAML(n *yaml.Node) error {
 	return nil
 }
 
-// Std returns the level as log/slog has it.
+// Std returns the level as a slog.Level.
 func (l logLevel) Std() slog.Level { return slog.Level(l) }
 
 // UnmarshalYAML reads bytes with an optional binary or decimal unit.
@@ -57,6 +57,7 @@ func (s *size) UnmarshalYAML(n *yaml.Node) error {
 	return nil
 }
 
+// parseSize parses a number of bytes with an optional unit.
 func parseSize(text string) (int64, error) {
 	units := []struct {
 		name  string
@@ -77,7 +78,7 @@ func parseSize(text string) (int64, error) {
 	return 0, fmt.Errorf("%q is no size; write 64MiB or 10GiB", text)
 }
 
-// rules are a mapping whose order counts.
+// rules are a mapping whose order matters.
 type rules []signin.Rule
 
 // UnmarshalYAML reads a mapping of names to roles.
@@ -85,7 +86,7 @@ func (r *rules) UnmarshalYAML(n *yaml.Node) error {
 	if n.Kind != yaml.MappingNode {
 		return fmt.Errorf("line %d: want NAME: ROLE", n.Line)
 	}
-	return eachPair(n, func(k, v *yaml.Node) error {
+	return visitPairs(n, func(k, v *yaml.Node) error {
 		if k.Value == "" || v.Kind != yaml.ScalarNode || v.Value == "" {
 			return fmt.Errorf("line %d: want NAME: ROLE", v.Line)
 		}
@@ -94,7 +95,7 @@ func (r *rules) UnmarshalYAML(n *yaml.Node) error {
 	})
 }
 
-// UnmarshalYAML reads a day (its first moment, UTC) or an RFC 3339 time.
+// UnmarshalYAML reads a day (its first moment in UTC) or an RFC 3339 time.
 func (d *date) UnmarshalYAML(n *yaml.Node) error {
 	t, err := understudy.ParseTime(n.Value, time.UTC, time.DateOnly, time.RFC3339)
 	if err != nil {
@@ -104,8 +105,7 @@ func (d *date) UnmarshalYAML(n *yaml.Node) error {
 	return nil
 }
 
-// expand replaces ${NAME} in every scalar that is no secret by the environment
-// variable; a missing one is an error, not an empty string.
+// expand replaces ${NAME} by the environment variable in every scalar that is not a secret. A missing variable is an error.
 func expand(n *yaml.Node, key string, lookup func(string) (string, bool)) error {
 	if n.Kind == yaml.ScalarNode && key != "secret" {
 		var missing string

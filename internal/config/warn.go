@@ -1,4 +1,4 @@
-// Warn: settings that work and are risky, in words.
+// Warn: warns of settings that work but are risky.
 
 package config
 
@@ -20,21 +20,20 @@ import (
 	"understudy/spec"
 )
 
-// leastSecret is how many characters a secret of ours should have.
-const leastSecret = 16
+// minSecret is the recommended minimum length of a secret that the operator chooses.
+const minSecret = 16
 
-// leastDifferent is how many different ones: of a random secret fewer happen once in 10^6.
-const leastDifferent = 5
+// minDistinct is the minimum number of distinct characters. A random secret has fewer only once in 10^6.
+const minDistinct = 5
 
-// BehindProxy reports whether people reach the viewer through a proxy, so that
-// no caller without a credential is known to be on this machine.
-func (v *viewerConfig) BehindProxy() bool { return v.PublicURL != "" && !loopbackURL(v.PublicURL) }
+// IsBehindProxy reports whether people reach the viewer through a proxy. Then a caller without a credential
+// never counts as being on this machine.
+func (v *viewerConfig) IsBehindProxy() bool { return v.PublicURL != "" && !isLoopbackURL(v.PublicURL) }
 
-// warnings are what to think about; each names its setting. folder is what
-// files of secrets are relative to.
+// Warnings returns warnings about risky settings; each names its setting. Files of secrets are relative to folder.
 func (c *Settings) Warnings(folder string, sources []*spec.Source) (all []string) {
 	warn := func(format string, args ...any) { all = append(all, fmt.Sprintf(format, args...)) }
-	if v := &c.Viewer; v.Role != "" && v.BehindProxy() {
+	if v := &c.Viewer; v.Role != "" && v.IsBehindProxy() {
 		warn("viewer.role: nobody has it without a credential, because viewer.public_url says that a proxy is in front; viewer.sign_in says " +
 			"how people come in there")
 	}
@@ -43,7 +42,7 @@ func (c *Settings) Warnings(folder string, sources []*spec.Source) (all []string
 	}
 	for _, src := range sources {
 		s := c.Sources[src.Name]
-		if strings.HasPrefix(s.Token.URL, "http://") && !loopbackURL(s.Token.URL) {
+		if strings.HasPrefix(s.Token.URL, "http://") && !isLoopbackURL(s.Token.URL) {
 			warn("sources.%s.token.url: %s is sent the secret without encryption; write https", src.Name, s.Token.URL)
 		}
 		if need := busyMemory + int64(s.MaxBody)*partForBody; s.MaxBody > 0 && c.Limits.Memory > 0 && need > int64(c.Limits.Memory) {
@@ -53,25 +52,25 @@ func (c *Settings) Warnings(folder string, sources []*spec.Source) (all []string
 		if openToNetwork(s.Listen) {
 			warn("sources.%s.listen: %s is open to the network without encryption; listen on 127.0.0.1 behind a proxy with TLS", src.Name, s.Listen)
 		}
-		if strings.HasPrefix(s.Upstream, "http://") && !loopbackURL(s.Upstream) {
+		if strings.HasPrefix(s.Upstream, "http://") && !isLoopbackURL(s.Upstream) {
 			warn("sources.%s.upstream: %s sends the secret and every record without encryption; write https", src.Name, s.Upstream)
 		}
 	}
 	for _, one := range NamedSecrets(c) {
-		all = append(all, openSecret(one, folder)...)
+		all = append(all, warnOfOpenSecret(one, folder)...)
 	}
 	for _, cred := range c.Credentials {
 		for _, text := range cred.Allow {
 			if a, err := parseAllow(text); err == nil {
-				all = append(all, oddAllow(cred, a, sources)...)
+				all = append(all, checkAllow(cred, a, sources)...)
 			}
 		}
 	}
 	return all
 }
 
-// openSecret warns of a file that others than its owner and group may open.
-func openSecret(one NamedSecret, folder string) []string {
+// warnOfOpenSecret returns a warning if users other than the file's owner and group may open a secret.
+func warnOfOpenSecret(one NamedSecret, folder string) []string {
 	path, ok := strings.CutPrefix(string(one.Ref), "file:")
 	if !ok || runtime.GOOS == "windows" {
 		return nil
@@ -87,7 +86,7 @@ func openSecret(one NamedSecret, folder string) []string {
 		info.Mode().Perm())}
 }
 
-// WeakSecrets names the secrets of ours that can be guessed.
+// WeakSecrets returns a warning for each credential's secret that can be guessed.
 func WeakSecrets(all []callers.Credential) (weak []string) {
 	for _, c := range all {
 		weak = append(weak, WeakSecret("credentials: "+c.Name+".secret", c.Secret)...)
@@ -95,7 +94,7 @@ func WeakSecrets(all []callers.Credential) (weak []string) {
 	return weak
 }
 
-// WeakSecret says that a secret can be guessed, if it can; where names its setting.
+// WeakSecret returns a warning if a secret can be guessed; where names its setting.
 func WeakSecret(where string, secret understudy.Secret) []string {
 	text := secret.Reveal()
 	const better = ", so it can be guessed; openssl rand -hex 16 makes a better one"
@@ -104,24 +103,24 @@ func WeakSecret(where string, secret understudy.Secret) []string {
 		seen[r] = true
 	}
 	switch {
-	case len(text) < leastSecret:
-		return []string{fmt.Sprintf("%s: shorter than %d characters%s", where, leastSecret, better)}
-	case len(seen) < leastDifferent:
+	case len(text) < minSecret:
+		return []string{fmt.Sprintf("%s: shorter than %d characters%s", where, minSecret, better)}
+	case len(seen) < minDistinct:
 		return []string{fmt.Sprintf("%s: repeats %d characters%s", where, len(seen), better)}
 	}
 	return nil
 }
 
-// oddAllow warns of an allow entry whose path the spec does not name though one
-// word of it is close to what the spec has.
-func oddAllow(cred *credentialConfig, a understudy.Allow, sources []*spec.Source) []string {
+// checkAllow returns a warning for an allow entry whose path is not in the spec but differs by a single word
+// from a path of the spec.
+func checkAllow(cred *credentialConfig, a understudy.Allow, sources []*spec.Source) []string {
 	near := ""
 	for _, src := range sources {
 		if src.Name != cred.Source {
 			continue
 		}
 		for _, path := range specPaths(src.Spec) {
-			odd, meant := differing(strings.Split(a.Path, "/"), strings.Split(path, "/"))
+			odd, meant := compareSegments(strings.Split(a.Path, "/"), strings.Split(path, "/"))
 			switch {
 			case odd == "":
 				continue
@@ -138,7 +137,7 @@ func oddAllow(cred *credentialConfig, a understudy.Allow, sources []*spec.Source
 	return []string{fmt.Sprintf("credentials: %s: allow: the spec has no path %s; did you mean %s?", cred.Name, a.Path, near)}
 }
 
-// specPaths are the path templates of a spec.
+// specPaths returns the path templates of a spec.
 func specPaths(s *spec.Spec) []string {
 	all := map[string]bool{}
 	for _, k := range s.Kinds {
@@ -155,10 +154,10 @@ func specPaths(s *spec.Spec) []string {
 	return slices.Sorted(maps.Keys(all))
 }
 
-// differing compares an allow entry's path with a template. Both results are
-// the same word where it covers the template, two words where one literal
-// segment differs, and empty where more does.
-func differing(path, template []string) (odd, meant string) {
+// compareSegments compares the path of an allow entry with a template. If the entry covers the template, both
+// results are the same word. If one literal segment differs, they are the two segments. Otherwise both are
+// empty.
+func compareSegments(path, template []string) (odd, meant string) {
 	if len(path) != len(template) {
 		return "", ""
 	}
@@ -177,18 +176,18 @@ func differing(path, template []string) (odd, meant string) {
 	return odd, meant
 }
 
-// openToNetwork reports an address that others than this machine reach.
+// openToNetwork reports whether other machines can reach an address.
 func openToNetwork(listen string) bool {
 	host, _, err := net.SplitHostPort(listen)
-	return err == nil && !loopbackHost(host)
+	return err == nil && !isLoopbackHost(host)
 }
 
-func loopbackURL(text string) bool {
+func isLoopbackURL(text string) bool {
 	u, err := url.Parse(text)
-	return err == nil && loopbackHost(u.Hostname())
+	return err == nil && isLoopbackHost(u.Hostname())
 }
 
-func loopbackHost(host string) bool {
+func isLoopbackHost(host string) bool {
 	addr, err := netip.ParseAddr(host)
 	return strings.EqualFold(host, "localhost") || err == nil && addr.Unmap().IsLoopback()
 }

@@ -1,4 +1,4 @@
-// Authority: a certificate authority of this machine, and certificates for the hosts it may name.
+// Authority: a certificate authority of this machine, and certificates for the hosts that it may sign.
 
 package connect
 
@@ -29,37 +29,35 @@ import (
 	"understudy/internal/smallfile"
 )
 
-// How long certificates hold. All begin a while ago: clocks differ.
+// How long certificates are valid. All begin in the past, because clocks differ.
 const (
 	authorityLife = 5 * 365 * 24 * time.Hour
-	authorityLeft = 60 * 24 * time.Hour // at a start, with less of it left, its certificate is made anew
+	authorityLeft = 60 * 24 * time.Hour // if less is left at a start, the authority's certificate is renewed
 	hostLife      = 24 * time.Hour
-	hostLeft      = 8 * time.Hour // with less of it left, that of a host is made anew
+	hostLeft      = 8 * time.Hour // if less is left, a host's certificate is renewed
 	clockSkew     = time.Hour
 )
 
-// Authority signs certificates for some hosts and no others: its own certificate says so
-// (RFC 5280, 4.2.1.10), so that whoever trusts it trusts it for these alone. Its key is in a
-// file of the data folder and nowhere else. Certificates of hosts are in memory. Safe for
-// concurrent use.
+// Authority signs certificates for some hosts only. Its own certificate contains this restriction (RFC 5280,
+// 4.2.1.10), so that programs trust it only for these hosts. Its key is only stored in a file of the data
+// folder. Certificates of hosts are kept in memory. It is safe for concurrent use.
 type Authority struct {
 	now   func() time.Time
 	cert  *x509.Certificate
 	key   *ecdsa.PrivateKey
-	path  string // of the certificate
+	path  string // the file of the certificate
 	hosts []string
 
-	mu   sync.Mutex
-	made map[string]*tls.Certificate // by host
+	mu     sync.Mutex
+	issued map[string]*tls.Certificate // by host
 }
 
-// OpenAuthority reads the authority of a data folder for some hosts, or makes it. Its
-// certificate is made anew, by the same key, when it is not for these hosts or ends soon:
-// who trusts the former one is served as before, for the hosts that are in both. made
-// reports whether it was. It is for one server at a time.
+// OpenAuthority reads the authority of a data folder, or creates it. It renews the certificate with the same
+// key if the certificate has other hosts or expires soon; made says so. Programs that trust the old certificate
+// still work for the hosts that are in both. Only one server at a time may use the authority.
 func OpenAuthority(dir string, hosts []string, now func() time.Time) (a *Authority, made bool, err error) {
 	a = &Authority{now: now, path: filepath.Join(dir, datadir.AuthorityFile), hosts: slices.Compact(slices.Sorted(slices.Values(hosts))),
-		made: map[string]*tls.Certificate{}}
+		issued: map[string]*tls.Certificate{}}
 	if len(a.hosts) == 0 {
 		return nil, false, errors.New("connect: no source has a host with https and a name")
 	}
@@ -69,7 +67,7 @@ func OpenAuthority(dir string, hosts []string, now func() time.Time) (a *Authori
 	if a.cert, err = readCertificate(a.path); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return nil, false, fmt.Errorf("connect: %w; remove it to have it made anew", err)
 	}
-	if a.cert != nil && a.holds() {
+	if a.cert != nil && a.isCurrent() {
 		return a, false, nil
 	}
 	if err := a.renew(); err != nil {
@@ -78,15 +76,15 @@ func OpenAuthority(dir string, hosts []string, now func() time.Time) (a *Authori
 	return a, true, nil
 }
 
-// holds reports whether the certificate is of the key, for the hosts, and for a while yet.
-func (a *Authority) holds() bool {
+// isCurrent reports whether the certificate belongs to the key, has the same hosts, and is valid for some time.
+func (a *Authority) isCurrent() bool {
 	now := a.now()
 	return a.key.PublicKey.Equal(a.cert.PublicKey) && a.cert.IsCA && a.cert.PermittedDNSDomainsCritical &&
 		slices.Equal(a.cert.PermittedDNSDomains, a.hosts) &&
 		!now.Before(a.cert.NotBefore) && now.Add(authorityLeft).Before(a.cert.NotAfter)
 }
 
-// renew makes the certificate of the authority and writes it.
+// renew creates the certificate of the authority and writes it to its file.
 func (a *Authority) renew() error {
 	public, err := x509.MarshalPKIXPublicKey(&a.key.PublicKey)
 	if err != nil {
@@ -118,31 +116,33 @@ func (a *Authority) renew() error {
 	if err := datadir.WriteFile(a.path, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der})); err != nil {
 		return err
 	}
-	return os.Chmod(a.path, 0o644) // others are to trust it, and it holds no key
+	return os.Chmod(a.path, 0o644) // other users must be able to read it, and it contains no secret
 }
 
-// Path is that of the file with the certificate, which holds no key.
+// Path returns the path of the certificate's file, which does not contain the key.
 func (a *Authority) Path() string { return a.path }
 
-// Certificate is that of a host, with its key. Any other host is an error.
-func (a *Authority) Certificate(host string) (*tls.Certificate, error) {
+// IssueCertificate returns the certificate of a host with its key. For a host that the authority may not sign
+// it returns an error.
+func (a *Authority) IssueCertificate(host string) (*tls.Certificate, error) {
 	if !slices.Contains(a.hosts, host) {
 		return nil, fmt.Errorf("connect: no certificate for %q", host)
 	}
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	if c := a.made[host]; c != nil && a.now().Add(hostLeft).Before(c.Leaf.NotAfter) && !a.now().Before(c.Leaf.NotBefore) {
+	if c := a.issued[host]; c != nil && a.now().Add(hostLeft).Before(c.Leaf.NotAfter) && !a.now().Before(c.Leaf.NotBefore) {
 		return c, nil
 	}
-	c, err := a.certify(host)
+	c, err := a.signCertificate(host)
 	if err != nil {
 		return nil, fmt.Errorf("connect: certificate of %s: %w", host, err)
 	}
-	a.made[host] = c
+	a.issued[host] = c
 	return c, nil
 }
 
-func (a *Authority) certify(host string) (*tls.Certificate, error) {
+// signCertificate creates a key and a certificate for a host.
+func (a *Authority) signCertificate(host string) (*tls.Certificate, error) {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
 		return nil, err
@@ -173,10 +173,10 @@ func earlier(a, b time.Time) time.Time {
 	return b
 }
 
-// maxFile bounds the files of the key and the certificate, in bytes.
+// maxFile is the maximum size in bytes of the files with the key and the certificate.
 const maxFile = 1 << 20
 
-// readKey reads the key in a file, or makes one.
+// readKey reads the key from a file, or creates it.
 func readKey(path string) (*ecdsa.PrivateKey, error) {
 	data, err := smallfile.Read(path, maxFile)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -195,7 +195,7 @@ func readKey(path string) (*ecdsa.PrivateKey, error) {
 	key, err := x509.ParsePKCS8PrivateKey(block.Bytes)
 	ec, ok := key.(*ecdsa.PrivateKey)
 	if err != nil || !ok {
-		return nil, fmt.Errorf("%s is no key of ours; remove it to have a new one made", path) // an error may quote the key
+		return nil, fmt.Errorf("%s is no key of ours; remove it to have a new one made", path) // the parser's error may quote the key
 	}
 	return ec, nil
 }

@@ -74,7 +74,7 @@ func TestTheAuthorityIsForItsHostsAlone(t *testing.T) {
 		t.Error("the first one is not new")
 	}
 	for _, host := range []string{"api.example.com", "monitor.example.com"} {
-		leaf, err := a.Certificate(host)
+		leaf, err := a.IssueCertificate(host)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -88,7 +88,7 @@ func TestTheAuthorityIsForItsHostsAlone(t *testing.T) {
 			t.Errorf("%s holds for %v", host, left)
 		}
 	}
-	if _, err := a.Certificate("bank.example"); err == nil {
+	if _, err := a.IssueCertificate("bank.example"); err == nil {
 		t.Error("it signs for any host")
 	}
 	for name, template := range map[string]*x509.Certificate{
@@ -175,7 +175,7 @@ func TestOtherHostsGetAnotherCertificateByTheSameKey(t *testing.T) {
 		ok      bool
 	}{{former.cert, "api.example.com", true}, {former.cert, "new.example.com", false}, {now.cert, "api.example.com", true},
 		{now.cert, "new.example.com", true}} {
-		leaf, err := now.Certificate(one.host)
+		leaf, err := now.IssueCertificate(one.host)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -183,7 +183,7 @@ func TestOtherHostsGetAnotherCertificateByTheSameKey(t *testing.T) {
 			t.Errorf("%s: %v", one.host, err)
 		}
 	}
-	if _, err := now.Certificate("old.example.com"); err == nil {
+	if _, err := now.IssueCertificate("old.example.com"); err == nil {
 		t.Error("it goes on signing for a host that has gone")
 	}
 }
@@ -193,7 +193,7 @@ func TestCertificatesAreRenewedBeforeTheyEnd(t *testing.T) {
 	dir, c := t.TempDir(), newClock()
 	a, _ := openAuthority(t, dir, c, "api.example.com")
 	get := func() *x509.Certificate {
-		leaf, err := a.Certificate("api.example.com")
+		leaf, err := a.IssueCertificate("api.example.com")
 		if err != nil {
 			t.Fatal(err)
 		}

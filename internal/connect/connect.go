@@ -1,8 +1,8 @@
-// Connect: an HTTP proxy by the method CONNECT, and what becomes of a request for a host.
+// Connect: an HTTP proxy for the method CONNECT.
 
-// Package connect is a proxy that programs are led to by variables of their environment. In
-// tunnels to the hosts of sources it answers itself, under certificates of an authority of
-// this machine; other hosts are refused, or tunnelled as they are.
+// Package connect is an HTTP proxy that programs find by environment variables. For the hosts of sources it
+// serves the requests in a tunnel itself, with certificates of this machine's authority. Other hosts are
+// refused or tunnelled unchanged.
 //
 //	program -> CONNECT host -> a source's host: TLS ends here -> handler of the source
 //	                        -> a host of Tunnel: bytes pass
@@ -29,73 +29,73 @@ import (
 	"understudy/kit/limiter"
 )
 
-// The deadlines of a tunnel's beginning.
+// The timeouts at the begin of a tunnel.
 const (
-	dialTime  = 10 * time.Second
-	greetTime = 10 * time.Second // for the client to take our word that there is a tunnel
+	dialTimeout  = 10 * time.Second
+	greetTimeout = 10 * time.Second // for the client to receive the response to CONNECT
 )
 
-// mostTunnels is how many tunnels to other hosts there are at once by default.
-const mostTunnels = 64
+// maxTunnels is the default of Options.Tunnels.
+const maxTunnels = 64
 
-// Options are what a Proxy is made of. Authority must be set.
+// Options are the options of a Proxy. Authority must be set.
 type Options struct {
 	Authority *Authority
-	Origins   []Origin // where TLS ends here
+	Origins   []Origin // the addresses for which this server ends TLS
 	Tunnel    []string // other hosts that are tunnelled (CheckTunnel); none: all are refused
 	// AllowPrivate permits tunnels to this machine and to private networks.
 	AllowPrivate bool
-	Tunnels      int           // to other hosts at once; 0 = 64
-	Idle         time.Duration // a tunnel in which nothing moves ends after it; 0 = 2 minutes
-	Greet        time.Duration // in which a client must have begun TLS; 0 = 10 seconds
+	Tunnels      int           // the maximum number of concurrent tunnels to other hosts; 0 = 64
+	Idle         time.Duration // a tunnel without traffic ends after this time; 0 = 2 minutes
+	Greet        time.Duration // how long a client may take for the TLS handshake; 0 = 10 seconds
 	Log          *accesslog.Log
 	Now          func() time.Time // nil: time.Now
 }
 
-// Proxy answers CONNECT, an http.Handler. Its connections to hosts of sources are accepted
-// from Listener, decrypted. It is safe for concurrent use.
+// Proxy is an http.Handler for CONNECT. Its connections to hosts of sources are accepted from Listener,
+// decrypted. It is safe for concurrent use.
 type Proxy struct {
 	o       Options
 	inside  *listener
 	tls     *tls.Config
 	dialer  *net.Dialer
 	limiter *limiter.Limiter
-	ports   map[string]string // of origins, by host
-	ctx     context.Context   // ends all tunnels
+	ports   map[string]string // the ports of origins, by host
+	ctx     context.Context   // its end closes all tunnels
 	end     context.CancelFunc
 	running sync.WaitGroup
 	counts  counts
 }
 
-// New makes the proxy. Close ends it.
+// New returns a proxy. The caller must call Close.
 func New(o Options) *Proxy {
-	o.Tunnels = cmp.Or(o.Tunnels, mostTunnels)
+	o.Tunnels = cmp.Or(o.Tunnels, maxTunnels)
 	o.Idle = cmp.Or(o.Idle, 2*time.Minute)
-	o.Greet = cmp.Or(o.Greet, greetTime)
+	o.Greet = cmp.Or(o.Greet, greetTimeout)
 	if o.Now == nil {
 		o.Now = time.Now
 	}
 	p := &Proxy{
 		o: o, inside: &listener{conns: make(chan net.Conn), closed: make(chan struct{})},
 		limiter: limiter.New(o.Tunnels, o.Tunnels), ports: map[string]string{},
-		dialer: &net.Dialer{Timeout: dialTime, Control: webhook.Guard(o.AllowPrivate)},
+		dialer: &net.Dialer{Timeout: dialTimeout, Control: webhook.Guard(o.AllowPrivate)},
 	}
 	for _, at := range o.Origins {
 		p.ports[at.Host] = at.Port
 	}
-	p.tls = &tls.Config{MinVersion: tls.VersionTLS12, NextProtos: []string{"h2", "http/1.1"}, Time: o.Now, GetCertificate: p.certificate}
+	p.tls = &tls.Config{MinVersion: tls.VersionTLS12, NextProtos: []string{"h2", "http/1.1"}, Time: o.Now, GetCertificate: p.getCertificate}
 	p.ctx, p.end = context.WithCancel(context.Background())
 	return p
 }
 
-// Listener returns the listener of the connections to hosts of sources. Each is a *tls.Conn that
-// has made its handshake and has no deadline.
+// Listener returns the listener for the connections to hosts of sources. Each connection is a *tls.Conn after
+// its handshake, without a deadline.
 func (p *Proxy) Listener() net.Listener { return p.inside }
 
-// End ends all tunnels to other hosts and all handshakes; none begins after it. It does not wait.
+// End ends all tunnels to other hosts and all handshakes, and prevents new ones. It does not wait.
 func (p *Proxy) End() { p.end() }
 
-// Close ends what End does and waits for it.
+// Close does the same as End and waits for the tunnels.
 func (p *Proxy) Close() error {
 	p.end()
 	err := p.inside.Close()
@@ -103,17 +103,17 @@ func (p *Proxy) Close() error {
 	return err
 }
 
-// certificate is that of the host the tunnel was asked for. TLS for any other ends.
-func (p *Proxy) certificate(hello *tls.ClientHelloInfo) (*tls.Certificate, error) {
+// getCertificate returns the certificate of the tunnel's host. TLS for any other host fails.
+func (p *Proxy) getCertificate(hello *tls.ClientHelloInfo) (*tls.Certificate, error) {
 	c, ok := hello.Conn.(*conn)
 	if !ok || !strings.EqualFold(hello.ServerName, c.host) {
 		return nil, errors.New("connect: the tunnel is for another host")
 	}
-	return p.o.Authority.Certificate(c.host)
+	return p.o.Authority.IssueCertificate(c.host)
 }
 
-// ServeHTTP answers CONNECT and refuses all else. Only what is not answered inside a tunnel
-// is in the access log: a request inside has its own line there.
+// ServeHTTP handles CONNECT and refuses other methods. It writes refusals and tunnels to other hosts to the
+// access log. A request inside a tunnel has its own log line.
 func (p *Proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if r.Method != http.MethodConnect {
 		w.Header().Set("Allow", http.MethodConnect)
@@ -128,8 +128,8 @@ func (p *Proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	switch want, ours := p.ports[host]; {
 	case ours && port == want:
 		p.enter(w, host)
-	case !ours && tunnels(p.o.Tunnel, host, port):
-		p.tunnel(w, r, net.JoinHostPort(host, port))
+	case !ours && matchTunnel(p.o.Tunnel, host, port):
+		p.openTunnel(w, r, net.JoinHostPort(host, port))
 	case ours:
 		p.refuse(w, r, http.StatusForbidden, "Of "+host+" only the port "+want+" is answered here.")
 	default:
@@ -138,9 +138,9 @@ func (p *Proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// enter makes the TLS handshake and hands the client's connection to the server inside.
+// enter makes the TLS handshake and passes the client's connection to the server inside.
 func (p *Proxy) enter(w http.ResponseWriter, host string) {
-	nc, err := p.hijack(w)
+	nc, err := p.takeConnection(w)
 	if err != nil {
 		return
 	}
@@ -161,7 +161,7 @@ func (p *Proxy) enter(w http.ResponseWriter, host string) {
 	}
 }
 
-// refuseHTTP answers a client that speaks HTTP in a tunnel where TLS must begin.
+// refuseHTTP sends an error to a client that speaks plain HTTP in a tunnel where TLS must begin.
 func refuseHTTP(err error) {
 	plain := tls.RecordHeaderError{}
 	if !errors.As(err, &plain) || plain.Conn == nil {
@@ -175,25 +175,25 @@ func refuseHTTP(err error) {
 	}
 }
 
-// hijack takes a client's connection over and tells the client that there is a tunnel.
-func (p *Proxy) hijack(w http.ResponseWriter) (net.Conn, error) {
+// takeConnection takes over a client's connection and confirms the tunnel to the client.
+func (p *Proxy) takeConnection(w http.ResponseWriter) (net.Conn, error) {
 	nc, buffer, err := http.NewResponseController(w).Hijack()
 	if err != nil {
 		return nil, fmt.Errorf("connect: %w", err)
 	}
-	_ = nc.SetDeadline(p.o.Now().Add(greetTime))
+	_ = nc.SetDeadline(p.o.Now().Add(greetTimeout))
 	if _, err := io.WriteString(nc, "HTTP/1.1 200 Connection established\r\n\r\n"); err != nil {
 		_ = nc.Close()
 		return nil, fmt.Errorf("connect: %w", err)
 	}
 	_ = nc.SetDeadline(time.Time{})
 	if buffer.Reader.Buffered() > 0 {
-		return &early{nc, buffer.Reader}, nil
+		return &bufferedConn{nc, buffer.Reader}, nil
 	}
 	return nc, nil
 }
 
-// refuse answers with a status and a sentence for people.
+// refuse responds with a status and a sentence for people.
 func (p *Proxy) refuse(w http.ResponseWriter, r *http.Request, status int, text string) {
 	if status == http.StatusBadGateway {
 		p.counts.failed.Add(1)
@@ -204,7 +204,7 @@ func (p *Proxy) refuse(w http.ResponseWriter, r *http.Request, status int, text 
 	h.Set("Content-Type", "text/plain; charset=utf-8")
 	h.Set("X-Content-Type-Options", "nosniff")
 	jsonhttp.SignError(h, status, text)
-	h.Set("Connection", "close") // what comes next is meant for somebody else
+	h.Set("Connection", "close") // later bytes on this connection are meant for another host
 	w.WriteHeader(status)
 	_, _ = io.WriteString(w, text+"\n")
 	p.log(r, status, 0, p.o.Now())
@@ -216,19 +216,19 @@ func (p *Proxy) log(r *http.Request, status int, bytes int64, began time.Time) {
 	p.o.Log.Add(&line)
 }
 
-// early is a connection of which something was read that is still to be read.
-type early struct {
+// bufferedConn is a connection of which some bytes were already read into a buffer.
+type bufferedConn struct {
 	net.Conn
 	buffer *bufio.Reader
 }
 
-// Read reads what was read first.
-func (e *early) Read(b []byte) (int, error) {
+// Read reads the buffered bytes first.
+func (e *bufferedConn) Read(b []byte) (int, error) {
 	if e.buffer.Buffered() > 0 {
 		return e.buffer.Read(b)
 	}
 	return e.Conn.Read(b)
 }
 
-// CloseWrite ends what is sent, where the connection below can.
-func (e *early) CloseWrite() error { return closeWrite(e.Conn) }
+// CloseWrite ends the sending direction, if the wrapped connection supports it.
+func (e *bufferedConn) CloseWrite() error { return closeWrite(e.Conn) }

@@ -53,7 +53,7 @@ func run(t testing.TB, o Options, headTime time.Duration) *running {
 	o.Authority, o.Greet = a, headTime
 	p := New(o)
 	outside := httptest.NewServer(p)
-	inside := &http.Server{Handler: Inside(served), ReadHeaderTimeout: headTime, ErrorLog: log.New(io.Discard, "", 0)}
+	inside := &http.Server{Handler: NewHandler(served), ReadHeaderTimeout: headTime, ErrorLog: log.New(io.Discard, "", 0)}
 	done := make(chan error, 1)
 	go func() { done <- inside.Serve(p.Listener()) }()
 	t.Cleanup(func() {
@@ -95,7 +95,7 @@ func (r *running) dial(t testing.TB, authority, behind string) (net.Conn, *http.
 	if err != nil {
 		t.Fatal(err)
 	}
-	return &early{c, in}, resp
+	return &bufferedConn{c, in}, resp
 }
 
 func TestRequestsInsideAreAnsweredByTheirHost(t *testing.T) {

@@ -1,4 +1,4 @@
-// Inside: requests in tunnels to hosts of sources, and the handlers that answer them.
+// Inside: the handlers for requests in tunnels to hosts of sources.
 
 package connect
 
@@ -14,15 +14,15 @@ import (
 	"understudy/spec"
 )
 
-// Origin is one address of a source's upstream at which callers are answered here.
+// Origin is an address of a source's upstream that this server serves itself.
 type Origin struct {
 	Host, Port string
-	Base       string // of the paths, without a slash at its end
-	url        string // what absolute URLs begin with
+	Base       string // the beginning of all paths, without a trailing slash
+	url        string // the beginning of absolute URLs
 }
 
-// Origins are the addresses that callers of a source ask: upstream where that is a URL with
-// https and a name, else the spec's hosts. An address without a name has no certificate here.
+// Origins returns the addresses that callers of a source use: upstream if it is an https URL with a host name,
+// else the hosts of the spec. An IP address is left out, because there is no certificate for it.
 func Origins(s *spec.Spec, upstream string) (all []Origin) {
 	if at, ok := originOf(upstream); ok {
 		return []Origin{at}
@@ -46,7 +46,7 @@ func originOf(text string) (Origin, bool) {
 	return at, true
 }
 
-// URLs says for a path of a source what an absolute URL of upstream's begins with.
+// URLs returns a function that returns, for a path of a source, the beginning of the upstream's absolute URLs.
 func URLs(s *spec.Spec, upstream string) func(path string) string {
 	all := Origins(s, upstream)
 	return func(path string) string {
@@ -64,15 +64,15 @@ func URLs(s *spec.Spec, upstream string) func(path string) string {
 	}
 }
 
-// Served is a handler for the requests to one address.
+// Served is the handler for the requests to one address.
 type Served struct {
 	Origin Origin
 	http.Handler
 }
 
-// Inside answers requests in tunnels: by the handler of the host that the tunnel is for. A
-// request that names another host is 421 (RFC 9110, 7.4).
-func Inside(all []Served) http.Handler {
+// NewHandler returns the handler for requests in tunnels. It passes each request to the handler of the tunnel's
+// host. A request that names another host gets status 421 (RFC 9110, 7.4).
+func NewHandler(all []Served) http.Handler {
 	by := map[string]Served{}
 	for _, s := range all {
 		by[s.Origin.Host] = s
@@ -84,7 +84,7 @@ func Inside(all []Served) http.Handler {
 		}
 		s, ok := by[strings.ToLower(r.TLS.ServerName)]
 		host, port, err := splitAuthority(r.Host)
-		if err != nil { // no port
+		if err != nil { // without a port
 			host, port = strings.ToLower(strings.TrimSuffix(r.Host, ".")), s.Origin.Port
 		}
 		if !ok || host != s.Origin.Host || port != s.Origin.Port {
@@ -92,7 +92,7 @@ func Inside(all []Served) http.Handler {
 			return
 		}
 		if s.Origin.Base != "" {
-			if r = below(r, s.Origin.Base); r == nil {
+			if r = stripBase(r, s.Origin.Base); r == nil {
 				refuse(w, http.StatusNotFound, "upstream has no such path")
 				return
 			}
@@ -101,14 +101,14 @@ func Inside(all []Served) http.Handler {
 	})
 }
 
-// refuse answers an error of our own in plain text.
+// refuse sends an error of this server as plain text.
 func refuse(w http.ResponseWriter, status int, text string) {
 	jsonhttp.SignError(w.Header(), status, text)
 	http.Error(w, text, status)
 }
 
-// below is a request for a path below a base, without the base; nil for any other.
-func below(r *http.Request, base string) *http.Request {
+// stripBase returns the request with its path relative to base, or nil if the path is not below base.
+func stripBase(r *http.Request, base string) *http.Request {
 	uri, ok := strings.CutPrefix(r.RequestURI, base)
 	if !ok || !strings.HasPrefix(uri, "/") {
 		return nil
@@ -122,7 +122,7 @@ func below(r *http.Request, base string) *http.Request {
 	return &out
 }
 
-// listener gives connections that were taken over.
+// listener is a net.Listener for connections that the proxy has taken over.
 type listener struct {
 	conns  chan net.Conn
 	closed chan struct{}
@@ -139,10 +139,10 @@ func (l *listener) Accept() (net.Conn, error) {
 	}
 }
 
-// Close ends Accept. Connections that were given go on.
+// Close ends Accept. Accepted connections stay open.
 func (l *listener) Close() error { l.once.Do(func() { close(l.closed) }); return nil }
 
-// Addr is no address that anybody could ask.
+// Addr returns a placeholder, because the listener has no address.
 func (l *listener) Addr() net.Addr { return insideAddr{} }
 
 type insideAddr struct{}

@@ -1,4 +1,4 @@
-// Tunnel: bytes that pass to and from other hosts as they are.
+// Tunnel: passes bytes to and from other hosts unchanged.
 
 package connect
 
@@ -18,8 +18,8 @@ import (
 	"time"
 )
 
-// CheckTunnel says what is wrong with a host that is to be tunnelled: NAME, *.NAME for all
-// below it, or *, each with :PORT where it is not 443.
+// CheckTunnel returns an error for an invalid host of Options.Tunnel. Valid are NAME, *.NAME for all hosts
+// below it, and *, each with :PORT if the port is not 443.
 func CheckTunnel(text string) error {
 	host, port := pattern(text)
 	if n, err := strconv.ParseUint(port, 10, 16); err != nil || n == 0 {
@@ -35,7 +35,7 @@ func CheckTunnel(text string) error {
 	return nil
 }
 
-// pattern is a host that is tunnelled, and its port.
+// pattern returns the host pattern and the port of an entry.
 func pattern(text string) (host, port string) {
 	if host, port, err := net.SplitHostPort(text); err == nil {
 		return host, port
@@ -43,8 +43,8 @@ func pattern(text string) (host, port string) {
 	return strings.Trim(text, "[]"), "443"
 }
 
-// tunnels reports whether a host is one of those that are tunnelled.
-func tunnels(all []string, host, port string) bool {
+// matchTunnel reports whether a host matches an entry.
+func matchTunnel(all []string, host, port string) bool {
 	for _, text := range all {
 		name, at := pattern(text)
 		if at != port {
@@ -57,7 +57,7 @@ func tunnels(all []string, host, port string) bool {
 	return false
 }
 
-// splitAuthority reads the host and port of CONNECT (RFC 9112, 3.2.3), in one spelling.
+// splitAuthority returns the host and port of CONNECT (RFC 9112, 3.2.3) in canonical form.
 func splitAuthority(text string) (host, port string, err error) {
 	host, port, err = net.SplitHostPort(text)
 	if err != nil {
@@ -71,19 +71,19 @@ func splitAuthority(text string) (host, port string, err error) {
 		return at.Unmap().String(), strconv.FormatUint(n, 10), nil
 	}
 	host = strings.ToLower(strings.TrimSuffix(host, "."))
-	if strings.HasSuffix(host, ".") || host == "" || strings.ContainsFunc(host, notHostRune) {
+	if strings.HasSuffix(host, ".") || host == "" || strings.ContainsFunc(host, isInvalidHostRune) {
 		return "", "", errors.New("connect: no HOST:PORT")
 	}
 	return host, strconv.FormatUint(n, 10), nil
 }
 
-func notHostRune(r rune) bool {
+func isInvalidHostRune(r rune) bool {
 	return !(r >= 'a' && r <= 'z' || r >= '0' && r <= '9' || r == '-' || r == '_' || r == '.')
 }
 
-// tunnel connects to another host and passes bytes both ways until both have ended, or
-// nothing moves. The address is looked at after its name was resolved.
-func (p *Proxy) tunnel(w http.ResponseWriter, r *http.Request, address string) {
+// openTunnel connects to another host and passes bytes both ways until both directions have ended or there is
+// no traffic. The IP address is checked after the name was resolved.
+func (p *Proxy) openTunnel(w http.ResponseWriter, r *http.Request, address string) {
 	p.running.Add(1)
 	defer p.running.Done()
 	leave, err := p.limiter.Take("")
@@ -107,7 +107,7 @@ func (p *Proxy) tunnel(w http.ResponseWriter, r *http.Request, address string) {
 		return
 	}
 	defer far.Close()
-	near, err := p.hijack(w)
+	near, err := p.takeConnection(w)
 	if err != nil {
 		return
 	}
@@ -116,17 +116,17 @@ func (p *Proxy) tunnel(w http.ResponseWriter, r *http.Request, address string) {
 	p.log(r, http.StatusOK, p.pass(near, far), began)
 }
 
-// pass passes bytes both ways and returns how many came from the far end. It ends when both
-// ends have, when one fails, when nothing has moved for the idle time, and with the proxy.
+// pass passes bytes both ways and returns how many bytes were received from the far end. It ends when both
+// directions have ended, after an error, when there is no traffic for the idle time, and with the proxy.
 func (p *Proxy) pass(near, far net.Conn) (received int64) {
 	defer context.AfterFunc(p.ctx, func() { _ = near.Close(); _ = far.Close() })()
-	var moved atomic.Int64 // when bytes last did
+	var moved atomic.Int64 // the time of the last traffic
 	moved.Store(p.o.Now().UnixNano())
 	var both sync.WaitGroup
 	way := func(to, from net.Conn) int64 {
 		n, err := p.move(to, from, &moved)
 		if err == nil {
-			err = closeWrite(to) // the other way may go on
+			err = closeWrite(to) // the other direction may go on
 		}
 		if err != nil {
 			_, _ = near.Close(), far.Close()
@@ -139,7 +139,7 @@ func (p *Proxy) pass(near, far net.Conn) (received int64) {
 	return received
 }
 
-// move copies until the end of what is sent.
+// move copies bytes until the end of the stream.
 func (p *Proxy) move(to, from net.Conn, moved *atomic.Int64) (n int64, err error) {
 	buf := make([]byte, 32<<10)
 	for {
@@ -163,17 +163,17 @@ func (p *Proxy) move(to, from net.Conn, moved *atomic.Int64) (n int64, err error
 		case errors.Is(err, io.EOF):
 			return n, nil
 		case errors.Is(err, os.ErrDeadlineExceeded) && p.o.Now().Sub(time.Unix(0, moved.Load())) < p.o.Idle:
-			// The other way is at work.
+			// The other direction has traffic.
 		default:
 			return n, err
 		}
 	}
 }
 
-// halfCloser is a connection of which one way can end.
+// halfCloser is a connection whose sending direction can be closed.
 type halfCloser interface{ CloseWrite() error }
 
-// closeWrite ends what is sent on a connection, where it can.
+// closeWrite closes the sending direction of a connection, if that is supported.
 func closeWrite(c net.Conn) error {
 	if half, ok := c.(halfCloser); ok {
 		return half.CloseWrite()

@@ -158,7 +158,7 @@ func TestHostsThatAreTunnelled(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if got := tunnels(all, host, port); got != want {
+		if got := matchTunnel(all, host, port); got != want {
 			t.Errorf("%s: %v", authority, got)
 		}
 	}

@@ -64,7 +64,7 @@ type Jobs interface {
 // Run is a job under way.
 type Run interface {
 	Job() understudy.Job
-	Progress(done, total int64, note string)
+	SetProgress(done, total int64, note string)
 	// SetMark saves the position from which the next run continues.
 	SetMark(context.Context, []byte) error
 	// Weigh sets how many bytes of memory the run uses now, without its pages.

@@ -58,7 +58,7 @@ func (s *syncRun) syncNested(ctx context.Context) error {
 			return err
 		}
 	}
-	s.job.run.Progress(s.mark.Whole, s.mark.Whole, fmt.Sprintf("%d records seen, %s", s.mark.Whole, s.parents.note()))
+	s.job.run.SetProgress(s.mark.Whole, s.mark.Whole, fmt.Sprintf("%d records seen, %s", s.mark.Whole, s.parents.note()))
 	if err := s.job.checkEnds(ctx); err != nil {
 		return err
 	}

@@ -67,7 +67,7 @@ func (s *syncRun) reportProgress(ctx context.Context) {
 		note = "walk " + p.walk
 	}
 	s.x.pace.Store(&p)
-	s.job.run.Progress(p.done, max(p.total, 0), note)
+	s.job.run.SetProgress(p.done, max(p.total, 0), note)
 }
 
 // knownTotal returns how many records the whole lists have, as far as known: the stored ones after the time

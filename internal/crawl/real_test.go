@@ -107,7 +107,7 @@ func (h *system) await(what string, holds func() bool) {
 		select {
 		case <-tick.C:
 		case <-late:
-			all, _ := h.runner.Jobs(context.Background(), understudy.JobFilter{Limit: 20})
+			all, _ := h.runner.ListJobs(context.Background(), understudy.JobFilter{Limit: 20})
 			for _, j := range all {
 				h.t.Logf("job %s %s: %s %s", j.Kind, j.Key, j.State, j.Error)
 			}

@@ -185,7 +185,7 @@ type watched struct {
 	see func(done, total int64, note string)
 }
 
-func (r *watched) Progress(done, total int64, note string) { r.see(done, total, note) }
+func (r *watched) SetProgress(done, total int64, note string) { r.see(done, total, note) }
 
 // How many there are is guessed from what was walked to its end, and never
 // wildly; how many are done only rises, in each of the two walks. Neither is cut

@@ -83,7 +83,7 @@ func (s *sweepRun) run(ctx context.Context) error {
 	if err := s.resolve(ctx, missing); err != nil {
 		return err
 	}
-	s.job.run.Progress(s.rows, s.rows, fmt.Sprintf("%d records seen, %d held ones were not", s.rows, len(missing)))
+	s.job.run.SetProgress(s.rows, s.rows, fmt.Sprintf("%d records seen, %d held ones were not", s.rows, len(missing)))
 	return s.w.states.change(ctx, s.x, func(m *kindState) {
 		m.forget(s.w.bounds.floor(s.x, s.began))
 		if s.stretch != nil {
@@ -164,7 +164,7 @@ func (s *sweepRun) walk(ctx context.Context) error {
 			}
 			ids = append(ids, entry{id: row.ID})
 		}
-		s.job.run.Progress(s.rows, 0, "")
+		s.job.run.SetProgress(s.rows, 0, "")
 		return s.add(ctx, &s.seenIDs, ids...)
 	}
 	if s.x.plan.parentKind != nil {

@@ -256,7 +256,7 @@ func (s *syncRun) fetchLatest(ctx context.Context) (*tipPage, error) {
 
 // finish stores the result of a completed sync.
 func (s *syncRun) finish(ctx context.Context) error {
-	s.job.run.Progress(s.mark.Whole, s.mark.Whole, fmt.Sprintf("%d records seen, every list to its end", s.mark.Whole))
+	s.job.run.SetProgress(s.mark.Whole, s.mark.Whole, fmt.Sprintf("%d records seen, every list to its end", s.mark.Whole))
 	floor := s.w.bounds.floor(s.x, s.mark.Began)
 	if err := s.job.checkEnds(ctx); err != nil {
 		return err

@@ -222,7 +222,7 @@ func (t *jobRun) fillGap(ctx context.Context) error {
 	seen := int64(len(e.Top))
 	err = t.visitPages(ctx, first, at, func(page *understudy.Page, next position) error {
 		seen += int64(len(page.Rows))
-		run.Progress(seen, 0, "")
+		run.SetProgress(seen, 0, "")
 		if hasOverlap(rowIDs(page), m.Top) || w.bounds.isBefore(page, m.CaughtUp-int64(w.o.Settings.Overlap/time.Second)) {
 			return errEnough
 		}
@@ -238,7 +238,7 @@ func (t *jobRun) fillGap(ctx context.Context) error {
 	if err != nil && err != errEnough {
 		return err
 	}
-	run.Progress(seen, seen, fmt.Sprintf("%d records seen, down to what was known", seen))
+	run.SetProgress(seen, seen, fmt.Sprintf("%d records seen, down to what was known", seen))
 	return w.states.change(ctx, x, func(m *kindState) { m.advanceTip(e.Top, e.At) })
 }
 

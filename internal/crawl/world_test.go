@@ -357,8 +357,8 @@ type run struct {
 	most   int64
 }
 
-func (r *run) Job() understudy.Job           { return r.job }
-func (r *run) Progress(_, _ int64, _ string) {}
+func (r *run) Job() understudy.Job              { return r.job }
+func (r *run) SetProgress(_, _ int64, _ string) {}
 func (r *run) Weigh(_ context.Context, n int64) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()

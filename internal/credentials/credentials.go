@@ -1,7 +1,6 @@
-// Credentials: those that were made while the server ran.
+// Credentials: those that were created while the server was running.
 
-// Package credentials makes, rotates and revokes credentials of programs. It keeps no
-// secret, only a digest of each.
+// Package credentials creates, rotates and revokes credentials of programs. It stores no secrets, only a digest of each.
 package credentials
 
 import (
@@ -20,37 +19,37 @@ import (
 	"understudy"
 )
 
-// Bounds.
+// The limits of credentials.
 const (
-	maxMade     = 1000
-	maxName     = 64 // bytes
-	maxOverlap  = 30 * 24 * time.Hour
-	secretBytes = 24 // of a secret: 192 bits
+	maxCredentials = 1000
+	maxName        = 64 // bytes
+	maxOverlap     = 30 * 24 * time.Hour
+	secretBytes    = 24 // random bytes of a secret: 192 bits
 )
 
-// kvStart begins the names of the values that credentials are kept in.
+// kvStart is the beginning of the names under which credentials are stored.
 const kvStart = "credential/"
 
-// KV keeps small values under names; store.DB does.
+// KV stores small values under names; store.DB implements it.
 type KV interface {
 	Values(ctx context.Context, prefix string) (map[string][]byte, error)
 	SetValueDurably(ctx context.Context, name string, value []byte) error
 }
 
-// Scope is what a credential may do, as it is written in the settings and by people.
+// Scope is what a credential may do, in the notation of the settings.
 type Scope struct {
 	Source    string     `json:"source"`
 	Role      string     `json:"role"`
-	Allow     []string   `json:"allow,omitempty"`     // "POST /path/*/x.json"
-	MaxStale  string     `json:"max_stale,omitempty"` // such as 30s or 30d; "": the mirror's
+	Allow     []string   `json:"allow,omitempty"`     // method and path pattern, such as "POST /path/*/x.json"
+	MaxStale  string     `json:"max_stale,omitempty"` // a duration such as 30s or 30d; "": the mirror's default
 	Expires   *time.Time `json:"expires,omitempty"`   // nil: never
-	Rate      float64    `json:"rate,omitempty"`      // requests in Per; 0: no bound
-	Per       string     `json:"per,omitempty"`       // a duration from 1s to 24h; "": 1s
-	Addresses []string   `json:"addresses,omitempty"` // blocks it may come from; none: all
+	Rate      float64    `json:"rate,omitempty"`      // the maximum number of requests in Per; 0: no limit
+	Per       string     `json:"per,omitempty"`       // the period of Rate, from 1s to 24h; "": 1s
+	Addresses []string   `json:"addresses,omitempty"` // the address blocks that may use it; none: all
 }
 
-// Span is Per, read. The error says what is wrong with it.
-func (s *Scope) Span() (time.Duration, error) {
+// ParsePer parses Per. The error says what is wrong with it.
+func (s *Scope) ParsePer() (time.Duration, error) {
 	if s.Per == "" {
 		return time.Second, nil
 	}
@@ -61,9 +60,9 @@ func (s *Scope) Span() (time.Duration, error) {
 	return d, nil
 }
 
-// RateText is the rate in words, "" without one.
+// RateText returns the rate in words, or "" if there is none.
 func (s *Scope) RateText() string {
-	switch per, err := s.Span(); {
+	switch per, err := s.ParsePer(); {
 	case s.Rate <= 0 || err != nil:
 		return ""
 	case per == time.Second:
@@ -73,35 +72,33 @@ func (s *Scope) RateText() string {
 	}
 }
 
-// Credential is one that was made.
+// Credential is a credential that was created at run time.
 type Credential struct {
 	Name string `json:"name"`
 	Scope
 	Made    time.Time `json:"made"`
-	Secrets []Secret  `json:"secrets"` // that open it, the newest first
+	Secrets []Secret  `json:"secrets"` // the valid secrets, the newest first
 }
 
 // Secret is a user and the digest of a secret.
 type Secret struct {
 	User   string     `json:"user"`
-	Digest []byte     `json:"digest,omitempty"` // SHA-256; the secret is random
+	Digest []byte     `json:"digest,omitempty"` // SHA-256 is enough, because the secret is random
 	Made   time.Time  `json:"made"`
-	Until  *time.Time `json:"until,omitempty"` // nil: as long as the credential
+	Until  *time.Time `json:"until,omitempty"` // when it expires; nil: with the credential
 }
 
-// Shown is a credential with its secret, which nothing can show again.
+// Shown is a new credential with its secret. The secret cannot be shown again.
 type Shown struct {
 	Name   string `json:"name"`
 	User   string `json:"user"`
 	Secret string `json:"secret"`
 }
 
-// Form is how users and secrets of a source begin, so that they look as the provider's
-// own do.
+// Form returns the beginnings of users and secrets of a source, so that they look like the provider's own.
 type Form func(source string) (user, secret string)
 
-// Book is all of them. Each change is in the store when its method returns. Safe for
-// concurrent use.
+// Book has all credentials. A change is stored when its method returns. Book is safe for concurrent use.
 type Book struct {
 	kv   KV
 	now  func() time.Time
@@ -112,16 +109,15 @@ type Book struct {
 	recent []recent
 }
 
-// recent is a credential that a form has just made: a second click on its button gets the
-// same answer.
+// recent is a credential that a form has just created. A second click on the form's button gets the same response.
 type recent struct {
 	once  string
 	at    time.Time
 	shown Shown
 }
 
-// lately is how long a form may be sent again.
-const lately = time.Minute
+// resendTime is how long a form may be sent again.
+const resendTime = time.Minute
 
 // Open reads the credentials of a store.
 func Open(ctx context.Context, kv KV, form Form, now func() time.Time) (*Book, error) {
@@ -140,7 +136,7 @@ func Open(ctx context.Context, kv KV, form Form, now func() time.Time) (*Book, e
 	return b, nil
 }
 
-// All are copies of the credentials, by name.
+// All returns copies of the credentials, sorted by name.
 func (b *Book) All() []Credential {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -154,7 +150,7 @@ func (b *Book) All() []Credential {
 	return all
 }
 
-// CheckName refuses a name that logs and commands cannot hold.
+// CheckName returns an error for a name that is unsuitable for logs and commands.
 func CheckName(name string) error {
 	odd := strings.ContainsFunc(name, func(r rune) bool {
 		return !(r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || strings.ContainsRune("._-@", r))
@@ -165,20 +161,21 @@ func CheckName(name string) error {
 	return nil
 }
 
-// Has reports whether there is one of that name.
+// Has reports whether there is a credential of that name.
 func (b *Book) Has(name string) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return b.all[name] != nil
 }
 
-// Make makes a credential; the caller has checked name and scope. once names the form that
-// asks for it: within a minute the same one gets what it has made, from memory; "" names
-// none. Errors: ErrInvalid: there is one of that name, or too many, or it would have expired; ErrNotStored.
+// Make creates a credential. The caller has checked name and scope. once identifies the form that asks for it,
+// or is "". If the same form is sent again within a minute, it gets the same credential, from memory. Errors:
+// ErrInvalid if the name exists, there are too many credentials, or the expiry is not in the future;
+// ErrNotStored.
 func (b *Book) Make(ctx context.Context, name string, s Scope, once string) (Shown, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	b.recent = slices.DeleteFunc(b.recent, func(r recent) bool { return b.now().Sub(r.at) >= lately })
+	b.recent = slices.DeleteFunc(b.recent, func(r recent) bool { return b.now().Sub(r.at) >= resendTime })
 	there := b.all[name]
 	i := slices.IndexFunc(b.recent, func(r recent) bool {
 		return once != "" && r.once == once && r.shown.Name == name && there != nil && r.shown.User == there.Secrets[0].User
@@ -191,11 +188,11 @@ func (b *Book) Make(ctx context.Context, name string, s Scope, once string) (Sho
 	case s.Expires != nil && !s.Expires.After(b.now()):
 		return Shown{}, fmt.Errorf("credentials: %w: expires: %s is not in the future; write a later date, or a duration such as 30d",
 			understudy.ErrInvalid, s.Expires.UTC().Format(time.RFC3339))
-	case len(b.all) >= maxMade:
-		return Shown{}, fmt.Errorf("credentials: %w: there are %d; revoke some", understudy.ErrInvalid, maxMade)
+	case len(b.all) >= maxCredentials:
+		return Shown{}, fmt.Errorf("credentials: %w: there are %d; revoke some", understudy.ErrInvalid, maxCredentials)
 	}
 	c := &Credential{Name: name, Scope: s, Made: b.now()}
-	shown := b.add(c)
+	shown := b.addSecret(c)
 	if err := b.save(ctx, c); err != nil {
 		return Shown{}, err
 	}
@@ -205,8 +202,8 @@ func (b *Book) Make(ctx context.Context, name string, s Scope, once string) (Sho
 	return shown, nil
 }
 
-// Rotate gives a credential another secret. The former ones open it for overlap more.
-// Errors: ErrNotFound; ErrInvalid: the overlap is too long; ErrNotStored.
+// Rotate gives a credential a new secret. The old secrets stay valid for overlap. Errors: ErrNotFound;
+// ErrInvalid if the overlap is too long; ErrNotStored.
 func (b *Book) Rotate(ctx context.Context, name string, overlap time.Duration) (Shown, error) {
 	if overlap < 0 || overlap > maxOverlap {
 		return Shown{}, fmt.Errorf("credentials: %w: an overlap lasts 0s to %s", understudy.ErrInvalid, maxOverlap)
@@ -228,11 +225,11 @@ func (b *Book) Rotate(ctx context.Context, name string, overlap time.Duration) (
 			c.Secrets = append(c.Secrets, s)
 		}
 	}
-	shown := b.add(&c)
+	shown := b.addSecret(&c)
 	return shown, b.save(ctx, &c)
 }
 
-// Revoke removes a credential. Errors: ErrNotFound; ErrNotStored: it is still there.
+// Revoke removes a credential. Errors: ErrNotFound; ErrNotStored, then the credential still exists.
 func (b *Book) Revoke(ctx context.Context, name string) error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -255,8 +252,8 @@ func (b *Book) find(name string) (*Credential, error) {
 	return c, nil
 }
 
-// add gives a credential a new secret.
-func (b *Book) add(c *Credential) Shown {
+// addSecret gives a credential a new secret.
+func (b *Book) addSecret(c *Credential) Shown {
 	user, secret := b.form(c.Source)
 	user, secret = user+random(16), secret+random(secretBytes)
 	sum := sha256.Sum256([]byte(secret))
@@ -266,11 +263,11 @@ func (b *Book) add(c *Credential) Shown {
 
 func random(n int) string {
 	raw := make([]byte, n)
-	_, _ = rand.Read(raw) // it never fails
+	_, _ = rand.Read(raw) // rand.Read never fails
 	return hex.EncodeToString(raw)
 }
 
-// save writes a credential, and keeps it when it is written.
+// save stores a credential, and keeps it in memory if it was stored.
 func (b *Book) save(ctx context.Context, c *Credential) error {
 	value, err := json.Marshal(c)
 	if err != nil {
@@ -283,8 +280,8 @@ func (b *Book) save(ctx context.Context, c *Credential) error {
 	return nil
 }
 
-// ParseDate reads a day, its first moment in UTC, RFC 3339, or a duration, which shift
-// applies to the present.
+// ParseDate parses a day (its first moment in UTC), a time in RFC 3339, or a duration, which shift adds to the
+// present or subtracts from it.
 func ParseDate(text string, shift func(time.Duration) time.Time) (time.Time, error) {
 	if d, err := understudy.ParseDuration(text); err == nil && d > 0 {
 		return shift(d), nil

@@ -1,4 +1,4 @@
-// Credentials: made, rotated and revoked by commands.
+// Credentials: commands that create, rotate and revoke credentials.
 
 package diagnostics
 
@@ -13,8 +13,8 @@ import (
 	"understudy/internal/jsonapi"
 )
 
-// Credentials makes them; the application does. What a method has done is in force
-// when it returns. Errors are those of credentials.Book.
+// Credentials manages credentials; package app implements it. A change is in force when its method returns. The
+// errors are those of credentials.Book.
 type Credentials interface {
 	All() []credentials.Credential
 	Make(ctx context.Context, name string, s credentials.Scope, once string) (credentials.Shown, error)
@@ -25,24 +25,24 @@ type Credentials interface {
 // MakeCredential is the body of POST /-/credentials.
 type MakeCredential struct {
 	Name    string `json:"name"`
-	Expires string `json:"expires,omitempty"` // in place of the scope's: see credentials.ParseDate
+	Expires string `json:"expires,omitempty"` // overrides the scope's expiry: see credentials.ParseDate
 	credentials.Scope
 }
 
 // RotateCredential is the body of POST /-/credentials/{name}/rotate.
 type RotateCredential struct {
-	Overlap string `json:"overlap"` // how long the former secret is good, such as 12h or 2d
+	Overlap string `json:"overlap"` // how long the former secret stays valid, such as 12h or 2d
 }
 
-// CredentialList is the answer of GET /-/credentials.
+// CredentialList is the response to GET /-/credentials.
 type CredentialList struct {
 	Credentials []credentials.Credential `json:"credentials"`
 }
 
-// maxCredential bounds the body of a command, in bytes.
+// maxCredential is the maximum size of a request body in bytes.
 const maxCredential = 64 << 10
 
-// listCredentials answers with those that were made, without what could open them.
+// listCredentials returns the credentials that were created at run time, without the digests of their secrets.
 func (d *Diagnostics) listCredentials(context.Context, understudy.Caller, *http.Request) (any, error) {
 	list := CredentialList{Credentials: d.o.Credentials.All()}
 	for _, c := range list.Credentials {
@@ -85,13 +85,12 @@ func (d *Diagnostics) revokeCredential(ctx context.Context, c understudy.Caller,
 	return struct{}{}, d.o.Credentials.Revoke(ctx, r.PathValue("name"))
 }
 
-// credentialEntry is what is done to a credential.
+// credentialEntry returns the audit entry of a change to a credential.
 func credentialEntry(what, name, source string) understudy.AuditEntry {
 	return understudy.AuditEntry{Action: understudy.ActionAdminister, What: "credentials " + what + " " + name, Source: source}
 }
 
-// command returns what holds for a command: only requests from this machine with the token of run.json
-// are admitted.
+// command returns the options for a command. It admits only requests from this machine with the token of run.json.
 func (d *Diagnostics) command(limit time.Duration, maxBody int64) *jsonapi.Options {
 	return &jsonapi.Options{Who: jsonapi.Command(d.o.Token), Time: limit, MaxBody: maxBody}
 }

@@ -1,4 +1,4 @@
-// Erase: erasing records from every file, and the receipts.
+// Erase: erases records from every file, and lists the receipts.
 
 package diagnostics
 
@@ -15,31 +15,30 @@ import (
 	"understudy/internal/store/erase"
 )
 
-// Erase is the body of POST /-/erase: whose records are to be erased.
+// Erase is the body of POST /-/erase: the records to be erased.
 type Erase struct {
 	Source string `json:"source"`
 	What   string `json:"what"`          // a number as people write it, or KIND/ID
-	Dry    bool   `json:"dry"`           // only say what would go
-	Own    bool   `json:"own,omitempty"` // a number of the account's own, too
+	Dry    bool   `json:"dry"`           // only count the records
+	Own    bool   `json:"own,omitempty"` // also erase an own number of the account
 }
 
-// Erasing is the response: what was found, and the job that erases it. There is no
-// job if nothing was found or the request was a dry run.
+// Erasing is the response: what was found, and the receipt of the erasure. There is no receipt if nothing was
+// found or the request was a dry run.
 type Erasing struct {
-	Found   map[string]int `json:"found"`         // records by kind
-	Own     bool           `json:"own,omitempty"` // it is a number of the account's own
+	Found   map[string]int `json:"found"`         // the number of records by kind
+	Own     bool           `json:"own,omitempty"` // whether it is an own number of the account
 	Receipt *Receipt       `json:"receipt,omitempty"`
 }
 
-// Receipt is one erasure. It identifies no person: hash is a keyed hash of the
-// number.
+// Receipt describes one erasure. It identifies no person: hash is a keyed hash of the number.
 type Receipt struct {
 	Number   int64     `json:"number"`
 	Source   string    `json:"source"`
-	Cause    string    `json:"cause"` // deleted, redacted, asked, aged
+	Cause    string    `json:"cause"` // deleted, redacted, asked or aged
 	Hash     string    `json:"hash,omitempty"`
 	Begun    time.Time `json:"begun"`
-	Done     time.Time `json:"done,omitzero"` // none: it is under way
+	Done     time.Time `json:"done,omitzero"` // zero while the erasure is not finished
 	Records  int64     `json:"records"`
 	Versions int64     `json:"versions"`
 	Pages    int64     `json:"pages"`
@@ -53,13 +52,13 @@ type Receipts struct {
 }
 
 const (
-	maxErase    = 16 << 10 // bytes of a body
-	eraseTime   = 100 * time.Second
-	receiptTime = 10 * time.Second
-	mostAsked   = 1000
+	maxErase       = 16 << 10 // bytes of a request body
+	eraseTimeout   = 100 * time.Second
+	receiptTimeout = 10 * time.Second
+	maxReceipts    = 1000
 )
 
-// erase lists the records that a command names. Answers: as of purge; 202 when something was listed.
+// erase lists the records that a command names. The status is as for purge, or 202 if records were listed.
 func (d *Diagnostics) erase(ctx context.Context, c understudy.Caller, _ *http.Request, e *Erase) (any, error) {
 	entry := understudy.AuditEntry{Action: understudy.ActionDelete, What: "erase", Source: e.Source, Values: []string{e.What}}
 	if e.Dry {
@@ -83,14 +82,14 @@ func (d *Diagnostics) erase(ctx context.Context, c understudy.Caller, _ *http.Re
 	return jsonapi.Answer{Status: http.StatusAccepted, Value: found}, nil
 }
 
-// isCommand reports whether a request carries a token.
+// isCommand reports whether a request carries a bearer token.
 func isCommand(r *http.Request) bool {
 	return strings.HasPrefix(r.Header.Get("Authorization"), "Bearer ")
 }
 
-// whoSeesAll admits the commands, and callers that see every record. why says in an error why others
-// are not admitted.
-func (d *Diagnostics) whoSeesAll(why string) func(*http.Request) (understudy.Caller, error) {
+// admitUnrestricted returns a function that admits commands, and callers who see every record. why is the error
+// for other callers.
+func (d *Diagnostics) admitUnrestricted(why string) func(*http.Request) (understudy.Caller, error) {
 	return func(r *http.Request) (understudy.Caller, error) {
 		if isCommand(r) {
 			return jsonapi.Command(d.o.Token)(r)
@@ -105,13 +104,13 @@ func (d *Diagnostics) whoSeesAll(why string) func(*http.Request) (understudy.Cal
 
 const receiptsForAll = "receipts are shown to the role " + understudy.RoleAll + " alone, as they count records"
 
-// receipts shows receipts to callers that see every record, because receipts count
-// erased records, and to callers that may erase.
-func (d *Diagnostics) receipts(ctx context.Context, _ understudy.Caller, r *http.Request) (any, error) {
+// listReceipts returns receipts. Only callers who see every record and commands are admitted, because receipts
+// count erased records.
+func (d *Diagnostics) listReceipts(ctx context.Context, _ understudy.Caller, r *http.Request) (any, error) {
 	before, limit := int64(0), 100
 	for name, to := range map[string]func(int64){
 		"before": func(n int64) { before = n },
-		"limit":  func(n int64) { limit = int(min(n, mostAsked)) },
+		"limit":  func(n int64) { limit = int(min(n, maxReceipts)) },
 	} {
 		text := r.URL.Query().Get(name)
 		if text == "" {
@@ -125,8 +124,8 @@ func (d *Diagnostics) receipts(ctx context.Context, _ understudy.Caller, r *http
 	}
 	all, err := d.o.Receipts(ctx, before, limit)
 	if err != nil {
-		d.unread(ctx, err)
-		return nil, errUnread
+		d.logUnreadable(ctx, err)
+		return nil, errUnreadable
 	}
 	if all.Erasures == nil {
 		all.Erasures = []Receipt{}

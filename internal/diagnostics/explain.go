@@ -1,4 +1,4 @@
-// Explain: what a role sees of a record, for the command.
+// Explain: shows what a role sees of a record, for the command.
 
 package diagnostics
 
@@ -10,7 +10,7 @@ import (
 	"understudy/internal/jsonapi"
 )
 
-// explain answers with what a role sees of a record.
+// explain responds with what a role sees of a record.
 func (d *Diagnostics) explain(ctx context.Context, c understudy.Caller, r *http.Request) (any, error) {
 	q := r.URL.Query()
 	err := jsonapi.Audit(ctx, d.o.Audit, c, understudy.AuditEntry{Action: understudy.ActionRecord,

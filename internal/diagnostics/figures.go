@@ -1,4 +1,4 @@
-// Figures: figures.txt says what each figure of /-/stats is.
+// Figures: figures.txt describes each figure of /-/stats.
 
 package diagnostics
 
@@ -10,16 +10,16 @@ import (
 //go:embed figures.txt
 var figuresText string
 
-// Figure says what a figure of /-/stats is. figures.txt describes its name and the kinds.
+// Figure describes a figure of /-/stats. figures.txt explains its name and the kinds.
 type Figure struct {
 	Name string `json:"name"`
 	Kind string `json:"kind"` // counter, gauge, state, time, label or limit
-	Unit string `json:"unit"` // "": it has none
+	Unit string `json:"unit"` // "": no unit
 	Help string `json:"help"`
-	Page string `json:"page,omitempty"` // of docs, which says more
+	Page string `json:"page,omitempty"` // the page of docs that explains the figure
 }
 
-// Figures returns what figures.txt says, in its order, with one Figure for each name.
+// Figures returns the figures of figures.txt in their order, one for each name.
 func Figures() (all []Figure) {
 	for line := range strings.Lines(figuresText) {
 		cells := append(strings.Split(line, "|"), "")

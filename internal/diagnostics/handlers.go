@@ -18,11 +18,10 @@ import (
 	"understudy/request"
 )
 
-// healthTime bounds one look at the store.
-const healthTime = 2 * time.Second
+// healthTimeout is the longest time to read the store.
+const healthTimeout = 2 * time.Second
 
-// health is the body of /-/health. It names no secret and no record: anyone may read
-// it.
+// health is the body of /-/health. It contains no secret and no record, because anyone may read it.
 type health struct {
 	Status  string   `json:"status"` // ok, degraded, down
 	Reasons []string `json:"reasons,omitempty"`
@@ -30,18 +29,19 @@ type health struct {
 	LoadedAt time.Time `json:"loaded_at,omitzero"`
 }
 
-// Health answers 200 while reads can be answered. It says "degraded", with the reasons,
-// while an upstream is not well or records cannot be saved. It answers 503 when the
-// store cannot be read or shutdown has begun.
+// Health returns a handler that responds with 200 while reads can be served. The body says "degraded", with the
+// reasons, if an upstream has a problem or records cannot be saved. The status is 503 if the store cannot be
+// read or shutdown has begun.
 func (d *Diagnostics) Health() http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		ctx, cancel := context.WithTimeout(r.Context(), healthTime)
+		ctx, cancel := context.WithTimeout(r.Context(), healthTimeout)
 		defer cancel()
 		status, h := d.health(ctx)
 		jsonhttp.Write(w, status, h)
 	})
 }
 
+// health returns the status and the body of /-/health.
 func (d *Diagnostics) health(ctx context.Context) (int, health) {
 	if d.o.Ending() {
 		return http.StatusServiceUnavailable, health{Status: "down", Reasons: []string{"shutting down"}}
@@ -52,7 +52,7 @@ func (d *Diagnostics) health(ctx context.Context) (int, health) {
 		s, err = d.o.Snapshot(ctx)
 	}
 	if err != nil {
-		d.unread(ctx, err)
+		d.logUnreadable(ctx, err)
 		return http.StatusServiceUnavailable, health{Status: "down", Reasons: []string{"the store cannot be read"}}
 	}
 	if d.unreadable.CompareAndSwap(true, false) {
@@ -65,7 +65,7 @@ func (d *Diagnostics) health(ctx context.Context) (int, health) {
 			h.Status, h.Reasons = "degraded", append(h.Reasons, why)
 		}
 	}
-	// Errors of the settings and of the audit log may name files: /-/stats tells them.
+	// Errors of the settings and of the audit log may name files, so only /-/stats shows them.
 	degraded(settings.Error != "", "the settings could not be loaded again; the former ones are in force")
 	degraded(s.LogMoved, "the access log's file was moved or removed; send SIGHUP to open it again")
 	degraded(s.Store.Trouble != "", "the store: "+s.Store.Trouble)
@@ -81,21 +81,20 @@ func (d *Diagnostics) health(ctx context.Context) (int, health) {
 	return http.StatusOK, h
 }
 
-// unread logs the first failure of several to read the store, unless the caller gave
-// up.
-func (d *Diagnostics) unread(ctx context.Context, err error) {
+// logUnreadable logs the first of consecutive failures to read the store, unless the client has disconnected.
+func (d *Diagnostics) logUnreadable(ctx context.Context, err error) {
 	if !errors.Is(ctx.Err(), context.Canceled) && !d.unreadable.Swap(true) {
 		d.o.Logger.Error("health: the store cannot be read", "err", err)
 	}
 }
 
-var errUnread = errors.New("the store cannot be read")
+var errUnreadable = errors.New("the store cannot be read")
 
-func (d *Diagnostics) stats(ctx context.Context, caller understudy.Caller, _ *http.Request) (any, error) {
+func (d *Diagnostics) showStats(ctx context.Context, caller understudy.Caller, _ *http.Request) (any, error) {
 	s, err := d.o.Snapshot(ctx)
 	if err != nil {
-		d.unread(ctx, err)
-		return nil, errUnread
+		d.logUnreadable(ctx, err)
+		return nil, errUnreadable
 	}
 	if !d.o.All(caller) {
 		d.cut(&s, caller)
@@ -103,14 +102,14 @@ func (d *Diagnostics) stats(ctx context.Context, caller understudy.Caller, _ *ht
 	return s, nil
 }
 
-// figures answers with what each figure of stats is, and with none of their values.
-func figures(context.Context, understudy.Caller, *http.Request) (any, error) {
+// showFigures responds with the descriptions of all figures of stats, without their values.
+func showFigures(context.Context, understudy.Caller, *http.Request) (any, error) {
 	return map[string][]Figure{"figures": Figures()}, nil
 }
 
-// cut removes counts of records that the caller may not see: kinds that are hidden from
-// it, and the numbers of changes and erasures of all kinds. A caller of one source
-// alone does not see the ports and the traffic of others.
+// cut removes the counts of records that the caller may not see: kinds that are hidden from it, and the numbers
+// of changes and erasures of all kinds. A caller of a single source does not see the ports and the traffic of
+// others.
 func (d *Diagnostics) cut(s *Snapshot, caller understudy.Caller) {
 	s.Webhooks, s.Erasing, s.Audit = nil, erase.Waiting{}, nil
 	sources := map[string]Source{}
@@ -125,7 +124,7 @@ func (d *Diagnostics) cut(s *Snapshot, caller understudy.Caller) {
 				kinds[kind] = k
 			}
 		}
-		src.Kinds, src.Times, src.Spent = kinds, nil, nil // they tell what others asked for, and who they are
+		src.Kinds, src.Times, src.Spent = kinds, nil, nil // they reveal what other callers requested, and who these callers are
 		if caller.Source == "" || caller.Source == name {
 			sources[name] = src
 		}
@@ -133,7 +132,7 @@ func (d *Diagnostics) cut(s *Snapshot, caller understudy.Caller) {
 	if own := caller.Source; own != "" {
 		s.Ports = maps.Clone(s.Ports)
 		for name, port := range s.Ports {
-			port.Tunnels = nil // they are to all sources
+			port.Tunnels = nil // they lead to all sources
 			s.Ports[name] = port
 		}
 		maps.DeleteFunc(s.Ports, func(name string, _ Port) bool {
@@ -144,20 +143,19 @@ func (d *Diagnostics) cut(s *Snapshot, caller understudy.Caller) {
 		if src, ok := sources[own]; ok {
 			s.Traffic.Add(&src.Traffic)
 		}
-		if len(s.Sources) > 1 { // it counts all of them together
+		if len(s.Sources) > 1 { // Media counts all sources together
 			s.Media = request.Media{Limit: s.Media.Limit, FileLimit: s.Media.FileLimit}
 		}
 	}
 	s.Sources = sources
 	if d.o.Bound(caller) {
-		s.still()
+		s.hideVolatile()
 	}
 }
 
-// still removes figures that change with every record, for every caller. A caller
-// could ask for a record and learn from the memory, disk or work that the answer took
-// whether it exists.
-func (s *Snapshot) still() {
+// hideVolatile removes figures that change with every record, for every caller. Otherwise a caller could
+// request a record and learn from the memory, disk or work of the response whether it exists.
+func (s *Snapshot) hideVolatile() {
 	s.Traffic = Traffic{}
 	s.Hot = request.Hot{Limit: s.Hot.Limit}
 	s.Store = store.Space{Limit: s.Store.Limit, Trouble: s.Store.Trouble}
@@ -171,7 +169,7 @@ func (s *Snapshot) still() {
 	}
 }
 
-// bounds are the limits without what is in use of them.
+// bounds returns the limits without the current use.
 func bounds(limits map[string]request.Load) map[string]request.Load {
 	all := make(map[string]request.Load, len(limits))
 	for name, l := range limits {

@@ -1,4 +1,4 @@
-// Index: the indexes of terms and words, made anew while the server answers.
+// Index: builds the indexes of terms and words again while the server runs.
 
 package diagnostics
 
@@ -12,16 +12,15 @@ import (
 	"understudy/internal/jsonapi"
 )
 
-// Indexed is how many of how many records the indexes have. When they are as
-// many, nothing is being built.
+// Indexed says how many records the indexes have, out of how many. If both are equal, nothing is being built.
 type Indexed struct {
 	Done  int64 `json:"done"`
 	Total int64 `json:"total"`
 }
 
-const indexTime = 30 * time.Second
+const indexTimeout = 30 * time.Second
 
-// index answers how far the indexes are. With POST they are emptied first and made anew.
+// index responds with how far the indexes are. POST empties them first, so that they are built again.
 func (d *Diagnostics) index(ctx context.Context, c understudy.Caller, r *http.Request) (any, error) {
 	if d.o.Index == nil {
 		return nil, fmt.Errorf("%w: there are no indexes", understudy.ErrNotFound)

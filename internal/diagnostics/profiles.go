@@ -1,4 +1,4 @@
-// Profiles: where this process spends memory and time, for callers that see everything.
+// Profiles: shows where this process spends memory and time, to callers who see everything.
 
 package diagnostics
 
@@ -17,13 +17,13 @@ import (
 	"understudy/kit/jsonhttp"
 )
 
-// usualLength is the length of a profile if the request does not set it.
-const usualLength = 10 * time.Second
+// defaultLength is the length of a profile if the request does not set it.
+const defaultLength = 10 * time.Second
 
-// profileGrace is what the answer of a profile may take beyond its length.
+// profileGrace is how long the response of a profile may take beyond the profile's length.
 const profileGrace = time.Minute
 
-// ProfileList is the answer of /-/profile with format=json and no id.
+// ProfileList is the response of /-/profile with format=json and no id.
 type ProfileList struct {
 	Taking *profile.Taking `json:"taking,omitempty"`
 	Kept   []profile.Kept  `json:"kept"`
@@ -31,11 +31,10 @@ type ProfileList struct {
 
 const profilesForAll = "profiles are shown to the role " + understudy.RoleAll + " alone, as they count the work of every record"
 
-// profiles admits callers that see every record of every source, and requests from this
-// machine with the token: a profile counts the work that every record makes. by names
-// the caller.
+// profiles admits callers who see every record of every source, and requests from this machine with the token,
+// because a profile counts the work of every record. by is the caller's name.
 func (d *Diagnostics) profiles(do func(w http.ResponseWriter, r *http.Request, by string) error) http.HandlerFunc {
-	api := &jsonapi.Options{Who: d.whoSeesAll(profilesForAll), Explain: d.explainProfile}
+	api := &jsonapi.Options{Who: d.admitUnrestricted(profilesForAll), Explain: d.explainProfile}
 	return func(w http.ResponseWriter, r *http.Request) {
 		c, err := api.Who(r)
 		by := c.Name
@@ -45,7 +44,7 @@ func (d *Diagnostics) profiles(do func(w http.ResponseWriter, r *http.Request, b
 		case err != nil && d.o.ProfileRefused != nil && strings.Contains(r.Header.Get("Accept"), "text/html"):
 			d.o.ProfileRefused(w, r, err)
 			return
-		case err == nil && (foreign(r) || d.forms.Check(r) != nil):
+		case err == nil && (isCrossSite(r) || d.forms.Check(r) != nil):
 			err = fmt.Errorf("%w: this request comes from another site", understudy.ErrForbidden)
 		}
 		if err == nil && d.o.Profiles == nil {
@@ -53,7 +52,7 @@ func (d *Diagnostics) profiles(do func(w http.ResponseWriter, r *http.Request, b
 		}
 		if err == nil {
 			if err = do(w, r, by); err != nil && r.Context().Err() != nil {
-				return // the client has left
+				return // the client is gone
 			}
 		}
 		if err != nil {
@@ -62,13 +61,13 @@ func (d *Diagnostics) profiles(do func(w http.ResponseWriter, r *http.Request, b
 	}
 }
 
-// foreign reports a request that a page of another site makes a browser send.
-func foreign(r *http.Request) bool {
+// isCrossSite reports whether a page of another site made the browser send the request.
+func isCrossSite(r *http.Request) bool {
 	site := r.Header.Get("Sec-Fetch-Site")
 	return site == "cross-site" || site == "same-site"
 }
 
-// explainProfile says when another profile is through, and hides errors of taking one.
+// explainProfile says when another profile ends, and hides errors of taking a profile.
 func (d *Diagnostics) explainProfile(_ *http.Request, err error, a *jsonapi.Refusal) {
 	var busy *profile.BusyError
 	if errors.As(err, &busy) {
@@ -80,19 +79,19 @@ func (d *Diagnostics) explainProfile(_ *http.Request, err error, a *jsonapi.Refu
 	}
 }
 
-// take takes a profile for as long as for= says and answers with it, in pprof's
-// format or, with format=json, as tables. A client that leaves ends it.
+// take takes a profile for the time of the parameter for. It responds with the profile in pprof's format or,
+// with format=json, as tables. The profile ends if the client disconnects.
 func (d *Diagnostics) take(kind string) func(http.ResponseWriter, *http.Request, string) error {
 	return func(w http.ResponseWriter, r *http.Request, by string) error {
 		if r.Method == http.MethodHead {
 			w.Header().Set("Allow", "GET")
 			return fmt.Errorf("%w: a profile is taken by GET", understudy.ErrMethod)
 		}
-		a, err := askedOf(r.URL.Query())
+		a, err := parseReportOptions(r.URL.Query())
 		if err != nil {
 			return err
 		}
-		if a.Since != "" { // said at once, rather than after a minute
+		if a.Since != "" { // an unknown name is refused before the profile is taken
 			if _, err := d.o.Profiles.Find(kind, a.Since); err != nil {
 				return err
 			}
@@ -114,7 +113,7 @@ func (d *Diagnostics) take(kind string) func(http.ResponseWriter, *http.Request,
 }
 
 func (d *Diagnostics) takeFor(w http.ResponseWriter, r *http.Request, kind, text, by string) (*profile.Kept, error) {
-	length := usualLength
+	length := defaultLength
 	if text != "" {
 		var err error
 		if length, err = understudy.ParseDuration(text); err != nil {
@@ -122,16 +121,16 @@ func (d *Diagnostics) takeFor(w http.ResponseWriter, r *http.Request, kind, text
 		}
 	}
 	if length <= profile.Longest {
-		// A writer without deadlines has none to move.
+		// Not every writer has a write deadline.
 		_ = http.NewResponseController(w).SetWriteDeadline(d.o.Profiles.Now().Add(length + profileGrace))
 	}
 	d.o.Logger.Info("profile", "kind", kind, "for", length, "by", by)
 	return d.o.Profiles.Take(r.Context(), kind, length, by)
 }
 
-// askedOf reads what a report is to tell.
-func askedOf(q url.Values) (profile.Asked, error) {
-	a := profile.Asked{ID: q.Get("id"), Since: q.Get("since"), Match: q.Get("function")}
+// parseReportOptions parses the options of a report.
+func parseReportOptions(q url.Values) (profile.ReportOptions, error) {
+	a := profile.ReportOptions{ID: q.Get("id"), Since: q.Get("since"), Match: q.Get("function")}
 	switch q.Get("measure") {
 	case "", "allocated", "cpu":
 	case "held":
@@ -142,7 +141,7 @@ func askedOf(q url.Values) (profile.Asked, error) {
 	return a, nil
 }
 
-// sendProfile answers with a kept profile in pprof's format.
+// sendProfile responds with a stored profile in pprof's format.
 func (d *Diagnostics) sendProfile(w http.ResponseWriter, id string) error {
 	data, err := d.o.Profiles.Read(id)
 	if err != nil {
@@ -154,15 +153,15 @@ func (d *Diagnostics) sendProfile(w http.ResponseWriter, id string) error {
 	h.Set("Content-Disposition", `attachment; filename="`+id+`.pb.gz"`)
 	h.Set("X-Content-Type-Options", "nosniff")
 	h.Set("Cache-Control", "no-store")
-	_, _ = w.Write(data) // the client may have left
+	_, _ = w.Write(data) // an error means that the client is gone
 	return nil
 }
 
-func (d *Diagnostics) keptProfile(w http.ResponseWriter, r *http.Request, _ string) error {
+func (d *Diagnostics) sendKeptProfile(w http.ResponseWriter, r *http.Request, _ string) error {
 	return d.sendProfile(w, r.PathValue("id"))
 }
 
-// stopProfile ends the profile under way; its caller gets what came so far.
+// stopProfile ends the current profile. The caller who takes it gets what was recorded so far.
 func (d *Diagnostics) stopProfile(w http.ResponseWriter, r *http.Request, by string) error {
 	stopped := d.o.Profiles.Stop()
 	d.o.Logger.Info("profile stopped", "by", by, "was_taken", stopped)
@@ -176,7 +175,7 @@ func (d *Diagnostics) stopProfile(w http.ResponseWriter, r *http.Request, by str
 	return nil
 }
 
-// startProfile is the page's form: it takes a profile and shows it.
+// startProfile handles the page's form: it takes a profile and shows it.
 func (d *Diagnostics) startProfile(w http.ResponseWriter, r *http.Request, by string) error {
 	r.Body = http.MaxBytesReader(w, r.Body, maxPurge)
 	if err := r.ParseForm(); err != nil {
@@ -189,13 +188,13 @@ func (d *Diagnostics) startProfile(w http.ResponseWriter, r *http.Request, by st
 	return err
 }
 
-// profilePage shows what is kept, what is being taken, and one profile.
-func (d *Diagnostics) profilePage(w http.ResponseWriter, r *http.Request, _ string) error {
+// showProfiles shows the stored profiles, the current one, and the report of one profile.
+func (d *Diagnostics) showProfiles(w http.ResponseWriter, r *http.Request, _ string) error {
 	kept, err := d.o.Profiles.List()
 	if err != nil {
 		return err
 	}
-	a, err := askedOf(r.URL.Query())
+	a, err := parseReportOptions(r.URL.Query())
 	if err != nil {
 		return err
 	}
@@ -218,22 +217,22 @@ func (d *Diagnostics) profilePage(w http.ResponseWriter, r *http.Request, _ stri
 	return nil
 }
 
-// ProfilePage is what the page of profiles shows.
+// ProfilePage is the content of the page of profiles.
 type ProfilePage struct {
 	Taking *profile.Taking
 	Kept   []profile.Kept
 	Report *profile.Report
-	Kinds  []string // that can be taken
+	Kinds  []string // the kinds that can be taken
 }
 
-// Value is a number of the report with its unit.
+// Value returns a number of the report with its unit.
 func (p *ProfilePage) Value(n int64) string { return profile.Value(p.Report.Measure, n) }
 
-// Percent is a part of the report's whole.
+// Percent returns n as a percentage of the report's total.
 func (p *ProfilePage) Percent(n int64) string { return profile.Percent(n, p.Report.Total) }
 
-// At is a moment in UTC.
-func (p *ProfilePage) At(t time.Time) string { return t.UTC().Format("2006-01-02 15:04:05Z") }
+// FormatTime returns a time in UTC.
+func (p *ProfilePage) FormatTime(t time.Time) string { return t.UTC().Format("2006-01-02 15:04:05Z") }
 
-// Size is a number of bytes with its unit.
+// Size returns a number of bytes with its unit.
 func (p *ProfilePage) Size(n int64) string { return profile.Value("held", n) }

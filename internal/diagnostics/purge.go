@@ -1,4 +1,4 @@
-// Purge: the one command a running server takes, from its own machine only.
+// Purge: a command that a running server accepts only from its own machine.
 
 package diagnostics
 
@@ -11,26 +11,26 @@ import (
 	"understudy/internal/jsonapi"
 )
 
-// Purge is the body of POST /-/purge: what is to be forgotten.
+// Purge is the body of POST /-/purge: what is to be removed.
 type Purge struct {
 	Source string `json:"source"`
 	What   string `json:"what"` // a key, or KIND/ID
 }
 
-// Purged is the answer: what went.
+// Purged is the response: what was removed.
 type Purged struct {
 	Pages    int `json:"pages"`
-	Versions int `json:"versions"` // bodies of a record
-	Files    int `json:"files"`    // of its content
-	Samples  int `json:"samples"`  // of the numbers on the page that are kept as series
+	Versions int `json:"versions"` // versions of a record
+	Files    int `json:"files"`    // files with the record's content
+	Samples  int `json:"samples"`  // samples of time series from numbers on the page
 }
 
 const (
-	maxPurge  = 16 << 10         // bytes of a body
-	purgeTime = 60 * time.Second // for one of them
+	maxPurge     = 16 << 10         // bytes of a request body
+	purgeTimeout = 60 * time.Second // for one request
 )
 
-// purge forgets what a command names. It answers 400 for an unknown name.
+// purge removes what a command names. The status is 400 for an unknown name.
 func (d *Diagnostics) purge(ctx context.Context, c understudy.Caller, _ *http.Request, p *Purge) (any, error) {
 	e := understudy.AuditEntry{Action: understudy.ActionDelete, What: "purge", Source: p.Source, Values: []string{p.What}}
 	err := jsonapi.Audit(ctx, d.o.Audit, c, e)

@@ -1,4 +1,4 @@
-// Reload: has the server read its settings, secrets and users again.
+// Reload: makes the server read its settings, secrets and users again.
 
 package diagnostics
 
@@ -12,15 +12,15 @@ import (
 	"understudy/internal/jsonapi"
 )
 
-// Reloaded is the answer of POST /-/reload: what waits for a restart.
+// Reloaded is the response to POST /-/reload: the changes that need a restart.
 type Reloaded struct {
 	NeedRestart []string `json:"need_restart,omitempty"`
 }
 
-// reloadTime bounds the reading: a secret may be the output of a command.
-const reloadTime = 60 * time.Second
+// reloadTimeout is the longest time of a reload. A secret may be the output of a command.
+const reloadTimeout = 60 * time.Second
 
-// reload reads the settings again. It answers 400 when they are wrong; then the former ones stay.
+// reload reads the settings again. If they are invalid, the status is 400 and the former settings stay in force.
 func (d *Diagnostics) reload(ctx context.Context, c understudy.Caller, _ *http.Request) (any, error) {
 	if d.o.Reload == nil {
 		return nil, fmt.Errorf("%w: this server has no settings file that can be read again", understudy.ErrNotFound)

@@ -1,5 +1,5 @@
-// Package export admits exports, answers that may take minutes, and says when
-// one must end. The viewer and the search write theirs in forms of their own.
+// Package export limits how many exports run at once, and says when an export must end. Exports may take
+// minutes. The viewer and the search write them in their own formats.
 package export
 
 import (
@@ -7,16 +7,15 @@ import (
 	"understudy/kit/limiter"
 )
 
-// Exports are those of one frontend under one policy. Their methods may be called
-// by many goroutines.
+// Exports are the exports of one frontend under one limit. Their methods are safe for concurrent use.
 type Exports struct {
 	limit *limiter.Limiter
 	until func(c understudy.Caller) (over <-chan struct{}, done func())
 }
 
-// New admits as many as limit does. until is called when one begins: over is
-// closed when its caller may see something else by now, done is called at its
-// end. nil: none ends before it is whole.
+// New returns Exports with the given limit. until is called when an export begins. over is closed when the
+// caller's rights may have changed; done is called at the end of the export. If until is nil, rights never
+// change.
 func New(limit *limiter.Limiter, until func(c understudy.Caller) (over <-chan struct{}, done func())) *Exports {
 	if until == nil {
 		until = func(understudy.Caller) (<-chan struct{}, func()) { return nil, func() {} }
@@ -24,15 +23,15 @@ func New(limit *limiter.Limiter, until func(c understudy.Caller) (over <-chan st
 	return &Exports{limit: limit, until: until}
 }
 
-// Export is one under way. It belongs to one goroutine.
+// Export is a running export. It is not safe for concurrent use.
 type Export struct {
 	grant       *understudy.Grant
 	over        <-chan struct{}
 	leave, done func()
 }
 
-// Begin admits one of a caller; End must be called. Errors: limiter.ErrEach and
-// limiter.ErrFull when too many are under way.
+// Begin admits an export of a caller; the caller must call End. Errors: limiter.ErrEach and limiter.ErrFull if
+// too many exports are running.
 func (e *Exports) Begin(c understudy.Caller) (*Export, error) {
 	leave, err := e.limit.Take(c.Name)
 	if err != nil {
@@ -42,8 +41,8 @@ func (e *Exports) Begin(c understudy.Caller) (*Export, error) {
 	return &Export{grant: c.Grant, over: over, leave: leave, done: done}, nil
 }
 
-// Over reports whether it must end, because what its caller may see has changed.
-func (x *Export) Over() bool {
+// MustEnd reports whether the export must end because the rights of its caller have changed.
+func (x *Export) MustEnd() bool {
 	select {
 	case <-x.over:
 		return true
@@ -52,5 +51,5 @@ func (x *Export) Over() bool {
 	}
 }
 
-// End gives its place to another.
+// End releases the slot of the export.
 func (x *Export) End() { x.done(); x.leave() }

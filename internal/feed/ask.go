@@ -127,7 +127,7 @@ func (f *Feed) subscribe(ctx context.Context, r *http.Request, pages bool) (*sub
 
 // who returns the caller: a person, or a request with the token.
 func (f *Feed) who(r *http.Request, now *policy) (understudy.Caller, error) {
-	return jsonapi.Person(r, f.o.Token, now.rules.Callers.Person)
+	return jsonapi.Person(r, f.o.Token, now.rules.Callers.IdentifyPerson)
 }
 
 // sourceOf finds the source: the one named, the caller's, or the only one.
@@ -149,7 +149,7 @@ func (f *Feed) sourceOf(s *subscription) error {
 func (q *query) allowed(gate *access.Gate, c understudy.Caller, sp *spec.Spec) error {
 	seen := []string{}
 	for _, k := range sp.Kinds {
-		if gate.Sees(c, q.source, k.Name) {
+		if gate.CanSee(c, q.source, k.Name) {
 			seen = append(seen, k.Name)
 		}
 	}

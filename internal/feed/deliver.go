@@ -78,7 +78,7 @@ func (f *Feed) deliver(ctx context.Context, run outbox.Run, one *hook) error {
 			return err
 		}
 		delivered += b.count
-		run.Progress(b.until, head, fmt.Sprintf("%d changes delivered", delivered))
+		run.SetProgress(b.until, head, fmt.Sprintf("%d changes delivered", delivered))
 	}
 }
 

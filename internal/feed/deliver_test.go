@@ -15,7 +15,7 @@ type auditor struct {
 	all []understudy.AuditEntry
 }
 
-func (a *auditor) Audit(_ context.Context, e understudy.AuditEntry) error {
+func (a *auditor) RecordAction(_ context.Context, e understudy.AuditEntry) error {
 	if a.err == nil {
 		a.all = append(a.all, e)
 	}

@@ -39,7 +39,7 @@ type Store interface {
 
 // Callers finds the caller of a request.
 type Callers interface {
-	Person(r *http.Request) (understudy.Caller, error)
+	IdentifyPerson(r *http.Request) (understudy.Caller, error)
 }
 
 // Policy has the grants and webhooks of the settings in force.

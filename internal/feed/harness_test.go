@@ -114,7 +114,7 @@ var roles = access.Roles{
 // people name themselves: the user of Basic auth is the role.
 type people struct{ lasts time.Duration }
 
-func (p people) Person(r *http.Request) (understudy.Caller, error) {
+func (p people) IdentifyPerson(r *http.Request) (understudy.Caller, error) {
 	role, name, ok := r.BasicAuth()
 	if !ok {
 		return understudy.Caller{}, fmt.Errorf("%w: no credential", understudy.ErrUnauthorized)

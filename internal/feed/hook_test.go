@@ -98,7 +98,7 @@ type task struct{ key string }
 
 func (t task) Job() understudy.Job { return understudy.Job{Kind: DeliverKind, Key: t.key} }
 
-func (t task) Progress(int64, int64, string) {}
+func (t task) SetProgress(int64, int64, string) {}
 
 // noted is a task that remembers its last note.
 type noted struct {
@@ -106,7 +106,7 @@ type noted struct {
 	note *string
 }
 
-func (n noted) Progress(_, _ int64, note string) { *n.note = note }
+func (n noted) SetProgress(_, _ int64, note string) { *n.note = note }
 
 // clock is stepped by tests.
 type clock struct {

@@ -17,7 +17,7 @@ import (
 
 // Callers finds the caller of a request; callers.Book fills it.
 type Callers interface {
-	Person(r *http.Request) (understudy.Caller, error)
+	IdentifyPerson(r *http.Request) (understudy.Caller, error)
 }
 
 // HandlerOptions are what a handler is made of.
@@ -46,7 +46,9 @@ type handler struct{ o HandlerOptions }
 // it the series that the caller may ask about.
 func NewHandler(o HandlerOptions) http.Handler {
 	h := &handler{o}
-	who := func(r *http.Request) (understudy.Caller, error) { return jsonapi.Person(r, o.Token, o.Callers.Person) }
+	who := func(r *http.Request) (understudy.Caller, error) {
+		return jsonapi.Person(r, o.Token, o.Callers.IdentifyPerson)
+	}
 	mux := http.NewServeMux()
 	mux.Handle("GET "+Path, jsonapi.Handle(&jsonapi.Options{Who: who, Vary: "Authorization", Time: askTime}, h.answer))
 	return mux

@@ -82,7 +82,7 @@ func (l *lanes) serve(known Known) *Server {
 		l.Fatal(err)
 	}
 	limits := config.Limits{}
-	limits.Defaults()
+	limits.SetDefaults()
 	s := NewServer("test", nl, nil, &limits, PlainRefusal(), slog.New(slog.DiscardHandler))
 	s.SetHandler(l, known, nil)
 	if known != nil {

@@ -50,7 +50,7 @@ func openPort(t *testing.T, lane bool, change func(*config.Limits)) *port {
 	}
 	var limits config.Limits
 	change(&limits)
-	limits.Defaults()
+	limits.SetDefaults()
 	p := &port{inside: make(chan struct{}, 100), release: make(chan struct{})}
 	answer := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.URL.Path == "/slow" {
@@ -314,7 +314,7 @@ func TestErrorsInTLSAreSigned(t *testing.T) {
 		t.Fatal(err)
 	}
 	var limits config.Limits
-	limits.Defaults()
+	limits.SetDefaults()
 	answer := func(w http.ResponseWriter, r *http.Request) {
 		w.WriteHeader(http.StatusNotFound)
 		_, _ = fmt.Fprintf(w, "%s for %s", r.Proto, r.TLS.ServerName)

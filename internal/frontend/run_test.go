@@ -22,7 +22,7 @@ func testFace(t *testing.T, h http.Handler) *Server {
 		t.Fatal(err)
 	}
 	var limits config.Limits
-	limits.Defaults()
+	limits.SetDefaults()
 	return NewServer("test", l, h, &limits, PlainRefusal(), slog.New(slog.DiscardHandler))
 }
 

@@ -22,7 +22,7 @@ func TestPanicsAreLogged(t *testing.T) {
 	}
 	var said bytes.Buffer
 	var limits config.Limits
-	limits.Defaults()
+	limits.SetDefaults()
 	f := NewServer("test", l, http.HandlerFunc(func(http.ResponseWriter, *http.Request) { panic("oh no") }), &limits, PlainRefusal(),
 		slog.New(slog.NewTextHandler(&said, nil)))
 	done := make(chan error, 1)

@@ -1,5 +1,4 @@
-// End: from the claim to the end of a run. The run gets its memory, does its work, and
-// its result is saved.
+// End: from the claim of a job to the end of its run. The run gets its memory, does its work, and its result is stored.
 
 package jobs
 
@@ -15,13 +14,13 @@ import (
 	"understudy/kit/retry"
 )
 
-// begin starts a claimed job.
+// begin starts a run of a claimed job.
 func (r *Runner) begin(ctx context.Context, j understudy.Job, now time.Time) {
 	kind := r.kinds[j.Kind]
 	ctx, cancel := context.WithCancelCause(context.WithoutCancel(ctx))
 	u := &Run{r: r, kind: kind, cancel: cancel, job: j, heartbeatAt: now, leaseEnd: j.LeaseEnd}
-	// Tried here, so that the next claim knows what is left.
-	u.weights.working = j.Weight <= 0 // a run without weight does not queue behind heavy ones
+	// The weight is tried here, so that the next claim knows how much memory is left.
+	u.weights.working = j.Weight <= 0 // a run without weight does not queue behind heavy runs
 	if j.Weight > 0 && j.Weight <= r.o.Memory {
 		u.weights.load = r.scale.TryAcquire(j.Weight)
 		u.weights.working = u.weights.load != nil
@@ -41,26 +40,26 @@ func (r *Runner) begin(ctx context.Context, j understudy.Job, now time.Time) {
 			err = u.gather(ctx)
 		}
 		if err == nil {
-			err = u.do(ctx)
+			err = u.execute(ctx)
 		}
 		r.end(ctx, u, err)
 	})
 }
 
-// gathers counts those that wait for their weight.
-func (r *Runner) gathers(by int) {
+// addGathering changes the number of runs that wait for their weight.
+func (r *Runner) addGathering(by int) {
 	r.active.mu.Lock()
 	r.active.gathering += by
 	r.active.mu.Unlock()
 	if by < 0 {
-		r.ring(true) // more may be taken beside it
+		r.wakeLoop(true) // another run may fit now
 	}
 }
 
 // gather waits for the run's weight.
 func (u *Run) gather(ctx context.Context) error {
 	r, bytes := u.r, u.job.Weight
-	defer r.gathers(-1)
+	defer r.addGathering(-1)
 	if bytes > r.o.Memory {
 		return &overQuotaError{bytes, r.o.Memory}
 	}
@@ -72,14 +71,14 @@ func (u *Run) gather(ctx context.Context) error {
 	defer u.mu.Unlock()
 	u.weights.load = load
 	if u.weights.working = ctx.Err() == nil; !u.weights.working {
-		return context.Cause(ctx) // it is over before it began
+		return context.Cause(ctx) // ctx ended before the run could begin
 	}
 	return nil
 }
 
-// do does the work. A panic is an error. Its text goes to the log alone, because it may
-// hold anything.
-func (u *Run) do(ctx context.Context) (err error) {
+// execute calls the kind's Run function. A panic becomes an error. Its text is written only to the log, because
+// it may contain any data.
+func (u *Run) execute(ctx context.Context) (err error) {
 	if u.kind.Limit > 0 {
 		var cancel context.CancelFunc
 		ctx, cancel = context.WithTimeoutCause(ctx, u.kind.Limit, fmt.Errorf("it took longer than %v", u.kind.Limit))
@@ -98,14 +97,14 @@ func (u *Run) do(ctx context.Context) (err error) {
 	return err
 }
 
-// end saves the result of a run, as often as needed, and releases it.
+// end releases the memory of a run and stores its result, with retries.
 func (r *Runner) end(ctx context.Context, u *Run, err error) {
 	u.mu.Lock()
 	loads := u.weights.parts
 	if u.weights.load != nil {
 		loads = append(loads, u.weights.load)
 	}
-	u.weights.load, u.weights.parts, u.over = nil, nil, true
+	u.weights.load, u.weights.parts, u.ended = nil, nil, true
 	u.mu.Unlock()
 	for _, l := range loads {
 		l.Release()
@@ -116,15 +115,15 @@ func (r *Runner) end(ctx context.Context, u *Run, err error) {
 	r.active.mu.Lock()
 	delete(r.active.runs, lease{e.Number, e.Fence})
 	r.active.mu.Unlock()
-	r.loop.ended.Add(1)
-	r.ring(true)
+	r.loop.endedRuns.Add(1)
+	r.wakeLoop(true)
 }
 
-// write saves the end of a run. It tries again for as long as the runner runs, and
-// keeps the lease meanwhile, if it can.
+// write stores the result of a run. It retries until the runner ends. Meanwhile heartbeats keep the lease, if
+// the store can be written.
 func (r *Runner) write(ctx context.Context, e understudy.JobResult) (state understudy.JobState, lost bool) {
 	for before := 0; ; before++ {
-		tried, cancel := context.WithTimeout(ctx, writeTime)
+		tried, cancel := context.WithTimeout(ctx, writeTimeout)
 		state, err := r.o.Store.EndJob(tried, e)
 		cancel()
 		switch {
@@ -133,11 +132,11 @@ func (r *Runner) write(ctx context.Context, e understudy.JobResult) (state under
 		case errors.Is(err, understudy.ErrLost), errors.Is(err, understudy.ErrClosed), errors.Is(err, understudy.ErrInvalid):
 			return 0, true
 		}
-		r.stumble(ctx, err)
+		r.recordTrouble(ctx, err)
 		if r.isEnding() {
-			return 0, true // its lease ends by itself
+			return 0, true // the lease expires without the runner
 		}
-		_ = retry.Sleep(ctx, retry.Backoff(100*time.Millisecond, maxPause, before)) // it is short beside Options.Grace
+		_ = retry.Sleep(ctx, retry.Backoff(100*time.Millisecond, maxPause, before)) // short compared with Options.Grace
 	}
 }
 

@@ -1,4 +1,4 @@
-// Handler: /-/jobs, what runs, waits and was archived, as JSON; cancel, replay.
+// Handler: serves /-/jobs as JSON (running, waiting and archived jobs), and cancels and replays jobs.
 
 package jobs
 
@@ -19,43 +19,40 @@ import (
 	"understudy/kit/jsonhttp"
 )
 
-// Control is the frontend of jobs that the handler calls; Runner implements it.
+// Control is the part of a runner that the handler needs. Runner implements it.
 type Control interface {
-	Jobs(ctx context.Context, f understudy.JobFilter) ([]understudy.Job, error)
+	ListJobs(ctx context.Context, f understudy.JobFilter) ([]understudy.Job, error)
 	Cancel(ctx context.Context, number int64) error
 	Replay(ctx context.Context, number int64) (int64, error)
 }
 
-// HandlerOptions are what the handler of /-/jobs is made of.
+// HandlerOptions are the options of the handler of /-/jobs.
 type HandlerOptions struct {
 	Jobs Control
-	// Person returns the caller. Only a caller that sees every record of every source
-	// gets an answer, because a job's key and error may name any record.
+	// Person returns the caller of a request. Only a caller who sees every record of every source gets a
+	// response, because a job's key and error may name any record.
 	Person func(*http.Request) (understudy.Caller, error)
-	// All reports whether a caller sees every record; nil: callers with the role `all`.
+	// All reports whether a caller sees every record. If All is nil, these are the callers with the role `all`.
 	All func(understudy.Caller) bool
-	// Audit lists what is done to jobs, before it is done; nil: nothing is listed.
+	// Audit records each change before it is made. If Audit is nil, nothing is recorded.
 	Audit understudy.Auditor
-	// Token gives access too, to a request from this machine that carries it; "":
-	// no request.
+	// Token also gives access to a request from this machine that carries it. An empty token gives no access.
 	Token string
-	// PublicURL is the viewer's origin, when a server in front gives it
-	// another; forms from there are taken.
+	// PublicURL is the viewer's origin if a server in front of it changes the origin. Forms from that origin are accepted.
 	PublicURL string
 	Logger    *slog.Logger // nil: discard
 }
 
-// Routes are the patterns the handler serves.
+// Routes returns the patterns that the handler serves.
 func Routes() []string {
 	return []string{"GET /-/jobs", "POST /-/jobs/{number}/cancel", "POST /-/jobs/{number}/replay"}
 }
 
-// askTime bounds one request.
-const askTime = 30 * time.Second
+// requestTimeout is the longest time that one request may take.
+const requestTimeout = 30 * time.Second
 
-// NewHandler makes the handler of Routes. Payloads and marks are never shown, because
-// they may hold hidden fields. A POST from a page of another site is refused by
-// Sec-Fetch-Site and Origin, as in the viewer.
+// NewHandler returns the handler for Routes. Payloads and marks are never shown, because they may contain
+// hidden fields. A POST from a page of another site is refused by Sec-Fetch-Site and Origin, as in the viewer.
 func NewHandler(o HandlerOptions) (http.Handler, error) {
 	understudy.SetDefaults(&o.Logger, nil)
 	if o.All == nil {
@@ -66,7 +63,8 @@ func NewHandler(o HandlerOptions) (http.Handler, error) {
 		return nil, fmt.Errorf("jobs: public_url: %w", err)
 	}
 	h := &handler{o}
-	api := &jsonapi.Options{Who: h.may, Forms: forms, Foreign: "this form comes from another site", Time: askTime, Explain: h.explain}
+	api := &jsonapi.Options{Who: h.authorize, Forms: forms, Foreign: "this form comes from another site", Time: requestTimeout,
+		Explain: h.explain}
 	mux := http.NewServeMux()
 	mux.Handle("GET /-/jobs", jsonapi.Handle(api, h.list))
 	mux.Handle("POST /-/jobs/{number}/cancel", jsonapi.Handle(api, h.cancel))
@@ -92,26 +90,26 @@ type jobJSON struct {
 	ExpiresAt time.Time     `json:"expires_at,omitzero"`
 	Started   time.Time     `json:"started,omitzero"`
 	Ended     time.Time     `json:"ended,omitzero"`
-	Stopping  bool          `json:"stopping,omitempty"` // cancelled, and not yet ended
+	Stopping  bool          `json:"stopping,omitempty"` // cancelled and not yet ended
 	Error     string        `json:"error,omitempty"`
 	Progress  *progressJSON `json:"progress,omitempty"`
 }
 
 type progressJSON struct {
 	Done  int64     `json:"done"`
-	Total int64     `json:"total,omitempty"` // absent: not known
+	Total int64     `json:"total,omitempty"` // absent if unknown
 	Note  string    `json:"note,omitempty"`
-	End   time.Time `json:"end,omitzero"` // when it is expected to be through
+	End   time.Time `json:"end,omitzero"` // when the job is expected to be done
 }
 
-// jobPage is the answer of GET. Before is the parameter of the next page; absent:
-// this is the last.
+// jobPage is the response to GET. Before is the parameter of the next page; it is absent on the last page.
 type jobPage struct {
 	Jobs   []jobJSON `json:"jobs"`
 	Before int64     `json:"before,omitempty"`
 }
 
-func show(j *understudy.Job) jobJSON {
+// jobToJSON returns the JSON form of a job, without its payload and its mark.
+func jobToJSON(j *understudy.Job) jobJSON {
 	s := jobJSON{
 		Number: j.Number, Kind: j.Kind, Key: j.Key, State: j.State.String(), Lane: j.Priority.String(), Once: j.Once, Attempt: j.Attempt,
 		Attempts: j.Attempts, Weight: j.Weight, Created: j.Created, ExpiresAt: j.ExpiresAt, Started: j.Started,
@@ -129,8 +127,8 @@ func show(j *understudy.Job) jobJSON {
 	return s
 }
 
-// may permits the role `all`, and a request from this machine with the token.
-func (h *handler) may(r *http.Request) (understudy.Caller, error) {
+// authorize allows callers who see every record, and requests from this machine with the token.
+func (h *handler) authorize(r *http.Request) (understudy.Caller, error) {
 	if strings.HasPrefix(r.Header.Get("Authorization"), "Bearer ") && h.o.Token != "" {
 		if c, err := jsonapi.Command(h.o.Token)(r); err == nil {
 			return c, nil
@@ -144,10 +142,10 @@ func (h *handler) may(r *http.Request) (understudy.Caller, error) {
 	return caller, err
 }
 
-// errState is the ErrInvalid of a job in the wrong state.
+// errState means that the job is in the wrong state for the request.
 var errState = errors.New("the job's state does not allow it")
 
-// explain says why a job's state does not allow what is asked, and hides errors of the store.
+// explain sets the response for an error: status 409 for a job in the wrong state, and a fixed text for errors of the store.
 func (h *handler) explain(_ *http.Request, err error, a *jsonapi.Refusal) {
 	switch {
 	case errors.Is(err, errState):
@@ -160,20 +158,21 @@ func (h *handler) explain(_ *http.Request, err error, a *jsonapi.Refusal) {
 	}
 }
 
+// list returns a page of jobs.
 func (h *handler) list(ctx context.Context, _ understudy.Caller, r *http.Request) (any, error) {
 	f, err := filterOf(r.URL.RawQuery)
 	if err != nil {
 		return nil, err
 	}
 	most := f.Limit
-	f.Limit++ // to know whether there are more
-	all, err := h.o.Jobs.Jobs(ctx, f)
+	f.Limit++ // one more, to know whether there is a next page
+	all, err := h.o.Jobs.ListJobs(ctx, f)
 	if err != nil {
 		return nil, err
 	}
 	p := jobPage{Jobs: []jobJSON{}}
 	for i := range all[:min(len(all), most)] {
-		p.Jobs = append(p.Jobs, show(&all[i]))
+		p.Jobs = append(p.Jobs, jobToJSON(&all[i]))
 	}
 	if len(all) > most {
 		p.Before = all[most-1].Number
@@ -181,8 +180,7 @@ func (h *handler) list(ctx context.Context, _ understudy.Caller, r *http.Request
 	return p, nil
 }
 
-// filterOf reads the query of GET: kind, state (several, also with commas),
-// before, limit.
+// filterOf parses the query of GET: kind, state (several, also separated by commas), before and limit.
 func filterOf(query string) (f understudy.JobFilter, err error) {
 	q, err := url.ParseQuery(query)
 	if err != nil {
@@ -229,7 +227,7 @@ func stateOf(word string) (understudy.JobState, bool) {
 	return 0, false
 }
 
-// begin returns the number of the job that a change is asked of, and lists the change.
+// begin records the change in the audit log and returns the number of the job.
 func (h *handler) begin(ctx context.Context, c understudy.Caller, r *http.Request) (int64, error) {
 	err := jsonapi.Audit(ctx, h.o.Audit, c, understudy.AuditEntry{Action: understudy.ActionAdminister,
 		What: "job " + understudy.Clip(strings.TrimPrefix(r.URL.Path, "/-/jobs/"))})
@@ -243,30 +241,31 @@ func (h *handler) begin(ctx context.Context, c understudy.Caller, r *http.Reques
 	return n, nil
 }
 
-// stateError tells apart a job in the wrong state from a request that is wrong.
-func stateError(err error) error {
+// wrapStateError marks an ErrInvalid of the runner as a wrong state of the job, not as an invalid request.
+func wrapStateError(err error) error {
 	if errors.Is(err, understudy.ErrInvalid) {
 		return fmt.Errorf("%w: %w", errState, err)
 	}
 	return err
 }
 
+// cancel cancels a job and returns it.
 func (h *handler) cancel(ctx context.Context, c understudy.Caller, r *http.Request) (any, error) {
 	n, err := h.begin(ctx, c, r)
 	if err != nil {
 		return nil, err
 	}
 	if err := h.o.Jobs.Cancel(ctx, n); err != nil {
-		return nil, stateError(err)
+		return nil, wrapStateError(err)
 	}
 	h.o.Logger.Info("job cancelled", "job", n)
-	all, err := h.o.Jobs.Jobs(ctx, understudy.JobFilter{Number: n, Limit: 1})
+	all, err := h.o.Jobs.ListJobs(ctx, understudy.JobFilter{Number: n, Limit: 1})
 	if err != nil || len(all) == 0 {
 		return struct {
 			Number int64 `json:"number"`
-		}{n}, nil // it is cancelled all the same
+		}{n}, nil // the job is cancelled although it can't be read
 	}
-	return show(&all[0]), nil
+	return jobToJSON(&all[0]), nil
 }
 
 func (h *handler) replay(ctx context.Context, c understudy.Caller, r *http.Request) (any, error) {
@@ -276,7 +275,7 @@ func (h *handler) replay(ctx context.Context, c understudy.Caller, r *http.Reque
 	}
 	again, err := h.o.Jobs.Replay(ctx, n)
 	if err != nil {
-		return nil, stateError(err)
+		return nil, wrapStateError(err)
 	}
 	h.o.Logger.Info("job replayed", "job", n, "as", again)
 	return struct {

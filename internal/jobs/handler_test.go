@@ -96,9 +96,9 @@ func TestWhatIsShown(t *testing.T) {
 		gate := make(chan struct{})
 		b := start(t, nil, jobs.Options{Kinds: []jobs.Kind{
 			{Name: "sync calls", Lane: understudy.Bulk, Run: func(ctx context.Context, r *jobs.Run) error {
-				r.Progress(0, 100, "page 1")
+				r.SetProgress(0, 100, "page 1")
 				time.Sleep(10 * time.Second)
-				r.Progress(20, 100, "page 2")
+				r.SetProgress(20, 100, "page 2")
 				if err := r.SetMark(ctx, []byte("+15551234567")); err != nil {
 					return err
 				}

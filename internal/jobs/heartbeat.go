@@ -1,4 +1,4 @@
-// Heartbeats: those of all runs, and a runner whose store cannot be written.
+// Heartbeat: sends the heartbeats of all runs, and pauses when the store cannot be written.
 
 package jobs
 
@@ -12,39 +12,39 @@ import (
 	"understudy/kit/retry"
 )
 
-// nextHeartbeat is when the run's next heartbeat is due.
+// nextHeartbeat returns when the run's next heartbeat is due.
 func (u *Run) nextHeartbeat() time.Time {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	if u.dirty {
-		return u.heartbeatAt.Add(min(progressAt, u.kind.Lease/3))
+		return u.heartbeatAt.Add(min(progressInterval, u.kind.Lease/3))
 	}
 	return u.heartbeatAt.Add(u.kind.Lease / 3)
 }
 
-// beat writes the heartbeats that are due, all in one transaction.
-func (r *Runner) heartbeat(ctx context.Context, now time.Time) {
+// sendHeartbeats writes all heartbeats that are due, in one transaction.
+func (r *Runner) sendHeartbeats(ctx context.Context, now time.Time) {
 	var runs []*Run
 	var beats []understudy.Heartbeat
 	r.active.mu.Lock()
 	for _, u := range r.active.runs {
 		if !u.nextHeartbeat().After(now) {
 			runs = append(runs, u)
-			beats = append(beats, u.sign(now))
+			beats = append(beats, u.newHeartbeat(now))
 		}
 	}
 	r.active.mu.Unlock()
 	if len(beats) == 0 {
 		return
 	}
-	ctx, cancel := context.WithTimeout(ctx, writeTime)
+	ctx, cancel := context.WithTimeout(ctx, writeTimeout)
 	defer cancel()
 	found, err := r.o.Store.BeatJobs(ctx, beats...)
 	if err != nil {
-		r.stumble(ctx, err)
+		r.recordTrouble(ctx, err)
 		now = r.o.Now()
 		for _, u := range runs {
-			u.lapse(now)
+			u.endIfLapsed(now)
 		}
 		return
 	}
@@ -55,27 +55,26 @@ func (r *Runner) heartbeat(ctx context.Context, now time.Time) {
 		case found[i].Stop:
 			u.cancel(errCancelled)
 		}
-		u.heartbeatReply(beats[i].LeaseEnd)
+		u.setLeaseEnd(beats[i].LeaseEnd)
 	}
 }
 
-// sign is the run's heartbeat.
-func (u *Run) sign(now time.Time) understudy.Heartbeat {
+// newHeartbeat returns a heartbeat of the run at the time now.
+func (u *Run) newHeartbeat(now time.Time) understudy.Heartbeat {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	u.heartbeatAt, u.dirty = now, false
 	return understudy.Heartbeat{Number: u.job.Number, Fence: u.job.Fence, LeaseEnd: now.Add(u.kind.Lease), Progress: u.job.Progress}
 }
 
-func (u *Run) heartbeatReply(end time.Time) {
+func (u *Run) setLeaseEnd(end time.Time) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	u.leaseEnd = end
 }
 
-// lapse ends a run whose lease has probably ended: another process may have begun the
-// job.
-func (u *Run) lapse(now time.Time) {
+// endIfLapsed ends a run whose lease has probably expired, because another process may have started the job again.
+func (u *Run) endIfLapsed(now time.Time) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	u.dirty = true
@@ -84,25 +83,24 @@ func (u *Run) lapse(now time.Time) {
 	}
 }
 
-// trouble is a store that cannot be written: a pause that grows.
+// trouble is the state of a store that cannot be written: pauses of growing length.
 type trouble struct {
 	mu     sync.Mutex
 	err    error
-	pauses int // in a row
+	pauses int // the number of consecutive pauses
 	end    time.Time
 }
 
-// A pause is short: what kept the store from being written may only have been
-// another process at work, and one more try costs next to nothing.
+// Pauses are short, because the store may only have been locked by another process, and a retry is cheap.
 const (
 	firstPause = 200 * time.Millisecond
 	maxPause   = 5 * time.Second
 )
 
-// stumble begins a pause, or a longer one; it is logged once.
-func (r *Runner) stumble(ctx context.Context, err error) {
+// recordTrouble begins a pause, longer than the one before. Only the first of consecutive errors is logged.
+func (r *Runner) recordTrouble(ctx context.Context, err error) {
 	if errors.Is(ctx.Err(), context.Canceled) || errors.Is(err, understudy.ErrClosed) {
-		return // the end has come
+		return // the runner or the store is closing
 	}
 	now := r.o.Now()
 	t := &r.trouble
@@ -118,8 +116,8 @@ func (r *Runner) stumble(ctx context.Context, err error) {
 	t.pauses++
 }
 
-// recovered ends the pauses.
-func (r *Runner) recovered() {
+// clearTrouble ends the pauses after a successful write.
+func (r *Runner) clearTrouble() {
 	t := &r.trouble
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -129,13 +127,13 @@ func (r *Runner) recovered() {
 	t.err, t.pauses, t.end = nil, 0, time.Time{}
 }
 
-func (t *trouble) waits(now time.Time) bool {
+func (t *trouble) isPaused(now time.Time) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return now.Before(t.end)
 }
 
-func (t *trouble) until() time.Time {
+func (t *trouble) pauseEnd() time.Time {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return t.end

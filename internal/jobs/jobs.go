@@ -1,11 +1,10 @@
-// Jobs: kinds of jobs, the store of jobs, settings.
+// Jobs: kinds of jobs, the store of jobs, and options.
 
 // Package jobs runs stored jobs at least once.
 //
-// A job is a row of the store, leased to the worker that runs it. A worker without
-// heartbeats loses its lease. Another worker then begins the job again, and later
-// writes of the former worker are refused. An at-most-once job is never begun
-// again, whatever its outcome.
+// A job is a row of the store and is leased to the worker that runs it. A worker that sends no heartbeats loses
+// its lease. Another worker then runs the job again, and later writes of the first worker are refused. An
+// at-most-once job is never run again, whatever its outcome.
 package jobs
 
 import (
@@ -24,15 +23,14 @@ import (
 	"understudy/kit/semaphore"
 )
 
-// Store keeps jobs; store.DB does. All of it may be shared with runners in other
-// processes.
+// Store stores jobs; store.DB implements it. Runners in other processes may share the store.
 type Store interface {
 	Queue
 	Leases
 	Archive
 }
 
-// Queue is where jobs are put and taken.
+// Queue adds, claims and cancels jobs.
 type Queue interface {
 	AddJobs(ctx context.Context, now time.Time, jobs ...understudy.Job) ([]int64, error)
 	PlanJob(ctx context.Context, now, since, slot time.Time, job understudy.Job) (number int64, last time.Time, err error)
@@ -40,79 +38,76 @@ type Queue interface {
 	CancelJob(ctx context.Context, number int64, now time.Time) (understudy.Job, error)
 }
 
-// Leases are jobs that run. A write under an old fence is ErrLost.
+// Leases are the writes of running jobs. A write with an old fence returns ErrLost.
 type Leases interface {
 	BeatJobs(ctx context.Context, beats ...understudy.Heartbeat) ([]understudy.HeartbeatReply, error)
 	MarkJob(ctx context.Context, number, fence int64, mark []byte) error
 	EndJob(ctx context.Context, e understudy.JobResult) (understudy.JobState, error)
 }
 
-// Archive is where jobs are looked up.
+// Archive reads and counts jobs, and removes old ones.
 type Archive interface {
 	Jobs(ctx context.Context, f understudy.JobFilter) ([]understudy.Job, error)
 	JobCounts(ctx context.Context) (understudy.JobCounts, error)
 	TrimJobs(ctx context.Context, keep int, before time.Time) (removed int, err error)
 }
 
-// Kind is one sort of work. Everything but Name and Run has a good zero value.
+// Kind is a kind of work. Every field except Name and Run has a usable zero value.
 type Kind struct {
-	Name string // verb and noun: "sync calls"
-	// Run does the work of one job. It ends soon after ctx does, whose cause says why: the
-	// job was cancelled, its lease lost, the runner stopped. A nil error is the end of the
-	// job. Otherwise the job is begun again after a while until its attempts are used up.
-	// An error that wraps understudy.ErrInvalid fails it at once. An understudy.Snooze says
-	// when, and does not count as an attempt; nor does an error that wraps
-	// understudy.ErrNotStored. People see the error's text, so it must hold no payload. A
-	// panic is an error whose text and stack are in the log alone.
+	Name string // a verb and a noun, such as "sync calls"
+	// Run does the work of one job. It must return soon after ctx ends; the cause of ctx says why: the job was
+	// cancelled, its lease was lost, or the runner stops. If Run returns nil, the job is done. After an error
+	// the job runs again after a back-off, until its attempts are used up. An error that wraps
+	// understudy.ErrInvalid fails the job at once. An understudy.Snooze says when the job runs again and does
+	// not count as an attempt, nor does an error that wraps understudy.ErrNotStored. People see the error's
+	// text, so it must not contain payload. The text and stack of a panic are written only to the log.
 	Run func(ctx context.Context, r *Run) error
-	// Once: at most once. A run that broke off is not begun again.
+	// Once means that the job runs at most once: an interrupted run is not repeated.
 	Once        bool
-	Concurrency int                 // how many may run at once, over all processes; 0: any number
-	Attempts    int                 // how many runs may begin; 0: 5
-	Lane        understudy.Priority // of jobs that are in the first one
-	Weight      int64               // bytes of memory of a job that does not say; 0: next to nothing
-	Lease       time.Duration       // how long a run is waited for that is not heard of; 0: the runner's
-	Limit       time.Duration       // how long one run may take; 0: as long as its heartbeats come
-	Backoff     time.Duration       // before the second run, doubled for each further one, with jitter; 0: 1s
-	MaxBackoff  time.Duration       // and never more than this; 0: 10m
+	Concurrency int                 // the maximum number of concurrent runs in all processes; 0: no limit
+	Attempts    int                 // the maximum number of runs of a job; 0: 5
+	Lane        understudy.Priority // the priority of jobs that set none
+	Weight      int64               // the memory in bytes of jobs that set no weight; 0: almost none
+	Lease       time.Duration       // how long a run keeps its job without heartbeats; 0: Options.Lease
+	Limit       time.Duration       // the longest duration of a run; 0: no limit as long as it sends heartbeats
+	Backoff     time.Duration       // the wait before the second run, doubled for each further run, with jitter; 0: 1s
+	MaxBackoff  time.Duration       // the longest wait between runs; 0: 10m
 
-	// Schedule makes the kind periodic (see Every): it says when the job after the one
-	// of slot last is due; a zero last is before the first. The job has the key
-	// "periodic". It is added while no other is live, over restarts too. Missed slots
-	// are made up for once.
+	// Schedule makes the kind periodic (see Every). It returns when the next job is due after the slot last;
+	// last is zero before the first job. The job has the key "periodic". It is added unless such a job is
+	// waiting or running, also after a restart. For any number of missed slots one job is added.
 	Schedule func(last time.Time) time.Time
 }
 
-// periodicKey is the key of the jobs a runner adds by itself.
+// periodicKey is the key of the periodic jobs that a runner adds.
 const periodicKey = "periodic"
 
-// Options are a runner's settings.
+// Options are the options of a runner.
 type Options struct {
 	Store   Store
-	Kinds   []Kind // more are added by Add
-	Workers int    // runs at once; 0: 8
-	Memory  int64  // bytes all runs together may weigh; 0: 256 MiB
-	// Lease is how long a run without heartbeats keeps its job. Every run sends three
-	// heartbeats in this time. 0: 30s.
+	Kinds   []Kind // Add can add more
+	Workers int    // the maximum number of concurrent runs; 0: 8
+	Memory  int64  // the maximum weight in bytes of all runs together; 0: 256 MiB
+	// Lease is how long a run keeps its job without heartbeats. Every run sends three heartbeats in this time. 0: 30s.
 	Lease time.Duration
-	// Keep is how many archived jobs of each state are kept, and KeepFor how
-	// long; 0: 1,000 and 30 days.
+	// Keep is the number of archived jobs that are kept in each state, and KeepFor how long they are kept. 0:
+	// 1,000 and 30 days.
 	Keep    int
 	KeepFor time.Duration
-	// Grace is how long runs may take to end once the runner is to; 0: 8s.
+	// Grace is how long running jobs may take to end when the runner stops; 0: 8s.
 	Grace time.Duration
-	// Alone means that no other process runs jobs of this store. Leases found at the
-	// start are then lost for certain, and their end is not waited for.
+	// Alone means that no other process runs jobs of this store. The runner then takes over leases found at the
+	// start at once, without waiting for their expiry.
 	Alone  bool
-	Worker string           // names this runner; "": a random name
+	Worker string           // the name of this runner; "": a random name
 	Now    func() time.Time // nil: time.Now
 	Rand   func() float64   // for jitter, in [0, 1), safe for concurrent use; nil: math/rand/v2
-	// Collect collects garbage, now and then when heavy work is done; nil:
-	// runtime.GC.
+	// Collect runs a garbage collection; the runner calls it from time to time after heavy work. nil: runtime.GC.
 	Collect func()
 	Logger  *slog.Logger // nil: discard
 }
 
+// withDefaults returns the options with default values in place of zero values.
 func (o Options) withDefaults() Options {
 	o.Workers = cmp.Or(max(o.Workers, 0), 8)
 	o.Memory = cmp.Or(max(o.Memory, 0), 256<<20)
@@ -131,11 +126,11 @@ func (o Options) withDefaults() Options {
 	return o
 }
 
-// maxKinds is how many kinds the store takes in one claim.
+// maxKinds is the maximum number of kinds in one claim.
 const maxKinds = 2048
 
-// New makes a runner; it runs nothing before Run. Kinds are known by their
-// names: no two have the same, and every one has a Run.
+// New returns a runner that runs nothing before Run is called. The names of kinds must be unique, and every
+// kind needs a Run function.
 func New(o Options) (*Runner, error) {
 	o = o.withDefaults()
 	if o.Store == nil {
@@ -143,7 +138,7 @@ func New(o Options) (*Runner, error) {
 	}
 	r := &Runner{
 		o: o, kinds: map[string]*Kind{}, active: active{runs: map[lease]*Run{}}, wake: make(chan struct{}, 1),
-		scale: semaphore.New(semaphore.Options{Limit: o.Memory, Refuse: true}), loop: loop{alone: o.Alone},
+		scale: semaphore.New(semaphore.Options{Limit: o.Memory, Refuse: true}), loop: loop{firstClaimAlone: o.Alone},
 	}
 	return r, r.Add(o.Kinds...)
 }
@@ -161,6 +156,7 @@ func (r *Runner) Add(kinds ...Kind) error {
 	return nil
 }
 
+// add checks a kind, sets its defaults and adds it.
 func (r *Runner) add(k Kind) error {
 	switch {
 	case k.Name == "" || k.Run == nil:
@@ -168,7 +164,7 @@ func (r *Runner) add(k Kind) error {
 	case r.kinds[k.Name] != nil:
 		return errors.New("there are two of that name")
 	case k.Weight > r.o.Memory:
-		return fmt.Errorf("it weighs %s; raise jobs.memory, which is %s", bytesOf(k.Weight), bytesOf(r.o.Memory))
+		return fmt.Errorf("it weighs %s; raise jobs.memory, which is %s", sizeText(k.Weight), sizeText(r.o.Memory))
 	}
 	k.Attempts = cmp.Or(k.Attempts, 5)
 	if k.Once {
@@ -186,8 +182,8 @@ func (r *Runner) add(k Kind) error {
 	return nil
 }
 
-// bytesOf is a size in words.
-func bytesOf(n int64) string {
+// sizeText returns a size as text, such as "3 MiB".
+func sizeText(n int64) string {
 	if n >= 1<<20 {
 		return fmt.Sprintf("%.0f MiB", float64(n)/(1<<20))
 	}

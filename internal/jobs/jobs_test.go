@@ -67,7 +67,7 @@ func (b *bench) add(j understudy.Job) int64 {
 
 func (b *bench) job(number int64) understudy.Job {
 	b.Helper()
-	all, err := b.Jobs(b.Context(), understudy.JobFilter{Number: number})
+	all, err := b.ListJobs(b.Context(), understudy.JobFilter{Number: number})
 	if err != nil || len(all) != 1 {
 		b.Fatalf("job %d: %v, %v", number, all, err)
 	}
@@ -96,7 +96,7 @@ func TestAJobIsDone(t *testing.T) {
 			if runs < 3 {
 				return errors.New("not yet")
 			}
-			r.Progress(2, 2, "both")
+			r.SetProgress(2, 2, "both")
 			return nil
 		}}}})
 		defer b.stop()

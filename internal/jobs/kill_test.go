@@ -51,7 +51,7 @@ func killedKinds(folder string) []jobs.Kind {
 			return err
 		}
 		for i := range rand.IntN(4) {
-			r.Progress(int64(i), 4, "")
+			r.SetProgress(int64(i), 4, "")
 			if err := r.SetMark(ctx, fmt.Appendf(nil, "%d %d", j.Fence, i)); err != nil {
 				return err
 			}

@@ -1,5 +1,4 @@
-// Outcome: what a job becomes after a run, by what the run returned and why its
-// context ended.
+// Outcome: decides what happens to a job after a run, by the error of the run and the cause of its context's end.
 
 package jobs
 
@@ -13,13 +12,13 @@ import (
 )
 
 const (
-	// there was no memory for what they turned out to weigh.
-	maxAgain = 8
-	// storeWait is before the next run of a job whose work could not be stored.
-	storeWait = 10 * time.Second
+	// maxMemoryRetries is how many runs may end because memory was not free in time, before such runs count as attempts.
+	maxMemoryRetries = 8
+	// storeRetryWait is the wait before the next run of a job whose work could not be stored.
+	storeRetryWait = 10 * time.Second
 )
 
-// outcome decides. A run that ended well is done, whatever else happened.
+// outcome returns the result of a run that returned err. A run without an error is done, whatever else happened.
 func (u *Run) outcome(ctx context.Context, err error) understudy.JobResult {
 	u.mu.Lock()
 	job, working := u.job, u.weights.working
@@ -30,7 +29,7 @@ func (u *Run) outcome(ctx context.Context, err error) understudy.JobResult {
 		return e
 	}
 	cause := context.Cause(ctx)
-	once := job.Once && working // one that has not begun may begin
+	once := job.Once && working // a run that has not begun its work may be repeated
 	fail := func(text string) understudy.JobResult {
 		e.State, e.Error = understudy.JobFailed, text
 		return e
@@ -49,21 +48,21 @@ func (u *Run) outcome(ctx context.Context, err error) understudy.JobResult {
 		return fail("broke off: the server was stopped; it runs at most once")
 	case errors.Is(cause, errStopping):
 		e = again(0, false)
-		e.Error = "" // nothing went wrong
+		e.Error = "" // a stop of the runner is not an error
 		return e
-	case errors.As(err, &heavy) && heavy.bytes > heavy.most:
+	case errors.As(err, &heavy) && heavy.bytes > heavy.limit:
 		return fail(heavy.Error())
 	case errors.Is(err, understudy.ErrInvalid), once:
 		return fail(err.Error())
 	case errors.As(err, &heavy):
 		e.Weight = heavy.bytes
-		if job.Again < maxAgain {
+		if job.Again < maxMemoryRetries {
 			return again(0, false)
 		}
 	case errors.As(err, &later):
 		return again(max(later.Wait, 0), false)
 	case errors.Is(err, understudy.ErrNotStored):
-		return again(u.r.jitter(storeWait), false)
+		return again(u.r.jitter(storeRetryWait), false)
 	case !working:
 		return again(0, false)
 	}
@@ -73,8 +72,8 @@ func (u *Run) outcome(ctx context.Context, err error) understudy.JobResult {
 	return again(u.backoff(job.Attempt, err), true)
 }
 
-// backoff is how long to wait after so many runs: doubled each time, up to the
-// kind's bound, with jitter, and never less than upstream asked for.
+// backoff returns how long to wait after the given number of runs. The wait is doubled each time up to the
+// kind's maximum, with jitter. It is never shorter than the Retry-After of the upstream.
 func (u *Run) backoff(attempt int, err error) time.Duration {
 	wait := u.r.jitter(retry.Backoff(u.kind.Backoff, u.kind.MaxBackoff, attempt-1))
 	var up *understudy.UpstreamError
@@ -84,7 +83,7 @@ func (u *Run) backoff(attempt int, err error) time.Duration {
 	return wait
 }
 
-// jitter is between half of d and all of it.
+// jitter returns a random duration between half of d and d.
 func (r *Runner) jitter(d time.Duration) time.Duration {
 	return d/2 + time.Duration(r.o.Rand()*float64(d-d/2))
 }

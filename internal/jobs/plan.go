@@ -1,4 +1,4 @@
-// Plans: periodic kinds.
+// Plan: adds the jobs of periodic kinds.
 
 package jobs
 
@@ -9,15 +9,15 @@ import (
 	"understudy"
 )
 
-// plan is a periodic kind and when it is probably due next.
+// plan is a periodic kind, and when its next job is probably due.
 type plan struct {
-	kind  *Kind
-	asked bool
-	last  time.Time // the slot planned last, by whichever process
-	due   time.Time
+	kind    *Kind
+	planned bool
+	last    time.Time // the slot of the newest job that any process has added
+	due     time.Time
 }
 
-// Every is the schedule of a kind whose jobs lie that far apart.
+// Every returns the schedule of a kind whose jobs are d apart.
 func Every(d time.Duration) func(time.Time) time.Time {
 	return func(last time.Time) time.Time {
 		if last.IsZero() {
@@ -27,24 +27,24 @@ func Every(d time.Duration) func(time.Time) time.Time {
 	}
 }
 
-// plan adds what is due. However many slots were missed, one job is added for
-// them; while it is live, none.
+// plan adds the periodic jobs that are due. It adds one job for any number of missed slots, and none while such
+// a job is waiting or running.
 func (r *Runner) plan(ctx context.Context, now time.Time) error {
 	for _, p := range r.plans {
-		if p.asked && now.Before(p.due) {
+		if p.planned && now.Before(p.due) {
 			continue
 		}
 		slot := now
-		if !p.asked { // another process may have planned it, also before this one began
+		if !p.planned { // another process may have added a job, also before this process started
 			slot = time.Time{}
 		}
-		job := r.filled(understudy.Job{Kind: p.kind.Name, Key: periodicKey}, p.kind)
+		job := r.withKindDefaults(understudy.Job{Kind: p.kind.Name, Key: periodicKey}, p.kind)
 		_, last, err := r.o.Store.PlanJob(ctx, now, p.last, slot, job)
 		if err != nil {
 			return err
 		}
-		asked := p.asked
-		p.asked, p.last = true, last
+		asked := p.planned
+		p.planned, p.last = true, last
 		if p.due = p.kind.Schedule(last); !asked && !now.Before(p.due) {
 			_, last, err := r.o.Store.PlanJob(ctx, now, p.last, now, job)
 			if err != nil {
@@ -52,7 +52,7 @@ func (r *Runner) plan(ctx context.Context, now time.Time) error {
 			}
 			p.last, p.due = last, p.kind.Schedule(last)
 		}
-		if !p.due.After(now) { // a schedule that stands still is not to spin
+		if !p.due.After(now) { // avoids a busy loop if the schedule returns a past time
 			p.due = now.Add(time.Second)
 		}
 	}

@@ -61,7 +61,7 @@ func TestPeriodicKindsSurviveRestarts(t *testing.T) {
 			t.Errorf("begun at %v", at)
 		}
 		mu.Unlock()
-		if n, err := b.Counts(t.Context()); err != nil || n.Waiting+n.Running > 1 {
+		if n, err := b.CountJobs(t.Context()); err != nil || n.Waiting+n.Running > 1 {
 			t.Errorf("%+v, %v", n, err)
 		}
 		slow.Store(0)

@@ -1,4 +1,4 @@
-// What others ask of a runner: add, cancel, replay, look.
+// Queue: adds, cancels, replays and lists jobs.
 
 package jobs
 
@@ -10,8 +10,8 @@ import (
 	"understudy"
 )
 
-// filled is a job with what its kind says where it says nothing itself.
-func (r *Runner) filled(j understudy.Job, k *Kind) understudy.Job {
+// withKindDefaults returns the job with the values of its kind for all fields that it leaves empty.
+func (r *Runner) withKindDefaults(j understudy.Job, k *Kind) understudy.Job {
 	j.Once = j.Once || k.Once
 	j.Attempts = cmp.Or(max(j.Attempts, 0), k.Attempts)
 	if j.Once {
@@ -22,11 +22,10 @@ func (r *Runner) filled(j understudy.Job, k *Kind) understudy.Job {
 	return j
 }
 
-// Enqueue promises jobs, all or none, at most 1,000 at once, and returns their
-// numbers: of one whose kind and key a live job has, that job's number. When it
-// has returned nil the promise is kept over restarts. Errors:
-// understudy.ErrInvalid (a kind this runner does not know, a payload that is too
-// long, a job heavier than Options.Memory), understudy.ErrNotStored.
+// Enqueue stores jobs, all or none, at most 1,000 at once, and returns their numbers. If a job of the same kind
+// and key is waiting or running, Enqueue returns that job's number instead. Once Enqueue has returned nil, the
+// jobs survive restarts. Errors: understudy.ErrInvalid for an unknown kind, a payload that is too long, or a
+// job heavier than Options.Memory; understudy.ErrNotStored.
 func (r *Runner) Enqueue(ctx context.Context, jobs ...understudy.Job) ([]int64, error) {
 	all := make([]understudy.Job, len(jobs))
 	for i, j := range jobs {
@@ -34,7 +33,7 @@ func (r *Runner) Enqueue(ctx context.Context, jobs ...understudy.Job) ([]int64, 
 		if k == nil {
 			return nil, fmt.Errorf("jobs: %w: no kind is called %q", understudy.ErrInvalid, j.Kind)
 		}
-		all[i] = r.filled(j, k)
+		all[i] = r.withKindDefaults(j, k)
 		if all[i].Weight > r.o.Memory {
 			return nil, fmt.Errorf("jobs: %w: %s: %w", understudy.ErrInvalid, j.Kind, &overQuotaError{all[i].Weight, r.o.Memory})
 		}
@@ -43,14 +42,13 @@ func (r *Runner) Enqueue(ctx context.Context, jobs ...understudy.Job) ([]int64, 
 	if err != nil {
 		return nil, err
 	}
-	r.ring(true)
+	r.wakeLoop(true)
 	return numbers, nil
 }
 
-// Cancel archives a waiting job at once. The context of a running one ends,
-// here at once, in another process with its next sign of life; what it returns
-// then is not tried again. Errors: understudy.ErrNotFound; understudy.ErrInvalid
-// for one that is archived.
+// Cancel archives a waiting job at once. For a running job it ends the context of the run, in another process
+// with the next heartbeat; the job is then not retried. Errors: understudy.ErrNotFound; understudy.ErrInvalid
+// for an archived job.
 func (r *Runner) Cancel(ctx context.Context, number int64) error {
 	j, err := r.o.Store.CancelJob(ctx, number, r.o.Now())
 	if err != nil {
@@ -67,11 +65,9 @@ func (r *Runner) Cancel(ctx context.Context, number int64) error {
 	return nil
 }
 
-// Replay promises the work of an archived job again, as a new job; one that was
-// not done goes on at its mark. It returns the new number, or that of a live
-// job with the same kind and key. Errors: understudy.ErrNotFound;
-// understudy.ErrInvalid for a job that is not archived or a kind that is not
-// known any more.
+// Replay adds the work of an archived job as a new job. A job that was not done continues at its mark. Replay
+// returns the new number, or the number of a waiting or running job of the same kind and key. Errors:
+// understudy.ErrNotFound; understudy.ErrInvalid for a job that is not archived, or whose kind no longer exists.
 func (r *Runner) Replay(ctx context.Context, number int64) (int64, error) {
 	found, err := r.o.Store.Jobs(ctx, understudy.JobFilter{Number: number, Limit: 1})
 	if err != nil {
@@ -97,9 +93,9 @@ func (r *Runner) Replay(ctx context.Context, number int64) (int64, error) {
 	return numbers[0], nil
 }
 
-// Jobs returns jobs as they stand, the newest first; those that run here with
-// their progress of this moment and the time they are expected to be through.
-func (r *Runner) Jobs(ctx context.Context, f understudy.JobFilter) ([]understudy.Job, error) {
+// ListJobs returns jobs, the newest first. For jobs that run in this process it adds their current progress and
+// the estimated time of their end.
+func (r *Runner) ListJobs(ctx context.Context, f understudy.JobFilter) ([]understudy.Job, error) {
 	all, err := r.o.Store.Jobs(ctx, f)
 	if err != nil {
 		return nil, err
@@ -109,13 +105,13 @@ func (r *Runner) Jobs(ctx context.Context, f understudy.JobFilter) ([]understudy
 	defer r.active.mu.Unlock()
 	for i := range all {
 		if u := r.active.runs[lease{all[i].Number, all[i].Fence}]; u != nil && all[i].State == understudy.JobRunning {
-			all[i].Progress = u.progress(now)
+			all[i].Progress = u.estimateProgress(now)
 		}
 	}
 	return all, nil
 }
 
-// Counts counts jobs by where they stand, over all processes.
-func (r *Runner) Counts(ctx context.Context) (understudy.JobCounts, error) {
+// CountJobs returns the number of jobs in each state, of all processes.
+func (r *Runner) CountJobs(ctx context.Context) (understudy.JobCounts, error) {
 	return r.o.Store.JobCounts(ctx)
 }

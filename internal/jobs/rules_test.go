@@ -251,7 +251,7 @@ func TestProgress(t *testing.T) {
 		f := newFaulty(t)
 		b := start(t, f.db, jobs.Options{Store: f, Kinds: []jobs.Kind{{Name: "work", Run: func(_ context.Context, r *jobs.Run) error {
 			for i := range int64(1001) {
-				r.Progress(1000+i, 2000, fmt.Sprint("page ", i))
+				r.SetProgress(1000+i, 2000, fmt.Sprint("page ", i))
 				time.Sleep(10 * time.Millisecond)
 			}
 			return nil
@@ -315,15 +315,15 @@ func TestTheArchiveIsTrimmed(t *testing.T) {
 			b.add(understudy.Job{Kind: "work"})
 			synctest.Wait()
 		}
-		if n, err := b.Counts(t.Context()); err != nil || n.Archived > 10+110 {
+		if n, err := b.CountJobs(t.Context()); err != nil || n.Archived > 10+110 {
 			t.Errorf("%+v, %v", n, err)
 		}
 		time.Sleep(time.Hour)
-		if n, err := b.Counts(t.Context()); err != nil || n.Archived != 10 {
+		if n, err := b.CountJobs(t.Context()); err != nil || n.Archived != 10 {
 			t.Errorf("%+v, %v", n, err)
 		}
 		time.Sleep(25 * time.Hour)
-		if n, err := b.Counts(t.Context()); err != nil || n.Archived != 0 {
+		if n, err := b.CountJobs(t.Context()); err != nil || n.Archived != 0 {
 			t.Errorf("%+v, %v", n, err)
 		}
 	})
@@ -375,7 +375,7 @@ func TestWhatIsNotTaken(t *testing.T) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
-	if n, _ := r.Counts(t.Context()); n.Waiting != 0 {
+	if n, _ := r.CountJobs(t.Context()); n.Waiting != 0 {
 		t.Errorf("%+v", n)
 	}
 }

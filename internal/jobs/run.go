@@ -14,79 +14,77 @@ import (
 	"understudy/kit/semaphore"
 )
 
-// Why a run's context ends before the run does; a lost lease is
-// understudy.ErrLost.
+// Why a run's context ends early. For a lost lease the cause is understudy.ErrLost.
 var (
 	errCancelled = errors.New("cancelled")
 	errStopping  = errors.New("the runner is stopping")
 )
 
-// overQuotaError is the error of a part that did not get its memory in time.
-type overQuotaError struct{ bytes, most int64 }
+// overQuotaError is the error of a run or part that did not get its memory in time.
+type overQuotaError struct{ bytes, limit int64 }
 
-// Error tells what was asked for.
+// Error says how much memory was requested.
 func (e *overQuotaError) Error() string {
-	if e.bytes > e.most {
-		return fmt.Sprintf("it weighs %s, more than jobs.memory (%s); raise it", bytesOf(e.bytes), bytesOf(e.most))
+	if e.bytes > e.limit {
+		return fmt.Sprintf("it weighs %s, more than jobs.memory (%s); raise it", sizeText(e.bytes), sizeText(e.limit))
 	}
-	return fmt.Sprintf("there was no room for %s in time; it begins again when there is", bytesOf(e.bytes))
+	return fmt.Sprintf("there was no room for %s in time; it begins again when there is", sizeText(e.bytes))
 }
 
 // Unwrap returns understudy.ErrInvalid if the memory can never be granted.
 func (e *overQuotaError) Unwrap() error {
-	if e.bytes > e.most {
+	if e.bytes > e.limit {
 		return understudy.ErrInvalid
 	}
 	return nil
 }
 
-// Run is one run of a job. Its methods may be called by several goroutines, as
-// long as the kind's function has not returned.
+// Run is one run of a job. Several goroutines may call its methods until the kind's Run function has returned.
 type Run struct {
 	r        *Runner
 	kind     *Kind
 	cancel   context.CancelCauseFunc
-	weighing sync.Mutex // one Weigh at a time
+	weighing sync.Mutex // held during Weigh
 
 	mu          sync.Mutex
-	job         understudy.Job // as claimed, and as it says of itself since
+	job         understudy.Job // the job as claimed, with the progress and mark set since
 	weights     weights
 	pace        pace
-	dirty       bool      // progress that is not written yet
-	heartbeatAt time.Time // of the last heartbeat
+	dirty       bool      // whether there is progress that is not stored yet
+	heartbeatAt time.Time // the time of the last heartbeat
 	leaseEnd    time.Time
-	over        bool // its end is being written, or was
+	ended       bool // whether the result is being written or was written
 }
 
-// weights are the memory of a run.
+// weights describes the memory of a run.
 type weights struct {
-	load    *semaphore.Load   // what it was expected to weigh, or weighs itself; nil: next to nothing
-	itself  bool              // it has said what it weighs itself
-	parts   []*semaphore.Load // what its parts weigh
-	working bool              // it has its weight and has begun
+	load    *semaphore.Load   // the expected weight, or the weight set by Weigh; nil if there is none
+	itself  bool              // whether Weigh was called
+	parts   []*semaphore.Load // the weights of the parts
+	working bool              // whether the run has its weight and has begun its work
 }
 
-// pace is the progress from which the end of a run is estimated.
+// pace is the first progress of a run, from which its end is estimated.
 type pace struct {
 	first   understudy.Progress
-	firstAt time.Time // of the first progress; zero: none yet
+	firstAt time.Time // the time of the first progress; zero if there is none
 }
 
-// Job is the job as it was claimed, with its mark and progress as they are now.
+// Job returns the job as it was claimed, with its current mark and progress.
 func (u *Run) Job() understudy.Job {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	return u.job
 }
 
-// Progress sets how far the run has come; total 0 means not known. It writes to
-// memory only; the store gets it at most once a second and at the end. The note
-// is for people; at most 1 KiB of it is kept.
-func (u *Run) Progress(done, total int64, note string) {
+// SetProgress sets how far the run has come; a total of 0 means unknown. It only changes memory; the runner
+// stores the progress at most once a second and at the end. The note is for people; at most 1 KiB of it is
+// stored.
+func (u *Run) SetProgress(done, total int64, note string) {
 	now := u.r.o.Now()
 	u.mu.Lock()
 	p := understudy.Progress{Done: done, Total: total, Note: note}
-	if u.pace.firstAt.IsZero() || done < u.job.Progress.Done { // another part of the work has another pace
+	if u.pace.firstAt.IsZero() || done < u.job.Progress.Done { // less progress than before means that another part of the work has begun
 		u.pace.first, u.pace.firstAt = p, now
 	}
 	u.job.Progress = p
@@ -94,31 +92,30 @@ func (u *Run) Progress(done, total int64, note string) {
 	u.dirty = true
 	u.mu.Unlock()
 	if nudge {
-		u.r.ring(false)
+		u.r.wakeLoop(false)
 	}
 }
 
-// progress is the progress, with the estimated end.
-func (u *Run) progress(now time.Time) understudy.Progress {
+// estimateProgress returns the progress with the estimated time of the end.
+func (u *Run) estimateProgress(now time.Time) understudy.Progress {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	p := u.job.Progress
 	done, took := p.Done-u.pace.first.Done, now.Sub(u.pace.firstAt)
 	if left := p.Total - p.Done; left >= 0 && p.Total > 0 && done > 0 && took > 0 {
-		if wait := float64(took) / float64(done) * float64(left); wait < float64(maxReckoned) {
+		if wait := float64(took) / float64(done) * float64(left); wait < float64(maxEstimate) {
 			p.End = now.Add(time.Duration(wait))
 		}
 	}
 	return p
 }
 
-// maxReckoned bounds an estimated end.
-const maxReckoned = 365 * 24 * time.Hour
+// maxEstimate is the longest remaining time that is estimated.
+const maxEstimate = 365 * 24 * time.Hour
 
-// SetMark saves the position from which the next run continues, at most
-// understudy.MaxJobPayload bytes. understudy.ErrLost: another worker may run the
-// job already; end the run. understudy.ErrNotStored: the mark was not saved, and
-// the work it stands for does not count as done.
+// SetMark stores the position at which the next run continues, at most understudy.MaxJobPayload bytes. If it
+// returns understudy.ErrLost, another worker may already run the job, and the run must end. If it returns
+// understudy.ErrNotStored, the mark was not stored, and the work before it does not count as done.
 func (u *Run) SetMark(ctx context.Context, mark []byte) error {
 	u.mu.Lock()
 	number, fence := u.job.Number, u.job.Fence
@@ -136,10 +133,9 @@ func (u *Run) SetMark(ctx context.Context, mark []byte) error {
 	return nil
 }
 
-// Weigh sets the memory of the run itself from now on, in bytes, without its parts.
-// It replaces the expected weight of the job. Less memory is granted at once. For
-// more, Weigh waits until that memory is free or ctx ends. Errors are those of
-// Weigher.
+// Weigh sets the memory of the run itself from now on, in bytes, without its parts. It replaces the expected
+// weight of the job. Less memory is granted at once. For more memory, Weigh waits until it is free or ctx ends.
+// The errors are those of Weigher.
 func (u *Run) Weigh(ctx context.Context, bytes int64) error {
 	bytes = max(bytes, 0)
 	u.weighing.Lock()
@@ -148,12 +144,12 @@ func (u *Run) Weigh(ctx context.Context, bytes int64) error {
 		return &overQuotaError{bytes, u.r.o.Memory}
 	}
 	u.mu.Lock()
-	load, over := u.weights.load, u.over
+	load, over := u.weights.load, u.ended
 	u.weights.itself = true
 	u.mu.Unlock()
 	switch {
 	case over:
-		return errOver
+		return errRunEnded
 	case load == nil && bytes == 0:
 		return nil
 	case load == nil:
@@ -165,36 +161,33 @@ func (u *Run) Weigh(ctx context.Context, bytes int64) error {
 	}
 	if held := load.Weight(); bytes <= held {
 		load.Shrink(held - bytes)
-		u.r.ring(true)
+		u.r.wakeLoop(true)
 		return nil
 	}
 	return u.grow(ctx, load, bytes, nil)
 }
 
-// Weigher returns the function of one part of the run with its own weight, such as
-// a page in transfer. The function sets the memory of the part from now on, in
-// bytes; 0 at its end. Less memory is granted at once. For more, it waits until
-// that memory is free or its ctx ends. While it waits, the part has nothing of the
+// Weigher returns the function of one part of the run with its own weight, such as a page in transfer. The
+// function sets the memory of the part from now on, in bytes; 0 at its end. Less memory is granted at once. For
+// more memory, it waits until that memory is free or its ctx ends. While it waits, the part has nothing of the
 // new weight.
 //
-// The first part that calls its function gets the expected weight of the job,
-// unless Weigh was called. If ctx ends first, the run has to return the error,
-// wrapped or not. The job then begins again when that memory is free; the first few
-// times do not count as attempts. More than jobs.memory fails the job with an error
-// that wraps understudy.ErrInvalid. Only one goroutine at a time may call the
-// function.
+// The first part that calls its function gets the expected weight of the job, unless Weigh was called. If ctx
+// ends first, the run must return the error, wrapped or not. The job then runs again when that memory is free;
+// the first few such runs do not count as attempts. More than jobs.memory fails the job with an error that
+// wraps understudy.ErrInvalid. Only one goroutine at a time may call the function.
 func (u *Run) Weigher() func(ctx context.Context, bytes int64) error {
 	p := &part{run: u}
 	return func(ctx context.Context, bytes int64) error { return p.weigh(ctx, max(bytes, 0)) }
 }
 
-// errOver is the error of Weigh and Weigher after the run has ended.
-var errOver = fmt.Errorf("jobs: weigh: the run is over: %w", understudy.ErrClosed)
+// errRunEnded is the error of Weigh and Weigher after the run has ended.
+var errRunEnded = fmt.Errorf("jobs: weigh: the run is over: %w", understudy.ErrClosed)
 
-// wait waits for memory; a wait that is given up returns a overQuotaError error.
+// wait calls get, which waits for memory. If get gives up, wait returns an overQuotaError.
 func (u *Run) wait(bytes int64, get func() (*semaphore.Load, error)) (*semaphore.Load, error) {
-	u.r.gathers(1)
-	defer u.r.gathers(-1)
+	u.r.addGathering(1)
+	defer u.r.addGathering(-1)
 	load, err := get()
 	if err != nil {
 		return nil, &overQuotaError{bytes, u.r.o.Memory}
@@ -202,7 +195,7 @@ func (u *Run) wait(bytes int64, get func() (*semaphore.Load, error)) (*semaphore
 	return load, nil
 }
 
-// grow makes a load weigh so much.
+// grow increases the weight of a load to bytes.
 func (u *Run) grow(ctx context.Context, load *semaphore.Load, bytes int64, held []*semaphore.Load) error {
 	more := bytes - load.Weight()
 	if load.TryGrow(more) {
@@ -212,14 +205,14 @@ func (u *Run) grow(ctx context.Context, load *semaphore.Load, bytes int64, held 
 	return err
 }
 
-// keep holds a load until the run is over at the latest.
+// keep stores a load so that the end of the run releases it.
 func (u *Run) keep(load *semaphore.Load, itself bool) error {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	switch {
-	case u.over:
+	case u.ended:
 		load.Release()
-		return errOver
+		return errRunEnded
 	case itself:
 		u.weights.load = load
 	default:
@@ -228,12 +221,13 @@ func (u *Run) keep(load *semaphore.Load, itself bool) error {
 	return nil
 }
 
-// part is something of a run that weighs.
+// part is a part of a run that has its own weight.
 type part struct {
 	run  *Run
-	load *semaphore.Load // nil: it weighs nothing
+	load *semaphore.Load // nil if the part weighs nothing
 }
 
+// weigh sets the weight of the part.
 func (p *part) weigh(ctx context.Context, bytes int64) error {
 	u := p.run
 	if bytes > u.r.o.Memory {
@@ -244,7 +238,7 @@ func (p *part) weigh(ctx context.Context, bytes int64) error {
 	case err != nil:
 		return err
 	case bytes <= weight:
-		p.less(weight - bytes)
+		p.shrink(weight - bytes)
 		return nil
 	case p.load != nil:
 		return u.grow(ctx, p.load, bytes, held)
@@ -260,16 +254,16 @@ func (p *part) weigh(ctx context.Context, bytes int64) error {
 	return nil
 }
 
-// take takes over the expected weight of the job. A part that needs more than that
-// holds nothing while it waits for all of it, so that no other run waits for it.
-// held is the run's own weight, which it holds until its parts are done.
+// take gives the expected weight of the job to this part. A part that needs more than that weight releases it
+// before it waits, so that no other run waits for memory that is not used. The result held is the weight set by
+// Weigh, which the run keeps until its parts are done.
 func (p *part) take(bytes int64) (held []*semaphore.Load, err error) {
 	u := p.run
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	switch {
-	case u.over:
-		return nil, errOver
+	case u.ended:
+		return nil, errRunEnded
 	case u.weights.load != nil && u.weights.itself:
 		return []*semaphore.Load{u.weights.load}, nil
 	case u.weights.load == nil || p.load != nil || bytes == 0:
@@ -292,9 +286,9 @@ func (p *part) weight() int64 {
 	return p.load.Weight()
 }
 
-// collect starts a garbage collection when the released bytes reach an eighth of
-// the memory limit. Until then a page that is no longer used still takes memory. A
-// run that waits for that memory would otherwise use it in addition to the garbage.
+// collect starts a garbage collection when the released bytes reach an eighth of the memory limit. Until a
+// collection, a page that is no longer used still takes memory. A run that waits for that memory would
+// otherwise use it in addition to the garbage.
 func (r *Runner) collect(bytes int64) {
 	if r.garbage.Add(bytes) < r.o.Memory/8 {
 		return
@@ -303,8 +297,8 @@ func (r *Runner) collect(bytes int64) {
 	r.o.Collect()
 }
 
-// less gives back.
-func (p *part) less(bytes int64) {
+// shrink reduces the weight of the part by bytes.
+func (p *part) shrink(bytes int64) {
 	u := p.run
 	if p.load == nil {
 		return
@@ -317,5 +311,5 @@ func (p *part) less(bytes int64) {
 		p.load.Release()
 		p.load = nil
 	}
-	u.r.ring(true)
+	u.r.wakeLoop(true)
 }

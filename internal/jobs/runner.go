@@ -1,8 +1,8 @@
-// Runner: one loop that beats, plans and claims; a goroutine for each run.
+// Runner: one loop that sends heartbeats, plans and claims jobs; a goroutine for each run.
 //
 //	 Enqueue --row--> [store] <--claim-- loop --go--> run --end--> [store]
 //	    '------------- wake ------------> |  <---- wake -----------'
-//	                            one timer: the next job due, the next sign of life
+//	                            one timer: the next job due, the next heartbeat
 
 package jobs
 
@@ -19,16 +19,16 @@ import (
 	"understudy/kit/semaphore"
 )
 
-// Runner does jobs. It is safe for concurrent use.
+// Runner runs jobs. It is safe for concurrent use.
 type Runner struct {
-	o       Options
-	kinds   map[string]*Kind
-	claims  []understudy.ClaimKind
-	plans   []*plan // the loop's
-	scale   *semaphore.Weighted
-	wake    chan struct{}
-	want    atomic.Bool  // something may have become possible to claim
-	garbage atomic.Int64 // bytes given back by parts since the last collection
+	o           Options
+	kinds       map[string]*Kind
+	claims      []understudy.ClaimKind
+	plans       []*plan // used only by the loop
+	scale       *semaphore.Weighted
+	wake        chan struct{}
+	claimWanted atomic.Bool  // whether there may be a job to claim
+	garbage     atomic.Int64 // the bytes that parts released since the last garbage collection
 
 	active  active
 	loop    loop
@@ -36,46 +36,45 @@ type Runner struct {
 	all     sync.WaitGroup
 }
 
-// active are the runs of now.
+// active holds the runs in progress.
 type active struct {
 	mu        sync.Mutex
 	runs      map[lease]*Run
-	gathering int // of these, those that wait for their weight
+	gathering int // the number of runs that wait for their weight
 	ending    bool
 	counts    Stats
 }
 
-// loop is the state of the runner's loop, which alone uses it.
+// loop is the state of the runner's loop. Only the loop uses it, except endedRuns.
 type loop struct {
-	alone   bool
-	claimAt time.Time // when the loop looks again without being woken
-	trimAt  time.Time
-	ended   atomic.Int64 // since the archive was trimmed; runs count, too
+	firstClaimAlone bool
+	claimAt         time.Time // the time of the next claim without a wake-up
+	trimAt          time.Time
+	endedRuns       atomic.Int64 // the number of runs that ended since the archive was trimmed; runs change it
 }
 
-// lease names a run: a job that was lost may be begun again here before the
-// former run has ended.
+// lease identifies a run. A job whose lease was lost may run again in this process before its former run has ended.
 type lease struct{ number, fence int64 }
 
-// Stats count jobs. Begun to Lost count since the runner was made.
+// Stats are counts of jobs. Begun to Lost count since the runner was created.
 type Stats struct {
-	Waiting   int64  `json:"waiting"` // over all processes, as Running and Archived; Counts has them, Stats leaves them 0
-	Running   int64  `json:"running"` // over all processes
+	Waiting   int64  `json:"waiting"` // in all processes, as Running and Archived; only CountJobs knows them, Stats leaves them 0
+	Running   int64  `json:"running"` // in all processes
 	Archived  int64  `json:"archived"`
-	Gathering int    `json:"gathering"` // runs here that wait for their weight
-	Weight    int64  `json:"weight"`    // bytes held by runs here
-	Memory    int64  `json:"memory"`    // bytes they may hold
+	Gathering int    `json:"gathering"` // runs in this process that wait for their weight
+	Weight    int64  `json:"weight"`    // the bytes held by runs in this process
+	Memory    int64  `json:"memory"`    // the maximum of Weight in bytes
 	Begun     int64  `json:"begun"`     // runs
 	Done      int64  `json:"done"`      // jobs
 	Failed    int64  `json:"failed"`
 	Cancelled int64  `json:"cancelled"`
 	Expired   int64  `json:"expired"`
-	Again     int64  `json:"again"`             // runs that ended with the job waiting again
-	Lost      int64  `json:"lost"`              // leases taken back from this runner or found lost
-	Trouble   string `json:"trouble,omitempty"` // why nothing can be claimed; "": nothing is wrong
+	Again     int64  `json:"again"`             // runs after which the job waits again
+	Lost      int64  `json:"lost"`              // leases that this runner lost or found lost
+	Trouble   string `json:"trouble,omitempty"` // why no job can be claimed, or ""
 }
 
-// Stats returns the counters; it reads memory only.
+// Stats returns the counters. It reads only memory.
 func (r *Runner) Stats() Stats {
 	r.active.mu.Lock()
 	defer r.active.mu.Unlock()
@@ -88,17 +87,17 @@ func (r *Runner) Stats() Stats {
 
 // Times of the loop.
 const (
-	writeTime  = 10 * time.Second // for one write
-	heldAgain  = time.Second      // until a due job is tried again that could not be claimed
-	trimEvery  = 10 * time.Minute
-	trimAfter  = 100 // ends
-	progressAt = time.Second
+	writeTimeout     = 10 * time.Second // the longest time of one write
+	retryInterval    = time.Second      // the wait before a due job that could not be claimed is tried again
+	trimInterval     = 10 * time.Minute
+	trimAfterRuns    = 100 // runs that ended
+	progressInterval = time.Second
 )
 
-// ring wakes the loop; claim says that there may be something to claim.
-func (r *Runner) ring(claim bool) {
+// wakeLoop wakes the loop. claim says that there may be a job to claim.
+func (r *Runner) wakeLoop(claim bool) {
 	if claim {
-		r.want.Store(true)
+		r.claimWanted.Store(true)
 	}
 	select {
 	case r.wake <- struct{}{}:
@@ -106,16 +105,15 @@ func (r *Runner) ring(claim bool) {
 	}
 }
 
-// Run does jobs until ctx ends. Then the contexts of all runs end. Jobs that run at
-// least once wait again, and the run does not count as an attempt. Runs that have not
-// ended after Options.Grace keep their leases until these run out; that is an error.
-// Run is called once.
+// Run runs jobs until ctx ends. Then the contexts of all runs end. At-least-once jobs wait again, and the
+// interrupted run does not count as an attempt. Runs that do not end within Options.Grace keep their leases
+// until these expire; Run then returns an error. Run must be called only once.
 func (r *Runner) Run(ctx context.Context) error {
 	timer := time.NewTimer(0)
 	defer timer.Stop()
-	r.want.Store(true)
+	r.claimWanted.Store(true)
 	for ctx.Err() == nil {
-		timer.Reset(r.look(ctx))
+		timer.Reset(r.step(ctx))
 		select {
 		case <-ctx.Done():
 		case <-r.wake:
@@ -125,31 +123,31 @@ func (r *Runner) Run(ctx context.Context) error {
 	return r.finish(context.WithoutCancel(ctx), timer)
 }
 
-// look does what is due and returns how long there is nothing to do.
-func (r *Runner) look(ctx context.Context) time.Duration {
+// step does what is due and returns the time until the next step.
+func (r *Runner) step(ctx context.Context) time.Duration {
 	now := r.o.Now()
-	r.heartbeat(ctx, now)
-	due := r.want.Swap(false) || !now.Before(r.loop.claimAt)
-	if due && !r.trouble.waits(now) {
+	r.sendHeartbeats(ctx, now)
+	due := r.claimWanted.Swap(false) || !now.Before(r.loop.claimAt)
+	if due && !r.trouble.isPaused(now) {
 		r.loop.claimAt = now.Add(r.o.Lease)
 		if err := r.claim(ctx, now); err != nil {
-			r.want.Store(true)
-			r.stumble(ctx, err)
+			r.claimWanted.Store(true)
+			r.recordTrouble(ctx, err)
 		} else {
-			r.recovered()
+			r.clearTrouble()
 		}
 		r.trim(ctx, now)
 	} else if due {
-		r.want.Store(true)
+		r.claimWanted.Store(true)
 	}
 	return max(r.next().Sub(r.o.Now()), 0)
 }
 
-// next returns when the loop has something to do without being woken.
+// next returns when the loop has to act without a wake-up.
 func (r *Runner) next() time.Time {
 	at := r.loop.claimAt
-	if r.want.Load() {
-		at = r.trouble.until()
+	if r.claimWanted.Load() {
+		at = r.trouble.pauseEnd()
 	}
 	r.active.mu.Lock()
 	defer r.active.mu.Unlock()
@@ -161,56 +159,55 @@ func (r *Runner) next() time.Time {
 	return at
 }
 
-// claim plans what is periodic and takes what may begin, as long as there are
-// workers.
+// claim plans periodic jobs and claims jobs while there are free workers.
 func (r *Runner) claim(ctx context.Context, now time.Time) error {
-	ctx, cancel := context.WithTimeout(ctx, writeTime)
+	ctx, cancel := context.WithTimeout(ctx, writeTimeout)
 	defer cancel()
 	if err := r.plan(ctx, now); err != nil {
 		return err
 	}
 	for {
-		want, ok := r.wanted(now)
+		want, ok := r.nextClaim(now)
 		if !ok {
-			return nil // a run that ends wakes the loop
+			return nil // the end of a run wakes the loop
 		}
 		got, err := r.o.Store.ClaimJobs(ctx, want)
 		if err != nil {
 			return err
 		}
-		r.loop.alone = false
-		r.found(&got)
+		r.loop.firstClaimAlone = false
+		r.countClaimed(&got)
 		for _, j := range got.Jobs {
 			r.begin(ctx, j, now)
 		}
 		if len(got.Jobs) < want.Limit {
-			r.lookAgain(now, &got)
+			r.scheduleClaim(now, &got)
 			return nil
 		}
 	}
 }
 
-// lookAgain sets when the loop looks again without being woken.
-func (r *Runner) lookAgain(now time.Time, got *understudy.Claimed) {
+// scheduleClaim sets the time of the next claim without a wake-up.
+func (r *Runner) scheduleClaim(now time.Time, got *understudy.Claimed) {
 	sooner := func(t time.Time) {
 		if t.Before(r.loop.claimAt) {
 			r.loop.claimAt = t
 		}
 	}
 	if !got.Next.IsZero() {
-		sooner(got.Next.Add(time.Millisecond)) // a lease is over after its end
+		sooner(got.Next.Add(time.Millisecond)) // a lease has expired only after its end
 	}
 	if got.Held {
-		sooner(now.Add(heldAgain))
+		sooner(now.Add(retryInterval))
 	}
 	for _, p := range r.plans {
 		sooner(p.due)
 	}
 }
 
-// wanted is what may be claimed: a few jobs at a time, so that each decision
-// knows of those before.
-func (r *Runner) wanted(now time.Time) (understudy.Claim, bool) {
+// nextClaim returns what may be claimed now. It claims few jobs at a time, so that each claim takes the jobs
+// before into account.
+func (r *Runner) nextClaim(now time.Time) (understudy.Claim, bool) {
 	r.active.mu.Lock()
 	defer r.active.mu.Unlock()
 	free := r.o.Workers - len(r.active.runs)
@@ -221,17 +218,17 @@ func (r *Runner) wanted(now time.Time) (understudy.Claim, bool) {
 	limit := max(min(free-r.o.Workers/4, half-r.active.gathering), 1)
 	c := understudy.Claim{
 		Worker: r.o.Worker, Now: now, Kinds: r.claims, Limit: limit, Priority: priorityFor(free, r.o.Workers),
-		Weight: math.MaxInt64, Alone: r.loop.alone,
+		Weight: math.MaxInt64, Alone: r.loop.firstClaimAlone,
 	}
 	if r.active.gathering >= half {
-		// Enough heavy jobs wait for memory. A job claimed now has to fit beside them.
+		// Enough heavy jobs wait for memory. A job claimed now must fit beside them.
 		c.Weight = max(r.o.Memory-r.scale.Stats().Held, 0)
 	}
 	return c, true
 }
 
-// priorityFor returns the last priority class that may use one of the free workers. A
-// few workers are reserved for work that a caller waits for.
+// priorityFor returns the lowest priority that may use one of the free workers. A few workers are reserved for
+// work that a caller waits for.
 func priorityFor(free, workers int) understudy.Priority {
 	switch {
 	case workers > 1 && free <= workers/8:
@@ -242,7 +239,7 @@ func priorityFor(free, workers int) understudy.Priority {
 	return understudy.Bulk
 }
 
-func (r *Runner) found(got *understudy.Claimed) {
+func (r *Runner) countClaimed(got *understudy.Claimed) {
 	r.active.mu.Lock()
 	defer r.active.mu.Unlock()
 	r.active.counts.Failed += int64(got.Failed)
@@ -254,17 +251,17 @@ func (r *Runner) found(got *understudy.Claimed) {
 	}
 }
 
-// trim keeps the archive short.
+// trim removes old jobs from the archive.
 func (r *Runner) trim(ctx context.Context, now time.Time) {
-	if now.Before(r.loop.trimAt) && r.loop.ended.Load() < trimAfter {
+	if now.Before(r.loop.trimAt) && r.loop.endedRuns.Load() < trimAfterRuns {
 		return
 	}
-	ctx, cancel := context.WithTimeout(ctx, writeTime)
+	ctx, cancel := context.WithTimeout(ctx, writeTimeout)
 	defer cancel()
-	r.loop.trimAt = now.Add(trimEvery)
-	r.loop.ended.Store(0)
+	r.loop.trimAt = now.Add(trimInterval)
+	r.loop.endedRuns.Store(0)
 	if _, err := r.o.Store.TrimJobs(ctx, r.o.Keep, now.Add(-r.o.KeepFor)); err != nil {
-		r.stumble(ctx, err)
+		r.recordTrouble(ctx, err)
 	}
 }
 
@@ -278,16 +275,16 @@ func (r *Runner) finish(ctx context.Context, timer *time.Timer) error {
 	}
 	r.active.mu.Unlock()
 	for {
-		if r.idle() {
-			r.all.Wait() // for the last words of runs that have ended
+		if r.isIdle() {
+			r.all.Wait() // the ended runs may still be logging
 			return nil
 		}
 		now := r.o.Now()
-		r.heartbeat(ctx, now)
-		r.want.Store(false)
+		r.sendHeartbeats(ctx, now)
+		r.claimWanted.Store(false)
 		r.loop.claimAt = end
 		if !now.Before(end) {
-			return r.left()
+			return r.reportUnfinished()
 		}
 		timer.Reset(max(r.next().Sub(now), 0))
 		select {
@@ -297,14 +294,14 @@ func (r *Runner) finish(ctx context.Context, timer *time.Timer) error {
 	}
 }
 
-func (r *Runner) idle() bool {
+func (r *Runner) isIdle() bool {
 	r.active.mu.Lock()
 	defer r.active.mu.Unlock()
 	return len(r.active.runs) == 0
 }
 
-// left names the runs that did not end.
-func (r *Runner) left() error {
+// reportUnfinished returns an error that names the runs that did not end.
+func (r *Runner) reportUnfinished() error {
 	r.active.mu.Lock()
 	defer r.active.mu.Unlock()
 	var errs []error

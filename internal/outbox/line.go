@@ -19,7 +19,7 @@ import (
 // Run is what a delivery needs of the job it is run for. The job's key is the destination.
 type Run interface {
 	Job() understudy.Job
-	Progress(done, total int64, note string)
+	SetProgress(done, total int64, note string)
 }
 
 // JobKind returns a kind of jobs that deliver. They are retried until the destination is stopped.

@@ -62,7 +62,7 @@ var errManyBatches = errors.New("too many batches are under way; send this one a
 
 // serve answers a batch. What is wrong with one of its requests is that one's answer.
 func (v batch) serve() (err error) {
-	if v.exchange.caller, err = v.exchange.proxy.o.Callers.Caller(v.exchange.came, v.exchange.proxy.o.Source.Name); err != nil {
+	if v.exchange.caller, err = v.exchange.proxy.o.Callers.Identify(v.exchange.came, v.exchange.proxy.o.Source.Name); err != nil {
 		return err
 	}
 	v.exchange.line.Caller = v.exchange.caller.Name

@@ -252,7 +252,7 @@ func TestBatchEndsWithItsCredential(t *testing.T) {
 // nobody has a credential.
 type nobody struct{}
 
-func (nobody) Caller(*http.Request, string) (understudy.Caller, error) {
+func (nobody) Identify(*http.Request, string) (understudy.Caller, error) {
 	return understudy.Caller{}, understudy.ErrUnauthorized
 }
 

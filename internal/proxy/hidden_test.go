@@ -27,7 +27,7 @@ type asRole struct{ role string }
 
 func (asRole) Rate(understudy.Caller) (understudy.Rate, bool) { return understudy.Rate{}, false }
 
-func (a asRole) Caller(*http.Request, string) (understudy.Caller, error) {
+func (a asRole) Identify(*http.Request, string) (understudy.Caller, error) {
 	var allow []understudy.Allow
 	for _, method := range []string{"GET", "POST", "PUT", "DELETE"} {
 		for n := 3; n < 9; n++ {

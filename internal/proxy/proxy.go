@@ -65,7 +65,7 @@ type Media interface {
 // Callers finds the caller of a request.
 type Callers interface {
 	// Caller names the program that asks source; ErrUnauthorized.
-	Caller(r *http.Request, source string) (understudy.Caller, error)
+	Identify(r *http.Request, source string) (understudy.Caller, error)
 	// Rate is what the caller's credential may send; ok is false where nothing bounds it.
 	Rate(c understudy.Caller) (r understudy.Rate, ok bool)
 }
@@ -74,7 +74,7 @@ type Callers interface {
 type Auditor interface {
 	understudy.Auditor
 	// Lists reports whether what a caller does is listed; else its ids do not count.
-	Lists(c understudy.Caller, a understudy.Action) bool
+	MustList(c understudy.Caller, a understudy.Action) bool
 }
 
 // Unread bounds what is kept of answers that clients have not read yet; frontend.Unread fills it.
@@ -359,7 +359,7 @@ func (v *exchange) serve() (err error) {
 	if k != nil {
 		v.caller, err = k.admit(v.came)
 	} else {
-		v.caller, err = v.proxy.o.Callers.Caller(v.came, v.proxy.o.Source.Name)
+		v.caller, err = v.proxy.o.Callers.Identify(v.came, v.proxy.o.Source.Name)
 	}
 	if err != nil {
 		if over := (*understudy.RateError)(nil); asksRate && errors.As(err, &over) {

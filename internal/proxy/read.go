@@ -120,7 +120,7 @@ func (v *exchange) audit(a understudy.Action, p *understudy.Page, what string, v
 	if p != nil {
 		e.Rows = len(p.Rows)
 	}
-	if v.proxy.o.Audit.Lists(v.caller, a) {
+	if v.proxy.o.Audit.MustList(v.caller, a) {
 		e.Request = v.id()
 		if v.target.ID != "" {
 			e.IDs = []string{v.target.ID}
@@ -138,7 +138,7 @@ func (v *exchange) audit(a understudy.Action, p *understudy.Page, what string, v
 			e.Values = append(e.Values, text)
 		}
 	}
-	return v.proxy.o.Audit.Audit(v.r.Context(), e)
+	return v.proxy.o.Audit.RecordAction(v.r.Context(), e)
 }
 
 // auditMade lists the record that a write has made, when writes are listed.
@@ -152,7 +152,7 @@ func (v *exchange) auditMade(p *understudy.Page) {
 	if v.target.Kind != nil {
 		e.Kind = v.target.Kind.Name
 	}
-	_ = v.proxy.o.Audit.Audit(v.r.Context(), e) // it was done
+	_ = v.proxy.o.Audit.RecordAction(v.r.Context(), e) // it was done
 }
 
 // asOf takes over the time of understudy.as_of.

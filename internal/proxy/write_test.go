@@ -63,9 +63,9 @@ func TestWrite(t *testing.T) {
 // listing keeps what it is told, and lists everything.
 type listing struct{ all []understudy.AuditEntry }
 
-func (l *listing) Lists(understudy.Caller, understudy.Action) bool { return true }
+func (l *listing) MustList(understudy.Caller, understudy.Action) bool { return true }
 
-func (l *listing) Audit(ctx context.Context, e understudy.AuditEntry) error {
+func (l *listing) RecordAction(ctx context.Context, e understudy.AuditEntry) error {
 	l.all = append(l.all, e)
 	return nil
 }

@@ -20,7 +20,7 @@ type written struct {
 	gate *access.Gate
 }
 
-func (w written) SeesAnnotations(c understudy.Caller, source string) bool {
+func (w written) CanSeeAnnotations(c understudy.Caller, source string) bool {
 	return w.gate.Do(c, source, access.DoNote) == nil
 }
 

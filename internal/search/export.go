@@ -56,7 +56,7 @@ func (s *Searcher) Export(ctx context.Context, c understudy.Caller, a query.Sear
 	looked := 0
 	err = s.each(ctx, q, 0, o.up, func(_ found, m *lang.Candidate) bool {
 		watch.Reset(s.o.Limits.Silence)
-		if under.Over() {
+		if under.MustEnd() {
 			cancel(errOver)
 			return false
 		}

@@ -177,7 +177,7 @@ func seesAll(views []*lang.KindView) bool {
 // Annotations are what people wrote on records, for those who see it.
 type Annotations interface {
 	// SeesAnnotations reports whether a caller sees what was written on records of a source.
-	SeesAnnotations(c understudy.Caller, source string) bool
+	CanSeeAnnotations(c understudy.Caller, source string) bool
 	// Annotation is what was written on a record; nil: nothing.
 	Annotation(source, kind, id string) *understudy.Annotation
 	// Annotations are those of a kind.
@@ -205,7 +205,7 @@ func (s *Searcher) written(q *lang.BoundQuery) int64 {
 // hit is a record as the caller sees it.
 func (s *Searcher) hit(caller understudy.Caller, q *lang.BoundQuery, c *lang.Candidate) (query.SearchHit, error) {
 	r := c.Record
-	body, err := s.o.Gate.View(caller, r)
+	body, err := s.o.Gate.MakeView(caller, r)
 	if err != nil {
 		s.o.Logger.Debug("search: view", "source", r.Source, "kind", r.Kind, "err", err)
 		return query.SearchHit{}, err
@@ -233,7 +233,7 @@ func (s *Searcher) uses(c understudy.Caller, src *spec.Source, view *lang.KindVi
 	for _, name := range used {
 		one := s.view(c, src, src.Spec.Kind(name))
 		switch {
-		case !s.o.Gate.Sees(c, src.Name, name) || one.Rule != nil:
+		case !s.o.Gate.CanSee(c, src.Name, name) || one.Rule != nil:
 			why = "all " + name
 		case !one.Numbers():
 			why = "every number and date of " + name

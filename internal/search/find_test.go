@@ -34,7 +34,7 @@ func (r *rig) views(role string) (all []seen) {
 	r.Helper()
 	c := as(role)
 	err := r.store.Seek(r.Context(), query.RecordQuery{Source: "twilio"}, func(f query.Hit) bool {
-		if !r.gate.Sees(c, "twilio", f.Record.Kind) {
+		if !r.gate.CanSee(c, "twilio", f.Record.Kind) {
 			return true
 		}
 		if only := r.gate.Only(c, "twilio", f.Record.Kind); only != nil && !only(f.Record) {

@@ -226,11 +226,11 @@ func (r *rig) with(change func(o *Options)) *Searcher {
 // gated is the gate as cmd gives it.
 type gated struct{ *access.Gate }
 
-func (g gated) Fully(c understudy.Caller, source, kind, field string) bool {
+func (g gated) CanSeeField(c understudy.Caller, source, kind, field string) bool {
 	return g.Level(c, source, kind, field) == access.See
 }
 
-func (g gated) View(c understudy.Caller, r *understudy.Record) ([]byte, error) {
+func (g gated) MakeView(c understudy.Caller, r *understudy.Record) ([]byte, error) {
 	v, err := g.Gate.View(c, &understudy.Page{Key: understudy.Key{Source: r.Source}, Kind: r.Kind, Status: 200, Body: r.Body})
 	if err != nil {
 		return nil, err

@@ -144,7 +144,7 @@ func (r *rig) marked(role, kind, field, text string, hidden bool, without *rig) 
 			r.Errorf("%s asks %s: %v, in an empty world %v", role, q, err, other)
 			continue
 		}
-		if at := q[e.At:e.End]; r.gate.Sees(as(role), "twilio", kind) && at != field {
+		if at := q[e.At:e.End]; r.gate.CanSee(as(role), "twilio", kind) && at != field {
 			r.Errorf("%s asks %s: the error points at %q", role, q, at)
 		}
 	}

@@ -180,7 +180,7 @@ func (s *Searcher) views(c understudy.Caller, source string, kinds []string) ([]
 	seen, named := map[string]bool{}, map[string]bool{}
 	for src, k := range s.kinds(c, source) {
 		named[k.Name] = true
-		if !s.o.Gate.Sees(c, src.Name, k.Name) {
+		if !s.o.Gate.CanSee(c, src.Name, k.Name) {
 			continue
 		}
 		seen[k.Name] = true
@@ -211,7 +211,7 @@ func (s *Searcher) view(c understudy.Caller, src *spec.Source, k *spec.Kind) *la
 			return s.o.Masked.Equal(c, src.Name, k.Name, field, hash)
 		}
 	}
-	if all := s.o.Annotations; all != nil && all.SeesAnnotations(c, src.Name) && v.SeesID() {
+	if all := s.o.Annotations; all != nil && all.CanSeeAnnotations(c, src.Name) && v.SeesID() {
 		v.Annotations = annotationsOf(all, src, k)
 	}
 	if len(k.Used) > 0 {
@@ -227,7 +227,7 @@ func (s *Searcher) fieldsSeen(c understudy.Caller, src *spec.Source, k *spec.Kin
 	kept, ok := s.seen.Load(key)
 	if !ok {
 		kept = lang.NewKindView(s.o.Gate, c, src, k, s.texts[k])
-		if s.o.Gate.Sees(c, src.Name, k.Name) { // its grant did not end meanwhile
+		if s.o.Gate.CanSee(c, src.Name, k.Name) { // its grant did not end meanwhile
 			s.seen.Store(key, kept)
 		}
 	}
@@ -274,7 +274,7 @@ func (s *Searcher) read(c understudy.Caller, a *query.SearchRequest, now time.Ti
 	}
 	every := func(yield func(*spec.Kind, bool) bool) {
 		for src, k := range s.kinds(c, "") {
-			if !yield(k, s.o.Gate.Sees(c, src.Name, k.Name)) {
+			if !yield(k, s.o.Gate.CanSee(c, src.Name, k.Name)) {
 				return
 			}
 		}

@@ -23,7 +23,7 @@ import (
 
 // Callers finds the caller of a request. callers.Book implements it.
 type Callers interface {
-	Person(r *http.Request) (understudy.Caller, error)
+	IdentifyPerson(r *http.Request) (understudy.Caller, error)
 }
 
 // HandlerOptions are what a handler is made of.
@@ -232,7 +232,7 @@ func weight(params string) float64 {
 
 // who returns the caller of a request: a person, or the bearer of the token.
 func (h *handler) who(r *http.Request) (understudy.Caller, error) {
-	return jsonapi.Person(r, h.o.Token, h.o.Callers.Person)
+	return jsonapi.Person(r, h.o.Token, h.o.Callers.IdentifyPerson)
 }
 
 // Retry-After of a refused search and of a refused export, in seconds.

@@ -25,7 +25,7 @@ const roleHeader = "X-Role"
 
 type people struct{}
 
-func (people) Person(r *http.Request) (understudy.Caller, error) {
+func (people) IdentifyPerson(r *http.Request) (understudy.Caller, error) {
 	name, role, ok := strings.Cut(r.Header.Get(roleHeader), ":")
 	if !ok {
 		name, role = role, name

@@ -1,4 +1,4 @@
-// Browsers in which a person has signed in before: their wrong passwords are counted apart.
+// Browsers: remembers in which browsers a person has signed in, to count wrong passwords there separately.
 
 package signin
 
@@ -19,10 +19,10 @@ const (
 	browserCookie = "__Host-understudy-browser"
 	browserKey    = "browsers/key"
 	browserLasts  = 180 * 24 * time.Hour
-	browserSize   = 8 + 16 + sha256.Size // when it was sealed, what the browser is called, whose it is
+	browserSize   = 8 + 16 + sha256.Size // the sealed time, a random id of the browser, and a hash of the person's name
 )
 
-// loadBrowsers reads the key that seals the cookies of browsers, and makes it when it is new.
+// loadBrowsers reads the key that seals the cookies of known browsers, and creates it if it is missing.
 func (s *Sessions) loadBrowsers(ctx context.Context, kv understudy.KV) error {
 	kept, err := kv.Values(ctx, browserKey)
 	if err != nil {
@@ -31,30 +31,30 @@ func (s *Sessions) loadBrowsers(ctx context.Context, kv understudy.KV) error {
 	key := kept[browserKey]
 	if len(key) != token.KeySize {
 		key = make([]byte, token.KeySize)
-		_, _ = rand.Read(key)                 // it never fails
-		_ = kv.SetValue(ctx, browserKey, key) // one that is not saved ends with the process
+		_, _ = rand.Read(key)                 // rand.Read never fails
+		_ = kv.SetValue(ctx, browserKey, key) // a key that is not stored is valid until the process ends
 	}
 	s.browsers, err = token.New(key, "browser")
 	return err
 }
 
-// rememberBrowser has a browser keep that a person has signed in there.
+// rememberBrowser sets a cookie that says that a person has signed in with this browser.
 func (s *Sessions) rememberBrowser(w http.ResponseWriter, name string) {
 	if s.browsers == nil {
 		return
 	}
 	data := binary.BigEndian.AppendUint64(nil, uint64(s.now().Unix()))
 	var id [16]byte
-	_, _ = rand.Read(id[:]) // it never fails
+	_, _ = rand.Read(id[:]) // rand.Read never fails
 	sum := sha256.Sum256([]byte(name))
 	data = append(append(data, id[:]...), sum[:]...)
 	setCookie(w, browserCookie, string(s.browsers.Append(nil, data)), browserLasts)
 }
 
-// counted returns under what the wrong passwords of a request are counted: the name, and all
-// names of its address (nil); or the browser alone if that person has signed in there before.
-// So nobody else keeps the person out.
-func (s *Sessions) counted(r *http.Request, name string) [][]byte {
+// guessKeys returns the keys under which the wrong passwords of a request are counted: the name, and nil for
+// all names of its address. If the person has signed in with this browser before, the only key is the browser.
+// So other people can't lock the person out.
+func (s *Sessions) guessKeys(r *http.Request, name string) [][]byte {
 	unknown := [][]byte{[]byte(name), nil}
 	cookie, err := r.Cookie(browserCookie)
 	if err != nil || s.browsers == nil {

@@ -1,4 +1,4 @@
-// Cookies: small values that a browser keeps for us and can neither read nor change.
+// Cookies: small values that a browser stores for the server and can neither read nor change.
 
 package signin
 
@@ -17,16 +17,16 @@ import (
 	"understudy/kit/token"
 )
 
-// The keys of cookies.
+// Limits and names of cookies and their keys.
 const (
-	kvKeys    = "cookies/keys"
-	keyLasts  = 24 * time.Hour // a key seals as long, and opens twice as long
-	maxCookie = 2 << 10        // bytes of a value
-	cookieFit = 256            // values are padded to a multiple of it
+	kvKeys        = "cookies/keys"
+	keyLasts      = 24 * time.Hour // how long a key seals; it can open for twice as long
+	maxCookie     = 2 << 10        // bytes of a value
+	cookiePadding = 256            // values are padded to a multiple of this length
 )
 
-// Cookies seals values into cookies. Its keys are kept in the store and replaced by
-// Run. Safe for concurrent use.
+// Cookies seals values into cookies. Its keys are kept in the store, and Run replaces them. It is safe for
+// concurrent use.
 type Cookies struct {
 	kv   understudy.KV
 	now  func() time.Time
@@ -41,7 +41,7 @@ type datedKey struct {
 	Made time.Time `json:"made"`
 }
 
-// NewCookies seals with a key of its own until Load.
+// NewCookies returns Cookies with a new key, which is used until Load.
 func NewCookies(now func() time.Time) (*Cookies, error) {
 	c := &Cookies{now: now, keys: []datedKey{newKey(now())}}
 	var err error
@@ -51,27 +51,27 @@ func NewCookies(now func() time.Time) (*Cookies, error) {
 
 func newKey(now time.Time) datedKey {
 	key := make([]byte, token.KeySize)
-	_, _ = rand.Read(key) // it never fails
+	_, _ = rand.Read(key) // rand.Read never fails
 	return datedKey{Key: key, Made: now}
 }
 
-// Load reads the keys of a store, before any other method is called.
+// Load reads the keys from a store. Call it before any other method.
 func (c *Cookies) Load(ctx context.Context, kv understudy.KV) error {
 	kept, err := kv.Values(ctx, kvKeys)
 	if err != nil {
 		return err
 	}
-	c.kv, c.keys[0].Made = kv, time.Time{} // the own key is replaced
+	c.kv, c.keys[0].Made = kv, time.Time{} // so that rotate replaces the key of NewCookies
 	if value, ok := kept[kvKeys]; ok {
 		if err := json.Unmarshal(value, &c.keys); err != nil {
 			return fmt.Errorf("signin: the value of %s holds no keys", kvKeys)
 		}
 	}
-	_ = c.rotate(ctx) // what could not be written is written by Run
+	_ = c.rotate(ctx) // if it can't be stored, Run tries again
 	return nil
 }
 
-// rotate replaces the key that seals when it is old, and forgets those that are older.
+// rotate creates a new key if the newest one is old, and removes keys that are too old to open a cookie.
 func (c *Cookies) rotate(ctx context.Context) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -91,8 +91,7 @@ func (c *Cookies) rotate(ctx context.Context) error {
 	return c.ring.Replace(raw...)
 }
 
-// Set has a browser keep a value under a name for a time. A value that is too large
-// is not kept.
+// Set stores a value in the browser under a name for a time. A value that is too large is not stored.
 func (c *Cookies) Set(w http.ResponseWriter, name string, value []byte, lasts time.Duration) {
 	if len(value) > maxCookie {
 		return
@@ -101,24 +100,25 @@ func (c *Cookies) Set(w http.ResponseWriter, name string, value []byte, lasts ti
 	data = binary.BigEndian.AppendUint16(data, uint16(len(name)))
 	data = append(append(data, name...), value...)
 	data = append(data, 0x80) // marks the end of the value
-	data = append(data, make([]byte, (cookieFit-len(data)%cookieFit)%cookieFit)...)
+	data = append(data, make([]byte, (cookiePadding-len(data)%cookiePadding)%cookiePadding)...)
 	setCookie(w, name, string(c.ring.Append(nil, data)), lasts)
 }
 
-// Take is the value that a browser kept under a name; it keeps it no longer. ok is false
-// when there is none, when it is over, or when it was not made here for this name.
+// Take returns the value that the browser stored under a name, and deletes the cookie. ok is false if there is
+// no cookie, if it has expired, or if it was not made by this server for this name.
 func (c *Cookies) Take(w http.ResponseWriter, r *http.Request, name string) (value []byte, ok bool) {
 	cookie, err := r.Cookie(name)
 	if err != nil {
 		return nil, false
 	}
 	setCookie(w, name, "", -time.Second)
-	return c.open(name, cookie.Value)
+	return c.openValue(name, cookie.Value)
 }
 
-func (c *Cookies) open(name, text string) (value []byte, ok bool) {
+// openValue returns the value in the text of a cookie. ok is false as for Take.
+func (c *Cookies) openValue(name, text string) (value []byte, ok bool) {
 	size := token.SizeOf(text)
-	if size <= 0 || size > maxCookie+2*cookieFit {
+	if size <= 0 || size > maxCookie+2*cookiePadding {
 		return nil, false
 	}
 	data, err := c.ring.Open(text, size)
@@ -147,7 +147,7 @@ func (c *Cookies) Run(ctx context.Context) error {
 	for {
 		select {
 		case <-tick.C:
-			_ = c.rotate(ctx) // what could not be written is written by the next
+			_ = c.rotate(ctx) // if it can't be stored, the next round tries again
 		case <-ctx.Done():
 			return nil
 		}

@@ -49,13 +49,13 @@ func TestCookies(t *testing.T) {
 	c := cookiesAt(t, kv, func() time.Time { return now })
 	for _, value := range []string{"", "saved", "\x00\x80\x00", strings.Repeat("x", maxCookie)} {
 		text := sealed(t, c, "said", value)
-		if got, ok := c.open("said", text); !ok || string(got) != value {
+		if got, ok := c.openValue("said", text); !ok || string(got) != value {
 			t.Errorf("%.20q is opened as %.20q, %v", value, got, ok)
 		}
 		if value != "" && strings.Contains(text, value) {
 			t.Errorf("the cookie shows %q", value)
 		}
-		if _, ok := c.open("flow", text); ok {
+		if _, ok := c.openValue("flow", text); ok {
 			t.Error("a cookie opens under another name")
 		}
 	}
@@ -69,11 +69,11 @@ func TestCookies(t *testing.T) {
 	if got, ok := c.Take(w, r, "said"); !ok || string(got) != "saved" || !strings.Contains(w.Header().Get("Set-Cookie"), "Max-Age=0") {
 		t.Errorf("taken: %q, %v, %v", got, ok, w.Header())
 	}
-	if _, ok := cookiesAt(t, kv, func() time.Time { return now }).open("said", text); !ok {
+	if _, ok := cookiesAt(t, kv, func() time.Time { return now }).openValue("said", text); !ok {
 		t.Error("a cookie does not outlive a restart")
 	}
 	now = now.Add(time.Minute)
-	if _, ok := c.open("said", text); ok {
+	if _, ok := c.openValue("said", text); ok {
 		t.Error("a cookie opens after its end")
 	}
 }
@@ -99,7 +99,7 @@ func TestAlteredCookies(t *testing.T) {
 		if string(altered) == text {
 			continue
 		}
-		if _, ok := c.open("said", string(altered)); ok {
+		if _, ok := c.openValue("said", string(altered)); ok {
 			t.Fatalf("%s opens, altered from %s", altered, text)
 		}
 	}
@@ -125,12 +125,12 @@ func TestKeysTurn(t *testing.T) {
 		if now := keys(); fmt.Sprint(now[0].Key) == first || len(now) != 2 {
 			t.Errorf("after %v there are %d keys", keyLasts, len(now))
 		}
-		if _, ok := c.open("said", text); !ok {
+		if _, ok := c.openValue("said", text); !ok {
 			t.Error("a cookie of before the rotation does not open")
 		}
 		time.Sleep(keyLasts)
 		synctest.Wait()
-		if _, ok := c.open("said", text); ok {
+		if _, ok := c.openValue("said", text); ok {
 			t.Error("a cookie opens whose key is gone")
 		}
 		kv.mu.Lock()
@@ -142,7 +142,7 @@ func TestKeysTurn(t *testing.T) {
 		if n := len(keys()); n != before {
 			t.Errorf("%d keys where none could be kept, %d before", n, before)
 		}
-		if _, ok := c.open("said", sealed(t, c, "said", "saved")); !ok {
+		if _, ok := c.openValue("said", sealed(t, c, "said", "saved")); !ok {
 			t.Error("no cookie opens")
 		}
 	})
@@ -157,7 +157,7 @@ func FuzzCookie(f *testing.F) {
 	f.Add("")
 	f.Add(strings.Repeat("A", 4000))
 	f.Fuzz(func(t *testing.T, text string) {
-		if value, ok := c.open("said", text); ok {
+		if value, ok := c.openValue("said", text); ok {
 			t.Fatalf("%q opens as %q", text, value)
 		}
 	})

@@ -1,4 +1,4 @@
-// Header: the person whom a proxy in front names.
+// Header: identifies the person whom a reverse proxy names in a header.
 
 package signin
 
@@ -13,24 +13,22 @@ import (
 	"understudy/kit/header"
 )
 
-// Header says who asks by headers that a proxy sets. It is never changed after it is
-// made. Safe for concurrent use.
+// Header identifies people by headers that a reverse proxy sets. It is immutable and safe for concurrent use.
 type Header struct {
-	Name  string         // of the header with the person's name
-	Roles string         // of the one with the groups: the first that is a role counts
-	From  header.Proxies // others are not believed
-	// Has reports whether there is a role of that name, Taken whether a person may
-	// not have that name.
+	Name  string         // the name of the header with the person's name
+	Roles string         // the name of the header with the groups; the first group that is a role counts
+	From  header.Proxies // the trusted proxies
+	// Has reports whether a role of that name exists. Taken reports whether a person may not have that name.
 	Has, Taken func(string) bool
 	Now        func() time.Time
 }
 
-// headerEnd is how long a request that stays open is that of the person it began with.
-const headerEnd = time.Hour
+// headerLasts is how long the identity of a request is valid, for requests that stay open.
+const headerLasts = time.Hour
 
-// Caller is the person whom the proxy names. Errors: ErrUnauthorized: no proxy of ours
-// sent the request, or it named nobody; ErrForbidden: the person has no role.
-func (h *Header) Caller(r *http.Request) (c understudy.Caller, err error) {
+// Identify returns the person whom the proxy names. Errors: ErrUnauthorized if no trusted proxy sent the
+// request, or if it named nobody; ErrForbidden if the person has no role.
+func (h *Header) Identify(r *http.Request) (c understudy.Caller, err error) {
 	peer, err := netip.ParseAddrPort(header.Peer(r))
 	if err != nil || !h.From.Contains(peer.Addr()) {
 		return c, fmt.Errorf("signin: %w: come by the proxy that knows who you are, whose address viewer.header.from lists",
@@ -48,10 +46,10 @@ func (h *Header) Caller(r *http.Request) (c understudy.Caller, err error) {
 		return c, fmt.Errorf("signin: %w: none of the groups of %s is a role", understudy.ErrForbidden, names[0])
 	}
 	return understudy.Caller{Name: names[0], Flow: flowOf(names[0]),
-		Grant: &understudy.Grant{Role: role, By: "header", Expires: h.Now().Add(headerEnd)}}, nil
+		Grant: &understudy.Grant{Role: role, By: "header", Expires: h.Now().Add(headerLasts)}}, nil
 }
 
-// role is the first group that is one.
+// role returns the first group that is a role, or "".
 func (h *Header) role(lines []string) string {
 	for _, line := range lines {
 		for group := range strings.SplitSeq(line, ",") {
@@ -63,19 +61,19 @@ func (h *Header) role(lines []string) string {
 	return ""
 }
 
-// Again is such a person with the role of before, as long as there is one of that name:
-// what the proxy says now, the next request tells.
-func (h *Header) Again(c understudy.Caller) (now understudy.Caller, ok bool) {
+// Recheck returns the person with the same role, as long as the role exists. A change by the proxy shows only
+// in the next request.
+func (h *Header) Recheck(c understudy.Caller) (now understudy.Caller, ok bool) {
 	return c, c.Grant.By == "header" && h.Has(c.Role()) && !h.Taken(c.Name) && c.Grant.Live(h.Now())
 }
 
-// Owner is a caller of Caller as it is kept beside work.
+// Owner returns a caller of Identify in the form that is stored with work.
 func (h *Header) Owner(c understudy.Caller) understudy.Owner {
 	return understudy.Owner{Name: c.Name, Role: c.Role(), Seen: h.Now()}
 }
 
-// Resolve is the person that an owner is now: the role of the last request counts, for
-// understudy.OwnerLasts, while there is one of that name.
+// Resolve returns the person that an owner is now. The role of the last request counts for
+// understudy.OwnerLasts, as long as the role exists.
 func (h *Header) Resolve(o understudy.Owner) (now understudy.Caller, ok bool) {
-	return withoutSession(o.Name, o.Role), h.Has(o.Role) && !h.Taken(o.Name) && h.Now().Sub(o.Seen) < understudy.OwnerLasts
+	return callerWithoutSession(o.Name, o.Role), h.Has(o.Role) && !h.Taken(o.Name) && h.Now().Sub(o.Seen) < understudy.OwnerLasts
 }

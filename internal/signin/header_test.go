@@ -47,7 +47,7 @@ func TestHeaders(t *testing.T) {
 		r := httptest.NewRequest(http.MethodGet, "/twilio/calls", nil)
 		r.RemoteAddr, r.Header["X-Remote-User"], r.Header["X-Remote-Groups"] = c.from, c.names, c.groups
 		r.Header.Set("X-Forwarded-For", "10.0.0.1")
-		got, err := h.Caller(r)
+		got, err := h.Identify(r)
 		if !errors.Is(err, c.want) || got.Role() != c.role || c.want == nil && got.Name != c.names[0] {
 			t.Errorf("%s: %q as %q, %v; want %q, %v", c.what, got.Name, got.Role(), err, c.role, c.want)
 		}
@@ -60,22 +60,22 @@ func TestHeadersAgain(t *testing.T) {
 	r.RemoteAddr = "10.0.0.1:1"
 	r.Header.Set("X-Remote-User", "anna")
 	r.Header.Set("X-Remote-Groups", "support")
-	c, err := h.Caller(r)
+	c, err := h.Identify(r)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if now, ok := h.Again(c); !ok || now.Role() != "support" {
+	if now, ok := h.Recheck(c); !ok || now.Role() != "support" {
 		t.Errorf("again: %+v, %v", now, ok)
 	}
-	if _, ok := newHeader("desk").Again(c); ok {
+	if _, ok := newHeader("desk").Recheck(c); ok {
 		t.Error("known without the role")
 	}
 	later := newHeader("support")
-	later.Now = func() time.Time { return time.Now().Add(headerEnd) }
-	if _, ok := later.Again(c); ok {
+	later.Now = func() time.Time { return time.Now().Add(headerLasts) }
+	if _, ok := later.Recheck(c); ok {
 		t.Error("known after the end")
 	}
-	if _, ok := h.Again(understudy.Caller{Name: "anna", Grant: &understudy.Grant{Role: "support", By: "users"}}); ok {
+	if _, ok := h.Recheck(understudy.Caller{Name: "anna", Grant: &understudy.Grant{Role: "support", By: "users"}}); ok {
 		t.Error("who signed in with a password is known to the proxy")
 	}
 }

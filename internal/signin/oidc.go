@@ -1,5 +1,5 @@
-// OIDC: people sign in at a provider of OpenID Connect, by its code flow with PKCE
-// (OpenID Connect Core 1.0, 3.1; RFC 7636; RFC 9207).
+// OIDC: people sign in at a provider of OpenID Connect, by its code flow with PKCE (OpenID Connect Core 1.0,
+// 3.1; RFC 7636; RFC 9207).
 
 package signin
 
@@ -26,38 +26,39 @@ import (
 	"understudy"
 )
 
-// Bounds of what a provider may take.
+// The limits of a provider's responses.
 const (
-	flowLasts    = 10 * time.Minute // from the button to the way back
-	providerTime = 10 * time.Second // for an answer of the provider
-	maxProvider  = 1 << 20          // bytes of one
+	flowLasts       = 10 * time.Minute // from the sign-in button to the return from the provider
+	providerTimeout = 10 * time.Second // the longest time for a response of the provider
+	maxProvider     = 1 << 20          // the maximum size in bytes of a response
 )
 
-// flowCookie holds what only the browser that began a flow may bring back.
+// flowCookie is the name of the cookie with the state of a flow, so that only the browser that began the flow
+// can finish it.
 const flowCookie = "__Host-understudy-flow"
 
 // Rule gives a role to a group or to a domain of mail addresses.
 type Rule struct{ Of, Role string }
 
-// Provider is one of OpenID Connect. It is read at the first use and is never changed
-// after that. Safe for concurrent use.
+// Provider is a provider of OpenID Connect. Its metadata is read at the first use and does not change after
+// that. It is safe for concurrent use.
 type Provider struct {
 	Issuer, Client string
 	Secret         understudy.Secret
-	Groups         string                 // the claim with the groups; "": none
-	Roles          []Rule                 // of groups; the first that fits counts
-	Domains        []Rule                 // of verified mail addresses, after all groups
-	Callback       func() string          // the address the provider sends browsers back to
-	Cookies        *Cookies               // they hold what a browser brings back
-	Taken          func(name string) bool // no person may have that name
+	Groups         string                 // the claim with the groups, or ""
+	Roles          []Rule                 // the roles of groups; the first match counts
+	Domains        []Rule                 // the roles of verified mail addresses, used if no group matches
+	Callback       func() string          // returns the URL to which the provider redirects browsers
+	Cookies        *Cookies               // stores the state of a flow in the browser
+	Taken          func(name string) bool // reports whether no person may have that name
 
 	known atomic.Pointer[oidc.Provider]
 }
 
-// ErrProvider is a provider that does not answer as it should.
+// ErrProvider means that the provider gave no response or an invalid one.
 var ErrProvider = errors.New("the provider does not answer as it should")
 
-// flow is what a browser brings back.
+// flow is the state of a sign-in that the browser stores.
 type flow struct {
 	State    string `json:"s"`
 	Nonce    string `json:"n"`
@@ -65,14 +66,14 @@ type flow struct {
 	Back     string `json:"b"`
 }
 
-// identity is who signed in, as the provider says.
+// identity is the person who signed in, according to the provider.
 type identity struct {
 	name   string
 	groups []string
-	domain string // of a verified mail address
+	domain string // the domain of a verified mail address
 }
 
-// Host is where the provider is.
+// Host returns the host of the provider.
 func (p *Provider) Host() string {
 	u, err := url.Parse(p.Issuer)
 	if err != nil {
@@ -81,11 +82,11 @@ func (p *Provider) Host() string {
 	return u.Host
 }
 
-// Begin sends a browser to the provider; the way back leads to back. Errors: ErrProvider.
+// Begin redirects a browser to the provider. After the sign-in the browser returns to back. Errors: ErrProvider.
 func (p *Provider) Begin(w http.ResponseWriter, r *http.Request, back string) error {
 	ctx, cancel := providerContext(r.Context())
 	defer cancel()
-	config, err := p.config(ctx)
+	config, err := p.readConfig(ctx)
 	if err != nil {
 		return err
 	}
@@ -96,7 +97,7 @@ func (p *Provider) Begin(w http.ResponseWriter, r *http.Request, back string) er
 	}
 	if len(value) > maxCookie {
 		f.Back = "/"
-		value, _ = json.Marshal(f) // it is shorter
+		value, _ = json.Marshal(f) // this value is shorter
 	}
 	p.Cookies.Set(w, flowCookie, value, flowLasts)
 	w.Header().Set("Cache-Control", "no-store")
@@ -104,36 +105,35 @@ func (p *Provider) Begin(w http.ResponseWriter, r *http.Request, back string) er
 	return nil
 }
 
-// finish reads what a browser brought back from the provider, and asks the provider
-// who it is. Errors: ErrUnauthorized: what it brought does not fit together;
-// ErrForbidden: the name is nobody's; ErrProvider.
+// finish checks what a browser brings back from the provider, and asks the provider for the identity. Errors:
+// ErrUnauthorized if the parts do not match; ErrForbidden if the name is not allowed; ErrProvider.
 func (p *Provider) finish(w http.ResponseWriter, r *http.Request) (who identity, back string, err error) {
 	var f flow
 	value, ok := p.Cookies.Take(w, r, flowCookie)
 	q := r.URL.Query()
 	switch {
 	case !ok || json.Unmarshal(value, &f) != nil:
-		return who, "", refused("this browser did not begin to sign in here, or too long ago; begin again")
+		return who, "", newRefusal("this browser did not begin to sign in here, or too long ago; begin again")
 	case subtle.ConstantTimeCompare([]byte(f.State), []byte(q.Get("state"))) != 1:
-		return who, "", refused("the answer belongs to another sign-in; begin again")
+		return who, "", newRefusal("the answer belongs to another sign-in; begin again")
 	case q.Get("iss") != "" && q.Get("iss") != p.Issuer:
-		return who, "", refused("the answer comes from another provider")
+		return who, "", newRefusal("the answer comes from another provider")
 	case q.Get("error") != "":
-		return who, "", refused("the provider says " + understudy.Clip(q.Get("error")+" "+q.Get("error_description")))
+		return who, "", newRefusal("the provider says " + understudy.Clip(q.Get("error")+" "+q.Get("error_description")))
 	case q.Get("code") == "":
-		return who, "", refused("the answer has no code")
+		return who, "", newRefusal("the answer has no code")
 	}
 	ctx, cancel := providerContext(r.Context())
 	defer cancel()
-	config, err := p.config(ctx)
+	config, err := p.readConfig(ctx)
 	if err != nil {
 		return who, "", err
 	}
 	token, err := config.Exchange(ctx, q.Get("code"), oauth2.VerifierOption(f.Verifier))
 	if err != nil {
-		return who, "", failed("exchange the code", err)
+		return who, "", newProviderError("exchange the code", err)
 	}
-	claims, err := p.claims(ctx, token, f.Nonce)
+	claims, err := p.readClaims(ctx, token, f.Nonce)
 	if err != nil {
 		return who, "", err
 	}
@@ -141,38 +141,38 @@ func (p *Provider) finish(w http.ResponseWriter, r *http.Request) (who identity,
 	return who, f.Back, err
 }
 
-// claims are what the id token says and, beside it, what the provider says of the user.
-func (p *Provider) claims(ctx context.Context, token *oauth2.Token, nonce string) (map[string]json.RawMessage, error) {
+// readClaims returns the claims of the id token, and those of the provider's user info that the id token lacks.
+func (p *Provider) readClaims(ctx context.Context, token *oauth2.Token, nonce string) (map[string]json.RawMessage, error) {
 	raw, _ := token.Extra("id_token").(string)
 	known := p.known.Load()
 	id, err := known.Verifier(&oidc.Config{ClientID: p.Client}).Verify(ctx, raw)
 	if err != nil {
-		return nil, failed("check the id token", err)
+		return nil, newProviderError("check the id token", err)
 	}
 	claims := map[string]json.RawMessage{}
 	if err := id.Claims(&claims); err != nil {
-		return nil, failed("read the id token", err)
+		return nil, newProviderError("read the id token", err)
 	}
 	switch {
 	case subtle.ConstantTimeCompare([]byte(id.Nonce), []byte(nonce)) != 1:
-		return nil, refused("the id token is that of another sign-in")
+		return nil, newRefusal("the id token is that of another sign-in")
 	case (len(id.Audience) > 1 || claims["azp"] != nil) && text(claims["azp"]) != p.Client: // Core, 3.1.3.7
-		return nil, refused("the id token is for another client")
+		return nil, newRefusal("the id token is for another client")
 	case known.UserInfoEndpoint() == "":
 		return claims, nil
 	}
 	info, err := known.UserInfo(ctx, oauth2.StaticTokenSource(token))
 	if err != nil {
-		return nil, failed("ask for the user", err)
+		return nil, newProviderError("ask for the user", err)
 	}
 	if info.Subject != id.Subject { // Core, 5.3.2
-		return nil, refused("the provider says two users")
+		return nil, newRefusal("the provider says two users")
 	}
 	more := map[string]json.RawMessage{}
 	if err := info.Claims(&more); err != nil {
-		return nil, failed("read the user", err)
+		return nil, newProviderError("read the user", err)
 	}
-	// One of the two says that its own address is verified, not that of the other.
+	// Each of the two documents only confirms its own mail address.
 	if claims["email"] == nil {
 		delete(claims, "email_verified")
 	} else if !strings.EqualFold(text(claims["email"]), text(more["email"])) {
@@ -186,8 +186,8 @@ func (p *Provider) claims(ctx context.Context, token *oauth2.Token, nonce string
 	return claims, nil
 }
 
-// identify finds name, groups and domain. A person is named by a verified mail address,
-// else by the subject, which the provider gives nobody else.
+// identify returns name, groups and domain. The name is a verified mail address or, without one, the subject,
+// which is unique at the provider.
 func (p *Provider) identify(claims map[string]json.RawMessage) (who identity, err error) {
 	mail := strings.ToLower(text(claims["email"]))
 	if at := strings.LastIndexByte(mail, '@'); at > 0 && isTrue(claims["email_verified"]) {
@@ -195,7 +195,7 @@ func (p *Provider) identify(claims map[string]json.RawMessage) (who identity, er
 	} else {
 		who.name = text(claims["sub"])
 	}
-	if who.domain == "" && strings.Contains(who.name, "@") { // it may be somebody else's address
+	if who.domain == "" && strings.Contains(who.name, "@") { // it may be the address of another person
 		return who, fmt.Errorf("signin: %w: the provider does not say that the mail address of %q is verified", understudy.ErrForbidden,
 			understudy.Clip(who.name))
 	}
@@ -207,12 +207,12 @@ func (p *Provider) identify(claims map[string]json.RawMessage) (who identity, er
 			who.groups = []string{text(value)}
 		}
 	}
-	// Others count for nothing and would make the session large.
+	// Groups without a role have no effect and would make the session large.
 	who.groups = slices.DeleteFunc(who.groups, func(g string) bool { return roleOf(p.Roles, g) == "" })
 	return who, nil
 }
 
-// role is that of a session; ok is false when it is of another provider, or has none.
+// role returns the role of a session. ok is false if the session is of another provider or has no role.
 func (p *Provider) role(s *Session) (role string, ok bool) {
 	if s.With != p.with() || p.Taken(s.Name) {
 		return "", false
@@ -235,19 +235,19 @@ func roleOf(rules []Rule, name string) string {
 	return ""
 }
 
-// with names the provider and our client of it.
+// with returns an identifier of the provider and of this server's client there.
 func (p *Provider) with() string {
 	sum := sha256.Sum256([]byte(p.Issuer + "\x00" + p.Client))
 	return hex.EncodeToString(sum[:8])
 }
 
-// config is our client of the provider, which is read unless it is known.
-func (p *Provider) config(ctx context.Context) (*oauth2.Config, error) {
+// readConfig returns the configuration of this server's client. It reads the provider's metadata at the first use.
+func (p *Provider) readConfig(ctx context.Context) (*oauth2.Config, error) {
 	known := p.known.Load()
 	if known == nil {
 		var err error
 		if known, err = oidc.NewProvider(ctx, p.Issuer); err != nil {
-			return nil, failed("read "+p.Issuer, err)
+			return nil, newProviderError("read "+p.Issuer, err)
 		}
 		p.known.Store(known)
 	}
@@ -255,7 +255,7 @@ func (p *Provider) config(ctx context.Context) (*oauth2.Config, error) {
 		Scopes []string `json:"scopes_supported"`
 	}
 	if err := known.Claims(&can); err != nil {
-		return nil, failed("read "+p.Issuer, err)
+		return nil, newProviderError("read "+p.Issuer, err)
 	}
 	scopes := []string{oidc.ScopeOpenID, "email", "profile"}
 	if p.Groups != "" && slices.Contains(can.Scopes, "groups") {
@@ -265,21 +265,21 @@ func (p *Provider) config(ctx context.Context) (*oauth2.Config, error) {
 		Scopes: scopes}, nil
 }
 
-// providerContext bounds what is asked of a provider.
+// providerContext returns a context with the client and the timeout for requests to a provider.
 func providerContext(ctx context.Context) (context.Context, context.CancelFunc) {
-	return context.WithTimeout(oidc.ClientContext(ctx, providers), providerTime)
+	return context.WithTimeout(oidc.ClientContext(ctx, providers), providerTimeout)
 }
 
-// providers is the client that asks them: it follows no redirect and reads so many bytes.
+// providers is the HTTP client for requests to providers. It follows no redirect and limits the size of responses.
 var providers = &http.Client{
-	Timeout: providerTime, Transport: bounded{},
+	Timeout: providerTimeout, Transport: limitedTransport{},
 	CheckRedirect: func(*http.Request, []*http.Request) error { return errors.New("a redirect, which is not followed") },
 }
 
-type bounded struct{}
+type limitedTransport struct{}
 
-// RoundTrip bounds the body of an answer.
-func (bounded) RoundTrip(r *http.Request) (*http.Response, error) {
+// RoundTrip limits the body of a response.
+func (limitedTransport) RoundTrip(r *http.Request) (*http.Response, error) {
 	resp, err := http.DefaultTransport.RoundTrip(r)
 	if err == nil {
 		resp.Body = struct {
@@ -290,10 +290,12 @@ func (bounded) RoundTrip(r *http.Request) (*http.Response, error) {
 	return resp, err
 }
 
-func refused(why string) error { return fmt.Errorf("signin: %w: %s", understudy.ErrUnauthorized, why) }
+func newRefusal(why string) error {
+	return fmt.Errorf("signin: %w: %s", understudy.ErrUnauthorized, why)
+}
 
-// failed is an error of the provider. The code and tokens it sent are left out.
-func failed(what string, err error) error {
+// newProviderError returns an error of the provider. The code and tokens are left out.
+func newProviderError(what string, err error) error {
 	var said *oauth2.RetrieveError
 	if errors.As(err, &said) {
 		err = fmt.Errorf("%s %s", said.Response.Status, understudy.Clip(said.ErrorCode))
@@ -301,7 +303,7 @@ func failed(what string, err error) error {
 	return fmt.Errorf("signin: %w: %s: %w", ErrProvider, what, err)
 }
 
-// text is a claim that is one, else "".
+// text returns a claim as text, or "" if it is not a text.
 func text(value json.RawMessage) (s string) {
 	if json.Unmarshal(value, &s) != nil {
 		return ""
@@ -309,7 +311,7 @@ func text(value json.RawMessage) (s string) {
 	return s
 }
 
-// isTrue reports whether a claim is true; some providers write it as a text.
+// isTrue reports whether a claim is true. Some providers write it as a text.
 func isTrue(value json.RawMessage) bool {
 	return string(value) == "true" || text(value) == "true"
 }

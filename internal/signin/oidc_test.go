@@ -243,7 +243,7 @@ func TestProvider(t *testing.T) {
 			if v.cookies[flowCookie] != "" {
 				t.Error("the browser keeps the cookie of the flow")
 			}
-			caller, err := v.Caller(v.request("/"))
+			caller, err := v.Identify(v.request("/"))
 			if (err == nil) != (c.want == nil) || caller.Role() != c.role {
 				t.Errorf("the caller is %+v, %v; want %s", caller, err, c.role)
 			}
@@ -348,7 +348,7 @@ func TestProviderChanges(t *testing.T) {
 	if _, err := v.finish(back); err != nil {
 		t.Fatal(err)
 	}
-	c, err := v.Caller(v.request("/"))
+	c, err := v.Identify(v.request("/"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -372,15 +372,15 @@ func TestProviderChanges(t *testing.T) {
 	if !c.Grant.Revoked() {
 		t.Error("the browser's former session goes on")
 	}
-	if c, err = v.Caller(v.request("/")); err != nil {
+	if c, err = v.Identify(v.request("/")); err != nil {
 		t.Fatal(err)
 	}
 	v.Provider.Roles = []Rule{{"ops", "desk"}}
-	if now, ok := v.Again(c); !ok || now.Role() != "desk" {
+	if now, ok := v.Recheck(c); !ok || now.Role() != "desk" {
 		t.Errorf("with another role for the group: %+v, %v", now, ok)
 	}
 	v.Provider.Roles = nil
-	if _, err := v.Caller(v.request("/")); err == nil {
+	if _, err := v.Identify(v.request("/")); err == nil {
 		t.Error("a group without a role has access")
 	}
 	if err := v.EndGone(t.Context()); err != nil || !c.Grant.Revoked() {

@@ -26,7 +26,7 @@ func TestOwnersOfAFile(t *testing.T) {
 	if err := b.signIn("anna", annas); err != nil {
 		t.Fatal(err)
 	}
-	c, err := b.Caller(b.request("127.0.0.1:1"))
+	c, err := b.Identify(b.request("127.0.0.1:1"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -52,7 +52,7 @@ func TestOwnersOfAProvider(t *testing.T) {
 	if _, err := v.finish(v.begin()); err != nil {
 		t.Fatal(err)
 	}
-	c, err := v.Caller(v.request("/"))
+	c, err := v.Identify(v.request("/"))
 	if err != nil {
 		t.Fatal(err)
 	}

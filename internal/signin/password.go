@@ -1,6 +1,6 @@
-// Password: kept as an argon2id hash (RFC 9106), in the PHC string format.
+// Password: hashes passwords with argon2id (RFC 9106), in the PHC string format.
 
-// Package signin knows people: by a file of users, and by the sessions of their browsers.
+// Package signin identifies people, by a file of users or an OpenID provider, and by the sessions of their browsers.
 package signin
 
 import (
@@ -17,8 +17,7 @@ import (
 	"understudy"
 )
 
-// What a hash costs: 19 MiB and two passes, as the OWASP Password Storage Cheat Sheet
-// asks for at least.
+// The cost of a hash: 19 MiB and two passes, the minimum of the OWASP Password Storage Cheat Sheet.
 const (
 	hashMemory = 19 << 10 // KiB
 	hashPasses = 2
@@ -27,42 +26,43 @@ const (
 	keyBytes   = 32
 )
 
-// Bounds of what is read, and of what is done at once.
+// The limits of what is read, and of concurrent hashes.
 const (
-	maxMemory    = 256 << 10 // KiB
-	maxPasses    = 16
-	maxPassword  = 256 // bytes
-	hashesAtOnce = 4
+	maxMemory   = 256 << 10 // KiB
+	maxPasses   = 16
+	maxPassword = 256 // bytes
+	maxHashes   = 4
 )
 
-// leastPassword is how many characters a password has at least (NIST SP 800-63B-4).
-const leastPassword = 15
+// minPassword is the minimum number of characters of a password (NIST SP 800-63B-4).
+const minPassword = 15
 
-// hash is what is kept of a password.
+// hash is the stored hash of a password.
 type hash struct {
 	memory, passes uint32
 	lanes          uint8
 	salt, key      []byte
 }
 
-// CheckPassword refuses a password that is too easy to guess, or too long.
+// CheckPassword returns an error for a password that is too easy to guess, or too long.
 func CheckPassword(name, password string) error {
 	switch n := utf8.RuneCountInString(password); {
 	case !utf8.ValidString(password):
 		return fmt.Errorf("%w: the password is not UTF-8", understudy.ErrInvalid)
-	case n < leastPassword:
-		return fmt.Errorf("%w: the password has %d characters; take at least %d, such as four words", understudy.ErrInvalid, n, leastPassword)
+	case n < minPassword:
+		return fmt.Errorf("%w: the password has %d characters; take at least %d, such as four words", understudy.ErrInvalid, n, minPassword)
 	case len(password) > maxPassword:
 		return fmt.Errorf("%w: the password is longer than %d bytes", understudy.ErrInvalid, maxPassword)
 	case strings.Contains(strings.ToLower(password), strings.ToLower(name)) && len(name)*2 > len(password):
 		return fmt.Errorf("%w: the password is little more than the name", understudy.ErrInvalid)
-	case different(password) < 5:
+	case countDistinct(password) < 5:
 		return fmt.Errorf("%w: the password repeats a few characters", understudy.ErrInvalid)
 	}
 	return nil
 }
 
-func different(text string) int {
+// countDistinct returns the number of distinct characters.
+func countDistinct(text string) int {
 	seen := map[rune]bool{}
 	for _, r := range text {
 		seen[r] = true
@@ -70,21 +70,21 @@ func different(text string) int {
 	return len(seen)
 }
 
-// hashOf makes the hash of a password with a new salt.
+// hashOf returns the hash of a password with a new salt.
 func hashOf(password string) hash {
 	h := hash{memory: hashMemory, passes: hashPasses, lanes: hashLanes, salt: make([]byte, saltBytes)}
-	_, _ = rand.Read(h.salt) // it never fails
+	_, _ = rand.Read(h.salt) // rand.Read never fails
 	h.key = argon2.IDKey([]byte(password), h.salt, h.passes, h.memory, h.lanes, keyBytes)
 	return h
 }
 
-// String is the hash in the PHC string format.
+// String returns the hash in the PHC string format.
 func (h hash) String() string {
 	text := base64.RawStdEncoding.EncodeToString
 	return fmt.Sprintf("$argon2id$v=%d$m=%d,t=%d,p=%d$%s$%s", argon2.Version, h.memory, h.passes, h.lanes, text(h.salt), text(h.key))
 }
 
-// parseHash reads a hash. One that is cheaper than ours, or dearer than the bounds, is an error.
+// parseHash parses a hash. It returns an error if the hash is cheaper than those of this server, or exceeds the limits.
 func parseHash(text string) (h hash, err error) {
 	parts := strings.Split(text, "$")
 	if len(parts) != 6 || parts[0] != "" || parts[1] != "argon2id" || strings.ContainsAny(text, "\r\n") { // base64 skips line ends
@@ -110,11 +110,11 @@ func parseHash(text string) (h hash, err error) {
 	return h, nil
 }
 
-// hashing bounds how many hashes are computed at once: each takes its memory. hashingNew bounds how many
-// of them come from browsers that are not known, so that a known one never waits behind all the others.
-var hashing, hashingNew = make(chan struct{}, hashesAtOnce), make(chan struct{}, hashesAtOnce-1)
+// hashSlots limits how many hashes are computed at once, because each needs much memory. newBrowserHashSlots
+// limits those for unknown browsers, so that a known browser never waits behind all the others.
+var hashSlots, newBrowserHashSlots = make(chan struct{}, maxHashes), make(chan struct{}, maxHashes-1)
 
-// acquire waits for one of some slots. ErrTooMany: ctx ended before its turn came.
+// acquire waits for one of the slots. It returns ErrTooMany if ctx ends first.
 func acquire(ctx context.Context, slots chan struct{}) (release func(), err error) {
 	select {
 	case slots <- struct{}{}:
@@ -124,13 +124,12 @@ func acquire(ctx context.Context, slots chan struct{}) (release func(), err erro
 	}
 }
 
-// matches computes the hash of a password and compares. ErrTooMany: ctx ended before
-// its turn came.
-func (h hash) matches(ctx context.Context, password string) (bool, error) {
+// match computes the hash of a password and compares it. It returns ErrTooMany if ctx ends before there is a free slot.
+func (h hash) match(ctx context.Context, password string) (bool, error) {
 	if len(password) > maxPassword {
-		password = "" // as long to refuse as any other
+		password = "" // takes as long as any other password, and never matches
 	}
-	release, err := acquire(ctx, hashing)
+	release, err := acquire(ctx, hashSlots)
 	if err != nil {
 		return false, err
 	}

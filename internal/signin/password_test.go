@@ -23,7 +23,7 @@ func TestPasswords(t *testing.T) {
 		"four odd words of anna": true, "four odd words of ann": false, "Four odd words of anna": false, "": false,
 		strings.Repeat("x", maxPassword+1): false,
 	} {
-		if got, err := again.matches(t.Context(), password); err != nil || got != want {
+		if got, err := again.match(t.Context(), password); err != nil || got != want {
 			t.Errorf("%q matches: %v, %v; want %v", password, got, err, want)
 		}
 	}
@@ -31,7 +31,7 @@ func TestPasswords(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if right, err := theirs.matches(t.Context(), "four odd words of anna"); err != nil || !right {
+	if right, err := theirs.match(t.Context(), "four odd words of anna"); err != nil || !right {
 		t.Errorf("the hash of the reference implementation matches: %v, %v", right, err)
 	}
 	if other := hashOf("four odd words of anna"); other.String() == h.String() {
@@ -85,14 +85,14 @@ func TestHashesThatAreRefused(t *testing.T) {
 
 // Only so many hashes are computed at once; who waits longer than the request lasts is refused.
 func TestHashesAtOnce(t *testing.T) {
-	for range hashesAtOnce {
-		hashing <- struct{}{}
+	for range maxHashes {
+		hashSlots <- struct{}{}
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	_, err := nobody.matches(ctx, "x")
-	for range hashesAtOnce {
-		<-hashing
+	_, err := dummyHash.match(ctx, "x")
+	for range maxHashes {
+		<-hashSlots
 	}
 	if !errors.Is(err, understudy.ErrTooMany) {
 		t.Errorf("beyond the bound: %v", err)
@@ -101,7 +101,7 @@ func TestHashesAtOnce(t *testing.T) {
 
 // A hash that is read is written as it was, and is never cheaper than ours or dearer than the bounds.
 func FuzzHash(f *testing.F) {
-	f.Add(nobody.String())
+	f.Add(dummyHash.String())
 	f.Add(theirHash)
 	f.Add("$argon2id$v=19$m=+19456,t=2,p=1$$")
 	f.Fuzz(func(t *testing.T, text string) {

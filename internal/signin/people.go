@@ -1,4 +1,4 @@
-// People: the caller of a browser's request, by its session.
+// People: identifies the caller of a browser's request by its session.
 
 package signin
 
@@ -19,36 +19,36 @@ import (
 	"understudy/kit/limiter"
 )
 
-// cookieName begins with __Host-: browsers send it to this host alone, over TLS or to this
+// cookieName begins with __Host-, so that browsers send the cookie only to this host, over TLS or to this
 // machine, and no other host can set it (RFC 6265bis, 4.1.3.2).
 const cookieName = "__Host-understudy"
 
-// Guesses bounds how often a wrong password may be tried; callers.Guesses does.
+// Guesses limits how often wrong passwords may be tried; callers.Guesses implements it.
 type Guesses interface {
-	// Refused reports whether no password of a user is looked at now; nil: of any user, from that address.
-	Refused(r *http.Request, user []byte) bool
-	// Wrong counts a wrong one.
-	Wrong(r *http.Request, user []byte)
+	// IsRefused reports whether passwords of a user from the address of the request are refused now; a nil user
+	// means all users of that address.
+	IsRefused(r *http.Request, user []byte) bool
+	// CountWrong counts a wrong password.
+	CountWrong(r *http.Request, user []byte)
 }
 
-// signingIn bounds how many passwords wait for their hash, in all and from one address. Browsers in
-// which the person has signed in before have places of their own, counted by browser and name.
-var signingIn, signingInAgain = limiter.New(64, 8), limiter.New(1024, 8)
+// The limits of passwords that wait for their hash, in total and for one address. Browsers in which the person
+// has signed in before have separate slots, counted by browser and name.
+var newBrowserSlots, knownBrowserSlots = limiter.New(64, 8), limiter.New(1024, 8)
 
-// People know who has signed in, by a password or at a provider: one of Users and
-// Provider is set. They are never changed after they are made, but for the sessions.
-// Safe for concurrent use.
+// People knows who has signed in, by a password or at a provider. Either Users or Provider is set. Only the
+// sessions change. It is safe for concurrent use.
 type People struct {
 	Sessions *Sessions
 	Users    *Users
 	Provider *Provider
 	Guesses  Guesses
-	Audit    understudy.Auditor // lists sign-ins, before a session begins; nil: none is listed
-	// Secure means that browsers reach the viewer by TLS, through a proxy.
+	Audit    understudy.Auditor // records sign-ins before a session begins; nil: they are not recorded
+	// Secure means that browsers reach the viewer over TLS, through a proxy.
 	Secure bool
 }
 
-// role is that of a session now; ok is false when it opens nothing any more.
+// role returns the current role of a session. ok is false if the session is no longer valid.
 func (p *People) role(s *Session) (role string, ok bool) {
 	if p.Provider != nil {
 		return p.Provider.role(s)
@@ -56,18 +56,18 @@ func (p *People) role(s *Session) (role string, ok bool) {
 	return p.Users.role(s)
 }
 
-// Caller is the person whose browser asks. ErrUnauthorized: nobody is signed in there.
-func (p *People) Caller(r *http.Request) (c understudy.Caller, err error) {
+// Identify returns the person of a browser's request, or ErrUnauthorized if nobody is signed in.
+func (p *People) Identify(r *http.Request) (c understudy.Caller, err error) {
 	if s, role, ok := p.session(r); ok {
 		return callerOf(&s, role), nil
 	}
 	return c, fmt.Errorf("signin: %w: nobody is signed in", understudy.ErrUnauthorized)
 }
 
-// Again is what a caller of Caller is now; ok is false when the session has ended or the
-// person is gone.
-func (p *People) Again(c understudy.Caller) (now understudy.Caller, ok bool) {
-	s, ok := p.Sessions.openedWith(c.Grant.Over)
+// Recheck returns the current state of a caller of Identify. ok is false if the session has ended or the person
+// no longer exists.
+func (p *People) Recheck(c understudy.Caller) (now understudy.Caller, ok bool) {
+	s, ok := p.Sessions.findByChannel(c.Grant.Over)
 	if !ok || s.Session.Name != c.Name {
 		return now, false
 	}
@@ -75,18 +75,17 @@ func (p *People) Again(c understudy.Caller) (now understudy.Caller, ok bool) {
 	return callerOf(&s, role), ok
 }
 
-// Owner is a caller of Caller as it is kept beside work.
+// Owner returns a caller of Identify in the form that is stored with work.
 func (p *People) Owner(c understudy.Caller) understudy.Owner {
 	o := understudy.Owner{Name: c.Name, Role: c.Role(), Seen: p.Sessions.now()}
-	if s, ok := p.Sessions.openedWith(c.Grant.Over); ok && p.Provider != nil {
+	if s, ok := p.Sessions.findByChannel(c.Grant.Over); ok && p.Provider != nil {
 		o.Groups, o.Domain, o.With = s.Session.Groups, s.Session.Domain, s.Session.With
 	}
 	return o
 }
 
-// Resolve is the person that an owner is now, without a session. A user has the role of the
-// file. Of who came from a provider, the groups of the last request count, for
-// understudy.OwnerLasts.
+// Resolve returns the person that an owner is now, without a session. A user has the role in the file. For a
+// person from a provider the groups of the last request count, for understudy.OwnerLasts.
 func (p *People) Resolve(o understudy.Owner) (now understudy.Caller, ok bool) {
 	role := ""
 	if p.Provider != nil {
@@ -95,15 +94,15 @@ func (p *People) Resolve(o understudy.Owner) (now understudy.Caller, ok bool) {
 	} else if one, there := p.Users.find(o.Name); there {
 		role, ok = one.Role, true
 	}
-	return withoutSession(o.Name, role), ok
+	return callerWithoutSession(o.Name, role), ok
 }
 
-// withoutSession is a person without a session.
-func withoutSession(name, role string) understudy.Caller {
+// callerWithoutSession returns the caller for a person without a session.
+func callerWithoutSession(name, role string) understudy.Caller {
 	return understudy.Caller{Name: name, Flow: flowOf(name), Grant: &understudy.Grant{Role: role, By: "owner"}}
 }
 
-// session is the one a browser has open, and its role.
+// session returns the open session of a browser, and its role.
 func (p *People) session(r *http.Request) (s session, role string, ok bool) {
 	cookie, err := r.Cookie(cookieName)
 	if err != nil {
@@ -116,7 +115,7 @@ func (p *People) session(r *http.Request) (s session, role string, ok bool) {
 	return s, role, ok
 }
 
-// callerOf is the person of a session. All sessions of a person share its turn.
+// callerOf returns the person of a session. All sessions of a person have the same Flow.
 func callerOf(s *session, role string) understudy.Caller {
 	return understudy.Caller{Name: s.Session.Name, Flow: flowOf(s.Session.Name),
 		Grant: &understudy.Grant{Role: role, By: "sign-in", Expires: s.Session.Made.Add(AbsoluteEnd), Over: s.over}}
@@ -127,21 +126,21 @@ func flowOf(name string) uint64 {
 	return binary.LittleEndian.Uint64(sum[:])
 }
 
-// SignIn begins a session for who knows a password, in place of the browser's former
-// one. Errors: ErrUnauthorized, which does not tell whether the name is there, and with
-// it ErrTooMany; ErrForbidden: the password came without encryption.
+// SignIn begins a session for a person with a correct password, and ends the browser's former session. Errors:
+// ErrUnauthorized, which does not reveal whether the name exists, and together with it ErrTooMany; ErrForbidden
+// for a password sent without encryption.
 func (p *People) SignIn(w http.ResponseWriter, r *http.Request, name, password string) error {
-	if !p.Secure && r.TLS == nil && !local(r) {
+	if !p.Secure && r.TLS == nil && !isLocal(r) {
 		return fmt.Errorf("signin: %w: a password is taken over TLS or from this machine alone; whoever runs this server can set "+
 			"viewer.public_url to the https address of the proxy in front", understudy.ErrForbidden)
 	}
-	counted := p.Sessions.counted(r, name)
-	if slices.ContainsFunc(counted, func(as []byte) bool { return p.Guesses.Refused(r, as) }) {
+	counted := p.Sessions.guessKeys(r, name)
+	if slices.ContainsFunc(counted, func(as []byte) bool { return p.Guesses.IsRefused(r, as) }) {
 		return fmt.Errorf("signin: %w: %w: too many wrong passwords; wait a few seconds", understudy.ErrUnauthorized, understudy.ErrTooMany)
 	}
-	places, by, isKnown := signingIn, accesslog.PeerOf(r), len(counted) == 1
+	places, by, isKnown := newBrowserSlots, accesslog.PeerOf(r), len(counted) == 1
 	if isKnown {
-		places, by = signingInAgain, string(counted[0])
+		places, by = knownBrowserSlots, string(counted[0])
 	}
 	leave, err := places.Take(by)
 	if err != nil {
@@ -150,7 +149,7 @@ func (p *People) SignIn(w http.ResponseWriter, r *http.Request, name, password s
 	}
 	defer leave()
 	if !isKnown {
-		release, err := acquire(r.Context(), hashingNew)
+		release, err := acquire(r.Context(), newBrowserHashSlots)
 		if err != nil {
 			return err
 		}
@@ -162,11 +161,11 @@ func (p *People) SignIn(w http.ResponseWriter, r *http.Request, name, password s
 	}
 	if !right {
 		for _, as := range counted {
-			p.Guesses.Wrong(r, as)
+			p.Guesses.CountWrong(r, as)
 		}
 		return fmt.Errorf("signin: %w: wrong name or password", understudy.ErrUnauthorized)
 	}
-	user, _ := p.Users.find(name) // its password is right
+	user, _ := p.Users.find(name) // the user exists, because its password is correct
 	if err := p.begin(w, r, Session{Name: name, With: user.with}); err != nil {
 		return err
 	}
@@ -174,8 +173,8 @@ func (p *People) SignIn(w http.ResponseWriter, r *http.Request, name, password s
 	return nil
 }
 
-// Finish begins a session for who comes back from the provider, and says where the way
-// leads on. Errors: those of the provider; ErrForbidden: the person has no role.
+// Finish begins a session for a person who returns from the provider. back is where the browser continues.
+// Errors: those of the provider; ErrForbidden if the person has no role.
 func (p *People) Finish(w http.ResponseWriter, r *http.Request) (name, back string, err error) {
 	who, back, err := p.Provider.finish(w, r)
 	if err != nil {
@@ -188,7 +187,7 @@ func (p *People) Finish(w http.ResponseWriter, r *http.Request) (name, back stri
 	return who.name, back, p.begin(w, r, s)
 }
 
-// begin begins a session in place of the browser's former one.
+// begin begins a session and ends the browser's former session.
 func (p *People) begin(w http.ResponseWriter, r *http.Request, s Session) error {
 	s.Address, _, _ = net.SplitHostPort(r.RemoteAddr)
 	s.Agent = r.UserAgent()
@@ -212,13 +211,13 @@ func (p *People) SignOut(w http.ResponseWriter, r *http.Request) error {
 	return p.end(r)
 }
 
-// Here is the id of the session a request came with, "" when it came with none.
-func (p *People) Here(r *http.Request) string {
+// CurrentSessionID returns the id of a request's session, or "" without a session.
+func (p *People) CurrentSessionID(r *http.Request) string {
 	s, _, _ := p.session(r)
 	return s.Session.ID
 }
 
-// EndGone ends the sessions of those who may not come in any more.
+// EndGone ends the sessions of people who may no longer sign in.
 func (p *People) EndGone(ctx context.Context) error {
 	return p.Sessions.endWhere(ctx, func(s *Session) bool {
 		_, ok := p.role(s)
@@ -226,7 +225,7 @@ func (p *People) EndGone(ctx context.Context) error {
 	})
 }
 
-// end ends the session that a request came with.
+// end ends the session of a request.
 func (p *People) end(r *http.Request) error {
 	s, _, ok := p.session(r)
 	if !ok {
@@ -234,7 +233,7 @@ func (p *People) end(r *http.Request) error {
 	}
 	err := p.Sessions.End(context.WithoutCancel(r.Context()), s.Session.ID, s.Session.Name)
 	if errors.Is(err, understudy.ErrNotFound) {
-		return nil // it has ended meanwhile
+		return nil // it ended meanwhile
 	}
 	return err
 }
@@ -244,8 +243,8 @@ func setCookie(w http.ResponseWriter, name, value string, lasts time.Duration) {
 		SameSite: http.SameSiteLaxMode})
 }
 
-// local reports whether a request comes from this machine, as far as its connection says.
-func local(r *http.Request) bool {
+// isLocal reports whether the connection of a request comes from this machine.
+func isLocal(r *http.Request) bool {
 	peer, err := netip.ParseAddrPort(r.RemoteAddr)
 	return err == nil && peer.Addr().Unmap().IsLoopback()
 }

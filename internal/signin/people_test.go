@@ -60,7 +60,7 @@ func (b *signer) signIn(name, password string) error {
 func TestSignIn(t *testing.T) {
 	now := time.Date(2026, 6, 1, 12, 0, 0, 0, time.UTC)
 	b := newSigner(t, func() time.Time { return now }, "anna")
-	if _, err := b.Caller(b.request("127.0.0.1:1")); !errors.Is(err, understudy.ErrUnauthorized) {
+	if _, err := b.Identify(b.request("127.0.0.1:1")); !errors.Is(err, understudy.ErrUnauthorized) {
 		t.Errorf("before: %v", err)
 	}
 	if err := b.signIn("anna", "wrong"); !errors.Is(err, understudy.ErrUnauthorized) || b.cookie != "" {
@@ -69,7 +69,7 @@ func TestSignIn(t *testing.T) {
 	if err := b.signIn("anna", annas); err != nil {
 		t.Fatal(err)
 	}
-	c, err := b.Caller(b.request("127.0.0.1:1"))
+	c, err := b.Identify(b.request("127.0.0.1:1"))
 	if err != nil || c.Name != "anna" || c.Role() != "support" || c.Source != "" || c.Grant.Revoked() {
 		t.Fatalf("signed in: %+v, %v", c, err)
 	}
@@ -77,20 +77,20 @@ func TestSignIn(t *testing.T) {
 	if err := b.signIn("anna", annas); err != nil || b.cookie == former || !c.Grant.Revoked() {
 		t.Errorf("again: %v, the former session is over: %v", err, c.Grant.Revoked())
 	}
-	if c, err = b.Caller(b.request("127.0.0.1:1")); err != nil {
+	if c, err = b.Identify(b.request("127.0.0.1:1")); err != nil {
 		t.Fatal(err)
 	}
-	if now, ok := b.Again(c); !ok || now.Role() != "support" || now.Flow != c.Flow {
+	if now, ok := b.Recheck(c); !ok || now.Role() != "support" || now.Flow != c.Flow {
 		t.Errorf("again: %+v, %v", now, ok)
 	}
 	w := httptest.NewRecorder()
 	if err := b.SignOut(w, b.request("127.0.0.1:1")); err != nil || !strings.Contains(w.Header().Get("Set-Cookie"), "Max-Age=0") {
 		t.Errorf("signing out: %v, %s", err, w.Header())
 	}
-	if _, err := b.Caller(b.request("127.0.0.1:1")); err == nil || !c.Grant.Revoked() {
+	if _, err := b.Identify(b.request("127.0.0.1:1")); err == nil || !c.Grant.Revoked() {
 		t.Errorf("signed out: %v, the session is over: %v", err, c.Grant.Revoked())
 	}
-	if _, ok := b.Again(c); ok {
+	if _, ok := b.Recheck(c); ok {
 		t.Error("who has signed out is known again")
 	}
 }
@@ -108,7 +108,7 @@ func TestPersonSignsInFromAKnownBrowserWhileOthersGuess(t *testing.T) {
 		b.cookie = cookie
 		r := b.request("127.0.0.1:1")
 		for range 20 {
-			b.Guesses.Wrong(r, b.Sessions.counted(r, name)[0])
+			b.Guesses.CountWrong(r, b.Sessions.guessKeys(r, name)[0])
 		}
 		return b.SignIn(httptest.NewRecorder(), r, name, "wrong")
 	}
@@ -149,8 +149,8 @@ func TestPersonSignsInFromAKnownBrowserWhileOthersCrowd(t *testing.T) {
 	if err := b.signIn("anna", annas); err != nil {
 		t.Fatal(err)
 	}
-	for range cap(hashingNew) {
-		hashingNew <- struct{}{}
+	for range cap(newBrowserHashSlots) {
+		newBrowserHashSlots <- struct{}{}
 	}
 	stranger := &signer{People: b.People}
 	refused := make(chan error, 32)
@@ -174,11 +174,11 @@ func TestPersonSignsInFromAKnownBrowserWhileOthersCrowd(t *testing.T) {
 		})
 	}
 	again.Wait()
-	if got := signingIn.Load().Busiest; got != 8 {
+	if got := newBrowserSlots.Load().Busiest; got != 8 {
 		t.Errorf("%d strangers wait, want 8", got)
 	}
-	for range cap(hashingNew) {
-		<-hashingNew
+	for range cap(newBrowserHashSlots) {
+		<-newBrowserHashSlots
 	}
 	crowd.Wait()
 	for range 8 {
@@ -202,7 +202,7 @@ func TestOneAddressTriesFewNames(t *testing.T) {
 	known := b.cookie
 	b.cookie = ""
 	for range 96 {
-		b.Guesses.Wrong(b.request("127.0.0.1:1"), nil)
+		b.Guesses.CountWrong(b.request("127.0.0.1:1"), nil)
 	}
 	if err := from("127.0.0.1:2", "zoe", "guess"); !errors.Is(err, understudy.ErrTooMany) {
 		t.Errorf("the next name from the address: %v", err)
@@ -219,7 +219,7 @@ func TestOneAddressTriesFewNames(t *testing.T) {
 	}
 	b.cookie = ""
 	for range 8 {
-		leave, err := signingIn.Take("127.0.0.3")
+		leave, err := newBrowserSlots.Take("127.0.0.3")
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -251,7 +251,7 @@ func FuzzBrowser(f *testing.F) {
 	f.Fuzz(func(t *testing.T, value string) {
 		r := httptest.NewRequest(http.MethodPost, "/", nil)
 		r.AddCookie(&http.Cookie{Name: browserCookie, Value: value})
-		if got := s.counted(r, "anna"); len(got) != 2 || string(got[0]) != "anna" || got[1] != nil {
+		if got := s.guessKeys(r, "anna"); len(got) != 2 || string(got[0]) != "anna" || got[1] != nil {
 			t.Errorf("%q is counted as %q", value, got)
 		}
 	})
@@ -263,7 +263,7 @@ func TestUsersChange(t *testing.T) {
 	if err := b.signIn("anna", annas); err != nil {
 		t.Fatal(err)
 	}
-	c, err := b.Caller(b.request("127.0.0.1:1"))
+	c, err := b.Identify(b.request("127.0.0.1:1"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -285,7 +285,7 @@ func TestUsersChange(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		got, err := b.Caller(b.request("127.0.0.1:1"))
+		got, err := b.Identify(b.request("127.0.0.1:1"))
 		if (err == nil) != (s.want != "") || err == nil && got.Role() != s.want {
 			t.Errorf("%s: %+v, %v", s.what, got, err)
 		}

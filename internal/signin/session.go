@@ -20,63 +20,62 @@ import (
 	"understudy/kit/token"
 )
 
-// How long a session lasts, and how many there are.
+// How long a session lasts, and how many there may be.
 const (
-	IdleEnd      = 12 * time.Hour     // after its last request
-	AbsoluteEnd  = 7 * 24 * time.Hour // after the person signed in
-	sessionsEach = 20                 // of one person; the oldest ends for one more
-	maxSessions  = 5000               // of all
-	saveEvery    = time.Minute        // the time of the last request is written this often
-	maxAgent     = 200                // bytes of a browser's name
+	IdleEnd           = 12 * time.Hour     // after its last request
+	AbsoluteEnd       = 7 * 24 * time.Hour // after the person signed in
+	maxPersonSessions = 20                 // of one person; a further session ends the oldest
+	maxSessions       = 5000               // of all people
+	saveInterval      = time.Minute        // how often the time of the last request is stored
+	maxAgent          = 200                // bytes of a browser's user agent
 )
 
-// kvStart begins the names of the values that sessions are kept in.
+// kvStart is the beginning of the names under which sessions are stored.
 const kvStart = "session/"
 
 // Session is a browser in which a person has signed in.
 type Session struct {
-	ID      string    `json:"-"` // names it to its owner; it opens nothing
+	ID      string    `json:"-"` // identifies the session to its owner, but does not give access
 	Name    string    `json:"name"`
-	With    string    `json:"with"`             // names the password or the provider it was begun with; another ends it
-	Groups  []string  `json:"groups,omitempty"` // of who came from a provider
-	Domain  string    `json:"domain,omitempty"` // of the mail address
+	With    string    `json:"with"`             // identifies the password or provider of the sign-in; the session ends when it changes
+	Groups  []string  `json:"groups,omitempty"` // of a person from a provider
+	Domain  string    `json:"domain,omitempty"` // the domain of the mail address
 	Made    time.Time `json:"made"`
-	Seen    time.Time `json:"seen"` // the last request
+	Seen    time.Time `json:"seen"` // the time of the last request
 	Address string    `json:"address"`
-	Agent   string    `json:"agent"` // what the browser calls itself
+	Agent   string    `json:"agent"` // the user agent of the browser
 }
 
-// session is one that is kept.
+// session is a stored session.
 type session struct {
 	Session Session
 	note    string
-	dirty   bool          // seen is newer than its value says
-	over    chan struct{} // closed at its end
+	dirty   bool          // whether Seen is newer than the stored value
+	over    chan struct{} // closed at the end of the session
 }
 
-// digest is what is kept of a token: who reads the store cannot use it.
+// digest is the digest of a session's token. Only it is stored, so that a reader of the store can't use the sessions.
 type digest = [sha256.Size]byte
 
-// Sessions are all that have not ended. They are read once and written with every
-// change, so that they outlive a restart. Safe for concurrent use.
+// Sessions are all open sessions. They are read once and stored with every change, so that they survive a
+// restart. Sessions is safe for concurrent use.
 type Sessions struct {
 	kv       understudy.KV
 	now      func() time.Time
-	browsers *token.Sealer // of the cookies of browsers that are known; nil: none is
+	browsers *token.Sealer // seals the cookies of known browsers; nil: no browser is known
 
-	writing sync.Mutex // held while a value is written; taken before mu
+	writing sync.Mutex // held while a value is stored; locked before mu
 
 	mu  sync.Mutex
 	all map[digest]*session
 }
 
-// NewSessions are none yet.
+// NewSessions returns an empty set of sessions.
 func NewSessions(now func() time.Time) *Sessions {
 	return &Sessions{now: now, all: map[digest]*session{}}
 }
 
-// Load reads the sessions of a store, before any other method is called. Those that
-// have ended are removed by Run.
+// Load reads the sessions from a store. Call it before any other method. Run removes those that have ended.
 func (s *Sessions) Load(ctx context.Context, kv understudy.KV) error {
 	kept, err := kv.Values(ctx, kvStart)
 	if err != nil {
@@ -98,26 +97,25 @@ func (s *Sessions) Load(ctx context.Context, kv understudy.KV) error {
 	return nil
 }
 
-// name derives what a session is called from the digest of its token.
+// name sets the session's id and the name of its stored value, both derived from the digest of its token.
 func (s *session) name(d digest) {
 	s.Session.ID, s.note = hex.EncodeToString(d[:8]), kvStart+hex.EncodeToString(d[:])
 }
 
-// ended reports whether a session has come to one of its ends.
-func ended(s *Session, now time.Time) bool {
+// hasEnded reports whether a session has expired.
+func hasEnded(s *Session, now time.Time) bool {
 	return now.Sub(s.Seen) >= IdleEnd || now.Sub(s.Made) >= AbsoluteEnd
 }
 
-// Begin makes a session and returns its token, which nothing else can tell again.
-// Errors: ErrTooMany, ErrNotStored.
+// Begin creates a session and returns its token, which cannot be restored later. Errors: ErrTooMany, ErrNotStored.
 func (s *Sessions) Begin(ctx context.Context, of Session) (token string, err error) {
 	var raw [32]byte
-	_, _ = rand.Read(raw[:]) // it never fails
+	_, _ = rand.Read(raw[:]) // rand.Read never fails
 	d, now := sha256.Sum256(raw[:]), s.now()
 	one := &session{Session: of, over: make(chan struct{})}
 	one.name(d)
 	one.Session.Made, one.Session.Seen, one.Session.Agent = now, now, of.Agent[:min(len(of.Agent), maxAgent)]
-	if err := s.room(ctx, of.Name); err != nil {
+	if err := s.makeRoom(ctx, of.Name); err != nil {
 		return "", err
 	}
 	if err := s.save(ctx, one); err != nil {
@@ -129,16 +127,17 @@ func (s *Sessions) Begin(ctx context.Context, of Session) (token string, err err
 	return base64.RawURLEncoding.EncodeToString(raw[:]), nil
 }
 
-// room ends the oldest sessions of a person who has too many.
-func (s *Sessions) room(ctx context.Context, name string) error {
+// makeRoom ends the oldest sessions of a person who has too many. It returns ErrTooMany if there are too many
+// sessions in total.
+func (s *Sessions) makeRoom(ctx context.Context, name string) error {
 	s.mu.Lock()
 	full := len(s.all) >= maxSessions
 	s.mu.Unlock()
 	if full {
 		return fmt.Errorf("signin: %w: %d sessions are open", understudy.ErrTooMany, maxSessions)
 	}
-	own := s.Of(name)
-	for i := sessionsEach - 1; i < len(own); i++ {
+	own := s.PersonSessions(name)
+	for i := maxPersonSessions - 1; i < len(own); i++ {
 		if err := s.End(ctx, own[i].ID, name); err != nil && !errors.Is(err, understudy.ErrNotFound) {
 			return err
 		}
@@ -150,7 +149,7 @@ func (s *Sessions) save(ctx context.Context, one *session) error {
 	return understudy.WriteJSON(ctx, s.kv, one.note, one.Session)
 }
 
-// find returns the session of a token, and notes that it was used.
+// find returns the session of a token, and records that it was used.
 func (s *Sessions) find(token string) (found session, ok bool) {
 	var raw [32]byte
 	if len(token) != base64.RawURLEncoding.EncodedLen(len(raw)) {
@@ -159,12 +158,12 @@ func (s *Sessions) find(token string) (found session, ok bool) {
 	if _, err := base64.RawURLEncoding.Strict().Decode(raw[:], []byte(token)); err != nil {
 		return found, false
 	}
-	// The digest is no secret's prefix that a caller can choose: see callers.
+	// A caller can't choose a token whose digest begins like a known one: see package callers.
 	d, now := sha256.Sum256(raw[:]), s.now()
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	one := s.all[d]
-	if one == nil || ended(&one.Session, now) {
+	if one == nil || hasEnded(&one.Session, now) {
 		return found, false
 	}
 	if now.Sub(one.Session.Seen) > time.Second {
@@ -173,30 +172,30 @@ func (s *Sessions) find(token string) (found session, ok bool) {
 	return *one, true
 }
 
-// openedWith is the session that ends with a channel.
-func (s *Sessions) openedWith(over <-chan struct{}) (found session, ok bool) {
+// findByChannel returns the session whose end closes the channel over.
+func (s *Sessions) findByChannel(over <-chan struct{}) (found session, ok bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, one := range s.all {
-		if one.over == over && !ended(&one.Session, s.now()) {
+		if one.over == over && !hasEnded(&one.Session, s.now()) {
 			return *one, true
 		}
 	}
 	return found, false
 }
 
-// Of are the sessions of a person, the one used last first.
-func (s *Sessions) Of(name string) []Session {
+// PersonSessions returns the sessions of a person, the one used last first.
+func (s *Sessions) PersonSessions(name string) []Session {
 	return slices.DeleteFunc(s.All(), func(one Session) bool { return one.Name != name })
 }
 
-// All are the sessions of all people, by name, and of each the one used last first.
+// All returns the sessions of all people, sorted by name and then by last use, the newest first.
 func (s *Sessions) All() []Session {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	var all []Session
 	for _, one := range s.all {
-		if !ended(&one.Session, s.now()) {
+		if !hasEnded(&one.Session, s.now()) {
 			all = append(all, one.Session)
 		}
 	}
@@ -206,8 +205,8 @@ func (s *Sessions) All() []Session {
 	return all
 }
 
-// End ends a session of a person, at once: also what it has open. ErrNotFound: the
-// person has none of that id. ErrNotStored: it would be back after a restart.
+// End ends a session of a person at once, with everything that it has open. Errors: ErrNotFound if the person
+// has no session of that id; ErrNotStored, then the session would be back after a restart.
 func (s *Sessions) End(ctx context.Context, id, name string) error {
 	s.mu.Lock()
 	var one *session
@@ -226,14 +225,14 @@ func (s *Sessions) End(ctx context.Context, id, name string) error {
 	return s.forget(ctx, one.note)
 }
 
-// forget removes the value of a session that has ended.
+// forget removes the stored value of a session that has ended.
 func (s *Sessions) forget(ctx context.Context, note string) error {
 	s.writing.Lock()
 	defer s.writing.Unlock()
 	return s.kv.SetValue(ctx, note, nil)
 }
 
-// endWhere ends all sessions that a question is answered yes for.
+// endWhere ends all sessions for which ends returns true.
 func (s *Sessions) endWhere(ctx context.Context, ends func(*Session) bool) error {
 	s.mu.Lock()
 	var gone []string
@@ -252,26 +251,27 @@ func (s *Sessions) endWhere(ctx context.Context, ends func(*Session) bool) error
 	return errors.Join(errs...)
 }
 
-// Run removes what has ended and writes when sessions were used, until ctx ends. The
-// error is that of the last writing: others are tried again.
+// Run removes sessions that have ended and stores the time of their last use, until ctx ends. It returns the
+// error of the last write; earlier writes are repeated.
 func (s *Sessions) Run(ctx context.Context) error {
-	tick := time.NewTicker(saveEvery)
+	tick := time.NewTicker(saveInterval)
 	defer tick.Stop()
 	for {
 		select {
 		case <-tick.C:
-			_ = s.tidy(ctx) // what could not be written is written by the next
+			_ = s.clean(ctx) // if it can't be stored, the next round tries again
 		case <-ctx.Done():
 			last, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
 			defer cancel()
-			return s.tidy(last)
+			return s.clean(last)
 		}
 	}
 }
 
-func (s *Sessions) tidy(ctx context.Context) error {
+// clean removes sessions that have ended, and stores the last use of the others.
+func (s *Sessions) clean(ctx context.Context) error {
 	now := s.now()
-	errs := []error{s.endWhere(ctx, func(one *Session) bool { return ended(one, now) })}
+	errs := []error{s.endWhere(ctx, func(one *Session) bool { return hasEnded(one, now) })}
 	s.mu.Lock()
 	var used []digest
 	for d, one := range s.all {
@@ -286,7 +286,7 @@ func (s *Sessions) tidy(ctx context.Context) error {
 	return errors.Join(errs...)
 }
 
-// saveUse writes when a session was used, if it has not ended meanwhile.
+// saveUse stores when a session was last used, unless it has ended meanwhile.
 func (s *Sessions) saveUse(ctx context.Context, d digest) error {
 	s.writing.Lock()
 	defer s.writing.Unlock()

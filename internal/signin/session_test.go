@@ -144,13 +144,13 @@ func TestSessionsOfOnePerson(t *testing.T) {
 	now := time.Date(2026, 6, 1, 12, 0, 0, 0, time.UTC)
 	s := opened(t, storetest.Open(t, store.Options{}), func() time.Time { now = now.Add(time.Minute); return now })
 	var tokens []string
-	for range sessionsEach {
+	for range maxPersonSessions {
 		tokens = append(tokens, begun(t, s, "anna"))
 	}
 	bens := begun(t, s, "ben")
 	_, _ = s.find(tokens[0]) // the second was used longest ago by now
 	begun(t, s, "anna")
-	if n := len(s.Of("anna")); n != sessionsEach {
+	if n := len(s.PersonSessions("anna")); n != maxPersonSessions {
 		t.Errorf("%d sessions", n)
 	}
 	for i, want := range map[int]bool{0: true, 1: false, 2: true} {
@@ -191,7 +191,7 @@ func TestEndsOfSessions(t *testing.T) {
 		if _, ok := s.find(used); ok {
 			t.Errorf("a session in use is open after %v", AbsoluteEnd)
 		}
-		time.Sleep(2 * saveEvery)
+		time.Sleep(2 * saveInterval)
 		synctest.Wait()
 		if notes.len() != 0 {
 			t.Errorf("%d notes of sessions that ended", notes.len())
@@ -235,7 +235,7 @@ func BenchmarkSession(b *testing.B) {
 		}
 		tokens = append(tokens, token)
 	}
-	if err := users.add(User{Name: "anna", Role: "support", hash: nobody}); err != nil {
+	if err := users.add(User{Name: "anna", Role: "support", hash: dummyHash}); err != nil {
 		b.Fatal(err)
 	}
 	for _, one := range s.all {
@@ -246,7 +246,7 @@ func BenchmarkSession(b *testing.B) {
 	r.Header.Set("Cookie", "understudy_zone=Europe/Berlin; "+cookieName+"="+tokens[len(tokens)-1])
 	b.ReportAllocs()
 	for b.Loop() {
-		if _, err := p.Caller(r); err != nil {
+		if _, err := p.Identify(r); err != nil {
 			b.Fatal(err)
 		}
 	}

@@ -27,27 +27,27 @@ type User struct {
 	Name string
 	Role string
 	hash hash
-	with string // names the hash without telling anything of it
+	with string // identifies the hash without revealing it
 }
 
-// Bounds of the file.
+// The limits of the file.
 const (
 	maxUsers = 10_000
 	maxName  = 64 // bytes
 	maxFile  = 4 << 20
 )
 
-// Users are the people of a file. They are never changed after they are read.
+// Users are the people of a file.
 type Users struct {
 	all    []User // in the order of the file
 	byName map[string]int
 }
 
-// nobody is the hash that is computed for a name that is not there while nobody is.
-var nobody = hash{memory: hashMemory, passes: hashPasses, lanes: hashLanes, salt: make([]byte, saltBytes), key: make([]byte, keyBytes)}
+// dummyHash is computed for an unknown name if there are no users at all.
+var dummyHash = hash{memory: hashMemory, passes: hashPasses, lanes: hashLanes, salt: make([]byte, saltBytes), key: make([]byte, keyBytes)}
 
-// ReadUsers reads a file of users, which nobody but its owner may open. Errors name the
-// line and never repeat a hash.
+// ReadUsers reads a file of users, which only its owner may be able to read. Errors name the line and never
+// contain a hash.
 func ReadUsers(path string) (*Users, error) {
 	f, err := smallfile.Open(path)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -71,7 +71,7 @@ func ReadUsers(path string) (*Users, error) {
 	return u, nil
 }
 
-// parseUsers reads lines. Empty ones and those that begin with # say nothing.
+// parseUsers parses the lines of the file. It skips empty lines and those that begin with #.
 func parseUsers(r io.Reader) (*Users, error) {
 	u := &Users{byName: map[string]int{}}
 	lines := bufio.NewScanner(io.LimitReader(r, maxFile+1))
@@ -98,6 +98,7 @@ func parseUsers(r io.Reader) (*Users, error) {
 	return u, nil
 }
 
+// parseUser parses one line: name:hash:role.
 func parseUser(line string) (u User, err error) {
 	parts := strings.Split(line, ":")
 	if len(parts) != 3 {
@@ -116,7 +117,7 @@ func parseUser(line string) (u User, err error) {
 	return u, nil
 }
 
-// CheckName refuses a name that no line can hold.
+// CheckName returns an error for a name that a line of the file can't hold.
 func CheckName(name string) error {
 	odd := strings.ContainsFunc(name, func(r rune) bool {
 		return !unicode.IsLetter(r) && !unicode.IsDigit(r) && !strings.ContainsRune("._-@+", r)
@@ -142,14 +143,13 @@ func (u *Users) add(one User) error {
 	return nil
 }
 
-// role is that of a session; ok is false when its person is gone or has another
-// password.
+// role returns the role of a session. ok is false if its person no longer exists or has another password.
 func (u *Users) role(s *Session) (role string, ok bool) {
 	one, ok := u.find(s.Name)
 	return one.Role, ok && one.with == s.With
 }
 
-// All are the users in the order of the file.
+// All returns the users in the order of the file.
 func (u *Users) All() []User { return u.all }
 
 // Has reports whether there is a user of that name.
@@ -158,7 +158,7 @@ func (u *Users) Has(name string) bool {
 	return ok
 }
 
-// find returns a user.
+// find returns the user of that name.
 func (u *Users) find(name string) (one User, ok bool) {
 	i, ok := u.byName[name]
 	if !ok {
@@ -167,10 +167,10 @@ func (u *Users) find(name string) (one User, ok bool) {
 	return u.all[i], true
 }
 
-// Check reports whether a password is that of a user. It takes as long for a name that
-// is not there: then the hash of the first user is computed. Errors: ErrTooMany.
+// Check reports whether a password is correct. For an unknown name it takes the same time, because it computes
+// the hash of the first user. Errors: ErrTooMany.
 func (u *Users) Check(ctx context.Context, name, password string) (bool, error) {
-	h := nobody
+	h := dummyHash
 	if len(u.all) > 0 {
 		h = u.all[0].hash
 	}
@@ -178,7 +178,7 @@ func (u *Users) Check(ctx context.Context, name, password string) (bool, error) 
 	if known {
 		h = one.hash
 	}
-	right, err := h.matches(ctx, password)
+	right, err := h.match(ctx, password)
 	return right && known, err
 }
 
@@ -190,11 +190,11 @@ func (u *Users) Add(name, role, password string) error {
 	return u.add(User{Name: name, Role: role, hash: hashOf(password)})
 }
 
-// SetPassword gives a user another password. ErrNotFound: there is no such user.
+// SetPassword gives a user another password. It returns ErrNotFound if there is no such user.
 func (u *Users) SetPassword(name, password string) error {
 	i, ok := u.byName[name]
 	if !ok {
-		return notThere(name)
+		return newNotFound(name)
 	}
 	if err := CheckPassword(name, password); err != nil {
 		return err
@@ -203,11 +203,11 @@ func (u *Users) SetPassword(name, password string) error {
 	return nil
 }
 
-// Remove takes a user out. ErrNotFound: there is no such user.
+// Remove removes a user. It returns ErrNotFound if there is no such user.
 func (u *Users) Remove(name string) error {
 	i, ok := u.byName[name]
 	if !ok {
-		return notThere(name)
+		return newNotFound(name)
 	}
 	u.all = slices.Delete(u.all, i, i+1)
 	delete(u.byName, name)
@@ -217,13 +217,13 @@ func (u *Users) Remove(name string) error {
 	return nil
 }
 
-func notThere(name string) error {
+func newNotFound(name string) error {
 	return fmt.Errorf("%w: there is no user %q", understudy.ErrNotFound, understudy.Clip(name))
 }
 
-// Edit changes the file of users, or makes it: all of the change is in the file, or
-// nothing. Comments stay, at its beginning. Two edits at once: the second is refused.
-func Edit(path string, change func(*Users) error) error {
+// UpdateFile changes the file of users, or creates it. Either the whole change is written, or nothing. Comments
+// are kept and move to the beginning. Of two concurrent updates the second is refused.
+func UpdateFile(path string, change func(*Users) error) error {
 	next := path + ".new"
 	f, err := os.OpenFile(next, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
 	if errors.Is(err, fs.ErrExist) {
@@ -247,7 +247,7 @@ func write(f *os.File, path string, change func(*Users) error) error {
 	if err != nil {
 		return err
 	}
-	comments, err := commentsOf(path)
+	comments, err := readComments(path)
 	if err != nil {
 		return err
 	}
@@ -255,15 +255,15 @@ func write(f *os.File, path string, change func(*Users) error) error {
 		return err
 	}
 	w := bufio.NewWriter(f)
-	_, _ = w.Write(comments) // its error stays for Flush
+	_, _ = w.Write(comments) // the error is returned by Flush
 	for _, one := range u.all {
 		fmt.Fprintf(w, "%s:%s:%s\n", one.Name, one.hash, one.Role)
 	}
 	return errors.Join(w.Flush(), f.Sync())
 }
 
-// commentsOf are the comments of a file of users.
-func commentsOf(path string) ([]byte, error) {
+// readComments returns the comments of a file of users.
+func readComments(path string) ([]byte, error) {
 	data, err := smallfile.Read(path, maxFile)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil

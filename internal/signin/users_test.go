@@ -22,7 +22,7 @@ func usersOf(t *testing.T, names ...string) (path string) {
 	t.Helper()
 	path = filepath.Join(t.TempDir(), "users")
 	for _, name := range names {
-		if err := Edit(path, func(u *Users) error { return u.Add(name, "support", annas) }); err != nil {
+		if err := UpdateFile(path, func(u *Users) error { return u.Add(name, "support", annas) }); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -31,7 +31,7 @@ func usersOf(t *testing.T, names ...string) (path string) {
 
 func TestUsers(t *testing.T) {
 	path := usersOf(t, "anna", "ben@example.com")
-	if err := Edit(path, func(u *Users) error { return u.SetPassword("ben@example.com", bens) }); err != nil {
+	if err := UpdateFile(path, func(u *Users) error { return u.SetPassword("ben@example.com", bens) }); err != nil {
 		t.Fatal(err)
 	}
 	u, err := ReadUsers(path)
@@ -49,7 +49,7 @@ func TestUsers(t *testing.T) {
 			t.Errorf("%s with %q: %v, %v; want %v", c.name, c.password, got, err, c.want)
 		}
 	}
-	if err := Edit(path, func(u *Users) error { return u.Remove("anna") }); err != nil {
+	if err := UpdateFile(path, func(u *Users) error { return u.Remove("anna") }); err != nil {
 		t.Fatal(err)
 	}
 	if u, err = ReadUsers(path); err != nil || len(u.All()) != 1 || u.All()[0].Name != "ben@example.com" {
@@ -81,7 +81,7 @@ func TestEdit(t *testing.T) {
 		{func(u *Users) error { return u.SetPassword("anna", "short") }, understudy.ErrInvalid},
 		{func(u *Users) error { return u.Remove("ben") }, understudy.ErrNotFound},
 	} {
-		if err := Edit(path, c.change); !errors.Is(err, c.want) {
+		if err := UpdateFile(path, c.change); !errors.Is(err, c.want) {
 			t.Errorf("error %v, want %v", err, c.want)
 		}
 	}
@@ -89,7 +89,7 @@ func TestEdit(t *testing.T) {
 	if err != nil || string(after) != "# the team\n\n"+string(before) {
 		t.Errorf("the file became %q, %v", after, err)
 	}
-	if err := Edit(path, func(u *Users) error { return u.Add("ben", "support", bens) }); err != nil {
+	if err := UpdateFile(path, func(u *Users) error { return u.Add("ben", "support", bens) }); err != nil {
 		t.Fatal(err)
 	}
 	after, err = os.ReadFile(path)
@@ -109,7 +109,7 @@ func TestEditsAtOnce(t *testing.T) {
 	done := map[string]bool{}
 	for _, name := range []string{"a1", "a2", "a3", "a4", "a5", "a6", "a7", "a8"} {
 		wg.Go(func() {
-			err := Edit(path, func(u *Users) error { return u.Add(name, "support", annas) })
+			err := UpdateFile(path, func(u *Users) error { return u.Add(name, "support", annas) })
 			mu.Lock()
 			defer mu.Unlock()
 			done[name] = err == nil
@@ -131,7 +131,7 @@ func TestEditsAtOnce(t *testing.T) {
 }
 
 func TestUsersThatAreRefused(t *testing.T) {
-	hash := nobody.String()
+	hash := dummyHash.String()
 	for _, c := range []struct{ lines, want string }{
 		{"", ""},
 		{"# nobody\n\n   \n", ""},
@@ -170,7 +170,7 @@ func TestUsersThatAreRefused(t *testing.T) {
 
 // A file of users is read without a panic, and what is read has a name, a role and a hash.
 func FuzzUsers(f *testing.F) {
-	f.Add("anna:" + nobody.String() + ":support\n# x\n\nben:" + theirHash + ":all")
+	f.Add("anna:" + dummyHash.String() + ":support\n# x\n\nben:" + theirHash + ":all")
 	f.Add("anna:$argon2id$:x")
 	f.Fuzz(func(t *testing.T, lines string) {
 		u, err := parseUsers(strings.NewReader(lines))

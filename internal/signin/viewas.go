@@ -1,4 +1,4 @@
-// ViewAs: a caller who sees everything looks through another role for a while.
+// ViewAs: a caller who sees everything views as another role for a while.
 
 package signin
 
@@ -10,31 +10,30 @@ import (
 	"understudy"
 )
 
-// The cookie of a role that is looked through.
+// The cookie of the role that a caller views as.
 const (
 	viewAsCookie = "__Host-understudy-as"
 	viewAsLasts  = 30 * time.Minute
 )
 
-// ViewAs keeps in sealed cookies through which role a caller looks. Safe for concurrent use.
+// ViewAs stores in sealed cookies as which role a caller views. It is safe for concurrent use.
 type ViewAs struct{ Cookies *Cookies }
 
-// Begin has the browser of a caller look through a role.
+// Begin makes the browser of a caller view as a role.
 func (v ViewAs) Begin(w http.ResponseWriter, c understudy.Caller, role string) {
 	v.Cookies.Set(w, viewAsCookie, []byte(c.Name+"\x00"+role), viewAsLasts)
 }
 
-// End has a browser look through no role any more.
+// End makes a browser view as the caller's own role again.
 func (v ViewAs) End(w http.ResponseWriter) { setCookie(w, viewAsCookie, "", -time.Second) }
 
-// Role is the role through which the caller of that name looks; "": through none. The
-// cookie counts for the caller alone who began it.
+// Role returns the role as which the caller of that name views, or "". The cookie is only valid for the caller who began it.
 func (v ViewAs) Role(r *http.Request, name string) string {
 	cookie, err := r.Cookie(viewAsCookie)
 	if err != nil {
 		return ""
 	}
-	value, ok := v.Cookies.open(viewAsCookie, cookie.Value)
+	value, ok := v.Cookies.openValue(viewAsCookie, cookie.Value)
 	if of, role, named := strings.Cut(string(value), "\x00"); ok && named && of == name {
 		return role
 	}

@@ -79,7 +79,7 @@ func serveJobs(q *page.Exchange) error {
 		{"failed", []understudy.JobState{understudy.JobFailed, understudy.JobExpired}, mostJobs},
 		{"ended", []understudy.JobState{understudy.JobDone, understudy.JobCancelled}, mostEnded},
 	} {
-		all, err := q.V.Options.Jobs.Jobs(q.Ctx, understudy.JobFilter{States: part.states, Limit: part.limit})
+		all, err := q.V.Options.Jobs.ListJobs(q.Ctx, understudy.JobFilter{States: part.states, Limit: part.limit})
 		if err != nil {
 			return fmt.Errorf("viewer: jobs: %w", err)
 		}

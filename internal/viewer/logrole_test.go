@@ -263,7 +263,7 @@ func playsNot(h *viewertest.Fixture, p peerPermission) {
 	for token, want := range map[string]bool{"alltoken": true, p.theirs: false} {
 		r := httptest.NewRequest("GET", "/", nil)
 		r.SetBasicAuth(viewertest.Account, token)
-		c, err := h.Viewer.Visitor.Options.Callers.Person(r)
+		c, err := h.Viewer.Visitor.Options.Callers.IdentifyPerson(r)
 		viewertest.Must(h, err)
 		if got := h.Viewer.Visitor.Options.Gate.Media(c, t) == nil; got != want {
 			h.Errorf("%s: a content of %s as %s: %t", p.theirs, p.kind, c.Name, got)

@@ -41,7 +41,7 @@ var errMediaGone = page.NotFound("This address is no longer good",
 // sendMedia answers, or says why not; nothing has been sent when it returns an
 // error.
 func sendMedia(q *page.Exchange) (err error) {
-	if q.Rights.Caller, err = q.V.Options.Callers.Person(q.R); err != nil {
+	if q.Rights.Caller, err = q.V.Options.Callers.IdentifyPerson(q.R); err != nil {
 		return err
 	}
 	q.Rights.Known = true

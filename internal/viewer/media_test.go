@@ -74,7 +74,7 @@ func (s *stereo) address(who viewertest.Browser, cookies ...*http.Cookie) (strin
 	q, end := s.Viewer.Visitor.Begin(r.Context(), w, r)
 	defer end()
 	var err error
-	q.Rights.Caller, err = s.Viewer.Visitor.Options.Callers.Person(r)
+	q.Rights.Caller, err = s.Viewer.Visitor.Options.Callers.IdentifyPerson(r)
 	viewertest.Must(s, err)
 	t, err := s.Spec.Target("twilio", viewertest.Recording, "")
 	viewertest.Must(s, err)

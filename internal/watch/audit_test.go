@@ -18,7 +18,7 @@ type ledger struct {
 	seen func() // called with each entry
 }
 
-func (l *ledger) Audit(_ context.Context, e understudy.AuditEntry) error {
+func (l *ledger) RecordAction(_ context.Context, e understudy.AuditEntry) error {
 	l.seen()
 	if l.err == nil {
 		l.all = append(l.all, e)

@@ -38,11 +38,11 @@ const (
 // gated is the gate as the application gives it.
 type gated struct{ *access.Gate }
 
-func (g gated) Fully(c understudy.Caller, source, kind, field string) bool {
+func (g gated) CanSeeField(c understudy.Caller, source, kind, field string) bool {
 	return g.Level(c, source, kind, field) == access.See
 }
 
-func (g gated) View(c understudy.Caller, r *understudy.Record) ([]byte, error) {
+func (g gated) MakeView(c understudy.Caller, r *understudy.Record) ([]byte, error) {
 	v, err := g.Gate.View(c, &understudy.Page{Key: understudy.Key{Source: r.Source}, Kind: r.Kind, Status: 200, Body: r.Body})
 	if err != nil {
 		return nil, err
@@ -207,8 +207,8 @@ func (r *rig) put(bodies ...string) {
 // job is a job that is run for a watch.
 type job string
 
-func (j job) Job() understudy.Job         { return understudy.Job{Kind: Kind, Key: string(j)} }
-func (job) Progress(int64, int64, string) {}
+func (j job) Job() understudy.Job            { return understudy.Job{Kind: Kind, Key: string(j)} }
+func (job) SetProgress(int64, int64, string) {}
 
 // round looks once and runs the jobs that were asked for, each until it has ended or failed.
 // Time passes where a job says that it waits.

@@ -64,7 +64,7 @@ func (b *Book) tell(ctx context.Context, run outbox.Run, e *entry) error {
 			return err
 		}
 		told += n
-		run.Progress(told, 0, fmt.Sprintf("%d matches told", told))
+		run.SetProgress(told, 0, fmt.Sprintf("%d matches told", told))
 	}
 }
 

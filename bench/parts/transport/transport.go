@@ -124,7 +124,7 @@ func plain(ctx context.Context, l net.Listener, h http.Handler) error {
 // ours is a port of Understudy with the express lane.
 func ours(ctx context.Context, l net.Listener, h http.Handler) error {
 	limits := config.Limits{}
-	limits.Defaults()
+	limits.SetDefaults()
 	s := frontend.NewServer("bench", l, nil, &limits, frontend.PlainRefusal(), slog.New(slog.DiscardHandler))
 	s.Express(1 << 20)
 	s.SetHandler(h, nil, nil)

@@ -1,7 +1,7 @@
-// Lastday: what was answered in the last 24 hours, also before a restart.
+// Lastday: the counts of the last 24 hours, also across a restart.
 
-// Package lastday keeps counts of answers by the hour, so that the home page tells of a day
-// and not of the time since the process began.
+// Package lastday counts responses by the hour, so that the home page shows a whole day and not only the time
+// since the process began.
 package lastday
 
 import (
@@ -15,18 +15,18 @@ import (
 )
 
 const (
-	// valueName is under which name the store keeps the hours.
+	// valueName is the name under which the hours are stored.
 	valueName = "lastday"
 	hours     = 24
-	// saveEvery is how much a process that is killed loses at most.
-	saveEvery = time.Minute
-	saveTime  = 5 * time.Second
+	// saveInterval is how much of the counts is lost at most if the process is killed.
+	saveInterval = time.Minute
+	saveTimeout  = 5 * time.Second
 )
 
-// Counts are answers to readers, by how they came, and requests to upstream: Readers those for
-// which somebody waited, Walks those of walks through all records, Upstream all.
+// Counts are numbers of responses by their outcome, and of requests to the upstream. Readers counts requests
+// for which a client waited, Walks requests of walks through all records, Upstream all requests.
 type Counts struct {
-	Start    int64 `json:"start"` // Unix time of an hour; 0: they are of no single hour
+	Start    int64 `json:"start"` // the Unix time of the hour; 0 if the counts are not of a single hour
 	Warm     int64 `json:"warm,omitempty"`
 	Stale    int64 `json:"stale,omitempty"`
 	Cold     int64 `json:"cold,omitempty"`
@@ -36,7 +36,7 @@ type Counts struct {
 	Upstream int64 `json:"upstream,omitempty"`
 }
 
-// add adds other counts so many times.
+// add adds the counts o, multiplied by times.
 func (c *Counts) add(o Counts, times int64) {
 	c.Warm += times * o.Warm
 	c.Stale += times * o.Stale
@@ -47,28 +47,27 @@ func (c *Counts) add(o Counts, times int64) {
 	c.Upstream += times * o.Upstream
 }
 
-// Options are what counts are made of. All must be set.
+// Options are the options of Days. All fields must be set.
 type Options struct {
 	KV      understudy.KV
 	Sources []string
-	// Read reads what a source has counted since the process began.
+	// Read returns the counts of a source since the process began.
 	Read func(source string) Counts
 	Now  func() time.Time
 	Log  *slog.Logger
 }
 
-// Days are the counts of all sources. It is safe for concurrent use.
+// Days has the counts of all sources. It is safe for concurrent use.
 type Days struct {
 	o Options
 
 	mu      sync.Mutex
-	hours   map[string][]Counts // by source, oldest first
-	seen    map[string]Counts   // what Read said when the hours were brought up to date
-	changed bool                // since the hours were saved
+	hours   map[string][]Counts // by source, the oldest first
+	seen    map[string]Counts   // the result of Read at the last update
+	changed bool                // whether there are counts that are not saved
 }
 
-// New reads the hours that an earlier process saved. Hours that cannot be read are logged and begun
-// anew: nothing else depends on them.
+// New reads the hours that an earlier process saved. If they can't be read, it logs the error and starts with empty counts.
 func New(ctx context.Context, o Options) *Days {
 	d := &Days{o: o, hours: map[string][]Counts{}, seen: map[string]Counts{}}
 	err := understudy.ReadJSON(ctx, o.KV, valueName, &d.hours)
@@ -79,8 +78,8 @@ func New(ctx context.Context, o Options) *Days {
 	return d
 }
 
-// Of returns what was counted for a source in the last 24 hours, the first of them in part.
-func (d *Days) Of(source string) (sum Counts) {
+// Sum returns the counts of a source in the last 24 hours. The oldest hour counts only in part.
+func (d *Days) Sum(source string) (sum Counts) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.update(source)
@@ -90,8 +89,8 @@ func (d *Days) Of(source string) (sum Counts) {
 	return sum
 }
 
-// update adds to this hour what was counted since the last call, and leaves out hours that are too old.
-// The caller holds the lock.
+// update adds the counts since the last call to the current hour, and drops hours that are too old. The caller
+// holds the lock.
 func (d *Days) update(source string) {
 	now := d.o.Now()
 	all, read := d.hours[source], d.o.Read(source)
@@ -110,9 +109,9 @@ func (d *Days) update(source string) {
 	d.hours[source], d.seen[source] = all, read
 }
 
-// Run saves the hours once a minute, and at the end of ctx.
+// Run saves the hours once a minute, and when ctx ends.
 func (d *Days) Run(ctx context.Context) error {
-	every := time.NewTicker(saveEvery)
+	every := time.NewTicker(saveInterval)
 	defer every.Stop()
 	for {
 		select {
@@ -125,9 +124,9 @@ func (d *Days) Run(ctx context.Context) error {
 	}
 }
 
-// save writes the hours if something was counted.
+// save stores the hours if they have changed.
 func (d *Days) save(ctx context.Context) {
-	ctx, cancel := context.WithTimeout(ctx, saveTime)
+	ctx, cancel := context.WithTimeout(ctx, saveTimeout)
 	defer cancel()
 	d.mu.Lock()
 	for _, source := range d.o.Sources {

@@ -54,7 +54,7 @@ func TestCountsOfADayOutliveTheProcess(t *testing.T) {
 	kv, now := values{}, time.Date(2026, 6, 1, 12, 50, 0, 0, time.UTC)
 	check := func(what string, p *process, want Counts) {
 		t.Helper()
-		if got := p.days.Of("web"); got != want {
+		if got := p.days.Sum("web"); got != want {
 			t.Errorf("%s: %+v, want %+v", what, got, want)
 		}
 	}
@@ -84,11 +84,11 @@ func TestDamagedCountsBeginAnew(t *testing.T) {
 		kv := values{valueName: []byte(text)}
 		p := begin(t, kv, &now)
 		p.counted.Warm = 1
-		if got := p.days.Of("web"); got != (Counts{Warm: 1}) {
+		if got := p.days.Sum("web"); got != (Counts{Warm: 1}) {
 			t.Errorf("%q: %+v", text, got)
 		}
 		p.end(t)
-		if got := begin(t, kv, &now).days.Of("web"); got != (Counts{Warm: 1}) {
+		if got := begin(t, kv, &now).days.Sum("web"); got != (Counts{Warm: 1}) {
 			t.Errorf("%q, saved: %+v", text, got)
 		}
 	}

@@ -1,6 +1,7 @@
-// Lookups: own numbers in memory, records from the store.
+// Lookups: the account's own numbers in memory, and records from the store.
 
-// Package lookups answers what row rules ask: which numbers are our own, and the newest version of a record.
+// Package lookups answers the questions of row rules: which numbers belong to the account, and what the newest
+// version of a record is.
 package lookups
 
 import (
@@ -18,28 +19,27 @@ import (
 	"understudy/spec"
 )
 
-// Lookups answers the questions of row rules. The own numbers of every source are
-// in memory.
+// Lookups answers the questions of row rules. The own numbers of every source are kept in memory.
 type Lookups struct {
 	sources map[string]*source
 	db      *store.DB
 	log     *slog.Logger
-	stale   chan struct{} // own numbers may have changed
+	stale   chan struct{} // signals that own numbers may have changed
 }
 
-// source is a source with its own numbers; nil: they were not read yet.
+// source is a source with its own numbers; own is nil before the first read.
 type source struct {
 	spec *spec.Source
 	own  atomic.Pointer[map[string]bool]
 }
 
-// ownEvery is how often own numbers are read when no page that shows them is saved.
-const ownEvery = time.Minute
+// ownInterval is how often own numbers are read again if no page that shows them is saved.
+const ownInterval = time.Minute
 
-// lookTime bounds one look into the store for a row rule.
-const lookTime = 5 * time.Second
+// lookupTimeout is the longest time of one read of the store for a row rule.
+const lookupTimeout = 5 * time.Second
 
-// New returns the lookups of sources. Open comes before any question about records.
+// New returns the lookups of the given sources. Call Open before any question about records.
 func New(sources []*spec.Source, log *slog.Logger) *Lookups {
 	l := &Lookups{sources: map[string]*source{}, log: log, stale: make(chan struct{}, 1)}
 	for _, src := range sources {
@@ -48,8 +48,7 @@ func New(sources []*spec.Source, log *slog.Logger) *Lookups {
 	return l
 }
 
-// IsOwn reports whether a number, as access.Number writes it, is one of the
-// account's own.
+// IsOwn reports whether a number, in the form of access.Number, belongs to the account.
 func (l *Lookups) IsOwn(source, number string) bool {
 	src := l.sources[source]
 	if src == nil {
@@ -59,14 +58,14 @@ func (l *Lookups) IsOwn(source, number string) bool {
 	return all != nil && (*all)[number]
 }
 
-// Open reads the numbers from the store.
+// Open reads the own numbers from the store.
 func (l *Lookups) Open(ctx context.Context, db *store.DB) error {
 	l.db = db
 	return l.readOwn(ctx)
 }
 
-// Saved notes that a page was saved, which may show own numbers.
-func (l *Lookups) Saved(page *understudy.Page) {
+// NoteSaved requests a new read of own numbers if a saved page may show them.
+func (l *Lookups) NoteSaved(page *understudy.Page) {
 	src := l.sources[page.Key.Source]
 	if src == nil {
 		return
@@ -79,9 +78,9 @@ func (l *Lookups) Saved(page *understudy.Page) {
 	}
 }
 
-// Run reads them again when they may have changed, until ctx ends.
+// Run reads own numbers again when they may have changed, until ctx ends.
 func (l *Lookups) Run(ctx context.Context) error {
-	every := time.NewTicker(ownEvery)
+	every := time.NewTicker(ownInterval)
 	defer every.Stop()
 	for {
 		select {
@@ -96,7 +95,7 @@ func (l *Lookups) Run(ctx context.Context) error {
 	}
 }
 
-// readOwn reads the numbers of every source.
+// readOwn reads the own numbers of every source.
 func (l *Lookups) readOwn(ctx context.Context) error {
 	for name, src := range l.sources {
 		all := map[string]bool{}
@@ -124,7 +123,7 @@ func (l *Lookups) readOwn(ctx context.Context) error {
 	return nil
 }
 
-// readField returns the text of a field of a record, "" when it has none.
+// readField returns the text of a record's field, or "" if there is none.
 func readField(body []byte, name string) string {
 	doc, err := jsonspan.Parse(body)
 	if err != nil {
@@ -137,16 +136,15 @@ func readField(body []byte, name string) string {
 	return jsonspan.Text(body, v)
 }
 
-// Newest returns the version of a record that upstream showed last, in whichever shape.
-// For an id that is not held it returns another record: a hidden id and one that never was
-// take the same reads. It returns nil when the kind has no record or the store cannot be
-// read: what cannot be looked up is found by no caller.
+// Newest returns the version of a record that the upstream showed last, in any shape. For an id that is not
+// stored it returns another record, so that a hidden id and an unknown id take the same reads. It returns nil
+// if the kind has no record or the store can't be read; then no caller finds the record.
 func (l *Lookups) Newest(source, kind, id string) *understudy.Record {
 	return l.newestOrNext(source, kind, id, false)
 }
 
-// Last is like Newest, and includes the last version of a record that is gone.
-func (l *Lookups) Last(source, kind, id string) *understudy.Record {
+// NewestOrDeleted is like Newest, but also returns the last version of a deleted record.
+func (l *Lookups) NewestOrDeleted(source, kind, id string) *understudy.Record {
 	return l.newestOrNext(source, kind, id, true)
 }
 
@@ -154,7 +152,7 @@ func (l *Lookups) newestOrNext(source, kind, id string, gone bool) *understudy.R
 	if l.db == nil {
 		return nil
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), lookTime)
+	ctx, cancel := context.WithTimeout(context.Background(), lookupTimeout)
 	defer cancel()
 	rec, err := l.db.NewestOrNext(ctx, source, kind, id, gone)
 	if err != nil {
@@ -164,14 +162,14 @@ func (l *Lookups) newestOrNext(source, kind, id string, gone bool) *understudy.R
 	return rec
 }
 
-// Addressed returns the id of the record whose own address a path is; "" when none is held, or
-// when the store cannot be read.
-func (l *Lookups) Addressed(t *spec.Target) string {
+// AddressedID returns the id of the record that has the path as its own address. It returns "" if no such
+// record is stored or the store can't be read.
+func (l *Lookups) AddressedID(t *spec.Target) string {
 	src := l.sources[t.Key.Source]
 	if l.db == nil || src == nil || !t.Addressed() {
 		return ""
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), lookTime)
+	ctx, cancel := context.WithTimeout(context.Background(), lookupTimeout)
 	defer cancel()
 	return compose.IDAt(ctx, src.spec, t, l.db)
 }

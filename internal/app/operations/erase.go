@@ -1,4 +1,4 @@
-// Erase: takes what belongs to a number or a record out of the data folder.
+// Erase: erases the records of a number, or a record, from the data folder.
 
 package operations
 
@@ -24,7 +24,7 @@ import (
 	"understudy/spec"
 )
 
-// newReceipt returns an erasure as people read it.
+// newReceipt returns an erasure in the form for people.
 func newReceipt(e erase.Erasure) diagnostics.Receipt {
 	return diagnostics.Receipt{Number: e.Number, Source: e.Source, Cause: e.Cause.String(), Hash: e.Hash, Begun: e.Begun, Done: e.Done.UTC(),
 		Records: e.Records, Versions: e.Versions, Pages: e.Pages, Files: e.Files}
@@ -34,15 +34,16 @@ const (
 	eraseJob  = "erase records"
 	expireJob = "expire records"
 
-	eraseEvery  = time.Hour // a look, in case a wake-up was lost
-	expireEvery = 24 * time.Hour
+	eraseInterval  = time.Hour // in case a wake-up was lost
+	expireInterval = 24 * time.Hour
 )
 
-// Eraser lists what is to be erased, and erases it in jobs. All fields must be set before any method but Ring.
+// Eraser lists the records to be erased, and erases them in jobs. All fields must be set before any method
+// except Notify.
 type Eraser struct {
-	Delay     time.Duration                       // what is listed is gathered for
-	Retention map[string]map[string]time.Duration // records that are older are erased, by source and kind
-	Wake      chan struct{}                       // has room for one
+	Delay     time.Duration                       // the wait before a job, so that one job erases many entries
+	Retention map[string]map[string]time.Duration // the maximum age of records by source and kind
+	Wake      chan struct{}                       // has a buffer of one
 	Sources   []*spec.Source
 	DB        *store.DB
 	Files     *contents.Files
@@ -52,39 +53,39 @@ type Eraser struct {
 	Now       func() time.Time
 	Log       *slog.Logger
 
-	runs atomic.Int64 // begun; in the job's key, so that a wake-up during a run adds another
+	runs atomic.Int64 // the number of runs begun; part of the job's key, so that a wake-up during a run adds another job
 }
 
-// Ring notes that something was listed. It never waits: its caller may hold what the job needs.
-func (h *Eraser) Ring() {
+// Notify signals that records were listed. It never blocks, because its caller may hold locks that the job needs.
+func (h *Eraser) Notify() {
 	select {
 	case h.Wake <- struct{}{}:
 	default:
 	}
 }
 
-// JobKinds returns the kinds of the jobs. A command that is offline has the one that it adds itself.
+// JobKinds returns the kinds of the eraser's jobs. An offline command needs only the kind that it adds itself.
 func (h *Eraser) JobKinds(offline bool) []jobs.Kind {
 	listed := jobs.Kind{Name: eraseJob, Run: h.eraseListed, Concurrency: 1, Attempts: 20, MaxBackoff: 5 * time.Minute}
 	if offline {
 		return []jobs.Kind{listed}
 	}
-	listed.Schedule = jobs.Every(eraseEvery)
+	listed.Schedule = jobs.Every(eraseInterval)
 	kinds := []jobs.Kind{listed}
 	if len(h.Retention) > 0 {
 		kinds = append(kinds, jobs.Kind{
-			Name: expireJob, Run: h.expire, Concurrency: 1, Lane: understudy.Steady, Schedule: jobs.Every(expireEvery),
+			Name: expireJob, Run: h.expire, Concurrency: 1, Lane: understudy.Steady, Schedule: jobs.Every(expireInterval),
 		})
 	}
 	return kinds
 }
 
-// eraseListed carries out what is listed.
+// eraseListed erases the listed records.
 func (h *Eraser) eraseListed(ctx context.Context, r *jobs.Run) error {
-	h.runs.Add(1) // what is listed from here on may escape it
+	h.runs.Add(1) // entries listed from now on may not be part of this run
 	done, err := h.DB.Eraser.EraseListed(ctx, erase.Job{
 		Files: h.Files, Gone: h.Mirror.DropErased,
-		Progress: func(done, total int64) { r.Progress(done, total, "") },
+		Progress: func(done, total int64) { r.SetProgress(done, total, "") },
 	})
 	for _, e := range done {
 		if h.Erased != nil {
@@ -96,7 +97,7 @@ func (h *Eraser) eraseListed(ctx context.Context, r *jobs.Run) error {
 	return err
 }
 
-// expire lists what is past its retention.
+// expire lists the records that are older than their retention.
 func (h *Eraser) expire(ctx context.Context, r *jobs.Run) error {
 	var done, total int64
 	for _, kinds := range h.Retention {
@@ -110,22 +111,21 @@ func (h *Eraser) expire(ctx context.Context, r *jobs.Run) error {
 				return err
 			}
 			done++
-			r.Progress(done, total, fmt.Sprintf("%d records are too old", listed))
+			r.SetProgress(done, total, fmt.Sprintf("%d records are too old", listed))
 		}
 	}
 	if listed > 0 {
-		h.Ring()
+		h.Notify()
 	}
 	return nil
 }
 
-// Run adds the job when something was listed, gathering what comes with
-// it: each job reads the whole file once.
+// Run adds a job when records were listed. It waits for further entries first, because each job reads the whole file.
 func (h *Eraser) Run(ctx context.Context) error {
 	if w, err := h.DB.Eraser.Waiting(ctx); err != nil || w.Records > 0 {
-		h.Ring() // the last process ended before it was done
+		h.Notify() // the last process ended before its job
 	}
-	if len(h.Retention) > 0 { // it may be shorter than it was
+	if len(h.Retention) > 0 { // the retention may be shorter than before
 		if _, err := h.Jobs.Enqueue(ctx, understudy.Job{Kind: expireJob, Key: "start"}); err != nil {
 			h.Log.Error("retention waits for its hour", "err", err)
 		}
@@ -140,13 +140,13 @@ func (h *Eraser) Run(ctx context.Context) error {
 			Priority: understudy.Steady, RunAfter: h.Now().Add(h.Delay)}); err != nil {
 			h.Log.Error("erasing waits for its hour", "err", err)
 		}
-		if retry.Sleep(ctx, h.Delay/2) != nil { // a busy sweep rings often
+		if retry.Sleep(ctx, h.Delay/2) != nil { // a sweep signals often
 			return nil
 		}
 	}
 }
 
-// Erase lists for the running application; the caller waits for the receipt.
+// Erase lists records in the running application and starts a job at once, because the caller waits for the receipt.
 func (h *Eraser) Erase(ctx context.Context, e diagnostics.Erase) (diagnostics.Erasing, error) {
 	got, err := h.List(ctx, e)
 	if err == nil && got.Receipt != nil {
@@ -155,18 +155,18 @@ func (h *Eraser) Erase(ctx context.Context, e diagnostics.Erase) (diagnostics.Er
 	return got, err
 }
 
-// List lists what belongs to a number, or only looks.
+// List lists the records of a number for erasing, or with e.Dry only counts them.
 func (h *Eraser) List(ctx context.Context, e diagnostics.Erase) (got diagnostics.Erasing, err error) {
 	if _, err := findSource(h.Sources, e.Source); err != nil {
 		return got, err
 	}
 	if n := understudy.ReadPhone(e.What); n.Digits != "" && !n.Country && len(n.Digits) < understudy.NationalPhone {
-		return got, invalid("%s are too few to tell whose number it is: write %d at least, or all with the country's code, as +14155550100",
+		return got, newInvalid("%s are too few to tell whose number it is: write %d at least, or all with the country's code, as +14155550100",
 			digits(len(n.Digits)), understudy.NationalPhone)
 	}
 	kinds, err := h.DB.ReadKinds(ctx, e.Source)
 	if err != nil || len(kinds) == 0 {
-		return got, err // nothing was ever held
+		return got, err // nothing was ever stored
 	}
 	var found erase.Found
 	if e.Dry || !e.Own {
@@ -175,8 +175,8 @@ func (h *Eraser) List(ctx context.Context, e diagnostics.Erase) (got diagnostics
 		}
 		number := !strings.Contains(e.What, "/")
 		if got.Own = number && hasOwn(h.Sources, e.Source, found.Kinds); got.Own && !e.Dry {
-			return got, invalid("it is one of the account's own numbers: everything that went through it would go, whoever called; add --own to " +
-				"erase it")
+			return got, newInvalid("it is one of the account's own numbers: everything that went through it would go, whoever called; add " +
+				"--own to erase it")
 		}
 	}
 	if !e.Dry {
@@ -197,7 +197,7 @@ func digits(n int) string {
 	return strconv.Itoa(n) + " digits"
 }
 
-// hasOwn reports whether records of own numbers are among what was found.
+// hasOwn reports whether the found kinds include own numbers.
 func hasOwn(sources []*spec.Source, source string, found map[string]int) bool {
 	for _, src := range sources {
 		if src.Name != source {
@@ -212,8 +212,8 @@ func hasOwn(sources []*spec.Source, source string, found map[string]int) bool {
 	return false
 }
 
-// Receipts returns erasures before a number, and what waits.
-func (h *Eraser) Receipts(ctx context.Context, before int64, limit int) (all diagnostics.Receipts, err error) {
+// ListReceipts returns the erasures before a number, and how many records wait for erasure.
+func (h *Eraser) ListReceipts(ctx context.Context, before int64, limit int) (all diagnostics.Receipts, err error) {
 	if all.Waiting, err = h.DB.Eraser.Waiting(ctx); err != nil {
 		return all, err
 	}

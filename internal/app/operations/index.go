@@ -1,4 +1,4 @@
-// Index: the indexes of the store, filled in a job.
+// Index: fills the indexes of the store in a job.
 
 package operations
 
@@ -21,23 +21,23 @@ type Indexer struct {
 	Log  *slog.Logger
 }
 
-// indexJob fills what an index lacks.
+// indexJob is the name of the job that completes the indexes.
 const indexJob = "fill indexes"
 
-// indexLogInterval is how often the log says how far the indexes are.
+// indexLogInterval is how often the progress of the indexes is logged.
 const indexLogInterval = 10 * time.Second
 
-// JobKind returns the kind of the job.
+// JobKind returns the kind of the indexer's job.
 func (h *Indexer) JobKind() jobs.Kind {
 	return jobs.Kind{Name: indexJob, Run: h.fill, Concurrency: 1, Attempts: 20, MaxBackoff: 5 * time.Minute}
 }
 
-// fill fills the indexes in a job.
+// fill completes the indexes.
 func (h *Indexer) fill(ctx context.Context, r *jobs.Run) error {
 	begun, logged := h.Now(), h.Now()
 	filled := false
 	err := h.DB.Index.Build(ctx, func(done, total int64) {
-		r.Progress(done, total, "")
+		r.SetProgress(done, total, "")
 		if filled = done == total; h.Now().Sub(logged) >= indexLogInterval {
 			logged = h.Now()
 			h.Log.Info("the indexes are being filled; lists come from upstream and searches wait", "done", done, "of", total)
@@ -49,20 +49,19 @@ func (h *Indexer) fill(ctx context.Context, r *jobs.Run) error {
 	return err
 }
 
-// Run plans the job when there is something to do. It ends with ctx: a task that ends earlier
-// ends the server.
+// Run adds the job if an index is incomplete. It ends with ctx, because a task that ends earlier ends the server.
 func (h *Indexer) Run(ctx context.Context) error {
 	if _, err := h.plan(ctx); err != nil {
 		h.Log.Error("searches wait for the indexes", "err", err)
 	}
-	if err := h.DB.Index.Learn(ctx); err != nil && ctx.Err() == nil { // searches read them then
+	if err := h.DB.Index.Learn(ctx); err != nil && ctx.Err() == nil { // loads what searches need in memory
 		h.Log.Warn("the words in the index", "err", err)
 	}
 	<-ctx.Done()
 	return nil
 }
 
-// plan plans the job when there is something to do, and returns how far the indexes are.
+// plan adds the job if an index is incomplete, and returns how far the indexes are.
 func (h *Indexer) plan(ctx context.Context) (at diagnostics.Indexed, err error) {
 	at.Done, at.Total, err = h.DB.Index.Indexed(ctx)
 	if err == nil && at.Done < at.Total {
@@ -71,7 +70,7 @@ func (h *Indexer) plan(ctx context.Context) (at diagnostics.Indexed, err error) 
 	return at, err
 }
 
-// Index returns how far the indexes are, with anew after they were emptied.
+// Index returns how far the indexes are. With anew it empties them first, so that they are built again.
 func (h *Indexer) Index(ctx context.Context, anew bool) (diagnostics.Indexed, error) {
 	if anew {
 		if err := h.DB.Index.Empty(ctx); err != nil {

@@ -63,7 +63,7 @@ func TestIndexesAreFilledByAJob(t *testing.T) {
 	}
 	waiting := func() int64 {
 		t.Helper()
-		c, err := h.Jobs.Counts(t.Context())
+		c, err := h.Jobs.CountJobs(t.Context())
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -1,6 +1,6 @@
-// Purge: forgets a page or a record; and what people order in the viewer.
+// Purge: removes a page or a record from the store; and the operations of the viewer.
 
-// Package operations carries out what people and commands order: purges, erasures, indexes made anew.
+// Package operations carries out operations that people and commands start: purges, erasures and rebuilds of indexes.
 package operations
 
 import (
@@ -18,7 +18,7 @@ import (
 	"understudy/spec"
 )
 
-// Purger forgets pages and records.
+// Purger removes pages and records from the store.
 type Purger struct {
 	Sources   []*spec.Source
 	Files     *contents.Files
@@ -27,7 +27,7 @@ type Purger struct {
 	Forecasts *forecast.Forecasts
 }
 
-// Purge forgets a page or a record.
+// Purge removes a page or a record from the store.
 func (h *Purger) Purge(ctx context.Context, p diagnostics.Purge) (diagnostics.Purged, error) {
 	a, err := parseTarget(h.Sources, p)
 	if err != nil {
@@ -57,11 +57,11 @@ func (h *Purger) Purge(ctx context.Context, p diagnostics.Purge) (diagnostics.Pu
 // target is what a purge names.
 type target struct {
 	source   *spec.Source
-	target   *spec.Target // a key; nil: a record
-	kind, id string       // the record; of a key too, when it names one
+	target   *spec.Target // the key; nil if the purge names a record
+	kind, id string       // the record; also set for a key that names a record
 }
 
-// findSource returns the source of a name. An error wraps ErrInvalid and names those that there are.
+// findSource returns the source of a name. Its error wraps ErrInvalid and lists the existing names.
 func findSource(sources []*spec.Source, name string) (*spec.Source, error) {
 	var known []string
 	for _, src := range sources {
@@ -71,13 +71,13 @@ func findSource(sources []*spec.Source, name string) (*spec.Source, error) {
 		known = append(known, src.Name)
 	}
 	if name == "" {
-		return nil, invalid("the name of the source is empty; there is %s", strings.Join(known, ", "))
+		return nil, newInvalid("the name of the source is empty; there is %s", strings.Join(known, ", "))
 	}
 	name = understudy.Clip(name)
-	return nil, invalid("no source is called %q%s; there is %s", name, suggest.Hint(name, known), strings.Join(known, ", "))
+	return nil, newInvalid("no source is called %q%s; there is %s", name, suggest.Hint(name, known), strings.Join(known, ", "))
 }
 
-// parseTarget reads what a purge names. Errors wrap ErrInvalid and say what is near.
+// parseTarget parses what a purge names. Its errors wrap ErrInvalid and suggest similar names.
 func parseTarget(sources []*spec.Source, p diagnostics.Purge) (target, error) {
 	src, err := findSource(sources, p.Source)
 	if err != nil {
@@ -93,14 +93,14 @@ func parseTarget(sources []*spec.Source, p diagnostics.Purge) (target, error) {
 		case err != nil:
 			return target{}, err
 		case t.Kind == nil:
-			return target{}, invalid("%s is no path of %s; nothing is ever held of it", understudy.Clip(p.What), src.Spec.Title)
+			return target{}, newInvalid("%s is no path of %s; nothing is ever held of it", understudy.Clip(p.What), src.Spec.Title)
 		}
 		return target{source: src, target: t, kind: t.Kind.Name, id: t.ID}, nil
 	}
 	name, id, ok := strings.Cut(p.What, "/")
 	if !ok || name == "" || id == "" {
-		return target{}, invalid("%q names neither a key nor a record; write a path like %s or a record like calls/CA…", understudy.Clip(p.What),
-			examplePath(src.Spec))
+		return target{}, newInvalid("%q names neither a key nor a record; write a path like %s or a record like calls/CA…",
+			understudy.Clip(p.What), examplePath(src.Spec))
 	}
 	kind := src.Spec.Kind(name)
 	if kind == nil {
@@ -108,25 +108,24 @@ func parseTarget(sources []*spec.Source, p diagnostics.Purge) (target, error) {
 		for _, k := range src.Spec.Kinds {
 			kinds = append(kinds, k.Name)
 		}
-		return target{}, invalid("%s has no kind %q%s", src.Spec.Title, understudy.Clip(name), suggest.Hint(understudy.Clip(name), kinds))
+		return target{}, newInvalid("%s has no kind %q%s", src.Spec.Title, understudy.Clip(name), suggest.Hint(understudy.Clip(name), kinds))
 	}
 	if len(kind.ID) == 0 {
-		return target{}, invalid("%s have no ids; name a key, a path with its query", kind.Title)
+		return target{}, newInvalid("%s have no ids; name a key, a path with its query", kind.Title)
 	}
 	return target{source: src, kind: name, id: id}, nil
 }
 
-// isRecord reports whether a record is to be forgotten, by its id, its path or
-// the path of its content.
+// isRecord reports whether a record is purged: by its id, its path or the path of its content.
 func (a *target) isRecord() bool {
 	return a.id != "" && (a.target == nil || a.target.Instance != nil || a.target.Media != nil)
 }
 
-func invalid(format string, args ...any) error {
+func newInvalid(format string, args ...any) error {
 	return fmt.Errorf("%w: "+format, append([]any{understudy.ErrInvalid}, args...)...)
 }
 
-// examplePath returns the path of a list, to show what a key looks like.
+// examplePath returns the path of a list, as an example of a key.
 func examplePath(sp *spec.Spec) string {
 	for _, k := range sp.Kinds {
 		for _, l := range k.Lists {
@@ -136,7 +135,7 @@ func examplePath(sp *spec.Spec) string {
 	return "/"
 }
 
-// Operator does what people order in the viewer.
+// Operator carries out the operations that people start in the viewer.
 type Operator struct {
 	Crawler *crawl.Crawler
 	Purger  *Purger
@@ -154,8 +153,8 @@ func (h Operator) Purge(ctx context.Context, source, kind, id string) error {
 	return err
 }
 
-// Belongs implements actions.Operator.
-func (h Operator) Belongs(ctx context.Context, source, what string) (kinds map[string]int, own bool, err error) {
+// CountErasable implements actions.Operator.
+func (h Operator) CountErasable(ctx context.Context, source, what string) (kinds map[string]int, own bool, err error) {
 	found, err := h.Eraser.List(ctx, diagnostics.Erase{Source: source, What: what, Dry: true})
 	return found.Found, found.Own, err
 }

@@ -1,7 +1,7 @@
-// Recorder: takes one profile at a time and keeps it.
+// Recorder: takes one profile at a time and stores it.
 
-// Package profile takes profiles of this process, keeps them in a bounded folder
-// and tells what they say: by function, package, entry, job and credential.
+// Package profile takes profiles of this process, stores them in a folder of limited size, and summarises them
+// by function, package, entry, job and credential.
 package profile
 
 import (
@@ -22,27 +22,27 @@ import (
 	"understudy"
 )
 
-// The profiles there are.
+// The kinds of profiles.
 const (
-	// Allocs is what was allocated, sampled by the runtime all the time: one
-	// sample for each 512 KiB, unless GODEBUG=memprofilerate says otherwise.
+	// Allocs is a profile of allocations, which the runtime samples all the time: one sample for each 512 KiB,
+	// unless GODEBUG=memprofilerate says otherwise.
 	Allocs = "allocs"
-	// CPU is where processors spent their time, 100 samples for each second.
+	// CPU is a profile of processor time, with 100 samples for each second.
 	CPU = "cpu"
 )
 
-// The lengths a profile may have.
+// The limits of a profile's length.
 const (
 	Shortest = 100 * time.Millisecond
 	Longest  = 10 * time.Minute
 )
 
-// Options are a recorder's settings.
+// Options are the options of a recorder.
 type Options struct {
-	Dir     string        // where profiles are kept; made when it is missing
-	Limit   int64         // bytes they may take together; 0: 16 MiB
-	Every   time.Duration // how often Run keeps what was allocated since; 0: 1h
-	Version string        // of this program, kept with each
+	Dir     string        // the folder of the profiles; it is created if missing
+	Limit   int64         // the maximum size of all profiles in bytes; 0: 16 MiB
+	Every   time.Duration // how often Run stores a profile of allocations; 0: 1h
+	Version string        // the version of this program, stored with each profile
 	Now     func() time.Time
 	Logger  *slog.Logger // nil: discard
 }
@@ -50,41 +50,40 @@ type Options struct {
 const (
 	defaultLimit = 16 << 20
 	defaultEvery = time.Hour
-	// leastKept is the shortest life of a process whose allocations are kept at
-	// its end.
-	leastKept = 10 * time.Minute
+	// minLifetime is the shortest life of a process whose allocations are stored at its end.
+	minLifetime = 10 * time.Minute
 )
 
-// Recorder takes and keeps profiles. It is safe for concurrent use. A process
-// has one: the runtime takes one CPU profile at a time.
+// Recorder takes and stores profiles. It is safe for concurrent use. A process has only one, because the
+// runtime takes only one CPU profile at a time.
 type Recorder struct {
 	o      Options
 	began  time.Time
 	onCPU  atomic.Bool
 	mu     sync.Mutex
-	taking *Taking // nil: none
+	taking *Taking // nil if no profile is being taken
 	ring   sync.Mutex
 }
 
-// Taking is a profile under way.
+// Taking is a profile that is being taken.
 type Taking struct {
 	Kind  string    `json:"kind"`
-	By    string    `json:"by"` // the caller that takes it
+	By    string    `json:"by"` // the caller who takes it
 	From  time.Time `json:"from"`
 	Until time.Time `json:"until"`
 	stop  chan struct{}
 }
 
-// BusyError is Take's while another profile is being taken.
+// BusyError is the error of Take while another profile is being taken.
 type BusyError struct{ Taking Taking }
 
-// Error names the caller that takes it, and the time it ends.
+// Error names the caller who takes the profile, and when it ends.
 func (e *BusyError) Error() string {
 	return fmt.Sprintf("profile: a profile of %s is being taken for %s since %s; it ends at %s: try again then, or stop it",
 		e.Taking.Kind, e.Taking.By, e.Taking.From.UTC().Format(time.TimeOnly), e.Taking.Until.UTC().Format(time.TimeOnly))
 }
 
-// New makes a recorder. Now must be set.
+// New returns a recorder. Now must be set.
 func New(o Options) *Recorder {
 	if o.Limit <= 0 {
 		o.Limit = defaultLimit
@@ -96,14 +95,13 @@ func New(o Options) *Recorder {
 	return &Recorder{o: o, began: o.Now()}
 }
 
-// Now is the time by the recorder's clock.
+// Now returns the time of the recorder's clock.
 func (r *Recorder) Now() time.Time { return r.o.Now() }
 
-// OnCPU reports whether a CPU profile is being taken: only then are labels of any
-// use.
-func (r *Recorder) OnCPU() bool { return r != nil && r.onCPU.Load() }
+// IsCPUProfiled reports whether a CPU profile is being taken. Labels have a use only then.
+func (r *Recorder) IsCPUProfiled() bool { return r != nil && r.onCPU.Load() }
 
-// Taking is the profile under way; nil: none is.
+// Taking returns the profile that is being taken, or nil.
 func (r *Recorder) Taking() *Taking {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -114,11 +112,10 @@ func (r *Recorder) Taking() *Taking {
 	return &t
 }
 
-// Handler lets the requests a handler answers bear labels while a CPU profile is
-// being taken, and no longer than they are answered.
+// Handler returns a handler that resets the labels of the goroutine after each request while a CPU profile is being taken.
 func (r *Recorder) Handler(h http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
-		if !r.OnCPU() {
+		if !r.IsCPUProfiled() {
 			h.ServeHTTP(w, req)
 			return
 		}
@@ -126,16 +123,15 @@ func (r *Recorder) Handler(h http.Handler) http.Handler {
 	})
 }
 
-// Known labels the goroutine that answers a request with the caller, while a CPU
-// profile is being taken. Goroutines it begins have the label too.
-func (r *Recorder) Known(req *http.Request, c understudy.Caller) {
-	if r.OnCPU() {
+// MarkCaller labels the goroutine of a request with the caller while a CPU profile is being taken. Goroutines
+// that it starts have the label too.
+func (r *Recorder) MarkCaller(req *http.Request, c understudy.Caller) {
+	if r.IsCPUProfiled() {
 		rt.SetGoroutineLabels(rt.WithLabels(req.Context(), rt.Labels(CredentialLabel, c.Name)))
 	}
 }
 
-// Stop ends the profile under way; Take returns what came so far. It reports
-// whether there was one.
+// Stop ends the current profile; Take returns what was recorded so far. Stop reports whether there was a profile.
 func (r *Recorder) Stop() bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -143,16 +139,16 @@ func (r *Recorder) Stop() bool {
 		return false
 	}
 	select {
-	case <-r.taking.stop: // stopped already
+	case <-r.taking.stop: // already stopped
 	default:
 		close(r.taking.stop)
 	}
 	return true
 }
 
-// Take profiles this process for so long, or until Stop, and keeps the result. by names
-// the caller. While another one is under way the error is a *BusyError; for an unknown
-// kind or length, ErrInvalid. When ctx ends first, nothing is kept.
+// Take profiles this process for length or until Stop, and stores the result. by is the caller's name. While
+// another profile is being taken, the error is a *BusyError; for an unknown kind or length it is ErrInvalid. If
+// ctx ends first, nothing is stored.
 func (r *Recorder) Take(ctx context.Context, kind string, length time.Duration, by string) (*Kept, error) {
 	switch {
 	case kind != Allocs && kind != CPU:
@@ -177,9 +173,9 @@ func (r *Recorder) Take(ctx context.Context, kind string, length time.Duration, 
 	var p *profile.Profile
 	var err error
 	if kind == CPU {
-		p, err = r.cpu(ctx, t, length)
+		p, err = r.takeCPU(ctx, t, length)
 	} else {
-		p, err = r.allocs(ctx, t, length)
+		p, err = r.takeAllocs(ctx, t, length)
 	}
 	if err != nil {
 		return nil, err
@@ -200,8 +196,8 @@ func (t *Taking) wait(ctx context.Context, length time.Duration) error {
 	return nil
 }
 
-// cpu samples running goroutines.
-func (r *Recorder) cpu(ctx context.Context, t *Taking, length time.Duration) (*profile.Profile, error) {
+// takeCPU takes a CPU profile.
+func (r *Recorder) takeCPU(ctx context.Context, t *Taking, length time.Duration) (*profile.Profile, error) {
 	var b bytes.Buffer
 	if err := rt.StartCPUProfile(&b); err != nil {
 		return nil, fmt.Errorf("profile: %w", err)
@@ -216,12 +212,11 @@ func (r *Recorder) cpu(ctx context.Context, t *Taking, length time.Duration) (*p
 	return profile.Parse(&b)
 }
 
-// allocs is the difference between two readings of what the runtime has sampled
-// since the process began. The runtime publishes with each collection, so there
-// is one before each reading.
-func (r *Recorder) allocs(ctx context.Context, t *Taking, length time.Duration) (*profile.Profile, error) {
+// takeAllocs returns the difference between two readings of the runtime's allocation samples. The runtime
+// publishes samples at each garbage collection, so takeAllocs runs one before each reading.
+func (r *Recorder) takeAllocs(ctx context.Context, t *Taking, length time.Duration) (*profile.Profile, error) {
 	runtime.GC()
-	before, err := allocated()
+	before, err := readAllocs()
 	if err != nil {
 		return nil, err
 	}
@@ -229,15 +224,15 @@ func (r *Recorder) allocs(ctx context.Context, t *Taking, length time.Duration) 
 		return nil, err
 	}
 	runtime.GC()
-	after, err := allocated()
+	after, err := readAllocs()
 	if err != nil {
 		return nil, err
 	}
-	return between(before, after, r.o.Now().Sub(t.From))
+	return compareAllocs(before, after, r.o.Now().Sub(t.From))
 }
 
-// allocated is what was allocated since the process began.
-func allocated() (*profile.Profile, error) {
+// readAllocs returns the allocations since the process began.
+func readAllocs() (*profile.Profile, error) {
 	var b bytes.Buffer
 	if err := rt.Lookup("allocs").WriteTo(&b, 0); err != nil {
 		return nil, fmt.Errorf("profile: %w", err)
@@ -245,25 +240,25 @@ func allocated() (*profile.Profile, error) {
 	return profile.Parse(&b)
 }
 
-// between is what was allocated between two readings, with what was held at the
-// second: alloc_objects and alloc_space are the difference, inuse_objects and
-// inuse_space the later value. before is changed.
-func between(before, after *profile.Profile, took time.Duration) (*profile.Profile, error) {
+// compareAllocs returns the allocations between two readings, with the memory in use at the second:
+// alloc_objects and alloc_space are differences, inuse_objects and inuse_space the later values. It changes
+// before.
+func compareAllocs(before, after *profile.Profile, took time.Duration) (*profile.Profile, error) {
 	ratios := make([]float64, len(before.SampleType))
 	for i, t := range before.SampleType {
 		if t.Type == "alloc_objects" || t.Type == "alloc_space" {
 			ratios[i] = -1
 		}
 	}
-	p, err := minus(before, after, ratios)
+	p, err := addScaled(before, after, ratios)
 	if err == nil {
 		p.DurationNanos = int64(took)
 	}
 	return p, err
 }
 
-// minus adds before, times ratios, to after. before is changed.
-func minus(before, after *profile.Profile, ratios []float64) (*profile.Profile, error) {
+// addScaled returns after plus before times ratios. It changes before.
+func addScaled(before, after *profile.Profile, ratios []float64) (*profile.Profile, error) {
 	if err := before.ScaleN(ratios); err != nil {
 		return nil, fmt.Errorf("profile: compare: %w", err)
 	}
@@ -275,9 +270,8 @@ func minus(before, after *profile.Profile, ratios []float64) (*profile.Profile, 
 	return p, nil
 }
 
-// Run keeps, at Options.Every and at the end, what was allocated since the last
-// time, so that there is something to compare with; it forces no collection. It
-// ends with ctx, and so does the profile under way.
+// Run stores the allocations since the last time, every Options.Every and at the end, as a base for
+// comparisons. It forces no garbage collection. When ctx ends, Run also ends the current profile.
 func (r *Recorder) Run(ctx context.Context) error {
 	tick := time.NewTicker(r.o.Every)
 	defer tick.Stop()
@@ -288,11 +282,11 @@ func (r *Recorder) Run(ctx context.Context) error {
 		case <-tick.C:
 		case <-ctx.Done():
 			r.Stop()
-			if r.o.Now().Sub(from) < leastKept {
+			if r.o.Now().Sub(from) < minLifetime {
 				return nil
 			}
 		}
-		now, err := allocated()
+		now, err := readAllocs()
 		if err == nil {
 			err = r.keepSince(last, now, from)
 			last, from = now, r.o.Now()
@@ -306,14 +300,13 @@ func (r *Recorder) Run(ctx context.Context) error {
 	}
 }
 
-// keepSince keeps what was allocated between two readings; a nil last is the start of
-// the process. now is not changed.
+// keepSince stores the allocations between two readings; a nil last means the start of the process. It does not change now.
 func (r *Recorder) keepSince(last, now *profile.Profile, from time.Time) error {
 	p := now.Copy()
 	p.DurationNanos = int64(r.o.Now().Sub(from))
 	if last != nil {
 		var err error
-		if p, err = between(last, p, r.o.Now().Sub(from)); err != nil {
+		if p, err = compareAllocs(last, p, r.o.Now().Sub(from)); err != nil {
 			return err
 		}
 	}
@@ -321,5 +314,5 @@ func (r *Recorder) keepSince(last, now *profile.Profile, from time.Time) error {
 	return err
 }
 
-// errNone is what a name that names no kept profile gets.
-var errNone = errors.New("no profile of that name is kept")
+// errNoProfile is the error for an unknown name of a profile.
+var errNoProfile = errors.New("no profile of that name is kept")

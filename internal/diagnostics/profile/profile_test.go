@@ -86,7 +86,7 @@ func TestAPlantedHotSpotIsFirst(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	got, err := r.Report(Asked{ID: kept.ID})
+	got, err := r.Report(ReportOptions{ID: kept.ID})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -105,7 +105,7 @@ func TestAPlantedHotSpotIsFirst(t *testing.T) {
 		strings.Contains(text.String(), ".planted") {
 		t.Errorf("%v: %s", err, &text)
 	}
-	held, err := r.Report(Asked{ID: kept.ID, Held: true, Match: "planted"})
+	held, err := r.Report(ReportOptions{ID: kept.ID, Held: true, Match: "planted"})
 	if err != nil || held.Measure != "held" || held.Total >= got.Total {
 		t.Errorf("%v, %+v", err, held)
 	}
@@ -116,7 +116,7 @@ func readings(t *testing.T) (before, after *profile.Profile) {
 	t.Helper()
 	read := func() *profile.Profile {
 		runtime.GC()
-		p, err := allocated()
+		p, err := readAllocs()
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -151,12 +151,12 @@ func TestTheDifferenceEqualsPprofs(t *testing.T) {
 	if err != nil {
 		t.Fatalf("%v: %s", err, out)
 	}
-	diff, err := between(before, after, time.Second)
+	diff, err := compareAllocs(before, after, time.Second)
 	if err != nil {
 		t.Fatal(err)
 	}
 	got := Report{Kept: Kept{Kind: Allocs}}
-	if err := got.read(diff, Asked{Most: 1 << 20}); err != nil {
+	if err := got.read(diff, ReportOptions{Limit: 1 << 20}); err != nil {
 		t.Fatal(err)
 	}
 	flat := map[string]int64{}
@@ -197,7 +197,7 @@ func TestBetween(t *testing.T) {
 			want[i] -= sum(before, i)
 		}
 	}
-	diff, err := between(before, after, time.Second)
+	diff, err := compareAllocs(before, after, time.Second)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -217,7 +217,7 @@ func TestCPUByJobAndCredential(t *testing.T) {
 		rt.Do(t.Context(), rt.Labels(JobLabel, "sweep calls"), func(context.Context) { planted(2000) })
 	})
 	serve := r.Handler(http.HandlerFunc(func(_ http.ResponseWriter, req *http.Request) {
-		r.Known(req, understudy.Caller{Name: "reports"})
+		r.MarkCaller(req, understudy.Caller{Name: "reports"})
 		planted(2000)
 	}))
 	stopRequests := while(func() { serve.ServeHTTP(httptest.NewRecorder(), httptest.NewRequest("GET", "/", nil)) })
@@ -237,7 +237,7 @@ func TestCPUByJobAndCredential(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		got, err := r.Report(Asked{ID: kept.ID})
+		got, err := r.Report(ReportOptions{ID: kept.ID})
 		if err != nil || got.Measure != "cpu" {
 			t.Fatalf("%+v, %v", got, err)
 		}
@@ -250,7 +250,7 @@ func TestCPUByJobAndCredential(t *testing.T) {
 	if !seenJob || !seenCredential {
 		t.Errorf("the job was seen: %v, the credential: %v", seenJob, seenCredential)
 	}
-	if r.OnCPU() {
+	if r.IsCPUProfiled() {
 		t.Error("labels are still given")
 	}
 }
@@ -303,7 +303,7 @@ func TestOneAtATime(t *testing.T) {
 func TestTheRingIsBounded(t *testing.T) {
 	now := time.Date(2026, 6, 1, 8, 0, 0, 0, time.UTC)
 	dir := filepath.Join(t.TempDir(), "profiles")
-	p, err := allocated()
+	p, err := readAllocs()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -339,7 +339,7 @@ func TestTheRingIsBounded(t *testing.T) {
 	if _, err := r.Find(CPU, "version"); !errors.Is(err, understudy.ErrNotFound) {
 		t.Error(err)
 	}
-	grew, err := r.Report(Asked{ID: all[0].ID, Since: "version"})
+	grew, err := r.Report(ReportOptions{ID: all[0].ID, Since: "version"})
 	if err != nil || grew.Total != 0 || grew.Since == nil {
 		t.Errorf("%+v, %v", grew, err)
 	}

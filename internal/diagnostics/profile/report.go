@@ -1,4 +1,4 @@
-// Report: what a profile says, as tables.
+// Report: summarises a profile in tables.
 
 package profile
 
@@ -15,64 +15,63 @@ import (
 	"understudy"
 )
 
-// Report is what a profile says. Values are bytes or nanoseconds, counts are
-// allocations or samples; both are negative where less was used than before.
+// Report is the summary of a profile. Values are bytes or nanoseconds, counts are allocations or samples. In a
+// difference of two profiles both are negative where less was used than before.
 type Report struct {
 	Kept
-	Measure   string     `json:"measure"`          // allocated, held, cpu
-	Since     *Kept      `json:"since,omitempty"`  // the values are the difference to this one
-	Scaled    float64    `json:"scaled,omitempty"` // by which that one was multiplied first, as it took another time
+	Measure   string     `json:"measure"`          // allocated, held or cpu
+	Since     *Kept      `json:"since,omitempty"`  // the values are the difference to this profile
+	Scaled    float64    `json:"scaled,omitempty"` // the factor that was applied to Since, because the two profiles have different lengths
 	Total     int64      `json:"total"`
 	Count     int64      `json:"count"`
-	Functions []Function `json:"functions"` // by self, the largest first
-	// Every sample counts once in each of these.
-	Packages    []Share `json:"packages"`              // of the functions that count it as theirs
-	Entries     []Share `json:"entries"`               // the first function of a package, seen from the goroutine's start
-	Jobs        []Share `json:"jobs,omitempty"`        // of cpu alone: allocations bear no labels
-	Credentials []Share `json:"credentials,omitempty"` // likewise
+	Functions []Function `json:"functions"` // sorted by Self, the largest first
+	// Each sample counts once in each of the following tables.
+	Packages    []Share `json:"packages"`              // the package of the function to whose Self the sample counts
+	Entries     []Share `json:"entries"`               // the first function of the product's packages, seen from the start of the goroutine
+	Jobs        []Share `json:"jobs,omitempty"`        // only for CPU profiles, because allocations have no labels
+	Credentials []Share `json:"credentials,omitempty"` // only for CPU profiles
 }
 
-// Function is one function.
+// Function is the use of a function.
 type Function struct {
 	Name string `json:"name"`
 	At   string `json:"at"` // the file and line that uses most
-	// Self is what it used itself and through functions of libraries; Flat is
-	// without those, as pprof counts it; Cum is with all it called.
+	// Self is the use of the function itself and of library functions that it calls. Flat is without library
+	// functions, as in pprof. Cum is with all functions that it calls.
 	Self    int64   `json:"self"`
 	Flat    int64   `json:"flat"`
 	Cum     int64   `json:"cum"`
-	Count   int64   `json:"count"`     // of Self
-	Through int64   `json:"cum_count"` // of Cum
+	Count   int64   `json:"count"`     // the count of Self
+	Through int64   `json:"cum_count"` // the count of Cum
 	Callers []Share `json:"callers,omitempty"`
 	Callees []Share `json:"callees,omitempty"`
 }
 
-// Share is what a name has of the total.
+// Share is the part of the total that belongs to a name.
 type Share struct {
 	Name  string `json:"name"`
 	Value int64  `json:"value"`
 	Count int64  `json:"count"`
 }
 
-// Asked says what a report is to tell.
-type Asked struct {
+// ReportOptions says what a report shows.
+type ReportOptions struct {
 	ID    string
-	Since string // another kept one; "": none
-	Held  bool   // what is in use, rather than what was allocated
-	Match string // only functions whose name holds this
-	Most  int    // functions; 0: 40
+	Since string // the id of another profile to compare with, or ""
+	Held  bool   // show memory in use, not allocations
+	Match string // only functions whose name contains this text
+	Limit int    // the maximum number of functions; 0: 40
 }
 
 const (
-	mostFunctions = 40
-	mostShares    = 20
-	mostEdges     = 8
-	// sameLength is by how much two profiles' lengths may differ and be compared without
-	// scaling.
+	maxFunctions = 40
+	maxShares    = 20
+	maxEdges     = 8
+	// sameLength is the relative difference in length up to which two profiles are compared without scaling.
 	sameLength = 0.05
 )
 
-// measures are the pprof names of a value and of its count.
+// measures returns the name of a measure, and the pprof names of its value and its count.
 func measures(kind string, held bool) (name, value, count string) {
 	switch {
 	case kind == CPU:
@@ -83,9 +82,9 @@ func measures(kind string, held bool) (name, value, count string) {
 	return "allocated", "alloc_space", "alloc_objects"
 }
 
-// Report reads a kept profile, or the difference of two. ErrNotFound when one is
-// not kept; ErrInvalid when they are of two kinds.
-func (r *Recorder) Report(a Asked) (*Report, error) {
+// Report summarises a stored profile, or the difference of two. Errors: ErrNotFound for an unknown profile;
+// ErrInvalid if the two are of different kinds.
+func (r *Recorder) Report(a ReportOptions) (*Report, error) {
 	kept, err := r.Find("", a.ID)
 	if err != nil {
 		return nil, err
@@ -106,16 +105,16 @@ func (r *Recorder) Report(a Asked) (*Report, error) {
 		if err != nil {
 			return nil, err
 		}
-		if p, out.Scaled, err = grew(former, p); err != nil {
+		if p, out.Scaled, err = compareProfiles(former, p); err != nil {
 			return nil, err
 		}
 	}
 	return out, out.read(p, a)
 }
 
-// grew is p less former. What is summed over time is scaled to p's length when
-// the lengths differ; the scale is 0 when they do not.
-func grew(former, p *profile.Profile) (*profile.Profile, float64, error) {
+// compareProfiles returns p minus former. Values that grow with time are scaled to the length of p if the
+// lengths differ. The returned scale is 0 if they do not.
+func compareProfiles(former, p *profile.Profile) (*profile.Profile, float64, error) {
 	scale := 1.0
 	if former.DurationNanos > 0 && p.DurationNanos > 0 {
 		scale = float64(p.DurationNanos) / float64(former.DurationNanos)
@@ -130,23 +129,23 @@ func grew(former, p *profile.Profile) (*profile.Profile, float64, error) {
 			ratios[i] = -1
 		}
 	}
-	diff, err := minus(former, p, ratios)
+	diff, err := addScaled(former, p, ratios)
 	if same {
 		scale = 0
 	}
 	return diff, scale, err
 }
 
-// tally adds up one profile.
+// tally adds up the samples of a profile.
 type tally struct {
-	functions                           map[string]*adding
+	functions                           map[string]*functionSums
 	packages, entries, jobs, credential map[string]*Share
-	seen                                map[string]bool // functions of the stack at hand
+	seen                                map[string]bool // the functions of the current stack
 	edges                               map[[2]string]bool
 }
 
-// adding is a function being added up.
-type adding struct {
+// functionSums adds up the samples of a function.
+type functionSums struct {
 	function         Function
 	lines            map[string]int64
 	callers, callees map[string]*Share
@@ -165,8 +164,8 @@ func add(to map[string]*Share, name string, value, count int64) {
 // frame is one call of a stack.
 type frame struct{ name, at string }
 
-// read fills a report.
-func (out *Report) read(p *profile.Profile, a Asked) error {
+// read fills the report from a profile.
+func (out *Report) read(p *profile.Profile, a ReportOptions) error {
 	var value, count string
 	out.Measure, value, count = measures(out.Kind, a.Held)
 	vi := slices.IndexFunc(p.SampleType, func(t *profile.ValueType) bool { return t.Type == value })
@@ -175,7 +174,7 @@ func (out *Report) read(p *profile.Profile, a Asked) error {
 		return fmt.Errorf("profile: %w: %s has no %s", understudy.ErrInvalid, out.ID, value)
 	}
 	t := tally{
-		map[string]*adding{}, map[string]*Share{}, map[string]*Share{}, map[string]*Share{}, map[string]*Share{},
+		map[string]*functionSums{}, map[string]*Share{}, map[string]*Share{}, map[string]*Share{}, map[string]*Share{},
 		map[string]bool{}, map[[2]string]bool{},
 	}
 	for _, s := range p.Sample {
@@ -191,13 +190,13 @@ func (out *Report) read(p *profile.Profile, a Asked) error {
 			add(t.credential, label(s, CredentialLabel), v, n)
 		}
 	}
-	out.Packages, out.Entries = largest(t.packages, mostShares), largest(t.entries, mostShares)
-	out.Jobs, out.Credentials = largest(t.jobs, mostShares), largest(t.credential, mostShares)
+	out.Packages, out.Entries = largest(t.packages, maxShares), largest(t.entries, maxShares)
+	out.Jobs, out.Credentials = largest(t.jobs, maxShares), largest(t.credential, maxShares)
 	out.Functions = t.largest(a)
 	return nil
 }
 
-// Labels of the samples of a CPU profile.
+// The labels of the samples of a CPU profile.
 const (
 	JobLabel        = "job"
 	CredentialLabel = "credential"
@@ -210,7 +209,7 @@ func label(s *profile.Sample, name string) string {
 	return "none"
 }
 
-// stackOf is a sample's stack, the innermost call first.
+// stackOf returns the stack of a sample, the innermost call first.
 func stackOf(s *profile.Sample) []frame {
 	var all []frame
 	for _, l := range s.Location {
@@ -226,15 +225,15 @@ func stackOf(s *profile.Sample) []frame {
 	return all
 }
 
-// packageOf is the package of a function.
+// packageOf returns the package of a function.
 func packageOf(name string) string {
-	name, _, _ = strings.Cut(name, "[") // type arguments may hold slashes
+	name, _, _ = strings.Cut(name, "[") // type arguments may contain slashes
 	slash := strings.LastIndexByte(name, '/') + 1
 	rest, _, _ := strings.Cut(name[slash:], ".")
 	return name[:slash] + rest
 }
 
-// module is ours; main is the command's own package.
+// module is the module of the product. Package main of the module is the command.
 const module = "understudy"
 
 // isOurs reports whether a function belongs to the product.
@@ -243,7 +242,7 @@ func isOurs(name string) bool {
 	return p == "main" || p == module || strings.HasPrefix(p, module+"/")
 }
 
-// folderOf is the folder of a function's file, as the source tree has it.
+// folderOf returns the folder of a function's file in the source tree.
 func folderOf(name string) string {
 	switch p := packageOf(name); p {
 	case "main":
@@ -255,13 +254,13 @@ func folderOf(name string) string {
 	}
 }
 
-// isPlumbing reports packages through which every request or job goes.
+// isPlumbing reports whether every request or job passes through the function's package.
 func isPlumbing(name string) bool {
 	p := packageOf(name)
 	return p == "main" || strings.HasPrefix(p, module+"/kit/") || p == module+"/internal/jobs"
 }
 
-// entryOf is where a stack enters a package.
+// entryOf returns the function at which a stack enters the product's code.
 func entryOf(stack []frame) string {
 	first := ""
 	for i := len(stack) - 1; i >= 0; i-- {
@@ -283,7 +282,7 @@ func (t *tally) sample(stack []frame, v, n int64) {
 	for i, f := range stack {
 		fn := t.functions[f.name]
 		if fn == nil {
-			fn = &adding{Function{Name: f.name}, map[string]int64{}, map[string]*Share{}, map[string]*Share{}}
+			fn = &functionSums{Function{Name: f.name}, map[string]int64{}, map[string]*Share{}, map[string]*Share{}}
 			t.functions[f.name] = fn
 		}
 		if i == 0 {
@@ -312,8 +311,8 @@ func (t *tally) sample(stack []frame, v, n int64) {
 	add(t.entries, entryOf(stack), v, n)
 }
 
-// largest are the functions that use most, or of those that match.
-func (t *tally) largest(a Asked) []Function {
+// largest returns the functions with the largest use, or those that match.
+func (t *tally) largest(a ReportOptions) []Function {
 	out := []Function{}
 	for _, f := range t.functions {
 		if a.Match != "" && !strings.Contains(f.function.Name, a.Match) || a.Match == "" && f.function.Self == 0 {
@@ -325,7 +324,7 @@ func (t *tally) largest(a Asked) []Function {
 				most, f.function.At = v, at
 			}
 		}
-		f.function.Callers, f.function.Callees = largest(f.callers, mostEdges), largest(f.callees, mostEdges)
+		f.function.Callers, f.function.Callees = largest(f.callers, maxEdges), largest(f.callees, maxEdges)
 		out = append(out, f.function)
 	}
 	slices.SortFunc(out, func(a, b Function) int {
@@ -335,7 +334,7 @@ func (t *tally) largest(a Asked) []Function {
 			cmp.Compare(a.Name, b.Name),
 		)
 	})
-	return out[:min(len(out), cmp.Or(a.Most, mostFunctions))]
+	return out[:min(len(out), cmp.Or(a.Limit, maxFunctions))]
 }
 
 func largest(from map[string]*Share, most int) []Share {

@@ -1,4 +1,4 @@
-// Ring: the profiles kept on disk, under a limit; the oldest go first.
+// Ring: the profiles on disk, up to a size limit; the oldest are removed first.
 
 package profile
 
@@ -21,24 +21,24 @@ import (
 
 // Kept is a profile on disk.
 type Kept struct {
-	ID      string        `json:"id"` // its name
+	ID      string        `json:"id"` // the name of the profile
 	Kind    string        `json:"kind"`
 	From    time.Time     `json:"from"`
-	Took    time.Duration `json:"took"` // nanoseconds, whole milliseconds
+	Took    time.Duration `json:"took"` // nanoseconds, in whole milliseconds
 	Version string        `json:"version"`
 	Bytes   int64         `json:"bytes"`
 }
 
-// stamp is how a name writes a time; names sort by it.
-const stamp = "20060102T150405.000Z"
+// idTimeLayout is the layout of the time in a name. It makes names sort by time.
+const idTimeLayout = "20060102T150405.000Z"
 
-// suffix is that of pprof's format, packed.
+// suffix is the file suffix of pprof's compressed format.
 const suffix = ".pb.gz"
 
-// named is a name: time, kind, length, version.
-var named = regexp.MustCompile(`^(\d{8}T\d{6}\.\d{3}Z)_(allocs|cpu)_(\d{1,9})ms_([0-9A-Za-z.+-]{1,80})$`)
+// idPattern matches a name: time, kind, length and version.
+var idPattern = regexp.MustCompile(`^(\d{8}T\d{6}\.\d{3}Z)_(allocs|cpu)_(\d{1,9})ms_([0-9A-Za-z.+-]{1,80})$`)
 
-// plainVersion is a version as a name holds it.
+// plainVersion returns a version with only the characters that a name may contain.
 func plainVersion(v string) string {
 	v = strings.Map(func(r rune) rune {
 		if r == '.' || r == '+' || r == '-' || r >= '0' && r <= '9' || r >= 'A' && r <= 'Z' || r >= 'a' && r <= 'z' {
@@ -50,21 +50,21 @@ func plainVersion(v string) string {
 	return cmp.Or(v[:min(len(v), 80)], "unknown")
 }
 
-// parseID reads a name.
+// parseID parses a name.
 func parseID(id string) (Kept, bool) {
-	m := named.FindStringSubmatch(id)
+	m := idPattern.FindStringSubmatch(id)
 	if m == nil {
 		return Kept{}, false
 	}
-	from, err := understudy.ParseTime(m[1], time.UTC, stamp)
+	from, err := understudy.ParseTime(m[1], time.UTC, idTimeLayout)
 	took, terr := time.ParseDuration(m[3] + "ms")
 	return Kept{ID: id, Kind: m[2], From: from, Took: took, Version: m[4]}, err == nil && terr == nil
 }
 
-// keep writes a profile, whole or not at all, and lets older ones go.
+// keep writes a profile, completely or not at all, and evicts older ones.
 func (r *Recorder) keep(kind string, from time.Time, p *profile.Profile) (*Kept, error) {
 	took := time.Duration(p.DurationNanos).Round(time.Millisecond)
-	id := fmt.Sprintf("%s_%s_%dms_%s", from.UTC().Format(stamp), kind, took.Milliseconds(), plainVersion(r.o.Version))
+	id := fmt.Sprintf("%s_%s_%dms_%s", from.UTC().Format(idTimeLayout), kind, took.Milliseconds(), plainVersion(r.o.Version))
 	r.ring.Lock()
 	defer r.ring.Unlock()
 	if err := os.MkdirAll(r.o.Dir, 0o700); err != nil {
@@ -75,7 +75,7 @@ func (r *Recorder) keep(kind string, from time.Time, p *profile.Profile) (*Kept,
 	if err != nil {
 		return nil, fmt.Errorf("profile: keep: %w", err)
 	}
-	defer os.Remove(f.Name()) // nothing to remove once renamed
+	defer os.Remove(f.Name()) // after the rename there is nothing to remove
 	err = errors.Join(p.Write(f), f.Close())
 	if err == nil {
 		err = os.Rename(f.Name(), path)
@@ -94,8 +94,8 @@ func (r *Recorder) keep(kind string, from time.Time, p *profile.Profile) (*Kept,
 	return &kept, r.evict(all)
 }
 
-// evict removes the oldest while all take more than the limit, but for the newest
-// and the newest allocations of the version before this one.
+// evict removes the oldest profiles while all exceed the limit. It keeps the newest profile, and the newest
+// profile of allocations of the version before.
 func (r *Recorder) evict(all []Kept) error {
 	sum := int64(0)
 	for _, k := range all {
@@ -117,13 +117,14 @@ func (r *Recorder) evict(all []Kept) error {
 	return nil
 }
 
-// List is what is kept, the newest first.
+// List returns the stored profiles, the newest first.
 func (r *Recorder) List() ([]Kept, error) {
 	r.ring.Lock()
 	defer r.ring.Unlock()
 	return r.list()
 }
 
+// list returns the stored profiles, the newest first. The caller holds r.ring.
 func (r *Recorder) list() ([]Kept, error) {
 	files, err := os.ReadDir(r.o.Dir)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -135,7 +136,7 @@ func (r *Recorder) list() ([]Kept, error) {
 		if !ok || !strings.HasSuffix(f.Name(), suffix) {
 			continue
 		}
-		if info, err := f.Info(); err == nil { // else it went just now
+		if info, err := f.Info(); err == nil { // an error means that the file was just removed
 			k.Bytes = info.Size()
 			all = append(all, k)
 		}
@@ -144,9 +145,8 @@ func (r *Recorder) list() ([]Kept, error) {
 	return all, nil
 }
 
-// Find is the kept profile a word names: its ID; "today", the first of the kind
-// of this day (UTC); "version", the last of the version before this one;
-// ErrNotFound.
+// Find returns a stored profile by its ID or by a word. "today" is the first profile of the kind on this day
+// (UTC), "version" the last one of the version before. The error is ErrNotFound.
 func (r *Recorder) Find(kind, word string) (*Kept, error) {
 	all, err := r.List()
 	if err != nil {
@@ -166,19 +166,19 @@ func (r *Recorder) Find(kind, word string) (*Kept, error) {
 		}
 	}
 	if found == nil {
-		return nil, fmt.Errorf("profile: %w: %w", understudy.ErrNotFound, errNone)
+		return nil, fmt.Errorf("profile: %w: %w", understudy.ErrNotFound, errNoProfile)
 	}
 	return found, nil
 }
 
-// Read is a kept profile in pprof's format, packed; ErrNotFound.
+// Read returns a stored profile in pprof's compressed format, or ErrNotFound.
 func (r *Recorder) Read(id string) ([]byte, error) {
 	if _, ok := parseID(id); !ok {
-		return nil, fmt.Errorf("profile: %w: %w", understudy.ErrNotFound, errNone)
+		return nil, fmt.Errorf("profile: %w: %w", understudy.ErrNotFound, errNoProfile)
 	}
 	data, err := os.ReadFile(filepath.Join(r.o.Dir, id+suffix))
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil, fmt.Errorf("profile: %w: %w", understudy.ErrNotFound, errNone)
+		return nil, fmt.Errorf("profile: %w: %w", understudy.ErrNotFound, errNoProfile)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("profile: read: %w", err)
@@ -186,7 +186,7 @@ func (r *Recorder) Read(id string) ([]byte, error) {
 	return data, nil
 }
 
-// open reads a kept profile.
+// open reads and parses a stored profile.
 func (r *Recorder) open(id string) (*profile.Profile, error) {
 	data, err := r.Read(id)
 	if err != nil {

@@ -1,4 +1,4 @@
-// Text: a report for people, on a terminal.
+// Text: prints a report on a terminal.
 
 package profile
 
@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// Value is a value of a measure in words: bytes, or processor time.
+// Value returns a value of a measure as text: bytes, or processor time.
 func Value(measure string, n int64) string {
 	if measure == "cpu" {
 		return time.Duration(n).Round(time.Millisecond).String()
@@ -26,7 +26,7 @@ func Value(measure string, n int64) string {
 	return fmt.Sprintf("%d B", n)
 }
 
-// Percent is a part of a total; "" of a total of 0.
+// Percent returns n as a percentage of total, or "" if total is 0.
 func Percent(n, total int64) string {
 	if total == 0 {
 		return ""
@@ -34,8 +34,8 @@ func Percent(n, total int64) string {
 	return fmt.Sprintf("%.1f %%", float64(n)*100/float64(max(total, -total)))
 }
 
-// graphed is how many functions are shown with callers and callees.
-const graphed = 8
+// maxGraphed is the number of functions that are printed with callers and callees.
+const maxGraphed = 8
 
 // Table is one of the small tables of a report.
 type Table struct {
@@ -43,12 +43,12 @@ type Table struct {
 	Shares []Share
 }
 
-// Tables are the small tables.
+// Tables returns the small tables of the report.
 func (out *Report) Tables() []Table {
 	return []Table{{"By package", out.Packages}, {"By entry", out.Entries}, {"By job", out.Jobs}, {"By credential", out.Credentials}}
 }
 
-// Print writes a report. clean keeps what it is given from steering a terminal.
+// Print prints a report. clean removes control characters, which could steer the terminal.
 func (out *Report) Print(w io.Writer, clean func(string) string) error {
 	var b strings.Builder
 	of := "samples"
@@ -73,7 +73,7 @@ func (out *Report) Print(w io.Writer, clean func(string) string) error {
 		line(f.Name+"  "+f.At, Share{Value: f.Self, Count: f.Count})
 	}
 	b.WriteString("\nCallers above, callees below, each with what goes through it\n")
-	for _, f := range out.Functions[:min(len(out.Functions), graphed)] {
+	for _, f := range out.Functions[:min(len(out.Functions), maxGraphed)] {
 		b.WriteString("\n")
 		for _, c := range f.Callers {
 			line("    "+c.Name, c)

@@ -46,11 +46,11 @@ func newLanguage(t testing.TB) *language {
 // gated is the gate as searches ask it.
 type gated struct{ *access.Gate }
 
-func (g gated) Fully(c understudy.Caller, source, kind, field string) bool {
+func (g gated) CanSeeField(c understudy.Caller, source, kind, field string) bool {
 	return g.Level(c, source, kind, field) == access.See
 }
 
-func (g gated) View(c understudy.Caller, r *understudy.Record) ([]byte, error) {
+func (g gated) MakeView(c understudy.Caller, r *understudy.Record) ([]byte, error) {
 	v, err := g.Gate.View(c, &understudy.Page{Key: understudy.Key{Source: r.Source}, Kind: r.Kind, Status: 200, Body: r.Body})
 	if err != nil {
 		return nil, err
@@ -68,7 +68,7 @@ func (l *language) bind(role, text string) (*lang.BoundQuery, error) {
 	var views []*lang.KindView
 	every := func(yield func(*spec.Kind, bool) bool) {
 		for _, k := range l.source.Spec.Kinds {
-			if len(k.ID) > 0 && !yield(k, l.gate.Sees(c, "twilio", k.Name)) {
+			if len(k.ID) > 0 && !yield(k, l.gate.CanSee(c, "twilio", k.Name)) {
 				return
 			}
 		}

@@ -17,12 +17,12 @@ import (
 // Gate decides what a caller may see. cmd adapts access.Gate to it.
 type Gate interface {
 	// Sees reports whether a caller sees anything of a kind.
-	Sees(c understudy.Caller, source, kind string) bool
+	CanSee(c understudy.Caller, source, kind string) bool
 	// Fully reports whether a caller sees a field of a kind unmasked. Only the role all
 	// sees fields that the spec does not name. No caller sees a secret.
-	Fully(c understudy.Caller, source, kind, field string) bool
+	CanSeeField(c understudy.Caller, source, kind, field string) bool
 	// View is a record's body as a caller sees it.
-	View(c understudy.Caller, r *understudy.Record) ([]byte, error)
+	MakeView(c understudy.Caller, r *understudy.Record) ([]byte, error)
 	// Rule says which records of a kind a caller may find; nil: all.
 	Rule(c understudy.Caller, source, kind string) *query.RowRule
 }
@@ -81,7 +81,7 @@ func NewKindView(g Gate, c understudy.Caller, src *spec.Source, k *spec.Kind, te
 		Fields: make(map[string]string, len(k.Fields)), Whole: true}
 	for _, f := range k.Fields {
 		if source := k.Field(f.From); f.Class == spec.ClassPhone && (source == nil || source.Class != f.Class) {
-			if g.Fully(c, src.Name, k.Name, f.Name) {
+			if g.CanSeeField(c, src.Name, k.Name, f.Name) {
 				s.phones = append(s.phones, f.Name)
 			} else {
 				s.masked = append(s.masked, f.Name)
@@ -89,7 +89,7 @@ func NewKindView(g Gate, c understudy.Caller, src *spec.Source, k *spec.Kind, te
 		}
 		switch {
 		case f.Type == spec.TypeMedia:
-		case g.Fully(c, source, k.Name, f.Name):
+		case g.CanSeeField(c, source, k.Name, f.Name):
 			s.Fields[f.Name] = f.Class
 			if texts[f.Name] != noText {
 				s.visible = append(s.visible, f.Name)

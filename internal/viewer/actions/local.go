@@ -129,7 +129,7 @@ func (l local) Facts(t *task) (all []page.Cell, err error) {
 	if l.word != access.DoErase {
 		return all, nil
 	}
-	kinds, own, err := t.q.V.Options.Actions.Options.Operator.Belongs(t.q.Ctx, t.q.Source.Name, l.what())
+	kinds, own, err := t.q.V.Options.Actions.Options.Operator.CountErasable(t.q.Ctx, t.q.Source.Name, l.what())
 	switch {
 	case err != nil:
 		return nil, err

@@ -35,7 +35,7 @@ func (o *orders) Purge(_ context.Context, source, kind, id string) error {
 	return o.note("purge", source, kind, id)
 }
 
-func (o *orders) Belongs(context.Context, string, string) (map[string]int, bool, error) {
+func (o *orders) CountErasable(context.Context, string, string) (map[string]int, bool, error) {
 	return map[string]int{"calls": 3, "messages": 41}, o.own, nil
 }
 

@@ -134,7 +134,7 @@ func submit(t *task) error {
 	case len(t.fields) > 0 && q.R.PostForm.Get("step") != stepDo:
 		return t.render(http.StatusOK, askPage{Key: key, Review: q.R.PostForm.Get("step") == stepReview})
 	}
-	result, err := q.V.Options.Actions.Once(q.Ctx, q.Rights.Caller.Name, t.claim(key), t.doer.Prepare(t))
+	result, err := q.V.Options.Actions.RunOnce(q.Ctx, q.Rights.Caller.Name, t.claim(key), t.doer.Prepare(t))
 	return t.answer(result, err, key)
 }
 

@@ -140,7 +140,7 @@ func jobFacts(ctx context.Context, q *page.Exchange) (all []fact, err error) {
 		state      understudy.JobState
 		word, tone string
 	}{{understudy.JobRunning, "running", ""}, {understudy.JobWaiting, "waiting", ""}, {understudy.JobFailed, "failed", "bad"}} {
-		jobs, err := q.V.Options.Jobs.Jobs(ctx, understudy.JobFilter{States: []understudy.JobState{part.state}, Limit: mostJobs})
+		jobs, err := q.V.Options.Jobs.ListJobs(ctx, understudy.JobFilter{States: []understudy.JobState{part.state}, Limit: mostJobs})
 		if err != nil {
 			return nil, fmt.Errorf("viewer: jobs: %w", err)
 		}

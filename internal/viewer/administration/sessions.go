@@ -37,7 +37,7 @@ func serveSessions(q *page.Exchange) error {
 	if err := mayEnd(q); err != nil {
 		return err
 	}
-	p, here := sessionsPage{}, q.V.Options.People.Here(q.R)
+	p, here := sessionsPage{}, q.V.Options.People.CurrentSessionID(q.R)
 	for _, s := range q.V.Options.People.Sessions.All() {
 		if n := len(p.People); n == 0 || p.People[n-1].Name != s.Name {
 			p.People = append(p.People, personView{Name: s.Name})

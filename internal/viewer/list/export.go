@@ -142,7 +142,7 @@ func exportRows(q *page.Exchange, e *exporter, from supply) error {
 }
 
 func (e *exporter) take(one exported) error {
-	if e.under.Over() {
+	if e.under.MustEnd() {
 		return errOver
 	}
 	if e.rows == e.q.V.Options.ExportRows {

@@ -32,7 +32,7 @@ func (l leaving) Write(p []byte) (int, error) {
 // durable keeps entries while somebody waits for them.
 type durable struct{ all []understudy.AuditEntry }
 
-func (d *durable) Audit(ctx context.Context, e understudy.AuditEntry) error {
+func (d *durable) RecordAction(ctx context.Context, e understudy.AuditEntry) error {
 	if ctx.Err() != nil {
 		return fmt.Errorf("%w: %w", understudy.ErrNotAudited, ctx.Err())
 	}

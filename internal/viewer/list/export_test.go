@@ -285,7 +285,7 @@ func TestExportsAtOnce(t *testing.T) {
 		t.Helper()
 		r := httptest.NewRequest("GET", "/", nil)
 		r.SetBasicAuth(viewertest.Account, who.Token)
-		c, err := h.Viewer.Visitor.Options.Callers.Person(r)
+		c, err := h.Viewer.Visitor.Options.Callers.IdentifyPerson(r)
 		viewertest.Must(t, err)
 		one, err := h.Viewer.Visitor.Options.Exports.Begin(c)
 		viewertest.Must(t, err)

@@ -133,7 +133,7 @@ func AuditLater(q *Exchange, e understudy.AuditEntry) func(context.Context) erro
 		return func(context.Context) error { return nil }
 	}
 	e = EntryOf(q, e)
-	return func(ctx context.Context) error { return q.V.Options.Audit.Audit(ctx, e) }
+	return func(ctx context.Context) error { return q.V.Options.Audit.RecordAction(ctx, e) }
 }
 
 // EntryOf is an entry with what the exchange knows: who asks, and for what.
@@ -168,7 +168,7 @@ func contain(f func() error) (err error) {
 // enter finds the caller, the source and the kind of a request.
 func (q *Exchange) enter() (err error) {
 	q.Data = formOf(q.R.URL.Path)
-	if q.Rights.Caller, err = q.V.Options.Callers.Person(q.R); err != nil {
+	if q.Rights.Caller, err = q.V.Options.Callers.IdentifyPerson(q.R); err != nil {
 		return err
 	}
 	q.Rights.Known = true

@@ -196,7 +196,7 @@ func (r *Rights) remedy(k *plan.Kind, err error) string {
 		return ""
 	case errors.As(err, &unseen):
 		return r.RemedyOf(k, unseen.Field)
-	case !r.Gate.Sees(r.Caller, k.Source.Name, k.Spec.Name):
+	case !r.Gate.CanSee(r.Caller, k.Source.Name, k.Spec.Name):
 		return r.rule(k.Source, k.Spec.Name+": see")
 	}
 	return ""

@@ -25,7 +25,7 @@ import (
 // asRole names a person by the role.
 type asRole string
 
-func (a asRole) Person(*http.Request) (understudy.Caller, error) {
+func (a asRole) IdentifyPerson(*http.Request) (understudy.Caller, error) {
 	return understudy.Caller{Name: string(a), Grant: &understudy.Grant{Role: string(a)}}, nil
 }
 

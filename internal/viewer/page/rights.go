@@ -32,7 +32,7 @@ func (r *Rights) Sees(s *plan.Source) bool {
 
 // SeesKind reports whether the caller sees anything of a kind.
 func (r *Rights) SeesKind(k *plan.Kind) bool {
-	return r.Gate.Sees(r.Caller, k.Source.Name, k.Spec.Name)
+	return r.Gate.CanSee(r.Caller, k.Source.Name, k.Spec.Name)
 }
 
 // Readable are the kinds of a source the caller may open without naming a

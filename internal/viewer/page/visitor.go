@@ -43,7 +43,7 @@ type Callers interface {
 	// Person names the caller of a browser's request: ErrUnauthorized when
 	// the caller is not known, ErrForbidden, with the line to add to the settings, when
 	// the caller may not use the viewer.
-	Person(r *http.Request) (understudy.Caller, error)
+	IdentifyPerson(r *http.Request) (understudy.Caller, error)
 }
 
 // Forecasts answer questions about sampled numbers; forecast.Forecasts fills it.
@@ -286,7 +286,7 @@ type History interface {
 type Jobs interface {
 	// Jobs are those the filter chooses, the newest first, with how far those
 	// that run have come.
-	Jobs(ctx context.Context, f understudy.JobFilter) ([]understudy.Job, error)
+	ListJobs(ctx context.Context, f understudy.JobFilter) ([]understudy.Job, error)
 	// Cancel ends a live job: ErrNotFound when there is none of that number,
 	// ErrInvalid when it is not live.
 	Cancel(ctx context.Context, number int64) error

@@ -61,7 +61,7 @@ func serveSignIn(q *page.Exchange) error {
 		return errNobody
 	}
 	back := page.LocalPath(q.R.URL.Query().Get("back"))
-	if _, err := q.V.Options.People.Caller(q.R); err == nil {
+	if _, err := q.V.Options.People.Identify(q.R); err == nil {
 		q.GoBack(back, "")
 		return nil
 	}
@@ -165,7 +165,7 @@ func signOut(q *page.Exchange) error {
 	if q.V.Options.People == nil {
 		return errNobody
 	}
-	if c, err := q.V.Options.People.Caller(q.R); err == nil {
+	if c, err := q.V.Options.People.Identify(q.R); err == nil {
 		e := understudy.AuditEntry{Caller: c, Action: understudy.ActionSignIn, What: "sign-out"}
 		if err := page.Audit(q, e); err != nil {
 			return err
@@ -217,9 +217,9 @@ func serveSessions(q *page.Exchange) error {
 	if err := signedIn(q); err != nil {
 		return err
 	}
-	here := q.V.Options.People.Here(q.R)
+	here := q.V.Options.People.CurrentSessionID(q.R)
 	p := sessionsPage{Name: q.Rights.Caller.Name, Theme: page.NewThemeForm(q.R, sessionsPath)}
-	for _, s := range q.V.Options.People.Sessions.Of(q.Rights.Caller.Name) {
+	for _, s := range q.V.Options.People.Sessions.PersonSessions(q.Rights.Caller.Name) {
 		p.Sessions = append(p.Sessions, NewSession(q, s, here))
 	}
 	slices.SortStableFunc(p.Sessions, func(a, b Session) int { return order(b.Here) - order(a.Here) })
@@ -239,7 +239,7 @@ func endSession(q *page.Exchange) error {
 		return err
 	}
 	id := q.R.PathValue("id")
-	if id == q.V.Options.People.Here(q.R) {
+	if id == q.V.Options.People.CurrentSessionID(q.R) {
 		return signOut(q)
 	}
 	if err := page.Audit(q, understudy.AuditEntry{Action: understudy.ActionSignIn, What: "session end"}); err != nil {

@@ -30,7 +30,7 @@ func openToPeople(t *testing.T) (*viewertest.Fixture, *signin.People, *viewertes
 	t.Helper()
 	now := func() time.Time { return viewertest.Noon }
 	path := filepath.Join(t.TempDir(), "users")
-	viewertest.Must(t, signin.Edit(path, func(u *signin.Users) error { return u.Add("anna", "support", password) }))
+	viewertest.Must(t, signin.UpdateFile(path, func(u *signin.Users) error { return u.Add("anna", "support", password) }))
 	users, err := signin.ReadUsers(path)
 	viewertest.Must(t, err)
 	sessions := signin.NewSessions(now)
@@ -104,7 +104,7 @@ func TestSessionsEndOneByOne(t *testing.T) {
 	h, people, log := openToPeople(t)
 	_, _, head := h.Do("POST", "/-/sign-in", right, viewertest.Browser{})
 	anna := keep(head)
-	with := people.Sessions.Of("anna")[0].With
+	with := people.Sessions.PersonSessions("anna")[0].With
 	for _, name := range []string{"anna", "ben"} {
 		_, err := people.Sessions.Begin(t.Context(), signin.Session{Name: name, With: with, Agent: "curl/8.8.0 of " + name, Address: "192.0.2.7"})
 		viewertest.Must(t, err)
@@ -134,15 +134,15 @@ func TestSessionsEndOneByOne(t *testing.T) {
 	if shown := h.Page("/-/sessions", anna); strings.Contains(shown, "curl") {
 		t.Error("the session that ended is shown")
 	}
-	h.Do("POST", "/-/sessions/"+people.Sessions.Of("ben")[0].ID+"/end", "a=b", anna)
-	if len(people.Sessions.Of("ben")) != 1 {
+	h.Do("POST", "/-/sessions/"+people.Sessions.PersonSessions("ben")[0].ID+"/end", "a=b", anna)
+	if len(people.Sessions.PersonSessions("ben")) != 1 {
 		t.Error("anna ended a session of ben")
 	}
 	if status, _, head := h.Do("POST", "/-/sign-out", "a=b", anna); status != http.StatusSeeOther || head.Get("Location") != "/-/sign-in" {
 		t.Errorf("sign-out: %d to %s", status, head.Get("Location"))
 	}
-	if len(people.Sessions.Of("anna")) != 0 || log.Last().What != "sign-out" {
-		t.Errorf("after sign-out there are %d sessions; listed is %+v", len(people.Sessions.Of("anna")), log.Last())
+	if len(people.Sessions.PersonSessions("anna")) != 0 || log.Last().What != "sign-out" {
+		t.Errorf("after sign-out there are %d sessions; listed is %+v", len(people.Sessions.PersonSessions("anna")), log.Last())
 	}
 	if status, body, _ := h.Get("/-/sessions", viewertest.All); status != http.StatusNotFound || !strings.Contains(body, "not by signing in") {
 		t.Errorf("sessions of a program: %d", status)

@@ -40,7 +40,7 @@ func serveCSV(q *page.Exchange) error {
 	if err := page.Audit(q, understudy.AuditEntry{Action: understudy.ActionExport, What: whatLog}); err != nil {
 		return err
 	}
-	f.Limit = audit.MostFound
+	f.Limit = audit.MaxFound
 	found, err := q.V.Options.Trail.Search(ctx, f)
 	if err != nil {
 		return err
@@ -61,7 +61,7 @@ func serveCSV(q *page.Exchange) error {
 		case found.Next == "":
 		case rows >= q.V.Options.ExportRows:
 			rest = "an export has " + page.Thousands(int64(q.V.Options.ExportRows)) + " rows at most"
-		case under.Over():
+		case under.MustEnd():
 			rest = "what you may see has changed meanwhile; export it again"
 		default:
 			if err := send(q, &buf); err != nil {

@@ -79,7 +79,7 @@ func TestTheAuditLogInPlainWords(t *testing.T) {
 			{Action: understudy.ActionNote, What: "=1+1", IDs: []string{"SM1", "SM2"}},
 		} {
 			e.AsPerson = true
-			viewertest.Must(t, o.Audit.Audit(t.Context(), e))
+			viewertest.Must(t, o.Audit.RecordAction(t.Context(), e))
 		}
 	})
 	text := h.Page("/-/audit", viewertest.All)

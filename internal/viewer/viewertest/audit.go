@@ -20,8 +20,8 @@ type AuditLog struct {
 	err error
 }
 
-// Audit keeps an entry.
-func (a *AuditLog) Audit(_ context.Context, e understudy.AuditEntry) error {
+// RecordAction keeps an entry.
+func (a *AuditLog) RecordAction(_ context.Context, e understudy.AuditEntry) error {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if a.err != nil {

@@ -56,8 +56,8 @@ type Jobs struct {
 	Replayed  []int64
 }
 
-// Jobs returns the jobs in some states.
-func (w *Jobs) Jobs(_ context.Context, f understudy.JobFilter) ([]understudy.Job, error) {
+// ListJobs returns the jobs in some states.
+func (w *Jobs) ListJobs(_ context.Context, f understudy.JobFilter) ([]understudy.Job, error) {
 	var all []understudy.Job
 	for _, j := range w.All {
 		if slices.Contains(f.States, j.State) {

@@ -22,9 +22,9 @@ import (
 // searchGate is the gate as the searcher has it.
 type searchGate struct{ gate *access.Gate }
 
-// Sees reports whether the caller sees a kind.
-func (g searchGate) Sees(c understudy.Caller, source, kind string) bool {
-	return g.gate.Sees(c, source, kind)
+// CanSee reports whether the caller sees a kind.
+func (g searchGate) CanSee(c understudy.Caller, source, kind string) bool {
+	return g.gate.CanSee(c, source, kind)
 }
 
 // Rule returns which records of a kind the caller may find.
@@ -32,13 +32,13 @@ func (g searchGate) Rule(c understudy.Caller, source, kind string) *query.RowRul
 	return g.gate.Rule(c, source, kind)
 }
 
-// Fully reports whether the caller sees the whole of a field.
-func (g searchGate) Fully(c understudy.Caller, source, kind, field string) bool {
+// CanSeeField reports whether the caller sees the whole of a field.
+func (g searchGate) CanSeeField(c understudy.Caller, source, kind, field string) bool {
 	return g.gate.Level(c, source, kind, field) == access.See
 }
 
-// View returns a record as the caller sees it.
-func (g searchGate) View(c understudy.Caller, r *understudy.Record) ([]byte, error) {
+// MakeView returns a record as the caller sees it.
+func (g searchGate) MakeView(c understudy.Caller, r *understudy.Record) ([]byte, error) {
 	v, err := g.gate.View(c, &understudy.Page{Key: understudy.Key{Source: r.Source}, Kind: r.Kind, Shape: r.Shape, Status: 200, Body: r.Body})
 	if err != nil {
 		return nil, err
