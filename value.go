@@ -13,7 +13,7 @@ type KV interface {
 	// Value returns the value under a name; ErrNotFound without one.
 	Value(ctx context.Context, name string) ([]byte, error)
 	// Values returns the values whose names begin with prefix.
-	Values(ctx context.Context, prefix string) (map[string][]byte, error)
+	ReadValues(ctx context.Context, prefix string) (map[string][]byte, error)
 	// SetValue keeps a value in place of the former one; nil removes it.
 	SetValue(ctx context.Context, name string, value []byte) error
 }

@@ -21,7 +21,7 @@ import (
 func brokenOff(ctx context.Context, db *store.DB) (done, total int64, err error) {
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
-	err = errors.Join(db.Index.Empty(ctx), db.Index.Build(ctx, func(d, all int64) {
+	err = errors.Join(db.Index.Clear(ctx), db.Index.Build(ctx, func(d, all int64) {
 		done, total = d, all
 		stop()
 	}))

@@ -208,7 +208,7 @@ func (w *erasure) packedHold(texts ...string) []string {
 		w.Fatal(err)
 	}
 	defer db.Close()
-	found, err := db.Verifier.Holds(w.Context(), texts...)
+	found, err := db.Verifier.FindTexts(w.Context(), texts...)
 	if err != nil {
 		w.Fatal(err)
 	}

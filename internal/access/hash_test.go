@@ -42,7 +42,7 @@ func (n notes) Value(_ context.Context, name string) ([]byte, error) {
 	return n[name], nil
 }
 
-func (n notes) Values(context.Context, string) (map[string][]byte, error) { return n, nil }
+func (n notes) ReadValues(context.Context, string) (map[string][]byte, error) { return n, nil }
 
 func (n notes) SetValue(_ context.Context, name string, value []byte) error {
 	n[name] = value

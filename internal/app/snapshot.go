@@ -139,7 +139,7 @@ func (h *figures) readSnapshot(ctx context.Context) (diagnostics.Snapshot, error
 	if h.audit != nil {
 		s.Audit = new(h.audit.Stats())
 	}
-	if s.Erasing, err = h.db.Eraser.Waiting(ctx); err != nil {
+	if s.Erasing, err = h.db.Eraser.CountWaiting(ctx); err != nil {
 		return s, err
 	}
 	n, err := h.jobs.CountJobs(ctx)

@@ -32,7 +32,7 @@ const kvStart = "credential/"
 
 // KV stores small values under names; store.DB implements it.
 type KV interface {
-	Values(ctx context.Context, prefix string) (map[string][]byte, error)
+	ReadValues(ctx context.Context, prefix string) (map[string][]byte, error)
 	SetValueDurably(ctx context.Context, name string, value []byte) error
 }
 
@@ -121,7 +121,7 @@ const resendTime = time.Minute
 
 // Open reads the credentials of a store.
 func Open(ctx context.Context, kv KV, form Form, now func() time.Time) (*Book, error) {
-	kept, err := kv.Values(ctx, kvStart)
+	kept, err := kv.ReadValues(ctx, kvStart)
 	if err != nil {
 		return nil, err
 	}

@@ -83,7 +83,7 @@ func TestBook(t *testing.T) {
 			t.Errorf("one that is gone: %v", err)
 		}
 	}
-	kept, err := db.KV.Values(t.Context(), kvStart)
+	kept, err := db.KV.ReadValues(t.Context(), kvStart)
 	if err != nil || len(kept) != 1 {
 		t.Errorf("%d notes, %v", len(kept), err)
 	}
@@ -94,7 +94,7 @@ func errOf[T any](_ T, err error) error { return err }
 // broken refuses to keep notes.
 type broken struct{ of map[string][]byte }
 
-func (b broken) Values(context.Context, string) (map[string][]byte, error) { return b.of, nil }
+func (b broken) ReadValues(context.Context, string) (map[string][]byte, error) { return b.of, nil }
 func (b broken) SetValueDurably(context.Context, string, []byte) error {
 	return understudy.ErrNotStored
 }

@@ -27,7 +27,7 @@ import (
 // Store keeps series; store.DB fills it.
 type Store interface {
 	AddSamples(ctx context.Context, s understudy.Series, samples ...understudy.Sample) error
-	Samples(ctx context.Context, s understudy.Series) ([]understudy.Sample, error)
+	ReadSamples(ctx context.Context, s understudy.Series) ([]understudy.Sample, error)
 	ForgetSamples(ctx context.Context, source, kind string) (gone int, err error)
 }
 
@@ -172,7 +172,7 @@ func (f *Forecasts) Ask(ctx context.Context, q Question) (*Forecast, error) {
 	case <-ctx.Done():
 		return nil, ctx.Err()
 	}
-	samples, err := f.o.Store.Samples(ctx, q.Series)
+	samples, err := f.o.Store.ReadSamples(ctx, q.Series)
 	if err != nil {
 		return nil, fmt.Errorf("forecast: %w", err)
 	}

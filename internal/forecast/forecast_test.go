@@ -128,7 +128,7 @@ func (w *world) alerted() (told []Told) {
 
 func (w *world) samples(t *testing.T) []understudy.Sample {
 	t.Helper()
-	all, err := w.db.Series.Samples(t.Context(), series)
+	all, err := w.db.Series.ReadSamples(t.Context(), series)
 	must(t, err)
 	return all
 }

@@ -71,7 +71,7 @@ func (f *Forecasts) recall(ctx context.Context) {
 		for _, field := range k.fields {
 			k.retry = earlier(k.retry, begin.Add(field.Every()))
 			s := k.series(field)
-			samples, err := f.o.Store.Samples(ctx, s)
+			samples, err := f.o.Store.ReadSamples(ctx, s)
 			if err != nil && ctx.Err() == nil {
 				f.o.Logger.Error("forecast: samples cannot be read", "series", s.String(), "err", err)
 			}

@@ -82,11 +82,11 @@ func (f *faulty) ClaimJobs(ctx context.Context, want understudy.Claim) (understu
 	return f.Queue.ClaimJobs(ctx, want)
 }
 
-func (f *faulty) BeatJobs(ctx context.Context, beats ...understudy.Heartbeat) ([]understudy.HeartbeatReply, error) {
+func (f *faulty) RenewLeases(ctx context.Context, beats ...understudy.Heartbeat) ([]understudy.HeartbeatReply, error) {
 	if err := f.call("beat"); err != nil {
 		return nil, err
 	}
-	return f.Queue.BeatJobs(ctx, beats...)
+	return f.Queue.RenewLeases(ctx, beats...)
 }
 
 func (f *faulty) EndJob(ctx context.Context, e understudy.JobResult) (understudy.JobState, error) {

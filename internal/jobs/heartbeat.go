@@ -39,7 +39,7 @@ func (r *Runner) sendHeartbeats(ctx context.Context, now time.Time) {
 	}
 	ctx, cancel := context.WithTimeout(ctx, writeTimeout)
 	defer cancel()
-	found, err := r.o.Store.BeatJobs(ctx, beats...)
+	found, err := r.o.Store.RenewLeases(ctx, beats...)
 	if err != nil {
 		r.recordTrouble(ctx, err)
 		now = r.o.Now()

@@ -40,15 +40,15 @@ type Queue interface {
 
 // Leases are the writes of running jobs. A write with an old fence returns ErrLost.
 type Leases interface {
-	BeatJobs(ctx context.Context, beats ...understudy.Heartbeat) ([]understudy.HeartbeatReply, error)
+	RenewLeases(ctx context.Context, beats ...understudy.Heartbeat) ([]understudy.HeartbeatReply, error)
 	MarkJob(ctx context.Context, number, fence int64, mark []byte) error
 	EndJob(ctx context.Context, e understudy.JobResult) (understudy.JobState, error)
 }
 
 // Archive reads and counts jobs, and removes old ones.
 type Archive interface {
-	Jobs(ctx context.Context, f understudy.JobFilter) ([]understudy.Job, error)
-	JobCounts(ctx context.Context) (understudy.JobCounts, error)
+	ReadJobs(ctx context.Context, f understudy.JobFilter) ([]understudy.Job, error)
+	CountJobs(ctx context.Context) (understudy.JobCounts, error)
 	TrimJobs(ctx context.Context, keep int, before time.Time) (removed int, err error)
 }
 

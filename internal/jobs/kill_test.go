@@ -222,7 +222,7 @@ func TestKillWorker(t *testing.T) {
 		t.Errorf("the last jobs ended %v after the last kill, which is more than %v", took, most)
 	}
 	until(t, func() bool { // one that was lost, too, is done when its lease has ended
-		done, err := db.Jobs.Jobs(t.Context(), understudy.JobFilter{Kind: "periodic", Limit: 1,
+		done, err := db.Jobs.ReadJobs(t.Context(), understudy.JobFilter{Kind: "periodic", Limit: 1,
 			States: []understudy.JobState{understudy.JobDone}})
 		if err != nil {
 			t.Fatal(err)
@@ -240,7 +240,7 @@ func pause(d time.Duration) { <-time.After(d) }
 
 // live counts live jobs but the periodic ones, of which there is always a next.
 func live(ctx context.Context, db *store.DB) (n int, err error) {
-	all, err := db.Jobs.Jobs(ctx, understudy.JobFilter{States: []understudy.JobState{understudy.JobWaiting, understudy.JobRunning},
+	all, err := db.Jobs.ReadJobs(ctx, understudy.JobFilter{States: []understudy.JobState{understudy.JobWaiting, understudy.JobRunning},
 		Limit: understudy.MaxJobs})
 	for _, j := range all {
 		if j.Kind != "periodic" {
@@ -258,7 +258,7 @@ func (c *crew) watch(db *store.DB) (stop func()) {
 	looks := 0
 	all.Go(func() {
 		for ctx.Err() == nil {
-			running, err := db.Jobs.Jobs(ctx, understudy.JobFilter{States: []understudy.JobState{understudy.JobRunning, understudy.JobWaiting},
+			running, err := db.Jobs.ReadJobs(ctx, understudy.JobFilter{States: []understudy.JobState{understudy.JobRunning, understudy.JobWaiting},
 				Limit: understudy.MaxJobs})
 			if err != nil && ctx.Err() == nil {
 				c.Error(err)
@@ -313,7 +313,7 @@ func (c *crew) compare(db *store.DB, kills int) {
 	}
 	counts := map[string]int{}
 	for before := int64(0); ; {
-		all, err := db.Jobs.Jobs(c.Context(), understudy.JobFilter{Before: before, Limit: understudy.MaxJobs})
+		all, err := db.Jobs.ReadJobs(c.Context(), understudy.JobFilter{Before: before, Limit: understudy.MaxJobs})
 		if err != nil {
 			c.Fatal(err)
 		}

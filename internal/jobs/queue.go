@@ -69,7 +69,7 @@ func (r *Runner) Cancel(ctx context.Context, number int64) error {
 // returns the new number, or the number of a waiting or running job of the same kind and key. Errors:
 // understudy.ErrNotFound; understudy.ErrInvalid for a job that is not archived, or whose kind no longer exists.
 func (r *Runner) Replay(ctx context.Context, number int64) (int64, error) {
-	found, err := r.o.Store.Jobs(ctx, understudy.JobFilter{Number: number, Limit: 1})
+	found, err := r.o.Store.ReadJobs(ctx, understudy.JobFilter{Number: number, Limit: 1})
 	if err != nil {
 		return 0, err
 	}
@@ -96,7 +96,7 @@ func (r *Runner) Replay(ctx context.Context, number int64) (int64, error) {
 // ListJobs returns jobs, the newest first. For jobs that run in this process it adds their current progress and
 // the estimated time of their end.
 func (r *Runner) ListJobs(ctx context.Context, f understudy.JobFilter) ([]understudy.Job, error) {
-	all, err := r.o.Store.Jobs(ctx, f)
+	all, err := r.o.Store.ReadJobs(ctx, f)
 	if err != nil {
 		return nil, err
 	}
@@ -113,5 +113,5 @@ func (r *Runner) ListJobs(ctx context.Context, f understudy.JobFilter) ([]unders
 
 // CountJobs returns the number of jobs in each state, of all processes.
 func (r *Runner) CountJobs(ctx context.Context) (understudy.JobCounts, error) {
-	return r.o.Store.JobCounts(ctx)
+	return r.o.Store.CountJobs(ctx)
 }

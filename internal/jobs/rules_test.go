@@ -266,7 +266,7 @@ func TestProgress(t *testing.T) {
 			here.End.Sub(begin).Round(100*time.Millisecond) != 10*time.Second {
 			t.Errorf("%+v, in %v", here, here.End.Sub(begin))
 		}
-		kept, err := f.Queue.Jobs(t.Context(), understudy.JobFilter{Number: n})
+		kept, err := f.Queue.ReadJobs(t.Context(), understudy.JobFilter{Number: n})
 		if err != nil || kept[0].Progress.Done < 1100 || kept[0].Progress.Done > 1210 {
 			t.Errorf("the store has %+v, %v", kept, err)
 		}

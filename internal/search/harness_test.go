@@ -203,7 +203,7 @@ func newRig(t *testing.T, fill bool, others ...string) *rig {
 
 // newest is what the gate asks of the store.
 func (r *rig) newest(source, kind, id string) *understudy.Record {
-	rec, err := r.store.NewestOrNext(r.Context(), source, kind, id, false)
+	rec, err := r.store.FindNewestOrNext(r.Context(), source, kind, id, false)
 	if err != nil {
 		r.Error(err)
 	}

@@ -67,7 +67,7 @@ func (s *Searcher) Save(ctx context.Context, c understudy.Caller, n query.SavedS
 	case <-ctx.Done():
 		return ctx.Err()
 	}
-	all, err := s.o.KV.Values(ctx, savedPrefix)
+	all, err := s.o.KV.ReadValues(ctx, savedPrefix)
 	if err != nil {
 		return fmt.Errorf("search: read saved searches: %w", err)
 	}
@@ -107,7 +107,7 @@ func (s *Searcher) Saved(ctx context.Context, c understudy.Caller) ([]query.Save
 	if s.o.KV == nil {
 		return all, nil
 	}
-	notes, err := s.o.KV.Values(ctx, savedPrefix)
+	notes, err := s.o.KV.ReadValues(ctx, savedPrefix)
 	if err != nil {
 		return nil, fmt.Errorf("search: read saved searches: %w", err)
 	}

@@ -24,7 +24,7 @@ const (
 
 // loadBrowsers reads the key that seals the cookies of known browsers, and creates it if it is missing.
 func (s *Sessions) loadBrowsers(ctx context.Context, kv understudy.KV) error {
-	kept, err := kv.Values(ctx, browserKey)
+	kept, err := kv.ReadValues(ctx, browserKey)
 	if err != nil {
 		return err
 	}

@@ -57,7 +57,7 @@ func newKey(now time.Time) datedKey {
 
 // Load reads the keys from a store. Call it before any other method.
 func (c *Cookies) Load(ctx context.Context, kv understudy.KV) error {
-	kept, err := kv.Values(ctx, kvKeys)
+	kept, err := kv.ReadValues(ctx, kvKeys)
 	if err != nil {
 		return err
 	}

@@ -77,7 +77,7 @@ func NewSessions(now func() time.Time) *Sessions {
 
 // Load reads the sessions from a store. Call it before any other method. Run removes those that have ended.
 func (s *Sessions) Load(ctx context.Context, kv understudy.KV) error {
-	kept, err := kv.Values(ctx, kvStart)
+	kept, err := kv.ReadValues(ctx, kvStart)
 	if err != nil {
 		return err
 	}

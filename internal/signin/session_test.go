@@ -126,7 +126,7 @@ func TestSessions(t *testing.T) {
 			t.Errorf("a session is open after a restart: %v, want %v", ok, c.want)
 		}
 	}
-	notes, err := db.KV.Values(t.Context(), kvStart)
+	notes, err := db.KV.ReadValues(t.Context(), kvStart)
 	if err != nil || len(notes) != 2 {
 		t.Fatalf("%d notes, %v", len(notes), err)
 	}

@@ -46,7 +46,7 @@ func (s *saving) putChanges() error {
 		args = append(args, s.counters.source, first.N, int64(n), s.kind.Number, int64(first.Type), first.Record, first.Version, s.at, fields)
 		i += n
 	}
-	return s.c.ExecMany(insertChanges, 9, args)
+	return s.c.ExecuteMany(insertChanges, 9, args)
 }
 
 // putFieldNames returns the number under which a set of field names is stored. It inserts a set that is new. No
@@ -56,9 +56,9 @@ func putFieldNames(c *sqlite.Conn, names understudy.Names) (number int64, err er
 		return 0, nil
 	}
 	take := func(r []driver.Value) { number = r[0].(int64) }
-	found, err := c.One(selectFields, []driver.Value{string(names)}, take)
+	found, err := c.QueryRow(selectFields, []driver.Value{string(names)}, take)
 	if err == nil && !found {
-		_, err = c.One(insertFields, []driver.Value{string(names)}, take)
+		_, err = c.QueryRow(insertFields, []driver.Value{string(names)}, take)
 	}
 	return number, err
 }
@@ -96,13 +96,13 @@ func (db *DB) ReadChanges(ctx context.Context, source string, after int64, limit
 		blocks := db.opener.Open(c)
 		for i := range changes {
 			var err error
-			if changes[i].ID, err = blocks.ID(changes[i].Record, changes[i].Version); err != nil {
+			if changes[i].ID, err = blocks.FindID(changes[i].Record, changes[i].Version); err != nil {
 				return err
 			}
 		}
 		return nil
 	})
-	return changes, sqlite.Failed(false, err, "read changes of %s after %d", source, after)
+	return changes, sqlite.WrapError(false, err, "read changes of %s after %d", source, after)
 }
 
 var selectLastChange = &sqlite.Statement{Head: "SELECT change FROM source WHERE number = ?"}
@@ -119,10 +119,10 @@ func (db *DB) ReadLastChange(ctx context.Context, source string) (n int64, err e
 		return 0, sqlite.CheckContext(ctx)
 	}
 	err = db.pool.Read(ctx, func(c *sqlite.Conn) error {
-		_, err := c.One(selectLastChange, []driver.Value{number}, func(r []driver.Value) { n = r[0].(int64) })
+		_, err := c.QueryRow(selectLastChange, []driver.Value{number}, func(r []driver.Value) { n = r[0].(int64) })
 		return err
 	})
-	return n, sqlite.Failed(false, err, "read the last change of %s", source)
+	return n, sqlite.WrapError(false, err, "read the last change of %s", source)
 }
 
 // ReadEdition returns two numbers that identify the current set of records. change is the number of the

@@ -64,16 +64,16 @@ func (e erasable) VisitBodies(ctx context.Context, source int64, each func(k era
 					return err
 				}
 				n, last = n+1, p.block
-				b, err := blocks.Block(p.block)
+				b, err := blocks.ReadBlock(p.block)
 				if err != nil {
 					return err
 				}
 				for i := range b.Entries {
-					one, err := blocks.Entry(p.block*codec.PerBlock + int64(i))
+					one, err := blocks.ReadEntry(p.block*codec.PerBlock + int64(i))
 					if err != nil {
 						return err
 					}
-					if k := kinds[p.kind]; k != nil && !one.Pruned() {
+					if k := kinds[p.kind]; k != nil && !one.IsPruned() {
 						each(eraseKind(k), one)
 					}
 				}
@@ -90,7 +90,7 @@ func (e erasable) VisitBodies(ctx context.Context, source int64, each func(k era
 
 // VisitPages implements erase.Rows.
 func (e erasable) VisitPages(ctx context.Context, source int64, each func(page int64, sk *codec.Skeleton)) error {
-	return e.db.pages.Each(ctx, e.db.pool, pages.Scope{Source: source}, each)
+	return e.db.pages.VisitPages(ctx, e.db.pool, pages.Scope{Source: source}, each)
 }
 
 // WatchPages implements erase.Rows.
@@ -176,7 +176,7 @@ func (v erasableVersions) listBodies(record int64) (all []int64, err error) {
 
 // ReadEntry implements erase.Versions.
 func (v erasableVersions) ReadEntry(version int64) (*codec.Entry, error) {
-	return v.blocks.Entry(version)
+	return v.blocks.ReadEntry(version)
 }
 
 // Erase implements erase.Versions.
@@ -197,7 +197,7 @@ func (v erasableVersions) Erase(source, kind string, record, version int64, spar
 		return false, err
 	}
 	for _, held := range current {
-		if err := v.c.Exec(updateErasedHeld, 0, held); err != nil {
+		if err := v.c.Execute(updateErasedHeld, 0, held); err != nil {
 			return false, err
 		}
 	}
@@ -221,10 +221,10 @@ func (v erasableVersions) checkMissing(record, version int64, err error) error {
 
 // Forget implements erase.Versions.
 func (v erasableVersions) Forget(record int64) error {
-	if err := v.c.Exec(updateForgotten, 0, rowsOf(record)...); err != nil {
+	if err := v.c.Execute(updateForgotten, 0, rowsOf(record)...); err != nil {
 		return err
 	}
-	return v.c.Exec(deleteRecord, 0, rowsOf(record)...)
+	return v.c.Execute(deleteRecord, 0, rowsOf(record)...)
 }
 
 // Write implements erase.Versions.

@@ -60,7 +60,7 @@ func TestListedBeforeACrash(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer db.Close()
-	if w, err := db.Eraser.Waiting(t.Context()); err != nil || w.Records != many {
+	if w, err := db.Eraser.CountWaiting(t.Context()); err != nil || w.Records != many {
 		t.Fatalf("waiting %+v, %v", w, err)
 	}
 	done, err := db.Eraser.EraseListed(t.Context(), erase.Job{})

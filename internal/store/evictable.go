@@ -24,7 +24,7 @@ func (e evictable) WatchVersions(ctx context.Context, saved func(versions []int6
 
 // VisitShown implements evict.Store.
 func (e evictable) VisitShown(ctx context.Context, each func(versions []int64)) error {
-	return e.db.pages.Each(ctx, e.db.pool, pages.Scope{}, func(_ int64, sk *codec.Skeleton) { each(sk.Versions) })
+	return e.db.pages.VisitPages(ctx, e.db.pool, pages.Scope{}, func(_ int64, sk *codec.Skeleton) { each(sk.Versions) })
 }
 
 // Prune implements evict.Store.

@@ -31,7 +31,7 @@ func (db *DB) Expire(ctx context.Context, source, kind string) (listed int, err 
 	}
 	defer leave()
 	listed, err = db.expire(ctx, source, kind)
-	return listed, sqlite.Failed(false, err, "look for %s of %s past their retention", kind, source)
+	return listed, sqlite.WrapError(false, err, "look for %s of %s past their retention", kind, source)
 }
 
 // expire does the work of Expire. It looks at records with a clock before the horizon, then at records without
@@ -119,7 +119,7 @@ func (a *agedScan) visitRecords(ctx context.Context, do func([]eraseTarget) erro
 	for n := expireBatch; n == expireBatch; {
 		var all []eraseTarget
 		err := a.db.pool.Read(ctx, func(c *sqlite.Conn) error {
-			spots, err := scan.Below(c, below, expireBatch)
+			spots, err := scan.ReadBelow(c, below, expireBatch)
 			if n = len(spots); n > 0 {
 				below = spots[n-1]
 			}
@@ -166,12 +166,12 @@ func (s *saving) readNewest(record int64) (id string, clock int64, err error) {
 		version = forgotten
 	}
 	if version == 0 {
-		return "", 0, sqlite.Damaged("record %d is not held", record)
+		return "", 0, sqlite.NewDamageError("record %d is not held", record)
 	}
 	if s.blocks == nil {
 		s.blocks = s.db.opener.Open(s.c)
 	}
-	e, err := s.blocks.Entry(version)
+	e, err := s.blocks.ReadEntry(version)
 	if err != nil {
 		return "", 0, err
 	}

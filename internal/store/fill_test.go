@@ -56,7 +56,7 @@ func TestIndexesAreFilledBehind(t *testing.T) {
 		p.Key.URI = fmt.Sprint("/former/", from)
 		save(p)
 	}
-	if err := db.Index.Empty(t.Context()); err != nil {
+	if err := db.Index.Clear(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	any, word := query.RecordQuery{Source: "twilio"}, query.RecordQuery{Source: "twilio", Text: &query.Text{Words: []string{"version0"}}}

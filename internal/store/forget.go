@@ -40,13 +40,13 @@ func (db *DB) ForgetPage(ctx context.Context, key understudy.Key) (held bool, er
 		if err != nil {
 			return err
 		}
-		held, err = c.One(deletePage, []driver.Value{row.Number}, func([]driver.Value) {})
+		held, err = c.QueryRow(deletePage, []driver.Value{row.Number}, func([]driver.Value) {})
 		return err
 	})
 	if errors.Is(err, understudy.ErrNotFound) {
 		return false, nil
 	}
-	return held, sqlite.Failed(true, err, "forget page %s", key)
+	return held, sqlite.WrapError(true, err, "forget page %s", key)
 }
 
 // ForgetRecord deletes a record's bodies in every shape and the pages that show it. The record's id, its number
@@ -64,7 +64,7 @@ func (db *DB) ForgetRecord(ctx context.Context, source, kind, id string) (pages,
 		return 0, 0, sqlite.CheckContext(ctx)
 	}
 	err = f.run(ctx)
-	return f.deleted.pages, f.deleted.versions, sqlite.Failed(true, err, "forget record %s %s %s", source, kind, id)
+	return f.deleted.pages, f.deleted.versions, sqlite.WrapError(true, err, "forget record %s %s %s", source, kind, id)
 }
 
 // forgetting is the state of one ForgetRecord call.
@@ -95,7 +95,7 @@ func (f *forgetting) run(ctx context.Context) error {
 		return err
 	}
 	var showing []int64
-	err = f.db.pages.Each(ctx, f.db.pool, pages.Scope{Kind: f.kind.Number}, func(number int64, sk *codec.Skeleton) {
+	err = f.db.pages.VisitPages(ctx, f.db.pool, pages.Scope{Kind: f.kind.Number}, func(number int64, sk *codec.Skeleton) {
 		whole, _ := understudy.KeptWhole(sk.Kept)
 		if sk.ID == f.id || hasID(whole, f.id) || slices.ContainsFunc(sk.Versions, func(v int64) bool { return f.versions[v] }) {
 			showing = append(showing, number)
@@ -141,7 +141,7 @@ func (f *forgetting) runTransaction(ctx context.Context, work func(c *sqlite.Con
 			}
 			return work(c)
 		}
-		broken, err := c.Durably(func() (bool, error) { return c.Transaction(ctx, sqlite.BeginWrite, all) })
+		broken, err := c.RunDurably(func() (bool, error) { return c.RunTransaction(ctx, sqlite.BeginWrite, all) })
 		if err == nil {
 			f.latePages = nil
 		}
@@ -165,7 +165,7 @@ var selectRecordVersions = &sqlite.Statement{Head: `SELECT version FROM held WHE
 // findVersions looks up the record's number and its versions.
 func (f *forgetting) findVersions(c *sqlite.Conn) (err error) {
 	f.versions = map[int64]bool{}
-	if f.record, err = names.Record(c, f.kind.Number, sqlite.AppendID(nil, f.kind.Prefix, f.id)); err != nil || f.record == 0 {
+	if f.record, err = names.FindRecord(c, f.kind.Number, sqlite.AppendID(nil, f.kind.Prefix, f.id)); err != nil || f.record == 0 {
 		return err
 	}
 	return c.Query(selectRecordVersions, 0, rowsOf(f.record), func(r []driver.Value) error {
@@ -202,7 +202,7 @@ func (f *forgetting) deleteVersions(c *sqlite.Conn) (done bool, err error) {
 		if err := f.eraseVersion(blocks, v, false); err != nil {
 			return false, err
 		}
-		if err := c.Exec(deleteVersion, 0, append(rowsOf(f.record), v)...); err != nil {
+		if err := c.Execute(deleteVersion, 0, append(rowsOf(f.record), v)...); err != nil {
 			return false, err
 		}
 	}
@@ -224,7 +224,7 @@ func (f *forgetting) deleteNewest(c *sqlite.Conn) error {
 	if err := s.hide(f.record, func(int64) bool { return true }); err != nil {
 		return err
 	}
-	if err := c.Exec(updateForgotten, 0, rowsOf(f.record)...); err != nil {
+	if err := c.Execute(updateForgotten, 0, rowsOf(f.record)...); err != nil {
 		return err
 	}
 	for _, v := range newest {
@@ -232,7 +232,7 @@ func (f *forgetting) deleteNewest(c *sqlite.Conn) error {
 			return err
 		}
 	}
-	if err := c.Exec(deleteRecord, 0, rowsOf(f.record)...); err != nil {
+	if err := c.Execute(deleteRecord, 0, rowsOf(f.record)...); err != nil {
 		return err
 	}
 	return blocks.Write()
@@ -240,7 +240,7 @@ func (f *forgetting) deleteNewest(c *sqlite.Conn) error {
 
 // eraseVersion erases one body and the values by which it can be found.
 func (f *forgetting) eraseVersion(blocks *records.Blocks, version int64, named bool) error {
-	e, err := blocks.Entry(version)
+	e, err := blocks.ReadEntry(version)
 	if err != nil {
 		return err
 	}

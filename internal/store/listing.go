@@ -20,7 +20,7 @@ var (
 // listGone lists a deleted record for erasing, in the save's transaction.
 func (s *saving) listGone(record int64) error {
 	s.outcome.erasing = true
-	return s.c.Exec(insertErasing, 0, int64(0), s.counters.source, s.kind.Number, record, int64(erase.CauseDeleted), int64(0), "", s.at)
+	return s.c.Execute(insertErasing, 0, int64(0), s.counters.source, s.kind.Number, record, int64(erase.CauseDeleted), int64(0), "", s.at)
 }
 
 // listLate lists for erasing what a late observation has stored again, if its record was deleted or redacted
@@ -32,10 +32,10 @@ func (s *saving) listLate(g *observation, body []byte) error {
 	if !g.stored.isPresent() {
 		return s.listGone(g.stored.number)
 	}
-	if !g.stored.held || g.stored.state&records.Forgotten != 0 || !erase.Redactable(s.kind.Spec) {
+	if !g.stored.held || g.stored.state&records.Forgotten != 0 || !erase.IsRedactable(s.kind.Spec) {
 		return nil
 	}
-	e, err := s.db.opener.Open(s.c).Entry(g.stored.version)
+	e, err := s.db.opener.Open(s.c).ReadEntry(g.stored.version)
 	if err != nil {
 		return err
 	}
@@ -45,12 +45,12 @@ func (s *saving) listLate(g *observation, body []byte) error {
 // listRedacted lists a record for erasing if the body just seen has a redacted field. That is a field that the
 // upstream empties to take back its content. Whether there is anything to erase is decided later.
 func (s *saving) listRedacted(record int64, body []byte) error {
-	fields := erase.Emptied(s.kind.Spec, body)
+	fields := erase.EmptiedFields(s.kind.Spec, body)
 	if len(fields) == 0 {
 		return nil
 	}
 	s.outcome.erasing = true
 	bound := (s.counters.block + 1) * codec.PerBlock
-	return s.c.Exec(insertErasing, 0, int64(0), s.counters.source, s.kind.Number, record, int64(erase.CauseRedacted), bound,
+	return s.c.Execute(insertErasing, 0, int64(0), s.counters.source, s.kind.Number, record, int64(erase.CauseRedacted), bound,
 		strings.Join(fields, "\n"), s.at)
 }

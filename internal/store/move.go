@@ -23,7 +23,7 @@ var countPresent = &sqlite.Statement{Head: "SELECT count(*) FROM held WHERE numb
 // record is present in no shape.
 func readPlaceKind(c *sqlite.Conn, kind, record int64) (int64, error) {
 	present := int64(0)
-	_, err := c.One(countPresent, rowsOf(record),
+	_, err := c.QueryRow(countPresent, rowsOf(record),
 		func(r []driver.Value) { present = r[0].(int64) })
 	if present == 0 {
 		return -kind, err
@@ -37,12 +37,12 @@ var deletePlace = &sqlite.Statement{Head: "DELETE FROM place WHERE kind = ? AND 
 // negative.
 func (s *placing) removePlace(record, at int64) (sign int64, err error) {
 	for _, kind := range []int64{s.kind.Number, -s.kind.Number} {
-		found, err := s.c.One(deletePlace, []driver.Value{kind, at, record}, func([]driver.Value) {})
+		found, err := s.c.QueryRow(deletePlace, []driver.Value{kind, at, record}, func([]driver.Value) {})
 		if err != nil || found {
 			return kind, err
 		}
 	}
-	return 0, sqlite.Damaged("record %d does not stand at %d", record, at)
+	return 0, sqlite.NewDamageError("record %d does not stand at %d", record, at)
 }
 
 // addEdit adds an index edit for an observation whose row is r. It adds none if neither the version nor the
@@ -52,8 +52,8 @@ func (s *saving) addEdit(g *observation, r *understudy.Row) error {
 	if present && g.stored.version == r.Version && g.stored.position.At == g.newPosition.At {
 		return nil
 	}
-	e := index.Edit{Kind: s.kind, Shape: s.shape.Number, Was: postings.At(g.stored.position.At, s.shape.Number),
-		Is: postings.At(g.newPosition.At, s.shape.Number)}
+	e := index.Edit{Kind: s.kind, Shape: s.shape.Number, Was: postings.New(g.stored.position.At, s.shape.Number),
+		Is: postings.New(g.newPosition.At, s.shape.Number)}
 	e.New = &codec.Entry{Record: g.stored.number, ID: r.ID, Clock: r.Clock, Final: r.Final, Parent: r.Parent, Body: s.p.Body[r.Start:r.End]}
 	if present && g.stored.position.At != order.Nowhere { // a record without a place is in no index
 		var err error
@@ -95,13 +95,13 @@ func (s *placing) addMoveEdit(held, version, was, is int64) error {
 	if err != nil || e == nil {
 		return err
 	}
-	shape, err := records.ShapeNumber(s.c, s.kind.Number, held%records.Slots)
+	shape, err := records.FindShapeNumber(s.c, s.kind.Number, held%records.Slots)
 	if err != nil {
 		return err
 	}
 	old := *e
 	x := &s.save.indexes
-	x.edits = append(x.edits, index.Edit{Kind: s.kind, Shape: shape, Was: postings.At(was, shape), Is: postings.At(is, shape), Old: &old,
+	x.edits = append(x.edits, index.Edit{Kind: s.kind, Shape: shape, Was: postings.New(was, shape), Is: postings.New(is, shape), Old: &old,
 		New: &old})
 	return nil
 }
@@ -130,13 +130,13 @@ func (s *placing) addShiftEdits(sights []observation) error {
 
 // addRemoval adds an index edit for a record that is no longer in the shape of the held row p.
 func (s *saving) addRemoval(p *currentState, e *codec.Entry) error {
-	shape, err := records.ShapeNumber(s.c, s.kind.Number, p.number%records.Slots)
+	shape, err := records.FindShapeNumber(s.c, s.kind.Number, p.number%records.Slots)
 	if err != nil || p.position.At == order.Nowhere {
 		return err
 	}
 	old := *e
-	s.indexes.edits = append(s.indexes.edits, index.Edit{Kind: s.kind, Shape: shape, Was: postings.At(p.position.At, shape),
-		Is:  postings.At(p.position.At, shape),
+	s.indexes.edits = append(s.indexes.edits, index.Edit{Kind: s.kind, Shape: shape, Was: postings.New(p.position.At, shape),
+		Is:  postings.New(p.position.At, shape),
 		Old: &old})
 	return nil
 }
@@ -148,7 +148,7 @@ func markPlaceGone(c *sqlite.Conn, kind int64, at order.Position) error {
 	if at.At == order.Nowhere {
 		return nil
 	}
-	return c.Exec(negatePlaceKind, 0, kind, at.At)
+	return c.Execute(negatePlaceKind, 0, kind, at.At)
 }
 
 // skipNotFound returns nil for a page or record that is not stored or is damaged, otherwise err.

@@ -60,7 +60,7 @@ func (m *namesModel) put() {
 
 func (m *namesModel) write(work func(c *sqlite.Conn) error) error {
 	return m.db.pool.Write(m.t.Context(), func(c *sqlite.Conn) (bool, error) {
-		return c.Transaction(context.Background(), sqlite.BeginWrite, func() error { return work(c) })
+		return c.RunTransaction(context.Background(), sqlite.BeginWrite, func() error { return work(c) })
 	})
 }
 
@@ -69,7 +69,7 @@ func (m *namesModel) check(key string) {
 	kind, id := int64(key[0]-'0'), []byte(key[1:])
 	err := m.write(func(c *sqlite.Conn) error {
 		for _, k := range []int64{kind, kind%3 + 1} {
-			n, err := names.Record(c, k, id)
+			n, err := names.FindRecord(c, k, id)
 			if want := m.is[m.key(k, id)]; err != nil || n != want {
 				m.t.Fatalf("kind %d: record %d, %v; want %d", k, n, err, want)
 			}
@@ -84,7 +84,7 @@ func (m *namesModel) check(key string) {
 // count is how many rows a table of names has.
 func (m *namesModel) count(table string) (n int64) {
 	err := m.write(func(c *sqlite.Conn) (err error) {
-		n, err = c.Integer("SELECT count(*) FROM " + table)
+		n, err = c.QueryInteger("SELECT count(*) FROM " + table)
 		return err
 	})
 	if err != nil {

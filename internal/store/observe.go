@@ -200,7 +200,7 @@ func (s *saving) writeObservations(sights []observation) error {
 					s.periods.clocks = slices.Grow(s.periods.clocks, 5*(len(sights)-i))
 				}
 				held = append(held, number, r.Version, s.content.hashes[g.lastRow], s.at, v.state, stretch, since, g.newPosition.Value())
-			} else if err := s.c.Exec(updateHeld, 0, r.Version, s.content.hashes[g.lastRow], s.at, v.state, stretch, since, number); err != nil {
+			} else if err := s.c.Execute(updateHeld, 0, r.Version, s.content.hashes[g.lastRow], s.at, v.state, stretch, since, number); err != nil {
 				return err
 			}
 			if err := s.addEdit(g, r); err != nil {
@@ -221,15 +221,15 @@ func (s *saving) writeObservations(sights []observation) error {
 			}
 		}
 	}
-	if err := s.c.ExecMany(insertHeld, 8, held); err != nil {
+	if err := s.c.ExecuteMany(insertHeld, 8, held); err != nil {
 		return err
 	}
-	if err := s.c.ExecMany(records.InsertClock, 5, s.periods.clocks); err != nil {
+	if err := s.c.ExecuteMany(records.InsertClock, 5, s.periods.clocks); err != nil {
 		return err
 	}
 	for len(touched) > 0 {
 		n := min(sqlite.MaxTuples, len(touched))
-		if err := s.c.Exec(updateSeen, n, append([]driver.Value{s.at}, touched[:n]...)...); err != nil {
+		if err := s.c.Execute(updateSeen, n, append([]driver.Value{s.at}, touched[:n]...)...); err != nil {
 			return err
 		}
 		touched = touched[n:]
@@ -269,7 +269,7 @@ func (s *saving) removeRecord() error {
 		return err
 	}
 	id := sqlite.AppendID(nil, s.kind.Prefix, s.p.ID)
-	record, err := names.Record(s.c, s.kind.Number, id)
+	record, err := names.FindRecord(s.c, s.kind.Number, id)
 	if err != nil || record == 0 {
 		return err
 	}

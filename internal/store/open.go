@@ -115,7 +115,7 @@ func Open(ctx context.Context, o Options) (*DB, error) {
 		return nil, openError(path, err)
 	}
 	db.Evictor.Start(ctx)
-	db.Index.Settle()
+	db.Index.ScheduleFlush()
 	return db, nil
 }
 
@@ -245,18 +245,18 @@ func (db *DB) begin(ctx context.Context) (*sqlite.Conn, error) {
 
 // prepareFile checks that the file is empty or ours, and migrates it if it is not at the newest schema.
 func prepareFile(ctx context.Context, pool *sqlite.Pool, c *sqlite.Conn) error {
-	tables, err := c.Integer("SELECT count(*) FROM sqlite_schema")
+	tables, err := c.QueryInteger("SELECT count(*) FROM sqlite_schema")
 	if err != nil {
 		return err
 	}
-	id, err := c.Integer("PRAGMA application_id")
+	id, err := c.QueryInteger("PRAGMA application_id")
 	if err != nil {
 		return err
 	}
 	has := int64(0)
 	switch {
 	case id == applicationID && tables > 0:
-		if has, err = c.Integer("SELECT coalesce(max(version_id), 0) FROM goose_db_version"); err != nil {
+		if has, err = c.QueryInteger("SELECT coalesce(max(version_id), 0) FROM goose_db_version"); err != nil {
 			return err
 		}
 	case id == applicationID: // an earlier start was interrupted while it created the file
@@ -284,7 +284,7 @@ func migrate(ctx context.Context, pool *sqlite.Pool) error {
 	if err != nil {
 		return err
 	}
-	file, err := pool.SQL()
+	file, err := pool.OpenSQL()
 	if err != nil {
 		return err
 	}
@@ -303,7 +303,7 @@ func migrate(ctx context.Context, pool *sqlite.Pool) error {
 // Close waits for running calls and closes the file. Calls after Close return ErrClosed. Close may be called
 // twice.
 func (db *DB) Close() error {
-	if db.pool.Shut() {
+	if db.pool.RefuseCalls() {
 		return nil
 	}
 	db.Evictor.Stop()

@@ -53,7 +53,7 @@ func (s *saving) findEarlierVersion(g *observation, i int) (version int64, err e
 	}
 	body := s.p.Body[s.content.rows[i].Start:s.content.rows[i].End]
 	for _, v := range same {
-		e, err := s.blocks.Entry(v)
+		e, err := s.blocks.ReadEntry(v)
 		switch {
 		case err != nil && !sqlite.IsDamaged(err):
 			return 0, err
@@ -107,8 +107,8 @@ func (s *saving) beginPeriod(g *observation, r *understudy.Row) (stretch, since 
 
 // readReplaced returns a version that is being replaced, or nil if its body is not stored.
 func (s *saving) readReplaced(version int64) (*codec.Entry, error) {
-	e, err := s.blocks.Entry(version)
-	if err == nil && !e.Pruned() {
+	e, err := s.blocks.ReadEntry(version)
+	if err == nil && !e.IsPruned() {
 		return e, nil
 	}
 	if sqlite.IsDamaged(err) {
@@ -147,7 +147,7 @@ func (s *saving) putPast(sights []observation) error {
 		s.periods.past = append(s.periods.past, g.stored.number*records.Slots+s.shape.Slot, r.Version, nil, int64(records.Never),
 			records.ShortHash(s.content.hashes[i]))
 	}
-	return s.c.ExecMany(insertPast, 5, s.periods.past)
+	return s.c.ExecuteMany(insertPast, 5, s.periods.past)
 }
 
 // markGone marks a record as gone in the shapes where it is present.
@@ -170,7 +170,7 @@ func (s *saving) markGone(record int64, present []currentState) error {
 		if err := s.addRemoval(p, e); err != nil {
 			return err
 		}
-		shape, err := records.ShapeNumber(s.c, s.kind.Number, p.number%records.Slots)
+		shape, err := records.FindShapeNumber(s.c, s.kind.Number, p.number%records.Slots)
 		if err == nil {
 			err = records.RetireClock(s.c, shape, p.number/records.Slots, e)
 		}
@@ -178,13 +178,13 @@ func (s *saving) markGone(record int64, present []currentState) error {
 			return err
 		}
 	}
-	if err := s.c.ExecMany(insertPast, 5, s.periods.past); err != nil {
+	if err := s.c.ExecuteMany(insertPast, 5, s.periods.past); err != nil {
 		return err
 	}
 	if err := markPlaceGone(s.c, s.kind.Number, present[0].position); err != nil {
 		return err
 	}
-	return s.c.Exec(updateGone, 0, s.at, s.newPeriodNumber(), s.at, record*records.Slots, record*records.Slots+records.Slots-1)
+	return s.c.Execute(updateGone, 0, s.at, s.newPeriodNumber(), s.at, record*records.Slots, record*records.Slots+records.Slots-1)
 }
 
 // compareFields returns the names of the fields that differ between a record's previous version and row r.

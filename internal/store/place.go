@@ -46,7 +46,7 @@ func (s *placing) placeRows(sights []observation) error {
 		r := &s.save.content.rows[k.lastRow]
 		rows[i] = order.Assignment{At: k.stored.position.At, Shown: k.stored.position.Shown, Second: order.NoSecond}
 		if all[i] = &rows[i]; k.stored.position.At != order.Nowhere {
-			rows[i].Second = postings.Second(k.stored.position.At)
+			rows[i].Second = postings.PositionSecond(k.stored.position.At)
 			continue
 		}
 		rows[i].Second = order.NaturalSecond(s.kind.Spec, r.Clock, s.page.Body[r.Start:r.End])
@@ -113,7 +113,7 @@ func (s *placing) placeByClock(sights []observation, rows []*order.Assignment) e
 // page.
 func (s *placing) buildPage(rows []*order.Assignment) (*order.Page, error) {
 	page := &order.Page{Store: s.order, Rows: rows}
-	f := order.FollowedBy(s.db.o.Specs[s.page.Key.Source], s.page.Asked())
+	f := order.ReadFollows(s.db.o.Specs[s.page.Key.Source], s.page.Asked())
 	page.After = f.After
 	if f.ID != "" {
 		p, err := s.findPlace(f.ID)
@@ -139,11 +139,11 @@ func (s *placing) findPlace(id string) (*order.Assignment, error) {
 	if _, here := s.db.scratch.byID[string(stored)]; here {
 		return nil, nil
 	}
-	at, err := order.PositionOf(s.c, s.kind.Number, stored)
+	at, err := order.FindPosition(s.c, s.kind.Number, stored)
 	if err != nil || at.At == order.Nowhere {
 		return nil, err
 	}
-	return &order.Assignment{At: at.At, Shown: at.Shown, Second: postings.Second(at.At)}, nil
+	return &order.Assignment{At: at.At, Shown: at.Shown, Second: postings.PositionSecond(at.At)}, nil
 }
 
 // findNextRow returns the place of the first row of the next page, or nil if that page is not stored.
@@ -152,7 +152,7 @@ func (s *placing) findNextRow() (*order.Assignment, error) {
 	if err != nil || !row.List || row.Kind.Number != s.kind.Number || len(sk.Versions) == 0 {
 		return nil, skipNotFound(err)
 	}
-	e, err := s.db.opener.Open(s.c).Entry(sk.Versions[0])
+	e, err := s.db.opener.Open(s.c).ReadEntry(sk.Versions[0])
 	if err != nil {
 		return nil, records.SkipDamaged(err)
 	}
@@ -169,18 +169,18 @@ func (db *DB) FindPlace(ctx context.Context, source, kind, id string) (query.Ord
 	defer leave()
 	k := db.catalog.Kind(source, kind)
 	if k == nil {
-		return 0, sqlite.Failed(false, understudy.ErrNotFound, "place of %s %s %s", source, kind, id)
+		return 0, sqlite.WrapError(false, understudy.ErrNotFound, "place of %s %s %s", source, kind, id)
 	}
 	var at order.Position
 	err = db.pool.Read(ctx, func(c *sqlite.Conn) (err error) {
-		at, err = order.PositionOf(c, k.Number, sqlite.AppendID(nil, k.Prefix, id))
+		at, err = order.FindPosition(c, k.Number, sqlite.AppendID(nil, k.Prefix, id))
 		return err
 	})
 	if err == nil && at.At == order.Nowhere {
 		err = understudy.ErrNotFound
 	}
 	if err != nil {
-		return 0, sqlite.Failed(false, err, "place of %s %s %s", source, kind, id)
+		return 0, sqlite.WrapError(false, err, "place of %s %s %s", source, kind, id)
 	}
 	return order.KeyOf(at.At, k.Number), nil
 }
@@ -195,7 +195,7 @@ func (s *placing) putPlaces(sights []observation) error {
 	var moves []move
 	for _, n := range s.db.scratch.pageOrder {
 		g := &sights[n]
-		was := s.order.Stood(g.stored.number, g.stored.position.At)
+		was := s.order.CurrentPosition(g.stored.number, g.stored.position.At)
 		if was == order.Nowhere {
 			if !g.fresh {
 				s.db.counts.changeSilently()
@@ -240,7 +240,7 @@ func (s *placing) putPlaces(sights []observation) error {
 			}
 		}
 	}
-	if err := s.c.ExecMany(order.InsertPlace, 3, fresh); err != nil {
+	if err := s.c.ExecuteMany(order.InsertPlace, 3, fresh); err != nil {
 		return err
 	}
 	return s.addShiftEdits(sights)
@@ -248,7 +248,7 @@ func (s *placing) putPlaces(sights []observation) error {
 
 // writePlace writes the new position of a record into its held rows.
 func (s *placing) writePlace(g *observation) error {
-	return s.c.Exec(updatePlace, 0, append([]driver.Value{g.newPosition.Value()}, rowsOf(g.stored.number)...)...)
+	return s.c.Execute(updatePlace, 0, append([]driver.Value{g.newPosition.Value()}, rowsOf(g.stored.number)...)...)
 }
 
 // writeFirstPlace writes the position of a record that had no place into its held rows. It returns the kind

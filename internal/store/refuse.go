@@ -91,7 +91,7 @@ func (s *saving) refuseRecords() error {
 // redacted or has a retention, because its records could not be found in it later.
 func (s *saving) refuseWhole() {
 	s.content.rows, s.content.hashes = nil, nil
-	if s.kind != nil && (erase.Redactable(s.kind.Spec) || s.db.o.horizon(s.p.Key.Source, s.p.Kind) != 0) {
+	if s.kind != nil && (erase.IsRedactable(s.kind.Spec) || s.db.o.horizon(s.p.Key.Source, s.p.Kind) != 0) {
 		s.content.refused = "it may have to be found again"
 	}
 }
@@ -105,7 +105,7 @@ var selectWhole = &sqlite.Statement{Head: "SELECT number, size, body FROM page W
 func deleteWhole(c *sqlite.Conn, loader *pages.Loader, kind int64, mayNot func([]understudy.Row) bool) error {
 	var gone []int64
 	err := c.Query(selectWhole, 0, []driver.Value{kind}, func(r []driver.Value) error {
-		sk, err := loader.Skeleton(r[2].([]byte), r[1].(int64))
+		sk, err := loader.UnpackSkeleton(r[2].([]byte), r[1].(int64))
 		if err != nil {
 			return records.SkipDamaged(err)
 		}
@@ -149,7 +149,7 @@ var selectErasedCount = &sqlite.Statement{Head: "SELECT erased FROM counter"}
 
 // loadErased reads how many records were erased, so that a store without any need not look for marks.
 func (n *counts) loadErased(c *sqlite.Conn) error {
-	_, err := c.One(selectErasedCount, nil, func(r []driver.Value) { n.erased.Store(r[0].(int64)) })
+	_, err := c.QueryRow(selectErasedCount, nil, func(r []driver.Value) { n.erased.Store(r[0].(int64)) })
 	return err
 }
 
@@ -177,7 +177,7 @@ func (e erasable) Mark(ctx context.Context, erasure int64) error {
 	for n := markBatch; n == markBatch; {
 		err := e.db.pool.Release(ctx, func(c *sqlite.Conn) (bool, error) {
 			var marked int64
-			broken, err := c.Transaction(ctx, sqlite.BeginWrite, func() (err error) {
+			broken, err := c.RunTransaction(ctx, sqlite.BeginWrite, func() (err error) {
 				n, marked, err = e.markSome(c, erasure)
 				return err
 			})
@@ -226,7 +226,7 @@ func (e erasable) markSome(c *sqlite.Conn, erasure int64) (n int, marked int64, 
 			err = m.markRecord(id, one.record)
 		}
 		if err == nil {
-			err = c.Exec(updateMarked, 0, one.number)
+			err = c.Execute(updateMarked, 0, one.number)
 		}
 		if err != nil {
 			return 0, 0, err
@@ -298,7 +298,7 @@ func (m *marking) finish() error {
 	if err := s.putChanges(); err != nil {
 		return err
 	}
-	if err := s.c.Exec(updateErased, 0, m.marked); err != nil {
+	if err := s.c.Execute(updateErased, 0, m.marked); err != nil {
 		return err
 	}
 	return s.writeCounters()
@@ -308,7 +308,7 @@ func (m *marking) finish() error {
 func (db *DB) listAndMark(ctx context.Context, source, kind string, erasure int64, cause erase.Cause, all []eraseTarget) error {
 	return db.pool.Release(ctx, func(c *sqlite.Conn) (bool, error) {
 		var marked int64
-		broken, err := c.Transaction(ctx, sqlite.BeginWrite, func() error {
+		broken, err := c.RunTransaction(ctx, sqlite.BeginWrite, func() error {
 			m, err := newMarking(db, c, source, kind, erasure, cause)
 			if err != nil {
 				return err
@@ -318,7 +318,7 @@ func (db *DB) listAndMark(ctx context.Context, source, kind string, erasure int6
 					return err
 				}
 				s := m.save
-				err := c.Exec(insertErasing, 0, erasure, s.counters.source, s.kind.Number, f.record, int64(cause), int64(0), "", s.at)
+				err := c.Execute(insertErasing, 0, erasure, s.counters.source, s.kind.Number, f.record, int64(cause), int64(0), "", s.at)
 				if err != nil {
 					return err
 				}
@@ -358,14 +358,14 @@ func (db *DB) IsErased(ctx context.Context, source, kind, id string) (erased boo
 	}
 	err = db.pool.Read(ctx, func(c *sqlite.Conn) error {
 		for _, k := range kinds {
-			found, err := c.One(selectErasedOne, []driver.Value{k.Number, sqlite.AppendID(nil, k.Prefix, id)}, func([]driver.Value) {})
+			found, err := c.QueryRow(selectErasedOne, []driver.Value{k.Number, sqlite.AppendID(nil, k.Prefix, id)}, func([]driver.Value) {})
 			if erased = erased || found; err != nil || erased {
 				return err
 			}
 		}
 		return nil
 	})
-	return erased, sqlite.Failed(false, err, "record %s %s %s", source, kind, id)
+	return erased, sqlite.WrapError(false, err, "record %s %s %s", source, kind, id)
 }
 
 var selectErasedOne = &sqlite.Statement{Head: "SELECT 1 FROM names WHERE kind = ? AND id = ? AND erased > 0"}

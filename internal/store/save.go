@@ -41,7 +41,7 @@ func (db *DB) Save(ctx context.Context, p *understudy.Page) (request.Saved, erro
 	}
 	defer leave()
 	if err := check(p); err != nil {
-		return request.Saved{}, sqlite.Failed(true, err, "save page %s", p.Key)
+		return request.Saved{}, sqlite.WrapError(true, err, "save page %s", p.Key)
 	}
 	s := newSaving(db, p)
 	err = db.pool.Write(ctx, func(c *sqlite.Conn) (bool, error) {
@@ -54,19 +54,19 @@ func (db *DB) Save(ctx context.Context, p *understudy.Page) (request.Saved, erro
 			s.shape = db.catalog.Shape(p.Key.Source, p.Kind, p.Shape)
 		}
 		run := func() (bool, error) {
-			return c.Transaction(ctx, sqlite.BeginWrite, func() error { return c.Within(ctx, db.o.SaveTime, s.run) })
+			return c.RunTransaction(ctx, sqlite.BeginWrite, func() error { return c.LimitTime(ctx, db.o.SaveTime, s.run) })
 		}
 		var broken bool
 		var err error
 		if p.OfWrite() {
-			broken, err = c.Durably(run)
+			broken, err = c.RunDurably(run)
 		} else {
 			broken, err = run()
 		}
 		if err == nil {
 			db.watchers.notify(s)
 			if s.indexes.postponed {
-				db.Index.Settle()
+				db.Index.ScheduleFlush()
 			}
 			if s.outcome.erasing && db.o.ToErase != nil {
 				db.o.ToErase()
@@ -76,12 +76,12 @@ func (db *DB) Save(ctx context.Context, p *understudy.Page) (request.Saved, erro
 		}
 		db.scratch.trim()
 		if !broken {
-			db.Evictor.Maintain(c, err != nil)
+			db.Evictor.StartIfNeeded(c, err != nil)
 		}
 		return broken, err
 	})
 	if err != nil {
-		return request.Saved{}, sqlite.Failed(true, err, "save page %s", p.Key)
+		return request.Saved{}, sqlite.WrapError(true, err, "save page %s", p.Key)
 	}
 	return s.savedPage(), nil
 }
@@ -102,7 +102,7 @@ func newSaving(db *DB, p *understudy.Page) *saving {
 	if s.content.whole = whole != ""; s.content.whole {
 		s.content.outside = p.Body
 	} else if canStorePage(p) {
-		s.content.outside, s.content.gaps = codec.OutsideOf(p.Body, s.content.rows)
+		s.content.outside, s.content.gaps = codec.SplitOutside(p.Body, s.content.rows)
 	}
 	return s
 }
@@ -141,7 +141,7 @@ func (s *saving) run() error {
 		}
 	}
 	var err error
-	if s.indexes.postponed, err = s.db.Index.Leave(s.c, s.indexes.edits); err != nil {
+	if s.indexes.postponed, err = s.db.Index.Defer(s.c, s.indexes.edits); err != nil {
 		return err
 	}
 	if s.canStorePage() {
@@ -174,7 +174,7 @@ func (s *saving) readCounters() error {
 		kind = s.kind.Number
 	}
 	n := &s.counters
-	found, err := s.c.One(selectCounters, []driver.Value{kind, source}, func(r []driver.Value) {
+	found, err := s.c.QueryRow(selectCounters, []driver.Value{kind, source}, func(r []driver.Value) {
 		n.source, n.change, n.page = r[0].(int64), r[1].(int64), r[2].(int64)
 		n.record, n.block = r[3].(int64), r[4].(int64)
 		if r[5] != nil {
@@ -182,7 +182,7 @@ func (s *saving) readCounters() error {
 		}
 	})
 	if err == nil && !found {
-		err = sqlite.Damaged("source %s has no row", s.p.Key.Source)
+		err = sqlite.NewDamageError("source %s has no row", s.p.Key.Source)
 	}
 	return err
 }
@@ -192,17 +192,17 @@ func (s *saving) readCounters() error {
 func (s *saving) writeCounters() error {
 	n := &s.counters
 	if n.changed.store {
-		if err := s.c.Exec(updateCounter, 0, n.record, n.block); err != nil {
+		if err := s.c.Execute(updateCounter, 0, n.record, n.block); err != nil {
 			return err
 		}
 	}
 	if n.changed.kind {
-		if err := s.c.Exec(updateKind, 0, n.records, n.kindChanges, s.kind.Number); err != nil {
+		if err := s.c.Execute(updateKind, 0, n.records, n.kindChanges, s.kind.Number); err != nil {
 			return err
 		}
 	}
 	if n.changed.source {
-		return s.c.Exec(updateSource, 0, n.change, n.page, n.source)
+		return s.c.Execute(updateSource, 0, n.change, n.page, n.source)
 	}
 	return nil
 }
@@ -235,7 +235,7 @@ var (
 // readOldPage reads the stored page of the same key. The number is 0 if there is none.
 func (s *saving) readOldPage() (old oldPage, err error) {
 	err = s.c.Query(selectOldPage, 0, []driver.Value{pages.KeyHash(s.p.Key), s.counters.source}, func(r []driver.Value) error {
-		sk, err := s.db.pages.Skeleton(r[5].([]byte), r[4].(int64))
+		sk, err := s.db.pages.UnpackSkeleton(r[5].([]byte), r[4].(int64))
 		if err != nil || sk.URI != s.p.Key.URI {
 			return err
 		}
@@ -287,11 +287,11 @@ func (s *saving) putPage(old oldPage) error {
 		list += wholePage
 	}
 	if s.outcome.pageRow = old.number; old.number != 0 {
-		return s.c.Exec(updatePage, 0, kind, shape, list, int64(s.p.Status), s.p.Generation, s.at, s.outcome.version,
+		return s.c.Execute(updatePage, 0, kind, shape, list, int64(s.p.Status), s.p.Generation, s.at, s.outcome.version,
 			s.content.sum[:], int64(len(x.raw)), x.packed, old.number)
 	}
 	args := []driver.Value{pages.KeyHash(s.p.Key), s.counters.source, kind, shape, list, int64(s.p.Status), s.p.Generation, s.at,
 		s.outcome.version, s.content.sum[:], int64(len(x.raw)), x.packed}
-	_, err := s.c.One(insertPage, args, func(r []driver.Value) { s.outcome.pageRow = r[0].(int64) })
+	_, err := s.c.QueryRow(insertPage, args, func(r []driver.Value) { s.outcome.pageRow = r[0].(int64) })
 	return err
 }

@@ -32,7 +32,7 @@ func (db *DB) ReadStats(ctx context.Context) (Stats, error) {
 	defer leave()
 	var st Stats
 	err = db.pool.Read(ctx, func(c *sqlite.Conn) error {
-		if _, err := c.One(selectTotals, nil, func(r []driver.Value) {
+		if _, err := c.QueryRow(selectTotals, nil, func(r []driver.Value) {
 			st.Pages, st.Changes, st.Records = r[0].(int64), r[1].(int64), r[2].(int64)
 		}); err != nil {
 			return err
@@ -54,7 +54,7 @@ func (db *DB) ReadStats(ctx context.Context) (Stats, error) {
 		return err
 	})
 	if err != nil {
-		return Stats{}, sqlite.Failed(false, err, "measure %s", db.pool.Path)
+		return Stats{}, sqlite.WrapError(false, err, "measure %s", db.pool.Path)
 	}
 	if st.Records > 0 {
 		st.PerRecord = float64(st.Space.File+st.Space.WAL) / float64(st.Records)
@@ -72,7 +72,7 @@ func (db *DB) MeasureSpace(ctx context.Context) (s Space, err error) {
 	}
 	defer leave()
 	err = db.pool.Read(ctx, func(c *sqlite.Conn) error { s, err = measureSpace(db, c); return err })
-	return s, sqlite.Failed(false, err, "measure %s", db.pool.Path)
+	return s, sqlite.WrapError(false, err, "measure %s", db.pool.Path)
 }
 
 // measureSpace reads the sizes of the files, the counters of the evictor and the free pages.
@@ -80,7 +80,7 @@ func measureSpace(db *DB, c *sqlite.Conn) (Space, error) {
 	reads := db.pool.Reads()
 	s := Space{File: fileSize(db.pool.Path), WAL: fileSize(db.pool.Path + "-wal"), Limit: db.o.Limit, Damaged: db.pool.Damaged.Load(),
 		Read: Reads{Rows: reads[sqlite.Rows], Index: reads[sqlite.Index], Blocks: reads[sqlite.Blocks]}}
-	_, err := c.One(selectEvicted, nil, func(r []driver.Value) {
+	_, err := c.QueryRow(selectEvicted, nil, func(r []driver.Value) {
 		s.EvictedPages, s.EvictedVersions = r[0].(int64), r[1].(int64)
 		if at := r[2].(int64); at != 0 {
 			s.EvictedAt = time.Unix(0, at).UTC()
@@ -89,11 +89,11 @@ func measureSpace(db *DB, c *sqlite.Conn) (Space, error) {
 	if err != nil {
 		return s, err
 	}
-	size, err := c.Integer("PRAGMA page_size")
+	size, err := c.QueryInteger("PRAGMA page_size")
 	if err != nil {
 		return s, err
 	}
-	free, err := c.Integer("PRAGMA freelist_count")
+	free, err := c.QueryInteger("PRAGMA freelist_count")
 	s.Free = free * size
 	return s, err
 }

@@ -192,7 +192,7 @@ func BenchmarkIndex(b *testing.B) {
 		}
 	}
 	for b.Loop() {
-		if err := errors.Join(db.Index.Empty(b.Context()), db.Index.Build(b.Context(), nil)); err != nil {
+		if err := errors.Join(db.Index.Clear(b.Context()), db.Index.Build(b.Context(), nil)); err != nil {
 			b.Fatal(err)
 		}
 	}

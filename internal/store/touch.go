@@ -39,7 +39,8 @@ func (db *DB) Touch(ctx context.Context, t request.Invalidation) (generation int
 	}
 	defer leave()
 	if t.Source == "" || t.Kind == "" {
-		return 0, sqlite.Failed(true, fmt.Errorf("%w: a touch names a source and a kind", understudy.ErrInvalid), "touch %s %s", t.Source, t.Kind)
+		err := fmt.Errorf("%w: a touch names a source and a kind", understudy.ErrInvalid)
+		return 0, sqlite.WrapError(true, err, "touch %s %s", t.Source, t.Kind)
 	}
 	err = db.pool.Write(ctx, func(c *sqlite.Conn) (bool, error) {
 		if err := db.catalog.Enter(ctx, c, t.Source, t.Kind, ""); err != nil {
@@ -47,20 +48,20 @@ func (db *DB) Touch(ctx context.Context, t request.Invalidation) (generation int
 		}
 		kind := db.catalog.Kind(t.Source, t.Kind)
 		note := func() error {
-			_, err := c.One(updateGeneration, []driver.Value{kind.Number}, func(r []driver.Value) { generation = r[0].(int64) })
+			_, err := c.QueryRow(updateGeneration, []driver.Value{kind.Number}, func(r []driver.Value) { generation = r[0].(int64) })
 			if err != nil || t.ID == "" {
 				return err
 			}
-			record, err := names.Record(c, kind.Number, sqlite.AppendID(nil, kind.Prefix, t.ID))
+			record, err := names.FindRecord(c, kind.Number, sqlite.AppendID(nil, kind.Prefix, t.ID))
 			if err != nil || record == 0 {
 				return err
 			}
-			return c.Exec(updateInvalid, 0, record*records.Slots, record*records.Slots+records.Slots-1)
+			return c.Execute(updateInvalid, 0, record*records.Slots, record*records.Slots+records.Slots-1)
 		}
-		return c.Durably(func() (bool, error) { return c.Transaction(ctx, sqlite.BeginWrite, note) })
+		return c.RunDurably(func() (bool, error) { return c.RunTransaction(ctx, sqlite.BeginWrite, note) })
 	})
 	if err != nil {
-		return 0, sqlite.Failed(true, err, "touch %s %s", t.Source, t.Kind)
+		return 0, sqlite.WrapError(true, err, "touch %s %s", t.Source, t.Kind)
 	}
 	return generation, nil
 }
@@ -85,7 +86,7 @@ func (db *DB) ReadKinds(ctx context.Context, source string) ([]KindState, error)
 			return nil
 		})
 	})
-	return states, sqlite.Failed(false, err, "read kinds of %s", source)
+	return states, sqlite.WrapError(false, err, "read kinds of %s", source)
 }
 
 // KeepOrigin stores what a source mirrors: its upstream, and whatever else makes records comparable. The first
@@ -101,16 +102,16 @@ func (db *DB) KeepOrigin(ctx context.Context, source, world string) error {
 		if err := db.catalog.Enter(ctx, c, source, "", ""); err != nil {
 			return false, err
 		}
-		return c.Transaction(ctx, sqlite.BeginWrite, func() error {
-			_, err := c.One(selectOrigin, []driver.Value{source}, func(r []driver.Value) { held = r[0].(string) })
+		return c.RunTransaction(ctx, sqlite.BeginWrite, func() error {
+			_, err := c.QueryRow(selectOrigin, []driver.Value{source}, func(r []driver.Value) { held = r[0].(string) })
 			if err != nil || held != "" {
 				return err
 			}
-			return c.Exec(updateOrigin, 0, world, source)
+			return c.Execute(updateOrigin, 0, world, source)
 		})
 	})
 	if err != nil {
-		return sqlite.Failed(true, err, "remember the world of %s", source)
+		return sqlite.WrapError(true, err, "remember the world of %s", source)
 	}
 	return compareOrigins(source, held, world)
 }

@@ -75,7 +75,7 @@ func (s *saving) findVersion(g *observation, i int) (int64, error) {
 
 // putBlocks packs bodies into blocks and returns their version numbers.
 func (s *saving) putBlocks(entries []codec.Entry) ([]int64, error) {
-	if err := s.c.Exec(records.InsertMade, 0, s.counters.block+1, s.at); err != nil {
+	if err := s.c.Execute(records.InsertMade, 0, s.counters.block+1, s.at); err != nil {
 		return nil, err
 	}
 	s.writes.firstNew = (s.counters.block + 1) * codec.PerBlock
@@ -157,11 +157,11 @@ func (s *saving) planDelta(g *observation, i int, e *codec.Entry) error {
 func (s *saving) putDeltas(numbers []int64) error {
 	for i := range s.writes.deltas {
 		r := &s.writes.deltas[i]
-		b, err := s.blocks.Edit(r.version / codec.PerBlock)
+		b, err := s.blocks.ChangeBlock(r.version / codec.PerBlock)
 		if err != nil {
 			return err
 		}
-		e, err := s.blocks.Entry(r.version)
+		e, err := s.blocks.ReadEntry(r.version)
 		if err != nil {
 			return err
 		}

@@ -28,7 +28,7 @@ import (
 func pendingRows(t testing.TB, db *store.DB) (rows int64) {
 	t.Helper()
 	err := store.Pool(db).Read(t.Context(), func(c *sqlite.Conn) (err error) {
-		rows, err = c.Integer("SELECT count(*) FROM pending")
+		rows, err = c.QueryInteger("SELECT count(*) FROM pending")
 		return err
 	})
 	if err != nil {
@@ -200,7 +200,7 @@ func TestErasedWordsLeaveNothing(t *testing.T) {
 	var before int64
 	piece := []byte("00102zanzibar")
 	if err := store.Pool(db).Read(t.Context(), func(c *sqlite.Conn) (err error) {
-		if n, err := c.Integer(staleSeparators); err != nil || n > 0 {
+		if n, err := c.QueryInteger(staleSeparators); err != nil || n > 0 {
 			return fmt.Errorf("%d separators stand for nothing already: %w", n, err)
 		}
 		return c.Query(&sqlite.Statement{Head: "SELECT count(*) FROM words_idx WHERE substr(term, 1, 13) = ?"}, 0, []driver.Value{piece},
@@ -265,9 +265,9 @@ func TestWordsVerifiedAndRebuilt(t *testing.T) {
 	storetest.SaveMessages(t, db, 0, 1500)
 	storetest.VerifyDB(t, db)
 	damage := func(c *sqlite.Conn) (bool, error) {
-		return c.Transaction(t.Context(), sqlite.BeginWrite, func() error {
+		return c.RunTransaction(t.Context(), sqlite.BeginWrite, func() error {
 			row := fts5.Row{0: "0102zanzibar000007 0102speaks 0102of 0102everything", 1: "0108delivered", 4: "010614155550000"}
-			at, err := c.Integer("SELECT doc FROM word WHERE term = '0102zanzibar000007'")
+			at, err := c.QueryInteger("SELECT doc FROM word WHERE term = '0102zanzibar000007'")
 			if err != nil {
 				return err
 			}
@@ -282,7 +282,7 @@ func TestWordsVerifiedAndRebuilt(t *testing.T) {
 		t.Fatalf("verify: %q, %v", r.Problems, err)
 	}
 	calls, last := 0, int64(0)
-	if err := errors.Join(db.Index.Empty(t.Context()), db.Index.Build(t.Context(),
+	if err := errors.Join(db.Index.Clear(t.Context()), db.Index.Build(t.Context(),
 		func(done, total int64) { calls, last = calls+1, done; _ = total })); err != nil || calls < 3 ||
 		last != 1500 {
 		t.Fatalf("rebuilt: %v, told %d times, %d at last", err, calls, last)

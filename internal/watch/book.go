@@ -58,7 +58,7 @@ func Open(ctx context.Context, o Options) (*Book, error) {
 	}
 	understudy.SetDefaults(&o.Logger, &o.Now)
 	b := &Book{o: o, wake: make(chan struct{}, 1), tests: make(chan struct{}, 4), all: map[string]*entry{}}
-	notes, err := o.KV.Values(ctx, kvStart)
+	notes, err := o.KV.ReadValues(ctx, kvStart)
 	if err != nil {
 		return nil, err
 	}

@@ -21,7 +21,7 @@ func (v values) Value(_ context.Context, name string) ([]byte, error) {
 	return nil, understudy.ErrNotFound
 }
 
-func (v values) Values(context.Context, string) (map[string][]byte, error) { return v, nil }
+func (v values) ReadValues(context.Context, string) (map[string][]byte, error) { return v, nil }
 
 func (v values) SetValue(_ context.Context, name string, value []byte) error {
 	v[name] = value

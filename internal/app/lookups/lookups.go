@@ -154,7 +154,7 @@ func (l *Lookups) newestOrNext(source, kind, id string, gone bool) *understudy.R
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), lookupTimeout)
 	defer cancel()
-	rec, err := l.db.NewestOrNext(ctx, source, kind, id, gone)
+	rec, err := l.db.FindNewestOrNext(ctx, source, kind, id, gone)
 	if err != nil {
 		l.log.Error("a record could not be looked up for a row rule", "kind", kind, "err", err)
 		return nil

@@ -122,7 +122,7 @@ func (h *Eraser) expire(ctx context.Context, r *jobs.Run) error {
 
 // Run adds a job when records were listed. It waits for further entries first, because each job reads the whole file.
 func (h *Eraser) Run(ctx context.Context) error {
-	if w, err := h.DB.Eraser.Waiting(ctx); err != nil || w.Records > 0 {
+	if w, err := h.DB.Eraser.CountWaiting(ctx); err != nil || w.Records > 0 {
 		h.Notify() // the last process ended before its job
 	}
 	if len(h.Retention) > 0 { // the retention may be shorter than before
@@ -214,10 +214,10 @@ func hasOwn(sources []*spec.Source, source string, found map[string]int) bool {
 
 // ListReceipts returns the erasures before a number, and how many records wait for erasure.
 func (h *Eraser) ListReceipts(ctx context.Context, before int64, limit int) (all diagnostics.Receipts, err error) {
-	if all.Waiting, err = h.DB.Eraser.Waiting(ctx); err != nil {
+	if all.Waiting, err = h.DB.Eraser.CountWaiting(ctx); err != nil {
 		return all, err
 	}
-	list, err := h.DB.Eraser.Erasures(ctx, before, limit)
+	list, err := h.DB.Eraser.ReadErasures(ctx, before, limit)
 	for _, e := range list {
 		all.Erasures = append(all.Erasures, newReceipt(e))
 	}

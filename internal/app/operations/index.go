@@ -63,7 +63,7 @@ func (h *Indexer) Run(ctx context.Context) error {
 
 // plan adds the job if an index is incomplete, and returns how far the indexes are.
 func (h *Indexer) plan(ctx context.Context) (at diagnostics.Indexed, err error) {
-	at.Done, at.Total, err = h.DB.Index.Indexed(ctx)
+	at.Done, at.Total, err = h.DB.Index.CountIndexed(ctx)
 	if err == nil && at.Done < at.Total {
 		_, err = h.Jobs.Enqueue(ctx, understudy.Job{Kind: indexJob, Key: "all", Priority: understudy.Steady})
 	}
@@ -73,7 +73,7 @@ func (h *Indexer) plan(ctx context.Context) (at diagnostics.Indexed, err error) 
 // Index returns how far the indexes are. With anew it empties them first, so that they are built again.
 func (h *Indexer) Index(ctx context.Context, anew bool) (diagnostics.Indexed, error) {
 	if anew {
-		if err := h.DB.Index.Empty(ctx); err != nil {
+		if err := h.DB.Index.Clear(ctx); err != nil {
 			return diagnostics.Indexed{}, err
 		}
 	}

@@ -1,7 +1,7 @@
-// Annotations: rows of the database, and all of them in memory, where lists and searches
-// look at each record for its own.
+// Annotations are rows of the database. All of them are also in memory, because lists and searches need the
+// annotation of every record.
 
-// Package annotations keeps what people wrote on records: notes, and that they are handled.
+// Package annotations stores what people write on records: notes, and marks that a record is handled.
 package annotations
 
 import (
@@ -19,10 +19,10 @@ import (
 	"understudy/internal/store/sqlite"
 )
 
-// mostBytes bounds the texts of all notes, as they are held in memory.
-const mostBytes = 32 << 20
+// maxBytes is the maximum size of all notes in memory.
+const maxBytes = 32 << 20
 
-// perRow is what a note takes in memory beside its text and its author.
+// perRow is how many bytes of memory a note takes besides its text and its author.
 const perRow = 200
 
 var (
@@ -37,23 +37,23 @@ var (
 	selectName    = &sqlite.Statement{Head: "SELECT record, erased FROM names WHERE kind = ? AND id = ?"}
 )
 
-// place names a record.
+// place identifies a record.
 type place struct{ source, kind, id string }
 
-// Book keeps annotations. It is safe for concurrent use; one process writes to a database.
+// Book stores annotations. It is safe for concurrent use, but only one process may write to a database.
 type Book struct {
 	pool    *sqlite.Pool
 	catalog *catalog.Catalog
-	writing chan struct{} // held by who changes rows and memory
-	mu      sync.RWMutex  // guards what follows
-	of      map[place]*understudy.Annotation
+	writing chan struct{} // full while a goroutine changes rows and memory
+	mu      sync.RWMutex  // guards the fields below
+	byPlace map[place]*understudy.Annotation
 	bytes   int64
-	version int64 // rises with every change
+	version int64 // grows with every change
 }
 
-// New returns the annotations of a database; Load reads them.
+// New returns the annotations of a database. Load reads them.
 func New(pool *sqlite.Pool, catalog *catalog.Catalog) *Book {
-	return &Book{pool: pool, catalog: catalog, writing: make(chan struct{}, 1), of: map[place]*understudy.Annotation{}}
+	return &Book{pool: pool, catalog: catalog, writing: make(chan struct{}, 1), byPlace: map[place]*understudy.Annotation{}}
 }
 
 // Load reads all annotations into memory.
@@ -80,12 +80,12 @@ func (b *Book) Load(c *sqlite.Conn) error {
 	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	b.of, b.bytes = of, bytes
+	b.byPlace, b.bytes = of, bytes
 	b.version++
 	return nil
 }
 
-// Reload is Load, after rows went that memory still has.
+// Reload reads all annotations again, after rows were deleted that memory still has.
 func (b *Book) Reload(ctx context.Context) error {
 	if err := b.lock(ctx); err != nil {
 		return err
@@ -96,18 +96,18 @@ func (b *Book) Reload(ctx context.Context) error {
 
 func sizeOf(n understudy.Note) int64 { return int64(len(n.Text) + len(n.By) + perRow) }
 
-// Annotation is what was written on a record; nil: nothing.
+// Annotation returns the annotation of a record, or nil if there is none.
 func (b *Book) Annotation(source, kind, id string) *understudy.Annotation {
 	b.mu.RLock()
 	defer b.mu.RUnlock()
-	return b.of[place{source, kind, id}]
+	return b.byPlace[place{source, kind, id}]
 }
 
-// Annotations are those of a kind, in no order.
+// Annotations returns the annotations of a kind, in no order.
 func (b *Book) Annotations(source, kind string) (all []*understudy.Annotation) {
 	b.mu.RLock()
 	defer b.mu.RUnlock()
-	for at, a := range b.of {
+	for at, a := range b.byPlace {
 		if at.source == source && at.kind == kind {
 			all = append(all, a)
 		}
@@ -115,18 +115,17 @@ func (b *Book) Annotations(source, kind string) (all []*understudy.Annotation) {
 	return all
 }
 
-// AnnotationsVersion rises with every change of an annotation.
+// AnnotationsVersion returns a number that grows with every change of an annotation.
 func (b *Book) AnnotationsVersion() int64 {
 	b.mu.RLock()
 	defer b.mu.RUnlock()
 	return b.version
 }
 
-// AddNote writes a note on a record. The note that its author wrote on it last is not
-// written a second time in a row. Errors: ErrInvalid for an empty text, one above
-// understudy.MaxNote bytes or not in UTF-8, and for a record that has understudy.MaxNotes;
-// ErrNotFound for a record that is not held; ErrNotStored, when there is no room for
-// more, too.
+// AddNote writes a note on a record. It does not repeat a note if the last note on the record has the same text
+// and author. Errors: ErrInvalid for a text that is empty, above understudy.MaxNote bytes or not UTF-8, and for
+// a record with understudy.MaxNotes notes; ErrNotFound for a record that is not stored; ErrNotStored, also if
+// there is no room for more notes.
 func (b *Book) AddNote(ctx context.Context, source, kind, id string, n understudy.Note) error {
 	n.Text = strings.TrimSpace(n.Text)
 	switch {
@@ -151,8 +150,7 @@ func (b *Book) AddNote(ctx context.Context, source, kind, id string, n understud
 	})
 }
 
-// RemoveNote takes a note of a record out. Errors: ErrNotFound when there is no such note,
-// ErrNotStored.
+// RemoveNote deletes a note of a record. Errors: ErrNotFound if there is no such note, ErrNotStored.
 func (b *Book) RemoveNote(ctx context.Context, source, kind, id string, number int64) error {
 	r := place{source, kind, id}
 	return b.change(ctx, r, "remove a note", func(c *sqlite.Conn, record int64, a *understudy.Annotation) error {
@@ -161,12 +159,12 @@ func (b *Book) RemoveNote(ctx context.Context, source, kind, id string, number i
 			return fmt.Errorf("%w: there is no such note", understudy.ErrNotFound)
 		}
 		a.Notes = slices.Concat(a.Notes[:i], a.Notes[i+1:])
-		return c.Exec(deleteNumber, 0, number)
+		return c.Execute(deleteNumber, 0, number)
 	})
 }
 
-// MarkHandled marks a record as handled, or with nil takes the mark away. The first mark
-// stays: another one changes nothing. Errors: as AddNote.
+// MarkHandled marks a record as handled, or removes the mark if m is nil. The first mark stays; another mark
+// changes nothing. It returns the same errors as AddNote.
 func (b *Book) MarkHandled(ctx context.Context, source, kind, id string, m *understudy.Mark) error {
 	r := place{source, kind, id}
 	return b.change(ctx, r, "mark a record", func(c *sqlite.Conn, record int64, a *understudy.Annotation) error {
@@ -175,7 +173,7 @@ func (b *Book) MarkHandled(ctx context.Context, source, kind, id string, m *unde
 			return nil
 		case m == nil:
 			a.Handled = nil
-			return c.Exec(deleteHandled, 0, record)
+			return c.Execute(deleteHandled, 0, record)
 		}
 		a.Handled = m
 		_, err := b.insert(c, r, record, understudy.Note{By: m.By, At: m.At})
@@ -185,22 +183,22 @@ func (b *Book) MarkHandled(ctx context.Context, source, kind, id string, m *unde
 
 func (b *Book) kind(r place) *catalog.Kind { return b.catalog.Kind(r.source, r.kind) }
 
-// insert writes a row and returns it with its number.
+// insert writes a row and returns the note with its number.
 func (b *Book) insert(c *sqlite.Conn, r place, record int64, n understudy.Note) (understudy.Note, error) {
 	b.mu.RLock()
 	bytes := b.bytes
 	b.mu.RUnlock()
-	if bytes+sizeOf(n) > mostBytes {
-		return n, fmt.Errorf("%w: all notes together take %d MiB, and no more are kept; remove some", understudy.ErrNotStored, mostBytes>>20)
+	if bytes+sizeOf(n) > maxBytes {
+		return n, fmt.Errorf("%w: all notes together take %d MiB, and no more are kept; remove some", understudy.ErrNotStored, maxBytes>>20)
 	}
 	n.At = n.At.UTC()
-	_, err := c.One(insertRow, []driver.Value{b.kind(r).Number, record, r.id, n.By, n.At.UnixNano(), n.Text},
+	_, err := c.QueryRow(insertRow, []driver.Value{b.kind(r).Number, record, r.id, n.By, n.At.UnixNano(), n.Text},
 		func(row []driver.Value) { n.Number = row[0].(int64) })
 	return n, err
 }
 
-// change changes what is written on a record: the rows in a transaction, then memory. work
-// gets a copy of the annotation to change.
+// change changes the annotation of a record: first the rows in a transaction, then the memory. work gets a copy
+// of the annotation to change.
 func (b *Book) change(ctx context.Context, r place, what string,
 	work func(c *sqlite.Conn, record int64, a *understudy.Annotation) error) error {
 	leave, err := b.pool.Begin()
@@ -210,7 +208,7 @@ func (b *Book) change(ctx context.Context, r place, what string,
 	defer leave()
 	k := b.kind(r)
 	if k == nil {
-		return sqlite.Failed(true, errNotHeld, "%s", what)
+		return sqlite.WrapError(true, errNotHeld, "%s", what)
 	}
 	if err := b.lock(ctx); err != nil {
 		return err
@@ -226,7 +224,7 @@ func (b *Book) change(ctx context.Context, r place, what string,
 		before = bytesOf(&a)
 		id := sqlite.AppendID(nil, k.Prefix, r.id)
 		record, erased := int64(0), int64(0)
-		_, err := c.One(selectName, []driver.Value{k.Number, id}, func(row []driver.Value) {
+		_, err := c.QueryRow(selectName, []driver.Value{k.Number, id}, func(row []driver.Value) {
 			record, erased = row[0].(int64), row[1].(int64)
 		})
 		switch {
@@ -238,16 +236,16 @@ func (b *Book) change(ctx context.Context, r place, what string,
 		return work(c, record, &a)
 	})
 	if err != nil {
-		return sqlite.Failed(true, err, "%s", what)
+		return sqlite.WrapError(true, err, "%s", what)
 	}
 	b.set(r, &a, bytesOf(&a)-before)
 	return nil
 }
 
-// errNotHeld is the error of a record that the store does not have.
+// errNotHeld is returned for a record that the store does not have.
 var errNotHeld = fmt.Errorf("%w: the record is not held", understudy.ErrNotFound)
 
-// lock waits until nobody else changes rows and memory.
+// lock waits until no other goroutine changes rows and memory.
 func (b *Book) lock(ctx context.Context) error {
 	select {
 	case b.writing <- struct{}{}:
@@ -276,8 +274,8 @@ func (b *Book) set(r place, a *understudy.Annotation, more int64) {
 	b.bytes += more
 	b.version++
 	if len(a.Notes) == 0 && a.Handled == nil {
-		delete(b.of, r)
+		delete(b.byPlace, r)
 	} else {
-		b.of[r] = a
+		b.byPlace[r] = a
 	}
 }

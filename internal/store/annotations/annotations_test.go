@@ -214,7 +214,7 @@ func TestAnnotationsAreErased(t *testing.T) {
 		"anna: he wrote: a text that is long enough: 1; handled by anna"} {
 		t.Errorf("after the erasure of a number: %q", got)
 	}
-	if found, err := db.Verifier.Holds(ctx, "her own note", "4155550100", "555-0100"); err != nil || len(found) > 0 {
+	if found, err := db.Verifier.FindTexts(ctx, "her own note", "4155550100", "555-0100"); err != nil || len(found) > 0 {
 		t.Errorf("still held: %v, %v", found, err)
 	}
 	save(t, db, 1, "") // upstream has it no more

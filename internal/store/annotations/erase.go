@@ -1,4 +1,4 @@
-// Erase: what is written on records that go, goes with them.
+// This file erases the annotations of erased records.
 
 package annotations
 
@@ -8,11 +8,11 @@ import (
 	"understudy/internal/store/sqlite"
 )
 
-// Erase deletes what is written on a record, in a transaction. Memory has it until Reload.
-func Erase(c *sqlite.Conn, record int64) error { return c.Exec(deleteRecord, 0, record) }
+// Erase deletes the annotations of a record, in a transaction. Memory keeps them until Reload.
+func Erase(c *sqlite.Conn, record int64) error { return c.Execute(deleteRecord, 0, record) }
 
-// EraseMentions deletes the notes, on any record, that a test finds to mention somebody, in
-// a transaction. Memory has them until Reload.
+// EraseMentions deletes the notes on any record for which mentions returns true, in a transaction. Memory keeps
+// them until Reload.
 func EraseMentions(c *sqlite.Conn, mentions func(text driver.Value) bool) error {
 	var all []int64
 	err := c.Query(selectTexts, 0, nil, func(r []driver.Value) error {
@@ -23,7 +23,7 @@ func EraseMentions(c *sqlite.Conn, mentions func(text driver.Value) bool) error 
 	})
 	for _, number := range all {
 		if err == nil {
-			err = c.Exec(deleteNumber, 0, number)
+			err = c.Execute(deleteNumber, 0, number)
 		}
 	}
 	return err

@@ -1,5 +1,5 @@
-// Package catalog has the numbers of sources, kinds and shapes, which are few and never
-// change once given, and what the indexes know of each kind.
+// Package catalog holds the numbers of sources, kinds and shapes, and what the indexes know of each kind. There
+// are few numbers, and they never change.
 package catalog
 
 import (
@@ -19,21 +19,21 @@ import (
 	"understudy/spec"
 )
 
-// Kind is a kind as the database numbers it.
+// Kind is a kind with its number in the database.
 type Kind struct {
 	Number       int64
 	SourceNumber int64
 	Source       string
 	Prefix       string
-	Spec         *spec.Kind // nil when the specs do not name it
+	Spec         *spec.Kind // nil if the specs do not name the kind
 	Words        *words.Kind
-	WordForm     string // of the words that are in the index
+	WordForm     string // the rule of the words that are in the index
 	Terms        terms.Kind
-	TermForm     string // fingerprint of the terms that are in the index
+	TermForm     string // the fingerprint of the terms that are in the index
 	Name         string
 }
 
-// Shape is a shape as the database numbers it.
+// Shape is a shape with its number in the database.
 type Shape struct {
 	Number, Slot int64
 	Kind         *Kind
@@ -43,22 +43,22 @@ type Shape struct {
 type kindName struct{ source, kind string }
 type shapeName struct{ source, kind, shape string }
 
-// Catalog is everything numbered so far, in memory. Many goroutines may use it at once;
-// the one that has the writing connection calls Enter.
+// Catalog holds all numbers in memory. It is safe for concurrent use, but only the goroutine with the writing
+// connection may call Enter.
 type Catalog struct {
 	specs   map[string]*spec.Spec
 	mu      sync.RWMutex
 	sources map[string]int64
 	kinds   map[kindName]*Kind
 	shapes  map[shapeName]*Shape
-	parents map[int64]string // by number of the shape: where parents are, if they are
+	parents map[int64]string // the parent rule by shape number
 
-	opened    bool    // Load was called: numbers that come later are of kinds without records
-	kindList  []*Kind // never changed, but replaced
+	opened    bool    // Load was called; kinds that are loaded later have no records yet
+	kindList  []*Kind // replaced, never changed in place
 	shapeList []*Shape
 }
 
-// New is a catalog without numbers: see Load.
+// New returns a catalog without numbers. Load reads them.
 func New(specs map[string]*spec.Spec) *Catalog {
 	return &Catalog{specs: specs, sources: map[string]int64{}, kinds: map[kindName]*Kind{}, shapes: map[shapeName]*Shape{},
 		parents: map[int64]string{}}
@@ -78,7 +78,7 @@ var (
 		"AND k.name = ? ON CONFLICT DO NOTHING"}
 )
 
-// Load fills the catalog from the database.
+// Load reads the numbers from the database.
 func (x *Catalog) Load(c *sqlite.Conn) error {
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -126,21 +126,21 @@ func (x *Catalog) Load(c *sqlite.Conn) error {
 	return err
 }
 
-// Kinds are the kinds that have numbers, in no order. It is only read.
+// Kinds returns all kinds with a number, in no order. The caller must not change the slice.
 func (x *Catalog) Kinds() []*Kind {
 	x.mu.RLock()
 	defer x.mu.RUnlock()
 	return x.kindList
 }
 
-// Shapes are the shapes that have numbers, in no order. It is only read.
+// Shapes returns all shapes with a number, in no order. The caller must not change the slice.
 func (x *Catalog) Shapes() []*Shape {
 	x.mu.RLock()
 	defer x.mu.RUnlock()
 	return x.shapeList
 }
 
-// SpecOf is what the specs say of a kind, nil when they do not name it.
+// SpecOf returns the spec of a kind, or nil if the specs do not name the kind.
 func (x *Catalog) SpecOf(source, kind string) *spec.Kind {
 	if sp := x.specs[source]; sp != nil {
 		return sp.Kind(kind)
@@ -148,7 +148,8 @@ func (x *Catalog) SpecOf(source, kind string) *spec.Kind {
 	return nil
 }
 
-// usualPrefix is what most ids of a kind begin with, "" when the spec does not say so in two characters.
+// usualPrefix returns the two characters that most ids of a kind begin with, or "" if the spec gives no such
+// prefix.
 func usualPrefix(k *spec.Kind) string {
 	if k != nil && len(k.Prefixes) > 0 && len(k.Prefixes[0]) == 2 {
 		return k.Prefixes[0]
@@ -156,7 +157,7 @@ func usualPrefix(k *spec.Kind) string {
 	return ""
 }
 
-// Source is a source's number; ok is false when nothing of it was ever saved.
+// Source returns the number of a source. ok is false if nothing of the source was ever saved.
 func (x *Catalog) Source(name string) (number int64, ok bool) {
 	x.mu.RLock()
 	defer x.mu.RUnlock()
@@ -164,44 +165,44 @@ func (x *Catalog) Source(name string) (number int64, ok bool) {
 	return number, ok
 }
 
-// Kind is a kind, nil when nothing of it was ever saved.
+// Kind returns a kind, or nil if nothing of it was ever saved.
 func (x *Catalog) Kind(source, kind string) *Kind {
 	x.mu.RLock()
 	defer x.mu.RUnlock()
 	return x.kinds[kindName{source, kind}]
 }
 
-// Shape is a shape of a kind, nil when nothing of it was ever saved.
+// Shape returns a shape of a kind, or nil if nothing of it was ever saved.
 func (x *Catalog) Shape(source, kind, shape string) *Shape {
 	x.mu.RLock()
 	defer x.mu.RUnlock()
 	return x.shapes[shapeName{source, kind, shape}]
 }
 
-// ParentField is the field of parents of a shape's kind, by the shape's number.
+// ParentField returns the parent rule of a shape's kind, by the shape's number.
 func (x *Catalog) ParentField(shape int64) string {
 	x.mu.RLock()
 	defer x.mu.RUnlock()
 	return x.parents[shape]
 }
 
-// Enter makes sure that source, kind and shape have numbers (kind and shape may be empty). It is called with the
-// writing connection, outside a transaction: a number given in vain does no harm.
+// Enter gives numbers to a source, a kind and a shape that have none yet; kind and shape may be empty. Call it
+// with the writing connection, outside a transaction. A number that is never used does no harm.
 func (x *Catalog) Enter(ctx context.Context, c *sqlite.Conn, source, kind, shape string) error {
 	if _, ok := x.Source(source); ok && (kind == "" || x.Kind(source, kind) != nil && (shape == "" || x.Shape(source, kind,
 		shape) != nil)) {
 		return nil
 	}
 	sp := x.SpecOf(source, kind)
-	_, err := c.Transaction(ctx, sqlite.BeginWrite, func() error {
-		err := c.Exec(insertSource, 0, source)
+	_, err := c.RunTransaction(ctx, sqlite.BeginWrite, func() error {
+		err := c.Execute(insertSource, 0, source)
 		if err == nil && kind != "" {
-			err = c.Exec(insertKind, 0, kind, usualPrefix(sp), (&Kind{Spec: sp}).ParentField(),
+			err = c.Execute(insertKind, 0, kind, usualPrefix(sp), (&Kind{Spec: sp}).ParentField(),
 				terms.Fingerprint(sp, terms.Fields(x.specs[source], sp)), words.RuleOf(sp).Form(), source)
 		}
 		if err == nil && shape != "" {
 			if err = x.checkShapes(); err == nil {
-				err = c.Exec(insertShape, 0, shape, source, kind)
+				err = c.Execute(insertShape, 0, shape, source, kind)
 			}
 			if err != nil {
 				err = fmt.Errorf("shape %s of kind %s: %w", shape, kind, err)
@@ -215,7 +216,7 @@ func (x *Catalog) Enter(ctx context.Context, c *sqlite.Conn, source, kind, shape
 	return x.Load(c)
 }
 
-// checkShapes makes sure that the numbers of kinds and shapes fit into a place.
+// checkShapes returns an error if a further kind or shape number would not fit into the low bits of a posting.
 func (x *Catalog) checkShapes() error {
 	x.mu.RLock()
 	defer x.mu.RUnlock()
@@ -225,7 +226,7 @@ func (x *Catalog) checkShapes() error {
 	return nil
 }
 
-// KindOfShape is the kind of a shape's number, nil when there is none.
+// KindOfShape returns the kind of a shape by the shape's number, or nil if there is no such shape.
 func (x *Catalog) KindOfShape(number int64) *Kind {
 	for _, s := range x.Shapes() {
 		if s.Number == number {
@@ -235,7 +236,7 @@ func (x *Catalog) KindOfShape(number int64) *Kind {
 	return nil
 }
 
-// KindsOfShapes are the kinds of shapes, by the shapes' numbers.
+// KindsOfShapes returns the kinds of all shapes, by the shapes' numbers.
 func (x *Catalog) KindsOfShapes() map[int64]*Kind {
 	kinds := map[int64]*Kind{}
 	for _, s := range x.Shapes() {
@@ -244,7 +245,7 @@ func (x *Catalog) KindsOfShapes() map[int64]*Kind {
 	return kinds
 }
 
-// ParentField is the rule by which the parents of a kind's records are found (spec.ParentRule).
+// ParentField returns the rule for finding the parent of a kind's records (spec.ParentRule).
 func (k *Kind) ParentField() string {
 	if k == nil || k.Spec == nil {
 		return ""
@@ -252,7 +253,7 @@ func (k *Kind) ParentField() string {
 	return k.Spec.ParentRule()
 }
 
-// ParentOf is what a body says its parent is by a rule of the spec, "" when there is none.
+// ParentOf returns the parent that a body names by a rule of the spec, or "" if it names none.
 func ParentOf(rule string, body []byte) string {
 	if rule == "" {
 		return ""

@@ -1,6 +1,6 @@
-// Claims: a row for each action that was begun; its key is what makes an action happen once.
+// A claim is a row for an action that was begun. Its key ensures that an action happens only once.
 
-// Package claims keeps which actions of people were begun, and how they ended.
+// Package claims stores which actions of people were begun, and how they ended.
 package claims
 
 import (
@@ -13,10 +13,10 @@ import (
 	"understudy/internal/store/sqlite"
 )
 
-// Lasts is how long a claim is kept, and so how long a form may be sent again.
+// Lasts is how long a claim is kept, and so how long the same form may be sent again without a second action.
 const Lasts = 24 * time.Hour
 
-// maxResult bounds what is kept of how an action ended, in bytes.
+// maxResult is the maximum size in bytes of the stored result of an action.
 const maxResult = 4 << 10
 
 var (
@@ -26,16 +26,16 @@ var (
 	expireClaim = &sqlite.Statement{Head: "DELETE FROM claim WHERE at < ?"}
 )
 
-// Table keeps claims. It is safe for concurrent use, by several processes, too.
+// Table stores claims. It is safe for concurrent use, also by several processes.
 type Table struct{ pool *sqlite.Pool }
 
 // New returns the claims of a database.
 func New(pool *sqlite.Pool) *Table { return &Table{pool} }
 
-// ClaimAction writes that an action is begun at now, unless it was before: then first is
-// false, at is when that was, to a second, and result how it ended, nil when that was not
-// written. The primary key of the row decides. When first is true the row is on the disk.
-// A claim older than Lasts is forgotten. Errors: ErrNotStored.
+// ClaimAction stores that an action begins at now and returns first = true, unless the action was begun before.
+// Then at is the time of that, to the second, and result is how it ended, or nil if that was not stored. The
+// primary key of the row decides. If first is true, the row is on the disk. Claims older than Lasts are
+// deleted. Errors: ErrNotStored.
 func (t *Table) ClaimAction(ctx context.Context, name string, now time.Time) (first bool, at time.Time, result []byte, err error) {
 	leave, err := t.pool.Begin()
 	if err != nil {
@@ -44,13 +44,13 @@ func (t *Table) ClaimAction(ctx context.Context, name string, now time.Time) (fi
 	defer leave()
 	key := keyOf(name)
 	err = t.pool.ChangeDurably(ctx, func(c *sqlite.Conn) error {
-		if err := c.Exec(expireClaim, 0, now.Add(-Lasts).Unix()); err != nil {
+		if err := c.Execute(expireClaim, 0, now.Add(-Lasts).Unix()); err != nil {
 			return err
 		}
-		if first, err = c.One(insertClaim, []driver.Value{key, now.Unix()}, func([]driver.Value) {}); err != nil || first {
+		if first, err = c.QueryRow(insertClaim, []driver.Value{key, now.Unix()}, func([]driver.Value) {}); err != nil || first {
 			return err
 		}
-		_, err := c.One(selectClaim, []driver.Value{key}, func(r []driver.Value) {
+		_, err := c.QueryRow(selectClaim, []driver.Value{key}, func(r []driver.Value) {
 			at = time.Unix(r[0].(int64), 0)
 			if b, _ := r[1].([]byte); len(b) > 0 {
 				result = append([]byte{}, b...)
@@ -58,11 +58,11 @@ func (t *Table) ClaimAction(ctx context.Context, name string, now time.Time) (fi
 		})
 		return err
 	})
-	return first && err == nil, at, result, sqlite.Failed(true, err, "claim an action")
+	return first && err == nil, at, result, sqlite.WrapError(true, err, "claim an action")
 }
 
-// SettleAction writes how an action ended; when it returns that is on the disk. Errors:
-// ErrInvalid for no result or more than 4 KiB, ErrNotStored.
+// SettleAction stores how an action ended. When it returns the result is on the disk. Errors: ErrInvalid for no
+// result or more than 4 KiB, ErrNotStored.
 func (t *Table) SettleAction(ctx context.Context, name string, result []byte) error {
 	leave, err := t.pool.Begin()
 	if err != nil {
@@ -70,13 +70,13 @@ func (t *Table) SettleAction(ctx context.Context, name string, result []byte) er
 	}
 	defer leave()
 	if len(result) == 0 || len(result) > maxResult {
-		return sqlite.Failed(true, understudy.ErrInvalid, "settle an action")
+		return sqlite.WrapError(true, understudy.ErrInvalid, "settle an action")
 	}
-	err = t.pool.ReleaseDurably(ctx, func(c *sqlite.Conn) error { return c.Exec(updateClaim, 0, result, keyOf(name)) })
-	return sqlite.Failed(true, err, "settle an action")
+	err = t.pool.ReleaseDurably(ctx, func(c *sqlite.Conn) error { return c.Execute(updateClaim, 0, result, keyOf(name)) })
+	return sqlite.WrapError(true, err, "settle an action")
 }
 
-// keyOf is what is kept of a name: its length is bounded, and it tells nothing.
+// keyOf returns the stored form of a name. It has a fixed length and reveals nothing.
 func keyOf(name string) []byte {
 	sum := sha256.Sum256([]byte(name))
 	return sum[:]

@@ -1,7 +1,7 @@
-// Package codec lays out what the store keeps as bytes: blocks of bodies, patches
-// between versions, and the skeletons of pages; bytes in, bytes out.
+// Package codec encodes what the store keeps as bytes: blocks of bodies, patches between versions, and the
+// skeletons of pages.
 //
-// A block is up to 64 bodies of one shape laid out to be packed together.
+// A block is up to 64 bodies of one shape, arranged so that they compress well together.
 package codec
 
 import (
@@ -11,11 +11,11 @@ import (
 	"math"
 )
 
-// perBlock is how many bodies share a block; a version's number is its
-// block's number times perBlock plus its place, so it is part of the format.
+// PerBlock is the maximum number of bodies in a block. A version's number is its block's number times PerBlock
+// plus its position, so PerBlock is part of the format.
 const PerBlock = 64
 
-// entry is one version in a block.
+// Entry is one version in a block.
 type Entry struct {
 	Record int64
 	ID     string
@@ -23,43 +23,43 @@ type Entry struct {
 	Final  bool
 	Parent string
 	Body   []byte
-	Delta  *Delta // its body is made of another version's; nil: it is here
-	Depth  int    // how many older versions rest on this one, each on the next
+	Delta  *Delta // how to build the body from another version's body, or nil if Body is stored
+	Depth  int    // the length of the chain of older versions whose deltas end at this version
 }
 
-// delta is how a version is made of a later one of the same record and shape:
-// the id is the same, and most of the body.
+// Delta says how to build a version from a later one of the same record and shape. Both have the same id and
+// most of the body.
 type Delta struct {
-	Base      int64  // the other version's number
-	Patch     []byte // patch.go
-	Clock     int64  // how much more the clock is
+	Base      int64  // the number of the later version
+	Patch     []byte // see patch.go
+	Clock     int64  // the clock of this version minus that of the later one
 	Parent    *string
-	Completed bool // the entry has been completed
+	Completed bool // the entry already has its body
 }
 
-// Pruned reports that the body was taken out: a record's body is never empty.
-func (e *Entry) Pruned() bool { return len(e.Body) == 0 && e.Delta == nil }
+// IsPruned reports whether the body was deleted. A stored body is never empty.
+func (e *Entry) IsPruned() bool { return len(e.Body) == 0 && e.Delta == nil }
 
-// text is what the block holds of the body.
-func (e *Entry) text() []byte {
+// storedBytes returns what the block stores of the body: the patch or the body itself.
+func (e *Entry) storedBytes() []byte {
 	if e.Delta != nil {
 		return e.Delta.Patch
 	}
 	return e.Body
 }
 
-// The flags of an entry in the newer form of a block.
+// The flags of an entry in a block.
 const (
 	flagFinal = 1 << iota
 	flagDelta
 	flagDepth
-	flagParent // it has one; or, when it rests on another, another one than that
+	flagParent // it has a parent, or, for a delta, a parent that differs from the later version's
 )
 
-// newer is added to the count of a block in the newer form.
-const newer = 128
+// newForm is added to the count of a block in the newer form.
+const newForm = 128
 
-// flags are the flags of e.
+// flags returns the flags of e.
 func (e *Entry) flags() (f byte) {
 	if e.Final {
 		f |= flagFinal
@@ -79,16 +79,15 @@ func (e *Entry) flags() (f byte) {
 	return f
 }
 
-// appendBlock appends the unpacked form: a count, then column by column the
-// record numbers and clocks (as differences), the final marks, the lengths of
-// the bodies and the places of the ids in them, then the bodies. Columns of
-// like numbers pack better than records would. A block whose entries have
-// parents or rest on others has the newer form, with columns for those.
+// AppendBlock appends the unpacked form of a block: a count, then column by column the record numbers and
+// clocks (as differences), the flags, the lengths of the bodies and the positions of the ids in them, then the
+// bodies. Columns of similar numbers compress better than rows. A block with parents or deltas has the newer
+// form, which adds columns for them.
 func AppendBlock(dst []byte, entries []Entry) []byte {
 	form := uint64(0)
 	for i := range entries {
 		if entries[i].flags()&^flagFinal != 0 {
-			form = newer
+			form = newForm
 		}
 	}
 	dst = binary.AppendUvarint(dst, uint64(len(entries))+form)
@@ -109,24 +108,24 @@ func AppendBlock(dst []byte, entries []Entry) []byte {
 		dst = append(dst, entries[i].flags())
 	}
 	for i := range entries {
-		dst = binary.AppendUvarint(dst, uint64(len(entries[i].text())))
+		dst = binary.AppendUvarint(dst, uint64(len(entries[i].storedBytes())))
 	}
 	for i := range entries {
 		if entries[i].Delta == nil {
 			dst = appendPlace(dst, entries[i].Body, entries[i].ID)
 		}
 	}
-	if form == newer {
+	if form == newForm {
 		dst = appendDeltas(dst, entries)
 	}
 	for i := range entries {
-		dst = append(dst, entries[i].text()...)
+		dst = append(dst, entries[i].storedBytes()...)
 	}
 	return dst
 }
 
-// appendDeltas appends the columns of the newer form: what versions rest on,
-// as differences to the one after the last, how many rest on them, parents.
+// appendDeltas appends the columns of the newer form: the base versions as differences, the lengths of chains,
+// and the parents.
 func appendDeltas(dst []byte, entries []Entry) []byte {
 	next := int64(0)
 	for i := range entries {
@@ -151,8 +150,8 @@ func appendDeltas(dst []byte, entries []Entry) []byte {
 	return dst
 }
 
-// appendPlace says where text lies in body, counted from 1; 0 is followed by
-// the text itself.
+// appendPlace appends the position of text in body, counted from 1, and its length. If body does not contain
+// text, it appends 0, the length and the text.
 func appendPlace(dst, body []byte, text string) []byte {
 	at := bytes.Index(body, []byte(text))
 	dst = binary.AppendUvarint(dst, uint64(at+1))
@@ -163,16 +162,16 @@ func appendPlace(dst, body []byte, text string) []byte {
 	return dst
 }
 
-// parseBlock reads the unpacked form. The bodies are parts of data. Entries
-// that rest on other versions lack what they share with them.
+// ParseBlock reads the unpacked form of a block. The bodies are parts of data. Entries with a delta are
+// incomplete until Complete is called.
 func ParseBlock(data []byte) ([]Entry, error) {
 	r := NewReader(data)
-	n, form := r.Count(PerBlock+newer), 0
-	if n >= newer {
-		n, form = n-newer, newer
+	n, form := r.Count(PerBlock+newForm), 0
+	if n >= newForm {
+		n, form = n-newForm, newForm
 	}
 	if n > PerBlock {
-		r.fault("number too large")
+		r.fail("number too large")
 		n = 0
 	}
 	entries := make([]Entry, n)
@@ -188,20 +187,20 @@ func ParseBlock(data []byte) ([]Entry, error) {
 	for i := range flags {
 		flags[i] = r.Byte()
 		if form == 0 && flags[i] > flagFinal || flags[i] >= flagParent<<1 {
-			r.fault("unknown flags")
+			r.fail("unknown flags")
 		}
 	}
 	lengths := make([]int, n)
 	for i := range lengths {
 		lengths[i] = r.Count(len(data))
 	}
-	ids, parents := make([]place, n), make([]place, n)
+	ids, parents := make([]textPlace, n), make([]textPlace, n)
 	for i := range ids {
 		if flags[i]&flagDelta == 0 {
 			ids[i] = r.place(len(data))
 		}
 	}
-	r.deltas(entries, flags, parents)
+	r.readDeltas(entries, flags, parents)
 	clock := int64(0)
 	for i := range entries {
 		e, body := &entries[i], r.Take(lengths[i])
@@ -220,8 +219,8 @@ func ParseBlock(data []byte) ([]Entry, error) {
 	return entries, r.End()
 }
 
-// rests reads the columns of the newer form.
-func (r *Reader) deltas(entries []Entry, flags []byte, parents []place) {
+// readDeltas reads the columns of the newer form.
+func (r *Reader) readDeltas(entries []Entry, flags []byte, parents []textPlace) {
 	next := int64(0)
 	for i := range entries {
 		if flags[i]&flagDelta != 0 {
@@ -235,18 +234,18 @@ func (r *Reader) deltas(entries []Entry, flags []byte, parents []place) {
 		}
 	}
 	for i := range entries {
-		switch rest := entries[i].Delta; {
+		switch delta := entries[i].Delta; {
 		case flags[i]&flagParent == 0:
-		case rest == nil:
+		case delta == nil:
 			parents[i] = r.place(math.MaxInt32 - 1)
 		default:
 			text := string(r.Take(r.Count(math.MaxInt32)))
-			rest.Parent = &text
+			delta.Parent = &text
 		}
 	}
 }
 
-// complete makes what e shares with the version it rests on.
+// Complete fills e from its base version: the body, the id, the clock and the parent.
 func (e *Entry) Complete(base *Entry) error {
 	if base.Record != e.Record {
 		return fmt.Errorf("it is of record %d, not of %d", base.Record, e.Record)

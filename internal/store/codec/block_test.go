@@ -110,7 +110,7 @@ func TestSkeletons(t *testing.T) {
 			entries = append(entries, &Entry{ID: id, Record: int64(i), Body: []byte(text)})
 			versions = append(versions, rapid.Int64Range(1, 5).Draw(t, "version"))
 		}
-		outside, gaps := OutsideOf(body, p.Rows)
+		outside, gaps := SplitOutside(body, p.Rows)
 		sk := Skeleton{URI: "/u", ContentType: "t", ID: "i", Next: "/next", Versions: versions, Gaps: gaps, Outside: outside}
 		first, last := "", ""
 		if len(ids) > 0 {

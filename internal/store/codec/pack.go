@@ -1,4 +1,4 @@
-// Packing: zstd over a whole block or page.
+// This file compresses a whole block or page with zstd.
 
 package codec
 
@@ -9,33 +9,31 @@ import (
 	"github.com/klauspost/compress/zstd"
 )
 
-// MaxUnpacked bounds what one block or page may unpack to.
+// MaxUnpacked is the maximum number of bytes of an unpacked block or page.
 const MaxUnpacked = 1 << 30
 
-// maxWindow is how far back packing looks, in blocks and in pages.
+// maxWindow is how many bytes back the encoder looks for repetitions.
 const maxWindow = 256 << 10
 
-// packLevel is the encoder's level. On a page of 50 calls the next level takes a
-// third longer, and its tables take 2 MB more.
+// packLevel is the level of the encoder. On a page of 50 calls the next level takes a third longer, and its
+// tables need 2 MB more.
 const packLevel = zstd.SpeedFastest
 
-// packer turns the unpacked form of a block or a page into fewer bytes and back.
-// Safe for concurrent use.
+// Packer compresses and decompresses blocks and pages. It is safe for concurrent use.
 type Packer struct {
 	encoder *zstd.Encoder
 	decoder *zstd.Decoder
 }
 
-// newPacker returns a packer; readers is how many goroutines unpack for one
-// caller.
+// NewPacker returns a packer. readers is how many goroutines of one caller unpack at the same time.
 func NewPacker(readers int) Packer {
-	// One goroutine at a time writes, so one set of tables is enough.
+	// Only one goroutine at a time writes, so one set of tables is enough.
 	encoder, err := zstd.NewWriter(nil, zstd.WithEncoderLevel(packLevel), zstd.WithEncoderConcurrency(1), zstd.WithLowerEncoderMem(true),
 		zstd.WithWindowSize(maxWindow))
 	if err != nil {
-		panic("store: zstd encoder: " + err.Error()) // its options are constants
+		panic("store: zstd encoder: " + err.Error()) // the options are constants
 	}
-	// Two in any case.
+	// At least two decoders.
 	at := max(2, min(readers, runtime.GOMAXPROCS(0)))
 	decoder, err := zstd.NewReader(nil, zstd.WithDecoderConcurrency(at), zstd.WithDecoderLowmem(true),
 		zstd.WithDecoderMaxMemory(MaxUnpacked), zstd.WithDecodeAllCapLimit(true))
@@ -45,11 +43,11 @@ func NewPacker(readers int) Packer {
 	return Packer{encoder, decoder}
 }
 
-// pack appends the packed form of raw to dst.
+// Pack appends the packed form of raw to dst.
 func (p *Packer) Pack(dst, raw []byte) []byte { return p.encoder.EncodeAll(raw, dst) }
 
-// unpack returns size bytes, in room if it has the capacity, or an error when the
-// bytes are damaged.
+// Unpack returns size bytes. It uses room if its capacity is large enough. It returns an error if the bytes are
+// damaged.
 func (p *Packer) Unpack(room, packed []byte, size int) ([]byte, error) {
 	if size < 0 || size > MaxUnpacked {
 		return nil, fmt.Errorf("unpacked size of %d bytes", size)

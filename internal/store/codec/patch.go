@@ -1,4 +1,4 @@
-// Patches: one body made of another that is much like it.
+// This file makes patches, which describe one body by its differences from another.
 
 package codec
 
@@ -8,24 +8,24 @@ import (
 )
 
 const (
-	// maxDepth bounds how many versions rest on each other: as many bodies
-	// have to be made, one of the other, to read the oldest.
+	// MaxDepth is the maximum length of a chain of deltas. Reading the oldest version of a chain builds as many
+	// bodies.
 	MaxDepth = 8
-	// sameAgain is how many equal bytes show that two bodies go on alike.
+	// sameAgain is how many equal bytes show that two bodies are the same again after a difference.
 	sameAgain = 8
-	// maxApart is how many bytes, of both together, are looked at to find them.
+	// maxApart is how many bytes of both bodies together are searched for that.
 	maxApart = 320
 )
 
-// appendPatch appends what makes body of base: again and again how many bytes
-// are the same, how many of base are left out, how many come instead, and
-// those. ok is false when that is more than half of body.
+// AppendPatch appends a patch that builds body from base. It repeats: how many bytes are equal, how many bytes
+// of base to skip, how many new bytes follow, and those bytes. ok is false if the patch is longer than half of
+// body.
 func AppendPatch(dst, base, body []byte) (patch []byte, ok bool) {
 	limit := len(dst) + len(body)/2
 	for len(dst) <= limit {
 		same := commonPrefix(base, body)
 		base, body = base[same:], body[same:]
-		out, in := apart(base, body)
+		out, in := nextMatch(base, body)
 		dst = binary.AppendUvarint(dst, uint64(same))
 		dst = binary.AppendUvarint(dst, uint64(out))
 		dst = binary.AppendUvarint(dst, uint64(in))
@@ -38,7 +38,7 @@ func AppendPatch(dst, base, body []byte) (patch []byte, ok bool) {
 	return dst, false
 }
 
-// commonPrefix is how many bytes are the same.
+// commonPrefix returns how many leading bytes a and b share.
 func commonPrefix(a, b []byte) (n int) {
 	for len(a)-n >= 8 && len(b)-n >= 8 && binary.LittleEndian.Uint64(a[n:]) == binary.LittleEndian.Uint64(b[n:]) {
 		n += 8
@@ -49,14 +49,14 @@ func commonPrefix(a, b []byte) (n int) {
 	return n
 }
 
-// apart is how many bytes of a and of b to pass until they go on alike: as few
-// as can be, and all when that is far. It reads two slices that no other goroutine has;
-// the race detector would make it, and every test that saves, many times slower.
+// nextMatch returns how many bytes of a and of b to skip until they are the same again. It finds the smallest
+// total, or skips everything if that is too far. Only this goroutine has the two slices. Under the race
+// detector this function would make every test that saves many times slower.
 //
 //go:norace
-func apart(a, b []byte) (out, in int) {
+func nextMatch(a, b []byte) (out, in int) {
 	for apart := 1; apart <= min(maxApart, len(a)+len(b)-2*sameAgain); apart++ {
-		// As many of one as of the other is the usual case: it is tried first.
+		// Skipping equally many bytes of both is the usual case, so it is tried first.
 		for k := range apart + 1 {
 			out := apart/2 - k/2
 			if k%2 == 1 {
@@ -68,7 +68,7 @@ func apart(a, b []byte) (out, in int) {
 			}
 		}
 	}
-	// What is the same at the end is copied next.
+	// The common bytes at the end are copied by the next step of the patch.
 	n := 0
 	for n < len(a) && n < len(b) && a[len(a)-1-n] == b[len(b)-1-n] {
 		n++
@@ -78,7 +78,7 @@ func apart(a, b []byte) (out, in int) {
 
 var errPatch = errors.New("the patch of a body does not fit its base")
 
-// applyPatch makes the body that patch was made of.
+// applyPatch builds the body from base and patch.
 func applyPatch(base, patch []byte) ([]byte, error) {
 	r := NewReader(patch)
 	body := make([]byte, 0, len(base)+len(patch))

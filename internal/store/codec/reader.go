@@ -1,4 +1,4 @@
-// The reader of what is packed in a row. Its first fault stays.
+// This file reads packed rows. It remembers the first error.
 
 package codec
 
@@ -8,22 +8,23 @@ import (
 	"math"
 )
 
-// Reader reads numbers and bytes; after the first fault it returns zeros.
+// Reader reads numbers and bytes. After the first error it returns zeros.
 type Reader struct {
 	data []byte
 	err  error
 }
 
-// NewReader reads data, which must not change meanwhile.
+// NewReader reads data, which the caller must not change meanwhile.
 func NewReader(data []byte) Reader { return Reader{data: data} }
 
-// place is where a text lies: at at in a body (from 1), or here.
-type place struct {
+// textPlace says where a text is: at position at in a body, counted from 1, or if at is 0, in text.
+type textPlace struct {
 	at, length int
-	here       []byte
+	text       []byte // used if at is 0
 }
 
-func (r *Reader) fault(what string) {
+// fail stores the first error and ends the data.
+func (r *Reader) fail(what string) {
 	if r.err == nil {
 		r.err = fmt.Errorf("%s, %d bytes before the end", what, len(r.data))
 	}
@@ -34,7 +35,7 @@ func (r *Reader) fault(what string) {
 func (r *Reader) Varint() int64 {
 	v, n := binary.Varint(r.data)
 	if n <= 0 {
-		r.fault("broken number")
+		r.fail("broken number")
 		return 0
 	}
 	r.data = r.data[n:]
@@ -45,27 +46,27 @@ func (r *Reader) Varint() int64 {
 func (r *Reader) Uvarint() uint64 {
 	v, n := binary.Uvarint(r.data)
 	if n <= 0 {
-		r.fault("broken number")
+		r.fail("broken number")
 		return 0
 	}
 	r.data = r.data[n:]
 	return v
 }
 
-// Count reads a number that may be at most limit.
+// Count reads an unsigned number that must not exceed limit.
 func (r *Reader) Count(limit int) int {
 	v := r.Uvarint()
 	if v > uint64(limit) || v > math.MaxInt32 {
-		r.fault("number too large")
+		r.fail("number too large")
 		return 0
 	}
 	return int(v)
 }
 
-// Byte reads one.
+// Byte reads one byte.
 func (r *Reader) Byte() byte {
 	if len(r.data) == 0 {
-		r.fault("too short")
+		r.fail("too short")
 		return 0
 	}
 	b := r.data[0]
@@ -73,10 +74,10 @@ func (r *Reader) Byte() byte {
 	return b
 }
 
-// Take reads so many bytes; they are part of the data.
+// Take reads n bytes. They are a part of the data.
 func (r *Reader) Take(n int) []byte {
 	if n > len(r.data) {
-		r.fault("too short")
+		r.fail("too short")
 		return nil
 	}
 	b := r.data[:n:n]
@@ -84,30 +85,30 @@ func (r *Reader) Take(n int) []byte {
 	return b
 }
 
-func (r *Reader) place(limit int) place {
-	p := place{at: r.Count(limit + 1)}
+func (r *Reader) place(limit int) textPlace {
+	p := textPlace{at: r.Count(limit + 1)}
 	p.length = r.Count(limit)
 	if p.at == 0 {
-		p.here = r.Take(p.length)
+		p.text = r.Take(p.length)
 	}
 	return p
 }
 
-func (r *Reader) text(p place, body []byte) string {
+func (r *Reader) text(p textPlace, body []byte) string {
 	if p.at == 0 {
-		return string(p.here)
+		return string(p.text)
 	}
 	if p.at-1+p.length > len(body) {
-		r.fault("text outside its body")
+		r.fail("text outside its body")
 		return ""
 	}
 	return string(body[p.at-1 : p.at-1+p.length])
 }
 
-// Rest is how many bytes are not read.
-func (r *Reader) Rest() int { return len(r.data) }
+// Len returns the number of unread bytes.
+func (r *Reader) Len() int { return len(r.data) }
 
-// End is the first fault; bytes that are left are one, too.
+// End returns the first error. Unread bytes are also an error.
 func (r *Reader) End() error {
 	if r.err == nil && len(r.data) > 0 {
 		return fmt.Errorf("%d bytes too many", len(r.data))

@@ -1,5 +1,4 @@
-// A page's skeleton: its bytes outside the records, and which versions stand
-// between them.
+// This file encodes a page's skeleton: the bytes outside the records, and the versions that stand between them.
 
 package codec
 
@@ -13,31 +12,31 @@ import (
 	"understudy"
 )
 
-// skeleton is what is stored of a page beside the columns of its row.
+// Skeleton is what the store packs of a page besides the columns of its row.
 type Skeleton struct {
-	URI         string // of its key: the row has only a hash of it
+	URI         string // the URI of the page's key; the row has only a hash of it
 	ContentType string
 	Charset     string
-	InitialAge  time.Duration // whole seconds
+	InitialAge  time.Duration // in whole seconds
 	Kept        string        // the page's Header
-	ID          string        // the record an instance path names
-	Next        string        // URI of the next page, "" when there is none; after assemble
-	nextPlace   place         // from parseSkeleton: where it lies in outside
+	ID          string        // the record that the path of an instance names
+	Next        string        // the URI of the next page, or ""; set by Assemble
+	nextPlace   textPlace     // where Next is in Outside; set by ParseSkeleton
 	Versions    []int64
-	Gaps        []int  // bytes before each record since the one before
-	Outside     []byte // from parseSkeleton: with marks where marked
-	marked      bool
+	Gaps        []int  // the bytes between each record and the one before
+	Outside     []byte // the bytes outside the records; after ParseSkeleton with marks, if marked
+	marked      bool   // ids in Outside are replaced by marks
 }
 
-// A next link often holds the id of the last record, a previous link that of
-// the first. These bytes stand for the ids, unless outside has them anyway.
+// A link to the next page often contains the last record's id, and a link to the previous page the first
+// record's id. These bytes replace the ids, unless Outside contains such bytes itself.
 const (
 	markFirst = 1
 	markLast  = 2
 )
 
-// outsideOf collects the bytes of body outside rows, and the gaps.
-func OutsideOf(body []byte, rows []understudy.Row) (outside []byte, gaps []int) {
+// SplitOutside returns the bytes of body outside the rows, and the gaps between rows.
+func SplitOutside(body []byte, rows []understudy.Row) (outside []byte, gaps []int) {
 	gaps = make([]int, len(rows))
 	end, held := 0, 0
 	for i, r := range rows {
@@ -54,9 +53,9 @@ func OutsideOf(body []byte, rows []understudy.Row) (outside []byte, gaps []int) 
 	return append(outside, body[end:]...), gaps
 }
 
-// appendTo appends the unpacked form; first and last are the ids of the first
-// and the last record. Versions are runs (difference to the end of the run
-// before, length); gaps likewise, as they are nearly always equal.
+// AppendTo appends the unpacked form. first and last are the ids of the first and the last record. Versions are
+// runs: the difference from the end of the previous run, and the length. Gaps are runs too, because they are
+// nearly always equal.
 func (s *Skeleton) AppendTo(dst []byte, first, last string) []byte {
 	dst = appendText(dst, s.URI)
 	dst = appendText(dst, s.header())
@@ -92,8 +91,8 @@ func (s *Skeleton) AppendTo(dst []byte, first, last string) []byte {
 	return append(dst, outside...)
 }
 
-// header is what upstream's header said: content type, charset, age and the rest, with
-// a NUL between, which no header holds. What is empty at its end is left out.
+// header returns the stored header fields, separated by NUL, which no header contains: content type, charset,
+// age and the rest. It omits empty fields at the end.
 func (s *Skeleton) header() string {
 	switch {
 	case s.Kept != "":
@@ -106,16 +105,16 @@ func (s *Skeleton) header() string {
 	return s.ContentType
 }
 
-// setHeader takes apart what header makes.
+// setHeader splits a text that header returned.
 func (s *Skeleton) setHeader(text string) {
 	s.ContentType, text, _ = strings.Cut(text, "\x00")
 	s.Charset, text, _ = strings.Cut(text, "\x00")
 	text, s.Kept, _ = strings.Cut(text, "\x00")
-	seconds, _ := strconv.ParseUint(text, 10, 32) // none: 0
+	seconds, _ := strconv.ParseUint(text, 10, 32) // 0 if there is none
 	s.InitialAge = time.Duration(seconds) * time.Second
 }
 
-// mark puts marks for the ids, if they can be told from the text.
+// mark replaces the ids by marks. ok is false if the text could not be restored from that.
 func mark(text []byte, first, last string) (marked []byte, ok bool) {
 	const marks = "\x01\x02"
 	if len(first) < 8 || len(last) < 8 || bytes.ContainsAny(text, marks) || strings.ContainsAny(first+last, marks) {
@@ -125,7 +124,7 @@ func mark(text []byte, first, last string) (marked []byte, ok bool) {
 	return bytes.ReplaceAll(text, []byte(first), []byte{markFirst}), true
 }
 
-// unmark puts the ids back.
+// unmark puts the ids back in place of the marks.
 func unmark(text []byte, first, last string) []byte {
 	text = bytes.ReplaceAll(text, []byte{markFirst}, []byte(first))
 	return bytes.ReplaceAll(text, []byte{markLast}, []byte(last))
@@ -135,7 +134,7 @@ func appendText(dst []byte, s string) []byte {
 	return append(binary.AppendUvarint(dst, uint64(len(s))), s...)
 }
 
-// parseSkeleton reads the unpacked form.
+// ParseSkeleton reads the unpacked form of a skeleton.
 func ParseSkeleton(data []byte) (*Skeleton, error) {
 	r := NewReader(data)
 	s := &Skeleton{}
@@ -143,8 +142,7 @@ func ParseSkeleton(data []byte) (*Skeleton, error) {
 	s.setHeader(string(r.Take(r.Count(len(data)))))
 	s.ID = string(r.Take(r.Count(len(data))))
 	s.nextPlace = r.place(MaxUnpacked)
-	// A run takes two bytes and may stand for many records, but never for more
-	// than the body it came from could hold.
+	// A run takes two bytes and may stand for many records, but never for more than its page could contain.
 	const maxRows = 1 << 24
 	n := r.Count(maxRows)
 	expected := int64(0)
@@ -152,7 +150,7 @@ func ParseSkeleton(data []byte) (*Skeleton, error) {
 		first := expected + r.Varint()
 		run := r.Count(n - len(s.Versions))
 		if run == 0 {
-			r.fault("empty run")
+			r.fail("empty run")
 		}
 		for i := range run {
 			s.Versions = append(s.Versions, first+int64(i))
@@ -163,7 +161,7 @@ func ParseSkeleton(data []byte) (*Skeleton, error) {
 		gap := r.Count(MaxUnpacked)
 		run := r.Count(n - len(s.Gaps))
 		if run == 0 {
-			r.fault("empty run")
+			r.fail("empty run")
 		}
 		for range run {
 			s.Gaps = append(s.Gaps, gap)
@@ -174,8 +172,7 @@ func ParseSkeleton(data []byte) (*Skeleton, error) {
 	return s, r.err
 }
 
-// assemble builds the page's body and rows from the versions' entries, in
-// order.
+// Assemble builds the page's body and rows from the entries of the versions, in order.
 func (s *Skeleton) Assemble(entries []*Entry) ([]byte, []understudy.Row, error) {
 	if s.marked && len(entries) > 0 {
 		s.Outside = unmark(s.Outside, entries[0].ID, entries[len(entries)-1].ID)
@@ -201,10 +198,10 @@ func (s *Skeleton) Assemble(entries []*Entry) ([]byte, []understudy.Row, error) 
 	return append(body, r.data...), rows, nil
 }
 
-// nextOf is where a page's next page is, as the skeleton keeps it.
+// NextOf returns the URI of a page's next page as the skeleton stores it.
 func NextOf(p *understudy.Page) string {
 	if p.Next.Source != p.Key.Source && p.Next.URI != "" {
-		return "" // a link to another source is not followed
+		return "" // the store does not follow a link to another source
 	}
 	return p.Next.URI
 }

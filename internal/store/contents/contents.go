@@ -1,6 +1,6 @@
-// The folder of contents: its settings, its index in memory, reading and forgetting.
+// This file has the settings of a folder of contents and its index in memory, and opens contents.
 
-// Package contents keeps the contents of records (audio, images) whole, as files.
+// Package contents stores the contents of records (audio, images) as whole files.
 package contents
 
 import (
@@ -28,91 +28,88 @@ const (
 	filesLimit = 1 << 30
 	fileLimit  = 64 << 20
 	filesOpen  = 256
-	openWait   = 5 * time.Second // for another file to be closed
-	touchEvery = time.Hour       // how often a read is noted on disk
+	openWait   = 5 * time.Second // maximum wait for another content to be closed
+	touchEvery = time.Hour       // minimum time between two updates of the read time on disk
 )
 
-// Options are the settings of Files; zero values are the defaults named.
+// Options are the settings of Files. Zero values mean the defaults named.
 type Options struct {
-	Dir   string // made when it is missing; required
-	Limit int64  // bytes of all contents: 1 GiB
-	Most  int64  // bytes of one content: 64 MiB
-	Open  int    // contents read at once: 256
-	Later bool   // OpenFiles does not read the index; Load is called once, and does
-	// Erased reports whether a record may not be stored again, so that none of
-	// its contents is kept either; kind may be empty. nil: every record may.
+	Dir   string // created if it is missing; required
+	Limit int64  // bytes of all contents; default 1 GiB
+	Most  int64  // bytes of one content; default 64 MiB
+	Open  int    // contents open at once; default 256
+	Later bool   // Open does not read the index; the caller calls Load once instead
+	// Erased reports whether a record must not be stored again, so that its contents are not stored either.
+	// kind may be empty. A nil Erased allows every record.
 	Erased func(ctx context.Context, source, kind, id string) (bool, error)
-	Now    func() time.Time // nil: time.Now
-	Logger *slog.Logger     // nil: discard
+	Now    func() time.Time // nil means time.Now
+	Logger *slog.Logger     // nil means no logging
 }
 
-// Files keeps contents under their media path's key. When they pass the limit,
-// what was not read for longest goes. It is safe for concurrent use; one
-// process at a time may have a folder open.
+// Files stores contents under the key of their media path. Above the limit it evicts the least recently read
+// contents. It is safe for concurrent use, but only one process at a time may open a folder.
 //
-//	content/ab/abcd…  the bytes, under their SHA-256; two keys may share them
-//	index/cd/cdef….json  what is known of one key
-//	new/  what is being written
+// \tcontent/ab/abcd…  the bytes, under their SHA-256; two keys may share them
+// \tindex/cd/cdef….json  the metadata of one key
+// \tnew/  files being written
 //
-// The index is small files and no table: a content comes and goes with its own
-// rename, which needs no place in the database's one row of writers, and a
-// database that is full or locked still plays what is held. In memory an entry
-// costs about 200 bytes; the rest of what is known is read with the content.
+// The index is small files, not a table. A content appears and disappears with its own rename, without waiting
+// for the database's only writer. So contents are served even while the database is full or locked. In memory
+// an entry takes about 200 bytes; the other metadata is read together with the content.
 //
-// Every file is written in new/, synced and renamed: content first, then index;
-// they are removed in the other order. So whatever a kill leaves behind, an
-// index entry names a whole content, and what no entry names is swept at the
-// next start.
+// Every file is written in new/, synced and renamed: first the content, then its index file. They are removed
+// in the opposite order. So after a crash every index file names a complete content, and the next start deletes
+// contents without an index file.
 type Files struct {
 	o     Options
-	slots chan struct{} // open files
+	slots chan struct{} // limits the open files
 
-	disk sync.Mutex // held while files come or go
-	left []*file    // forgotten, and still on the disk; disk guards it
+	disk sync.Mutex // held while files are created or removed
+	left []*file    // forgotten, but still on the disk; guarded by disk
 
-	mu      sync.Mutex // guards what follows; never held while disk is waited for
+	mu      sync.Mutex // guards the fields below; never held while waiting for disk
 	byKey   map[fileKey]*file
-	refs    map[[32]byte]int // keys that share a content
+	refs    map[[32]byte]int // the number of keys that share a content
 	loading loading
-	recent  *list.List // of *file, the last read first
-	bytes   int64      // of the contents, each counted once
+	recent  *list.List // of *file, most recently read first
+	bytes   int64      // bytes of all contents, each counted once
 	putting map[*putting]struct{}
 	stats   FilesStats
 }
 
-// fileKey names a key in memory and on disk: half the SHA-256 of source and URI.
+// fileKey identifies a key in memory and on disk: half the SHA-256 of source and URI.
 type fileKey [16]byte
 
-// file is one key's content in memory.
+// file is the content of one key, in memory.
 type file struct {
 	key     fileKey
 	sum     [32]byte
 	size    int64
-	record  uint64   // whose content it is
-	within  []uint64 // the records its path names beside it
+	record  uint64   // the tag of the record that it belongs to
+	within  []uint64 // the tags of the other records in its path
 	touched time.Time
 	at      *list.Element
 }
 
-// putting is a content on its way in.
+// putting is a content that is being stored.
 type putting struct {
 	file    file
-	spoiled bool // forgotten meanwhile: it must not be kept
+	spoiled bool // its record was forgotten meanwhile, so it must not be stored
 }
 
-// FilesStats counts contents. Counts only rise, but for Files and Bytes.
+// FilesStats counts contents. All counts only grow, except Files and Bytes.
 type FilesStats struct {
-	Files     int64 // keys held
-	Bytes     int64 // of their contents
+	Files     int64 // stored keys
+	Bytes     int64 // bytes of their contents
 	Limit     int64
-	Most      int64 // bytes of one content
-	Kept      int64 // put
+	Most      int64 // maximum bytes of one content
+	Kept      int64 // contents stored
 	Evicted   int64 // removed to stay under the limit
-	Forgotten int64 // removed because their record went
-	Failed    int64 // could not be kept: too large, disk full
+	Forgotten int64 // removed because their record was forgotten
+	Failed    int64 // not stored, for example too large or the disk was full
 }
 
-func (o *Options) defaults() {
+func (o *Options) setDefaults() {
 	if o.Limit <= 0 {
 		o.Limit = filesLimit
 	}
@@ -125,10 +122,10 @@ func (o *Options) defaults() {
 	understudy.SetDefaults(&o.Logger, &o.Now)
 }
 
-// Open opens a folder, reads its index and removes what belongs to none; with
-// Later, the last two are Load's.
+// Open opens a folder, reads its index and removes files without a key. With Options.Later, Load does the last
+// two.
 func Open(o Options) (*Files, error) {
-	o.defaults()
+	o.setDefaults()
 	if o.Dir == "" {
 		return nil, errors.New("store: files: no folder was given")
 	}
@@ -137,7 +134,7 @@ func Open(o Options) (*Files, error) {
 		recent: list.New(), putting: map[*putting]struct{}{},
 	}
 	f.loading.on, f.loading.done = true, make(chan struct{})
-	if err := f.folders(); err != nil {
+	if err := f.makeFolders(); err != nil {
 		return nil, fmt.Errorf("store: files: %w", err)
 	}
 	if o.Later {
@@ -154,8 +151,7 @@ func keyOf(k understudy.Key) fileKey {
 	return fileKey(sum[:16])
 }
 
-// tagOf names a record in memory. kind is "" for one that a path names without
-// saying of which kind it is.
+// tagOf returns the tag of a record in memory. kind is "" for a record that a path names without its kind.
 func tagOf(source, kind, id string) uint64 {
 	sum := sha256.Sum256([]byte(source + "\x00" + kind + "\x00" + id))
 	return binary.BigEndian.Uint64(sum[:8])
@@ -171,8 +167,8 @@ func (f *Files) indexPath(k fileKey) string {
 	return filepath.Join(f.o.Dir, "index", name[:2], name+".json")
 }
 
-// Get opens the content held under a key; it must be closed. Errors:
-// ErrNotFound; ErrUnavailable when too many are open; the context's.
+// Get opens the content of a key. The caller must close it. Errors: ErrNotFound; ErrUnavailable if too many
+// contents are open; the context's error.
 func (f *Files) Get(ctx context.Context, key understudy.Key) (request.Content, io.ReadSeekCloser, error) {
 	if err := f.take(ctx); err != nil {
 		return request.Content{}, nil, fmt.Errorf("store: open content %s: %w", key, err)
@@ -185,7 +181,7 @@ func (f *Files) Get(ctx context.Context, key understudy.Key) (request.Content, i
 	return c, r, nil
 }
 
-// take waits for one of the open files.
+// take waits for a free slot of the open files.
 func (f *Files) take(ctx context.Context) error {
 	select {
 	case f.slots <- struct{}{}:
@@ -204,12 +200,13 @@ func (f *Files) take(ctx context.Context) error {
 	}
 }
 
+// get finds a content and opens its file. It returns ErrNotFound if there is none, or if the file is damaged.
 func (f *Files) get(key understudy.Key) (request.Content, io.ReadSeekCloser, error) {
 	k := keyOf(key)
-	for range 2 { // what was replaced between two looks is found at the second
+	for range 2 { // a content that was replaced during the first look is found in the second
 		sum, touch, ok := f.find(k)
 		if !ok {
-			sum, ok = f.unlisted(k)
+			sum, ok = f.findUnlisted(k)
 		}
 		if !ok {
 			break
@@ -236,15 +233,14 @@ func (f *Files) get(key understudy.Key) (request.Content, io.ReadSeekCloser, err
 		}
 		if touch {
 			now := f.o.Now()
-			_ = os.Chtimes(f.indexPath(k), now, now) // the order after a restart, nothing more
+			_ = os.Chtimes(f.indexPath(k), now, now) // only for the order of eviction after a restart
 		}
 		return c, &contentReader{File: in, slots: f.slots}, nil
 	}
 	return request.Content{}, nil, understudy.ErrNotFound
 }
 
-// find looks a key up and notes that it was read; touch says that this should
-// be noted on disk, too.
+// find looks up a key and notes that it was read. touch reports that the time should also be noted on disk.
 func (f *Files) find(k fileKey) (sum [32]byte, touch, ok bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -266,7 +262,7 @@ type contentReader struct {
 	once  sync.Once
 }
 
-// Close gives the file back.
+// Close closes the file and frees its slot.
 func (r *contentReader) Close() (err error) {
 	r.once.Do(func() {
 		err = r.File.Close()
@@ -275,7 +271,7 @@ func (r *contentReader) Close() (err error) {
 	return err
 }
 
-// Stats are the counts now.
+// Stats returns the current counts.
 func (f *Files) Stats() FilesStats {
 	f.mu.Lock()
 	defer f.mu.Unlock()

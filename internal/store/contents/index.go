@@ -1,4 +1,4 @@
-// The index of contents: one small file a key.
+// This file reads and writes the index of contents, one small file for each key.
 
 package contents
 
@@ -18,7 +18,7 @@ import (
 	"understudy/spec"
 )
 
-// indexEntry is an index file. Sum is in hex.
+// indexEntry is an index file. Sum is in hexadecimal.
 type indexEntry struct {
 	Source   string    `json:"source"`
 	URI      string    `json:"uri"`
@@ -33,9 +33,10 @@ type indexEntry struct {
 	At       time.Time `json:"at"`
 }
 
-// maxIndex bounds an index file, in bytes: a URI, escaped, and the rest.
+// maxIndex is the maximum size of an index file in bytes: an escaped URI and the rest.
 const maxIndex = 8*spec.MaxKey + 4096
 
+// readIndex reads an index file.
 func readIndex(path string) (request.Content, error) {
 	info, err := os.Stat(path)
 	if err != nil {
@@ -62,8 +63,8 @@ func readIndex(path string) (request.Content, error) {
 	return c, nil
 }
 
-// writeIndex replaces an index file whole; the disk is held. lasting makes it
-// survive a power cut, too.
+// writeIndex replaces an index file atomically. The caller holds disk. With lasting the file also survives a
+// power failure.
 func (f *Files) writeIndex(k fileKey, c request.Content, lasting bool) error {
 	data, err := json.Marshal(indexEntry{
 		Source: c.Key.Source, URI: c.Key.URI, Kind: c.Kind, ID: c.ID, Within: c.Within, Type: c.ContentType,
@@ -76,7 +77,7 @@ func (f *Files) writeIndex(k fileKey, c request.Content, lasting bool) error {
 	if err != nil {
 		return err
 	}
-	defer os.Remove(temp.Name()) // nothing is there once it was renamed
+	defer os.Remove(temp.Name()) // after the rename there is no such file
 	if _, err = temp.Write(data); err == nil && lasting {
 		err = temp.Sync()
 	}
@@ -89,7 +90,7 @@ func (f *Files) writeIndex(k fileKey, c request.Content, lasting bool) error {
 	return os.Rename(temp.Name(), f.indexPath(k))
 }
 
-// loadOne reads an index file and looks whether its content is there, whole.
+// loadOne reads an index file and checks that its content exists and is complete.
 func (f *Files) loadOne(path string) (*file, error) {
 	c, err := readIndex(path)
 	if err != nil {
@@ -109,8 +110,8 @@ func (f *Files) loadOne(path string) (*file, error) {
 	return &x, nil
 }
 
-// eachFile visits the files two folders down.
-func eachFile(root string, visit func(path string, info fs.FileInfo) error) error {
+// visitFiles calls visit for the files two folders down.
+func visitFiles(root string, visit func(path string, info fs.FileInfo) error) error {
 	return filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
 		if err != nil || d.IsDir() {
 			return err

@@ -1,4 +1,4 @@
-// Load: the index of contents is read while contents are given out.
+// This file reads the index of contents while contents are already served.
 
 package contents
 
@@ -16,27 +16,26 @@ import (
 	"understudy"
 )
 
-// loadWait bounds how long Left waits for Load.
+// loadWait is the maximum time that RetryRemovals waits for Load.
 const loadWait = 30 * time.Second
 
-// loading is what Files knows until the index is read; mu guards it. Meanwhile
-// a content is found by the name of its index file, nothing is evicted, and a
-// content no key seems to have stays until the sweep at the end.
+// loading is the state until the index is read; mu guards it. Until then a content is found by the name of its
+// index file, nothing is evicted, and a content without a known key is kept until the sweep at the end.
 type loading struct {
 	done      chan struct{} // closed when Load has ended
-	on        bool          // byKey is not all there is
-	forgotten []recordTags  // meanwhile
+	on        bool          // byKey is not complete yet
+	forgotten []recordTags  // records forgotten meanwhile
 }
 
-// recordTags name a record whose contents are forgotten.
+// recordTags identify a record whose contents are forgotten.
 type recordTags struct{ record, within uint64 }
 
-func (g recordTags) about(x *file) bool {
+func (g recordTags) match(x *file) bool {
 	return x.record == g.record || slices.Contains(x.within, g.within)
 }
 
-// folders makes the folders, the one of what is being written empty.
-func (f *Files) folders() error {
+// makeFolders creates the folders and empties the folder for files being written.
+func (f *Files) makeFolders() error {
 	fresh := filepath.Join(f.o.Dir, "new")
 	if err := os.RemoveAll(fresh); err != nil {
 		return err
@@ -49,16 +48,15 @@ func (f *Files) folders() error {
 	return nil
 }
 
-// Load reads the index of a folder that was opened with Later, in the order
-// things were last read, and removes what belongs to none. It is called once;
-// everything else works before and beside it. On an error, also the context's,
-// contents are given out all the same, but none is evicted.
+// Load reads the index of a folder that was opened with Later, ordered by the time of the last read, and
+// removes files without a key. Call it once; all other methods work before it and concurrently. After an error,
+// also the context's, contents are still served but none is evicted.
 func (f *Files) Load(ctx context.Context) error {
 	f.mu.Lock()
 	on := f.loading.on
 	f.mu.Unlock()
 	if !on {
-		return nil // it was read when the folder was opened
+		return nil // Open has read it
 	}
 	defer close(f.loading.done)
 	if err := f.load(ctx); err != nil {
@@ -67,17 +65,18 @@ func (f *Files) Load(ctx context.Context) error {
 	return nil
 }
 
+// load reads the index files, adds them to the index in memory and sweeps the folder.
 func (f *Files) load(ctx context.Context) error {
 	var all []*file
-	err := eachFile(filepath.Join(f.o.Dir, "index"), func(path string, info fs.FileInfo) error {
+	err := visitFiles(filepath.Join(f.o.Dir, "index"), func(path string, info fs.FileInfo) error {
 		x, err := f.loadOne(path)
 		switch {
 		case ctx.Err() != nil:
 			return ctx.Err()
-		case errors.Is(err, fs.ErrNotExist) && !exists(path):
-			return nil // it went meanwhile
+		case errors.Is(err, fs.ErrNotExist) && !hasFile(path):
+			return nil // it was removed meanwhile
 		case err != nil:
-			return f.useless(path, err)
+			return f.removeUseless(path, err)
 		}
 		x.touched = info.ModTime()
 		all = append(all, x)
@@ -99,14 +98,13 @@ func (f *Files) load(ctx context.Context) error {
 	return nil
 }
 
-func exists(path string) bool {
+func hasFile(path string) bool {
 	_, err := os.Stat(path)
 	return err == nil
 }
 
-// useless removes an index entry that names no whole content, unless another
-// has taken its place.
-func (f *Files) useless(path string, why error) error {
+// removeUseless removes an index file that names no complete content, unless it was replaced meanwhile.
+func (f *Files) removeUseless(path string, why error) error {
 	f.disk.Lock()
 	defer f.disk.Unlock()
 	if _, err := f.loadOne(path); err == nil {
@@ -119,18 +117,18 @@ func (f *Files) useless(path string, why error) error {
 	return nil
 }
 
-// linkAll puts what was read, the last read first, behind what came meanwhile,
-// and removes what was forgotten meanwhile; the disk is held.
+// linkAll adds the files that Load has read, most recently read first, after those that were stored meanwhile.
+// It removes those that were forgotten meanwhile. The caller holds disk.
 func (f *Files) linkAll(all []*file) {
 	var gone []*file
 	f.mu.Lock()
 	for _, x := range all {
 		switch {
-		case f.byKey[x.key] != nil: // kept anew meanwhile
-		case slices.ContainsFunc(f.loading.forgotten, func(g recordTags) bool { return g.about(x) }):
+		case f.byKey[x.key] != nil: // stored again meanwhile
+		case slices.ContainsFunc(f.loading.forgotten, func(g recordTags) bool { return g.match(x) }):
 			gone = append(gone, x)
 		default:
-			f.link(x)
+			f.addEntry(x)
 			f.recent.MoveToBack(x.at)
 		}
 	}
@@ -139,14 +137,14 @@ func (f *Files) linkAll(all []*file) {
 	f.mu.Unlock()
 	for _, x := range gone {
 		if f.remove(x) != nil {
-			f.left = append(f.left, x) // remove has logged it
+			f.left = append(f.left, x) // remove has logged the error
 		}
 	}
 }
 
-// sweep removes contents no key has.
+// sweep removes contents without a key.
 func (f *Files) sweep(ctx context.Context) error {
-	return eachFile(filepath.Join(f.o.Dir, "content"), func(path string, _ fs.FileInfo) error {
+	return visitFiles(filepath.Join(f.o.Dir, "content"), func(path string, _ fs.FileInfo) error {
 		if ctx.Err() != nil {
 			return ctx.Err()
 		}
@@ -168,8 +166,8 @@ func (f *Files) sweep(ctx context.Context) error {
 	})
 }
 
-// unlisted finds a content whose index entry Load has not come to yet.
-func (f *Files) unlisted(k fileKey) (sum [32]byte, ok bool) {
+// findUnlisted finds a content whose index file Load has not read yet.
+func (f *Files) findUnlisted(k fileKey) (sum [32]byte, ok bool) {
 	f.mu.Lock()
 	on := f.loading.on
 	f.mu.Unlock()
@@ -182,10 +180,10 @@ func (f *Files) unlisted(k fileKey) (sum [32]byte, ok bool) {
 	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	return x.sum, !slices.ContainsFunc(f.loading.forgotten, func(g recordTags) bool { return g.about(x) })
+	return x.sum, !slices.ContainsFunc(f.loading.forgotten, func(g recordTags) bool { return g.match(x) })
 }
 
-// await waits for Load when contents that were forgotten are still on the disk.
+// await waits for Load if forgotten contents are still on the disk.
 func (f *Files) await() error {
 	f.mu.Lock()
 	waits := len(f.loading.forgotten) > 0

@@ -54,7 +54,7 @@ func TestContentsAreThereBeforeTheirIndexIsRead(t *testing.T) {
 	s.put(2, "cc")
 	s.put(9, "j")
 	left := make(chan error)
-	go func() { left <- s.Left() }() // an erasure waits until they are gone
+	go func() { left <- s.RetryRemovals() }() // an erasure waits until they are gone
 	if err := s.Load(t.Context()); err != nil {
 		t.Fatal(err)
 	}
@@ -85,7 +85,7 @@ func TestALoadThatEndsEarlyOwesErasures(t *testing.T) {
 	if err := s.Load(ended); !errors.Is(err, context.Canceled) {
 		t.Errorf("got %v", err)
 	}
-	if err := s.Left(); !errors.Is(err, understudy.ErrUnavailable) {
+	if err := s.RetryRemovals(); !errors.Is(err, understudy.ErrUnavailable) {
 		t.Errorf("erased: %v", err)
 	}
 	if _, ok := s.text(1); ok {

@@ -1,4 +1,4 @@
-// Contents come and go.
+// This file stores, evicts and forgets contents.
 
 package contents
 
@@ -20,11 +20,10 @@ import (
 	"understudy/request"
 )
 
-// Put keeps a content, all of which from must bring: c.Size bytes, or what
-// there is when that is negative. What was held under the key is replaced. It
-// returns c with size and sum as they are. When it cannot be kept the error is
-// ErrNotStored, with the reason, and nothing of it is; so it is when from fails,
-// ctx ends, or its record was forgotten meanwhile.
+// Put stores a content. from must deliver all of it: c.Size bytes, or any number if that is negative. It
+// replaces the former content of the key. It returns c with the actual size and sum. If the content cannot be
+// stored, it returns ErrNotStored with the reason, and nothing is stored. That includes errors of from, the end
+// of ctx, and a record that was forgotten meanwhile.
 func (f *Files) Put(ctx context.Context, c request.Content, from io.Reader) (request.Content, error) {
 	p := &putting{file: newFile(c)}
 	f.mu.Lock()
@@ -36,7 +35,7 @@ func (f *Files) Put(ctx context.Context, c request.Content, from io.Reader) (req
 	delete(f.putting, p)
 	if err != nil {
 		f.stats.Failed++
-		return c, fmt.Errorf("store: keep content %s: %w", c.Key, notKept(err))
+		return c, fmt.Errorf("store: keep content %s: %w", c.Key, wrapError(err))
 	}
 	f.stats.Kept++
 	return c, nil
@@ -50,8 +49,8 @@ func newFile(c request.Content) file {
 	return x
 }
 
-// notKept words why a content was not kept.
-func notKept(err error) error {
+// wrapError adds the reason why a content was not stored.
+func wrapError(err error) error {
 	reason := ""
 	var known *sqlite.Fault
 	switch {
@@ -77,6 +76,7 @@ var (
 	errForgotten = &sqlite.Fault{Reason: "its record was forgotten meanwhile", Saving: true}
 )
 
+// put writes the content to a temporary file and then moves it into place.
 func (f *Files) put(ctx context.Context, p *putting, c request.Content, from io.Reader) (request.Content, error) {
 	most := min(f.o.Most, f.o.Limit)
 	if c.Size > most {
@@ -86,7 +86,7 @@ func (f *Files) put(ctx context.Context, p *putting, c request.Content, from io.
 	if err != nil {
 		return c, err
 	}
-	defer os.Remove(temp.Name()) // nothing is there once it was renamed
+	defer os.Remove(temp.Name()) // after the rename there is no such file
 	hash := sha256.New()
 	size, err := io.Copy(io.MultiWriter(temp, hash), io.LimitReader(from, most+1))
 	switch {
@@ -105,19 +105,19 @@ func (f *Files) put(ctx context.Context, p *putting, c request.Content, from io.
 	p.file.size, p.file.sum = c.Size, c.Sum
 	f.disk.Lock()
 	defer f.disk.Unlock()
-	if err := f.still(ctx, p); err != nil {
+	if err := f.checkSpoiled(ctx, p); err != nil {
 		return c, err
 	}
-	if err := f.allowed(ctx, &c); err != nil {
+	if err := f.checkErased(ctx, &c); err != nil {
 		return c, err
 	}
 	f.makeRoom(size)
-	return c, f.commit(p.file, c, temp.Name())
+	return c, f.storeFiles(p.file, c, temp.Name())
 }
 
-// allowed is an error when the content's record, or one it lies within, was
-// erased. The disk is held: an erasure forgets before or after what follows.
-func (f *Files) allowed(ctx context.Context, c *request.Content) error {
+// checkErased returns an error if the content's record, or a record in its path, was erased. The caller holds
+// disk, so an erasure forgets the record before or after this.
+func (f *Files) checkErased(ctx context.Context, c *request.Content) error {
 	if f.o.Erased == nil {
 		return nil
 	}
@@ -133,9 +133,9 @@ func (f *Files) allowed(ctx context.Context, c *request.Content) error {
 	return err
 }
 
-// still is an error when the content may no longer be kept. The disk is held,
-// so a forget comes before or after the whole of what follows.
-func (f *Files) still(ctx context.Context, p *putting) error {
+// checkSpoiled returns an error if the content must no longer be stored. The caller holds disk, so a Forget
+// runs before or after the rest of Put.
+func (f *Files) checkSpoiled(ctx context.Context, p *putting) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if p.spoiled {
@@ -144,8 +144,8 @@ func (f *Files) still(ctx context.Context, p *putting) error {
 	return ctx.Err()
 }
 
-// commit puts content and index entry in their places; the disk is held.
-func (f *Files) commit(x file, c request.Content, temp string) error {
+// storeFiles moves a content and its index file into place. The caller holds disk.
+func (f *Files) storeFiles(x file, c request.Content, temp string) error {
 	f.mu.Lock()
 	shared := f.refs[x.sum] > 0
 	f.mu.Unlock()
@@ -161,17 +161,17 @@ func (f *Files) commit(x file, c request.Content, temp string) error {
 	f.mu.Lock()
 	old := f.byKey[x.key]
 	if old != nil {
-		f.unlink(old)
+		f.removeEntry(old)
 	}
-	f.link(&x)
+	f.addEntry(&x)
 	f.mu.Unlock()
 	if old != nil {
-		_ = f.removeUnused(old.sum) // it has logged it; the next start sees to the rest
+		_ = f.removeUnused(old.sum) // the error is logged; the next start removes the rest
 	}
 	return nil
 }
 
-// settle renames a synced file to where it belongs, for good.
+// settle renames a synced file durably.
 func settle(temp, path string) error {
 	dir := filepath.Dir(path)
 	if err := os.MkdirAll(dir, 0o700); err != nil {
@@ -183,8 +183,8 @@ func settle(temp, path string) error {
 	return wal.SyncFolder(dir)
 }
 
-// link and unlink keep the books of what is held; mu is held.
-func (f *Files) link(x *file) {
+// addEntry and removeEntry maintain the index in memory. The caller holds mu.
+func (f *Files) addEntry(x *file) {
 	f.byKey[x.key] = x
 	x.at = f.recent.PushFront(x)
 	if f.refs[x.sum]++; f.refs[x.sum] == 1 {
@@ -192,7 +192,7 @@ func (f *Files) link(x *file) {
 	}
 }
 
-func (f *Files) unlink(x *file) {
+func (f *Files) removeEntry(x *file) {
 	delete(f.byKey, x.key)
 	f.recent.Remove(x.at)
 	if f.refs[x.sum]--; f.refs[x.sum] == 0 {
@@ -201,8 +201,7 @@ func (f *Files) unlink(x *file) {
 	}
 }
 
-// makeRoom removes what was not read for longest until size more bytes fit;
-// the disk is held.
+// makeRoom removes the least recently read contents until size more bytes fit. The caller holds disk.
 func (f *Files) makeRoom(size int64) {
 	for {
 		f.mu.Lock()
@@ -212,14 +211,14 @@ func (f *Files) makeRoom(size int64) {
 			return
 		}
 		x := last.Value.(*file)
-		f.unlink(x)
+		f.removeEntry(x)
 		f.stats.Evicted++
 		f.mu.Unlock()
-		_ = f.remove(x) // it is out of the books; the next start sees to the rest
+		_ = f.remove(x) // not in the index any more; the next start removes the rest
 	}
 }
 
-// remove takes what is no longer in the books off the disk: index first.
+// remove deletes a file that is no longer in the index from the disk: first its index file.
 func (f *Files) remove(x *file) error {
 	err := os.Remove(f.indexPath(x.key))
 	if errors.Is(err, fs.ErrNotExist) {
@@ -227,13 +226,13 @@ func (f *Files) remove(x *file) error {
 	}
 	if err != nil {
 		f.o.Logger.Error("store: a content cannot be removed", "error", err)
-		return err // without its index entry gone the content must stay whole
+		return err // while its index file exists, the content must stay
 	}
 	return f.removeUnused(x.sum)
 }
 
-// Left tries again to remove what Forget could not, and says why not.
-func (f *Files) Left() (err error) {
+// RetryRemovals tries again to remove what Forget could not remove, and returns the errors.
+func (f *Files) RetryRemovals() (err error) {
 	if err := f.await(); err != nil {
 		return err
 	}
@@ -252,10 +251,10 @@ func (f *Files) Left() (err error) {
 	return nil
 }
 
-// removeUnused removes a content no key has.
+// removeUnused removes a content without a key.
 func (f *Files) removeUnused(sum [32]byte) error {
 	f.mu.Lock()
-	used := f.refs[sum] > 0 || f.loading.on // a key not read yet may have it: the sweep sees to it
+	used := f.refs[sum] > 0 || f.loading.on // a key that is not read yet may have it; the sweep decides
 	f.mu.Unlock()
 	if used {
 		return nil
@@ -270,29 +269,28 @@ func (f *Files) removeUnused(sum [32]byte) error {
 	return err
 }
 
-// drop removes one key's content.
+// drop removes the content of one key.
 func (f *Files) drop(k fileKey) {
 	f.disk.Lock()
 	defer f.disk.Unlock()
 	f.mu.Lock()
 	x := f.byKey[k]
 	if x != nil {
-		f.unlink(x)
+		f.removeEntry(x)
 	}
 	f.mu.Unlock()
 	if x != nil {
-		_ = f.remove(x) // remove has logged it
+		_ = f.remove(x) // remove has logged the error
 	}
 }
 
-// Forget removes what is held of a record and of whatever lies within it (a
-// message's images), and spoils what of it is on its way in. It says how many
-// contents went. Even when files cannot be removed, nothing of the record is
-// given out by this process any more; the error says that the next one might. Before
-// Load has come to them they are hidden at once and go at its end; Left waits.
+// Forget removes the contents of a record and of the records below it (a message's images), and cancels Puts of
+// such contents. It returns how many contents it removed. Even if files cannot be removed, this process no
+// longer serves them. The error then means that the next process might. Contents that Load has not read yet are
+// hidden at once and removed at its end; RetryRemovals waits for that.
 func (f *Files) Forget(source, kind, id string) (gone int, err error) {
 	what := recordTags{tagOf(source, kind, id), tagOf(source, "", id)}
-	about := what.about
+	about := what.match
 	f.disk.Lock()
 	defer f.disk.Unlock()
 	var all []*file
@@ -309,7 +307,7 @@ func (f *Files) Forget(source, kind, id string) (gone int, err error) {
 		}
 	}
 	for _, x := range all {
-		f.unlink(x)
+		f.removeEntry(x)
 	}
 	f.stats.Forgotten += int64(len(all))
 	f.mu.Unlock()
@@ -325,15 +323,15 @@ func (f *Files) Forget(source, kind, id string) (gone int, err error) {
 	return len(all), nil
 }
 
-// Confirm notes that upstream said at that time that the content is still so.
-// ErrNotFound when it is not held.
+// Confirm stores that the upstream still had the same content at that time. It returns ErrNotFound if the
+// content is not stored.
 func (f *Files) Confirm(key understudy.Key, at time.Time) error {
 	f.disk.Lock()
 	defer f.disk.Unlock()
 	k := keyOf(key)
 	_, _, ok := f.find(k)
 	if !ok {
-		_, ok = f.unlisted(k)
+		_, ok = f.findUnlisted(k)
 	}
 	if !ok {
 		return fmt.Errorf("store: confirm content %s: %w", key, understudy.ErrNotFound)
@@ -344,7 +342,7 @@ func (f *Files) Confirm(key understudy.Key, at time.Time) error {
 		err = f.writeIndex(k, c, false)
 	}
 	if err != nil {
-		return fmt.Errorf("store: confirm content %s: %w", key, notKept(err))
+		return fmt.Errorf("store: confirm content %s: %w", key, wrapError(err))
 	}
 	return nil
 }

@@ -1,4 +1,4 @@
-// A batch: some listed records are taken out, a few in one transaction.
+// This file erases a batch of listed records, a few in each transaction.
 
 package erase
 
@@ -15,19 +15,19 @@ import (
 	"understudy/internal/store/sqlite"
 )
 
-// batch is some records of one erasure that are erased together.
+// batch is a group of records of one erasure that are erased together.
 type batch struct {
 	job             *job
 	eraser          *Eraser
 	erasure, source int64
-	name            string // of the source
+	name            string // the name of the source
 	records         []erasing
 	matches         *matchers
-	wanted          map[int64]bool // versions that go
+	wanted          map[int64]bool // versions to erase
 	ids             map[string]bool
 	pages           []int64
-	late            []int64 // pages that show a wanted version and were saved meanwhile; the writing connection's
-	searched        bool    // for the matchers, in what is neither version nor page
+	late            []int64 // pages with a wanted version that were saved meanwhile; only the writing goroutine uses this
+	searched        bool    // the matchers were already searched for outside versions and pages
 }
 
 // erasing is one listed record.
@@ -39,7 +39,7 @@ type erasing struct {
 	bound          int64
 	fields         []string
 	versions       []int64
-	present        bool // it is there now
+	present        bool // the record is present now
 	files          int
 }
 
@@ -48,8 +48,8 @@ var selectErasing = &sqlite.Statement{Head: `SELECT g.number, g.erasure, g.sourc
 	FROM erasing g JOIN source s ON s.number = g.source JOIN kind k ON k.number = g.kind
 	WHERE g.state = 0 AND g.erasure = (SELECT min(erasure) FROM erasing WHERE state = 0 AND erasure > 0) ORDER BY g.number LIMIT ?`}
 
-// next is the next batch, nil when nothing is left.
-func (r *job) next(ctx context.Context) (*batch, error) {
+// readNext returns the next batch, or nil when nothing is left.
+func (r *job) readNext(ctx context.Context) (*batch, error) {
 	m := &matchers{texts: map[string]bool{}, numbers: map[string]bool{}, long: map[string]bool{}}
 	b := &batch{job: r, eraser: r.eraser, matches: m, wanted: map[int64]bool{}, ids: map[string]bool{}}
 	err := r.eraser.pool.Read(ctx, func(c *sqlite.Conn) error {
@@ -67,7 +67,7 @@ func (r *job) next(ctx context.Context) (*batch, error) {
 			return err
 		}
 		for i := range b.records {
-			if err := b.look(c, &b.records[i]); err != nil {
+			if err := b.readTexts(c, &b.records[i]); err != nil {
 				return err
 			}
 		}
@@ -79,8 +79,8 @@ func (r *job) next(ctx context.Context) (*batch, error) {
 	return b, nil
 }
 
-// look finds a record's id, the versions of it that go, and what they say.
-func (b *batch) look(c *sqlite.Conn, e *erasing) error {
+// readTexts finds a record's id, its versions to erase, and the texts in them.
+func (b *batch) readTexts(c *sqlite.Conn, e *erasing) error {
 	versions := b.eraser.store.Versions(c)
 	present, all, err := versions.ListVersions(e.record)
 	if err != nil {
@@ -93,15 +93,15 @@ func (b *batch) look(c *sqlite.Conn, e *erasing) error {
 			return err
 		}
 		if entry.Record != e.record {
-			return sqlite.Damaged("version %d is not of record %d", v, e.record)
+			return sqlite.NewDamageError("version %d is not of record %d", v, e.record)
 		}
 		if entry.ID != "" {
 			e.id = entry.ID
 		}
 		switch {
-		case entry.Pruned() || e.cause == CauseDeleted && present[v]:
+		case entry.IsPruned() || e.cause == CauseDeleted && present[v]:
 			continue
-		case e.cause == CauseRedacted && (v >= e.bound || !saysAny(entry.Body, e.fields)):
+		case e.cause == CauseRedacted && (v >= e.bound || !hasAny(entry.Body, e.fields)):
 			continue
 		}
 		b.matches.add(e.kind.Spec, entry.Body, e.fields)
@@ -114,7 +114,7 @@ func (b *batch) look(c *sqlite.Conn, e *erasing) error {
 	return nil
 }
 
-// run erases the batch: pages first, so that none is ever half there.
+// run erases the batch. It begins with the pages, so that no page is ever left with missing records.
 func (b *batch) run(ctx context.Context) error {
 	end, err := b.eraser.store.WatchPages(ctx, func(page int64, versions []int64) {
 		if page != 0 && slices.ContainsFunc(versions, func(v int64) bool { return b.wanted[v] }) {
@@ -128,7 +128,7 @@ func (b *batch) run(ctx context.Context) error {
 	err = b.eraser.store.VisitPages(ctx, b.source, func(number int64, sk *codec.Skeleton) {
 		whole, _ := understudy.KeptWhole(sk.Kept)
 		named := sk.ID != "" && b.ids[sk.ID] || slices.ContainsFunc(whole, func(r understudy.Row) bool { return r.ID != "" && b.ids[r.ID] })
-		if named || slices.ContainsFunc(sk.Versions, func(v int64) bool { return b.wanted[v] }) || b.matches.inPage(sk) {
+		if named || slices.ContainsFunc(sk.Versions, func(v int64) bool { return b.wanted[v] }) || b.matches.matchPage(sk) {
 			b.pages = append(b.pages, number)
 		}
 	})
@@ -136,15 +136,15 @@ func (b *batch) run(ctx context.Context) error {
 		return err
 	}
 	for part := range slices.Chunk(b.pages, sqlite.MaxTuples) {
-		if err := b.transaction(ctx, func(c *sqlite.Conn) error { return b.deletePages(c, part) }); err != nil {
+		if err := b.runTransaction(ctx, func(c *sqlite.Conn) error { return b.deletePages(c, part) }); err != nil {
 			return err
 		}
 	}
 	for part := range slices.Chunk(b.records, eraseRecords) {
-		if err := b.files(part); err != nil {
+		if err := b.forgetFiles(part); err != nil {
 			return err
 		}
-		if err := b.transaction(ctx, func(c *sqlite.Conn) error { return b.take(c, part) }); err != nil {
+		if err := b.runTransaction(ctx, func(c *sqlite.Conn) error { return b.take(c, part) }); err != nil {
 			return err
 		}
 		b.searched = true
@@ -153,11 +153,11 @@ func (b *batch) run(ctx context.Context) error {
 			b.job.o.Progress(b.job.done, max(b.job.total, b.job.done))
 		}
 	}
-	return b.tell(ctx)
+	return b.notify(ctx)
 }
 
-// files forgets the contents of records.
-func (b *batch) files(part []erasing) error {
+// forgetFiles deletes the contents of records.
+func (b *batch) forgetFiles(part []erasing) error {
 	for i := range part {
 		e := &part[i]
 		if b.job.o.Files == nil || e.cause == CauseRedacted || e.id == "" {
@@ -165,7 +165,7 @@ func (b *batch) files(part []erasing) error {
 		}
 		gone, err := b.job.o.Files.Forget(b.name, e.kind.Name, e.id)
 		if err == nil {
-			err = b.job.o.Files.Left()
+			err = b.job.o.Files.RetryRemovals()
 		}
 		if err != nil {
 			return err
@@ -175,11 +175,11 @@ func (b *batch) files(part []erasing) error {
 	return nil
 }
 
-// transaction runs work in one, after the pages saved meanwhile have gone.
-func (b *batch) transaction(ctx context.Context, work func(c *sqlite.Conn) error) error {
+// runTransaction runs work in a transaction. It first deletes the pages that were saved meanwhile.
+func (b *batch) runTransaction(ctx context.Context, work func(c *sqlite.Conn) error) error {
 	return b.eraser.pool.Release(ctx, func(c *sqlite.Conn) (bool, error) {
 		late := b.late
-		broken, err := c.Transaction(ctx, sqlite.BeginWrite, func() error {
+		broken, err := c.RunTransaction(ctx, sqlite.BeginWrite, func() error {
 			for part := range slices.Chunk(late, sqlite.MaxTuples) {
 				if err := b.deletePages(c, part); err != nil {
 					return err
@@ -199,10 +199,10 @@ func (b *batch) deletePages(c *sqlite.Conn, numbers []int64) error {
 	if err != nil {
 		return err
 	}
-	return c.Exec(countErasure, 0, int64(0), int64(0), gone, int64(0), b.erasure)
+	return c.Execute(countErasure, 0, int64(0), int64(0), gone, int64(0), b.erasure)
 }
 
-// take takes the bodies of some records out, in a transaction.
+// take erases the bodies of some records, in a transaction.
 func (b *batch) take(c *sqlite.Conn, part []erasing) error {
 	if !b.searched {
 		if err := b.takeMentions(c); err != nil {
@@ -210,10 +210,10 @@ func (b *batch) take(c *sqlite.Conn, part []erasing) error {
 		}
 	}
 	var records, versions, files int64
-	bodies := b.eraser.store.Versions(c) // each block is packed anew once
+	bodies := b.eraser.store.Versions(c) // each block is written once
 	for i := range part {
 		e := &part[i]
-		gone, err := b.takeOne(c, bodies, e)
+		gone, err := b.takeRecord(c, bodies, e)
 		if err != nil {
 			return fmt.Errorf("record %d: %w", e.record, err)
 		}
@@ -222,18 +222,18 @@ func (b *batch) take(c *sqlite.Conn, part []erasing) error {
 		if gone > 0 || e.cause != CauseRedacted {
 			records++
 		}
-		if err := c.Exec(updateErasing, 0, e.number); err != nil {
+		if err := c.Execute(updateErasing, 0, e.number); err != nil {
 			return err
 		}
 	}
 	if err := bodies.Write(); err != nil {
 		return err
 	}
-	return c.Exec(countErasure, 0, records, versions, int64(0), files, b.erasure)
+	return c.Execute(countErasure, 0, records, versions, int64(0), files, b.erasure)
 }
 
-// takeOne takes one record out and returns how many bodies that were.
-func (b *batch) takeOne(c *sqlite.Conn, bodies Versions, e *erasing) (gone int64, err error) {
+// takeRecord erases one record and returns how many bodies it erased.
+func (b *batch) takeRecord(c *sqlite.Conn, bodies Versions, e *erasing) (gone int64, err error) {
 	slices.Sort(e.versions)
 	for _, v := range e.versions {
 		taken, err := bodies.Erase(b.name, e.kind.Name, e.record, v, e.cause == CauseDeleted)

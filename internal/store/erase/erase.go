@@ -1,16 +1,17 @@
-// Erasing takes records out of every file for good, each listed with its cause:
+// Erasing removes records from every file for good. Each is listed with its cause:
 //
-//	a cause (upstream said 404, a field was emptied, a number, age)
-//	   |   in one transaction
-//	rows of erasing: so that a crash cannot lose it
-//	   |   EraseListed, in small transactions (job.go)
-//	bodies, pages, files
-//	   |   Pool.Sanitize
-//	free places, gaps and the log of the file
-//	   |   in one transaction
-//	the receipt: a row of erasure that is done
+// \ta cause (the upstream returned 404, a field was emptied, a request, age)
+// \t   |   in one transaction
+// \trows of erasing: so that a crash cannot lose it
+// \t   |   EraseListed, in small transactions (job.go)
+// \tbodies, pages, files
+// \t   |   Pool.Sanitize
+// \tfree pages, gaps and the log of the file
+// \t   |   in one transaction
+// \tthe receipt: a row of erasure that is done
 
-// Package erase takes out of the store what people, upstream or age want gone.
+// Package erase removes records from the store at the request of people, because the upstream deleted or
+// redacted them, or because of their age.
 package erase
 
 import (
@@ -23,31 +24,31 @@ import (
 	"understudy/spec"
 )
 
-// Kind is a kind of records as the store numbers it.
+// Kind is a kind of records with its number in the store.
 type Kind struct {
 	Number int64
-	Prefix string // what most of its ids begin with
+	Prefix string // the common prefix of its ids
 	Name   string
-	Spec   *spec.Kind // nil when the spec does not name it
+	Spec   *spec.Kind // nil if the spec does not name it
 }
 
-// Catalog is the sources and kinds that the store knows.
+// Catalog gives the sources and kinds that the store knows.
 type Catalog interface {
 	Source(name string) (number int64, ok bool)
 	Kind(source, kind string) (k Kind, ok bool)
 }
 
-// Rows is what the store holds, read and taken out.
+// Rows reads and deletes what the store holds.
 type Rows interface {
-	// VisitBodies calls each for every body of a source that is held.
+	// VisitBodies calls each for every stored body of a source.
 	VisitBodies(ctx context.Context, source int64, each func(k Kind, e *codec.Entry)) error
 	// VisitPages calls each for every page of a source.
 	VisitPages(ctx context.Context, source int64, each func(page int64, sk *codec.Skeleton)) error
-	// WatchPages calls saved with each page saved from now on and the versions it
-	// shows, with the writing connection held, until end is called. page is 0 when
-	// the records are kept and the page is not.
+	// WatchPages calls saved with each page that is saved from now on and the versions that it shows, until the
+	// caller calls end. The calls come from the writing goroutine. page is 0 if only the records are stored,
+	// not the page.
 	WatchPages(ctx context.Context, saved func(page int64, versions []int64)) (end func(), err error)
-	// DeletePages deletes pages in a transaction and returns how many there were.
+	// DeletePages deletes pages in a transaction and returns how many existed.
 	DeletePages(c *sqlite.Conn, pages []int64) (gone int64, err error)
 	// Versions opens the versions of records for one transaction.
 	Versions(c *sqlite.Conn) Versions
@@ -55,42 +56,41 @@ type Rows interface {
 
 // Versions are the versions of records in one transaction.
 type Versions interface {
-	// Of are all versions of a record whose bodies are held, and which of them
-	// are the newest of a record that is present.
+	// ListVersions returns all versions of a record whose bodies are stored, and which of them are the newest
+	// of a present record.
 	ListVersions(record int64) (present map[int64]bool, all []int64, err error)
-	// Entry is a version with its body.
+	// ReadEntry returns a version with its body.
 	ReadEntry(version int64) (*codec.Entry, error)
-	// Erase takes the body of a version out, and what its record is found by.
-	// sparePresent leaves one that is the newest of a record that is present.
+	// Erase deletes the body of a version and the values by which its record is found. With sparePresent it
+	// keeps the newest version of a present record.
 	Erase(source, kind string, record, version int64, sparePresent bool) (taken bool, err error)
-	// Forget deletes what is known of the past of a record.
+	// Forget deletes the history of a record.
 	Forget(record int64) error
-	// Write writes what was changed.
+	// Write writes the changed blocks.
 	Write() error
 }
 
-// Index is what else the store does for an erasure.
+// Index is the rest of the store's part in an erasure.
 type Index interface {
-	// Mark makes every record that an erasure lists go, as a change, and refuses
-	// to store it again.
+	// Mark deletes every record that an erasure lists, with a change, and prevents that it is stored again.
 	Mark(ctx context.Context, erasure int64) error
-	// SanitizeIndex replaces what words that are gone have left in the index of words.
+	// SanitizeIndex overwrites what deleted words have left in the index of words.
 	SanitizeIndex(ctx context.Context) error
 }
 
-// Store is the store that records are erased from.
+// Store is the store whose records are erased.
 type Store interface {
 	Catalog
 	Rows
 	Index
 }
 
-// Contents are the contents of records, in files.
+// Contents are the contents of records, stored in files.
 type Contents interface {
-	// Forget deletes the contents of a record and returns how many there were.
+	// Forget deletes the contents of a record and returns how many files there were.
 	Forget(source, kind, id string) (files int, err error)
-	// Left is the error of a file that could not be deleted.
-	Left() error
+	// RetryRemovals deletes files that could not be deleted before, or returns an error.
+	RetryRemovals() error
 }
 
 // Options are the settings of an Eraser.
@@ -101,16 +101,16 @@ type Options struct {
 	Now         func() time.Time
 }
 
-// Eraser erases records of one store. Many goroutines may use it at once.
+// Eraser erases records of one store. It is safe for concurrent use.
 type Eraser struct {
 	pool    *sqlite.Pool
 	store   Store
-	written *annotations.Book // by people
+	written *annotations.Book // notes that people wrote on records
 	now     func() time.Time
-	running chan struct{} // held by the call under way that overwrites the file
+	running chan struct{} // full while a call erases or overwrites the file
 }
 
-// New makes an Eraser.
+// New returns an Eraser.
 func New(o Options) *Eraser {
 	return &Eraser{pool: o.Pool, store: o.Store, written: o.Annotations, now: o.Now, running: make(chan struct{}, 1)}
 }

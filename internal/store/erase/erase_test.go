@@ -44,7 +44,7 @@ func TestBesideErased(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if found, err := db.Verifier.Holds(t.Context(), "4155550100"); err != nil || len(found) < 4 {
+	if found, err := db.Verifier.FindTexts(t.Context(), "4155550100"); err != nil || len(found) < 4 {
 		t.Fatalf("held at first: %v, %v", found, err)
 	}
 	if _, _, err := db.Eraser.EraseNumber(t.Context(), "twilio", "+14155550100"); err != nil {
@@ -53,14 +53,14 @@ func TestBesideErased(t *testing.T) {
 	if _, err := db.Eraser.EraseListed(t.Context(), erase.Job{}); err != nil {
 		t.Fatal(err)
 	}
-	if found, err := db.Verifier.Holds(t.Context(), "4155550100", "a text that is long", "415 555"); err != nil || len(found) > 0 {
+	if found, err := db.Verifier.FindTexts(t.Context(), "4155550100", "a text that is long", "415 555"); err != nil || len(found) > 0 {
 		t.Fatalf("still held: %v, %v", found, err)
 	}
-	notes, err := db.KV.Values(t.Context(), "")
+	notes, err := db.KV.ReadValues(t.Context(), "")
 	if err != nil || len(notes) != 1 || string(notes["walk/b"]) != "at page 7" {
 		t.Fatalf("values %q, %v", notes, err)
 	}
-	jobs, err := db.Jobs.Jobs(t.Context(), understudy.JobFilter{Limit: 10})
+	jobs, err := db.Jobs.ReadJobs(t.Context(), understudy.JobFilter{Limit: 10})
 	if err != nil || len(jobs) != 1 || jobs[0].Number != numbers[1] {
 		t.Fatalf("jobs %+v, %v", jobs, err)
 	}
@@ -107,7 +107,7 @@ func TestListedTwiceFarApart(t *testing.T) {
 	if err != nil || len(done) != 1 || done[0].Done.IsZero() || done[0].Versions != 2*(more+1) { // what it said again is kept once
 		t.Errorf("%+v, %v; want %d versions", done, err, 2*(more+1))
 	}
-	if w, err := db.Eraser.Waiting(t.Context()); err != nil || w.Records != 0 {
+	if w, err := db.Eraser.CountWaiting(t.Context()); err != nil || w.Records != 0 {
 		t.Errorf("waiting %+v, %v", w, err)
 	}
 	if r, err := db.Verifier.Verify(t.Context()); err != nil || len(r.Problems) > 0 {

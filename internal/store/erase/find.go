@@ -1,4 +1,4 @@
-// Finding the records of a person, and those that lie under them.
+// This file finds the records of a person, and the records that belong to them.
 
 package erase
 
@@ -17,45 +17,44 @@ import (
 	"understudy/spec"
 )
 
-// Found is what an erasure would take.
+// Found is what an erasure would erase.
 type Found struct {
-	Kinds map[string]int // how many records of each kind
+	Kinds map[string]int // the number of records of each kind
 	all   []record
 }
 
-// record is a record that is to be erased.
+// record is a record to erase.
 type record struct {
 	kind, id string
 	number   int64
 }
 
-// Records is how many records were found.
+// Records returns how many records were found.
 func (f Found) Records() int { return len(f.all) }
 
-// maxRounds bounds how deep records lie under one another.
+// maxRounds is the maximum depth of records that belong to one another.
 const maxRounds = 8
 
-// finding is one search.
+// finding is the state of one search.
 type finding struct {
 	store   Store
 	pool    *sqlite.Pool
-	text    string // what was asked for
+	text    string // what the caller asked for
 	n       understudy.Phone
 	source  string
-	known   map[string]bool // ids found, "kind/id"
+	known   map[string]bool // ids found, as "kind/id"
 	roots   map[string]string
 	all     []record
 	numbers map[string]bool
 }
 
-// Find finds the records of a source that belong to a number: those in which,
-// in any version that is held, a field of class phone is the number in any way
-// of writing it, and those that lie under them (a call's recordings, a
-// message's images), by their parent or a link. A phone field that is no number
-// ("client:anna") is found by its text. what may also be KIND/ID: that record
-// and what lies under it. It reads every body of the source once, or a few times
-// when something lies deep. ErrInvalid: the source is unknown, or a number
-// without a country's code is several.
+// Find finds the records of a source that belong to a phone number. Such a record has the number, in any way of
+// writing it, in a field of class phone in any stored version. Find also finds the records that belong to those
+// by their parent or a link, such as a call's recordings or a message's images. A phone field that is not a
+// number ("client:anna") is compared as text. what may also be KIND/ID: then Find returns that record and the
+// records that belong to it. Find reads every body of the source once, and again for each level of records
+// below. It returns ErrInvalid if the source is unknown, or if a number without country code may be several
+// numbers.
 func (r *Eraser) Find(ctx context.Context, source, what string) (Found, error) {
 	leave, err := r.pool.Begin()
 	if err != nil {
@@ -63,9 +62,10 @@ func (r *Eraser) Find(ctx context.Context, source, what string) (Found, error) {
 	}
 	defer leave()
 	f, err := r.find(ctx, source, what)
-	return f, sqlite.Failed(false, err, "find records in %s", source)
+	return f, sqlite.WrapError(false, err, "find records in %s", source)
 }
 
+// find searches all bodies of the source, and again while a round has found more records.
 func (r *Eraser) find(ctx context.Context, source, what string) (Found, error) {
 	number, ok := r.store.Source(source)
 	if !ok {
@@ -77,7 +77,7 @@ func (r *Eraser) find(ctx context.Context, source, what string) (Found, error) {
 	if name, id, ok := strings.Cut(what, "/"); ok {
 		if k, ok := r.store.Kind(source, name); ok {
 			named = true
-			if err := f.record(ctx, k, id); err != nil {
+			if err := f.addRecord(ctx, k, id); err != nil {
 				return Found{}, err
 			}
 		}
@@ -85,10 +85,10 @@ func (r *Eraser) find(ctx context.Context, source, what string) (Found, error) {
 	for round := 0; round < maxRounds; round++ {
 		before := len(f.all)
 		if named && before == 0 {
-			break // there is no such record, so nothing lies under it
+			break // there is no such record, so no record belongs to it
 		}
 		err := f.store.VisitBodies(ctx, number, func(k Kind, e *codec.Entry) {
-			if !f.known[k.Name+"/"+e.ID] && (round == 0 && !named && f.phones(k.Spec, e.Body) || f.under(k.Spec, e.Body)) {
+			if !f.known[k.Name+"/"+e.ID] && (round == 0 && !named && f.matchPhones(k.Spec, e.Body) || f.isUnder(k.Spec, e.Body)) {
 				f.add(k, e)
 			}
 		})
@@ -99,11 +99,11 @@ func (r *Eraser) find(ctx context.Context, source, what string) (Found, error) {
 			break
 		}
 	}
-	return f.found()
+	return f.checkFound()
 }
 
-// found is what was found, unless it may be several people's.
-func (f *finding) found() (Found, error) {
+// checkFound returns the result, or an error if the records may belong to several people.
+func (f *finding) checkFound() (Found, error) {
 	if len(f.numbers) > 1 {
 		return Found{}, fmt.Errorf("%w: %s may be one of %s; write it with its country's code, as in +14155550100", understudy.ErrInvalid,
 			f.text, strings.Join(slices.Sorted(maps.Keys(f.numbers)), ", "))
@@ -115,10 +115,10 @@ func (f *finding) found() (Found, error) {
 	return Found{Kinds: kinds, all: f.all}, nil
 }
 
-// record begins with one record.
-func (f *finding) record(ctx context.Context, k Kind, id string) error {
+// addRecord begins the search with one record.
+func (f *finding) addRecord(ctx context.Context, k Kind, id string) error {
 	return f.pool.Read(ctx, func(c *sqlite.Conn) error {
-		record, err := names.Record(c, k.Number, sqlite.AppendID(nil, k.Prefix, id))
+		record, err := names.FindRecord(c, k.Number, sqlite.AppendID(nil, k.Prefix, id))
 		if err == nil && record != 0 {
 			f.add(k, &codec.Entry{Record: record, ID: id})
 		}
@@ -129,13 +129,13 @@ func (f *finding) record(ctx context.Context, k Kind, id string) error {
 func (f *finding) add(k Kind, e *codec.Entry) {
 	f.known[k.Name+"/"+e.ID] = true
 	f.all = append(f.all, record{kind: k.Name, id: e.ID, number: e.Record})
-	if k.Spec == nil || k.Spec.Own == "" { // what is done with a number of ours does not lie under it
+	if k.Spec == nil || k.Spec.Own == "" { // records on one of our own numbers do not belong to the person
 		f.roots[e.ID] = k.Name
 	}
 }
 
-// phones reports whether a field of class phone is the number.
-func (f *finding) phones(k *spec.Kind, body []byte) bool {
+// matchPhones reports whether a field of class phone is the number.
+func (f *finding) matchPhones(k *spec.Kind, body []byte) bool {
 	if k == nil {
 		return false
 	}
@@ -167,8 +167,8 @@ func (f *finding) phones(k *spec.Kind, body []byte) bool {
 	return hit
 }
 
-// under reports whether a record lies under one that was found.
-func (f *finding) under(k *spec.Kind, body []byte) bool {
+// isUnder reports whether a record belongs to one that was found.
+func (f *finding) isUnder(k *spec.Kind, body []byte) bool {
 	if k == nil || len(f.roots) == 0 {
 		return false
 	}

@@ -1,6 +1,5 @@
-// The erasure job: what is listed is taken out of every row, a few records in one
-// transaction. Then the free bytes of the file are overwritten and the receipt is
-// written.
+// This file runs the erasure job. It removes the listed records from every row, a few in each transaction. Then
+// it overwrites the free bytes of the file and writes the receipts.
 
 package erase
 
@@ -13,24 +12,23 @@ import (
 )
 
 const (
-	eraseBatch   = 2048 // records that share one walk over the pages
-	eraseRecords = 32   // records in one transaction; those of one block together
+	eraseBatch   = 2048 // records that share one scan of the pages
+	eraseRecords = 32   // records in one transaction, so that those of one block are together
 )
 
-// Job is what EraseListed needs beside the database. All may be nil.
+// Job is what EraseListed needs besides the database. All fields may be nil.
 type Job struct {
 	Files Contents // where the contents of records are
-	// Gone is told the kinds of which something went (none: perhaps all), before
-	// the free bytes are overwritten, so that caches in memory forget it too.
+	// Gone is called with the kinds of the erased records; no kinds mean perhaps all. It is called before the
+	// free bytes are overwritten, so that caches in memory can drop the records.
 	Gone func(ctx context.Context, source string, kinds []string) error
-	// Progress is told how many records of how many are done.
+	// Progress is called with the number of erased records and the total.
 	Progress func(done, total int64)
 }
 
-// EraseListed erases what is listed when it begins and returns the receipts that
-// are done by it, the newest first. Everything is done in small transactions,
-// may be broken off at any point and is finished by the next call; nothing is
-// done twice. One call runs at a time, others wait.
+// EraseListed erases the records that are listed when it begins. It returns the receipts that this completes,
+// newest first. It works in small transactions and may be interrupted at any point. The next call continues and
+// repeats nothing. One call runs at a time; others wait.
 func (r *Eraser) EraseListed(ctx context.Context, o Job) (done []Erasure, err error) {
 	leave, err := r.pool.Begin()
 	if err != nil {
@@ -44,7 +42,7 @@ func (r *Eraser) EraseListed(ctx context.Context, o Job) (done []Erasure, err er
 		return nil, ctx.Err()
 	}
 	done, err = (&job{eraser: r, o: o}).run(ctx)
-	return done, sqlite.Failed(false, err, "erase what is listed")
+	return done, sqlite.WrapError(false, err, "erase what is listed")
 }
 
 // job is one call of EraseListed.
@@ -63,8 +61,9 @@ var (
 	countErasing    = &sqlite.Statement{Head: "SELECT count(*) FROM erasing WHERE erasure > 0 AND state <> 1"}
 )
 
+// run marks the records, erases them batch by batch, overwrites the free bytes and writes the receipts.
 func (r *job) run(ctx context.Context) ([]Erasure, error) {
-	if err := r.adopt(ctx); err != nil {
+	if err := r.assignErasures(ctx); err != nil {
 		return nil, err
 	}
 	if len(r.open) == 0 {
@@ -75,11 +74,11 @@ func (r *job) run(ctx context.Context) ([]Erasure, error) {
 			return nil, err
 		}
 	}
-	if err := r.tellTaken(ctx); err != nil {
+	if err := r.notifyTaken(ctx); err != nil {
 		return nil, err
 	}
 	for {
-		b, err := r.next(ctx)
+		b, err := r.readNext(ctx)
 		if err != nil {
 			return nil, err
 		}
@@ -96,11 +95,11 @@ func (r *job) run(ctx context.Context) ([]Erasure, error) {
 	return r.finish(ctx)
 }
 
-// adopt gives the rows that saves listed an erasure, one a source and cause, and
-// reads which erasures are open.
-func (r *job) adopt(ctx context.Context) error {
+// assignErasures creates an erasure for each source and cause of the rows that saves have listed. It also reads which
+// erasures are open.
+func (r *job) assignErasures(ctx context.Context) error {
 	return r.eraser.pool.Release(ctx, func(c *sqlite.Conn) (bool, error) {
-		return c.Transaction(ctx, sqlite.BeginWrite, func() error {
+		return c.RunTransaction(ctx, sqlite.BeginWrite, func() error {
 			type owner struct{ source, cause int64 }
 			var all []owner
 			err := c.Query(selectUnadopted, 0, nil, func(row []driver.Value) error {
@@ -112,11 +111,11 @@ func (r *job) adopt(ctx context.Context) error {
 			}
 			for _, e := range all {
 				var number int64
-				if _, err := c.One(insertErasure, []driver.Value{e.source, e.cause, []byte{}, r.eraser.now().UnixNano()},
+				if _, err := c.QueryRow(insertErasure, []driver.Value{e.source, e.cause, []byte{}, r.eraser.now().UnixNano()},
 					func(row []driver.Value) { number = row[0].(int64) }); err != nil {
 					return err
 				}
-				if err := c.Exec(adoptErasing, 0, number, e.source, e.cause); err != nil {
+				if err := c.Execute(adoptErasing, 0, number, e.source, e.cause); err != nil {
 					return err
 				}
 			}
@@ -126,7 +125,7 @@ func (r *job) adopt(ctx context.Context) error {
 			}); err != nil {
 				return err
 			}
-			_, err = c.One(countErasing, nil, func(row []driver.Value) { r.total = row[0].(int64) })
+			_, err = c.QueryRow(countErasing, nil, func(row []driver.Value) { r.total = row[0].(int64) })
 			return err
 		})
 	})
@@ -145,23 +144,23 @@ var (
 	deleteIdle = &sqlite.Statement{Head: "DELETE FROM erasure WHERE done > 0 AND cause = ? AND records = 0 AND pages = 0"}
 )
 
-// finish writes the receipts: nothing of what they name is left.
+// finish writes the receipts. Nothing of the erased records is left by then.
 func (r *job) finish(ctx context.Context) (done []Erasure, err error) {
 	err = r.eraser.pool.Release(ctx, func(c *sqlite.Conn) (bool, error) {
-		return c.Transaction(ctx, sqlite.BeginWrite, func() error {
+		return c.RunTransaction(ctx, sqlite.BeginWrite, func() error {
 			done = nil
-			if err := c.Exec(deleteErasing, 0); err != nil {
+			if err := c.Execute(deleteErasing, 0); err != nil {
 				return err
 			}
-			if err := c.Exec(closeErasures, 0, r.eraser.now().UnixNano()); err != nil {
+			if err := c.Execute(closeErasures, 0, r.eraser.now().UnixNano()); err != nil {
 				return err
 			}
-			if err := c.Exec(deleteIdle, 0, int64(CauseRedacted)); err != nil {
+			if err := c.Execute(deleteIdle, 0, int64(CauseRedacted)); err != nil {
 				return err
 			}
 			for i := len(r.open) - 1; i >= 0; i-- {
 				n := r.open[i].Number
-				one, err := erasuresBetween(c, n-1, n, 1)
+				one, err := readErasures(c, n-1, n, 1)
 				if err != nil {
 					return err
 				}
@@ -176,12 +175,11 @@ func (r *job) finish(ctx context.Context) (done []Erasure, err error) {
 var selectTaken = &sqlite.Statement{Head: "SELECT count(*) FROM erasing g JOIN erasure e ON e.number = g.erasure " +
 	"WHERE g.state = 1 AND (e.records > 0 OR e.pages > 0)"}
 
-// sanitizeIfNeeded overwrites the free bytes of the file if anything was taken
-// out of its rows.
+// sanitizeIfNeeded overwrites the free bytes of the file if anything was erased from its rows.
 func (r *job) sanitizeIfNeeded(ctx context.Context) error {
 	var taken int64
 	err := r.eraser.pool.Read(ctx, func(c *sqlite.Conn) error {
-		_, err := c.One(selectTaken, nil, func(row []driver.Value) { taken = row[0].(int64) })
+		_, err := c.QueryRow(selectTaken, nil, func(row []driver.Value) { taken = row[0].(int64) })
 		return err
 	})
 	if err != nil || taken == 0 {
@@ -197,9 +195,9 @@ func (r *job) sanitizeIfNeeded(ctx context.Context) error {
 var selectTakenFrom = &sqlite.Statement{Head: "SELECT DISTINCT s.name FROM erasing g JOIN source s ON s.number = g.source " +
 	"WHERE g.state = 1 ORDER BY 1"}
 
-// tellTaken tells memory of what a call that broke off has taken: whether it
-// came to telling is not known.
-func (r *job) tellTaken(ctx context.Context) error {
+// notifyTaken calls Gone for the records that an interrupted call has erased, because that call may not have
+// done so.
+func (r *job) notifyTaken(ctx context.Context) error {
 	if err := r.eraser.written.Reload(ctx); err != nil || r.o.Gone == nil {
 		return err
 	}
@@ -218,8 +216,8 @@ func (r *job) tellTaken(ctx context.Context) error {
 	return err
 }
 
-// tell tells memory which kinds something went of.
-func (b *batch) tell(ctx context.Context) error {
+// notify calls Gone with the kinds of the erased records.
+func (b *batch) notify(ctx context.Context) error {
 	if err := b.eraser.written.Reload(ctx); err != nil || b.job.o.Gone == nil {
 		return err
 	}

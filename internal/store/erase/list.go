@@ -1,4 +1,4 @@
-// Listing what was found for a person: whole or not at all. Then each record goes.
+// This file lists the records found for a person, all or none. Then each record is marked as gone.
 
 package erase
 
@@ -18,21 +18,19 @@ var (
 		"VALUES ", Tuple: "(?, ?, ?, ?, ?, ?, ?)"}
 )
 
-// The states of a row of erasing.
+// The states of a row of table erasing.
 const (
-	stateMarked = 0 // it is to be erased, and is not stored again
-	stateTaken  = 1 // its texts are out of every row
-	stateListed = 2 // it is to be erased
+	stateMarked = 0 // to erase; it is not stored again
+	stateTaken  = 1 // its texts are removed from every row
+	stateListed = 2 // to erase, and not marked yet
 )
 
-// EraseNumber finds what belongs to a number (see Find) and lists it for
-// erasing, in one transaction: after a crash it is listed whole or not at all.
-// Then, a few in one transaction, each record that is there goes, which is a
-// change, and is not stored again; what a crash leaves of that
-// EraseListed does first. With nothing found nothing is listed and there is no
-// receipt. What is saved while it looks may escape it; a caller that waits for the
-// receipt calls it until nothing more is found. An error that comes with a
-// receipt's number came after it was listed: it will be erased.
+// EraseNumber finds what belongs to a number (see Find) and lists it for erasing in one transaction, so a crash
+// leaves all or nothing listed. Then it marks each present record as gone, a few in each transaction. That is a
+// change, and the record is not stored again. After a crash EraseListed does the rest of the marking first. If
+// nothing is found, nothing is listed and there is no receipt. Records that are saved during the search may be
+// missed. So a caller that waits for the receipt repeats the call until nothing more is found. An error
+// together with a receipt's number occurred after the listing; the records will be erased.
 func (r *Eraser) EraseNumber(ctx context.Context, source, what string) (Erasure, Found, error) {
 	leave, err := r.pool.Begin()
 	if err != nil {
@@ -45,20 +43,20 @@ func (r *Eraser) EraseNumber(ctx context.Context, source, what string) (Erasure,
 		pages, err = r.deleteWhole(ctx, source)
 	}
 	if err == nil && pages > 0 && len(f.all) == 0 {
-		err = r.overwrite(ctx)
+		err = r.sanitize(ctx)
 	}
 	if err != nil || len(f.all) == 0 {
-		return Erasure{}, f, sqlite.Failed(false, err, "erase in %s", source)
+		return Erasure{}, f, sqlite.WrapError(false, err, "erase in %s", source)
 	}
 	e, err := r.list(ctx, source, what, f.all)
 	if err == nil {
 		err = r.store.Mark(ctx, e.Number)
 	}
-	return e, f, sqlite.Failed(false, err, "erase in %s", source)
+	return e, f, sqlite.WrapError(false, err, "erase in %s", source)
 }
 
-// deleteWhole deletes the pages of a source that are stored whole, and returns how many there were: a
-// person may stand in one though no record is found.
+// deleteWhole deletes the pages of a source that are stored whole, and returns how many there were. Such a page
+// may mention a person although no record was found.
 func (r *Eraser) deleteWhole(ctx context.Context, source string) (int, error) {
 	number, _ := r.store.Source(source)
 	var whole []int64
@@ -78,8 +76,8 @@ func (r *Eraser) deleteWhole(ctx context.Context, source string) (int, error) {
 	return len(whole), err
 }
 
-// overwrite overwrites the free bytes of the file. EraseListed does so where records are listed.
-func (r *Eraser) overwrite(ctx context.Context) error {
+// sanitize overwrites the free bytes of the file. If records are listed, EraseListed does it instead.
+func (r *Eraser) sanitize(ctx context.Context) error {
 	select {
 	case r.running <- struct{}{}:
 		defer func() { <-r.running }()
@@ -90,11 +88,11 @@ func (r *Eraser) overwrite(ctx context.Context) error {
 	return err
 }
 
-// list lists all records of an erasure; when it returns they are on the disk. Rows are all
-// it writes: a million of them take seconds, their marks would take minutes.
+// list lists all records of an erasure. When it returns, they are on the disk. It writes only rows: a million
+// rows take seconds, while marking them takes minutes.
 func (r *Eraser) list(ctx context.Context, source, what string, all []record) (e Erasure, err error) {
 	number, _ := r.store.Source(source)
-	slices.SortFunc(all, func(a, b record) int { // one kind after the other, bodies that lie together
+	slices.SortFunc(all, func(a, b record) int { // sorted by kind, so that neighbouring bodies are together
 		if a.kind != b.kind {
 			return strings.Compare(a.kind, b.kind)
 		}
@@ -108,12 +106,12 @@ func (r *Eraser) list(ctx context.Context, source, what string, all []record) (e
 		}
 	}
 	err = r.pool.ReleaseDurably(ctx, func(c *sqlite.Conn) error {
-		seal, err := sealKey(c)
+		seal, err := readSealKey(c)
 		if err != nil {
 			return err
 		}
 		now := r.now().UnixNano()
-		if _, err := c.One(insertErasure, []driver.Value{number, int64(CauseAsked), sealed(seal, source, what), now},
+		if _, err := c.QueryRow(insertErasure, []driver.Value{number, int64(CauseAsked), sealHash(seal, source, what), now},
 			func(row []driver.Value) { e.Number = row[0].(int64) }); err != nil {
 			return err
 		}
@@ -123,11 +121,11 @@ func (r *Eraser) list(ctx context.Context, source, what string, all []record) (e
 			for _, one := range part {
 				args = append(args, e.Number, number, kinds[one.kind], one.number, int64(CauseAsked), now, int64(stateListed))
 			}
-			if err := c.ExecMany(insertListed, 7, args); err != nil {
+			if err := c.ExecuteMany(insertListed, 7, args); err != nil {
 				return err
 			}
 		}
-		all, err := erasuresBetween(c, e.Number-1, e.Number, 1)
+		all, err := readErasures(c, e.Number-1, e.Number, 1)
 		if err == nil && len(all) == 1 {
 			e = all[0]
 		}

@@ -1,5 +1,4 @@
-// Matchers: the texts of an erased body that may stand in other places as well,
-// and how they are found there.
+// This file collects the texts of an erased body that may also be in other places, and finds them there.
 
 package erase
 
@@ -15,19 +14,17 @@ import (
 	"understudy/spec"
 )
 
-// leastText is how long a text must be to be looked for elsewhere; shorter
-// ones stand everywhere.
-const leastText = 6
+// minText is the minimum length of a text that is searched for elsewhere. Shorter texts occur everywhere.
+const minText = 6
 
-// matchers are the texts of erased bodies: the values of fields with a class,
-// but for prices.
+// matchers are the texts of erased bodies: the values of fields with a class other than price.
 type matchers struct {
-	texts   map[string]bool // as read
-	numbers map[string]bool // digits of those that are phone numbers
-	long    map[string]bool // those of texts that are long
+	texts   map[string]bool // the texts as decoded
+	numbers map[string]bool // the digits of texts that are phone numbers
+	long    map[string]bool // the texts that are at least longText long
 }
 
-// add collects the texts of a body; only those fields when some are named.
+// add collects the texts of a body. If only names fields, it collects only those.
 func (t *matchers) add(kind *spec.Kind, body []byte, only []string) {
 	doc, err := jsonspan.Parse(body)
 	if kind == nil || err != nil || doc.Kind != jsonspan.Object {
@@ -38,20 +35,21 @@ func (t *matchers) add(kind *spec.Kind, body []byte, only []string) {
 			continue
 		}
 		if v, ok := jsonspan.Find(body, doc, f.Name); ok {
-			t.value(body, v, f.Class == spec.ClassPhone)
+			t.addValue(body, v, f.Class == spec.ClassPhone)
 		}
 	}
 }
 
-func (t *matchers) value(body []byte, v jsonspan.Value, phone bool) {
+// addValue collects the texts of a value and the values inside it.
+func (t *matchers) addValue(body []byte, v jsonspan.Value, phone bool) {
 	switch v.Kind {
 	case jsonspan.Object:
-		jsonspan.VisitMembers(body, v, func(_ []byte, m jsonspan.Value) bool { t.value(body, m, phone); return true })
+		jsonspan.VisitMembers(body, v, func(_ []byte, m jsonspan.Value) bool { t.addValue(body, m, phone); return true })
 	case jsonspan.Array:
-		jsonspan.VisitElements(body, v, func(e jsonspan.Value) bool { t.value(body, e, phone); return true })
+		jsonspan.VisitElements(body, v, func(e jsonspan.Value) bool { t.addValue(body, e, phone); return true })
 	case jsonspan.String:
 		text := jsonspan.Text(body, v)
-		if len(text) < leastText {
+		if len(text) < minText {
 			return
 		}
 		t.texts[text] = true
@@ -64,68 +62,67 @@ func (t *matchers) value(body []byte, v jsonspan.Value, phone bool) {
 	}
 }
 
-// inPage reports whether a page's address or what lies outside its records
-// holds one of the texts.
-func (t *matchers) inPage(sk *codec.Skeleton) bool {
+// matchPage reports whether a page's address, or its bytes outside the records, contain one of the texts.
+func (t *matchers) matchPage(sk *codec.Skeleton) bool {
 	if len(t.texts) == 0 {
 		return false
 	}
-	if t.inURI(sk.URI) || t.inURI(sk.Next) {
+	if t.matchURI(sk.URI) || t.matchURI(sk.Next) {
 		return true
 	}
 	found := 0
-	for text := range quoted(sk.Outside) {
-		if found++; t.texts[text] || t.inURI(text) {
+	for text := range quotedStrings(sk.Outside) {
+		if found++; t.texts[text] || t.matchURI(text) {
 			return true
 		}
 	}
-	return found == 0 && t.inText(string(sk.Outside))
+	return found == 0 && t.matchText(string(sk.Outside))
 }
 
-// inText reports whether any other text holds one of the texts or numbers.
-func (t *matchers) inText(text string) bool {
+// matchText reports whether a text contains one of the texts or numbers.
+func (t *matchers) matchText(text string) bool {
 	for one := range t.texts {
 		if strings.Contains(text, one) {
 			return true
 		}
 	}
-	return t.is(text)
+	return t.match(text)
 }
 
-// mentioned reports whether any text holds one of the long texts or numbers.
-func (t *matchers) mentioned(text string) bool {
+// matchMention reports whether a text contains one of the long texts or numbers.
+func (t *matchers) matchMention(text string) bool {
 	for one := range t.long {
 		if strings.Contains(text, one) {
 			return true
 		}
 	}
-	return t.number(text)
+	return t.matchNumber(text)
 }
 
-// inURI reports whether a value of an address is one of the texts, or any part
-// of it one of the numbers.
-func (t *matchers) inURI(uri string) bool {
+// matchURI reports whether a query value is one of the texts, or any part of the address contains one of the
+// numbers.
+func (t *matchers) matchURI(uri string) bool {
 	path, query, _ := strings.Cut(uri, "?")
 	for part := range strings.SplitSeq(path, "/") {
-		if text, err := url.PathUnescape(part); err == nil && t.number(text) {
+		if text, err := url.PathUnescape(part); err == nil && t.matchNumber(text) {
 			return true
 		}
 	}
 	for pair := range strings.SplitSeq(query, "&") {
 		_, value, _ := strings.Cut(pair, "=")
-		if text, err := url.QueryUnescape(value); err == nil && t.is(text) {
+		if text, err := url.QueryUnescape(value); err == nil && t.match(text) {
 			return true
 		}
 	}
 	return false
 }
 
-func (t *matchers) is(text string) bool {
-	return t.texts[text] || t.number(text)
+func (t *matchers) match(text string) bool {
+	return t.texts[text] || t.matchNumber(text)
 }
 
-// number reports whether a text holds one of the numbers.
-func (t *matchers) number(text string) bool {
+// matchNumber reports whether a text contains one of the numbers.
+func (t *matchers) matchNumber(text string) bool {
 	for n := range numbersIn(text) {
 		if t.numbers[n] {
 			return true
@@ -134,8 +131,8 @@ func (t *matchers) number(text string) bool {
 	return false
 }
 
-// quoted yields every string of a text that is nearly JSON, read.
-func quoted(text []byte) func(yield func(string) bool) {
+// quotedStrings yields every JSON string in a text, decoded. The text need not be valid JSON.
+func quotedStrings(text []byte) func(yield func(string) bool) {
 	return func(yield func(string) bool) {
 		for i := 0; i < len(text); {
 			from := bytes.IndexByte(text[i:], '"')

@@ -1,5 +1,5 @@
-// Mentions in jobs and values: those hold names and places, and no texts of records.
-// Erasing makes sure of it. What people wrote on other records may mention anybody.
+// This file erases mentions of records in jobs and values. Both contain names and places but should contain no
+// texts of records. Erasing makes sure of that. Notes on other records may mention anybody.
 
 package erase
 
@@ -11,8 +11,8 @@ import (
 	"understudy/internal/store/sqlite"
 )
 
-// longText is how long a text must be to be looked for in jobs and values,
-// where a word like "messages" is no person's.
+// longText is the minimum length of a text that is searched for in jobs and values. A shorter text may be an
+// ordinary word like "messages".
 const longText = 16
 
 var (
@@ -25,19 +25,18 @@ var (
 	selectAllValues = &sqlite.Statement{Head: "SELECT name, value FROM kv"}
 )
 
-// takeMentions takes the batch's texts out of jobs and values, in a transaction. A job
-// or a value that is about them goes whole; of one that only mentions them the
-// mention goes.
+// takeMentions removes the batch's texts from jobs, values and notes, in a transaction. It deletes a job or
+// value that is about them. In a job that only mentions them it clears the mention.
 func (b *batch) takeMentions(c *sqlite.Conn) error {
-	if !b.matches.any() {
+	if !b.matches.hasLong() {
 		return nil
 	}
 	var gone, mention []int64
 	err := c.Query(selectJobTexts, 0, nil, func(r []driver.Value) error {
 		switch {
-		case b.matches.inValue(r[1]) || b.matches.inValue(r[2]) || b.matches.inValue(r[3]):
+		case b.matches.matchColumn(r[1]) || b.matches.matchColumn(r[2]) || b.matches.matchColumn(r[3]):
 			gone = append(gone, r[0].(int64))
-		case b.matches.inValue(r[4]) || b.matches.inValue(r[5]):
+		case b.matches.matchColumn(r[4]) || b.matches.matchColumn(r[5]):
 			mention = append(mention, r[0].(int64))
 		}
 		return nil
@@ -45,26 +44,26 @@ func (b *batch) takeMentions(c *sqlite.Conn) error {
 	var notes []string
 	if err == nil {
 		err = c.Query(selectAllValues, 0, nil, func(r []driver.Value) error {
-			if b.matches.inValue(r[0]) || b.matches.inValue(r[1]) {
+			if b.matches.matchColumn(r[0]) || b.matches.matchColumn(r[1]) {
 				notes = append(notes, r[0].(string))
 			}
 			return nil
 		})
 	}
 	if err == nil {
-		err = annotations.EraseMentions(c, b.matches.inValue)
+		err = annotations.EraseMentions(c, b.matches.matchColumn)
 	}
 	if err == nil {
-		err = b.names(c)
+		err = b.eraseNames(c)
 	}
 	for _, n := range gone {
 		if err == nil {
-			err = c.Exec(deleteJobText, 0, n)
+			err = c.Execute(deleteJobText, 0, n)
 		}
 	}
 	for _, n := range mention {
 		if err == nil {
-			err = c.Exec(clearJobText, 0, n)
+			err = c.Execute(clearJobText, 0, n)
 		}
 	}
 	for _, name := range notes {
@@ -75,34 +74,34 @@ func (b *batch) takeMentions(c *sqlite.Conn) error {
 	return err
 }
 
-// any reports whether there is anything to look for in jobs and values.
-func (t *matchers) any() bool { return len(t.numbers) > 0 || len(t.long) > 0 }
+// hasLong reports whether there is anything to search for in jobs and values.
+func (t *matchers) hasLong() bool { return len(t.numbers) > 0 || len(t.long) > 0 }
 
-// inValue reports whether a column holds a long text or a number.
-func (t *matchers) inValue(v driver.Value) bool {
+// matchColumn reports whether a column contains a long text or a number.
+func (t *matchers) matchColumn(v driver.Value) bool {
 	text, ok := v.(string)
 	if b, isBytes := v.([]byte); isBytes {
 		text, ok = string(b), true
 	}
-	return ok && text != "" && t.mentioned(text)
+	return ok && text != "" && t.matchMention(text)
 }
 
-// names takes sets of field names out of changes that hold a number or a long
-// text: an API that names fields by people would do that.
-func (b *batch) names(c *sqlite.Conn) error {
+// eraseNames removes sets of field names from changes if they contain a number or a long text. Some APIs might
+// name fields after people.
+func (b *batch) eraseNames(c *sqlite.Conn) error {
 	var sets []int64
 	err := c.Query(selectAllFields, 0, nil, func(r []driver.Value) error {
-		if b.matches.inValue(r[1]) {
+		if b.matches.matchColumn(r[1]) {
 			sets = append(sets, r[0].(int64))
 		}
 		return nil
 	})
 	for _, n := range sets {
 		if err == nil {
-			err = c.Exec(unsetFields, 0, n)
+			err = c.Execute(unsetFields, 0, n)
 		}
 		if err == nil {
-			err = c.Exec(deleteFields, 0, n)
+			err = c.Execute(deleteFields, 0, n)
 		}
 	}
 	return err

@@ -1,4 +1,4 @@
-// Numbers: everything in a text that may be a person's number.
+// This file finds everything in a text that may be a phone number.
 
 package erase
 
@@ -8,17 +8,17 @@ import (
 	"understudy"
 )
 
-// numbersIn yields the digits of everything in a text that may be a number.
+// numbersIn yields the digits of everything in a text that may be a phone number.
 func numbersIn(text string) func(yield func(string) bool) {
 	return func(yield func(string) bool) {
 		for i := 0; i < len(text); {
-			if !digit(text[i]) {
+			if !isDigit(text[i]) {
 				i++
 				continue
 			}
 			end, last := i, i
-			for end < len(text) && (digit(text[end]) || strings.IndexByte(" ().-/", text[end]) >= 0) {
-				if digit(text[end]) {
+			for end < len(text) && (isDigit(text[end]) || strings.IndexByte(" ().-/", text[end]) >= 0) {
+				if isDigit(text[end]) {
 					last = end
 				}
 				end++
@@ -32,4 +32,4 @@ func numbersIn(text string) func(yield func(string) bool) {
 	}
 }
 
-func digit(c byte) bool { return c >= '0' && c <= '9' }
+func isDigit(c byte) bool { return c >= '0' && c <= '9' }

@@ -1,5 +1,5 @@
-// Receipts: what was erased, when and why, and how much waits. They hold no text
-// and no number.
+// This file writes receipts: what was erased, when and why, and how much is waiting. They contain no text and
+// no number.
 
 package erase
 
@@ -16,18 +16,18 @@ import (
 	"understudy/internal/store/sqlite"
 )
 
-// Cause is why something is erased.
+// Cause is the reason why something is erased.
 type Cause uint8
 
-// The causes.
+// The causes of erasures.
 const (
-	CauseDeleted  Cause = iota + 1 // upstream said that the record is no more
-	CauseRedacted                  // upstream emptied a field: versions from before go
-	CauseAsked                     // a person's number, or one record
+	CauseDeleted  Cause = iota + 1 // the upstream reported that the record is gone
+	CauseRedacted                  // the upstream emptied a field: erase earlier versions
+	CauseAsked                     // a person asked to erase a number or a record
 	CauseAged                      // older than the retention of its kind
 )
 
-// String is "deleted", "redacted", "asked" or "aged".
+// String returns "deleted", "redacted", "asked" or "aged".
 func (c Cause) String() string {
 	if c >= CauseDeleted && c <= CauseAged {
 		return [...]string{"deleted", "redacted", "asked", "aged"}[c-CauseDeleted]
@@ -35,30 +35,28 @@ func (c Cause) String() string {
 	return "unknown"
 }
 
-// Erasure is a receipt, or an erasure under way while Done is zero. It holds no
-// text and no number.
+// Erasure is a receipt or, while Done is zero, an erasure in progress. It contains no text and no number.
 type Erasure struct {
-	Number int64 // of the receipt
+	Number int64 // the number of the receipt
 	Source string
 	Cause  Cause
-	// Hash is a keyed hash of the number that was asked for, in hex; "" for
-	// every other cause.
+	// Hash is a keyed hash of the requested number, in hexadecimal. It is "" for every other cause.
 	Hash     string
 	Begun    time.Time
-	Done     time.Time // zero: not yet
+	Done     time.Time // zero while in progress
 	Records  int64
-	Versions int64 // bodies
+	Versions int64 // erased bodies
 	Pages    int64
-	Files    int64 // contents
+	Files    int64 // erased contents
 }
 
-// Waiting says what was listed and is not erased yet.
+// Waiting says how many records are listed and not erased yet.
 type Waiting struct {
 	Records int64     `json:"records"`
-	Since   time.Time `json:"since,omitzero"` // when the first of them was listed, in UTC; zero: none
+	Since   time.Time `json:"since,omitzero"` // when the first of them was listed, in UTC; zero if there is none
 }
 
-// MaxErasures is the most receipts one call of Erasures returns.
+// MaxErasures is the maximum number of receipts that one call of ReadErasures returns.
 const MaxErasures = 1000
 
 var (
@@ -67,15 +65,15 @@ var (
 		FROM erasure e JOIN source s ON s.number = e.source WHERE e.number > ? AND e.number <= ? ORDER BY e.number DESC LIMIT ?`}
 )
 
-// Waiting says how much was listed and is not erased yet.
-func (r *Eraser) Waiting(ctx context.Context) (w Waiting, err error) {
+// CountWaiting returns how many records are listed and not erased yet.
+func (r *Eraser) CountWaiting(ctx context.Context) (w Waiting, err error) {
 	leave, err := r.pool.Begin()
 	if err != nil {
 		return w, err
 	}
 	defer leave()
 	err = r.pool.Read(ctx, func(c *sqlite.Conn) error {
-		_, err := c.One(selectWaiting, nil, func(row []driver.Value) {
+		_, err := c.QueryRow(selectWaiting, nil, func(row []driver.Value) {
 			w.Records = row[0].(int64)
 			if at := row[1].(int64); at != 0 {
 				w.Since = time.Unix(0, at).UTC()
@@ -83,12 +81,12 @@ func (r *Eraser) Waiting(ctx context.Context) (w Waiting, err error) {
 		})
 		return err
 	})
-	return w, sqlite.Failed(false, err, "count what is to be erased")
+	return w, sqlite.WrapError(false, err, "count what is to be erased")
 }
 
-// Erasures returns receipts, the newest first, those with numbers below before
-// (0: all), at most limit (and at most MaxErasures) of them.
-func (r *Eraser) Erasures(ctx context.Context, before int64, limit int) (all []Erasure, err error) {
+// ReadErasures returns receipts with numbers below before, newest first; 0 means all. It returns at most limit
+// and at most MaxErasures.
+func (r *Eraser) ReadErasures(ctx context.Context, before int64, limit int) (all []Erasure, err error) {
 	leave, err := r.pool.Begin()
 	if err != nil {
 		return nil, err
@@ -98,14 +96,14 @@ func (r *Eraser) Erasures(ctx context.Context, before int64, limit int) (all []E
 		before = 1 << 62
 	}
 	err = r.pool.Read(ctx, func(c *sqlite.Conn) error {
-		all, err = erasuresBetween(c, 0, before-1, min(limit, MaxErasures))
+		all, err = readErasures(c, 0, before-1, min(limit, MaxErasures))
 		return err
 	})
-	return all, sqlite.Failed(false, err, "read the receipts")
+	return all, sqlite.WrapError(false, err, "read the receipts")
 }
 
-// erasuresBetween reads those with numbers above after and up to last.
-func erasuresBetween(c *sqlite.Conn, after, last int64, limit int) (all []Erasure, err error) {
+// readErasures returns the receipts with numbers above after, up to and including last.
+func readErasures(c *sqlite.Conn, after, last int64, limit int) (all []Erasure, err error) {
 	if limit <= 0 {
 		return nil, nil
 	}
@@ -128,13 +126,13 @@ var (
 	updateSeal = &sqlite.Statement{Head: "UPDATE counter SET seal = ?"}
 )
 
-// sealKey is the key of the hashes in receipts, made when it is first needed.
-func sealKey(c *sqlite.Conn) (key []byte, err error) {
-	if _, err = c.One(selectSeal, nil, func(row []driver.Value) { key = row[0].([]byte) }); err != nil || len(key) > 0 {
+// readSealKey returns the key of the hashes in receipts. It creates the key when it is first needed.
+func readSealKey(c *sqlite.Conn) (key []byte, err error) {
+	if _, err = c.QueryRow(selectSeal, nil, func(row []driver.Value) { key = row[0].([]byte) }); err != nil || len(key) > 0 {
 		return key, err
 	}
 	key = newSeal()
-	return key, c.Exec(updateSeal, 0, key)
+	return key, c.Execute(updateSeal, 0, key)
 }
 
 func newSeal() []byte {
@@ -143,8 +141,8 @@ func newSeal() []byte {
 	return key
 }
 
-// sealed is the keyed hash of what was asked for.
-func sealed(key []byte, source, what string) []byte {
+// sealHash returns the keyed hash of what was asked for.
+func sealHash(key []byte, source, what string) []byte {
 	if n := understudy.ReadPhone(what); n.Digits != "" {
 		what = n.Digits
 	}

@@ -1,4 +1,4 @@
-// Redaction: fields that upstream empties to take back what it said.
+// This file is about redaction: fields that the upstream empties to take back their content.
 
 package erase
 
@@ -7,8 +7,8 @@ import (
 	"understudy/spec"
 )
 
-// Redactable reports whether upstream takes anything back by emptying a field.
-func Redactable(k *spec.Kind) bool {
+// IsRedactable reports whether the upstream can redact a field of the kind.
+func IsRedactable(k *spec.Kind) bool {
 	if k == nil {
 		return false
 	}
@@ -20,9 +20,9 @@ func Redactable(k *spec.Kind) bool {
 	return false
 }
 
-// Emptied are the fields that redact and are there, empty or null.
-func Emptied(k *spec.Kind, body []byte) (names []string) {
-	if !Redactable(k) {
+// EmptiedFields returns the names of the redacting fields that exist and are empty or null.
+func EmptiedFields(k *spec.Kind, body []byte) (names []string) {
+	if !IsRedactable(k) {
 		return nil
 	}
 	doc, err := jsonspan.Parse(body)
@@ -30,15 +30,15 @@ func Emptied(k *spec.Kind, body []byte) (names []string) {
 		return nil
 	}
 	for _, f := range k.Fields {
-		if v, ok := jsonspan.Find(body, doc, f.Name); f.Redacts && ok && emptyValue(v) {
+		if v, ok := jsonspan.Find(body, doc, f.Name); f.Redacts && ok && isEmptyValue(v) {
 			names = append(names, f.Name)
 		}
 	}
 	return names
 }
 
-// emptyValue reports whether a value says nothing: null, "", {} or [].
-func emptyValue(v jsonspan.Value) bool {
+// isEmptyValue reports whether a value is null, "", {} or [].
+func isEmptyValue(v jsonspan.Value) bool {
 	switch v.Kind {
 	case jsonspan.Null:
 		return true
@@ -48,14 +48,14 @@ func emptyValue(v jsonspan.Value) bool {
 	return false
 }
 
-// saysAny reports whether one of the fields is there and not empty.
-func saysAny(body []byte, fields []string) bool {
+// hasAny reports whether one of the fields exists and is not empty.
+func hasAny(body []byte, fields []string) bool {
 	doc, err := jsonspan.Parse(body)
 	if err != nil || doc.Kind != jsonspan.Object {
-		return true // what cannot be read may say anything
+		return true // an unreadable body may contain anything
 	}
 	for _, name := range fields {
-		if v, ok := jsonspan.Find(body, doc, name); ok && !emptyValue(v) {
+		if v, ok := jsonspan.Find(body, doc, name); ok && !isEmptyValue(v) {
 			return true
 		}
 	}

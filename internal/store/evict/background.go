@@ -1,4 +1,4 @@
-// The background: one goroutine at a time makes room, and rests after it failed.
+// This file limits eviction to one goroutine at a time, and pauses it after a failure.
 
 package evict
 
@@ -8,18 +8,17 @@ import (
 	"time"
 )
 
-// evictPause is how long nothing is tried again after everything that may go has
-// gone, or after an error.
+// evictPause is how long the evictor waits after it has evicted all it may, or after an error.
 const evictPause = time.Minute
 
-// background is the goroutine that makes room behind the saves.
+// background is the state of eviction behind the saves.
 type background struct {
-	running chan struct{} // held while room is made
+	running chan struct{} // full while a goroutine evicts
 	mu      sync.Mutex
 	ended   bool
 	end     context.CancelFunc
 	ctx     context.Context
-	pause   time.Time // nothing is tried before
+	pause   time.Time // no attempt before this time
 	work    sync.WaitGroup
 }
 
@@ -28,7 +27,7 @@ func (b *background) begin() {
 	b.ctx, b.end = context.WithCancel(context.Background())
 }
 
-// stop ends what is under way and refuses more.
+// stop cancels the current work and refuses further work.
 func (b *background) stop() {
 	b.mu.Lock()
 	b.ended = true
@@ -36,11 +35,11 @@ func (b *background) stop() {
 	b.end()
 }
 
-// due reports whether to begin behind the saves, and then takes the turn.
-func (b *background) due(now time.Time) bool {
+// takeTurn reports whether to begin evicting behind the saves. If so, it takes the turn.
+func (b *background) takeTurn(now time.Time) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	waiting := now.Before(b.pause) && b.pause.Sub(now) <= evictPause // a clock set back ends it
+	waiting := now.Before(b.pause) && b.pause.Sub(now) <= evictPause // the second condition ends the pause if the clock was set back
 	if b.ended || waiting {
 		return false
 	}
@@ -52,8 +51,8 @@ func (b *background) due(now time.Time) bool {
 	}
 }
 
-// done gives the turn back. exhausted means that no more room can be made now.
-func (b *background) done(now time.Time, exhausted bool) {
+// endTurn gives the turn back. exhausted means that no more space can be freed now.
+func (b *background) endTurn(now time.Time, exhausted bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	<-b.running

@@ -1,17 +1,16 @@
-// Making room: what was not read for longest goes when the limit is near.
+// This file frees space: near the limit the least recently read data is evicted.
 //
-//	95 %  pages unread for seven days, longest unread first
-//	      then versions that are not the newest and that no page shows, the
-//	      oldest first
-//	      then other pages, longest unread first, a quarter at a time, and
-//	      after each quarter the versions that no page shows now
-//	90 %  enough
+// \t95 %  evict pages not read for seven days, least recently read first
+// \t      then versions that are not the newest and that no page shows,
+// \t      oldest first
+// \t      then other pages, least recently read first, a quarter at a time,
+// \t      and after each quarter the versions that no page shows any more
+// \t90 %  stop
 //
-// Records stay: of each the newest version in every shape, which answers
-// instances. Everything is done in small transactions, so that no save waits
-// long; what is freed inside the file is used again by later saves.
+// Records are kept: the newest version of each record in every shape, from which instances are served. All work
+// is done in small transactions, so that no save waits long. Later saves use the freed space inside the file.
 
-// Package evict makes room in the file of a store that has a limit.
+// Package evict frees space in the file of a store that has a size limit.
 package evict
 
 import (
@@ -27,31 +26,29 @@ import (
 )
 
 const (
-	evictAt    = 95      // per cent of the limit in use: begin
-	evictTo    = 90      // per cent: enough
-	evictPages = 64      // pages in one transaction
-	maxOldest  = 1 << 16 // pages chosen in one walk
-	leastShare = 64      // pages that go at once when all were read lately
-	// unread is how long a page must not have been read to be among the first to
-	// go.
+	evictAt    = 95      // start when this percentage of the limit is in use
+	evictTo    = 90      // stop at this percentage
+	evictPages = 64      // pages evicted in one transaction
+	maxOldest  = 1 << 16 // pages chosen in one scan
+	minShare   = 64      // minimum number of pages to evict when all were read recently
+	// unread is how long a page must be unread to be among the first that are evicted.
 	unread = 7 * 24 * time.Hour
 )
 
-// Store is the store whose file the evictor makes room in.
+// Store is the store in whose file the evictor frees space.
 type Store interface {
-	// WatchVersions calls saved with the versions that each page saved from now
-	// on shows, with the writing connection held, until end is called. What was
-	// committed before can be read when it returns.
+	// WatchVersions calls saved with the versions of each page that is saved from now on, until the caller
+	// calls end. The calls come from the writing goroutine. What was committed before can be read when
+	// WatchVersions returns.
 	WatchVersions(ctx context.Context, saved func(versions []int64)) (end func(), err error)
-	// VisitShown calls each with the versions that every held page shows.
+	// VisitShown calls each with the versions that each stored page shows.
 	VisitShown(ctx context.Context, each func(versions []int64)) error
-	// Prune takes out the bodies of versions, but for the newest of each record,
-	// and returns how many there were. The versions are given by block, as a set
-	// of places in it.
+	// Prune deletes the bodies of versions, except for the newest of each record, and returns how many bodies
+	// it deleted. The versions are given by block, as a bit set of positions in the block.
 	Prune(c *sqlite.Conn, versions map[int64]uint64) (removed int64, err error)
 }
 
-// Options are the settings of an Evictor. None may be nil.
+// Options are the settings of an Evictor. All are required.
 type Options struct {
 	Pool   *sqlite.Pool
 	Store  Store
@@ -59,16 +56,16 @@ type Options struct {
 	Logger *slog.Logger
 }
 
-// Evictor makes room in one file. Many goroutines may use it at once.
+// Evictor frees space in one file. It is safe for concurrent use.
 type Evictor struct {
 	o          Options
 	pool       *sqlite.Pool
 	reads      reads
 	background background
-	writes     int64 // how many may still come before it is looked how full the file is
+	writes     int64 // how many saves may follow before the file's size is checked again
 }
 
-// New makes an Evictor that has nothing to do yet.
+// New returns an Evictor. It does nothing before Start.
 func New(o Options) *Evictor {
 	e := &Evictor{o: o, pool: o.Pool}
 	e.background.begin()
@@ -80,23 +77,23 @@ var (
 	pragmaFree  = &sqlite.Statement{Head: "PRAGMA freelist_count"}
 )
 
-// usedPages is how many pages of the file are in use, those in the log included.
-func usedPages(c *sqlite.Conn) (used int64, err error) {
-	_, err = c.One(pragmaPages, nil, func(r []driver.Value) { used = r[0].(int64) })
+// countUsedPages returns how many pages of the file are in use, including those in the log.
+func countUsedPages(c *sqlite.Conn) (used int64, err error) {
+	_, err = c.QueryRow(pragmaPages, nil, func(r []driver.Value) { used = r[0].(int64) })
 	if err != nil {
 		return 0, err
 	}
-	_, err = c.One(pragmaFree, nil, func(r []driver.Value) { used -= r[0].(int64) })
+	_, err = c.QueryRow(pragmaFree, nil, func(r []driver.Value) { used -= r[0].(int64) })
 	return used, err
 }
 
-// mostWritten is about how many pages of the file one save may need.
-const mostWritten = 1024
+// pagesPerSave is about how many pages of the file one save may need.
+const pagesPerSave = 1024
 
-// soon reports whether the next save may bring the file to where making room begins.
-// The goroutine with the writing connection asks, after each save; most often what it
-// counted before is enough. failed: the save was not made, perhaps for want of room.
-func (e *Evictor) soon(c *sqlite.Conn, failed bool) (bool, error) {
+// checkFull reports whether the next save may reach the level at which eviction starts. The writing goroutine
+// calls it after each save. Usually the count of the last check is enough. failed means that the save failed,
+// perhaps for lack of space.
+func (e *Evictor) checkFull(c *sqlite.Conn, failed bool) (bool, error) {
 	if e.writes--; e.writes > 0 && !failed {
 		return false, nil
 	}
@@ -104,44 +101,44 @@ func (e *Evictor) soon(c *sqlite.Conn, failed bool) (bool, error) {
 	if e.pool.Pages == 0 {
 		return false, nil
 	}
-	used, err := usedPages(c)
+	used, err := countUsedPages(c)
 	if err != nil {
 		return false, err
 	}
-	e.writes = max(0, (e.pool.Pages*evictAt/100-used)/mostWritten)
+	e.writes = max(0, (e.pool.Pages*evictAt/100-used)/pagesPerSave)
 	return used*100 > e.pool.Pages*evictAt, nil
 }
 
-// beyond reports whether more than per cent of the limit is in use.
-func (e *Evictor) beyond(c *sqlite.Conn, percent int64) (bool, error) {
+// checkUse reports whether more than percent of the limit is in use.
+func (e *Evictor) checkUse(c *sqlite.Conn, percent int64) (bool, error) {
 	if e.pool.Pages == 0 {
 		return false, nil
 	}
-	used, err := usedPages(c)
+	used, err := countUsedPages(c)
 	return used*100 > e.pool.Pages*percent, err
 }
 
-// Start begins to make room when that is due.
+// Start begins to evict in the background if the file is near its limit.
 func (e *Evictor) Start(ctx context.Context) {
-	_ = e.pool.Write(ctx, func(c *sqlite.Conn) (bool, error) { e.Maintain(c, true); return false, nil })
+	_ = e.pool.Write(ctx, func(c *sqlite.Conn) (bool, error) { e.StartIfNeeded(c, true); return false, nil })
 }
 
-// Maintain begins to make room in the background when that is due. The store calls
-// it after every save, with the writing connection; failed: the save was not made.
-func (e *Evictor) Maintain(c *sqlite.Conn, failed bool) {
-	near, err := e.soon(c, failed)
-	if err != nil || !near || !e.background.due(e.o.Now()) {
+// StartIfNeeded begins to evict in the background if the file is near its limit. The store calls it after every
+// save, with the writing connection. failed means that the save failed.
+func (e *Evictor) StartIfNeeded(c *sqlite.Conn, failed bool) {
+	near, err := e.checkFull(c, failed)
+	if err != nil || !near || !e.background.takeTurn(e.o.Now()) {
 		return
 	}
 	e.background.work.Go(func() {
-		if err := e.during(e.background.ctx, e.makeRoom); err != nil && e.background.ctx.Err() == nil {
+		if err := e.runTurn(e.background.ctx, e.makeRoom); err != nil && e.background.ctx.Err() == nil {
 			e.o.Logger.Warn("store: making room failed", "err", err)
 		}
 	})
 }
 
-// Evict makes room now, if the limit is near, after what is under way has ended.
-// Maintain makes room as well, later; Evict is for a caller that cannot wait.
+// Evict frees space now if the file is near its limit, after the current work has ended. StartIfNeeded also frees
+// space, but later. Evict is for callers that cannot wait.
 func (e *Evictor) Evict(ctx context.Context) error {
 	leave, err := e.pool.Begin()
 	if err != nil {
@@ -153,66 +150,65 @@ func (e *Evictor) Evict(ctx context.Context) error {
 	case <-ctx.Done():
 		return ctx.Err()
 	}
-	err = e.during(ctx, func(ctx context.Context) (enough bool, err error) {
+	err = e.runTurn(ctx, func(ctx context.Context) (enough bool, err error) {
 		near := false
-		err = e.pool.Write(ctx, func(c *sqlite.Conn) (bool, error) { near, err = e.beyond(c, evictAt); return false, err })
+		err = e.pool.Write(ctx, func(c *sqlite.Conn) (bool, error) { near, err = e.checkUse(c, evictAt); return false, err })
 		if err != nil || !near {
 			return true, err
 		}
 		return e.makeRoom(ctx)
 	})
-	return sqlite.Failed(false, err, "make room in %s", e.pool.Path)
+	return sqlite.WrapError(false, err, "make room in %s", e.pool.Path)
 }
 
-// during does the work of a turn and gives it back.
-func (e *Evictor) during(ctx context.Context, work func(context.Context) (enough bool, err error)) error {
+// runTurn does the work of a turn and gives the turn back.
+func (e *Evictor) runTurn(ctx context.Context, work func(context.Context) (enough bool, err error)) error {
 	enough, err := work(ctx)
-	e.background.done(e.o.Now(), !enough)
+	e.background.endTurn(e.o.Now(), !enough)
 	return err
 }
 
-// makeRoom evicts until there is room; enough is false when all that may go
-// has gone and it is not.
+// makeRoom evicts until there is enough space. enough is false if everything was evicted that may be, and the
+// file is still too full.
 func (e *Evictor) makeRoom(ctx context.Context) (enough bool, err error) {
 	e.SaveReads()
 	left, err := e.evictPages(ctx, e.o.Now().Add(-unread).Unix(), math.MaxInt64)
 	for {
-		if enough, err = e.enough(ctx, err); err != nil || enough {
+		if enough, err = e.checkRoom(ctx, err); err != nil || enough {
 			return enough, err
 		}
 		_, err = e.sweep(ctx)
-		if enough, err = e.enough(ctx, err); err != nil || enough || left == 0 {
+		if enough, err = e.checkRoom(ctx, err); err != nil || enough || left == 0 {
 			return enough, err
 		}
-		left, err = e.evictPages(ctx, math.MaxInt64, max(leastShare, left/4))
+		left, err = e.evictPages(ctx, math.MaxInt64, max(minShare, left/4))
 		if err != nil {
 			return false, err
 		}
 	}
 }
 
-// enough reports whether there is room again, unless err says that it cannot
-// be made.
-func (e *Evictor) enough(ctx context.Context, err error) (enough bool, _ error) {
+// checkRoom reports whether there is enough space again. It returns err if that is not nil.
+func (e *Evictor) checkRoom(ctx context.Context, err error) (enough bool, _ error) {
 	if err != nil {
 		return false, err
 	}
 	err = e.pool.Write(ctx, func(c *sqlite.Conn) (bool, error) {
-		beyond, err := e.beyond(c, evictTo)
+		beyond, err := e.checkUse(c, evictTo)
 		enough = !beyond
 		return false, err
 	})
 	return enough, err
 }
 
-// pageAge is a page and when it was last read or saved, in Unix seconds.
+// pageAge is a page with the time when it was last read or saved, in Unix seconds.
 type pageAge struct{ number, read int64 }
 
-// evictPages evicts at most n pages read at before or earlier, longest unread
-// first, until there is room. left is how many pages are still there.
+// evictPages evicts at most n pages that were last read at the time before or earlier, least recently read
+// first, until there is enough space. left is the number of pages that remain.
 func (e *Evictor) evictPages(ctx context.Context, before, n int64) (left int64, err error) {
 	for {
-		oldest, all, err := e.oldest(ctx, before, int(min(n, maxOldest)))
+		oldest, all, err := e.findOldest(ctx, before, int(min(n, maxOldest)))
 		if err != nil {
 			return 0, err
 		}
@@ -232,16 +228,16 @@ func (e *Evictor) evictPages(ctx context.Context, before, n int64) (left int64, 
 
 var (
 	selectAges = &sqlite.Statement{Head: "SELECT number, max(read, at / 1000000000) FROM page WHERE number > ? ORDER BY number LIMIT ?"}
-	// deletePages spares what was read or saved since it was chosen.
+	// deletePages spares pages that were read or saved after they were chosen.
 	deletePages = &sqlite.Statement{Head: "DELETE FROM page WHERE max(read, at / 1000000000) <= ? " +
 		"AND number IN (", Tuple: "?", Tail: ") RETURNING 1"}
-	countEvicted = &sqlite.Statement{Head: "UPDATE counter SET evicted_pages = evicted_pages + ?, evicted_versions = " +
+	updateEvicted = &sqlite.Statement{Head: "UPDATE counter SET evicted_pages = evicted_pages + ?, evicted_versions = " +
 		"evicted_versions + ?, evicted_at = ?"}
 )
 
-// oldest chooses the n pages unread for longest of those read at before or
-// earlier, in that order. all counts every page.
-func (e *Evictor) oldest(ctx context.Context, before int64, n int) (oldest []pageAge, all int64, err error) {
+// findOldest returns the n least recently read pages among those last read at the time before or earlier, in
+// that order. all is the number of all pages.
+func (e *Evictor) findOldest(ctx context.Context, before int64, n int) (oldest []pageAge, all int64, err error) {
 	shorten := func() {
 		slices.SortFunc(oldest, func(a, b pageAge) int { return cmp.Or(cmp.Compare(a.read, b.read), cmp.Compare(a.number, b.number)) })
 		oldest = oldest[:min(n, len(oldest))]
@@ -278,30 +274,30 @@ func (e *Evictor) evictSome(ctx context.Context, part []pageAge) (gone int64, en
 		args = append(args, p.number)
 	}
 	err = e.pool.Release(ctx, func(c *sqlite.Conn) (bool, error) {
-		broken, err := c.Transaction(ctx, sqlite.BeginWrite, func() error {
+		broken, err := c.RunTransaction(ctx, sqlite.BeginWrite, func() error {
 			err := c.Query(deletePages, len(part), args, func([]driver.Value) error { gone++; return nil })
 			if err != nil || gone == 0 {
 				return err
 			}
-			return e.evicted(c, gone, 0)
+			return e.countEvicted(c, gone, 0)
 		})
 		if err != nil {
 			return broken, err
 		}
-		beyond, err := e.beyond(c, evictTo)
+		beyond, err := e.checkUse(c, evictTo)
 		enough = !beyond
 		return false, err
 	})
 	return gone, enough, err
 }
 
-// evicted counts what the limit has made go.
-func (e *Evictor) evicted(c *sqlite.Conn, pages, versions int64) error {
-	return c.Exec(countEvicted, 0, pages, versions, e.o.Now().UnixNano())
+// countEvicted adds to the counters of evicted pages and versions.
+func (e *Evictor) countEvicted(c *sqlite.Conn, pages, versions int64) error {
+	return c.Execute(updateEvicted, 0, pages, versions, e.o.Now().UnixNano())
 }
 
-// Stop ends the work in the background and refuses more; Wait waits for its end.
+// Stop cancels the work in the background and refuses further work. Wait waits for its end.
 func (e *Evictor) Stop() { e.background.stop() }
 
-// Wait waits until no work is under way in the background.
+// Wait waits until no work runs in the background.
 func (e *Evictor) Wait() { e.background.work.Wait() }

@@ -1,5 +1,4 @@
-// The times at which pages were read: kept in memory and written with the next
-// save.
+// This file notes when pages are read. The times are kept in memory and written with the next save.
 
 package evict
 
@@ -13,24 +12,23 @@ import (
 )
 
 const (
-	// maxReads bounds how many reads wait to be written. Further ones are dropped;
-	// a later read of the same page is noted.
+	// maxReads is the maximum number of times that wait to be written. Further times are dropped; a later read
+	// of the same page is noted.
 	maxReads = 4096
-	// closeTime bounds what is written at the end.
+	// closeTime is the maximum time for writing the rest when the store closes.
 	closeTime = 5 * time.Second
-	// readEvery is how old the noted time of a read may get before another is
-	// worth a write.
+	// readEvery is how old the stored time of a read may become before a new time is written.
 	readEvery = time.Hour
 )
 
-// reads are times of reads by the page's number, in Unix seconds.
+// reads are times of reads in Unix seconds, by the page's number.
 type reads struct {
 	sync.Mutex
 	at map[int64]int64
 }
 
-// NoteRead remembers that a page was read now, unless it was read or saved within
-// the last hour. last is when that was, in Unix seconds.
+// NoteRead notes that a page was read now, unless it was read or saved within the last hour. last is the time
+// of that, in Unix seconds.
 func (e *Evictor) NoteRead(page, last int64) { e.reads.note(page, last, e.o.Now()) }
 
 func (r *reads) note(page, last int64, now time.Time) {
@@ -48,7 +46,7 @@ func (r *reads) note(page, last int64, now time.Time) {
 	}
 }
 
-// take hands out at most n of them; give puts them back.
+// take removes and returns at most n times. give puts them back.
 func (r *reads) take(n int) map[int64]int64 {
 	r.Lock()
 	defer r.Unlock()
@@ -83,26 +81,25 @@ func (r *reads) give(back map[int64]int64) {
 
 var updateRead = &sqlite.Statement{Head: "UPDATE page SET read = ? WHERE number = ?"}
 
-// PutReads writes some times of reads, inside a transaction. undo puts them back
-// when the transaction fails.
+// PutReads writes some of the times, inside a transaction. The caller must call undo if the transaction fails.
 func (e *Evictor) PutReads(c *sqlite.Conn) (undo func(), err error) {
 	some := e.reads.take(sqlite.MaxTuples)
 	undo = func() { e.reads.give(some) }
 	for number, at := range some {
-		if err := c.Exec(updateRead, 0, driver.Value(at), driver.Value(number)); err != nil {
+		if err := c.Execute(updateRead, 0, driver.Value(at), driver.Value(number)); err != nil {
 			return undo, err
 		}
 	}
 	return undo, nil
 }
 
-// SaveReads writes all times of reads that wait to be written.
+// SaveReads writes all times that wait to be written.
 func (e *Evictor) SaveReads() {
 	ctx, cancel := context.WithTimeout(context.Background(), closeTime)
 	defer cancel()
-	for e.reads.waiting() {
+	for e.reads.hasTimes() {
 		err := e.pool.Release(ctx, func(c *sqlite.Conn) (bool, error) {
-			return c.Transaction(ctx, sqlite.BeginWrite, func() error {
+			return c.RunTransaction(ctx, sqlite.BeginWrite, func() error {
 				_, err := e.PutReads(c)
 				return err
 			})
@@ -114,7 +111,7 @@ func (e *Evictor) SaveReads() {
 	}
 }
 
-func (r *reads) waiting() bool {
+func (r *reads) hasTimes() bool {
 	r.Lock()
 	defer r.Unlock()
 	return len(r.at) > 0

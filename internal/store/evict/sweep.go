@@ -1,9 +1,8 @@
-// The sweep: older versions go when the limit asks for it.
+// This file evicts older versions when the file is near its limit.
 //
-// Of every record the newest version in each shape stays. Any other is history:
-// it goes, the oldest first, when the limit is near and no page shows it. That
-// it was there, and when, stays known. A block keeps the places of its versions,
-// so that no number changes.
+// The newest version of every record in each shape is kept. Any other version is history. The oldest is evicted
+// first, unless a page shows it. The record's history still knows that it existed, and when. A block keeps the
+// positions of its versions, so no number changes.
 
 package evict
 
@@ -18,20 +17,19 @@ import (
 )
 
 const (
-	maxCandidates = 1 << 18 // versions that may go in one walk over the pages
+	maxCandidates = 1 << 18 // versions considered in one scan of the pages
 	sweepBlocks   = 16      // blocks in one write transaction
 )
 
-// candidates are versions that are not the newest of their record, and which
-// of them a page was found to need.
+// candidates are versions that are not the newest of their record, with a mark for those that a page needs.
 type candidates struct {
 	sync.Mutex
-	versions []int64 // in order
+	versions []int64 // in ascending order
 	needed   []bool
 }
 
-// need marks versions as needed.
-func (s *candidates) need(versions []int64) {
+// markNeeded marks versions that a page needs.
+func (s *candidates) markNeeded(versions []int64) {
 	s.Lock()
 	defer s.Unlock()
 	for _, v := range versions {
@@ -41,9 +39,9 @@ func (s *candidates) need(versions []int64) {
 	}
 }
 
-// free takes the versions of some blocks off the list and returns those that no
-// page needs, by block.
-func (s *candidates) free(blocks int) map[int64]uint64 {
+// takeFree removes the versions of the first blocks from the list. It returns those that no page needs, as bit
+// sets by block.
+func (s *candidates) takeFree(blocks int) map[int64]uint64 {
 	s.Lock()
 	defer s.Unlock()
 	places := map[int64]uint64{}
@@ -65,9 +63,9 @@ var selectOld = &sqlite.Statement{Head: `SELECT p.held, p.number, coalesce(p.ver
 	WHERE (p.held, p.number) > (?, ?) AND p.tag IS NOT NULL AND h.version IS NOT coalesce(p.version, p.number)
 	ORDER BY p.held, p.number LIMIT ?`}
 
-// old lists the oldest versions above one that are not the newest of their
-// record and have a body, in order.
-func (e *Evictor) old(ctx context.Context, above int64) (s *candidates, err error) {
+// findOld returns the oldest versions above a number, in order, that have a body and are not the newest of
+// their record.
+func (e *Evictor) findOld(ctx context.Context, above int64) (s *candidates, err error) {
 	s = &candidates{}
 	shorten := func() {
 		slices.Sort(s.versions)
@@ -100,13 +98,12 @@ func (e *Evictor) old(ctx context.Context, above int64) (s *candidates, err erro
 	return s, nil
 }
 
-// sweep removes older versions that no page shows, the oldest first, until
-// there is room, and says how many that were. It may be called beside reads
-// and saves, by one goroutine at a time.
+// sweep deletes older versions that no page shows, oldest first, until there is enough space. It returns how
+// many it deleted. One goroutine at a time may call it, concurrently with reads and saves.
 func (e *Evictor) sweep(ctx context.Context) (removed int64, err error) {
 	above := int64(-1)
 	for {
-		s, err := e.old(ctx, above)
+		s, err := e.findOld(ctx, above)
 		if err != nil || len(s.versions) == 0 {
 			return removed, err
 		}
@@ -119,33 +116,33 @@ func (e *Evictor) sweep(ctx context.Context) (removed int64, err error) {
 	}
 }
 
-// sweepSome walks over all pages once. It hears of the pages saved meanwhile, so
-// that no page needs a version that goes.
+// sweepSome scans all pages once. It watches the pages saved meanwhile, so that it deletes no version that a
+// page needs.
 func (e *Evictor) sweepSome(ctx context.Context, s *candidates) (removed int64, enough bool, err error) {
-	end, err := e.o.Store.WatchVersions(ctx, s.need)
+	end, err := e.o.Store.WatchVersions(ctx, s.markNeeded)
 	if err != nil {
 		return 0, false, err
 	}
 	defer end()
-	if err := e.o.Store.VisitShown(ctx, s.need); err != nil {
+	if err := e.o.Store.VisitShown(ctx, s.markNeeded); err != nil {
 		return 0, false, err
 	}
 	for len(s.versions) > 0 && !enough {
 		err := e.pool.Release(ctx, func(c *sqlite.Conn) (bool, error) {
-			// Taken with the writing connection held: no save is under way.
-			places := s.free(sweepBlocks)
+			// This runs with the writing connection, so no save is running.
+			places := s.takeFree(sweepBlocks)
 			n := int64(0)
-			broken, err := c.Transaction(ctx, sqlite.BeginWrite, func() (err error) {
+			broken, err := c.RunTransaction(ctx, sqlite.BeginWrite, func() (err error) {
 				if n, err = e.o.Store.Prune(c, places); err != nil || n == 0 {
 					return err
 				}
-				return e.evicted(c, 0, n)
+				return e.countEvicted(c, 0, n)
 			})
 			if err != nil {
 				return broken, err
 			}
 			removed += n
-			beyond, err := e.beyond(c, evictTo)
+			beyond, err := e.checkUse(c, evictTo)
 			enough = !beyond
 			return false, err
 		})

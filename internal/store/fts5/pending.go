@@ -1,4 +1,4 @@
-// Pending: rows that wait to be written, and are found all the same.
+// This file handles rows that wait to be written. Searches already find them.
 
 package fts5
 
@@ -7,11 +7,11 @@ import (
 	"slices"
 )
 
-// Pending is writes in the order of their postings; of each posting one row out, one in, or
-// one out and then one in.
+// Pending is writes in the order of their postings. A posting has one row to delete, one row to write, or first
+// a row to delete and then a row to write.
 type Pending []Write
 
-// Sort brings the writes of one save into the order of a Pending.
+// Sort sorts the writes of one save in the order of a Pending.
 func Sort(writes []Write) {
 	slices.SortFunc(writes, func(a, b Write) int {
 		if c := cmp.Compare(a.Posting, b.Posting); c != 0 || a.Out == b.Out {
@@ -24,8 +24,8 @@ func Sort(writes []Write) {
 	})
 }
 
-// NewPending is what the writes of several saves come to, each sorted, the first save's
-// first. It uses them up.
+// NewPending combines the writes of several saves. The writes of each save are sorted, and the first save comes
+// first. It reuses their memory.
 func NewPending(writes []Write) Pending {
 	slices.SortStableFunc(writes, func(a, b Write) int { return cmp.Compare(a.Posting, b.Posting) })
 	all := writes[:0]
@@ -37,7 +37,7 @@ func NewPending(writes []Write) Pending {
 		first, last := writes[0], writes[n-1]
 		writes = writes[n:]
 		if first.Out && !last.Out && first.Row == last.Row {
-			continue // it stays
+			continue // the row stays as it is
 		}
 		if first.Out {
 			all = append(all, first)

@@ -1,4 +1,4 @@
-// Queries: which rows are looked for, in the table and among those that wait to be written.
+// This file finds rows in the table and among the rows that wait to be written.
 
 package fts5
 
@@ -11,20 +11,20 @@ import (
 	"understudy/internal/store/sqlite"
 )
 
-// Op says how a Query joins its parts.
+// Op says how a Query combines its parts.
 type Op int
 
 const (
-	AnyPhrase          Op = iota // one of Phrases stands in the row; there are no parts
-	AllParts                     // at least one
-	AnyPart                      // at least one
-	FirstWithoutSecond           // two
+	AnyPhrase          Op = iota // one of Phrases is in the row; the query has no parts
+	AllParts                     // at least one part
+	AnyPart                      // at least one part
+	FirstWithoutSecond           // two parts
 )
 
-// Query describes rows. Its zero value matches none.
+// Query describes rows. Its zero value matches no row.
 type Query struct {
 	Op      Op
-	Phrases []string // words with a space between two
+	Phrases []string // words separated by a space
 	Prefix  bool     // the last word of each phrase may be longer
 	Parts   []Query
 }
@@ -36,9 +36,9 @@ var (
 		Reads: sqlite.Index}
 )
 
-// Find returns the postings whose rows match a query once the pending writes are made; up from the least.
+// Find returns the postings whose rows match a query, as if the pending rows were written. With up they ascend.
 func Find(c *sqlite.Conn, pending Pending, q *Query, up bool) (postings.Iterator, error) {
-	match, err := q.expression(c)
+	match, err := q.buildExpression(c)
 	if err != nil {
 		return nil, err
 	}
@@ -54,7 +54,7 @@ func Find(c *sqlite.Conn, pending Pending, q *Query, up bool) (postings.Iterator
 	for i := range pending {
 		w := &pending[i]
 		touched.Spots = append(touched.Spots, w.Posting)
-		if !w.Out && q.Matches(&w.Row) {
+		if !w.Out && q.Match(&w.Row) {
 			found.Spots = append(found.Spots, w.Posting)
 		}
 	}
@@ -62,20 +62,20 @@ func Find(c *sqlite.Conn, pending Pending, q *Query, up bool) (postings.Iterator
 		slices.Reverse(touched.Spots)
 		slices.Reverse(found.Spots)
 	}
-	return postings.Or(up, postings.Without(up, written, touched), found), nil
+	return postings.Unite(up, postings.Exclude(up, written, touched), found), nil
 }
 
 const (
-	matchNone   = `"0"` // words begin with a tag of four characters
-	maxExpanded = 64    // words with one beginning that are looked for one by one
+	matchNone   = `"0"` // matches nothing, because words begin with a tag of four characters
+	maxExpanded = 64    // maximum number of words with a prefix that are queried one by one
 )
 
-// expression returns the query in the language of FTS5
-// (sqlite.org/fts5.html#full_text_query_syntax). Words have no quotes.
-func (q *Query) expression(c *sqlite.Conn) (string, error) {
+// buildExpression returns the query in the language of FTS5 (sqlite.org/fts5.html#full_text_query_syntax).
+// Words contain no quotes.
+func (q *Query) buildExpression(c *sqlite.Conn) (string, error) {
 	var parts []string
 	for i := range q.Parts {
-		part, err := q.Parts[i].expression(c)
+		part, err := q.Parts[i].buildExpression(c)
 		if err != nil {
 			return "", err
 		}
@@ -87,15 +87,15 @@ func (q *Query) expression(c *sqlite.Conn) (string, error) {
 			continue
 		}
 		last := strings.LastIndexByte(phrase, ' ') + 1
-		ends, many, err := Beginning(c, phrase[last:], maxExpanded)
+		ends, many, err := ListBeginning(c, phrase[last:], maxExpanded)
 		switch {
 		case err != nil:
 			return "", err
 		case many:
 			parts = append(parts, `"`+phrase+`" *`)
 		}
-		// FTS5 sorts all rows that have a word with a beginning before it returns the first of
-		// them; it reads rows of whole words only as far as they are needed.
+		// For a prefix FTS5 sorts all matching rows before it returns the first. For whole words it reads only
+		// as many rows as needed.
 		for _, end := range ends {
 			parts = append(parts, `"`+phrase[:last]+end+`"`)
 		}
@@ -107,20 +107,20 @@ func (q *Query) expression(c *sqlite.Conn) (string, error) {
 	return "(" + strings.Join(parts, joint) + ")", nil
 }
 
-// Matches reports whether Find finds a row.
-func (q *Query) Matches(row *Row) bool {
-	return q.matches(" " + strings.Join(row[:], "  ") + " ") // no phrase has two spaces
+// Match reports whether Find would find a row.
+func (q *Query) Match(row *Row) bool {
+	return q.match(" " + strings.Join(row[:], "  ") + " ") // no phrase has two spaces
 }
 
-// matches reports whether the query matches a text in which each word is between spaces.
-func (q *Query) matches(text string) bool {
+// match reports whether the query matches a text in which each word is surrounded by spaces.
+func (q *Query) match(text string) bool {
 	switch q.Op {
 	case AllParts:
-		return !slices.ContainsFunc(q.Parts, func(part Query) bool { return !part.matches(text) })
+		return !slices.ContainsFunc(q.Parts, func(part Query) bool { return !part.match(text) })
 	case AnyPart:
-		return slices.ContainsFunc(q.Parts, func(part Query) bool { return part.matches(text) })
+		return slices.ContainsFunc(q.Parts, func(part Query) bool { return part.match(text) })
 	case FirstWithoutSecond:
-		return q.Parts[0].matches(text) && !q.Parts[1].matches(text)
+		return q.Parts[0].match(text) && !q.Parts[1].match(text)
 	}
 	end := " "
 	if q.Prefix {

@@ -46,7 +46,7 @@ func TestQueriesFindTheRowsThatTheyMatch(t *testing.T) {
 		{Query{Op: AnyPart, Parts: []Query{{}, long}}, `("0" OR ("0105long"))`, []int64{0}},
 		{Query{Op: FirstWithoutSecond, Parts: []Query{a, long}}, `(("0105a") NOT ("0105long"))`, []int64{1, 3}},
 	} {
-		if text, err := test.query.expression(c); err != nil || text != test.text {
+		if text, err := test.query.buildExpression(c); err != nil || text != test.text {
 			t.Errorf("%+v is asked as %s, %v; want %s", test.query, text, err, test.text)
 		}
 		found, err := Find(c, nil, &test.query, true)
@@ -60,14 +60,14 @@ func TestQueriesFindTheRowsThatTheyMatch(t *testing.T) {
 			}
 			if ok {
 				all = append(all, at)
-				at, ok = postings.Following(at, true)
+				at, ok = postings.Next(at, true)
 			}
 		}
 		if !slices.Equal(all, test.found) {
 			t.Errorf("%s finds %v, want %v", test.text, all, test.found)
 		}
 		for i := range rows {
-			if matches := test.query.Matches(&rows[i]); matches != slices.Contains(test.found, int64(i)) {
+			if matches := test.query.Match(&rows[i]); matches != slices.Contains(test.found, int64(i)) {
 				t.Errorf("%s matches row %d: %v", test.text, i, matches)
 			}
 		}

@@ -1,8 +1,8 @@
-// What the index of words keeps of words that are in it no more.
+// This file removes what the index of words keeps of deleted words.
 //
-// A page of the index is found by text that stands between the last word before
-// it and its first one, and stays when that word is taken out. What is left of it
-// there is replaced by the beginning of a word that is still there.
+// A page of the index is found by a separator text between the last word before the page and its first word.
+// The separator stays when that word is deleted. It is then replaced by the beginning of a word that still
+// exists.
 
 package fts5
 
@@ -15,9 +15,8 @@ import (
 	"understudy/internal/store/sqlite"
 )
 
-// leastTelling is how long a piece of a word must be to tell something: four
-// letters after its tag of four.
-const leastTelling = 4 + 4
+// minTelling is how long a piece of a word must be to reveal something: four letters after the tag of four.
+const minTelling = 4 + 4
 
 var (
 	selectSeparators = &sqlite.Statement{Head: "SELECT segid, CAST(term AS BLOB), pgno FROM words_idx WHERE length(term) > ? " +
@@ -30,22 +29,20 @@ var (
 	deleteSeparators = &sqlite.Statement{Head: "DELETE FROM words_idx WHERE segid = ?"}
 )
 
-// segmentShift is where a segment's number stands in the ids of its pages
-// (fts5_index.c: FTS5_SEGMENT_ROWID).
+// segmentShift is the position of a segment's number in the ids of its pages (fts5_index.c:
+// FTS5_SEGMENT_ROWID).
 const segmentShift = 37
 
-// separator is the text by which a page of the index is found. Its first byte
-// is not of the word.
+// separator is the text by which a page of the index is found. Its first byte is not a part of the word.
 type separator struct {
 	segment, page int64
 	text          string
 }
 
-// Sanitize replaces what words that are gone have left in the index, in short
-// transactions.
+// Sanitize replaces what deleted words have left in the index, in short transactions.
 func Sanitize(ctx context.Context, pool *sqlite.Pool) error {
 	err := pool.Release(ctx, func(c *sqlite.Conn) (bool, error) {
-		return c.Transaction(ctx, sqlite.BeginWrite, func() error { return dropMerged(c) })
+		return c.RunTransaction(ctx, sqlite.BeginWrite, func() error { return dropMerged(c) })
 	})
 	if err != nil {
 		return err
@@ -53,7 +50,7 @@ func Sanitize(ctx context.Context, pool *sqlite.Pool) error {
 	for {
 		var stale []separator
 		err := pool.Read(ctx, func(c *sqlite.Conn) (err error) {
-			stale, err = staleSeparators(c)
+			stale, err = listStale(c)
 			return err
 		})
 		if err != nil || len(stale) == 0 {
@@ -61,7 +58,7 @@ func Sanitize(ctx context.Context, pool *sqlite.Pool) error {
 		}
 		slices.Reverse(stale)
 		err = pool.Release(ctx, func(c *sqlite.Conn) (bool, error) {
-			return c.Transaction(ctx, sqlite.BeginWrite, func() error {
+			return c.RunTransaction(ctx, sqlite.BeginWrite, func() error {
 				for i := range stale {
 					if err := replaceSeparator(c, &stale[i]); err != nil {
 						return err
@@ -76,29 +73,27 @@ func Sanitize(ctx context.Context, pool *sqlite.Pool) error {
 	}
 }
 
-// dropMerged deletes the segments that a merge has read to their end, as FTS5 does
-// when the merge is over.
+// dropMerged deletes the segments that a merge has read completely, as FTS5 does at the end of the merge.
 func dropMerged(c *sqlite.Conn) error {
 	var structure []byte
-	if _, err := c.One(selectStructure, nil, func(r []driver.Value) { structure = slices.Clone(r[0].([]byte)) }); err != nil {
+	if _, err := c.QueryRow(selectStructure, nil, func(r []driver.Value) { structure = slices.Clone(r[0].([]byte)) }); err != nil {
 		return err
 	}
 	for _, segment := range mergedSegments(structure) {
-		if err := c.Exec(deleteSegment, 0, segment<<segmentShift, (segment+1)<<segmentShift-1); err != nil {
+		if err := c.Execute(deleteSegment, 0, segment<<segmentShift, (segment+1)<<segmentShift-1); err != nil {
 			return err
 		}
-		if err := c.Exec(deleteSeparators, 0, segment); err != nil {
+		if err := c.Execute(deleteSeparators, 0, segment); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// mergedSegments are the segments of an index that have no page left to read. The
-// structure is a cookie of four bytes, the numbers of levels, segments and writes,
-// and for each level how many segments are being merged, how many it has, and of
-// each its number, first and last page (fts5_index.c: fts5StructureDecode); none of
-// a structure that is not so.
+// mergedSegments returns the segments of an index that have no page left to read. The structure is a cookie of
+// four bytes and the numbers of levels, segments and writes. Then for each level it has the number of segments
+// being merged, the number of segments, and the number, first and last page of each (fts5_index.c:
+// fts5StructureDecode). For any other structure the result is empty.
 func mergedSegments(structure []byte) (merged []int64) {
 	rest := structure[min(4, len(structure)):]
 	next := func() (n int64) {
@@ -128,40 +123,40 @@ func mergedSegments(structure []byte) (merged []int64) {
 	return merged
 }
 
-// replaceSeparator replaces one, unless it stands for a word again, or the pages
-// of the index are others now.
+// replaceSeparator replaces a separator, unless a word begins with it again or the pages of the index have
+// changed.
 func replaceSeparator(c *sqlite.Conn, s *separator) error {
-	is, err := separatorIs(c, s.segment, s.text)
+	is, err := findSeparator(c, s.segment, s.text)
 	if err != nil || is != s.page {
 		return err
 	}
-	stands, with, err := standsFor(c, s.text)
+	stands, with, err := checkWord(c, s.text)
 	if err != nil || stands {
 		return err
 	}
 	other := s.page
 	if with != "" {
-		if other, err = separatorIs(c, s.segment, with); err != nil {
+		if other, err = findSeparator(c, s.segment, with); err != nil {
 			return err
 		}
 	}
 	if other != 0 {
-		// Words after it begin in a later page or there are none: this one has none.
-		return c.Exec(deleteSeparator, 0, s.segment, s.page)
+		// Words after the separator begin in a later page, or there are none. So this page has no words.
+		return c.Execute(deleteSeparator, 0, s.segment, s.page)
 	}
-	return c.Exec(updateSeparator, 0, []byte(with), s.segment, s.page)
+	return c.Execute(updateSeparator, 0, []byte(with), s.segment, s.page)
 }
 
-// separatorIs is the page a separator stands for, 0 when there is none.
-func separatorIs(c *sqlite.Conn, segment int64, text string) (page int64, err error) {
-	_, err = c.One(selectSeparator, []driver.Value{segment, []byte(text)}, func(r []driver.Value) { page = r[0].(int64) })
+// findSeparator returns the page of a separator, or 0 if there is none.
+func findSeparator(c *sqlite.Conn, segment int64, text string) (page int64, err error) {
+	_, err = c.QueryRow(selectSeparator, []driver.Value{segment, []byte(text)}, func(r []driver.Value) { page = r[0].(int64) })
 	return page, err
 }
 
-// staleSeparators are those that no word begins with any more.
-func staleSeparators(c *sqlite.Conn) (stale []separator, err error) {
+// listStale returns the separators with which no word begins any more.
+func listStale(c *sqlite.Conn) (stale []separator, err error) {
 	var all []separator
-	err = c.Query(selectSeparators, 0, []driver.Value{int64(leastTelling)}, func(r []driver.Value) error {
+	err = c.Query(selectSeparators, 0, []driver.Value{int64(minTelling)}, func(r []driver.Value) error {
 		all = append(all, separator{segment: r[0].(int64), text: string(r[1].([]byte)), page: r[2].(int64)})
 		return nil
 	})
@@ -170,20 +165,19 @@ func staleSeparators(c *sqlite.Conn) (stale []separator, err error) {
 			return nil, err
 		}
 		var stands bool
-		if stands, _, err = standsFor(c, s.text); err == nil && !stands {
+		if stands, _, err = checkWord(c, s.text); err == nil && !stands {
 			stale = append(stale, s)
 		}
 	}
 	return stale, err
 }
 
-// standsFor reports whether a word in the index begins as a separator says, and
-// what can stand in its place when none does ("": there is no word after it): it
-// must come after the words of the page before, as the separator does, and before
-// those of its own page, of which none comes before the next word there is.
-func standsFor(c *sqlite.Conn, text string) (stands bool, with string, err error) {
+// checkWord reports whether a word in the index begins with a separator. If not, with is a replacement, or ""
+// if no word comes after it. The replacement must come after the words of the page before, as the separator
+// does, and before those of its own page. None of these comes before the next existing word.
+func checkWord(c *sqlite.Conn, text string) (stands bool, with string, err error) {
 	mark, word := text[:1], text[1:]
-	next, err := Next(c, word)
+	next, err := FindNext(c, word)
 	if err != nil || strings.HasPrefix(next, word) {
 		return true, "", err
 	}

@@ -110,7 +110,7 @@ func (m *mergeModel) erase(n int) {
 	m.must(dropMerged(m.c))
 	m.must(m.c.Run("COMMIT"))
 	for {
-		stale, err := staleSeparators(m.c)
+		stale, err := listStale(m.c)
 		m.must(err)
 		if len(stale) == 0 {
 			return
@@ -140,7 +140,7 @@ func (m *mergeModel) check() {
 		}
 	}
 	n := 0
-	m.must(Each(m.c, func(w Word) error {
+	m.must(VisitWords(m.c, func(w Word) error {
 		n++
 		if !want[w] {
 			m.Fatalf("the index has %v, which no row has", w)
@@ -176,7 +176,7 @@ func (m *mergeModel) check() {
 // separators by which no word begins that is there.
 func (m *mergeModel) noneLeft(words []string) {
 	slices.Sort(words)
-	m.must(m.c.Query(selectSeparators, 0, []driver.Value{int64(leastTelling)}, func(r []driver.Value) error {
+	m.must(m.c.Query(selectSeparators, 0, []driver.Value{int64(minTelling)}, func(r []driver.Value) error {
 		text := string(r[1].([]byte)[1:])
 		if i, _ := slices.BinarySearch(words, text); i == len(words) || !strings.HasPrefix(words[i], text) {
 			m.Fatalf("a page of the index is found by %s, which begins no word", text)

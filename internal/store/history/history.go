@@ -1,5 +1,5 @@
-// Package history reads records as they are, as they were at a time, and all that was
-// seen of them, one by one or in windows of their clocks.
+// Package history reads records as they are, as they were at a time, and their history. It reads single records
+// or ranges of their clocks.
 package history
 
 import (
@@ -17,17 +17,16 @@ import (
 	"understudy/internal/store/sqlite"
 )
 
-// MaxHistory is the most versions one call of History returns.
+// MaxHistory is the maximum number of versions that one call of History returns.
 const MaxHistory = 1000
 
 var selectKindShapes = &sqlite.Statement{Head: "SELECT slot, name FROM shape WHERE kind = ?"}
 
-// History returns what was seen of a record, in every shape and its goings
-// too, the newest first: at most limit (0, or more than MaxHistory: MaxHistory)
-// periods of time. Bodies belong to the caller. A body that the limit of the
-// store has taken is nil. A version of which a later one was seen first, and
-// one that stood in a page above another of the same record, are not history.
-// ErrNotFound: the record was never seen, or was forgotten.
+// History returns the periods of a record in every shape, including those in which it was gone, newest first.
+// It returns at most limit periods and at most MaxHistory, which is also the default for 0. Bodies belong to
+// the caller. A body that was evicted is nil. A version that arrived after a later one is not part of the
+// history, nor is one that the same page replaced. History returns ErrNotFound if the record was never seen or
+// was forgotten.
 func (h *Records) History(ctx context.Context, source, kind, id string, limit int) ([]understudy.Version, error) {
 	leave, err := h.pool.Begin()
 	if err != nil {
@@ -40,7 +39,7 @@ func (h *Records) History(ctx context.Context, source, kind, id string, limit in
 	var versions []understudy.Version
 	if k := h.catalog.Kind(source, kind); k != nil {
 		err = h.pool.Read(ctx, func(c *sqlite.Conn) error {
-			versions, err = h.history(c, k, id, limit)
+			versions, err = h.readHistory(c, k, id, limit)
 			return err
 		})
 	} else {
@@ -50,30 +49,31 @@ func (h *Records) History(ctx context.Context, source, kind, id string, limit in
 		err = understudy.ErrNotFound
 	}
 	if err != nil {
-		return nil, sqlite.Failed(false, err, "history of %s %s %s", source, kind, id)
+		return nil, sqlite.WrapError(false, err, "history of %s %s %s", source, kind, id)
 	}
 	return versions, nil
 }
 
-// Records reads single records, and windows of them, as they are and as they were.
-// Many goroutines may use it at once.
+// Records reads single records and ranges of records, as they are and as they were. It is safe for concurrent
+// use.
 type Records struct {
 	pool    *sqlite.Pool
 	catalog *catalog.Catalog
 	records *records.Opener
 }
 
-// New makes one of a file.
+// New returns a reader of a file.
 func New(pool *sqlite.Pool, catalog *catalog.Catalog, records *records.Opener) *Records {
 	return &Records{pool: pool, catalog: catalog, records: records}
 }
 
-func (h *Records) history(c *sqlite.Conn, k *catalog.Kind, id string, limit int) (versions []understudy.Version, err error) {
-	record, err := names.Record(c, k.Number, sqlite.AppendID(nil, k.Prefix, id))
+// readHistory reads the periods of a record and their bodies.
+func (h *Records) readHistory(c *sqlite.Conn, k *catalog.Kind, id string, limit int) (versions []understudy.Version, err error) {
+	record, err := names.FindRecord(c, k.Number, sqlite.AppendID(nil, k.Prefix, id))
 	if err != nil || record == 0 {
 		return nil, err
 	}
-	all, err := records.PeriodsOf(c, record*records.Slots, record*records.Slots+records.Slots-1)
+	all, err := records.ReadPeriods(c, record*records.Slots, record*records.Slots+records.Slots-1)
 	if err != nil {
 		return nil, err
 	}
@@ -86,16 +86,16 @@ func (h *Records) history(c *sqlite.Conn, k *catalog.Kind, id string, limit int)
 		return nil, err
 	}
 	blocks := h.records.Open(c)
-	for _, one := range merged(all) {
+	for _, one := range mergePeriods(all) {
 		if len(versions) == limit {
 			break
 		}
 		v := understudy.Version{From: records.Time(one.Since), Until: records.Time(one.Until), Gone: one.Version == 0}
 		if !v.Gone {
 			v.Number, v.Shape = one.Version, names[one.Held%records.Slots]
-			e, err := blocks.Entry(one.Version)
-			if err == nil && !e.Pruned() {
-				v.Body = bytesOf(e)
+			e, err := blocks.ReadEntry(one.Version)
+			if err == nil && !e.IsPruned() {
+				v.Body = cloneBody(e)
 			} else if err != nil && !records.IsMissing(err) {
 				return nil, err
 			}
@@ -105,15 +105,14 @@ func (h *Records) history(c *sqlite.Conn, k *catalog.Kind, id string, limit int)
 	return versions, nil
 }
 
-// merged brings the periods of all shapes in one order, the newest first. A
-// record goes in all of them at once: that is one going, until it is seen
-// again in any.
-func merged(all []records.Period) []records.Period {
+// mergePeriods sorts the periods of all shapes, newest first. A record disappears from all shapes at once. That
+// is one period, which ends when the record is seen again in any shape.
+func mergePeriods(all []records.Period) []records.Period {
 	slices.SortStableFunc(all, func(a, b records.Period) int {
 		return cmp.Or(-cmp.Compare(a.Number, b.Number), cmp.Compare(a.Since, b.Since))
 	})
 	all = slices.CompactFunc(all, func(a, b records.Period) bool { return a.Number == b.Number && a.Version == 0 && b.Version == 0 })
-	next := int64(0) // when something was seen after
+	next := int64(0) // when the next period in any shape began
 	for i := range all {
 		if all[i].Version == 0 {
 			all[i].Until = next
@@ -125,16 +124,15 @@ func merged(all []records.Period) []records.Period {
 	return all
 }
 
-// bytesOf is a body that does not hold its whole block in memory.
-func bytesOf(e *codec.Entry) []byte { return append(make([]byte, 0, len(e.Body)), e.Body...) }
+// cloneBody copies a body, so that the caller does not keep its whole block in memory.
+func cloneBody(e *codec.Entry) []byte { return append(make([]byte, 0, len(e.Body)), e.Body...) }
 
 var selectRecordHeld = &sqlite.Statement{Head: `SELECT h.number, h.version, h.seen, h.state, h.since FROM names n
 	JOIN held h ON h.number = n.record * 64 + ?
 	WHERE n.kind = ? AND n.id = ?`}
 
-// Record returns the newest held version of a record in one shape. Its body
-// belongs to the caller alone. ErrNotFound: it was never seen in that shape,
-// or it is gone.
+// Record returns the newest stored version of a record in one shape. Its body belongs to the caller. Record
+// returns ErrNotFound if the record was never seen in that shape or is gone.
 func (h *Records) Record(ctx context.Context, source, kind, shape, id string) (*understudy.Record, error) {
 	leave, err := h.pool.Begin()
 	if err != nil {
@@ -143,12 +141,13 @@ func (h *Records) Record(ctx context.Context, source, kind, shape, id string) (*
 	defer leave()
 	s := h.catalog.Shape(source, kind, shape)
 	if s == nil {
-		return nil, sqlite.Failed(false, understudy.ErrNotFound, "record %s %s %s", source, kind, id)
+		return nil, sqlite.WrapError(false, understudy.ErrNotFound, "record %s %s %s", source, kind, id)
 	}
 	rec := &understudy.Record{Source: source, Kind: kind, Shape: shape, ID: id}
 	err = h.pool.Read(ctx, func(c *sqlite.Conn) error {
 		state, since := int64(records.Gone), int64(0)
-		_, err := c.One(selectRecordHeld, []driver.Value{s.Slot, s.Kind.Number, sqlite.AppendID(nil, s.Kind.Prefix, id)}, func(r []driver.Value) {
+		args := []driver.Value{s.Slot, s.Kind.Number, sqlite.AppendID(nil, s.Kind.Prefix, id)}
+		_, err := c.QueryRow(selectRecordHeld, args, func(r []driver.Value) {
 			rec.Number, rec.Version, rec.Seen = r[0].(int64)/records.Slots, r[1].(int64), time.Unix(0, r[2].(int64)).UTC()
 			state = r[3].(int64)
 			since, _ = r[4].(int64)
@@ -161,20 +160,20 @@ func (h *Records) Record(ctx context.Context, source, kind, shape, id string) (*
 		}
 		rec.Final, rec.Invalid = state&records.Final != 0, state&records.Invalid != 0
 		if since == 0 {
-			if since, err = records.MadeAt(c, rec.Version); err != nil {
+			if since, err = records.ReadCreation(c, rec.Version); err != nil {
 				return err
 			}
 		}
 		rec.Since = time.Unix(0, since).UTC()
-		e, err := h.records.Open(c).Entry(rec.Version)
+		e, err := h.records.Open(c).ReadEntry(rec.Version)
 		if err != nil {
 			return err
 		}
-		rec.Body = bytesOf(e)
+		rec.Body = cloneBody(e)
 		return nil
 	})
 	if err != nil {
-		return nil, sqlite.Failed(false, err, "record %s %s %s", source, kind, id)
+		return nil, sqlite.WrapError(false, err, "record %s %s %s", source, kind, id)
 	}
 	return rec, nil
 }
@@ -182,10 +181,10 @@ func (h *Records) Record(ctx context.Context, source, kind, shape, id string) (*
 var selectNewest = &sqlite.Statement{Head: "SELECT number, version, seen, state FROM held WHERE number BETWEEN ?1 AND ?1 + 63 " +
 	"AND state & ?2 = 0 ORDER BY seen DESC LIMIT 1"}
 
-// NewestOrNext returns the version of a record that was seen last, in whichever shape, or nil.
-// gone includes the last version of a record that is gone. For an id that is not held it
-// returns the record of another id: the two cannot be told apart by what is read.
-func (h *Records) NewestOrNext(ctx context.Context, source, kind, id string, gone bool) (rec *understudy.Record, err error) {
+// FindNewestOrNext returns the version of a record that was seen last, in any shape, or nil. gone includes the
+// last version of a deleted record. For an id that is not stored it returns the record of another id. So the
+// amount of reading does not tell both cases apart.
+func (h *Records) FindNewestOrNext(ctx context.Context, source, kind, id string, gone bool) (rec *understudy.Record, err error) {
 	leave, err := h.pool.Begin()
 	if err != nil {
 		return nil, err
@@ -200,11 +199,11 @@ func (h *Records) NewestOrNext(ctx context.Context, source, kind, id string, gon
 		without = int64(records.Forgotten)
 	}
 	err = h.pool.Read(ctx, func(c *sqlite.Conn) error {
-		record, err := names.RecordOrNext(c, k.Number, sqlite.AppendID(nil, k.Prefix, id), without)
+		record, err := names.FindRecordOrNext(c, k.Number, sqlite.AppendID(nil, k.Prefix, id), without)
 		if err != nil {
 			return err
 		}
-		found, err := c.One(selectNewest, []driver.Value{record * records.Slots, without}, func(r []driver.Value) {
+		found, err := c.QueryRow(selectNewest, []driver.Value{record * records.Slots, without}, func(r []driver.Value) {
 			rec = &understudy.Record{Source: source, Kind: kind, Number: record, Version: r[1].(int64), Seen: records.Time(r[2].(int64))}
 			rec.Final, rec.Invalid = r[3].(int64)&records.Final != 0, r[3].(int64)&records.Invalid != 0
 			for _, s := range h.catalog.Shapes() {
@@ -216,23 +215,21 @@ func (h *Records) NewestOrNext(ctx context.Context, source, kind, id string, gon
 		if err != nil || !found {
 			return err
 		}
-		e, err := h.records.Open(c).Entry(rec.Version)
+		e, err := h.records.Open(c).ReadEntry(rec.Version)
 		if err != nil {
 			return err
 		}
-		rec.ID, rec.Body = e.ID, bytesOf(e)
+		rec.ID, rec.Body = e.ID, cloneBody(e)
 		return nil
 	})
-	return rec, sqlite.Failed(false, err, "record %s %s %s", source, kind, id)
+	return rec, sqlite.WrapError(false, err, "record %s %s %s", source, kind, id)
 }
 
-// RecordAt returns a record as it looked in one shape at a time: the version
-// that was then the newest, with Since when it began. Seen is, of one that was
-// replaced since, the same: that much is certain; Invalid is false. Its body
-// belongs to the caller. Of a version whose body is not held any more it is the
-// one after, with a Since that lies after at. The zero time is now. ErrNotFound: it
-// was not there then, as far as was known, or nothing is held from then until it
-// went.
+// RecordAt returns a record as it was in one shape at a time; the zero time means now. It returns the version
+// that was newest then, with Since when that began. If a later version replaced it, Seen equals Since, because
+// no later time is certain, and Invalid is false. The body belongs to the caller. If the version's body is no
+// longer stored, RecordAt returns the following version, whose Since is after at. It returns ErrNotFound if the
+// record was not present then as far as known, or if no body is stored from then until it disappeared.
 func (h *Records) RecordAt(ctx context.Context, source, kind, shape, id string, at time.Time) (*understudy.Record, error) {
 	if at.IsZero() {
 		return h.Record(ctx, source, kind, shape, id)
@@ -244,29 +241,29 @@ func (h *Records) RecordAt(ctx context.Context, source, kind, shape, id string, 
 	defer leave()
 	s := h.catalog.Shape(source, kind, shape)
 	if s == nil {
-		return nil, sqlite.Failed(false, understudy.ErrNotFound, "record %s %s %s", source, kind, id)
+		return nil, sqlite.WrapError(false, understudy.ErrNotFound, "record %s %s %s", source, kind, id)
 	}
 	rec := &understudy.Record{Source: source, Kind: kind, Shape: shape, ID: id}
 	err = h.pool.Read(ctx, func(c *sqlite.Conn) error {
-		number, err := names.Record(c, s.Kind.Number, sqlite.AppendID(nil, s.Kind.Prefix, id))
+		number, err := names.FindRecord(c, s.Kind.Number, sqlite.AppendID(nil, s.Kind.Prefix, id))
 		if err == nil && number == 0 {
 			err = understudy.ErrNotFound
 		}
 		if err != nil {
 			return err
 		}
-		_, err = h.recordAt(c, h.records.Open(c), rec, number*records.Slots+s.Slot, at.UnixNano())
+		_, err = h.completeRecord(c, h.records.Open(c), rec, number*records.Slots+s.Slot, at.UnixNano())
 		return err
 	})
 	if err != nil {
-		return nil, sqlite.Failed(false, err, "record %s %s %s at %s", source, kind, id, at.Format(time.RFC3339))
+		return nil, sqlite.WrapError(false, err, "record %s %s %s at %s", source, kind, id, at.Format(time.RFC3339))
 	}
 	return rec, nil
 }
 
-// recordAt completes rec as a held row's record looked at a time.
-func (h *Records) recordAt(c *sqlite.Conn, blocks *records.Blocks, rec *understudy.Record, held, at int64) (*codec.Entry, error) {
-	all, err := records.PeriodsOf(c, held, held)
+// completeRecord fills rec with the state of a held row's record at a time.
+func (h *Records) completeRecord(c *sqlite.Conn, blocks *records.Blocks, rec *understudy.Record, held, at int64) (*codec.Entry, error) {
+	all, err := records.ReadPeriods(c, held, held)
 	if err != nil {
 		return nil, err
 	}
@@ -277,8 +274,8 @@ func (h *Records) recordAt(c *sqlite.Conn, blocks *records.Blocks, rec *understu
 			return nil, understudy.ErrNotFound
 		}
 		one = &all[i]
-		e, err = blocks.Entry(one.Version)
-		if err == nil && e.Pruned() || records.IsMissing(err) {
+		e, err = blocks.ReadEntry(one.Version)
+		if err == nil && e.IsPruned() || records.IsMissing(err) {
 			e, err = nil, nil
 		}
 		if err != nil {
@@ -286,7 +283,7 @@ func (h *Records) recordAt(c *sqlite.Conn, blocks *records.Blocks, rec *understu
 		}
 	}
 	rec.Number, rec.Version, rec.ID = held/records.Slots, one.Version, e.ID
-	rec.Body, rec.Final = bytesOf(e), e.Final
+	rec.Body, rec.Final = cloneBody(e), e.Final
 	rec.Since, rec.Seen = records.Time(one.Since), records.Time(one.Since)
 	if one.Until == 0 {
 		rec.Seen, rec.Invalid = records.Time(one.Seen), one.State&records.Invalid != 0

@@ -1,4 +1,4 @@
-// Windows: records in the order of their clock, as they are or as they were.
+// This file reads ranges of records by clock, as they are or as they were.
 
 package history
 
@@ -19,22 +19,22 @@ import (
 )
 
 const (
-	rowsUsual = 1000
-	rowsMost  = 10_000
-	// rowsAtOnce is how many records RecordsAt looks at in one read of the store.
+	defaultRows = 1000
+	maxRows     = 10_000
+	// rowsAtOnce is the number of records that ScanRecordsAt looks at in one read transaction.
 	rowsAtOnce = 256
 )
 
-// window is an understudy.RangeScan with its numbers.
+// window is a query.RangeScan with the numbers of the database.
 type window struct {
 	scan     query.RangeScan
 	shape    *catalog.Shape
 	parent   int64
-	from, to int64                // clocks from..to-1
-	below    records.ClockPosting // only what comes after it
+	from, to int64                // clocks from from up to, but not including, to
+	below    records.ClockPosting // only what comes after it in descending order
 }
 
-// bounds are the clocks of a window, from the first to the one after the last.
+// bounds returns the first clock of a range and the clock after the last.
 func bounds(w query.RangeScan) (from, to int64) {
 	from, to = math.MinInt64, math.MaxInt64
 	switch {
@@ -49,22 +49,22 @@ func bounds(w query.RangeScan) (from, to int64) {
 	return from, to
 }
 
-// begins is the place a window begins below.
-func begins(w query.RangeScan) records.ClockPosting {
+// startBelow returns the place below which a range begins.
+func startBelow(w query.RangeScan) records.ClockPosting {
 	if w.Below.Record == 0 {
 		return records.ClockPosting{Clock: math.MaxInt64, Record: math.MaxInt64}
 	}
 	return records.ClockPosting{Clock: w.Below.Clock, Record: w.Below.Record}
 }
 
-// window gives w its numbers; ok is false when nothing can be in it.
-func (h *Records) window(c *sqlite.Conn, w query.RangeScan) (*window, bool, error) {
+// buildWindow looks up the numbers for a range. The result is false if the range must be empty.
+func (h *Records) buildWindow(c *sqlite.Conn, w query.RangeScan) (*window, bool, error) {
 	s := h.catalog.Shape(w.Source, w.Kind, w.Shape)
 	if s == nil {
 		return nil, false, nil
 	}
-	parent, err := records.ParentNumber(c, w.Parent)
-	v := &window{scan: w, shape: s, parent: parent, below: begins(w)}
+	parent, err := records.FindParent(c, w.Parent)
+	v := &window{scan: w, shape: s, parent: parent, below: startBelow(w)}
 	v.from, v.to = bounds(w)
 	return v, parent >= 0, err
 }
@@ -77,10 +77,9 @@ var (
 		AND h.state & ?9 = 0 ORDER BY c.clock DESC, c.record DESC LIMIT ?10`}
 )
 
-// Rows returns the records of a window that are held and present, in its
-// order; Start and End are 0. One window can be read in parts, with Below: a
-// record whose clock changes meanwhile may be missed or come twice. A kind,
-// shape or parent nothing is known of has none.
+// Rows returns the present records of a range, in its order; Start and End are 0. A caller can read a range in
+// parts with Below. A record whose clock changes meanwhile may then be missed or returned twice. An unknown
+// kind, shape or parent has no records.
 func (h *Records) Rows(ctx context.Context, w query.RangeScan) ([]understudy.Row, error) {
 	leave, err := h.pool.Begin()
 	if err != nil {
@@ -89,25 +88,26 @@ func (h *Records) Rows(ctx context.Context, w query.RangeScan) ([]understudy.Row
 	defer leave()
 	var rows []understudy.Row
 	err = h.pool.Read(ctx, func(c *sqlite.Conn) error {
-		v, ok, err := h.window(c, w)
+		v, ok, err := h.buildWindow(c, w)
 		if err != nil || !ok {
 			return err
 		}
-		rows, err = v.rows(ctx, c, h.records.Open(c))
+		rows, err = v.readRows(ctx, c, h.records.Open(c))
 		return err
 	})
-	return rows, sqlite.Failed(false, err, "rows of %s %s", w.Source, w.Kind)
+	return rows, sqlite.WrapError(false, err, "rows of %s %s", w.Source, w.Kind)
 }
 
-// limitOf is how many rows a window gives at once.
+// limitOf returns how many rows one read of a range returns.
 func limitOf(w query.RangeScan) int {
 	if w.Limit <= 0 {
-		return rowsUsual
+		return defaultRows
 	}
-	return min(w.Limit, rowsMost)
+	return min(w.Limit, maxRows)
 }
 
-func (v *window) rows(ctx context.Context, c *sqlite.Conn, blocks *records.Blocks) (rows []understudy.Row, err error) {
+// readRows reads the present records of the range.
+func (v *window) readRows(ctx context.Context, c *sqlite.Conn, blocks *records.Blocks) (rows []understudy.Row, err error) {
 	not := int64(records.Gone | records.Forgotten)
 	if v.scan.Open {
 		not |= records.Final
@@ -120,7 +120,7 @@ func (v *window) rows(ctx context.Context, c *sqlite.Conn, blocks *records.Block
 	args := []driver.Value{v.shape.Slot, v.shape.Number, v.parent, v.below.Clock, v.below.Record, v.from, v.to, unclocked, not, int64(limit)}
 	err = c.Query(selectRows, 0, args, func(r []driver.Value) error {
 		version := r[2].(int64)
-		e, err := blocks.Entry(version)
+		e, err := blocks.ReadEntry(version)
 		if err != nil {
 			return err
 		}
@@ -132,13 +132,11 @@ func (v *window) rows(ctx context.Context, c *sqlite.Conn, blocks *records.Block
 	return rows, err
 }
 
-// ScanRecordsAt hands out the records of a window that were present at a time, as
-// they looked then and in the order of the clocks they had then, until yield
-// returns false: at most w.Limit of them, all when that is 0. What came later is
-// not among them; what went since is, while its body is held (see RecordAt for
-// what a record says of itself, and which stands for one that is not held). The zero time is now. It reads a few records
-// at a time and holds nothing while yield runs; what is saved meanwhile does
-// not show, unless at is now.
+// ScanRecordsAt calls yield for the records of a range that were present at a time, as they were then and in the
+// order of their clocks then, until yield returns false. It returns at most w.Limit records; 0 means all.
+// Records that came later are left out. Records deleted since are included while their bodies are stored; see
+// RecordAt for the details. The zero time means now. It reads a few records at a time and holds no connection
+// while yield runs. Unless at is now, later saves do not show.
 func (h *Records) ScanRecordsAt(ctx context.Context, w query.RangeScan, at time.Time, yield func(rec *understudy.Record,
 	clock int64) bool) error {
 	leave, err := h.pool.Begin()
@@ -150,17 +148,17 @@ func (h *Records) ScanRecordsAt(ctx context.Context, w query.RangeScan, at time.
 	if !at.IsZero() {
 		until = at.UnixNano()
 	}
-	below, given := begins(w), 0
+	below, given := startBelow(w), 0
 	for more := true; more && err == nil; {
 		var found []recordThen
 		err = h.pool.Read(ctx, func(c *sqlite.Conn) error {
-			v, ok, err := h.window(c, w)
+			v, ok, err := h.buildWindow(c, w)
 			if err != nil || !ok {
 				more = false
 				return err
 			}
 			v.below = below
-			found, more, err = h.recordsAt(c, v, until)
+			found, more, err = h.readRecordsAt(c, v, until)
 			below = v.below
 			return err
 		})
@@ -172,25 +170,25 @@ func (h *Records) ScanRecordsAt(ctx context.Context, w query.RangeScan, at time.
 			given++
 		}
 	}
-	return sqlite.Failed(false, err, "records of %s %s at %s", w.Source, w.Kind, at.Format(time.RFC3339))
+	return sqlite.WrapError(false, err, "records of %s %s at %s", w.Source, w.Kind, at.Format(time.RFC3339))
 }
 
-// recordThen is a record as it was, and its clock then.
+// recordThen is a record as it was, with its clock then.
 type recordThen struct {
 	rec   *understudy.Record
 	clock int64
 }
 
-// recordsAt is the next few of RecordsAt; it moves v.below on.
-func (h *Records) recordsAt(c *sqlite.Conn, v *window, at int64) (found []recordThen, more bool, err error) {
-	spots, more, err := v.next(c)
+// readRecordsAt reads the next few results of ScanRecordsAt and moves v.below.
+func (h *Records) readRecordsAt(c *sqlite.Conn, v *window, at int64) (found []recordThen, more bool, err error) {
+	spots, more, err := v.readNext(c)
 	if err != nil {
 		return nil, false, err
 	}
 	blocks := h.records.Open(c)
 	for _, s := range spots {
 		rec := &understudy.Record{Source: v.scan.Source, Kind: v.scan.Kind, Shape: v.scan.Shape}
-		e, err := h.recordAt(c, blocks, rec, s.Record*records.Slots+v.shape.Slot, at)
+		e, err := h.completeRecord(c, blocks, rec, s.Record*records.Slots+v.shape.Slot, at)
 		if errors.Is(err, understudy.ErrNotFound) {
 			continue
 		}
@@ -207,11 +205,11 @@ func (h *Records) recordsAt(c *sqlite.Conn, v *window, at int64) (found []record
 	return found, more, nil
 }
 
-// next are the next places where records of the window stand or stood.
-func (v *window) next(c *sqlite.Conn) (spots []records.ClockPosting, more bool, err error) {
+// readNext returns the next places at which records of the range have or had their clock.
+func (v *window) readNext(c *sqlite.Conn) (spots []records.ClockPosting, more bool, err error) {
 	scan := records.ClockScan{Shape: v.shape.Number, Parent: v.parent, From: v.from, To: v.to, Unclocked: v.scan.Unclocked}
 	for _, scan.Old = range []bool{false, true} {
-		some, err := scan.Below(c, v.below, rowsAtOnce)
+		some, err := scan.ReadBelow(c, v.below, rowsAtOnce)
 		if err != nil {
 			return nil, false, err
 		}
@@ -223,8 +221,7 @@ func (v *window) next(c *sqlite.Conn) (spots []records.ClockPosting, more bool, 
 	return spots[:min(len(spots), rowsAtOnce)], more || len(spots) > rowsAtOnce, nil
 }
 
-// compareSpots puts the newest clock first, and of one clock the record that
-// was found last.
+// compareSpots sorts by descending clock and, for equal clocks, by descending record number.
 func compareSpots(a, b records.ClockPosting) int {
 	return cmp.Or(cmp.Compare(b.Clock, a.Clock), cmp.Compare(b.Record, a.Record))
 }

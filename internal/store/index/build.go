@@ -1,4 +1,4 @@
-// Building: an index made anew from the records, a few in one transaction, while everything else goes on.
+// This file fills an index from the records, a few in each transaction, while everything else continues.
 
 package index
 
@@ -19,80 +19,81 @@ import (
 
 var selectRecords = &sqlite.Statement{Head: "SELECT record FROM counter"}
 
-// Searchable says why a question cannot be answered yet: by what the file says in
-// the same moment as the rest, since an index may be emptied or done meanwhile.
-func (x *Index) Searchable(c *sqlite.Conn, q *query.RecordQuery) error {
+// CheckSearchable returns an error if a query needs an index that is not complete yet. It reads the progress in
+// the same transaction as the query, because another goroutine may empty or complete an index meanwhile.
+func (x *Index) CheckSearchable(c *sqlite.Conn, q *query.RecordQuery) error {
 	terms := q.Termed()
 	if q.Text == nil && !terms {
 		return nil
 	}
-	u, err := BuiltNow(c)
+	u, err := ReadProgress(c)
 	if q.Text == nil {
 		u.Words = BuiltAll
 	}
 	if !terms {
 		u.Terms = BuiltAll
 	}
-	if err != nil || u.least() == BuiltAll {
+	if err != nil || u.lowest() == BuiltAll {
 		return err
 	}
-	if err := x.brokenError(); err != nil {
+	if err := x.checkBroken(); err != nil {
 		return err
 	}
-	return errIndexing(c, u.least())
+	return newIndexingError(c, u.lowest())
 }
 
-// brokenError returns the error of an index whose filling met damage, nil while it goes on.
-func (x *Index) brokenError() error {
+// checkBroken returns an error if damaged data stopped the filling of an index.
+func (x *Index) checkBroken() error {
 	if !x.broken.Load() {
 		return nil
 	}
-	return sqlite.Damaged("the index could not be filled")
+	return sqlite.NewDamageError("the index could not be filled")
 }
 
-// errIndexing is the error of what waits for an index that is built up to a record.
-func errIndexing(c *sqlite.Conn, at int64) error {
+// newIndexingError returns ErrIndexing for an index that is filled up to a record.
+func newIndexingError(c *sqlite.Conn, at int64) error {
 	total := int64(0)
-	if _, err := c.One(selectRecords, nil, func(r []driver.Value) { total = r[0].(int64) }); err != nil {
+	if _, err := c.QueryRow(selectRecords, nil, func(r []driver.Value) { total = r[0].(int64) }); err != nil {
 		return err
 	}
 	return fmt.Errorf("%w: %d of %d", understudy.ErrIndexing, min(at, total), total)
 }
 
-// Empty empties the indexes of terms and words; places are kept. Until Build has
-// filled them anew questions that need them are ErrIndexing.
-func (x *Index) Empty(ctx context.Context) error {
+// Clear empties the indexes of terms and words; the places are kept. Until Build has filled them again, queries
+// that need them return ErrIndexing.
+func (x *Index) Clear(ctx context.Context) error {
 	leave, err := x.pool.Begin()
 	if err != nil {
 		return err
 	}
 	defer leave()
-	return sqlite.Failed(true, x.empty(ctx), "empty the indexes")
+	return sqlite.WrapError(true, x.clearAll(ctx), "empty the indexes")
 }
 
-func (x *Index) empty(ctx context.Context) error {
+func (x *Index) clearAll(ctx context.Context) error {
 	return x.pool.Release(ctx, func(c *sqlite.Conn) (bool, error) {
 		x.broken.Store(false)
-		return false, x.setBuilt(ctx, c, Progress{}, nil, nil)
+		return false, x.setProgress(ctx, c, Progress{}, nil, nil)
 	})
 }
 
-// Build fills what an index lacks: after the spec has changed what is text or can be asked for, or when filling was
-// broken off; most often nothing. It may be broken off and goes on where it was. progress may be nil.
+// Build fills what the indexes lack: after a spec has changed which fields are text or searchable, or after an
+// interruption. Usually nothing is missing. If it is interrupted, the next call continues. progress may be nil.
 func (x *Index) Build(ctx context.Context, progress func(done, total int64)) error {
 	leave, err := x.pool.Begin()
 	if err != nil {
 		return err
 	}
 	defer leave()
-	return sqlite.Failed(true, x.build(ctx, progress), "fill the indexes")
+	return sqlite.WrapError(true, x.build(ctx, progress), "fill the indexes")
 }
 
+// build fills the indexes until both are complete. It remembers whether damaged data stopped it.
 func (x *Index) build(ctx context.Context, progress func(done, total int64)) error {
-	for x.built.load().least() != BuiltAll {
+	for x.built.load().lowest() != BuiltAll {
 		var total int64
 		err := x.pool.Write(ctx, func(c *sqlite.Conn) (bool, error) {
-			if _, err := c.One(selectRecords, nil, func(r []driver.Value) { total = r[0].(int64) }); err != nil {
+			if _, err := c.QueryRow(selectRecords, nil, func(r []driver.Value) { total = r[0].(int64) }); err != nil {
 				return false, err
 			}
 			return x.buildSome(ctx, c)
@@ -103,7 +104,7 @@ func (x *Index) build(ctx context.Context, progress func(done, total int64)) err
 			return err
 		}
 		if progress != nil {
-			progress(min(x.built.load().least(), total), total)
+			progress(min(x.built.load().lowest(), total), total)
 		}
 	}
 	return nil
@@ -114,13 +115,13 @@ var selectBuild = &sqlite.Statement{Head: "SELECT number, version, state, place 
 // buildSome adds the next records to the indexes that lack them.
 func (x *Index) buildSome(ctx context.Context, c *sqlite.Conn) (broken bool, err error) {
 	is := x.built.load()
-	will, after := is, is.least()
-	broken, err = c.Transaction(ctx, sqlite.BeginWrite, func() error {
-		edits, last, err := x.nextEdits(c, after)
+	will, after := is, is.lowest()
+	broken, err = c.RunTransaction(ctx, sqlite.BeginWrite, func() error {
+		edits, last, err := x.readNextEdits(c, after)
 		if err != nil {
 			return err
 		}
-		add := func(to *int64) []Edit { // what an index is told that is built up to a record
+		add := func(to *int64) []Edit { // the edits for an index whose progress is to
 			if *to != after {
 				return nil
 			}
@@ -128,14 +129,14 @@ func (x *Index) buildSome(ctx context.Context, c *sqlite.Conn) (broken bool, err
 			return edits
 		}
 		x.members = readFacts(edits, x.members[:0])
-		more, err := x.changes(c, add(&will.Words), add(&will.Terms))
+		more, err := x.computeChanges(c, add(&will.Words), add(&will.Terms))
 		if err == nil {
 			err = x.write(c, more)
 		}
 		if err != nil {
 			return err
 		}
-		return c.Exec(updateBuilt, 0, will.Words, will.Terms)
+		return c.Execute(updateBuilt, 0, will.Words, will.Terms)
 	})
 	if err == nil {
 		x.built.store(will)
@@ -143,8 +144,8 @@ func (x *Index) buildSome(ctx context.Context, c *sqlite.Conn) (broken bool, err
 	return broken, err
 }
 
-// nextEdits are what tells the indexes of the present records after one, up to the record last.
-func (x *Index) nextEdits(c *sqlite.Conn, after int64) (edits []Edit, last int64, err error) {
+// readNextEdits returns edits for the present records after the record number after, up to and including last.
+func (x *Index) readNextEdits(c *sqlite.Conn, after int64) (edits []Edit, last int64, err error) {
 	type row struct{ number, version int64 }
 	var rows []row
 	n := 0
@@ -164,7 +165,7 @@ func (x *Index) nextEdits(c *sqlite.Conn, after int64) (edits []Edit, last int64
 	if n < buildSome {
 		last = BuiltAll
 	} else {
-		last-- // its other shapes may come next
+		last-- // other shapes of the last record may come next
 	}
 	blocks := x.records.Open(c)
 	kept := edits[:0]
@@ -173,7 +174,7 @@ func (x *Index) nextEdits(c *sqlite.Conn, after int64) (edits []Edit, last int64
 			break
 		}
 		e := edits[i]
-		if err := x.Read(blocks, &e, r.version); err != nil {
+		if err := x.ReadEdit(blocks, &e, r.version); err != nil {
 			return nil, 0, err
 		}
 		if e.New != nil {
@@ -183,28 +184,28 @@ func (x *Index) nextEdits(c *sqlite.Conn, after int64) (edits []Edit, last int64
 	return kept, last, nil
 }
 
-// Read completes an edit that has its position with what its version says;
-// one whose body cannot be read is not in the indexes.
-func (x *Index) Read(blocks *records.Blocks, e *Edit, version int64) error {
-	b, err := blocks.Block(version / codec.PerBlock)
+// ReadEdit completes an edit that has only its position with the data of a version. A version whose body cannot
+// be read gets no data.
+func (x *Index) ReadEdit(blocks *records.Blocks, e *Edit, version int64) error {
+	b, err := blocks.ReadBlock(version / codec.PerBlock)
 	if err != nil {
 		return records.SkipDamaged(err)
 	}
-	body, err := blocks.Entry(version)
-	if err != nil || body.Pruned() {
+	body, err := blocks.ReadEntry(version)
+	if err != nil || body.IsPruned() {
 		return records.SkipDamaged(err)
 	}
 	one := *body
 	e.Kind, e.Shape, e.New = x.catalog.KindOfShape(b.Shape), b.Shape, &one
-	e.Is = postings.At(e.Is, b.Shape)
+	e.Is = postings.New(e.Is, b.Shape)
 	if e.Kind == nil {
-		return sqlite.Damaged("shape %d has no kind", b.Shape)
+		return sqlite.NewDamageError("shape %d has no kind", b.Shape)
 	}
 	return nil
 }
 
-// indexed are the edits an index is told of that is built up to a record.
-func indexed(edits []Edit, upto int64) []Edit {
+// coveredEdits returns the edits of records up to the record number to which an index is filled.
+func coveredEdits(edits []Edit, upto int64) []Edit {
 	if upto == BuiltAll {
 		return edits
 	}

@@ -1,4 +1,4 @@
-// Edits: what a transaction does to the indexes of terms and words.
+// This file declares the changes that a transaction makes to the indexes of terms and words.
 
 package index
 
@@ -11,21 +11,21 @@ import (
 	"understudy/internal/store/words"
 )
 
-// Edit is what becomes of one record in one shape in the indexes. It is made whenever a body comes to be the newest
-// of a record that is present, or ceases to be it, and when a record moves.
+// Edit is the change of one record in one shape in the indexes. There is an edit whenever a body becomes or
+// stops being the newest of a present record, and when a record moves.
 type Edit struct {
 	Kind  *catalog.Kind
-	Shape int64 // its number
-	// Was and is are its postings before and after; they differ when it moved.
+	Shape int64 // the number of the shape
+	// Was and Is are its postings before and after. They differ if the record moved.
 	Was, Is int64
-	// Old is what is in the indexes under was, new what is to be there under is;
-	// nil: nothing. Their bodies and parents are of interest; old may be new.
+	// Old is what the indexes have under Was, and New what they must have under Is; nil means nothing. Only
+	// their bodies and parents are used. New may be the same entry as Old.
 	Old, New *codec.Entry
-	// oldFacts and newFacts are read from them once for both indexes.
+	// oldFacts and newFacts are read from the bodies once for both indexes.
 	oldFacts, newFacts query.Facts
 }
 
-// readFacts reads the bodies of edits; the members of all are appended to room.
+// readFacts reads the bodies of edits. It appends all their members to room.
 func readFacts(edits []Edit, room []query.Member) []query.Member {
 	for i := range edits {
 		e := &edits[i]
@@ -41,7 +41,7 @@ func readFacts(edits []Edit, room []query.Member) []query.Member {
 	return room
 }
 
-// editsFor is what edits are to an index that knows K of a kind. They point into edits.
+// editsFor converts edits for an index whose data of a kind has the type K. The results point into edits.
 func editsFor[K any](edits []Edit, of func(*catalog.Kind) K) []postings.Edit[K] {
 	all := make([]postings.Edit[K], len(edits))
 	for i := range edits {

@@ -1,5 +1,5 @@
-// Package index keeps the indexes of terms and words right with every save, and fills
-// them anew from the records, a few at a time, beside everything else.
+// Package index updates the indexes of terms and words with every save. It can also fill them again from the
+// records, a few at a time, while everything else continues.
 package index
 
 import (
@@ -18,11 +18,11 @@ import (
 	"understudy/internal/store/words"
 )
 
-// built is up to which record each of the indexes has what it is to have:
-// records with higher numbers come later, and are left out until then.
+// built holds, for each index, the number of the record up to which the index is complete. Records with higher
+// numbers are added later.
 type built struct{ words, terms atomic.Int64 }
 
-// Progress is built at one moment.
+// Progress is a snapshot of built.
 type Progress struct{ Words, Terms int64 }
 
 func (b *built) load() Progress { return Progress{b.words.Load(), b.terms.Load()} }
@@ -32,13 +32,13 @@ func (b *built) store(u Progress) {
 	b.terms.Store(u.Terms)
 }
 
-// least is up to which record everything is there.
-func (u Progress) least() int64 { return min(u.Words, u.Terms) }
+// lowest returns the number of the record up to which both indexes are complete.
+func (u Progress) lowest() int64 { return min(u.Words, u.Terms) }
 
-// BuiltAll is up to which record a whole index is built.
+// BuiltAll is the progress of a complete index.
 const BuiltAll = math.MaxInt64
 
-// buildSome is how many held rows are looked at in one transaction.
+// buildSome is the number of held rows read in one transaction.
 const buildSome = 512
 
 var (
@@ -48,32 +48,33 @@ var (
 	updateTermsOf = &sqlite.Statement{Head: "UPDATE kind SET terms = ? WHERE number = ?"}
 )
 
-// Index fills the indexes of terms and words and keeps them right. Searchable, Settle and
-// the ranges may be used by many goroutines at once, the rest by the one that writes.
+// Index maintains the indexes of terms and words. CheckSearchable, ScheduleFlush and Ranges are safe for
+// concurrent use. Only the writing goroutine may use the rest.
 type Index struct {
 	pool    *sqlite.Pool
 	catalog *catalog.Catalog
 	records *records.Opener
 	Ranges  terms.Ranges
 	built   built
-	broken  atomic.Bool // the records could not be read to fill the indexes
+	broken  atomic.Bool // damaged records stopped the filling of the indexes
 	cutter  words.Cutter
-	members []query.Member // of the bodies of a transaction
-	packed  []byte         // what a save leaves
+	members []query.Member // members of the bodies of one transaction
+	packed  []byte         // packed changes that a save defers
 
-	settling settling
+	flushTimer flushTimer
 }
 
-// New makes one of a file that Load then reads.
+// New returns an index. The caller must Load it.
 func New(pool *sqlite.Pool, catalog *catalog.Catalog, records *records.Opener) *Index {
 	return &Index{pool: pool, catalog: catalog, records: records}
 }
 
-// Load reads how far the indexes are, and empties those that the specs have made to others, when a file is opened.
+// Load reads the progress of the indexes when a file is opened. It empties the indexes for which the specs have
+// changed.
 func (x *Index) Load(ctx context.Context, c *sqlite.Conn) error {
 	err := x.Ranges.Load(c)
 	if err == nil {
-		err = x.learnBuilt(c)
+		err = x.loadBuilt(c)
 	}
 	if err == nil {
 		err = x.checkIndexes(ctx, c)
@@ -81,14 +82,14 @@ func (x *Index) Load(ctx context.Context, c *sqlite.Conn) error {
 	if err != nil {
 		return err
 	}
-	pending, broken := PendingOf(c)
+	pending, broken := ReadPending(c)
 	for _, k := range x.catalog.Kinds() {
 		k.Words.Load(pending.Words, broken)
 	}
 	return nil
 }
 
-// Learn reads which words each kind may have, once a file is open: the first search by words need not.
+// Learn reads which words each kind may have, after a file is opened, so that the first search need not.
 func (x *Index) Learn(ctx context.Context) error {
 	leave, err := x.pool.Begin()
 	if err != nil {
@@ -97,17 +98,17 @@ func (x *Index) Learn(ctx context.Context) error {
 	defer leave()
 	for _, k := range x.catalog.Kinds() {
 		if err := x.pool.Read(ctx, k.Words.Learn); err != nil {
-			return sqlite.Failed(false, err, "read the words that kinds have")
+			return sqlite.WrapError(false, err, "read the words that kinds have")
 		}
 	}
 	return nil
 }
 
-// Built is up to which records the indexes are built.
-func (x *Index) Built() Progress { return x.built.load() }
+// Progress returns how far the indexes are filled.
+func (x *Index) Progress() Progress { return x.built.load() }
 
-// termForm says what tokens a kind's records have: by the spec or, when the program was not
-// told it, as they were made.
+// termForm returns the fingerprint of a kind's terms by its spec, or the stored fingerprint if the kind has no
+// spec.
 func termForm(k *catalog.Kind) string {
 	if k.Spec == nil {
 		return k.TermForm
@@ -115,8 +116,8 @@ func termForm(k *catalog.Kind) string {
 	return terms.Fingerprint(k.Spec, k.Terms.Fields)
 }
 
-// checkIndexes is part of opening: it empties the index of words when a spec has changed which fields are text, and
-// that of terms when it has changed which fields can be asked for. Index fills them.
+// checkIndexes empties the index of words if a spec has changed which fields are text, and the index of terms
+// if it has changed which fields can be searched. It runs while the store opens. Build fills them again.
 func (x *Index) checkIndexes(ctx context.Context, c *sqlite.Conn) error {
 	var newWords, newTerms []*catalog.Kind
 	u := x.built.load()
@@ -126,7 +127,7 @@ func (x *Index) checkIndexes(ctx context.Context, c *sqlite.Conn) error {
 			continue
 		}
 		records := int64(0)
-		if _, err := c.One(selectKindRecords, []driver.Value{k.Number}, func(r []driver.Value) { records = r[0].(int64) }); err != nil {
+		if _, err := c.QueryRow(selectKindRecords, []driver.Value{k.Number}, func(r []driver.Value) { records = r[0].(int64) }); err != nil {
 			return err
 		}
 		if otherWords {
@@ -143,39 +144,39 @@ func (x *Index) checkIndexes(ctx context.Context, c *sqlite.Conn) error {
 	if len(newWords)+len(newTerms) == 0 {
 		return nil
 	}
-	return x.setBuilt(ctx, c, u, newWords, newTerms)
+	return x.setProgress(ctx, c, u, newWords, newTerms)
 }
 
 var selectKindRecords = &sqlite.Statement{Head: "SELECT records FROM kind WHERE number = ?"}
 
-// BuiltNow is how far the indexes are by what the file says.
-func BuiltNow(c *sqlite.Conn) (u Progress, err error) {
-	_, err = c.One(selectBuilt, nil, func(r []driver.Value) { u = Progress{r[0].(int64), r[1].(int64)} })
+// ReadProgress returns how far the indexes are filled according to the file.
+func ReadProgress(c *sqlite.Conn) (u Progress, err error) {
+	_, err = c.QueryRow(selectBuilt, nil, func(r []driver.Value) { u = Progress{r[0].(int64), r[1].(int64)} })
 	return u, err
 }
 
-// learnBuilt reads how far the indexes are.
-func (x *Index) learnBuilt(c *sqlite.Conn) error {
-	u, err := BuiltNow(c)
+// loadBuilt reads how far the indexes are filled.
+func (x *Index) loadBuilt(c *sqlite.Conn) error {
+	u, err := ReadProgress(c)
 	x.built.store(u)
 	return err
 }
 
-// setBuilt says up to which record the indexes are right from now on; one that begins anew is emptied. The kinds
-// given are those whose words, and whose terms, are found in a new way.
-func (x *Index) setBuilt(ctx context.Context, c *sqlite.Conn, u Progress, newWords, newTerms []*catalog.Kind) error {
-	_, err := c.Transaction(ctx, sqlite.BeginWrite, func() error {
+// setProgress stores up to which record the indexes are complete. It empties an index whose progress is 0. It
+// also stores the new rules for the kinds whose words or terms are found in a new way.
+func (x *Index) setProgress(ctx context.Context, c *sqlite.Conn, u Progress, newWords, newTerms []*catalog.Kind) error {
+	_, err := c.RunTransaction(ctx, sqlite.BeginWrite, func() error {
 		for _, k := range newWords {
-			if err := c.Exec(updateWords, 0, k.Words.Rule.Form(), k.Number); err != nil {
+			if err := c.Execute(updateWords, 0, k.Words.Rule.Form(), k.Number); err != nil {
 				return err
 			}
 		}
 		for _, k := range newTerms {
-			if err := c.Exec(updateTermsOf, 0, termForm(k), k.Number); err != nil {
+			if err := c.Execute(updateTermsOf, 0, termForm(k), k.Number); err != nil {
 				return err
 			}
 		}
-		if err := x.emptyPending(c, u); err != nil {
+		if err := x.clearPending(c, u); err != nil {
 			return err
 		}
 		if u.Words == 0 {
@@ -188,7 +189,7 @@ func (x *Index) setBuilt(ctx context.Context, c *sqlite.Conn, u Progress, newWor
 				return err
 			}
 		}
-		return c.Exec(updateBuilt, 0, u.Words, u.Terms)
+		return c.Execute(updateBuilt, 0, u.Words, u.Terms)
 	})
 	if err == nil {
 		for _, k := range newWords {
@@ -202,29 +203,30 @@ func (x *Index) setBuilt(ctx context.Context, c *sqlite.Conn, u Progress, newWor
 	return err
 }
 
-// emptyPending leaves nothing pending before an index is emptied: what both are to have is made anew.
-func (x *Index) emptyPending(c *sqlite.Conn, u Progress) error {
+// clearPending writes or deletes pending changes before an index is emptied. It deletes them if both indexes
+// are emptied.
+func (x *Index) clearPending(c *sqlite.Conn, u Progress) error {
 	if u.Words == 0 && u.Terms == 0 {
-		return c.Exec(deletePending, 0)
+		return c.Execute(deletePending, 0)
 	}
 	return x.write(c, changes{})
 }
 
-// Indexed returns how many of how many records the indexes have; when they are as
-// many, questions of every sort are answered. ErrDamaged: they could not be filled.
-func (x *Index) Indexed(ctx context.Context) (done, total int64, err error) {
-	at := x.built.load().least()
+// CountIndexed returns how many of the records are in the indexes. If both numbers are equal, every kind of
+// query works. It returns ErrDamaged if damaged data stopped the filling.
+func (x *Index) CountIndexed(ctx context.Context) (done, total int64, err error) {
+	at := x.built.load().lowest()
 	leave, err := x.pool.Begin()
 	if err != nil {
 		return 0, 0, err
 	}
 	defer leave()
 	err = x.pool.Read(ctx, func(c *sqlite.Conn) error {
-		_, err := c.One(selectRecords, nil, func(r []driver.Value) { total = r[0].(int64) })
+		_, err := c.QueryRow(selectRecords, nil, func(r []driver.Value) { total = r[0].(int64) })
 		if err == nil && at < total {
-			err = x.brokenError()
+			err = x.checkBroken()
 		}
 		return err
 	})
-	return min(at, total), total, sqlite.Failed(false, err, "see what is indexed")
+	return min(at, total), total, sqlite.WrapError(false, err, "see what is indexed")
 }

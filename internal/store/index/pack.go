@@ -1,4 +1,4 @@
-// Pack: what a save leaves to the indexes, as bytes.
+// This file packs the changes that a save defers.
 
 package index
 
@@ -10,12 +10,12 @@ import (
 	"understudy/internal/store/inverted"
 )
 
-// appendTo appends changes, packed. Numbers are varints (encoding/binary):
+// appendTo appends the packed changes. Numbers are varints (encoding/binary):
 //
-//	length, entries that go out; length, entries that come in
-//	    an entry: its posting less that of the one before, 8 bytes of its token
-//	length, rows of words
-//	    a row: its posting, 1 when it goes out, and for each column length and text
+// \tlength, entries to remove; length, entries to add
+// \t    an entry: the difference from the previous posting, 8 bytes of token
+// \tlength, rows of words
+// \t    a row: its posting, 1 to remove it or 0, and for each column length and text
 func (a *changes) appendTo(dst []byte) []byte {
 	dst = appendEntries(appendEntries(dst, a.out), a.in)
 	dst = binary.AppendUvarint(dst, uint64(len(a.words)))
@@ -43,15 +43,15 @@ func appendEntries(dst []byte, entries []inverted.Entry) []byte {
 	return dst
 }
 
-// parse adds what is packed.
+// parse appends the packed changes in data to a.
 func (a *changes) parse(data []byte) error {
 	r := codec.NewReader(data)
 	a.out = parseEntries(&r, a.out)
 	a.in = parseEntries(&r, a.in)
-	for range r.Count(r.Rest()) {
+	for range r.Count(r.Len()) {
 		w := fts5.Write{Posting: r.Varint(), Out: r.Byte() != 0}
 		for c := range w.Row {
-			w.Row[c] = string(r.Take(r.Count(r.Rest())))
+			w.Row[c] = string(r.Take(r.Count(r.Len())))
 		}
 		a.words = append(a.words, w)
 	}
@@ -60,7 +60,7 @@ func (a *changes) parse(data []byte) error {
 
 func parseEntries(r *codec.Reader, to []inverted.Entry) []inverted.Entry {
 	posting := int64(0)
-	for range r.Count(r.Rest()) {
+	for range r.Count(r.Len()) {
 		posting += r.Varint()
 		token := r.Take(8)
 		if token == nil {

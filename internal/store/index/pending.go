@@ -1,10 +1,11 @@
-// Pending: what saves leave to the indexes. Writing it for several pages at once costs much less than page by page.
+// This file defers changes of the indexes. Writing them for several pages at once costs much less than page by
+// page.
 //
-//	Save:   Leave    a row of pending, in the save's transaction; all rows are written
-//	                 when they are many
-//	later:  Settle   all rows are written, soon after the first was committed
-//	others: Update   all rows and what is to be changed now
-//	Seek:   Pending  the rows, read beside the indexes
+// \tSave:          Defer          adds a row to table pending in the save's transaction;
+// \t                              writes all rows if there are many
+// \tlater:         ScheduleFlush  writes all rows soon after the first commit
+// \tother changes: Update         writes all rows and the given edits
+// \tqueries:       ReadPending    reads the rows, used beside the indexes
 
 package index
 
@@ -21,10 +22,10 @@ import (
 )
 
 const (
-	leftFor  = 100 * time.Millisecond // how long rows are left
-	maxRows  = 8                      // so many saves are written together
-	maxBytes = 96 << 10               // of all rows; a save that would make them more is written
-	patience = 10 * time.Second       // how long settling may take
+	flushDelay   = 100 * time.Millisecond // how long rows wait until they are written
+	maxRows      = 8                      // the number of saves that are written together
+	maxBytes     = 96 << 10               // of all rows together; a save that would exceed it is written at once
+	flushTimeout = 10 * time.Second       // maximum time of a scheduled flush
 )
 
 var (
@@ -34,66 +35,66 @@ var (
 	deletePending = &sqlite.Statement{Head: "DELETE FROM pending"}
 )
 
-// Pending is what the tables of the indexes lack. It is only read.
+// Pending are the changes that the tables of the indexes lack. It is read-only.
 type Pending struct {
 	Terms inverted.Pending
 	Words fts5.Pending
 }
 
-// PendingOf is what is pending in the moment of a transaction.
-func PendingOf(c *sqlite.Conn) (Pending, error) {
+// ReadPending returns what is pending at the moment of a transaction.
+func ReadPending(c *sqlite.Conn) (Pending, error) {
 	var all changes
 	err := all.read(c)
 	return all.pending(), err
 }
 
-// changes is what saves do to the indexes, one after the other.
+// changes are changes of the indexes by consecutive saves.
 type changes struct {
 	out, in []inverted.Entry
 	words   []fts5.Write
 }
 
-// pending is what changes come to. It uses them up.
+// pending returns the combined effect of the changes. It reuses their memory.
 func (a *changes) pending() Pending {
 	return Pending{inverted.NewPending(a.out, a.in), fts5.NewPending(a.words)}
 }
 
-// read adds what is pending.
+// read appends the pending changes of the file.
 func (a *changes) read(c *sqlite.Conn) error {
 	return c.Query(selectPending, 0, nil, func(r []driver.Value) error {
 		if err := a.parse(r[0].([]byte)); err != nil {
-			return sqlite.Damaged("what is pending for the indexes: %w; run understudy store rebuild", err)
+			return sqlite.NewDamageError("what is pending for the indexes: %w; run understudy store rebuild", err)
 		}
 		return nil
 	})
 }
 
-// changesOf is what edits come to.
-func (x *Index) changesOf(c *sqlite.Conn, edits []Edit) (changes, error) {
+// buildChanges returns the changes that edits make to the indexes.
+func (x *Index) buildChanges(c *sqlite.Conn, edits []Edit) (changes, error) {
 	x.members = readFacts(edits, x.members[:0])
-	return x.changes(c, indexed(edits, x.built.words.Load()), indexed(edits, x.built.terms.Load()))
+	return x.computeChanges(c, coveredEdits(edits, x.built.words.Load()), coveredEdits(edits, x.built.terms.Load()))
 }
 
-// changes is what edits, whose facts are read, come to in each index.
-func (x *Index) changes(c *sqlite.Conn, inWords, inTerms []Edit) (a changes, err error) {
+// computeChanges returns the changes that edits make to each index. Their facts must be read already.
+func (x *Index) computeChanges(c *sqlite.Conn, inWords, inTerms []Edit) (a changes, err error) {
 	a.words = x.cutter.Writes(editsFor(inWords, wordsOf))
-	a.out, a.in, err = terms.Entries(c, &x.Ranges, editsFor(inTerms, termsOf))
+	a.out, a.in, err = terms.BuildEntries(c, &x.Ranges, editsFor(inTerms, termsOf))
 	return a, err
 }
 
-// Leave has what edits come to written by a later transaction; left reports that one is to
-// come. Until then it is pending.
-func (x *Index) Leave(c *sqlite.Conn, edits []Edit) (left bool, err error) {
+// Defer leaves the changes of edits to a later transaction and returns true, or writes them with all pending
+// rows and returns false. Deferred changes are pending.
+func (x *Index) Defer(c *sqlite.Conn, edits []Edit) (left bool, err error) {
 	if len(edits) == 0 {
 		return false, nil
 	}
-	a, err := x.changesOf(c, edits)
+	a, err := x.buildChanges(c, edits)
 	if err != nil {
 		return false, err
 	}
 	x.packed = a.appendTo(x.packed[:0])
 	rows, size := int64(1), int64(len(x.packed))
-	if _, err := c.One(sumPending, nil, func(r []driver.Value) { rows, size = rows+r[0].(int64), size+r[1].(int64) }); err != nil {
+	if _, err := c.QueryRow(sumPending, nil, func(r []driver.Value) { rows, size = rows+r[0].(int64), size+r[1].(int64) }); err != nil {
 		return false, err
 	}
 	if len(x.packed) > maxBytes {
@@ -102,28 +103,28 @@ func (x *Index) Leave(c *sqlite.Conn, edits []Edit) (left bool, err error) {
 	if rows >= maxRows || size > maxBytes {
 		return false, x.write(c, a)
 	}
-	return true, c.Exec(insertPending, 0, x.packed)
+	return true, c.Execute(insertPending, 0, x.packed)
 }
 
-// Update brings the indexes up to date with some edits and with what is pending, in a transaction.
+// Update writes the changes of edits and all pending changes, in a transaction.
 func (x *Index) Update(c *sqlite.Conn, edits []Edit) error {
 	if len(edits) == 0 {
 		return nil
 	}
-	a, err := x.changesOf(c, edits)
+	a, err := x.buildChanges(c, edits)
 	if err != nil {
 		return err
 	}
 	return x.write(c, a)
 }
 
-// write writes what is pending, and then some changes.
+// write writes the pending changes and then more.
 func (x *Index) write(c *sqlite.Conn, then changes) error {
 	var all changes
 	if err := all.read(c); err != nil {
 		return err
 	}
-	if err := c.Exec(deletePending, 0); err != nil {
+	if err := c.Execute(deletePending, 0); err != nil {
 		return err
 	}
 	all.out, all.in, all.words = append(all.out, then.out...), append(all.in, then.in...), append(all.words, then.words...)
@@ -134,33 +135,33 @@ func (x *Index) write(c *sqlite.Conn, then changes) error {
 	return fts5.Update(c, p.Words)
 }
 
-// settling is the transaction to come that writes what is pending.
-type settling struct{ waits atomic.Bool }
+// flushTimer is the scheduled transaction that writes the pending changes.
+type flushTimer struct{ scheduled atomic.Bool }
 
-// Settle has what is pending written a little later. Many goroutines may call it at once. What
-// cannot be written then stays pending, and comes with the next save.
-func (x *Index) Settle() {
-	if x.settling.waits.Swap(true) {
+// ScheduleFlush writes the pending changes a little later. It is safe for concurrent use. If writing fails, the
+// changes stay pending until the next save.
+func (x *Index) ScheduleFlush() {
+	if x.flushTimer.scheduled.Swap(true) {
 		return
 	}
-	time.AfterFunc(leftFor, func() {
-		x.settling.waits.Store(false)
+	time.AfterFunc(flushDelay, func() {
+		x.flushTimer.scheduled.Store(false)
 		leave, err := x.pool.Begin()
 		if err != nil {
 			return
 		}
 		defer leave()
-		ctx, cancel := context.WithTimeout(context.Background(), patience)
+		ctx, cancel := context.WithTimeout(context.Background(), flushTimeout)
 		defer cancel()
 		_ = x.Flush(ctx)
 	})
 }
 
-// Flush writes what is pending.
+// Flush writes the pending changes.
 func (x *Index) Flush(ctx context.Context) error {
 	return x.pool.ReleaseChange(ctx, func(c *sqlite.Conn) error {
 		rows := int64(0)
-		_, err := c.One(sumPending, nil, func(r []driver.Value) { rows = r[0].(int64) })
+		_, err := c.QueryRow(sumPending, nil, func(r []driver.Value) { rows = r[0].(int64) })
 		if err != nil || rows == 0 {
 			return err
 		}

@@ -28,7 +28,7 @@ func TestRebuildInterrupted(t *testing.T) {
 	db := storetest.OpenWords(t, path)
 	storetest.SaveMessages(t, db, 0, 1200)
 	ctx, stop := context.WithCancel(t.Context())
-	err := errors.Join(db.Index.Empty(ctx), db.Index.Build(ctx, func(done, total int64) {
+	err := errors.Join(db.Index.Clear(ctx), db.Index.Build(ctx, func(done, total int64) {
 		if done >= 400 {
 			stop()
 		}
@@ -64,7 +64,7 @@ func TestRebuildInterrupted(t *testing.T) {
 		t.Fatal(err)
 	}
 	db = storetest.OpenWords(t, path)
-	if done, total, err := db.Index.Indexed(t.Context()); err != nil || done < 400 || done >= total || total != 1300 {
+	if done, total, err := db.Index.CountIndexed(t.Context()); err != nil || done < 400 || done >= total || total != 1300 {
 		t.Fatalf("%d of %d, %v", done, total, err)
 	}
 	if err := db.Index.Build(t.Context(), nil); err != nil {
@@ -117,7 +117,7 @@ func TestAnotherSpecAmidARebuild(t *testing.T) {
 	db := storetest.OpenWords(t, path)
 	storetest.SaveMessages(t, db, 0, 1200)
 	ctx, stop := context.WithCancel(t.Context())
-	if err := errors.Join(db.Index.Empty(ctx), db.Index.Build(ctx, func(int64, int64) { stop() })); !errors.Is(err, context.Canceled) {
+	if err := errors.Join(db.Index.Clear(ctx), db.Index.Build(ctx, func(int64, int64) { stop() })); !errors.Is(err, context.Canceled) {
 		t.Fatal(err)
 	}
 	if err := db.Close(); err != nil {
@@ -140,7 +140,7 @@ func TestAnotherSpecAmidARebuild(t *testing.T) {
 			t.Errorf("%s %s: %d, %v, want %d", field, value, got.N, err, want)
 		}
 	}
-	if u := db.Index.Built(); u.Terms != 0 || u.Words == 0 || u.Words == index.BuiltAll {
+	if u := db.Index.Progress(); u.Terms != 0 || u.Words == 0 || u.Words == index.BuiltAll {
 		t.Errorf("after opening with another spec: %+v", u)
 	}
 	storetest.VerifyDB(t, db)
@@ -202,7 +202,7 @@ func TestIndexThatMeetsDamageIsNotBeingBuilt(t *testing.T) {
 		t.Fatal(err)
 	}
 	db = storetest.OpenAt(t, path)
-	if err := db.Index.Empty(t.Context()); err != nil {
+	if err := db.Index.Clear(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	search := func() error {
@@ -218,7 +218,7 @@ func TestIndexThatMeetsDamageIsNotBeingBuilt(t *testing.T) {
 	if err := search(); !errors.Is(err, understudy.ErrDamaged) {
 		t.Errorf("a search: %v", err)
 	}
-	if _, _, err := db.Index.Indexed(t.Context()); !errors.Is(err, understudy.ErrDamaged) {
+	if _, _, err := db.Index.CountIndexed(t.Context()); !errors.Is(err, understudy.ErrDamaged) {
 		t.Errorf("its progress: %v", err)
 	}
 	space, err := db.MeasureSpace(t.Context())

@@ -1,4 +1,4 @@
-// Package intents remembers the writes under way in a file beside the database.
+// Package intents records running writes in a file beside the database.
 package intents
 
 import (
@@ -17,22 +17,20 @@ import (
 	"understudy/request"
 )
 
-// Log remembers which records writes are about to change, until the store
-// has been told what became of them. It is a write-ahead set: a file of lines,
-// one before a write is passed on and one after. It works while the database is
-// locked, and what a killed process leaves is there for the next. Lines overwrite
-// empty ones that the file has from the start, so that it works on a full disk
-// too (of a file system that overwrites in place). What Begin notes is on the disk
-// when it returns; that a write has ended may be lost in a crash of the machine, and
-// costs a look at the record. Methods may be called from many goroutines.
+// Log records which records running writes may change, until the store knows the result. It is a write-ahead
+// set: a file with one line before a write is passed on and one line after it. It works while the database is
+// locked, and the next process finds what a killed process has left. Lines overwrite the empty lines that the
+// file has from the start. So it also works on a full disk, if the file system overwrites in place. A line of
+// Begin is on the disk when Begin returns. A line of End may be lost in a crash of the machine; then the next
+// process looks at the record once more. Log is safe for concurrent use.
 type Log struct {
-	mu   sync.Mutex
-	path string
-	file *os.File
-	size int64 // of the lines; empty ones follow
-	due  int64 // the size at which the file is written anew
-	last int64
-	open map[int64]request.Invalidation
+	mu        sync.Mutex
+	path      string
+	file      *os.File
+	size      int64 // bytes of the lines; empty lines follow
+	rewriteAt int64 // the size at which the file is rewritten
+	last      int64
+	open      map[int64]request.Invalidation
 }
 
 // intent is a line of the file.
@@ -41,17 +39,16 @@ type intent struct {
 	Source string `json:"source,omitempty"`
 	Kind   string `json:"kind,omitempty"`
 	ID     string `json:"id,omitempty"`
-	Done   int64  `json:"done,omitempty"` // the number of one that is over
+	Done   int64  `json:"done,omitempty"` // the number of a finished write
 }
 
 const (
-	maxIntents = 256 << 10      // bytes of lines before the file is written anew
-	reserved   = 2 * maxIntents // bytes of the file: it may not be possible to write it anew at once
+	maxIntents = 256 << 10      // bytes of lines before the file is rewritten
+	reserved   = 2 * maxIntents // bytes of the file, because rewriting it may fail for a while
 )
 
-// Open opens the file at path, readable by its owner alone, and makes it
-// when it is not there. A line that a crash cut is left out. Error: the file
-// cannot be read or written.
+// Open opens the file at path, which only its owner may read. It creates the file if it is missing. It ignores
+// a line that a crash cut short. It returns an error if the file cannot be read or written.
 func Open(path string) (*Log, error) {
 	in := &Log{path: path, open: map[int64]request.Invalidation{}}
 	text, err := os.ReadFile(path)
@@ -65,7 +62,7 @@ func Open(path string) (*Log, error) {
 	return in, nil
 }
 
-// read takes in lines; what is no line of ours is left out.
+// read reads lines and ignores those of another form.
 func (in *Log) read(text []byte) {
 	for text := range bytes.Lines(bytes.TrimRight(text, "\n")) {
 		var one intent
@@ -79,13 +76,13 @@ func (in *Log) read(text []byte) {
 	}
 	left := in.lines()
 	clear(in.open)
-	for _, one := range left { // numbered anew: the file is written anew
+	for _, one := range left { // numbered from 1, because the file is rewritten
 		in.last++
 		in.open[in.last] = request.Invalidation{Source: one.Source, Kind: one.Kind, ID: one.ID}
 	}
 }
 
-// Unended are the writes that have not ended, the oldest first, by number.
+// Unended returns the writes that have not ended, oldest first, with their numbers.
 func (in *Log) Unended() (numbers []int64, touched []request.Invalidation) {
 	in.mu.Lock()
 	defer in.mu.Unlock()
@@ -96,12 +93,13 @@ func (in *Log) Unended() (numbers []int64, touched []request.Invalidation) {
 	return numbers, touched
 }
 
-// Begin notes a write before it is passed on. The number ends it. An error
-// means that the next process may not know of it.
+// Begin records a write before it is passed on. The returned number ends it. After an error the next process
+// may not know of the write.
 func (in *Log) Begin(t request.Invalidation) (n int64, err error) {
 	n, file, err := in.begin(t)
 	if err == nil {
-		// Beside others: one may have written the file anew meanwhile, and synchronized it.
+		// This runs concurrently with others. One of them may have rewritten and synchronized the file
+		// meanwhile.
 		if err = file.Sync(); errors.Is(err, fs.ErrClosed) {
 			err = nil
 		}
@@ -112,7 +110,7 @@ func (in *Log) Begin(t request.Invalidation) (n int64, err error) {
 	return n, nil
 }
 
-// begin notes a write in the file that it returns.
+// begin records a write and returns the file to synchronize.
 func (in *Log) begin(t request.Invalidation) (n int64, file *os.File, err error) {
 	in.mu.Lock()
 	defer in.mu.Unlock()
@@ -122,8 +120,8 @@ func (in *Log) begin(t request.Invalidation) (n int64, file *os.File, err error)
 	return in.last, in.file, err
 }
 
-// End notes that the store was told of a write, or that nothing was written. A
-// line that cannot be written costs the next process one look at the record.
+// End records that the store knows the result of a write, or that nothing was written. If the line cannot be
+// written, the next process looks at the record once more.
 func (in *Log) End(n int64) {
 	in.mu.Lock()
 	defer in.mu.Unlock()
@@ -134,14 +132,14 @@ func (in *Log) End(n int64) {
 	_ = in.append(intent{Done: n})
 }
 
-// append adds a line. A file that has many is written anew with what is open;
-// what cannot be, is tried again some lines later.
+// append adds a line. If the file has many lines, it is rewritten with the open writes only. If that fails, it
+// is tried again some lines later.
 func (in *Log) append(one intent) error {
-	if in.size > in.due && len(in.open) < maxIntents/1024 {
+	if in.size > in.rewriteAt && len(in.open) < maxIntents/1024 {
 		if in.rewrite() == nil {
 			return nil
 		}
-		in.due = in.size + maxIntents/16
+		in.rewriteAt = in.size + maxIntents/16
 	}
 	text := line(one)
 	_, err := in.file.WriteAt(text, in.size)
@@ -151,7 +149,7 @@ func (in *Log) append(one intent) error {
 	return err
 }
 
-// rewrite writes the file anew and puts it in the old one's place.
+// rewrite writes a new file and puts it in the place of the old one.
 func (in *Log) rewrite() error {
 	var text []byte
 	for _, one := range in.lines() {
@@ -173,11 +171,11 @@ func (in *Log) rewrite() error {
 	if in.file != nil {
 		_ = in.file.Close()
 	}
-	in.file, in.size, in.due = file, size, maxIntents
+	in.file, in.size, in.rewriteAt = file, size, maxIntents
 	return wal.SyncFolder(filepath.Dir(in.path))
 }
 
-// write writes a file, to the disk.
+// write writes a file and synchronizes it.
 func write(path string, text []byte) error {
 	file, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)
 	if err != nil {
@@ -190,7 +188,7 @@ func write(path string, text []byte) error {
 	return errors.Join(err, file.Close())
 }
 
-// lines are the open ones, the oldest first.
+// lines returns the lines of the open writes, oldest first.
 func (in *Log) lines() []intent {
 	all := make([]intent, 0, len(in.open))
 	for n, t := range in.open {
@@ -201,11 +199,11 @@ func (in *Log) lines() []intent {
 }
 
 func line(one intent) []byte {
-	text, _ := json.Marshal(one) // texts and numbers always can be
+	text, _ := json.Marshal(one) // texts and numbers can always be encoded
 	return append(append([]byte{'\n'}, text...), '\n')
 }
 
-// Close closes the file; what is open is there for the next.
+// Close closes the file. The next process finds the open writes.
 func (in *Log) Close() error {
 	in.mu.Lock()
 	defer in.mu.Unlock()

@@ -1,8 +1,9 @@
-// Chunks: sorted entries packed in one row.
+// This file packs sorted entries into chunks. A chunk is one row.
 //
-// A body is groups, one a token: the difference to the token before (0 in the first), the length of what follows in
-// bytes, and the postings. The first posting of a group is its difference to the chunk's first posting; each further
-// one is its difference to the one before. All are varints (encoding/binary).
+// A body consists of groups, one for each token: the difference from the previous token (0 in the first group),
+// the length in bytes of what follows, and the postings. The first posting of a group is the difference from
+// the chunk's first posting. Each further posting is the difference from the posting before. All numbers are
+// varints (encoding/binary).
 
 package inverted
 
@@ -16,22 +17,22 @@ import (
 	"understudy/internal/store/sqlite"
 )
 
-// maxChunk is how long a chunk's body is at most, in bytes: four fit on a page of the database.
+// maxChunk is the maximum length of a chunk's body in bytes. Four chunks fit on a page of the database.
 const maxChunk = 2000
 
-// chunk is a row: its first entry is its key.
+// chunk is a row. Its first entry is its key.
 type chunk struct {
 	first Entry
 	body  []byte
 }
 
-// chunkOf reads the columns token, posting and body.
+// chunkOf converts the columns token, posting and body.
 func chunkOf(r []driver.Value) chunk {
 	body, _ := r[2].([]byte)
 	return chunk{Entry{r[0].(int64), r[1].(int64)}, body}
 }
 
-// pack packs as many of the entries as fit in one chunk, at least one, and says how many.
+// pack packs as many of the entries as fit into one chunk, and at least one. n is how many.
 func pack(entries []Entry) (c chunk, n int) {
 	c.first = entries[0]
 	c.body = make([]byte, 0, maxChunk)
@@ -40,9 +41,9 @@ func pack(entries []Entry) (c chunk, n int) {
 	for n < len(entries) {
 		end := n + 1
 		group = binary.AppendVarint(group[:0], entries[n].Posting-c.first.Posting)
-		// Room for the group's token and length, ten bytes and two at most.
+		// Leave room for the group's token and length, at most ten bytes and two bytes.
 		for end < len(entries) && entries[end].Token == entries[n].Token && len(c.body)+len(group) < maxChunk-24 {
-			group = binary.AppendUvarint(group, difference(entries[end-1].Posting, entries[end].Posting))
+			group = binary.AppendUvarint(group, encodeDifference(entries[end-1].Posting, entries[end].Posting))
 			end++
 		}
 		if n > 0 && len(c.body)+len(group) > maxChunk-12 {
@@ -60,11 +61,11 @@ func pack(entries []Entry) (c chunk, n int) {
 	return c, n
 }
 
-// The postings of a token are mostly of one shape, which is in the low bits: then
-// these bits of a difference are zero and are left out.
+// Most postings of a token have the same shape in their low bits. These bits of a difference are then zero and
+// are omitted.
 const shapeMask = 1<<postings.ShapeBits - 1
 
-func difference(a, b int64) uint64 {
+func encodeDifference(a, b int64) uint64 {
 	d := uint64(b) - uint64(a)
 	if d&shapeMask == 0 {
 		return d >> postings.ShapeBits << 1
@@ -72,14 +73,14 @@ func difference(a, b int64) uint64 {
 	return d<<1 | 1
 }
 
-func following(a int64, d uint64) int64 {
+func decodeDifference(a int64, d uint64) int64 {
 	if d&1 == 0 {
 		return a + int64(d>>1<<postings.ShapeBits)
 	}
 	return a + int64(d>>1)
 }
 
-// groups gives each token and its packed postings. What is no group ends them, and err says so.
+// groups returns each token with its packed postings. It stops and sets err if the bytes are not a group.
 func (c *chunk) groups(err *error) iter.Seq2[int64, []byte] {
 	return func(yield func(int64, []byte) bool) {
 		token := c.first.Token
@@ -87,7 +88,7 @@ func (c *chunk) groups(err *error) iter.Seq2[int64, []byte] {
 			d, n := binary.Uvarint(body)
 			length, m := binary.Uvarint(body[max(n, 0):])
 			if n <= 0 || m <= 0 || length > uint64(len(body)-n-m) {
-				*err = c.damaged()
+				*err = c.newDamageError()
 				return
 			}
 			token += int64(d)
@@ -99,30 +100,30 @@ func (c *chunk) groups(err *error) iter.Seq2[int64, []byte] {
 	}
 }
 
-// unpack appends the postings of a group to dst, rising.
+// unpack appends the postings of a group to dst in ascending order.
 func (c *chunk) unpack(dst []int64, group []byte) ([]int64, error) {
 	d, n := binary.Varint(group)
 	if n <= 0 {
-		return dst, c.damaged()
+		return dst, c.newDamageError()
 	}
 	at := c.first.Posting + d
 	dst = append(dst, at)
 	for group = group[n:]; len(group) > 0; group = group[n:] {
 		var d uint64
 		if d, n = binary.Uvarint(group); n <= 0 {
-			return dst, c.damaged()
+			return dst, c.newDamageError()
 		}
-		at = following(at, d)
+		at = decodeDifference(at, d)
 		dst = append(dst, at)
 	}
 	return dst, nil
 }
 
-// entryBytes is about how much of a body an entry takes.
+// entryBytes is about how many bytes of a body one entry takes.
 const entryBytes = 6
 
-// entries appends all entries of a chunk to dst.
-func (c *chunk) entries(dst []Entry) (all []Entry, err error) {
+// appendEntries appends all entries of a chunk to dst.
+func (c *chunk) appendEntries(dst []Entry) (all []Entry, err error) {
 	var room [64]int64
 	buf := room[:]
 	if need := len(c.body) / entryBytes; cap(dst)-len(dst) < need {
@@ -139,9 +140,9 @@ func (c *chunk) entries(dst []Entry) (all []Entry, err error) {
 	return dst, err
 }
 
-// postingsOf are those of a token, rising. over reports that a larger token
-// follows: no later chunk of the run has this one.
-func (c *chunk) postingsOf(token int64) (all []int64, over bool, err error) {
+// readPostings returns the postings of a token in ascending order. over reports that a larger token follows, so
+// that no later chunk of the run has this token.
+func (c *chunk) readPostings(token int64) (all []int64, over bool, err error) {
 	for t, group := range c.groups(&err) {
 		if over = t > token; over {
 			break
@@ -155,6 +156,6 @@ func (c *chunk) postingsOf(token int64) (all []int64, over bool, err error) {
 	return all, over, err
 }
 
-func (c *chunk) damaged() error {
-	return sqlite.Damaged("the index of terms cannot be read at token %d, posting %d", c.first.Token, c.first.Posting)
+func (c *chunk) newDamageError() error {
+	return sqlite.NewDamageError("the index of terms cannot be read at token %d, posting %d", c.first.Token, c.first.Posting)
 }

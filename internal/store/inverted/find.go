@@ -1,4 +1,4 @@
-// Finding: the postings of tokens, joined over all runs.
+// This file finds the postings of tokens in all runs.
 
 package inverted
 
@@ -19,7 +19,8 @@ var (
 		"ORDER BY token, posting LIMIT 1", Reads: sqlite.Index}
 )
 
-// find gives the postings that have one of the tokens in the tables. It reads when it is first advanced.
+// find returns an iterator over the written postings of any of the tokens. It reads nothing before its first
+// Advance.
 func find(c *sqlite.Conn, up, even bool, tokens ...int64) postings.Iterator {
 	return &finder{c: c, up: up, even: even, tokens: tokens}
 }
@@ -27,9 +28,9 @@ func find(c *sqlite.Conn, up, even bool, tokens ...int64) postings.Iterator {
 type finder struct {
 	c      *sqlite.Conn
 	up     bool
-	even   bool // see Pending
+	even   bool // see Pending.Even
 	tokens []int64
-	all    postings.Iterator // nil: nothing is read yet
+	all    postings.Iterator // nil until the first read
 }
 
 func (f *finder) Advance(from int64) (int64, bool, error) {
@@ -42,12 +43,13 @@ func (f *finder) Advance(from int64) (int64, bool, error) {
 			}
 			found = append(found, some...)
 		}
-		f.all = postings.Or(f.up, found...)
+		f.all = postings.Unite(f.up, found...)
 	}
 	return f.all.Advance(from)
 }
 
-// open are the runs' postings of a token, from one on. Going down, runs without it are left out.
+// open returns an iterator for each run over the postings of a token, beginning at from. In descending order it
+// omits runs without the token, unless even is set.
 func (f *finder) open(token, from int64) (found []postings.Iterator, err error) {
 	if f.up || f.even {
 		runs, err := readRuns(f.c)
@@ -74,14 +76,14 @@ func (f *finder) open(token, from int64) (found []postings.Iterator, err error) 
 	return found, err
 }
 
-// cursor is the postings of a token in one run. It has those of one chunk at a time.
+// cursor iterates over the postings of a token in one run. It holds the postings of one chunk at a time.
 type cursor struct {
 	c          *sqlite.Conn
 	up         bool
 	run, token int64
 
-	postings []int64 // in its order
-	ended    bool    // no other chunk has any
+	postings []int64 // in the order of iteration
+	ended    bool    // no other chunk has postings of the token
 }
 
 func (u *cursor) Advance(from int64) (int64, bool, error) {
@@ -99,10 +101,11 @@ func (u *cursor) Advance(from int64) (int64, bool, error) {
 	}
 }
 
-// read reads the chunk that from is in and, going up, the next one when that has nothing.
+// read reads the chunk that may contain from. In ascending order it also reads the next chunk if the first has
+// nothing.
 func (u *cursor) read(from int64) error {
 	at := Entry{u.token, from}
-	one, ok, err := floor(u.c, u.run, at)
+	one, ok, err := readFloor(u.c, u.run, at)
 	if err == nil && ok {
 		at, err = one.first, u.take(&one, from)
 	}
@@ -113,34 +116,35 @@ func (u *cursor) read(from int64) error {
 	if !u.up {
 		return nil
 	}
-	ok, err = u.c.One(selectAfter, []driver.Value{u.run, at.Token, at.Posting}, func(r []driver.Value) { one = chunkOf(r) })
+	ok, err = u.c.QueryRow(selectAfter, []driver.Value{u.run, at.Token, at.Posting}, func(r []driver.Value) { one = chunkOf(r) })
 	if err != nil || !ok {
 		return err
 	}
 	return u.take(&one, from)
 }
 
-// readEvenly reads the chunk that from is in, and the one after it in the cursor's order,
-// whether they have postings of the token or not. Where there is none it reads another.
+// readEvenly reads the chunk that may contain from, and the next chunk in the cursor's order, whether they have
+// postings of the token or not. If there is no such chunk, it reads another, so that the number of reads stays
+// the same.
 func (u *cursor) readEvenly(from int64) error {
 	at := Entry{u.token, from}
-	one, ok, err := floor(u.c, u.run, at)
+	one, ok, err := readFloor(u.c, u.run, at)
 	if err == nil && ok {
 		at, err = one.first, u.take(&one, from)
 	} else if err == nil {
-		_, _, err = floor(u.c, u.run, last)
+		_, _, err = readFloor(u.c, u.run, maxEntry)
 	}
 	if err != nil {
 		return err
 	}
 	first, ended := u.postings, ok && u.ended
 	if u.up {
-		ok, err = u.c.One(selectAfter, []driver.Value{u.run, at.Token, at.Posting}, func(r []driver.Value) { one = chunkOf(r) })
+		ok, err = u.c.QueryRow(selectAfter, []driver.Value{u.run, at.Token, at.Posting}, func(r []driver.Value) { one = chunkOf(r) })
 	} else {
-		one, ok, err = floor(u.c, u.run, Entry{at.Token, at.Posting - 1})
+		one, ok, err = readFloor(u.c, u.run, Entry{at.Token, at.Posting - 1})
 	}
 	if err == nil && !ok {
-		_, _, err = floor(u.c, u.run, last)
+		_, _, err = readFloor(u.c, u.run, maxEntry)
 	}
 	if u.ended = ended || !ok; err != nil || u.ended {
 		return err
@@ -150,12 +154,12 @@ func (u *cursor) readEvenly(from int64) error {
 	return err
 }
 
-// last is behind every entry.
-var last = Entry{math.MaxInt64, math.MaxInt64}
+// maxEntry is greater than every entry.
+var maxEntry = Entry{math.MaxInt64, math.MaxInt64}
 
-// take takes what a chunk has of the token, from one on.
+// take takes the token's postings from a chunk, beginning at from.
 func (u *cursor) take(one *chunk, from int64) error {
-	all, over, err := one.postingsOf(u.token)
+	all, over, err := one.readPostings(u.token)
 	if err != nil {
 		return err
 	}
@@ -169,16 +173,16 @@ func (u *cursor) take(one *chunk, from int64) error {
 	return nil
 }
 
-// between is the postings that have a token from first to last, see Pending.
-type between struct {
+// rangeFinder iterates over the postings of the tokens from first to last; see Pending.FindRange.
+type rangeFinder struct {
 	c           *sqlite.Conn
 	up          bool
 	first, last int64
 	out, in     []Entry
-	all         *postings.Slice // nil: nothing is read yet
+	all         *postings.Slice // nil until the first read
 }
 
-func (b *between) Advance(from int64) (int64, bool, error) {
+func (b *rangeFinder) Advance(from int64) (int64, bool, error) {
 	if b.all == nil {
 		found, err := b.read()
 		if err != nil {
@@ -193,9 +197,10 @@ func (b *between) Advance(from int64) (int64, bool, error) {
 	return b.all.Advance(from)
 }
 
-// read reads of each run the last chunk that may have one of the tokens, the one before it, and further ones while they may.
-// Where there is none it reads another.
-func (b *between) read() (found []int64, err error) {
+// read reads from each run the last chunk that may have one of the tokens, the chunk before it, and further
+// chunks while they may have one. If there is no such chunk, it reads another, so that the number of reads
+// stays the same.
+func (b *rangeFinder) read() (found []int64, err error) {
 	for _, e := range b.in {
 		found = append(found, e.Posting)
 	}
@@ -205,19 +210,19 @@ func (b *between) read() (found []int64, err error) {
 		for n := 0; err == nil && (n < 2 || at.Token >= b.first); n++ {
 			var one chunk
 			var ok bool
-			if one, ok, err = floor(b.c, r.number, at); ok {
+			if one, ok, err = readFloor(b.c, r.number, at); ok {
 				at = Entry{one.first.Token, one.first.Posting - 1}
 				found, err = b.take(found, &one)
 			} else if at.Token = -1; err == nil {
-				_, _, err = floor(b.c, r.number, last)
+				_, _, err = readFloor(b.c, r.number, maxEntry)
 			}
 		}
 	}
 	return found, err
 }
 
-// take appends what a chunk has of the tokens.
-func (b *between) take(dst []int64, one *chunk) (all []int64, err error) {
+// take appends the postings that a chunk has of the tokens.
+func (b *rangeFinder) take(dst []int64, one *chunk) (all []int64, err error) {
 	for token, group := range one.groups(&err) {
 		if token < b.first || token > b.last {
 			continue

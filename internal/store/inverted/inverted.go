@@ -1,9 +1,11 @@
-// Package inverted keeps an inverted index in plain tables: from a token to the postings of the records that have it.
+// Package inverted keeps an inverted index in plain tables. It maps a token to the postings of the records that
+// have the token.
 //
-// Entries are sorted and packed in chunks. Chunks lie in runs, and runs on levels, as in a log-structured merge tree
-// (O'Neil et al., 1996): a save writes one small run, and Fan runs of a level are merged into one of the next, a part
-// with each save. An entry is in one run at any time, also while its run is merged, so a reader joins what all runs
-// have. What is removed is taken out of its chunk at once: nothing of it stays in a table.
+// Entries are sorted and packed in chunks. Chunks belong to runs, and runs to levels, as in a log-structured
+// merge tree (O'Neil et al., 1996). A save writes one small run. The runs of a level, fan at a time, are merged
+// into one run of the next level, and each save does a part of that. An entry is in exactly one run at any
+// time, also during a merge, so a reader joins the entries of all runs. A removed entry is deleted from its
+// chunk at once, so that nothing of it stays in a table.
 package inverted
 
 import (
@@ -16,11 +18,11 @@ import (
 
 // Entry says that a record has a token.
 type Entry struct {
-	Token   int64 // not negative
-	Posting int64 // package postings
+	Token   int64 // never negative
+	Posting int64 // see package postings
 }
 
-// Compare is the order of entries.
+// Compare orders entries by token, then by posting.
 func Compare(a, b Entry) int {
 	if c := cmp.Compare(a.Token, b.Token); c != 0 {
 		return c
@@ -40,8 +42,8 @@ var (
 	clearChunks  = &sqlite.Statement{Head: "DELETE FROM term_chunk"}
 )
 
-// Update takes entries out and puts others in, in a transaction. The index has no
-// entry twice: those put in are not in it.
+// Update removes and adds entries in a transaction. The index has no entry twice, so the added entries must not
+// be in it.
 func Update(c *sqlite.Conn, p Pending) error {
 	if len(p.out)+len(p.in) == 0 {
 		return nil
@@ -56,7 +58,7 @@ func Update(c *sqlite.Conn, p Pending) error {
 	return err
 }
 
-// cancel takes out of both lists, in place, what each has of the other, one by one.
+// cancel removes equal entries pairwise from both sorted lists. It reuses their memory.
 func cancel(a, b []Entry) (restA, restB []Entry) {
 	restA, restB = a[:0], b[:0]
 	for len(a) > 0 && len(b) > 0 {
@@ -72,8 +74,8 @@ func cancel(a, b []Entry) (restA, restB []Entry) {
 	return append(restA, a...), append(restB, b...)
 }
 
-// remove takes sorted entries out. Those of one record are mostly in one run, so
-// each entry is looked for first where the last was found.
+// remove removes sorted entries. The entries of one record are mostly in one run, so the search begins in the
+// run of the last match.
 func (rs runs) remove(c *sqlite.Conn, entries []Entry) error {
 	last := len(rs) - 1
 	for len(entries) > 0 {
@@ -89,20 +91,20 @@ func (rs runs) remove(c *sqlite.Conn, entries []Entry) error {
 			}
 		}
 		if !found {
-			entries = entries[1:] // the index has not got it
+			entries = entries[1:] // the index does not have this entry
 		}
 	}
 	return nil
 }
 
-// removeFrom takes the first entry out of a run, and the others that are in the same chunk; rest are those that are
-// not. found is false when the run has not got the first.
+// removeFrom removes the first entry from a run, and the other entries that are in the same chunk. rest are the
+// remaining entries. found is false if the run does not have the first entry.
 func removeFrom(c *sqlite.Conn, run int64, entries []Entry) (rest []Entry, found bool, err error) {
-	chunk, ok, err := floor(c, run, entries[0])
+	chunk, ok, err := readFloor(c, run, entries[0])
 	if err != nil || !ok {
 		return nil, false, err
 	}
-	has, err := chunk.entries(nil)
+	has, err := chunk.appendEntries(nil)
 	if err != nil {
 		return nil, false, err
 	}
@@ -110,15 +112,16 @@ func removeFrom(c *sqlite.Conn, run int64, entries []Entry) (rest []Entry, found
 		return nil, false, nil
 	}
 	kept, rest := cancel(has, slices.Clone(entries))
-	if err := c.Exec(deleteChunk, 0, run, chunk.first.Token, chunk.first.Posting); err != nil {
+	if err := c.Execute(deleteChunk, 0, run, chunk.first.Token, chunk.first.Posting); err != nil {
 		return nil, false, err
 	}
 	return rest, true, writeChunks(c, run, kept)
 }
 
-// floor is the chunk of a run in which an entry is if the run has it; ok is false when there is none.
-func floor(c *sqlite.Conn, run int64, e Entry) (found chunk, ok bool, err error) {
-	ok, err = c.One(selectFloor, []driver.Value{run, e.Token, e.Posting}, func(r []driver.Value) { found = chunkOf(r) })
+// readFloor returns the chunk of a run that has the entry if the run has it. ok is false if there is no such
+// chunk.
+func readFloor(c *sqlite.Conn, run int64, e Entry) (found chunk, ok bool, err error) {
+	ok, err = c.QueryRow(selectFloor, []driver.Value{run, e.Token, e.Posting}, func(r []driver.Value) { found = chunkOf(r) })
 	return found, ok, err
 }
 
@@ -130,24 +133,24 @@ func writeChunks(c *sqlite.Conn, run int64, entries []Entry) error {
 		args = append(args, run, one.first.Token, one.first.Posting, one.body)
 		entries = entries[n:]
 	}
-	return c.ExecMany(insertChunks, 4, args)
+	return c.ExecuteMany(insertChunks, 4, args)
 }
 
 // Clear empties the index, in a transaction.
 func Clear(c *sqlite.Conn) error {
-	if err := c.Exec(clearRuns, 0); err != nil {
+	if err := c.Execute(clearRuns, 0); err != nil {
 		return err
 	}
-	return c.Exec(clearChunks, 0)
+	return c.Execute(clearChunks, 0)
 }
 
-// Each calls do with every entry, in no order.
-func Each(c *sqlite.Conn, do func(Entry) error) error {
+// VisitEntries calls do with every entry, in no order.
+func VisitEntries(c *sqlite.Conn, do func(Entry) error) error {
 	var buf []Entry
 	return c.Query(selectAll, 0, nil, func(r []driver.Value) error {
 		one := chunkOf(r)
 		var err error
-		if buf, err = one.entries(buf[:0]); err != nil {
+		if buf, err = one.appendEntries(buf[:0]); err != nil {
 			return err
 		}
 		for _, e := range buf {

@@ -124,14 +124,14 @@ func (m *model) same() {
 	m.Helper()
 	pending := NewPending(slices.Clone(m.out), slices.Clone(m.in))
 	has := map[Entry]bool{}
-	m.must(Each(m.c, func(e Entry) error {
+	m.must(VisitEntries(m.c, func(e Entry) error {
 		if has[e] {
 			m.Fatalf("seed %d: the index has %v twice", m.seed, e)
 		}
 		has[e] = true
 		return nil
 	}))
-	pending.Each(func(e Entry, out bool) {
+	pending.VisitEntries(func(e Entry, out bool) {
 		if has[e] != out {
 			m.Fatalf("seed %d: %v is pending, out %v", m.seed, e, out)
 		}
@@ -154,7 +154,7 @@ func (m *model) same() {
 		if m.rng.IntN(3) == 0 { // those between two
 			first, last := slices.Min(tokens), max(slices.Min(tokens)+m.rng.Int64N(3), slices.Max(tokens)-m.rng.Int64N(3))
 			meant = func(token int64) bool { return first <= token && token <= last }
-			found = pending.Between(m.c, up, first, last)
+			found = pending.FindRange(m.c, up, first, last)
 		}
 		from := m.all[m.rng.IntN(len(m.all))].Posting + m.rng.Int64N(3) - 1
 		if m.rng.IntN(2) == 0 {
@@ -165,7 +165,7 @@ func (m *model) same() {
 		}
 		var want, got []int64
 		for e := range m.held {
-			if meant(e.Token) && !postings.Before(e.Posting, from, up) {
+			if meant(e.Token) && !postings.IsBefore(e.Posting, from, up) {
 				want = append(want, e.Posting)
 			}
 		}
@@ -178,7 +178,7 @@ func (m *model) same() {
 				break
 			}
 			got = append(got, posting)
-			if from, ok = postings.Following(posting, up); !ok {
+			if from, ok = postings.Next(posting, up); !ok {
 				break
 			}
 		}
@@ -242,7 +242,7 @@ func TestRunsStayFew(t *testing.T) {
 		t.Errorf("up to %d runs, want at most %d", most, limit)
 	}
 	n := 0
-	if err := Each(c, func(Entry) error { n++; return nil }); err != nil || n != 2*saves*each {
+	if err := VisitEntries(c, func(Entry) error { n++; return nil }); err != nil || n != 2*saves*each {
 		t.Errorf("%d entries, want %d: %v", n, 2*saves*each, err)
 	}
 }
@@ -255,7 +255,7 @@ func FuzzChunk(f *testing.F) {
 	f.Add(int64(0), int64(0), []byte{0xff, 0xff, 0xff})
 	f.Fuzz(func(t *testing.T, token, posting int64, body []byte) {
 		c := chunk{Entry{token, posting}, body}
-		all, err := c.entries(nil)
+		all, err := c.appendEntries(nil)
 		if err != nil {
 			if !sqlite.IsDamaged(err) {
 				t.Fatal(err)
@@ -267,7 +267,7 @@ func FuzzChunk(f *testing.F) {
 		}
 		for rest := all; len(rest) > 0; {
 			one, n := pack(rest)
-			if again, err := one.entries(nil); err != nil || !slices.Equal(again, rest[:n]) {
+			if again, err := one.appendEntries(nil); err != nil || !slices.Equal(again, rest[:n]) {
 				t.Fatalf("packed %v, read %v: %v", rest[:n], again, err)
 			}
 			rest = rest[n:]

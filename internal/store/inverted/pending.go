@@ -1,4 +1,4 @@
-// Pending: entries that wait to be written, and are found all the same.
+// This file handles entries that wait to be written. Searches already find them.
 
 package inverted
 
@@ -10,15 +10,14 @@ import (
 	"understudy/internal/store/sqlite"
 )
 
-// Pending is what the next Update is to do. It is only read.
+// Pending is what the next Update will do. It is read-only.
 type Pending struct {
-	out, in []Entry // in order, none in both
-	// Even has Find read as much for a token that no record has as for one that few have.
+	out, in []Entry // sorted, and no entry is in both
+	// Even makes Find read as much for a token that no record has as for a token that few records have.
 	Even bool
 }
 
-// NewPending is what several updates, one after the other, come to. It uses up both lists,
-// whose order does not matter.
+// NewPending combines several consecutive updates. The lists need not be sorted, and their memory is reused.
 func NewPending(out, in []Entry) Pending {
 	slices.SortFunc(out, Compare)
 	slices.SortFunc(in, Compare)
@@ -26,8 +25,8 @@ func NewPending(out, in []Entry) Pending {
 	return Pending{out: slices.Compact(out), in: slices.Compact(in)}
 }
 
-// Each calls do with every entry that is to go out, and to come in.
-func (p *Pending) Each(do func(e Entry, out bool)) {
+// VisitEntries calls do with every entry to remove and every entry to add.
+func (p *Pending) VisitEntries(do func(e Entry, out bool)) {
 	for _, e := range p.out {
 		do(e, true)
 	}
@@ -43,8 +42,8 @@ func selectTokens(entries []Entry, first, last int64) []Entry {
 	return entries[from:to]
 }
 
-// of are the postings of a token in sorted entries, in the order of an iterator.
-func of(entries []Entry, up bool, token int64) (found []int64) {
+// postingsOf returns the postings of a token from sorted entries, in the order of iteration.
+func postingsOf(entries []Entry, up bool, token int64) (found []int64) {
 	for _, e := range selectTokens(entries, token, token) {
 		found = append(found, e.Posting)
 	}
@@ -54,12 +53,13 @@ func of(entries []Entry, up bool, token int64) (found []int64) {
 	return found
 }
 
-// Find gives the postings that have one of the tokens once p is written. It reads when it is first advanced.
+// Find returns an iterator over the postings of any of the tokens as if p were written. It reads nothing before
+// its first Advance.
 func (p *Pending) Find(c *sqlite.Conn, up bool, tokens ...int64) postings.Iterator {
-	var written []int64 // tokens of which nothing is pending
+	var written []int64 // tokens without pending entries
 	var all []postings.Iterator
 	for _, token := range tokens {
-		out, in := of(p.out, up, token), of(p.in, up, token)
+		out, in := postingsOf(p.out, up, token), postingsOf(p.in, up, token)
 		if len(out)+len(in) == 0 {
 			written = append(written, token)
 			continue
@@ -67,16 +67,17 @@ func (p *Pending) Find(c *sqlite.Conn, up bool, tokens ...int64) postings.Iterat
 		if len(in) > 0 {
 			all = append(all, &postings.Slice{Up: up, Spots: in})
 		}
-		all = append(all, postings.Without(up, find(c, up, p.Even, token), &postings.Slice{Up: up, Spots: out}))
+		all = append(all, postings.Exclude(up, find(c, up, p.Even, token), &postings.Slice{Up: up, Spots: out}))
 	}
 	if len(written) > 0 || len(all) == 0 {
 		all = append(all, find(c, up, p.Even, written...))
 	}
-	return postings.Or(up, all...)
+	return postings.Unite(up, all...)
 }
 
-// Between gives the postings that have a token from first to last once p is written. It reads them all when it is first
-// advanced, and as much for tokens that no record has as for those that few have.
-func (p *Pending) Between(c *sqlite.Conn, up bool, first, last int64) postings.Iterator {
-	return &between{c: c, up: up, first: first, last: last, out: selectTokens(p.out, first, last), in: selectTokens(p.in, first, last)}
+// FindRange returns an iterator over the postings of the tokens from first to last as if p were written. The
+// first Advance reads all of them. It reads as much for tokens that no record has as for tokens that few
+// records have.
+func (p *Pending) FindRange(c *sqlite.Conn, up bool, first, last int64) postings.Iterator {
+	return &rangeFinder{c: c, up: up, first: first, last: last, out: selectTokens(p.out, first, last), in: selectTokens(p.in, first, last)}
 }

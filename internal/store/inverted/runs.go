@@ -1,4 +1,4 @@
-// Runs: where new entries go, and how runs are merged.
+// This file decides into which runs new entries go, and merges runs.
 
 package inverted
 
@@ -10,24 +10,24 @@ import (
 )
 
 const (
-	// fan is how many runs of a level are merged into one of the next.
+	// fan is the number of runs of a level that are merged into one run of the next level.
 	fan = 4
-	// openSize is up to how many bytes the newest run takes in further entries.
+	// openSize is the size in bytes up to which the newest run takes further entries.
 	openSize = 8 << 10
-	// mergeChunks is how many chunks of each run one step of a merge reads. A step
-	// moves four times what a new run brings, so merges end before they pile up.
+	// mergeChunks is the number of chunks that one step of a merge reads from each run. A step moves four times
+	// as much as a new run adds, so merges end before runs pile up.
 	mergeChunks = 4
-	// maxLevel is a level that no file is large enough to have.
+	// maxLevel is a level that no file is large enough to reach.
 	maxLevel = 40
 )
 
-// run is a row of term_run.
+// run is a row of table term_run.
 type run struct {
 	number, level int64
-	target        int64 // the run this one is being merged into; 0: none
+	target        int64 // the run into which this run is being merged, or 0
 }
 
-// runs are those there are, by rising numbers: the oldest first.
+// runs are all runs by ascending number, the oldest first.
 type runs []run
 
 var (
@@ -43,7 +43,7 @@ func readRuns(c *sqlite.Conn) (rs runs, err error) {
 	err = c.Query(selectRuns, 0, nil, func(r []driver.Value) error {
 		one := run{r[0].(int64), r[1].(int64), r[2].(int64)}
 		if one.level < 0 || one.level > maxLevel {
-			return sqlite.Damaged("run %d of terms is of level %d", one.number, one.level)
+			return sqlite.NewDamageError("run %d of terms is of level %d", one.number, one.level)
 		}
 		rs = append(rs, one)
 		return nil
@@ -51,33 +51,33 @@ func readRuns(c *sqlite.Conn) (rs runs, err error) {
 	return rs, err
 }
 
-// make begins a run.
-func (rs *runs) make(c *sqlite.Conn, level int64) (number int64, err error) {
-	_, err = c.One(insertRun, []driver.Value{level}, func(r []driver.Value) { number = r[0].(int64) })
+// makeRun creates a run.
+func (rs *runs) makeRun(c *sqlite.Conn, level int64) (number int64, err error) {
+	_, err = c.QueryRow(insertRun, []driver.Value{level}, func(r []driver.Value) { number = r[0].(int64) })
 	*rs = append(*rs, run{number: number, level: level})
 	return number, err
 }
 
-// add puts sorted entries in: into the newest run while that is small, else into a new one.
+// add adds sorted entries to the newest run if it is small, otherwise to a new run.
 func (rs runs) add(c *sqlite.Conn, entries []Entry) error {
-	if open := rs.open(); open != 0 {
+	if open := rs.openRun(); open != 0 {
 		all, size, err := readRun(c, open)
 		if err != nil {
 			return err
 		}
 		if size < openSize {
-			if err := c.Exec(deleteChunks, 0, open); err != nil {
+			if err := c.Execute(deleteChunks, 0, open); err != nil {
 				return err
 			}
-			return writeChunks(c, open, merged([][]Entry{all, entries}))
+			return writeChunks(c, open, mergeLists([][]Entry{all, entries}))
 		}
 	}
-	const perRun = openSize / 8 // entries, of about eight bytes
+	const perRun = openSize / 8 // entries of about eight bytes
 	level, steps := int64(0), 1+len(entries)/perRun
 	for size := len(entries) / fan; size > perRun; size /= fan {
 		level++
 	}
-	number, err := rs.make(c, level)
+	number, err := rs.makeRun(c, level)
 	if err == nil {
 		err = writeChunks(c, number, entries)
 	}
@@ -87,8 +87,8 @@ func (rs runs) add(c *sqlite.Conn, entries []Entry) error {
 	return rs.compact(c, steps)
 }
 
-// open is the newest run of the lowest level that is not being merged; 0: none.
-func (rs runs) open() int64 {
+// openRun returns the newest run of the lowest level that is not being merged, or 0 if there is none.
+func (rs runs) openRun() int64 {
 	for _, r := range slices.Backward(rs) {
 		if r.level == 0 && r.target == 0 {
 			return r.number
@@ -97,23 +97,23 @@ func (rs runs) open() int64 {
 	return 0
 }
 
-// readRun are all entries of a small run, and their bytes.
+// readRun returns all entries of a small run and its size in bytes.
 func readRun(c *sqlite.Conn, number int64) (all []Entry, size int, err error) {
 	err = c.Query(selectChunks, 0, []driver.Value{number}, func(r []driver.Value) (err error) {
 		one := chunkOf(r)
 		if size += len(one.body); size < openSize {
-			all, err = one.entries(all)
+			all, err = one.appendEntries(all)
 		}
 		return err
 	})
 	return all, size, err
 }
 
-// compact merges on every level that has too many runs, so many steps each.
+// compact does up to steps merge steps on every level that has too many runs.
 func (rs runs) compact(c *sqlite.Conn, steps int) error {
-	for level := int64(0); level <= rs.top(); level++ {
+	for level := int64(0); level <= rs.topLevel(); level++ {
 		for range steps {
-			sources, target, err := rs.merge(c, level)
+			sources, target, err := rs.beginMerge(c, level)
 			if err != nil {
 				return err
 			}
@@ -128,7 +128,7 @@ func (rs runs) compact(c *sqlite.Conn, steps int) error {
 				continue
 			}
 			for _, number := range sources {
-				if err := c.Exec(deleteRun, 0, number); err != nil {
+				if err := c.Execute(deleteRun, 0, number); err != nil {
 					return err
 				}
 			}
@@ -138,17 +138,17 @@ func (rs runs) compact(c *sqlite.Conn, steps int) error {
 	return nil
 }
 
-// top is the highest level of a run.
-func (rs runs) top() (level int64) {
+// topLevel returns the highest level that has a run.
+func (rs runs) topLevel() (level int64) {
 	for _, r := range rs {
 		level = max(level, r.level)
 	}
 	return level
 }
 
-// merge is the merge under way on a level, or the one that is to begin now;
-// target is 0 when there is none. A run that is being filled waits.
-func (rs *runs) merge(c *sqlite.Conn, level int64) (sources []int64, target int64, err error) {
+// beginMerge returns the current merge of a level, or begins one if the level has too many runs. target is 0 if
+// there is no merge. A run that is itself being filled by a merge is not merged yet.
+func (rs *runs) beginMerge(c *sqlite.Conn, level int64) (sources []int64, target int64, err error) {
 	filling := func(number int64) bool {
 		return slices.ContainsFunc(*rs, func(r run) bool { return r.target == number })
 	}
@@ -165,24 +165,24 @@ func (rs *runs) merge(c *sqlite.Conn, level int64) (sources []int64, target int6
 	if target != 0 || len(idle) <= fan {
 		return sources, target, nil
 	}
-	if target, err = rs.make(c, level+1); err != nil {
+	if target, err = rs.makeRun(c, level+1); err != nil {
 		return nil, 0, err
 	}
 	for _, i := range idle[:fan] {
 		r := &(*rs)[i]
 		r.target = target
 		sources = append(sources, r.number)
-		if err := c.Exec(updateRun, 0, target, r.number); err != nil {
+		if err := c.Execute(updateRun, 0, target, r.number); err != nil {
 			return nil, 0, err
 		}
 	}
 	return sources, target, nil
 }
 
-// mergeStep moves the next entries of some runs into one. done: there are no more.
+// mergeStep moves the next entries of some runs into one run. done reports that there are no more.
 func mergeStep(c *sqlite.Conn, sources []int64, target int64) (done bool, err error) {
 	parts := make([]part, len(sources))
-	var bound *Entry // entries from here on are not all read
+	var bound *Entry // not all entries from this one on are read
 	for i, number := range sources {
 		if err := parts[i].read(c, number); err != nil {
 			return false, err
@@ -197,14 +197,14 @@ func mergeStep(c *sqlite.Conn, sources []int64, target int64) (done bool, err er
 			return false, err
 		}
 	}
-	return bound == nil, writeChunks(c, target, merged(lists))
+	return bound == nil, writeChunks(c, target, mergeLists(lists))
 }
 
 // part is the first chunks of a run.
 type part struct {
 	entries []Entry
-	starts  []int  // where each chunk begins in entries
-	next    *Entry // the first entry that is not read; nil: there is none
+	starts  []int  // the index in entries where each chunk begins
+	next    *Entry // the first entry that is not read, or nil
 }
 
 func (p *part) read(c *sqlite.Conn, number int64) error {
@@ -215,12 +215,12 @@ func (p *part) read(c *sqlite.Conn, number int64) error {
 			return nil
 		}
 		p.starts = append(p.starts, len(p.entries))
-		p.entries, err = one.entries(p.entries)
+		p.entries, err = one.appendEntries(p.entries)
 		return err
 	})
 }
 
-// take takes the entries before bound (nil: all) out of the run.
+// take deletes the entries before bound from the run and returns them. A nil bound means all entries read.
 func (p *part) take(c *sqlite.Conn, number int64, bound *Entry) ([]Entry, error) {
 	end := len(p.entries)
 	if bound != nil {
@@ -230,7 +230,7 @@ func (p *part) take(c *sqlite.Conn, number int64, bound *Entry) ([]Entry, error)
 		return nil, nil
 	}
 	last := p.entries[end-1]
-	if err := c.Exec(deleteUpTo, 0, number, last.Token, last.Posting); err != nil {
+	if err := c.Execute(deleteUpTo, 0, number, last.Token, last.Posting); err != nil {
 		return nil, err
 	}
 	whole := len(p.entries) // where the first chunk that stays begins
@@ -240,8 +240,8 @@ func (p *part) take(c *sqlite.Conn, number int64, bound *Entry) ([]Entry, error)
 	return p.entries[:end], writeChunks(c, number, p.entries[end:whole])
 }
 
-// merged is sorted lists as one. Of entries that are equal one is kept. It uses up lists.
-func merged(lists [][]Entry) []Entry {
+// mergeLists merges sorted lists into one and keeps one of equal entries. It uses up lists.
+func mergeLists(lists [][]Entry) []Entry {
 	lists = slices.DeleteFunc(lists, func(l []Entry) bool { return len(l) == 0 })
 	n := 0
 	for _, l := range lists {

@@ -1,5 +1,4 @@
-// Package jobs keeps promised work in the database: promises are written down,
-// and claimed by one statement.
+// Package jobs keeps promised work in the database. Promises are rows, and one statement claims a row.
 package jobs
 
 import (
@@ -13,12 +12,12 @@ import (
 	"understudy/internal/store/sqlite"
 )
 
-// Bounds of what a job may bring.
+// Limits of a job.
 const (
 	maxJobKey   = 512  // bytes of a key, and of a kind's name
 	maxJobError = 1024 // bytes of an error, and of a note
-	maxAdded    = 1000 // jobs of one call
-	sweptAtOnce = 256  // lost leases, or expired jobs, of one claim
+	maxAdded    = 1000 // jobs in one call of AddJobs
+	sweepLimit  = 256  // lost leases, or expired jobs, handled by one claim
 )
 
 const jobColumns = `number, kind, key, payload, lane, once, attempts, weight, run_after, expires_at, state, attempt, fence, worker, error,
@@ -30,9 +29,8 @@ var (
 		VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 1) ON CONFLICT (kind, key) WHERE state <= 2 AND key <> '' DO NOTHING RETURNING number`}
 	selectLiveJob = &sqlite.Statement{Head: "SELECT number FROM job WHERE kind = ? AND key = ? AND state <= 2 AND key <> ''"}
 
-	// loseLeases archives or returns what nothing was heard of. A run that
-	// broke off counts as an attempt, so that a job that takes its process
-	// along does not do so for ever.
+	// loseLeases archives jobs with an expired lease or makes them wait again. An interrupted run counts as an
+	// attempt, so that a job that crashes its process is not repeated forever.
 	loseLeases = &sqlite.Statement{Head: `UPDATE job SET
 		state = CASE WHEN stop = 1 THEN 5 WHEN once = 1 OR attempt >= attempts THEN 4 ELSE 1 END,
 		ended = CASE WHEN stop = 1 OR once = 1 OR attempt >= attempts THEN ?1 ELSE 0 END,
@@ -43,12 +41,10 @@ var (
 	expireJobs = &sqlite.Statement{Head: `UPDATE job SET state = 6, ended = ?1
 		WHERE number IN (SELECT number FROM job WHERE state = 1 AND expires_at > 0 AND expires_at <= ?1 LIMIT ?2) RETURNING number`}
 
-	// claimJob takes the one job whose turn it is. room are the kinds and lanes
-	// with a place left, counted over all processes; each offers its first
-	// candidate by a seek in an index, so that the cost does not grow with the
-	// number of jobs that wait. In a database with row locks the select of the
-	// outer WHERE is where FOR UPDATE SKIP LOCKED belongs, with a lock per kind
-	// around the count; here the writer is alone.
+	// claimJob claims the job whose turn it is. room are the kinds and lanes with a free place, counted over
+	// all processes. Each offers its first candidate by a seek in an index, so the cost does not grow with the
+	// number of waiting jobs. In a database with row locks the select of the outer WHERE would need FOR UPDATE
+	// SKIP LOCKED, and the count a lock per kind. SQLite has only one writer.
 	claimJob = &sqlite.Statement{Head: "WITH want (kind, most, lease) AS (VALUES ", Tuple: "(?, ?, ?)", Tail: `),
 		room AS (SELECT w.kind, l.lane FROM want w, (SELECT 0 AS lane UNION ALL SELECT 1 UNION ALL SELECT 2) l
 			WHERE l.lane <= ? AND (SELECT count(*) FROM job r WHERE r.state = 2 AND r.kind = w.kind) < w.most),
@@ -59,8 +55,7 @@ var (
 			lease_end = ? + (SELECT lease FROM want WHERE want.kind = job.kind)
 		WHERE number = (SELECT j.number FROM first JOIN job j ON j.number = first.number ORDER BY j.lane, j.run_after, j.number LIMIT 1)
 		RETURNING ` + jobColumns}
-	// nextJob is when something of these kinds is planned, and whether
-	// something is due already.
+	// nextJob reads when the next job of these kinds is planned, and whether a job is due already.
 	nextJob = &sqlite.Statement{Head: "WITH want (kind) AS (VALUES ", Tuple: "(?)", Tail: `),
 		seat AS (SELECT w.kind, l.lane FROM want w, (SELECT 0 AS lane UNION ALL SELECT 1 UNION ALL SELECT 2) l)
 		SELECT (SELECT min(t) FROM (
@@ -77,7 +72,7 @@ type Queue struct{ pool *sqlite.Pool }
 // NewQueue returns the jobs of a database.
 func NewQueue(pool *sqlite.Pool) *Queue { return &Queue{pool} }
 
-// nanos is a time as it is stored.
+// nanos returns a time as it is stored.
 func nanos(t time.Time) int64 {
 	if t.IsZero() {
 		return 0
@@ -85,7 +80,7 @@ func nanos(t time.Time) int64 {
 	return t.UnixNano()
 }
 
-// instant is a stored time.
+// instant returns a stored time.
 func instant(n int64) time.Time {
 	if n == 0 {
 		return time.Time{}
@@ -100,7 +95,7 @@ func flag(b bool) int64 {
 	return 0
 }
 
-// blob is never NULL.
+// blob returns b, or an empty slice for nil, so that the column is never NULL.
 func blob(b []byte) []byte {
 	if b == nil {
 		return []byte{}
@@ -108,7 +103,7 @@ func blob(b []byte) []byte {
 	return b
 }
 
-// checkJob refuses a job that cannot be kept.
+// checkJob returns an error for a job that cannot be stored.
 func checkJob(j *understudy.Job) error {
 	switch {
 	case j.Kind == "" || len(j.Kind) > maxJobKey:
@@ -123,7 +118,7 @@ func checkJob(j *understudy.Job) error {
 	return nil
 }
 
-// checkAdded refuses jobs that cannot all be kept.
+// checkAdded returns an error if any of the jobs cannot be stored.
 func checkAdded(jobs []understudy.Job) error {
 	if len(jobs) > maxAdded {
 		return fmt.Errorf("%w: at most %d jobs at once", understudy.ErrInvalid, maxAdded)
@@ -136,11 +131,10 @@ func checkAdded(jobs []understudy.Job) error {
 	return nil
 }
 
-// AddJobs writes jobs down, all or none, at most 1,000 at once; when it returns they
-// are on the disk. It returns the
-// number of each; for one whose Kind and Key a live job has, that job's. Of a
-// job only what it asks for counts (Kind to ExpiresAt, Mark); Attempts must be
-// set. Errors: ErrInvalid, ErrNotStored.
+// AddJobs stores jobs, all or none, at most 1,000 at once. When it returns they are on the disk. It returns the
+// number of each job. If a live job has the same Kind and Key, it returns the number of that job. It uses only
+// the fields of the request (Kind to ExpiresAt, and Mark). Attempts must be set. Errors: ErrInvalid,
+// ErrNotStored.
 func (q *Queue) AddJobs(ctx context.Context, now time.Time, jobs ...understudy.Job) ([]int64, error) {
 	leave, err := q.pool.Begin()
 	if err != nil {
@@ -148,7 +142,7 @@ func (q *Queue) AddJobs(ctx context.Context, now time.Time, jobs ...understudy.J
 	}
 	defer leave()
 	if err := checkAdded(jobs); err != nil {
-		return nil, sqlite.Failed(true, err, "add jobs")
+		return nil, sqlite.WrapError(true, err, "add jobs")
 	}
 	var numbers []int64
 	err = q.pool.ChangeDurably(ctx, func(c *sqlite.Conn) error {
@@ -163,7 +157,7 @@ func (q *Queue) AddJobs(ctx context.Context, now time.Time, jobs ...understudy.J
 		return nil
 	})
 	if err != nil {
-		return nil, sqlite.Failed(true, err, "add jobs")
+		return nil, sqlite.WrapError(true, err, "add jobs")
 	}
 	return numbers, nil
 }
@@ -171,22 +165,21 @@ func (q *Queue) AddJobs(ctx context.Context, now time.Time, jobs ...understudy.J
 func addJob(c *sqlite.Conn, now time.Time, j *understudy.Job) (number int64, err error) {
 	after := j.RunAfter
 	if after.Before(now) {
-		after = now // so that jobs begin in the order they were added
+		after = now // so that jobs begin in the order in which they were added
 	}
 	args := []driver.Value{j.Kind, j.Key, blob(j.Payload), int64(j.Priority), flag(j.Once), int64(j.Attempts), j.Weight, nanos(after),
 		nanos(j.ExpiresAt), nanos(now), blob(j.Mark)}
 	keep := func(r []driver.Value) { number = r[0].(int64) }
-	added, err := c.One(insertJob, args, keep)
+	added, err := c.QueryRow(insertJob, args, keep)
 	if err == nil && !added {
-		_, err = c.One(selectLiveJob, []driver.Value{j.Kind, j.Key}, keep)
+		_, err = c.QueryRow(selectLiveJob, []driver.Value{j.Kind, j.Key}, keep)
 	}
 	return number, err
 }
 
-// ClaimJobs hands out jobs that may begin, the earliest lane first, then by the
-// time they were due, then by number. Before that, leases nothing was heard of
-// are taken back and what has expired is archived. All in one transaction, each
-// job by one statement. Errors: ErrInvalid, ErrNotStored.
+// ClaimJobs claims jobs that may begin: the most urgent lane first, then by due time, then by number. First it
+// takes back expired leases and archives expired jobs. All happens in one transaction, and one statement claims
+// each job. Errors: ErrInvalid, ErrNotStored.
 func (q *Queue) ClaimJobs(ctx context.Context, want understudy.Claim) (understudy.Claimed, error) {
 	leave, err := q.pool.Begin()
 	if err != nil {
@@ -194,7 +187,7 @@ func (q *Queue) ClaimJobs(ctx context.Context, want understudy.Claim) (understud
 	}
 	defer leave()
 	if err := checkClaim(&want); err != nil {
-		return understudy.Claimed{}, sqlite.Failed(true, err, "claim jobs")
+		return understudy.Claimed{}, sqlite.WrapError(true, err, "claim jobs")
 	}
 	var got understudy.Claimed
 	err = q.pool.ReleaseChange(ctx, func(c *sqlite.Conn) error {
@@ -205,38 +198,37 @@ func (q *Queue) ClaimJobs(ctx context.Context, want understudy.Claim) (understud
 		if err := claimJobs(c, &want, &got); err != nil {
 			return err
 		}
-		return planned(c, &want, &got)
+		return readNext(c, &want, &got)
 	})
 	if err == nil {
 		err = q.syncClaims(ctx, got.Jobs)
 	}
 	if err != nil {
-		return understudy.Claimed{}, sqlite.Failed(true, err, "claim jobs")
+		return understudy.Claimed{}, sqlite.WrapError(true, err, "claim jobs")
 	}
 	return got, nil
 }
 
-// stampJob changes a row; twice, with 1 and -1, it writes it as it was. SQLite leaves
-// out a write that changes nothing.
+// stampJob changes a row. Executed twice, with 1 and -1, it restores the row. SQLite skips a write that changes
+// nothing.
 var stampJob = &sqlite.Statement{Head: "UPDATE job SET lease_end = lease_end + ? WHERE number = ?"}
 
-// syncClaims puts on the disk that jobs were claimed that run at most once: else a crash of
-// the machine could make one run again. What is committed durably takes along what was
-// committed before it; the others may run again.
+// syncClaims makes claims durable if one of the jobs runs at most once. Otherwise a crash of the machine could
+// make that job run again. A durable commit also makes earlier commits durable. Other jobs may run again.
 func (q *Queue) syncClaims(ctx context.Context, claimed []understudy.Job) error {
 	i := slices.IndexFunc(claimed, func(j understudy.Job) bool { return j.Once })
 	if i < 0 {
 		return nil
 	}
 	return q.pool.ChangeDurably(ctx, func(c *sqlite.Conn) error {
-		if err := c.Exec(stampJob, 0, int64(1), claimed[i].Number); err != nil {
+		if err := c.Execute(stampJob, 0, int64(1), claimed[i].Number); err != nil {
 			return err
 		}
-		return c.Exec(stampJob, 0, int64(-1), claimed[i].Number)
+		return c.Execute(stampJob, 0, int64(-1), claimed[i].Number)
 	})
 }
 
-// maxKinds bounds the kinds of a claim: they are one statement's tuples.
+// maxKinds is the maximum number of kinds in a claim, because each kind is a tuple of one statement.
 const maxKinds = 2048
 
 func checkClaim(want *understudy.Claim) error {
@@ -248,19 +240,20 @@ func checkClaim(want *understudy.Claim) error {
 
 func sweepJobs(c *sqlite.Conn, want *understudy.Claim, got *understudy.Claimed) error {
 	now := nanos(want.Now)
-	err := c.Query(loseLeases, 0, []driver.Value{now, flag(want.Alone), want.Worker, int64(sweptAtOnce)}, func(r []driver.Value) error {
+	err := c.Query(loseLeases, 0, []driver.Value{now, flag(want.Alone), want.Worker, int64(sweepLimit)}, func(r []driver.Value) error {
 		got.Count(understudy.JobState(r[0].(int64)))
 		return nil
 	})
 	if err != nil {
 		return err
 	}
-	return c.Query(expireJobs, 0, []driver.Value{now, int64(sweptAtOnce)}, func([]driver.Value) error {
+	return c.Query(expireJobs, 0, []driver.Value{now, int64(sweepLimit)}, func([]driver.Value) error {
 		got.Expired++
 		return nil
 	})
 }
 
+// claimJobs claims jobs one by one, up to the limit of the claim.
 func claimJobs(c *sqlite.Conn, want *understudy.Claim, got *understudy.Claimed) error {
 	now := nanos(want.Now)
 	var args []driver.Value
@@ -281,8 +274,8 @@ func claimJobs(c *sqlite.Conn, want *understudy.Claim, got *understudy.Claimed) 
 	return nil
 }
 
-// planned fills in what is known of what comes next.
-func planned(c *sqlite.Conn, want *understudy.Claim, got *understudy.Claimed) error {
+// readNext fills in what the claim returns about the next jobs.
+func readNext(c *sqlite.Conn, want *understudy.Claim, got *understudy.Claimed) error {
 	now := nanos(want.Now)
 	var args []driver.Value
 	for _, k := range want.Kinds {

@@ -44,7 +44,7 @@ func TestOneStatementClaims(t *testing.T) {
 		if err != nil {
 			t.Fatalf("%s: %v", name, err)
 		}
-		err = c.Rows(stmt, args[:placeholders(text)], func(r []driver.Value) error {
+		err = c.QueryPrepared(stmt, args[:placeholders(text)], func(r []driver.Value) error {
 			plan = append(plan, r[3].(string))
 			return nil
 		})

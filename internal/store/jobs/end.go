@@ -1,5 +1,4 @@
-// What becomes of a job that runs: signs of life, marks, its end; every one of
-// them under the fence of its lease.
+// This file changes running jobs: heartbeats, marks and the end. Each needs the fence of the job's lease.
 
 package jobs
 
@@ -18,8 +17,7 @@ var (
 	beatJob = &sqlite.Statement{Head: `UPDATE job SET lease_end = ?, done = ?, total = ?, note = ? WHERE number = ?
 		AND fence = ? AND state = 2 RETURNING stop`}
 	markJob = &sqlite.Statement{Head: `UPDATE job SET mark = ? WHERE number = ? AND fence = ? AND state = 2 RETURNING number`}
-	// endJob: a job that was to run again is cancelled when it was asked for
-	// that in between.
+	// endJob ends a run. A job that was to run again is cancelled if that was requested meanwhile.
 	endJob = &sqlite.Statement{Head: `UPDATE job SET state = CASE WHEN ?1 = 1 AND stop = 1 THEN 5 ELSE ?1 END,
 		ended = CASE WHEN ?1 = 1 AND stop = 0 THEN 0 ELSE ?2 END,
 		error = ?3, run_after = CASE WHEN ?1 = 1 THEN ?4 ELSE run_after END, attempt = attempt - ?5, again = again + ?5,
@@ -33,15 +31,15 @@ var (
 		ON CONFLICT (kind) DO UPDATE SET last = excluded.last`}
 )
 
-// clipped is text that fits its column, whole characters only.
-func clipped(s string, most int) string {
+// clip shortens a text to at most most bytes without splitting a character.
+func clip(s string, most int) string {
 	s = strings.ToValidUTF8(s, "?")
 	return strings.ToValidUTF8(s[:min(len(s), most)], "")
 }
 
-// BeatJobs writes signs of life and returns what each found, in order. A lease
-// whose end has passed is renewed as long as no other process has taken it back.
-func (q *Queue) BeatJobs(ctx context.Context, beats ...understudy.Heartbeat) ([]understudy.HeartbeatReply, error) {
+// RenewLeases writes heartbeats and returns a reply to each, in order. It also renews an expired lease if no other
+// process has taken the job back.
+func (q *Queue) RenewLeases(ctx context.Context, beats ...understudy.Heartbeat) ([]understudy.HeartbeatReply, error) {
 	leave, err := q.pool.Begin()
 	if err != nil {
 		return nil, err
@@ -51,7 +49,7 @@ func (q *Queue) BeatJobs(ctx context.Context, beats ...understudy.Heartbeat) ([]
 	err = q.pool.ReleaseChange(ctx, func(c *sqlite.Conn) error {
 		all = make([]understudy.HeartbeatReply, len(beats))
 		for i, b := range beats {
-			found, err := c.One(beatJob, []driver.Value{nanos(b.LeaseEnd), b.Progress.Done, b.Progress.Total, clipped(b.Progress.Note,
+			found, err := c.QueryRow(beatJob, []driver.Value{nanos(b.LeaseEnd), b.Progress.Done, b.Progress.Total, clip(b.Progress.Note,
 				maxJobError), b.Number, b.Fence},
 				func(r []driver.Value) { all[i].Stop = r[0].(int64) != 0 })
 			if err != nil {
@@ -62,14 +60,14 @@ func (q *Queue) BeatJobs(ctx context.Context, beats ...understudy.Heartbeat) ([]
 		return nil
 	})
 	if err != nil {
-		return nil, sqlite.Failed(true, err, "keep leases")
+		return nil, sqlite.WrapError(true, err, "keep leases")
 	}
 	return all, nil
 }
 
-// MarkJob notes where the next run of a job goes on. A crash of the machine may lose the
-// last marks: then that run goes on from one before. Errors: ErrLost, ErrInvalid for a
-// mark above MaxJobPayload, ErrNotStored.
+// MarkJob stores where the next run of a job continues. A crash of the machine may lose the last marks; then
+// that run continues from an earlier mark. Errors: ErrLost, ErrInvalid for a mark above MaxJobPayload,
+// ErrNotStored.
 func (q *Queue) MarkJob(ctx context.Context, number, fence int64, mark []byte) error {
 	leave, err := q.pool.Begin()
 	if err != nil {
@@ -77,17 +75,17 @@ func (q *Queue) MarkJob(ctx context.Context, number, fence int64, mark []byte) e
 	}
 	defer leave()
 	if err := checkMark(mark); err != nil {
-		return sqlite.Failed(true, err, "mark job %d", number)
+		return sqlite.WrapError(true, err, "mark job %d", number)
 	}
 	found := false
 	err = q.pool.Change(ctx, func(c *sqlite.Conn) (err error) {
-		found, err = c.One(markJob, []driver.Value{blob(mark), number, fence}, func([]driver.Value) {})
+		found, err = c.QueryRow(markJob, []driver.Value{blob(mark), number, fence}, func([]driver.Value) {})
 		return err
 	})
 	if err == nil && !found {
 		err = understudy.ErrLost
 	}
-	return sqlite.Failed(true, err, "mark job %d", number)
+	return sqlite.WrapError(true, err, "mark job %d", number)
 }
 
 func checkMark(mark []byte) error {
@@ -97,9 +95,8 @@ func checkMark(mark []byte) error {
 	return nil
 }
 
-// EndJob notes how a run ended and returns what the job became: what e says, or
-// JobCancelled when it was to run again and was cancelled. Errors:
-// ErrLost, ErrInvalid, ErrNotStored.
+// EndJob stores how a run ended and returns the new state: the state in e, or JobCancelled if the job was to
+// run again but was cancelled. Errors: ErrLost, ErrInvalid, ErrNotStored.
 func (q *Queue) EndJob(ctx context.Context, e understudy.JobResult) (state understudy.JobState, err error) {
 	leave, err := q.pool.Begin()
 	if err != nil {
@@ -107,19 +104,19 @@ func (q *Queue) EndJob(ctx context.Context, e understudy.JobResult) (state under
 	}
 	defer leave()
 	if err := checkEnd(&e); err != nil {
-		return 0, sqlite.Failed(true, err, "end job %d", e.Number)
+		return 0, sqlite.WrapError(true, err, "end job %d", e.Number)
 	}
 	found := false
 	err = q.pool.ReleaseChange(ctx, func(c *sqlite.Conn) (err error) {
-		args := []driver.Value{int64(e.State), nanos(e.At), clipped(e.Error, maxJobError), nanos(e.RunAfter), flag(e.Uncounted), e.Weight,
-			e.Progress.Done, e.Progress.Total, clipped(e.Progress.Note, maxJobError), e.Number, e.Fence}
-		found, err = c.One(endJob, args, func(r []driver.Value) { state = understudy.JobState(r[0].(int64)) })
+		args := []driver.Value{int64(e.State), nanos(e.At), clip(e.Error, maxJobError), nanos(e.RunAfter), flag(e.Uncounted), e.Weight,
+			e.Progress.Done, e.Progress.Total, clip(e.Progress.Note, maxJobError), e.Number, e.Fence}
+		found, err = c.QueryRow(endJob, args, func(r []driver.Value) { state = understudy.JobState(r[0].(int64)) })
 		return err
 	})
 	if err == nil && !found {
 		err = understudy.ErrLost
 	}
-	return state, sqlite.Failed(true, err, "end job %d", e.Number)
+	return state, sqlite.WrapError(true, err, "end job %d", e.Number)
 }
 
 func checkEnd(e *understudy.JobResult) error {
@@ -129,9 +126,8 @@ func checkEnd(e *understudy.JobResult) error {
 	return nil
 }
 
-// CancelJob archives a waiting job, and asks for the end of a running one. It
-// returns the job as it is then, when that is on the disk. Errors: ErrNotFound;
-// ErrInvalid for one that is archived.
+// CancelJob archives a waiting job, or asks a running job to stop. It returns the new state of the job when
+// that is on the disk. Errors: ErrNotFound; ErrInvalid for an archived job.
 func (q *Queue) CancelJob(ctx context.Context, number int64, now time.Time) (j understudy.Job, err error) {
 	leave, err := q.pool.Begin()
 	if err != nil {
@@ -139,30 +135,29 @@ func (q *Queue) CancelJob(ctx context.Context, number int64, now time.Time) (j u
 	}
 	defer leave()
 	err = q.pool.ReleaseDurably(ctx, func(c *sqlite.Conn) error {
-		found, err := c.One(cancelJob, []driver.Value{nanos(now), number}, func(r []driver.Value) { j = jobOf(r) })
+		found, err := c.QueryRow(cancelJob, []driver.Value{nanos(now), number}, func(r []driver.Value) { j = jobOf(r) })
 		if err != nil || found {
 			return err
 		}
-		found, err = c.One(selectJob, []driver.Value{number}, func(r []driver.Value) { j = jobOf(r) })
+		found, err = c.QueryRow(selectJob, []driver.Value{number}, func(r []driver.Value) { j = jobOf(r) })
 		if err == nil && !found {
 			err = understudy.ErrNotFound
 		} else if err == nil {
-			err = ended(&j)
+			err = newEndedError(&j)
 		}
 		return err
 	})
-	return j, sqlite.Failed(true, err, "cancel job %d", number)
+	return j, sqlite.WrapError(true, err, "cancel job %d", number)
 }
 
-func ended(j *understudy.Job) error {
+func newEndedError(j *understudy.Job) error {
 	return fmt.Errorf("%w: it is %s already", understudy.ErrInvalid, j.State)
 }
 
-// PlanJob adds a job of a periodic kind for slot, unless it was planned
-// that kind after since: of several processes that know of the same since, one
-// adds the job. A job whose Key is live is not added, but its slot has passed.
-// last is what is since for the next call: the slot planned last; the zero
-// time: none ever was. A zero slot plans nothing and only asks.
+// PlanJob adds a job of a periodic kind for slot, unless the kind was planned after since. So of several
+// processes with the same since only one adds the job. If a live job has the same Key, nothing is added, but
+// the slot counts as planned. last is the slot that was planned last, for use as since in the next call; it is
+// zero if none was. A zero slot plans nothing and only returns last.
 func (q *Queue) PlanJob(ctx context.Context, now, since, slot time.Time, job understudy.Job) (number int64, last time.Time, err error) {
 	leave, err := q.pool.Begin()
 	if err != nil {
@@ -170,17 +165,17 @@ func (q *Queue) PlanJob(ctx context.Context, now, since, slot time.Time, job und
 	}
 	defer leave()
 	if err := checkJob(&job); err != nil {
-		return 0, time.Time{}, sqlite.Failed(true, err, "plan job")
+		return 0, time.Time{}, sqlite.WrapError(true, err, "plan job")
 	}
 	err = q.pool.Change(ctx, func(c *sqlite.Conn) error {
 		number, last = 0, time.Time{}
-		if _, err := c.One(selectPlan, []driver.Value{job.Kind}, func(r []driver.Value) { last = instant(r[0].(int64)) }); err != nil {
+		if _, err := c.QueryRow(selectPlan, []driver.Value{job.Kind}, func(r []driver.Value) { last = instant(r[0].(int64)) }); err != nil {
 			return err
 		}
 		next, add := plan(last, now, since, slot)
 		if !next.Equal(last) {
 			last = next
-			if err := c.Exec(putPlan, 0, job.Kind, nanos(next)); err != nil {
+			if err := c.Execute(putPlan, 0, job.Kind, nanos(next)); err != nil {
 				return err
 			}
 		}
@@ -190,14 +185,13 @@ func (q *Queue) PlanJob(ctx context.Context, now, since, slot time.Time, job und
 		return err
 	})
 	if err != nil {
-		return 0, time.Time{}, sqlite.Failed(true, err, "plan job")
+		return 0, time.Time{}, sqlite.WrapError(true, err, "plan job")
 	}
 	return number, last, nil
 }
 
-// plan decides what the slot planned last becomes, and whether the job is
-// added. A slot in the future means that the clock was set back: what is
-// planned must not wait for it to catch up.
+// plan returns the new value of the last planned slot, and whether to add the job. A last slot in the future
+// means that the clock was set back. The next job must not wait for the clock to catch up.
 func plan(last, now, since, slot time.Time) (next time.Time, add bool) {
 	switch {
 	case last.After(now):

@@ -84,7 +84,7 @@ func interleave(rt *rapid.T, s storetest.Jobs) {
 // clear takes away what an earlier check has left in a store that is shared.
 func (m *model) clear() {
 	for {
-		all, err := m.s.Jobs(m.Context(), understudy.JobFilter{Limit: understudy.MaxJobs})
+		all, err := m.s.ReadJobs(m.Context(), understudy.JobFilter{Limit: understudy.MaxJobs})
 		m.ok(err)
 		if len(all) == 0 {
 			return
@@ -266,7 +266,7 @@ func (m *model) lost(what string, h hand, holds bool, err error) {
 func (m *model) beat(rt *rapid.T) {
 	h, holds := m.pick(rt)
 	j, end := m.jobs[h.number], m.now.Add(15*time.Second)
-	got, err := m.s.BeatJobs(m.Context(), understudy.Heartbeat{Number: h.number, Fence: h.fence, LeaseEnd: end})
+	got, err := m.s.RenewLeases(m.Context(), understudy.Heartbeat{Number: h.number, Fence: h.fence, LeaseEnd: end})
 	m.ok(err)
 	if got[0].Lost == holds || holds && got[0].Stop != j.stop {
 		m.Fatalf("beat of job %d: %+v, holds: %v, stop: %v", h.number, got[0], holds, j.stop)
@@ -356,7 +356,7 @@ func (m *model) replay(rt *rapid.T) {
 
 // compare looks at everything after each step.
 func (m *model) compare(*rapid.T) {
-	all, err := m.s.Jobs(m.Context(), understudy.JobFilter{Limit: understudy.MaxJobs})
+	all, err := m.s.ReadJobs(m.Context(), understudy.JobFilter{Limit: understudy.MaxJobs})
 	m.ok(err)
 	if len(all) != min(len(m.jobs), understudy.MaxJobs) {
 		m.Fatalf("%d jobs, want %d", len(all), len(m.jobs))

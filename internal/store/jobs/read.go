@@ -1,4 +1,4 @@
-// Jobs as they stand, and the archive kept short.
+// This file reads jobs and trims the archive.
 
 package jobs
 
@@ -23,7 +23,7 @@ var (
 		"AND state >= 3 AND ended < ?2 LIMIT 1000) RETURNING number"}
 )
 
-// jobOf reads the columns of jobColumns.
+// jobOf converts the columns of jobColumns.
 func jobOf(r []driver.Value) understudy.Job {
 	n := func(i int) int64 { return r[i].(int64) }
 	text := func(i int) string { return r[i].(string) }
@@ -44,7 +44,7 @@ func jobOf(r []driver.Value) understudy.Job {
 	}
 }
 
-// filterLimit is how many jobs a filter asks for.
+// filterLimit returns the maximum number of jobs for a filter.
 func filterLimit(f *understudy.JobFilter) int {
 	if f.Limit <= 0 {
 		return 100
@@ -52,8 +52,8 @@ func filterLimit(f *understudy.JobFilter) int {
 	return min(f.Limit, understudy.MaxJobs)
 }
 
-// Jobs returns the jobs a filter chooses, the newest first.
-func (q *Queue) Jobs(ctx context.Context, f understudy.JobFilter) ([]understudy.Job, error) {
+// ReadJobs returns the jobs that a filter selects, newest first.
+func (q *Queue) ReadJobs(ctx context.Context, f understudy.JobFilter) ([]understudy.Job, error) {
 	leave, err := q.pool.Begin()
 	if err != nil {
 		return nil, err
@@ -67,16 +67,16 @@ func (q *Queue) Jobs(ctx context.Context, f understudy.JobFilter) ([]understudy.
 			return err
 		}
 		defer stmt.Close()
-		return c.Rows(stmt, args, func(r []driver.Value) error {
+		return c.QueryPrepared(stmt, args, func(r []driver.Value) error {
 			all = append(all, jobOf(r))
 			return nil
 		})
 	})
-	return all, sqlite.Failed(false, err, "read jobs")
+	return all, sqlite.WrapError(false, err, "read jobs")
 }
 
-// selectJobs words a filter. Its forms are many and rarely asked for, so it is
-// not kept prepared.
+// selectJobs returns the statement for a filter. It has many variants that are rarely used, so it is not kept
+// prepared.
 func selectJobs(f *understudy.JobFilter) (text string, args []driver.Value) {
 	where := []string{"1 = 1"}
 	add := func(clause string, v ...driver.Value) {
@@ -103,25 +103,24 @@ func selectJobs(f *understudy.JobFilter) (text string, args []driver.Value) {
 		int64(filterLimit(f)))
 }
 
-// JobCounts counts jobs by where they stand.
-func (q *Queue) JobCounts(ctx context.Context) (n understudy.JobCounts, err error) {
+// CountJobs returns the numbers of waiting, running and archived jobs.
+func (q *Queue) CountJobs(ctx context.Context) (n understudy.JobCounts, err error) {
 	leave, err := q.pool.Begin()
 	if err != nil {
 		return n, err
 	}
 	defer leave()
 	err = q.pool.Read(ctx, func(c *sqlite.Conn) error {
-		_, err := c.One(countJobs, nil, func(r []driver.Value) {
+		_, err := c.QueryRow(countJobs, nil, func(r []driver.Value) {
 			n = understudy.JobCounts{Waiting: r[0].(int64), Running: r[1].(int64), Archived: r[2].(int64)}
 		})
 		return err
 	})
-	return n, sqlite.Failed(false, err, "count jobs")
+	return n, sqlite.WrapError(false, err, "count jobs")
 }
 
-// TrimJobs removes archived jobs: of each state all but the keep newest, and
-// all that ended before a time. At most a few thousand go at once; the rest
-// goes the next time. It returns how many went.
+// TrimJobs deletes archived jobs: in each state all but the keep newest, and all that ended before a time. It
+// deletes at most a few thousand at once; the next call deletes more. It returns how many it deleted.
 func (q *Queue) TrimJobs(ctx context.Context, keep int, before time.Time) (removed int, err error) {
 	leave, err := q.pool.Begin()
 	if err != nil {
@@ -141,5 +140,5 @@ func (q *Queue) TrimJobs(ctx context.Context, keep int, before time.Time) (remov
 		}
 		return nil
 	})
-	return removed, sqlite.Failed(true, err, "trim jobs")
+	return removed, sqlite.WrapError(true, err, "trim jobs")
 }

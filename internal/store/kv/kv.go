@@ -1,5 +1,4 @@
-// Package kv keeps small values under names, for packages that have something to
-// remember.
+// Package kv stores small values under names, for packages that have something to remember.
 package kv
 
 import (
@@ -11,7 +10,7 @@ import (
 	"understudy/internal/store/sqlite"
 )
 
-// Bounds of a value, in bytes, and how many Values returns.
+// Limits of a name and a value in bytes, and how many values ReadValues returns.
 const (
 	maxValue  = 64 << 10
 	maxName   = 512
@@ -27,13 +26,13 @@ var (
 	deleteValue = &sqlite.Statement{Head: "DELETE FROM kv WHERE name = ? RETURNING name"}
 )
 
-// Table keeps small values under names. It is safe for concurrent use.
+// Table stores small values under names. It is safe for concurrent use.
 type Table struct{ pool *sqlite.Pool }
 
 // New returns the values of a database.
 func New(pool *sqlite.Pool) *Table { return &Table{pool} }
 
-// Value returns the value under a name; ErrNotFound when there is none.
+// Value returns the value under a name, or ErrNotFound if there is none.
 func (k *Table) Value(ctx context.Context, name string) (value []byte, err error) {
 	leave, err := k.pool.Begin()
 	if err != nil {
@@ -41,35 +40,35 @@ func (k *Table) Value(ctx context.Context, name string) (value []byte, err error
 	}
 	defer leave()
 	err = k.pool.Read(ctx, func(c *sqlite.Conn) error {
-		found, err := c.One(selectValue, []driver.Value{name}, func(r []driver.Value) { value = bytesOf(r[0]) })
+		found, err := c.QueryRow(selectValue, []driver.Value{name}, func(r []driver.Value) { value = cloneBytes(r[0]) })
 		if err == nil && !found {
 			err = understudy.ErrNotFound
 		}
 		return err
 	})
-	return value, sqlite.Failed(false, err, "value %s", understudy.Clip(name))
+	return value, sqlite.WrapError(false, err, "value %s", understudy.Clip(name))
 }
 
-func bytesOf(v driver.Value) []byte {
+func cloneBytes(v driver.Value) []byte {
 	b, _ := v.([]byte)
 	return append([]byte{}, b...)
 }
 
-// SetValue keeps a value under a name, in place of the former; nil removes it. What was
-// removed, as the session of who signs out, is not there again after a crash of the
-// machine. Errors: ErrInvalid for a name that is empty or above 512 bytes or a value
-// above 64 KiB, ErrNotStored.
+// SetValue stores a value under a name and replaces the former value; nil deletes it. A deletion, such as that
+// of a session at sign-out, survives a crash of the machine. Errors: ErrInvalid for a name that is empty or
+// above 512 bytes or a value above 64 KiB, ErrNotStored.
 func (k *Table) SetValue(ctx context.Context, name string, value []byte) error {
 	return k.set(ctx, name, value, k.pool.Change)
 }
 
-// SetValueDurably is SetValue for what is promised to somebody: the value is on the disk
-// when it returns. The errors are those of SetValue.
+// SetValueDurably is SetValue for promises to others: the value is on the disk when it returns. It returns the
+// same errors.
 func (k *Table) SetValueDurably(ctx context.Context, name string, value []byte) error {
 	return k.set(ctx, name, value, k.pool.ChangeDurably)
 }
 
-// set sets a value by a change; it removes one durably, and may use the reserve for that.
+// set stores a value with change. It deletes durably instead if the value is nil, and may use the reserve for
+// that.
 func (k *Table) set(ctx context.Context, name string, value []byte, change func(context.Context, func(*sqlite.Conn) error) error) error {
 	leave, err := k.pool.Begin()
 	if err != nil {
@@ -77,7 +76,7 @@ func (k *Table) set(ctx context.Context, name string, value []byte, change func(
 	}
 	defer leave()
 	if err := check(name, value); err != nil {
-		return sqlite.Failed(true, err, "value %s", understudy.Clip(name))
+		return sqlite.WrapError(true, err, "value %s", understudy.Clip(name))
 	}
 	if value == nil {
 		err = k.pool.ReleaseDurably(ctx, func(c *sqlite.Conn) error {
@@ -85,14 +84,14 @@ func (k *Table) set(ctx context.Context, name string, value []byte, change func(
 			return err
 		})
 	} else {
-		err = change(ctx, func(c *sqlite.Conn) error { return c.Exec(putValue, 0, name, value) })
+		err = change(ctx, func(c *sqlite.Conn) error { return c.Execute(putValue, 0, name, value) })
 	}
-	return sqlite.Failed(true, err, "value %s", name)
+	return sqlite.WrapError(true, err, "value %s", name)
 }
 
-// Delete removes a value in a transaction and reports whether there was one.
+// Delete deletes a value in a transaction and reports whether it existed.
 func Delete(c *sqlite.Conn, name string) (found bool, err error) {
-	return c.One(deleteValue, []driver.Value{name}, func([]driver.Value) {})
+	return c.QueryRow(deleteValue, []driver.Value{name}, func([]driver.Value) {})
 }
 
 func check(name string, value []byte) error {
@@ -102,9 +101,8 @@ func check(name string, value []byte) error {
 	return nil
 }
 
-// Values returns those whose names begin with prefix, at most 10,000 of
-// them, the first by name.
-func (k *Table) Values(ctx context.Context, prefix string) (map[string][]byte, error) {
+// ReadValues returns the values whose names begin with prefix: at most 10,000, the first by name.
+func (k *Table) ReadValues(ctx context.Context, prefix string) (map[string][]byte, error) {
 	leave, err := k.pool.Begin()
 	if err != nil {
 		return nil, err
@@ -113,9 +111,9 @@ func (k *Table) Values(ctx context.Context, prefix string) (map[string][]byte, e
 	all := map[string][]byte{}
 	err = k.pool.Read(ctx, func(c *sqlite.Conn) error {
 		return c.Query(selectPrefix, 0, []driver.Value{prefix, int64(maxValues)}, func(r []driver.Value) error {
-			all[r[0].(string)] = bytesOf(r[1])
+			all[r[0].(string)] = cloneBytes(r[1])
 			return nil
 		})
 	})
-	return all, sqlite.Failed(false, err, "values %s", understudy.Clip(prefix))
+	return all, sqlite.WrapError(false, err, "values %s", understudy.Clip(prefix))
 }

@@ -1,4 +1,4 @@
-// The positions of a kind as the database has them, in one transaction.
+// This file reads and changes the positions of a kind in the database, in one transaction.
 
 package order
 
@@ -15,57 +15,58 @@ var (
 	selectBelow    = &sqlite.Statement{Head: "SELECT at FROM place WHERE kind = ? AND at < ? AND at >= ? ORDER BY at DESC LIMIT 1"}
 	selectAbove    = &sqlite.Statement{Head: "SELECT at FROM place WHERE kind = ? AND at > ? AND at <= ? ORDER BY at ASC LIMIT 1"}
 	selectStanding = &sqlite.Statement{Head: "SELECT at FROM place WHERE kind = ? AND at BETWEEN ? AND ? LIMIT ?"}
-	selectLeft     = &sqlite.Statement{Head: "SELECT 1 FROM place WHERE kind = ? LIMIT 1"}
+	selectDeleted  = &sqlite.Statement{Head: "SELECT 1 FROM place WHERE kind = ? LIMIT 1"}
 	countPlaces    = &sqlite.Statement{Head: "SELECT count(*) FROM place WHERE kind IN (?1, -?1) AND at >= ?2 AND at < ?3"}
 	selectPlaces   = &sqlite.Statement{Head: "SELECT kind, at, record FROM place WHERE kind IN (?1, -?1) AND at >= ?2 AND at < ?3 ORDER BY at"}
-	// InsertPlace writes places: under the kind, or minus it for a record that is gone.
+	// InsertPlace writes places under the kind number, or under its negative for a deleted record.
 	InsertPlace = &sqlite.Statement{Head: "INSERT INTO place (kind, at, record) VALUES ", Tuple: "(?, ?, ?)"}
 	deletePlace = &sqlite.Statement{Head: "DELETE FROM place WHERE kind = ? AND at = ?"}
 	updateStand = &sqlite.Statement{Head: "UPDATE held SET place = ?1 * 2 + (place & 1) WHERE number BETWEEN ?2 AND ?3"}
 )
 
-// Assigner is the places of one kind in one transaction.
+// Assigner gives access to the places of one kind in one transaction.
 type Assigner struct {
-	c     *sqlite.Conn
-	kind  int64
-	epoch *atomic.Int64 // odd while records have made room that are not committed
-	left  int8          // whether records of the kind are gone: 0 not known, 1 yes, -1 no
+	c          *sqlite.Conn
+	kind       int64
+	epoch      *atomic.Int64 // odd while a write that moved records to make room is not finished
+	hasDeleted int8          // whether the kind has deleted records: 0 unknown, 1 yes, -1 no
 
-	// What is taken from least to most, if that was read at once.
+	// The occupied positions from least to most, if known is set.
 	known       bool
 	least, most int64
-	taken       []int64 // rising
+	taken       []int64 // ascending
 
-	// Shifted are records that had to make room, and where they stood before.
+	// Shifted maps records that moved to make room to their positions before.
 	Shifted map[int64]int64
-	Stands  map[int64]int64 // where they stand now
+	Stands  map[int64]int64 // the current positions of those records
 }
 
-// NewAssigner is what stands of a kind. epoch is made odd when records of it make room.
+// NewAssigner returns an Assigner for a kind. It makes epoch odd when it moves records to make room.
 func NewAssigner(c *sqlite.Conn, kind int64, epoch *atomic.Int64) *Assigner {
 	return &Assigner{c: c, kind: kind, epoch: epoch}
 }
 
-// signs are the kinds to look under: present records, and those that are gone.
-func (g *Assigner) signs() ([]int64, error) {
-	if g.left == 0 {
-		g.left = -1
-		if _, err := g.c.One(selectLeft, []driver.Value{-g.kind}, func([]driver.Value) { g.left = 1 }); err != nil {
+// readKindNumbers returns the kind numbers to search: the kind for present records and, if there are deleted
+// records, its negative.
+func (g *Assigner) readKindNumbers() ([]int64, error) {
+	if g.hasDeleted == 0 {
+		g.hasDeleted = -1
+		if _, err := g.c.QueryRow(selectDeleted, []driver.Value{-g.kind}, func([]driver.Value) { g.hasDeleted = 1 }); err != nil {
 			return nil, err
 		}
 	}
-	if g.left > 0 {
+	if g.hasDeleted > 0 {
 		return []int64{g.kind, -g.kind}, nil
 	}
 	return []int64{g.kind}, nil
 }
 
-// maxTaken is how many positions are read at once.
+// maxTaken is the maximum number of positions that are read at once.
 const maxTaken = 1000
 
-// Read reads what is taken in a stretch, if that is not too much.
+// Read reads the occupied positions of a range, unless there are too many.
 func (g *Assigner) Read(least, most int64) error {
-	signs, err := g.signs()
+	signs, err := g.readKindNumbers()
 	if err != nil || least > most {
 		return err
 	}
@@ -86,8 +87,8 @@ func (g *Assigner) Read(least, most int64) error {
 	return nil
 }
 
-// Below implements Store.
-func (g *Assigner) Below(position, least int64) (int64, error) {
+// FindBelow implements Store.
+func (g *Assigner) FindBelow(position, least int64) (int64, error) {
 	if g.known && least >= g.least && position-1 <= g.most {
 		i, _ := slices.BinarySearch(g.taken, position)
 		if i == 0 || g.taken[i-1] < least {
@@ -95,11 +96,11 @@ func (g *Assigner) Below(position, least int64) (int64, error) {
 		}
 		return g.taken[i-1], nil
 	}
-	return g.neighbour(selectBelow, position, least, func(a, b int64) bool { return a > b })
+	return g.findNeighbour(selectBelow, position, least, func(a, b int64) bool { return a > b })
 }
 
-// Above implements Store.
-func (g *Assigner) Above(position, most int64) (int64, error) {
+// FindAbove implements Store.
+func (g *Assigner) FindAbove(position, most int64) (int64, error) {
 	if g.known && position+1 >= g.least && most <= g.most {
 		i, found := slices.BinarySearch(g.taken, position)
 		if found {
@@ -110,17 +111,18 @@ func (g *Assigner) Above(position, most int64) (int64, error) {
 		}
 		return g.taken[i], nil
 	}
-	return g.neighbour(selectAbove, position, most, func(a, b int64) bool { return a < b })
+	return g.findNeighbour(selectAbove, position, most, func(a, b int64) bool { return a < b })
 }
 
-func (g *Assigner) neighbour(st *sqlite.Statement, position, bound int64, nearer func(a, b int64) bool) (int64, error) {
+// findNeighbour returns the nearest position that a statement finds, or Nowhere.
+func (g *Assigner) findNeighbour(st *sqlite.Statement, position, bound int64, nearer func(a, b int64) bool) (int64, error) {
 	found := int64(Nowhere)
-	signs, err := g.signs()
+	signs, err := g.readKindNumbers()
 	for _, kind := range signs {
 		if err != nil {
 			break
 		}
-		_, err = g.c.One(st, []driver.Value{kind, position, bound}, func(r []driver.Value) {
+		_, err = g.c.QueryRow(st, []driver.Value{kind, position, bound}, func(r []driver.Value) {
 			if at := r[0].(int64); found == Nowhere || nearer(at, found) {
 				found = at
 			}
@@ -129,12 +131,12 @@ func (g *Assigner) neighbour(st *sqlite.Statement, position, bound int64, nearer
 	return found, err
 }
 
-// Rebalance implements Store.
-func (g *Assigner) Rebalance(position int64, n int, moved func(to map[int64]int64)) error {
+// MoveApart implements Store.
+func (g *Assigner) MoveApart(position int64, n int, moved func(to map[int64]int64)) error {
 	g.known = false
 	var cerr error
-	first, low, step := rebalanced(position, n, func(low int64) (n int) {
-		_, err := g.c.One(countPlaces, []driver.Value{g.kind, low, position}, func(r []driver.Value) { n = int(r[0].(int64)) })
+	first, low, step := spread(position, n, func(low int64) (n int) {
+		_, err := g.c.QueryRow(countPlaces, []driver.Value{g.kind, low, position}, func(r []driver.Value) { n = int(r[0].(int64)) })
 		if err != nil {
 			cerr = err
 		}
@@ -153,7 +155,7 @@ func (g *Assigner) Rebalance(position int64, n int, moved func(to map[int64]int6
 		return err
 	}
 	for _, r := range rows {
-		if err := g.c.Exec(deletePlace, 0, r.kind, r.at); err != nil {
+		if err := g.c.Execute(deletePlace, 0, r.kind, r.at); err != nil {
 			return err
 		}
 	}
@@ -163,10 +165,10 @@ func (g *Assigner) Rebalance(position int64, n int, moved func(to map[int64]int6
 	tos := make([]int64, len(rows))
 	for i, r := range rows {
 		tos[i] = first - int64(len(rows)-1-i)*step
-		if err := g.c.Exec(InsertPlace, 1, r.kind, tos[i], r.record); err != nil {
+		if err := g.c.Execute(InsertPlace, 1, r.kind, tos[i], r.record); err != nil {
 			return err
 		}
-		if err := g.c.Exec(updateStand, 0, tos[i], r.record*records.Slots, r.record*records.Slots+records.Slots-1); err != nil {
+		if err := g.c.Execute(updateStand, 0, tos[i], r.record*records.Slots, r.record*records.Slots+records.Slots-1); err != nil {
 			return err
 		}
 		if _, again := g.Shifted[r.record]; !again {
@@ -185,11 +187,10 @@ func (g *Assigner) Rebalance(position int64, n int, moved func(to map[int64]int6
 	return nil
 }
 
-// rebalanced chooses which records move to make room for n more below a position:
-// those from low on, of which count says how many there are, get positions that
-// are step apart, from first down. Half of the free room is left right below the
-// position: where a second ends, what comes next stands there, too.
-func rebalanced(position int64, n int, count func(low int64) int) (first, low, step int64) {
+// spread chooses which records move to make room for n more below a position. The records from low on move;
+// count returns how many they are. They get positions step apart, from first downwards. Half of the free room
+// stays directly below the position, because records that come later in the same second also go there.
+func spread(position int64, n int, count func(low int64) int) (first, low, step int64) {
 	for room := int64(n+1) * 8; ; room *= 2 {
 		low = position - room
 		if there := int64(count(low)); there*4 <= room-int64(n) {
@@ -200,9 +201,8 @@ func rebalanced(position int64, n int, count func(low int64) int) (first, low, s
 	}
 }
 
-// Stood is where a record stands in the rows now: where it stood, unless it had
-// to make room.
-func (g *Assigner) Stood(record, before int64) int64 {
+// CurrentPosition returns the current position of a record: its position before, unless it moved to make room.
+func (g *Assigner) CurrentPosition(record, before int64) int64 {
 	if at, ok := g.Stands[record]; ok {
 		return at
 	}

@@ -1,10 +1,9 @@
-// Placing: the rows of a list page get places that fall from top to bottom.
+// This file places the rows of a list page at descending positions, from top to bottom.
 //
-// What is known and agrees stays where it is: of the rows the heaviest falling
-// subsequence, in which a row that a page has shown weighs more than one that
-// only has its clock. So one row that stands oddly moves alone. The others are
-// placed between their neighbours, in the second of their clock where that
-// lies between those of their neighbours.
+// Rows with positions in the right order keep them. These are the heaviest descending subsequence of the rows.
+// A row that a page has shown weighs more than a row placed only by its clock. So if one row is out of order,
+// only that row moves. Each other row is placed between its neighbours, in the second of its clock if that lies
+// between theirs.
 
 package order
 
@@ -14,48 +13,48 @@ import (
 	"understudy/internal/store/postings"
 )
 
-// Assignment is a row of a page, or what its page follows, and where it stands.
+// Assignment is a row of a page, or the record that the page follows, with its position.
 type Assignment struct {
-	At     int64 // its position; Nowhere: none yet
-	Shown  bool  // a page has shown it there; else its clock alone has placed it
-	Second int64 // the natural one; NoSecond: none
+	At     int64 // its position, or Nowhere
+	Shown  bool  // a page has shown it there; otherwise only its clock has placed it
+	Second int64 // the second of its time, or NoSecond
 
-	fixed bool // it stays where it is
-	fits  bool // its second goes with those around it
+	fixed bool // it keeps its position
+	fits  bool // its second fits between those of its neighbours
 }
 
-// Store is where the records of a kind stand.
+// Store holds the positions of a kind's records.
 type Store interface {
-	// Below is the highest position that is taken below one, from least on,
-	// Nowhere when there is none; above the lowest above one, up to most.
-	Below(position, least int64) (int64, error)
-	Above(position, most int64) (int64, error)
-	// widen makes room for n more just below a position, by moving those that
-	// stand below it further apart; it tells where those that move stand then.
-	Rebalance(position int64, n int, moved func(to map[int64]int64)) error
+	// FindBelow returns the highest occupied position below position and not below least, or Nowhere. FindAbove
+	// returns the lowest occupied position above position and not above most, or Nowhere.
+	FindBelow(position, least int64) (int64, error)
+	FindAbove(position, most int64) (int64, error)
+	// MoveApart makes room for n more records directly below a position. It moves the records below further
+	// apart and calls moved with their old and new positions.
+	MoveApart(position int64, n int, moved func(to map[int64]int64)) error
 }
 
-// Page is a list page being placed.
+// Page is a list page that is being placed.
 type Page struct {
 	Store
 	Rows   []*Assignment
-	Top    *Assignment // a record all rows stand below; nil: none is known
-	Bottom *Assignment // a record all rows stand above
-	After  bool        // others stand above the rows, though none is known
-	// Next finds bottom, when that matters; nil when there is none.
+	Top    *Assignment // a record above all rows, or nil if none is known
+	Bottom *Assignment // a record below all rows
+	After  bool        // other records are above the rows, but it is unknown which
+	// Next returns Bottom if it is needed, or nil if there is none.
 	Next func() (*Assignment, error)
-	all  []*Assignment // top, rows and bottom
+	all  []*Assignment // Top, the rows and Bottom
 }
 
-// The weights of rows. One that a page has shown outweighs three others. What a
-// page follows, and another page has shown, stands above all of it for certain.
+// The weights of rows. A row that a page has shown outweighs three others. The record that a page follows, if
+// another page has shown it, is certainly above the whole page.
 const (
 	weightShown   = 4
 	weightAlone   = 1
 	weightCertain = 1 << 30
 )
 
-// weight is a row's weight among others.
+// weight returns a row's weight against other rows.
 func (p *Assignment) weight() int {
 	if p.Shown {
 		return weightShown
@@ -63,15 +62,15 @@ func (p *Assignment) weight() int {
 	return weightAlone
 }
 
-// secondNow is the second a row stands in, or would.
-func (p *Assignment) secondNow() int64 {
+// currentSecond returns the second of a row's position or, without a position, of its time.
+func (p *Assignment) currentSecond() int64 {
 	if p.At != Nowhere {
-		return postings.Second(p.At)
+		return postings.PositionSecond(p.At)
 	}
 	return p.Second
 }
 
-// Place places all rows.
+// Place gives positions to all rows.
 func (g *Page) Place() error {
 	all := make([]*Assignment, 0, len(g.Rows)+2)
 	if g.Top != nil {
@@ -81,10 +80,9 @@ func (g *Page) Place() error {
 	if g.Bottom != nil {
 		all = append(all, g.Bottom)
 	}
-	if g.all = all; !inPlace(all) {
+	if g.all = all; !isInPlace(all) {
 		g.choose(all)
-		// What is not in the page stays where it is; when it stands oddly it says
-		// nothing.
+		// A neighbour that is not in the page keeps its position. If it is out of order it is ignored.
 		all = slices.DeleteFunc(slices.Clone(all), func(p *Assignment) bool { return (p == g.Top || p == g.Bottom) && !p.fixed })
 		if err := g.fill(all); err != nil {
 			return err
@@ -96,8 +94,8 @@ func (g *Page) Place() error {
 	return nil
 }
 
-// inPlace reports whether all have places already that fall.
-func inPlace(all []*Assignment) bool {
+// isInPlace reports whether all assignments have positions, in descending order.
+func isInPlace(all []*Assignment) bool {
 	for i, p := range all {
 		if p.At == Nowhere || i > 0 && all[i-1].At <= p.At {
 			return false
@@ -106,11 +104,11 @@ func inPlace(all []*Assignment) bool {
 	return true
 }
 
-// choose says which rows stay where they are, and which stand in their second.
+// choose marks the rows that keep their positions, and those whose second fits.
 func (g *Page) choose(all []*Assignment) {
 	timed := make([]*Assignment, 0, len(all))
 	for _, p := range all {
-		if p.fixed, p.fits = false, false; p.secondNow() != NoSecond {
+		if p.fixed, p.fits = false, false; p.currentSecond() != NoSecond {
 			timed = append(timed, p)
 		}
 	}
@@ -120,22 +118,22 @@ func (g *Page) choose(all []*Assignment) {
 		}
 		return p.weight()
 	}
-	// By seconds, which may be the same, and then by positions.
-	timed = falling(timed, (*Assignment).secondNow, weight, false)
+	// First by seconds, which may be equal, then by positions.
+	timed = heaviestDescent(timed, (*Assignment).currentSecond, weight, false)
 	var placed []*Assignment
 	for _, p := range timed {
 		if p.fits = true; p.At != Nowhere {
 			placed = append(placed, p)
 		}
 	}
-	for _, p := range falling(placed, func(p *Assignment) int64 { return p.At }, weight, true) {
+	for _, p := range heaviestDescent(placed, func(p *Assignment) int64 { return p.At }, weight, true) {
 		p.fixed = true
 	}
 }
 
-// falling is the heaviest subsequence whose keys fall, or, unless strictly, do
-// not rise.
-func falling(all []*Assignment, key func(*Assignment) int64, weight func(*Assignment) int,
+// heaviestDescent returns the heaviest subsequence with descending keys. Unless strictly is set, equal keys may
+// follow each other.
+func heaviestDescent(all []*Assignment, key func(*Assignment) int64, weight func(*Assignment) int,
 	strictly bool) []*Assignment {
 	if ok := slices.IsSortedFunc(all, func(a, b *Assignment) int { return compareFalling(key(a), key(b), strictly) }); ok {
 		return all
@@ -147,15 +145,15 @@ func falling(all []*Assignment, key func(*Assignment) int64, weight func(*Assign
 	ranks := slices.Clone(keys)
 	slices.Sort(ranks)
 	ranks = slices.Compact(ranks)
-	// best[r] is the last row of the heaviest subsequence that ends at a rank of
-	// r or more, in a tree of such maxima (Fenwick's), from the highest rank on.
+	// best[r] is the last row of the heaviest subsequence that ends at rank r or higher, in a Fenwick tree of
+	// maxima over the ranks from the highest down.
 	type ending struct{ weight, row int }
 	best := make([]ending, len(ranks)+1)
 	from := make([]int, len(all))
 	last := ending{0, -1}
 	for i, p := range all {
 		rank, _ := slices.BinarySearch(ranks, keys[i])
-		at := len(ranks) - rank // the highest is 1
+		at := len(ranks) - rank // the highest rank is 1
 		upTo := at
 		if strictly {
 			upTo--
@@ -185,8 +183,7 @@ func falling(all []*Assignment, key func(*Assignment) int64, weight func(*Assign
 	return chosen
 }
 
-// compareFalling makes slices.IsSortedFunc see whether keys fall: it asks
-// whether a later one comes before an earlier one.
+// compareFalling is for slices.IsSortedFunc, which asks whether a later element comes before an earlier one.
 func compareFalling(later, earlier int64, strictly bool) int {
 	if later > earlier || strictly && later == earlier {
 		return -1

@@ -43,7 +43,7 @@ func TestPlacing(t *testing.T) {
 				return nil
 			}
 			at := rapid.SampledFrom(others).Draw(t, name+" at")
-			return &Assignment{At: at, Shown: true, Second: postings.Second(at)}
+			return &Assignment{At: at, Shown: true, Second: postings.PositionSecond(at)}
 		}
 		page.Top = pick("top", page)
 		if next := pick("next", page); next != nil {
@@ -104,8 +104,8 @@ type countingGround struct {
 	moved int
 }
 
-func (g *countingGround) Rebalance(position int64, n int, moved func(to map[int64]int64)) error {
-	return g.taken.Rebalance(position, n, func(to map[int64]int64) {
+func (g *countingGround) MoveApart(position int64, n int, moved func(to map[int64]int64)) error {
+	return g.taken.MoveApart(position, n, func(to map[int64]int64) {
 		g.moved += len(to)
 		moved(to)
 	})
@@ -148,7 +148,7 @@ type taken struct {
 // placedRecord is a record of a ground in a map.
 type placedRecord struct{ at int64 }
 
-func (g *taken) Below(position, least int64) (int64, error) {
+func (g *taken) FindBelow(position, least int64) (int64, error) {
 	i, _ := slices.BinarySearch(g.at, position)
 	if i == 0 || g.at[i-1] < least {
 		return Nowhere, nil
@@ -156,7 +156,7 @@ func (g *taken) Below(position, least int64) (int64, error) {
 	return g.at[i-1], nil
 }
 
-func (g *taken) Above(position, most int64) (int64, error) {
+func (g *taken) FindAbove(position, most int64) (int64, error) {
 	i, found := slices.BinarySearch(g.at, position)
 	if found {
 		i++
@@ -167,9 +167,9 @@ func (g *taken) Above(position, most int64) (int64, error) {
 	return g.at[i], nil
 }
 
-func (g *taken) Rebalance(position int64, n int, moved func(to map[int64]int64)) error {
+func (g *taken) MoveApart(position int64, n int, moved func(to map[int64]int64)) error {
 	end, _ := slices.BinarySearch(g.at, position)
-	first, low, step := rebalanced(position, n, func(low int64) int {
+	first, low, step := spread(position, n, func(low int64) int {
 		i, _ := slices.BinarySearch(g.at, low)
 		return end - i
 	})

@@ -1,4 +1,4 @@
-// Filling in: rows without a place get one between those that keep theirs.
+// This file gives rows without a position one between the rows that keep theirs.
 
 package order
 
@@ -10,7 +10,7 @@ import (
 	"understudy/internal/store/sqlite"
 )
 
-// fill places the rows that do not stay, run by run between those that do.
+// fill places the rows that do not keep their positions, run by run between the rows that do.
 func (g *Page) fill(all []*Assignment) error {
 	for i := 0; i < len(all); {
 		if all[i].fixed {
@@ -28,7 +28,7 @@ func (g *Page) fill(all []*Assignment) error {
 		if end < len(all) {
 			below = all[end]
 		}
-		if err := g.run(all[i:end], above, below); err != nil {
+		if err := g.placeRun(all[i:end], above, below); err != nil {
 			return err
 		}
 		i = end
@@ -36,23 +36,24 @@ func (g *Page) fill(all []*Assignment) error {
 	return nil
 }
 
-// run places rows that stand between two that stay, or one, or none.
-func (g *Page) run(rows []*Assignment, above, below *Assignment) error {
+// placeRun places a run of rows. above and below are its neighbours that keep their positions, or nil.
+func (g *Page) placeRun(rows []*Assignment, above, below *Assignment) error {
 	for _, r := range rows {
 		if r.At = Nowhere; !r.fits {
 			continue
 		}
-		if above != nil && r.Second > postings.Second(above.At) || below != nil && r.Second < postings.Second(below.At) || r.Second == NoSecond {
+		if above != nil && r.Second > postings.PositionSecond(above.At) ||
+			below != nil && r.Second < postings.PositionSecond(below.At) || r.Second == NoSecond {
 			r.fits = false
 		}
 	}
 	if below == nil && g.Next != nil {
 		var err error
-		if below, err = g.nextBelow(rows, above); err != nil {
+		if below, err = g.findNextBelow(rows, above); err != nil {
 			return err
 		}
 	}
-	// What stands at the top and does not fit goes above what comes after it.
+	// Rows at the top that do not fit go above the row after them.
 	first := 0
 	for above == nil && first < len(rows) && !rows[first].fits {
 		first++
@@ -62,7 +63,7 @@ func (g *Page) run(rows []*Assignment, above, below *Assignment) error {
 		for end < len(rows) && (!rows[end].fits || rows[i].fits && rows[end].Second == rows[i].Second) {
 			end++
 		}
-		if err := g.group(rows[i:end], above, below); err != nil {
+		if err := g.placeGroup(rows[i:end], above, below); err != nil {
 			return err
 		}
 		above, i = rows[end-1], end
@@ -74,14 +75,14 @@ func (g *Page) run(rows []*Assignment, above, below *Assignment) error {
 		below = rows[first]
 	}
 	if below == nil {
-		return g.timeless(rows[:first])
+		return g.placeTimeless(rows[:first])
 	}
-	return g.over(rows[:first], below, math.MaxInt64)
+	return g.placeOver(rows[:first], below, math.MaxInt64)
 }
 
-// nextBelow is what the page that follows begins with, when rows may have to
-// be told apart from it.
-func (g *Page) nextBelow(rows []*Assignment, above *Assignment) (*Assignment, error) {
+// findNextBelow returns the first row of the next page, if the rows must be distinguished from it. Otherwise it
+// returns nil.
+func (g *Page) findNextBelow(rows []*Assignment, above *Assignment) (*Assignment, error) {
 	next, err := g.Next()
 	g.Next = nil
 	if err != nil || next == nil || next.At == Nowhere {
@@ -90,64 +91,61 @@ func (g *Page) nextBelow(rows []*Assignment, above *Assignment) (*Assignment, er
 	if above != nil && next.At >= above.At {
 		return nil, nil
 	}
-	for _, r := range rows { // it stands oddly, or they do: their clocks say more
-		if r.fits && r.Second < postings.Second(next.At) {
+	for _, r := range rows { // some position is out of order, so the clocks are more reliable
+		if r.fits && r.Second < postings.PositionSecond(next.At) {
 			return nil, nil
 		}
 	}
-	g.all = append(g.all, next) // it may have to make room
+	g.all = append(g.all, next) // it may have to move to make room
 	return next, nil
 }
 
-// group places rows of one second, and such that do not fit, right below each
-// other.
-func (g *Page) group(rows []*Assignment, above, below *Assignment) error {
+// placeGroup places rows of one second, and rows that do not fit, directly below each other.
+func (g *Page) placeGroup(rows []*Assignment, above, below *Assignment) error {
 	second := int64(NoSecond)
 	if rows[0].fits {
 		second = rows[0].Second
 	}
 	switch {
-	case above != nil && (second == NoSecond || postings.Second(above.At) <= second): // before it when many stand above
-		return g.under(rows, above, below, second)
-	case below != nil && (second == NoSecond || postings.Second(below.At) == second):
+	case above != nil && (second == NoSecond || postings.PositionSecond(above.At) <= second): // first, as many may be above
+		return g.placeUnder(rows, above, below, second)
+	case below != nil && (second == NoSecond || postings.PositionSecond(below.At) == second):
 		most := int64(math.MaxInt64)
 		if above != nil {
 			most = above.At
 		}
 		if second == NoSecond {
-			return g.over(rows, below, most)
+			return g.placeOver(rows, below, most)
 		}
-		// No further than their second: what comes alone later goes above all it has.
+		// Not above their second: a row that comes alone later goes above all of that second.
 		_, last := postings.SecondBounds(second)
 		most = min(most, last+1)
 		if above != nil || !g.After {
-			// They are the newest of their second: newer, too, than what stood above
-			// what they are above and is gone.
-			switch taken, err := g.Below(last+1, below.At); {
+			// The rows are the newest of their second. So they go above records of it that are deleted now.
+			switch taken, err := g.FindBelow(last+1, below.At); {
 			case err != nil:
 				return err
 			case taken > below.At:
 				below = &Assignment{At: taken}
 			}
 		}
-		return g.over(rows, below, most)
+		return g.placeOver(rows, below, most)
 	}
 	first, last := postings.SecondBounds(second)
-	taken, err := g.Below(last+1, first)
+	taken, err := g.FindBelow(last+1, first)
 	if err != nil {
 		return err
 	}
 	if taken >= first && above == nil && g.After {
-		// What stands above the page is not known yet; others of that second most
-		// likely do.
-		lowest, err := g.Above(first-1, last)
+		// The records above the page are not known yet. Probably others of the same second are among them.
+		lowest, err := g.FindAbove(first-1, last)
 		if err != nil {
 			return err
 		}
-		return g.under(rows, &Assignment{At: lowest}, below, second)
+		return g.placeUnder(rows, &Assignment{At: lowest}, below, second)
 	}
-	if taken >= first { // others of that second, which stand below the page
-		return g.over(rows, &Assignment{At: taken}, last+1)
+	if taken >= first { // others of that second are below the page
+		return g.placeOver(rows, &Assignment{At: taken}, last+1)
 	}
 	step := min(apartFrom, postings.Within/2/int64(len(rows)+1))
 	if step == 0 {
@@ -163,12 +161,12 @@ func (g *Page) group(rows []*Assignment, above, below *Assignment) error {
 	return nil
 }
 
-// under places rows right below one, within its second while that has room.
-func (g *Page) under(rows []*Assignment, above, below *Assignment, second int64) error {
+// placeUnder places rows directly below above, within their second while it has room.
+func (g *Page) placeUnder(rows []*Assignment, above, below *Assignment, second int64) error {
 	n := int64(len(rows))
 	for again := false; ; again = true {
 		floor := above.At - apartFrom*(n+1)
-		taken, err := g.Below(above.At, floor)
+		taken, err := g.FindBelow(above.At, floor)
 		if err != nil {
 			return err
 		}
@@ -189,16 +187,16 @@ func (g *Page) under(rows []*Assignment, above, below *Assignment, second int64)
 			return nil
 		}
 		if again {
-			return sqlite.Damaged("there is no place below %d", above.At)
+			return sqlite.NewDamageError("there is no place below %d", above.At)
 		}
-		if err := g.Rebalance(above.At, len(rows), g.moved); err != nil {
+		if err := g.MoveApart(above.At, len(rows), g.updateMoved); err != nil {
 			return err
 		}
 	}
 }
 
-// moved keeps what is known of the rows right when one of them has moved.
-func (g *Page) moved(to map[int64]int64) {
+// updateMoved updates the positions of the page's rows when a rebalance has moved some of them.
+func (g *Page) updateMoved(to map[int64]int64) {
 	for _, p := range g.all {
 		if at, ok := to[p.At]; ok {
 			p.At = at
@@ -206,17 +204,17 @@ func (g *Page) moved(to map[int64]int64) {
 	}
 }
 
-// fewOf is which part of the room up to the end of a second its newest takes at
-// most: 70,000 that come one by one find room without a move.
-const fewOf = 1 << 14
+// headroomShare is the inverse of the share that the newest rows may take of the rest of a second. So 70,000
+// rows that come one at a time need no rebalance.
+const headroomShare = 1 << 14
 
-// over places rows above one and below most: right above it or, where there is
-// no room, above others that stand there and are not in the page.
-func (g *Page) over(rows []*Assignment, below *Assignment, most int64) error {
+// placeOver places rows above below and not above most. If there is no room directly above below, the rows go
+// above the next occupied positions.
+func (g *Page) placeOver(rows []*Assignment, below *Assignment, most int64) error {
 	n := int64(len(rows))
 	for floor := below.At; ; {
 		ceiling := min(most, floor+apartFrom*(n+1))
-		taken, err := g.Above(floor, ceiling)
+		taken, err := g.FindAbove(floor, ceiling)
 		if err != nil {
 			return err
 		}
@@ -225,7 +223,7 @@ func (g *Page) over(rows []*Assignment, below *Assignment, most int64) error {
 		}
 		step := (ceiling - floor) / (n + 1)
 		if taken == Nowhere && most != math.MaxInt64 {
-			step = min(step, max(1, (most-floor)/(4*n+fewOf))) // what comes later stands above
+			step = min(step, max(1, (most-floor)/(4*n+headroomShare))) // what comes later stands above
 		}
 		if step > 0 {
 			for i, r := range rows {
@@ -235,17 +233,17 @@ func (g *Page) over(rows []*Assignment, below *Assignment, most int64) error {
 		}
 		if ceiling == most {
 			if !slices.Contains(g.all, below) {
-				below = nil // it moves, and is not told
+				below = nil // it moves in the rebalance, which does not update it
 			}
-			return g.under(rows, &Assignment{At: most}, below, NoSecond)
+			return g.placeUnder(rows, &Assignment{At: most}, below, NoSecond)
 		}
 		floor = ceiling
 	}
 }
 
-// timeless places rows of which nothing is known but their order.
-func (g *Page) timeless(rows []*Assignment) error {
-	lowest, err := g.Above(timeless-timelessRoom, timeless+timelessRoom)
+// placeTimeless places rows of which only the order is known.
+func (g *Page) placeTimeless(rows []*Assignment) error {
+	lowest, err := g.FindAbove(timeless-timelessRoom, timeless+timelessRoom)
 	if err != nil {
 		return err
 	}
@@ -256,14 +254,14 @@ func (g *Page) timeless(rows []*Assignment) error {
 		return nil
 	}
 	if g.After {
-		return g.under(rows, &Assignment{At: lowest}, nil, NoSecond)
+		return g.placeUnder(rows, &Assignment{At: lowest}, nil, NoSecond)
 	}
-	highest, err := g.Below(timeless+timelessRoom, lowest)
+	highest, err := g.FindBelow(timeless+timelessRoom, lowest)
 	if err != nil {
 		return err
 	}
-	return g.over(rows, &Assignment{At: highest}, timeless+timelessRoom)
+	return g.placeOver(rows, &Assignment{At: highest}, timeless+timelessRoom)
 }
 
-// timelessRoom is how far from timeless records without a time may stand.
+// timelessRoom is how far from the position timeless records without a time may be.
 const timelessRoom = 1 << 50

@@ -39,7 +39,7 @@ func FuzzFollowed(f *testing.F) {
 				Pagings: map[string]*spec.Paging{"other": {Rules: paging.Rules{Token: "PA{id}", Tokens: tokens}}},
 			}
 			key := understudy.Key{Source: "s", URI: "/list?" + query}
-			got := FollowedBy(sp, key)
+			got := ReadFollows(sp, key)
 			if got.ID != "" && !got.After || got.Up && got.ID == "" {
 				t.Errorf("followed(%q, %q) = %+v", form, query, got)
 			}
@@ -58,7 +58,7 @@ func FuzzFollowed(f *testing.F) {
 			// A token made of a form is read back.
 			if id, tail, ok := strings.Cut(form, "{id}"); ok && token != "" && !strings.Contains(id+tail, "{id}") && style == "" {
 				uri := "/list?PageToken=" + url.QueryEscape(id+token+tail)
-				if got := FollowedBy(sp, understudy.Key{Source: "s", URI: uri}); got.ID != token || got.Up {
+				if got := ReadFollows(sp, understudy.Key{Source: "s", URI: uri}); got.ID != token || got.Up {
 					t.Errorf("followed(%q, %q) = %+v, want %q", form, uri, got, token)
 				}
 			}

@@ -37,7 +37,7 @@ func TestFollowed(t *testing.T) {
 		"ending_before=&starting_after=c":   {ID: "c", After: true},
 		"ending_before=ch_1&PageToken=PAch": {ID: "ch", After: true},
 	} {
-		if got := FollowedBy(sp, understudy.Key{Source: "s", URI: "/charges?" + query}); got != want {
+		if got := ReadFollows(sp, understudy.Key{Source: "s", URI: "/charges?" + query}); got != want {
 			t.Errorf("%q: %+v, want %+v", query, got, want)
 		}
 	}

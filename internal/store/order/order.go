@@ -1,11 +1,9 @@
-// Package order decides where records stand in the lists of their kinds: the rows of a
-// list page get positions that fall from top to bottom, and records move further apart
-// where there is no room.
+// Package order decides the positions of records in the lists of their kinds. The rows of a list page get
+// descending positions, from top to bottom. If there is no room between records, they move further apart.
 //
-// A key is a position with the number of the record's kind in its low bits, so that
-// no two records of a store have the same. The second of a position is that of the
-// record's time when it was first seen. Records without any time stand far below all
-// that have one.
+// A key is a position with the number of the record's kind in its low bits, so no two records of a store have
+// the same key. A position contains the second of the record's time when the record was first seen. Records
+// without a time are far below all records that have one.
 package order
 
 import (
@@ -20,26 +18,26 @@ import (
 )
 
 const (
-	// apartFrom is how far apart records are placed that have the same second,
-	// or none: others can be placed between them.
+	// apartFrom is the distance between records with the same second or without a second. Others can be placed
+	// between them.
 	apartFrom = 1 << 12
 
-	// timeless is the position of the first record without a time: 10^7 more
-	// have room above it and below it.
+	// timeless is the position of the first record without a time. There is room for 10^7 more above it and
+	// below it.
 	timeless = -1 << 52
 
-	// Nowhere is no position, NoSecond no second.
+	// Nowhere means no position, NoSecond no second.
 	Nowhere  = math.MinInt64
 	NoSecond = math.MinInt64
 )
 
-// Position is where a record stands and whether a page has shown it there.
+// Position is the position of a record, and whether a page has shown the record there.
 type Position struct {
-	At    int64 // Nowhere: it has none yet
+	At    int64 // Nowhere if it has none yet
 	Shown bool
 }
 
-// ReadPosition reads held.place.
+// ReadPosition converts the column held.place.
 func ReadPosition(v driver.Value) Position {
 	place, ok := v.(int64)
 	if !ok {
@@ -48,7 +46,7 @@ func ReadPosition(v driver.Value) Position {
 	return Position{place >> 1, place&1 != 0}
 }
 
-// Value is what held.place says.
+// Value returns the value for the column held.place.
 func (s Position) Value() driver.Value {
 	if s.At == Nowhere {
 		return nil
@@ -62,41 +60,40 @@ func (s Position) Value() driver.Value {
 var selectPosition = &sqlite.Statement{Head: "SELECT (SELECT place FROM held WHERE number BETWEEN n.record * 64 " +
 	"AND n.record * 64 + 63 AND place IS NOT NULL LIMIT 1) FROM names n WHERE n.kind = ? AND n.id = ?"}
 
-// PositionOf is where the record of an id, as it is stored, stands; Nowhere when it was never
-// seen.
-func PositionOf(c *sqlite.Conn, kind int64, id []byte) (Position, error) {
+// FindPosition returns the position of the record with a stored id, or Nowhere if the record was never seen.
+func FindPosition(c *sqlite.Conn, kind int64, id []byte) (Position, error) {
 	at := Position{At: Nowhere}
-	_, err := c.One(selectPosition, []driver.Value{kind, id}, func(r []driver.Value) { at = ReadPosition(r[0]) })
+	_, err := c.QueryRow(selectPosition, []driver.Value{kind, id}, func(r []driver.Value) { at = ReadPosition(r[0]) })
 	return at, err
 }
 
-// KeyOf is the key of a record of a kind that stands at a position.
+// KeyOf returns the key of a record of a kind at a position.
 func KeyOf(position, kind int64) query.OrderKey {
 	return query.OrderKey(position<<postings.ShapeBits | kind)
 }
 
-// NaturalSecond is the second of a record's place while no page has shown one:
-// that of its clock or, while it has none, of its kind's order.
+// NaturalSecond returns the second for a record that no page has shown: the second of its clock or, without a
+// clock, of its kind's order field.
 func NaturalSecond(kind *spec.Kind, clock int64, body []byte) int64 {
 	if clock == 0 && kind != nil && kind.Order != "" {
 		clock = query.UnixIn(kind, kind.Order, body)
 	}
-	if clock == 0 || clock < postings.LeastSecond || clock > postings.MostSecond {
+	if clock == 0 || clock < postings.MinSecond || clock > postings.MaxSecond {
 		return NoSecond
 	}
 	return clock
 }
 
-// Follows says where in its list a page begins: after a record (above it, when
-// up), or at the top. after without id: after one that is not known.
+// Follows says where in its list a page begins: after a record (or before it, if Up is set), or at the top.
+// After without ID means after a record that is unknown.
 type Follows struct {
 	ID    string
 	Up    bool
 	After bool
 }
 
-// FollowedBy reads the token of a page's key.
-func FollowedBy(sp *spec.Spec, key understudy.Key) (f Follows) {
+// ReadFollows reads from the token of a page's key where the page begins.
+func ReadFollows(sp *spec.Spec, key understudy.Key) (f Follows) {
 	raw := key.Query()
 	if sp == nil || raw == "" {
 		return f
@@ -105,11 +102,11 @@ func FollowedBy(sp *spec.Spec, key understudy.Key) (f Follows) {
 	if err != nil {
 		return f
 	}
-	if f = followedBy(&sp.Paging, params); f.ID != "" {
+	if f = readFollows(&sp.Paging, params); f.ID != "" {
 		return f
 	}
 	for _, p := range sp.Pagings {
-		if other := followedBy(p, params); other.ID != "" {
+		if other := readFollows(p, params); other.ID != "" {
 			return other
 		} else if other.After {
 			f = other
@@ -118,7 +115,8 @@ func FollowedBy(sp *spec.Spec, key understudy.Key) (f Follows) {
 	return f
 }
 
-func followedBy(p *spec.Paging, params understudy.Query) (f Follows) {
+// readFollows reads the token for one way of paging.
+func readFollows(p *spec.Paging, params understudy.Query) (f Follows) {
 	form := p.TokenForm(nil)
 	for _, name := range p.Tokens {
 		token, ok := params.Get(name)
@@ -131,7 +129,7 @@ func followedBy(p *spec.Paging, params understudy.Query) (f Follows) {
 			return f
 		}
 		if name != p.TokenParam() || form.Own {
-			continue // it is not known where it leads
+			continue // it is unknown where the token leads
 		}
 		if id, back, ok := form.ID(token); ok {
 			f.ID, f.Up = id, back

@@ -1,5 +1,5 @@
-// Package pages puts held pages together from the versions they refer to, and finds out
-// whether one may still be answered as fresh.
+// Package pages rebuilds stored pages from the versions that they refer to, and finds out whether a page may
+// still be answered as fresh.
 package pages
 
 import (
@@ -22,7 +22,7 @@ var selectPage = &sqlite.Statement{Head: `SELECT p.list, p.status, p.generation,
 	FROM page p LEFT JOIN kind k ON k.number = p.kind LEFT JOIN shape h ON h.number = p.shape
 	WHERE p.key = ? AND p.source = ?`}
 
-// Row is a page's row.
+// Row is the row of a page.
 type Row struct {
 	List                    bool
 	status                  int
@@ -41,13 +41,13 @@ type rowShape struct {
 	slot int64
 }
 
-// RowKind is the kind of a page's records; number 0: it has none.
+// RowKind is the kind of a page's records. The number is 0 if the page has none.
 type RowKind struct {
 	Number, generation int64
 	name, prefix       string
 }
 
-// Scan reads the columns of a page.
+// Scan reads the columns of selectPage.
 func (p *Row) Scan(r []driver.Value) {
 	p.List, p.status = r[0].(int64)&1 != 0, int(r[1].(int64))
 	p.generation, p.at, p.version = r[2].(int64), r[3].(int64), r[4].(int64)
@@ -62,26 +62,25 @@ func (p *Row) Scan(r []driver.Value) {
 	p.Number, p.read = r[14].(int64), r[15].(int64)
 }
 
-// lastRead is when the page was last read or saved, in Unix seconds.
+// lastRead returns when the page was last read or saved, in Unix seconds.
 func (p *Row) lastRead() int64 { return max(p.read, p.at/int64(time.Second)) }
 
-// Reader gives out pages. Many goroutines may use it at once.
+// Reader reads pages. It is safe for concurrent use.
 type Reader struct {
 	pool     *sqlite.Pool
 	loader   *Loader
 	noteRead func(page, before int64)
 }
 
-// NewReader makes one of a file. noteRead is told each page that is read, with when it
-// was read before, in Unix seconds.
+// NewReader returns a reader of a file. It calls noteRead for each page that is read, with the Unix seconds of
+// the page's last read before.
 func NewReader(pool *sqlite.Pool, loader *Loader, noteRead func(page, before int64)) *Reader {
 	return &Reader{pool: pool, loader: loader, noteRead: noteRead}
 }
 
-// Page returns the held page of a key, put together from the versions it
-// refers to and checked against its sum: what is returned is byte for byte
-// what was saved, or an error that names the page. Superseded is found out
-// anew each time. ErrNotFound: nothing is held. Took is 0.
+// Page returns the stored page of a key. It is rebuilt from the versions that it refers to and checked against
+// its sum. So the result is byte for byte what was saved, or an error that names the page. Superseded is
+// computed anew each time; Took is 0. Page returns ErrNotFound if the page is not stored.
 func (r *Reader) Page(ctx context.Context, key understudy.Key) (*understudy.Page, error) {
 	leave, err := r.pool.Begin()
 	if err != nil {
@@ -90,7 +89,7 @@ func (r *Reader) Page(ctx context.Context, key understudy.Key) (*understudy.Page
 	defer leave()
 	source, ok := r.loader.catalog.Source(key.Source)
 	if !ok {
-		return nil, sqlite.Failed(false, understudy.ErrNotFound, "page %s", key)
+		return nil, sqlite.WrapError(false, understudy.ErrNotFound, "page %s", key)
 	}
 	var p *understudy.Page
 	err = r.pool.Read(ctx, func(c *sqlite.Conn) error {
@@ -102,7 +101,7 @@ func (r *Reader) Page(ctx context.Context, key understudy.Key) (*understudy.Page
 		p, err = r.loader.Assemble(row, sk, blocks)
 		if err == nil {
 			p.Key.Source, p.Next.Source = key.Source, sourceOf(key.Source, p.Next.URI)
-			err = r.loader.supersede(c, p, row, blocks)
+			err = r.loader.markSuperseded(c, p, row, blocks)
 		}
 		if err == nil {
 			r.noteRead(row.Number, row.lastRead())
@@ -110,12 +109,12 @@ func (r *Reader) Page(ctx context.Context, key understudy.Key) (*understudy.Page
 		return err
 	})
 	if err != nil {
-		return nil, sqlite.Failed(false, err, "page %s", key)
+		return nil, sqlite.WrapError(false, err, "page %s", key)
 	}
 	return p, nil
 }
 
-// sourceOf is the source of a link: none when there is no link.
+// sourceOf returns the source of a link, or "" if there is no link.
 func sourceOf(source, uri string) string {
 	if uri == "" {
 		return ""
@@ -123,25 +122,24 @@ func sourceOf(source, uri string) string {
 	return source
 }
 
-// Loader puts pages together, in a read transaction of its caller. Many goroutines
-// may use it at once.
+// Loader rebuilds pages in a read transaction of its caller. It is safe for concurrent use.
 type Loader struct {
 	catalog *catalog.Catalog
 	records *records.Opener
 }
 
-// NewLoader makes one of a file.
+// NewLoader returns a loader for a file.
 func NewLoader(catalog *catalog.Catalog, records *records.Opener) *Loader {
 	return &Loader{catalog: catalog, records: records}
 }
 
-// Find finds a page's row by the hash of its key, and makes sure that it
-// is this key's.
+// Find finds a page's row by the hash of its key and checks that the row belongs to this key. It returns
+// ErrNotFound if there is no such page.
 func (l *Loader) Find(c *sqlite.Conn, source int64, key understudy.Key) (row *Row, sk *codec.Skeleton, err error) {
 	err = c.Query(selectPage, 0, []driver.Value{KeyHash(key), source}, func(r []driver.Value) error {
 		var one Row
 		one.Scan(r)
-		s, err := l.Skeleton(one.Body, one.Size)
+		s, err := l.UnpackSkeleton(one.Body, one.Size)
 		if err == nil && s.URI == key.URI {
 			row, sk = &one, s
 		}
@@ -153,40 +151,39 @@ func (l *Loader) Find(c *sqlite.Conn, source int64, key understudy.Key) (row *Ro
 	return row, sk, err
 }
 
-// Skeleton unpacks the skeleton of a page's row.
-func (l *Loader) Skeleton(packed []byte, size int64) (*codec.Skeleton, error) {
+// UnpackSkeleton unpacks the skeleton of a page's row.
+func (l *Loader) UnpackSkeleton(packed []byte, size int64) (*codec.Skeleton, error) {
 	raw, err := l.records.Packer.Unpack(nil, packed, int(size))
 	if err != nil {
-		return nil, sqlite.Damaged("its skeleton: %w", err)
+		return nil, sqlite.NewDamageError("its skeleton: %w", err)
 	}
 	sk, err := codec.ParseSkeleton(raw)
 	if err != nil {
-		return nil, sqlite.Damaged("its skeleton: %w", err)
+		return nil, sqlite.NewDamageError("its skeleton: %w", err)
 	}
 	return sk, nil
 }
 
-// Assemble puts a page together; its keys lack the source, and Superseded is
-// still to be found out.
+// Assemble rebuilds a page. Its keys lack the source, and Superseded is not computed yet.
 func (l *Loader) Assemble(row *Row, sk *codec.Skeleton, blocks *records.Blocks) (*understudy.Page, error) {
 	entries := make([]*codec.Entry, len(sk.Versions))
 	for i, v := range sk.Versions {
 		var err error
-		if entries[i], err = blocks.Entry(v); err != nil {
+		if entries[i], err = blocks.ReadEntry(v); err != nil {
 			return nil, err
 		}
 	}
 	body, rows, err := sk.Assemble(entries)
 	if err != nil {
-		return nil, sqlite.Damaged("its skeleton: %w", err)
+		return nil, sqlite.NewDamageError("its skeleton: %w", err)
 	}
 	if SumOf(body) != row.sum {
-		return nil, sqlite.Damaged("it does not come out as it was saved")
+		return nil, sqlite.NewDamageError("it does not come out as it was saved")
 	}
 	why := ""
 	if len(rows) == 0 {
 		rows, why = understudy.KeptWhole(sk.Kept)
-		rows = slices.DeleteFunc(rows, func(r understudy.Row) bool { return r.End > len(body) }) // a damaged file
+		rows = slices.DeleteFunc(rows, func(r understudy.Row) bool { return r.End > len(body) }) // only in a damaged file
 	}
 	return &understudy.Page{Key: understudy.Key{URI: sk.URI}, Kind: row.Kind.name, Shape: row.shape.name, List: row.List, ID: sk.ID,
 		Status:      row.status,
@@ -197,7 +194,7 @@ func (l *Loader) Assemble(row *Row, sk *codec.Skeleton, blocks *records.Blocks) 
 
 var selectPresent = &sqlite.Statement{Head: "SELECT count(*) FROM held WHERE number BETWEEN ? AND ? AND state & 4 = 0"}
 
-// KeyHash is what a page is found by; the URI itself is then compared.
+// KeyHash returns the hash by which a page is found. The caller then compares the URI.
 func KeyHash(k understudy.Key) int64 {
 	var buf [256]byte
 	text := append(append(append(buf[:0], k.Source...), 0), k.URI...)
@@ -205,7 +202,7 @@ func KeyHash(k understudy.Key) int64 {
 	return int64(binary.LittleEndian.Uint64(sum[:]))
 }
 
-// SumOf is a page's Sum.
+// SumOf returns the Sum of a page with this body.
 func SumOf(body []byte) [16]byte {
 	sum := sha256.Sum256(body)
 	return [16]byte(sum[:16])

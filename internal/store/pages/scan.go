@@ -1,4 +1,4 @@
-// Scans: what every held page refers to.
+// This file visits the skeletons of stored pages.
 
 package pages
 
@@ -19,20 +19,20 @@ var (
 		"LIMIT ?"}
 )
 
-// Scope is the pages of a kind or of a source, by their numbers; the zero Scope is all.
+// Scope selects the pages of a kind or of a source, by number. The zero Scope selects all pages.
 type Scope struct{ Kind, Source int64 }
 
-// scanned is how many pages are read in one read transaction.
-const scanned = 64
+// pagesPerRead is the number of pages that one read transaction visits.
+const pagesPerRead = 64
 
-// Each calls each for every page of a scope, in the order of their numbers and a few in
-// one read transaction: what is saved meanwhile may be missed.
-func (l *Loader) Each(ctx context.Context, pool *sqlite.Pool, of Scope, each func(number int64, sk *codec.Skeleton)) error {
-	last, n := int64(-1), scanned
-	for n == scanned {
+// VisitPages calls each for every page of a scope, in the order of their numbers. It uses several read
+// transactions, so it may miss pages that are saved meanwhile.
+func (l *Loader) VisitPages(ctx context.Context, pool *sqlite.Pool, of Scope, each func(number int64, sk *codec.Skeleton)) error {
+	last, n := int64(-1), pagesPerRead
+	for n == pagesPerRead {
 		err := pool.Read(ctx, func(c *sqlite.Conn) (err error) {
 			n = 0
-			return l.After(c, of, last, scanned, func(number int64, sk *codec.Skeleton) error {
+			return l.VisitAfter(c, of, last, pagesPerRead, func(number int64, sk *codec.Skeleton) error {
 				n, last = n+1, number
 				each(number, sk)
 				return nil
@@ -45,9 +45,9 @@ func (l *Loader) Each(ctx context.Context, pool *sqlite.Pool, of Scope, each fun
 	return nil
 }
 
-// After calls each for the pages of a scope after one, at most limit, until it returns an
-// error.
-func (l *Loader) After(c *sqlite.Conn, of Scope, after int64, limit int, each func(number int64, sk *codec.Skeleton) error) error {
+// VisitAfter calls each for at most limit pages of a scope whose numbers are above after. It stops when each
+// returns an error.
+func (l *Loader) VisitAfter(c *sqlite.Conn, of Scope, after int64, limit int, each func(number int64, sk *codec.Skeleton) error) error {
 	st, args := selectSkeletons, []driver.Value{after}
 	switch {
 	case of.Kind != 0:
@@ -57,7 +57,7 @@ func (l *Loader) After(c *sqlite.Conn, of Scope, after int64, limit int, each fu
 	}
 	return c.Query(st, 0, append(args, int64(limit)), func(r []driver.Value) error {
 		number := r[0].(int64)
-		sk, err := l.Skeleton(r[2].([]byte), r[1].(int64))
+		sk, err := l.UnpackSkeleton(r[2].([]byte), r[1].(int64))
 		if err != nil {
 			return fmt.Errorf("page %d: %w", number, err)
 		}

@@ -1,5 +1,4 @@
-// Superseded: whether a held page may still be answered as fresh, and by which
-// fields it may not.
+// This file finds out whether a page may still be answered as fresh, and which fields have changed.
 
 package pages
 
@@ -16,45 +15,44 @@ import (
 
 var selectCurrent = &sqlite.Statement{Head: "SELECT number, version, state FROM held WHERE number IN (", Tuple: "?", Tail: ")"}
 
-// current is what is held of a record in the shape of a page.
+// current is the stored state of a record in the shape of a page.
 type current struct{ version, state int64 }
 
-// is reports whether that is the version a page shows.
-func (h current) is(version int64) bool {
+// isVersion reports whether the record still has the version that a page shows, and is valid and present.
+func (h current) isVersion(version int64) bool {
 	return h.version == version && h.state&(records.Invalid|records.Gone) == 0
 }
 
-// supersede finds out whether a page may no longer be answered as fresh: its
-// kind was touched since it was fetched (lists), or a record in it has another
-// current version, is gone, or was touched.
-func (l *Loader) supersede(c *sqlite.Conn, p *understudy.Page, row *Row, blocks *records.Blocks) error {
+// markSuperseded sets Superseded if a page must not be answered as fresh any more. That is so if its kind was
+// touched since the fetch (lists), or if a record in it has another current version, is gone, or was touched.
+func (l *Loader) markSuperseded(c *sqlite.Conn, p *understudy.Page, row *Row, blocks *records.Blocks) error {
 	if p.Superseded = p.NotStored != ""; p.Superseded {
 		return nil
 	}
 	present := false
 	if len(p.Rows) == 0 && p.Kind != "" && p.ID != "" {
-		record, err := names.Record(c, row.Kind.Number, sqlite.AppendID(nil, row.Kind.prefix, p.ID))
+		record, err := names.FindRecord(c, row.Kind.Number, sqlite.AppendID(nil, row.Kind.prefix, p.ID))
 		if err != nil {
 			return err
 		}
 		if record != 0 {
-			_, err = c.One(selectPresent, []driver.Value{record * records.Slots, record*records.Slots + records.Slots - 1},
+			_, err = c.QueryRow(selectPresent, []driver.Value{record * records.Slots, record*records.Slots + records.Slots - 1},
 				func(r []driver.Value) { present = r[0].(int64) > 0 })
 			if err != nil {
 				return err
 			}
 		}
 	}
-	if p.Superseded = pageSuperseded(len(p.Rows), p.List, p.Kind, p.ID, p.Generation, row.Kind.generation, present); p.Superseded {
+	if p.Superseded = isSuperseded(len(p.Rows), p.List, p.Kind, p.ID, p.Generation, row.Kind.generation, present); p.Superseded {
 		return nil
 	}
-	held, err := currently(c, p, row)
+	held, err := readCurrent(c, p, row)
 	if err != nil {
 		return err
 	}
 	now := func(r *understudy.Row) current { return held[r.Record] }
-	return supersede(p, l.catalog.SpecOf(p.Key.Source, p.Kind), now, func(r *understudy.Row) ([]byte, error) {
-		e, err := blocks.Entry(held[r.Record].version)
+	return compareVersions(p, l.catalog.SpecOf(p.Key.Source, p.Kind), now, func(r *understudy.Row) ([]byte, error) {
+		e, err := blocks.ReadEntry(held[r.Record].version)
 		if err != nil {
 			return nil, records.SkipDamaged(err)
 		}
@@ -62,9 +60,9 @@ func (l *Loader) supersede(c *sqlite.Conn, p *understudy.Page, row *Row, blocks 
 	})
 }
 
-// currently is what is held of the records of a page, by their numbers; one that
-// is not there is left out.
-func currently(c *sqlite.Conn, p *understudy.Page, row *Row) (map[int64]current, error) {
+// readCurrent returns the stored state of a page's records, by record number. A record that is not stored
+// counts as gone.
+func readCurrent(c *sqlite.Conn, p *understudy.Page, row *Row) (map[int64]current, error) {
 	held := make(map[int64]current, len(p.Rows))
 	var args []driver.Value
 	for i := range p.Rows {
@@ -87,11 +85,11 @@ func currently(c *sqlite.Conn, p *understudy.Page, row *Row) (map[int64]current,
 	return held, nil
 }
 
-// supersede says whether a record that a page shows has another version now, is
-// gone, or was touched; of a list also which fields tell so, of one that is gone
-// those of its id. now is what is held of a row's record, body what it says now.
-// Of a record that stands twice, the last row counts.
-func supersede(p *understudy.Page, kind *spec.Kind, now func(*understudy.Row) current, body func(*understudy.Row) ([]byte,
+// compareVersions sets Superseded if a record of the page has another version now, is gone, or was touched. For
+// a list it also sets Changed to the fields that have changed; for a deleted record these are its id fields.
+// now returns the stored state of a row's record, and body its current body. If a record has several rows, the
+// last row counts.
+func compareVersions(p *understudy.Page, kind *spec.Kind, now func(*understudy.Row) current, body func(*understudy.Row) ([]byte,
 	error)) error {
 	var names []string
 	done := make(map[int64]bool, len(p.Rows))
@@ -102,7 +100,7 @@ func supersede(p *understudy.Page, kind *spec.Kind, now func(*understudy.Row) cu
 		}
 		done[r.Record] = true
 		is := now(r)
-		if is.is(r.Version) {
+		if is.isVersion(r.Version) {
 			continue
 		}
 		p.Superseded = true
@@ -123,11 +121,10 @@ func supersede(p *understudy.Page, kind *spec.Kind, now func(*understudy.Row) cu
 	return nil
 }
 
-// pageSuperseded says whether a page that refers to no record must not be
-// answered as fresh: its kind was touched since (for an instance too, since
-// there is no record that could be marked), or the record it says is gone is
-// held after all.
-func pageSuperseded(rows int, list bool, kind, id string, generation, current int64, present bool) bool {
+// isSuperseded reports whether a page without a reference to records must not be answered as fresh. That is so
+// if its kind was touched since the fetch, also for an instance, because it has no record that could be marked.
+// It is also so if the page reports its record as gone but the record is stored.
+func isSuperseded(rows int, list bool, kind, id string, generation, current int64, present bool) bool {
 	if kind == "" {
 		return false
 	}

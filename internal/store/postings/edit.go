@@ -1,14 +1,15 @@
-// Edits: what an index is told of a record.
+// This file declares the changes that an index receives for a record.
 
 package postings
 
 import "understudy/internal/query"
 
-// Edit is what becomes of a record in one shape, for an index that knows K of its kind.
+// Edit is the change of a record in one shape, for an index whose data of a kind has the type K.
 type Edit[K any] struct {
 	Kind K
-	// Was and Is are its postings before and after; they differ when it moved.
+	// Was and Is are its postings before and after. They differ if the record moved.
 	Was, Is int64
-	// Old is what is in the index at Was, New what is to be there at Is; nil: nothing. Old may be New.
+	// Old is what the index has at Was, New what it must have at Is; nil means nothing. New may be the same
+	// value as Old.
 	Old, New *query.Facts
 }

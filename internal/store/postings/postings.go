@@ -1,8 +1,8 @@
-// Package postings has postings in the order of a list, and iterators that join them.
+// Package postings provides postings in the order of a list, and iterators that combine them.
 //
-// A posting is a record in one shape at its position in a list, with the shape's number in the low bits. Every index
-// that finds records gives its postings as an iterator: positions themselves, exact terms, words. A query of several
-// parts is answered by iterators that advance to each other, so that the rarest of them decides how much is read.
+// A posting is a record in one shape at its position in a list. The shape's number is in the low bits. Every
+// index returns its postings as an iterator: an index of positions, of exact terms or of words. A query of
+// several parts combines iterators that advance to each other, so the rarest part decides how much is read.
 package postings
 
 import (
@@ -14,39 +14,39 @@ import (
 	"understudy/internal/store/sqlite"
 )
 
-// ShapeBits is how many bits of a posting are its shape's number.
+// ShapeBits is the number of bits of a posting that hold the shape's number.
 const ShapeBits = 10
 
-// At is the posting of a record at a position, in a shape.
-func At(position, shape int64) int64 { return position<<ShapeBits | shape }
+// New returns the posting of a record at a position, in a shape.
+func New(position, shape int64) int64 { return position<<ShapeBits | shape }
 
-// Position is the position in a posting.
+// Position returns the position in a posting.
 func Position(spot int64) int64 { return spot >> ShapeBits }
 
-// Shape is the number of the shape in a posting.
+// Shape returns the number of the shape in a posting.
 func Shape(spot int64) int64 { return spot & (1<<ShapeBits - 1) }
 
-// Iterator gives postings in falling order, or in rising order when it was made to
-// go up. It belongs to one read transaction.
+// Iterator returns postings in descending order, or in ascending order if it was created with up. It belongs to
+// one read transaction.
 type Iterator interface {
-	// Advance moves to the first posting that is from, or comes after it in the iterator's order, and stays there;
-	// from never goes back. ok is false when there is none.
+	// Advance moves to the first posting that is from or comes after from in the iterator's order, and stays
+	// there. from must never go back. ok is false if there is no such posting.
 	Advance(from int64) (spot int64, ok bool, err error)
 }
 
-// Following is the next posting there may be after one; ok is false at the end.
-func Following(spot int64, up bool) (next int64, ok bool) {
+// Next returns the next possible posting after spot. ok is false at the end.
+func Next(spot int64, up bool) (next int64, ok bool) {
 	if up {
 		return spot + 1, spot < math.MaxInt64
 	}
 	return spot - 1, spot > math.MinInt64
 }
 
-// Before reports whether a comes before b.
-func Before(a, b int64, up bool) bool { return a != b && (a < b) == up }
+// IsBefore reports whether a comes before b.
+func IsBefore(a, b int64, up bool) bool { return a != b && (a < b) == up }
 
-// And joins iterators: the postings that are in each of them.
-func And(up bool, streams ...Iterator) Iterator {
+// Intersect returns the postings that are in every iterator.
+func Intersect(up bool, streams ...Iterator) Iterator {
 	if len(streams) == 1 {
 		return streams[0]
 	}
@@ -58,6 +58,7 @@ type conjunction struct {
 	streams []Iterator
 }
 
+// Advance implements Iterator.
 func (a *conjunction) Advance(from int64) (int64, bool, error) {
 	for same := 0; ; {
 		for _, s := range a.streams {
@@ -75,8 +76,8 @@ func (a *conjunction) Advance(from int64) (int64, bool, error) {
 	}
 }
 
-// Or joins iterators: the postings that are in one of them.
-func Or(up bool, streams ...Iterator) Iterator {
+// Unite returns the postings that are in at least one iterator.
+func Unite(up bool, streams ...Iterator) Iterator {
 	if len(streams) == 1 {
 		return streams[0]
 	}
@@ -88,13 +89,14 @@ type disjunction struct {
 	streams []Iterator
 }
 
+// Advance implements Iterator.
 func (a *disjunction) Advance(from int64) (first int64, found bool, err error) {
 	for _, s := range a.streams {
 		spot, ok, err := s.Advance(from)
 		if err != nil {
 			return 0, false, err
 		}
-		if ok && (!found || Before(spot, first, a.up)) {
+		if ok && (!found || IsBefore(spot, first, a.up)) {
 			first, found = spot, true
 		}
 		if found && first == from {
@@ -104,8 +106,8 @@ func (a *disjunction) Advance(from int64) (first int64, found bool, err error) {
 	return first, found, nil
 }
 
-// Without is the postings of one iterator that are not in the other.
-func Without(up bool, all, without Iterator) Iterator {
+// Exclude returns the postings of all that are not in without.
+func Exclude(up bool, all, without Iterator) Iterator {
 	return &difference{up: up, all: all, without: without}
 }
 
@@ -113,12 +115,13 @@ type difference struct {
 	up           bool
 	all, without Iterator
 	begun        bool
-	at           int64 // when begun: where without is
+	at           int64 // the last posting returned by all, once begun is set
 }
 
+// Advance implements Iterator.
 func (d *difference) Advance(from int64) (int64, bool, error) {
-	if d.begun && Before(from, d.at, d.up) {
-		from = d.at // without has nothing more to say of what comes before
+	if d.begun && IsBefore(from, d.at, d.up) {
+		from = d.at // nothing between from and at is left to exclude
 	}
 	for {
 		spot, ok, err := d.all.Advance(from)
@@ -130,21 +133,22 @@ func (d *difference) Advance(from int64) (int64, bool, error) {
 		if err != nil || !found || other != spot {
 			return spot, err == nil, err
 		}
-		if from, ok = Following(spot, d.up); !ok {
+		if from, ok = Next(spot, d.up); !ok {
 			return 0, false, nil
 		}
 	}
 }
 
-// Sieve is the postings of one iterator that are in each of the others, too. Unlike And it passes over none of the
-// first: what is read of that does not depend on the others, nor does what is read of these depend on each other.
+// Sieve returns the postings of all that are also in every iterator of also. Unlike Intersect it skips no
+// posting of the first iterator. So what it reads there does not depend on the other iterators, nor do these
+// depend on each other.
 func Sieve(up bool, all Iterator, also ...Iterator) Iterator {
 	if len(also) == 0 {
 		return all
 	}
 	s := &sieve{up: up, all: all}
 	for _, one := range also {
-		s.also = append(s.also, standing{Iterator: one})
+		s.also = append(s.also, positioned{Iterator: one})
 	}
 	return s
 }
@@ -152,16 +156,17 @@ func Sieve(up bool, all Iterator, also ...Iterator) Iterator {
 type sieve struct {
 	up   bool
 	all  Iterator
-	also []standing
+	also []positioned
 }
 
-// standing is an iterator and where it stands.
-type standing struct {
+// positioned is an iterator with its current posting.
+type positioned struct {
 	Iterator
 	begun, ended bool
 	at           int64
 }
 
+// Advance implements Iterator.
 func (s *sieve) Advance(from int64) (int64, bool, error) {
 	for {
 		spot, ok, err := s.all.Advance(from)
@@ -171,7 +176,7 @@ func (s *sieve) Advance(from int64) (int64, bool, error) {
 		in := true
 		for i := range s.also {
 			one := &s.also[i]
-			if !one.ended && (!one.begun || Before(one.at, spot, s.up)) {
+			if !one.ended && (!one.begun || IsBefore(one.at, spot, s.up)) {
 				at, found, err := one.Advance(spot)
 				if err != nil {
 					return 0, false, err
@@ -183,31 +188,31 @@ func (s *sieve) Advance(from int64) (int64, bool, error) {
 		if in {
 			return spot, true, nil
 		}
-		if from, ok = Following(spot, s.up); !ok {
+		if from, ok = Next(spot, s.up); !ok {
 			return 0, false, nil
 		}
 	}
 }
 
-// The first and the largest number of postings a stream reads at once: those of a page at first. Asking FTS5 anew
-// costs more than a few postings too many, and a stream that is skipped through needs one of each.
+// The first and the maximum number of postings that a Scan reads at once. The first is about one page. A new
+// FTS5 query costs more than a few unneeded postings, but a Scan that is mostly skipped needs few at a time.
 const (
 	readFirst = 64
-	readMost  = 1024
+	readMax   = 1024
 )
 
-// Scan is an iterator over what a statement finds. The statement takes args, and
-// then the posting to begin at and how many to read; it gives postings in order.
+// Scan is an iterator over the results of a statement. The statement takes Args, then the posting to begin at
+// and the number to read. It returns postings in order.
 type Scan struct {
 	C    *sqlite.Conn
 	St   *sqlite.Statement
 	Args []driver.Value
 	Up   bool
-	Row  func(int64) int64 // a posting's number there, and the posting of a number; nil: the same
+	Row  func(int64) int64 // converts a posting to the statement's number and back; nil means they are equal
 
 	spots []int64 // read and not passed yet
-	Size  int     // of the last reading; at first half of what the first is to be
-	ended bool    // there is nothing after postings
+	Size  int     // number of postings of the last read; at first half of the first size
+	ended bool    // there is nothing after spots
 }
 
 func (r *Scan) Advance(from int64) (int64, bool, error) {
@@ -226,7 +231,7 @@ func (r *Scan) Advance(from int64) (int64, bool, error) {
 }
 
 func (r *Scan) read(from int64) error {
-	r.Size = max(readFirst, min(2*r.Size, readMost))
+	r.Size = max(readFirst, min(2*r.Size, readMax))
 	buf := r.spots[:0:0]
 	row := r.Row
 	if row == nil {
@@ -254,15 +259,15 @@ func (l *Slice) Advance(from int64) (int64, bool, error) {
 	return l.Spots[0], true, nil
 }
 
-// Between is every posting from the first position to the last, whether anything stands there or not: it bounds the
-// streams it is joined with, and reads nothing.
-func Between(up bool, first, last int64) Iterator {
+// Range returns every posting from the first position to the last, whether a record has it or not. It limits
+// the iterators that it is combined with and reads nothing.
+func Range(up bool, first, last int64) Iterator {
 	s := &bounds{up: up, first: math.MinInt64, last: math.MaxInt64}
 	if first != math.MinInt64 {
-		s.first = At(first, 0)
+		s.first = New(first, 0)
 	}
 	if last != math.MaxInt64 {
-		s.last = At(last, 1<<ShapeBits-1)
+		s.last = New(last, 1<<ShapeBits-1)
 	}
 	return s
 }
@@ -281,7 +286,7 @@ func (s *bounds) Advance(from int64) (int64, bool, error) {
 	return from, s.first <= from && from <= s.last, nil
 }
 
-// Compare is the order of postings in an iterator.
+// Compare returns the order of postings in an iterator.
 func Compare(up bool) func(a, b int64) int {
 	if up {
 		return cmp.Compare[int64]
@@ -289,13 +294,13 @@ func Compare(up bool) func(a, b int64) int {
 	return func(a, b int64) int { return cmp.Compare(b, a) }
 }
 
-// Skip is how many of the postings come before from: looked for in steps that
-// double, since it is most often one of the first.
+// Skip returns how many of the postings come before from. It searches in doubling steps, because from is mostly
+// among the first.
 func Skip(spots []int64, from int64, up bool) int {
 	step := 1
-	for step < len(spots) && Before(spots[step-1], from, up) {
+	for step < len(spots) && IsBefore(spots[step-1], from, up) {
 		step *= 2
 	}
 	low, high := step/2, min(step, len(spots))
-	return low + sort.Search(high-low, func(i int) bool { return !Before(spots[low+i], from, up) })
+	return low + sort.Search(high-low, func(i int) bool { return !IsBefore(spots[low+i], from, up) })
 }

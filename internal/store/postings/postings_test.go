@@ -26,11 +26,11 @@ func TestStreams(t *testing.T) {
 			s    Iterator
 			want func(n int64) bool
 		}{
-			"all":   {And(up, of(a), of(b), of(c)), func(n int64) bool { return in(a, n) && in(b, n) && in(c, n) }},
-			"any":   {Or(up, of(a), of(b)), func(n int64) bool { return in(a, n) || in(b, n) }},
-			"less":  {Without(up, of(a), Or(up, of(b), of(c))), func(n int64) bool { return in(a, n) && !in(b, n) && !in(c, n) }},
-			"but":   {Or(up, Without(up, of(a), of(b)), of(c)), func(n int64) bool { return in(a, n) && !in(b, n) || in(c, n) }},
-			"mixed": {And(up, Or(up, of(a), of(b)), of(c)), func(n int64) bool { return (in(a, n) || in(b, n)) && in(c, n) }},
+			"all":   {Intersect(up, of(a), of(b), of(c)), func(n int64) bool { return in(a, n) && in(b, n) && in(c, n) }},
+			"any":   {Unite(up, of(a), of(b)), func(n int64) bool { return in(a, n) || in(b, n) }},
+			"less":  {Exclude(up, of(a), Unite(up, of(b), of(c))), func(n int64) bool { return in(a, n) && !in(b, n) && !in(c, n) }},
+			"but":   {Unite(up, Exclude(up, of(a), of(b)), of(c)), func(n int64) bool { return in(a, n) && !in(b, n) || in(c, n) }},
+			"mixed": {Intersect(up, Unite(up, of(a), of(b)), of(c)), func(n int64) bool { return (in(a, n) || in(b, n)) && in(c, n) }},
 		} {
 			var want, got []int64
 			for n := int64(-50); n <= 50; n++ {
@@ -42,14 +42,14 @@ func TestStreams(t *testing.T) {
 			from := beginning(up)
 			if rapid.Bool().Draw(t, "later") {
 				from = rapid.Int64Range(-50, 50).Draw(t, "from")
-				want = slices.DeleteFunc(want, func(n int64) bool { return Before(n, from, up) })
+				want = slices.DeleteFunc(want, func(n int64) bool { return IsBefore(n, from, up) })
 			}
 			for spot, ok, err := one.s.Advance(from); ok; spot, ok, err = one.s.Advance(from) {
 				if err != nil {
 					t.Fatal(err)
 				}
 				got = append(got, spot)
-				from, _ = Following(spot, up)
+				from, _ = Next(spot, up)
 			}
 			if !slices.Equal(got, want) {
 				t.Fatalf("%s, up %v:\n got %v\nwant %v", name, up, got, want)

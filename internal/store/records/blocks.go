@@ -1,10 +1,9 @@
-// Package records reads and changes what the file has of single records: their versions
-// in packed blocks, their rows and states, the times they looked the same, and the
-// clocks they are found by.
+// Package records reads and changes the stored data of single records: their versions in packed blocks, their
+// rows and states, the periods in which they looked the same, and the clocks by which they can be found.
 //
-// A record has a row for each shape it was seen in, whose number is that of the
-// record times Slots and the shape's slot. A row refers to a version: a block's number
-// times codec.PerBlock and the place in it.
+// A record has one row for each shape in which it was seen. The number of the row is the record's number times
+// Slots plus the slot of the shape. A row refers to a version. The number of a version is its block's number
+// times codec.PerBlock plus its position in the block.
 package records
 
 import (
@@ -18,62 +17,61 @@ import (
 	"understudy/internal/store/sqlite"
 )
 
-// Opener opens the blocks of a file. Many goroutines may use it at once; one at a time
-// writes what it has changed.
+// Opener opens the blocks of a file. It is safe for concurrent use, except that only one goroutine at a time
+// may write.
 type Opener struct {
 	Packer       codec.Packer
 	catalog      *catalog.Catalog
-	raw, written []byte // of the one that writes
+	raw, written []byte // buffers of the writing goroutine
 }
 
-// New makes one for as many goroutines as unpack at once.
+// New returns an Opener for as many goroutines as unpack at the same time.
 func New(catalog *catalog.Catalog, goroutines int) *Opener {
 	return &Opener{Packer: codec.NewPacker(goroutines), catalog: catalog}
 }
 
-// Blocks is the blocks one call has unpacked, and may change.
+// Blocks are the blocks that one call has unpacked and may have changed.
 type Blocks struct {
 	From *Opener
 	c    *sqlite.Conn
 	open map[int64]*Block
 }
 
-// Block is a block taken apart.
+// Block is an unpacked block.
 type Block struct {
 	Number, Shape int64
-	Slot          int64 // of its shape
+	Slot          int64 // the slot of its shape
 	Entries       []codec.Entry
 	Changed       bool
 }
 
-// Open is no blocks yet, of what a connection sees.
+// Open returns an empty set of blocks that reads through a connection.
 func (o *Opener) Open(c *sqlite.Conn) *Blocks {
 	return &Blocks{From: o, c: c, open: map[int64]*Block{}}
 }
 
-// maxOpened bounds how many unpacked blocks one call holds at once; the walk
-// of a page meets them in order, so hardly anything is unpacked twice.
+// maxOpened is the number of unpacked blocks that one call keeps. Pages need their blocks in order, so few
+// blocks are unpacked twice.
 const maxOpened = 64
 
 var (
 	selectBlock = &sqlite.Statement{Head: "SELECT b.count, b.size, b.body, h.slot, b.shape, b.number, NULL " +
 		"FROM block b LEFT JOIN shape h ON h.number = b.shape WHERE b.number IN (", Tuple: "?", Tail: ")", Reads: sqlite.Blocks}
-	// BlockMade reads blocks with the times they were made at.
+	// BlockMade reads blocks together with the times when they were created.
 	BlockMade = &sqlite.Statement{Head: "SELECT b.count, b.size, b.body, h.slot, b.shape, b.number, (SELECT at " +
 		"FROM made WHERE block <= b.number ORDER BY block DESC LIMIT 1) FROM block b LEFT JOIN shape h ON h.number = b.shape " +
 		"WHERE b.number IN (", Tuple: "?", Tail: ")", Reads: sqlite.Blocks}
 )
 
-// Block is one block; what is done to it write writes.
-func (o *Blocks) Block(number int64) (*Block, error) {
+// ReadBlock returns one block. Write stores the changes that callers make to it.
+func (o *Blocks) ReadBlock(number int64) (*Block, error) {
 	if b := o.open[number]; b != nil {
 		return b, nil
 	}
 	return o.read(number)
 }
 
-// keep keeps a block among those that are unpacked. Where they are many, those that
-// are not changed go.
+// keep adds a block to the unpacked blocks. If there are too many, it drops the unchanged blocks.
 func (o *Blocks) keep(b *Block) {
 	if len(o.open) >= maxOpened {
 		for n, b := range o.open {
@@ -85,7 +83,7 @@ func (o *Blocks) keep(b *Block) {
 	o.open[b.Number] = b
 }
 
-// Take takes a block apart that lies in the file so, and keeps it.
+// Take unpacks a block that was read before and keeps it.
 func (o *Blocks) Take(p *Packed) (*Block, error) {
 	if _, err := o.From.Unpack(p, nil); err != nil {
 		return nil, err
@@ -100,53 +98,53 @@ func (o *Blocks) Take(p *Packed) (*Block, error) {
 	return &b, nil
 }
 
-// Entry is one version, with its body.
-func (o *Blocks) Entry(version int64) (*codec.Entry, error) { return o.rested(version, 0) }
+// ReadEntry returns one version with its body.
+func (o *Blocks) ReadEntry(version int64) (*codec.Entry, error) { return o.completeEntry(version, 0) }
 
-// maxChain is more than any version rests on.
+// maxChain is an upper limit for the length of a chain of deltas.
 const maxChain = 4 * codec.MaxDepth
 
-// rested is entry for a version that depth others rest on.
-func (o *Blocks) rested(version int64, depth int) (*codec.Entry, error) {
+// completeEntry returns a version with its body. depth is the number of deltas already followed.
+func (o *Blocks) completeEntry(version int64, depth int) (*codec.Entry, error) {
 	number, place := version/codec.PerBlock, int(version%codec.PerBlock)
-	b, err := o.Block(number)
+	b, err := o.ReadBlock(number)
 	if err != nil {
 		return nil, err
 	}
 	if place >= len(b.Entries) {
-		return nil, sqlite.Damaged("version %d: block %d has %d bodies", version, number, len(b.Entries))
+		return nil, sqlite.NewDamageError("version %d: block %d has %d bodies", version, number, len(b.Entries))
 	}
 	e := &b.Entries[place]
 	if e.Delta == nil || e.Delta.Completed {
 		return e, nil
 	}
 	if e.Delta.Base <= version || depth == maxChain {
-		return nil, sqlite.Damaged("version %d rests on version %d", version, e.Delta.Base)
+		return nil, sqlite.NewDamageError("version %d rests on version %d", version, e.Delta.Base)
 	}
-	base, err := o.rested(e.Delta.Base, depth+1)
+	base, err := o.completeEntry(e.Delta.Base, depth+1)
 	if err == nil {
 		err = e.Complete(base)
 	}
 	if err != nil {
-		return nil, sqlite.Damaged("version %d, which rests on version %d: %w", version, e.Delta.Base, err)
+		return nil, sqlite.NewDamageError("version %d, which rests on version %d: %w", version, e.Delta.Base, err)
 	}
 	return e, nil
 }
 
 func (o *Blocks) read(number int64) (*Block, error) {
-	all, err := o.Packed(selectBlock, number)
+	all, err := o.ReadPacked(selectBlock, number)
 	if err != nil {
 		return nil, err
 	}
 	b, err := o.Take(&all[0])
 	if err != nil {
-		return nil, sqlite.Damaged("block %d: %w", number, err)
+		return nil, sqlite.NewDamageError("block %d: %w", number, err)
 	}
 	return b, nil
 }
 
-// Unpack takes a block apart; its entries lie in room, which is returned as it has
-// grown. Parents that it does not tell are left to ParentOf.
+// Unpack unpacks a block. Its entries use the buffer room, which Unpack returns, grown if needed. It does not
+// add parents that the block does not store; see ParentOf.
 func (o *Opener) Unpack(p *Packed, room []byte) ([]byte, error) {
 	raw, err := o.Packer.Unpack(room, p.Body, p.Size)
 	if err != nil {
@@ -159,22 +157,22 @@ func (o *Opener) Unpack(p *Packed, room []byte) ([]byte, error) {
 	return raw, err
 }
 
-// ParentOf is the parent that a body in a shape tells, which a block saved before
-// parents were known does not say; "" when it tells none.
+// ParentOf returns the parent that a body in a shape names, or "" if it names none. Blocks written before
+// parents were known do not store them.
 func (o *Opener) ParentOf(shape int64, body []byte) string {
 	return catalog.ParentOf(o.catalog.ParentField(shape), body)
 }
 
-// Packed is a block as it lies in the file.
+// Packed is a block as stored in the file.
 type Packed struct {
 	Block       Block
 	Body        []byte
 	Count, Size int
-	Made        int64 // when, in Unix nanoseconds; 0: that was not asked
+	Made        int64 // when it was created, in Unix nanoseconds, or 0 if that was not read
 }
 
-// Packed reads blocks, no two the same.
-func (o *Blocks) Packed(st *sqlite.Statement, numbers ...int64) ([]Packed, error) {
+// ReadPacked reads several different blocks. It returns an error if a block is missing.
+func (o *Blocks) ReadPacked(st *sqlite.Statement, numbers ...int64) ([]Packed, error) {
 	if len(numbers) == 0 {
 		return nil, nil
 	}
@@ -194,34 +192,34 @@ func (o *Blocks) Packed(st *sqlite.Statement, numbers ...int64) ([]Packed, error
 	for _, n := range numbers {
 		i := slices.IndexFunc(all, func(p Packed) bool { return p.Block.Number == n })
 		if err == nil && i < 0 {
-			err = sqlite.Damaged("block %d %w", n, errMissing)
+			err = sqlite.NewDamageError("block %d %w", n, errMissing)
 		}
 	}
 	return all, err
 }
 
-// IsMissing reports that a version's body is not there any more.
+// IsMissing reports whether err says that a version's block no longer exists.
 func IsMissing(err error) bool { return errors.Is(err, errMissing) }
 
-// errMissing: there is no such block.
+// errMissing means that there is no such block.
 var errMissing = errors.New("is missing")
 
 var selectAnyVersion = &sqlite.Statement{Head: "SELECT version FROM held WHERE number BETWEEN ? AND ? LIMIT 1"}
 
-// ID is the id of a record, by one of its versions: that one or, when its body
-// is not kept any more, the newest.
-func (o *Blocks) ID(record, version int64) (string, error) {
-	e, err := o.Entry(version)
+// FindID returns the id of a record. It reads the id from the given version or, if that body is no longer
+// stored, from the newest version.
+func (o *Blocks) FindID(record, version int64) (string, error) {
+	e, err := o.ReadEntry(version)
 	if err == nil && e.ID != "" {
 		return e.ID, nil
 	}
 	if err != nil && !errors.Is(err, errMissing) {
 		return "", err
 	}
-	_, err = o.c.One(selectAnyVersion, []driver.Value{record * Slots, record*Slots + Slots - 1},
+	_, err = o.c.QueryRow(selectAnyVersion, []driver.Value{record * Slots, record*Slots + Slots - 1},
 		func(r []driver.Value) { version = r[0].(int64) })
 	if err == nil {
-		e, err = o.Entry(version)
+		e, err = o.ReadEntry(version)
 	}
 	if err != nil {
 		return "", err

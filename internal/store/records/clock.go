@@ -1,5 +1,4 @@
-// The index of records by their clock: filled anew when the spec names another field
-// of parents.
+// This file is the index of records by clock. It is filled again when the spec names another parent field.
 
 package records
 
@@ -18,47 +17,46 @@ var (
 	deleteClock  = &sqlite.Statement{Head: "DELETE FROM clock WHERE shape = ? AND parent = ? AND old = ? AND clock = ? AND record = ?"}
 )
 
-// ParentNumber is the number of a parent's id: 0 for none, -1 when it was
-// never seen.
-func ParentNumber(c *sqlite.Conn, id string) (number int64, err error) {
+// FindParent returns the number of a parent's id. It returns 0 for an empty id and -1 for an id that was never
+// seen.
+func FindParent(c *sqlite.Conn, id string) (number int64, err error) {
 	if id == "" {
 		return 0, nil
 	}
 	number = -1
-	_, err = c.One(selectParent, []driver.Value{id}, func(r []driver.Value) { number = r[0].(int64) })
+	_, err = c.QueryRow(selectParent, []driver.Value{id}, func(r []driver.Value) { number = r[0].(int64) })
 	return number, err
 }
 
-// PutParent is ParentNumber for an id that is to get a number.
+// PutParent returns the number of a parent's id and assigns one if needed.
 func PutParent(c *sqlite.Conn, id string) (number int64, err error) {
-	if number, err = ParentNumber(c, id); err != nil || number >= 0 {
+	if number, err = FindParent(c, id); err != nil || number >= 0 {
 		return number, err
 	}
-	if err := c.Exec(insertParent, 0, id); err != nil {
+	if err := c.Execute(insertParent, 0, id); err != nil {
 		return 0, err
 	}
-	return ParentNumber(c, id)
+	return FindParent(c, id)
 }
 
-// ClockPosting is a record at a clock.
+// ClockPosting is a record with a clock.
 type ClockPosting struct{ Clock, Record int64 }
 
-// ClockScan is the records of a shape with clocks from From to To-1.
+// ClockScan selects the records of a shape with clocks from From up to, but not including, To.
 type ClockScan struct {
 	Shape     int64
-	Parent    int64 // 0: under any
-	Old       bool  // by clocks they had, and not those they have
+	Parent    int64 // the number of the parent; 0 means under any parent
+	Old       bool  // search earlier clocks of records instead of current ones
 	From, To  int64
-	Unclocked bool // those without a clock too, whose clock is 0
+	Unclocked bool // include records without a clock, which have the clock 0
 }
 
 var selectClocks = &sqlite.Statement{Head: `SELECT clock, record FROM clock WHERE shape = ? AND parent = ? AND old = ?
 	AND (clock, record) < (?, ?)
 	AND clock >= ? AND clock < ? AND (clock <> 0 OR ?) ORDER BY clock DESC, record DESC LIMIT ?`}
 
-// Below is the next ones below a posting, at most limit: the latest clock first, and of
-// one clock the record that was found last.
-func (s *ClockScan) Below(c *sqlite.Conn, below ClockPosting, limit int) (all []ClockPosting, err error) {
+// ReadBelow returns at most limit postings below the given one, in descending order of clock and record number.
+func (s *ClockScan) ReadBelow(c *sqlite.Conn, below ClockPosting, limit int) (all []ClockPosting, err error) {
 	flag := func(b bool) int64 {
 		if b {
 			return 1
@@ -73,22 +71,23 @@ func (s *ClockScan) Below(c *sqlite.Conn, below ClockPosting, limit int) (all []
 	return all, err
 }
 
-// RetireClock makes a record found by the clock it had, not by the one it has.
+// RetireClock moves a record in the index from its current clock to its earlier clocks.
 func RetireClock(c *sqlite.Conn, shape, record int64, e *codec.Entry) error {
-	return EachClock(c, e.Parent, func(parent int64) error {
-		if err := c.Exec(deleteClock, 0, shape, parent, int64(0), e.Clock, record); err != nil {
+	return VisitClockParents(c, e.Parent, func(parent int64) error {
+		if err := c.Execute(deleteClock, 0, shape, parent, int64(0), e.Clock, record); err != nil {
 			return err
 		}
-		return c.Exec(InsertClock, 1, shape, parent, int64(1), e.Clock, record)
+		return c.Execute(InsertClock, 1, shape, parent, int64(1), e.Clock, record)
 	})
 }
 
-// EachClock calls do for the parents under which a version is found.
-func EachClock(c *sqlite.Conn, id string, do func(parent int64) error) error {
+// VisitClockParents calls do with each parent number under which a version is indexed: 0, and its parent if it
+// has one.
+func VisitClockParents(c *sqlite.Conn, id string, do func(parent int64) error) error {
 	if err := do(0); err != nil || id == "" {
 		return err
 	}
-	parent, err := ParentNumber(c, id)
+	parent, err := FindParent(c, id)
 	if err != nil || parent < 0 {
 		return err
 	}
@@ -102,17 +101,16 @@ var (
 	selectFill   = &sqlite.Statement{Head: `SELECT number, version, state FROM held WHERE number > ? ORDER BY number LIMIT ?`}
 )
 
-// fillSome is how many held rows are looked at in one transaction.
-const fillSome = 4096
+// fillBatch is the number of held rows read in one transaction.
+const fillBatch = 4096
 
-// FillClocks fills the index for kinds whose field of parents the spec has changed, and
-// for those whose filling was broken off. It is part of opening, since what is
-// asked of a half-filled index would be answered wrongly.
+// FillClocks fills the index for kinds whose parent field the spec has changed, and for kinds whose filling was
+// interrupted. It runs while the store opens, because a half-filled index would give wrong results.
 func (o *Opener) FillClocks(ctx context.Context, c *sqlite.Conn) error {
 	kinds := map[int64]string{}
 	for _, k := range o.catalog.Kinds() {
 		var filled *string
-		_, err := c.One(selectFilled, []driver.Value{k.Number}, func(r []driver.Value) {
+		_, err := c.QueryRow(selectFilled, []driver.Value{k.Number}, func(r []driver.Value) {
 			if text, ok := r[0].(string); ok {
 				filled = &text
 			}
@@ -128,11 +126,11 @@ func (o *Opener) FillClocks(ctx context.Context, c *sqlite.Conn) error {
 		return nil
 	}
 	for number := range kinds {
-		_, err := c.Transaction(ctx, sqlite.BeginWrite, func() error {
-			if err := c.Exec(updateFilled, 0, nil, number); err != nil {
-				return err // it is empty now, whatever it was filled with
+		_, err := c.RunTransaction(ctx, sqlite.BeginWrite, func() error {
+			if err := c.Execute(updateFilled, 0, nil, number); err != nil {
+				return err // marks the index of the kind as empty
 			}
-			return c.Exec(clearClock, 0, number)
+			return c.Execute(clearClock, 0, number)
 		})
 		if err != nil {
 			return err
@@ -145,9 +143,9 @@ func (o *Opener) FillClocks(ctx context.Context, c *sqlite.Conn) error {
 		}
 	}
 	last := int64(-1)
-	for n := fillSome; n == fillSome; {
-		_, err := c.Transaction(ctx, sqlite.BeginWrite, func() (err error) {
-			n, last, err = f.some(last)
+	for n := fillBatch; n == fillBatch; {
+		_, err := c.RunTransaction(ctx, sqlite.BeginWrite, func() (err error) {
+			n, last, err = f.addSome(last)
 			return err
 		})
 		if err != nil {
@@ -155,14 +153,14 @@ func (o *Opener) FillClocks(ctx context.Context, c *sqlite.Conn) error {
 		}
 	}
 	for number, field := range kinds {
-		if err := c.Exec(updateFilled, 0, field, number); err != nil {
+		if err := c.Execute(updateFilled, 0, field, number); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// filling is the index being filled.
+// filling is the state of filling the index.
 type filling struct {
 	from   *Opener
 	c      *sqlite.Conn
@@ -170,16 +168,16 @@ type filling struct {
 	args   []driver.Value
 }
 
-// some adds the records of some held rows after one.
-func (f *filling) some(after int64) (n int, last int64, err error) {
+// addSome indexes the records of up to fillBatch held rows after the given row number.
+func (f *filling) addSome(after int64) (n int, last int64, err error) {
 	f.args = f.args[:0]
 	last = after
 	blocks := f.from.Open(f.c)
-	err = f.c.Query(selectFill, 0, []driver.Value{after, int64(fillSome)}, func(r []driver.Value) error {
+	err = f.c.Query(selectFill, 0, []driver.Value{after, int64(fillBatch)}, func(r []driver.Value) error {
 		n++
 		last = r[0].(int64)
 		version, state := r[1].(int64), r[2].(int64)
-		b, err := blocks.Block(version / codec.PerBlock)
+		b, err := blocks.ReadBlock(version / codec.PerBlock)
 		if err != nil || !f.shapes[b.Shape] {
 			return SkipDamaged(err)
 		}
@@ -190,7 +188,7 @@ func (f *filling) some(after int64) (n int, last int64, err error) {
 		if err := f.add(blocks, b.Shape, version, old); err != nil {
 			return err
 		}
-		all, err := PeriodsOf(f.c, last, last)
+		all, err := ReadPeriods(f.c, last, last)
 		for _, s := range all {
 			if err == nil && s.Version != 0 && s.Version != version {
 				err = f.add(blocks, b.Shape, s.Version, 1)
@@ -199,15 +197,15 @@ func (f *filling) some(after int64) (n int, last int64, err error) {
 		return err
 	})
 	if err == nil {
-		err = f.c.ExecMany(InsertClock, 5, f.args)
+		err = f.c.ExecuteMany(InsertClock, 5, f.args)
 	}
 	return n, last, err
 }
 
-// add adds a version.
+// add indexes one version.
 func (f *filling) add(blocks *Blocks, shape, version, old int64) error {
-	e, err := blocks.Entry(version)
-	if err != nil || e.Pruned() {
+	e, err := blocks.ReadEntry(version)
+	if err != nil || e.IsPruned() {
 		return SkipDamaged(err)
 	}
 	f.args = append(f.args, shape, int64(0), old, e.Clock, e.Record)
@@ -219,7 +217,8 @@ func (f *filling) add(blocks *Blocks, shape, version, old int64) error {
 	return err
 }
 
-// SkipDamaged passes over what cannot be read: it cannot be answered either.
+// SkipDamaged returns nil for an error about damaged data, which no read can return either. It returns other
+// errors unchanged.
 func SkipDamaged(err error) error {
 	if sqlite.IsDamaged(err) {
 		return nil

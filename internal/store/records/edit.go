@@ -1,4 +1,4 @@
-// Editing opened blocks: versions are taken out, and what is left is written back.
+// This file changes opened blocks: it deletes versions and writes the rest back.
 
 package records
 
@@ -11,7 +11,7 @@ import (
 )
 
 var (
-	// selectNewer answers when a version is its record's newest.
+	// selectNewer returns a row if a version is its record's newest.
 	selectNewer = &sqlite.Statement{Head: "SELECT 1 FROM held WHERE number = ? AND version = ?"}
 	deleteLate  = &sqlite.Statement{Head: "DELETE FROM past WHERE held = ? AND number = ? AND since = -1"}
 	updateTaken = &sqlite.Statement{Head: "UPDATE past SET tag = NULL WHERE held = ? AND coalesce(version, number) = ?"}
@@ -23,75 +23,74 @@ var (
 	deleteBlock = &sqlite.Statement{Head: "DELETE FROM block WHERE number = ?"}
 )
 
-// TakeOut takes an older version's body out, of which the past will know no
-// more than when it was.
+// TakeOut deletes the body of an older version. The history then knows only when the version was current. taken
+// reports whether the body was there.
 func (o *Blocks) TakeOut(version int64) (taken bool, err error) {
-	e, err := o.Entry(version)
-	if err != nil || e.Pruned() {
+	e, err := o.ReadEntry(version)
+	if err != nil || e.IsPruned() {
 		return false, err
 	}
-	b, err := o.Block(version / codec.PerBlock)
+	b, err := o.ReadBlock(version / codec.PerBlock)
 	if err != nil {
 		return false, err
 	}
 	was, held := *e, e.Record*Slots+b.Slot
-	newest, err := o.c.One(selectNewer, []driver.Value{held, version}, func([]driver.Value) {})
+	newest, err := o.c.QueryRow(selectNewer, []driver.Value{held, version}, func([]driver.Value) {})
 	if err != nil || newest {
 		return false, err
 	}
-	if err := o.empty(version, false); err != nil {
+	if err := o.eraseBody(version, false); err != nil {
 		return false, err
 	}
-	if err := o.c.Exec(deleteLate, 0, held, version); err != nil {
+	if err := o.c.Execute(deleteLate, 0, held, version); err != nil {
 		return false, err
 	}
-	if err := o.c.Exec(updateTaken, 0, held, version); err != nil {
+	if err := o.c.Execute(updateTaken, 0, held, version); err != nil {
 		return false, err
 	}
-	return true, o.unclockOld(b.Shape, held, &was)
+	return true, o.removeOldClock(b.Shape, held, &was)
 }
 
-// Erase takes a version's body out, and with it what its record is found by;
-// named, for a newest one that is marked as forgotten: its record's id stays.
-// taken says that it was there.
+// Erase deletes the body of a version and its entries in the clock index. Set named for a newest version that
+// is marked as forgotten; then the record's id is kept. taken reports whether the body was there.
 func (o *Blocks) Erase(version int64, named bool) (taken bool, err error) {
 	if !named {
 		return o.TakeOut(version)
 	}
-	e, err := o.Entry(version)
-	if err != nil || e.Pruned() {
+	e, err := o.ReadEntry(version)
+	if err != nil || e.IsPruned() {
 		return false, err
 	}
-	b, err := o.Block(version / codec.PerBlock)
+	b, err := o.ReadBlock(version / codec.PerBlock)
 	if err != nil {
 		return false, err
 	}
 	was, held := *e, e.Record*Slots+b.Slot
-	if err := o.empty(version, true); err != nil {
+	if err := o.eraseBody(version, true); err != nil {
 		return false, err
 	}
-	if err := o.c.Exec(updateTaken, 0, held, version); err != nil {
+	if err := o.c.Execute(updateTaken, 0, held, version); err != nil {
 		return false, err
 	}
 	if err := RetireClock(o.c, b.Shape, was.Record, &was); err != nil {
 		return false, err
 	}
-	return true, o.unclockOld(b.Shape, held, &was)
+	return true, o.removeOldClock(b.Shape, held, &was)
 }
 
-// unclockOld makes a record not be found by the clock of a version that was
-// taken out, unless another one had it too.
-func (o *Blocks) unclockOld(shape, held int64, was *codec.Entry) error {
-	found, err := o.c.One(selectIsOld, []driver.Value{shape, int64(0), was.Clock, was.Record}, func([]driver.Value) {})
+// removeOldClock removes a deleted version's clock from the earlier clocks of its record, unless another stored
+// version has the same clock.
+func (o *Blocks) removeOldClock(shape, held int64, was *codec.Entry) error {
+	found, err := o.c.QueryRow(selectIsOld, []driver.Value{shape, int64(0), was.Clock, was.Record}, func([]driver.Value) {})
 	if err != nil || !found {
 		return err
 	}
-	kept, err := heldVersions(o.c, held)
+	kept, err := listHeldVersions(o.c, held)
 	if err != nil {
 		return err
 	}
 	for _, v := range kept {
-		e, err := o.Entry(v)
+		e, err := o.ReadEntry(v)
 		if err != nil {
 			return err
 		}
@@ -99,13 +98,13 @@ func (o *Blocks) unclockOld(shape, held int64, was *codec.Entry) error {
 			return nil
 		}
 	}
-	return EachClock(o.c, was.Parent, func(parent int64) error {
-		return o.c.Exec(deleteClock, 0, shape, parent, int64(1), was.Clock, was.Record)
+	return VisitClockParents(o.c, was.Parent, func(parent int64) error {
+		return o.c.Execute(deleteClock, 0, shape, parent, int64(1), was.Clock, was.Record)
 	})
 }
 
-// heldVersions are the versions of a held row whose bodies are there.
-func heldVersions(c *sqlite.Conn, held int64) (versions []int64, err error) {
+// listHeldVersions returns the versions of a held row whose bodies are stored.
+func listHeldVersions(c *sqlite.Conn, held int64) (versions []int64, err error) {
 	err = c.Query(selectKept, 0, []driver.Value{held}, func(r []driver.Value) error {
 		versions = append(versions, r[0].(int64))
 		return nil
@@ -113,33 +112,33 @@ func heldVersions(c *sqlite.Conn, held int64) (versions []int64, err error) {
 	return versions, err
 }
 
-// Edit is block for one that is going to be changed.
-func (o *Blocks) Edit(number int64) (*Block, error) {
-	b, err := o.Block(number)
+// ChangeBlock returns a block and marks it as changed.
+func (o *Blocks) ChangeBlock(number int64) (*Block, error) {
+	b, err := o.ReadBlock(number)
 	if err == nil {
 		b.Changed = true
 	}
 	return b, err
 }
 
-// empty takes a body out. What rests on it gets its body whole, so that
-// nothing of this one is left anywhere; its record's id stays when named.
-func (o *Blocks) empty(version int64, named bool) error {
-	e, err := o.Entry(version)
+// eraseBody deletes a body. First it completes the deltas against this body, so that no part of the body is
+// left anywhere. If named is set, the record's id is kept.
+func (o *Blocks) eraseBody(version int64, named bool) error {
+	e, err := o.ReadEntry(version)
 	if err != nil {
 		return err
 	}
 	if e.Depth > 0 {
-		if err := o.raise(version, e.Record); err != nil {
+		if err := o.completeDependents(version, e.Record); err != nil {
 			return err
 		}
 	}
-	b, err := o.Edit(version / codec.PerBlock)
+	b, err := o.ChangeBlock(version / codec.PerBlock)
 	if err != nil {
 		return err
 	}
 	if e = &b.Entries[version%codec.PerBlock]; named {
-		if e, err = o.Entry(version); err != nil {
+		if e, err = o.ReadEntry(version); err != nil {
 			return err
 		}
 		*e = codec.Entry{Record: e.Record, ID: e.ID}
@@ -149,13 +148,13 @@ func (o *Blocks) empty(version int64, named bool) error {
 	return nil
 }
 
-// raise makes the versions whole that rest on one.
-func (o *Blocks) raise(version, record int64) error {
-	b, err := o.Block(version / codec.PerBlock)
+// completeDependents stores those versions whole that are deltas against the given version.
+func (o *Blocks) completeDependents(version, record int64) error {
+	b, err := o.ReadBlock(version / codec.PerBlock)
 	if err != nil {
 		return err
 	}
-	kept, err := heldVersions(o.c, record*Slots+b.Slot)
+	kept, err := listHeldVersions(o.c, record*Slots+b.Slot)
 	if err != nil {
 		return err
 	}
@@ -163,18 +162,18 @@ func (o *Blocks) raise(version, record int64) error {
 		if v >= version {
 			continue
 		}
-		e, err := o.Entry(v)
+		e, err := o.ReadEntry(v)
 		if err != nil {
 			return err
 		}
 		if e.Delta == nil || e.Delta.Base != version {
 			continue
 		}
-		b, err := o.Edit(v / codec.PerBlock)
+		b, err := o.ChangeBlock(v / codec.PerBlock)
 		if err != nil {
 			return err
 		}
-		if e, err = o.Entry(v); err != nil {
+		if e, err = o.ReadEntry(v); err != nil {
 			return err
 		}
 		e.Delta = nil
@@ -183,7 +182,7 @@ func (o *Blocks) raise(version, record int64) error {
 	return nil
 }
 
-// Write writes what was changed; a block in which nothing is left is deleted.
+// Write writes the changed blocks. It deletes a block that is empty.
 func (o *Blocks) Write() error {
 	for _, b := range o.open {
 		if !b.Changed {
@@ -197,17 +196,17 @@ func (o *Blocks) Write() error {
 	return nil
 }
 
-// put writes a block back, or deletes it when nothing is left in it.
+// put writes a block back, or deletes it if it is empty.
 func (o *Opener) put(c *sqlite.Conn, b *Block) error {
-	if !slices.ContainsFunc(b.Entries, func(e codec.Entry) bool { return !e.Pruned() || e.ID != "" }) {
-		return c.Exec(deleteBlock, 0, b.Number)
+	if !slices.ContainsFunc(b.Entries, func(e codec.Entry) bool { return !e.IsPruned() || e.ID != "" }) {
+		return c.Execute(deleteBlock, 0, b.Number)
 	}
-	// Most blocks shrink when they are written back. An update would leave each
-	// alone on its leaf of the tree; a row that goes makes SQLite join leaves.
+	// Most blocks shrink when they are written back. An UPDATE would leave each alone on its leaf of the tree.
+	// A DELETE makes SQLite join leaves.
 	var shape int64
-	found, err := c.One(takeBlock, []driver.Value{b.Number}, func(r []driver.Value) { shape = r[0].(int64) })
+	found, err := c.QueryRow(takeBlock, []driver.Value{b.Number}, func(r []driver.Value) { shape = r[0].(int64) })
 	if err == nil && !found {
-		err = sqlite.Damaged("block %d is missing", b.Number)
+		err = sqlite.NewDamageError("block %d is missing", b.Number)
 	}
 	if err != nil {
 		return err
@@ -219,20 +218,19 @@ func (o *Opener) put(c *sqlite.Conn, b *Block) error {
 func (o *Opener) Insert(c *sqlite.Conn, number, shape int64, entries []codec.Entry) error {
 	o.raw = codec.AppendBlock(o.raw[:0], entries)
 	o.written = o.Packer.Pack(o.written[:0], o.raw)
-	err := c.Exec(insertBlock, 0, number, shape, int64(len(entries)), int64(len(o.raw)), o.written)
+	err := c.Execute(insertBlock, 0, number, shape, int64(len(entries)), int64(len(o.raw)), o.written)
 	if cap(o.raw) > maxRoom {
 		o.raw, o.written = nil, nil
 	}
 	return err
 }
 
-// maxRoom is how much memory one large block may leave behind.
+// maxRoom is how many bytes of memory one large block may leave in the buffers.
 const maxRoom = 1 << 20
 
-// MaxBlock is about how many bytes of bodies are packed as one, even when
-// they are fewer than perBlock: a record looked for unpacks all of its block.
-// A page of 50 calls makes four blocks of a dozen, of which two, packed, fill
-// a page of the file; 51 calls that are far from each other are read in less
-// than half the time that one block takes, for about 45 bytes a call more.
-// Half of it gains little and costs 30 bytes more.
+// MaxBlock is about how many bytes of bodies one block takes, even if there are fewer than codec.PerBlock,
+// because reading a record unpacks its whole block. A page of 50 calls makes four blocks of a dozen, and two
+// packed blocks fill a page of the file. Reading 51 scattered calls then takes less than half the time that one
+// large block needs, for about 45 bytes more per call. Half of this size gains little and costs another 30
+// bytes.
 const MaxBlock = 28 << 10

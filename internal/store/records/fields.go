@@ -1,4 +1,4 @@
-// What differs between two bodies of a record.
+// This file finds the differences between two bodies of a record.
 
 package records
 
@@ -8,12 +8,11 @@ import (
 	"understudy/kit/jsonspan"
 )
 
-// maxNames is how many bytes of field names a change carries: where more
-// differs, only the outermost names are told, and where that is still more,
-// none.
+// maxNames is the maximum number of bytes of field names in a change. If the names are longer, the change has
+// only the outermost names, and if those are still longer, none.
 const maxNames = 4 << 10
 
-// FieldsBetween names what differs between two bodies.
+// FieldsBetween returns the names of the fields that differ between two bodies.
 func FieldsBetween(old, body []byte) understudy.Names {
 	for _, outermost := range []bool{false, true} {
 		if names, ok := fieldsOf(old, body, outermost); ok {
@@ -23,7 +22,7 @@ func FieldsBetween(old, body []byte) understudy.Names {
 	return ""
 }
 
-// fieldsOf is FieldsBetween, if the names are not too many.
+// fieldsOf returns the names of the fields that differ, and false if they are longer than maxNames.
 func fieldsOf(old, body []byte, outermost bool) (understudy.Names, bool) {
 	var names []string
 	size := 0

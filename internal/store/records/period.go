@@ -1,4 +1,4 @@
-// Rows of records: their states, and the times in which each looked the same.
+// This file is about rows of records: their states, and the periods in which a record looked the same.
 
 package records
 
@@ -12,64 +12,63 @@ import (
 	"understudy/internal/store/sqlite"
 )
 
-// Slots is how many shapes a kind may have: a record's rows have the numbers from
-// slots times its own. It is part of the format.
+// Slots is the maximum number of shapes of a kind. The rows of a record have numbers from its own number times
+// Slots. It is part of the file format.
 const Slots = 64
 
 // The bits of a held row's state.
 const (
-	Final     = 1 << iota // in one of the spec's final states
-	Invalid               // a write touched it since
-	Gone                  // upstream no longer has it
-	Forgotten             // its body was purged; its next observation brings it back
+	Final     = 1 << iota // the record is in one of the spec's final states
+	Invalid               // a write touched the record later
+	Gone                  // the upstream no longer has the record
+	Forgotten             // the body was purged; the next observation stores it again
 )
 
-// BodyHash names a body among the versions of one record in one shape: the
-// first 8 bytes of its SHA-256.
+// BodyHash returns the first 8 bytes of a body's SHA-256. It identifies a body among the versions of one record
+// in one shape.
 func BodyHash(body []byte) int64 {
 	sum := sha256.Sum256(body)
 	return int64(binary.LittleEndian.Uint64(sum[:]))
 }
 
-// ShapeNumber is the number of a kind's shape in a slot.
-func ShapeNumber(c *sqlite.Conn, kind, slot int64) (number int64, err error) {
-	found, err := c.One(selectShapeAt, []driver.Value{kind, slot}, func(r []driver.Value) { number = r[0].(int64) })
+// FindShapeNumber returns the number of the shape in a slot of a kind.
+func FindShapeNumber(c *sqlite.Conn, kind, slot int64) (number int64, err error) {
+	found, err := c.QueryRow(selectShapeAt, []driver.Value{kind, slot}, func(r []driver.Value) { number = r[0].(int64) })
 	if err == nil && !found {
-		err = sqlite.Damaged("kind %d has no shape in slot %d", kind, slot)
+		err = sqlite.NewDamageError("kind %d has no shape in slot %d", kind, slot)
 	}
 	return number, err
 }
 
 var (
-	// InsertMade notes when the blocks from a number on are made.
+	// InsertMade stores when the blocks from a number on were created.
 	InsertMade    = &sqlite.Statement{Head: "INSERT INTO made (block, at) VALUES (?, ?)"}
 	selectShapeAt = &sqlite.Statement{Head: "SELECT number FROM shape WHERE kind = ? AND slot = ?"}
 	selectMade    = &sqlite.Statement{Head: "SELECT at FROM made WHERE block <= ? ORDER BY block DESC LIMIT 1"}
 )
 
-// ShortHash is what is kept of a body's hash in the past.
+// ShortHash returns the part of a body's hash that the past stores.
 func ShortHash(hash int64) int64 { return hash & (1<<15 - 1) }
 
-// Never is the since of a version that was never its record's newest, and of
-// what is to be as if it had never been.
+// Never is the value of column since for a version that was never its record's newest, and for periods to
+// forget.
 const Never = -1
 
-// MadeAt is when a version was saved first, in Unix nanoseconds.
-func MadeAt(c *sqlite.Conn, version int64) (at int64, err error) {
-	found, err := c.One(selectMade, []driver.Value{version / codec.PerBlock}, func(r []driver.Value) { at = r[0].(int64) })
+// ReadCreation returns when a version was first saved, in Unix nanoseconds.
+func ReadCreation(c *sqlite.Conn, version int64) (at int64, err error) {
+	found, err := c.QueryRow(selectMade, []driver.Value{version / codec.PerBlock}, func(r []driver.Value) { at = r[0].(int64) })
 	if err == nil && !found {
-		err = sqlite.Damaged("nothing says when version %d was made", version)
+		err = sqlite.NewDamageError("nothing says when version %d was made", version)
 	}
 	return at, err
 }
 
-// Period is a time in which a record looked the same in one shape, or was
-// gone (version 0).
+// Period is a time in which a record looked the same in one shape, or was gone (Version 0).
 type Period struct {
 	Held, Number, Version int64
 	Since                 int64 // Unix nanoseconds
-	Until                 int64 // 0: it lasts
-	Seen, State           int64 // of the one that lasts
+	Until                 int64 // Unix nanoseconds, or 0 for the current period
+	Seen, State           int64 // only of the current period
 }
 
 var (
@@ -79,15 +78,14 @@ var (
 		WHERE number BETWEEN ?1 AND ?2 AND since IS NOT -1 ORDER BY 1, 2 DESC`}
 )
 
-// PeriodsOf are those of held rows from first to last: row by row, the newest
-// first. One that began while the clock was ahead is taken to have begun when
-// a later one did.
-func PeriodsOf(c *sqlite.Conn, first, last int64) (all []Period, err error) {
+// ReadPeriods returns the periods of the held rows from first to last. They are sorted by row, newest period
+// first. A period that began while the clock was ahead gets the start of the next period.
+func ReadPeriods(c *sqlite.Conn, first, last int64) (all []Period, err error) {
 	err = c.Query(selectPast, 0, []driver.Value{first, last}, func(r []driver.Value) error {
 		one := Period{Held: r[0].(int64), Number: r[1].(int64), Version: r[2].(int64), Seen: r[4].(int64), State: r[5].(int64)}
 		if r[3] != nil {
 			one.Since = r[3].(int64)
-		} else if one.Since, err = MadeAt(c, one.Version); err != nil {
+		} else if one.Since, err = ReadCreation(c, one.Version); err != nil {
 			return err
 		}
 		if n := len(all); n > 0 && all[n-1].Held == one.Held {
@@ -100,7 +98,7 @@ func PeriodsOf(c *sqlite.Conn, first, last int64) (all []Period, err error) {
 	return all, err
 }
 
-// Time is a time the store keeps; the zero time for 0.
+// Time converts stored Unix nanoseconds. 0 gives the zero time.
 func Time(at int64) time.Time {
 	if at == 0 {
 		return time.Time{}

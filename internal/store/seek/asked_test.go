@@ -125,9 +125,9 @@ func TestAQuestionFollowsWhatMadeRoom(t *testing.T) {
 	widen := func() error {
 		var g *order.Assigner
 		return s.Pool.Write(ctx, func(c *sqlite.Conn) (bool, error) {
-			broken, err := c.Transaction(ctx, sqlite.BeginWrite, func() error {
+			broken, err := c.RunTransaction(ctx, sqlite.BeginWrite, func() error {
 				g = order.NewAssigner(c, s.Kind, s.Epoch)
-				if err := g.Rebalance(int64(was)>>postings.ShapeBits+1, 1, func(map[int64]int64) {}); err != nil {
+				if err := g.MoveApart(int64(was)>>postings.ShapeBits+1, 1, func(map[int64]int64) {}); err != nil {
 					return err
 				}
 				prepare("before it is committed", was)

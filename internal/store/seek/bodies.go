@@ -1,9 +1,9 @@
-// Bodies: those of the records a Seek meets. Records that stand far apart are each in a block of their own, and
-// unpacking it takes longer than finding it: other cores unpack while the connection reads on.
+// This file unpacks the bodies of the records that a Seek finds. Distant records are in different blocks, and
+// unpacking a block takes longer than finding it. So other cores unpack while the connection reads on.
 //
-//	ask:  read the blocks as they are packed, and queue them
-//	next: the body of the record asked for first, unpacked here if no helper has
-//	      begun to
+// \trequest:  read packed blocks and queue them
+// \ttakeNext: return the body of the record requested first; unpack it here
+// \t          if no helper has begun
 
 package seek
 
@@ -19,52 +19,52 @@ import (
 )
 
 const (
-	// ahead is how many records are found before the body of the first of them is
-	// looked at; twice as many blocks are kept unpacked.
+	// ahead is how many records are found before the first body is used. Twice as many unpacked blocks are
+	// kept.
 	ahead = 16
-	// MaxHelpers is how many goroutines at most unpack for one Seek, beside the one that reads.
+	// MaxHelpers is the maximum number of goroutines that unpack for one Seek, besides the reading goroutine.
 	MaxHelpers = 3
 )
 
-// bodies are the bodies of some records, in the order they are asked for. They
-// belong to one read transaction; end must be called.
+// bodies are the bodies of some records, in the order of requests. They belong to one read transaction. The
+// caller must call end.
 type bodies struct {
 	o       *records.Blocks
 	waiting []awaited
 	blocks  map[int64]*unpacking
-	order   []*unpacking // the one that was read first comes first
-	buffers *sync.Pool   // *[]byte to unpack into
-	free    [][]byte     // those of this read
+	order   []*unpacking // in the order in which they were read
+	buffers *sync.Pool   // of *[]byte, to unpack into
+	free    [][]byte     // free buffers of this read
 	queue   chan *unpacking
 	helpers sync.WaitGroup
 	running int
 }
 
-// awaited is a record whose body was asked for.
+// awaited is a record whose body was requested.
 type awaited struct {
 	held *heldAt
 	in   *unpacking
 }
 
-// unpacking is a block that is being taken apart.
+// unpacking is a block that is being unpacked.
 type unpacking struct {
 	packed  records.Packed
 	buffer  []byte
-	users   int         // records that wait for it
-	claimed atomic.Bool // a goroutine unpacks it, or has
+	users   int         // the number of records that wait for it
+	claimed atomic.Bool // a goroutine unpacks it or has unpacked it
 	done    chan struct{}
 	err     error
 }
 
-// ask reads the blocks of some records and queues them.
-func (b *bodies) ask(some []*heldAt) error {
+// request reads the blocks of some records and queues them.
+func (b *bodies) request(some []*heldAt) error {
 	var numbers []int64
 	for _, h := range some {
 		if n := h.version / codec.PerBlock; b.blocks[n] == nil && !slices.Contains(numbers, n) {
 			numbers = append(numbers, n)
 		}
 	}
-	read, err := b.o.Packed(records.BlockMade, numbers...)
+	read, err := b.o.ReadPacked(records.BlockMade, numbers...)
 	if err != nil {
 		return err
 	}
@@ -79,14 +79,14 @@ func (b *bodies) ask(some []*heldAt) error {
 	b.retire(len(read))
 	for _, n := range numbers {
 		u := b.blocks[n]
-		u.buffer, u.done = b.buffer(u.packed.Size), make(chan struct{})
+		u.buffer, u.done = b.takeBuffer(u.packed.Size), make(chan struct{})
 		b.order = append(b.order, u)
-		b.hand(u)
+		b.enqueue(u)
 	}
 	return nil
 }
 
-// retire lets blocks go that were read first, if no record waits for them, where there are many with so many more.
+// retire drops the oldest blocks that no record waits for, if more new blocks would exceed the limit.
 func (b *bodies) retire(more int) {
 	for len(b.order)+more > 2*ahead && len(b.order) > 0 && b.order[0].users == 0 {
 		u := b.order[0]
@@ -96,10 +96,10 @@ func (b *bodies) retire(more int) {
 	}
 }
 
-// room is where size bytes have room.
-func (b *bodies) buffer(size int) []byte {
+// takeBuffer returns an empty buffer for size bytes.
+func (b *bodies) takeBuffer(size int) []byte {
 	if size < 0 || size > codec.MaxUnpacked {
-		return nil // unpack says so
+		return nil // Unpack returns the error
 	}
 	if n := len(b.free); n > 0 {
 		room := b.free[n-1]
@@ -112,8 +112,8 @@ func (b *bodies) buffer(size int) []byte {
 	return make([]byte, 0, max(size, records.MaxBlock+records.MaxBlock/4))
 }
 
-// hand gives a block to the helpers, once there are two to unpack.
-func (b *bodies) hand(u *unpacking) {
+// enqueue gives a block to the helpers. It starts a helper if two blocks wait.
+func (b *bodies) enqueue(u *unpacking) {
 	if b.queue == nil {
 		b.queue = make(chan *unpacking, 2*ahead)
 	}
@@ -132,7 +132,7 @@ func (b *bodies) hand(u *unpacking) {
 	})
 }
 
-// unpack takes a block apart, unless another goroutine has begun to.
+// unpack unpacks a block, unless another goroutine has begun to.
 func (b *bodies) unpack(u *unpacking) {
 	if u.claimed.Swap(true) {
 		return
@@ -140,13 +140,13 @@ func (b *bodies) unpack(u *unpacking) {
 	defer close(u.done)
 	err := sqlite.Guard(func() (err error) { u.buffer, err = b.o.From.Unpack(&u.packed, u.buffer); return err })
 	if err != nil {
-		u.err = sqlite.Damaged("block %d: %w", u.packed.Block.Number, err)
+		u.err = sqlite.NewDamageError("block %d: %w", u.packed.Block.Number, err)
 	}
 }
 
-// next is the record that was asked for first, with its entry, which is good
-// until the next ask. Records must be waiting.
-func (b *bodies) next() (*heldAt, *codec.Entry, error) {
+// takeNext returns the record that was requested first, with its entry. The entry is valid until the next
+// request. At least one record must be waiting.
+func (b *bodies) takeNext() (*heldAt, *codec.Entry, error) {
 	one := b.waiting[0]
 	b.waiting = b.waiting[1:]
 	u, version := one.in, one.held.version
@@ -160,7 +160,7 @@ func (b *bodies) next() (*heldAt, *codec.Entry, error) {
 	}
 	place := int(version % codec.PerBlock)
 	if place >= len(u.packed.Block.Entries) || u.packed.Block.Entries[place].Delta != nil {
-		e, err := b.o.Entry(version)
+		e, err := b.o.ReadEntry(version)
 		return one.held, e, err
 	}
 	e := &u.packed.Block.Entries[place]
@@ -170,7 +170,7 @@ func (b *bodies) next() (*heldAt, *codec.Entry, error) {
 	return one.held, e, nil
 }
 
-// end waits for the helpers, and gives the buffers back.
+// end waits for the helpers and returns the buffers to the pool.
 func (b *bodies) end() {
 	for _, u := range b.order {
 		if !u.claimed.Swap(true) {

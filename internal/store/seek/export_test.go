@@ -14,18 +14,18 @@ import (
 
 // CountPostings is how many postings the index gives of what is asked for.
 func CountPostings(ctx context.Context, k *Seeker, q query.RecordQuery) (n int, err error) {
-	s, err := k.seek(&q)
+	s, err := k.prepareSearch(&q)
 	if err != nil {
 		return 0, err
 	}
 	err = k.pool.Read(ctx, func(c *sqlite.Conn) error {
-		spots, err := s.p.stream(c)
+		spots, err := s.p.openStream(c)
 		at, ok := int64(math.MaxInt64), err == nil
 		for ; ok; n++ {
 			if at, ok, err = spots.Advance(at); !ok || err != nil {
 				break
 			}
-			at, ok = postings.Following(at, false)
+			at, ok = postings.Next(at, false)
 		}
 		return err
 	})
@@ -42,7 +42,7 @@ type Search struct {
 
 // Begin begins one.
 func Begin(k *Seeker, q query.RecordQuery) (*Search, error) {
-	s, err := k.seek(&q)
+	s, err := k.prepareSearch(&q)
 	if err != nil {
 		return nil, err
 	}

@@ -1,4 +1,4 @@
-// The plan of a question: which kinds it is about, and the stream of postings among which all that is meant is found.
+// This file plans a query: which kinds it concerns, and the stream of postings that contains all results.
 
 package seek
 
@@ -20,37 +20,37 @@ import (
 	"understudy/spec"
 )
 
-// seekPlan is a question with its numbers.
+// seekPlan is a query with the numbers of the database.
 type seekPlan struct {
 	ranges   *terms.Ranges
 	q        *query.RecordQuery
 	kinds    []*kindPlan
 	byShape  map[int64]*kindPlan
-	from, to int64         // positions
-	since    recordSet     // came or changed since; nil: all
-	text     *words.Plan   // of q.Text
-	pending  index.Pending // in the moment of the transaction under way
-	exact    bool          // what the streams give is what is meant
+	from, to int64         // the range of positions
+	since    recordSet     // records that came or changed since q.Since, or nil for all
+	text     *words.Plan   // the plan of q.Text
+	pending  index.Pending // pending index changes of the current transaction
+	exact    bool          // the streams contain results only, so no body must be compared
 }
 
-// kindPlan is what is asked of one kind.
+// kindPlan is the query for one kind.
 type kindPlan struct {
-	kind   *catalog.Kind
-	shapes []*catalog.Shape // those it is looked for in; the first is the one it is told in, if it can be
-	asked  []terms.Plan     // what predicates say, shape by shape; none: any record may be meant
-	sieve  [][]terms.Plan   // what each of those beside a row rule says of what asked finds, shape by shape
-	match  *query.Matcher   // what they ask of a body
+	kind       *catalog.Kind
+	shapes     []*catalog.Shape // shapes to search; the first is the preferred shape of results
+	candidates []terms.Plan     // for each shape, how to find candidates by predicates; empty: all records are candidates
+	sieve      [][]terms.Plan   // for each shape, further predicates beside a row rule, to filter the candidates
+	matcher    *query.Matcher   // compares bodies with the predicates
 }
 
-// plan makes the plan of a question that was checked.
+// plan plans a query that was checked before.
 func (s *Seeker) plan(q *query.RecordQuery) *seekPlan {
 	p := &seekPlan{ranges: &s.index.Ranges, q: q, byShape: map[int64]*kindPlan{}, exact: len(q.IDs) == 0}
-	p.from, p.to = positions(*q)
+	p.from, p.to = positionRange(*q)
 	for _, k := range s.catalog.Kinds() {
-		if !wants(q, k.Source, k.Name) {
+		if !hasKind(q, k.Source, k.Name) {
 			continue
 		}
-		one := &kindPlan{kind: k, match: q.Matcher(k.Spec)}
+		one := &kindPlan{kind: k, matcher: q.Matcher(k.Spec)}
 		for _, h := range s.catalog.Shapes() {
 			if h.Kind == k && (q.Shape == "" || h.Name == q.Shape) {
 				one.shapes = append(one.shapes, h)
@@ -66,7 +66,7 @@ func (s *Seeker) plan(q *query.RecordQuery) *seekPlan {
 			}
 			return int(a.Slot - b.Slot)
 		})
-		if len(one.shapes) == 0 || p.ask(one) {
+		if len(one.shapes) == 0 || p.planKind(one) {
 			continue
 		}
 		p.kinds = append(p.kinds, one)
@@ -78,37 +78,38 @@ func (s *Seeker) plan(q *query.RecordQuery) *seekPlan {
 	return p
 }
 
-// stream is every posting at which something that is meant may stand.
-func (p *seekPlan) stream(c *sqlite.Conn) (postings.Iterator, error) {
+// openStream returns every posting at which a result may be.
+func (p *seekPlan) openStream(c *sqlite.Conn) (postings.Iterator, error) {
 	if len(p.q.IDs) == 0 {
-		return p.asked(c)
+		return p.findCandidates(c)
 	}
-	named, err := p.namedSpots(c)
+	named, err := p.findNamed(c)
 	if err != nil || len(named.Spots) == 0 || p.q.Text == nil && !p.q.Termed() {
 		return named, err
 	}
-	asked, err := p.asked(c)
-	return postings.And(p.q.Up, named, &everyShape{up: p.q.Up, s: asked, byShape: p.byShape}), err
+	asked, err := p.findCandidates(c)
+	return postings.Intersect(p.q.Up, named, &everyShape{up: p.q.Up, s: asked, byShape: p.byShape}), err
 }
 
-// namedSpots are the postings of the records whose ids are asked for. For an id that is not held it has those of
-// another record, which fulfils leaves out: how much is read does not tell whether an id is held.
-func (p *seekPlan) namedSpots(c *sqlite.Conn) (*postings.Slice, error) {
+// findNamed returns the postings of the records whose ids the query names. For an id that is not stored it
+// returns another record's postings, which match later excludes. So the amount of reading does not reveal
+// whether an id is stored.
+func (p *seekPlan) findNamed(c *sqlite.Conn) (*postings.Slice, error) {
 	named := &postings.Slice{Up: p.q.Up}
 	for _, k := range p.kinds {
 		for _, id := range p.q.IDs {
-			record, err := names.RecordOrNext(c, k.kind.Number, sqlite.AppendID(nil, k.kind.Prefix, id), records.Gone|records.Forgotten)
+			record, err := names.FindRecordOrNext(c, k.kind.Number, sqlite.AppendID(nil, k.kind.Prefix, id), records.Gone|records.Forgotten)
 			if err != nil {
 				return nil, err
 			}
 			at := order.Position{At: order.Nowhere}
 			args := []driver.Value{record * records.Slots, record*records.Slots + records.Slots - 1}
-			if _, err = c.One(selectPlaceOf, args, func(r []driver.Value) { at = order.ReadPosition(r[0]) }); err != nil {
+			if _, err = c.QueryRow(selectPlace, args, func(r []driver.Value) { at = order.ReadPosition(r[0]) }); err != nil {
 				return nil, err
 			}
 			for _, s := range k.shapes {
 				if at.At != order.Nowhere {
-					named.Spots = append(named.Spots, postings.At(at.At, s.Number))
+					named.Spots = append(named.Spots, postings.New(at.At, s.Number))
 				}
 			}
 		}
@@ -118,11 +119,11 @@ func (p *seekPlan) namedSpots(c *sqlite.Conn) (*postings.Slice, error) {
 	return named, nil
 }
 
-// asked is every posting at which something may stand that is asked for by parent, terms and text.
-func (p *seekPlan) asked(c *sqlite.Conn) (s postings.Iterator, err error) {
+// findCandidates returns every posting that may have the parent, the terms and the text of the query.
+func (p *seekPlan) findCandidates(c *sqlite.Conn) (s postings.Iterator, err error) {
 	up := p.q.Up
 	if p.q.Text != nil || p.q.Termed() {
-		if p.pending, err = index.PendingOf(c); err != nil {
+		if p.pending, err = index.ReadPending(c); err != nil {
 			return nil, err
 		}
 		p.pending.Terms.Even = p.q.Even || len(p.q.Rule) > 0
@@ -138,33 +139,33 @@ func (p *seekPlan) asked(c *sqlite.Conn) (s postings.Iterator, err error) {
 	if err != nil || !p.q.Termed() {
 		return text, err
 	}
-	return postings.And(up, p.termSpots(c, len(p.kinds) == 1), &everyShape{up: up, s: text, byShape: p.byShape}), nil
+	return postings.Intersect(up, p.termSpots(c, len(p.kinds) == 1), &everyShape{up: up, s: text, byShape: p.byShape}), nil
 }
 
-// termSpots are the postings of what may fulfil the terms; joined says that they are
-// joined with a stream of records of the one kind that is asked for.
+// termSpots returns the postings that may match the terms. joined means that they are combined with a stream
+// that contains only records of the one kind of the query.
 func (p *seekPlan) termSpots(c *sqlite.Conn, joined bool) postings.Iterator {
 	var streams []postings.Iterator
 	for _, k := range p.kinds {
-		if len(k.asked) == 0 {
+		if len(k.candidates) == 0 {
 			streams = append(streams, placeSpots(c, k.kind.Number, k.shapes[0].Number, p.q))
 		}
-		for i := range k.asked {
+		for i := range k.candidates {
 			var all postings.Iterator
-			if !joined { // the other stream names records of the kind
-				all = placeSpots(c, k.kind.Number, k.asked[i].Shape, p.q)
+			if !joined { // the other stream has only records of the kind
+				all = placeSpots(c, k.kind.Number, k.candidates[i].Shape, p.q)
 			}
-			found := k.asked[i].Find(c, &p.pending.Terms, p.ranges, p.q.Up, all)
+			found := k.candidates[i].Find(c, &p.pending.Terms, p.ranges, p.q.Up, all)
 			streams = append(streams, postings.Sieve(p.q.Up, found, p.sieves(c, k.sieve[i])...))
 		}
 	}
 	if len(streams) == 0 {
 		return &postings.Slice{Up: p.q.Up}
 	}
-	return postings.Or(p.q.Up, streams...)
+	return postings.Unite(p.q.Up, streams...)
 }
 
-// sieves are the postings of what fulfils each plan.
+// sieves returns the postings that match each plan.
 func (p *seekPlan) sieves(c *sqlite.Conn, plans []terms.Plan) (all []postings.Iterator) {
 	for i := range plans {
 		all = append(all, plans[i].Find(c, &p.pending.Terms, p.ranges, p.q.Up, nil))
@@ -172,8 +173,8 @@ func (p *seekPlan) sieves(c *sqlite.Conn, plans []terms.Plan) (all []postings.It
 	return all
 }
 
-// first is where the plan's stream is to begin: at the first position after
-// the place below, its own included, since other kinds may stand there.
+// first returns where the plan's stream begins: at the position of below, or at the limit of the query. The
+// position of below is included, because records of other kinds may be there.
 func (p *seekPlan) first(below query.OrderKey) int64 {
 	at := int64(below) >> postings.ShapeBits
 	if p.q.Up {
@@ -181,23 +182,23 @@ func (p *seekPlan) first(below query.OrderKey) int64 {
 			if from == math.MinInt64 {
 				return from
 			}
-			return postings.At(from, 0)
+			return postings.New(from, 0)
 		}
-		return postings.At(at, 0)
+		return postings.New(at, 0)
 	}
 	if below == 0 || at > p.to {
 		if p.to == math.MaxInt64 {
 			return p.to
 		}
-		return postings.At(p.to, 1<<postings.ShapeBits-1)
+		return postings.New(p.to, 1<<postings.ShapeBits-1)
 	}
-	return postings.At(at, 1<<postings.ShapeBits-1)
+	return postings.New(at, 1<<postings.ShapeBits-1)
 }
 
-// recordSet is a set of records by their numbers, a bit for each there is.
+// recordSet is a set of record numbers, one bit for each record.
 type recordSet []uint64
 
-// set puts a record in, or takes it out.
+// set adds a record or removes it.
 func (s *recordSet) set(record int64, in bool) {
 	i, bit := int(record/64), uint64(1)<<(record%64)
 	if i >= len(*s) {
@@ -215,27 +216,27 @@ func (s recordSet) has(record int64) bool {
 	return i < len(s) && s[i]>>(record%64)&1 != 0
 }
 
-// positions are those of a question's time.
-func positions(q query.RecordQuery) (from, to int64) {
+// positionRange returns the range of positions for the times of a query.
+func positionRange(q query.RecordQuery) (from, to int64) {
 	from, to = math.MinInt64, math.MaxInt64
 	if q.From != 0 {
-		from, _ = postings.SecondBounds(min(max(q.From, postings.LeastSecond), postings.MostSecond))
+		from, _ = postings.SecondBounds(min(max(q.From, postings.MinSecond), postings.MaxSecond))
 	}
 	if q.To != 0 {
-		to, _ = postings.SecondBounds(min(max(q.To, postings.LeastSecond), postings.MostSecond))
+		to, _ = postings.SecondBounds(min(max(q.To, postings.MinSecond), postings.MaxSecond))
 		to--
 	}
 	return from, to
 }
 
-// ask says what predicates say of a kind; none: no record of the kind can fulfil them.
-func (p *seekPlan) ask(k *kindPlan) (none bool) {
+// planKind plans the predicates for a kind. It returns true if no record of the kind can match.
+func (p *seekPlan) planKind(k *kindPlan) (none bool) {
 	if !p.q.Termed() {
 		return false
 	}
 	by, also, parent := p.q.Predicates, []query.Predicate(nil), p.q.Parent
 	if len(p.q.Rule) > 0 {
-		if by, also, none = ruled(p.q); none {
+		if by, also, none = splitRule(p.q); none {
 			return true
 		}
 		parent = ""
@@ -245,7 +246,7 @@ func (p *seekPlan) ask(k *kindPlan) (none bool) {
 		return true
 	}
 	if len(k.shapes) > 1 {
-		p.exact = false // it is told in another shape than it may be found in
+		p.exact = false // a result may be found in one shape and returned in another
 	}
 	for _, s := range k.shapes {
 		one, exact, none := k.kind.Terms.Plan(s.Number, parent, by)
@@ -256,26 +257,26 @@ func (p *seekPlan) ask(k *kindPlan) (none bool) {
 		}
 		for i := range also {
 			of, exactToo, noneToo := k.kind.Terms.Plan(s.Number, "", also[i:i+1])
-			if none, exact = none || noneToo, exact && exactToo; !of.Empty() {
+			if none, exact = none || noneToo, exact && exactToo; !of.IsEmpty() {
 				sieve = append(sieve, of)
 			}
 		}
 		if none {
 			return true
 		}
-		if p.exact = p.exact && exact; one.Empty() {
-			k.asked, k.sieve, p.exact = nil, nil, p.exact && len(sieve) == 0
+		if p.exact = p.exact && exact; one.IsEmpty() {
+			k.candidates, k.sieve, p.exact = nil, nil, p.exact && len(sieve) == 0
 			return false
 		}
-		k.asked, k.sieve = append(k.asked, one), append(k.sieve, sieve)
+		k.candidates, k.sieve = append(k.candidates, one), append(k.sieve, sieve)
 	}
 	return false
 }
 
-// ruled divides the predicates of a question that has a row rule: by finds records, also is
-// compared with what is found. What is read for by depends on records that fulfil the rule, and
-// on times. A predicate on a field of the rule leaves some of its values, or none.
-func ruled(q *query.RecordQuery) (by, also []query.Predicate, none bool) {
+// splitRule divides the predicates of a query that has a row rule. Predicates in by find candidates, predicates
+// in also filter them. What by reads depends only on records that match the rule, and on times. A predicate on
+// a field of the rule keeps some of the rule's values, or none.
+func splitRule(q *query.RecordQuery) (by, also []query.Predicate, none bool) {
 	by = slices.Clone(q.Rule)
 	for _, t := range q.Predicates {
 		i := slices.IndexFunc(by, func(r query.Predicate) bool { return r.Field == t.Field && len(r.Any) > 0 })
@@ -301,7 +302,7 @@ var (
 		Reads: sqlite.Index}
 )
 
-// placeSpots are the postings of all records of a kind, as if all were in a shape.
+// placeSpots returns the postings of all records of a kind, as if all were in one shape.
 func placeSpots(c *sqlite.Conn, kind, shape int64, q *query.RecordQuery) postings.Iterator {
 	st := placeDown
 	if q.Up {
@@ -310,21 +311,20 @@ func placeSpots(c *sqlite.Conn, kind, shape int64, q *query.RecordQuery) posting
 	return &postings.Scan{C: c, St: st, Args: []driver.Value{kind, shape}, Up: q.Up, Size: (q.Want + 1) / 2}
 }
 
-// fulfils reports whether a record, whose id, parent and body are given, is what
-// is asked for by ids, parent and terms.
-func (k *kindPlan) fulfils(q *query.RecordQuery, id, parent string, body []byte) bool {
+// match reports whether a record with this id, parent and body is a result by ids, parent and terms.
+func (k *kindPlan) match(q *query.RecordQuery, id, parent string, body []byte) bool {
 	if q.Parent != "" && parent != q.Parent || len(q.IDs) > 0 && !slices.Contains(q.IDs, id) {
 		return false
 	}
-	return k.match.Match(body)
+	return k.matcher.Match(body)
 }
 
-// wants reports whether a question is about a kind.
-func wants(q *query.RecordQuery, source, kind string) bool {
+// hasKind reports whether a query concerns a kind.
+func hasKind(q *query.RecordQuery, source, kind string) bool {
 	return (q.Source == "" || q.Source == source) && (len(q.Kinds) == 0 || slices.Contains(q.Kinds, kind))
 }
 
-// firstShape is the shape records of a kind are told in: that of its first list.
+// firstShape returns the shape in which records of a kind are returned: the shape of its first list.
 func firstShape(kind *spec.Kind) string {
 	if kind == nil || len(kind.Lists) == 0 {
 		return ""

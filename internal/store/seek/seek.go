@@ -1,5 +1,5 @@
-// Package seek answers questions about what is held, in short read transactions: a plan joins the postings of the
-// indexes, a walk goes from posting to row, and bodies are unpacked ahead.
+// Package seek answers queries from stored records in short read transactions. A plan combines the postings of
+// the indexes, a walk goes from postings to rows, and bodies are unpacked ahead.
 package seek
 
 import (
@@ -22,15 +22,16 @@ import (
 )
 
 const (
-	// seekFirst is how many records the first part of a Seek gives when it is not said how many are wanted, seekMost
-	// how many any part; seekLook how many places one part looks at, seekFew how many of them one statement looks up.
+	// Limits of one read transaction. seekFirst is how many records the first part of a Seek returns if the
+	// query does not say how many it wants. seekMax is the maximum for any part. seekLook is how many places
+	// one part looks at, and seekFew how many of them one statement reads.
 	seekFirst = 64
-	seekMost  = 512
+	seekMax   = 512
 	seekLook  = 2048
 	seekFew   = 16
 )
 
-// Seeker answers questions about what is held. Many goroutines may use it at once.
+// Seeker answers queries from stored records. It is safe for concurrent use.
 type Seeker struct {
 	pool    *sqlite.Pool
 	catalog *catalog.Catalog
@@ -38,46 +39,46 @@ type Seeker struct {
 	index   *index.Index
 	epoch   *atomic.Int64
 	now     func() time.Time
-	buffers sync.Pool // *[]byte that blocks are unpacked into
+	buffers sync.Pool // of *[]byte, for unpacking blocks
 }
 
-// New makes one of a file. epoch is twice how often records made room for others, and odd
-// until that is committed or not.
+// New returns a Seeker. epoch counts twice the writes that moved records to make room. It is odd until such a
+// write is finished.
 func New(pool *sqlite.Pool, catalog *catalog.Catalog, records *records.Opener, index *index.Index, epoch *atomic.Int64,
 	now func() time.Time) *Seeker {
 	return &Seeker{pool: pool, catalog: catalog, records: records, index: index, epoch: epoch, now: now}
 }
 
-// Seek hands out records as the question has it, until yield returns false. It reads a few at a time and holds
-// nothing while yield runs: what is saved meanwhile may show. A record that changes meanwhile is neither missed nor
-// told twice; one that a page moves may be. Terms are compared with the bodies, so what comes fulfils them. Errors:
-// ErrInvalid.
+// Seek calls yield for each result in the order of the query, until yield returns false. It reads a few results
+// at a time and holds no connection while yield runs, so later saves may show. A record that changes meanwhile
+// is neither missed nor returned twice. Only a record that a page moves may be. Results are compared with the
+// predicates by their bodies. It returns ErrInvalid for a query that makes no sense.
 func (k *Seeker) Seek(ctx context.Context, q query.RecordQuery, yield func(query.Hit) bool) error {
 	leave, err := k.pool.Begin()
 	if err != nil {
 		return err
 	}
 	defer leave()
-	s, err := k.seek(&q)
+	s, err := k.prepareSearch(&q)
 	if err != nil {
-		return sqlite.Failed(false, err, "seek in %s", q.Source)
+		return sqlite.WrapError(false, err, "seek in %s", q.Source)
 	}
 	given, doubled := 0, seekFirst
 	for !s.ended {
-		size := min(q.Want-given, seekMost)
+		size := min(q.Want-given, seekMax)
 		if size <= 0 {
-			size, doubled = doubled, min(2*doubled, seekMost)
+			size, doubled = doubled, min(2*doubled, seekMax)
 		}
 		if q.Limit > 0 {
 			size = min(size, q.Limit-given)
 		}
 		var found []query.Hit
 		err := k.pool.Read(ctx, func(c *sqlite.Conn) (err error) {
-			found, err = s.part(ctx, c, size)
+			found, err = s.readPart(ctx, c, size)
 			return err
 		})
 		if err != nil {
-			return sqlite.Failed(false, err, "seek in %s", q.Source)
+			return sqlite.WrapError(false, err, "seek in %s", q.Source)
 		}
 		for i := range found {
 			if !yield(found[i]) {
@@ -91,8 +92,8 @@ func (k *Seeker) Seek(ctx context.Context, q query.RecordQuery, yield func(query
 	return nil
 }
 
-// seek makes a question ready, or refuses what means nothing.
-func (k *Seeker) seek(q *query.RecordQuery) (*recordSearch, error) {
+// prepareSearch checks and plans a query.
+func (k *Seeker) prepareSearch(q *query.RecordQuery) (*recordSearch, error) {
 	if err := q.Check(); err != nil {
 		return nil, err
 	}
@@ -101,21 +102,21 @@ func (k *Seeker) seek(q *query.RecordQuery) (*recordSearch, error) {
 		return s, nil
 	}
 	var err error
-	s.p.text, err = words.PlanOf(q.Text)
+	s.p.text, err = words.NewPlan(q.Text)
 	return s, err
 }
 
-// recordSearch is one question under way.
+// recordSearch is the state of one query.
 type recordSearch struct {
 	seeker *Seeker
 	p      *seekPlan
-	below  query.OrderKey // of the record looked at last
+	below  query.OrderKey // the order key of the last record looked at
 	last   heldAt
-	epoch  int64 // of the seeker, when below was right
+	epoch  int64 // the epoch of the seeker when below was right
 	ended  bool
 }
 
-// heldAt is a record where it stands.
+// heldAt is a record at a place.
 type heldAt struct {
 	plan        *kindPlan
 	record      int64
@@ -126,27 +127,27 @@ type heldAt struct {
 	since       int64
 }
 
-// part is the next records, at most size.
-func (s *recordSearch) part(ctx context.Context, c *sqlite.Conn, size int) (found []query.Hit, err error) {
+// readPart returns the next results, at most size.
+func (s *recordSearch) readPart(ctx context.Context, c *sqlite.Conn, size int) (found []query.Hit, err error) {
 	if err := s.prepare(ctx, c); err != nil {
 		return nil, err
 	}
 	b := &bodies{o: s.seeker.records.Open(c), buffers: &s.seeker.buffers, blocks: map[int64]*unpacking{}}
 	defer b.end()
 	look := func() error {
-		h, e, err := b.next()
+		h, e, err := b.takeNext()
 		if err != nil {
 			return err
 		}
-		f, ok, err := s.record(c, h, e)
+		f, ok, err := s.buildHit(c, h, e)
 		if ok {
 			found = append(found, f)
 		}
 		return err
 	}
 	want := func() int { return size - len(found) - len(b.waiting) }
-	err = s.each(ctx, c, want, func(some []*heldAt) (bool, error) {
-		err := b.ask(some)
+	err = s.walkRecords(ctx, c, want, func(some []*heldAt) (bool, error) {
+		err := b.request(some)
 		for err == nil && len(b.waiting) > 0 && (len(b.waiting) > ahead || len(found)+len(b.waiting) >= size) {
 			err = look()
 		}
@@ -158,11 +159,11 @@ func (s *recordSearch) part(ctx context.Context, c *sqlite.Conn, size int) (foun
 	return found, err
 }
 
-// prepare looks whether the record looked at last has moved to make room for
-// others, and which records have changed since.
+// prepare checks that the indexes are ready, follows the last record if it moved to make room, and reads which
+// records have changed since q.Since.
 func (s *recordSearch) prepare(ctx context.Context, c *sqlite.Conn) error {
 	before := s.seeker.epoch.Load()
-	if err := s.seeker.index.Searchable(c, s.p.q); err != nil {
+	if err := s.seeker.index.CheckSearchable(c, s.p.q); err != nil {
 		return err
 	}
 	if err := s.follow(c, before); err != nil {
@@ -182,46 +183,46 @@ func (s *recordSearch) prepare(ctx context.Context, c *sqlite.Conn) error {
 	})
 }
 
-// follow goes on from where the record looked at last stands now, if any made room for others since then. before is
-// what the seeker's epoch was before this read transaction began.
+// follow updates below if any records have moved to make room since the last part. before is the seeker's epoch
+// before this read transaction began.
 func (s *recordSearch) follow(c *sqlite.Conn, before int64) error {
 	now := before
 	if s.last.record != 0 || s.below != s.p.q.Below {
 		var at order.Position
-		// The first look into the file: what is committed from here on is not seen.
-		_, err := c.One(selectPlaceOf, []driver.Value{s.last.record * records.Slots, s.last.record*records.Slots + records.Slots - 1},
+		// This is the first read of the transaction. Later commits are not visible to it.
+		_, err := c.QueryRow(selectPlace, []driver.Value{s.last.record * records.Slots, s.last.record*records.Slots + records.Slots - 1},
 			func(r []driver.Value) { at = order.ReadPosition(r[0]) })
 		if now = s.seeker.epoch.Load(); err != nil || now == s.epoch {
 			return err
 		}
 		switch {
-		case s.last.record == 0: // nothing was looked at yet but places to pass
+		case s.last.record == 0: // no record was looked at yet, only empty places
 			s.below = s.p.q.Below
 		case at.At != order.Nowhere:
 			s.below = order.KeyOf(at.At, s.last.plan.kind.Number)
 		}
 	}
 	if s.epoch = before; now != before || now%2 != 0 {
-		s.epoch = unsettled // that may be committed, and not seen yet
+		s.epoch = unsettled // such a write may be committed but invisible here
 	}
 	return nil
 }
 
 var (
-	selectPlaceOf = &sqlite.Statement{Head: "SELECT place FROM held WHERE number BETWEEN ? AND ? AND place IS NOT NULL LIMIT 1"}
-	selectSince   = &sqlite.Statement{Head: "SELECT n, count, record, what FROM change WHERE source = ?1 " +
+	selectPlace = &sqlite.Statement{Head: "SELECT place FROM held WHERE number BETWEEN ? AND ? AND place IS NOT NULL LIMIT 1"}
+	selectSince = &sqlite.Statement{Head: "SELECT n, count, record, what FROM change WHERE source = ?1 " +
 		"AND n >= coalesce((SELECT max(n) FROM change WHERE source = ?1 AND n <= ?2), 0) AND n + count > ?2 + 1 ORDER BY n"}
 	selectShown = &sqlite.Statement{Head: "SELECT at, number, version, seen, state, coalesce(since, 0) FROM place CROSS " +
 		"JOIN held ON number BETWEEN record * ?2 AND record * ?2 + ?2 - 1 WHERE kind = ?1 AND state & 12 = 0 AND at IN (", Tuple: "?", Tail: ")"}
 )
 
-// record is what is told of a record; ok is false when it is not meant.
-func (s *recordSearch) record(c *sqlite.Conn, h *heldAt, e *codec.Entry) (f query.Hit, ok bool, err error) {
-	if !h.plan.fulfils(s.p.q, e.ID, e.Parent, e.Body) {
+// buildHit returns a record as a result. ok is false if it does not match.
+func (s *recordSearch) buildHit(c *sqlite.Conn, h *heldAt, e *codec.Entry) (f query.Hit, ok bool, err error) {
+	if !h.plan.match(s.p.q, e.ID, e.Parent, e.Body) {
 		return f, false, nil
 	}
 	if h.since == 0 {
-		if h.since, err = records.MadeAt(c, h.version); err != nil {
+		if h.since, err = records.ReadCreation(c, h.version); err != nil {
 			return f, false, err
 		}
 	}
@@ -233,17 +234,18 @@ func (s *recordSearch) record(c *sqlite.Conn, h *heldAt, e *codec.Entry) (f quer
 	return query.Hit{Record: rec, Clock: e.Clock, Order: h.place}, true, nil
 }
 
-// Count says how many records Seek finds: at most most of them (0: all), as far as it comes by a time (zero: none) or
-// until ctx is over. It reads no body unless the question needs one.
+// Count returns how many records Seek would find, at most most of them; 0 means no limit. It stops at the time
+// by (zero means none) or when ctx is done, and then returns a lower bound. It reads bodies only if the query
+// needs them.
 func (k *Seeker) Count(ctx context.Context, q query.RecordQuery, most int64, by time.Time) (n query.Count, err error) {
 	leave, err := k.pool.Begin()
 	if err != nil {
 		return n, err
 	}
 	defer leave()
-	s, err := k.seek(&q)
+	s, err := k.prepareSearch(&q)
 	if err != nil {
-		return n, sqlite.Failed(false, err, "count in %s", q.Source)
+		return n, sqlite.WrapError(false, err, "count in %s", q.Source)
 	}
 	end := most
 	if limit := int64(q.Limit); limit > 0 && (end <= 0 || limit <= end) {
@@ -259,12 +261,12 @@ func (k *Seeker) Count(ctx context.Context, q query.RecordQuery, most int64, by 
 				return err
 			}
 			blocks := k.records.Open(c)
-			return s.each(ctx, c, func() int { return seekFew }, func(some []*heldAt) (bool, error) {
+			return s.walkRecords(ctx, c, func() int { return seekFew }, func(some []*heldAt) (bool, error) {
 				for _, h := range some {
 					ok := true
 					if !s.p.exact {
 						var err error
-						if ok, err = s.meant(blocks, h); err != nil {
+						if ok, err = s.matchBody(blocks, h); err != nil {
 							return false, err
 						}
 					}
@@ -276,7 +278,7 @@ func (k *Seeker) Count(ctx context.Context, q query.RecordQuery, most int64, by 
 			})
 		})
 		if err != nil {
-			return n, sqlite.Failed(false, err, "count in %s", q.Source)
+			return n, sqlite.WrapError(false, err, "count in %s", q.Source)
 		}
 		if end > 0 && n.N > end {
 			n.N, n.AtLeast = end, int64(q.Limit) != end
@@ -286,11 +288,11 @@ func (k *Seeker) Count(ctx context.Context, q query.RecordQuery, most int64, by 
 	return n, nil
 }
 
-// meant reports whether a record's body fulfils the terms.
-func (s *recordSearch) meant(blocks *records.Blocks, h *heldAt) (bool, error) {
-	e, err := blocks.Entry(h.version)
+// matchBody reports whether the body of a record matches.
+func (s *recordSearch) matchBody(blocks *records.Blocks, h *heldAt) (bool, error) {
+	e, err := blocks.ReadEntry(h.version)
 	if err != nil {
 		return false, err
 	}
-	return h.plan.fulfils(s.p.q, e.ID, e.Parent, e.Body), nil
+	return h.plan.match(s.p.q, e.ID, e.Parent, e.Body), nil
 }

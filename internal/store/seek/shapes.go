@@ -1,4 +1,4 @@
-// Words in a question: the postings at which records have a text.
+// This file extends postings of text to all shapes of a record.
 
 package seek
 
@@ -8,8 +8,8 @@ import (
 	"understudy/internal/store/postings"
 )
 
-// everyShape is a stream of the postings that records have in all shapes that are asked for, of the records that have
-// one in another stream: what is said in one shape is said by the record.
+// everyShape is a stream with the postings in all shapes of the query, for each record that another stream has
+// in one shape. A text found in one shape counts for the whole record.
 type everyShape struct {
 	up      bool
 	s       postings.Iterator
@@ -21,20 +21,21 @@ type everyShape struct {
 	closed bool // there is nothing after at
 }
 
+// Advance implements postings.Iterator.
 func (e *everyShape) Advance(from int64) (int64, bool, error) {
 	e.group = e.group[postings.Skip(e.group, from, e.up):]
 	for len(e.group) == 0 {
 		if e.closed {
 			return 0, false, nil
 		}
-		if at := postings.Position(from); !e.begun || postings.Before(e.at, at, e.up) {
+		if at := postings.Position(from); !e.begun || postings.IsBefore(e.at, at, e.up) {
 			e.begun = true
-		} else { // that one is done
-			first, last := postings.At(e.at, 0), postings.At(e.at, 1<<postings.ShapeBits-1)
+		} else { // the current position is done
+			first, last := postings.New(e.at, 0), postings.New(e.at, 1<<postings.ShapeBits-1)
 			if !e.up {
 				last = first
 			}
-			next, ok := postings.Following(last, e.up)
+			next, ok := postings.Next(last, e.up)
 			if e.closed = !ok; !ok {
 				continue
 			}
@@ -51,9 +52,9 @@ func (e *everyShape) Advance(from int64) (int64, bool, error) {
 // read reads the first position at from or after it.
 func (e *everyShape) read(from int64) error {
 	e.group = e.group[:0]
-	begin := postings.At(postings.Position(from), 0)
+	begin := postings.New(postings.Position(from), 0)
 	if !e.up {
-		begin = postings.At(postings.Position(from), 1<<postings.ShapeBits-1)
+		begin = postings.New(postings.Position(from), 1<<postings.ShapeBits-1)
 	}
 	spot, ok, err := e.s.Advance(begin)
 	if err != nil || !ok {
@@ -63,10 +64,10 @@ func (e *everyShape) read(from int64) error {
 	for e.at = postings.Position(spot); ok && postings.Position(spot) == e.at; {
 		if k := e.byShape[postings.Shape(spot)]; k != nil {
 			for _, s := range k.shapes {
-				e.group = append(e.group, postings.At(e.at, s.Number))
+				e.group = append(e.group, postings.New(e.at, s.Number))
 			}
 		}
-		next, more := postings.Following(spot, e.up)
+		next, more := postings.Next(spot, e.up)
 		if !more {
 			break
 		}

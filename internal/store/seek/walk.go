@@ -1,4 +1,4 @@
-// Walking a Seek: from posting to posting, and to what is held there.
+// This file walks from posting to posting and reads the records there.
 
 package seek
 
@@ -14,19 +14,20 @@ import (
 	"understudy/internal/store/sqlite"
 )
 
-// unsettled is no number of an epoch.
+// unsettled is not the value of any epoch.
 const unsettled = -1
 
-// each hands out the records of the stream that are held, in order and some at a time, until do returns false or so
-// many were looked at. want is how many may be handed out at once.
-func (s *recordSearch) each(ctx context.Context, c *sqlite.Conn, want func() int, do func(some []*heldAt) (more bool, err error)) error {
-	stream, err := s.p.stream(c)
+// walkRecords calls do with the stored records of the stream, a few at a time and in order. It ends when do returns
+// false or it has looked at seekLook places. want returns how many records do can take.
+func (s *recordSearch) walkRecords(ctx context.Context, c *sqlite.Conn, want func() int,
+	do func(some []*heldAt) (more bool, err error)) error {
+	stream, err := s.p.openStream(c)
 	if err != nil {
 		return err
 	}
 	w := &walking{search: s, stream: stream, from: s.p.first(s.below)}
 	for looked := 0; looked < seekLook; {
-		places, err := w.next(ctx, min(want(), seekFew))
+		places, err := w.readNext(ctx, min(want(), seekFew))
 		if err != nil {
 			return err
 		}
@@ -35,7 +36,7 @@ func (s *recordSearch) each(ctx context.Context, c *sqlite.Conn, want func() int
 			return nil
 		}
 		looked += len(places)
-		some, err := s.held(c, places)
+		some, err := s.readHeld(c, places)
 		if err != nil {
 			return err
 		}
@@ -50,23 +51,23 @@ func (s *recordSearch) each(ctx context.Context, c *sqlite.Conn, want func() int
 	return nil
 }
 
-// walking goes over the places at which a stream has postings.
+// walking visits the places at which a stream has postings.
 type walking struct {
 	search *recordSearch
 	stream postings.Iterator
-	from   int64     // the posting to go on at
-	over   []*heldAt // found, and not handed out yet
-	ended  bool      // the stream has nothing more
+	from   int64     // the posting to continue at
+	over   []*heldAt // found and not returned yet
+	ended  bool      // the stream has no more postings
 }
 
-// next are the next places, n at most; none: that was all, or so many postings of
-// kinds that were not asked for came first that the next part goes on after them.
-func (w *walking) next(ctx context.Context, n int) ([]*heldAt, error) {
+// readNext returns the next places, at most n. It returns none at the end, or if it has passed so many postings
+// of other kinds that the next part must continue.
+func (w *walking) readNext(ctx context.Context, n int) ([]*heldAt, error) {
 	for passed := 0; len(w.over) < n && !w.ended; passed++ {
 		if err := sqlite.CheckContext(ctx); err != nil {
 			return nil, err
 		}
-		at, err := w.position()
+		at, err := w.readPosition()
 		if err != nil {
 			return nil, err
 		}
@@ -87,8 +88,8 @@ func (w *walking) next(ctx context.Context, n int) ([]*heldAt, error) {
 	return places, nil
 }
 
-// position adds the places of all kinds asked for that have a posting at the next position.
-func (w *walking) position() (at int64, err error) {
+// readPosition adds the places of all kinds of the query that have a posting at the next position.
+func (w *walking) readPosition() (at int64, err error) {
 	p := w.search.p
 	up := p.q.Up
 	spot, ok, err := w.stream.Advance(w.from)
@@ -102,7 +103,7 @@ func (w *walking) position() (at int64, err error) {
 		if k := p.byShape[postings.Shape(next)]; k != nil && !slices.Contains(group, k) {
 			group = append(group, k)
 		}
-		if w.from, ok = postings.Following(next, up); ok {
+		if w.from, ok = postings.Next(next, up); ok {
 			next, ok, err = w.stream.Advance(w.from)
 		}
 		if err != nil {
@@ -121,8 +122,8 @@ func (w *walking) position() (at int64, err error) {
 	return at, nil
 }
 
-// held are the records at some places, each in the shape it is told in; where none is there is none.
-func (s *recordSearch) held(c *sqlite.Conn, places []*heldAt) (some []*heldAt, err error) {
+// readHeld returns the stored records at some places, each in its preferred shape. It skips empty places.
+func (s *recordSearch) readHeld(c *sqlite.Conn, places []*heldAt) (some []*heldAt, err error) {
 	for _, k := range s.p.kinds {
 		args := []driver.Value{k.kind.Number, int64(records.Slots)}
 		for _, h := range places {

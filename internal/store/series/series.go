@@ -1,6 +1,6 @@
-// Series: the rows of numbers and of their samples.
+// A series is a row, and so is each of its samples.
 
-// Package series keeps numbers as they were at times.
+// Package series stores samples of numbers over time.
 package series
 
 import (
@@ -13,7 +13,7 @@ import (
 	"understudy/internal/store/sqlite"
 )
 
-// maxValue bounds a number as it is written, in bytes.
+// maxValue is the maximum length of a number's text in bytes.
 const maxValue = 64
 
 var (
@@ -29,15 +29,15 @@ var (
 	deleteSeries = &sqlite.Statement{Head: "DELETE FROM series WHERE source = ? AND kind = ?"}
 )
 
-// Points keeps the samples of series. It is safe for concurrent use.
+// Points stores the samples of series. It is safe for concurrent use.
 type Points struct{ pool *sqlite.Pool }
 
 // New returns the series of a database.
 func New(pool *sqlite.Pool) *Points { return &Points{pool} }
 
-// AddSamples keeps numbers; of the same time the first stays. Beyond
-// understudy.MaxSamples of a series the oldest go. Errors: ErrInvalid for a number that is
-// empty or above 64 bytes or a time before 1970, ErrNotStored; nothing is kept then.
+// AddSamples stores samples. Of samples with the same time the first is kept. If a series has more than
+// understudy.MaxSamples, the oldest are deleted. Errors: ErrInvalid for a number that is empty or above 64
+// bytes or a time before 1970, ErrNotStored. After an error nothing is stored.
 func (p *Points) AddSamples(ctx context.Context, s understudy.Series, samples ...understudy.Sample) error {
 	leave, err := p.pool.Begin()
 	if err != nil {
@@ -47,44 +47,44 @@ func (p *Points) AddSamples(ctx context.Context, s understudy.Series, samples ..
 	for _, one := range samples {
 		if one.Value == "" || len(one.Value) > maxValue || one.At.Unix() <= 0 {
 			err := fmt.Errorf("%w: a sample has a time and a number of at most %d bytes", understudy.ErrInvalid, maxValue)
-			return sqlite.Failed(true, err, "sample of %s", s)
+			return sqlite.WrapError(true, err, "sample of %s", s)
 		}
 	}
 	err = p.pool.Change(ctx, func(c *sqlite.Conn) error {
-		if err := c.Exec(insertSeries, 0, s.Source, s.Kind, s.Field); err != nil {
+		if err := c.Execute(insertSeries, 0, s.Source, s.Kind, s.Field); err != nil {
 			return err
 		}
 		number := int64(0)
-		_, err := c.One(selectSeries, named(s), func(r []driver.Value) { number = r[0].(int64) })
+		_, err := c.QueryRow(selectSeries, seriesArgs(s), func(r []driver.Value) { number = r[0].(int64) })
 		if err != nil {
 			return err
 		}
 		for _, one := range samples {
-			if err := c.Exec(insertSample, 0, number, one.At.UnixNano(), one.Value); err != nil {
+			if err := c.Execute(insertSample, 0, number, one.At.UnixNano(), one.Value); err != nil {
 				return err
 			}
 		}
-		return c.Exec(deleteOldest, 0, number, int64(understudy.MaxSamples))
+		return c.Execute(deleteOldest, 0, number, int64(understudy.MaxSamples))
 	})
-	return sqlite.Failed(true, err, "sample of %s", s)
+	return sqlite.WrapError(true, err, "sample of %s", s)
 }
 
-func named(s understudy.Series) []driver.Value { return []driver.Value{s.Source, s.Kind, s.Field} }
+func seriesArgs(s understudy.Series) []driver.Value { return []driver.Value{s.Source, s.Kind, s.Field} }
 
-// Samples are those of a series, oldest first; none of one that is not known.
-func (p *Points) Samples(ctx context.Context, s understudy.Series) (all []understudy.Sample, err error) {
+// ReadSamples returns the samples of a series, oldest first. An unknown series has none.
+func (p *Points) ReadSamples(ctx context.Context, s understudy.Series) (all []understudy.Sample, err error) {
 	leave, err := p.pool.Begin()
 	if err != nil {
 		return nil, err
 	}
 	defer leave()
 	err = p.pool.Read(ctx, func(c *sqlite.Conn) error {
-		return c.Query(selectSamples, 0, named(s), func(r []driver.Value) error {
+		return c.Query(selectSamples, 0, seriesArgs(s), func(r []driver.Value) error {
 			all = append(all, understudy.Sample{At: time.Unix(0, r[0].(int64)).UTC(), Value: r[1].(string)})
 			return nil
 		})
 	})
-	return all, sqlite.Failed(false, err, "samples of %s", s)
+	return all, sqlite.WrapError(false, err, "samples of %s", s)
 }
 
 // ForgetSamples deletes the series of a kind and returns how many samples they had.
@@ -100,7 +100,7 @@ func (p *Points) ForgetSamples(ctx context.Context, source, kind string) (gone i
 		if err != nil {
 			return err
 		}
-		return c.Exec(deleteSeries, 0, source, kind)
+		return c.Execute(deleteSeries, 0, source, kind)
 	})
-	return gone, sqlite.Failed(true, err, "forget the series of %s %s", source, kind)
+	return gone, sqlite.WrapError(true, err, "forget the series of %s %s", source, kind)
 }

@@ -52,7 +52,7 @@ func TestSamplesAreAsTheyWereWritten(t *testing.T) {
 	if err := db.Close(); err != nil {
 		t.Fatal(err)
 	}
-	got, err := open(t, path).Series.Samples(t.Context(), balance)
+	got, err := open(t, path).Series.ReadSamples(t.Context(), balance)
 	if err != nil || len(got) != len(values) {
 		t.Fatalf("%v, %v", got, err)
 	}
@@ -77,11 +77,11 @@ func TestTheOldestGo(t *testing.T) {
 		t.Fatal(err)
 	}
 	add(t, db, balance, noon.Add(24*time.Hour), "newest")
-	got, err := db.Series.Samples(t.Context(), balance)
+	got, err := db.Series.ReadSamples(t.Context(), balance)
 	if err != nil || len(got) != understudy.MaxSamples || got[0].Value != "2" {
 		t.Fatalf("%d, the oldest %v, %v", len(got), got[:1], err)
 	}
-	if left, err := db.Series.Samples(t.Context(), other); err != nil || len(left) != 1 {
+	if left, err := db.Series.ReadSamples(t.Context(), other); err != nil || len(left) != 1 {
 		t.Errorf("of the other %v, %v", left, err)
 	}
 }
@@ -98,10 +98,10 @@ func TestForgottenSamplesLeaveNothing(t *testing.T) {
 	if gone, err := db.Series.ForgetSamples(t.Context(), "acme", "balance"); err != nil || gone != 1 {
 		t.Fatalf("%d, %v", gone, err)
 	}
-	if got, err := db.Series.Samples(t.Context(), balance); err != nil || len(got) != 0 {
+	if got, err := db.Series.ReadSamples(t.Context(), balance); err != nil || len(got) != 0 {
 		t.Errorf("%v, %v", got, err)
 	}
-	if left, err := db.Series.Samples(t.Context(), other); err != nil || len(left) != 1 {
+	if left, err := db.Series.ReadSamples(t.Context(), other); err != nil || len(left) != 1 {
 		t.Errorf("of another kind: %v, %v", left, err)
 	}
 	if err := db.Close(); err != nil {

@@ -20,10 +20,10 @@ func FuzzID(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, prefix, id string) {
 		stored := sqlite.AppendID([]byte("before"), prefix, id)[6:]
-		if got, err := sqlite.TextID(prefix, stored); err != nil || got != id {
+		if got, err := sqlite.DecodeID(prefix, stored); err != nil || got != id {
 			t.Fatalf("%q came back as %q, %v", id, got, err)
 		}
-		_, _ = sqlite.TextID(prefix, []byte(id))
+		_, _ = sqlite.DecodeID(prefix, []byte(id))
 	})
 }
 
@@ -37,7 +37,7 @@ func (c coded) Code() int { return int(c) }
 func TestReasons(t *testing.T) {
 	for code, want := range map[int]string{13: "disk full", 10: "disk I/O error", 10 | 3<<8: "disk I/O error", 5: "locked", 6: "locked",
 		8: "read-only", 14: "cannot open", 7: "memory", 11: "damaged", 26: "not a database", 1: "database error"} {
-		err := sqlite.Failed(true, coded(code), "save page %s", "x")
+		err := sqlite.WrapError(true, coded(code), "save page %s", "x")
 		if !strings.Contains(err.Error(), want) || !strings.HasPrefix(err.Error(), "store: save page x: not stored: ") {
 			t.Errorf("code %d: %v, want %q", code, err, want)
 		}

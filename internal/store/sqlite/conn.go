@@ -1,8 +1,8 @@
-// One connection to SQLite, used straight through its driver: prepared
-// statements are kept, and one statement carries many rows.
+// This file is one connection to SQLite, used directly through its driver. A connection keeps prepared
+// statements, and one statement can carry many rows.
 
-// Package sqlite is the connections to one SQLite file: one that writes, a few
-// that read, and the faults they bring in words a person can act on.
+// Package sqlite manages the connections to one SQLite file: one connection that writes and a few that read. It
+// words database errors so that a person can act on them.
 package sqlite
 
 import (
@@ -18,49 +18,48 @@ import (
 	"modernc.org/sqlite"
 )
 
-// Statement is one SQL text in which tuple can be repeated. Statements are
-// named by their address, so each is declared once.
+// Statement is one SQL text in which the tuple can be repeated. A connection finds the prepared statement by
+// its address, so declare each statement once.
 type Statement struct {
 	Head, Tuple, Tail string
-	Reads             Part // that its rows are of
+	Reads             Part // the part of the file that the statement's rows belong to
 }
 
-// Part is a part of the file that is read.
+// Part is a part of the file, for counting reads.
 type Part uint8
 
-// The parts.
+// The parts of the file.
 const (
-	Rows   Part = iota // of tables
+	Rows   Part = iota // rows of tables
 	Index              // chunks of terms, postings of words and places
-	Blocks             // of packed bodies
+	Blocks             // packed bodies
 	parts
 )
 
-// Reads counts the rows read of each part.
+// Reads is the number of rows read from each part.
 type Reads [parts]int64
 
-// MaxTuples is how many tuples one statement carries; more are sent in turn. It
-// also bounds how many forms of a statement a connection keeps.
+// MaxTuples is the maximum number of tuples in one statement. It also limits how many variants of a statement a
+// connection keeps prepared.
 const MaxTuples = 64
 
 const (
-	// busyWait is how long a lock of another process is waited for.
+	// busyWait is how long a statement waits for a lock of another process.
 	busyWait = 2 * time.Second
-	// busyAgain is how long it is waited for once that was in vain.
-	busyAgain = 50 * time.Millisecond
+	// busyRetryWait is how long a statement waits for such a lock after an earlier wait failed.
+	busyRetryWait = 50 * time.Millisecond
 )
 
-// Conn is one connection. It is used by one goroutine at a time; a caller that wants
-// it takes it from the DB. database/sql is passed by because its pooling,
-// argument checks and per-call context watchers cost as much as the statement.
+// Conn is one connection. One goroutine at a time uses it; Pool hands it out. It does not use database/sql,
+// whose pooling, argument checks and context watchers cost as much as a statement.
 type Conn struct {
 	Raw       driver.Conn
 	prepared  map[prepared]driver.Stmt
 	args      []driver.NamedValue
 	row       []driver.Value
-	impatient bool            // the last wait for a lock was in vain
-	reads     Reads           // since the pool took them
-	limit     context.Context // of the work under way; nil: none
+	impatient bool            // the last wait for a lock failed
+	reads     Reads           // rows read since the pool last collected the counters
+	limit     context.Context // the time limit of the current work, or nil
 }
 
 type prepared struct {
@@ -68,10 +67,10 @@ type prepared struct {
 	n  int
 }
 
-// dsn is the driver's name of a file, whatever characters are in its path.
+// dsn returns the file's name in the driver's form, whatever characters its path contains.
 func dsn(path string) string { return (&url.URL{Scheme: "file", Path: path}).String() }
 
-// Dial opens a connection and sets it up. cache is its page cache in KiB.
+// Dial opens a connection and sets it up. cache is the size of its page cache in KiB.
 func Dial(ctx context.Context, path string, cache int) (*Conn, error) {
 	connector, err := sqlite.NewConnector(dsn(path))
 	if err != nil {
@@ -85,7 +84,7 @@ func Dial(ctx context.Context, path string, cache int) (*Conn, error) {
 	for _, pragma := range []string{
 		"busy_timeout = " + strconv.FormatInt(busyWait.Milliseconds(), 10),
 		"cache_size = -" + strconv.Itoa(cache),
-		"synchronous = NORMAL", // a crash of the machine may lose the last pages, never tear one
+		"synchronous = NORMAL", // a crash of the machine may lose the last commits, but never part of one
 		"foreign_keys = ON",
 		"secure_delete = FAST",
 		"temp_store = MEMORY",
@@ -111,8 +110,8 @@ func (c *Conn) Run(text string) error {
 	return err
 }
 
-// number runs a text that answers one integer, such as a pragma.
-func (c *Conn) Integer(text string) (n int64, err error) {
+// QueryInteger runs a text that returns one integer, such as a pragma.
+func (c *Conn) QueryInteger(text string) (n int64, err error) {
 	err = c.Ask(text, func(row []driver.Value) error {
 		v, ok := row[0].(int64)
 		if !ok {
@@ -124,38 +123,37 @@ func (c *Conn) Integer(text string) (n int64, err error) {
 	return n, err
 }
 
-// Ask runs a text that answers rows and is not worth keeping prepared.
+// Ask runs a text that returns rows and is not worth keeping prepared. It calls each for every row.
 func (c *Conn) Ask(text string, each func(row []driver.Value) error) error {
 	stmt, err := c.Raw.Prepare(text)
 	if err != nil {
 		return err
 	}
 	defer stmt.Close()
-	return c.Rows(stmt, nil, each)
+	return c.QueryPrepared(stmt, nil, each)
 }
 
-// Exec runs a statement with n tuples. The context is not handed on: the
-// driver would watch it from a goroutine per call, and each statement is short
-// or bounded by busy_timeout; contexts are checked between statements.
-func (c *Conn) Exec(st *Statement, n int, args ...driver.Value) error {
-	if err := c.within(); err != nil {
+// Execute runs a statement with n tuples. It passes no context to the driver, because the driver would start a
+// goroutine per call to watch it. Every statement is short or limited by busy_timeout. Contexts are checked
+// between statements.
+func (c *Conn) Execute(st *Statement, n int, args ...driver.Value) error {
+	if err := c.checkLimit(); err != nil {
 		return err
 	}
 	stmt, err := c.prepare(st, n)
 	if err != nil {
 		return err
 	}
-	_, err = stmt.(driver.StmtExecContext).ExecContext(context.Background(), c.named(args))
+	_, err = stmt.(driver.StmtExecContext).ExecContext(context.Background(), c.namedArgs(args))
 	clear(c.args)
 	return err
 }
 
-// ExecMany runs a statement for rows of width arguments each, as many at once as
-// one statement carries.
-func (c *Conn) ExecMany(st *Statement, width int, args []driver.Value) error {
+// ExecuteMany runs a statement for rows of width arguments each, with as many rows as possible per execution.
+func (c *Conn) ExecuteMany(st *Statement, width int, args []driver.Value) error {
 	for len(args) > 0 {
 		n := min(MaxTuples, len(args)/width)
-		if err := c.Exec(st, n, args[:n*width]...); err != nil {
+		if err := c.Execute(st, n, args[:n*width]...); err != nil {
 			return err
 		}
 		args = args[n*width:]
@@ -163,24 +161,24 @@ func (c *Conn) ExecMany(st *Statement, width int, args []driver.Value) error {
 	return nil
 }
 
-// Query runs a statement with n tuples; each is called for every row with
-// values that are its own to keep, in a slice that is not.
+// Query runs a statement with n tuples and calls each for every row. The callback may keep the values but not
+// the slice.
 func (c *Conn) Query(st *Statement, n int, args []driver.Value, each func(row []driver.Value) error) error {
-	if err := c.within(); err != nil {
+	if err := c.checkLimit(); err != nil {
 		return err
 	}
 	stmt, err := c.prepare(st, n)
 	if err != nil {
 		return err
 	}
-	return c.Rows(stmt, args, func(row []driver.Value) error {
+	return c.QueryPrepared(stmt, args, func(row []driver.Value) error {
 		c.reads[st.Reads]++
 		return each(row)
 	})
 }
 
-// One is query for a statement that answers at most one row.
-func (c *Conn) One(st *Statement, args []driver.Value, row func(row []driver.Value)) (found bool, err error) {
+// QueryRow runs a statement that returns at most one row. It calls row if there is one.
+func (c *Conn) QueryRow(st *Statement, args []driver.Value, row func(row []driver.Value)) (found bool, err error) {
 	err = c.Query(st, 0, args, func(r []driver.Value) error {
 		if !found {
 			row(r)
@@ -191,8 +189,9 @@ func (c *Conn) One(st *Statement, args []driver.Value, row func(row []driver.Val
 	return found, err
 }
 
-func (c *Conn) Rows(stmt driver.Stmt, args []driver.Value, each func(row []driver.Value) error) error {
-	rows, err := stmt.(driver.StmtQueryContext).QueryContext(context.Background(), c.named(args))
+// QueryPrepared runs a prepared statement and calls each for every row.
+func (c *Conn) QueryPrepared(stmt driver.Stmt, args []driver.Value, each func(row []driver.Value) error) error {
+	rows, err := stmt.(driver.StmtQueryContext).QueryContext(context.Background(), c.namedArgs(args))
 	clear(c.args)
 	if err != nil {
 		return err
@@ -202,7 +201,7 @@ func (c *Conn) Rows(stmt driver.Stmt, args []driver.Value, each func(row []drive
 	if cap(row) < width {
 		row = make([]driver.Value, width)
 	}
-	c.row = nil // a query run by each has a row of its own
+	c.row = nil // a query inside each gets its own row
 	row = row[:width]
 	err = Guard(func() error {
 		for {
@@ -225,7 +224,7 @@ func (c *Conn) Rows(stmt driver.Stmt, args []driver.Value, each func(row []drive
 	return err
 }
 
-func (c *Conn) named(args []driver.Value) []driver.NamedValue {
+func (c *Conn) namedArgs(args []driver.Value) []driver.NamedValue {
 	c.args = c.args[:0]
 	for i, v := range args {
 		c.args = append(c.args, driver.NamedValue{Ordinal: i + 1, Value: v})
@@ -233,6 +232,7 @@ func (c *Conn) named(args []driver.Value) []driver.NamedValue {
 	return c.args
 }
 
+// prepare returns the prepared statement with n tuples. It keeps the statement for later calls.
 func (c *Conn) prepare(st *Statement, n int) (driver.Stmt, error) {
 	key := prepared{st, n}
 	if stmt := c.prepared[key]; stmt != nil {
@@ -242,8 +242,8 @@ func (c *Conn) prepare(st *Statement, n int) (driver.Stmt, error) {
 	if n > 0 {
 		text += strings.Repeat(st.Tuple+", ", n-1) + st.Tuple
 	}
-	// SQLite plans by the value of a LIMIT that is nothing but a parameter, and so
-	// prepares its statement again before each run.
+	// SQLite plans by the value of a LIMIT that is only a parameter, and then prepares the statement again
+	// before each run. The plus sign avoids that.
 	text = strings.ReplaceAll(text+st.Tail, "LIMIT ?", "LIMIT +?")
 	stmt, err := c.Raw.Prepare(text)
 	if err != nil {
@@ -253,24 +253,24 @@ func (c *Conn) prepare(st *Statement, n int) (driver.Stmt, error) {
 	return stmt, nil
 }
 
-// within is the error of the work's limit once that is over.
-func (c *Conn) within() error {
+// checkLimit returns an error once the time limit of the current work is over.
+func (c *Conn) checkLimit() error {
 	if c.limit == nil {
 		return nil
 	}
 	return c.limit.Err()
 }
 
-// limited runs work, no statement of which begins after most: then it is a fault
-// with a reason, and the transaction around it is to be rolled back.
-func (c *Conn) Within(ctx context.Context, most time.Duration, work func() error) error {
-	limit, cancel := context.WithTimeout(ctx, most)
+// LimitTime runs work and starts none of its statements after max. If the time is over, it returns a Fault with
+// a reason. The caller must then roll back the transaction.
+func (c *Conn) LimitTime(ctx context.Context, max time.Duration, work func() error) error {
+	limit, cancel := context.WithTimeout(ctx, max)
 	defer cancel()
 	c.limit = limit
 	err := work()
 	c.limit = nil
 	if err != nil && limit.Err() != nil && ctx.Err() == nil {
-		return &Fault{Reason: fmt.Sprintf("saving it took more than %v", most), Saving: true, Err: context.DeadlineExceeded}
+		return &Fault{Reason: fmt.Sprintf("saving it took more than %v", max), Saving: true, Err: context.DeadlineExceeded}
 	}
 	return err
 }
@@ -282,14 +282,13 @@ var (
 	rollback   = &Statement{Head: "ROLLBACK"}
 )
 
-// Transaction runs work in a transaction begun with begin, which stands or falls as
-// a whole. broken reports that even rolling back failed, so that the
-// connection should not be used again.
-func (c *Conn) Transaction(ctx context.Context, begin *Statement, work func() error) (broken bool, err error) {
+// RunTransaction runs work in a transaction that begins with the statement begin. It commits all of work or
+// nothing. broken reports that rolling back failed too, so the connection must not be used again.
+func (c *Conn) RunTransaction(ctx context.Context, begin *Statement, work func() error) (broken bool, err error) {
 	if err := CheckContext(ctx); err != nil {
 		return false, err
 	}
-	if err := c.Exec(begin, 0); err != nil {
+	if err := c.Execute(begin, 0); err != nil {
 		return false, err
 	}
 	err = Guard(work)
@@ -297,21 +296,21 @@ func (c *Conn) Transaction(ctx context.Context, begin *Statement, work func() er
 		err = CheckContext(ctx)
 	}
 	if err == nil {
-		if err = c.Exec(commit, 0); err == nil {
+		if err = c.Execute(commit, 0); err == nil {
 			return false, nil
 		}
 	}
-	// After some faults SQLite has rolled back by itself and says so.
-	if rerr := c.Exec(rollback, 0); rerr != nil && !strings.Contains(rerr.Error(), "no transaction is active") {
+	// After some errors SQLite has already rolled back and says so.
+	if rerr := c.Execute(rollback, 0); rerr != nil && !strings.Contains(rerr.Error(), "no transaction is active") {
 		return true, err
 	}
 	return false, err
 }
 
-// Durably runs work whose transactions are on the disk when they are committed: a
-// crash of the machine does not undo them, nor any before them. Others may be lost
-// by it, whole. It is not called inside a transaction.
-func (c *Conn) Durably(work func() (broken bool, err error)) (broken bool, err error) {
+// RunDurably runs work whose transactions are on the disk once they are committed. Neither they nor earlier
+// commits are lost in a crash of the machine. Other commits may be lost, but never in part. Do not call it
+// inside a transaction.
+func (c *Conn) RunDurably(work func() (broken bool, err error)) (broken bool, err error) {
 	if err := c.Run("PRAGMA synchronous = FULL"); err != nil {
 		return false, err
 	}
@@ -320,9 +319,8 @@ func (c *Conn) Durably(work func() (broken bool, err error)) (broken bool, err e
 	return broken || again != nil, err
 }
 
-// hurry makes the connection wait less for a lock that was just waited for in
-// vain, so that other writers do not wait for it one after the
-// other; once a write succeeds it is patient again.
+// setBusyTimeout shortens the wait for locks after a wait has failed, so that other writers do not each wait in
+// turn. After a successful write it restores the full wait.
 func (c *Conn) setBusyTimeout(err error) error {
 	_, code := ReasonOf(err)
 	locked := code == codeBusy || code == codeLocked
@@ -331,15 +329,15 @@ func (c *Conn) setBusyTimeout(err error) error {
 	}
 	wait := busyWait
 	if locked {
-		wait = busyAgain
+		wait = busyRetryWait
 	}
 	c.impatient = locked
-	return c.waitForLock(wait)
+	return c.setLockWait(wait)
 }
 
-// waitForLock sets how long a lock of another process is waited for.
-func (c *Conn) waitForLock(most time.Duration) error {
-	return c.Ask("PRAGMA busy_timeout = "+strconv.FormatInt(most.Milliseconds(), 10), func([]driver.Value) error { return nil })
+// setLockWait sets how long a statement waits for a lock of another process.
+func (c *Conn) setLockWait(wait time.Duration) error {
+	return c.Ask("PRAGMA busy_timeout = "+strconv.FormatInt(wait.Milliseconds(), 10), func([]driver.Value) error { return nil })
 }
 
 func (c *Conn) Close() error {
@@ -350,7 +348,7 @@ func (c *Conn) Close() error {
 	return c.Raw.Close()
 }
 
-// CheckContext is ctx's error, if it is over.
+// CheckContext returns ctx's error if ctx is done. ctx may be nil.
 func CheckContext(ctx context.Context) error {
 	if ctx == nil {
 		return nil

@@ -1,4 +1,4 @@
-// SQLite's errors in words a person can act on.
+// This file words SQLite's errors so that a person can act on them.
 
 package sqlite
 
@@ -13,15 +13,14 @@ import (
 	"understudy"
 )
 
-// Fault is an error of the database, with a short reason. When it kept
-// something from being saved it is understudy.ErrNotStored as well.
+// Fault is a database error with a short reason. If it prevented a save, it is also understudy.ErrNotStored.
 type Fault struct {
 	Reason string
 	Saving bool
 	Err    error
 }
 
-// Error is "not stored: disk full (…)" or "disk full (…)".
+// Error returns "not stored: disk full (…)" or "disk full (…)".
 func (f *Fault) Error() string {
 	s := f.Reason
 	if f.Saving {
@@ -33,10 +32,10 @@ func (f *Fault) Error() string {
 	return s
 }
 
-// Short is the reason alone: "disk full", "disk I/O error", "locked".
+// Short returns only the reason, such as "disk full", "disk I/O error" or "locked".
 func (f *Fault) Short() string { return f.Reason }
 
-// Unwrap gives ErrNotStored or ErrDamaged, if that is what it is, and the cause.
+// Unwrap returns the cause, and ErrNotStored or ErrDamaged where they apply.
 func (f *Fault) Unwrap() []error {
 	kinds := []error{f.Err}
 	if f.Saving {
@@ -62,8 +61,8 @@ const (
 	CodeNotADB   = 26
 )
 
-// ReasonOf is what a person calls an error of the driver, and its primary
-// result code; 0 when it is none of the driver's.
+// ReasonOf returns the reason in words for an error of the driver, and its primary result code. For other
+// errors it returns "" and 0.
 func ReasonOf(err error) (reason string, code int) {
 	var coded interface{ Code() int }
 	if !errors.As(err, &coded) {
@@ -91,9 +90,9 @@ func ReasonOf(err error) (reason string, code int) {
 	return "database error", code
 }
 
-// Failed words err as the room does: what was being done, to what, why.
-// Errors of the root package and of contexts pass through as they are.
-func Failed(saving bool, err error, what string, args ...any) error {
+// WrapError adds to err what operation failed, on what and why. Errors of the root package and of contexts get
+// only the operation.
+func WrapError(saving bool, err error, what string, args ...any) error {
 	what = fmt.Sprintf(what, args...)
 	var known *Fault
 	switch {
@@ -112,26 +111,27 @@ func Failed(saving bool, err error, what string, args ...any) error {
 	return fmt.Errorf("store: %s: %w", what, &Fault{Reason: reason, Saving: saving, Err: err})
 }
 
-// damage is an error of stored bytes that are not what was stored.
+// damage is an error about stored bytes that are not what was written.
 type damage struct{ error }
 
 // Unwrap returns the cause.
 func (d damage) Unwrap() error { return d.error }
 
-// Code is SQLite's result code of a damaged file.
+// Code returns SQLite's result code for a damaged file.
 func (damage) Code() int { return CodeCorrupt }
 
-// Damaged returns the error of stored bytes that are not what was stored.
-func Damaged(what string, args ...any) error { return damage{fmt.Errorf(what, args...)} }
+// NewDamageError returns an error about stored bytes that are not what was written.
+func NewDamageError(what string, args ...any) error { return damage{fmt.Errorf(what, args...)} }
 
-// Guard runs work on what the file holds. A column of another type, or bytes of another form,
-// than were stored end work in a runtime error; Guard returns the place of it as Damaged does.
+// Guard runs work that reads stored values. A column of another type, or bytes of another form than were
+// written, may end work in a runtime error. Guard returns it as a damage error that names the place in the
+// code.
 func Guard(work func() error) (err error) {
 	defer func() {
 		switch why := recover().(type) {
 		case nil:
 		case runtime.Error:
-			err = Damaged("a stored value is of another type or form than was written%s", placeOf())
+			err = NewDamageError("a stored value is of another type or form than was written%s", panicPlace())
 		default:
 			panic(why)
 		}
@@ -139,8 +139,8 @@ func Guard(work func() error) (err error) {
 	return work()
 }
 
-// placeOf names the function of ours that a recovered panic ended.
-func placeOf() string {
+// panicPlace returns the function of this module in which a recovered panic began.
+func panicPlace() string {
 	var pcs [16]uintptr
 	frames := runtime.CallersFrames(pcs[:runtime.Callers(4, pcs[:])])
 	for {
@@ -154,7 +154,7 @@ func placeOf() string {
 	}
 }
 
-// IsDamaged reports whether err is one of Damaged.
+// IsDamaged reports whether err came from NewDamageError.
 func IsDamaged(err error) bool {
 	var d damage
 	return errors.As(err, &d)

@@ -23,7 +23,7 @@ func TestColumnOfAnotherTypeIsDamage(t *testing.T) {
 			t.Errorf("%s: %v", text, err)
 		}
 	}
-	broken, err := c.Transaction(t.Context(), BeginWrite, func() error {
+	broken, err := c.RunTransaction(t.Context(), BeginWrite, func() error {
 		var block []byte
 		n = int64(block[n+7])
 		return nil
@@ -34,7 +34,7 @@ func TestColumnOfAnotherTypeIsDamage(t *testing.T) {
 	if !IsDamaged(err) || !strings.HasPrefix(err.Error(), want) {
 		t.Errorf("%v", err)
 	}
-	if _, err := c.Transaction(t.Context(), BeginWrite, func() error { return io.EOF }); !errors.Is(err, io.EOF) {
+	if _, err := c.RunTransaction(t.Context(), BeginWrite, func() error { return io.EOF }); !errors.Is(err, io.EOF) {
 		t.Errorf("the connection cannot be used again: %v", err)
 	}
 }

@@ -1,4 +1,4 @@
-// SQLite's file format: which bytes of a page are in use, by
+// This file parses SQLite's file format to find which bytes of a page are in use. See
 // https://www.sqlite.org/fileformat2.html.
 
 package sqlite
@@ -19,28 +19,28 @@ const (
 // treePage is one parsed page of a tree.
 type treePage struct {
 	kind     byte
-	children []uint32 // of an interior page
-	chains   []chain  // of cells whose payload goes on in other pages
-	used     []bool   // which bytes are in use
+	children []uint32 // only of an interior page
+	chains   []chain  // the payloads that continue in other pages
+	used     []bool   // for each byte, whether it is in use
 }
 
-// chain is the part of a payload that lies in pages of its own.
+// chain is the part of a payload that lies in overflow pages.
 type chain struct {
 	first uint32
 	bytes int64
 }
 
-func (t *treePage) leaf() bool { return t.kind == indexLeaf || t.kind == tableLeaf }
+func (t *treePage) isLeaf() bool { return t.kind == indexLeaf || t.kind == tableLeaf }
 
 // layout is the size and number of the pages of a file.
 type layout struct {
-	size   int // of a page, in bytes
-	usable int // less what is reserved at its end
+	size   int // size of a page in bytes
+	usable int // size without the bytes reserved at the page's end
 	pages  uint32
 }
 
-// layoutOf reads the file's header.
-func layoutOf(header []byte) (l layout, err error) {
+// readLayout reads the layout from the file's header.
+func readLayout(header []byte) (l layout, err error) {
 	if len(header) < 100 || string(header[:16]) != "SQLite format 3\x00" {
 		return l, fmt.Errorf("the file has no header")
 	}
@@ -60,8 +60,8 @@ func layoutOf(header []byte) (l layout, err error) {
 	return l, nil
 }
 
-// parse takes a page of a tree apart. A page that is not as the format says is an
-// error, and nothing of it may be overwritten.
+// parse parses a page of a tree. If a page differs from the format, parse returns an error, and no byte of that
+// page may be overwritten.
 func (l layout) parse(number uint32, data []byte) (t *treePage, err error) {
 	head := 0
 	if number == 1 {
@@ -88,7 +88,7 @@ func (l layout) parse(number uint32, data []byte) (t *treePage, err error) {
 	}
 	for i := range cells {
 		at := int(binary.BigEndian.Uint16(data[head+width+2*i:]))
-		length, err := l.cell(t, data, at)
+		length, err := l.measureCell(t, data, at)
 		if err == nil && at < start {
 			err = fmt.Errorf("it begins at %d", at)
 		}
@@ -118,7 +118,7 @@ func (l layout) parse(number uint32, data []byte) (t *treePage, err error) {
 	return t, nil
 }
 
-// claim marks bytes as used; a byte that is marked already is an error.
+// claim marks bytes as used. It returns an error if a byte is already marked.
 func (t *treePage) claim(at, length, end int) error {
 	if at+length > end {
 		return fmt.Errorf("%d bytes at %d", length, at)
@@ -132,8 +132,8 @@ func (t *treePage) claim(at, length, end int) error {
 	return nil
 }
 
-// cell is how many bytes a cell takes on its page.
-func (l layout) cell(t *treePage, data []byte, at int) (length int, err error) {
+// measureCell returns how many bytes a cell takes on its page.
+func (l layout) measureCell(t *treePage, data []byte, at int) (length int, err error) {
 	r := data[min(at, l.usable):l.usable]
 	n := 0
 	if t.kind == tableInterior || t.kind == indexInterior {
@@ -145,20 +145,20 @@ func (l layout) cell(t *treePage, data []byte, at int) (length int, err error) {
 	}
 	var payload uint64
 	if t.kind != tableInterior {
-		v, w := varint(r[n:])
+		v, w := readVarint(r[n:])
 		payload, n = v, n+w
 		if w == 0 {
 			return 0, fmt.Errorf("it is cut off")
 		}
 	}
 	if t.kind == tableInterior || t.kind == tableLeaf {
-		_, w := varint(r[n:])
+		_, w := readVarint(r[n:])
 		if n += w; w == 0 {
 			return 0, fmt.Errorf("it is cut off")
 		}
 	}
 	if t.kind != tableInterior {
-		local := l.local(t.kind, payload)
+		local := l.localBytes(t.kind, payload)
 		if n += local; uint64(local) < payload {
 			if n+4 > len(r) {
 				return 0, fmt.Errorf("it is cut off")
@@ -170,24 +170,24 @@ func (l layout) cell(t *treePage, data []byte, at int) (length int, err error) {
 	return max(n, 4), nil
 }
 
-// local is how much of a payload lies on the page itself.
-func (l layout) local(kind byte, payload uint64) int {
-	most := (l.usable-12)*64/255 - 23
+// localBytes returns how many bytes of a payload lie on the page itself.
+func (l layout) localBytes(kind byte, payload uint64) int {
+	maxLocal := (l.usable-12)*64/255 - 23
 	if kind == tableLeaf {
-		most = l.usable - 35
+		maxLocal = l.usable - 35
 	}
-	if payload <= uint64(most) {
+	if payload <= uint64(maxLocal) {
 		return int(payload)
 	}
-	least := (l.usable-12)*32/255 - 23
-	if k := least + int((payload-uint64(least))%uint64(l.usable-4)); k <= most {
+	minLocal := (l.usable-12)*32/255 - 23
+	if k := minLocal + int((payload-uint64(minLocal))%uint64(l.usable-4)); k <= maxLocal {
 		return k
 	}
-	return least
+	return minLocal
 }
 
-// varint reads a number of the format; n is 0 when it is cut off.
-func varint(b []byte) (v uint64, n int) {
+// readVarint reads a variable-length number and its length n. n is 0 if the bytes end too early.
+func readVarint(b []byte) (v uint64, n int) {
 	for i := range min(len(b), 9) {
 		if i == 8 {
 			return v<<8 | uint64(b[8]), 9

@@ -23,7 +23,7 @@ func FuzzTreePage(f *testing.F) {
 		if err != nil {
 			return
 		}
-		if len(p.used) != l.size || p.leaf() != (len(p.children) == 0) {
+		if len(p.used) != l.size || p.isLeaf() != (len(p.children) == 0) {
 			t.Fatalf("%d children on a page of kind %d", len(p.children), p.kind)
 		}
 	})

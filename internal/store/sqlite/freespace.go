@@ -1,5 +1,5 @@
-// The walk over the free space of the file: every page of every tree, every chain
-// of a long value and the list of free pages.
+// This file overwrites the free space of the file. It visits every page of every tree, every overflow chain and
+// the list of free pages.
 
 package sqlite
 
@@ -11,18 +11,18 @@ import (
 	"os"
 )
 
-// freeSpace is one walk over the file.
+// freeSpace is one pass over the free space of the file.
 type freeSpace struct {
 	layout      layout
 	ctx         context.Context
 	file        *os.File
-	only        map[uint32]bool // pages to look at; nil: all
+	only        map[uint32]bool // the pages to overwrite, or nil for all
 	page        []byte
 	overwritten int64
 }
 
-// sweepFile overwrites what belongs to nothing, in the pages of only or, when it is
-// nil, in all. The file must stand still.
+// sweepFile overwrites unused bytes in the pages of only, or in all pages if only is nil. The file must not
+// change meanwhile. It returns how many bytes it overwrote.
 func (p *Pool) sweepFile(ctx context.Context, roots []uint32, only map[uint32]bool) (overwritten int64, err error) {
 	if only != nil && len(only) == 0 {
 		return 0, nil
@@ -32,29 +32,29 @@ func (p *Pool) sweepFile(ctx context.Context, roots []uint32, only map[uint32]bo
 	if _, err := w.file.ReadAt(header[:], 0); err != nil {
 		return 0, err
 	}
-	if w.layout, err = layoutOf(header[:]); err != nil {
+	if w.layout, err = readLayout(header[:]); err != nil {
 		return 0, err
 	}
 	w.page = make([]byte, w.layout.size)
 	for _, root := range roots {
-		depth, err := w.depth(root)
+		depth, err := w.measureDepth(root)
 		if err == nil {
-			err = w.tree(root, depth)
+			err = w.walkTree(root, depth)
 		}
 		if err != nil {
-			return w.overwritten, Damaged("the file cannot be cleaned: %w", err)
+			return w.overwritten, NewDamageError("the file cannot be cleaned: %w", err)
 		}
 	}
-	if err := w.free(binary.BigEndian.Uint32(header[32:])); err != nil {
-		return w.overwritten, Damaged("the file cannot be cleaned: %w", err)
+	if err := w.walkFreeList(binary.BigEndian.Uint32(header[32:])); err != nil {
+		return w.overwritten, NewDamageError("the file cannot be cleaned: %w", err)
 	}
 	return w.overwritten, nil
 }
 
-// wanted reports whether a page is to be looked at.
-func (w *freeSpace) wanted(number uint32) bool { return w.only == nil || w.only[number] }
+// isWanted reports whether the pass should overwrite a page.
+func (w *freeSpace) isWanted(number uint32) bool { return w.only == nil || w.only[number] }
 
-// read reads a page into the one buffer there is.
+// read reads a page into the shared buffer.
 func (w *freeSpace) read(number uint32) ([]byte, error) {
 	if err := CheckContext(w.ctx); err != nil {
 		return nil, err
@@ -66,26 +66,26 @@ func (w *freeSpace) read(number uint32) ([]byte, error) {
 	return w.page, err
 }
 
-// depth is how many levels lie below a page; all leaves of a tree lie on one.
-func (w *freeSpace) depth(number uint32) (depth int, err error) {
-	const deepest = 64
-	for depth = range deepest {
+// measureDepth returns how many levels lie below a page. All leaves of a tree are on the same level.
+func (w *freeSpace) measureDepth(number uint32) (depth int, err error) {
+	const maxDepth = 64
+	for depth = range maxDepth {
 		data, err := w.read(number)
 		if err != nil {
 			return 0, err
 		}
 		t, err := w.layout.parse(number, data)
-		if err != nil || t.leaf() {
+		if err != nil || t.isLeaf() {
 			return depth, err
 		}
 		number = t.children[0]
 	}
-	return 0, fmt.Errorf("a tree is deeper than %d", deepest)
+	return 0, fmt.Errorf("a tree is deeper than %d", maxDepth)
 }
 
-// tree walks a page and what is below it.
-func (w *freeSpace) tree(number uint32, depth int) error {
-	if depth == 0 && !w.wanted(number) {
+// walkTree visits a page and the pages below it.
+func (w *freeSpace) walkTree(number uint32, depth int) error {
+	if depth == 0 && !w.isWanted(number) {
 		return nil
 	}
 	data, err := w.read(number)
@@ -96,29 +96,29 @@ func (w *freeSpace) tree(number uint32, depth int) error {
 	if err != nil {
 		return err
 	}
-	if t.leaf() != (depth == 0) {
+	if t.isLeaf() != (depth == 0) {
 		return fmt.Errorf("page %d is on the wrong level", number)
 	}
-	if w.wanted(number) {
-		if err := w.overwrite(number, data, t.used); err != nil {
+	if w.isWanted(number) {
+		if err := w.eraseUnused(number, data, t.used); err != nil {
 			return err
 		}
 		for _, c := range t.chains {
-			if err := w.chain(c); err != nil {
+			if err := w.walkChain(c); err != nil {
 				return fmt.Errorf("page %d: %w", number, err)
 			}
 		}
 	}
 	for _, child := range t.children {
-		if err := w.tree(child, depth-1); err != nil {
+		if err := w.walkTree(child, depth-1); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// chain walks a long value to its last page and overwrites what follows it.
-func (w *freeSpace) chain(c chain) error {
+// walkChain follows an overflow chain to its last page and overwrites the bytes after the value.
+func (w *freeSpace) walkChain(c chain) error {
 	number, left := c.first, c.bytes
 	room := int64(w.layout.usable - 4)
 	for {
@@ -135,14 +135,14 @@ func (w *freeSpace) chain(c chain) error {
 			for i := range used {
 				used[i] = i < 4+int(left) || i >= w.layout.usable
 			}
-			return w.overwrite(number, data, used)
+			return w.eraseUnused(number, data, used)
 		}
 		number, left = next, left-room
 	}
 }
 
-// free walks the list of free pages: those that list others, and the others.
-func (w *freeSpace) free(trunk uint32) error {
+// walkFreeList visits the free pages: the trunk pages of the list and the leaves they name.
+func (w *freeSpace) walkFreeList(trunk uint32) error {
 	for steps := uint32(0); trunk != 0; steps++ {
 		if steps > w.layout.pages {
 			return errors.New("the list of free pages has no end")
@@ -163,12 +163,12 @@ func (w *freeSpace) free(trunk uint32) error {
 		for i := range used {
 			used[i] = i < 8+4*count
 		}
-		if err := w.overwrite(trunk, data, used); err != nil {
+		if err := w.eraseUnused(trunk, data, used); err != nil {
 			return err
 		}
 		for _, leaf := range leaves {
 			if data, err = w.read(leaf); err == nil {
-				err = w.overwrite(leaf, data, make([]bool, w.layout.size))
+				err = w.eraseUnused(leaf, data, make([]bool, w.layout.size))
 			}
 			if err != nil {
 				return err
@@ -179,8 +179,8 @@ func (w *freeSpace) free(trunk uint32) error {
 	return nil
 }
 
-// overwrite writes zeros over bytes of a page that are not used and not zero.
-func (w *freeSpace) overwrite(number uint32, data []byte, used []bool) error {
+// eraseUnused writes zeros over bytes of a page that are unused and not zero.
+func (w *freeSpace) eraseUnused(number uint32, data []byte, used []bool) error {
 	base := int64(number-1) * int64(w.layout.size)
 	for i := 0; i < len(data); i++ {
 		if used[i] || data[i] == 0 {

@@ -1,4 +1,4 @@
-// Ids as bytes: 17 for a provider's usual id, exact for every other.
+// This file stores ids in bytes: 17 bytes for an id of a provider's usual form, the exact text for any other.
 
 package sqlite
 
@@ -10,15 +10,15 @@ import (
 	"understudy/spec"
 )
 
-// The first byte of a stored id says its form.
+// The first byte of a stored id gives its form.
 const (
-	idText   = 0 // the text as it is
-	idUsual  = 1 // 16 bytes; the prefix is the kind's
-	idPrefix = 2 // one or more of 2 bytes prefix and 16 bytes, joined by IDSeparator
+	idText   = 0 // the text itself
+	idUsual  = 1 // 16 bytes; the prefix is the kind's prefix
+	idPrefix = 2 // one or more groups of 2 bytes prefix and 16 bytes, joined by IDSeparator in the text
 )
 
-// AppendID appends the stored form of an id. Different ids have different
-// forms, and textID gives back exactly what went in.
+// AppendID appends the stored form of an id. Different ids have different stored forms, and DecodeID returns
+// the exact text.
 func AppendID(dst []byte, prefix, id string) []byte {
 	if one, ok := understudy.ParseAnyID(id); ok && string(one.Prefix[:]) == prefix {
 		return append(append(dst, idUsual), one.Raw[:]...)
@@ -35,8 +35,8 @@ func AppendID(dst []byte, prefix, id string) []byte {
 	return dst
 }
 
-// TextID reads the stored form.
-func TextID(prefix string, stored []byte) (string, error) {
+// DecodeID returns the text of an id from its stored form.
+func DecodeID(prefix string, stored []byte) (string, error) {
 	if len(stored) == 0 {
 		return "", fmt.Errorf("empty id")
 	}

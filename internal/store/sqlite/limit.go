@@ -1,4 +1,4 @@
-// The limit of the file: what it may grow to, and what is said when it is reached.
+// This file sets the size limit of the file and explains errors at the limit.
 
 package sqlite
 
@@ -6,9 +6,8 @@ import (
 	"fmt"
 )
 
-// bound makes SQLite itself refuse to grow the file past what the limit leaves
-// beside the log.
-func (p *Pool) bound(c *Conn, size int64) error {
+// setGrowthLimit makes SQLite itself refuse to grow the file beyond the limit less the log.
+func (p *Pool) setGrowthLimit(c *Conn, size int64) error {
 	if p.growth.limit <= 0 {
 		return nil
 	}
@@ -16,31 +15,32 @@ func (p *Pool) bound(c *Conn, size int64) error {
 	p.growth.reserve = min(maxReserve, all/16+1)
 	p.Pages = all - p.growth.reserve
 	var err error
-	p.growth.maxPages, err = c.grow(p.Pages)
+	p.growth.maxPages, err = c.setMaxPages(p.Pages)
 	return err
 }
 
-// maxReserve is how many pages saves leave to what makes room: taking something
-// out may need a page or two before others are free.
+// maxReserve is the number of pages that only deleting work may use. Deleting may need a page or two before it
+// frees others.
 const maxReserve = 64
 
-// grow lets the file have so many pages, or as many as it has.
-func (c *Conn) grow(pages int64) (int64, error) {
-	return c.Integer(fmt.Sprintf("PRAGMA max_page_count = %d", pages))
+// setMaxPages sets how many pages the file may have. SQLite keeps the current number if that is larger.
+func (c *Conn) setMaxPages(pages int64) (int64, error) {
+	return c.QueryInteger(fmt.Sprintf("PRAGMA max_page_count = %d", pages))
 }
 
-// limitReached is why nothing more is stored when nothing more may go.
+// limitReached is the reason for refusing a save when nothing more can be evicted.
 const limitReached = "store.limit reached"
 
 // nearLimit is about how many pages one save may need.
 const nearLimit = 1024
 
-// limited says that it was the limit, not the disk, that made a write fail.
-func (p *Pool) limited(c *Conn, err error) error {
+// explainFull returns a Fault that names the limit if the limit, not the disk, made a write fail. It returns
+// other errors unchanged.
+func (p *Pool) explainFull(c *Conn, err error) error {
 	if _, code := ReasonOf(err); code != codeFull || p.growth.maxPages == 0 {
 		return err
 	}
-	if n, cerr := c.Integer("PRAGMA page_count"); cerr != nil || n+nearLimit < p.growth.maxPages {
+	if n, cerr := c.QueryInteger("PRAGMA page_count"); cerr != nil || n+nearLimit < p.growth.maxPages {
 		return err
 	}
 	return &Fault{Reason: limitReached, Saving: true, Err: err}

@@ -1,5 +1,5 @@
-// The pool: one connection that writes, a few that read, and the end of both.
-// Every transaction begins here: the writer's in its turn, readers' beside it.
+// This file is the pool of connections: one that writes, a few that read. Every transaction begins here.
+// Writers take turns, readers run beside them.
 
 package sqlite
 
@@ -18,45 +18,45 @@ import (
 	"understudy"
 )
 
-// pageSize is the size of a new file's pages. A packed block of some 9 KiB fills
-// pages of 8 KiB better than pages of 4 KiB: a call takes 54 bytes less.
+// pageSize is the page size of a new file in bytes. A packed block of about 9 KiB fits pages of 8 KiB better
+// than pages of 4 KiB and saves 54 bytes per call record.
 const pageSize = 8 << 10
 
-// The page caches of connections, in KiB. The system's cache is behind them.
+// The page caches of connections, in KiB. The operating system also caches the file.
 const (
 	WriterCache = 4 << 10
 	readerCache = 512
 )
 
-// Pool is the connections to one file.
+// Pool manages the connections to one file.
 type Pool struct {
 	Path       string
-	afterWrite func() // called after each write, with the writing connection held
+	afterWrite func() // called after each write, while the writing connection is in use
 
-	Writer  chan *Conn // holds the writing connection; nil in it means: dial again
+	Writer  chan *Conn // holds the writing connection; a nil connection means: dial again
 	readers chan *Conn
 
-	// Pages is how many pages the file may have by saves; 0: any number. The
-	// goroutine with the writing connection uses it.
+	// Pages is the maximum number of pages of the file for saves; 0 means no limit. Only the goroutine with the
+	// writing connection uses it.
 	Pages  int64
 	growth growth
 
 	mu     sync.Mutex
 	closed bool
 	reads  [parts]atomic.Int64
-	// Damaged is set when part of the file could not be read.
+	// Damaged is set after part of the file could not be read.
 	Damaged atomic.Bool
-	Active  sync.WaitGroup // calls under way
+	Active  sync.WaitGroup // counts the running calls
 
-	file *os.File // what Sanitize reads and overwrites; nil until it is needed
+	file *os.File // the file that Sanitize reads and overwrites; nil until it is needed
 }
 
-// growth is what SQLite was told about the size of the file.
+// growth is the current size limit in SQLite's terms.
 type growth struct {
-	limit    int64 // bytes of the file and its log; 0: any number
+	limit    int64 // bytes of the file and its log; 0 means no limit
 	log      int64 // bytes of the log
-	reserve  int64 // pages beyond Pool.Pages for work that makes room
-	maxPages int64 // the last bound SQLite was given
+	reserve  int64 // pages beyond Pool.Pages for work that frees space
+	maxPages int64 // the limit last set in SQLite
 }
 
 func NewPool(path string, readers int, limit, log int64, afterWrite func()) *Pool {
@@ -64,7 +64,7 @@ func NewPool(path string, readers int, limit, log int64, afterWrite func()) *Poo
 		Writer: make(chan *Conn, 1), readers: make(chan *Conn, readers)}
 }
 
-// Start puts the writing connection into the pool and dials those that read.
+// Start puts the writing connection into the pool and opens the reading connections.
 func (p *Pool) Start(ctx context.Context, writer *Conn) error {
 	p.Writer <- writer
 	for range cap(p.readers) {
@@ -77,6 +77,7 @@ func (p *Pool) Start(ctx context.Context, writer *Conn) error {
 	return nil
 }
 
+// DialWriter opens a writing connection and sets the page size, the log size and the size limit.
 func (p *Pool) DialWriter(ctx context.Context) (*Conn, error) {
 	c, err := Dial(ctx, p.Path, WriterCache)
 	if err != nil {
@@ -87,9 +88,9 @@ func (p *Pool) DialWriter(ctx context.Context) (*Conn, error) {
 		_ = c.Close()
 		return nil, err
 	}
-	// Each checkpoint writes a page of the file once however often it changed,
-	// so a longer log saves writes of the indexes.
-	size, err := c.Integer("PRAGMA page_size")
+	// A checkpoint writes a changed page once, however often it changed. So a longer log saves writes of the
+	// indexes.
+	size, err := c.QueryInteger("PRAGMA page_size")
 	if err != nil {
 		_ = c.Close()
 		return nil, err
@@ -101,15 +102,15 @@ func (p *Pool) DialWriter(ctx context.Context) (*Conn, error) {
 			return nil, err
 		}
 	}
-	if err := p.bound(c, size); err != nil {
+	if err := p.setGrowthLimit(c, size); err != nil {
 		_ = c.Close()
 		return nil, err
 	}
 	return c, nil
 }
 
-// Sql opens the file through database/sql, which migrations ask for.
-func (p *Pool) SQL() (*sql.DB, error) {
+// OpenSQL opens the file through database/sql, which the migrations need.
+func (p *Pool) OpenSQL() (*sql.DB, error) {
 	connector, err := sqlite.NewConnector(dsn(p.Path))
 	if err != nil {
 		return nil, err
@@ -119,17 +120,17 @@ func (p *Pool) SQL() (*sql.DB, error) {
 	return file, nil
 }
 
-// Release is write for what takes things out: it may use the reserve.
+// Release runs work that deletes, as Write does. Such work may use the reserve.
 func (p *Pool) Release(ctx context.Context, work func(c *Conn) (broken bool, err error)) error {
 	return p.Write(ctx, func(c *Conn) (broken bool, err error) {
 		if p.Pages == 0 {
 			return work(c)
 		}
-		if _, err := c.grow(p.Pages + p.growth.reserve); err != nil {
+		if _, err := c.setMaxPages(p.Pages + p.growth.reserve); err != nil {
 			return false, err
 		}
 		broken, err = work(c)
-		_, gerr := c.grow(p.Pages)
+		_, gerr := c.setMaxPages(p.Pages)
 		return broken || gerr != nil, err
 	})
 }
@@ -137,37 +138,38 @@ func (p *Pool) Release(ctx context.Context, work func(c *Conn) (broken bool, err
 // Change runs work in a writing transaction.
 func (p *Pool) Change(ctx context.Context, work func(c *Conn) error) error {
 	return p.Write(ctx, func(c *Conn) (bool, error) {
-		return c.Transaction(ctx, BeginWrite, func() error { return work(c) })
+		return c.RunTransaction(ctx, BeginWrite, func() error { return work(c) })
 	})
 }
 
-// ChangeDurably is Change for what is promised to somebody: it is on the disk when it
-// returns, also after a crash of the machine.
+// ChangeDurably runs work like Change, for promises to others. The commit is on the disk when it returns and survives a
+// crash of the machine.
 func (p *Pool) ChangeDurably(ctx context.Context, work func(c *Conn) error) error {
 	return p.Write(ctx, func(c *Conn) (bool, error) {
-		return c.Durably(func() (bool, error) {
-			return c.Transaction(ctx, BeginWrite, func() error { return work(c) })
+		return c.RunDurably(func() (bool, error) {
+			return c.RunTransaction(ctx, BeginWrite, func() error { return work(c) })
 		})
 	})
 }
 
-// ReleaseChange is Change for what ends something: it may use the reserve.
+// ReleaseChange runs work like Change, for work that ends or deletes something. It may use the reserve.
 func (p *Pool) ReleaseChange(ctx context.Context, work func(c *Conn) error) error {
 	return p.Release(ctx, func(c *Conn) (bool, error) {
-		return c.Transaction(ctx, BeginWrite, func() error { return work(c) })
+		return c.RunTransaction(ctx, BeginWrite, func() error { return work(c) })
 	})
 }
 
-// ReleaseDurably is ChangeDurably for what ends something: it may use the reserve.
+// ReleaseDurably runs work like ChangeDurably, for work that ends or deletes something. It may use the reserve.
 func (p *Pool) ReleaseDurably(ctx context.Context, work func(c *Conn) error) error {
 	return p.Release(ctx, func(c *Conn) (bool, error) {
-		return c.Durably(func() (bool, error) {
-			return c.Transaction(ctx, BeginWrite, func() error { return work(c) })
+		return c.RunDurably(func() (bool, error) {
+			return c.RunTransaction(ctx, BeginWrite, func() error { return work(c) })
 		})
 	})
 }
 
-// Begin counts a call; what it returns must be called when the call ends.
+// Begin registers a call. The caller must call leave when the call ends. After RefuseCalls it returns
+// ErrClosed.
 func (p *Pool) Begin() (leave func(), err error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -178,7 +180,7 @@ func (p *Pool) Begin() (leave func(), err error) {
 	return p.Active.Done, nil
 }
 
-// Write hands the writing connection to work, once the others are done.
+// Write waits for its turn and runs work with the writing connection.
 func (p *Pool) Write(ctx context.Context, work func(c *Conn) (broken bool, err error)) error {
 	var c *Conn
 	select {
@@ -197,7 +199,7 @@ func (p *Pool) Write(ctx context.Context, work func(c *Conn) (broken bool, err e
 	err := Guard(func() (err error) { broken, err = work(c); return err })
 	p.afterWrite()
 	p.noteDamage(err)
-	err = p.limited(c, err)
+	err = p.explainFull(c, err)
 	if !broken {
 		broken = c.setBusyTimeout(err) != nil
 	}
@@ -209,8 +211,7 @@ func (p *Pool) Write(ctx context.Context, work func(c *Conn) (broken bool, err e
 	return err
 }
 
-// Read hands a reading connection to work, inside one read transaction, so
-// that all it sees is of one moment.
+// Read runs work with a reading connection inside one read transaction. So work sees one consistent snapshot.
 func (p *Pool) Read(ctx context.Context, work func(c *Conn) error) error {
 	var c *Conn
 	select {
@@ -225,7 +226,7 @@ func (p *Pool) Read(ctx context.Context, work func(c *Conn) error) error {
 			return err
 		}
 	}
-	broken, err := c.Transaction(ctx, beginRead, func() error { return work(c) })
+	broken, err := c.RunTransaction(ctx, beginRead, func() error { return work(c) })
 	p.noteDamage(err)
 	for part, n := range c.reads {
 		p.reads[part].Add(n)
@@ -254,8 +255,8 @@ func (p *Pool) Reads() (all Reads) {
 	return all
 }
 
-// end makes every later call ErrClosed, and says whether it had done so before.
-func (p *Pool) Shut() (again bool) {
+// RefuseCalls makes later calls fail with ErrClosed. It reports whether it was called before.
+func (p *Pool) RefuseCalls() (again bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	again = p.closed
@@ -263,7 +264,7 @@ func (p *Pool) Shut() (again bool) {
 	return again
 }
 
-// Close closes the connections, once no call is under way.
+// Close closes the connections. No call may be running.
 func (p *Pool) Close() (err error) {
 	for range len(p.readers) {
 		if c := <-p.readers; c != nil {

@@ -20,7 +20,7 @@ func TestBoundsOfStatements(t *testing.T) {
 		t.Fatal(err)
 	}
 	insert := &Statement{Head: "INSERT INTO t VALUES ", Tuple: "(?)"}
-	if err := c.ExecMany(insert, 1, []driver.Value{int64(1), int64(2), int64(3)}); err != nil {
+	if err := c.ExecuteMany(insert, 1, []driver.Value{int64(1), int64(2), int64(3)}); err != nil {
 		t.Fatal(err)
 	}
 	some := &Statement{Head: "SELECT a FROM t WHERE a > ? ORDER BY a LIMIT ?"}
@@ -42,14 +42,14 @@ func TestDurably(t *testing.T) {
 	defer c.Close()
 	how := func(want int64) {
 		t.Helper()
-		if n, err := c.Integer("PRAGMA synchronous"); err != nil || n != want {
+		if n, err := c.QueryInteger("PRAGMA synchronous"); err != nil || n != want {
 			t.Errorf("synchronous = %d, %v, want %d", n, err, want)
 		}
 	}
 	how(1)
 	for _, end := range []error{nil, errors.New("it failed")} {
-		broken, err := c.Durably(func() (bool, error) {
-			return c.Transaction(t.Context(), BeginWrite, func() error { how(2); return end })
+		broken, err := c.RunDurably(func() (bool, error) {
+			return c.RunTransaction(t.Context(), BeginWrite, func() error { how(2); return end })
 		})
 		if broken || !errors.Is(err, end) {
 			t.Errorf("broken %v, %v", broken, err)

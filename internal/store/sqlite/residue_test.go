@@ -97,7 +97,7 @@ func TestRemains(t *testing.T) {
 		}
 		t.Logf("round %d: %d bytes overwritten, %d texts were", round, n, len(was))
 		was = was[:0]
-		all, err := notes.Values(t.Context(), "walk/")
+		all, err := notes.ReadValues(t.Context(), "walk/")
 		if err != nil || len(all) != len(held) {
 			t.Fatalf("%d notes, %v, want %d", len(all), err, len(held))
 		}

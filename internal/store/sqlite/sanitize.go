@@ -1,22 +1,16 @@
-// Sanitizing: what the file still holds of rows that were deleted or changed is
-// overwritten (data remanence, NIST 800-88).
+// Sanitizing overwrites what the file still contains of deleted or changed rows (data remanence, NIST 800-88).
 //
-// SQLite's secure_delete overwrites cells that are deleted. It does not
-// overwrite pages that became free (FAST). Nor does it overwrite what lies in
-// the gap between a page's cells after cells moved to another page, nor what
-// follows the end of a long value. So after an erasure the file is walked by its
-// format, and every byte that belongs to nothing is overwritten in place:
+// SQLite's secure_delete overwrites deleted cells. It does not overwrite pages that became free (FAST), old
+// bytes between a page's cells after cells moved, or bytes after the end of a long value. So after an erasure
+// Sanitize parses the whole file and overwrites every unused byte in place:
 //
-//  1. the log is written back and cut to nothing, and a read transaction begins
-//     at that moment: while it lasts SQLite writes to its log only, and the file
-//     stands still;
-//  2. every tree, long value and free page of the file is walked;
-//  3. with the writing connection held the log is written back again, and the
-//     pages it had are walked anew. The connection is closed, because its cache
-//     may remember what they held.
+// 1. It copies the log into the file, empties the log, and begins a read transaction. While that lasts, SQLite
+// writes only to its log, so the file does not change.
+// 2. It visits every tree, long value and free page of the file.
+// 3. It takes the writing connection, copies the log again and visits the pages that were in the log. It closes
+// the connection, because its cache may still contain the old bytes.
 //
-// The file is opened once and closed after all connections: closing it earlier
-// would drop SQLite's locks.
+// The file is opened once and closed after all connections. Closing it earlier would release SQLite's locks.
 
 package sqlite
 
@@ -34,13 +28,13 @@ import (
 )
 
 const (
-	cutTries = 40                     // attempts to cut the log
-	cutPause = 250 * time.Millisecond // between two attempts
-	cutBusy  = 100 * time.Millisecond // the longest wait of one attempt; saves wait behind it
+	cutTries = 40                     // attempts to empty the log
+	cutPause = 250 * time.Millisecond // pause between two attempts
+	cutBusy  = 100 * time.Millisecond // maximum wait of one attempt; saves wait behind it
 )
 
-// Sanitize overwrites every byte of the file that belongs to nothing, and returns
-// how many of them were not zero. One goroutine at a time may call it.
+// Sanitize overwrites every unused byte of the file and returns how many of them were not zero. Only one
+// goroutine at a time may call it.
 func (p *Pool) Sanitize(ctx context.Context) (overwritten int64, err error) {
 	if p.file == nil {
 		if p.file, err = os.OpenFile(p.Path, os.O_RDWR, 0); err != nil {
@@ -63,6 +57,8 @@ func (p *Pool) Sanitize(ctx context.Context) (overwritten int64, err error) {
 // errLogHeld means that a reader still uses the log.
 var errLogHeld = errors.New("the log cannot be cut while a reader holds it")
 
+// sanitizeOnce makes one pass over the file. It returns errLogHeld if a reader prevents it from emptying the
+// log.
 func (p *Pool) sanitizeOnce(ctx context.Context) (overwritten int64, err error) {
 	var reader *Conn
 	select {
@@ -81,29 +77,29 @@ func (p *Pool) sanitizeOnce(ctx context.Context) (overwritten int64, err error) 
 		if err := cutLog(c); err != nil {
 			return false, err
 		}
-		if err := reader.Exec(beginRead, 0); err != nil {
+		if err := reader.Execute(beginRead, 0); err != nil {
 			return false, err
 		}
-		roots, err = rootPages(reader)
+		roots, err = readRootPages(reader)
 		return false, err
 	})
 	if err == nil {
 		overwritten, err = p.sweepFile(ctx, roots, nil)
 	}
 	if err != nil {
-		_ = reader.Exec(rollback, 0) // there may be none to roll back
+		_ = reader.Execute(rollback, 0) // there may be no transaction to roll back
 		return overwritten, err
 	}
 	err = p.Write(ctx, func(c *Conn) (bool, error) {
-		changed, err := pagesInLog(p.Path + "-wal")
-		if rerr := reader.Exec(rollback, 0); err == nil {
+		changed, err := readLogPages(p.Path + "-wal")
+		if rerr := reader.Execute(rollback, 0); err == nil {
 			err = rerr
 		}
 		if err == nil {
 			err = cutLog(c)
 		}
 		if err == nil {
-			roots, err = rootPages(c)
+			roots, err = readRootPages(c)
 		}
 		if err != nil {
 			return true, err
@@ -113,19 +109,19 @@ func (p *Pool) sanitizeOnce(ctx context.Context) (overwritten int64, err error) 
 		if err == nil {
 			err = p.file.Sync()
 		}
-		return true, err // closed in any case: its cache remembers
+		return true, err // broken, so that the pool closes it: its cache may contain old bytes
 	})
 	return overwritten, err
 }
 
-// cutLog writes all of the log back and cuts it to nothing.
+// cutLog copies the whole log into the file and empties it.
 func cutLog(c *Conn) error {
-	if err := c.waitForLock(cutBusy); err != nil {
+	if err := c.setLockWait(cutBusy); err != nil {
 		return err
 	}
 	held := false
 	err := c.Ask("PRAGMA wal_checkpoint(TRUNCATE)", func(r []driver.Value) error { held = r[0].(int64) != 0; return nil })
-	if perr := c.waitForLock(busyWait); err == nil {
+	if perr := c.setLockWait(busyWait); err == nil {
 		err = perr
 	}
 	if _, code := ReasonOf(err); held || code == codeBusy || code == codeLocked {
@@ -134,8 +130,8 @@ func cutLog(c *Conn) error {
 	return err
 }
 
-// rootPages are the first pages of all trees.
-func rootPages(c *Conn) (roots []uint32, err error) {
+// readRootPages returns the first pages of all trees.
+func readRootPages(c *Conn) (roots []uint32, err error) {
 	roots = []uint32{1}
 	err = c.Ask("SELECT rootpage FROM sqlite_schema WHERE rootpage > 0", func(r []driver.Value) error {
 		roots = append(roots, uint32(r[0].(int64)))
@@ -144,11 +140,11 @@ func rootPages(c *Conn) (roots []uint32, err error) {
 	return roots, err
 }
 
-// pagesInLog are the pages that stand in the log, which was empty before. Every
-// whole frame counts, committed or not.
-func pagesInLog(path string) (map[uint32]bool, error) {
+// readLogPages returns the pages in the log, which was empty before. It counts every complete frame, committed
+// or not.
+func readLogPages(path string) (map[uint32]bool, error) {
 	pages := map[uint32]bool{}
-	f, err := os.Open(path) // SQLite's locks are not on this file
+	f, err := os.Open(path) // SQLite puts no locks on this file
 	if errors.Is(err, os.ErrNotExist) {
 		return pages, nil
 	}
@@ -158,7 +154,7 @@ func pagesInLog(path string) (map[uint32]bool, error) {
 	defer f.Close()
 	var head [32]byte
 	if _, err := f.ReadAt(head[:], 0); err != nil {
-		return pages, notEOF(err)
+		return pages, skipEOF(err)
 	}
 	size := int64(binary.BigEndian.Uint32(head[8:]))
 	if size == 1 {
@@ -170,13 +166,13 @@ func pagesInLog(path string) (map[uint32]bool, error) {
 	for at := int64(32); ; at += 24 + size {
 		var frame [24]byte
 		if _, err := f.ReadAt(frame[:], at); err != nil {
-			return pages, notEOF(err)
+			return pages, skipEOF(err)
 		}
 		pages[binary.BigEndian.Uint32(frame[:])] = true
 	}
 }
 
-func notEOF(err error) error {
+func skipEOF(err error) error {
 	if errors.Is(err, io.EOF) {
 		return nil
 	}

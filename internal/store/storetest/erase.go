@@ -19,8 +19,8 @@ import (
 // Erasing is a store that erases.
 type Erasing interface {
 	Store
-	Waiting(ctx context.Context) (erase.Waiting, error)
-	Erasures(ctx context.Context, before int64, limit int) ([]erase.Erasure, error)
+	CountWaiting(ctx context.Context) (erase.Waiting, error)
+	ReadErasures(ctx context.Context, before int64, limit int) ([]erase.Erasure, error)
 	Find(ctx context.Context, source, what string) (erase.Found, error)
 	EraseNumber(ctx context.Context, source, what string) (erase.Erasure, erase.Found, error)
 	Expire(ctx context.Context, source, kind string) (int, error)
@@ -105,7 +105,7 @@ func (s *erasingSuite) carry(want ...string) {
 		s.suite.Fatalf("receipts %q, want %q", got, want)
 	}
 	s.waiting(0)
-	all, err := s.e.Erasures(s.suite.Context(), 0, 100)
+	all, err := s.e.ReadErasures(s.suite.Context(), 0, 100)
 	if err != nil || len(all) < len(done) {
 		s.suite.Fatalf("receipts kept %+v, %v", all, err)
 	}
@@ -119,7 +119,7 @@ func (s *erasingSuite) carry(want ...string) {
 
 func (s *erasingSuite) waiting(want int64) {
 	s.suite.Helper()
-	if w, err := s.e.Waiting(s.suite.Context()); err != nil || w.Records != want || w.Since.IsZero() != (want == 0) {
+	if w, err := s.e.CountWaiting(s.suite.Context()); err != nil || w.Records != want || w.Since.IsZero() != (want == 0) {
 		s.suite.Fatalf("waiting %+v, %v, want %d", w, err, want)
 	}
 }
@@ -264,13 +264,13 @@ func personErased(t *testing.T, s *erasingSuite) {
 	if e, f, err := s.e.EraseNumber(t.Context(), Source, anna); err != nil || f.Records() != 0 || e.Number != 0 {
 		t.Fatalf("again: %+v, %+v, %v", e, f, err)
 	}
-	again, _ := s.e.Erasures(t.Context(), 0, 10)
+	again, _ := s.e.ReadErasures(t.Context(), 0, 10)
 	s.suite.save(messages("/4", at(4), Epoch, message(4, anna, ours, "new")))
 	if _, _, err := s.e.EraseNumber(t.Context(), Source, "001 (415) 555-0100"); err != nil {
 		t.Fatal(err)
 	}
 	s.carry("asked 1 1 1")
-	if now, _ := s.e.Erasures(t.Context(), 0, 10); now[0].Hash != again[0].Hash {
+	if now, _ := s.e.ReadErasures(t.Context(), 0, 10); now[0].Hash != again[0].Hash {
 		t.Fatal("one number has two hashes")
 	}
 	if _, err := s.e.Find(t.Context(), "unheard", anna); !errors.Is(err, understudy.ErrInvalid) {
@@ -458,7 +458,7 @@ func brokenOff(t *testing.T, s *erasingSuite) {
 	if !errors.Is(err, broken) || told != 1 {
 		t.Fatalf("%v, told %d times", err, told)
 	}
-	if w, err := s.e.Waiting(t.Context()); err != nil || w.Records == 0 {
+	if w, err := s.e.CountWaiting(t.Context()); err != nil || w.Records == 0 {
 		t.Fatalf("waiting %+v, %v: there is no receipt yet", w, err)
 	}
 	// Whether memory has forgotten is not known: it is told again.

@@ -21,15 +21,15 @@ type Jobs interface {
 	PlanJob(ctx context.Context, now, since, slot time.Time, job understudy.Job) (number int64, last time.Time, err error)
 	ClaimJobs(ctx context.Context, want understudy.Claim) (understudy.Claimed, error)
 	CancelJob(ctx context.Context, number int64, now time.Time) (understudy.Job, error)
-	BeatJobs(ctx context.Context, beats ...understudy.Heartbeat) ([]understudy.HeartbeatReply, error)
+	RenewLeases(ctx context.Context, beats ...understudy.Heartbeat) ([]understudy.HeartbeatReply, error)
 	MarkJob(ctx context.Context, number, fence int64, mark []byte) error
 	EndJob(ctx context.Context, e understudy.JobResult) (understudy.JobState, error)
-	Jobs(ctx context.Context, f understudy.JobFilter) ([]understudy.Job, error)
-	JobCounts(ctx context.Context) (understudy.JobCounts, error)
+	ReadJobs(ctx context.Context, f understudy.JobFilter) ([]understudy.Job, error)
+	CountJobs(ctx context.Context) (understudy.JobCounts, error)
 	TrimJobs(ctx context.Context, keep int, before time.Time) (removed int, err error)
 	Value(ctx context.Context, name string) ([]byte, error)
 	SetValue(ctx context.Context, name string, value []byte) error
-	Values(ctx context.Context, prefix string) (map[string][]byte, error)
+	ReadValues(ctx context.Context, prefix string) (map[string][]byte, error)
 	Close() error
 }
 
@@ -121,7 +121,7 @@ func (s *desk) numbers(got []understudy.Job, want ...int64) {
 
 func (s *desk) job(number int64) understudy.Job {
 	s.Helper()
-	got, err := s.Jobs.Jobs(s.Context(), understudy.JobFilter{Number: number})
+	got, err := s.Jobs.ReadJobs(s.Context(), understudy.JobFilter{Number: number})
 	if err != nil || len(got) != 1 {
 		s.Fatalf("job %d: %v, %v", number, got, err)
 	}
@@ -204,7 +204,7 @@ func jobRefused(t *testing.T, s *desk) {
 	if _, err := s.ClaimJobs(t.Context(), understudy.Claim{Worker: "w", Now: at(1)}); !errors.Is(err, understudy.ErrInvalid) {
 		t.Errorf("a claim of nothing: %v", err)
 	}
-	if n, err := s.JobCounts(t.Context()); err != nil || n != (understudy.JobCounts{}) {
+	if n, err := s.CountJobs(t.Context()); err != nil || n != (understudy.JobCounts{}) {
 		t.Errorf("%+v, %v", n, err)
 	}
 }
@@ -297,7 +297,7 @@ func fences(t *testing.T, s *desk) {
 	if err := s.MarkJob(t.Context(), n, old.Fence, []byte("x")); !errors.Is(err, understudy.ErrLost) {
 		t.Fatalf("a late mark: %v", err)
 	}
-	beaten, err := s.BeatJobs(t.Context(), understudy.Heartbeat{Number: n, Fence: old.Fence, LeaseEnd: at(999),
+	beaten, err := s.RenewLeases(t.Context(), understudy.Heartbeat{Number: n, Fence: old.Fence, LeaseEnd: at(999),
 		Progress: understudy.Progress{Done: 5}},
 		understudy.Heartbeat{Number: n, Fence: fresh.Fence, LeaseEnd: at(200), Progress: understudy.Progress{Done: 1, Total: 2, Note: "half"}})
 	if err != nil || !beaten[0].Lost || beaten[1].Lost || beaten[1].Stop {

@@ -81,7 +81,7 @@ func ends(t *testing.T, s *desk) {
 	if d := s.state(n, understudy.JobDone); d.Error != "" || !d.Ended.Equal(at(13)) || d.Progress.Note != "all" || !d.LeaseEnd.IsZero() {
 		t.Fatalf("%+v", d)
 	}
-	if n, err := s.JobCounts(t.Context()); err != nil || n != (understudy.JobCounts{Archived: 1}) {
+	if n, err := s.CountJobs(t.Context()); err != nil || n != (understudy.JobCounts{Archived: 1}) {
 		t.Fatalf("%+v, %v", n, err)
 	}
 }
@@ -98,7 +98,7 @@ func cancelling(t *testing.T, s *desk) {
 	if c, err := s.CancelJob(t.Context(), running, at(4)); err != nil || c.State != understudy.JobRunning || !c.Stop {
 		t.Fatalf("%+v, %v", c, err)
 	}
-	beaten, err := s.BeatJobs(t.Context(), understudy.Heartbeat{Number: running, Fence: j.Fence, LeaseEnd: at(70)})
+	beaten, err := s.RenewLeases(t.Context(), understudy.Heartbeat{Number: running, Fence: j.Fence, LeaseEnd: at(70)})
 	if err != nil || !beaten[0].Stop || beaten[0].Lost {
 		t.Fatalf("%+v, %v", beaten, err)
 	}
@@ -213,7 +213,7 @@ func filters(t *testing.T, s *desk) {
 	}
 	look := func(f understudy.JobFilter, want ...int64) {
 		t.Helper()
-		got, err := s.Jobs.Jobs(t.Context(), f)
+		got, err := s.Jobs.ReadJobs(t.Context(), f)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -246,12 +246,12 @@ func archiveShort(t *testing.T, s *desk) {
 	if n, err := s.TrimJobs(t.Context(), 3, at(-1)); err != nil || n != 1 {
 		t.Fatal(n, err)
 	}
-	got, _ := s.Jobs.Jobs(t.Context(), understudy.JobFilter{})
+	got, _ := s.Jobs.ReadJobs(t.Context(), understudy.JobFilter{})
 	s.numbers(got, live, done[3], done[2], done[1], failed[1], failed[0])
 	if n, err := s.TrimJobs(t.Context(), 3, at(1)); err != nil || n != 1 {
 		t.Fatal(n, err)
 	}
-	got, _ = s.Jobs.Jobs(t.Context(), understudy.JobFilter{})
+	got, _ = s.Jobs.ReadJobs(t.Context(), understudy.JobFilter{})
 	s.numbers(got, live, done[3], done[2], done[1], failed[1])
 	if n, err := s.TrimJobs(t.Context(), 0, at(-1)); err != nil || n != 4 {
 		t.Fatal(n, err)
@@ -298,7 +298,7 @@ func values(t *testing.T, s *desk) {
 	is("walk/b%", "")
 	for prefix, want := range map[string]string{"walk/": "map[walk/a:2\x00\xff walk/b%:]", "": "5", "walk/b%": "map[walk/b%:]",
 		"walk%": "map[]", "z": "map[]", "Walk": "map[]"} {
-		all, err := s.Values(t.Context(), prefix)
+		all, err := s.ReadValues(t.Context(), prefix)
 		got := map[string]string{}
 		for name, value := range all {
 			got[name] = string(value)
@@ -334,15 +334,15 @@ func jobsClosed(t *testing.T, s *desk) {
 			return err
 		},
 		"cancel": func() error { _, err := s.CancelJob(t.Context(), n, at(1)); return err },
-		"beat":   func() error { _, err := s.BeatJobs(t.Context()); return err },
+		"beat":   func() error { _, err := s.RenewLeases(t.Context()); return err },
 		"mark":   func() error { return s.MarkJob(t.Context(), n, 1, nil) },
 		"end":    func() error { return s.tryEnd(understudy.Job{}, 1, understudy.JobDone) },
-		"jobs":   func() error { _, err := s.Jobs.Jobs(t.Context(), understudy.JobFilter{}); return err },
-		"counts": func() error { _, err := s.JobCounts(t.Context()); return err },
+		"jobs":   func() error { _, err := s.Jobs.ReadJobs(t.Context(), understudy.JobFilter{}); return err },
+		"counts": func() error { _, err := s.CountJobs(t.Context()); return err },
 		"trim":   func() error { _, err := s.TrimJobs(t.Context(), 1, at(1)); return err },
 		"value":  func() error { _, err := s.Value(t.Context(), "n"); return err },
 		"set":    func() error { return s.SetValue(t.Context(), "n", nil) },
-		"values": func() error { _, err := s.Values(t.Context(), "n"); return err },
+		"values": func() error { _, err := s.ReadValues(t.Context(), "n"); return err },
 	} {
 		if err := call(); !errors.Is(err, understudy.ErrClosed) {
 			t.Errorf("%s: %v", name, err)

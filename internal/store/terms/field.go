@@ -1,6 +1,6 @@
-// Package terms is the index of exact terms: which fields of a kind can be asked for
-// by their value, which tokens stand for the values of a record, and which postings
-// fulfil the predicates of a question. Tokens lie in package inverted.
+// Package terms is the index of exact terms. It says which fields of a kind can be searched by value, which
+// tokens stand for the values of a record, and which postings match the predicates of a query. Package inverted
+// stores the tokens.
 package terms
 
 import (
@@ -10,34 +10,34 @@ import (
 	"understudy/spec"
 )
 
-// way is how a field is found.
+// way is how a field is searched.
 type way uint8
 
 const (
 	byValue  way = iota // by its value
-	byNumber            // by the digits of a number; what is none by its value
-	byTime              // by where the record stands; far from there by its day and its month
+	byNumber            // by the digits of a phone number; other values by value
+	byTime              // by the record's position, or by day and month if the time is far from the position
 )
 
-// Field is a field that tokens are made of.
+// Field is a field from which tokens are made.
 type Field struct {
 	name string
 	way  way
-	typ  string // of the field
-	near string // what ranges call the differences of a time
+	typ  string // the type of the field
+	near string // the name in Ranges for the differences of near times
 }
 
-// Kind is what the index knows of a kind of records. It is only read.
+// Kind is what the index knows of a kind of records. It is read-only.
 type Kind struct {
-	Spec   *spec.Kind // nil when no spec names it
+	Spec   *spec.Kind // nil if no spec names it
 	Fields []Field
 }
 
-// parentField stands for the field of a record's parent, wherever that is from.
+// parentField stands for the field of a record's parent, wherever the parent comes from.
 const parentField = "^parent"
 
-// Fields are the fields of a kind that can be asked for exactly (see Spec.Termed), but
-// for that of the parent, which each kind has.
+// Fields returns the fields of a kind that can be searched exactly (see Spec.Termed), except for the parent
+// field, which every kind has.
 func Fields(sp *spec.Spec, kind *spec.Kind) (fields []Field) {
 	if kind == nil || sp == nil {
 		return nil
@@ -49,7 +49,7 @@ func Fields(sp *spec.Spec, kind *spec.Kind) (fields []Field) {
 		one := Field{name: f.Name, typ: f.Type}
 		switch {
 		case spec.IsTime(f.Type):
-			one.way, one.near = byTime, nearName(f.Name)
+			one.way, one.near = byTime, differenceName(f.Name)
 		case f.Class == spec.ClassPhone:
 			one.way = byNumber
 		}
@@ -58,20 +58,20 @@ func Fields(sp *spec.Spec, kind *spec.Kind) (fields []Field) {
 	return fields
 }
 
-// Fingerprint says what tokens a kind's records have; another one means that they are made anew.
+// Fingerprint identifies which tokens a kind's records have. If it changes, the tokens must be built again.
 func Fingerprint(kind *spec.Kind, fields []Field) string {
 	var b strings.Builder
 	b.WriteString("5")
 	for _, f := range fields {
 		b.WriteString(" " + f.name + ":" + strconv.Itoa(int(f.way)) + ":" + f.typ)
 	}
-	if kind != nil && kind.ParentRule() != kind.Parent { // ReadFields passes over it
+	if kind != nil && kind.ParentRule() != kind.Parent { // ReadFields skips this part
 		b.WriteString(" " + kind.ParentRule())
 	}
 	return b.String()
 }
 
-// ReadFields reads a Fingerprint: a program that was not told the spec keeps the terms right all the same.
+// ReadFields reads a Fingerprint. So a program without the spec can still maintain the terms.
 func ReadFields(text string) (fields []Field) {
 	words := strings.Fields(text)
 	for _, word := range words[min(1, len(words)):] {
@@ -83,7 +83,7 @@ func ReadFields(text string) (fields []Field) {
 		if err != nil {
 			continue
 		}
-		fields = append(fields, Field{name: parts[0], way: way(n), typ: parts[2], near: nearName(parts[0])})
+		fields = append(fields, Field{name: parts[0], way: way(n), typ: parts[2], near: differenceName(parts[0])})
 	}
 	return fields
 }

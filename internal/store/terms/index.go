@@ -1,4 +1,4 @@
-// The index: what edits come to in it, with the times that are looked for.
+// This file converts changes of records to entries of the index, and extends the ranges of times.
 
 package terms
 
@@ -10,16 +10,17 @@ import (
 	"understudy/internal/store/sqlite"
 )
 
-// Edit is what becomes of a record in one shape. Its facts have the parent.
+// Edit is the change of a record in one shape. Its facts include the parent.
 type Edit = postings.Edit[*Kind]
 
 // usualTokens is about how many tokens a record has.
 const usualTokens = 16
 
-// Entries are those that go out of the index and come into it with edits. The ranges grow, in the transaction of c.
-func Entries(c *sqlite.Conn, r *Ranges, edits []Edit) (out, in []inverted.Entry, err error) {
+// BuildEntries returns the entries that edits remove from the index and add to it. It extends the ranges in the
+// transaction of c.
+func BuildEntries(c *sqlite.Conn, r *Ranges, edits []Edit) (out, in []inverted.Entry, err error) {
 	in = make([]inverted.Entry, 0, usualTokens*len(edits))
-	grown := growing{c: c, of: map[rangeName]timeRange{}, news: map[rangeName]bool{}}
+	grown := growing{c: c, of: map[rangeName]timeRange{}, changed: map[rangeName]bool{}}
 	var buf []int64
 	for i := range edits {
 		e := &edits[i]
@@ -31,7 +32,7 @@ func Entries(c *sqlite.Conn, r *Ranges, edits []Edit) (out, in []inverted.Entry,
 		buf = buf[:0]
 		if e.New != nil {
 			buf = e.Kind.appendTokens(buf, e.Is, e.New, func(field string, unix int64) {
-				grown.see(rangeName{postings.Shape(e.Is), field}, unix)
+				grown.note(rangeName{postings.Shape(e.Is), field}, unix)
 			})
 		}
 		in = appendEntries(in, buf, e.Is)
@@ -43,7 +44,7 @@ func Entries(c *sqlite.Conn, r *Ranges, edits []Edit) (out, in []inverted.Entry,
 	return out, in, nil
 }
 
-// appendEntries appends the entries of a record's tokens, each once.
+// appendEntries appends one entry for each distinct token of a record.
 func appendEntries(dst []inverted.Entry, tokens []int64, spot int64) []inverted.Entry {
 	slices.Sort(tokens)
 	for _, token := range slices.Compact(tokens) {

@@ -1,4 +1,4 @@
-// Plans: what the predicates of a question say of one shape of a kind.
+// This file plans how to find records in one shape by the predicates of a query.
 
 package terms
 
@@ -14,28 +14,28 @@ import (
 	"understudy/spec"
 )
 
-// Plan is what predicates say of records in a shape: every part holds.
+// Plan is the conditions of predicates on records in a shape. All parts must match.
 type Plan struct {
 	Shape int64
 	parts []part
 }
 
-// part is what one predicate says: a record has one of the tokens, or one of its times is in its window.
+// part is the condition of one predicate: a record has one of the tokens, or one of its times is in a window.
 type part struct {
 	tokens  []int64
-	endings []int64 // the least tokens of numbers that end in four digits
-	windows []asked // none: no time is asked for
+	endings []int64      // the first tokens of phone numbers with given last four digits
+	windows []timeWindow // empty if the predicate has no time
 }
 
-// asked is a time asked for: in [from, to), 0 = open.
-type asked struct {
+// timeWindow is a range of times from from up to, but not including, to; 0 means open.
+type timeWindow struct {
 	far, near rangeName
 	from, to  int64
 }
 
-// Join makes one predicate of those that ask for a time of the same field, which has only one; never: it cannot be in
-// all of them. A time after one moment and before another asked for apart would each be looked for under every day
-// since or until then.
+// Join combines predicates on the times of the same field, because a field has only one time. never reports
+// that no time can match all of them. Two separate predicates, after one time and before another, would each
+// search all days since or until then.
 func Join(predicates []query.Predicate) (joined []query.Predicate, never bool) {
 	for _, t := range predicates {
 		i := -1
@@ -60,15 +60,16 @@ func Join(predicates []query.Predicate) (joined []query.Predicate, never bool) {
 	return joined, never
 }
 
-// Plan is what a parent and predicates, which Join has joined, say of the kind in a shape; nothing: the index does
-// not help. exact: what it finds fulfils them all; none: no record of the kind can.
+// Plan returns the conditions of a parent and of predicates in a shape, after Join. An empty plan means that
+// the index does not help. exact means that every result matches all predicates. none means that no record of
+// the kind can match.
 func (k *Kind) Plan(shape int64, parent string, predicates []query.Predicate) (p Plan, exact, none bool) {
 	p.Shape, exact = shape, true
 	if parent != "" {
 		p.parts = append(p.parts, part{tokens: []int64{tokenOf(shape, parentField, parent)}})
 	}
 	for i := range predicates {
-		says, one, none := k.part(shape, &predicates[i])
+		says, one, none := k.planPart(shape, &predicates[i])
 		if none {
 			return p, false, true
 		}
@@ -79,12 +80,12 @@ func (k *Kind) Plan(shape int64, parent string, predicates []query.Predicate) (p
 	return p, exact, false
 }
 
-// Empty reports that the plan says nothing: any record may be meant.
-func (p *Plan) Empty() bool { return len(p.parts) == 0 }
+// IsEmpty reports whether the plan has no condition, so that any record may match.
+func (p *Plan) IsEmpty() bool { return len(p.parts) == 0 }
 
-// part is what a predicate says; when that is nothing the index does not help.
-// exact: what has one of its words fulfils it.
-func (k *Kind) part(shape int64, t *query.Predicate) (says part, exact, none bool) {
+// planPart returns the condition of a predicate. It is empty if the index does not help. exact means that every
+// record with one of its tokens matches.
+func (k *Kind) planPart(shape int64, t *query.Predicate) (says part, exact, none bool) {
 	add := func(field, value string) { says.tokens = append(says.tokens, tokenOf(shape, field, value)) }
 	number := func(field, text string) {
 		to := &says.tokens
@@ -124,7 +125,7 @@ func (k *Kind) part(shape int64, t *query.Predicate) (says part, exact, none boo
 	}
 	if k.Spec != nil && k.Spec.ParentRule() != "" && k.Spec.Field(t.Field).RootPath() != "" && len(t.Any) > 0 {
 		for _, value := range t.Any {
-			if !strings.Contains(value, spec.IDSeparator) { // no name of a root has it
+			if !strings.Contains(value, spec.IDSeparator) { // names of roots do not contain it
 				add(parentField, spec.ParseRoot(value))
 			}
 		}
@@ -136,7 +137,7 @@ func (k *Kind) part(shape int64, t *query.Predicate) (says part, exact, none boo
 	}
 	switch f := &k.Fields[i]; {
 	case f.way == byTime && (t.From != 0 || t.To != 0):
-		return part{windows: []asked{f.window(shape, t)}}, false, false
+		return part{windows: []timeWindow{f.window(shape, t)}}, false, false
 	case f.way == byTime || t.From != 0 || t.To != 0:
 		return says, false, false
 	case f.way == byNumber && t.Number != "":
@@ -157,46 +158,46 @@ func (k *Kind) part(shape int64, t *query.Predicate) (says part, exact, none boo
 	return says, exact, false
 }
 
-// window is the time a predicate asks for of a field, in a shape.
-func (f *Field) window(shape int64, t *query.Predicate) asked {
-	return asked{far: rangeName{shape, f.name}, near: rangeName{shape, f.near}, from: t.From, to: t.To}
+// window returns the time window of a predicate on a field, in a shape.
+func (f *Field) window(shape int64, t *query.Predicate) timeWindow {
+	return timeWindow{far: rangeName{shape, f.name}, near: rangeName{shape, f.near}, from: t.From, to: t.To}
 }
 
-// within are the first and the last position at which a record may stand whose
-// time is near and in the window; none: there is no such.
-func (w *asked) within(r *Ranges) (first, last int64, none bool) {
+// positionRange returns the first and the last position of records whose time is near their position and in the
+// window. none reports that there are none.
+func (w *timeWindow) positionRange(r *Ranges) (first, last int64, none bool) {
 	off, ok := r.get(w.near)
 	if !ok {
 		return 0, 0, true
 	}
 	first, last = math.MinInt64, math.MaxInt64
 	if w.from != 0 {
-		if w.from > 2*postings.MostSecond {
+		if w.from > 2*postings.MaxSecond {
 			return 0, 0, true
 		}
-		first, _ = postings.SecondBounds(max(w.from, 2*postings.LeastSecond) - off.most)
+		first, _ = postings.SecondBounds(max(w.from, 2*postings.MinSecond) - off.last)
 	}
 	if w.to != 0 {
-		if w.to < 2*postings.LeastSecond {
+		if w.to < 2*postings.MinSecond {
 			return 0, 0, true
 		}
-		_, last = postings.SecondBounds(min(w.to, 2*postings.MostSecond) - 1 - off.least)
+		_, last = postings.SecondBounds(min(w.to, 2*postings.MaxSecond) - 1 - off.first)
 	}
 	return first, last, first > last
 }
 
-// maxSpread is how many days and months a time is looked for under.
+// maxSpread is the maximum number of days and months under which a time is searched.
 const maxSpread = 120
 
-// tokens are those of which a record has one whose time is in the window, and far
-// from where it stands; none: there is no such time.
-func (w *asked) tokens(r *Ranges) (all []int64) {
+// tokens returns tokens such that a record whose time is in the window and far from its position has one of
+// them. It returns none if there is no such time.
+func (w *timeWindow) tokens(r *Ranges) (all []int64) {
 	add := func(value string) { all = append(all, tokenOf(w.far.shape, w.far.field, value)) }
 	times, ok := r.get(w.far)
 	if !ok {
 		return nil
 	}
-	first, last := times.least, times.most
+	first, last := times.first, times.last
 	if w.from != 0 && w.from > first {
 		first = w.from
 	}
@@ -226,21 +227,21 @@ func (w *asked) tokens(r *Ranges) (all []int64) {
 	return all
 }
 
-// tokens are the postings of what has the tokens of all parts, less the
-// records that have none of the times asked for; nil: no part has any.
-func (p *Plan) tokens(c *sqlite.Conn, pending *inverted.Pending, up bool) postings.Iterator {
+// findTokens returns the postings that have the tokens of all parts, except for records without any of the
+// times. It returns nil if no part has tokens.
+func (p *Plan) findTokens(c *sqlite.Conn, pending *inverted.Pending, up bool) postings.Iterator {
 	var all, none []postings.Iterator
 	for _, one := range p.parts {
 		switch len(one.windows) {
 		case 0:
 			var either []postings.Iterator
 			for _, least := range one.endings {
-				either = append(either, pending.Between(c, up, least, least+perLastFour-1))
+				either = append(either, pending.FindRange(c, up, least, least+perLastFour-1))
 			}
 			if len(one.tokens) > 0 {
 				either = append(either, pending.Find(c, up, one.tokens...))
 			}
-			all = append(all, postings.Or(up, either...))
+			all = append(all, postings.Unite(up, either...))
 		case 1:
 			far := one.windows[0].far
 			none = append(none, pending.Find(c, up, tokenOf(far.shape, far.field, noTerm)))
@@ -250,17 +251,17 @@ func (p *Plan) tokens(c *sqlite.Conn, pending *inverted.Pending, up bool) postin
 	case len(all) == 0:
 		return nil
 	case len(none) == 0:
-		return postings.And(up, all...)
+		return postings.Intersect(up, all...)
 	}
-	return postings.Without(up, postings.And(up, all...), postings.Or(up, none...))
+	return postings.Exclude(up, postings.Intersect(up, all...), postings.Unite(up, none...))
 }
 
-// Find is the postings of what may fulfil the plan, once what is pending is written; up from the least. all are those of
-// all records of the kind, among which a time is looked for when nothing else names
-// the records; nil: the caller looks among them itself.
+// Find returns the postings that may match the plan, as if the pending entries were written. With up they
+// ascend. all are the postings of all records of the kind, among which times are searched if nothing else
+// selects records. A nil all means that the caller does that itself.
 func (p *Plan) Find(c *sqlite.Conn, pending *inverted.Pending, r *Ranges, up bool, all postings.Iterator) postings.Iterator {
 	var streams []postings.Iterator
-	if found := p.tokens(c, pending, up); found != nil {
+	if found := p.findTokens(c, pending, up); found != nil {
 		streams = append(streams, found)
 	} else if all != nil {
 		streams = append(streams, all)
@@ -271,8 +272,8 @@ func (p *Plan) Find(c *sqlite.Conn, pending *inverted.Pending, r *Ranges, up boo
 		}
 		var either []postings.Iterator
 		for i := range one.windows {
-			if first, last, none := one.windows[i].within(r); !none {
-				either = append(either, postings.Between(up, first, last))
+			if first, last, none := one.windows[i].positionRange(r); !none {
+				either = append(either, postings.Range(up, first, last))
 			}
 			if tokens := one.windows[i].tokens(r); len(tokens) > 0 {
 				either = append(either, pending.Find(c, up, tokens...))
@@ -281,7 +282,7 @@ func (p *Plan) Find(c *sqlite.Conn, pending *inverted.Pending, r *Ranges, up boo
 		if len(either) == 0 {
 			return &postings.Slice{Up: up}
 		}
-		streams = append(streams, postings.Or(up, either...))
+		streams = append(streams, postings.Unite(up, either...))
 	}
-	return postings.And(up, streams...)
+	return postings.Intersect(up, streams...)
 }

@@ -1,4 +1,4 @@
-// Ranges: between which times a field is looked for.
+// This file keeps the ranges of times in which a field must be searched.
 
 package terms
 
@@ -19,8 +19,9 @@ var (
 	selectSpans = &sqlite.Statement{Head: "SELECT shape, field, least, most FROM span"}
 )
 
-// Ranges are the times that fields have had far from their places, and the differences of those that were near, as
-// the table span has them. They only grow, and may be wider than what is held. Many goroutines may use them at once.
+// Ranges are the ranges of each field's times that are far from their positions, and of the differences of near
+// times, as in table span. They only grow and may be wider than the stored times. Ranges is safe for concurrent
+// use.
 type Ranges struct {
 	mu sync.RWMutex
 	of map[rangeName]timeRange
@@ -31,53 +32,53 @@ type rangeName struct {
 	field string
 }
 
-type timeRange struct{ least, most int64 }
+type timeRange struct{ first, last int64 }
 
-// with is the range with another time in it.
-func (s timeRange) with(unix int64) timeRange {
-	return timeRange{min(s.least, unix), max(s.most, unix)}
+// extend returns the range extended by a time.
+func (s timeRange) extend(unix int64) timeRange {
+	return timeRange{min(s.first, unix), max(s.last, unix)}
 }
 
-// growing is ranges under way in one transaction, as the file has them and then with what is seen. The file is asked,
-// since what is in memory may be from a transaction that failed.
+// growing are the ranges that one transaction extends. It reads them from the file, because the ranges in
+// memory may come from a transaction that failed.
 type growing struct {
-	c    *sqlite.Conn
-	of   map[rangeName]timeRange
-	news map[rangeName]bool // which the file has not
-	err  error
+	c       *sqlite.Conn
+	of      map[rangeName]timeRange
+	changed map[rangeName]bool // ranges to write to the file
+	err     error
 }
 
-// see takes a time in.
-func (g *growing) see(name rangeName, unix int64) {
+// note extends the range of a field by a time.
+func (g *growing) note(name rangeName, unix int64) {
 	one, ok := g.of[name]
 	if !ok && g.err == nil {
-		ok, g.err = g.c.One(selectSpan, []driver.Value{name.shape, name.field}, func(r []driver.Value) {
+		ok, g.err = g.c.QueryRow(selectSpan, []driver.Value{name.shape, name.field}, func(r []driver.Value) {
 			one = timeRange{r[0].(int64), r[1].(int64)}
 		})
 	}
 	wide := timeRange{unix, unix}
 	if ok {
-		wide = one.with(unix)
+		wide = one.extend(unix)
 	}
 	if g.of[name] = wide; !ok || wide != one {
-		g.news[name] = true
+		g.changed[name] = true
 	}
 }
 
-// put writes what is news.
+// put writes the changed ranges.
 func (g *growing) put() error {
-	for name := range g.news {
+	for name := range g.changed {
 		if g.err != nil {
 			break
 		}
 		s := g.of[name]
-		g.err = g.c.Exec(upsertSpan, 0, name.shape, name.field, s.least, s.most)
+		g.err = g.c.Execute(upsertSpan, 0, name.shape, name.field, s.first, s.last)
 	}
 	return g.err
 }
 
-// add makes them known. A transaction that then fails has made them wider in
-// memory than in the file, which costs nothing but looking.
+// add extends the ranges in memory. If the transaction then fails, they are wider than in the file, which costs
+// only some searching.
 func (r *Ranges) add(seen map[rangeName]timeRange) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -86,7 +87,7 @@ func (r *Ranges) add(seen map[rangeName]timeRange) {
 	}
 	for name, one := range seen {
 		if old, ok := r.of[name]; ok {
-			one = one.with(old.least).with(old.most)
+			one = one.extend(old.first).extend(old.last)
 		}
 		r.of[name] = one
 	}
@@ -99,7 +100,7 @@ func (r *Ranges) get(name rangeName) (timeRange, bool) {
 	return one, ok
 }
 
-// Load reads them from the file.
+// Load reads the ranges from the file.
 func (r *Ranges) Load(c *sqlite.Conn) error {
 	all := map[rangeName]timeRange{}
 	err := c.Query(selectSpans, 0, nil, func(r []driver.Value) error {
@@ -112,12 +113,12 @@ func (r *Ranges) Load(c *sqlite.Conn) error {
 	return err
 }
 
-// Tokens are those of a record of a kind at a posting. outside is called with each
-// field that has a time which is not looked for by these ranges.
+// Tokens returns the tokens of a record at a posting. It calls outside with each field whose time the ranges do
+// not cover.
 func (r *Ranges) Tokens(k *Kind, posting int64, f *query.Facts, outside func(field string)) []int64 {
 	return k.appendTokens(nil, posting, f, func(field string, unix int64) {
-		if s, ok := r.get(rangeName{postings.Shape(posting), field}); !ok || s.with(unix) != s {
-			outside(strings.TrimPrefix(field, nearName("")))
+		if s, ok := r.get(rangeName{postings.Shape(posting), field}); !ok || s.extend(unix) != s {
+			outside(strings.TrimPrefix(field, differenceName("")))
 		}
 	})
 }

@@ -1,4 +1,4 @@
-// Tokens: the hashes that stand for what a record says.
+// This file computes tokens: hashes that stand for the values of a record.
 
 package terms
 
@@ -13,8 +13,8 @@ import (
 	"understudy/kit/jsonspan"
 )
 
-// tokenOf is what stands for a value in the index: 60 bits of its FNV-1a hash
-// (draft-eastlake-fnv). Values that share one are told apart by the body.
+// tokenOf returns the token of a value: 60 bits of its FNV-1a hash (draft-eastlake-fnv). Values with the same
+// token are told apart by the body.
 func tokenOf(shape int64, field, value string) int64 {
 	const offset, prime = 14695981039346656037, 1099511628211
 	n := (uint64(offset) ^ uint64(shape&0xff)) * prime
@@ -22,7 +22,7 @@ func tokenOf(shape int64, field, value string) int64 {
 	for i := range len(field) {
 		n = (n ^ uint64(field[i])) * prime
 	}
-	n *= prime // a border
+	n *= prime // separates field and value
 	for i := range len(value) {
 		n = (n ^ uint64(value[i])) * prime
 	}
@@ -30,11 +30,12 @@ func tokenOf(shape int64, field, value string) int64 {
 	return int64(n & (1<<60 - 1))
 }
 
-// perLastFour is how many tokens of a field stand for numbers that end in the same four digits.
+// perLastFour is the number of tokens of a field for phone numbers with the same last four digits.
 const perLastFour = 100_000
 
-// numberToken is what stands for a number: below bits of its field its last digits, which are the same however it is written,
-// the last four of them first. So the numbers that end so are side by side, and all of a field, where they take fewer bytes.
+// numberToken returns the token of a phone number. The high bits come from its field. The low bits come from
+// the number's last digits, which do not depend on the way of writing, with the last four digits first. So
+// numbers with the same ending have neighbouring tokens, as have all numbers of a field, which saves bytes.
 func numberToken(shape int64, field, text string) int64 {
 	digits, ending := query.LastFour(text)
 	if !ending {
@@ -46,7 +47,7 @@ func numberToken(shape int64, field, text string) int64 {
 	return tokenOf(shape, field, "#")>>30<<30 | n%10_000*perLastFour + n/10_000
 }
 
-// dayOf is the number of a day since 1970, monthOf of a month since the year 0; both in UTC.
+// dayOf returns the number of a day since 1970 in UTC.
 func dayOf(unix int64) int64 {
 	const day = 24 * 60 * 60
 	if unix < 0 {
@@ -55,6 +56,7 @@ func dayOf(unix int64) int64 {
 	return unix / day
 }
 
+// monthOf returns the number of a month since the year 0 in UTC.
 func monthOf(unix int64) int64 {
 	t := time.Unix(unix, 0).UTC()
 	return int64(t.Year())*12 + int64(t.Month()) - 1
@@ -63,29 +65,30 @@ func monthOf(unix int64) int64 {
 func dayTerm(day int64) string     { return "d" + strconv.FormatInt(day, 10) }
 func monthTerm(month int64) string { return "m" + strconv.FormatInt(month, 10) }
 
-// monthStart is when a month begins.
+// monthStart returns when a month begins.
 func monthStart(month int64) int64 {
 	return time.Date(int(month/12), time.Month(month%12)+1, 1, 0, 0, 0, 0, time.UTC).Unix()
 }
 
-// farTerm is a value of every time that is far from its record's place.
+// farTerm is a value of every time that is far from its record's position.
 const farTerm = "far"
 
-// noTerm is a value of every time a record has not.
+// noTerm is a value of every field in which a record has no time.
 const noTerm = "none"
 
-// nearTime is how far, in seconds, a time may be from the second of its record's place to be found by that place
-// alone. Most are nearer: what began when it is said to have, and ended some minutes later.
+// nearTime is the maximum distance in seconds between a near time and the second of its record's position. A
+// near time is found by the position alone. Most times are near, such as the start of a call, and its end some
+// minutes later.
 const nearTime = 60 * 60
 
-// nearName is what ranges call the differences between a field's times and the
-// seconds of the places, of those times that are near.
-func nearName(field string) string { return "~" + field }
+// differenceName returns the name in Ranges for the differences between a field's near times and the seconds of the
+// positions.
+func differenceName(field string) string { return "~" + field }
 
-// appendTokens appends the tokens of a record at a posting. Times that are far from it, and by nearName the
-// differences of the others, are told to seen.
+// appendTokens appends the tokens of a record at a posting. It calls seen with times that are far from the
+// position, and under differenceName with the differences of near times.
 func (k *Kind) appendTokens(dst []int64, posting int64, f *query.Facts, seen func(field string, unix int64)) []int64 {
-	fields, shape, second := k.Fields, postings.Shape(posting), postings.Second(postings.Position(posting))
+	fields, shape, second := k.Fields, postings.Shape(posting), postings.PositionSecond(postings.Position(posting))
 	add := func(field, value string) { dst = append(dst, tokenOf(shape, field, value)) }
 	if f.Parent != "" {
 		add(parentField, f.Parent)
@@ -120,7 +123,7 @@ func (k *Kind) appendTokens(dst []int64, posting int64, f *query.Facts, seen fun
 				return
 			}
 			if least := numberToken(shape, f.name, ending); number < least || number >= least+perLastFour {
-				dst = append(dst, least) // it is read as another number than is shown
+				dst = append(dst, least) // the text is read as another number than is shown
 			}
 		} else if text != "" {
 			add(f.name, text)
@@ -129,7 +132,7 @@ func (k *Kind) appendTokens(dst []int64, posting int64, f *query.Facts, seen fun
 	if f.Doc.Kind != jsonspan.Object {
 		return dst
 	}
-	// Of two members of a name the last counts, as Find has it.
+	// If two members have the same name, the last counts, as in jsonspan.Find.
 	var buf [64]jsonspan.Value
 	values := append(buf[:0], make([]jsonspan.Value, len(fields))...)
 	for _, m := range f.Members {
@@ -151,7 +154,7 @@ func (k *Kind) appendTokens(dst []int64, posting int64, f *query.Facts, seen fun
 	return dst
 }
 
-// textOf is a value as tokens have it.
+// textOf returns a value as tokens use it.
 func textOf(body []byte, v jsonspan.Value) string {
 	value := query.Of(body, v, "")
 	if value.Nested() {

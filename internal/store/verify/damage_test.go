@@ -59,7 +59,7 @@ func TestVerifySeesPlaces(t *testing.T) {
 			if !strings.Contains(spoil.text, "term_chunk") {
 				return
 			}
-			if err := errors.Join(db.Index.Empty(t.Context()), db.Index.Build(t.Context(), nil)); err != nil {
+			if err := errors.Join(db.Index.Clear(t.Context()), db.Index.Build(t.Context(), nil)); err != nil {
 				t.Error(err)
 			}
 			if r, err := db.Verifier.Verify(t.Context()); err != nil || len(r.Problems) > 0 {

@@ -1,4 +1,4 @@
-// Holds: where a text stands, packed or not.
+// This file searches for texts in the whole database, packed or not.
 
 package verify
 
@@ -16,10 +16,10 @@ import (
 	"understudy/internal/store/sqlite"
 )
 
-// Holds looks for texts in everything the database holds: every column of every table as it lies there, and every
-// body and page unpacked. It says where each was found ("block 7", "table kv"), at most MaxProblems places. It reads
-// the whole database; free places of the file are not its business.
-func (db *Verifier) Holds(ctx context.Context, texts ...string) (places []string, err error) {
+// FindTexts searches for texts in everything that the database holds: every column of every table as stored,
+// and every body and page unpacked. It returns where each text was found ("block 7", "table kv"), at most
+// MaxProblems places. It reads the whole database, but not the free bytes of the file.
+func (db *Verifier) FindTexts(ctx context.Context, texts ...string) (places []string, err error) {
 	leave, err := db.pool.Begin()
 	if err != nil {
 		return nil, err
@@ -27,17 +27,17 @@ func (db *Verifier) Holds(ctx context.Context, texts ...string) (places []string
 	defer leave()
 	err = db.pool.Read(ctx, func(c *sqlite.Conn) error {
 		h := &holding{db: db, c: c, ctx: ctx, texts: texts, blocks: db.records.Open(c)}
-		if err := h.tables(); err != nil {
+		if err := h.searchTables(); err != nil {
 			return err
 		}
-		err := h.packed()
+		err := h.searchPacked()
 		places = h.places
 		return err
 	})
-	return places, sqlite.Failed(false, err, "look for texts in %s", db.pool.Path)
+	return places, sqlite.WrapError(false, err, "look for texts in %s", db.pool.Path)
 }
 
-// holding is one search.
+// holding is the state of one search.
 type holding struct {
 	db     *Verifier
 	c      *sqlite.Conn
@@ -55,8 +55,8 @@ func (h *holding) look(data []byte, where string, args ...any) {
 	}
 }
 
-// tables looks at columns as they are.
-func (h *holding) tables() error {
+// searchTables searches the columns as stored.
+func (h *holding) searchTables() error {
 	var names []string
 	err := h.c.Ask("SELECT name FROM sqlite_schema WHERE type = 'table' AND rootpage > 0 ORDER BY name", func(r []driver.Value) error {
 		names = append(names, r[0].(string))
@@ -80,8 +80,8 @@ func (h *holding) tables() error {
 	return err
 }
 
-// packed looks at what blocks and pages unpack to.
-func (h *holding) packed() error {
+// searchPacked searches the unpacked blocks and pages.
+func (h *holding) searchPacked() error {
 	type block struct{ Number, count int64 }
 	var all []block
 	err := h.c.Ask("SELECT number, count FROM block ORDER BY number", func(r []driver.Value) error {
@@ -94,7 +94,7 @@ func (h *holding) packed() error {
 				return err
 			}
 			var e *codec.Entry
-			if e, err = h.blocks.Entry(b.Number*codec.PerBlock + place); err == nil {
+			if e, err = h.blocks.ReadEntry(b.Number*codec.PerBlock + place); err == nil {
 				h.look(slices.Concat(e.Body, []byte("\n"+e.ID+"\n"+e.Parent)), "block %d", b.Number)
 				err = sqlite.CheckContext(h.ctx)
 			}
@@ -103,7 +103,7 @@ func (h *holding) packed() error {
 	if err != nil {
 		return err
 	}
-	return h.db.pages.After(h.c, pages.Scope{}, -1, math.MaxInt32, func(number int64, sk *codec.Skeleton) error {
+	return h.db.pages.VisitAfter(h.c, pages.Scope{}, -1, math.MaxInt32, func(number int64, sk *codec.Skeleton) error {
 		h.look(slices.Concat([]byte(sk.URI+"\n"+sk.ID+"\n"+sk.Next+"\n"), sk.Outside), "page %d", number)
 		return nil
 	})

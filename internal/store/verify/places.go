@@ -1,4 +1,4 @@
-// Verify: where records stand and the terms they are found by are compared with the records.
+// This file compares the positions of records and their terms with the records.
 
 package verify
 
@@ -26,23 +26,23 @@ var (
 	countStands    = &sqlite.Statement{Head: "SELECT (SELECT count(*) FROM place), (SELECT count(*) FROM names)"}
 )
 
-// places makes sure that every record stands where its rows say, and nowhere else.
-func (v *verifying) order() error {
+// checkPlaces checks that every record has exactly the place that its rows give.
+func (v *verifying) checkPlaces() error {
 	last := int64(-1)
 	err := v.c.Query(selectAllStands, 0, nil, func(r []driver.Value) error {
 		record, at, kind := r[0].(int64)/records.Slots, order.ReadPosition(r[1]), r[2].(int64)
 		switch {
 		case record == last:
-			v.problem("record %d: its rows have different places", record)
+			v.addProblem("record %d: its rows have different places", record)
 			return nil
 		case at.At == order.Nowhere:
-			v.problem("record %d: it has no place", record)
+			v.addProblem("record %d: it has no place", record)
 			return nil
 		}
 		last = record
 		stands := int64(0)
 		for i, sign := range []int64{kind, -kind} {
-			_, err := v.c.One(selectStandsAt, []driver.Value{sign, at.At}, func(r []driver.Value) {
+			_, err := v.c.QueryRow(selectStandsAt, []driver.Value{sign, at.At}, func(r []driver.Value) {
 				if r[0].(int64) == record {
 					stands = int64(i + 1)
 				}
@@ -52,16 +52,16 @@ func (v *verifying) order() error {
 			}
 		}
 		if want := int64(1); stands == 0 {
-			v.problem("record %d: it does not stand at its place", record)
+			v.addProblem("record %d: it does not stand at its place", record)
 		} else if r[3].(int64) != 0 {
 			want = 2
 			if stands != want {
-				v.problem("record %d: it stands among those that are there, and is not", record)
+				v.addProblem("record %d: it stands among those that are there, and is not", record)
 			}
 		} else if stands != want {
-			v.problem("record %d: it stands among those that are gone, and is not", record)
+			v.addProblem("record %d: it stands among those that are gone, and is not", record)
 		}
-		if v.enough() {
+		if v.isDone() {
 			return errStop
 		}
 		return nil
@@ -69,9 +69,9 @@ func (v *verifying) order() error {
 	if err != nil {
 		return err
 	}
-	_, err = v.c.One(countStands, nil, func(r []driver.Value) {
+	_, err = v.c.QueryRow(countStands, nil, func(r []driver.Value) {
 		if r[0] != r[1] {
-			v.problem("%d places are taken, %d records are there", r[0], r[1])
+			v.addProblem("%d places are taken, %d records are there", r[0], r[1])
 		}
 	})
 	return err
@@ -79,13 +79,13 @@ func (v *verifying) order() error {
 
 var selectPresentRow = &sqlite.Statement{Head: "SELECT number, version, place FROM held WHERE state & 12 = 0 ORDER BY number"}
 
-// termCount is how many terms are kept of a posting, and how many its record has.
+// termCount is the number of terms that the index has at a posting, and the number that the record has.
 type termCount struct{ kept, has int }
 
-// terms compares the index of terms with what its records say.
-func (v *verifying) terms() error {
+// checkTerms compares the index of terms with the records.
+func (v *verifying) checkTerms() error {
 	sums := &indexSums{seed: maphash.MakeSeed()}
-	if _, err := v.sumTerms(sums); err != nil || !sums.again() {
+	if _, err := v.sumTerms(sums); err != nil || !sums.prepareRecheck() {
 		return err
 	}
 	counts, err := v.sumTerms(sums)
@@ -95,19 +95,20 @@ func (v *verifying) terms() error {
 	for _, spot := range slices.Sorted(maps.Keys(sums.spots)) {
 		name, n := sums.names[spot], counts[spot]
 		switch {
-		case v.enough():
+		case v.isDone():
 			return errStop
 		case sums.spots[spot] == 0:
 		case name == "":
-			v.problem("terms are kept of a record at %d, where none is; run understudy store rebuild", postings.Position(spot))
+			v.addProblem("terms are kept of a record at %d, where none is; run understudy store rebuild", postings.Position(spot))
 		default:
-			v.problem("%s: it is found by %d terms, which are not the %d it has; run understudy store rebuild", name, n.kept, n.has)
+			v.addProblem("%s: it is found by %d terms, which are not the %d it has; run understudy store rebuild", name, n.kept, n.has)
 		}
 	}
 	return nil
 }
 
-// sumTerms adds the terms of records and takes those of the index away. It counts them where the sums differed.
+// sumTerms adds the hashes of the records' terms and subtracts those of the index. In the second pass it counts
+// the terms where the sums differ.
 func (v *verifying) sumTerms(sums *indexSums) (map[int64]termCount, error) {
 	counts := map[int64]termCount{}
 	add := func(spot, token int64, kept, has int) {
@@ -116,18 +117,18 @@ func (v *verifying) sumTerms(sums *indexSums) (map[int64]termCount, error) {
 			hash = -hash
 		}
 		sums.add(spot, hash)
-		if sums.looksAt(spot) {
+		if sums.isWatched(spot) {
 			counts[spot] = termCount{counts[spot].kept + kept, counts[spot].has + has}
 		}
 	}
-	err := inverted.Each(v.c, func(e inverted.Entry) error {
+	err := inverted.VisitEntries(v.c, func(e inverted.Entry) error {
 		add(e.Posting, e.Token, 1, 0)
 		return sqlite.CheckContext(v.ctx)
 	})
 	if err != nil {
 		return nil, err
 	}
-	v.pending.Terms.Each(func(e inverted.Entry, out bool) {
+	v.pending.Terms.VisitEntries(func(e inverted.Entry, out bool) {
 		if out {
 			add(e.Posting, e.Token, -1, 0)
 		} else {
@@ -140,28 +141,28 @@ func (v *verifying) sumTerms(sums *indexSums) (map[int64]termCount, error) {
 	}
 	blocks, kinds := v.db.records.Open(v.c), v.db.catalog.KindsOfShapes()
 	return counts, v.c.Query(selectPresentRow, 0, nil, func(r []driver.Value) error {
-		b, err := blocks.Block(r[1].(int64) / codec.PerBlock)
+		b, err := blocks.ReadBlock(r[1].(int64) / codec.PerBlock)
 		if err != nil {
-			return records.SkipDamaged(err) // told already
+			return records.SkipDamaged(err) // already reported
 		}
-		e, err := blocks.Entry(r[1].(int64))
+		e, err := blocks.ReadEntry(r[1].(int64))
 		k := kinds[b.Shape]
 		if err != nil || k == nil || e.Record > v.built.Terms {
 			return records.SkipDamaged(err)
 		}
-		spot, name := postings.At(order.ReadPosition(r[2]).At, b.Shape), func() string { return fmt.Sprintf("record %d (%s)", e.Record, e.ID) }
-		if sums.looksAt(spot) {
+		spot, name := postings.New(order.ReadPosition(r[2]).At, b.Shape), func() string { return fmt.Sprintf("record %d (%s)", e.Record, e.ID) }
+		if sums.isWatched(spot) {
 			sums.names[spot] = name()
 		}
 		f, _ := query.FactsOf(e.Parent, e.Body, nil)
 		for _, token := range ranges.Tokens(&k.Terms, spot, &f, func(field string) {
 			if sums.only == nil {
-				v.problem("%s: a time in %s lies outside of those that are looked for; run understudy store rebuild", name(), field)
+				v.addProblem("%s: a time in %s lies outside of those that are looked for; run understudy store rebuild", name(), field)
 			}
 		}) {
 			add(spot, token, 0, 1)
 		}
-		if v.enough() {
+		if v.isDone() {
 			return errStop
 		}
 		return sqlite.CheckContext(v.ctx)

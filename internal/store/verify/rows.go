@@ -1,4 +1,4 @@
-// Verifying rows: blocks, what is held, names, pages.
+// This file verifies rows: blocks, held rows, names and pages.
 
 package verify
 
@@ -21,8 +21,9 @@ var (
 	selectPastTag = &sqlite.Statement{Head: "SELECT tag FROM past WHERE held = ? AND number = ?"}
 )
 
-// blocks unpacks every block. Each version must be its record's current one or be known to its past, under its hash.
-func (v *verifying) blocks() error {
+// checkBlocks unpacks every block. Each version must be its record's current version, or the past must have it
+// with its hash.
+func (v *verifying) checkBlocks() error {
 	all := v.db.records.Open(v.c)
 	return v.c.Query(selectAllBlocks, 0, nil, func(r []driver.Value) error {
 		number := r[0].(int64)
@@ -32,37 +33,38 @@ func (v *verifying) blocks() error {
 			Body: r[4].([]byte)})
 		switch {
 		case err != nil:
-			v.problem("block %d: %v", number, err)
+			v.addProblem("block %d: %v", number, err)
 		case r[5] == nil:
-			v.problem("block %d: no shape %d", number, r[1])
+			v.addProblem("block %d: no shape %d", number, r[1])
 		default:
 			for i := range b.Entries {
 				version := number*codec.PerBlock + int64(i)
-				if e, err := all.Entry(version); err != nil {
-					v.problem("%v", err)
-				} else if err := v.version(e, version, r[5].(int64)); err != nil {
+				if e, err := all.ReadEntry(version); err != nil {
+					v.addProblem("%v", err)
+				} else if err := v.checkVersion(e, version, r[5].(int64)); err != nil {
 					return err
 				}
 			}
 		}
-		if v.enough() {
+		if v.isDone() {
 			return errStop
 		}
 		return nil
 	})
 }
 
-// errStop ends a walk that has found enough.
+// errStop ends a scan that has found enough problems.
 var errStop = errors.New("enough")
 
-func (v *verifying) version(e *codec.Entry, number, slot int64) error {
-	if e.Pruned() {
-		return nil // taken out; what needs it is checked below
+// checkVersion checks one version of a block against the held row or the past of its record.
+func (v *verifying) checkVersion(e *codec.Entry, number, slot int64) error {
+	if e.IsPruned() {
+		return nil // its body was deleted; whatever needs it is checked below
 	}
 	v.report.Versions++
 	held, hash := e.Record*records.Slots+slot, records.BodyHash(e.Body)
 	current, same := int64(0), false
-	_, err := v.c.One(selectHeldRow, []driver.Value{held}, func(r []driver.Value) {
+	_, err := v.c.QueryRow(selectHeldRow, []driver.Value{held}, func(r []driver.Value) {
 		current, same = r[0].(int64), r[1].(int64) == hash
 	})
 	if err != nil {
@@ -70,19 +72,19 @@ func (v *verifying) version(e *codec.Entry, number, slot int64) error {
 	}
 	if current == number {
 		if !same {
-			v.problem("record %d (%s): its current version %d has another hash", e.Record, e.ID, number)
+			v.addProblem("record %d (%s): its current version %d has another hash", e.Record, e.ID, number)
 		}
 		return nil
 	}
 	var tag driver.Value
-	found, err := v.c.One(selectPastTag, []driver.Value{held, number}, func(r []driver.Value) { tag = r[0] })
+	found, err := v.c.QueryRow(selectPastTag, []driver.Value{held, number}, func(r []driver.Value) { tag = r[0] })
 	switch {
 	case err != nil:
 		return err
 	case !found:
-		v.problem("record %d (%s): version %d is neither current nor among the older ones", e.Record, e.ID, number)
+		v.addProblem("record %d (%s): version %d is neither current nor among the older ones", e.Record, e.ID, number)
 	case tag != records.ShortHash(hash):
-		v.problem("record %d (%s): its version %d is not what it was", e.Record, e.ID, number)
+		v.addProblem("record %d (%s): its version %d is not what it was", e.Record, e.ID, number)
 	}
 	return nil
 }
@@ -98,93 +100,92 @@ var (
 		LEFT JOIN held h ON h.number = c.record * 64 + s.slot LEFT JOIN parent p ON p.number = c.parent WHERE c.old = 0`}
 )
 
-// clocked makes sure that a version's record is found by its clock: newest, by
-// the part of the index for records as they are.
-func (v *verifying) clocked(blocks *records.Blocks, e *codec.Entry, version int64, newest bool) error {
-	b, err := blocks.Block(version / codec.PerBlock)
+// checkClock checks that a version's record can be found by its clock. newest means by its current clock.
+func (v *verifying) checkClock(blocks *records.Blocks, e *codec.Entry, version int64, newest bool) error {
+	b, err := blocks.ReadBlock(version / codec.PerBlock)
 	if err != nil {
 		return err
 	}
-	return records.EachClock(v.c, e.Parent, func(parent int64) error {
+	return records.VisitClockParents(v.c, e.Parent, func(parent int64) error {
 		var now driver.Value
-		_, err := v.c.One(selectClocked, []driver.Value{b.Shape, parent, e.Clock, e.Record}, func(r []driver.Value) { now = r[0] })
+		_, err := v.c.QueryRow(selectClocked, []driver.Value{b.Shape, parent, e.Clock, e.Record}, func(r []driver.Value) { now = r[0] })
 		if err == nil && (now == nil || newest && now != int64(1)) {
-			v.problem("record %d (%s): it is not found by the clock %d", e.Record, e.ID, e.Clock)
+			v.addProblem("record %d (%s): it is not found by the clock %d", e.Record, e.ID, e.Clock)
 		}
 		return err
 	})
 }
 
-// past looks up the other versions of records.
-func (v *verifying) past() error {
+// checkPast checks the earlier versions of records.
+func (v *verifying) checkPast() error {
 	blocks := v.db.records.Open(v.c)
 	return v.c.Query(selectAllPast, 0, nil, func(r []driver.Value) error {
 		record, version := r[0].(int64)/records.Slots, r[1].(int64)
 		if r[2] == nil {
-			return nil // its body was taken
+			return nil // its body was deleted
 		}
-		switch e, err := blocks.Entry(version); {
+		switch e, err := blocks.ReadEntry(version); {
 		case err != nil:
-			v.problem("record %d: %v", record, err)
+			v.addProblem("record %d: %v", record, err)
 		case e.Record != record || records.ShortHash(records.BodyHash(e.Body)) != r[2].(int64):
-			v.problem("record %d: its version %d is not what it was", record, version)
+			v.addProblem("record %d: its version %d is not what it was", record, version)
 		case r[3] != int64(records.Never):
-			if err := v.clocked(blocks, e, version, false); err != nil {
+			if err := v.checkClock(blocks, e, version, false); err != nil {
 				return err
 			}
 		}
 		if r[3] == nil {
-			if _, err := records.MadeAt(v.c, version); err != nil {
-				v.problem("record %d: %v", record, err)
+			if _, err := records.ReadCreation(v.c, version); err != nil {
+				v.addProblem("record %d: %v", record, err)
 			}
 		}
-		if v.enough() {
+		if v.isDone() {
 			return errStop
 		}
 		return nil
 	})
 }
 
-// clocks makes sure that what is found by its clock is there and has it.
-func (v *verifying) clocks() error {
+// checkClocks checks that records in the clock index are present and have that clock.
+func (v *verifying) checkClocks() error {
 	blocks := v.db.records.Open(v.c)
 	return v.c.Query(selectAllClock, 0, nil, func(r []driver.Value) error {
 		record := r[0].(int64)
 		if r[3] == nil || r[4].(int64)&(records.Gone|records.Forgotten) != 0 {
-			v.problem("record %d: it is found by a clock, but not held", record)
+			v.addProblem("record %d: it is found by a clock, but not held", record)
 			return nil
 		}
-		switch e, err := blocks.Entry(r[3].(int64)); {
+		switch e, err := blocks.ReadEntry(r[3].(int64)); {
 		case err != nil:
-			v.problem("record %d: %v", record, err)
+			v.addProblem("record %d: %v", record, err)
 		case e.Clock != r[1].(int64) || r[2].(int64) != 0 && e.Parent != r[5].(string):
-			v.problem("record %d (%s): its clock is %d, it is found by %d", record, e.ID, e.Clock, r[1])
+			v.addProblem("record %d (%s): its clock is %d, it is found by %d", record, e.ID, e.Clock, r[1])
 		}
-		if v.enough() {
+		if v.isDone() {
 			return errStop
 		}
 		return nil
 	})
 }
 
-// held looks up the current version of every record.
-func (v *verifying) held() error {
+// checkHeld checks the current version of every record.
+func (v *verifying) checkHeld() error {
 	blocks := v.db.records.Open(v.c)
 	return v.c.Query(selectAllHeld, 0, nil, func(r []driver.Value) error {
-		e, err := blocks.Entry(r[1].(int64))
+		e, err := blocks.ReadEntry(r[1].(int64))
 		switch record := r[0].(int64) / records.Slots; {
 		case err != nil:
-			v.problem("record %d: %v", record, err)
+			v.addProblem("record %d: %v", record, err)
 		case e.Record != record:
-			v.problem("record %d: its version %d is of record %d", record, r[1], e.Record)
-		case e.Pruned() != (r[2].(int64)&records.Forgotten != 0):
-			v.problem("record %d: its version %d has lost its body", record, r[1])
-		case !e.Pruned():
-			if err := v.clocked(blocks, e, r[1].(int64), r[2].(int64)&records.Gone == 0); err != nil {
+			v.addProblem("record %d: its version %d is of record %d", record, r[1], e.Record)
+		case e.IsPruned() != (r[2].(int64)&records.Forgotten != 0):
+			v.addProblem("record %d: its version %d has lost its body", record, r[1])
+		case !e.IsPruned():
+			if err := v.checkClock(blocks, e, r[1].(int64), r[2].(int64)&records.Gone == 0); err != nil {
 				return err
 			}
 		}
-		if v.enough() {
+		if v.isDone() {
 			return errStop
 		}
 		return nil
@@ -195,24 +196,24 @@ var selectAllNames = &sqlite.Statement{Head: `SELECT n.record, n.id, k.prefix, (
 	WHERE number BETWEEN n.record * 64 AND n.record * 64 + 63 LIMIT 1)
 	FROM names n JOIN kind k ON k.number = n.kind ORDER BY n.record`}
 
-// names compares every id with the one in a version of its record.
-func (v *verifying) names() error {
+// checkNames compares every id with the id in a version of its record.
+func (v *verifying) checkNames() error {
 	blocks, last := v.db.records.Open(v.c), int64(0)
 	return v.c.Query(selectAllNames, 0, nil, func(r []driver.Value) error {
-		v.report.Gone++ // until it is counted among those that are there
+		v.report.Gone++ // corrected later by the number of present records
 		if r[0] == last {
-			v.problem("record %d has two names", last)
+			v.addProblem("record %d has two names", last)
 		}
 		last = r[0].(int64)
-		id, err := sqlite.TextID(r[2].(string), r[1].([]byte))
+		id, err := sqlite.DecodeID(r[2].(string), r[1].([]byte))
 		if err != nil || r[3] == nil {
-			v.problem("record %d: no version, or a broken id (%v)", r[0], err)
-		} else if e, err := blocks.Entry(r[3].(int64)); err != nil {
-			v.problem("record %d: %v", r[0], err)
+			v.addProblem("record %d: no version, or a broken id (%v)", r[0], err)
+		} else if e, err := blocks.ReadEntry(r[3].(int64)); err != nil {
+			v.addProblem("record %d: %v", r[0], err)
 		} else if e.ID != id {
-			v.problem("record %d is named %s, its version %s", r[0], id, e.ID)
+			v.addProblem("record %d is named %s, its version %s", r[0], id, e.ID)
 		}
-		if v.enough() {
+		if v.isDone() {
 			return errStop
 		}
 		return nil
@@ -224,28 +225,28 @@ var selectAllPages = &sqlite.Statement{Head: `SELECT p.list, p.status, p.generat
 	FROM page p LEFT JOIN kind k ON k.number = p.kind LEFT JOIN shape h ON h.number = p.shape LEFT
 	JOIN source s ON s.number = p.source ORDER BY p.number`}
 
-// pages puts every page together.
-func (v *verifying) pages() error {
+// checkPages assembles every page.
+func (v *verifying) checkPages() error {
 	blocks := v.db.records.Open(v.c)
 	return v.c.Query(selectAllPages, 0, nil, func(r []driver.Value) error {
 		v.report.Pages++
 		var row pages.Row
 		row.Scan(r)
 		name := fmt.Sprintf("page %d", r[14])
-		sk, err := v.db.pages.Skeleton(row.Body, row.Size)
+		sk, err := v.db.pages.UnpackSkeleton(row.Body, row.Size)
 		if err == nil {
 			source, _ := r[17].(string)
 			key := understudy.Key{Source: source, URI: sk.URI}
 			name = "page " + key.String()
 			if pages.KeyHash(key) != r[16].(int64) {
-				v.problem("%s: it cannot be found by its key", name)
+				v.addProblem("%s: it cannot be found by its key", name)
 			}
 			_, err = v.db.pages.Assemble(&row, sk, blocks)
 		}
 		if err != nil {
-			v.problem("%s: %v", name, err)
+			v.addProblem("%s: %v", name, err)
 		}
-		if v.enough() {
+		if v.isDone() {
 			return errStop
 		}
 		return nil

@@ -1,4 +1,4 @@
-// Words verified: those in the index are compared with those of the records.
+// This file compares the words in the index with those of the records.
 
 package verify
 
@@ -15,28 +15,27 @@ import (
 	"understudy/internal/store/words"
 )
 
-// verifyParts is how many parts records are compared in. Parts in which something
-// differs are looked at again, record by record, verifyAgain of them at most.
+// verifyParts is the number of parts into which postings are divided. Parts with a difference are checked
+// again, record by record; maxRecheck is the maximum number of such parts.
 const (
 	verifyParts = 1 << 12
-	verifyAgain = 16
+	maxRecheck  = 16
 )
 
-// indexSums has, for each part of the postings, a sum over the hashes of what an index
-// has there. The order in which they are added makes no difference.
+// indexSums has a sum of hashes for each part of the postings. The order of additions does not matter.
 type indexSums struct {
 	seed  maphash.Seed
 	parts [verifyParts]uint64
-	only  map[uint64]bool  // parts to look at posting by posting; nil: none
-	spots map[int64]uint64 // of those
-	names map[int64]string // what they are, where a record is there
+	only  map[uint64]bool  // parts to check posting by posting, or nil in the first pass
+	spots map[int64]uint64 // the sums of single postings in those parts
+	names map[int64]string // the names of their records, where there is a record
 }
 
 func (s *indexSums) part(spot int64) uint64 {
 	return maphash.Comparable(s.seed, spot) % verifyParts
 }
 
-// add adds to a posting's part the hash of what is found there; a negative one takes it away.
+// add adds the hash of an entry to its posting's part. A negated hash subtracts it.
 func (s *indexSums) add(posting int64, hash uint64) {
 	part := s.part(posting)
 	if s.only == nil {
@@ -46,29 +45,29 @@ func (s *indexSums) add(posting int64, hash uint64) {
 	}
 }
 
-// again reports whether any part differs, and makes ready to look at such again.
-func (s *indexSums) again() bool {
+// prepareRecheck reports whether any part differs, and prepares a second pass over such parts.
+func (s *indexSums) prepareRecheck() bool {
 	s.only, s.spots, s.names = map[uint64]bool{}, map[int64]uint64{}, map[int64]string{}
 	for part, sum := range s.parts {
-		if sum != 0 && len(s.only) < verifyAgain {
+		if sum != 0 && len(s.only) < maxRecheck {
 			s.only[uint64(part)] = true
 		}
 	}
 	return len(s.only) > 0
 }
 
-// looksAt reports whether a posting is looked at by itself.
-func (s *indexSums) looksAt(spot int64) bool { return s.only != nil && s.only[s.part(spot)] }
+// isWatched reports whether a posting is summed by itself.
+func (s *indexSums) isWatched(spot int64) bool { return s.only != nil && s.only[s.part(spot)] }
 
 var (
 	selectAllPlaced = &sqlite.Statement{Head: "SELECT number, version, place FROM held WHERE state & 12 = 0 " +
 		"AND place IS NOT NULL ORDER BY version"}
 )
 
-// words compares the index of words with the records. What is not built yet is not missed.
-func (v *verifying) words() error {
+// checkWords compares the index of words with the records. Words that are not indexed yet are not missed.
+func (v *verifying) checkWords() error {
 	sums := &indexSums{seed: maphash.MakeSeed()}
-	if err := v.sumWords(sums); err != nil || !sums.again() {
+	if err := v.sumWords(sums); err != nil || !sums.prepareRecheck() {
 		return err
 	}
 	if err := v.sumWords(sums); err != nil {
@@ -82,14 +81,14 @@ func (v *verifying) words() error {
 		if name == "" {
 			name = "a record that is not held there"
 		}
-		v.problem("words: what is found at %d is not what %s says; run understudy store rebuild", spot, name)
+		v.addProblem("words: what is found at %d is not what %s says; run understudy store rebuild", spot, name)
 	}
 	return nil
 }
 
-// sumWords adds the words of records and takes those of the index away.
+// sumWords adds the hashes of the records' words and subtracts those of the index.
 func (v *verifying) sumWords(sums *indexSums) error {
-	err := fts5.Each(v.c, func(w fts5.Word) error {
+	err := fts5.VisitWords(v.c, func(w fts5.Word) error {
 		sums.add(w.Posting, -maphash.Comparable(sums.seed, w))
 		return sqlite.CheckContext(v.ctx)
 	})
@@ -98,7 +97,7 @@ func (v *verifying) sumWords(sums *indexSums) error {
 	}
 	for i := range v.pending.Words {
 		one := &v.pending.Words[i]
-		one.Each(func(w fts5.Word) {
+		one.VisitWords(func(w fts5.Word) {
 			hash := maphash.Comparable(sums.seed, w)
 			if !one.Out {
 				hash = -hash
@@ -113,17 +112,17 @@ func (v *verifying) sumWords(sums *indexSums) error {
 			return nil
 		}
 		e := index.Edit{Is: order.ReadPosition(r[2]).At}
-		if err := v.db.index.Read(blocks, &e, r[1].(int64)); err != nil || e.New == nil {
+		if err := v.db.index.ReadEdit(blocks, &e, r[1].(int64)); err != nil || e.New == nil {
 			return err
 		}
 		if sums.only != nil {
-			if !sums.looksAt(e.Is) {
+			if !sums.isWatched(e.Is) {
 				return sqlite.CheckContext(v.ctx)
 			}
 			sums.names[e.Is] = e.New.ID
 		}
 		f, _ := query.FactsOf(e.New.Parent, e.New.Body, nil)
-		x.Each(e.Kind.Words, &f, e.Is, func(w fts5.Word) { sums.add(w.Posting, maphash.Comparable(sums.seed, w)) })
+		x.VisitWords(e.Kind.Words, &f, e.Is, func(w fts5.Word) { sums.add(w.Posting, maphash.Comparable(sums.seed, w)) })
 		return sqlite.CheckContext(v.ctx)
 	})
 }

@@ -1,5 +1,5 @@
-// Package verify reads everything a file holds once and compares it with everything
-// else, and looks for texts in all of it.
+// Package verify reads everything in a file once, compares all parts with each other, and searches for texts in
+// all of it.
 package verify
 
 import (
@@ -17,17 +17,17 @@ import (
 	"understudy/internal/store/sqlite"
 )
 
-// Report is what Verify found.
+// Report is the result of Verify.
 type Report struct {
 	Pages, Blocks, Versions, Changes int64    // how many were checked
-	Records, Gone                    int64    // that are there, and that went or were erased and keep their ids
+	Records, Gone                    int64    // present records, and records that are gone or erased but keep their ids
 	Problems                         []string // at most MaxProblems
 }
 
-// MaxProblems is how many problems Verify writes down before it stops.
+// MaxProblems is the number of problems after which Verify stops.
 const MaxProblems = 100
 
-// Verifier checks a file, and looks for texts in it. Many goroutines may use it at once.
+// Verifier checks a file and searches for texts in it. It is safe for concurrent use.
 type Verifier struct {
 	pool    *sqlite.Pool
 	catalog *catalog.Catalog
@@ -36,7 +36,7 @@ type Verifier struct {
 	index   *index.Index
 }
 
-// New makes one of a file.
+// New returns a verifier for a file.
 func New(pool *sqlite.Pool, catalog *catalog.Catalog, records *records.Opener, pages *pages.Loader, index *index.Index) *Verifier {
 	return &Verifier{pool: pool, catalog: catalog, records: records, pages: pages, index: index}
 }
@@ -51,21 +51,21 @@ type verifying struct {
 	pending index.Pending
 }
 
-func (v *verifying) problem(what string, args ...any) {
+func (v *verifying) addProblem(what string, args ...any) {
 	if len(v.report.Problems) < MaxProblems {
 		v.report.Problems = append(v.report.Problems, fmt.Sprintf(what, args...))
 	}
 }
 
-// enough reports whether to stop: too many problems, or the context is over.
-func (v *verifying) enough() bool {
+// isDone reports whether to stop: there are too many problems, or the context is done.
+func (v *verifying) isDone() bool {
 	return len(v.report.Problems) >= MaxProblems || v.ctx.Err() != nil
 }
 
-// Verify checks SQLite's own structures, unpacks every block, puts every page together, and compares records, names,
-// versions, counts and change numbers with each other. It sees one moment of the store and reads all of it, about 50
-// MB of bodies a second; the log cannot be cut short meanwhile. An error means that the check could not be finished;
-// what is wrong with the store is in the report.
+// Verify checks SQLite's own structures, unpacks every block, assembles every page, and compares records,
+// names, versions, counts and change numbers with each other. It reads a snapshot of the whole store, about 50
+// MB of bodies per second. Meanwhile the log cannot be emptied. An error means that the check could not be
+// completed. What is wrong with the store is in the report.
 func (db *Verifier) Verify(ctx context.Context) (Report, error) {
 	var report Report
 	leave, err := db.pool.Begin()
@@ -75,46 +75,46 @@ func (db *Verifier) Verify(ctx context.Context) (Report, error) {
 	defer leave()
 	err = db.pool.Read(ctx, func(c *sqlite.Conn) error {
 		v := &verifying{db: db, c: c, ctx: ctx, report: &report}
-		for _, step := range []func() error{v.file, v.indexes, v.blocks, v.held, v.past, v.clocks, v.names, v.order, v.terms, v.pages,
-			v.counts, v.changes, v.words} {
-			if v.enough() {
+		for _, step := range []func() error{v.checkFile, v.readIndexes, v.checkBlocks, v.checkHeld, v.checkPast,
+			v.checkClocks, v.checkNames, v.checkPlaces, v.checkTerms, v.checkPages, v.checkCounts, v.checkChanges, v.checkWords} {
+			if v.isDone() {
 				break
 			}
 			if err := step(); err != nil && !errors.Is(err, errStop) {
 				if _, code := sqlite.ReasonOf(err); code != sqlite.CodeCorrupt {
 					return err
 				}
-				v.problem("%v", err)
+				v.addProblem("%v", err)
 			}
 		}
 		return ctx.Err()
 	})
 	if _, code := sqlite.ReasonOf(err); code == sqlite.CodeCorrupt {
-		// Of a damaged file even the end of the transaction may be refused.
-		(&verifying{report: &report}).problem("%v", err)
+		// In a damaged file even the end of the transaction may fail.
+		(&verifying{report: &report}).addProblem("%v", err)
 		err = nil
 	}
-	return report, sqlite.Failed(false, err, "verify %s", db.pool.Path)
+	return report, sqlite.WrapError(false, err, "verify %s", db.pool.Path)
 }
 
-// indexes learns how far the indexes are in what is verified: they may be filled meanwhile.
-func (v *verifying) indexes() (err error) {
-	if v.pending, err = index.PendingOf(v.c); err != nil {
-		v.problem("%v", err)
+// readIndexes reads how far the indexes are filled in this snapshot, because they may be filled meanwhile.
+func (v *verifying) readIndexes() (err error) {
+	if v.pending, err = index.ReadPending(v.c); err != nil {
+		v.addProblem("%v", err)
 	}
-	v.built, err = index.BuiltNow(v.c)
+	v.built, err = index.ReadProgress(v.c)
 	return err
 }
 
-// file asks SQLite about its own structures.
-func (v *verifying) file() error {
+// checkFile runs SQLite's own checks.
+func (v *verifying) checkFile() error {
 	var errs []error
 	errs = append(errs, fts5.Reload(v.c))
 	errs = append(errs, v.c.Ask("PRAGMA integrity_check(20)", func(r []driver.Value) error {
 		text, _ := r[0].(string)
 		for line := range strings.Lines(text) {
 			if line = strings.TrimSpace(line); line != "ok" {
-				v.problem("SQLite: %s", line)
+				v.addProblem("SQLite: %s", line)
 			}
 		}
 		return nil
@@ -132,27 +132,27 @@ var (
 		"JOIN source s ON s.number = c.source ORDER BY c.source, c.n"}
 )
 
-// counts compares what is kept of each kind with what is there.
-func (v *verifying) counts() error {
+// checkCounts compares the stored counts of each kind with the rows.
+func (v *verifying) checkCounts() error {
 	return v.c.Query(selectCounts, 0, nil, func(r []driver.Value) error {
 		v.report.Records += r[2].(int64)
 		v.report.Gone -= r[2].(int64)
 		if r[1] != r[2] {
-			v.problem("kind %s: %d records are counted, %d are there", r[0], r[1], r[2])
+			v.addProblem("kind %s: %d records are counted, %d are there", r[0], r[1], r[2])
 		}
 		if r[3] != r[4] {
-			v.problem("kind %s: %d changes are counted, %d are there", r[0], r[3], r[4])
+			v.addProblem("kind %s: %d changes are counted, %d are there", r[0], r[3], r[4])
 		}
 		return nil
 	})
 }
 
-// changes makes sure that change numbers have no gap.
-func (v *verifying) changes() error {
+// checkChanges checks that change numbers have no gap.
+func (v *verifying) checkChanges() error {
 	source, next, last := "", int64(1), int64(0)
 	done := func() {
 		if source != "" && next != last+1 {
-			v.problem("source %s: its last change is %d, its counter %d", source, next-1, last)
+			v.addProblem("source %s: its last change is %d, its counter %d", source, next-1, last)
 		}
 	}
 	err := v.c.Query(selectRuns, 0, nil, func(r []driver.Value) error {
@@ -161,7 +161,7 @@ func (v *verifying) changes() error {
 			source, next, last = name, 1, r[3].(int64)
 		}
 		if r[0].(int64) != next {
-			v.problem("source %s: change %d follows %d", source, r[0], next-1)
+			v.addProblem("source %s: change %d follows %d", source, r[0], next-1)
 		}
 		next = r[0].(int64) + r[1].(int64)
 		v.report.Changes += r[1].(int64)

@@ -63,7 +63,7 @@ func writeMessages(b *testing.B, c *sqlite.Conn, name string) {
 			edits = append(edits, Edit{Kind: kind, Is: int64(from+i) << 14, New: message(rng, zipf)})
 		}
 		before := cpuTime()
-		_, err := c.Transaction(b.Context(), sqlite.BeginWrite, func() error {
+		_, err := c.RunTransaction(b.Context(), sqlite.BeginWrite, func() error {
 			writes := cutter.Writes(edits)
 			if name == "fts5" {
 				return fts5.Update(c, fts5.NewPending(writes))
@@ -141,7 +141,7 @@ func findPhrase(b *testing.B) {
 		}
 		before = cpuTime()
 		for _, e := range edits {
-			if row := cutter.row(kind, e.New); bound.Matches(&row) {
+			if row := cutter.row(kind, e.New); bound.Match(&row) {
 				b.Fatal("the phrase is found")
 			}
 		}

@@ -1,4 +1,4 @@
-// Cutting: the text of a body, word by word and column by column.
+// This file cuts the text of a body into words, column by column.
 
 package words
 
@@ -14,39 +14,39 @@ import (
 )
 
 const (
-	// maxWords is how many words of a field are found, in a record in one shape. The
-	// limit is the field's own: what a role does not see decides nothing of what it finds.
+	// maxWords is the maximum number of words of a field that can be found, in a record in one shape. The limit
+	// is per field, so that a field that a role cannot see does not influence what the role finds.
 	maxWords = 4096
-	// border stands between two values of a field in a column, so that no phrase reaches
-	// from one into the other. It is no word of any text.
+	// border separates two values of a field in a column, so that no phrase spans both. No text contains it as
+	// a word.
 	border = "\ue000"
 )
 
-// texts is the text of a body, value by value in the order they stand there. It keeps its memory for the next body.
+// texts visits the texts of a body, value by value in their order. It keeps its memory for the next body.
 type texts struct {
 	rule  Rule
 	yield func(f field, text string)
 	name  []byte
 }
 
-// unnamed is what the spec does not name, also within a field that it names: a role that
-// sees the field does not see that.
+// unnamed is the field of everything that the spec does not name, also inside a field that it names. A role
+// that sees the outer field does not see that.
 var unnamed = field{column: columnOther}
 
-// each calls yield with every text.
-func (t *texts) each(rule Rule, f *query.Facts, yield func(f field, text string)) {
+// visitTexts calls yield with every text.
+func (t *texts) visitTexts(rule Rule, f *query.Facts, yield func(f field, text string)) {
 	t.rule, t.yield, t.name = rule, yield, t.name[:0]
 	if f.Doc.Kind != jsonspan.Object {
-		t.value(f.Body, f.Doc, unnamed)
+		t.visitValue(f.Body, f.Doc, unnamed)
 		return
 	}
 	for _, m := range f.Members {
-		t.member(f.Body, m.Name, m.Value)
+		t.visitMember(f.Body, m.Name, m.Value)
 	}
 }
 
-// member goes through a member of the object whose name is t.name.
-func (t *texts) member(body, name []byte, v jsonspan.Value) {
+// visitMember visits a member of the object whose name is t.name.
+func (t *texts) visitMember(body, name []byte, v jsonspan.Value) {
 	length := len(t.name)
 	if length > 0 {
 		t.name = append(t.name, '.')
@@ -61,26 +61,26 @@ func (t *texts) member(body, name []byte, v jsonspan.Value) {
 		f = unnamed
 	}
 	if f.column != columnNone {
-		t.value(body, v, f)
+		t.visitValue(body, v, f)
 	}
 	t.name = t.name[:length]
 }
 
-// value goes through a value whose name is t.name; f is its field.
-func (t *texts) value(body []byte, v jsonspan.Value, f field) {
+// visitValue visits a value whose name is t.name and whose field is f.
+func (t *texts) visitValue(body []byte, v jsonspan.Value, f field) {
 	switch v.Kind {
 	case jsonspan.Object:
 		jsonspan.VisitMembers(body, v, func(name []byte, v jsonspan.Value) bool {
-			t.member(body, name, v)
+			t.visitMember(body, name, v)
 			return true
 		})
 	case jsonspan.Array:
 		jsonspan.VisitElements(body, v, func(v jsonspan.Value) bool {
-			t.value(body, v, f)
+			t.visitValue(body, v, f)
 			return true
 		})
 	case jsonspan.String:
-		if text := jsonspan.Text(body, v); !tellsTime(f.column, text) {
+		if text := jsonspan.Text(body, v); !isTime(f.column, text) {
 			t.yield(f, text)
 		}
 	case jsonspan.Number:
@@ -88,21 +88,21 @@ func (t *texts) value(body []byte, v jsonspan.Value, f field) {
 	}
 }
 
-// tellsTime reports whether a text in a column is a date or a time, and no text.
-func tellsTime(c column, text string) bool {
+// isTime reports whether a text in a column is a date or a time rather than text.
+func isTime(c column, text string) bool {
 	return (c == columnPlain || c == columnOther) && spec.LooksLikeTime(text)
 }
 
-// Cutter makes the rows of bodies. One goroutine at a time uses it.
+// Cutter makes the rows of bodies. Only one goroutine at a time may use it.
 type Cutter struct {
 	texts  texts
 	cutter tokenizer.Cutter
 	parts  [fts5.Columns][]byte
 	last   [fts5.Columns]int // the field of each part's last word
-	words  []int             // of each field in the body
+	words  []int             // the number of words of each field in the body
 }
 
-// row returns the words of a body of a kind: those of each column cut, folded and tagged.
+// row returns the words of a body in columns, cut, folded and tagged.
 func (x *Cutter) row(k *Kind, facts *query.Facts) (row fts5.Row) {
 	for c := range x.parts {
 		x.parts[c] = x.parts[c][:0]
@@ -112,7 +112,7 @@ func (x *Cutter) row(k *Kind, facts *query.Facts) (row fts5.Row) {
 	}
 	x.words = slices.Grow(x.words[:0], len(k.known))[:len(k.known)]
 	clear(x.words)
-	x.texts.each(k.Rule, facts, func(f field, text string) {
+	x.texts.visitTexts(k.Rule, facts, func(f field, text string) {
 		c := f.column
 		last := c + columnsOf[c] - 1
 		for c < last && len(x.parts[c]) > 0 {
@@ -139,8 +139,8 @@ func (x *Cutter) row(k *Kind, facts *query.Facts) (row fts5.Row) {
 	return row
 }
 
-// Each calls yield with every word of a body of a kind, as the index has it at a posting.
-func (x *Cutter) Each(k *Kind, f *query.Facts, posting int64, yield func(fts5.Word)) {
+// VisitWords calls yield with every word of a body, as the index has it at a posting.
+func (x *Cutter) VisitWords(k *Kind, f *query.Facts, posting int64, yield func(fts5.Word)) {
 	w := fts5.Write{Posting: posting, Row: x.row(k, f)}
-	w.Each(yield)
+	w.VisitWords(yield)
 }

@@ -1,4 +1,4 @@
-// The index: kept up to date with the records, and queried.
+// This file converts changes of records to writes of the index, and queries the index.
 
 package words
 
@@ -9,15 +9,15 @@ import (
 	"understudy/internal/store/sqlite"
 )
 
-// Kind is what the index knows of a kind of records. Many goroutines may use it at once.
+// Kind is what the index knows of a kind of records. It is safe for concurrent use.
 type Kind struct {
-	Number int64 // below 1 << postings.ShapeBits
+	Number int64 // less than 1 << postings.ShapeBits
 	Name   string
 	Rule   Rule    // which fields are text
-	known  []known // the words of each field, by its number
+	known  []known // the words of each field, by the field's number
 }
 
-// NewKind returns a kind of which no word is known.
+// NewKind returns a kind without known words.
 func NewKind(number int64, name string, rule Rule) *Kind {
 	k := &Kind{Number: number, Name: name, Rule: rule}
 	if rule != nil {
@@ -26,11 +26,11 @@ func NewKind(number int64, name string, rule Rule) *Kind {
 	return k
 }
 
-// Edit is what becomes of a record in one shape.
+// Edit is the change of a record in one shape.
 type Edit = postings.Edit[*Kind]
 
-// Writes returns what edits come to in the index, as fts5.NewPending takes them. What stays
-// as it is is not written. From now on queries look for the words of new rows.
+// Writes returns the writes of edits for fts5.NewPending. It leaves out unchanged rows. From now on queries
+// search for the words of new rows.
 func (x *Cutter) Writes(edits []Edit) []fts5.Write {
 	writes := make([]fts5.Write, 0, len(edits))
 	for i := range edits {
@@ -47,10 +47,10 @@ func (x *Cutter) Writes(edits []Edit) []fts5.Write {
 		if old == new && e.Was == e.Is {
 			continue
 		}
-		if !old.Empty() {
+		if !old.IsEmpty() {
 			writes = append(writes, fts5.Write{Posting: e.Was, Out: true, Row: old})
 		}
-		if !new.Empty() {
+		if !new.IsEmpty() {
 			e.Kind.add(&new)
 			writes = append(writes, fts5.Write{Posting: e.Is, Row: new})
 		}
@@ -59,7 +59,8 @@ func (x *Cutter) Writes(edits []Edit) []fts5.Write {
 	return writes
 }
 
-// Find returns the postings of what a plan finds in some kinds, once what is pending is written; up from the least.
+// Find returns the postings that a plan finds in some kinds, as if the pending rows were written. With up they
+// ascend.
 func Find(c *sqlite.Conn, pending fts5.Pending, p *Plan, kinds []*Kind, up bool) (postings.Iterator, error) {
 	if p == nil {
 		return &postings.Slice{Up: up}, nil

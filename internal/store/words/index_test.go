@@ -40,7 +40,7 @@ func FuzzWordsInFTS5(f *testing.F) {
 			t.Fatal(err)
 		}
 		got := make([]string, len(want))
-		err := fts5.Each(c, func(w fts5.Word) error {
+		err := fts5.VisitWords(c, func(w fts5.Word) error {
 			if w.At >= int64(len(want)) || w.Posting != 7 || w.Column != int(columnOther) {
 				t.Fatalf("%q: %v", text, w)
 			}
@@ -65,7 +65,7 @@ func FuzzWordsInFTS5(f *testing.F) {
 		if err := fts5.Update(c, []fts5.Write{{Posting: 7, Out: true, Row: row}}); err != nil {
 			t.Fatal(err)
 		}
-		if err := fts5.Each(c, func(w fts5.Word) error { t.Fatalf("%q: left is %v", text, w); return nil }); err != nil {
+		if err := fts5.VisitWords(c, func(w fts5.Word) error { t.Fatalf("%q: left is %v", text, w); return nil }); err != nil {
 			t.Fatal(err)
 		}
 	})
@@ -75,7 +75,7 @@ func FuzzWordsInFTS5(f *testing.F) {
 func some(number int64, name string) *Kind {
 	rule := Rule{"body": {column: columnBody}, "status": {column: columnPlain}, "error": {column: columnPlain}, "from": {column: columnPhone},
 		"to": {column: columnPhone}, "name": {column: columnName}, "url": {column: columnURL}, "sid": {column: columnNone}}
-	rule.number()
+	rule.assignNumbers()
 	return NewKind(number, name, rule)
 }
 
@@ -120,7 +120,7 @@ func TestHiddenFieldsAreNotAskedFor(t *testing.T) {
 		{has("none", false, nil), []*Kind{calls}, phrases()},
 		{has("man", true, both), []*Kind{messages}, longer(phrases("1201man"))},
 		{has("none", true, both), []*Kind{calls, messages}, longer(phrases("1201none"))},
-		{&Plan{op: fts5.FirstWithoutSecond, of: []*Plan{has("a", false, status), has("long", false, nil)}}, []*Kind{calls},
+		{&Plan{op: fts5.FirstWithoutSecond, parts: []*Plan{has("a", false, status), has("long", false, nil)}}, []*Kind{calls},
 			fts5.Query{Op: fts5.FirstWithoutSecond, Parts: []fts5.Query{phrases("0105a"), phrases("0105long")}}},
 	} {
 		if got, err := o.plan.bind(c, o.kinds); err != nil || !reflect.DeepEqual(got, o.want) {
@@ -142,7 +142,7 @@ func TestFieldsAreNumberedByTheirForm(t *testing.T) {
 	for i := range query.MaxTextFields + 10 {
 		many[name(i)] = field{}
 	}
-	many.number()
+	many.assignNumbers()
 	for i, want := range map[int]int{0: 1, query.MaxTextFields - 1: query.MaxTextFields, query.MaxTextFields: 0} {
 		if got := many[name(i)].number; got != want {
 			t.Errorf("field %d of more than %d has the number %d, want %d", i, query.MaxTextFields, got, want)

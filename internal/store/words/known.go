@@ -1,4 +1,4 @@
-// Known: which words the index may have, field by field.
+// This file remembers which words the index may have, field by field.
 
 package words
 
@@ -13,31 +13,31 @@ import (
 	"understudy/kit/tokenizer"
 )
 
-// maxKnown is how many words of a field are known. Most fields of a kind are choices, codes
-// and flags, which have fewer.
+// maxKnown is the maximum number of words that are remembered for a field. Most fields of a kind are choices,
+// codes and flags, which have fewer.
 const maxKnown = 64
 
-// seed makes the hashes of words. Memory keeps hashes in place of words, since words can be erased.
+// seed is the seed for hashes of words. Only hashes are kept in memory, because words can be erased.
 var seed = maphash.MakeSeed()
 
 // hashOf returns the hash of a word.
 func hashOf(word string) uint64 { return maphash.String(seed, word) }
 
-// hashOfStart returns the hash of how a word begins.
-func hashOfStart(word string) uint64 { return hashOf("\x00" + word[:min(2, len(word))]) } // words have no such character
+// hashOfStart returns the hash of the beginning of a word.
+func hashOfStart(word string) uint64 { return hashOf("\x00" + word[:min(2, len(word))]) } // no word contains \x00
 
-// known is the words of a field while they are few: those that are in the index, or were since the store was opened.
-// A query for another word does not look in the field. The index is read when the first query asks for the field. A
-// word that is saved is added before it is committed. Many goroutines may use it at once.
+// known is the set of words of a field while there are few: words that are in the index or were since the store
+// was opened. A query for another word does not search the field. The index is read when the first query uses
+// the field. A saved word is added before the commit. known is safe for concurrent use.
 type known struct {
-	hashes atomic.Pointer[[]uint64] // of words and of how they begin; nil: none
-	learnt atomic.Bool              // the words are known that were in the index before
+	hashes atomic.Pointer[[]uint64] // hashes of words and of their beginnings, or nil
+	learnt atomic.Bool              // the words that were in the index before are included
 }
 
-// anyWord stands for the hashes of a field that has more than maxKnown words.
+// anyWord stands for the hashes of a field with more than maxKnown words.
 var anyWord = &[]uint64{}
 
-// add adds a word, unless the field may have any.
+// add adds a word, unless the field may have any word already.
 func (n *known) add(word string) {
 	if n.hashes.Load() != anyWord {
 		n.addHash(hashOf(word))
@@ -45,6 +45,7 @@ func (n *known) add(word string) {
 	}
 }
 
+// addHash adds a hash, or sets anyWord if there are too many.
 func (n *known) addHash(h uint64) {
 	for {
 		old := n.hashes.Load()
@@ -65,13 +66,13 @@ func (n *known) addHash(h uint64) {
 	}
 }
 
-// mayHave reports whether the field may have all words that some hashes are of.
-func (n *known) mayHave(hashes []uint64) bool {
+// canHave reports whether the field may have all the words with these hashes.
+func (n *known) canHave(hashes []uint64) bool {
 	all := n.hashes.Load()
 	return all == anyWord || all != nil && !slices.ContainsFunc(hashes, func(h uint64) bool { return !slices.Contains(*all, h) })
 }
 
-// add adds the words of a row, if they are of the kind.
+// add adds the words of a row that belong to the kind.
 func (k *Kind) add(row *fts5.Row) {
 	tag := wordTag(k.Number, 0)[:kindTag]
 	for _, text := range row {
@@ -87,8 +88,8 @@ func (k *Kind) add(row *fts5.Row) {
 	}
 }
 
-// Load learns the words that are pending when a file is opened. Where these cannot be read
-// every field may have any word: the reader gets the error.
+// Load adds the pending words when a file is opened. If they cannot be read, every field may have any word, and
+// the reader gets the error.
 func (k *Kind) Load(pending fts5.Pending, broken error) {
 	for i := range k.known {
 		if broken != nil {
@@ -102,15 +103,15 @@ func (k *Kind) Load(pending fts5.Pending, broken error) {
 	}
 }
 
-// StartEmpty says that the index has no words of the kind yet: no search has to look for some.
+// StartEmpty marks the kind as having no words in the index yet, so that no search reads the index for them.
 func (k *Kind) StartEmpty() {
 	for i := range k.known {
 		k.known[i].learnt.Store(true)
 	}
 }
 
-// Learn reads from the index which words the fields may have, so that no search has to. What cannot be
-// read is read again, and its error returned, by the first search for it.
+// Learn reads from the index which words the fields may have, so that no search has to. If reading fails, the
+// first search for the field tries again and returns the error.
 func (k *Kind) Learn(c *sqlite.Conn) error {
 	for number := range k.known {
 		if err := k.learn(c, number); err != nil {
@@ -120,14 +121,14 @@ func (k *Kind) Learn(c *sqlite.Conn) error {
 	return nil
 }
 
-// learn learns the words of a field that are in the index, once.
+// learn reads the words of a field in the index, once.
 func (k *Kind) learn(c *sqlite.Conn, number int) error {
 	n := &k.known[number]
 	if n.learnt.Load() {
 		return nil
 	}
 	tag := wordTag(k.Number, number)
-	all, many, err := fts5.Beginning(c, tag, maxKnown)
+	all, many, err := fts5.ListBeginning(c, tag, maxKnown)
 	if err != nil {
 		return err
 	}
@@ -141,8 +142,9 @@ func (k *Kind) learn(c *sqlite.Conn, number int) error {
 	return nil
 }
 
-// fieldsWith returns the fields, of those that a query names, that may have the words of a pattern. nil names all.
-func (k *Kind) fieldsWith(c *sqlite.Conn, p tokenizer.Pattern, in map[string][]string) (numbers []int, err error) {
+// findFields returns those fields in the query that may have the words of a pattern. A nil map means all
+// fields.
+func (k *Kind) findFields(c *sqlite.Conn, p tokenizer.Pattern, in map[string][]string) (numbers []int, err error) {
 	if in == nil {
 		for number := range k.known {
 			numbers = append(numbers, number)
@@ -168,6 +170,6 @@ func (k *Kind) fieldsWith(c *sqlite.Conn, p tokenizer.Pattern, in map[string][]s
 		if e := k.learn(c, number); e != nil {
 			err = e
 		}
-		return !k.known[number].mayHave(hashes)
+		return !k.known[number].canHave(hashes)
 	}), err
 }

@@ -1,4 +1,4 @@
-// Plans: a condition on words, checked and made ready for the index.
+// This file checks a text condition and prepares it for the index.
 
 package words
 
@@ -14,22 +14,22 @@ import (
 )
 
 const (
-	maxTextParts = 64 // words and phrases of one question
-	maxTextDepth = 16 // and parts within parts
+	maxTextParts = 64 // maximum number of words and phrases in one query
+	maxTextDepth = 16 // maximum depth of nested parts
 )
 
-// Plan is a query.Text made ready: its words cut and folded. nil finds nothing.
+// Plan is a prepared query.Text with cut and folded words. A nil Plan finds nothing.
 type Plan struct {
 	op      fts5.Op
 	pattern tokenizer.Pattern
-	fields  map[string][]string // as query.Text.In
-	of      []*Plan
+	fields  map[string][]string // see query.Text.In
+	parts   []*Plan
 }
 
-// PlanOf makes a Text ready. What is malformed is understudy.ErrInvalid.
-func PlanOf(t *query.Text) (*Plan, error) {
+// NewPlan prepares a Text. It returns understudy.ErrInvalid if the Text is malformed.
+func NewPlan(t *query.Text) (*Plan, error) {
 	p := &planning{}
-	plan := p.part(t, false, 0)
+	plan := p.planPart(t, false, 0)
 	if p.err != nil {
 		return nil, fmt.Errorf("%w: %w", understudy.ErrInvalid, p.err)
 	}
@@ -48,8 +48,9 @@ func (p *planning) fail(format string, args ...any) *Plan {
 	return nil
 }
 
-// part plans a part; not says that what it finds is taken away: then it must not find more than it was asked for.
-func (p *planning) part(t *query.Text, not bool, depth int) *Plan {
+// planPart plans a part. not means that its results are excluded; then it must not match more than was asked
+// for.
+func (p *planning) planPart(t *query.Text, not bool, depth int) *Plan {
 	switch {
 	case t == nil:
 		return p.fail("a part of the text is missing")
@@ -77,14 +78,14 @@ func (p *planning) part(t *query.Text, not bool, depth int) *Plan {
 			plan.op = fts5.AnyPart
 		}
 		for _, of := range t.Of {
-			switch part := p.part(of, not, depth+1); {
+			switch part := p.planPart(of, not, depth+1); {
 			case part != nil:
-				plan.of = append(plan.of, part)
+				plan.parts = append(plan.parts, part)
 			case t.Op == query.TextAnd:
 				return nil
 			}
 		}
-		if len(plan.of) == 0 {
+		if len(plan.parts) == 0 {
 			return nil
 		}
 		return plan
@@ -92,19 +93,19 @@ func (p *planning) part(t *query.Text, not bool, depth int) *Plan {
 		if len(t.Of) != 2 {
 			return p.fail("a part of the text without another has %d parts", len(t.Of))
 		}
-		this, without := p.part(t.Of[0], not, depth+1), p.part(t.Of[1], !not, depth+1)
+		this, without := p.planPart(t.Of[0], not, depth+1), p.planPart(t.Of[1], !not, depth+1)
 		if this == nil || without == nil {
 			return this
 		}
-		return &Plan{op: fts5.FirstWithoutSecond, of: []*Plan{this, without}}
+		return &Plan{op: fts5.FirstWithoutSecond, parts: []*Plan{this, without}}
 	}
 	return p.fail("there is no text of sort %d", t.Op)
 }
 
-// bind returns the plan for some kinds. Fields that can not have its words are left out.
+// bind returns the query for some kinds. It leaves out fields that cannot have the words.
 func (p *Plan) bind(c *sqlite.Conn, kinds []*Kind) (q fts5.Query, err error) {
-	q = fts5.Query{Op: p.op, Prefix: p.pattern.IsPrefix()}
-	for _, of := range p.of {
+	q = fts5.Query{Op: p.op, Prefix: p.pattern.Prefix()}
+	for _, of := range p.parts {
 		part, err := of.bind(c, kinds)
 		if err != nil {
 			return q, err
@@ -115,7 +116,7 @@ func (p *Plan) bind(c *sqlite.Conn, kinds []*Kind) (q fts5.Query, err error) {
 		return q, nil
 	}
 	for _, k := range kinds {
-		numbers, err := k.fieldsWith(c, p.pattern, p.fields)
+		numbers, err := k.findFields(c, p.pattern, p.fields)
 		if err != nil {
 			return q, err
 		}

@@ -58,7 +58,7 @@ func TestPendingRowsAreFoundAlike(t *testing.T) {
 			}
 		} else {
 			p.op = []fts5.Op{fts5.AllParts, fts5.AnyPart, fts5.FirstWithoutSecond}[rng.IntN(3)]
-			p.of = []*Plan{plan(depth - 1), plan(depth - 1)}
+			p.parts = []*Plan{plan(depth - 1), plan(depth - 1)}
 		}
 		return p
 	}
@@ -74,7 +74,7 @@ func TestPendingRowsAreFoundAlike(t *testing.T) {
 					delete(held, posting)
 					ok = false
 				}
-				if one := row(); rng.IntN(3) == 0 && !ok && !one.Empty() {
+				if one := row(); rng.IntN(3) == 0 && !ok && !one.IsEmpty() {
 					some = append(some, fts5.Write{Posting: posting, Row: one})
 					held[posting] = one
 				}
@@ -115,7 +115,7 @@ func findAll(t *testing.T, find func(up bool) (postings.Iterator, error)) (all [
 			var at int64
 			if at, ok, err = s.Advance(from); ok {
 				all = append(all, at)
-				from, ok = postings.Following(at, up)
+				from, ok = postings.Next(at, up)
 			}
 		}
 		if err != nil {

@@ -1,6 +1,6 @@
-// Package words is the index of the words of records. The spec of a kind says which fields are text. The package cuts
-// and folds their words, tags each with its kind and field, and finds postings by words with package fts5. A query
-// reads no word of a kind or a field that it does not name.
+// Package words is the index of the words of records. The spec of a kind says which fields are text. The
+// package cuts and folds their words, tags each with its kind and field, and finds postings by words with
+// package fts5. A query reads no words of kinds and fields that it does not name.
 package words
 
 import (
@@ -15,8 +15,9 @@ import (
 	"understudy/spec"
 )
 
-// column is a column of the index of words: a class of fields, or a further value of one, since a value in a column
-// of its own costs less than a border between two. Their order is part of the format; words of the first cost least.
+// column is a column of the word index. It is for a class of fields, or for a further value of one, because a
+// separate column costs less than a border between two values. The order is part of the format. Words of the
+// first column cost least.
 type column uint8
 
 const (
@@ -28,33 +29,33 @@ const (
 	columnPhone2
 	columnName
 	columnURL
-	columnOther // what the spec does not name
+	columnOther // everything that the spec does not name
 	columnNone  // no text
 )
 
-// columnsOf is how many columns a class has, by its first.
+// columnsOf is the number of columns of a class, by its first column.
 var columnsOf = [fts5.Columns]column{1, 3, 0, 0, 2, 0, 1, 1, 1}
 
 const (
-	digits = "0123456789abcdefghijklmnopqrstuvwxyz" // FTS5 tells no capital letters apart
+	digits = "0123456789abcdefghijklmnopqrstuvwxyz" // lower case only, because FTS5 ignores case
 
-	// kindTag and tagSize are the lengths of a tag's first half, the kind's, and of all of it.
+	// kindTag is the length of the kind's half of a tag, and tagSize the length of a whole tag.
 	kindTag = 2
 	tagSize = 4
 )
 
-// appendTag appends the tag of a field of a kind, whose number is below 1 << postings.ShapeBits. Each word in the
-// index begins with its tag, so that a query for some fields reads nothing of the others: FTS5 keeps what a word has
-// in all columns and records together. The words of a kind are neighbours.
+// appendTag appends the tag of a field of a kind, whose number is less than 1 << postings.ShapeBits. Each word
+// in the index begins with its tag. So a query for some fields reads nothing of other fields, although FTS5
+// stores a word's columns and records together. The words of a kind are neighbours.
 func appendTag(b []byte, kind int64, field int) []byte {
 	return append(b, digits[kind/36], digits[kind%36], digits[field/36], digits[field%36])
 }
 
-// wordTag returns that tag as text.
+// wordTag returns the tag of appendTag as text.
 func wordTag(kind int64, field int) string { return string(appendTag(nil, kind, field)) }
 
-// columnOf returns the first column of a class. Prices and their currencies are no text: a word in every record that
-// tells none from another costs ten bytes in each.
+// columnOf returns the first column of a class. Prices and their currencies are not text. A word that is in
+// every record distinguishes none, but costs ten bytes in each.
 func columnOf(class string) column {
 	switch class {
 	case spec.ClassBody:
@@ -73,15 +74,15 @@ func columnOf(class string) column {
 
 // field is a field of a kind in the index.
 type field struct {
-	column column // of its class; columnNone: it is no text
-	number int    // from 1; 0: it shares its tag with what the spec does not name
+	column column // the column of its class, or columnNone if it is not text
+	number int    // from 1, or 0 if it shares its tag with what the spec does not name
 }
 
-// Rule says which fields of a kind are text, and how the index tells them apart. It is
-// made once for a kind and then only read.
+// Rule says which fields of a kind are text, and how the index distinguishes them. It does not change after its
+// creation.
 type Rule map[string]field
 
-// RuleOf reads the rule off a spec, which says what is text (Kind.IsText). A kind that no spec names has no text.
+// RuleOf returns the rule of a spec, which says what is text (Kind.IsText). A kind without a spec has no text.
 func RuleOf(k *spec.Kind) Rule {
 	if k == nil {
 		return nil
@@ -94,12 +95,12 @@ func RuleOf(k *spec.Kind) Rule {
 		}
 		rule[f.Name] = field{column: c}
 	}
-	rule.number()
+	rule.assignNumbers()
 	return rule
 }
 
-// number numbers the fields that are text in the order of their names.
-func (r Rule) number() {
+// assignNumbers numbers the text fields in the order of their names.
+func (r Rule) assignNumbers() {
 	n := 0
 	for _, name := range slices.Sorted(maps.Keys(r)) {
 		if f := r[name]; f.column != columnNone && n < query.MaxTextFields {
@@ -110,10 +111,11 @@ func (r Rule) number() {
 	}
 }
 
-// wordsForm is raised whenever the same body would be cut into other words.
+// wordsForm must be raised whenever the same body would be cut into other words.
 const wordsForm = 4
 
-// Form returns the rule and the way of cutting as text. Words made by another form must be made anew.
+// Form returns the rule and the version of cutting as text. If the form changes, the words must be indexed
+// again.
 func (r Rule) Form() string {
 	if r == nil {
 		return ""
@@ -126,7 +128,7 @@ func (r Rule) Form() string {
 	return b.String()
 }
 
-// ReadRule reads a form back: the rule of records whose spec is not at hand.
+// ReadRule reads a form. It is the rule of records whose spec is not available.
 func ReadRule(form string) Rule {
 	if form == "" {
 		return nil
@@ -138,6 +140,6 @@ func ReadRule(form string) Rule {
 			rule[name] = field{column: column(c)}
 		}
 	}
-	rule.number()
+	rule.assignNumbers()
 	return rule
 }

@@ -46,7 +46,7 @@ func TestLinesToPaste(t *testing.T) {
 // noValues keeps nothing.
 type noValues struct{}
 
-func (noValues) Values(context.Context, string) (map[string][]byte, error) { return nil, nil }
+func (noValues) ReadValues(context.Context, string) (map[string][]byte, error) { return nil, nil }
 
 func (noValues) SetValueDurably(context.Context, string, []byte) error { return nil }
 
