@@ -113,10 +113,10 @@ func nextBlock(entries []codec.Entry, all int) (n, size int) {
 
 // A replaced version is stored as a delta against the version that replaced it.
 //
-// \tblock 7  [ call 1 whole ][ call 2 whole ] …
-// \t                |  call 1 changed
-// \tblock 7  [ delta, base 9.0 ][ call 2 whole ] …
-// \tblock 9  [ call 1 whole ]
+//	block 7  [ call 1 whole ][ call 2 whole ] …
+//	                |  call 1 changed
+//	block 7  [ delta, base 9.0 ][ call 2 whole ] …
+//	block 9  [ call 1 whole ]
 //
 // The newest version is whole, so that reading it needs no patching. The oldest version can be deleted without
 // touching another. Every codec.MaxDepth-th version stays whole.

@@ -49,9 +49,9 @@ type Options struct {
 // Files stores contents under the key of their media path. Above the limit it evicts the least recently read
 // contents. It is safe for concurrent use, but only one process at a time may open a folder.
 //
-// \tcontent/ab/abcd…  the bytes, under their SHA-256; two keys may share them
-// \tindex/cd/cdef….json  the metadata of one key
-// \tnew/  files being written
+//	content/ab/abcd…  the bytes, under their SHA-256; two keys may share them
+//	index/cd/cdef….json  the metadata of one key
+//	new/  files being written
 //
 // The index is small files, not a table. A content appears and disappears with its own rename, without waiting
 // for the database's only writer. So contents are served even while the database is full or locked. In memory

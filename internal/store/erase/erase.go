@@ -1,14 +1,14 @@
 // Erasing removes records from every file for good. Each is listed with its cause:
 //
-// \ta cause (the upstream returned 404, a field was emptied, a request, age)
-// \t   |   in one transaction
-// \trows of erasing: so that a crash cannot lose it
-// \t   |   EraseListed, in small transactions (job.go)
-// \tbodies, pages, files
-// \t   |   Pool.Sanitize
-// \tfree pages, gaps and the log of the file
-// \t   |   in one transaction
-// \tthe receipt: a row of erasure that is done
+//	a cause (the upstream returned 404, a field was emptied, a request, age)
+//	   |   in one transaction
+//	rows of erasing: so that a crash cannot lose it
+//	   |   EraseListed, in small transactions (job.go)
+//	bodies, pages, files
+//	   |   Pool.Sanitize
+//	free pages, gaps and the log of the file
+//	   |   in one transaction
+//	the receipt: a row of erasure that is done
 
 // Package erase removes records from the store at the request of people, because the upstream deleted or
 // redacted them, or because of their age.

@@ -1,11 +1,11 @@
 // This file frees space: near the limit the least recently read data is evicted.
 //
-// \t95 %  evict pages not read for seven days, least recently read first
-// \t      then versions that are not the newest and that no page shows,
-// \t      oldest first
-// \t      then other pages, least recently read first, a quarter at a time,
-// \t      and after each quarter the versions that no page shows any more
-// \t90 %  stop
+//	95 %  evict pages not read for seven days, least recently read first
+//	      then versions that are not the newest and that no page shows,
+//	      oldest first
+//	      then other pages, least recently read first, a quarter at a time,
+//	      and after each quarter the versions that no page shows any more
+//	90 %  stop
 //
 // Records are kept: the newest version of each record in every shape, from which instances are served. All work
 // is done in small transactions, so that no save waits long. Later saves use the freed space inside the file.

@@ -12,10 +12,10 @@ import (
 
 // appendTo appends the packed changes. Numbers are varints (encoding/binary):
 //
-// \tlength, entries to remove; length, entries to add
-// \t    an entry: the difference from the previous posting, 8 bytes of token
-// \tlength, rows of words
-// \t    a row: its posting, 1 to remove it or 0, and for each column length and text
+//	length, entries to remove; length, entries to add
+//	    an entry: the difference from the previous posting, 8 bytes of token
+//	length, rows of words
+//	    a row: its posting, 1 to remove it or 0, and for each column length and text
 func (a *changes) appendTo(dst []byte) []byte {
 	dst = appendEntries(appendEntries(dst, a.out), a.in)
 	dst = binary.AppendUvarint(dst, uint64(len(a.words)))

@@ -1,11 +1,11 @@
 // This file defers changes of the indexes. Writing them for several pages at once costs much less than page by
 // page.
 //
-// \tSave:          Defer          adds a row to table pending in the save's transaction;
-// \t                              writes all rows if there are many
-// \tlater:         ScheduleFlush  writes all rows soon after the first commit
-// \tother changes: Update         writes all rows and the given edits
-// \tqueries:       ReadPending    reads the rows, used beside the indexes
+//	Save:          Defer          adds a row to table pending in the save's transaction;
+//	                              writes all rows if there are many
+//	later:         ScheduleFlush  writes all rows soon after the first commit
+//	other changes: Update         writes all rows and the given edits
+//	queries:       ReadPending    reads the rows, used beside the indexes
 
 package index
 

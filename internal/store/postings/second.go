@@ -4,7 +4,7 @@ package postings
 
 // A position is a second and a place within it:
 //
-// \tsecond << 20 | within
+//	second << 20 | within
 const (
 	withinBits = 20
 	// Within is the number of positions in a second.

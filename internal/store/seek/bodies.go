@@ -1,9 +1,9 @@
 // This file unpacks the bodies of the records that a Seek finds. Distant records are in different blocks, and
 // unpacking a block takes longer than finding it. So other cores unpack while the connection reads on.
 //
-// \trequest:  read packed blocks and queue them
-// \ttakeNext: return the body of the record requested first; unpack it here
-// \t          if no helper has begun
+//	request:  read packed blocks and queue them
+//	takeNext: return the body of the record requested first; unpack it here
+//	          if no helper has begun
 
 package seek
 
