@@ -66,12 +66,12 @@ func (c *checks) findDue(ctx context.Context, x *kindCrawl, shape string) ([]due
 	now := c.bounds.now()
 	q := x.plan.scan(shape, maxOpen)
 	q.Open, q.From = true, now.Add(-c.bounds.settings.Window).Unix()
-	rows, err := c.store.Rows(ctx, q)
+	rows, err := c.store.ReadRows(ctx, q)
 	if err != nil {
 		return nil, fmt.Errorf("walk: check %s: %w", x.plan.name(), err)
 	}
 	q.From, q.Unclocked = 0, true
-	null, err := c.store.Rows(ctx, q)
+	null, err := c.store.ReadRows(ctx, q)
 	if err != nil {
 		return nil, fmt.Errorf("walk: check %s: %w", x.plan.name(), err)
 	}
@@ -106,7 +106,7 @@ func (c *checks) findRanks(ctx context.Context, x *kindCrawl, shape string, dues
 	if len(dues) < 2 || x.plan.parentKind != nil {
 		return nil // a single record costs one request in any case
 	}
-	rows, err := c.store.Rows(ctx, x.plan.scan(shape, maxOpen))
+	rows, err := c.store.ReadRows(ctx, x.plan.scan(shape, maxOpen))
 	if err != nil {
 		return err
 	}

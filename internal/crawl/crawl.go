@@ -27,8 +27,8 @@ import (
 
 // Store is the part of package store that the crawler needs.
 type Store interface {
-	// Rows returns the stored records of a range, in its order.
-	Rows(context.Context, query.RangeScan) ([]understudy.Row, error)
+	// ReadRows returns the stored records of a range, in its order.
+	ReadRows(context.Context, query.RangeScan) ([]understudy.Row, error)
 	// Record returns the newest version of a record in one shape, or ErrNotFound.
 	Record(ctx context.Context, source, kind, shape, id string) (*understudy.Record, error)
 	// ReadChanges returns the changes of a source with numbers above after, in order.

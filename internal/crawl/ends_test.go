@@ -488,7 +488,7 @@ func (h *system) end() (s crawl.State) {
 // held counts the things that are held.
 func (h *system) held() int {
 	h.t.Helper()
-	rows, err := h.db.Rows(context.Background(), query.RangeScan{Source: "shelf", Kind: "things", Shape: "things",
+	rows, err := h.db.ReadRows(context.Background(), query.RangeScan{Source: "shelf", Kind: "things", Shape: "things",
 		Unclocked: true, Limit: 1000})
 	must(h.t, err)
 	return len(slices.Clip(rows))

@@ -167,7 +167,7 @@ func (n *nesting) readParents(ctx context.Context, above *kindCrawl, at childPos
 		q.From = floor
 	}
 	q.Below.Clock, q.Below.Record = at.Clock, at.Record
-	rows, err := n.store.Rows(ctx, q)
+	rows, err := n.store.ReadRows(ctx, q)
 	switch {
 	case err != nil:
 		return nil, at, err

@@ -77,8 +77,8 @@ type counted struct {
 	rows *atomic.Int64
 }
 
-func (c counted) Rows(ctx context.Context, q query.RangeScan) ([]understudy.Row, error) {
-	rows, err := c.DB.Rows(ctx, q)
+func (c counted) ReadRows(ctx context.Context, q query.RangeScan) ([]understudy.Row, error) {
+	rows, err := c.DB.ReadRows(ctx, q)
 	if q.Kind == "messages" {
 		c.rows.Add(int64(len(rows)))
 	}
@@ -351,7 +351,7 @@ func TestRemoveIsAChange(t *testing.T) {
 	h := open(t, slowapi.Options{Records: 20})
 	h.sync("calls")
 	from := h.last()
-	rows, err := h.db.Rows(t.Context(), query.RangeScan{Source: "twilio", Kind: "calls", Shape: "calls", Limit: 1})
+	rows, err := h.db.ReadRows(t.Context(), query.RangeScan{Source: "twilio", Kind: "calls", Shape: "calls", Limit: 1})
 	must(t, err)
 	h.edits(`{"sid":"` + rows[0].ID + `","delete":true}`) // or the next poll brings it back
 	for range 2 {

@@ -132,7 +132,7 @@ func (s *sweepRun) windows() []query.RangeScan {
 func (s *sweepRun) collectStored(ctx context.Context) error {
 	for _, q := range s.windows() {
 		for {
-			rows, err := s.w.o.Store.Rows(ctx, q)
+			rows, err := s.w.o.Store.ReadRows(ctx, q)
 			if err != nil {
 				return fmt.Errorf("walk: sweep %s: %w", s.x.plan.name(), err)
 			}

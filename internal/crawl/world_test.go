@@ -265,7 +265,7 @@ func (w *world) Remove(_ context.Context, _, kind, id string) error {
 	return nil
 }
 
-func (w *world) Rows(_ context.Context, q query.RangeScan) ([]understudy.Row, error) {
+func (w *world) ReadRows(_ context.Context, q query.RangeScan) ([]understudy.Row, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	var out []understudy.Row

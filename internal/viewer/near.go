@@ -20,7 +20,7 @@ func (rv *record) addressed(in *plan.Instance, id string) (*spec.Target, error) 
 	if rv.q.V.Options.History == nil || !rv.q.Rights.Gate.Finds(rv.q.Rights.Caller, rv.q.Source.Name, rv.q.Kind.Spec.Name, id) {
 		return nil, none
 	}
-	seen, err := rv.q.V.Options.History.History(rv.q.Ctx, rv.q.Source.Name, rv.q.Kind.Spec.Name, id, fewVersions)
+	seen, err := rv.q.V.Options.History.ReadHistory(rv.q.Ctx, rv.q.Source.Name, rv.q.Kind.Spec.Name, id, fewVersions)
 	if err != nil && !errors.Is(err, understudy.ErrNotFound) {
 		return nil, err
 	}

@@ -75,7 +75,7 @@ func pastOf(ctx context.Context, r *rig.Run, name string, records, steps int) (s
 			}
 		}
 	}
-	past, err := db.History(ctx, storetest.Source, "calls", w.ID(records/2), 100)
+	past, err := db.ReadHistory(ctx, storetest.Source, "calls", w.ID(records/2), 100)
 	if err := errors.Join(err, db.Close()); err != nil {
 		return 0, 0, err
 	}

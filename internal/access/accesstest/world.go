@@ -340,7 +340,7 @@ func (w *World) ReadEdition(context.Context, string) (change, silent int64, err 
 }
 
 // History is what was seen of a record that is held: two versions.
-func (w *World) History(_ context.Context, source, kind, id string, limit int) ([]understudy.Version, error) {
+func (w *World) ReadHistory(_ context.Context, source, kind, id string, limit int) ([]understudy.Version, error) {
 	rec := w.Newest(source, kind, id)
 	if rec == nil {
 		return nil, fmt.Errorf("accesstest: %w", understudy.ErrNotFound)

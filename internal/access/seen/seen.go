@@ -22,7 +22,7 @@ const Most = 500
 type History interface {
 	// History is what was seen of a record, newest first and at most limit
 	// versions, of all shapes, goings included; ErrNotFound: it was never seen.
-	History(ctx context.Context, source, kind, id string, limit int) ([]understudy.Version, error)
+	ReadHistory(ctx context.Context, source, kind, id string, limit int) ([]understudy.Version, error)
 }
 
 // Version is a version as the caller sees it. Versions that look the same to the
@@ -59,7 +59,7 @@ func (r Reader) Read(ctx context.Context, source, kind, id string, limit int) (P
 		return Past{}, nil
 	}
 	for n := limit + 1; ; n = min(4*n, Most+1) {
-		versions, err := r.History.History(ctx, source, kind, id, n+1)
+		versions, err := r.History.ReadHistory(ctx, source, kind, id, n+1)
 		if errors.Is(err, understudy.ErrNotFound) {
 			return Past{}, nil
 		}

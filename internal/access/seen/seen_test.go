@@ -19,7 +19,7 @@ import (
 // past is what was seen of a call, newest first.
 type past []understudy.Version
 
-func (p past) History(_ context.Context, _, _, id string, limit int) ([]understudy.Version, error) {
+func (p past) ReadHistory(_ context.Context, _, _, id string, limit int) ([]understudy.Version, error) {
 	switch id {
 	case "CA1":
 		return p[:min(limit, len(p))], nil

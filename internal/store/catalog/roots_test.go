@@ -75,7 +75,7 @@ func TestRootsAreFoundInOldRecords(t *testing.T) {
 		}
 		db = open(root)
 		window := query.RangeScan{Source: "items", Kind: "items", Shape: "items", Parent: "north", Unclocked: true}
-		rows, err := db.Rows(t.Context(), window)
+		rows, err := db.ReadRows(t.Context(), window)
 		if ids := under(db, "north"); root != "" && (!slices.Equal(ids, []string{"i0", "i2"}) || len(rows) != 2 || err != nil) {
 			t.Errorf("with the root in %s: %v, %d rows, %v", root, ids, len(rows), err)
 		}

@@ -160,7 +160,7 @@ func TestVersionsStay(t *testing.T) {
 		t.Fatalf("%d versions after two days, want all 1001", n)
 	}
 	for i := range 50 {
-		all, err := db.History(t.Context(), storetest.Source, "calls", w.ID(i), 0)
+		all, err := db.ReadHistory(t.Context(), storetest.Source, "calls", w.ID(i), 0)
 		if err != nil || len(all) < 20 || len(all[19].Body) == 0 {
 			t.Fatalf("call %d: %d versions, %v", i, len(all), err)
 		}

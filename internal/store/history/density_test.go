@@ -54,7 +54,7 @@ func TestBytesPerChange(t *testing.T) {
 		t.Fatalf("verify: %q, %v", r.Problems, err)
 	}
 	for i := 0; i < records; i += records / 10 {
-		all, err := db.History(t.Context(), storetest.Source, "calls", w.ID(i), 0)
+		all, err := db.ReadHistory(t.Context(), storetest.Source, "calls", w.ID(i), 0)
 		if err != nil || len(all) != 6 {
 			t.Fatalf("call %d: %d versions, %v", i, len(all), err)
 		}

@@ -22,12 +22,12 @@ const MaxHistory = 1000
 
 var selectKindShapes = &sqlite.Statement{Head: "SELECT slot, name FROM shape WHERE kind = ?"}
 
-// History returns the periods of a record in every shape, including those in which it was gone, newest first.
+// ReadHistory returns the periods of a record in every shape, including those in which it was gone, newest first.
 // It returns at most limit periods and at most MaxHistory, which is also the default for 0. Bodies belong to
 // the caller. A body that was evicted is nil. A version that arrived after a later one is not part of the
 // history, nor is one that the same page replaced. History returns ErrNotFound if the record was never seen or
 // was forgotten.
-func (h *Records) History(ctx context.Context, source, kind, id string, limit int) ([]understudy.Version, error) {
+func (h *Records) ReadHistory(ctx context.Context, source, kind, id string, limit int) ([]understudy.Version, error) {
 	leave, err := h.pool.Begin()
 	if err != nil {
 		return nil, err

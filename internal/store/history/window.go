@@ -77,10 +77,10 @@ var (
 		AND h.state & ?9 = 0 ORDER BY c.clock DESC, c.record DESC LIMIT ?10`}
 )
 
-// Rows returns the present records of a range, in its order; Start and End are 0. A caller can read a range in
+// ReadRows returns the present records of a range, in its order; Start and End are 0. A caller can read a range in
 // parts with Below. A record whose clock changes meanwhile may then be missed or returned twice. An unknown
 // kind, shape or parent has no records.
-func (h *Records) Rows(ctx context.Context, w query.RangeScan) ([]understudy.Row, error) {
+func (h *Records) ReadRows(ctx context.Context, w query.RangeScan) ([]understudy.Row, error) {
 	leave, err := h.pool.Begin()
 	if err != nil {
 		return nil, err

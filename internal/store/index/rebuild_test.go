@@ -177,7 +177,7 @@ func TestIndexIsFilledAgain(t *testing.T) {
 		t.Fatal(err)
 	}
 	again := storetest.OpenAt(t, path)
-	rows, err := again.Rows(t.Context(), query.RangeScan{Source: storetest.Source, Kind: "calls", Shape: "calls", Limit: 10_000})
+	rows, err := again.ReadRows(t.Context(), query.RangeScan{Source: storetest.Source, Kind: "calls", Shape: "calls", Limit: 10_000})
 	if err != nil || len(rows) != 600 || rows[0].ID != pages[0].Rows[0].ID {
 		t.Errorf("%d rows, %v", len(rows), err)
 	}

@@ -264,7 +264,7 @@ func (o *pastOracle) window(w query.RangeScan, when int) (ids []string) {
 func (o *pastOracle) compare(rt *rapid.T, s *suite) {
 	o.compareChanges(rt, s)
 	for id := range o.held {
-		all, err := s.History(s.Context(), o.source, "calls", id, 0)
+		all, err := s.ReadHistory(s.Context(), o.source, "calls", id, 0)
 		want := o.history(id)
 		if len(want) == 0 && err != nil {
 			continue
@@ -323,7 +323,7 @@ func (o *pastOracle) compareWindow(rt *rapid.T, s *suite, when int) {
 	if when != 0 {
 		return
 	}
-	rows, err := s.Rows(s.Context(), w)
+	rows, err := s.ReadRows(s.Context(), w)
 	got = nil
 	for _, r := range rows {
 		if c := o.at(w.Shape, r.ID, then); c == nil || c.clock != r.Clock || c.parent != r.Parent || c.row.final != r.Final ||

@@ -33,7 +33,7 @@ func told(all []understudy.Version) (words []string) {
 
 func (s *suite) history(id string, want ...string) []understudy.Version {
 	s.Helper()
-	all, err := s.History(s.Context(), Source, "calls", id, 0)
+	all, err := s.ReadHistory(s.Context(), Source, "calls", id, 0)
 	if err != nil {
 		s.Fatalf("history of %s: %v", id, err)
 	}
@@ -91,15 +91,15 @@ func versionsRemembered(t *testing.T, s *suite) {
 	}
 	s.then("calls", sid(1), 39, b.body)
 	s.then("calls", sid(1), 4000, a.body)
-	if some, err := s.History(t.Context(), Source, "calls", sid(1), 2); err != nil || fmt.Sprint(told(some)) != "[calls 40- calls 30-40]" {
+	if some, err := s.ReadHistory(t.Context(), Source, "calls", sid(1), 2); err != nil || fmt.Sprint(told(some)) != "[calls 40- calls 30-40]" {
 		t.Errorf("%v, %v", told(some), err)
 	}
 	for _, id := range []string{sid(2), ""} {
-		if all, err := s.History(t.Context(), Source, "calls", id, 0); !errors.Is(err, understudy.ErrNotFound) {
+		if all, err := s.ReadHistory(t.Context(), Source, "calls", id, 0); !errors.Is(err, understudy.ErrNotFound) {
 			t.Errorf("of %q: %v, %v", id, all, err)
 		}
 	}
-	if all, err := s.History(t.Context(), "unheard", "calls", sid(1), 0); !errors.Is(err, understudy.ErrNotFound) {
+	if all, err := s.ReadHistory(t.Context(), "unheard", "calls", sid(1), 0); !errors.Is(err, understudy.ErrNotFound) {
 		t.Errorf("of a source nobody heard of: %v, %v", all, err)
 	}
 	mustVerify(t, s.Store)
@@ -215,7 +215,7 @@ func forgottenPast(t *testing.T, s *suite) {
 	if _, versions, err := s.ForgetRecord(t.Context(), Source, "calls", sid(1)); err != nil || versions != 4 {
 		t.Fatalf("%d versions, %v", versions, err)
 	}
-	if all, err := s.History(t.Context(), Source, "calls", sid(1), 0); !errors.Is(err, understudy.ErrNotFound) {
+	if all, err := s.ReadHistory(t.Context(), Source, "calls", sid(1), 0); !errors.Is(err, understudy.ErrNotFound) {
 		t.Errorf("%v, %v", told(all), err)
 	}
 	for n := range 5 {

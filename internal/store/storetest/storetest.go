@@ -31,9 +31,9 @@ type Store interface {
 	ReadChanges(ctx context.Context, source string, after int64, limit int) ([]understudy.Change, error)
 	ReadLastChange(ctx context.Context, source string) (int64, error)
 	ReadEdition(ctx context.Context, source string) (change, silent int64, err error)
-	History(ctx context.Context, source, kind, id string, limit int) ([]understudy.Version, error)
+	ReadHistory(ctx context.Context, source, kind, id string, limit int) ([]understudy.Version, error)
 	RecordAt(ctx context.Context, source, kind, shape, id string, at time.Time) (*understudy.Record, error)
-	Rows(ctx context.Context, w query.RangeScan) ([]understudy.Row, error)
+	ReadRows(ctx context.Context, w query.RangeScan) ([]understudy.Row, error)
 	ScanRecordsAt(ctx context.Context, w query.RangeScan, at time.Time, yield func(rec *understudy.Record, clock int64) bool) error
 	KeepOrigin(ctx context.Context, source, world string) error
 	ForgetPage(ctx context.Context, key understudy.Key) (held bool, err error)

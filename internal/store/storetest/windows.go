@@ -43,7 +43,7 @@ func window(w query.RangeScan) query.RangeScan {
 // rows reads a window.
 func (s *suite) rows(w query.RangeScan) (ids []string, rows []understudy.Row) {
 	s.Helper()
-	rows, err := s.Rows(s.Context(), window(w))
+	rows, err := s.ReadRows(s.Context(), window(w))
 	if err != nil {
 		s.Fatal(err)
 	}
@@ -145,8 +145,7 @@ func windows(t *testing.T, s *suite) {
 	s.wantRecords(w, at(35), "d", "b", "e")
 	s.wantRecords(query.RangeScan{Open: true}, at(5), "d", "b")
 	n := 0
-	err := s.ScanRecordsAt(t.Context(), window(w), at(50), func(*understudy.Record, int64) bool { n++; return n < 2 })
-	if err != nil || n != 2 {
+	if err := s.ScanRecordsAt(t.Context(), window(w), at(50), func(*understudy.Record, int64) bool { n++; return n < 2 }); err != nil || n != 2 {
 		t.Errorf("%d records, %v", n, err)
 	}
 	mustVerify(t, s.Store)

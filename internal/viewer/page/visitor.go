@@ -276,7 +276,7 @@ type Handler func(*Exchange) error
 type History interface {
 	// History is what was seen of a record, newest first and at most limit
 	// versions, of all shapes, goings included; ErrNotFound: it was never seen.
-	History(ctx context.Context, source, kind, id string, limit int) ([]understudy.Version, error)
+	ReadHistory(ctx context.Context, source, kind, id string, limit int) ([]understudy.Version, error)
 	// ReadEdition says which records there are: while its numbers are the same, what
 	// was made of a source's records is still right.
 	ReadEdition(ctx context.Context, source string) (change, silent int64, err error)

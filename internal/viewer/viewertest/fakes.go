@@ -25,7 +25,7 @@ type History struct {
 }
 
 // History returns the versions of a record that it was given, the newest first.
-func (a *History) History(_ context.Context, source, kind, id string, limit int) ([]understudy.Version, error) {
+func (a *History) ReadHistory(_ context.Context, source, kind, id string, limit int) ([]understudy.Version, error) {
 	a.Limits = append(a.Limits, limit)
 	all := a.Versions[source+"/"+kind+"/"+id]
 	if a.Err != nil {
