@@ -161,7 +161,7 @@ func (m *model) end() {
 	m.refuses.Store(0)
 	m.world.script(func() { m.outage, m.chance = false, nil })
 	time.Sleep(5 * time.Minute)
-	if left, _ := m.intents.Unended(); len(left) != 0 {
+	if left, _ := m.intents.UnendedWrites(); len(left) != 0 {
 		m.t.Errorf("%d intents are left", len(left))
 	}
 	m.stop()

@@ -91,7 +91,7 @@ func (iv *invalidator) restoreIntents() {
 	if iv.env.intents == nil {
 		return
 	}
-	numbers, touched := iv.env.intents.Unended()
+	numbers, touched := iv.env.intents.UnendedWrites()
 	for i, t := range touched {
 		if s := iv.env.sources[t.Source]; s != nil && s.kinds[t.Kind] != nil {
 			s.kinds[t.Kind].writes.Restore(iv.env.now(), t.ID, numbers[i])

@@ -221,7 +221,7 @@ func (in *intents) count() int {
 	return len(in.open)
 }
 
-func (in *intents) Unended() (numbers []int64, touched []request.Invalidation) {
+func (in *intents) UnendedWrites() (numbers []int64, touched []request.Invalidation) {
 	in.mu.Lock()
 	defer in.mu.Unlock()
 	for n, t := range in.open {

@@ -29,7 +29,7 @@ func (j *journal) End(n int64) {
 	j.open = slices.DeleteFunc(j.open, func(o int64) bool { return o == n })
 }
 
-func (j *journal) Unended() ([]int64, []request.Invalidation) { return j.open, nil }
+func (j *journal) UnendedWrites() ([]int64, []request.Invalidation) { return j.open, nil }
 
 // A write stays in the journal until the store was told of it and, where two overlapped, upstream was asked.
 func TestAWriteIsInTheJournalUntilItIsSettled(t *testing.T) {

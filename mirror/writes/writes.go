@@ -30,8 +30,8 @@ type Journal interface {
 	Begin(request.Invalidation) (n int64, err error)
 	// End notes that the store has recorded the write, or that the write did not happen.
 	End(n int64)
-	// Unended returns the writes that have not ended, with their numbers.
-	Unended() (numbers []int64, touched []request.Invalidation)
+	// UnendedWrites returns the writes that have not ended, with their numbers.
+	UnendedWrites() (numbers []int64, touched []request.Invalidation)
 }
 
 // Set is what is known about writes to the records of one kind. Many goroutines may use it at once.

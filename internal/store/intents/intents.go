@@ -82,8 +82,8 @@ func (in *Log) read(text []byte) {
 	}
 }
 
-// Unended returns the writes that have not ended, oldest first, with their numbers.
-func (in *Log) Unended() (numbers []int64, touched []request.Invalidation) {
+// UnendedWrites returns the writes that have not ended, oldest first, with their numbers.
+func (in *Log) UnendedWrites() (numbers []int64, touched []request.Invalidation) {
 	in.mu.Lock()
 	defer in.mu.Unlock()
 	for _, one := range in.lines() {

@@ -48,7 +48,7 @@ func TestIntentsOutliveTheProcess(t *testing.T) {
 	_ = f.Close()
 	in.End(second) // of the same process: a line of its own
 	in = openIntents(t, path)
-	numbers, left := in.Unended() // numbered anew
+	numbers, left := in.UnendedWrites() // numbered anew
 	if !slices.Equal(left, []request.Invalidation{touch("")}) {
 		t.Errorf("left: %v", left)
 	}
@@ -63,7 +63,7 @@ func TestIntentsOutliveTheProcess(t *testing.T) {
 		t.Errorf("%v, %v", info, err)
 	}
 	in = openIntents(t, path)
-	if _, left = in.Unended(); !slices.Equal(left, []request.Invalidation{touch("c")}) {
+	if _, left = in.UnendedWrites(); !slices.Equal(left, []request.Invalidation{touch("c")}) {
 		t.Errorf("left at last: %v", left)
 	}
 }
@@ -96,7 +96,7 @@ func TestIntentsNeedNoRoom(t *testing.T) {
 	if err := os.RemoveAll(path + ".new"); err != nil {
 		t.Fatal(err)
 	}
-	if _, left := openIntents(t, path).Unended(); !slices.Equal(left, []request.Invalidation{want}) {
+	if _, left := openIntents(t, path).UnendedWrites(); !slices.Equal(left, []request.Invalidation{want}) {
 		t.Errorf("left: %v", left)
 	}
 }
@@ -114,8 +114,8 @@ func FuzzIntents(f *testing.F) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		_, before := in.Unended()
-		_, left := openIntents(t, path).Unended()
+		_, before := in.UnendedWrites()
+		_, left := openIntents(t, path).UnendedWrites()
 		if !slices.Equal(before, left) || !slices.ContainsFunc(left, func(u request.Invalidation) bool { return u.ID == "new" }) {
 			t.Errorf("%d: left %v, then %v", n, before, left)
 		}

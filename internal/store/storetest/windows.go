@@ -145,7 +145,8 @@ func windows(t *testing.T, s *suite) {
 	s.wantRecords(w, at(35), "d", "b", "e")
 	s.wantRecords(query.RangeScan{Open: true}, at(5), "d", "b")
 	n := 0
-	if err := s.ScanRecordsAt(t.Context(), window(w), at(50), func(*understudy.Record, int64) bool { n++; return n < 2 }); err != nil || n != 2 {
+	two := func(*understudy.Record, int64) bool { n++; return n < 2 }
+	if err := s.ScanRecordsAt(t.Context(), window(w), at(50), two); err != nil || n != 2 {
 		t.Errorf("%d records, %v", n, err)
 	}
 	mustVerify(t, s.Store)

@@ -104,7 +104,7 @@ func (p *planning) planPart(t *query.Text, not bool, depth int) *Plan {
 
 // bind returns the query for some kinds. It leaves out fields that cannot have the words.
 func (p *Plan) bind(c *sqlite.Conn, kinds []*Kind) (q fts5.Query, err error) {
-	q = fts5.Query{Op: p.op, Prefix: p.pattern.Prefix()}
+	q = fts5.Query{Op: p.op, Prefix: p.pattern.IsPrefix()}
 	for _, of := range p.parts {
 		part, err := of.bind(c, kinds)
 		if err != nil {
