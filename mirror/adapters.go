@@ -129,7 +129,7 @@ const maxRechecked = 20
 
 // recheck fetches again the records that upstream no longer shows, and has the crawler walk their time range
 // again.
-func (m *Mirror) recheck(s shadow.Sample, told *understudy.Page, gone []string) {
+func (m *Mirror) recheck(s shadow.Sample, composed *understudy.Page, gone []string) {
 	source, kind := s.Target.Key.Source, s.Target.Kind.Name
 	for _, id := range gone[:min(len(gone), maxRechecked)] {
 		m.AddHint(source, kind, id)
@@ -138,7 +138,7 @@ func (m *Mirror) recheck(s shadow.Sample, told *understudy.Page, gone []string) 
 		return
 	}
 	from, to := int64(math.MaxInt64), int64(0)
-	for _, row := range told.Rows {
+	for _, row := range composed.Rows {
 		if slices.Contains(gone, row.ID) {
 			from, to = min(from, row.Clock), max(to, row.Clock+1)
 		}

@@ -67,7 +67,9 @@ type composedList struct {
 // planCompose plans how to make a list from records. A *compose.Refusal is upstream's own answer to an
 // invalid request. It returns ErrNotMirrored if not all records are known to be stored, and ErrInvalid if the
 // list is never made from records.
-func (co *composer) planCompose(ctx context.Context, s *source, k *kind, t *spec.Target, wish *request.LocalQuery) (*composePlan, error) {
+func (co *composer) planCompose(
+	ctx context.Context, s *source, k *kind, t *spec.Target, localQuery *request.LocalQuery,
+) (*composePlan, error) {
 	switch {
 	case co.coverage == nil || co.records == nil:
 		return nil, &compose.Uncovered{Why: "nothing is walked here"}
@@ -77,15 +79,15 @@ func (co *composer) planCompose(ctx context.Context, s *source, k *kind, t *spec
 	if !s.config.Reaches(t) {
 		return nil, &compose.Uncovered{Why: "only the records of " + s.config.User + " are walked"}
 	}
-	if wish == nil && len(t.Own) > 0 { // upstream's links do not contain our own parameters
+	if localQuery == nil && len(t.Own) > 0 { // upstream's links do not contain our own parameters
 		bare := *t
 		bare.Own = nil
 		t = &bare
 	}
-	p := &composePlan{source: s, kind: k, target: t, local: wish, timeDependent: t.Kind.Retention.Unlisted, writes: co.writeCount()}
+	p := &composePlan{source: s, kind: k, target: t, local: localQuery, timeDependent: t.Kind.Retention.Unlisted, writes: co.writeCount()}
 	var above *understudy.Record
 	now := func() time.Time { p.timeDependent = true; return co.env.now() }
-	list, err := compose.New(s.config, t, compose.Options{Now: now, Local: wish, FindListed: co.listedFinder(s, t),
+	list, err := compose.New(s.config, t, compose.Options{Now: now, Local: localQuery, FindListed: co.listedFinder(s, t),
 		FindRecord: func(kind, id string) *understudy.Record {
 			of := s.config.Spec.Kind(kind)
 			if of == nil {
@@ -258,11 +260,11 @@ func (co *composer) writeCount() int64 {
 
 // findComposed returns the list that was composed before for the same query. It returns nil if the store was
 // written since or the coverage has changed.
-func (co *composer) findComposed(ctx context.Context, k *kind, wish *request.LocalQuery) *composedList {
-	if wish == nil || wish.Made == nil {
+func (co *composer) findComposed(ctx context.Context, k *kind, localQuery *request.LocalQuery) *composedList {
+	if localQuery == nil || localQuery.Made == nil {
 		return nil
 	}
-	x, _ := wish.Made.List.Load().(*composedList)
+	x, _ := localQuery.Made.List.Load().(*composedList)
 	if x == nil || x.plan.kind != k || x.plan.writes != co.writeCount() {
 		return nil
 	}

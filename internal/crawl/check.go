@@ -211,7 +211,7 @@ func (t *jobRun) fetchDue(ctx context.Context, shape string, dues []due) error {
 }
 
 // walkPagesOf walks the list pages that contain due records, at most that many pages.
-func (t *jobRun) walkPagesOf(ctx context.Context, dues []due, most int) (int, error) {
+func (t *jobRun) walkPagesOf(ctx context.Context, dues []due, maxPages int) (int, error) {
 	x := t.x
 	s := interval{minClock, maxClock, 0}
 	if x.plan.isSliced() {
@@ -234,7 +234,7 @@ func (t *jobRun) walkPagesOf(ctx context.Context, dues []due, most int) (int, er
 		for _, row := range page.Rows {
 			delete(left, row.ID)
 		}
-		if len(left) == 0 || n >= most {
+		if len(left) == 0 || n >= maxPages {
 			return errEnough
 		}
 		return nil

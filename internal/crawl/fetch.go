@@ -399,12 +399,12 @@ func (t *jobRun) findMovedBack(ctx context.Context, target *spec.Target, page *u
 }
 
 // runParallel calls do for all numbers below n, some in parallel. The first error ends all calls.
-func runParallel(ctx context.Context, n, beside int, do func(context.Context, int) error) error {
+func runParallel(ctx context.Context, n, workers int, do func(context.Context, int) error) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	var wg sync.WaitGroup
 	work := make(chan int)
-	for range min(beside, n) {
+	for range min(workers, n) {
 		wg.Go(func() {
 			for i := range work {
 				if err := do(ctx, i); err != nil {

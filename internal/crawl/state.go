@@ -219,14 +219,14 @@ func (m *kindState) isDifferent(kept kindState) bool {
 
 // change changes a kind's state and writes it if it differs from the stored one. If the write fails, the
 // state is unchanged.
-func (s *states) change(ctx context.Context, x *kindCrawl, how func(*kindState)) error {
+func (s *states) change(ctx context.Context, x *kindCrawl, update func(*kindState)) error {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	if err := s.load(ctx, x); err != nil {
 		return err
 	}
 	m := *x.state.Load()
-	how(&m)
+	update(&m)
 	if m.isDifferent(*x.stored) {
 		raw, err := json.Marshal(m)
 		if err != nil {

@@ -173,10 +173,10 @@ func (s *syncRun) run(ctx context.Context) error {
 }
 
 // keep changes the mark and saves it.
-func (s *syncRun) keep(ctx context.Context, how func(*mark)) error {
+func (s *syncRun) keep(ctx context.Context, update func(*mark)) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	how(&s.mark)
+	update(&s.mark)
 	s.mark.Ends = s.job.endsFound()
 	raw, err := json.Marshal(s.mark)
 	if err != nil {

@@ -200,9 +200,9 @@ func (r *reader) skip(v int64, n int) int64 {
 
 // size reads a count or length. A value above the limit marks the head as damaged, so that no large memory is
 // allocated.
-func (r *reader) size(most int) int {
+func (r *reader) size(limit int) int {
 	v := r.uint()
-	if v > uint64(most) {
+	if v > uint64(limit) {
 		r.failed = true
 		return 0
 	}

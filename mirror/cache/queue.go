@@ -79,14 +79,14 @@ type ghosts struct {
 
 const ghostCost = 40 // bytes for an element of order and one of seen
 
-// add remembers a hash and drops the oldest if there are more than most.
-func (g *ghosts) add(hash uint64, most int) {
+// add remembers a hash and drops the oldest if there are more than limit.
+func (g *ghosts) add(hash uint64, limit int) {
 	if g.seen[hash] {
 		return
 	}
 	g.seen[hash] = true
 	g.order = append(g.order, hash)
-	for len(g.seen) > max(most, 16) && g.head < len(g.order) {
+	for len(g.seen) > max(limit, 16) && g.head < len(g.order) {
 		delete(g.seen, g.order[g.head])
 		g.head++
 	}

@@ -78,12 +78,12 @@ func composeInstanceAt(ctx context.Context, history Snapshots, s *spec.Source, t
 
 // ComposeListAt returns a page of a list as it looked at a time.
 func ComposeListAt(
-	ctx context.Context, history Snapshots, s *spec.Source, t *spec.Target, wish *request.LocalQuery, at time.Time,
+	ctx context.Context, history Snapshots, s *spec.Source, t *spec.Target, localQuery *request.LocalQuery, at time.Time,
 ) (*understudy.Page, error) {
 	p := historyReader{ctx: ctx, history: history, source: s, spec: t.Spec, at: at}
 	list, err := New(p.source, t, Options{
 		Now: func() time.Time { return at }, FindRecord: p.findRecord, ListedOnly: true, OwnTokens: true, NewestFirstOnly: true,
-		Local: wish,
+		Local: localQuery,
 	})
 	var refused *Refusal
 	if errors.As(err, &refused) {

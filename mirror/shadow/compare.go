@@ -31,52 +31,52 @@ const (
 
 // compare returns what differs between upstream's page and the page made from records, or a zero difference.
 // gone are the records that upstream does not show.
-func compare(said, told *understudy.Page, key string) (d difference, gone []string) {
+func compare(fetched, composed *understudy.Page, key string) (d difference, gone []string) {
 	switch {
-	case said.Status != told.Status:
-		return difference{Field: differsStatus, Where: strconv.Itoa(said.Status) + ", not " + strconv.Itoa(told.Status)}, nil
-	case bytes.Equal(said.Body, told.Body):
+	case fetched.Status != composed.Status:
+		return difference{Field: differsStatus, Where: strconv.Itoa(fetched.Status) + ", not " + strconv.Itoa(composed.Status)}, nil
+	case bytes.Equal(fetched.Body, composed.Body):
 		return difference{}, nil
-	case said.Status != 200:
-		return difference{Field: firstDifference(said.Body, told.Body, ""), Where: "the refusal"}, nil
+	case fetched.Status != 200:
+		return difference{Field: firstDifference(fetched.Body, composed.Body, ""), Where: "the refusal"}, nil
 	}
-	if d, gone = compareRows(said.Rows, told.Rows); d.Field != "" {
+	if d, gone = compareRows(fetched.Rows, composed.Rows); d.Field != "" {
 		return d, gone
 	}
-	for i := range said.Rows {
-		a, b := said.Rows[i], told.Rows[i]
-		one, other := said.Body[a.Start:a.End], told.Body[b.Start:b.End]
+	for i := range fetched.Rows {
+		a, b := fetched.Rows[i], composed.Rows[i]
+		one, other := fetched.Body[a.Start:a.End], composed.Body[b.Start:b.End]
 		if !bytes.Equal(one, other) {
 			return difference{Field: firstDifference(one, other, ""), Where: "row " + strconv.Itoa(i) + ", " + a.ID}, nil
 		}
 	}
-	return difference{Field: firstDifference(said.Body, told.Body, key), Where: "around the rows"}, nil
+	return difference{Field: firstDifference(fetched.Body, composed.Body, key), Where: "around the rows"}, nil
 }
 
 // compareRows compares which records two pages show, and in what order.
-func compareRows(said, told []understudy.Row) (d difference, gone []string) {
+func compareRows(fetched, composed []understudy.Row) (d difference, gone []string) {
 	shown, have := map[string]bool{}, map[string]bool{}
-	for _, r := range said {
+	for _, r := range fetched {
 		shown[r.ID] = true
 	}
-	for i, r := range told {
+	for i, r := range composed {
 		if have[r.ID] = true; !shown[r.ID] {
 			gone = append(gone, r.ID)
 			d = addDifference(d, differsMembership, i, r.ID+" is held")
 		}
 	}
-	for i, r := range said {
+	for i, r := range fetched {
 		if !have[r.ID] {
 			d = addDifference(d, differsMembership, i, r.ID+" is not held")
 		}
 	}
-	for i := range min(len(said), len(told)) {
-		if said[i].ID != told[i].ID {
-			d = addDifference(d, differsOrder, i, said[i].ID)
+	for i := range min(len(fetched), len(composed)) {
+		if fetched[i].ID != composed[i].ID {
+			d = addDifference(d, differsOrder, i, fetched[i].ID)
 		}
 	}
-	if len(said) != len(told) {
-		d = addDifference(d, differsMembership, min(len(said), len(told)), "one ends here")
+	if len(fetched) != len(composed) {
+		d = addDifference(d, differsMembership, min(len(fetched), len(composed)), "one ends here")
 	}
 	return d, gone
 }
