@@ -181,7 +181,7 @@ func (s *Server) replaceTokens(raw []byte) (any, error) {
 	var in struct {
 		Tokens []string `json:"tokens"`
 	}
-	if err := format.Strict(raw, &in); err != nil {
+	if err := format.DecodeStrict(raw, &in); err != nil {
 		return nil, err
 	}
 	if len(in.Tokens) == 0 || len(in.Tokens) > maxTokens || slices.Contains(in.Tokens, "") {

@@ -74,7 +74,7 @@ func readRules(raw []byte) ([]*rule, error) {
 	var in struct {
 		Rules *[]rule `json:"rules"`
 	}
-	if err := format.Strict(raw, &in); err != nil {
+	if err := format.DecodeStrict(raw, &in); err != nil {
 		return nil, err
 	}
 	if in.Rules == nil {

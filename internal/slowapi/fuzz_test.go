@@ -132,7 +132,7 @@ func FuzzJournal(f *testing.F) {
 		}
 		defer s.Close()
 		var e world.Entry
-		if format.Strict(line, &e) != nil || e.New["calls"] > 1000 || e.New["messages"] > 1000 || e.New["conferences"] > 1000 ||
+		if format.DecodeStrict(line, &e) != nil || e.New["calls"] > 1000 || e.New["messages"] > 1000 || e.New["conferences"] > 1000 ||
 			e.New["alerts"] > 1000 {
 			return
 		}

@@ -137,7 +137,7 @@ func (t *twilio) write(x *world.Request, e world.Entry) *format.Answer {
 	}
 	t.log.Error("slowapi: write refused", "err", err)
 	if errors.Is(err, world.ErrFull) {
-		return format.Invalid("This world has no room for more records of this kind")
+		return format.NewInvalid("This world has no room for more records of this kind")
 	}
 	return format.RefusalFor(http.StatusInternalServerError)
 }
@@ -169,7 +169,7 @@ func (t *twilio) dequeue(x *world.Request) format.Answer {
 		return was
 	}
 	if x.In.Form.Get("Url") == "" {
-		return *format.Invalid("Missing required parameter Url in the post body")
+		return *format.NewInvalid("Missing required parameter Url in the post body")
 	}
 	if gone := t.remove(x); gone.Status != http.StatusNoContent {
 		return gone

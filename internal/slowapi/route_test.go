@@ -47,7 +47,7 @@ func TestPathsAndMethods(t *testing.T) {
 			MoreInfo string `json:"more_info"`
 			Status   int    `json:"status"`
 		}
-		if err := format.Strict(body, &e); err != nil || status != c.status || e.Code != c.code || e.Status != status ||
+		if err := format.DecodeStrict(body, &e); err != nil || status != c.status || e.Code != c.code || e.Status != status ||
 			header.Get("Content-Type") != "application/json" {
 			t.Errorf("%s %s: %d %s", c.method, c.target, status, body)
 		}

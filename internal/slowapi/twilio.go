@@ -72,11 +72,11 @@ func (t *twilio) answer(r *http.Request, body []byte, unread int, here string) f
 	case unread != 0:
 		return *format.Refuse(unread, 20001, "The request body could not be read")
 	case err != nil:
-		return *format.Invalid("The request body is not a form")
+		return *format.NewInvalid("The request body is not a form")
 	}
 	q := t.routes.Request(r, body, here)
 	if q == nil {
-		return *format.NotFound(r.URL.EscapedPath())
+		return *format.NewNotFound(r.URL.EscapedPath())
 	}
 	q.Form = form
 	return q.Route.Do[anyMethod](q)
@@ -105,7 +105,7 @@ func (t *twilio) advance(raw []byte) (any, error) {
 		Alerts      int   `json:"alerts"`
 		Seconds     int64 `json:"seconds"`
 	}
-	if err := format.Strict(raw, &in); err != nil {
+	if err := format.DecodeStrict(raw, &in); err != nil {
 		return nil, err
 	}
 	if in.Seconds < 0 || in.Seconds > maxSeconds {
@@ -151,7 +151,7 @@ func (t *twilio) editRecords(raw []byte) (any, error) {
 		Account int          `json:"account"`
 		Records []world.Edit `json:"records"`
 	}
-	if err := format.Strict(raw, &in); err != nil {
+	if err := format.DecodeStrict(raw, &in); err != nil {
 		return nil, err
 	}
 	if len(in.Records) > maxEdits {

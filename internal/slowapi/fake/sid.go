@@ -1,4 +1,4 @@
-// Package fake draws made-up people, texts and ids from a seed.
+// Package fake generates people, texts and ids from a seed.
 package fake
 
 import (
@@ -6,7 +6,7 @@ import (
 	"encoding/hex"
 )
 
-// mix spreads the bits of x over all 64 (the finaliser of splitmix64).
+// mix spreads the bits of x over all 64 bits (the finaliser of splitmix64).
 func mix(x uint64) uint64 {
 	x ^= x >> 30
 	x *= 0xbf58476d1ce4e5b9
@@ -15,22 +15,22 @@ func mix(x uint64) uint64 {
 	return x ^ x>>31
 }
 
-// Rng is a stream of numbers that depends on nothing but where it began.
+// Rng is a pseudo-random stream of numbers that depends only on its starting value.
 type Rng uint64
 
-// RngFor begins the stream of one record, or of one other thing of the world.
+// RngFor returns the stream of a record, or of another object of the world.
 func RngFor(seed uint64, tag uint64, index int64) Rng {
 	return Rng(mix(seed ^ mix(tag^mix(uint64(index)+0x9e3779b97f4a7c15))))
 }
 
-// Next is the next number of the stream.
+// Next returns the next number of the stream.
 func (d *Rng) Next() uint64 {
 	*d += 0x9e3779b97f4a7c15
 	return mix(uint64(*d))
 }
 
-// Below is the next number in [0, n).
-func (d *Rng) Below(n int) int {
+// IntBelow returns a number in [0, n).
+func (d *Rng) IntBelow(n int) int {
 	return int(d.Next() % uint64(n))
 }
 
@@ -44,14 +44,13 @@ func (d *Rng) Hex(dst []byte, n int) []byte {
 	return dst
 }
 
-// Cipher turns (index, owner) into 128 bits that look random, and back: a
-// Feistel network keyed by the seed. So a SID tells where its record stands,
-// and no table of SIDs is needed, however many records there are.
+// Cipher encrypts an index and its owner to 128 bits that look random, and decrypts them: a Feistel network
+// keyed by the seed. So the index of a record can be computed from its SID, without a table of SIDs.
 type Cipher struct {
 	keys [6]uint64
 }
 
-// NewCipher is the cipher of a seed.
+// NewCipher returns the cipher of a seed.
 func NewCipher(seed uint64) Cipher {
 	var c Cipher
 	d := RngFor(seed, 0x51d, 0)
@@ -61,7 +60,7 @@ func NewCipher(seed uint64) Cipher {
 	return c
 }
 
-// seal hides a and b.
+// seal encrypts a and b.
 func (c *Cipher) seal(a, b uint64) (uint64, uint64) {
 	for _, key := range c.keys {
 		a, b = b, a^mix(b^key)
@@ -69,7 +68,7 @@ func (c *Cipher) seal(a, b uint64) (uint64, uint64) {
 	return a, b
 }
 
-// unseal finds what seal hid.
+// unseal decrypts the result of seal.
 func (c *Cipher) unseal(a, b uint64) (uint64, uint64) {
 	for i := len(c.keys) - 1; i >= 0; i-- {
 		a, b = b^mix(a^c.keys[i]), a
@@ -77,8 +76,7 @@ func (c *Cipher) unseal(a, b uint64) (uint64, uint64) {
 	return a, b
 }
 
-// owner packs the account's number and the kind's tag, the half of a SID that
-// tells whether it is one of ours.
+// owner packs the account's number and the kind's tag. This half of a SID says whether the SID belongs to this world.
 func owner(account int, tag uint64) uint64 {
 	return uint64(account)<<32 | tag
 }
@@ -93,8 +91,8 @@ func (c *Cipher) AppendSID(dst []byte, prefix string, account int, tag uint64, i
 	return hex.AppendEncode(dst, raw[:])
 }
 
-// Index reads a SID of the given kind and account back; false when it is none.
-// The two letters in front are the caller's to check.
+// Index decrypts a SID of the given kind and account. It returns false for any other text. The caller checks
+// the two letters at the beginning.
 func (c *Cipher) Index(sid string, account int, tag uint64) (int64, bool) {
 	if len(sid) != 34 {
 		return 0, false

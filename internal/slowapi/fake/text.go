@@ -1,4 +1,4 @@
-// What messages say: many languages, scripts, lengths and awkward characters.
+// Text: the texts of messages, in many languages, scripts and lengths.
 package fake
 
 import (
@@ -13,20 +13,20 @@ import (
 //go:embed texts.json
 var rawTexts []byte
 
-// texts are what people and programs write. {n} is a name, {c} a code, {t} a
-// time of day, {a} an amount.
-var texts = format.Embedded[struct {
+// texts are the texts of people and programs. {n} stands for a name, {c} for a code, {t} for a time of day, {a}
+// for an amount.
+var texts = format.DecodeEmbedded[struct {
 	Short []string
-	Long  []string // which fill several segments
+	Long  []string // texts that fill several segments
 	Names []string
 }](rawTexts)
 
-// Names returns what people are called.
+// Names returns the names of people.
 func Names() []string { return texts().Names }
 
-// Body is what a message says. Those with media may say nothing at all.
+// Body returns the text of a message. The text of a message with media may be empty.
 func Body(d Rng, media bool) string {
-	kind := d.Below(100)
+	kind := d.IntBelow(100)
 	pick := d.Next()
 	switch {
 	case media && kind < 40, kind == 99:
@@ -35,34 +35,33 @@ func Body(d Rng, media bool) string {
 		return fill(texts().Short[pick%uint64(len(texts().Short))], &d)
 	}
 	text := texts().Long[pick%uint64(len(texts().Long))]
-	text = fill(strings.Repeat(text, 1+d.Below(5)), &d)
+	text = fill(strings.Repeat(text, 1+d.IntBelow(5)), &d)
 	all := []rune(text)
 	return string(all[:min(len(all), 1600)])
 }
 
-// fill puts names, codes, times and amounts into a text.
+// fill replaces the placeholders of a text by names, codes, times and amounts.
 func fill(text string, d *Rng) string {
 	if !strings.Contains(text, "{") {
 		return text
 	}
-	name := Names()[d.Below(len(Names()))]
-	code := strconv.Itoa(100000 + d.Below(900000))
-	clock := strconv.Itoa(8+d.Below(12)) + ":" + strconv.Itoa(10*(1+d.Below(5)))
-	amount := strconv.Itoa(1+d.Below(900)) + "." + strconv.Itoa(10+d.Below(90))
+	name := Names()[d.IntBelow(len(Names()))]
+	code := strconv.Itoa(100000 + d.IntBelow(900000))
+	clock := strconv.Itoa(8+d.IntBelow(12)) + ":" + strconv.Itoa(10*(1+d.IntBelow(5)))
+	amount := strconv.Itoa(1+d.IntBelow(900)) + "." + strconv.Itoa(10+d.IntBelow(90))
 	return strings.NewReplacer("{n}", name, "{c}", code, "{t}", clock, "{a}", amount).Replace(text)
 }
 
-// gsm are the characters of GSM 03.38 that cost one septet, gsmTwice those that
-// cost two.
+// gsm are the characters of GSM 03.38 that take one septet, gsmExtension those that take two.
 const (
 	gsm = "@£$¥èéùìòÇ\nØø\rÅåΔ_ΦΓΛΩΠΨΣΘΞÆæßÉ " +
 		"!\"#¤%&'()*+,-./0123456789:;<=>?¡ABCDEFGHIJKLMNOPQRSTUVWXYZÄÖÑÜ§¿abcdefghijklmnopqrstuvwxyzäöñüà"
-	gsmTwice = "\f^{}\\[~]|€"
+	gsmExtension = "\f^{}\\[~]|€"
 )
 
-// Segments is how many parts a text is sent in: 160 septets in one part or 153
-// in each of several, and 70 or 67 UTF-16 units when it does not fit GSM 03.38.
-// Neither a surrogate pair nor an escaped septet is cut.
+// Segments returns the number of parts in which a text is sent. In GSM 03.38 a single part has 160 septets, and
+// each of several parts 153; other texts have 70 or 67 UTF-16 units. Neither a surrogate pair nor an escaped
+// septet is cut.
 func Segments(text string) int {
 	var septets, units []int
 	fits := true
@@ -71,19 +70,19 @@ func Segments(text string) int {
 		switch {
 		case strings.ContainsRune(gsm, r):
 			septets = append(septets, 1)
-		case strings.ContainsRune(gsmTwice, r):
+		case strings.ContainsRune(gsmExtension, r):
 			septets = append(septets, 2)
 		default:
 			fits = false
 		}
 	}
 	if fits {
-		return parts(septets, 160, 153)
+		return countParts(septets, 160, 153)
 	}
-	return parts(units, 70, 67)
+	return countParts(units, 70, 67)
 }
 
-func parts(sizes []int, one, each int) int {
+func countParts(sizes []int, one, each int) int {
 	n, at, whole := 1, 0, 0
 	for _, size := range sizes {
 		whole += size

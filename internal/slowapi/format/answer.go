@@ -1,6 +1,6 @@
-// Answers: status and body, the errors, and content that is no JSON, with ranges and conditions.
+// Answer: responses with a status and a body, errors, and contents that support ranges and conditions.
 
-// Package format writes answers and reads queries as Twilio does.
+// Package format writes responses and parses queries in Twilio's formats.
 package format
 
 import (
@@ -11,32 +11,32 @@ import (
 	"time"
 )
 
-// Answer is what a request gets, before faults and compression.
+// Answer is the response to a request, before faults and compression are applied.
 type Answer struct {
 	Status int
 	Body   []byte
 	Header map[string]string
-	// Content, when not nil, stands in place of the body.
+	// Content replaces Body if it is not nil.
 	Content *Content
-	Plain   bool // never compressed
+	Plain   bool // whether the response must not be compressed
 }
 
-// Refuse returns an error in Twilio's shape, with a status and Twilio's code.
+// Refuse returns an error in Twilio's format, with a status and Twilio's error code.
 func Refuse(status, code int, message string) *Answer {
 	body := fmt.Appendf(nil, `{"code":%d,"message":%s,"more_info":"https://www.twilio.com/docs/errors/%[1]d","status":%[3]d}`, code,
 		AppendText(nil, message), status)
 	return &Answer{Status: status, Body: body}
 }
 
-// Invalid refuses a parameter.
-func Invalid(message string) *Answer { return Refuse(http.StatusBadRequest, 20001, message) }
+// NewInvalid returns the error for an invalid parameter.
+func NewInvalid(message string) *Answer { return Refuse(http.StatusBadRequest, 20001, message) }
 
-// NotFound is the error of a path that does not exist.
-func NotFound(path string) *Answer {
+// NewNotFound returns the error for a path that does not exist.
+func NewNotFound(path string) *Answer {
 	return Refuse(http.StatusNotFound, 20404, "The requested resource "+path+" was not found")
 }
 
-// RefusalFor is the error Twilio gives with a status.
+// RefusalFor returns Twilio's error for a status.
 func RefusalFor(status int) *Answer {
 	message, known := map[int]string{
 		http.StatusUnauthorized:        "Authenticate",
@@ -53,34 +53,34 @@ func RefusalFor(status int) *Answer {
 	return Refuse(status, code, message)
 }
 
-// Where paths of the API begin.
+// The beginning of the API's paths.
 const (
 	ApiVersion = "2010-04-01"
 	Version    = "/" + ApiVersion
 )
 
-// MonitorVersion begins its paths.
+// MonitorVersion is the beginning of the Monitor API's paths.
 const MonitorVersion = "/v1"
 
-// Content is something to hear or see.
+// Content is an audio file or a picture.
 type Content struct {
 	io.ReadSeeker
-	Sort     string // Content-Type
-	Tag      string // ETag, quoted
+	Sort     string // the Content-Type
+	Tag      string // the ETag, with quotes
 	Modified time.Time
 }
 
-// Serve writes the content, or the part of it that is asked for.
+// Serve writes the content, or the requested range of it.
 func (c Content) Serve(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("Content-Type", c.Sort)
 	w.Header().Set("ETag", c.Tag)
 	http.ServeContent(w, r, "", c.Modified, c)
 }
 
-// Answer is what serve would write, held whole, for faults to work on. To HEAD
-// it holds the body too, for its length.
+// Answer returns what Serve would write, in memory, so that faults can change it. For HEAD it also contains the
+// body, because of its length.
 func (c Content) Answer(r *http.Request) Answer {
-	held := heldAnswer{header: http.Header{}}
+	held := recordedAnswer{header: http.Header{}}
 	get := r.Clone(r.Context())
 	if r.Method == http.MethodHead {
 		get.Method = http.MethodGet
@@ -95,25 +95,25 @@ func (c Content) Answer(r *http.Request) Answer {
 	return a
 }
 
-// heldAnswer is an http.ResponseWriter that holds what is written.
-type heldAnswer struct {
+// recordedAnswer is an http.ResponseWriter that records the response.
+type recordedAnswer struct {
 	header http.Header
 	status int
 	body   bytes.Buffer
 }
 
-// Header is the header of the answer.
-func (h *heldAnswer) Header() http.Header { return h.header }
+// Header returns the header of the response.
+func (h *recordedAnswer) Header() http.Header { return h.header }
 
-// WriteHeader keeps the first status.
-func (h *heldAnswer) WriteHeader(status int) {
+// WriteHeader records the first status.
+func (h *recordedAnswer) WriteHeader(status int) {
 	if h.status == 0 {
 		h.status = status
 	}
 }
 
-// Write keeps the bytes.
-func (h *heldAnswer) Write(p []byte) (int, error) {
+// Write records the bytes.
+func (h *recordedAnswer) Write(p []byte) (int, error) {
 	h.WriteHeader(http.StatusOK)
 	return h.body.Write(p)
 }

@@ -1,4 +1,4 @@
-// Dates as queries name them.
+// Date: parses the dates of queries.
 package format
 
 import (
@@ -6,18 +6,17 @@ import (
 	"time"
 )
 
-// Span is the time a date covers, in Unix seconds: a day, a month, a second.
+// Span is the period that a date covers, in Unix seconds: a day, a month or a second.
 type Span struct{ From, Until int64 }
 
-// zones are the abbreviations accepted behind a date, in seconds east.
+// zones are the accepted abbreviations of time zones, in seconds east of UTC.
 var zones = map[string]int{
 	"UTC": 0, "GMT": 0, "Z": 0,
 	"EST": -5 * 3600, "EDT": -4 * 3600, "CST": -6 * 3600, "CDT": -5 * 3600,
 	"MST": -7 * 3600, "MDT": -6 * 3600, "PST": -8 * 3600, "PDT": -7 * 3600,
 }
 
-// instants are the forms that name a second. A fraction may follow the seconds
-// in each of them and is dropped.
+// instants are the layouts that name a second. In each of them a fraction may follow the seconds; it is ignored.
 var instants = []string{
 	"2006-01-02T15:04:05Z07:00",
 	"2006-01-02T15:04:05Z0700",
@@ -26,9 +25,9 @@ var instants = []string{
 	"01/02/2006 15:04:05",
 }
 
-// ParseDate reads a date in any of the forms seen accepted (twilio-go,
-// twilio-python, twilio-node, the examples of the published documents). A bare
-// date is that whole UTC day, and so for months and years.
+// ParseDate parses a date in any layout that Twilio is known to accept (twilio-go, twilio-python, twilio-node,
+// the examples of the published documents). A date without a time means that whole UTC day; a month or a year
+// means the whole month or year.
 func ParseDate(value string) (Span, bool) {
 	for n, form := range []string{"2006-01-02", "2006-01", "2006"} {
 		if t, err := time.Parse(form, value); err == nil {

@@ -1,4 +1,4 @@
-// Queries: the parameters of a request, read once.
+// Query: the parameters of a request.
 package format
 
 import (
@@ -10,20 +10,19 @@ import (
 	"sync"
 )
 
-// Query is what stands behind the question mark, read once.
+// Query has the parsed parameters of a request.
 type Query struct {
 	Given map[string]given
 }
 
-// given is how a parameter was given; bare is `To` where `To=` is empty.
+// given is the value of a parameter. bare distinguishes `To` from `To=`, whose values are both empty.
 type given struct {
 	Value string
 	bare  bool
 }
 
-// ReadQuery reads a raw query. Only the first = splits, so that `DateSent>=X`
-// has the key `DateSent>`. The last of several of one name counts. What is not
-// validly encoded is taken as it stands.
+// ReadQuery parses a raw query. Only the first = splits, so `DateSent>=X` has the key `DateSent>`. If a name
+// occurs several times, the last value counts. Text with an invalid encoding is taken unchanged.
 func ReadQuery(raw string) Query {
 	q := Query{map[string]given{}}
 	for part := range strings.SplitSeq(raw, "&") {
@@ -40,14 +39,13 @@ func decode(s string) string {
 	return s
 }
 
-// Encode is the one spelling lists echo a value in: as url.QueryEscape, but a
-// space is %20.
+// Encode returns the spelling in which lists repeat a value: like url.QueryEscape, but with %20 for a space.
 func Encode(s string) string {
 	return strings.ReplaceAll(url.QueryEscape(s), "+", "%20")
 }
 
-// Echo appends the parameters that were given, in the order of keys, each
-// followed by &. Given empty, bare or not at all stay three things.
+// Echo appends the given parameters in the order of keys, each followed by &. It distinguishes an empty value,
+// a name without a value, and a missing parameter.
 func (q Query) Echo(dst []byte, keys []string) []byte {
 	for _, key := range keys {
 		g, there := q.Given[key]
@@ -64,8 +62,8 @@ func (q Query) Echo(dst []byte, keys []string) []byte {
 	return dst
 }
 
-// Strict decodes one JSON value without unknown fields and nothing behind it.
-func Strict(raw []byte, into any) error {
+// DecodeStrict decodes one JSON value. Unknown fields and data after the value are errors.
+func DecodeStrict(raw []byte, into any) error {
 	d := json.NewDecoder(strings.NewReader(string(raw)))
 	d.DisallowUnknownFields()
 	if err := d.Decode(into); err != nil {
@@ -77,18 +75,18 @@ func Strict(raw []byte, into any) error {
 	return nil
 }
 
-// Embedded returns what reads an embedded JSON file, once, when it is first needed.
-func Embedded[T any](raw []byte) func() T {
+// DecodeEmbedded returns a function that decodes an embedded JSON file at its first call.
+func DecodeEmbedded[T any](raw []byte) func() T {
 	return sync.OnceValue(func() (data T) {
-		if err := Strict(raw, &data); err != nil {
-			panic(err) // it is part of the program
+		if err := DecodeStrict(raw, &data); err != nil {
+			panic(err) // the file is part of the program
 		}
 		return data
 	})
 }
 
-// Match compares a path with a pattern, part by part. A star in the pattern, an ending
-// perhaps behind it, stands for anything but nothing; what it stands for comes back.
+// Match compares a path with a pattern, segment by segment. A star in the pattern, perhaps followed by an
+// ending, stands for any text that is not empty. Match returns the texts that the stars stand for.
 func Match(pattern, path string) ([]string, bool) {
 	var found []string
 	for {

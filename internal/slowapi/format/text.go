@@ -1,4 +1,4 @@
-// Texts, numbers and amounts as Twilio writes them in JSON, and the names of records.
+// Text: texts, numbers and amounts in Twilio's JSON formats, and SIDs.
 package format
 
 import (
@@ -9,7 +9,7 @@ import (
 	"unicode/utf8"
 )
 
-// AppendText appends s as a JSON string. Bytes that are no UTF-8 become U+FFFD.
+// AppendText appends s as a JSON string. Bytes that are not UTF-8 become U+FFFD.
 func AppendText[T string | []byte](dst []byte, s T) []byte {
 	const digits = "0123456789abcdef"
 	dst = append(dst, '"')
@@ -40,17 +40,16 @@ func AppendText[T string | []byte](dst []byte, s T) []byte {
 	return append(dst, '"')
 }
 
-// Formatted is a number as Twilio shows it to people: grouped in North America,
-// as it is elsewhere.
-func Formatted(number string) string {
-	if len(number) != 12 || !strings.HasPrefix(number, "+1") || !Digits(number[1:]) {
+// DisplayNumber returns a number in the form for people: grouped if it is North American, else unchanged.
+func DisplayNumber(number string) string {
+	if len(number) != 12 || !strings.HasPrefix(number, "+1") || !IsDigits(number[1:]) {
 		return number
 	}
 	return "(" + number[2:5] + ") " + number[5:8] + "-" + number[8:]
 }
 
-// Digits tells whether s is nothing but digits, and at least one.
-func Digits(s string) bool {
+// IsDigits reports whether s consists of digits and is not empty.
+func IsDigits(s string) bool {
 	for i := range len(s) {
 		if s[i] < '0' || s[i] > '9' {
 			return false
@@ -59,7 +58,7 @@ func Digits(s string) bool {
 	return s != ""
 }
 
-// Money writes hundred-thousandths of a dollar with a minus, as prices are.
+// Money writes an amount in hundred-thousandths of a dollar as a negative number, like Twilio's prices.
 func Money(amount int64) string {
 	s := strconv.FormatInt(amount, 10)
 	for len(s) < 6 {
@@ -68,7 +67,7 @@ func Money(amount int64) string {
 	return "-" + s[:len(s)-5] + "." + s[len(s)-5:]
 }
 
-// Decimal writes hundred-thousandths as a number without needless zeros.
+// Decimal writes an amount in hundred-thousandths without trailing zeros.
 func Decimal(amount int64) string {
 	sign := ""
 	if amount < 0 {
@@ -78,9 +77,9 @@ func Decimal(amount int64) string {
 	return sign + strings.TrimSuffix(strings.TrimRight(text, "0"), ".")
 }
 
-// Whole reads a number of at most nine digits.
-func Whole(s string) (int64, bool) {
-	if !Digits(s) {
+// ParseWhole parses a whole number. Numbers beyond an int32 are reduced to its maximum.
+func ParseWhole(s string) (int64, bool) {
+	if !IsDigits(s) {
 		return 0, false
 	}
 	n, err := strconv.ParseInt(s, 10, 64)
@@ -98,7 +97,7 @@ func IsSID(s, prefix string) bool {
 	return ok && hex32.MatchString(rest)
 }
 
-// IsNumber tells whether s is a number in E.164.
+// IsNumber reports whether s is a number in E.164.
 func IsNumber(s string) bool {
-	return len(s) >= 4 && len(s) <= 16 && s[0] == '+' && Digits(s[1:])
+	return len(s) >= 4 && len(s) <= 16 && s[0] == '+' && IsDigits(s[1:])
 }

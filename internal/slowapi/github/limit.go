@@ -123,7 +123,7 @@ func (l *limits) show(path string) format.Answer {
 // replace is POST /-/limits: other limits, and a new window.
 func (l *limits) replace(raw []byte) (any, error) {
 	in := usual
-	if err := format.Strict(raw, &in); err != nil {
+	if err := format.DecodeStrict(raw, &in); err != nil {
 		return nil, err
 	}
 	for name, n := range map[string]int{"limit": in.Limit, "seconds": in.Seconds, "searches": in.Searches, "burst": in.Burst,

@@ -29,7 +29,7 @@ const (
 var rawPlan []byte
 
 // plan is what a world is drawn from. The moved name leads to the second repository.
-var plan = format.Embedded[struct {
+var plan = format.DecodeEmbedded[struct {
 	Repositories []struct {
 		Name, About, Language string
 		Share                 int // of 100 issues
@@ -166,45 +166,45 @@ func (b *builder) add(repo string, v table.Values) *table.Row {
 // issue makes the next issue, one in four of them a pull request, with its comments.
 func (b *builder) issue(i int, at int64) {
 	d := b.world.Draw(tagIssue, i)
-	repo, share := plan().Repositories[0].Name, d.Below(100)
+	repo, share := plan().Repositories[0].Name, d.IntBelow(100)
 	for _, r := range plan().Repositories {
 		if repo = r.Name; share < r.Share {
 			break
 		}
 		share -= r.Share
 	}
-	author := b.people[d.Below(len(b.people))].ID
+	author := b.people[d.IntBelow(len(b.people))].ID
 	v := table.Values{
 		"user": b.user(author), "login": author,
-		"title": strings.ToUpper(plan().Titles[d.Below(len(plan().Titles))]) + " " + strconv.Itoa(100+d.Below(900)),
-		"body":  fake.Body(d, false), "created": table.Stamp(at), "updated": table.Stamp(at + int64(d.Below(3*86400))),
+		"title": strings.ToUpper(plan().Titles[d.IntBelow(len(plan().Titles))]) + " " + strconv.Itoa(100+d.IntBelow(900)),
+		"body":  fake.Body(d, false), "created": table.Stamp(at), "updated": table.Stamp(at + int64(d.IntBelow(3*86400))),
 	}
 	v["updated"] = min(v["updated"].(table.Stamp), table.Stamp(max(b.world.Epoch.Unix(), at)))
-	if d.Below(3) == 0 {
-		who := b.people[d.Below(len(b.people))].ID
+	if d.IntBelow(3) == 0 {
+		who := b.people[d.IntBelow(len(b.people))].ID
 		v["assignee"], v["assignees"] = b.user(who), []table.Part{b.user(who).(table.Part)}
 	}
 	var names []string
-	for range d.Below(3) {
-		if name := plan().Labels[d.Below(len(plan().Labels))][0]; !slices.Contains(names, name) {
+	for range d.IntBelow(3) {
+		if name := plan().Labels[d.IntBelow(len(plan().Labels))][0]; !slices.Contains(names, name) {
 			names = append(names, name)
 		}
 	}
 	v["labels"] = b.labelled(repo, names)
-	if d.Below(6) == 0 {
-		number := int64(1 + d.Below(2))
+	if d.IntBelow(6) == 0 {
+		number := int64(1 + d.IntBelow(2))
 		v["milestone"] = table.Part{T: b.shapes["milestone"], V: table.Values{"repo": repo, "number": number, "id": 9_000_000 + number,
 			"node_id": nodeID("MI_", number), "title": "v" + strconv.FormatInt(number, 10), "creator": b.user(author),
 			"created": table.Stamp(b.world.Epoch.Unix() - days*86400)}}
 	}
-	if d.Below(5) < 3 {
+	if d.IntBelow(5) < 3 {
 		v["state"], v["closed"], v["state_reason"] = "closed", v["updated"], "completed"
 	}
 	r := b.add(repo, v)
-	if d.Below(4) == 0 {
+	if d.IntBelow(4) == 0 {
 		b.makePull(r, &d)
 	}
-	for n := range d.Below(4) {
+	for n := range d.IntBelow(4) {
 		b.comment(r, author, fake.Body(b.world.Draw(tagComment, 4*i+n), false), min(at+int64(60*(n+1)), max(b.world.Epoch.Unix(), at)))
 	}
 	r.V["updated"] = max(r.V["updated"].(table.Stamp), table.Stamp(at))
@@ -226,11 +226,11 @@ func (b *builder) makePull(r *table.Row, d *fake.Rng) {
 			"repository": repository}}
 	}
 	maps.Copy(r.V, table.Values{
-		"place": "pull", "draft": d.Below(10) == 0, "state_reason": nil, "pull_id": id, "pull_node_id": nodeID("PR_",
+		"place": "pull", "draft": d.IntBelow(10) == 0, "state_reason": nil, "pull_id": id, "pull_node_id": nodeID("PR_",
 			id), "merged": merged, "was_merged": merged != 0,
 		"merge_sha": sha(), "sha": head, "head": branch("change-"+strconv.FormatInt(number, 10), head), "base": branch("main", sha()),
-		"mergeable_state": "unknown", "commits": int64(1 + d.Below(4)), "additions": int64(d.Below(400)),
-		"deletions": int64(d.Below(90)), "files": int64(1 + d.Below(9)),
+		"mergeable_state": "unknown", "commits": int64(1 + d.IntBelow(4)), "additions": int64(d.IntBelow(400)),
+		"deletions": int64(d.IntBelow(90)), "files": int64(1 + d.IntBelow(9)),
 		"pull_request": table.Part{T: b.shapes["issue_pull"], V: table.Values{"repo": repo, "number": number, "merged": merged}},
 	})
 	if merged == 0 {
@@ -256,8 +256,8 @@ func (b *builder) comment(issue *table.Row, login, body string, at int64) *table
 // commit adds a commit to a repository.
 func (b *builder) commit(i int, at int64) {
 	d := b.world.Draw(tagCommit, i)
-	repo := plan().Repositories[d.Below(len(plan().Repositories)-1)].Name
-	sha, tree, who := string(d.Hex(nil, 20)), string(d.Hex(nil, 20)), b.people[d.Below(len(b.people))].ID
+	repo := plan().Repositories[d.IntBelow(len(plan().Repositories)-1)].Name
+	sha, tree, who := string(d.Hex(nil, 20)), string(d.Hex(nil, 20)), b.people[d.IntBelow(len(b.people))].ID
 	message, last := fake.Body(d, false), b.heads[repo]
 	b.heads[repo] = sha
 	in := []string{repo}

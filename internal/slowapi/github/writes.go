@@ -192,7 +192,7 @@ func (a *API) edit(kind string, r *table.Row, set table.Values) (table.Values, e
 		return nil, err
 	}
 	var f fields
-	if err := format.Strict(raw, &f); err != nil {
+	if err := format.DecodeStrict(raw, &f); err != nil {
 		return nil, err
 	}
 	if kind != "issues" && kind != "comments" {

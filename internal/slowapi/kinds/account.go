@@ -26,7 +26,7 @@ var Accounts = settingKind(world.Kind{
 
 func createAccount(_ *world.World, s *world.Sequence, form url.Values) (map[string]string, *format.Answer) {
 	if s.Count() >= world.MaxAccounts {
-		return nil, format.Invalid("This world has no room for more accounts")
+		return nil, format.NewInvalid("This world has no room for more accounts")
 	}
 	return map[string]string{"FriendlyName": cmp.Or(form.Get("FriendlyName"), "SubAccount")}, nil
 }
@@ -39,7 +39,7 @@ func updateAccount(_ *world.World, _ *world.Sequence, i int64, form url.Values) 
 	if form.Has("Status") {
 		status := form.Get("Status")
 		if !slices.Contains([]string{"active", "suspended", "closed"}, status) || i == 0 && status != "active" {
-			return nil, nil, format.Invalid("Status is not valid: " + status)
+			return nil, nil, format.NewInvalid("Status is not valid: " + status)
 		}
 		fields["Status"] = status
 	}

@@ -29,7 +29,7 @@ func drawAvailable(seed uint64, in *numberCountry, of *offer, i int64) table.Val
 	d := fake.RngFor(seed, tag, i)
 	front := of.Fronts[i%int64(len(of.Fronts))]
 	number := string(fake.AppendSubscriber([]byte("+"+in.Code+front), &d, of.Size))
-	luck, north := d.Below(100), in.Code == "1"
+	luck, north := d.IntBelow(100), in.Code == "1"
 	requires, sms, mms, voice, fax := "none", false, false, true, false
 	var at table.Values
 	switch of.Path {
@@ -47,7 +47,7 @@ func drawAvailable(seed uint64, in *numberCountry, of *offer, i int64) table.Val
 	}
 	v := table.Values{
 		"requires": requires, "beta": in.Beta || luck < 5, "fax": fax, "mms": mms, "sms": sms, "voice": voice, "number": number,
-		"formatted": format.Formatted(number), "country": in.ISO,
+		"formatted": format.DisplayNumber(number), "country": in.ISO,
 	}
 	maps.Copy(v, at)
 	return v
@@ -147,8 +147,8 @@ func excluding(key string, when bool, out func(*world.Row) bool) world.Filter {
 
 // areaFilter asks for numbers of North America by the three digits they begin with.
 func areaFilter(_ *world.Request, value string) (world.Condition, *format.Answer) {
-	if len(value) != 3 || !format.Digits(value) {
-		return world.Condition{}, format.Invalid("AreaCode is not valid: " + value)
+	if len(value) != 3 || !format.IsDigits(value) {
+		return world.Condition{}, format.NewInvalid("AreaCode is not valid: " + value)
 	}
 	return world.Everywhere(func(r *world.Row) bool { return strings.HasPrefix(r.Value("number").(string), "+1"+value) }), nil
 }
@@ -165,10 +165,10 @@ var numberPattern = regexp.MustCompile(`^(\+?)%*([0-9A-Za-z*]*)%*(\$?)$`)
 func containsFilter(_ *world.Request, value string) (world.Condition, *format.Answer) {
 	m := numberPattern.FindStringSubmatch(value)
 	if m == nil {
-		return world.Condition{}, format.Invalid("Contains is not valid: " + value)
+		return world.Condition{}, format.NewInvalid("Contains is not valid: " + value)
 	}
 	if len(value) < 2 || len(value) > 16 {
-		return world.Condition{}, format.Invalid("Contains must have 2 to 16 characters")
+		return world.Condition{}, format.NewInvalid("Contains must have 2 to 16 characters")
 	}
 	digits := strings.Map(func(c rune) rune {
 		if c >= 'a' {
@@ -199,9 +199,9 @@ func distance(x *world.Request) (float64, *format.Answer) {
 	if value == "" {
 		return 25, nil
 	}
-	n, ok := format.Whole(value)
+	n, ok := format.ParseWhole(value)
 	if !ok || n > 500 {
-		return 0, format.Invalid("Distance must be a number of miles from 0 to 500")
+		return 0, format.NewInvalid("Distance must be a number of miles from 0 to 500")
 	}
 	return float64(n), nil
 }
@@ -235,7 +235,7 @@ func nearLatLong(x *world.Request, value string) (world.Condition, *format.Answe
 	lat, err := strconv.ParseFloat(strings.TrimSpace(first), 64)
 	long, err2 := strconv.ParseFloat(strings.TrimSpace(second), 64)
 	if err != nil || err2 != nil || !(lat >= -90 && lat <= 90 && long >= -180 && long <= 180) {
-		return world.Condition{}, format.Invalid("NearLatLong is not valid: " + value)
+		return world.Condition{}, format.NewInvalid("NearLatLong is not valid: " + value)
 	}
 	return near(x, lat, long)
 }
@@ -260,7 +260,7 @@ type offer struct {
 var rawCountries []byte
 
 // NumberCountries are the countries numbers can be bought in.
-var NumberCountries = format.Embedded[[]numberCountry](rawCountries)
+var NumberCountries = format.DecodeEmbedded[[]numberCountry](rawCountries)
 
 // find returns the first that is what is wanted; nil when none is.
 func find[T any](all []T, wanted func(*T) bool) *T {
@@ -281,7 +281,7 @@ func numberCountryOf(iso string) *numberCountry {
 var rawLocales []byte
 
 // locales are where the local numbers of an area of North America are, as templates show it.
-var locales = format.Embedded[[]table.Values](rawLocales)
+var locales = format.DecodeEmbedded[[]table.Values](rawLocales)
 
 // placeOf is where a number of North America is; nil for any other.
 func placeOf(number string) table.Values {

@@ -22,7 +22,7 @@ func offered(r slowapitest.API, target string) (rows []record, uri string) {
 		Rows []record `json:"available_phone_numbers"`
 		URI  string   `json:"uri"`
 	}
-	if err := format.Strict(r.Get(root+"/AvailablePhoneNumbers"+target), &body); err != nil {
+	if err := format.DecodeStrict(r.Get(root+"/AvailablePhoneNumbers"+target), &body); err != nil {
 		r.T.Fatalf("%s: %v", target, err)
 	}
 	return body.Rows, body.URI
@@ -34,7 +34,7 @@ func TestCountries(t *testing.T) {
 		Countries []record `json:"countries"`
 		URI       string   `json:"uri"`
 	}
-	if err := format.Strict(r.Get(root+"/AvailablePhoneNumbers.json?PageSize=2"), &body); err != nil {
+	if err := format.DecodeStrict(r.Get(root+"/AvailablePhoneNumbers.json?PageSize=2"), &body); err != nil {
 		t.Fatal(err)
 	}
 	if len(body.Countries) != len(kinds.NumberCountries()) || body.URI != root+"/AvailablePhoneNumbers.json" {

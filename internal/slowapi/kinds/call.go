@@ -50,7 +50,7 @@ const (
 
 func callRole(seed uint64, i int64) int {
 	d := fake.RngFor(seed, tagRoles, i/5)
-	place := 1 + int64(d.Below(4))
+	place := 1 + int64(d.IntBelow(4))
 	switch i % 5 {
 	case place:
 		return child
@@ -81,7 +81,7 @@ var rawLives []byte
 
 // lives are what becomes of calls and messages. An inbound call rings first, any other is queued
 // first; 3 % of all never start.
-var lives = format.Embedded[*struct {
+var lives = format.DecodeEmbedded[*struct {
 	InboundCalls, OutboundCalls      ways // of 10,000
 	Received, WhatsApp, ByAPI, Sent  ways // of 1000
 	Scheduled, ForService, Delivered []string
@@ -110,7 +110,7 @@ func spend(plan []string, other int64, named ...lasting) (dwell [8]int64) {
 // callLife draws what a call goes through. A parent is answered. Most calls are short, few are long.
 func callLife(s *world.Sequence, i int64) world.Progress {
 	d := s.Draw(i)
-	role, luck, side := callRole(s.Seed, i), d.Below(10000), d.Below(100)
+	role, luck, side := callRole(s.Seed, i), d.IntBelow(10000), d.IntBelow(100)
 	plan := lives().OutboundCalls.pick(luck)
 	switch {
 	case s.Written(i):
@@ -120,11 +120,11 @@ func callLife(s *world.Sequence, i int64) world.Progress {
 	case role == alone && side < 55:
 		plan = lives().InboundCalls.pick(luck)
 	}
-	talk := int64(5 + min(d.Below(600), d.Below(600)))
-	if d.Below(50) == 0 {
-		talk = int64(600 + d.Below(3000))
+	talk := int64(5 + min(d.IntBelow(600), d.IntBelow(600)))
+	if d.IntBelow(50) == 0 {
+		talk = int64(600 + d.IntBelow(3000))
 	}
-	ring, wait, bill := int64(2+d.Below(24)), int64(1+d.Below(3)), int64(5+d.Below(55))
+	ring, wait, bill := int64(2+d.IntBelow(24)), int64(1+d.IntBelow(3)), int64(5+d.IntBelow(55))
 	dwell := spend(plan, bill, lasting{"queued", wait}, lasting{"ringing", ring}, lasting{"in-progress", talk})
 	return world.Progress{Plan: plan, Dwell: dwell, Rest: d}
 }
@@ -144,9 +144,9 @@ func readCall(w *world.World, s *world.Sequence, i int64) (c call) {
 		return c
 	}
 	d := &c.progress.Rest
-	c.own = int64(d.Below(world.OwnNumbers))
-	us, them := fake.Party{Own: true, Index: c.own}, fake.Somebody(d, w.People)
-	odd, which := d.Below(200), d.Next()
+	c.own = int64(d.IntBelow(world.OwnNumbers))
+	us, them := fake.Party{Own: true, Index: c.own}, fake.PickPerson(d, w.People)
+	odd, which := d.IntBelow(200), d.Next()
 	c.from, c.to, c.isChild = us, them, role == child && !s.Written(i-1)
 	switch {
 	case c.progress.Plan[0] == "ringing":
@@ -269,21 +269,21 @@ func drawCall(w *world.World, s *world.Sequence, i int64) table.Values {
 	}
 	v := table.Values{
 		"created": c.progress.Created, "updated": c.progress.Updated(), "start": start, "end": end, "status": c.progress.Status(),
-		"direction": c.direction, "from": from, "from_formatted": format.Formatted(from), "to": to, "to_formatted": format.Formatted(to),
+		"direction": c.direction, "from": from, "from_formatted": format.DisplayNumber(from), "to": to, "to_formatted": format.DisplayNumber(to),
 		"price": price, "queue_time": "0",
 	}
-	if pick := d.Below(100); c.direction == "outbound-api" && c.progress.Reached("in-progress") != 0 && pick < 30 {
+	if pick := d.IntBelow(100); c.direction == "outbound-api" && c.progress.Reached("in-progress") != 0 && pick < 30 {
 		v["answered_by"] = map[bool]string{true: "human", false: "machine_start"}[pick < 24]
 	}
-	if pick, name := d.Below(100), d.Below(len(fake.Names())); c.direction == "inbound" && pick < 15 {
+	if pick, name := d.IntBelow(100), d.IntBelow(len(fake.Names())); c.direction == "inbound" && pick < 15 {
 		v["caller_name"] = fake.Names()[name]
 	}
-	if pick, person := d.Below(100), fake.Somebody(&d, w.People); c.direction == "inbound" && pick < 5 {
+	if pick, person := d.IntBelow(100), fake.PickPerson(&d, w.People); c.direction == "inbound" && pick < 5 {
 		v["forwarded_from"] = person.Name(w.Seed)
 	}
 	v["group_sid"] = rareSID("GP", 33, &d)
-	if d.Below(12) == 0 {
-		v["queue_time"] = strconv.Itoa(d.Below(4000))
+	if d.IntBelow(12) == 0 {
+		v["queue_time"] = strconv.Itoa(d.IntBelow(4000))
 	}
 	v["trunk_sid"] = rareSID("TK", 100, &d)
 	if end != 0 {
@@ -322,7 +322,7 @@ func (c *call) charge(w *world.World) int64 {
 
 // rareSID names something outside this world for one record in so many.
 func rareSID(prefix string, oneIn int, d *fake.Rng) string {
-	if d.Below(oneIn) != 0 {
+	if d.IntBelow(oneIn) != 0 {
 		d.Next()
 		d.Next()
 		return ""

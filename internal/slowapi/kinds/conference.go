@@ -34,7 +34,8 @@ var conferencePlan = []string{"init", "in-progress", "completed"}
 // conferenceLife is what a conference goes through. It lasts less than an hour.
 func conferenceLife(s *world.Sequence, i int64) world.Progress {
 	d := s.Draw(i)
-	return world.Progress{Plan: conferencePlan, Dwell: [8]int64{int64(5 + d.Below(25)), int64(60 + min(d.Below(2900), d.Below(2900)))}}
+	dwell := [8]int64{int64(5 + d.IntBelow(25)), int64(60 + min(d.IntBelow(2900), d.IntBelow(2900)))}
+	return world.Progress{Plan: conferencePlan, Dwell: dwell}
 }
 
 var rooms = [...]string{
@@ -44,8 +45,8 @@ var rooms = [...]string{
 
 func drawConference(w *world.World, s *world.Sequence, i int64) table.Values {
 	p, d, region := s.Progress(i), fake.RngFor(s.Seed, tagRooms, i), "us1"
-	name := rooms[d.Below(len(rooms))]
-	if pick := d.Below(10); pick < 3 {
+	name := rooms[d.IntBelow(len(rooms))]
+	if pick := d.IntBelow(10); pick < 3 {
 		region = [...]string{"ie1", "au1", "jp1"}[pick]
 	}
 	v := table.Values{"created": p.Created, "updated": p.Updated(), "name": name, "status": p.Status(), "region": region}
@@ -60,7 +61,7 @@ const EndedViaAPI = "conference-ended-via-api"
 
 // conferenceEnd returns why a conference ended, and whose leaving ended it.
 func conferenceEnd(w *world.World, s *world.Sequence, i int64, d *fake.Rng) (reason, call string) {
-	who, why := d.Below(participantCount(s, i)), d.Below(100)
+	who, why := d.IntBelow(participantCount(s, i)), d.IntBelow(100)
 	switch given, set := s.Form(i, "Reason"); {
 	case set:
 		return given, ""
@@ -87,7 +88,7 @@ func updateConference(_ *world.World, s *world.Sequence, i int64, form url.Value
 	p := s.Progress(i)
 	switch status := form.Get("Status"); {
 	case status != "" && status != "completed":
-		return nil, nil, format.Invalid("Status is not valid: " + status)
+		return nil, nil, format.NewInvalid("Status is not valid: " + status)
 	case p.Status() == "completed":
 		return nil, nil, format.Refuse(http.StatusBadRequest, 20001, "The conference is not in progress")
 	case status == "completed":
@@ -117,7 +118,7 @@ var participantFields = [][2]string{{"Muted", "muted"}, {"Hold", "hold"}, {"Coac
 // participantCount is how many take part in a conference: 2 to 5.
 func participantCount(s *world.Sequence, conference int64) int {
 	d := fake.RngFor(s.Seed, tagSeats, conference)
-	return 2 + d.Below(4)
+	return 2 + d.IntBelow(4)
 }
 
 // participantCall is the index of the call that took a seat in a conference, -1
@@ -159,16 +160,16 @@ func seated(w *world.World, s *world.Sequence, i int64) bool {
 func drawParticipant(w *world.World, s *world.Sequence, i int64) table.Values {
 	calls, rooms, room, seat := s.Among[Calls], s.Among[Conferences], i/seats, int(i%seats)
 	d, p := s.Draw(i), rooms.Progress(room)
-	joined := p.Created + int64(seat*(1+d.Below(20)))
+	joined := p.Created + int64(seat*(1+d.IntBelow(20)))
 	v := table.Values{
 		"call": w.SID(calls, participantCall(rooms, room, seat)), "conference": w.SID(rooms, room), "joined": joined, "status": "connected",
-		"queue_time": strconv.Itoa(d.Below(3000)), "muted": d.Below(4) == 0, "hold": d.Below(6) == 0, "label": "",
-		"end_on_exit": seat == 0 && d.Below(2) == 0,
+		"queue_time": strconv.Itoa(d.IntBelow(3000)), "muted": d.IntBelow(4) == 0, "hold": d.IntBelow(6) == 0, "label": "",
+		"end_on_exit": seat == 0 && d.IntBelow(2) == 0,
 	}
-	if d.Below(3) == 0 {
+	if d.IntBelow(3) == 0 {
 		v["label"] = [...]string{"agent", "customer", "supervisor", "translator", "trainee"}[min(seat, 4)]
 	}
-	if v["coaching"] = seat > 0 && d.Below(5) == 0; v["coaching"] == true {
+	if v["coaching"] = seat > 0 && d.IntBelow(5) == 0; v["coaching"] == true {
 		v["coached"] = w.SID(calls, participantCall(rooms, room, 0))
 	}
 	for _, field := range participantFields {
@@ -182,7 +183,7 @@ func drawParticipant(w *world.World, s *world.Sequence, i int64) table.Values {
 	if v["coaching"] == false {
 		v["coached"] = nil
 	}
-	switch pick := d.Below(12); {
+	switch pick := d.IntBelow(12); {
 	case p.Status() == "completed":
 		v["status"] = "complete"
 	case seat > 1 && pick < 3:
@@ -221,13 +222,13 @@ func updateParticipant(w *world.World, s *world.Sequence, _ int64, form url.Valu
 			continue
 		}
 		if value != "true" && value != "false" {
-			return nil, nil, format.Invalid(name + " is not valid: " + form.Get(name))
+			return nil, nil, format.NewInvalid(name + " is not valid: " + form.Get(name))
 		}
 		fields[name] = value
 	}
 	if coached := form.Get("CallSidToCoach"); coached != "" {
 		if _, known := w.Find(s.Among[Calls], coached); !known {
-			return nil, nil, format.Invalid("CallSidToCoach is not valid: " + coached)
+			return nil, nil, format.NewInvalid("CallSidToCoach is not valid: " + coached)
 		}
 		fields["CallSidToCoach"] = coached
 	}

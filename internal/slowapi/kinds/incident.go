@@ -28,7 +28,7 @@ var rawIncidents []byte
 
 // incidents bear the codes of Twilio's dictionary of errors
 // (twilio.com/docs/api/errors).
-var incidents = format.Embedded[struct {
+var incidents = format.DecodeEmbedded[struct {
 	Calls    []incident
 	Messages []incident
 	Failures []struct { // why messages do not arrive
@@ -46,7 +46,7 @@ func drawTrouble(of *world.Kind, d *fake.Rng) incident {
 	if of == Messages {
 		all = incidents().Messages
 	}
-	return all[d.Below(len(all))]
+	return all[d.IntBelow(len(all))]
 }
 
 // pairs writes names and values as a form does, in their order.
@@ -79,7 +79,7 @@ func drawIncident(w *world.World, s *world.Sequence, i int64, d fake.Rng) table.
 	}
 	if trouble.Code < 20000 {
 		method, asked = "POST", hook
-		if d.Below(3) == 0 {
+		if d.IntBelow(3) == 0 {
 			method, asked = "GET", hook+"?"+told
 		}
 		headers = pairs("Accept", "*/*", "User-Agent", "TwilioProxy/1.1", "X-Home-Region", "us1")
@@ -129,7 +129,7 @@ func countTroubles(w *world.World) int64 { return w.Records / troubled }
 // ten have none, so that the order of calls is that of their notifications.
 func notifiedCall(seed uint64, i int64) int64 {
 	d := fake.RngFor(seed, tagTroubles, i)
-	return i*troubled + int64(d.Below(troubled-10))
+	return i*troubled + int64(d.IntBelow(troubled-10))
 }
 
 // NotificationsOf are those of one call: one or none.

@@ -24,9 +24,9 @@ func numberedPage(r *world.Request, count int64, row func(place int64) table.Par
 	at := p.Page
 	if p.Token != "" {
 		plain, err := base64.StdEncoding.DecodeString(strings.TrimPrefix(p.Token, listToken))
-		page, ok := format.Whole(string(plain))
+		page, ok := format.ParseWhole(string(plain))
 		if err != nil || !ok || !strings.HasPrefix(p.Token, listToken) {
-			return *format.Invalid("Page token is invalid.")
+			return *format.NewInvalid("Page token is invalid.")
 		}
 		at = page
 	}
@@ -59,7 +59,7 @@ func CallEvents(r *world.Request) format.Answer {
 	var list []table.Part
 	d := fake.RngFor(w.Seed, tagCallEvents, r.Parent)
 	add := func(shape string, at int64) {
-		list = append(list, table.Part{T: Shapes()[shape], V: v.With(table.Values{"took": int64(20 + d.Below(900)), "at": at})})
+		list = append(list, table.Part{T: Shapes()[shape], V: v.With(table.Values{"took": int64(20 + d.IntBelow(900)), "at": at})})
 	}
 	if v["direction"] == "outbound-api" {
 		add("call_created", created)

@@ -57,7 +57,7 @@ func deletedMedia(w *world.World, s *world.Sequence, message int64) int {
 // pictureType returns what sort of picture a medium is.
 func pictureType(s *world.Sequence, i int64) string {
 	d := s.Draw(i)
-	return [...]string{"image/png", "image/jpeg"}[d.Below(2)]
+	return [...]string{"image/png", "image/jpeg"}[d.IntBelow(2)]
 }
 
 func drawMedium(w *world.World, s *world.Sequence, i int64) table.Values {

@@ -45,12 +45,12 @@ type message struct {
 // MediaPlace is the one message of every twenty that carries media.
 func MediaPlace(seed uint64, block int64) int64 {
 	d := fake.RngFor(seed, tagMedia, block)
-	return block*20 + int64(d.Below(20))
+	return block*20 + int64(d.IntBelow(20))
 }
 
 // draft draws what becomes of a message and which way it goes.
 func (m *message) draft(d *fake.Rng) []string {
-	way, luck, odd := d.Below(1000), d.Below(1000), d.Below(100)
+	way, luck, odd := d.IntBelow(1000), d.IntBelow(1000), d.IntBelow(100)
 	can := lives()
 	all := can.Sent
 	switch m.whatsapp = odd < 2; {
@@ -85,7 +85,7 @@ func messageLife(s *world.Sequence, i int64) world.Progress {
 			plan = lives().Delivered
 		}
 	}
-	short, hop, bill := int64(1+d.Below(2)), int64(1+d.Below(9)), int64(5+d.Below(55))
+	short, hop, bill := int64(1+d.IntBelow(2)), int64(1+d.IntBelow(9)), int64(5+d.IntBelow(55))
 	dwell := spend(plan, bill, lasting{"queued", short}, lasting{"sending", short}, lasting{"accepted", short}, lasting{"receiving", short},
 		lasting{"sent", hop}, lasting{"scheduled", 900})
 	return world.Progress{Plan: plan, Dwell: dwell, Rest: d}
@@ -101,8 +101,8 @@ func readMessage(w *world.World, s *world.Sequence, i int64) (m message) {
 	}
 	first, d := s.Draw(i), &m.progress.Rest
 	m.draft(&first)
-	us, them := fake.Party{Own: true, Index: int64(d.Below(world.OwnNumbers))}, fake.Somebody(d, w.People)
-	odd := d.Below(200)
+	us, them := fake.Party{Own: true, Index: int64(d.IntBelow(world.OwnNumbers))}, fake.PickPerson(d, w.People)
+	odd := d.IntBelow(200)
 	switch {
 	case m.whatsapp:
 		us.Prefix, them.Prefix = "whatsapp:", "whatsapp:"
@@ -146,14 +146,14 @@ func drawMessage(w *world.World, s *world.Sequence, i int64) table.Values {
 		"media": strconv.Itoa(media - deletedMedia(w, s, i)),
 	}
 	d := m.progress.Rest
-	why := incidents().Failures[d.Below(len(incidents().Failures))]
+	why := incidents().Failures[d.IntBelow(len(incidents().Failures))]
 	if v["status"] == "failed" || v["status"] == "undelivered" {
 		v["error_code"], v["error_message"] = why.Code, why.Reason
 	}
 	if sid, set := s.Form(i, "MessagingServiceSid"); set {
 		v["service"] = sid
 	} else if m.service {
-		one := fake.RngFor(w.Seed, tagServices, int64(d.Below(2)))
+		one := fake.RngFor(w.Seed, tagServices, int64(d.IntBelow(2)))
 		v["service"] = string(one.Hex([]byte("MG"), 16))
 	}
 	body, set := s.Form(i, "Body")
@@ -233,9 +233,9 @@ func updateMessage(w *world.World, s *world.Sequence, i int64, form url.Values) 
 	p := s.Progress(i)
 	switch {
 	case form.Get("Body") != "":
-		return nil, nil, format.Invalid("Body may only be set to an empty string")
+		return nil, nil, format.NewInvalid("Body may only be set to an empty string")
 	case status != "" && status != "canceled":
-		return nil, nil, format.Invalid("Status is not valid: " + status)
+		return nil, nil, format.NewInvalid("Status is not valid: " + status)
 	case status != "" && p.Status() != "scheduled" && p.Status() != "accepted" && p.Status() != "queued":
 		return nil, nil, format.Refuse(http.StatusConflict, 30409, "Message is not in a cancelable state: "+p.Status())
 	}

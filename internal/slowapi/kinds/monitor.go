@@ -34,10 +34,10 @@ var Alerts = &world.Kind{
 func alerted(s *world.Sequence, i int64) (of *world.Sequence, subject int64, d fake.Rng) {
 	d = s.Draw(i)
 	of, each := s.Among[Calls], int64(1)
-	if d.Below(3) == 0 {
+	if d.IntBelow(3) == 0 {
 		of, each = s.Among[Messages], 2
 	}
-	subject = (i*troubled + int64(d.Below(troubled-10))) * each
+	subject = (i*troubled + int64(d.IntBelow(troubled-10))) * each
 	if i >= s.Base {
 		subject = int64(d.Next() % uint64(of.Base))
 	}
@@ -57,7 +57,7 @@ func monthLong(read func(*world.Request, string) (world.Condition, *format.Answe
 			last = to.From
 		}
 		if begins && last/86400-from.From/86400 > 30 && !x.Quirks[world.RangeForgiven] {
-			return world.Condition{}, format.Invalid("The range from StartDate to EndDate must not be longer than 30 days")
+			return world.Condition{}, format.NewInvalid("The range from StartDate to EndDate must not be longer than 30 days")
 		}
 		return read(x, value)
 	}
@@ -93,7 +93,7 @@ var createdFilters = world.ClockFilters("Date", true, "created")
 func drawEvent(w *world.World, s *world.Sequence, i int64) table.Values {
 	d := s.Draw(i)
 	all := incidents().Events
-	does, who, from, which := all[d.Below(len(all))], d.Below(6), d.Below(20), int64(d.Below(world.OwnNumbers))
+	does, who, from, which := all[d.IntBelow(len(all))], d.IntBelow(6), d.IntBelow(20), int64(d.IntBelow(world.OwnNumbers))
 	account := w.AccountSID(s.Account)
 	resource, path := account, format.Version+"/Accounts/"+account
 	switch does.To {

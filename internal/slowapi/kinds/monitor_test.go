@@ -40,7 +40,7 @@ func (p *monitorPage) records() slowapitest.Records { return append(p.Alerts, p.
 // monitor reads a list's page.
 func monitor(r slowapitest.API, target string) (p monitorPage) {
 	r.T.Helper()
-	if err := format.Strict(r.Get(strings.TrimPrefix(target, r.Web.URL)), &p); err != nil {
+	if err := format.DecodeStrict(r.Get(strings.TrimPrefix(target, r.Web.URL)), &p); err != nil {
 		r.T.Fatalf("GET %s: %v", target, err)
 	}
 	return p

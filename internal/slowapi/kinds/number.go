@@ -46,7 +46,7 @@ func buyNumber(w *world.World, s *world.Sequence, form url.Values) (map[string]s
 		return nil, r
 	}
 	number, area := form.Get("PhoneNumber"), form.Get("AreaCode")
-	if number == "" && len(area) == 3 && format.Digits(area) {
+	if number == "" && len(area) == 3 && format.IsDigits(area) {
 		d := fake.RngFor(w.Seed, fake.TagOwn, s.Count()+1000)
 		number = string(fake.AppendSubscriber([]byte("+1"+area), &d, 7))
 	}
@@ -102,5 +102,5 @@ func addCallerID(_ *world.World, _ *world.Sequence, form url.Values) (map[string
 func deriveValidation(_ *world.World, s *world.Sequence, i int64, v table.Values) {
 	v["validation_call"] = drawHex("CA", world.TagSecrets<<8|tagCallerIDs, s, i)
 	d := fake.RngFor(s.Seed, world.TagSecrets<<16|tagCallerIDs, i)
-	v["validation_code"] = strconv.Itoa(100000 + d.Below(900000))
+	v["validation_code"] = strconv.Itoa(100000 + d.IntBelow(900000))
 }

@@ -14,7 +14,7 @@ var Queues = settingKind(world.Kind{
 	Name: "queues", Prefix: "QU", Tag: tagQueues, Shape: "queue",
 	Writes: world.Writes{Remove: true, Keeps: func(w *world.World, s *world.Sequence, i int64) *format.Answer {
 		if size, _ := waiting(w, s, i); size > 0 {
-			return format.Invalid("Queue is not empty, cannot delete")
+			return format.NewInvalid("Queue is not empty, cannot delete")
 		}
 		return nil
 	}},
@@ -54,7 +54,7 @@ func memberCall(w *world.World, i int64) int64 { return w.Records - 1 - 3*i }
 // queueOf returns the queue that a member waits in.
 func queueOf(s *world.Sequence, i int64) int64 {
 	d := s.Draw(i)
-	return int64(min(d.Below(5)/2, len(allRules()["queues"].First)-2))
+	return int64(min(d.IntBelow(5)/2, len(allRules()["queues"].First)-2))
 }
 
 // waitOf returns how long a member has waited, in seconds.

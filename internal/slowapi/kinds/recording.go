@@ -47,10 +47,10 @@ func recordingLife(s *world.Sequence, i int64) world.Progress {
 		rooms := s.Among[Conferences]
 		length = lengthOf(conferenceLife(rooms, of.Conference), "in-progress")
 	}
-	if of.lost || d.Below(150) == 0 {
+	if of.lost || d.IntBelow(150) == 0 {
 		return world.Progress{Plan: recordingLost}
 	}
-	return world.Progress{Plan: recordingPlan, Dwell: [8]int64{length, int64(2 + d.Below(20)), int64(5 + d.Below(55))}}
+	return world.Progress{Plan: recordingPlan, Dwell: [8]int64{length, int64(2 + d.IntBelow(20)), int64(5 + d.IntBelow(55))}}
 }
 
 // drawRecording draws a recording: the published documents have one shape for recordings
@@ -58,7 +58,7 @@ func recordingLife(s *world.Sequence, i int64) world.Progress {
 // price is for begun minutes, once the step after the final state is reached.
 func drawRecording(w *world.World, s *world.Sequence, i int64) table.Values {
 	of, p, d := SubjectOf(s, i), s.Progress(i), fake.RngFor(s.Seed, tagRecorded<<8, i)
-	two, pick := d.Below(2) == 0, d.Below(10)
+	two, pick := d.IntBelow(2) == 0, d.IntBelow(10)
 	v := table.Values{
 		"call": w.SID(s.Among[Calls], of.Call), "conference": "", "channels": int64(1), "source": "Trunking", "created": p.Created,
 		"start": of.Since, "price": "",
@@ -175,8 +175,8 @@ var (
 // transcriptionLife is what a transcription goes through.
 func transcriptionLife(s *world.Sequence, i int64) world.Progress {
 	d := s.Draw(i)
-	dwell := [8]int64{int64(10 + d.Below(80)), int64(5 + d.Below(55))}
-	if d.Below(12) == 0 {
+	dwell := [8]int64{int64(10 + d.IntBelow(80)), int64(5 + d.IntBelow(55))}
+	if d.IntBelow(12) == 0 {
 		return world.Progress{Plan: transcriptionFailed, Dwell: dwell}
 	}
 	return world.Progress{Plan: transcriptionDone, Dwell: dwell}

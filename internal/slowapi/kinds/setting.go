@@ -30,7 +30,7 @@ type rules struct {
 var rawRules []byte
 
 // allRules are the rules by the name of the kind.
-var allRules = format.Embedded[map[string]*rules](rawRules)
+var allRules = format.DecodeEmbedded[map[string]*rules](rawRules)
 
 // settingKind completes a kind of settings, whose rules stand in settings.json. draw adds fields
 // to one of the first, and derive what a template shows beside the fields; nil for most kinds.
@@ -42,7 +42,7 @@ func settingKind(k world.Kind, draw func(w *world.World, s *world.Sequence, i in
 		k.Writes.Create = func(_ *world.World, _ *world.Sequence, form url.Values) (map[string]string, *format.Answer) {
 			for _, name := range own().Needs {
 				if form.Get(name) == "" {
-					return nil, format.Invalid("Missing required parameter " + name + " in the post body")
+					return nil, format.NewInvalid("Missing required parameter " + name + " in the post body")
 				}
 			}
 			return own().read(form)
@@ -73,7 +73,7 @@ func settingKind(k world.Kind, draw func(w *world.World, s *world.Sequence, i in
 				}
 			}
 		}
-		v["display_name"] = cmp.Or(text(v, "FriendlyName"), format.Formatted(text(v, "PhoneNumber")))
+		v["display_name"] = cmp.Or(text(v, "FriendlyName"), format.DisplayNumber(text(v, "PhoneNumber")))
 		if derive != nil {
 			derive(w, s, i, v)
 		}
@@ -85,12 +85,12 @@ func settingKind(k world.Kind, draw func(w *world.World, s *world.Sequence, i in
 // read takes the fields a write sets from its form.
 func (l *rules) read(form url.Values) (map[string]string, *format.Answer) {
 	for name, most := range l.Whole {
-		switch n, ok := format.Whole(form.Get(name)); {
+		switch n, ok := format.ParseWhole(form.Get(name)); {
 		case !form.Has(name):
 		case form.Get(name) == "0":
-			return nil, format.Invalid(name + " must be at least 1")
+			return nil, format.NewInvalid(name + " must be at least 1")
 		case !ok || n > most:
-			return nil, format.Invalid(fmt.Sprintf("%s must be a number from 0 to %d", name, most))
+			return nil, format.NewInvalid(fmt.Sprintf("%s must be a number from 0 to %d", name, most))
 		}
 	}
 	fields := map[string]string{}
@@ -100,7 +100,7 @@ func (l *rules) read(form url.Values) (map[string]string, *format.Answer) {
 		}
 		value := form.Get(name)
 		if len(one) == 1 && value != "" && !format.IsSID(value, one[0]) || len(one) > 1 && !slices.Contains(one, value) {
-			return nil, format.Invalid(name + " is not valid")
+			return nil, format.NewInvalid(name + " is not valid")
 		}
 		fields[name] = value
 	}

@@ -44,7 +44,7 @@ func firstCall(s *world.Sequence, conference int64) int64 {
 // anchor is the index of the call a conference the seed made begins with.
 func anchor(s *world.Sequence, conference int64) int64 {
 	d := fake.RngFor(s.Seed, tagAnchors, conference)
-	return firstCall(s, conference) + 5 + int64(d.Below(4))
+	return firstCall(s, conference) + 5 + int64(d.IntBelow(4))
 }
 
 // answered is when a call was answered in the world as the seed left it, 0
@@ -79,7 +79,7 @@ func SubjectOf(s *world.Sequence, i int64) subject {
 	one := subject{Call: participantCall(rooms, room, 0), Conference: room, Since: rooms.Created(room)}
 	if part == 2 { // begun later, by hand
 		d := fake.RngFor(s.Seed, tagRecorded, i)
-		one.Since = min(one.Since+int64(d.Below(50)), s.Among[Calls].Created(anchor(rooms, room)+1))
+		one.Since = min(one.Since+int64(d.IntBelow(50)), s.Among[Calls].Created(anchor(rooms, room)+1))
 	}
 	return one
 }
@@ -89,7 +89,7 @@ func SubjectOf(s *world.Sequence, i int64) subject {
 func recordedCall(s *world.Sequence, from int64) subject {
 	all := s.Among[Calls]
 	d := fake.RngFor(s.Seed, tagRecorded, from)
-	first, until := int64(d.Below(perRecording)), all.Newest
+	first, until := int64(d.IntBelow(perRecording)), all.Newest
 	if from+perRecording < all.Base {
 		until = all.Created(from + perRecording)
 	}
@@ -142,7 +142,7 @@ func spokenIn(s *world.Sequence, transcription int64) int64 {
 	all := s.Among[Recordings]
 	from := transcription * perTranscription
 	d := fake.RngFor(s.Seed, tagSpoken, transcription)
-	first := int64(d.Below(perTranscription))
+	first := int64(d.IntBelow(perTranscription))
 	for k := range int64(perTranscription) {
 		i := from + (first+k)%perTranscription
 		if of := SubjectOf(all, i); of.Conference < 0 && !of.lost {

@@ -57,7 +57,7 @@ func usageDate(value string, today int64) (int64, bool) {
 	if !offset || number == "" || sign[number[0]] == 0 {
 		return 0, false
 	}
-	n, ok := format.Whole(number[1:])
+	n, ok := format.ParseWhole(number[1:])
 	return today + sign[number[0]]*min(n, 1e6)*day, ok
 }
 
@@ -78,7 +78,7 @@ func usageTimes(q format.Query, name string, life format.Span) (all []format.Spa
 		}
 		at, ok := usageDate(value, today)
 		if !ok {
-			return nil, format.Invalid("Invalid date value.")
+			return nil, format.NewInvalid("Invalid date value.")
 		}
 		edge(at)
 	}
@@ -98,7 +98,7 @@ func Usage(r *world.Request, name string) format.Answer {
 	in := []int{r.Account}
 	switch with := strings.ToLower(q.Given["IncludeSubaccounts"].Value); {
 	case with != "" && with != "true" && with != "false":
-		return *format.Invalid("Invalid boolean value.")
+		return *format.NewInvalid("Invalid boolean value.")
 	case with != "false" && r.Account == 0:
 		for account := 1; account < len(w.Below); account++ {
 			in = append(in, account)
@@ -161,7 +161,7 @@ var rawCategories []byte
 
 // Categories are the world's, in the order lists show them. The figures are
 // shares of true counts, not sums over the records themselves.
-var Categories = format.Embedded[[]category](rawCategories)
+var Categories = format.DecodeEmbedded[[]category](rawCategories)
 
 // categoryNamed finds a category; nil for none.
 func categoryNamed(name string) *category {
@@ -220,7 +220,7 @@ func Balance(r *world.Request) format.Answer {
 	had := int64(0)
 	if r.Account == 0 {
 		d := fake.RngFor(w.Seed, world.TagSecrets<<8|0x6261, 0)
-		had = 10_000_000 + int64(d.Below(5_000_000)) // 100 to 150 dollars
+		had = 10_000_000 + int64(d.IntBelow(5_000_000)) // 100 to 150 dollars
 	}
 	v := table.Values{"account": w.AccountSID(r.Account), "balance": format.Decimal(had - spent(w, r.Account))}
 	return table.Show(table.Part{T: Shapes()["balance"], V: v}, "")
@@ -232,10 +232,10 @@ func NewToken(r *world.Request) format.Answer {
 	form := r.In.Form
 	ttl, ok := int64(86400), true
 	if form.Has("Ttl") {
-		ttl, ok = format.Whole(form.Get("Ttl"))
+		ttl, ok = format.ParseWhole(form.Get("Ttl"))
 	}
 	if !ok || ttl == 0 || ttl > 86400 {
-		return *format.Invalid("Ttl must be a number of seconds from 1 to 86400")
+		return *format.NewInvalid("Ttl must be a number of seconds from 1 to 86400")
 	}
 	w := r.W
 	d := fake.RngFor(w.Seed, world.TagSecrets<<8|0x544f, int64(r.Account))

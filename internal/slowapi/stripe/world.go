@@ -53,7 +53,7 @@ func (a *API) id(prefix string) string {
 	}
 	out := []byte(prefix + "_")
 	for range size {
-		out = append(out, letters[d.Below(len(letters))])
+		out = append(out, letters[d.IntBelow(len(letters))])
 	}
 	return string(out)
 }
@@ -73,7 +73,7 @@ func (a *API) product(account string, i int, at int64) {
 		d := a.world.Draw(tagPrice, 2*i+n)
 		price := a.add(prices, account, at, table.Values{
 			"active": true, "lookup_key": nil, "product": product.ID, "interval": interval, "type": "recurring", "currency": "usd",
-			"unit_amount": int64(500+100*d.Below(90)) * int64(1+9*n),
+			"unit_amount": int64(500+100*d.IntBelow(90)) * int64(1+9*n),
 		})
 		if n == 0 {
 			product.V = product.V.With(table.Values{"default_price": price.ID})
@@ -85,25 +85,25 @@ func (a *API) product(account string, i int, at int64) {
 func (a *API) customer(account string, at int64) {
 	n := len(a.world.Kinds["customers"].Rows())
 	d := a.world.Draw(tagCustomer, n)
-	name := fake.Names()[d.Below(len(fake.Names()))] + " " + fake.Names()[d.Below(len(fake.Names()))]
+	name := fake.Names()[d.IntBelow(len(fake.Names()))] + " " + fake.Names()[d.IntBelow(len(fake.Names()))]
 	email := fmt.Sprintf("customer%d@example.com", n)
 	v := table.Values{
 		"name": name, "email": email, "currency": "usd", "invoice_prefix": strings.ToUpper(string(d.Hex(nil, 4))), "phone": nil,
 		"address": table.Part{T: a.shapes["address"], V: table.Values{"city": "Bern", "country": "CH",
-			"line1":       "Street " + strconv.Itoa(1+d.Below(99)),
-			"postal_code": strconv.Itoa(3000 + d.Below(99))}},
-		"metadata": map[string]string{"number": strconv.Itoa(n), "tier": []string{"free", "pro"}[d.Below(2)]},
+			"line1":       "Street " + strconv.Itoa(1+d.IntBelow(99)),
+			"postal_code": strconv.Itoa(3000 + d.IntBelow(99))}},
+		"metadata": map[string]string{"number": strconv.Itoa(n), "tier": []string{"free", "pro"}[d.IntBelow(2)]},
 	}
-	if d.Below(2) == 0 {
+	if d.IntBelow(2) == 0 {
 		v["phone"] = string(fake.AppendPerson(nil, a.world.Seed, int64(n)))
 	}
-	if d.Below(3) == 0 {
+	if d.IntBelow(3) == 0 {
 		v["description"] = fake.Body(d, false)
 	}
 	c := a.add(customers, account, at, v)
 	a.event(c, "customer.created", at, "customer", nil)
 	a.payment(c, &d, at+60)
-	if d.Below(5) == 0 {
+	if d.IntBelow(5) == 0 {
 		a.subscribe(c, at+120, a.somePrices(account, &d), nil)
 	}
 }
@@ -111,9 +111,9 @@ func (a *API) customer(account string, at int64) {
 // somePrices are one or two prices of an account.
 func (a *API) somePrices(account string, d *fake.Rng) []item {
 	all := a.world.Kinds["prices"].Select(func(r *table.Row) bool { return r.Text("account") == account }, "", true)
-	at := d.Below(len(all))
-	items := []item{{all[at], int64(1 + d.Below(3))}}
-	if d.Below(3) == 0 {
+	at := d.IntBelow(len(all))
+	items := []item{{all[at], int64(1 + d.IntBelow(3))}}
+	if d.IntBelow(3) == 0 {
 		items = append(items, item{all[(at+2)%len(all)], 1})
 	}
 	return items
@@ -123,15 +123,16 @@ func (a *API) somePrices(account string, d *fake.Rng) []item {
 // given back.
 func (a *API) payment(c *table.Row, d *fake.Rng, at int64) {
 	v := table.Values{
-		"amount": int64(500 + d.Below(90000)), "amount_refunded": int64(0), "currency": "usd", "customer": c.ID, "name": c.V["name"],
+		"amount": int64(500 + d.IntBelow(90000)), "amount_refunded": int64(0), "currency": "usd", "customer": c.ID, "name": c.V["name"],
 		"email": c.V["email"], "phone": c.V["phone"], "address": c.V["address"], "payment_method": a.id("pm"),
 		"fingerprint": string(d.Hex(nil, 8)),
-		"last4":       strconv.Itoa(1000 + d.Below(9000)), "risk": int64(d.Below(60)), "paid": true, "refunded": false, "status": "succeeded",
+		"last4":       strconv.Itoa(1000 + d.IntBelow(9000)), "risk": int64(d.IntBelow(60)),
+		"paid": true, "refunded": false, "status": "succeeded",
 		"intent_status": "succeeded", "failure_code": nil, "failure_message": nil, "network_status": "approved_by_network",
 		"outcome": "authorized", "seller_message": "Payment complete.", "balance_transaction": a.id("txn"), "last_error": nil,
 	}
 	v["amount_captured"] = v["amount"]
-	if d.Below(10) == 0 {
+	if d.IntBelow(10) == 0 {
 		maps.Copy(v, table.Values{
 			"amount_captured": int64(0), "paid": false, "status": "failed", "intent_status": "requires_payment_method",
 			"failure_code": "card_declined", "failure_message": "Your card was declined.", "network_status": "declined_by_network",
@@ -144,7 +145,7 @@ func (a *API) payment(c *table.Row, d *fake.Rng, at int64) {
 	charge := a.add(charges, account, at, v.With(table.Values{"payment_intent": intent.ID}))
 	intent.V = intent.V.With(table.Values{"latest_charge": charge.ID})
 	a.event(charge, "charge."+charge.Text("status"), at, "charge", nil)
-	if d.Below(20) == 0 && charge.V["paid"] == true {
+	if d.IntBelow(20) == 0 && charge.V["paid"] == true {
 		a.refund(charge, charge.Number("amount"), "requested_by_customer", at+86400)
 	}
 }

@@ -31,7 +31,7 @@ func (w *World) Controls() map[string]Control {
 // advance moves the clock, then lets records come.
 func (w *World) advance(raw []byte) (any, error) {
 	var in map[string]int64
-	if err := format.Strict(raw, &in); err != nil {
+	if err := format.DecodeStrict(raw, &in); err != nil {
 		return nil, err
 	}
 	for name, n := range in {
@@ -67,7 +67,7 @@ func (w *World) edit(raw []byte) (any, error) {
 			Delete bool   `json:"delete"`
 		} `json:"records"`
 	}
-	if err := format.Strict(raw, &in); err != nil {
+	if err := format.DecodeStrict(raw, &in); err != nil {
 		return nil, err
 	}
 	w.Mu.Lock()

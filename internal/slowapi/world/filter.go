@@ -58,7 +58,7 @@ func TruthFilter(key, name string) Filter {
 func ReadTruth(value string) (asked bool, r *format.Answer) {
 	asked = strings.EqualFold(value, "true")
 	if !asked && !strings.EqualFold(value, "false") {
-		return false, format.Invalid("Invalid boolean value.")
+		return false, format.NewInvalid("Invalid boolean value.")
 	}
 	return asked, nil
 }
@@ -119,13 +119,13 @@ func ClockFilters(key string, wholeDay bool, name string) (all []Filter) {
 func timeCondition(x *Request, value, name string, edges func(format.Span) (int64, int64)) (Condition, *format.Answer) {
 	if strings.HasPrefix(value, ">") || strings.HasPrefix(value, "<") {
 		if x.Quirks[OperatorRefused] {
-			return Condition{}, format.Invalid("Invalid date value.")
+			return Condition{}, format.NewInvalid("Invalid date value.")
 		}
 		return Always, nil
 	}
 	asked, ok := format.ParseDate(value)
 	if !ok {
-		return Condition{}, format.Invalid("Invalid date value.")
+		return Condition{}, format.NewInvalid("Invalid date value.")
 	}
 	if x.Quirks[Retention] && x.S.Kind.Retained && asked.From < x.W.Now().Unix()-400*86400 {
 		return Condition{}, format.Refuse(400, 20004, "Date range specified in query is partially or entirely outside of retention window "+

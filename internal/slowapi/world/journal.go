@@ -103,7 +103,7 @@ func (j *Journal) replay(w *World, number int, line []byte) error {
 		return sameWorld(w, line)
 	}
 	var e Entry
-	if err := format.Strict(line, &e); err != nil {
+	if err := format.DecodeStrict(line, &e); err != nil {
 		return err
 	}
 	w.Mu.Lock()
@@ -115,7 +115,7 @@ func (j *Journal) replay(w *World, number int, line []byte) error {
 // sameWorld refuses the journal of another world.
 func sameWorld(w *World, line []byte) error {
 	var h heading
-	if err := format.Strict(line, &h); err != nil || h.Journal != journalName {
+	if err := format.DecodeStrict(line, &h); err != nil || h.Journal != journalName {
 		return errors.New("this is no journal of slowapi; choose another file")
 	}
 	if h.Seed != w.Seed || h.Records != w.Records || !h.Epoch.Equal(w.Epoch) {

@@ -81,7 +81,7 @@ func (x *Request) Variant(begins string) string {
 }
 
 // NotFound returns the answer when what the path names is not there.
-func (x *Request) NotFound() format.Answer { return *format.NotFound(x.In.Path) }
+func (x *Request) NotFound() format.Answer { return *format.NewNotFound(x.In.Path) }
 
 // ReadFilters reads what narrows the list. The caller holds the world for reading.
 func (x *Request) ReadFilters() *format.Answer {
@@ -261,21 +261,21 @@ const (
 func (x *Request) ReadSize() (Place, *format.Answer) {
 	p := Place{Size: defaultSize, Token: x.Q.Given["PageToken"].Value}
 	if g, there := x.Q.Given["PageSize"]; there {
-		size, ok := format.Whole(g.Value)
+		size, ok := format.ParseWhole(g.Value)
 		switch {
 		case (!ok || size == 0) && x.Quirks[SizeForgiven]:
 			size = defaultSize
 		case !ok || size == 0:
-			return p, format.Invalid("Page size must be a number greater than 0.")
+			return p, format.NewInvalid("Page size must be a number greater than 0.")
 		case size > maxSize && x.Quirks[SizeRefused]:
-			return p, format.Invalid("Page size must be at most 1000.")
+			return p, format.NewInvalid("Page size must be at most 1000.")
 		}
 		p.Size = min(size, maxSize)
 	}
 	if g, there := x.Q.Given["Page"]; there {
-		page, ok := format.Whole(g.Value)
+		page, ok := format.ParseWhole(g.Value)
 		if !ok {
-			return p, format.Invalid("Page must be a number, 0 or greater.")
+			return p, format.NewInvalid("Page must be a number, 0 or greater.")
 		}
 		p.Page = page
 	}
@@ -289,11 +289,11 @@ func (x *Request) ReadPlace() (Place, *format.Answer) {
 		return p, r
 	}
 	if len(p.Token) < 2 || p.Token[0] != 'P' || p.Token[1] != 'A' && p.Token[1] != 'B' {
-		return p, format.Invalid("Page token is invalid.")
+		return p, format.NewInvalid("Page token is invalid.")
 	}
 	index, ok := x.W.Find(x.S, p.Token[2:])
 	if !ok {
-		return p, format.Invalid("Page token is invalid.")
+		return p, format.NewInvalid("Page token is invalid.")
 	}
 	p.back, p.index = p.Token[1] == 'B', index
 	return p, nil
