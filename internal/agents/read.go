@@ -193,7 +193,7 @@ func readVars(given map[string]string, known []string) (all understudy.Query, er
 		}
 		all = append(all, understudy.Param{Name: name, Value: value})
 	}
-	slices.SortFunc(all, plan.ByName)
+	slices.SortFunc(all, plan.CompareNames)
 	return all, nil
 }
 

@@ -25,11 +25,11 @@ func (h *figures) viewerSnapshot(ctx context.Context, source string) page.Snapsh
 	queue, day := h.clients[source].Queue(), h.traffic.day.Sum(source)
 	s := page.Snapshot{
 		State: health.State, Why: health.Why, Since: health.Since, NextProbe: health.NextProbe,
-		Kinds: map[string]page.Held{},
+		Kinds: map[string]page.StoredKind{},
 		Day: page.Day{Warm: day.Warm, Stale: day.Stale, Cold: day.Cold, Composed: day.Composed, Readers: day.Readers,
 			Walks: day.Walks, Upstream: day.Upstream},
-		Sending:   page.Sending{Upstream: c.Requests, AtOnce: queue.AtOnce, AtOnceWhy: queue.Why},
-		Latencies: page.Latencies{Ours: h.traffic.recent[source].heldTimes(), Theirs: health.Recent},
+		Requests:  page.RequestCounts{Upstream: c.Requests, AtOnce: queue.AtOnce, AtOnceWhy: queue.Why},
+		Latencies: page.Latencies{StoredDurations: h.traffic.recent[source].heldTimes(), UpstreamDurations: health.Recent},
 		DropIn:    h.ports.address(source),
 	}
 	h.addTimes(source, &s.Latencies)
@@ -41,7 +41,7 @@ func (h *figures) viewerSnapshot(ctx context.Context, source string) page.Snapsh
 		h.uncounted.Store(false)
 	}
 	for _, k := range kinds {
-		held := page.Held{Records: k.Records, CaughtUp: m.CaughtUp[k.Kind], Lists: knownScores(lists, k.Kind)}
+		held := page.StoredKind{Records: k.Records, CaughtUp: m.CaughtUp[k.Kind], Lists: knownScores(lists, k.Kind)}
 		h.walkHeld(ctx, source, k.Kind, &held)
 		s.Kinds[k.Kind] = held
 	}
@@ -54,7 +54,7 @@ func (h *figures) viewerSnapshot(ctx context.Context, source string) page.Snapsh
 }
 
 // walkHeld adds the state of a kind's walks to what the home page shows.
-func (h *figures) walkHeld(ctx context.Context, source, kind string, held *page.Held) {
+func (h *figures) walkHeld(ctx context.Context, source, kind string, held *page.StoredKind) {
 	s, err := h.walker.ReadState(ctx, source, kind)
 	if err != nil || !s.Kept {
 		return
@@ -71,13 +71,13 @@ func (h *figures) addTimes(source string, to *page.Latencies) {
 	list, all := h.clients[source].Times()
 	for _, t := range list {
 		out := viewerTime(t.Whole)
-		out.Kind, out.Reason, out.Lost = t.Kind, t.Reason.String(), t.Lost
+		out.Kind, out.Reason, out.Unanswered = t.Kind, t.Reason.String(), t.Lost
 		to.Times = append(to.Times, out)
 	}
-	to.TheirTimes = viewerTime(all.Whole)
-	to.TheirTimes.Lost = all.Lost
-	to.HeldTimes = viewerTime(h.traffic.recent[source].held.Stat().Summary())
-	to.AskedTimes = viewerTime(h.traffic.recent[source].asked.Stat().Summary())
+	to.UpstreamTimes = viewerTime(all.Whole)
+	to.UpstreamTimes.Unanswered = all.Lost
+	to.StoredTimes = viewerTime(h.traffic.recent[source].held.Stat().Summary())
+	to.ColdTimes = viewerTime(h.traffic.recent[source].asked.Stat().Summary())
 }
 
 func viewerTime(s onlinestat.Summary) page.Times {

@@ -173,7 +173,7 @@ func (a *App) openFeed(ctx context.Context, p policy) (*feed.Feed, error) {
 		return nil, err
 	}
 	a.saved.listen(f.Ring)
-	a.ports.servers[0].OnShutdown(f.End)
+	a.ports.servers[0].AddShutdownHook(f.End)
 	a.eraser.Erased = f.Forget
 	a.tasks = append(a.tasks, f.Run)
 	return f, a.jobs.Add(outbox.JobKind(feed.DeliverKind, f.Deliver), a.forecasts.JobKind(f.Tell))

@@ -44,9 +44,9 @@ func (p *ports) listen(ctx context.Context, name, addr, flag string, refusal []b
 		return nil, err
 	}
 	f := frontend.NewServer(name, l, nil, p.limits, refusal, p.log)
-	f.Bound(p.unread)
+	f.SetUnread(p.unread)
 	if express > 0 {
-		f.Express(express)
+		f.SetExpress(express)
 	}
 	p.servers = append(p.servers, f)
 	return frontend.CloseListener(l), nil
@@ -208,8 +208,8 @@ func (a *App) openTunnels(ctx context.Context) error {
 	a.closers = append(a.closers, p.Close)
 	a.ports.tunnels = &tunnels{proxy: p, inside: frontend.NewServer(connectPort, p.Listener(), nil, limits, nil, a.log), serves: serves,
 		bases: cfg.Sources}
-	a.ports.tunnels.inside.Bound(a.ports.unread)
-	a.ports.servers[len(a.ports.servers)-1].OnShutdown(p.End)
+	a.ports.tunnels.inside.SetUnread(a.ports.unread)
+	a.ports.servers[len(a.ports.servers)-1].AddShutdownHook(p.End)
 	return nil
 }
 

@@ -1,4 +1,4 @@
-// Express: requests that were answered before, answered from memory without net/http.
+// The express lane: repeated requests that are answered from memory without net/http.
 
 package frontend
 
@@ -18,54 +18,52 @@ import (
 	"understudy/kit/lru"
 )
 
-// express is the express lane of a server. net/http reads and answers the first request
-// with some head; what it has read is remembered by the head's bytes. When a connection
-// sends the same bytes again and the answer is in memory, the same handler answers the same
-// request at once, through a writer that costs less than net/http's. Whatever is not known,
-// not in memory or not plain goes to net/http, with its connection and the bytes that have
-// come; that connection is on the lane again once net/http waits for its next request.
+// express is the express lane of a server. net/http reads and answers the first request with a given head. The lane
+// stores the parsed request under the bytes of that head. If a connection sends the same bytes again and the answer
+// is in memory, the lane calls the same handler with the same request. Its response writer costs less than that of
+// net/http. All other requests are given to net/http, together with the connection and the received bytes. The
+// connection returns to the lane when net/http waits for its next request.
 //
-// So every answer passes the handler, with all that it checks and counts. The lane itself
-// reads no more of a request than where its head ends, and answers nothing that net/http
-// has not read as one whole request without a body.
+// So the handler produces every answer, with all its checks and counters. The lane itself only finds the end of a
+// request's head. It answers nothing that net/http has not read before as one complete request without a body.
 type express struct {
-	server *Server
-	seed   maphash.Seed
-	bytes  int64 // for requests
-	kept   atomic.Pointer[remembered]
-	handed chan net.Conn // what net/http is to serve
-	ended  chan struct{} // closed when the listener is
-	ending sync.Once
-	err    error // why, read after ended
-	runs   sync.WaitGroup
+	server       *Server
+	seed         maphash.Seed
+	bytes        int64 // the memory for stored requests, in bytes
+	known        atomic.Pointer[knownRequests]
+	netHTTPConns chan net.Conn // the connections that net/http is to serve
+	closed       chan struct{} // closed when the listener is closed
+	closeOnce    sync.Once
+	err          error // why the listener was closed; read it only after closed
+	lanes        sync.WaitGroup
 
 	answered atomic.Int64
 }
 
-// remembered are requests by their heads, and the fields of requests by their text: those of
-// one client have the same.
-type remembered struct {
-	requests *lru.Cache[uint64, *seen]
+// knownRequests has the stored requests by a hash of their heads, and the header fields by their text. All requests
+// of one client usually have the same header fields.
+type knownRequests struct {
+	requests *lru.Cache[uint64, *knownRequest]
 	fields   *lru.Cache[string, *fields]
 }
 
-// seen is a request that net/http has read.
-type seen struct {
-	request http.Request // less what belongs to its connection
-	fields  *fields      // its header, less traces
-	traces  []trace
-	by      *served
-	ready   func() (found any, ok bool) // the answer is in memory
+// knownRequest is a request that net/http has read.
+type knownRequest struct {
+	request    http.Request // without the values that belong to its connection
+	fields     *fields      // the header of the request, without traces
+	traces     []trace
+	handler    *servedHandler
+	findAnswer func() (found any, ok bool) // returns the answer if it is in memory
 }
 
-// fields are a header, as it came and as net/http has read it.
+// fields are the fields of a header, as received and as net/http has parsed them.
 type fields struct {
 	text   string
 	header http.Header
 }
 
-// is reports whether a head is that of the request.
-func (s *seen) is(head []byte) bool {
+// matchHead reports whether a head is that of the request.
+func (s *knownRequest) matchHead(head []byte) bool {
 	r := &s.request
 	line, fields, _ := bytes.Cut(head, crlf2[:2])
 	m, u := len(r.Method), len(r.Method)+1+len(r.RequestURI)
@@ -74,42 +72,43 @@ func (s *seen) is(head []byte) bool {
 }
 
 // isReady reports whether the answer is in memory.
-func (s *seen) isReady() bool {
-	_, ok := s.ready()
+func (s *knownRequest) isReady() bool {
+	_, ok := s.findAnswer()
 	return ok
 }
 
-// The bounds of one request.
+// The limits of one request.
 const (
-	seenWeight = 1 << 10 // of a request beside its line, and three times the fields that no other has
-	mostFields = 256     // are shared
-	maxHead    = 4 << 10 // a longer head is for net/http
-	firstRead  = 1 << 10 // what is read at once
-	deadlines  = time.Second
+	// the weight of a request in bytes, to which its line is added, and three times its fields if no other request
+	// has them
+	requestWeight    = 1 << 10
+	maxSharedFields  = 256     // the number of different headers that are stored
+	maxHead          = 4 << 10 // a request with a longer head is left to net/http
+	firstRead        = 1 << 10 // the size of the first read buffer, in bytes
+	deadlineInterval = time.Second
 )
 
-// newExpress makes the lane of a server; the requests it remembers take so many bytes.
+// newExpress returns the lane of a server. bytes is the memory for stored requests.
 func newExpress(f *Server, bytes int64) *express {
-	x := &express{server: f, seed: maphash.MakeSeed(), bytes: bytes, handed: make(chan net.Conn), ended: make(chan struct{})}
+	x := &express{server: f, seed: maphash.MakeSeed(), bytes: bytes, netHTTPConns: make(chan net.Conn), closed: make(chan struct{})}
 	x.forget()
 	return x
 }
 
-// forget forgets all requests: what is known of them is a former handler's, which they would
-// keep in memory.
+// forget deletes all stored requests. They belong to a former handler and would keep it in memory.
 func (x *express) forget() {
-	x.kept.Store(&remembered{lru.New[uint64, *seen](x.bytes), lru.New[string, *fields](mostFields)})
+	x.known.Store(&knownRequests{lru.New[uint64, *knownRequest](x.bytes), lru.New[string, *fields](maxSharedFields)})
 }
 
 // connKey is the context key of a request's connection.
 type connKey struct{}
 
-// listen accepts connections and runs them until the listener is closed.
+// listen accepts connections and starts their lanes until the listener is closed.
 func (x *express) listen() {
 	for {
 		nc, err := x.server.listener.Accept()
 		if err != nil {
-			if slices.ContainsFunc(passing, func(one error) bool { return errors.Is(err, one) }) && x.pause() {
+			if slices.ContainsFunc(temporaryErrors, func(one error) bool { return errors.Is(err, one) }) && x.pause() {
 				continue
 			}
 			x.end(err)
@@ -117,11 +116,11 @@ func (x *express) listen() {
 		}
 		c, ok := nc.(*conn)
 		if !ok {
-			x.hand(nc)
+			x.giveToNetHTTP(nc)
 			continue
 		}
-		l := &lane{x: x, c: c, remote: c.RemoteAddr().String(), handover: handover{abort: make(chan struct{}, 1)}}
-		l.cut = func() { _ = c.TCPConn.Close() }
+		l := &lane{x: x, c: c, remote: c.RemoteAddr().String(), handover: handover{stopWatching: make(chan struct{}, 1)}}
+		l.closeConn = func() { _ = c.TCPConn.Close() }
 		if l.incoming.socket, err = newSocket(l); err != nil {
 			_ = c.Close()
 			continue
@@ -129,50 +128,50 @@ func (x *express) listen() {
 		l.pipeline.closed = make(chan struct{})
 		l.pipeline.gone, l.pipeline.end = context.WithCancel(context.Background())
 		c.lane = l
-		x.runs.Go(l.run)
+		x.lanes.Go(l.run)
 	}
 }
 
-// passing are the errors of an accept after which another may succeed.
-var passing = []error{syscall.EMFILE, syscall.ENFILE, syscall.ECONNABORTED, syscall.EINTR}
+// temporaryErrors are the errors of Accept after which another Accept may succeed.
+var temporaryErrors = []error{syscall.EMFILE, syscall.ENFILE, syscall.ECONNABORTED, syscall.EINTR}
 
-// pause waits a little; false when the listener is closed.
+// pause waits a moment. It returns false if the listener is closed.
 func (x *express) pause() bool {
 	select {
 	case <-time.After(5 * time.Millisecond):
 		return true
-	case <-x.ended:
+	case <-x.closed:
 		return false
 	}
 }
 
 func (x *express) end(err error) {
-	x.ending.Do(func() {
+	x.closeOnce.Do(func() {
 		x.err = err
-		close(x.ended)
+		close(x.closed)
 	})
 }
 
-// hand gives a connection to net/http.
-func (x *express) hand(nc net.Conn) {
+// giveToNetHTTP gives a connection to net/http.
+func (x *express) giveToNetHTTP(nc net.Conn) {
 	select {
-	case x.handed <- nc:
-	case <-x.ended:
+	case x.netHTTPConns <- nc:
+	case <-x.closed:
 		_ = nc.Close()
 	}
 }
 
-// Accept is the next connection for net/http.
+// Accept returns the next connection for net/http.
 func (x *express) Accept() (net.Conn, error) {
 	select {
-	case c := <-x.handed:
+	case c := <-x.netHTTPConns:
 		return c, nil
-	case <-x.ended:
+	case <-x.closed:
 		return nil, x.err
 	}
 }
 
-// Close stops accepting, and has connections that wait for a request end.
+// Close stops accepting, and ends the connections that wait for a request.
 func (x *express) Close() error {
 	x.end(net.ErrClosed)
 	err := x.server.listener.Close()
@@ -180,20 +179,20 @@ func (x *express) Close() error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	for c := range b.conns {
-		if c.lane != nil && c.lane.own.Load() {
+		if c.lane != nil && c.lane.isUnshared.Load() {
 			_ = c.TCPConn.SetReadDeadline(time.Unix(1, 0))
 		}
 	}
 	return err
 }
 
-// Addr is where it listens.
+// Addr returns the address of the listener.
 func (x *express) Addr() net.Addr { return x.server.listener.Addr() }
 
-// wait waits until no connection is on the lane alone.
+// wait waits until the lane serves no connection alone.
 func (x *express) wait(ctx context.Context) error {
 	done := make(chan struct{})
-	go func() { x.runs.Wait(); close(done) }()
+	go func() { x.lanes.Wait(); close(done) }()
 	select {
 	case <-done:
 		return nil
@@ -202,31 +201,30 @@ func (x *express) wait(ctx context.Context) error {
 	}
 }
 
-// learn keeps a request that net/http has read and a handler has answered, if its
-// answer is in memory now.
-func (x *express) learn(r *http.Request, h *served) {
+// learn stores a request that net/http has read and a handler has answered, if its answer is in memory now.
+func (x *express) learn(r *http.Request, h *servedHandler) {
 	c, ok := r.Context().Value(connKey{}).(*conn)
-	if !ok || c.lane == nil || c.lane.handover.lost || c.lane.handover.write || len(c.lane.handover.head) == 0 || h.known == nil {
+	if !ok || c.lane == nil || c.lane.handover.readsAll || c.lane.handover.hasWrite || len(c.lane.handover.head) == 0 || h.known == nil {
 		return
 	}
 	ctx, ready := h.known.Known(r)
 	if ready == nil {
 		return
 	}
-	head, traces := split(c.lane.handover.head, h.known.Traces)
+	head, traces := splitTraces(c.lane.handover.head, h.known.Traces)
 	header := r.Header.Clone()
 	for _, t := range traces {
 		delete(header, t.name)
 	}
-	s := &seen{request: *r.WithContext(ctx), by: h, ready: ready, traces: traces}
+	s := &knownRequest{request: *r.WithContext(ctx), handler: h, findAnswer: ready, traces: traces}
 	s.request.Body, s.request.GetBody, s.request.RemoteAddr = http.NoBody, nil, ""
-	x.keep(head, header, s)
+	x.storeRequest(head, header, s)
 }
 
-// keep keeps a request by its head.
-func (x *express) keep(head []byte, header http.Header, s *seen) {
+// storeRequest stores a request under its head.
+func (x *express) storeRequest(head []byte, header http.Header, s *knownRequest) {
 	line, text, _ := bytes.Cut(head, crlf2[:2])
-	weight, kept := seenWeight+len(line), x.kept.Load()
+	weight, kept := requestWeight+len(line), x.known.Load()
 	shared, ok := kept.fields.Get(string(text))
 	if !ok {
 		shared, weight = &fields{string(text), header}, weight+3*len(text)

@@ -86,14 +86,14 @@ func (l *lanes) serve(known Known) *Server {
 	s := NewServer("test", nl, nil, &limits, PlainRefusal(), slog.New(slog.DiscardHandler))
 	s.SetHandler(l, known, nil)
 	if known != nil {
-		s.Express(1 << 20)
+		s.SetExpress(1 << 20)
 	}
 	done := make(chan error, 1)
 	go func() { done <- s.serve() }()
 	l.Cleanup(func() {
 		ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
 		defer cancel()
-		if err := s.shutdown(ctx); err != nil {
+		if err := s.stop(ctx); err != nil {
 			l.Error(err)
 		}
 		if err := <-done; err != nil {

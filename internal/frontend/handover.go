@@ -1,4 +1,4 @@
-// Handover: how net/http is given a connection of the lane, and gives it back.
+// The handover of a connection from the lane to net/http and back.
 
 package frontend
 
@@ -12,45 +12,45 @@ import (
 	"time"
 )
 
-// handover is what net/http is given of a connection.
+// handover is the state of a connection while net/http reads from it.
 type handover struct {
-	head  []byte        // of its request
-	left  int64         // so many bytes of its request are still to be given
-	write bool          // its request is not one that reads
-	lost  bool          // net/http reads everything from now on
-	abort chan struct{} // net/http ends its look whether the client is still there
+	head         []byte        // the head of the request that net/http reads
+	remaining    int64         // the number of bytes of its request that net/http has not received yet
+	hasWrite     bool          // its request is not a GET or HEAD
+	readsAll     bool          // net/http reads all further bytes of the connection
+	stopWatching chan struct{} // receives when net/http stops watching whether the client is still connected
 }
 
-// begin has net/http take the request at the beginning of buf and no more, if it is one
-// that is written plainly and whose length is certain. Else net/http reads all that comes on
-// this connection.
-func (l *lane) begin() {
+// beginHandover gives the request at the beginning of buf to net/http, and no later bytes. The request must have a
+// plain head and a known length. Otherwise net/http reads everything that arrives on this connection.
+func (l *lane) beginHandover() {
 	end := bytes.Index(l.incoming.buf, crlf2)
 	length, ok := int64(0), end >= 0 && end <= maxHead
 	if ok {
-		length, ok = plain(l.incoming.buf[:end+4])
+		length, ok = parsePlainHead(l.incoming.buf[:end+4])
 	}
 	if !ok {
-		l.handover.lost, l.handover.head = true, nil
+		l.handover.readsAll, l.handover.head = true, nil
 		return
 	}
-	l.incoming.part, l.handover.left, l.handover.head = 0, int64(end+4)+length, append(l.handover.head[:0], l.incoming.buf[:end+4]...)
-	if l.handover.write = !reads(l.handover.head); !l.handover.write {
-		l.ahead()
+	l.incoming.partialHead, l.handover.remaining = 0, int64(end+4)+length
+	l.handover.head = append(l.handover.head[:0], l.incoming.buf[:end+4]...)
+	if l.handover.hasWrite = !isRead(l.handover.head); !l.handover.hasWrite {
+		l.startAhead()
 	}
 }
 
-// reads reports whether a plain head is of a GET or a HEAD.
-func reads(head []byte) bool {
+// isRead reports whether a plain head is that of a GET or HEAD request.
+func isRead(head []byte) bool {
 	return bytes.HasPrefix(head, []byte("GET ")) || bytes.HasPrefix(head, []byte("HEAD "))
 }
 
-// methods are those of requests on the lane, less the space and the beginning of the path.
+// methods are the methods of requests on the lane.
 var methods = []string{"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE"}
 
-// plain reports whether a head is of a request in HTTP/1.1 with nothing in it that two
-// readers might read differently, and how long the request's body is. One that reads has none.
-func plain(head []byte) (length int64, ok bool) {
+// parsePlainHead reports whether a head is that of an HTTP/1.1 request which all parsers read in the same way. It
+// returns the length of the body. A GET or HEAD request may have none.
+func parsePlainHead(head []byte) (length int64, ok bool) {
 	line, rest, _ := bytes.Cut(head, crlf2[:2])
 	method, _, _ := bytes.Cut(line, []byte(" /"))
 	if !bytes.HasSuffix(line, []byte(" HTTP/1.1")) || !slices.Contains(methods, string(method)) {
@@ -66,7 +66,7 @@ func plain(head []byte) (length int64, ok bool) {
 		switch text := strings.Trim(string(value), " "); strings.ToLower(string(name)) {
 		case "content-length":
 			n, err := strconv.ParseUint(text, 10, 40)
-			if said || err != nil || reads(head) {
+			if said || err != nil || isRead(head) {
 				return 0, false
 			}
 			said, length = true, int64(n)
@@ -82,42 +82,42 @@ func plain(head []byte) (length int64, ok bool) {
 	return length, !bytes.ContainsFunc(bytes.ReplaceAll(head, crlf2[:2], nil), odd)
 }
 
-// give is a Read of net/http.
-func (l *lane) give(p []byte) (int, error) {
+// readForNetHTTP is the Read method of the connection for net/http.
+func (l *lane) readForNetHTTP(p []byte) (int, error) {
 	switch {
 	case len(p) == 0:
 		return 0, nil
-	case l.handover.lost:
+	case l.handover.readsAll:
 		if len(l.incoming.buf) > 0 {
 			n := copy(p, l.incoming.buf)
 			l.incoming.buf = l.incoming.buf[n:]
 			return n, nil
 		}
 		return l.c.TCPConn.Read(p)
-	case l.handover.left == 0 && l.c.idle.Load() == 0:
-		return 0, l.watch()
-	case l.handover.left == 0:
+	case l.handover.remaining == 0 && l.c.idle.Load() == 0:
+		return 0, l.watchClient()
+	case l.handover.remaining == 0:
 		if err := l.answer(); err != nil {
 			return 0, err
 		}
-		l.begin()
-		return l.give(p)
+		l.beginHandover()
+		return l.readForNetHTTP(p)
 	}
-	p = p[:min(int64(len(p)), l.handover.left)]
+	p = p[:min(int64(len(p)), l.handover.remaining)]
 	if len(l.incoming.buf) == 0 {
 		n, err := l.c.TCPConn.Read(p)
-		l.handover.left -= int64(n)
+		l.handover.remaining -= int64(n)
 		return n, err
 	}
 	n := copy(p, l.incoming.buf)
 	l.incoming.buf = l.incoming.buf[:copy(l.incoming.buf, l.incoming.buf[n:])]
-	l.handover.left -= int64(n)
+	l.handover.remaining -= int64(n)
 	return n, nil
 }
 
-// watch waits until the client is gone, or net/http does not look any more. What comes
-// meanwhile is of the next request.
-func (l *lane) watch() error {
+// watchClient waits until the client closes the connection, or until net/http stops watching. It stores the bytes
+// that arrive meanwhile, which belong to the next request.
+func (l *lane) watchClient() error {
 	for len(l.incoming.buf) < maxHead {
 		if err := l.read(); err != nil {
 			if !errors.Is(err, os.ErrDeadlineExceeded) {
@@ -125,33 +125,33 @@ func (l *lane) watch() error {
 			}
 			return err
 		}
-		if !l.handover.write {
-			l.ahead()
+		if !l.handover.hasWrite {
+			l.startAhead()
 		}
 	}
-	<-l.handover.abort
+	<-l.handover.stopWatching
 	return os.ErrDeadlineExceeded
 }
 
-// deadline notes what net/http sets.
-func (l *lane) deadline(t time.Time) {
-	if !t.IsZero() && t.Unix() < 2 { // long ago: the look is to end
+// noteDeadline notes a deadline that net/http sets.
+func (l *lane) noteDeadline(t time.Time) {
+	if !t.IsZero() && t.Unix() < 2 { // a deadline in the past ends the watching
 		select {
-		case l.handover.abort <- struct{}{}:
+		case l.handover.stopWatching <- struct{}{}:
 		default:
 		}
 		return
 	}
 	select {
-	case <-l.handover.abort:
+	case <-l.handover.stopWatching:
 	default:
 	}
 }
 
-// close waits for an answer under way. A look that waits is over.
+// close waits for a running answer and ends the watching.
 func (l *lane) close() {
 	select {
-	case l.handover.abort <- struct{}{}:
+	case l.handover.stopWatching <- struct{}{}:
 	default:
 	}
 	l.pipeline.end()

@@ -1,4 +1,4 @@
-// Lane: a connection on the express lane.
+// A connection on the express lane.
 
 package frontend
 
@@ -12,26 +12,26 @@ import (
 	"time"
 )
 
-// lane is one connection's part of the express lane. Its own goroutine uses it, or that of
-// net/http which reads.
+// lane is the state of one connection on the express lane. It is used by its own goroutine, or by the goroutine of
+// net/http that reads the connection.
 type lane struct {
-	x      *express
-	c      *conn
-	remote string
-	cut    func()      // closes the connection below: what is being sent fails, and who reads learns of it
-	own    atomic.Bool // net/http does not know the connection
-	begun  bool        // a request has been answered: less than 4 bytes are none, as net/http has it
+	x          *express
+	c          *conn
+	remote     string
+	closeConn  func()      // closes the TCP connection: a running write fails, and the reader notices
+	isUnshared atomic.Bool // net/http does not know the connection
+	begun      bool        // a request has been answered; fewer than 4 bytes after it are ignored, as net/http does
 
 	incoming incoming
 	handover handover
 	pipeline pipeline
 
-	mu    sync.Mutex // held while an answer goes out
-	reply *reply     // nil: nothing is about to go out
-	at    time.Time  // when the deadlines were set
+	mu             sync.Mutex // held while an answer is sent
+	reply          *reply     // nil if nothing is waiting to be sent
+	deadlinesSetAt time.Time  // when the deadlines were set
 }
 
-// writer is what answers are written to.
+// writer returns the reply to which answers are written.
 func (l *lane) writer() *reply {
 	if l.reply == nil {
 		l.reply = l.newReply()
@@ -39,51 +39,53 @@ func (l *lane) writer() *reply {
 	return l.reply
 }
 
-// newReply returns a reply of this connection.
+// newReply returns a new reply for this connection.
 func (l *lane) newReply() *reply {
 	w := replies.Get().(*reply)
 	w.lane = l
 	return w
 }
 
-// count counts bytes that are about to be sent, until the function that it returns is called.
-func (l *lane) count(bytes int) (leave func()) { return l.x.server.unread.Enter(bytes, l.cut) }
-
-// incoming is what has come.
-type incoming struct {
-	socket *socket
-	buf    []byte // is not yet read; nil: a connection that waits has none
-	part   int    // bytes of a head that had come when its rest was waited for; 0: none is
+// countUnread counts bytes as unread by the client, until the caller calls leave.
+func (l *lane) countUnread(bytes int) (leave func()) {
+	return l.x.server.unread.Count(bytes, l.closeConn)
 }
 
-// run answers until there is something for net/http, or the connection ends.
+// incoming has the received bytes.
+type incoming struct {
+	socket      *socket
+	buf         []byte // bytes that are not processed yet; nil while an idle connection has none
+	partialHead int    // the length of the incomplete head for whose rest the lane waits; 0 if it waits for none
+}
+
+// run answers requests until there is one for net/http, or until the connection ends.
 func (l *lane) run() {
-	l.own.Store(true)
+	l.isUnshared.Store(true)
 	_ = l.c.TCPConn.SetReadDeadline(l.x.server.listener.now().Add(l.x.server.server.ReadHeaderTimeout))
 	err := l.answer()
-	l.own.Store(false)
+	l.isUnshared.Store(false)
 	if err != nil {
 		_ = l.c.Close()
 		return
 	}
-	l.begin()
-	l.x.hand(l.c)
+	l.beginHandover()
+	l.x.giveToNetHTTP(l.c)
 }
 
-// answer answers requests until one has come, or a part of one, that is for net/http.
+// answer answers requests until net/http must read one, complete or not.
 func (l *lane) answer() error {
 	for {
 		end := bytes.Index(l.incoming.buf, crlf2)
 		switch {
-		case end >= 0 && (l.next() || l.warm(l.incoming.buf[:end+4])):
-			l.incoming.part, l.incoming.buf = 0, l.incoming.buf[:copy(l.incoming.buf, l.incoming.buf[end+4:])]
+		case end >= 0 && (l.sendNext() || l.answerKnown(l.incoming.buf[:end+4])):
+			l.incoming.partialHead, l.incoming.buf = 0, l.incoming.buf[:copy(l.incoming.buf, l.incoming.buf[end+4:])]
 			if l.reply != nil && l.reply.closes {
 				_ = l.flush()
 				return net.ErrClosed
 			}
 			continue
 		case len(l.incoming.buf) >= 4 || len(l.incoming.buf) > 0 && !l.begun:
-			if err := l.flush(); err != nil || end >= 0 || !l.rest() {
+			if err := l.flush(); err != nil || end >= 0 || !l.readRestOfHead() {
 				return err
 			}
 			continue
@@ -97,9 +99,9 @@ func (l *lane) answer() error {
 	}
 }
 
-// rest waits for the rest of a head of which a part has come, as long as net/http would. It
-// reports whether there is more: what comes late, or may be no plain head, is for net/http.
-func (l *lane) rest() bool {
+// readRestOfHead waits for the rest of an incomplete head, for as long as net/http would. It reports whether more
+// bytes arrived. A late head and a head that may not be plain are left to net/http.
+func (l *lane) readRestOfHead() bool {
 	begins := func(method string) bool {
 		n := min(len(method)+2, len(l.incoming.buf))
 		return string(l.incoming.buf[:n]) == (method + " /")[:n]
@@ -108,12 +110,12 @@ func (l *lane) rest() bool {
 	if !slices.ContainsFunc(methods, begins) || bare > 0 || len(l.incoming.buf) > maxHead {
 		return false
 	}
-	if l.incoming.part == 0 {
+	if l.incoming.partialHead == 0 {
 		now := l.x.server.listener.now()
-		l.at = time.Time{} // the deadlines are set anew with its answer
+		l.deadlinesSetAt = time.Time{} // the next answer sets the deadlines again
 		_ = l.c.TCPConn.SetReadDeadline(now.Add(l.x.server.server.ReadHeaderTimeout))
 	}
-	l.incoming.part = len(l.incoming.buf)
+	l.incoming.partialHead = len(l.incoming.buf)
 	return l.read() == nil
 }
 
@@ -121,9 +123,9 @@ var crlf2 = []byte("\r\n\r\n")
 
 // read waits for bytes.
 func (l *lane) read() error {
-	if l.own.Load() {
+	if l.isUnshared.Load() {
 		select {
-		case <-l.x.ended:
+		case <-l.x.closed:
 			return net.ErrClosed
 		default:
 		}
@@ -136,11 +138,11 @@ func (l *lane) read() error {
 	return err
 }
 
-// buffers are those that no connection has.
+// buffers are the unused read buffers.
 var buffers = sync.Pool{New: func() any { return new([firstRead]byte) }}
 
-// room is where bytes are read to.
-func (l *lane) room() []byte {
+// makeRoom returns the part of the buffer to read into.
+func (l *lane) makeRoom() []byte {
 	switch {
 	case l.incoming.buf == nil:
 		l.incoming.buf = buffers.Get().(*[firstRead]byte)[:0]
@@ -150,8 +152,8 @@ func (l *lane) room() []byte {
 	return l.incoming.buf[len(l.incoming.buf):cap(l.incoming.buf)]
 }
 
-// noRoom gives the buffer back while a connection waits for a request.
-func (l *lane) noRoom() {
+// releaseRoom releases the buffer of a connection that waits for a request.
+func (l *lane) releaseRoom() {
 	if len(l.incoming.buf) > 0 {
 		return
 	}
@@ -161,18 +163,18 @@ func (l *lane) noRoom() {
 	l.incoming.buf = nil
 }
 
-// warm answers a request that is known and whose answer is in memory.
-func (l *lane) warm(head []byte) bool {
+// answerKnown answers a stored request whose answer is in memory. It returns false for any other.
+func (l *lane) answerKnown(head []byte) bool {
 	s, traces := l.x.find(head)
 	if s == nil {
 		return false
 	}
 	h := l.x.server.handler.enter()
 	defer h.leave()
-	if s.by != h {
+	if s.handler != h {
 		return false
 	}
-	found, ok := s.ready()
+	found, ok := s.findAnswer()
 	if !ok {
 		return false
 	}
@@ -180,10 +182,10 @@ func (l *lane) warm(head []byte) bool {
 	defer l.mu.Unlock()
 	l.c.idle.Store(0)
 	now := l.x.server.listener.now()
-	l.extend(now)
+	l.extendDeadlines(now)
 	w := l.writer()
 	w.request = s.request
-	w.request.RemoteAddr, w.request.Header = l.remote, with(s.request.Header, traces)
+	w.request.RemoteAddr, w.request.Header = l.remote, withTraces(s.request.Header, traces)
 	w.begin(l.incoming.socket, now, s.request.Method == http.MethodHead)
 	w.found = found
 	l.x.answered.Add(1)
@@ -193,17 +195,17 @@ func (l *lane) warm(head []byte) bool {
 	return true
 }
 
-// extend sets the connection's deadlines anew, once in a while.
-func (l *lane) extend(now time.Time) {
-	if now.Sub(l.at) < deadlines {
+// extendDeadlines sets the connection's deadlines, at most once every deadlineInterval.
+func (l *lane) extendDeadlines(now time.Time) {
+	if now.Sub(l.deadlinesSetAt) < deadlineInterval {
 		return
 	}
-	l.at = now
+	l.deadlinesSetAt = now
 	_ = l.c.TCPConn.SetWriteDeadline(now.Add(l.x.server.server.WriteTimeout))
 	_ = l.c.TCPConn.SetReadDeadline(now.Add(l.x.server.server.IdleTimeout))
 }
 
-// flush sends what is written. A connection that waits has no memory for answers.
+// flush sends what has been written and releases the reply, so that an idle connection takes no memory for answers.
 func (l *lane) flush() error {
 	l.mu.Lock()
 	defer l.mu.Unlock()

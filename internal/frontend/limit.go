@@ -1,4 +1,4 @@
-// Limit: a listener that holds no more connections than it may.
+// A listener that limits the number of its connections.
 
 package frontend
 
@@ -19,38 +19,38 @@ import (
 	"understudy/kit/jsonhttp"
 )
 
-// limitListener is a listener with a limit on its connections. Beyond it the one that
-// has been idle longest makes room; when all are at work a new one is answered
-// 503 and closed. Connections whose first request has not come whole count as
-// idle, so that connections which send nothing, or a byte now and then, go first.
+// limitListener is a listener that limits its connections. At the limit it closes the connection that has been idle
+// longest. If all are busy, a new connection receives a 503 and is closed. A connection without a complete first
+// request counts as idle. So connections that send nothing, or one byte at a time, are closed first.
 type limitListener struct {
 	net.Listener
 	limit   atomic.Int64
 	now     func() time.Time
-	refusal []byte // what one that is refused is sent, whole
+	refusal []byte // the complete response for a refused connection
 
 	mu    sync.Mutex
 	conns map[*conn]struct{}
 
-	parting  sync.WaitGroup // refused ones that still read
-	partings chan struct{}  // a place for each
+	lingering   sync.WaitGroup // the refused connections that are still reading
+	lingerSlots chan struct{}  // limits the refused connections that are still reading
 
 	refused, dropped atomic.Int64
-	slow             atomic.Int64 // requests that did not come in time
-	heads            atomic.Int64 // requests whose head was too large
+	slowRequests     atomic.Int64 // the number of requests that did not arrive in time
+	largeHeads       atomic.Int64 // the number of requests whose head was too large
 }
 
-// Refused connections are given so long to read their answer, so many at once;
-// more are closed at once.
+// Up to maxLingering refused connections have lingerTime to read their response. Others are closed at once.
 const (
-	partingTime = 500 * time.Millisecond
-	maxPartings = 64
-	justCame    = 100 * time.Millisecond // so long a connection may take to bring its request, though descriptors are short
-	maxParting  = 64 << 10               // bytes of a request that are not read
+	lingerTime   = 500 * time.Millisecond
+	maxLingering = 64
+	// how long a new connection may take to send its request before it can be closed for want of file descriptors
+	minIdle        = 100 * time.Millisecond
+	maxLingerBytes = 64 << 10 // the largest part of a refused request that is read and discarded, in bytes
 )
 
 func newLimitListener(l net.Listener, limit int, refusal []byte) *limitListener {
-	b := &limitListener{Listener: l, now: time.Now, refusal: refusal, conns: map[*conn]struct{}{}, partings: make(chan struct{}, maxPartings)}
+	b := &limitListener{Listener: l, now: time.Now, refusal: refusal, conns: map[*conn]struct{}{},
+		lingerSlots: make(chan struct{}, maxLingering)}
 	b.limit.Store(int64(limit))
 	return b
 }
@@ -58,12 +58,12 @@ func newLimitListener(l net.Listener, limit int, refusal []byte) *limitListener 
 // http2 is the name of HTTP/2 in TLS (RFC 9113, 3.2).
 const http2 = "h2"
 
-// Accept waits for a connection there is room for. A TLS connection has made its handshake.
+// Accept waits for a connection within the limit. A TLS connection has completed its handshake.
 func (b *limitListener) Accept() (net.Conn, error) {
 	for {
 		nc, err := b.Listener.Accept()
 		if err != nil {
-			if (errors.Is(err, syscall.EMFILE) || errors.Is(err, syscall.ENFILE)) && b.dropIdle(justCame) {
+			if (errors.Is(err, syscall.EMFILE) || errors.Is(err, syscall.ENFILE)) && b.dropIdle(minIdle) {
 				continue
 			}
 			return nil, err
@@ -76,7 +76,7 @@ func (b *limitListener) Accept() (net.Conn, error) {
 			b.refuse(nc)
 		case *tls.Conn:
 			if nc.ConnectionState().NegotiatedProtocol == http2 {
-				return nc, nil // net/http looks for this type
+				return nc, nil // net/http needs this type
 			}
 			return &tlsConn{Conn: nc, b: b}, nil
 		default:
@@ -85,14 +85,14 @@ func (b *limitListener) Accept() (net.Conn, error) {
 	}
 }
 
-// Close stops accepting and waits for connections that still read their refusal.
+// Close stops accepting, and waits for the refused connections that are still reading.
 func (b *limitListener) Close() error {
 	err := b.Listener.Close()
-	b.parting.Wait()
+	b.lingering.Wait()
 	return err
 }
 
-// admit counts a connection in; nil when there is no room.
+// admit counts a connection. It returns nil if the limit is reached and none is idle.
 func (b *limitListener) admit(tcp *net.TCPConn) *conn {
 	for {
 		b.mu.Lock()
@@ -110,8 +110,8 @@ func (b *limitListener) admit(tcp *net.TCPConn) *conn {
 	}
 }
 
-// dropIdle closes the connection that has been idle longest, and for so long at least; false
-// when there is none.
+// dropIdle closes the connection that has been idle longest, and for at least the given time. It returns false if
+// there is none.
 func (b *limitListener) dropIdle(least time.Duration) bool {
 	var oldest *conn
 	var since int64
@@ -125,21 +125,22 @@ func (b *limitListener) dropIdle(least time.Duration) bool {
 	if oldest == nil {
 		return false
 	}
-	if idle := b.now().UnixNano() - since; idle >= 0 && idle < int64(least) { // less than 0: the clock was set back
+	// a negative idle time means that the clock was set back
+	if idle := b.now().UnixNano() - since; idle >= 0 && idle < int64(least) {
 		return false
 	}
 	b.dropped.Add(1)
-	_ = oldest.Close() // its server notices
+	_ = oldest.Close() // the server of the connection notices that it is closed
 	return true
 }
 
-// refuse answers a connection there is no room for.
+// refuse sends a refusal to a connection and closes it.
 func (b *limitListener) refuse(tcp *net.TCPConn) {
 	b.refused.Add(1)
-	_ = tcp.SetDeadline(b.now().Add(partingTime))
+	_ = tcp.SetDeadline(b.now().Add(lingerTime))
 	_, err := tcp.Write(b.refusal)
 	select {
-	case b.partings <- struct{}{}:
+	case b.lingerSlots <- struct{}{}:
 	default:
 		err = syscall.EAGAIN
 	}
@@ -147,12 +148,12 @@ func (b *limitListener) refuse(tcp *net.TCPConn) {
 		_ = tcp.Close()
 		return
 	}
-	// Closed with its request unread, it would be reset, and the answer lost.
+	// If the connection were closed with an unread request, TCP would reset it, and the response would be lost.
 	_ = tcp.CloseWrite()
-	b.parting.Go(func() {
-		_, _ = io.Copy(io.Discard, io.LimitReader(tcp, maxParting))
+	b.lingering.Go(func() {
+		_, _ = io.Copy(io.Discard, io.LimitReader(tcp, maxLingerBytes))
 		_ = tcp.Close()
-		<-b.partings
+		<-b.lingerSlots
 	})
 }
 
@@ -162,8 +163,8 @@ func (b *limitListener) count() int64 {
 	return int64(len(b.conns))
 }
 
-// state follows what net/http does with a connection.
-func (b *limitListener) state(nc net.Conn, s http.ConnState) {
+// noteState notes when net/http makes a connection busy or idle.
+func (b *limitListener) noteState(nc net.Conn, s http.ConnState) {
 	if c, ok := nc.(signer); ok && s == http.StateIdle {
 		c.setAsked(false)
 	}
@@ -180,62 +181,62 @@ func (b *limitListener) state(nc net.Conn, s http.ConnState) {
 	}
 }
 
-// conn is one connection of a bound listener. The TCP connection is embedded,
-// so that files still go out by sendfile.
+// conn is a connection of a limitListener. It embeds the TCP connection, so that net/http can send files by
+// sendfile.
 type conn struct {
 	*net.TCPConn
-	b        *limitListener
-	idle     atomic.Int64 // since when, in nanoseconds; 0: at work
-	begun    atomic.Bool  // part of a request has come
-	asked    atomic.Bool  // a handler is asked for the answer
-	deadline atomic.Int64 // of reading
-	closed   atomic.Bool
-	lane     *lane // nil: net/http alone reads
+	b            *limitListener
+	idle         atomic.Int64 // the start of its idle time in nanoseconds; 0 while it is busy
+	begun        atomic.Bool  // a part of a request has arrived
+	handlerAsked atomic.Bool  // a handler has been called for the request
+	deadline     atomic.Int64 // the read deadline, in nanoseconds
+	closed       atomic.Bool
+	lane         *lane // nil if only net/http reads the connection
 }
 
-// Read notes when a request did not come in time.
+// Read reads from the connection. It counts requests that do not arrive in time.
 func (c *conn) Read(p []byte) (int, error) {
 	read := c.TCPConn.Read
 	if c.lane != nil {
-		read = c.lane.give
+		read = c.lane.readForNetHTTP
 	}
 	n, err := read(p)
 	if n > 0 && !c.begun.Load() {
 		c.begun.Store(true)
 	}
-	// net/http ends its own reading ahead by a deadline long ago.
+	// net/http stops its own background read by a deadline in the past.
 	if err != nil && errors.Is(err, os.ErrDeadlineExceeded) && c.begun.Load() && c.deadline.Load() > int64(time.Hour) {
-		c.b.slow.Add(1)
+		c.b.slowRequests.Add(1)
 	}
 	return n, err
 }
 
-// SetReadDeadline remembers what it sets.
+// SetReadDeadline sets the read deadline and notes it.
 func (c *conn) SetReadDeadline(t time.Time) error {
 	c.deadline.Store(t.UnixNano())
 	if c.lane != nil {
-		c.lane.deadline(t)
+		c.lane.noteDeadline(t)
 	}
 	return c.TCPConn.SetReadDeadline(t)
 }
 
-// SetDeadline remembers what it sets.
+// SetDeadline sets both deadlines and notes them.
 func (c *conn) SetDeadline(t time.Time) error {
 	c.deadline.Store(t.UnixNano())
 	return c.TCPConn.SetDeadline(t)
 }
 
-// Write signs errors until a handler is asked.
+// Write writes to the connection. Before a handler is called, it adds the error header to error responses.
 func (c *conn) Write(p []byte) (int, error) {
-	if c.asked.Load() {
+	if c.handlerAsked.Load() {
 		return c.TCPConn.Write(p)
 	}
 	return c.b.writeSigned(c.TCPConn, p)
 }
 
-func (c *conn) setAsked(asked bool) { c.asked.Store(asked) }
+func (c *conn) setAsked(asked bool) { c.handlerAsked.Store(asked) }
 
-// Close closes it and gives its place back.
+// Close closes the connection and frees its place.
 func (c *conn) Close() error {
 	if !c.closed.Swap(true) {
 		if c.lane != nil {
@@ -248,27 +249,27 @@ func (c *conn) Close() error {
 	return c.TCPConn.Close()
 }
 
-// signer is a connection that signs the errors that net/http answers before a handler is asked.
+// signer is a connection that adds the error header to responses of net/http itself, before a handler is called.
 type signer interface{ setAsked(asked bool) }
 
-// tlsConn is a TLS connection in which HTTP/1.1 is spoken. net/http reads its TLS state.
+// tlsConn is a TLS connection with HTTP/1.1. net/http reads its TLS state.
 type tlsConn struct {
 	*tls.Conn
-	b     *limitListener
-	asked atomic.Bool
+	b            *limitListener
+	handlerAsked atomic.Bool
 }
 
-// Write signs errors until a handler is asked.
+// Write writes to the connection. Before a handler is called, it adds the error header to error responses.
 func (c *tlsConn) Write(p []byte) (int, error) {
-	if c.asked.Load() {
+	if c.handlerAsked.Load() {
 		return c.Conn.Write(p)
 	}
 	return c.b.writeSigned(c.Conn, p)
 }
 
-func (c *tlsConn) setAsked(asked bool) { c.asked.Store(asked) }
+func (c *tlsConn) setAsked(asked bool) { c.handlerAsked.Store(asked) }
 
-// writeSigned writes what net/http itself answers. It signs an error, and counts requests whose
+// writeSigned writes a response of net/http itself. It adds the error header to an error, and counts requests whose
 // head is too large.
 func (b *limitListener) writeSigned(w io.Writer, p []byte) (int, error) {
 	line, rest, _ := bytes.Cut(p, crlf2[:2])
@@ -278,7 +279,7 @@ func (b *limitListener) writeSigned(w io.Writer, p []byte) (int, error) {
 	}
 	code, text, _ := bytes.Cut(status, []byte(" "))
 	if string(code) == "431" {
-		b.heads.Add(1)
+		b.largeHeads.Add(1)
 	}
 	signed := fmt.Appendf(nil, "%s\r\n%s: %s\r\n%s", line, jsonhttp.ErrorHeader, bytes.ToLower(text), rest)
 	n, err := w.Write(signed)

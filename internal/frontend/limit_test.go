@@ -62,7 +62,7 @@ func openPort(t *testing.T, lane bool, change func(*config.Limits)) *port {
 	})
 	p.Server = NewServer("test", l, nil, &limits, PlainRefusal(), slog.New(slog.DiscardHandler))
 	if lane {
-		p.Express(1 << 20)
+		p.SetExpress(1 << 20)
 	}
 	p.SetHandler(answer, allButSlow{}, nil)
 	ctx, cancel := context.WithCancel(context.Background())
@@ -245,7 +245,7 @@ func TestHeadsAreBounded(t *testing.T) {
 			}
 		}
 		_, _ = io.ReadAll(p.dial(t))
-		eventually(t, "all are counted", func() bool { return p.listener.heads.Load() == 1 && p.listener.slow.Load() == 3 })
+		eventually(t, "all are counted", func() bool { return p.listener.largeHeads.Load() == 1 && p.listener.slowRequests.Load() == 3 })
 	})
 }
 
@@ -323,7 +323,7 @@ func TestErrorsInTLSAreSigned(t *testing.T) {
 	done := make(chan error, 1)
 	go func() { done <- f.serve() }()
 	t.Cleanup(func() {
-		if err := errors.Join(f.shutdown(context.Background()), <-done); err != nil {
+		if err := errors.Join(f.stop(context.Background()), <-done); err != nil {
 			t.Error(err)
 		}
 	})
@@ -418,7 +418,7 @@ func (l *shortOfDescriptors) Accept() (net.Conn, error) {
 
 // TestADescriptorIsNotTakenFromWhoJustCame: its request is on its way.
 func TestADescriptorIsNotTakenFromWhoJustCame(t *testing.T) {
-	for age, drops := range map[time.Duration]int64{0: 0, justCame / 2: 0, 2 * justCame: 1} {
+	for age, drops := range map[time.Duration]int64{0: 0, minIdle / 2: 0, 2 * minIdle: 1} {
 		l, err := net.Listen("tcp", "127.0.0.1:0")
 		if err != nil {
 			t.Fatal(err)

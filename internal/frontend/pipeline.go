@@ -1,4 +1,4 @@
-// Pipeline: requests that came together are worked on together.
+// Pipelining: requests that arrive together are processed at the same time.
 
 package frontend
 
@@ -12,39 +12,37 @@ import (
 	"time"
 )
 
-// mostAhead is how many requests of a connection are worked on before their turn, beside
-// the one whose turn it is.
-const mostAhead = 15
+// maxAhead is the largest number of a connection's requests that are processed ahead of their turn.
+const maxAhead = 15
 
-// pipeline are requests that a connection has sent before the one under way was answered:
-// each is begun at once and answered in its turn (RFC 9112, 9.3.2). They are reads alone: a
-// request with a body, or one that is not plain, waits until all before it are answered, and
-// those behind it wait for it.
+// pipeline has the requests that a connection has sent before the current request was answered. Each starts at once
+// and is answered in its turn (RFC 9112, 9.3.2). Only GET and HEAD requests start early. A request with a body, or
+// without a plain head, waits until all requests before it are answered, and the requests behind it wait for it.
 type pipeline struct {
-	queue  []*early
-	gone   context.Context // of their requests: it ends when the client sends no more
+	queue  []*earlyRequest
+	gone   context.Context // the context of these requests, which ends when the client disconnects
 	end    context.CancelFunc
-	closed chan struct{} // with the connection
+	closed chan struct{} // closed together with the connection
 }
 
-// early is a request that is worked on before its turn.
-type early struct {
-	length int  // of its head
-	ready  bool // it is not begun: it is answered from memory in its turn
-	reply  *reply
-	due    chan struct{} // closed when it is its turn
-	done   chan struct{} // closed when it is answered
-	hold   *hold
+// earlyRequest is a request that is processed before its turn.
+type earlyRequest struct {
+	headLength int  // the length of the request's head, in bytes
+	inMemory   bool // it has not started, because it will be answered from memory in its turn
+	reply      *reply
+	due        chan struct{} // closed when it is the request's turn
+	done       chan struct{} // closed when the request is answered
+	hold       *heldWriter
 }
 
-// hold lets nothing out before its turn.
-type hold struct {
+// heldWriter writes to the connection, but not before the request's turn.
+type heldWriter struct {
 	to          net.Conn
 	due, closed <-chan struct{}
 }
 
-// Write waits for the turn.
-func (h *hold) Write(p []byte) (int, error) {
+// Write waits for the turn and then writes.
+func (h *heldWriter) Write(p []byte) (int, error) {
 	select {
 	case <-h.due:
 		return h.to.Write(p)
@@ -53,9 +51,9 @@ func (h *hold) Write(p []byte) (int, error) {
 	}
 }
 
-// SetWriteDeadline is the connection's, once it is the answer's turn. Before that nothing of it
-// is sent.
-func (h *hold) SetWriteDeadline(t time.Time) error {
+// SetWriteDeadline sets the deadline of the connection during the answer's turn. Before its turn it does nothing,
+// because nothing is sent.
+func (h *heldWriter) SetWriteDeadline(t time.Time) error {
 	select {
 	case <-h.due:
 		return h.to.SetWriteDeadline(t)
@@ -64,18 +62,18 @@ func (h *hold) SetWriteDeadline(t time.Time) error {
 	}
 }
 
-// ahead begins the reads that have come behind the request net/http is given.
-func (l *lane) ahead() {
-	at := int(l.handover.left)
+// startAhead starts the requests that have arrived behind the current request.
+func (l *lane) startAhead() {
+	at := int(l.handover.remaining)
 	for _, e := range l.pipeline.queue {
-		at += e.length
+		at += e.headLength
 	}
-	for len(l.pipeline.queue) < mostAhead && !l.x.server.unread.Crowded() && at <= len(l.incoming.buf) {
+	for len(l.pipeline.queue) < maxAhead && !l.x.server.unread.IsCrowded() && at <= len(l.incoming.buf) {
 		n := bytes.Index(l.incoming.buf[at:], crlf2) + 4
 		if n < 4 || n > maxHead {
 			return
 		}
-		e := l.early(l.incoming.buf[at : at+n])
+		e := l.startEarly(l.incoming.buf[at : at+n])
 		if e == nil {
 			return
 		}
@@ -84,34 +82,34 @@ func (l *lane) ahead() {
 	}
 }
 
-// early begins one request; nil when it is none that may.
-func (l *lane) early(head []byte) *early {
-	if _, ok := plain(head); !ok || !reads(head) {
+// startEarly starts one request. It returns nil if the request may not start early.
+func (l *lane) startEarly(head []byte) *earlyRequest {
+	if _, ok := parsePlainHead(head); !ok || !isRead(head) {
 		return nil
 	}
 	h := l.x.server.handler.enter()
 	var r *http.Request
 	switch s, traces := l.x.find(head); {
-	case s != nil && s.by == h && s.isReady():
+	case s != nil && s.handler == h && s.isReady():
 		h.leave()
-		return &early{length: len(head), ready: true}
+		return &earlyRequest{headLength: len(head), inMemory: true}
 	case s != nil:
 		again := s.request
-		again.Header = with(again.Header, traces)
+		again.Header = withTraces(again.Header, traces)
 		r = &again
 	default:
 		read, err := http.ReadRequest(bufio.NewReader(bytes.NewReader(head)))
-		if err != nil || !sound(read) || bytes.Count(bytes.ToLower(head), []byte("\r\nhost:")) != 1 {
+		if err != nil || !isValid(read) || bytes.Count(bytes.ToLower(head), []byte("\r\nhost:")) != 1 {
 			h.leave()
-			return nil // net/http says what is wrong with it
+			return nil // net/http will report the error in the request
 		}
 		r = read
 	}
 	r = r.WithContext(l.pipeline.gone)
 	r.RemoteAddr = l.remote
-	e := &early{length: len(head), reply: l.newReply(), due: make(chan struct{}), done: make(chan struct{})}
-	leave := l.count(maxReply) // what it keeps; larger bodies are counted when they are written
-	e.hold = &hold{l.c.TCPConn, e.due, l.pipeline.closed}
+	e := &earlyRequest{headLength: len(head), reply: l.newReply(), due: make(chan struct{}), done: make(chan struct{})}
+	leave := l.countUnread(maxReply) // the memory of its reply; larger bodies are counted when they are written
+	e.hold = &heldWriter{l.c.TCPConn, e.due, l.pipeline.closed}
 	e.reply.begin(e.hold, l.x.server.listener.now(), r.Method == http.MethodHead)
 	go func() {
 		e.reply.serve(h, r)
@@ -126,9 +124,9 @@ func (l *lane) early(head []byte) *early {
 	return e
 }
 
-// sound reports whether a request has a host, and names of fields that are tokens: a server of
-// net/http looks at these after it has read a request.
-func sound(r *http.Request) bool {
+// isValid reports whether a request has a valid host and valid header field names. A server of net/http checks this
+// after reading a request.
+func isValid(r *http.Request) bool {
 	odd := func(more string) func(rune) bool {
 		return func(c rune) bool {
 			return (c < '0' || c > '9') && (c < 'A' || c > 'Z') && (c < 'a' || c > 'z') && !strings.ContainsRune(more, c)
@@ -142,13 +140,13 @@ func sound(r *http.Request) bool {
 	return r.Host != "" && !strings.ContainsFunc(r.Host, odd("-._:[]"))
 }
 
-// next sends the answer of the request at the beginning of buf, if it has been begun.
-func (l *lane) next() bool {
+// sendNext sends the answer of the request at the beginning of buf, if it has started early.
+func (l *lane) sendNext() bool {
 	if len(l.pipeline.queue) == 0 {
 		return false
 	}
 	e := l.pipeline.queue[0]
-	if l.pipeline.queue = l.pipeline.queue[1:]; e.ready {
+	if l.pipeline.queue = l.pipeline.queue[1:]; e.inMemory {
 		return false
 	}
 	l.mu.Lock()
@@ -158,7 +156,7 @@ func (l *lane) next() bool {
 		l.writer().closes = true
 		return true
 	}
-	l.extend(l.x.server.listener.now())
+	l.extendDeadlines(l.x.server.listener.now())
 	l.x.answered.Add(1)
 	close(e.due)
 	<-e.done

@@ -1,4 +1,4 @@
-// Reply: the answers of the express lane.
+// The response writer of the express lane.
 
 package frontend
 
@@ -13,15 +13,14 @@ import (
 	"time"
 )
 
-// reply is an http.ResponseWriter for answers to requests in HTTP/1.1. One whose Content-Length
-// the handler does not say goes out in chunks, with its trailer (RFC 9112, 7.1). Several answers to
-// requests that came together go out in one write.
+// reply is an http.ResponseWriter for HTTP/1.1. It sends an answer in chunks with a trailer if the handler sets no
+// Content-Length (RFC 9112, 7.1). The answers to pipelined requests are sent in one write.
 type reply struct {
 	to      io.Writer
-	lane    *lane // of its connection
+	lane    *lane // the lane of the reply's connection
 	now     time.Time
-	request http.Request // that the answer under way is to
-	found   any          // of its answer, in memory
+	request http.Request // the request being answered
+	found   any          // the answer that was found in memory, for the handler
 	header  http.Header
 	names   []string
 	out     []byte
@@ -30,13 +29,13 @@ type reply struct {
 	head, begun, chunked, closes bool
 }
 
-// What is written goes out when it is more than this, at the latest.
+// maxReply is the largest number of bytes that are collected before they are sent.
 const maxReply = 64 << 10
 
-// replies are those that no connection has.
+// replies are the unused replies.
 var replies = sync.Pool{New: func() any { return &reply{header: http.Header{}} }}
 
-// release gives a reply back. Nothing of it may be used any more.
+// release makes a reply reusable. The caller must not use any part of it afterwards.
 func (w *reply) release() {
 	if cap(w.out) <= maxReply {
 		clear(w.header)
@@ -50,11 +49,12 @@ func (w *reply) begin(to io.Writer, now time.Time, head bool) {
 	w.to, w.now, w.head, w.begun, w.chunked, w.found = to, now, head, false, false, nil
 }
 
-// Found returns what the handler's Known found of the answer, so that it is not looked up again; nil: nothing.
-func (w *reply) Found() any { return w.found }
+// StoredAnswer returns the answer that Known found, so that the handler need not look it up again. It returns nil
+// if none was found.
+func (w *reply) StoredAnswer() any { return w.found }
 
-// serve has a handler answer a request. When it panics the connection ends, and nothing more
-// of its answer is sent.
+// serve calls a handler for a request. If the handler panics, the rest of its answer is not sent and the connection
+// is closed.
 func (w *reply) serve(h http.Handler, r *http.Request) {
 	from := len(w.out)
 	defer func() {
@@ -66,10 +66,10 @@ func (w *reply) serve(h http.Handler, r *http.Request) {
 	w.end()
 }
 
-// Header is that of the answer.
+// Header returns the header of the response.
 func (w *reply) Header() http.Header { return w.header }
 
-// WriteHeader writes the header.
+// WriteHeader writes the status line and the header.
 func (w *reply) WriteHeader(status int) {
 	if w.begun {
 		return
@@ -85,26 +85,25 @@ func (w *reply) WriteHeader(status int) {
 	if w.header["Content-Length"] == nil && !w.head && status != http.StatusNotModified && status != http.StatusNoContent {
 		w.chunked, w.header["Transfer-Encoding"] = true, []string{"chunked"}
 	}
-	w.order()
+	w.sortNames()
 	for _, name := range w.names {
 		if status == http.StatusNotModified && (name == "Content-Type" || name == "Content-Length") {
-			continue // as net/http does
+			continue // net/http leaves these fields out as well
 		}
-		w.field(name, w.header[name])
+		w.appendField(name, w.header[name])
 	}
 	w.out = append(w.out, "\r\n"...)
 }
 
-func (w *reply) field(name string, values []string) {
+func (w *reply) appendField(name string, values []string) {
 	for _, value := range values {
 		w.out = append(append(w.out, name...), ": "...)
 		w.out = append(appendValue(w.out, value), "\r\n"...)
 	}
 }
 
-// order puts the fields' names in order. Most answers of a connection have those of the one
-// before.
-func (w *reply) order() {
+// sortNames sorts the header field names. Most answers have the same fields as the answer before.
+func (w *reply) sortNames() {
 	if len(w.names) == len(w.header) && !slices.ContainsFunc(w.names, func(name string) bool { return w.header[name] == nil }) {
 		return
 	}
@@ -117,7 +116,7 @@ func (w *reply) order() {
 	slices.Sort(w.names)
 }
 
-// appendValue appends a field's value: no value begins another field.
+// appendValue appends the value of a field. It replaces line breaks, so that no value can begin another field.
 func appendValue(dst []byte, value string) []byte {
 	if strings.IndexByte(value, '\n') < 0 && strings.IndexByte(value, '\r') < 0 {
 		return append(dst, value...)
@@ -150,7 +149,7 @@ func (w *reply) Write(p []byte) (int, error) {
 	if len(w.out)+n <= maxReply/2 {
 		w.out = append(w.out, p...)
 	} else {
-		all, err := w.both(p)
+		all, err := w.writeBoth(p)
 		n = max(int(all)-len(w.out), 0)
 		w.out, w.broken = w.out[:0], err
 	}
@@ -160,16 +159,16 @@ func (w *reply) Write(p []byte) (int, error) {
 	return n, w.broken
 }
 
-// both writes what is to go out, and p.
-func (w *reply) both(p []byte) (int64, error) {
-	defer w.lane.count(len(w.out) + len(p))()
+// writeBoth sends the collected bytes and p.
+func (w *reply) writeBoth(p []byte) (int64, error) {
+	defer w.lane.countUnread(len(w.out) + len(p))()
 	if s, ok := w.to.(*socket); ok {
-		return s.both(w.out, p)
+		return s.writeBoth(w.out, p)
 	}
 	return (&net.Buffers{w.out, p}).WriteTo(w.to)
 }
 
-// end is the end of one answer.
+// end writes the end of a response.
 func (w *reply) end() {
 	if !w.begun {
 		w.header["Content-Length"] = []string{"0"}
@@ -179,7 +178,7 @@ func (w *reply) end() {
 		w.out = append(w.out, "0\r\n"...)
 		for name := range w.header {
 			if trailer, ok := strings.CutPrefix(name, http.TrailerPrefix); ok || slices.Contains(w.header["Trailer"], name) {
-				w.field(trailer, w.header[name])
+				w.appendField(trailer, w.header[name])
 			}
 		}
 		w.out = append(w.out, "\r\n"...)
@@ -189,7 +188,7 @@ func (w *reply) end() {
 	}
 }
 
-// FlushError sends what is written, in its turn (http.ResponseController).
+// FlushError sends the collected bytes, in the turn of the request (http.ResponseController).
 func (w *reply) FlushError() error {
 	if !w.begun {
 		w.WriteHeader(http.StatusOK)
@@ -197,10 +196,10 @@ func (w *reply) FlushError() error {
 	return w.flush()
 }
 
-// SetWriteDeadline is until when the client may take what is sent (http.ResponseController). An
-// answer that was in memory has no deadline of its own.
+// SetWriteDeadline sets until when the client must have received the response (http.ResponseController). An answer
+// from memory has no deadline of its own.
 func (w *reply) SetWriteDeadline(t time.Time) error {
-	if h, ok := w.to.(*hold); ok {
+	if h, ok := w.to.(*heldWriter); ok {
 		return h.SetWriteDeadline(t)
 	}
 	return http.ErrNotSupported
@@ -208,25 +207,25 @@ func (w *reply) SetWriteDeadline(t time.Time) error {
 
 func (w *reply) flush() error {
 	if len(w.out) > 0 && w.broken == nil {
-		defer w.lane.count(len(w.out))()
+		defer w.lane.countUnread(len(w.out))()
 		_, w.broken = w.to.Write(w.out)
 	}
 	w.out = w.out[:0]
 	return w.broken
 }
 
-// dates is the value of Date, made once a second.
-var dates struct {
+// dateCache has the value of the Date header, which is formatted once a second.
+var dateCache struct {
 	sync.Mutex
 	at   int64
 	text string
 }
 
 func dateOf(now time.Time) string {
-	dates.Lock()
-	defer dates.Unlock()
-	if at := now.Unix(); at != dates.at {
-		dates.at, dates.text = at, now.UTC().Format(http.TimeFormat)
+	dateCache.Lock()
+	defer dateCache.Unlock()
+	if at := now.Unix(); at != dateCache.at {
+		dateCache.at, dateCache.text = at, now.UTC().Format(http.TimeFormat)
 	}
-	return dates.text
+	return dateCache.text
 }

@@ -1,4 +1,4 @@
-// Run: everything that runs beside each other, ended in order.
+// The servers and tasks of a process, and their shutdown in order.
 
 package frontend
 
@@ -9,15 +9,15 @@ import (
 	"time"
 )
 
-// grace is how long running answers may take after the first signal.
-const grace = 10 * time.Second
+// shutdownTime is how long running answers may take after the first signal.
+const shutdownTime = 10 * time.Second
 
 // Task runs until its context ends.
 type Task func(ctx context.Context) error
 
-// Run runs servers and tasks until ctx ends or one of them fails. Then
-// servers stop accepting, running answers finish or are cut off after the grace,
-// and only then do the tasks end: an answer on its way still has its mirror.
+// Run runs servers and tasks until ctx ends or one of them fails. Then the servers stop accepting, and running
+// answers have shutdownTime to finish. The tasks end only after that, because a running answer still needs the
+// mirror.
 func Run(ctx context.Context, faces []*Server, tasks []Task) error {
 	taskCtx, endTasks := context.WithCancel(context.WithoutCancel(ctx))
 	defer endTasks()
@@ -33,19 +33,19 @@ func Run(ctx context.Context, faces []*Server, tasks []Task) error {
 		tg.Go(func() {
 			err := t(taskCtx)
 			if taskCtx.Err() != nil {
-				err = nil // it was told to end
+				err = nil // an error after the end of its context is expected
 			}
 			errs <- err
 			fail()
 		})
 	}
 	<-faceCtx.Done()
-	stopCtx, cancel := context.WithTimeout(context.WithoutCancel(ctx), grace)
+	stopCtx, cancel := context.WithTimeout(context.WithoutCancel(ctx), shutdownTime)
 	defer cancel()
 	stopErrs := make([]error, len(faces))
 	var sg sync.WaitGroup
 	for i, f := range faces {
-		sg.Go(func() { stopErrs[i] = f.shutdown(stopCtx) })
+		sg.Go(func() { stopErrs[i] = f.stop(stopCtx) })
 	}
 	sg.Wait()
 	wg.Wait()

@@ -1,5 +1,5 @@
-// Package frontend serves HTTP on a port: a bounded number of connections, handlers
-// that can be replaced while they serve, and an end in order.
+// Package frontend serves HTTP on a port. It limits connections, can replace its handler while it serves, and shuts
+// down in order.
 package frontend
 
 import (
@@ -23,11 +23,11 @@ type Server struct {
 	listener *limitListener
 	handler  *swapHandler
 	server   *http.Server
-	express  *express // nil: net/http answers all
+	express  *express // nil if net/http answers all requests
 	unread   *Unread
 }
 
-// Listen binds an address; a taken port is one sentence that names the flag.
+// Listen listens on an address. If the port is in use, the error names the flag to change it.
 func Listen(ctx context.Context, addr, flag string) (net.Listener, error) {
 	var lc net.ListenConfig
 	l, err := lc.Listen(ctx, "tcp", addr)
@@ -42,8 +42,8 @@ func Listen(ctx context.Context, addr, flag string) (net.Listener, error) {
 	return l, nil
 }
 
-// NewServer makes a server with every limit set. refusal is the whole answer to
-// a connection there is no room for.
+// NewServer returns a server with all limits set. refusal is the complete response for a connection beyond the
+// limit.
 func NewServer(name string, l net.Listener, h http.Handler, limits *config.Limits, refusal []byte, log *slog.Logger) *Server {
 	f := &Server{Name: name, listener: newLimitListener(l, limits.Connections, refusal), handler: &swapHandler{}}
 	if h != nil {
@@ -51,9 +51,9 @@ func NewServer(name string, l net.Listener, h http.Handler, limits *config.Limit
 	}
 	f.server = &http.Server{
 		Handler: f,
-		// OPTIONS * is for the handler to refuse as it does every other.
+		// The handler must refuse OPTIONS * as it refuses other paths.
 		DisableGeneralOptionsHandler: true,
-		ConnState:                    f.listener.state,
+		ConnState:                    f.listener.noteState,
 		ReadHeaderTimeout:            limits.HeadTime.Std(),
 		ReadTimeout:                  limits.ReadTime.Std(),
 		WriteTimeout:                 limits.WriteTime.Std(),
@@ -65,18 +65,17 @@ func NewServer(name string, l net.Listener, h http.Handler, limits *config.Limit
 	return f
 }
 
-// Express has requests that were answered before answered without net/http, where the
-// handler says that they are ready (SetHandler). What is remembered of them takes up to so
-// many bytes. It is called before the server runs.
-func (f *Server) Express(bytes int64) {
+// SetExpress answers repeated requests without net/http if the handler knows that their answers are in memory
+// (see SetHandler). bytes is the memory for stored requests. Call it before the server runs.
+func (f *Server) SetExpress(bytes int64) {
 	f.express = newExpress(f, bytes)
 }
 
-// Bound bounds what clients have not read of answers. It is called before the server runs.
-func (f *Server) Bound(u *Unread) { f.unread = u }
+// SetUnread limits the bytes that clients have not read yet. Call it before the server runs.
+func (f *Server) SetUnread(u *Unread) { f.unread = u }
 
-// serverLog takes what net/http says of connections: a panic of a handler is an
-// error of ours, the rest is what clients do.
+// serverLog receives the log lines of net/http. A panic of a handler is an error of this server; all other lines
+// are about clients.
 type serverLog struct{ *slog.Logger }
 
 // Write logs one line, or a panic with its stack.
@@ -89,33 +88,33 @@ func (l serverLog) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// Refusal is a 503 as it goes over the wire.
+// Refusal returns a complete 503 response in the form of HTTP/1.1.
 func Refusal(body []byte, contentType string) []byte {
 	return fmt.Appendf(nil, "HTTP/1.1 503 Service Unavailable\r\n%s: too many connections are open\r\nContent-Type: %s\r\n"+
 		"Content-Length: %d\r\nRetry-After: 1\r\nConnection: close\r\n\r\n%s", jsonhttp.ErrorHeader, contentType, len(body), body)
 }
 
-// PlainRefusal is the same for people and for ports without a spec.
+// PlainRefusal returns a refusal in plain text, for people and for ports without a spec.
 func PlainRefusal() []byte {
 	return Refusal([]byte("Too many connections are open here. Try again in a moment.\n"), "text/plain; charset=utf-8")
 }
 
-// URL is where the server is reached.
+// URL returns the URL of the server.
 func (f *Server) URL() string { return "http://" + f.listener.Addr().String() }
 
-// Load is how full a server is, and what it refused.
+// Load is the number of a server's connections and refusals.
 type Load struct {
-	Limit, Now, Refused, Dropped int64 // connections
-	LargeHeads, SlowHeads        int64 // requests
-	Express                      int64 // answers without net/http
+	Limit, Now, Refused, Dropped int64 // numbers of connections: the limit, open now, refused, and closed to make room
+	LargeHeads, SlowHeads        int64 // numbers of requests with too large and too slow heads
+	Express                      int64 // the number of answers made without net/http
 }
 
-// Load counts connections and heads of requests.
+// Load returns the current connections and the counters.
 func (f *Server) Load() Load {
 	l := f.listener
 	load := Load{
 		Limit: l.limit.Load(), Now: l.count(), Refused: l.refused.Load(), Dropped: l.dropped.Load(),
-		LargeHeads: l.heads.Load(), SlowHeads: l.slow.Load(),
+		LargeHeads: l.largeHeads.Load(), SlowHeads: l.slowRequests.Load(),
 	}
 	if f.express != nil {
 		load.Express = f.express.answered.Load()
@@ -123,20 +122,22 @@ func (f *Server) Load() Load {
 	return load
 }
 
-// SetLimit bounds the connections from now on.
+// SetLimit sets the largest number of connections.
 func (f *Server) SetLimit(connections int) { f.listener.limit.Store(int64(connections)) }
 
-// Known is what a handler knows of the requests it has answered.
+// Known tells which requests of a handler have their answers in memory.
 type Known interface {
-	// Known tells whether a request with the same head would be answered from memory at once; nil: never.
-	// Such a request is then given to the handler with the context, and with what was found as Found of its writer.
+	// Known returns a function that reports whether the answer to a request with the same head is in memory. It
+	// returns nil if it never is. Such a request is passed to the handler with the context ctx, and found is the
+	// StoredAnswer of its writer.
 	Known(*http.Request) (ctx context.Context, ready func() (found any, ok bool))
-	// Traces reports whether requests that differ in the field of this name alone are one request to Known.
+	// Traces reports whether a header field has no effect on the answer, so that requests which differ only in this
+	// field are the same.
 	Traces(name string) bool
 }
 
-// SetHandler replaces the handler. known is what it knows; nil: nothing. end is called once the last request of this
-// handler has ended after it was replaced; nil: nothing is.
+// SetHandler replaces the handler. known may be nil. end, which may be nil, is called when the handler has been
+// replaced and its last request has ended.
 func (f *Server) SetHandler(h http.Handler, known Known, end func()) {
 	f.handler.set(h, known, end)
 	if f.express != nil {
@@ -144,7 +145,7 @@ func (f *Server) SetHandler(h http.Handler, known Known, end func()) {
 	}
 }
 
-// ServeHTTP answers by the handler set last.
+// ServeHTTP calls the current handler.
 func (f *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if c, ok := r.Context().Value(connKey{}).(signer); ok {
 		c.setAsked(true)
@@ -157,13 +158,13 @@ func (f *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// OnShutdown has a function called when shutdown begins.
-func (f *Server) OnShutdown(end func()) { f.server.RegisterOnShutdown(end) }
+// AddShutdownHook registers a function that is called when the shutdown begins.
+func (f *Server) AddShutdownHook(end func()) { f.server.RegisterOnShutdown(end) }
 
-// Addr is where it listens.
+// Addr returns the address of the server.
 func (f *Server) Addr() net.Addr { return f.listener.Addr() }
 
-// serve runs until shutdown is called.
+// serve runs until stop is called.
 func (f *Server) serve() error {
 	l := net.Listener(f.listener)
 	if f.express != nil {
@@ -176,9 +177,8 @@ func (f *Server) serve() error {
 	return nil
 }
 
-// shutdown stops accepting and waits for running answers; when ctx ends first
-// it cuts them off.
-func (f *Server) shutdown(ctx context.Context) error {
+// stop stops accepting and waits for running answers. If ctx ends first, it closes their connections.
+func (f *Server) stop(ctx context.Context) error {
 	err := f.server.Shutdown(ctx)
 	if f.express != nil {
 		err = errors.Join(err, f.express.wait(ctx))
@@ -189,8 +189,7 @@ func (f *Server) shutdown(ctx context.Context) error {
 	return nil
 }
 
-// closeListener closes a listener that was never served; one that was is
-// closed by its server.
+// CloseListener returns a function that closes a listener, also if its server has already closed it.
 func CloseListener(l net.Listener) func() error {
 	return func() error {
 		if err := l.Close(); !errors.Is(err, net.ErrClosed) {

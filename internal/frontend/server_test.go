@@ -33,7 +33,7 @@ func TestPanicsAreLogged(t *testing.T) {
 		t.Error("a panic was answered")
 	}
 	client.CloseIdleConnections()
-	if err := f.shutdown(t.Context()); err != nil {
+	if err := f.stop(t.Context()); err != nil {
 		t.Error(err)
 	}
 	if err := <-done; err != nil {

@@ -1,4 +1,4 @@
-// Socket: reads and writes of a connection on the lane, on Linux.
+// Reads and writes of a connection on the lane, on Linux.
 
 package frontend
 
@@ -9,26 +9,26 @@ import (
 	"unsafe"
 )
 
-// socket reads and writes a connection by its descriptor, which never blocks. So the scheduler is
-// not told of the calls, as of those that may take long: of an answer of 100 KB it would take its
-// processor away. What has to wait waits as the connection itself does, to its deadlines. One
-// goroutine may read while another writes.
+// socket reads and writes a connection by its file descriptor, which never blocks. Raw system calls are used,
+// because the scheduler would take the processor away during a longer call, such as for an answer of 100 KB. A read
+// or write that has to wait does so like the connection itself, until its deadlines. One goroutine may read while
+// another writes.
 type socket struct {
 	raw syscall.RawConn
 	in  input
 	out output
 
-	read, write func(fd uintptr) bool // of in and out
+	read, write func(fd uintptr) bool // the functions of in and out for the connection's poller
 }
 
-// input is a read under way.
+// input is a running read.
 type input struct {
 	lane *lane
 	n    int
 	err  error
 }
 
-// output is a write under way, of what is left of two parts.
+// output is a running write of two parts.
 type output struct {
 	parts [2]syscall.Iovec
 	n     int64
@@ -42,7 +42,7 @@ func newSocket(l *lane) (*socket, error) {
 	return s, err
 }
 
-// receive waits for bytes and reads them to where the lane has room then.
+// receive waits for bytes and reads them into the lane's buffer.
 func (s *socket) receive() (int, error) {
 	s.in.n, s.in.err = 0, nil
 	if err := s.raw.Read(s.read); err != nil {
@@ -51,16 +51,16 @@ func (s *socket) receive() (int, error) {
 	return s.in.n, s.in.err
 }
 
-// read reports whether it is done; else it is called again when there is something to read.
+// read reports whether the read is done. Otherwise it is called again when there are bytes to read.
 func (i *input) read(fd uintptr) bool {
-	p := i.lane.room()
+	p := i.lane.makeRoom()
 	n, errno := uintptr(0), syscall.EINTR
 	for errno == syscall.EINTR {
 		n, _, errno = syscall.RawSyscall(syscall.SYS_READ, fd, uintptr(unsafe.Pointer(unsafe.SliceData(p))), uintptr(len(p)))
 	}
 	switch {
 	case errno == syscall.EAGAIN:
-		i.lane.noRoom()
+		i.lane.releaseRoom()
 		return false
 	case errno != 0:
 		i.err = os.NewSyscallError("read", errno)
@@ -74,12 +74,12 @@ func (i *input) read(fd uintptr) bool {
 
 // Write writes all of p.
 func (s *socket) Write(p []byte) (int, error) {
-	n, err := s.both(p, nil)
+	n, err := s.writeBoth(p, nil)
 	return int(n), err
 }
 
-// both writes two parts, in one call if the client reads that fast.
-func (s *socket) both(first, second []byte) (int64, error) {
+// writeBoth writes two parts, in one system call if the client reads fast enough.
+func (s *socket) writeBoth(first, second []byte) (int64, error) {
 	o := &s.out
 	*o = output{}
 	for i, p := range [2][]byte{first, second} {
@@ -95,13 +95,13 @@ func (s *socket) both(first, second []byte) (int64, error) {
 	return n, err
 }
 
-// write reports whether it is done; else it is called again when more may be written.
+// write reports whether the write is done. Otherwise it is called again when more can be written.
 func (o *output) write(fd uintptr) bool {
 	for o.parts[0].Len+o.parts[1].Len > 0 {
 		n, _, errno := syscall.RawSyscall(syscall.SYS_WRITEV, fd, uintptr(unsafe.Pointer(&o.parts[0])), uintptr(len(o.parts)))
 		switch errno {
 		case 0:
-			o.took(int(n))
+			o.removeWritten(int(n))
 		case syscall.EINTR:
 		case syscall.EAGAIN:
 			return false
@@ -113,8 +113,8 @@ func (o *output) write(fd uintptr) bool {
 	return true
 }
 
-// took takes off what is written.
-func (o *output) took(n int) {
+// removeWritten removes the bytes that have been written.
+func (o *output) removeWritten(n int) {
 	o.n += int64(n)
 	for i := range o.parts {
 		part := &o.parts[i]

@@ -92,14 +92,14 @@ func TestClientsAreReset(t *testing.T) {
 // one that waits for the rest of a request keeps what has come.
 func TestWaitingConnectionsHaveNoBuffer(t *testing.T) {
 	own := &lane{}
-	if own.room(); len(own.room()) != firstRead {
-		t.Errorf("room for %d bytes, want %d", len(own.room()), firstRead)
+	if own.makeRoom(); len(own.makeRoom()) != firstRead {
+		t.Errorf("room for %d bytes, want %d", len(own.makeRoom()), firstRead)
 	}
-	if own.noRoom(); own.incoming.buf != nil {
+	if own.releaseRoom(); own.incoming.buf != nil {
 		t.Error("it waits with a buffer")
 	}
 	own.incoming.buf = append(own.incoming.buf, "GET"...)
-	if own.noRoom(); string(own.incoming.buf) != "GET" {
+	if own.releaseRoom(); string(own.incoming.buf) != "GET" {
 		t.Error("what has come is lost")
 	}
 }

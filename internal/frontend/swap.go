@@ -1,4 +1,4 @@
-// Swap: a handler that may be replaced while it serves.
+// A handler that can be replaced while it serves.
 
 package frontend
 
@@ -8,48 +8,48 @@ import (
 	"sync/atomic"
 )
 
-// swapHandler serves by whichever handler was set last. A request ends with the one
-// it began with.
-type swapHandler struct{ now atomic.Pointer[served] }
+// swapHandler serves requests with the handler that was set last. A request ends with the handler with which it
+// began.
+type swapHandler struct{ now atomic.Pointer[servedHandler] }
 
-// served is a handler with the requests it is at work on.
-type served struct {
+// servedHandler is a handler with the number of its running requests.
+type servedHandler struct {
 	http.Handler
 	known   Known
 	running atomic.Int64
 	retired atomic.Bool
-	end     func() // called once, when it is retired and at rest
+	onEnd   func() // called once, when the handler is replaced and has no running request
 	once    sync.Once
 }
 
-// set replaces the handler. Once the last request of this one has ended, after
-// it is replaced, end is called; nil: nothing is.
+// set replaces the handler. end, which may be nil, is called when the new handler has been replaced in turn and its
+// last request has ended.
 func (s *swapHandler) set(h http.Handler, known Known, end func()) {
-	if old := s.now.Swap(&served{Handler: h, known: known, end: end}); old != nil {
+	if old := s.now.Swap(&servedHandler{Handler: h, known: known, onEnd: end}); old != nil {
 		old.retired.Store(true)
-		old.rest()
+		old.endIfUnused()
 	}
 }
 
-func (s *swapHandler) enter() *served {
+func (s *swapHandler) enter() *servedHandler {
 	for {
 		h := s.now.Load()
 		h.running.Add(1)
 		if s.now.Load() == h {
 			return h
 		}
-		h.leave() // replaced just now; it may have been at rest already
+		h.leave() // it was replaced a moment ago, and may already have ended
 	}
 }
 
-func (h *served) leave() {
+func (h *servedHandler) leave() {
 	if h.running.Add(-1) == 0 {
-		h.rest()
+		h.endIfUnused()
 	}
 }
 
-func (h *served) rest() {
-	if h.retired.Load() && h.running.Load() == 0 && h.end != nil {
-		h.once.Do(h.end)
+func (h *servedHandler) endIfUnused() {
+	if h.retired.Load() && h.running.Load() == 0 && h.onEnd != nil {
+		h.once.Do(h.onEnd)
 	}
 }

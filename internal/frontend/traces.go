@@ -1,4 +1,4 @@
-// Traces: fields of a request that differ each time and change no answer.
+// Traces: header fields that differ in each request and have no effect on the answer.
 
 package frontend
 
@@ -10,41 +10,41 @@ import (
 	"slices"
 )
 
-// mostTraces is how many such fields a request on the lane has at most.
-const mostTraces = 16
+// maxTraces is the largest number of traces of a request on the lane.
+const maxTraces = 16
 
-// trace is a field that another request of the same client has with another value.
+// trace is a header field that has another value in each request.
 type trace struct{ name, value string }
 
-// find returns the request that net/http has read with this head, or with one that differs in its traces
-// alone; nil: none is known. With traces the request is to be completed by them.
-func (x *express) find(head []byte) (s *seen, traces []trace) {
-	requests := x.kept.Load().requests
-	if s, ok := requests.Get(maphash.Bytes(x.seed, head)); ok && s.is(head) {
+// find returns the stored request with this head, or with a head that differs only in its traces. It returns nil if
+// there is none. The caller must add the returned traces to the request.
+func (x *express) find(head []byte) (s *knownRequest, traces []trace) {
+	requests := x.known.Load().requests
+	if s, ok := requests.Get(maphash.Bytes(x.seed, head)); ok && s.matchHead(head) {
 		return s, nil
 	}
 	known := x.server.handler.now.Load().known
 	if known == nil || len(head) > maxHead {
 		return nil, nil
 	}
-	rest, traces := split(head, known.Traces)
+	rest, traces := splitTraces(head, known.Traces)
 	if len(traces) == 0 {
 		return nil, nil
 	}
 	s, ok := requests.Get(maphash.Bytes(x.seed, rest))
-	if !ok || !s.is(rest) {
+	if !ok || !s.matchHead(rest) {
 		return nil, nil
 	}
-	if slices.Equal(traces, s.traces) { // they came again: the whole head is found sooner
+	if slices.Equal(traces, s.traces) { // a client that repeats its traces is found faster by the complete head
 		again := *s
-		x.keep(head, with(s.request.Header, traces), &again)
+		x.storeRequest(head, withTraces(s.request.Header, traces), &again)
 	}
 	return s, traces
 }
 
-// split takes the traces out of a head. It takes none out of a head that has too many, or
-// whose traces are not written plainly: what is left is known only if net/http has read it.
-func split(head []byte, isTrace func(name string) bool) (rest []byte, traces []trace) {
+// splitTraces removes the traces from a head. It removes none if there are too many, or if one is not written
+// plainly, because the rest must be a head that net/http has read.
+func splitTraces(head []byte, isTrace func(name string) bool) (rest []byte, traces []trace) {
 	line, fields, _ := bytes.Cut(head, crlf2[:2])
 	rest = append(make([]byte, 0, len(head)), head[:len(line)+2]...)
 	for len(fields) > 2 {
@@ -58,7 +58,7 @@ func split(head []byte, isTrace func(name string) bool) (rest []byte, traces []t
 		}
 		odd := func(r rune) bool { return r < ' ' && r != '\t' || r == 0x7f }
 		folded := fields[0] == ' ' || fields[0] == '\t'
-		if len(traces) == mostTraces || folded || bytes.ContainsFunc(after, odd) {
+		if len(traces) == maxTraces || folded || bytes.ContainsFunc(after, odd) {
 			return head, nil
 		}
 		traces = append(traces, trace{name, string(bytes.Trim(after, " \t"))})
@@ -66,8 +66,8 @@ func split(head []byte, isTrace func(name string) bool) (rest []byte, traces []t
 	return append(rest, fields...), traces
 }
 
-// with returns the header with traces added.
-func with(h http.Header, traces []trace) http.Header {
+// withTraces returns the header with traces added.
+func withTraces(h http.Header, traces []trace) http.Header {
 	if len(traces) == 0 {
 		return h
 	}

@@ -26,7 +26,7 @@ func TestRequestsThatDifferInTracesAreOne(t *testing.T) {
 	l := newLanes(t)
 	request := func(fields string) []byte { return []byte("GET /warm/a" + host + "Accept: */*\r\n" + fields + "\r\n") }
 	l.same(request("Traceparent: 0\r\nX-Request-Id: r0\r\n"))
-	weight := l.fast.express.kept.Load().requests.Weight()
+	weight := l.fast.express.known.Load().requests.Weight()
 	for n := range 50 {
 		before := l.fast.express.answered.Load()
 		trace := fmt.Sprintf("traceparent:  %d\t\r\nX-Request-Id: r%d\r\nTraceparent: again\r\n", n, n)
@@ -38,12 +38,12 @@ func TestRequestsThatDifferInTracesAreOne(t *testing.T) {
 			t.Errorf("request %d is answered %+v", n, got)
 		}
 	}
-	if now := l.fast.express.kept.Load().requests.Weight(); now != weight {
+	if now := l.fast.express.known.Load().requests.Weight(); now != weight {
 		t.Errorf("what is remembered weighs %d, %d after one request", now, weight)
 	}
 	for what, fields := range map[string]string{
 		"another field": "X-Other: 1\r\n", "a folded trace": "Traceparent: 1\r\n 2\r\n", "a byte that no field has": "Traceparent: 1\x002\r\n",
-		"a bare CR": "Traceparent: 1\r2\r\n", "too many": strings.Repeat("Traceparent: 1\r\n", mostTraces+1),
+		"a bare CR": "Traceparent: 1\r2\r\n", "too many": strings.Repeat("Traceparent: 1\r\n", maxTraces+1),
 		"a blank before the colon": "Traceparent : 1\r\n", "a long trace": "Traceparent: " + strings.Repeat("x", maxHead) + "\r\n",
 	} {
 		before := l.fast.express.answered.Load()
@@ -77,7 +77,7 @@ func BenchmarkFind(b *testing.B) {
 			head := bytes.Clone([]byte(plain + c.traces + "\r\n"))
 			b.ReportAllocs()
 			for b.Loop() {
-				if s, traces := l.fast.express.find(head); s == nil || with(s.request.Header, traces) == nil {
+				if s, traces := l.fast.express.find(head); s == nil || withTraces(s.request.Header, traces) == nil {
 					b.Fatal("not found")
 				}
 			}

@@ -1,4 +1,4 @@
-// Unread: the memory that answers take which clients have not read yet.
+// The memory of answers that clients have not read yet.
 
 package frontend
 
@@ -9,28 +9,28 @@ import (
 	"time"
 )
 
-// Unread bounds the bytes of answers that are made and that their clients have not read yet, of all servers
-// that share it. Beyond the bound the answer that has waited longest is cut off: its connection or its
-// HTTP/2 stream ends. A nil Unread bounds nothing.
+// Unread limits the bytes of answers that clients have not read yet, for all servers that share it. Beyond the
+// limit it cuts off the answer that has waited longest: its connection or its HTTP/2 stream ends. A nil Unread has
+// no limit.
 type Unread struct {
 	limit int64
 
 	mu      sync.Mutex
 	bytes   int64
-	waiting list.List // of *unread, the oldest first
-	dropped int64     // answers that were cut off
+	waiting list.List // elements of type *unreadAnswer, oldest first
+	dropped int64     // the number of answers that were cut off
 }
 
-// unread is one answer, or a part of one, that is being sent.
-type unread struct {
+// unreadAnswer is an answer that is being sent, or a part of it.
+type unreadAnswer struct {
 	bytes int64
 	end   func()
 }
 
-// leastUnread is the least part of an answer that is counted, in bytes.
-const leastUnread = 16 << 10
+// minUnread is the smallest part of an answer that is counted, in bytes.
+const minUnread = 16 << 10
 
-// NewUnread returns a bound in bytes; nil for 0.
+// NewUnread returns a limit in bytes, or nil for 0.
 func NewUnread(limit int64) *Unread {
 	if limit == 0 {
 		return nil
@@ -38,19 +38,19 @@ func NewUnread(limit int64) *Unread {
 	return &Unread{limit: limit}
 }
 
-// Enter counts bytes of an answer until the function that it returns is called, which may be called again.
-// end has their sending fail at once. It is not called after that, and must not wait for it.
-func (u *Unread) Enter(bytes int, end func()) (leave func()) {
-	if u == nil || bytes < leastUnread {
+// Count counts bytes of an answer until the caller calls leave, which may be called several times. end must make
+// their sending fail at once. It is not called after leave, and it must not wait for leave.
+func (u *Unread) Count(bytes int, end func()) (leave func()) {
+	if u == nil || bytes < minUnread {
 		return func() {}
 	}
 	u.mu.Lock()
 	defer u.mu.Unlock()
-	own := u.waiting.PushBack(&unread{int64(bytes), end})
+	own := u.waiting.PushBack(&unreadAnswer{int64(bytes), end})
 	u.bytes += int64(bytes)
 	for first := u.waiting.Front(); u.bytes > u.limit && first != own; first = u.waiting.Front() {
 		u.remove(first)
-		first.Value.(*unread).end()
+		first.Value.(*unreadAnswer).end()
 		u.dropped++
 	}
 	return func() {
@@ -60,17 +60,17 @@ func (u *Unread) Enter(bytes int, end func()) (leave func()) {
 	}
 }
 
-// remove takes an answer out, unless it was. u.mu is held.
+// remove removes an answer unless it is already removed. The caller must hold u.mu.
 func (u *Unread) remove(e *list.Element) {
-	if a := e.Value.(*unread); a.bytes > 0 {
+	if a := e.Value.(*unreadAnswer); a.bytes > 0 {
 		u.waiting.Remove(e)
 		u.bytes -= a.bytes
 		a.bytes = 0
 	}
 }
 
-// Crowded reports whether half of the bound is taken: nothing is to be made before its turn then.
-func (u *Unread) Crowded() bool {
+// IsCrowded reports whether more than half of the limit is in use. Then no answer should be made ahead of its turn.
+func (u *Unread) IsCrowded() bool {
 	if u == nil {
 		return false
 	}
@@ -79,7 +79,7 @@ func (u *Unread) Crowded() bool {
 	return u.bytes > u.limit/2
 }
 
-// Load returns the bound, what is counted now, both in bytes, and how many answers were cut off.
+// Load returns the limit and the current sum, both in bytes, and the number of answers that were cut off.
 func (u *Unread) Load() (limit, now, dropped int64) {
 	if u == nil {
 		return 0, 0, 0
@@ -95,19 +95,19 @@ type countedWriter struct {
 	unread *Unread
 }
 
-// Unwrap lets http.ResponseController reach the writer below.
+// Unwrap returns the underlying writer, for http.ResponseController.
 func (w *countedWriter) Unwrap() http.ResponseWriter { return w.ResponseWriter }
 
-// Flush sends what is written (http.Flusher).
+// Flush sends what has been written (http.Flusher).
 func (w *countedWriter) Flush() { _ = http.NewResponseController(w.ResponseWriter).Flush() }
 
 // Write sends a part of the body.
 func (w *countedWriter) Write(p []byte) (int, error) {
-	defer w.unread.Enter(len(p), w.end)()
+	defer w.unread.Count(len(p), w.cancelWrite)()
 	return w.ResponseWriter.Write(p)
 }
 
-// end has a Write under way fail.
-func (w *countedWriter) end() {
+// cancelWrite makes a running Write fail.
+func (w *countedWriter) cancelWrite() {
 	_ = http.NewResponseController(w.ResponseWriter).SetWriteDeadline(time.Unix(1, 0))
 }

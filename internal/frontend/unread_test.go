@@ -115,7 +115,7 @@ func TestFewBeginAheadWhereMemoryIsShort(t *testing.T) {
 	defer c.Close()
 	_ = c.SetDeadline(time.Now().Add(waitTime))
 	var all bytes.Buffer
-	for n := range mostAhead + 1 {
+	for n := range maxAhead + 1 {
 		fmt.Fprintf(&all, "GET /%d%s\r\n", n, host)
 	}
 	if _, err := all.WriteTo(c); err != nil {
@@ -125,7 +125,7 @@ func TestFewBeginAheadWhereMemoryIsShort(t *testing.T) {
 	eventually(t, "those that may have begun", func() bool { return begun.Load() >= 4 })
 	close(release)
 	in := bufio.NewReader(c)
-	for n := range mostAhead + 1 {
+	for n := range maxAhead + 1 {
 		r, err := http.ReadResponse(in, nil)
 		if err != nil {
 			t.Fatalf("answer %d: %v", n, err)

@@ -138,7 +138,7 @@ func (v batch) keep(a batchResponse, cut func()) keptAnswer {
 	_ = as.Encode(a)        // it cannot fail: a body that is no JSON is a text
 	kept := keptAnswer{text.Bytes(), func() {}}
 	if unread := v.exchange.proxy.o.Unread; unread != nil {
-		kept.leave = unread.Enter(text.Cap(), cut)
+		kept.leave = unread.Count(text.Cap(), cut)
 	}
 	return kept
 }
@@ -146,7 +146,7 @@ func (v batch) keep(a batchResponse, cut func()) keptAnswer {
 // crowded reports whether so much is kept for clients that each answer waits for the one before.
 func (v batch) crowded() bool {
 	unread := v.exchange.proxy.o.Unread
-	return unread != nil && unread.Crowded()
+	return unread != nil && unread.IsCrowded()
 }
 
 // batchFields are the header fields of a batch that are not those of its requests; some of

@@ -80,9 +80,9 @@ type Auditor interface {
 // Unread bounds what is kept of answers that clients have not read yet; frontend.Unread fills it.
 type Unread interface {
 	// Enter counts bytes until leave is called; beyond the bound it ends what has waited longest.
-	Enter(bytes int, end func()) (leave func())
+	Count(bytes int, end func()) (leave func())
 	// Crowded reports whether nothing is to be made before its turn.
-	Crowded() bool
+	IsCrowded() bool
 }
 
 // Options are what a Proxy is made of. Source, Mirror, Gate and Callers must

@@ -19,7 +19,7 @@ import (
 )
 
 // finder is the writer of a request of which the express lane has found the answer (Ready).
-type finder interface{ Found() any }
+type finder interface{ StoredAnswer() any }
 
 // get asks the gate, then the mirror, and answers.
 func (v *exchange) get() error {
@@ -35,7 +35,7 @@ func (v *exchange) get() error {
 	}
 	ask := request.Request{Target: v.target, AgeLimit: v.caller.Grant.MaxStale, Flow: v.caller.Flow, Into: &v.response}
 	if w, ok := v.w.(finder); ok {
-		ask.Found = w.Found()
+		ask.Found = w.StoredAnswer()
 	}
 	v.freshen(&ask)
 	if err := v.asOf(&ask); err != nil {

@@ -1,4 +1,4 @@
-// Compare: two versions of a record, field by field.
+// The comparison page: two versions of a record, field by field.
 
 package viewer
 
@@ -18,74 +18,73 @@ import (
 	"understudy/spec"
 )
 
-// compareTo stands between the two moments of an address that compares.
-const compareTo = ".."
+// momentSeparator separates the two moments in the value of the parameter "compare".
+const momentSeparator = ".."
 
-// comparePage is what compare.html shows.
+// comparePage is the data of the template compare.html.
 type comparePage struct {
 	Kind          *plan.Kind
 	Heading, ID   string
-	Record        string // the record's page
+	RecordHref    string // the address of the record's own page
 	ListHref      string
 	Before, After comparedVersion
-	Swapped       string // the same the other way round
+	SwappedHref   string // the address of this comparison with the two versions exchanged
 	Changed, Same []fieldChange
 }
 
-// comparedVersion is one of the two.
+// comparedVersion is one of the two versions that a page compares.
 type comparedVersion struct {
-	Asked page.When  // the moment that was named
-	Since *page.When // when the version began that stood then
-	Then  string
+	Moment page.When  // the moment that the address names
+	Since  *page.When // when the version that was valid at Moment was first seen
+	Href   string
 }
 
-// Short is the id as the breadcrumb shows it.
-func (p *comparePage) Short() string { return page.ShortID(p.ID) }
+// ShortID returns the record's id as the breadcrumb shows it.
+func (p *comparePage) ShortID() string { return page.ShortID(p.ID) }
 
-// comparison is the two moments an address names; none when it compares
-// nothing.
+// comparison contains the two moments that an address compares. It is empty if the address compares nothing.
 type comparison struct {
-	moments []time.Time
-	tidy    bool // the address was already written as ours are
+	moments     []time.Time
+	isCanonical bool // the address already has the form that the viewer itself writes
 }
 
-// readCompare reads the moments to compare: A..B, or twice one moment, as a
-// form gives them.
+// readCompare parses the moments to compare. A link gives them as A..B, and a form gives the parameter twice, each
+// time with one moment.
 func readCompare(q *page.Exchange, params understudy.Query) (c comparison, err error) {
 	var given []string
 	for _, p := range params {
 		if p.Name == paramCompare {
-			given = append(given, strings.Split(p.Value, compareTo)...)
+			given = append(given, strings.Split(p.Value, momentSeparator)...)
 		}
 	}
 	for _, text := range given {
 		at, ok := page.ParseMoment(text, q.Clock.Zone)
 		if !ok {
-			return comparison{}, page.BadRequest("“"+understudy.Clip(text)+"” is no moment", "Give "+paramCompare+
-				" as two moments, such as 2026-06-01T12:00:00Z"+compareTo+"2026-06-02T12:00:00Z.", nil)
+			return comparison{}, page.NewBadRequest("“"+understudy.Clip(text)+"” is no moment", "Give "+paramCompare+
+				" as two moments, such as 2026-06-01T12:00:00Z"+momentSeparator+"2026-06-02T12:00:00Z.", nil)
 		}
 		c.moments = append(c.moments, at)
 	}
 	if len(c.moments) != 0 && len(c.moments) != 2 {
-		return comparison{}, page.BadRequest("Two moments are compared", "Give "+paramCompare+" as 2026-06-01T12:00:00Z"+compareTo+
+		return comparison{}, page.NewBadRequest("Two moments are compared", "Give "+paramCompare+" as 2026-06-01T12:00:00Z"+momentSeparator+
 			"2026-06-02T12:00:00Z.", nil)
 	}
 	if len(c.moments) == 2 {
 		value, _ := params.Get(paramCompare)
-		c.tidy = value == compareParam(c.moments[0], c.moments[1]).Value
+		c.isCanonical = value == newCompareParam(c.moments[0], c.moments[1]).Value
 	}
 	return c, nil
 }
 
-// compare shows two versions of the record an address names.
+// compare shows two versions of the record that the address names.
 func compare(q *page.Exchange, t *spec.Target, c comparison) error {
 	moments := c.moments
 	q.Clock.AsOf = page.AsOf{}
 	here := q.Kind.Href + "/" + url.PathEscape(t.ID)
-	vars := q.Source.Given(t, t.Instance.ID)
+	vars := q.Source.AddressVars(t, t.Instance.ID)
 	link := func(p ...understudy.Param) string { return here + plan.WithQuery(slices.Concat(vars, p)) }
-	if !c.tidy {
-		page.Redirect(q.Reply.W, q.R, link(compareParam(moments[0], moments[1])))
+	if !c.isCanonical {
+		page.Redirect(q.Reply.W, q.R, link(newCompareParam(moments[0], moments[1])))
 		return nil
 	}
 	if err := q.Rights.Gate.Read(q.Rights.Caller, t); err != nil {
@@ -93,7 +92,7 @@ func compare(q *page.Exchange, t *spec.Target, c comparison) error {
 	}
 	switch err := q.Rights.Gate.Find(q.Ctx, q.Rights.Caller, t, q.V.Options.Mirror.Answer); {
 	case errors.Is(err, understudy.ErrNotFound):
-		return page.NoSuch(q.Kind)
+		return page.NewNoSuchRecord(q.Kind)
 	case err != nil:
 		return err
 	}
@@ -111,17 +110,17 @@ func compare(q *page.Exchange, t *spec.Target, c comparison) error {
 			e.Values = append(e.Values, v.Text)
 		}
 	}
-	if err := page.Audit(q, e); err != nil {
+	if err := page.WriteAudit(q, e); err != nil {
 		return err
 	}
 	own := q.V.Numbers.Begin(q)
 	s := q.CellContext(q.Kind, vars, own.Wait(q))
 	s.Seconds = true
-	p := &comparePage{Kind: q.Kind, Heading: "Two versions of this " + q.Kind.Spec.One, ID: t.ID, Record: link()}
-	if q.Kind.Browsable() {
+	p := &comparePage{Kind: q.Kind, Heading: "Two versions of this " + q.Kind.Spec.One, ID: t.ID, RecordHref: link()}
+	if q.Kind.IsBrowsable() {
 		p.ListHref = q.Kind.Href + plan.WithQuery(plan.OwnVars(vars))
 	}
-	p.Swapped = link(compareParam(moments[1], moments[0]))
+	p.SwappedHref = link(newCompareParam(moments[1], moments[0]))
 	compared := func(at time.Time, v *seen.Version) comparedVersion {
 		return comparedVersion{q.Clock.Say(at, true), q.Clock.Moment(v.Version.From), link(page.AsOf{At: at}.Param()...)}
 	}
@@ -129,7 +128,7 @@ func compare(q *page.Exchange, t *spec.Target, c comparison) error {
 	for _, d := range seen.Differences(before, after) {
 		pair := *after
 		pair.Before = before
-		if f := makeFieldChange(q, s, &pair, d); f.Changed {
+		if f := newFieldChange(q, s, &pair, d); f.Changed {
 			p.Changed = append(p.Changed, f)
 		} else {
 			p.Same = append(p.Same, f)
@@ -138,8 +137,8 @@ func compare(q *page.Exchange, t *spec.Target, c comparison) error {
 	return q.Render(http.StatusOK, "compare", "Compare "+q.Kind.Spec.One+" "+page.ShortID(t.ID), p)
 }
 
-// pickVersions finds the versions that stood at both moments, in a shape that was seen
-// by then: one in which they differ, the page's own before any other.
+// pickVersions returns the versions that were valid at both moments. Both have the same shape, and it prefers a
+// shape in which they differ. The page's own shape is tried first.
 func pickVersions(q *page.Exchange, p seen.Past, t *spec.Target, moments []time.Time) (before, after *seen.Version, err error) {
 	missing := moments[0]
 	why := "It had not been seen yet, or the text of that time is not kept."

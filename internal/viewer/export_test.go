@@ -3,13 +3,13 @@
 package viewer
 
 const (
-	FewVersions = fewVersions
-	OwnVersions = ownVersions
+	FewVersions = defaultVersions
+	OwnVersions = paramVersions
 	MaxTurns    = maxTurns
 	MaxLists    = maxLists
 )
 
 var (
-	CompareParam = compareParam
+	CompareParam = newCompareParam
 	CheckJobs    = checkJobs
 )

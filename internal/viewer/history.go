@@ -1,4 +1,4 @@
-// History: what was seen of a record, and the way to it when the record is gone.
+// The stored versions of a record, and links to a deleted record's last version.
 
 package viewer
 
@@ -12,26 +12,25 @@ import (
 	"understudy/spec"
 )
 
-// readPast reads at most limit versions of a record, within a glance.
+// readPast reads at most limit versions of a record. It takes at most Visitor.PartTimeout.
 func readPast(ctx context.Context, q *page.Exchange, id string, limit int) (seen.Past, error) {
-	if q.V.Options.History == nil || !q.Kind.Remembered() {
+	if q.V.Options.History == nil || !q.Kind.HasRecords() {
 		return seen.Past{}, nil
 	}
-	ctx, cancel := context.WithTimeout(ctx, q.V.Glance)
+	ctx, cancel := context.WithTimeout(ctx, q.V.PartTimeout)
 	defer cancel()
 	reader := seen.Reader{History: q.V.Options.History, Gate: q.Rights.Gate, Caller: q.Rights.Caller}
 	return reader.Read(ctx, q.Source.Name, q.Kind.Spec.Name, id, limit)
 }
 
-// explainGone adds to the answer that upstream has no such record when it was last
-// seen, and the way there.
+// explainGone adds to a "not found" error when the record was last seen, with a link to that version.
 func explainGone(q *page.Exchange, t *spec.Target, err error) error {
 	var p *page.Problem
-	if !errors.As(err, &p) || !errors.Is(err, understudy.ErrNotFound) || !q.Clock.AsOf.At.IsZero() || q.Data != "" ||
+	if !errors.As(err, &p) || !errors.Is(err, understudy.ErrNotFound) || !q.Clock.AsOf.At.IsZero() || q.DataFormat != "" ||
 		!q.Rights.Gate.Counts(q.Rights.Caller, q.Source.Name, q.Kind.Spec.Name) {
 		return err
 	}
-	past, worse := readPast(q.Ctx, q, t.ID, fewVersions)
+	past, worse := readPast(q.Ctx, q, t.ID, defaultVersions)
 	if worse != nil {
 		q.V.Options.Logger.ErrorContext(q.Ctx, "viewer: past of a record that is gone", "error", worse)
 		return err

@@ -18,10 +18,10 @@ func TestSyncs(t *testing.T) {
 	h := viewertest.Open(t, func(o *page.Options) {
 		o.Snapshot = func(ctx context.Context, source string) page.Snapshot {
 			s := viewertest.Snapshot(ctx, source)
-			s.Kinds["calls"] = page.Held{Records: 5000, Complete: true, CaughtUp: viewertest.Noon.Add(-10 * time.Second)}
-			s.Kinds["messages"] = page.Held{Records: 1204, Why: "backfill runs", Running: true, Done: 1204, Total: 10000, ETA: 4 * time.Minute}
-			s.Kinds["conferences"] = page.Held{Records: 12, Why: "not swept for 26 h"}
-			s.Kinds["queues"] = page.Held{Records: 3, Running: true, Done: 3}
+			s.Kinds["calls"] = page.StoredKind{Records: 5000, Complete: true, CaughtUp: viewertest.Noon.Add(-10 * time.Second)}
+			s.Kinds["messages"] = page.StoredKind{Records: 1204, Why: "backfill runs", Running: true, Done: 1204, Total: 10000, ETA: 4 * time.Minute}
+			s.Kinds["conferences"] = page.StoredKind{Records: 12, Why: "not swept for 26 h"}
+			s.Kinds["queues"] = page.StoredKind{Records: 3, Running: true, Done: 3}
 			s.Webhooks = []request.Webhook{{Name: "crm", State: "paused", Why: "The receiver answers 500.", Failing: viewertest.Noon.Add(-time.Hour),
 				Behind: 1300},
 				{Name: "audit", State: "ok"}, {Name: "late", State: "failing"}}

@@ -1,4 +1,4 @@
-// Jobs: what runs, what waits and what failed, for those who see everything.
+// The jobs page: running, waiting and failed jobs, for callers who may see every record.
 
 package viewer
 
@@ -17,56 +17,57 @@ import (
 	"understudy/internal/viewer/plan"
 )
 
-// The page shows at most mostJobs that run, that wait and that failed, and mostEnded that ended otherwise.
+// The page shows at most maxJobs running, maxJobs waiting and maxJobs failed jobs, and maxEndedJobs jobs that ended
+// without failure.
 const (
-	mostJobs  = 100
-	mostEnded = 20
+	maxJobs      = 100
+	maxEndedJobs = 20
 )
 
-// jobsPage is what jobs.html shows.
+// jobsPage is the data of the template jobs.html.
 type jobsPage struct {
-	Counts []string // "2 running"
-	Jobs   []jobView
-	Cut    bool // there may be more
+	Counts    []string // the number of jobs in each state, such as "2 running"
+	Jobs      []jobView
+	Truncated bool // there may be more jobs than the page shows
 }
 
-// jobView is one job.
+// jobView is one job on the page.
 type jobView struct {
-	Number    int64
-	Kind, Key string
-	State     string
-	Tone      string
-	Tries     string // "try 2 of 5"
-	Took      string // how long its last run took, or takes until now
-	Bar       *page.Bar
-	When      string     // what the moment At is; "": the begin
-	At        *page.When // when the last run of a job began, or when its next one may begin
-	Result    string
-	Error     string
-	Stop      bool // asked to end
-	CanCancel bool
-	CanReplay bool
+	Number          int64
+	Kind, Key       string
+	State           string
+	Tone            string
+	AttemptText     string // the number of the attempt, such as "try 2 of 5"
+	Duration        string // the run time of the job's last run; of a running job, its time until now
+	Bar             *page.Bar
+	TimeLabel       string     // the meaning of Time; empty if it is the start of the last run
+	Time            *page.When // the start of the job's last run, or the earliest start of its next run
+	Result          string
+	Error           string
+	CancelRequested bool // somebody has cancelled the job, and its run has not ended yet
+	CanCancel       bool
+	CanReplay       bool
 }
 
-// checkJobs refuses everyone but those who see everything of every source: a job
-// names records in its key and its error.
+// checkJobs returns an error unless the caller may see everything of every source. A job names records in its key
+// and in its error.
 func checkJobs(q *page.Exchange) error {
 	if q.V.Options.Jobs == nil {
-		return page.NotFound("There are no jobs here", "This server does no work of its own.", "")
+		return page.NewNotFound("There are no jobs here", "This server does no work of its own.", "")
 	}
-	if !q.SeesJobs() {
+	if !q.CanSeeJobs() {
 		return fmt.Errorf("%w: jobs are shown to the role %s alone, as they name records", understudy.ErrForbidden, understudy.RoleAll)
 	}
 	return nil
 }
 
-// serveJobs shows them.
+// serveJobs shows the jobs.
 func serveJobs(q *page.Exchange) error {
 	if err := checkJobs(q); err != nil {
 		return err
 	}
 	if q.R.URL.RawQuery != "" {
-		return page.BadRequest("The jobs' page takes no parameters", "Programs ask /-/jobs.", nil)
+		return page.NewBadRequest("The jobs' page takes no parameters", "Programs ask /-/jobs.", nil)
 	}
 	var out jobsPage
 	for _, part := range []struct {
@@ -74,17 +75,18 @@ func serveJobs(q *page.Exchange) error {
 		states []understudy.JobState
 		limit  int
 	}{
-		{"running", []understudy.JobState{understudy.JobRunning}, mostJobs},
-		{"waiting", []understudy.JobState{understudy.JobWaiting}, mostJobs},
-		{"failed", []understudy.JobState{understudy.JobFailed, understudy.JobExpired}, mostJobs},
-		{"ended", []understudy.JobState{understudy.JobDone, understudy.JobCancelled}, mostEnded},
+		{"running", []understudy.JobState{understudy.JobRunning}, maxJobs},
+		{"waiting", []understudy.JobState{understudy.JobWaiting}, maxJobs},
+		{"failed", []understudy.JobState{understudy.JobFailed, understudy.JobExpired}, maxJobs},
+		{"ended", []understudy.JobState{understudy.JobDone, understudy.JobCancelled}, maxEndedJobs},
 	} {
 		all, err := q.V.Options.Jobs.ListJobs(q.Ctx, understudy.JobFilter{States: part.states, Limit: part.limit})
 		if err != nil {
 			return fmt.Errorf("viewer: jobs: %w", err)
 		}
-		out.Cut = out.Cut || len(all) >= part.limit
-		slices.SortStableFunc(all, func(a, b understudy.Job) int { // by their end, what has not ended by its number
+		out.Truncated = out.Truncated || len(all) >= part.limit
+		// by their end, newest first; jobs that have not ended by their number
+		slices.SortStableFunc(all, func(a, b understudy.Job) int {
 			return cmp.Or(b.Ended.Compare(a.Ended), cmp.Compare(b.Number, a.Number))
 		})
 		for _, j := range all {
@@ -97,17 +99,18 @@ func serveJobs(q *page.Exchange) error {
 	return q.Render(http.StatusOK, "jobs", "Jobs", out)
 }
 
+// showJob returns a job as the page shows it.
 func showJob(q *page.Exchange, j understudy.Job) jobView {
 	out := jobView{Number: j.Number, Kind: plan.UpperFirst(j.Kind), Key: j.Key, State: j.State.String(), Error: j.Error,
-		Stop: j.Stop}
+		CancelRequested: j.Stop}
 	if j.Attempt > 1 || j.Error != "" && j.Attempts > 0 {
-		out.Tries = "try " + strconv.Itoa(j.Attempt)
+		out.AttemptText = "try " + strconv.Itoa(j.Attempt)
 		if j.Attempts > 0 {
-			out.Tries += " of " + strconv.Itoa(j.Attempts)
+			out.AttemptText += " of " + strconv.Itoa(j.Attempts)
 		}
 	}
 	if !j.Started.IsZero() {
-		out.At = q.Clock.Moment(j.Started)
+		out.Time = q.Clock.Moment(j.Started)
 	}
 	end := j.Ended
 	switch j.State {
@@ -121,9 +124,9 @@ func showJob(q *page.Exchange, j understudy.Job) jobView {
 			out.Bar = page.NewBar(out.Kind, p.Done, p.Total, p.Note, left)
 		}
 	case understudy.JobWaiting:
-		out.When, out.At = "not before", q.Clock.Moment(j.RunAfter)
+		out.TimeLabel, out.Time = "not before", q.Clock.Moment(j.RunAfter)
 		if j.RunAfter.Before(q.Clock.Start) {
-			out.When, out.At = "waits since", q.Clock.Moment(cmp.Or(j.RunAfter, j.Created))
+			out.TimeLabel, out.Time = "waits since", q.Clock.Moment(cmp.Or(j.RunAfter, j.Created))
 		}
 		out.CanCancel, end = true, time.Time{}
 	case understudy.JobFailed, understudy.JobExpired:
@@ -134,18 +137,18 @@ func showJob(q *page.Exchange, j understudy.Job) jobView {
 		out.CanReplay = true
 	}
 	if out.Bar == nil {
-		out.Result = resultOf(j.Progress)
+		out.Result = resultText(j.Progress)
 	}
 	if took := end.Sub(j.Started); !j.Started.IsZero() && took >= 0 {
-		out.Took = page.LongAgo(took)
+		out.Duration = page.FormatDuration(took)
 	}
 	return out
 }
 
 var longNumber = regexp.MustCompile(`\b[0-9]{4,}\b`)
 
-// resultOf says in words how far a run came: by its note where it has one.
-func resultOf(p understudy.Progress) string {
+// resultText describes how far a run got. It returns the run's note if there is one.
+func resultText(p understudy.Progress) string {
 	switch {
 	case p.Note != "":
 		return longNumber.ReplaceAllStringFunc(p.Note, func(digits string) string {
@@ -162,13 +165,14 @@ func resultOf(p understudy.Progress) string {
 	return ""
 }
 
-// cancelJob and replayJob are what the buttons of the page do.
+// cancelJob handles the button Cancel of the page.
 func cancelJob(q *page.Exchange) error {
 	return changeJob(q, "cancel", func(number int64) (string, error) {
 		return fmt.Sprintf("Job %d is cancelled; one that runs ends soon.", number), q.V.Options.Jobs.Cancel(q.Ctx, number)
 	})
 }
 
+// replayJob handles the button Replay of the page.
 func replayJob(q *page.Exchange) error {
 	return changeJob(q, "replay", func(number int64) (string, error) {
 		again, err := q.V.Options.Jobs.Replay(q.Ctx, number)
@@ -176,8 +180,8 @@ func replayJob(q *page.Exchange) error {
 	})
 }
 
-// changeJob does something to the job an address names and goes back to the page, which
-// says what was done.
+// changeJob calls do for the job that the address names. It then redirects to the page, which shows the message
+// that do returned.
 func changeJob(q *page.Exchange, what string, do func(number int64) (said string, err error)) error {
 	if err := checkJobs(q); err != nil {
 		return err
@@ -185,7 +189,7 @@ func changeJob(q *page.Exchange, what string, do func(number int64) (said string
 	said := ""
 	number, err := strconv.ParseInt(q.R.PathValue("number"), 10, 64)
 	if err == nil {
-		err = page.Audit(q, understudy.AuditEntry{Action: understudy.ActionAdminister, What: fmt.Sprintf("job %d/%s", number, what)})
+		err = page.WriteAudit(q, understudy.AuditEntry{Action: understudy.ActionAdminister, What: fmt.Sprintf("job %d/%s", number, what)})
 	}
 	if err == nil {
 		said, err = do(number)
@@ -200,6 +204,6 @@ func changeJob(q *page.Exchange, what string, do func(number int64) (said string
 	case err != nil:
 		return fmt.Errorf("viewer: job %d: %w", number, err)
 	}
-	q.GoBack("/"+plan.JobsWord, said)
+	q.RedirectBack("/"+plan.JobsWord, said)
 	return nil
 }

@@ -1,4 +1,4 @@
-// Records of a number that was looked up, as a conversation.
+// The records of a number that somebody looked up, shown as a conversation.
 
 package viewer
 
@@ -16,9 +16,9 @@ import (
 	"understudy/internal/viewer/plan"
 )
 
-// talkOf orders the calls and messages among the records of a number that was looked up as a conversation, oldest
-// first. rest are the other records.
-func talkOf(q *page.Exchange, number string, hits []page.Hit) (talk any, rest []page.Hit) {
+// splitConversation divides the records of a number that somebody looked up. It returns the calls and messages as a
+// conversation, oldest first, and the other records in rest.
+func splitConversation(q *page.Exchange, number string, hits []page.Hit) (talk any, rest []page.Hit) {
 	p := &messages{A: party{Shown: "our number"}}
 	for _, h := range hits {
 		i := slices.IndexFunc(h.Kind.Source.Contacts, func(t *plan.Contact) bool { return t.Kind == h.Kind })
@@ -28,9 +28,9 @@ func talkOf(q *page.Exchange, number string, hits []page.Hit) (talk any, rest []
 		}
 		contact := h.Kind.Source.Contacts[i]
 		if len(p.all) == 0 {
-			p.Acts = actions.With(q, h.Kind.Source, "", false) // the number must stand in no address
+			p.Actions = actions.NumberLinks(q, h.Kind.Source, "", false) // without the number, because no address may contain it
 		}
-		theirs := shows(q, contact.Ends[0], h, number)
+		theirs := isNumberAtEnd(q, contact.Ends[0], h, number)
 		t, ok := readMessage(q, direction{kind: contact, byA: !theirs}, h.Row, time.Time{})
 		if !ok {
 			rest = append(rest, h)
@@ -51,8 +51,9 @@ func talkOf(q *page.Exchange, number string, hits []page.Hit) (talk any, rest []
 	return p, rest
 }
 
-// shows reports whether a record shows at one end what the number looks like to the caller, who may see it masked.
-func shows(q *page.Exchange, end plan.End, h page.Hit, number string) bool {
+// isNumberAtEnd reports whether the record has the number at this end. It compares both as the caller sees them,
+// because the role may mask numbers.
+func isNumberAtEnd(q *page.Exchange, end plan.End, h page.Hit, number string) bool {
 	name := end.Column.Spec.Name
 	if strings.ContainsAny(name, `."\`) {
 		return false

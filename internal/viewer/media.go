@@ -1,5 +1,4 @@
-// Media: the addresses under which a page's audio and images are played, and
-// what answers there.
+// The addresses of audio and images on the pages, and their handler.
 
 package viewer
 
@@ -18,11 +17,11 @@ import (
 	"understudy/spec"
 )
 
-// mediaStall is how long a browser may take over 64 KiB.
-const mediaStall = 30 * time.Second
+// mediaChunkTimeout is how long a browser may take to receive 64 KiB.
+const mediaChunkTimeout = 30 * time.Second
 
-// serveMedia answers a browser that plays or shows a content. It may take as
-// long as the browser keeps taking it, so the viewer's deadline does not hold.
+// serveMedia returns the handler that sends audio and images to browsers. The viewer's request deadline does not
+// apply: a transfer may last as long as the browser keeps reading.
 func serveMedia(v *page.Visitor) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		ctx, cancel := context.WithCancel(r.Context())
@@ -35,22 +34,21 @@ func serveMedia(v *page.Visitor) http.Handler {
 	})
 }
 
-var errMediaGone = page.NotFound("This address is no longer good",
+var errMediaExpired = page.NewNotFound("This address is no longer good",
 	"It was made for another session, or more than a quarter of an hour ago. Open the record again.", "/")
 
-// sendMedia answers, or says why not; nothing has been sent when it returns an
-// error.
+// sendMedia sends the content that the address names. If it returns an error, nothing has been sent yet.
 func sendMedia(q *page.Exchange) (err error) {
 	if q.Rights.Caller, err = q.V.Options.Callers.IdentifyPerson(q.R); err != nil {
 		return err
 	}
-	q.Rights.Known = true
+	q.Rights.HasCaller = true
 	line := accesslog.LineOf(q.Ctx)
 	line.Caller = q.Rights.Caller.Name
 	token, session, now := q.R.PathValue("token"), page.SessionOf(q.R), page.BucketOf(q.Clock.Start)
 	key, bucket, ok := q.V.Options.Seals.Open(token, session, q.Rights.Caller.Name, now)
 	if !ok || q.V.Options.Media == nil || q.V.ByName[key.Source] == nil {
-		return errMediaGone
+		return errMediaExpired
 	}
 	q.Source = q.V.ByName[key.Source]
 	t, err := q.Source.Spec.Target(key.Source, key.Path(), key.Query())
@@ -62,22 +60,22 @@ func sendMedia(q *page.Exchange) (err error) {
 	}
 	switch err := q.Rights.Gate.Find(q.Ctx, q.Rights.Caller, t, q.V.Options.Mirror.Answer); {
 	case errors.Is(err, understudy.ErrNotFound):
-		return errMediaGone
+		return errMediaExpired
 	case err != nil:
 		return err
 	}
-	m, err := q.V.Options.Media.Open(q.Ctx, askMedia(q, t))
+	m, err := q.V.Options.Media.Open(q.Ctx, newMediaRequest(q, t))
 	if err != nil {
 		return err
 	}
 	defer m.Close()
 	line.Outcome, line.Upstream = m.Outcome.String(), m.Upstream
-	return sendMedium(q, t, m, time.Unix((bucket+2)*int64(page.MediaBucket/time.Second), 0).Sub(q.Clock.Start))
+	return sendContent(q, t, m, time.Unix((bucket+2)*int64(page.MediaBucket/time.Second), 0).Sub(q.Clock.Start))
 }
 
-// askMedia returns what the browser's request asks the mirror.
-func askMedia(q *page.Exchange, t *spec.Target) request.MediaRequest {
-	a := request.MediaRequest{Target: t, Head: q.R.Method == http.MethodHead, NoCache: page.Forced(q.R), Flow: q.Rights.Caller.Flow}
+// newMediaRequest returns the mirror request for a browser's request.
+func newMediaRequest(q *page.Exchange, t *spec.Target) request.MediaRequest {
+	a := request.MediaRequest{Target: t, Head: q.R.Method == http.MethodHead, NoCache: page.IsForcedReload(q.R), Flow: q.Rights.Caller.Flow}
 	if a.Range = httprange.Range(q.R.Header); a.Range != "" && !a.Head {
 		a.IfRange = q.R.Header.Get("If-Range")
 	}
@@ -87,40 +85,40 @@ func askMedia(q *page.Exchange, t *spec.Target) request.MediaRequest {
 	return a
 }
 
-// sendMedium sends what the mirror opened; left is how long the address is
-// still good.
-func sendMedium(q *page.Exchange, t *spec.Target, m *request.MediaResponse, left time.Duration) error {
+// sendContent sends the content that the mirror opened. The address expires after the duration left.
+func sendContent(q *page.Exchange, t *spec.Target, m *request.MediaResponse, left time.Duration) error {
 	h := q.Reply.W.Header()
 	switch m.Status {
 	case http.StatusOK, http.StatusPartialContent:
 		e := understudy.AuditEntry{Action: understudy.ActionPlay, Kind: t.Kind.Name, IDs: []string{t.ID}}
-		if err := page.Audit(q, e); err != nil {
+		if err := page.WriteAudit(q, e); err != nil {
 			return err
 		}
 	case http.StatusRequestedRangeNotSatisfiable:
 		return refuseRange(q, m.ContentRange)
 	default:
-		return page.NotFound("This "+t.Kind.One+" has no content any more", "It may have been deleted, or it is not ready yet.", "")
+		return page.NewNotFound("This "+t.Kind.One+" has no content any more", "It may have been deleted, or it is not ready yet.", "")
 	}
 	h.Set("Cache-Control", "private, max-age="+strconv.Itoa(max(0, int(left/time.Second))))
 	if m.Detail != "" {
-		h.Set("Cache-Control", "private, no-cache") // it may have been deleted meanwhile
+		h.Set("Cache-Control", "private, no-cache") // the content may have been deleted in the meantime
 	}
 	_, err := httprange.Send(q.Reply.W, q.R, httprange.Content{
 		File: m.File, Body: m, Status: m.Status, Size: m.Size, Range: m.ContentRange,
 		Type: m.ContentType, ETag: m.ETag, Modified: m.Modified, Shown: t.Media.Types,
-		Deadline: func() time.Time { return q.V.Options.Now().Add(mediaStall) },
+		Deadline: func() time.Time { return q.V.Options.Now().Add(mediaChunkTimeout) },
 	})
 	switch {
 	case errors.Is(err, httprange.ErrRange):
 		return refuseRange(q, h.Get("Content-Range"))
 	case err != nil:
-		panic(http.ErrAbortHandler) // the rest will not come; a part must not look whole
+		// the rest cannot be read; without an abort the client would take the part for the complete content
+		panic(http.ErrAbortHandler)
 	}
 	return nil
 }
 
-// refuseRange answers a range beyond the end.
+// refuseRange answers a request for a range beyond the end of the content.
 func refuseRange(q *page.Exchange, size string) error {
 	h := q.Reply.W.Header()
 	for _, name := range []string{"Content-Length", "Content-Disposition", "Etag", "Last-Modified"} {

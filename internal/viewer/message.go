@@ -1,4 +1,4 @@
-// Messages of a conversation: each call and message in its day, with who spoke.
+// The messages of a conversation: each call and message under its day, with its sender.
 
 package viewer
 
@@ -18,7 +18,7 @@ type party struct {
 	Own         bool
 }
 
-// day is the messages of one day of the reader's calendar.
+// day has the messages of one day in the reader's time zone.
 type day struct {
 	Title string
 	Stamp string
@@ -33,37 +33,38 @@ type message struct {
 	When   page.When
 	Body   *page.Cell
 	State  *page.Cell
-	Facts  []page.Cell // counts and lengths that say something
+	Facts  []page.Cell // the counts and durations that are not zero
 	Failed bool
 
 	at    time.Time
 	raw   []byte
-	other string // the number at the other end; "": the caller does not see it
+	other string // the number at the other end; empty if the caller may not see it
 }
 
-// mergeStrands orders the messages of all directions in time, oldest first, down to where the first direction that
-// goes on ends: below that some would be missing. older is that moment, zero when this is the beginning.
-func mergeStrands(q *page.Exchange, strands []direction, before time.Time, p *messages) (turns []message, older time.Time) {
-	for _, s := range strands {
-		r := s.Asked.Wait()
-		if why := r.Missing(q); why != "" {
-			p.Problems = append(p.Problems, plan.UpperFirst(s.kind.Kind.Spec.Title)+" from "+findSender(q, p, s)+" are not loaded: "+why)
+// mergeDirections orders the messages of all directions by time, oldest first. It stops where the first incomplete
+// direction ends, because older messages of it would be missing. It returns that moment as older, or zero if the
+// result reaches the beginning.
+func mergeDirections(q *page.Exchange, directions []direction, before time.Time, p *messages) (turns []message, older time.Time) {
+	for _, s := range directions {
+		r := s.Read.Wait()
+		if why := r.MissingReason(q); why != "" {
+			p.Problems = append(p.Problems, plan.UpperFirst(s.kind.Kind.Spec.Title)+" from "+senderName(q, p, s)+" are not loaded: "+why)
 			continue
 		}
 		rows := r.Rows()
-		oldest := q.Clock.Start.Add(-cmp.Or(r.Answer.Newest, r.Answer.CurrentAge())) // as the page says it is of, when it places none
+		oldest := q.Clock.Start.Add(-cmp.Or(r.Answer.Newest, r.Answer.CurrentAge())) // used if no record of the page has a time
 		for _, row := range rows {
 			t, ok := readMessage(q, s, row, before)
 			if !ok {
 				continue
 			}
-			oldest = page.Earlier(oldest, t.at)
+			oldest = page.MinTime(oldest, t.at)
 			if before.IsZero() || !t.at.After(before) {
 				turns = append(turns, t)
 			}
 		}
-		if r.More() {
-			older = page.Later(older, oldest)
+		if r.HasMore() {
+			older = page.MaxTime(older, oldest)
 		}
 	}
 	slices.SortStableFunc(turns, func(a, b message) int { return a.at.Compare(b.at) })
@@ -71,37 +72,37 @@ func mergeStrands(q *page.Exchange, strands []direction, before time.Time, p *me
 		return turns, older
 	}
 	kept := slices.DeleteFunc(slices.Clone(turns), func(t message) bool { return !t.at.After(older) })
-	if len(kept) == 0 { // a whole page within one second
+	if len(kept) == 0 { // the whole page is of the same second
 		kept = slices.DeleteFunc(turns, func(t message) bool { return t.at.Before(older) })
 		older = older.Add(-time.Second)
 	}
 	if !before.IsZero() && !older.Before(before) {
-		older = before.Add(-time.Second) // every page is a step back
+		older = before.Add(-time.Second) // each page must end earlier than the page before
 	}
 	return kept, older
 }
 
-func findSender(q *page.Exchange, p *messages, s direction) string {
+func senderName(q *page.Exchange, p *messages, s direction) string {
 	if s.byA {
 		return p.A.Shown
 	}
 	return p.B.Shown
 }
 
-// readMessage returns a record as a message. One without a time is placed by another of its times, on the newest page
-// alone: upstream leaves it out when asked for a span.
+// readMessage returns a record as a message. On the newest page a record without a clock time is placed by another
+// of its times. On other pages it is left out, as upstream leaves it out of a list for a time span.
 func readMessage(q *page.Exchange, s direction, row access.Row, before time.Time) (message, bool) {
 	k := s.kind.Kind
-	at, ok := page.TimeOf(k, row)
+	at, ok := page.ClockTime(k, row)
 	if !ok && before.IsZero() {
-		at, ok = anyTime(k, row)
+		at, ok = firstTime(k, row)
 	}
 	if !ok {
 		return message{}, false
 	}
 	sheet := q.CellContext(k, nil, nil)
-	t := message{ByA: s.byA, Kind: k.Spec.One, Href: sheet.RecordOf(row), When: q.Clock.Say(at, false),
-		Failed: page.Failed(k, row), at: at, raw: row.Raw()}
+	t := message{ByA: s.byA, Kind: k.Spec.One, Href: sheet.RecordAddress(row), When: q.Clock.Say(at, false),
+		Failed: page.HasFailed(k, row), at: at, raw: row.Raw()}
 	t.When.Text = at.In(q.Clock.Zone).Format("15:04")
 	end := s.kind.Ends[0]
 	if s.byA {
@@ -110,7 +111,7 @@ func readMessage(q *page.Exchange, s direction, row access.Row, before time.Time
 	if v := row.Field(end.Column.Spec.Name); v.State == access.Seen && plan.IsNumber(v.Text) {
 		t.other = v.Text
 	}
-	for _, c := range k.Shown {
+	for _, c := range k.DefaultColumns {
 		if q.Rights.Level(k, c.Spec.Name) == access.Hide && c.Shape != plan.Prose {
 			continue
 		}
@@ -119,7 +120,7 @@ func readMessage(q *page.Exchange, s direction, row access.Row, before time.Time
 	return t, true
 }
 
-// drawMessageCell keeps what a message shows of one column: its words, its state, and the counts that are not zero.
+// drawMessageCell adds one column of a record to its message: the text, the state, or a count that is not zero.
 func drawMessageCell(q *page.Exchange, t *message, s *page.CellContext, c *plan.Column, row access.Row) {
 	cl := s.Cell(c, row, false)
 	switch v := row.Field(c.Spec.Name); {
@@ -129,14 +130,14 @@ func drawMessageCell(q *page.Exchange, t *message, s *page.CellContext, c *plan.
 		t.State = &cl
 	case c.Shape == plan.Number && c.Spec.Class == "" && v.State == access.Seen && v.Text != "" && v.Text != "0":
 		if l := s.Kind.CountedIn[c.Spec.Name]; l != nil && q.Rights.Gate.Read(q.Rights.Caller, l.Sample) == nil {
-			cl.Href = t.Href // the record's page shows what is counted
+			cl.Href = t.Href // the record's page shows the counted records
 		}
 		t.Facts = append(t.Facts, cl)
 	}
 }
 
-// anyTime is the first time a record has.
-func anyTime(k *plan.Kind, row access.Row) (time.Time, bool) {
+// firstTime returns the first of a record's fields that has a time.
+func firstTime(k *plan.Kind, row access.Row) (time.Time, bool) {
 	for _, f := range k.Spec.Fields {
 		if v := row.Field(f.Name); spec.IsTime(f.Type) && v.State == access.Seen {
 			if t, dateOnly, ok := page.ParseDate(f.Type, v.Text); ok && !dateOnly {
@@ -147,7 +148,7 @@ func anyTime(k *plan.Kind, row access.Row) (time.Time, bool) {
 	return time.Time{}, false
 }
 
-// groupDays parts messages by the reader's calendar.
+// groupDays groups messages by day in the reader's time zone.
 func groupDays(q *page.Exchange, turns []message) []day {
 	var all []day
 	for _, t := range turns {

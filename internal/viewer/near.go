@@ -1,4 +1,4 @@
-// Near a record: the records it names, and the lists about it.
+// Links near a record: the records that it names, and the lists about it.
 
 package viewer
 
@@ -13,21 +13,22 @@ import (
 	"understudy/spec"
 )
 
-// addressed is the record of an id that its path does not have: what is held of the record tells its address. To a
-// caller that may not find it, or does not see addresses, none is held.
-func (rv *record) addressed(in *plan.Instance, id string) (*spec.Target, error) {
-	none := page.NotFound("No "+rv.q.Kind.Spec.One+" named "+understudy.Clip(id)+" is held", "Pick it from the list.", rv.q.Kind.Href)
+// findStoredTarget returns the target of a record whose path its id does not determine. It takes the address from a
+// stored version of the record. The result is an error if the caller may not find the record or may not see its
+// address.
+func (rv *recordView) findStoredTarget(in *plan.Instance, id string) (*spec.Target, error) {
+	none := page.NewNotFound("No "+rv.q.Kind.Spec.One+" named "+understudy.Clip(id)+" is held", "Pick it from the list.", rv.q.Kind.Href)
 	if rv.q.V.Options.History == nil || !rv.q.Rights.Gate.Finds(rv.q.Rights.Caller, rv.q.Source.Name, rv.q.Kind.Spec.Name, id) {
 		return nil, none
 	}
-	seen, err := rv.q.V.Options.History.ReadHistory(rv.q.Ctx, rv.q.Source.Name, rv.q.Kind.Spec.Name, id, fewVersions)
+	seen, err := rv.q.V.Options.History.ReadHistory(rv.q.Ctx, rv.q.Source.Name, rv.q.Kind.Spec.Name, id, defaultVersions)
 	if err != nil && !errors.Is(err, understudy.ErrNotFound) {
 		return nil, err
 	}
 	for _, v := range seen {
 		row, err := rv.q.Rights.Gate.Seen(rv.q.Rights.Caller, rv.q.Source.Name, rv.q.Kind.Spec.Name, v.Body)
 		if err != nil || row.Field(in.Spec.Address).State != access.Seen {
-			continue // it was gone, its body is not kept, or the role does not see where it is
+			continue // the record was deleted, its body is not stored, or the role does not see its address
 		}
 		if t, err := rv.q.Source.Spec.Follow(rv.q.Source.Name, row.Field(in.Spec.Address).Text); err == nil && t.Instance == in.Spec {
 			return t, nil
@@ -36,9 +37,9 @@ func (rv *record) addressed(in *plan.Instance, id string) (*spec.Target, error) 
 	return nil, none
 }
 
-// others are the fields the spec does not name. The gate shows them to the role
-// that sees everything, and to no other.
-func (rv *record) others(row access.Row) detailGroup {
+// otherFields returns the fields that the spec does not name. The gate shows them only to the role that may see
+// everything.
+func (rv *recordView) otherFields(row access.Row) detailGroup {
 	g := detailGroup{Title: "Other fields"}
 	for _, val := range row.Fields() {
 		if val.Field != nil || val.State == access.Hidden || val.State == access.Absent {
@@ -56,9 +57,9 @@ func (rv *record) others(row access.Row) detailGroup {
 	return g
 }
 
-// related are the lists picked by this record: filters that link to its kind,
-// those of the kinds shown left out; and of one of our own numbers its page.
-func (rv *record) related(row access.Row, lists []*askedList) []page.Link {
+// relatedLinks returns links to the lists that can be filtered by this record, except the lists already on the
+// page. A record of one of our own numbers also gets a link to the number's page.
+func (rv *recordView) relatedLinks(row access.Row, lists []*relatedRead) []page.Link {
 	var all []page.Link
 	own := rv.q.Kind.Spec.Own
 	if v := row.Field(own); own != "" && v.State == access.Seen && len(rv.q.Rights.ContactKinds(rv.q.Source)) > 0 {
@@ -67,12 +68,12 @@ func (rv *record) related(row access.Row, lists []*askedList) []page.Link {
 		}
 	}
 	for _, k := range rv.q.Source.Kinds {
-		if !k.Browsable() || slices.ContainsFunc(lists, func(l *askedList) bool { return l.list.Kind == k }) {
+		if !k.IsBrowsable() || slices.ContainsFunc(lists, func(l *relatedRead) bool { return l.list.Kind == k }) {
 			continue
 		}
 		for i, f := range k.PlannedLists[0].Spec.Filters {
 			field := k.Spec.Field(f.Field)
-			if !rv.picks(k, field, f) || row.ID == "" || !rv.q.Rights.Offers(k.PlannedLists[0], i) {
+			if !rv.canFilterByRecord(k, field, f) || row.ID == "" || !rv.q.Rights.CanFilter(k.PlannedLists[0], i) {
 				continue
 			}
 			all = append(all, page.Link{
@@ -84,8 +85,9 @@ func (rv *record) related(row access.Row, lists []*askedList) []page.Link {
 	return all
 }
 
-// picks reports whether a filter of a kind's list takes ids of this kind. What links to any kind seldom means its own.
-func (rv *record) picks(k *plan.Kind, field *spec.Field, f *spec.Filter) bool {
+// canFilterByRecord reports whether a filter of kind k takes ids of this record's kind. A field that may link to
+// any kind counts only if k is another kind.
+func (rv *recordView) canFilterByRecord(k *plan.Kind, field *spec.Field, f *spec.Filter) bool {
 	return field != nil && f.Op == "is" && len(rv.q.Kind.Spec.ID) == 1 &&
 		(field.Link == rv.q.Kind.Spec.Name || field.Link == spec.AnyKind && k != rv.q.Kind)
 }

@@ -1,4 +1,4 @@
-// Number: everything that is known of one phone number, each part by itself.
+// The page of one phone number: its contacts and each of its lists.
 
 package viewer
 
@@ -21,154 +21,155 @@ import (
 	"understudy/spec"
 )
 
-// The bounds of a number's page.
+// The limits of a number's page.
 const (
-	maxPanels   = 6 // lists asked for the number
-	maxPartners = 5 // other numbers named
-	maxTurns    = 4 // messages shown of the newest conversation
+	maxPanels   = 6 // the number of lists that the page requests
+	maxPartners = 5 // the number of other numbers that the page names
+	maxTurns    = 4 // the number of messages shown of the newest conversation
 )
 
-// numberPage is what number.html shows.
+// numberPage is the data of the template number.html.
 type numberPage struct {
-	Number string // as upstream writes it
-	Shown  string // in groups
-	Own    bool   // it is known to be one of ours
-	Data   string
-	Acts   []page.Link // the actions that take the number
-	Parts  *page.Parts
+	Number  string // the number in the form that upstream uses
+	Shown   string // the number with its digits in groups
+	Own     bool   // one of our own numbers, as far as is known yet
+	Data    string
+	Actions []page.Link // links to the actions that take the number
+	Parts   *page.Parts
 
-	Removing []page.Link // the actions that erase it
+	DeleteActions []page.Link // links to the actions that erase the number
 }
 
-// contact is when the number was in contact with us, as far as its lists say.
+// contact says when and with whom the number was in contact, as far as its lists show.
 type contact struct {
-	Last     *page.When // newest contact on this page
-	First    *page.When // oldest contact on this page
-	Partial  bool       // a list is missing or goes on: there may be more
+	Last     *page.When // the newest contact on this page
+	First    *page.When // the oldest contact on this page
+	Partial  bool       // a list is missing or has more pages, so there may be more contacts
 	Partners []partner
-	Recent   *messages // the end of the newest conversation; nil: there is none to show
+	Recent   *messages // the end of the newest conversation; nil if there is none to show
 }
 
-// partner is a number in contact with the page's own, as far as shown.
+// partner is a number that was in contact with the page's number.
 type partner struct {
 	Number, Shown, Href string
 	Count               int64
 	Own                 bool
 }
 
-// panel is one list asked for the number at one end of its records.
+// panel is one list, filtered by the number at one end of its records.
 type panel struct {
-	Asked  *page.Asked
+	Read   *page.TargetRead
 	kind   *plan.Contact
 	end    plan.End
-	total  int64     // records beyond the page and on it, when all of the kind are held; 0: not known
-	oldest time.Time // of them
+	total  int64     // the count of all matching records if the kind is complete; 0 if it is not known
+	oldest time.Time // the time of the oldest matching record
 }
 
-// title is what the page calls the list.
+// title returns the heading of the list.
 func (pn *panel) title() string {
 	return plan.UpperFirst(pn.kind.Kind.Spec.Title) + " " + pn.end.Column.Words
 }
 
-// numberReads are what a number's page is made of, all read at once.
+// numberReads are the reads that a number's page consists of. They run at the same time.
 type numberReads struct {
-	number  string
-	panels  []*panel
-	owns    []*owner
-	watched []*page.Asked   // the newest of kinds that are counted
-	marked  map[string]bool // our own numbers, as the part that is drawn marks them
+	number     string
+	panels     []*panel
+	owners     []*ownNumberLookup
+	rollups    []*page.TargetRead // the newest pages of kinds that are counted, such as alerts
+	ownNumbers map[string]bool    // our own numbers, as the part being drawn marks them
 }
 
-// serveNumber shows what is known of a number.
+// serveNumber shows what is known about a number.
 func serveNumber(q *page.Exchange) error {
 	number, err := readNumber(q, "number")
 	if err != nil {
 		return err
 	}
 	if q.R.URL.RawQuery != "" {
-		return page.BadRequest("This page takes no parameters", "Filter the lists it leads to.", nil)
+		return page.NewBadRequest("This page takes no parameters", "Filter the lists it leads to.", nil)
 	}
-	if err := page.Audit(q, understudy.AuditEntry{Action: understudy.ActionSearch, What: "number", Values: []string{number}}); err != nil {
+	entry := understudy.AuditEntry{Action: understudy.ActionSearch, What: "number", Values: []string{number}}
+	if err := page.WriteAudit(q, entry); err != nil {
 		return err
 	}
-	n := &numberReads{number: number, panels: makePanels(q, number)}
+	n := &numberReads{number: number, panels: readPanels(q, number)}
 	for _, k := range q.Source.OwnKinds {
-		if q.Rights.OwnVisible(k) {
-			n.owns = append(n.owns, readOwner(q, k, number))
+		if q.Rights.CanSeeOwnNumbers(k) {
+			n.owners = append(n.owners, lookUpOwnNumber(q, k, number))
 		}
 	}
 	for _, k := range q.Source.Kinds {
-		if k.Spec.Rollup != "" && k.Browsable() && q.Rights.Gate.Read(q.Rights.Caller, k.PlannedLists[0].Newest) == nil {
-			n.watched = append(n.watched, q.Beside(k.PlannedLists[0].Newest))
+		if k.Spec.Rollup != "" && k.IsBrowsable() && q.Rights.Gate.Read(q.Rights.Caller, k.PlannedLists[0].Newest) == nil {
+			n.rollups = append(n.rollups, q.ReadBeside(k.PlannedLists[0].Newest))
 		}
 	}
 	p := &numberPage{Number: number, Shown: plan.GroupPhone(number), Data: q.Source.NumberHref(number) + page.DataSuffix}
-	p.Parts = numberView{q, n}.numberParts()
-	if q.Data != "" {
-		return numberView{q, n}.numberData()
+	p.Parts = numberView{q, n}.parts()
+	if q.DataFormat != "" {
+		return numberView{q, n}.sendNumber()
 	}
-	p.Own = numberView{q, n}.own()[number]
-	if p.Acts = actions.With(q, q.Source, number, p.Own); !p.Own {
-		p.Removing = actions.ErasePerson(q, number)
+	p.Own = numberView{q, n}.ownNumbers()[number]
+	if p.Actions = actions.NumberLinks(q, q.Source, number, p.Own); !p.Own {
+		p.DeleteActions = actions.ErasePerson(q, number)
 	}
 	return q.Render(http.StatusOK, "number", p.Shown, p)
 }
 
 // numberView draws the page of a number.
 type numberView struct {
-	q *page.Exchange
-	n *numberReads
+	q     *page.Exchange
+	reads *numberReads
 }
 
-// numberParts are the page's parts, each drawn from what it needs.
-func (v numberView) numberParts() *page.Parts {
+// parts returns the parts of the page, each drawn once the lists it needs are read.
+func (v numberView) parts() *page.Parts {
 	var panes []*page.Future
-	for _, pn := range v.n.panels {
-		panes = append(panes, pn.Asked.Future)
+	for _, pn := range v.reads.panels {
+		panes = append(panes, pn.Read.Future)
 	}
-	made := func() (all []any) { // of what all lists say
-		for _, pn := range v.n.panels {
-			all = append(append(all, pn.Asked.Wait().Made(v.q)...), pn.total, pn.oldest)
+	made := func() (all []any) { // made returns the values from which all lists are drawn
+		for _, pn := range v.reads.panels {
+			all = append(append(all, pn.Read.Wait().Inputs(v.q)...), pn.total, pn.oldest)
 		}
 		return all
 	}
-	all := []*page.Part{{Title: "Contact", Needs: panes, Of: made, Draw: func() (string, any) {
+	all := []*page.Part{{Title: "Contact", Needs: panes, Inputs: made, Draw: func() (string, any) {
 		c := v.contact()
 		c.Recent = v.newestConversation()
 		return "contact", c
 	}}}
-	for _, o := range v.n.owns {
-		of := func() []any { return append(o.newest.Made(v.q), append(o.record.Made(v.q), o.kind.Spec.Name)...) }
-		all = append(all, &page.Part{Title: "Our own numbers", Needs: []*page.Future{o.Future}, Of: of, Draw: func() (string, any) {
-			if l := v.drawOwner(o); l != nil {
+	for _, o := range v.reads.owners {
+		of := func() []any { return append(o.newest.Inputs(v.q), append(o.record.Inputs(v.q), o.kind.Spec.Name)...) }
+		all = append(all, &page.Part{Title: "Our own numbers", Needs: []*page.Future{o.Future}, Inputs: of, Draw: func() (string, any) {
+			if l := v.drawOwnNumber(o); l != nil {
 				return "glimpse", l
 			}
 			return "", nil
 		}})
 	}
-	for _, pn := range v.n.panels {
-		of := func() []any { return append(pn.Asked.Wait().Made(v.q), pn.total, pn.oldest) }
+	for _, pn := range v.reads.panels {
+		of := func() []any { return append(pn.Read.Wait().Inputs(v.q), pn.total, pn.oldest) }
 		draw := func() (string, any) { return "glimpse", v.drawPanel(pn) }
-		all = append(all, &page.Part{Title: pn.title(), Needs: []*page.Future{pn.Asked.Future}, Of: of, Draw: draw})
+		all = append(all, &page.Part{Title: pn.title(), Needs: []*page.Future{pn.Read.Future}, Inputs: of, Draw: draw})
 	}
-	for _, w := range v.n.watched {
+	for _, w := range v.reads.rollups {
 		title := plan.UpperFirst(w.Target.Kind.Title) + " about it"
-		of := func() []any { return append(made(), w.Wait().Made(v.q)...) }
+		of := func() []any { return append(made(), w.Wait().Inputs(v.q)...) }
 		draw := func() (string, any) { return "glimpse", v.mentions(title, w) }
-		all = append(all, &page.Part{Title: title, Needs: slices.Concat(panes, []*page.Future{w.Future}), Of: of, Draw: draw})
+		all = append(all, &page.Part{Title: title, Needs: slices.Concat(panes, []*page.Future{w.Future}), Inputs: of, Draw: draw})
 	}
 	for _, one := range all {
-		of := one.Of
-		one.Of = func() []any { v.n.marked = v.own(); return append(of(), v.n.marked) }
+		of := one.Inputs
+		one.Inputs = func() []any { v.reads.ownNumbers = v.ownNumbers(); return append(of(), v.reads.ownNumbers) }
 	}
 	return v.q.Parts("number", all...)
 }
 
-// readNumber returns a number of the address. A caller that may not filter by any
-// number is refused for every number: the page would tell of what is hidden.
+// readNumber returns a number from the address. It returns an error if the caller may filter by no number: the page
+// would reveal hidden numbers.
 func readNumber(q *page.Exchange, name string) (string, error) {
 	if len(q.Source.Contacts) == 0 {
-		return "", page.NotFound(q.Source.Spec.Title+" has no pages of numbers", "None of its kinds can be asked for a number.", "")
+		return "", page.NewNotFound(q.Source.Spec.Title+" has no pages of numbers", "None of its kinds can be asked for a number.", "")
 	}
 	if len(q.Rights.ContactKinds(q.Source)) == 0 {
 		role, t := q.Rights.Caller.Role(), q.Source.Contacts[0]
@@ -179,65 +180,65 @@ func readNumber(q *page.Exchange, name string) (string, error) {
 		}
 	}
 	text := q.R.PathValue(name)
-	if q.Data != "" {
+	if q.DataFormat != "" {
 		text = strings.TrimSuffix(text, page.DataSuffix)
 	}
 	if !plan.IsNumber(text) {
-		return "", page.NotFound(understudy.Clip(text)+" is no phone number", "Write it in full with + and country code, as in +15551234567.",
+		return "", page.NewNotFound(understudy.Clip(text)+" is no phone number", "Write it in full with + and country code, as in +15551234567.",
 			page.SearchAddress("/search", query.SearchRequest{Text: text}))
 	}
 	return text, nil
 }
 
-// makePanels returns the lists the caller may ask for the number.
-func makePanels(q *page.Exchange, number string) []*panel {
+// readPanels starts to read the lists that the caller may filter by the number.
+func readPanels(q *page.Exchange, number string) []*panel {
 	var all []*panel
 	for _, t := range q.Rights.ContactKinds(q.Source) {
 		for _, e := range t.Ends {
-			if !q.Rights.Offers(t.List, e.Filter) || len(all) == maxPanels {
+			if !q.Rights.CanFilter(t.List, e.Filter) || len(all) == maxPanels {
 				continue
 			}
-			target, err := t.Target(understudy.Query{{Name: t.List.Spec.Filters[e.Filter].Name, Value: number}})
+			target, err := t.MakeTarget(understudy.Query{{Name: t.List.Spec.Filters[e.Filter].Name, Value: number}})
 			if err == nil {
-				all = append(all, readPanel(q, &panel{Asked: &page.Asked{Target: target}, kind: t, end: e}, number))
+				all = append(all, readPanel(q, &panel{Read: &page.TargetRead{Target: target}, kind: t, end: e}, number))
 			}
 		}
 	}
 	return all
 }
 
-// readPanel begins to read a list of the number. When it goes on, and all records of
-// the kind are held, those are counted.
+// readPanel starts to read a list of the number. If the list has more pages and the kind is complete, it also
+// counts the matching records.
 func readPanel(q *page.Exchange, pn *panel, number string) *panel {
 	k, flt := pn.kind.Kind, pn.kind.List.Spec.Filters[pn.end.Filter]
-	whole := q.V.Options.Search != nil && q.Rights.Counts(k) && q.V.Snapshots.Of(q, q.Source).Kinds[k.Spec.Name].Complete
-	pn.Asked.Future = q.Tasks.Begin(pn.Asked.Target.Key.String(), q.V.Glance, func(ctx context.Context) error {
-		pn.Asked.Reading = q.Read(ctx, pn.Asked.Target)
-		if !whole || !pn.Asked.Reading.More() {
-			return pn.Asked.Reading.Err
+	whole := q.V.Options.Search != nil && q.Rights.CanCount(k) && q.V.Snapshots.Get(q, q.Source).Kinds[k.Spec.Name].Complete
+	pn.Read.Future = q.Tasks.Begin(pn.Read.Target.Key.String(), q.V.PartTimeout, func(ctx context.Context) error {
+		pn.Read.Reading = q.Read(ctx, pn.Read.Target)
+		if !whole || !pn.Read.Reading.HasMore() {
+			return pn.Read.Reading.Err
 		}
 		is, ok := page.Condition(k.Spec.Field(flt.Field), flt, number)
 		if !ok {
-			return nil // the page says that there may be more
+			return nil // the page then says that there may be more
 		}
 		found, err := q.Search(ctx, q.Source, k, query.SearchRequest{Where: []query.FieldCondition{is}, Sort: "oldest", Facets: true, Limit: 1})
 		if err != nil || found.Total == nil || found.Total.AtLeast {
-			return nil // the page says that there may be more
+			return nil // the page then says that there may be more
 		}
 		for _, h := range q.Rights.Hits(q.Ctx, found) {
 			pn.total = found.Total.N
-			pn.oldest, _ = page.TimeOf(k, h.Row)
+			pn.oldest, _ = page.ClockTime(k, h.Row)
 		}
 		return nil
 	})
 	return pn
 }
 
-// own are our own numbers, as far as they are known by now.
-func (v numberView) own() map[string]bool {
+// ownNumbers returns our own numbers, as far as the reads that have ended show them.
+func (v numberView) ownNumbers() map[string]bool {
 	own := map[string]bool{}
-	for _, o := range v.n.owns {
-		if o.Future.Over() {
+	for _, o := range v.reads.owners {
+		if o.Future.HasEnded() {
 			v.q.V.Numbers.Add(own, v.q.Rights.Caller.Role(), o.kind, o.newest)
 			v.q.V.Numbers.Add(own, v.q.Rights.Caller.Role(), o.kind, o.record)
 		}
@@ -245,19 +246,19 @@ func (v numberView) own() map[string]bool {
 	return own
 }
 
-// contact says when the number was in contact, and with whom.
+// contact returns when the number was in contact, and with whom.
 func (v numberView) contact() *contact {
 	c := &contact{Partners: v.partners()}
 	var first, last time.Time
-	for _, pn := range v.n.panels {
-		r := pn.Asked.Wait()
-		c.Partial = c.Partial || r.More() && pn.oldest.IsZero() || r.Missing(v.q) != ""
+	for _, pn := range v.reads.panels {
+		r := pn.Read.Wait()
+		c.Partial = c.Partial || r.HasMore() && pn.oldest.IsZero() || r.MissingReason(v.q) != ""
 		if first.IsZero() || !pn.oldest.IsZero() && pn.oldest.Before(first) {
 			first = pn.oldest
 		}
 		for _, row := range r.Rows() {
-			if t, ok := page.TimeOf(pn.kind.Kind, row); ok {
-				last = page.Later(last, t)
+			if t, ok := page.ClockTime(pn.kind.Kind, row); ok {
+				last = page.MaxTime(last, t)
 				if first.IsZero() || t.Before(first) {
 					first = t
 				}
@@ -271,98 +272,99 @@ func (v numberView) contact() *contact {
 	return c
 }
 
-// newestConversation returns the end of the conversation that the number had last, as far as its lists say; nil: there is none.
+// newestConversation returns the end of the number's newest conversation, as far as its lists show. It returns nil
+// if there is none.
 func (v numberView) newestConversation() *messages {
-	var strands []direction
-	for _, pn := range v.n.panels {
-		if v.q.Rights.OffersBoth(pn.kind) {
-			strands = append(strands, direction{Asked: pn.Asked, kind: pn.kind, byA: pn.end.Column == pn.kind.Ends[0].Column})
+	var directions []direction
+	for _, pn := range v.reads.panels {
+		if v.q.Rights.CanFilterBoth(pn.kind) {
+			directions = append(directions, direction{Read: pn.Read, kind: pn.kind, byA: pn.end.Column == pn.kind.Ends[0].Column})
 		}
 	}
-	p := &messages{A: findParty(v.q, v.n.number, v.n.marked)}
-	turns, _ := mergeStrands(v.q, strands, time.Time{}, p)
-	turns = slices.DeleteFunc(turns, func(t message) bool { return t.other == "" || t.other == v.n.number })
+	p := &messages{A: newParty(v.q, v.reads.number, v.reads.ownNumbers)}
+	turns, _ := mergeDirections(v.q, directions, time.Time{}, p)
+	turns = slices.DeleteFunc(turns, func(t message) bool { return t.other == "" || t.other == v.reads.number })
 	if len(turns) == 0 {
 		return nil
 	}
 	other := turns[len(turns)-1].other
 	turns = slices.DeleteFunc(turns, func(t message) bool { return t.other != other })
-	p.B = findParty(v.q, other, v.n.marked)
-	p.Newest = v.q.Source.NumberHref(v.n.number) + "/" + other + "#newest"
+	p.B = newParty(v.q, other, v.reads.ownNumbers)
+	p.Newest = v.q.Source.NumberHref(v.reads.number) + "/" + other + "#newest"
 	p.Days = groupDays(v.q, turns[max(0, len(turns)-maxTurns):])
 	return p
 }
 
 func (v numberView) drawPanel(pn *panel) *relatedList {
-	s := v.q.CellContext(pn.kind.Kind, nil, v.n.marked)
+	s := v.q.CellContext(pn.kind.Kind, nil, v.reads.ownNumbers)
 	s.Filters = v.q.Rights.PhoneFilters(pn.kind.List)
-	// This number is on every row.
+	// The page's own number would be on every row.
 	columns := slices.DeleteFunc(v.q.Rights.ColumnsOf(pn.kind.Kind), func(c *plan.Column) bool { return c == pn.end.Column })
-	r := pn.Asked.Wait()
-	l := v.glimpseOf(pn.Asked.Target, r, pn.title(), s, columns, r.Rows())
+	r := pn.Read.Wait()
+	l := v.drawRelatedList(pn.Read.Target, r, pn.title(), s, columns, r.Rows())
 	if rows := min(len(r.Rows()), maxRows); pn.total > int64(rows) {
 		l.Shown = page.Thousands(int64(rows)) + " of " + page.Thousands(pn.total)
 	}
 	return l
 }
 
-// glimpseOf draws one list of the page.
-func (v numberView) glimpseOf(t *spec.Target, r page.Reading, title string, s *page.CellContext, columns []*plan.Column,
+// drawRelatedList draws one list of the page.
+func (v numberView) drawRelatedList(t *spec.Target, r page.Reading, title string, s *page.CellContext, columns []*plan.Column,
 	rows []access.Row) *relatedList {
 	return &relatedList{
-		Kind: s.Kind, Title: title, Href: v.q.Source.Place(t), Problem: r.Missing(v.q), AsOf: v.q.Clock.AgedAt(r.Answer),
-		Shown: shown(rows, r.More()), Table: s.Table(title, columns, rows[:min(len(rows), maxRows)]),
+		Kind: s.Kind, Title: title, Href: v.q.Source.Place(t), Problem: r.MissingReason(v.q), AsOf: v.q.Clock.AnswerTime(r.Answer),
+		Shown: rowCountText(rows, r.HasMore()), Table: s.Table(title, columns, rows[:min(len(rows), maxRows)]),
 	}
 }
 
-// mentions are the newest records of a kind that is counted (alerts) which hold the number, or name a record of this
-// page. Upstream cannot be asked for that, so its newest page is looked through, and the page says so.
-func (v numberView) mentions(title string, w *page.Asked) *relatedList {
+// mentions draws the newest records of a counted kind (such as alerts) that contain the number or name a record of
+// this page. Upstream cannot filter by that, so only its newest page is searched, and the page says so.
+func (v numberView) mentions(title string, w *page.TargetRead) *relatedList {
 	ids := map[string]bool{}
-	for _, pn := range v.n.panels {
-		for _, row := range pn.Asked.Wait().Rows() {
+	for _, pn := range v.reads.panels {
+		for _, row := range pn.Read.Wait().Rows() {
 			ids[row.ID] = true
 		}
 	}
 	delete(ids, "")
 	k := v.q.Source.ByName[w.Target.Kind.Name]
 	all := w.Wait().Rows()
-	digits := strings.TrimPrefix(v.n.number, "+")
+	digits := strings.TrimPrefix(v.reads.number, "+")
 	rows := slices.DeleteFunc(slices.Clone(all), func(row access.Row) bool {
 		return !slices.ContainsFunc(row.Fields(), func(v access.Value) bool {
 			return v.State == access.Seen && (ids[v.Text] || len(digits) > 6 && strings.Contains(v.Text, digits))
 		})
 	})
-	l := v.glimpseOf(w.Target, w.Wait(), title, v.q.CellContext(k, nil, v.n.marked), v.q.Rights.ColumnsOf(k), rows)
+	l := v.drawRelatedList(w.Target, w.Wait(), title, v.q.CellContext(k, nil, v.reads.ownNumbers), v.q.Rights.ColumnsOf(k), rows)
 	l.Shown = fmt.Sprintf("%s of the newest %s name it or a record above", page.Thousands(int64(len(rows))), page.Thousands(int64(len(all))))
 	return l
 }
 
-// partners are the numbers most often at the other end.
+// partners returns the numbers that are most often at the other end.
 func (v numberView) partners() []partner {
 	counts := map[string]int64{}
-	for _, pn := range v.n.panels {
-		if !v.q.Rights.OffersBoth(pn.kind) {
+	for _, pn := range v.reads.panels {
+		if !v.q.Rights.CanFilterBoth(pn.kind) {
 			continue
 		}
 		other := pn.kind.Ends[0]
 		if other.Column == pn.end.Column {
 			other = pn.kind.Ends[1]
 		}
-		for _, row := range pn.Asked.Wait().Rows() {
+		for _, row := range pn.Read.Wait().Rows() {
 			if v := row.Field(other.Column.Spec.Name); v.State == access.Seen && plan.IsNumber(v.Text) {
 				counts[v.Text]++
 			}
 		}
 	}
-	delete(counts, v.n.number)
+	delete(counts, v.reads.number)
 	var all []partner
 	for _, other := range slices.SortedFunc(maps.Keys(counts), func(a, b string) int {
 		return cmp.Or(cmp.Compare(counts[b], counts[a]), cmp.Compare(a, b))
 	}) {
 		if len(all) < maxPartners {
-			all = append(all, partner{other, plan.GroupPhone(other), v.q.Source.NumberHref(v.n.number) + "/" + other, counts[other],
-				v.n.marked[other]})
+			all = append(all, partner{other, plan.GroupPhone(other), v.q.Source.NumberHref(v.reads.number) + "/" + other, counts[other],
+				v.reads.ownNumbers[other]})
 		}
 	}
 	return all

@@ -142,7 +142,7 @@ func TestFirstAndLastContact(t *testing.T) {
 func TestNumberCountsWhatIsHeld(t *testing.T) {
 	whole := func(ctx context.Context, source string) page.Snapshot {
 		s := viewertest.Snapshot(ctx, source)
-		s.Kinds = map[string]page.Held{"calls": {Records: 1, Complete: true}, "messages": {Records: 1, Complete: true}}
+		s.Kinds = map[string]page.StoredKind{"calls": {Records: 1, Complete: true}, "messages": {Records: 1, Complete: true}}
 		return s
 	}
 	h := viewertest.Open(t, viewertest.WithSearch(t), func(o *page.Options) { o.Snapshot = whole })
@@ -208,7 +208,7 @@ func TestPartsFailByThemselves(t *testing.T) {
 		!strings.Contains(page, "Calls to") {
 		t.Error("a number without one of its lists")
 	}
-	h.Viewer.Visitor.Glance = time.Second
+	h.Viewer.Visitor.PartTimeout = time.Second
 	page = h.Page("/twilio/calls/"+call, viewertest.All)
 	if !strings.Contains(page, "Not loaded: Twilio has not answered within 1 s.") || !strings.Contains(page, "Raw JSON") {
 		t.Error("a call without one of its lists")

@@ -1,4 +1,4 @@
-// Number as data: what its page shows, for programs.
+// The page of a number as JSON, for programs.
 
 package viewer
 
@@ -6,8 +6,8 @@ import (
 	"encoding/json"
 )
 
-// numberData is the page as data.
-func (v numberView) numberData() error {
+// sendNumber sends the page as JSON.
+func (v numberView) sendNumber() error {
 	type listData struct {
 		Kind    string            `json:"kind"`
 		Field   string            `json:"field"`
@@ -29,17 +29,17 @@ func (v numberView) numberData() error {
 		Partial  bool          `json:"partial"`
 		Lists    []listData    `json:"lists"`
 		Partners []partnerData `json:"partners"`
-	}{Number: v.n.number, Own: v.own()[v.n.number], Partners: []partnerData{}}
+	}{Number: v.reads.number, Own: v.ownNumbers()[v.reads.number], Partners: []partnerData{}}
 	p := v.contact()
 	out.Partial = p.Partial
 	if p.Last != nil {
 		out.First, out.Last = p.First.Stamp, p.Last.Stamp
 	}
-	for _, pn := range v.n.panels {
-		r := pn.Asked.Wait()
+	for _, pn := range v.reads.panels {
+		r := pn.Read.Wait()
 		l := listData{
-			Kind: pn.kind.Kind.Spec.Name, Field: pn.end.Column.Spec.Name, Href: v.q.Source.Place(pn.Asked.Target), More: r.More(),
-			Problem: r.Missing(v.q), Records: []json.RawMessage{},
+			Kind: pn.kind.Kind.Spec.Name, Field: pn.end.Column.Spec.Name, Href: v.q.Source.Place(pn.Read.Target), More: r.HasMore(),
+			Problem: r.MissingReason(v.q), Records: []json.RawMessage{},
 		}
 		for _, row := range r.Rows() {
 			l.Records = append(l.Records, row.Raw())

@@ -1,4 +1,4 @@
-// Reason: why a record failed, or upstream refused, in words for people.
+// The reason why a record failed, or why upstream refused a request, in words.
 
 package viewer
 
@@ -10,11 +10,10 @@ import (
 	"understudy/spec"
 )
 
-// reason says which code a record carries, in upstream's words where it gives
-// any, else what the code means, and where upstream explains it. A failed state
-// speaks for itself.
-func (rv *record) reason(p *detailPage, row access.Row) {
-	f := rv.codeField(row)
+// setReason sets the error code of a failed record and where upstream documents it. It shows upstream's own message
+// if there is one, else the meaning of the code.
+func (rv *recordView) setReason(p *detailPage, row access.Row) {
+	f := rv.failureField(row)
 	if f == nil {
 		return
 	}
@@ -31,9 +30,9 @@ func (rv *record) reason(p *detailPage, row access.Row) {
 	p.Status.Meaning, p.Status.Docs = why.Meaning, why.Docs
 }
 
-// codeField is the field that says why a record failed: a code of the API, or
-// what the spec calls failed whenever it is there.
-func (rv *record) codeField(row access.Row) *spec.Field {
+// failureField returns the field that says why a record failed. It is an error code of the API, or a field that the
+// spec treats as a failure whenever it is set.
+func (rv *recordView) failureField(row access.Row) *spec.Field {
 	set := func(name string) bool {
 		v := row.Field(name)
 		return v.State == access.Seen && v.Text != ""

@@ -1,4 +1,4 @@
-// Related: the lists that lie under a record, small, on the record's page.
+// The short lists on a record's page, such as the lists whose path names the record.
 
 package viewer
 
@@ -15,38 +15,38 @@ import (
 	"understudy/spec"
 )
 
-// The bounds of what one page shows of other lists.
+// The limits of the short lists on a page.
 const (
-	maxLists = 4  // lists under a record
-	maxRows  = 20 // rows of each
+	maxLists = 4  // the number of lists under a record
+	maxRows  = 20 // the number of rows of each list
 )
 
-// relatedList is one list on another page.
+// relatedList is one short list on the page of a record or number.
 type relatedList struct {
 	Kind    *plan.Kind
 	Title   string
-	Href    string // the list itself
+	Href    string // the address of the complete list
 	Table   page.Table
-	Shown   string // "20 of at least 50"
+	Shown   string // the number of rows, such as "20 of at least 50"
 	AsOf    *page.When
-	Problem string // why it is not there
-	Note    string // what to know of the rows
+	Problem string // why the list could not be read
+	Note    string // a remark above the rows
 }
 
-// askedList is a list under a record, read unless the record counts it as empty.
-type askedList struct {
-	Asked  *page.Asked // nil: it is not read
-	list   *plan.List
-	target *spec.Target
-	empty  bool
-	href   string
-	kept   []access.Row // of one that upstream says is empty
+// relatedRead is a list under a record. It is not read if the record counts it as empty.
+type relatedRead struct {
+	read    *page.TargetRead // the read of the list; nil until it starts
+	list    *plan.List
+	target  *spec.Target
+	isEmpty bool
+	href    string
+	stored  []access.Row // stored rows, used if upstream returns an empty list
 }
 
-// relatedLists are the lists under a record that the caller may see, and those
-// kinds that are counted (alerts) picked by it. The record's id alone names them.
-func (rv *record) relatedLists(t *spec.Target) []*askedList {
-	all := append(rv.listsUnder(t), rv.listsAbout(t)...)
+// relatedLists returns the lists under a record that the caller may see, and the lists of counted kinds (such as
+// alerts) filtered by it. Their addresses need only the record's id.
+func (rv *recordView) relatedLists(t *spec.Target) []*relatedRead {
+	all := append(rv.childLists(t), rv.rollupLists(t)...)
 	all = all[:min(len(all), maxLists)]
 	for _, a := range all {
 		a.href = rv.q.Clock.AsOf.Keep(rv.q.Source.Place(a.target))
@@ -54,64 +54,64 @@ func (rv *record) relatedLists(t *spec.Target) []*askedList {
 	return all
 }
 
-// besideRecord begins to read the lists while upstream is asked for the record above them. A role that finds some
-// records of the kind alone waits for the record: nothing is asked about one it may not find. So does a list that the
-// record counts: most messages have no media.
-func (rv *record) besideRecord(lists []*askedList) func() {
-	if !rv.q.Rights.Counts(rv.q.Kind) {
+// prefetchLists returns a function that starts to read the lists while the record itself is being read. It returns
+// nil if the role finds only some records of the kind: no request may depend on a record that the caller may not
+// find. Lists that the record counts also wait for it, because most are empty (few messages have media).
+func (rv *recordView) prefetchLists(lists []*relatedRead) func() {
+	if !rv.q.Rights.CanCount(rv.q.Kind) {
 		return nil
 	}
 	return func() {
 		for _, a := range lists {
-			if !rv.countedBy(a) {
-				rv.readUnder(a)
+			if !rv.isCounted(a) {
+				rv.readList(a)
 			}
 		}
 	}
 }
 
-// countedBy reports whether the page's record says how many rows a list has.
-func (rv *record) countedBy(a *askedList) bool {
-	return a.list.Spec.Count != "" && a.list.Under.Kind == rv.q.Kind
+// isCounted reports whether the page's record says how many rows a list has.
+func (rv *recordView) isCounted(a *relatedRead) bool {
+	return a.list.Spec.Count != "" && a.list.Parent.Kind == rv.q.Kind
 }
 
-// readOf reads the lists of a record that has come. One that the record says is empty is not read.
-func (rv *record) readOf(row access.Row, lists []*askedList) {
+// readUncountedLists reads the lists that have not been read yet, except those that the record counts as empty.
+func (rv *recordView) readUncountedLists(row access.Row, lists []*relatedRead) {
 	for _, a := range lists {
-		if a.empty = rv.countedBy(a) && saysEmpty(a.list, row); !a.empty {
-			rv.readUnder(a)
+		if a.isEmpty = rv.isCounted(a) && isCountedEmpty(a.list, row); !a.isEmpty {
+			rv.readList(a)
 		}
 	}
 }
 
-// leave ends the read of a list, if it has begun.
-func (a *askedList) leave() {
-	if a.Asked != nil {
-		a.Asked.Future.Stop()
+// stop ends the read of a list, if it has begun.
+func (a *relatedRead) stop() {
+	if a.read != nil {
+		a.read.Future.Stop()
 	}
 }
 
-// readUnder begins to read a list under the record, if that has not begun. Of some kinds upstream lists nothing any
-// more once the record has ended (participants of a conference): then those that are kept stand there.
-func (rv *record) readUnder(a *askedList) {
-	if a.Asked != nil {
+// readList starts to read a list under the record, unless it has been started. Some upstream lists become empty
+// once the record has ended, such as the participants of a conference. Then the stored records are shown.
+func (rv *recordView) readList(a *relatedRead) {
+	if a.read != nil {
 		return
 	}
-	a.Asked = &page.Asked{Target: a.target}
-	a.Asked.Future = rv.q.Tasks.Begin(a.target.Key.String(), rv.q.V.Glance, func(ctx context.Context) error {
-		a.Asked.Reading = rv.q.Read(ctx, a.target)
-		if r := a.Asked.Reading; r.Missing(rv.q) == "" && len(r.Rows()) == 0 && !r.More() && a.list.Under.Kind == rv.q.Kind {
-			a.kept = rv.keptUnder(ctx, a)
+	a.read = &page.TargetRead{Target: a.target}
+	a.read.Future = rv.q.Tasks.Begin(a.target.Key.String(), rv.q.V.PartTimeout, func(ctx context.Context) error {
+		a.read.Reading = rv.q.Read(ctx, a.target)
+		if r := a.read.Reading; r.MissingReason(rv.q) == "" && len(r.Rows()) == 0 && !r.HasMore() && a.list.Parent.Kind == rv.q.Kind {
+			a.stored = rv.storedRows(ctx, a)
 		}
-		return a.Asked.Reading.Err
+		return a.read.Reading.Err
 	})
 }
 
-// keptUnder are the held records of a list under a record that the caller may find.
-// There are none when the path of the list names what the caller does not see.
-func (rv *record) keptUnder(ctx context.Context, a *askedList) []access.Row {
+// storedRows returns the stored records of a list under a record that the caller may find. It returns none if the
+// path of the list contains a value that the caller may not see.
+func (rv *recordView) storedRows(ctx context.Context, a *relatedRead) []access.Row {
 	k := a.list.Kind
-	if rv.q.V.Options.Search == nil || !rv.q.Clock.AsOf.At.IsZero() || !k.Remembered() {
+	if rv.q.V.Options.Search == nil || !rv.q.Clock.AsOf.At.IsZero() || !k.HasRecords() {
 		return nil
 	}
 	where, ok := rv.q.Rights.ListConditions(a.list, a.target, false)
@@ -120,7 +120,7 @@ func (rv *record) keptUnder(ctx context.Context, a *askedList) []access.Row {
 	}
 	found, err := rv.q.Search(ctx, rv.q.Source, k, query.SearchRequest{Where: where, Limit: maxRows})
 	if err != nil {
-		return nil // upstream's own answer is there
+		return nil // upstream's own answer, which is empty, is shown
 	}
 	var rows []access.Row
 	for _, h := range rv.q.Rights.Hits(rv.q.Ctx, found) {
@@ -129,47 +129,47 @@ func (rv *record) keptUnder(ctx context.Context, a *askedList) []access.Row {
 	return rows
 }
 
-// listsUnder are the lists whose path names the record, one of each kind.
-func (rv *record) listsUnder(t *spec.Target) []*askedList {
+// childLists returns the lists whose path names the record, at most one of each kind.
+func (rv *recordView) childLists(t *spec.Target) []*relatedRead {
 	parts := strings.Split(t.ID, spec.IDSeparator)
-	var all []*askedList
+	var all []*relatedRead
 	for _, k := range rv.q.Source.Kinds {
-		i := slices.IndexFunc(k.PlannedLists, func(l *plan.List) bool { return l.Under.Kind == rv.q.Kind })
+		i := slices.IndexFunc(k.PlannedLists, func(l *plan.List) bool { return l.Parent.Kind == rv.q.Kind })
 		if i < 0 || rv.q.Rights.Gate.Read(rv.q.Rights.Caller, k.PlannedLists[i].Sample) != nil ||
-			!rv.q.Clock.AsOf.At.IsZero() && !k.Remembered() {
+			!rv.q.Clock.AsOf.At.IsZero() && !k.HasRecords() {
 			continue
 		}
-		if target := rv.under(t, k.PlannedLists[i], parts); target != nil {
-			all = append(all, &askedList{list: k.PlannedLists[i], target: target})
+		if target := rv.listTargetUnder(t, k.PlannedLists[i], parts); target != nil {
+			all = append(all, &relatedRead{list: k.PlannedLists[i], target: target})
 		}
 	}
 	return all
 }
 
-// listsAbout are the lists of counted kinds that can be asked for the record.
-func (rv *record) listsAbout(t *spec.Target) []*askedList {
-	var all []*askedList
+// rollupLists returns the lists of counted kinds that can be filtered by the record.
+func (rv *recordView) rollupLists(t *spec.Target) []*relatedRead {
+	var all []*relatedRead
 	for _, k := range rv.q.Source.Kinds {
-		if k.Spec.Rollup == "" || !k.Browsable() || k == rv.q.Kind {
+		if k.Spec.Rollup == "" || !k.IsBrowsable() || k == rv.q.Kind {
 			continue
 		}
 		for i, f := range k.PlannedLists[0].Spec.Filters {
-			if !rv.picks(k, k.Spec.Field(f.Field), f) || !rv.q.Rights.Offers(k.PlannedLists[0], i) {
+			if !rv.canFilterByRecord(k, k.Spec.Field(f.Field), f) || !rv.q.Rights.CanFilter(k.PlannedLists[0], i) {
 				continue
 			}
 			params := understudy.Query{{Name: f.Name, Value: t.ID}}
 			if target, err := rv.q.Source.Spec.Target(rv.q.Source.Name, k.PlannedLists[0].Newest.Key.Path(), params.String()); err == nil {
-				all = append(all, &askedList{list: k.PlannedLists[0], target: target})
+				all = append(all, &relatedRead{list: k.PlannedLists[0], target: target})
 			}
 		}
 	}
 	return all
 }
 
-// under is a list's newest page under a record.
-func (rv *record) under(t *spec.Target, l *plan.List, parts []string) *spec.Target {
+// listTargetUnder returns the newest page of a list under a record, or nil if the path cannot be filled in.
+func (rv *recordView) listTargetUnder(t *spec.Target, l *plan.List, parts []string) *spec.Target {
 	path, ok := l.Spec.Template().FillEscaped(func(name string) (string, bool) {
-		if v, ok := l.Under.Fill(parts)(name); ok {
+		if v, ok := l.Parent.Fill(parts)(name); ok {
 			return v, true
 		}
 		if v := t.Var(name); v != "" {
@@ -182,69 +182,69 @@ func (rv *record) under(t *spec.Target, l *plan.List, parts []string) *spec.Targ
 	}
 	target, err := rv.q.Source.Spec.Target(rv.q.Source.Name, path, "")
 	if err != nil || target.List != l.Spec {
-		return nil // an id that would make the path another one's
+		return nil // an id that would turn the path into that of another list
 	}
 	return target
 }
 
-// empty reports whether a record that counts a list says that it has no rows.
-func saysEmpty(l *plan.List, row access.Row) bool {
+// isCountedEmpty reports whether the record says that a list it counts has no rows.
+func isCountedEmpty(l *plan.List, row access.Row) bool {
 	v := row.Field(l.Spec.Count)
 	return v.State == access.Seen && v.Text == "0"
 }
 
-// listPart is a list's place on the record's page.
-func (rv *record) listPart(a *askedList, own map[string]bool) *page.Part {
+// listPart returns the part of the page that shows a list.
+func (rv *recordView) listPart(a *relatedRead, own map[string]bool) *page.Part {
 	title := plan.UpperFirst(a.list.Kind.Spec.Title)
-	if a.empty {
+	if a.isEmpty {
 		return &page.Part{Title: title, Draw: func() (string, any) {
 			return "glimpse", &relatedList{Kind: a.list.Kind, Title: title, Href: a.href, Shown: "0 rows"}
 		}}
 	}
-	of := func() []any { return rv.madeList(a, own) }
-	return &page.Part{Title: title, Needs: []*page.Future{a.Asked.Future}, Of: of, Draw: func() (string, any) {
+	of := func() []any { return rv.listInputs(a, own) }
+	return &page.Part{Title: title, Needs: []*page.Future{a.read.Future}, Inputs: of, Draw: func() (string, any) {
 		return "glimpse", rv.drawList(a, title, own)
 	}}
 }
 
-// madeList is what a list under a record is made of; nothing of one that shows
-// contents, whose addresses are a session's and end.
-func (rv *record) madeList(a *askedList, own map[string]bool) []any {
-	r := a.Asked.Wait()
-	if len(a.list.Kind.Spec.Media) > 0 && rv.q.V.Options.Media != nil && len(a.kept)+len(r.Rows()) > 0 {
+// listInputs returns the values from which a list is drawn. It returns nil, so that nothing is cached, if the list
+// shows contents: their addresses belong to one session and expire.
+func (rv *recordView) listInputs(a *relatedRead, own map[string]bool) []any {
+	r := a.read.Wait()
+	if len(a.list.Kind.Spec.Media) > 0 && rv.q.V.Options.Media != nil && len(a.stored)+len(r.Rows()) > 0 {
 		return nil
 	}
-	all := append(r.Made(rv.q), own)
-	for _, row := range a.kept {
+	all := append(r.Inputs(rv.q), own)
+	for _, row := range a.stored {
 		all = append(all, row.ID, row.Raw())
 	}
 	return all
 }
 
-// drawList draws what was read of a list under a record.
-func (rv *record) drawList(a *askedList, title string, own map[string]bool) *relatedList {
-	r, k := a.Asked.Wait(), a.list.Kind
+// drawList draws a list under a record.
+func (rv *recordView) drawList(a *relatedRead, title string, own map[string]bool) *relatedList {
+	r, k := a.read.Wait(), a.list.Kind
 	rows := r.Rows()
-	if len(a.kept) > 0 {
-		rows = a.kept
+	if len(a.stored) > 0 {
+		rows = a.stored
 	}
-	out := &relatedList{Kind: k, Title: title, Href: a.href, Problem: r.Missing(rv.q), AsOf: rv.q.Clock.AgedAt(r.Answer),
-		Shown: shown(rows, r.More())}
-	if len(a.kept) > 0 {
+	out := &relatedList{Kind: k, Title: title, Href: a.href, Problem: r.MissingReason(rv.q), AsOf: rv.q.Clock.AnswerTime(r.Answer),
+		Shown: rowCountText(rows, r.HasMore())}
+	if len(a.stored) > 0 {
 		out.Shown = page.Thousands(int64(len(rows))) + " kept"
 		out.Note = rv.q.Source.Spec.Title + " lists none of them any more."
 	}
-	// A column that links to this record would say the same on every row.
+	// A column that links to this record would have the same value on every row.
 	columns := slices.DeleteFunc(rv.q.Rights.ColumnsOf(k), func(c *plan.Column) bool { return c.Spec.Link == rv.q.Kind.Spec.Name })
-	s := rv.q.CellContext(k, rv.q.Source.Given(a.target, nil), own)
+	s := rv.q.CellContext(k, rv.q.Source.AddressVars(a.target, nil), own)
 	rows = rows[:min(len(rows), maxRows)]
 	out.Table = s.Table(title, columns, rows)
 	rv.addPlaying(&out.Table, s, rows)
 	return out
 }
 
-// addPlaying adds a column with the contents of the rows, where they have any.
-func (rv *record) addPlaying(t *page.Table, s *page.CellContext, rows []access.Row) {
+// addPlaying adds a column that plays or shows the rows' contents, if the kind has contents.
+func (rv *recordView) addPlaying(t *page.Table, s *page.CellContext, rows []access.Row) {
 	if len(s.Kind.Spec.Media) == 0 || rv.q.V.Options.Media == nil || len(rows) == 0 {
 		return
 	}
@@ -257,8 +257,8 @@ func (rv *record) addPlaying(t *page.Table, s *page.CellContext, rows []access.R
 	}
 }
 
-// shown says how many rows there are, and how many of them are on the page.
-func shown(rows []access.Row, more bool) string {
+// rowCountText returns how many rows there are, and how many of them the page shows.
+func rowCountText(rows []access.Row, more bool) string {
 	n := len(rows)
 	switch count := page.Thousands(int64(n)); {
 	case more:

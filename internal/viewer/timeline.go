@@ -1,4 +1,4 @@
-// Timeline: every version of a record that was seen, on the record's page.
+// The timeline on a record's page: every version of the record that was seen.
 
 package viewer
 
@@ -17,91 +17,89 @@ import (
 	"understudy/spec"
 )
 
-// The bounds of a timeline.
+// The limits of a timeline.
 const (
-	fewVersions = 20 // shown at first
-	fewFields   = 8  // changed fields shown of one version
+	defaultVersions  = 20 // the number of versions shown at first
+	maxChangedFields = 8  // the number of changed fields shown of one version
 )
 
-// ownVersions is how many versions the timeline of a page shows.
-const ownVersions = understudy.OwnPrefix + "versions"
+// paramVersions is the parameter that says how many versions the timeline shows.
+const paramVersions = understudy.OwnPrefix + "versions"
 
-// paramCompare names two moments whose versions are compared.
+// paramCompare is the parameter with two moments whose versions are compared.
 const paramCompare = "compare"
 
-// timeline is what the template "timeline" shows.
+// timeline is the data of the template "timeline".
 type timeline struct {
-	Entries []entry
-	Older   string // the page with more of them
-	Bound   int64  // how many are shown at most, when that cut some off
-	Problem string
-	Action  string // of the form that compares two
-	Hidden  []understudy.Param
-	Picks   []page.Option // the moments it offers
-	Former  []page.Option // the same, the one before chosen
+	Entries       []timelineEntry
+	Older         string // the address of this page with more versions
+	MaxVersions   int64  // the largest number of versions shown, if older versions were left out
+	Problem       string
+	Action        string // the address of the form that compares two versions
+	Hidden        []understudy.Param
+	LaterOptions  []page.Option // the moments that the form offers for the later version
+	FormerOptions []page.Option // the same moments for the former version, with the second newest selected
 }
 
-// entry is one version.
-type entry struct {
-	When    page.When
-	Word    string
-	Tone    string
-	Form    string // how upstream showed it, when that is not as on this page
-	Number  string // the store's number, for those who may see everything
-	Fields  []fieldChange
-	Beyond  int64  // changed fields that are not shown
-	Then    string // the page as of this version
-	ThenIs  string // what that link says
-	Compare string // with the one before
-	Shown   bool   // it is the one the page shows
-	Lost    bool   // its text is not kept
+// timelineEntry is one version in the timeline.
+type timelineEntry struct {
+	When        page.When
+	Word        string
+	Tone        string
+	ShapeName   string // how upstream showed the version, if its shape differs from the page's
+	StoreNumber string // the version's number in the store; empty unless the caller may see everything
+	Fields      []fieldChange
+	MoreFields  int64  // the number of changed fields that are not shown
+	AsOfHref    string // the address of the page as of this version
+	AsOfText    string // the text of the link AsOfHref
+	CompareHref string // the address of the comparison with the version before
+	IsShown     bool   // this is the version that the page shows
+	TextLost    bool   // the text of the version is not stored
 }
 
-// fieldChange is one field before and after.
+// fieldChange is one field before and after a change.
 type fieldChange struct {
 	Label         string
 	Before, After page.Cell
 	Changed       bool
 }
 
-// readVersions reads how many versions are to be shown, 0 when the address does
-// not say.
+// readVersions parses how many versions the timeline shows. It returns 0 if the address does not say.
 func readVersions(params understudy.Query) (int, error) {
-	text, ok := params.Get(ownVersions)
+	text, ok := params.Get(paramVersions)
 	if !ok {
 		return 0, nil
 	}
 	n, err := strconv.Atoi(text)
 	if err != nil || n < 1 || n > seen.Most {
-		return 0, page.BadRequest("“"+understudy.Clip(text)+"” is no number of versions", "Give "+ownVersions+" from 1 to "+
+		return 0, page.NewBadRequest("“"+understudy.Clip(text)+"” is no number of versions", "Give "+paramVersions+" from 1 to "+
 			strconv.Itoa(seen.Most)+".", nil)
 	}
 	return n, nil
 }
 
-// readTimeline begins to read a record's past; the part shows nothing when nothing
-// is kept of it.
+// readTimeline starts to read a record's versions. The part shows nothing if no version is stored.
 func readTimeline(q *page.Exchange, t *spec.Target, id string, limit int, s *page.CellContext) *page.Part {
 	var p seen.Past
-	read := q.Tasks.Begin("timeline", q.V.Glance, func(ctx context.Context) (err error) {
+	read := q.Tasks.Begin("timeline", q.V.PartTimeout, func(ctx context.Context) (err error) {
 		p, err = readPast(ctx, q, id, limit)
 		return err
 	})
-	of := func() []any { return drawTimeline(q, t, p, s, read.Err) }
-	return &page.Part{Title: "Timeline", Needs: []*page.Future{read}, Of: of, Draw: func() (string, any) {
+	of := func() []any { return timelineInputs(q, t, p, s, read.Err) }
+	return &page.Part{Title: "Timeline", Needs: []*page.Future{read}, Inputs: of, Draw: func() (string, any) {
 		if read.Err != nil {
 			return "timeline", &timeline{Problem: "The past of this " + q.Kind.Spec.One +
 				" could not be read; the log of the server says why."}
 		}
-		if out := makeTimeline(q, t, p, limit, s); out != nil {
+		if out := newTimeline(q, t, p, limit, s); out != nil {
 			return "timeline", out
 		}
 		return "", nil
 	}}
 }
 
-// drawTimeline returns what a timeline is made of.
-func drawTimeline(q *page.Exchange, t *spec.Target, p seen.Past, s *page.CellContext, err error) []any {
+// timelineInputs returns the values from which a timeline is drawn.
+func timelineInputs(q *page.Exchange, t *spec.Target, p seen.Past, s *page.CellContext, err error) []any {
 	all := []any{err != nil, s.Own, p.More, p.Bound}
 	if sg := findShown(q, p, t.Shape()); sg != nil {
 		all = append(all, sg.Version.From)
@@ -122,43 +120,43 @@ func drawTimeline(q *page.Exchange, t *spec.Target, p seen.Past, s *page.CellCon
 	return all
 }
 
-// makeTimeline returns nil when nothing is kept of the record's past.
-func makeTimeline(q *page.Exchange, t *spec.Target, p seen.Past, limit int, s *page.CellContext) *timeline {
+// newTimeline returns the timeline of a record, or nil if no version is stored.
+func newTimeline(q *page.Exchange, t *spec.Target, p seen.Past, limit int, s *page.CellContext) *timeline {
 	if len(p.Versions) == 0 {
 		return nil
 	}
 	here := q.Kind.Href + "/" + url.PathEscape(t.ID)
-	vars := q.Source.Given(t, t.Instance.ID)
+	vars := q.Source.AddressVars(t, t.Instance.ID)
 	out := &timeline{}
 	shown := findShown(q, p, t.Shape())
 	for i, sg := range p.Versions {
-		e := makeEntry(q, s, sg, t.Shape())
-		e.Shown = sg == shown
+		e := newTimelineEntry(q, s, sg, t.Shape())
+		e.IsShown = sg == shown
 		switch {
-		case !sg.Kept || e.Shown || sg.Version.Shape != t.Shape():
+		case !sg.Kept || e.IsShown || sg.Version.Shape != t.Shape():
 		case i == 0:
-			e.Then, e.ThenIs = here+plan.WithQuery(vars), "As it is"
+			e.AsOfHref, e.AsOfText = here+plan.WithQuery(vars), "As it is"
 		default:
-			e.Then, e.ThenIs = here+plan.WithQuery(append(slices.Clone(vars), page.AsOf{At: sg.Version.From}.Param()...)), "As it was"
+			e.AsOfHref, e.AsOfText = here+plan.WithQuery(append(slices.Clone(vars), page.AsOf{At: sg.Version.From}.Param()...)), "As it was"
 		}
 		if sg.Kept && sg.Before != nil && sg.Before.Kept {
-			e.Compare = here + plan.WithQuery(append(slices.Clone(vars), compareParam(sg.Before.Version.From, sg.Version.From)))
+			e.CompareHref = here + plan.WithQuery(append(slices.Clone(vars), newCompareParam(sg.Before.Version.From, sg.Version.From)))
 		}
 		out.Entries = append(out.Entries, e)
 	}
 	switch {
 	case p.Bound:
-		out.Bound = seen.Most
+		out.MaxVersions = seen.Most
 	case p.More:
-		next := understudy.Param{Name: ownVersions, Value: strconv.Itoa(min(limit*5, seen.Most))}
+		next := understudy.Param{Name: paramVersions, Value: strconv.Itoa(min(limit*5, seen.Most))}
 		out.Older = q.Clock.AsOf.Keep(here+plan.WithQuery(append(slices.Clone(vars), next))) + "#timeline"
 	}
 	out.Action, out.Hidden = here, vars
-	out.picks(q, p, t.Shape())
+	out.setComparisonOptions(q, p, t.Shape())
 	return out
 }
 
-// findShown returns the version the page is about.
+// findShown returns the version that the page shows.
 func findShown(q *page.Exchange, p seen.Past, shape string) *seen.Version {
 	at := q.Clock.AsOf.At
 	if at.IsZero() {
@@ -168,18 +166,18 @@ func findShown(q *page.Exchange, p seen.Past, shape string) *seen.Version {
 	return s
 }
 
-func compareParam(a, b time.Time) understudy.Param {
-	return understudy.Param{Name: paramCompare, Value: page.WriteMoment(a) + compareTo + page.WriteMoment(b)}
+func newCompareParam(a, b time.Time) understudy.Param {
+	return understudy.Param{Name: paramCompare, Value: page.WriteMoment(a) + momentSeparator + page.WriteMoment(b)}
 }
 
-// makeEntry says what happened at a version.
-func makeEntry(q *page.Exchange, s *page.CellContext, sg *seen.Version, shape string) entry {
-	e := entry{When: q.Clock.Say(sg.Version.From, true), Lost: !sg.Version.Gone && !sg.Kept}
+// newTimelineEntry returns the timeline's entry for a version.
+func newTimelineEntry(q *page.Exchange, s *page.CellContext, sg *seen.Version, shape string) timelineEntry {
+	e := timelineEntry{When: q.Clock.Say(sg.Version.From, true), TextLost: !sg.Version.Gone && !sg.Kept}
 	if !sg.Version.Gone && sg.Version.Shape != shape {
-		e.Form = q.Kind.FormOf(sg.Version.Shape)
+		e.ShapeName = q.Kind.ShapeText(sg.Version.Shape)
 	}
 	if sg.Version.Number != 0 && q.Rights.Caller.Role() == understudy.RoleAll {
-		e.Number = strconv.FormatInt(sg.Version.Number, 10)
+		e.StoreNumber = strconv.FormatInt(sg.Version.Number, 10)
 	}
 	switch {
 	case sg.Version.Gone:
@@ -197,21 +195,21 @@ func makeEntry(q *page.Exchange, s *page.CellContext, sg *seen.Version, shape st
 		return e
 	}
 	all := seen.Changed(sg.Before, sg)
-	for _, d := range all[:min(len(all), fewFields)] {
-		e.Fields = append(e.Fields, makeFieldChange(q, s, sg, d))
+	for _, d := range all[:min(len(all), maxChangedFields)] {
+		e.Fields = append(e.Fields, newFieldChange(q, s, sg, d))
 	}
-	e.Beyond = int64(len(all) - len(e.Fields))
+	e.MoreFields = int64(len(all) - len(e.Fields))
 	return e
 }
 
-// makeFieldChange draws one field of a version and the one before.
-func makeFieldChange(q *page.Exchange, s *page.CellContext, after *seen.Version, d seen.Difference) fieldChange {
+// newFieldChange draws one field of a version and of the version before.
+func newFieldChange(q *page.Exchange, s *page.CellContext, after *seen.Version, d seen.Difference) fieldChange {
 	label, before := drawValue(q, s, after.Before, d.Before, d.Name)
 	_, later := drawValue(q, s, after, d.After, d.Name)
 	return fieldChange{Label: label, Before: before, After: later, Changed: !d.Same()}
 }
 
-// drawValue draws a value of a version: as its column does, else as text.
+// drawValue draws a value of a version: in the form of its column if there is one, else as text.
 func drawValue(q *page.Exchange, s *page.CellContext, of *seen.Version, v access.Value, name string) (label string, c page.Cell) {
 	if col := q.Kind.ByField[name]; col != nil && of != nil && of.Kept {
 		c = s.Cell(col, of.Row, false)
@@ -225,19 +223,19 @@ func drawValue(q *page.Exchange, s *page.CellContext, of *seen.Version, v access
 	return plan.UpperFirst(plan.Spell(name)), c
 }
 
-// picks are the versions of the page's shape that can be compared: the page's
-// own with the one before at first.
-func (t *timeline) picks(q *page.Exchange, p seen.Past, shape string) {
+// setComparisonOptions sets the versions that the form can compare, which have the page's shape. The newest version
+// and the version before it are selected.
+func (t *timeline) setComparisonOptions(q *page.Exchange, p seen.Past, shape string) {
 	for _, s := range p.Versions {
 		if s.Kept && s.Version.Shape == shape {
 			from := s.Version.From
-			t.Picks = append(t.Picks, page.Option{Value: page.WriteMoment(from), Text: q.Clock.Say(from, true).Text})
+			t.LaterOptions = append(t.LaterOptions, page.Option{Value: page.WriteMoment(from), Text: q.Clock.Say(from, true).Text})
 		}
 	}
-	if len(t.Picks) < 3 { // two are compared by their own link
-		t.Picks = nil
+	if len(t.LaterOptions) < 3 { // two versions have a link that compares them
+		t.LaterOptions = nil
 		return
 	}
-	t.Former = slices.Clone(t.Picks)
-	t.Picks[0].Selected, t.Former[1].Selected = true, true
+	t.FormerOptions = slices.Clone(t.LaterOptions)
+	t.LaterOptions[0].Selected, t.FormerOptions[1].Selected = true, true
 }

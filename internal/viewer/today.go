@@ -1,4 +1,4 @@
-// Today: what failed, and what nobody has taken care of, for whoever looks after the records.
+// Counts of today's failures and of failures that nobody has handled, for the people responsible.
 
 package viewer
 
@@ -13,41 +13,41 @@ import (
 	"understudy/internal/viewer/plan"
 )
 
-// todayView is a kind whose records are to be looked at.
-type todayView struct {
+// todayKind is a kind whose records can fail, with the counts of failures.
+type todayKind struct {
 	Kind   string
 	Counts []todayCount
-	Name   string // of the kind
+	Name   string // the name of the kind
 }
 
-// todayCount is how many there are: what failed today, and what nobody has handled.
+// todayCount is one count of failed records: those of today, or those that nobody has handled.
 type todayCount struct {
 	Title, Href string
-	Text        string // "" where it cannot be counted
-	Some        bool
+	Text        string // the count; empty if it could not be counted
+	HasAny      bool
 }
 
-// todayAsked are the questions about a kind: the condition beside that a record failed.
-type todayAsked struct {
+// todayQuestion is a kind and the search condition for its failed records.
+type todayQuestion struct {
 	kind   *plan.Kind
 	failed string
 }
 
-// askToday returns the main kinds of a source whose records can fail.
-func askToday(q *page.Exchange, s *plan.Source) (all []todayAsked) {
+// todayQuestions returns the main kinds of a source whose records can fail.
+func todayQuestions(q *page.Exchange, s *plan.Source) (all []todayQuestion) {
 	if q.V.Options.Search == nil {
 		return nil
 	}
-	for _, k := range q.Rights.Readable(s) {
-		if failed := failedText(k); failed != "" && k.Spec.Clock != "" && k.Spec.Group == "" {
-			all = append(all, todayAsked{k, failed})
+	for _, k := range q.Rights.ReadableKinds(s) {
+		if failed := failedCondition(k); failed != "" && k.Spec.Clock != "" && k.Spec.Group == "" {
+			all = append(all, todayQuestion{k, failed})
 		}
 	}
 	return all
 }
 
-// failedText is a search for the failed records of a kind.
-func failedText(k *plan.Kind) string {
+// failedCondition returns the search condition for the failed records of a kind.
+func failedCondition(k *plan.Kind) string {
 	var either []string
 	for _, state := range k.Spec.Failed {
 		if len(state.In) == 0 {
@@ -62,8 +62,8 @@ func failedText(k *plan.Kind) string {
 	return strings.Join(either, "")
 }
 
-// findMidnight returns the condition that a record is of today, where its reader is.
-func findMidnight(q *page.Exchange) string {
+// todayCondition returns the search condition for records of today in the reader's time zone.
+func todayCondition(q *page.Exchange) string {
 	at := q.Clock.Start.In(q.Clock.Zone)
 	midnight := time.Date(at.Year(), at.Month(), at.Day(), 0, 0, 0, 0, q.Clock.Zone)
 	if _, offset := midnight.Zone(); offset == 0 {
@@ -72,27 +72,27 @@ func findMidnight(q *page.Exchange) string {
 	return "date>=" + midnight.UTC().Format("2006-01-02T15:04")
 }
 
-// countToday counts. A kind of which nothing can be counted is left out: the role may not see the
-// fields that tell, or the time is over.
-func countToday(ctx context.Context, q *page.Exchange, s *plan.Source, asked []todayAsked) (all []todayView) {
-	conditions := []struct{ title, text, handled string }{{"Failed today", findMidnight(q), ""}}
-	if q.Rights.SeesNotes(s, q.Clock.AsOf) {
+// countToday counts the failures of each kind. It leaves out kinds that could not be counted: the role may not see
+// the needed fields, or the time was over.
+func countToday(ctx context.Context, q *page.Exchange, s *plan.Source, asked []todayQuestion) (all []todayKind) {
+	conditions := []struct{ title, text, handled string }{{"Failed today", todayCondition(q), ""}}
+	if q.Rights.CanSeeNotes(s, q.Clock.AsOf) {
 		conditions = append(conditions, struct{ title, text, handled string }{"Not handled, 7 days", "date:-7d", " handled:"})
 	}
 	for _, one := range asked {
-		view, known := todayView{Kind: plan.UpperFirst(one.kind.Spec.Title), Name: one.kind.Spec.Name}, false
+		view, known := todayKind{Kind: plan.UpperFirst(one.kind.Spec.Title), Name: one.kind.Spec.Name}, false
 		for _, c := range conditions {
 			ask := query.SearchRequest{Text: one.failed + " " + c.text, Source: s.Name, Kinds: []string{one.kind.Spec.Name},
 				CountOnly: true}
 			n := countRecords(ctx, q, s, one.kind, ask)
 			shown, handled := ask, ask
-			if c.handled != "" { // counting all that are not handled takes longer than the few that are
+			if c.handled != "" { // the few handled failures are counted, which is faster than to count all that are not handled
 				shown.Text, handled.Text = ask.Text+c.handled+"no", ask.Text+c.handled+"yes"
-				n = n.less(countRecords(ctx, q, s, one.kind, handled))
+				n = n.subtract(countRecords(ctx, q, s, one.kind, handled))
 			}
 			count := todayCount{Title: c.title, Href: page.SearchAddress("/search", shown)}
 			if n != nil {
-				known, count.Some, count.Text = true, n.N > 0, page.Thousands(n.N)
+				known, count.HasAny, count.Text = true, n.N > 0, page.Thousands(n.N)
 				if n.AtLeast {
 					count.Text += " or more"
 				}
@@ -106,15 +106,15 @@ func countToday(ctx context.Context, q *page.Exchange, s *plan.Source, asked []t
 	return all
 }
 
-// keepFetched returns the counts of kinds whose newest records are held. Of other kinds, such
-// as one of which a single record was fetched, it keeps what was found: a 0 would say that nothing failed.
-func keepFetched(today []todayView, snap *page.Snapshot) (all []todayView) {
+// keepCertainCounts removes counts that may be wrong. If the newest records of a kind are not stored, only counts
+// above zero are kept: a 0 would claim that nothing failed.
+func keepCertainCounts(today []todayKind, snap *page.Snapshot) (all []todayKind) {
 	for _, view := range today {
 		if held := snap.Kinds[view.Name]; !held.Complete && held.CaughtUp.IsZero() {
 			some := false
 			view.Counts = slices.Clone(view.Counts)
 			for i := range view.Counts {
-				if c := &view.Counts[i]; c.Some {
+				if c := &view.Counts[i]; c.HasAny {
 					some = true
 				} else {
 					c.Text = ""
@@ -129,22 +129,22 @@ func keepFetched(today []todayView, snap *page.Snapshot) (all []todayView) {
 	return all
 }
 
-// counted is a number of matches; nil: they could not be counted.
-type counted query.Count
+// matchCount is a number of matches. A nil pointer means that they could not be counted.
+type matchCount query.Count
 
 // countRecords counts the matches of a search.
-func countRecords(ctx context.Context, q *page.Exchange, s *plan.Source, k *plan.Kind, ask query.SearchRequest) *counted {
+func countRecords(ctx context.Context, q *page.Exchange, s *plan.Source, k *plan.Kind, ask query.SearchRequest) *matchCount {
 	found, err := q.Search(ctx, s, k, ask)
 	if err != nil || found.Total == nil {
 		return nil
 	}
-	return &counted{N: found.Total.N, AtLeast: found.Total.AtLeast || found.Partial}
+	return &matchCount{N: found.Total.N, AtLeast: found.Total.AtLeast || found.Partial}
 }
 
-// less is the number without some of them.
-func (n *counted) less(some *counted) *counted {
+// subtract returns the number n less the number some, or nil if the difference is not known.
+func (n *matchCount) subtract(some *matchCount) *matchCount {
 	if n == nil || some == nil || some.AtLeast {
 		return nil
 	}
-	return &counted{N: max(n.N-some.N, 0), AtLeast: n.AtLeast}
+	return &matchCount{N: max(n.N-some.N, 0), AtLeast: n.AtLeast}
 }

@@ -25,7 +25,7 @@ func TestHomeCountsWhatFailedAsItsLinksFindIt(t *testing.T) {
 	single := func(o *page.Options) {
 		o.Snapshot = func(ctx context.Context, source string) page.Snapshot {
 			s := viewertest.Snapshot(ctx, source)
-			s.Kinds["recordings"] = page.Held{Records: 2} // which came with calls
+			s.Kinds["recordings"] = page.StoredKind{Records: 2} // which came with calls
 			return s
 		}
 	}
@@ -88,8 +88,8 @@ func TestHomeComparesThirtyAnswers(t *testing.T) {
 	}{{29, 2 * time.Millisecond, ""}, {30, 2 * time.Millisecond, "500×"}, {30, 10 * time.Microsecond, "1,000×"}, {30, time.Second, ""}} {
 		h := viewertest.Open(t, func(o *page.Options) {
 			o.Snapshot = func(context.Context, string) page.Snapshot {
-				return page.Snapshot{Latencies: page.Latencies{HeldTimes: page.Times{Answers: c.answers, P50: c.ours},
-					TheirTimes: page.Times{Answers: 9, P50: time.Second}}}
+				return page.Snapshot{Latencies: page.Latencies{StoredTimes: page.Times{Answers: c.answers, P50: c.ours},
+					UpstreamTimes: page.Times{Answers: 9, P50: time.Second}}}
 			}
 		})
 		for _, path := range []string{"/", "/-/administration"} {

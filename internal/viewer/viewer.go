@@ -1,17 +1,14 @@
-// The viewer: its start, and the way of a request to its page.
+// The start of the viewer, and the way of a request to its page.
 
-// Package viewer shows people the records they may see, as web pages that need
-// no JavaScript.
+// Package viewer shows people the records they may see, as web pages that need no JavaScript.
 //
-// Every page is rendered on the server from a view of the gate: nothing that a
-// caller may not see reaches a template. What is held is sent at once and whole;
-// a part of the page that has to be waited for comes behind it, to its place
-// (page/parts.go).
+// Every page is rendered on the server from a view of the gate, so a template never receives a value that the
+// caller may not see. Stored data is sent at once. Parts of the page that wait for upstream are sent later and are
+// moved to their places (page/parts.go).
 //
-// HTML and the JSON beside it are compressed when the browser takes gzip. That
-// is safe here (BREACH needs a secret and reflected text in one body): no page
-// holds a token, a cookie's value or a credential, and the forms are guarded by
-// the Sec-Fetch-Site and Origin headers, not by a token.
+// HTML and JSON are compressed if the browser accepts gzip. The BREACH attack is not possible: it needs a secret
+// and reflected text in one body. No page contains a token, a cookie's value or a credential, and the forms are
+// protected by the Sec-Fetch-Site and Origin headers, not by a token.
 package viewer
 
 import (
@@ -26,19 +23,18 @@ import (
 
 // Viewer is the web frontend, an http.Handler. It is safe for concurrent use.
 type Viewer struct {
-	Visitor *page.Visitor
-	mux     *http.ServeMux
-	own     *http.ServeMux // the viewer's part of /-/
+	Visitor    *page.Visitor
+	mux        *http.ServeMux
+	controlMux *http.ServeMux // the viewer's paths under /-/
 }
 
 //go:embed templates static
 var embedded embed.FS
 
-// assets are read once for all viewers of the process.
+// assets returns the templates and static files, which are read once for all viewers of the process.
 var assets = sync.OnceValues(func() (*page.Assets, error) { return page.ReadAssets(embedded) })
 
-// New checks the options, plans the pages of every kind and reads the
-// templates. Close stops what it starts later.
+// New checks the options, plans the pages of every kind and reads the templates. It starts no goroutine.
 func New(o page.Options) (*Viewer, error) {
 	read, err := assets()
 	if err != nil {
@@ -49,17 +45,17 @@ func New(o page.Options) (*Viewer, error) {
 		return nil, err
 	}
 	v := &Viewer{Visitor: shared}
-	v.route()
+	v.addRoutes()
 	return v, nil
 }
 
-// ServeHTTP answers a browser.
+// ServeHTTP answers a request for a page, a file or a form.
 func (v *Viewer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	secure(w.Header())
+	setSecurityHeaders(w.Header())
 	w = jsonhttp.SignErrors(w)
 	if strings.HasPrefix(r.URL.Path, page.ControlPrefix) {
-		if _, pattern := v.own.Handler(r); pattern != "" {
-			v.own.ServeHTTP(w, r)
+		if _, pattern := v.controlMux.Handler(r); pattern != "" {
+			v.controlMux.ServeHTTP(w, r)
 			return
 		}
 		if v.Visitor.Options.Control != nil {
@@ -70,22 +66,22 @@ func (v *Viewer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	v.mux.ServeHTTP(w, r)
 }
 
-// ServeFramed shows a page of Options.Control in the frame of all others. Its caller was admitted
-// there.
+// ServeFramed shows a page of Options.Control inside the viewer's layout. The handler of Options.Control must have
+// authorized the caller.
 func (v *Viewer) ServeFramed(w http.ResponseWriter, r *http.Request, name, title string, main any) {
 	v.Visitor.Exchange(w, r, func(q *page.Exchange) error { return q.Render(http.StatusOK, name, title, main) })
 }
 
-// policy lets a page load its own files and nothing else.
-const policy = "default-src 'none'; style-src 'self'; script-src 'self'; connect-src 'self'; img-src 'self' data:; media-src 'self'; " +
-	"form-action 'self'; frame-ancestors 'none'; base-uri 'none'"
+// contentSecurityPolicy lets a page load only the viewer's own files.
+const contentSecurityPolicy = "default-src 'none'; style-src 'self'; script-src 'self'; connect-src 'self'; " +
+	"img-src 'self' data:; media-src 'self'; form-action 'self'; frame-ancestors 'none'; base-uri 'none'"
 
-// secure sets the headers every answer carries.
-func secure(h http.Header) {
-	h.Set("Content-Security-Policy", policy)
+// setSecurityHeaders sets the headers that every response carries.
+func setSecurityHeaders(h http.Header) {
+	h.Set("Content-Security-Policy", contentSecurityPolicy)
 	h.Set("X-Content-Type-Options", "nosniff")
 	h.Set("Referrer-Policy", "no-referrer")
-	h.Set("X-Robots-Tag", "noindex") // also on a page that says later that its record is not there
+	h.Set("X-Robots-Tag", "noindex") // also on a page that says only later that its record does not exist
 	h.Set("Cross-Origin-Opener-Policy", "same-origin")
 	h.Set("Cross-Origin-Resource-Policy", "same-origin")
 }

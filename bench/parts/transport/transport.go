@@ -126,7 +126,7 @@ func ours(ctx context.Context, l net.Listener, h http.Handler) error {
 	limits := config.Limits{}
 	limits.SetDefaults()
 	s := frontend.NewServer("bench", l, nil, &limits, frontend.PlainRefusal(), slog.New(slog.DiscardHandler))
-	s.Express(1 << 20)
+	s.SetExpress(1 << 20)
 	s.SetHandler(h, nil, nil)
 	return frontend.Run(ctx, []*frontend.Server{s}, nil)
 }

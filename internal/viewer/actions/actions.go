@@ -1,11 +1,11 @@
-// Actions: what people do with records, from a page that asks first.
+// Actions that people run on records. A page asks for confirmation first.
 //
-//	GET  -> the page says what will be done, with a key made for it
-//	POST -> it is done, once for a key (package internal/actions)
-//	303  -> the record, or its list, which says what was done
+//	GET  -> the page says what will be done, with a new key
+//	POST -> it is done, at most once for a key (package internal/actions)
+//	303  -> the record or its list, which says what was done
 
-// Package actions shows the pages on which people do something: send, redact, delete, sync,
-// purge, erase; and what they note on records.
+// Package actions shows the pages on which people do something: send, redact, delete, sync, purge, erase. It also
+// has the notes on records.
 package actions
 
 import (
@@ -24,28 +24,28 @@ import (
 	"understudy/spec"
 )
 
-// doPath begins the addresses of what is done.
+// doPath begins the addresses of actions.
 const doPath = page.ControlPrefix + "do/"
 
-// errForm refuses a form that cannot be read.
-var errForm = page.BadRequest("This form cannot be read", fmt.Sprintf("It may have %d KiB at most.", page.MaxForm>>10), nil)
+// errForm is the error for a form that cannot be read.
+var errForm = page.NewBadRequest("This form cannot be read", fmt.Sprintf("It may have %d KiB at most.", page.MaxForm>>10), nil)
 
-// Routes are the pages.
+// Routes returns the routes of the actions.
 func Routes() []page.Route {
 	var all []page.Route
 	for _, path := range []string{"{source}/{kind}/{action}", "{source}/{kind}/{action}/{id}"} {
-		all = append(all, page.Route{Pattern: "GET " + doPath + path, Handler: with(find, show)},
-			page.Route{Pattern: "POST " + doPath + path, Handler: with(find, submit)})
+		all = append(all, page.Route{Pattern: "GET " + doPath + path, Handler: taskHandler(find, show)},
+			page.Route{Pattern: "POST " + doPath + path, Handler: taskHandler(find, runTask)})
 	}
 	all = append(all, page.Route{Pattern: "POST " + doPath + "{source}/{kind}/" + access.DoNote + "/{id}", Handler: write})
-	all = append(all, page.Route{Pattern: "POST " + doPath + "selected", Handler: doSelected})
+	all = append(all, page.Route{Pattern: "POST " + doPath + "selected", Handler: runSelected})
 	person := doPath + "{source}/" + plan.NumberWord + "/" + access.DoErase + "/{number}"
-	return append(all, page.Route{Pattern: "GET " + person, Handler: with(findPerson, show)},
-		page.Route{Pattern: "POST " + person, Handler: with(findPerson, submit)})
+	return append(all, page.Route{Pattern: "GET " + person, Handler: taskHandler(findPerson, show)},
+		page.Route{Pattern: "POST " + person, Handler: taskHandler(findPerson, runTask)})
 }
 
-// with is a handler of the task that an address names.
-func with(find func(*page.Exchange) (*task, error), run func(*task) error) page.Handler {
+// taskHandler returns a handler that finds the task of an address and runs it.
+func taskHandler(find func(*page.Exchange) (*task, error), run func(*task) error) page.Handler {
 	return func(q *page.Exchange) error {
 		t, err := find(q)
 		if err != nil {
@@ -55,43 +55,42 @@ func with(find func(*page.Exchange) (*task, error), run func(*task) error) page.
 	}
 }
 
-// task is one thing that a person is about to do.
+// task is one action that a person is about to run.
 type task struct {
 	q      *page.Exchange
 	words  words
 	fields []*spec.ActionField
-	values map[string]string // what was filled in, by upstream's parameters
-	where  page.Link         // what it is about: a list, a number
-	record string            // the id of the record in that list; "": it is about no record
-	at     string            // its own address
-	back   string            // where the way out leads: the record, its list
+	values map[string]string // the form's values, by upstream's parameter names
+	where  page.Link         // what the task is about: a list or a number
+	record string            // the id of the record; empty if the task is about no record
+	path   string            // the address of the task's page
+	back   string            // the address of the Back button: the record or its list
 	doer   doer
 }
 
-// words are what a task is called.
+// words are the texts about a task.
 type words struct {
-	name    string // names it among those of a source: what a claim is for
+	name    string // identifies the task within its source, for the key
 	title   string
 	warning string
-	done    string // what is said when it is done
-	removes bool   // what it does cannot be taken back
+	done    string // the message after the task is done
+	isFinal bool   // the task cannot be undone
 }
 
-// doer is what a task does.
+// doer runs a task.
 type doer interface {
-	// Facts are what the page shows of what it is about. Its error is that of a page.
-	Facts(t *task) ([]page.Cell, error)
-	// Prepare reads what the request says and gives the work. The work outlives the request
-	// and touches nothing of it.
+	// ShowFacts returns what the page shows about the task's record. Its error becomes an error page.
+	ShowFacts(t *task) ([]page.Cell, error)
+	// Prepare reads the request and returns the work. The work may outlive the request, so it must not use it.
 	Prepare(t *task) work
-	// Next is where a person is led when it is done; id is that of the record that was made.
+	// Next returns the address to which the person is redirected afterwards. id is the id of the created record.
 	Next(t *task, id string) string
 }
 
-// errNothing answers where nothing can be done.
-var errNothing = page.NotFound("Nothing can be done here", "This server only shows records.", "/")
+// errNothing is the error where no action is possible.
+var errNothing = page.NewNotFound("Nothing can be done here", "This server only shows records.", "/")
 
-// find is the task an address names, if the caller may do it.
+// find returns the task that an address names, if the caller may run it.
 func find(q *page.Exchange) (*task, error) {
 	if q.V.Options.Actions == nil {
 		return nil, errNothing
@@ -103,11 +102,11 @@ func find(q *page.Exchange) (*task, error) {
 	if slices.Contains(localWords(id != ""), word) {
 		return findLocal(q, word, id)
 	}
-	return nil, page.UnknownWord("action", word, append(known(q.Kind, id != ""), localWords(id != "")...), nil)
+	return nil, page.NewUnknownWord("action", word, append(actionNames(q.Kind, id != ""), localWords(id != "")...), nil)
 }
 
-// known are the words of the actions of a kind, with a record or without.
-func known(k *plan.Kind, record bool) (all []string) {
+// actionNames returns the names of a kind's actions, either those on a record or those that create one.
+func actionNames(k *plan.Kind, record bool) (all []string) {
 	for _, a := range k.Spec.Actions {
 		if (a.Makes() == nil) == record {
 			all = append(all, a.Name)
@@ -116,14 +115,14 @@ func known(k *plan.Kind, record bool) (all []string) {
 	return all
 }
 
-// listOf is the planned list in which an action makes a record.
+// listOf returns the planned list in which an action creates a record.
 func listOf(k *plan.Kind, a *spec.Action) *plan.List {
 	return k.PlannedLists[slices.IndexFunc(k.PlannedLists, func(l *plan.List) bool { return l.Spec == a.Makes() })]
 }
 
-// Made are links to the actions that make a record of a kind and that the caller may do;
-// filled are values of their fields.
-func Made(q *page.Exchange, k *plan.Kind, filled func(*spec.ActionField) string) (all []page.Link) {
+// CreateLinks returns links to the actions that create a record of a kind and that the caller may run. filled
+// returns the initial value of a field.
+func CreateLinks(q *page.Exchange, k *plan.Kind, filled func(*spec.ActionField) string) (all []page.Link) {
 	if q.V.Options.Actions == nil || !q.Clock.AsOf.At.IsZero() {
 		return nil
 	}
@@ -142,20 +141,20 @@ func Made(q *page.Exchange, k *plan.Kind, filled func(*spec.ActionField) string)
 	return all
 }
 
-// Sync is the link to sync a kind; nil when the caller may not.
-func Sync(q *page.Exchange, k *plan.Kind) (all []page.Link) {
-	if q.Clock.AsOf.At.IsZero() && k.Browsable() && len(k.Spec.ID) > 0 && mayLocally(q, k, access.DoSync) {
+// SyncLinks returns the link to sync a kind, or nil if the caller may not.
+func SyncLinks(q *page.Exchange, k *plan.Kind) (all []page.Link) {
+	if q.Clock.AsOf.At.IsZero() && k.IsBrowsable() && len(k.Spec.ID) > 0 && canRunLocally(q, k, access.DoSync) {
 		all = append(all, page.Link{Href: address(k, access.DoSync, ""), Text: "Sync"})
 	}
 	return all
 }
 
-// With are links to the actions of a source that make a record with a number: from it, if it is our own, else to it. An
-// empty number is one that the caller types.
-func With(q *page.Exchange, source *plan.Source, number string, own bool) (all []page.Link) {
+// NumberLinks returns links to the actions of a source that create a record with a number: from the number if it is
+// our own, else to it. If the number is empty, the caller types it.
+func NumberLinks(q *page.Exchange, source *plan.Source, number string, own bool) (all []page.Link) {
 	for _, k := range source.Kinds {
 		filled := false
-		links := Made(q, k, func(f *spec.ActionField) string {
+		links := CreateLinks(q, k, func(f *spec.ActionField) string {
 			if k.Spec.Field(f.Field).Class != spec.ClassPhone || f.Own != own {
 				return ""
 			}
@@ -169,25 +168,26 @@ func With(q *page.Exchange, source *plan.Source, number string, own bool) (all [
 	return all
 }
 
-// About returns links to what the caller may do with a record, and separately those that remove it or its text.
-func About(q *page.Exchange, t *spec.Target, row access.Row) (all, removing []page.Link) {
+// RecordLinks returns links to the actions that the caller may run on a record, and separately the links that
+// remove it or its text.
+func RecordLinks(q *page.Exchange, t *spec.Target, row access.Row) (all, removing []page.Link) {
 	if q.V.Options.Actions == nil || !q.Clock.AsOf.At.IsZero() {
 		return nil, nil
 	}
-	vars := plan.WithQuery(q.Source.Given(t, t.Instance.ID))
+	vars := plan.WithQuery(q.Source.AddressVars(t, t.Instance.ID))
 	for _, a := range q.Kind.Spec.Actions {
 		if a.Makes() != nil || q.Rights.Gate.Act(q.Rights.Caller, t, a) != nil || caseOf(a, row) == nil {
 			continue
 		}
 		link := page.Link{Href: address(q.Kind, a.Name, t.ID) + vars, Text: a.Title, About: a.Warning}
-		if removes(q.Kind, a) {
+		if isRemoving(q.Kind, a) {
 			removing = append(removing, link)
 		} else {
 			all = append(all, link)
 		}
 	}
 	for _, word := range localWords(true) {
-		if t.ID != "" && mayLocally(q, q.Kind, word) {
+		if t.ID != "" && canRunLocally(q, q.Kind, word) {
 			removing = append(removing, page.Link{Href: address(q.Kind, word, t.ID) + vars, Text: plan.UpperFirst(word),
 				About: localText(word, q.Kind.Spec.One, q.Kind.Spec.Title, q.Source.Spec.Title).warning})
 		}
@@ -195,15 +195,15 @@ func About(q *page.Exchange, t *spec.Target, row access.Row) (all, removing []pa
 	return all, removing
 }
 
-// removes reports whether an action deletes a record, or empties a field of it to take back its text.
-func removes(k *plan.Kind, a *spec.Action) bool {
+// isRemoving reports whether an action deletes a record, or clears its text.
+func isRemoving(k *plan.Kind, a *spec.Action) bool {
 	return a.Method == http.MethodDelete || slices.ContainsFunc(a.Cases, func(c spec.ActionCase) bool {
 		f := k.Spec.Field(c.When.Field)
 		return f != nil && f.Redacts && slices.Contains(slices.Collect(maps.Values(c.Set)), "")
 	})
 }
 
-// address is the page of an action; id "": it makes a record.
+// address returns the address of an action's page. id is empty if the action creates a record.
 func address(k *plan.Kind, word, id string) string {
 	path := doPath + url.PathEscape(k.Source.Name) + "/" + url.PathEscape(k.Spec.Name) + "/" + url.PathEscape(word)
 	if id != "" {
@@ -212,8 +212,8 @@ func address(k *plan.Kind, word, id string) string {
 	return path
 }
 
-// caseOf is the case of an action that holds for a record; nil: none does. What the caller
-// does not see of the record counts as fulfilled.
+// caseOf returns the case of an action that applies to a record, or nil if none does. Conditions on fields that the
+// caller may not see count as true.
 func caseOf(a *spec.Action, row access.Row) *spec.ActionCase {
 	if len(a.Cases) == 0 {
 		return &spec.ActionCase{}
@@ -239,20 +239,20 @@ func caseOf(a *spec.Action, row access.Row) *spec.ActionCase {
 	return &a.Cases[i]
 }
 
-// show asks whether something is to be done.
+// show asks whether the task should be run.
 func show(t *task) error {
 	for _, f := range t.fields {
 		t.values[f.Name] = t.q.R.URL.Query().Get(f.Name)
 	}
-	facts, err := t.doer.Facts(t)
+	facts, err := t.doer.ShowFacts(t)
 	if err != nil {
 		return err
 	}
 	return t.render(http.StatusOK, askPage{Facts: facts, Key: rand.Text()})
 }
 
-// validKey reports whether a text has the form of our keys.
-func validKey(key string) bool {
+// isValidKey reports whether a text has the form of our keys.
+func isValidKey(key string) bool {
 	isOther := func(r rune) bool { return (r < 'A' || r > 'Z') && (r < '2' || r > '7') }
 	return len(key) == len(rand.Text()) && !strings.ContainsFunc(key, isOther)
 }

@@ -1,4 +1,4 @@
-// Local: what changes what is held here: a kind is synced, a record forgotten, a record or a person erased.
+// Actions on the stored copies: a kind is synced, a record purged, a record or a person erased.
 
 package actions
 
@@ -17,14 +17,14 @@ import (
 	"understudy/spec"
 )
 
-// local is such an action as a doer.
+// local is a doer for an action on the stored copies.
 type local struct {
-	word   string       // of a role's do
-	target *spec.Target // the record; nil: a kind, or a person
-	number string       // the person's
+	word   string       // the name of the action in a role's do list
+	target *spec.Target // the record; nil for a kind or a person
+	number string       // the number of the person
 }
 
-// localWords are those that are offered for a record, and for a kind.
+// localWords returns the names of the local actions on a record, or on a kind.
 func localWords(record bool) []string {
 	if record {
 		return []string{access.DoPurge, access.DoErase}
@@ -32,7 +32,7 @@ func localWords(record bool) []string {
 	return []string{access.DoSync}
 }
 
-// localText returns what an action is called, what to know before, and what is said after. upstream is its title.
+// localText returns the title, the warning and the final message of an action. upstream is upstream's title.
 func localText(word, one, many, upstream string) words {
 	switch word {
 	case access.DoSync:
@@ -42,18 +42,18 @@ func localText(word, one, many, upstream string) words {
 		return words{title: "Purge the " + one, done: "The copy is cleared.",
 			warning: "Clears the copy of this " + one + " here; it is fetched from " + upstream + " again when somebody opens it."}
 	}
-	return words{title: "Erase the " + one, removes: true, done: "It is listed for erasing, and goes from every file within seconds.",
+	return words{title: "Erase the " + one, isFinal: true, done: "It is listed for erasing, and goes from every file within seconds.",
 		warning: "Permanently removes this " + one + " and everything under it from this server; " + upstream +
 			" keeps its copy, so delete it there too."}
 }
 
-// mayLocally reports whether a caller may do a word to records of a kind.
-func mayLocally(q *page.Exchange, k *plan.Kind, word string) bool {
-	return q.V.Options.Actions != nil && q.V.Options.Actions.Options.Operator != nil && q.Rights.SeesKind(k) &&
+// canRunLocally reports whether a caller may run a local action on records of a kind.
+func canRunLocally(q *page.Exchange, k *plan.Kind, word string) bool {
+	return q.V.Options.Actions != nil && q.V.Options.Actions.Options.Operator != nil && q.Rights.CanSeeKind(k) &&
 		q.Rights.Gate.Do(q.Rights.Caller, k.Source.Name, word) == nil
 }
 
-// findLocal is an action on what is held as a task; id "": of a kind.
+// findLocal returns the task of a local action. id is empty if it is about a kind.
 func findLocal(q *page.Exchange, word, id string) (*task, error) {
 	if q.V.Options.Actions.Options.Operator == nil {
 		return nil, errNothing
@@ -64,7 +64,7 @@ func findLocal(q *page.Exchange, word, id string) (*task, error) {
 	l := local{word: word}
 	t := &task{q: q, values: map[string]string{}, words: localText(word, q.Kind.Spec.One, q.Kind.Spec.Title, q.Source.Spec.Title),
 		where: page.Link{Href: listHref(q), Text: plan.UpperFirst(q.Kind.Spec.Title)}, back: listHref(q)}
-	t.at, t.words.name = address(q.Kind, word, id), q.Kind.Spec.Name+" "+word+" "+id
+	t.path, t.words.name = address(q.Kind, word, id), q.Kind.Spec.Name+" "+word+" "+id
 	if id != "" {
 		params, err := understudy.ParseQuery(q.R.URL.RawQuery)
 		if err == nil {
@@ -74,22 +74,22 @@ func findLocal(q *page.Exchange, word, id string) (*task, error) {
 			return nil, err
 		}
 		t.record = id
-		t.back, t.at = q.Source.Place(l.target), t.at+plan.WithQuery(q.Source.Given(l.target, l.target.Instance.ID))
-	} else if !q.Rights.SeesKind(q.Kind) {
-		return nil, page.NoSuch(q.Kind)
+		t.back, t.path = q.Source.Place(l.target), t.path+plan.WithQuery(q.Source.AddressVars(l.target, l.target.Instance.ID))
+	} else if !q.Rights.CanSeeKind(q.Kind) {
+		return nil, page.NewNoSuchRecord(q.Kind)
 	}
 	t.doer = l
 	return t, nil
 }
 
-// findPerson is the erasing of a number as a task.
+// findPerson returns the task that erases a number.
 func findPerson(q *page.Exchange) (*task, error) {
 	number := q.R.PathValue("number")
 	switch {
 	case q.V.Options.Actions == nil || q.V.Options.Actions.Options.Operator == nil:
 		return nil, errNothing
 	case !plan.IsNumber(number):
-		return nil, page.NotFound("There is no number "+understudy.Clip(number), "Write it with its country's code: +14155550100.", "/")
+		return nil, page.NewNotFound("There is no number "+understudy.Clip(number), "Write it with its country's code: +14155550100.", "/")
 	}
 	if err := q.Rights.Gate.Do(q.Rights.Caller, q.Source.Name, access.DoErase); err != nil {
 		return nil, err
@@ -100,27 +100,27 @@ func findPerson(q *page.Exchange) (*task, error) {
 	}
 	t := &task{q: q, values: map[string]string{}, words: localText(access.DoErase, "number "+plan.GroupPhone(number), "", ""),
 		where: page.Link{Href: q.Source.NumberHref(number), Text: plan.GroupPhone(number)}, back: q.Source.NumberHref(number)}
-	t.at = doPath + url.PathEscape(q.Source.Name) + "/" + plan.NumberWord + "/" + access.DoErase + "/" + url.PathEscape(number)
+	t.path = doPath + url.PathEscape(q.Source.Name) + "/" + plan.NumberWord + "/" + access.DoErase + "/" + url.PathEscape(number)
 	t.words.name = "erase " + number
 	t.words.warning = warnPerson(q)
 	t.doer = local{word: access.DoErase, number: number}
 	return t, nil
 }
 
-// what names the record or the person to the operator.
-func (l local) what() string {
+// subject returns the name of the record or the person for the operator.
+func (l local) subject() string {
 	if l.number != "" {
 		return l.number
 	}
 	return l.target.Kind.Name + "/" + l.target.ID
 }
 
-// Facts implements doer.
-func (l local) Facts(t *task) (all []page.Cell, err error) {
+// ShowFacts implements doer.
+func (l local) ShowFacts(t *task) (all []page.Cell, err error) {
 	if l.target != nil {
 		row, err := recordOf(t.q.Ctx, t.q, l.target)
 		if err == nil {
-			all, err = factsOf(t.q, l.target, row)
+			all, err = readFacts(t.q, l.target, row)
 		}
 		if err != nil {
 			return nil, err
@@ -129,7 +129,7 @@ func (l local) Facts(t *task) (all []page.Cell, err error) {
 	if l.word != access.DoErase {
 		return all, nil
 	}
-	kinds, own, err := t.q.V.Options.Actions.Options.Operator.CountErasable(t.q.Ctx, t.q.Source.Name, l.what())
+	kinds, own, err := t.q.V.Options.Actions.Options.Operator.CountErasable(t.q.Ctx, t.q.Source.Name, l.subject())
 	switch {
 	case err != nil:
 		return nil, err
@@ -138,7 +138,7 @@ func (l local) Facts(t *task) (all []page.Cell, err error) {
 			Hint: "Everything that went through it would go. understudy erase --own does that."}
 	}
 	for _, name := range slices.Sorted(maps.Keys(kinds)) {
-		if k := t.q.Source.ByName[name]; k != nil && t.q.Rights.Counts(k) { // a count tells of what is hidden
+		if k := t.q.Source.ByName[name]; k != nil && t.q.Rights.CanCount(k) { // a count may reveal the number of hidden records
 			all = append(all, page.Cell{Label: plan.UpperFirst(k.Spec.Title) + " that go", Text: strconv.Itoa(kinds[name])})
 		}
 	}
@@ -158,33 +158,33 @@ func (l local) Prepare(t *task) work {
 	if l.number != "" {
 		e.Values = []string{l.number}
 	}
-	list, op, source := page.AuditLater(q, e), q.V.Options.Actions.Options.Operator, q.Source.Name
+	list, op, source := page.PrepareAudit(q, e), q.V.Options.Actions.Options.Operator, q.Source.Name
 	return func(ctx context.Context) (out actions.Result) {
 		if l.target != nil {
 			if _, err := recordOf(ctx, q, l.target); err != nil {
-				return notSent(q, err)
+				return unsentResult(q, err)
 			}
 		}
 		err := list(ctx)
 		if err == nil {
-			err = l.operate(ctx, op, source, q.Kind)
+			err = l.run(ctx, op, source, q.Kind)
 		}
 		if err != nil {
-			return notSent(q, err)
+			return unsentResult(q, err)
 		}
 		return actions.Result{State: actions.Done}
 	}
 }
 
-// operate gives the order.
-func (l local) operate(ctx context.Context, op actions.Operator, source string, k *plan.Kind) error {
+// run calls the operator.
+func (l local) run(ctx context.Context, op actions.Operator, source string, k *plan.Kind) error {
 	switch l.word {
 	case access.DoSync:
 		return op.Sync(ctx, source, k.Spec.Name)
 	case access.DoPurge:
 		return op.Purge(ctx, source, k.Spec.Name, l.target.ID)
 	}
-	_, err := op.Erase(ctx, source, l.what(), false)
+	_, err := op.Erase(ctx, source, l.subject(), false)
 	return err
 }
 
@@ -199,7 +199,7 @@ func (l local) Next(t *task, _ string) string {
 	return listHref(t.q)
 }
 
-// ErasePerson is the link to erase a number; nil when the caller may not.
+// ErasePerson returns the link to erase a number, or nil if the caller may not.
 func ErasePerson(q *page.Exchange, number string) (all []page.Link) {
 	if q.V.Options.Actions != nil && q.V.Options.Actions.Options.Operator != nil && !q.Rights.Gate.Ruled(q.Rights.Caller, q.Source.Name) &&
 		q.Rights.Gate.Do(q.Rights.Caller, q.Source.Name, access.DoErase) == nil {
@@ -209,7 +209,7 @@ func ErasePerson(q *page.Exchange, number string) (all []page.Link) {
 	return all
 }
 
-// warnPerson returns what to know before a number is erased.
+// warnPerson returns the warning before a number is erased.
 func warnPerson(q *page.Exchange) string {
 	return "Permanently removes every record with this number, and everything under it, from this server, also where other " +
 		"people took part. " + q.Source.Spec.Title + " keeps its copies, so delete them there too."

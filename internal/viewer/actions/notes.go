@@ -1,4 +1,4 @@
-// Notes: what people write on a record, and the mark that it is handled.
+// Notes that people write about a record, and the mark that it is handled.
 
 package actions
 
@@ -13,40 +13,40 @@ import (
 	"understudy/spec"
 )
 
-// What the buttons of the forms ask for, in the field do.
+// The values of the field do in the forms.
 const (
 	doAdd     = "add"
 	doRemove  = "remove"
 	doHandled = "handled"
-	doOpen    = "open" // take the mark away
+	doOpen    = "open" // removes the mark "handled"
 )
 
-// Notes are what is written on a record, and where the forms for more of it are sent.
+// Notes are the notes on a record, and the address for the forms that change them.
 type Notes struct {
 	Path    string
 	Notes   []note
 	Handled *handled
-	Full    bool // no more notes are kept
-	Most    int  // bytes of a note
+	Full    bool // the record can have no more notes
+	Most    int  // the largest size of a note, in bytes
 }
 
 type note struct {
 	Note understudy.Note
 	When page.When
-	Own  bool // the caller may remove it
+	Own  bool // the caller may remove the note
 }
 
-// Short is the beginning of its text.
-func (n note) Short() string { return understudy.Clip(n.Note.Text) }
+// Excerpt returns the beginning of the note's text.
+func (n note) Excerpt() string { return understudy.Clip(n.Note.Text) }
 
 type handled struct {
 	By   string
 	When page.When
 }
 
-// NotesOn are those of a record; nil when the caller does not see any.
+// NotesOn returns the notes on a record, or nil if the caller may not see notes.
 func NotesOn(q *page.Exchange, t *spec.Target, row access.Row) *Notes {
-	if t.ID == "" || row.ID != t.ID || !q.Rights.SeesNotes(q.Source, q.Clock.AsOf) {
+	if t.ID == "" || row.ID != t.ID || !q.Rights.CanSeeNotes(q.Source, q.Clock.AsOf) {
 		return nil
 	}
 	out := &Notes{Path: address(q.Kind, access.DoNote, t.ID), Most: understudy.MaxNote}
@@ -55,7 +55,7 @@ func NotesOn(q *page.Exchange, t *spec.Target, row access.Row) *Notes {
 		return out
 	}
 	for _, n := range a.Notes {
-		out.Notes = append(out.Notes, note{n, q.Clock.Say(n.At, true), mayRemove(q, n)})
+		out.Notes = append(out.Notes, note{n, q.Clock.Say(n.At, true), canRemove(q, n)})
 	}
 	if a.Handled != nil {
 		out.Handled = &handled{a.Handled.By, q.Clock.Say(a.Handled.At, true)}
@@ -64,14 +64,14 @@ func NotesOn(q *page.Exchange, t *spec.Target, row access.Row) *Notes {
 	return out
 }
 
-// mayRemove reports whether the caller wrote a note, or has the role all.
-func mayRemove(q *page.Exchange, n understudy.Note) bool {
+// canRemove reports whether the caller wrote a note, or has the role all.
+func canRemove(q *page.Exchange, n understudy.Note) bool {
 	return n.By == q.Rights.Caller.Name || q.Rights.Caller.Role() == understudy.RoleAll
 }
 
-// write does what a form on a record's page asks for.
+// write does what a form on a record's page requests.
 func write(q *page.Exchange) error {
-	t, err := noted(q, q.R.PathValue("id"))
+	t, err := noteTarget(q, q.R.PathValue("id"))
 	if err != nil {
 		return err
 	}
@@ -89,7 +89,7 @@ func write(q *page.Exchange) error {
 		work = func() error { return do.AddNote(q.Ctx, source, kind, id, n) }
 	case doRemove:
 		what, said = "remove a note", "The note was removed."
-		number, err := removed(q, t, form.Get("number"))
+		number, err := readNoteNumber(q, t, form.Get("number"))
 		if err != nil {
 			return err
 		}
@@ -103,28 +103,28 @@ func write(q *page.Exchange) error {
 		what, said = "take the mark as handled away", "It is open again."
 		work = func() error { return do.MarkHandled(q.Ctx, source, kind, id, nil) }
 	default:
-		return page.UnknownWord("form", form.Get("do"), []string{doAdd, doRemove, doHandled, doOpen}, nil)
+		return page.NewUnknownWord("form", form.Get("do"), []string{doAdd, doRemove, doHandled, doOpen}, nil)
 	}
-	err = page.Audit(q, understudy.AuditEntry{Action: understudy.ActionNote, What: what, IDs: []string{id}})
+	err = page.WriteAudit(q, understudy.AuditEntry{Action: understudy.ActionNote, What: what, IDs: []string{id}})
 	if err == nil {
 		err = work()
 	}
 	back := q.Source.Place(t)
 	switch {
 	case errors.Is(err, understudy.ErrNotFound):
-		return page.NoSuch(q.Kind)
+		return page.NewNoSuchRecord(q.Kind)
 	case errors.Is(err, understudy.ErrInvalid), errors.Is(err, understudy.ErrNotStored):
 		return &page.Problem{Title: "Nothing was written", Hint: page.Sentence(err), Href: back, Link: "Back to the " + q.Kind.Spec.One,
 			Kind: err}
 	case err != nil:
 		return err
 	}
-	q.GoBack(back, said)
+	q.RedirectBack(back, said)
 	return nil
 }
 
-// noted is the record of that id of the exchange's kind, if the caller may write on it.
-func noted(q *page.Exchange, id string) (*spec.Target, error) {
+// noteTarget returns the record of an id, if the caller may write notes on it.
+func noteTarget(q *page.Exchange, id string) (*spec.Target, error) {
 	if q.V.Options.Annotations == nil {
 		return nil, errNothing
 	}
@@ -143,20 +143,20 @@ func noted(q *page.Exchange, id string) (*spec.Target, error) {
 		return nil, err
 	}
 	if !q.Rights.Gate.Finds(q.Rights.Caller, q.Source.Name, q.Kind.Spec.Name, t.ID) {
-		return nil, page.NoSuch(q.Kind)
+		return nil, page.NewNoSuchRecord(q.Kind)
 	}
 	return t, nil
 }
 
-// removed is the number of a note that the caller may remove.
-func removed(q *page.Exchange, t *spec.Target, text string) (int64, error) {
+// readNoteNumber parses the number of a note. It returns an error if the caller may not remove the note.
+func readNoteNumber(q *page.Exchange, t *spec.Target, text string) (int64, error) {
 	number, err := strconv.ParseInt(text, 10, 64)
 	if err != nil {
-		return 0, page.BadRequest("This form is not one of ours", "Begin again on the page of the "+q.Kind.Spec.One+".", nil)
+		return 0, page.NewBadRequest("This form is not one of ours", "Begin again on the page of the "+q.Kind.Spec.One+".", nil)
 	}
 	if a := q.V.Options.Annotations.Annotation(q.Source.Name, q.Kind.Spec.Name, t.ID); a != nil {
 		for _, n := range a.Notes {
-			if n.Number == number && !mayRemove(q, n) {
+			if n.Number == number && !canRemove(q, n) {
 				return 0, fmt.Errorf("%w: a note is removed by who wrote it, or by role all", understudy.ErrForbidden)
 			}
 		}

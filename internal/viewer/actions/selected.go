@@ -1,4 +1,4 @@
-// Selected: what is done with several records of a page together.
+// Actions on several selected records of a page.
 
 package actions
 
@@ -12,15 +12,15 @@ import (
 	"understudy/internal/viewer/plan"
 )
 
-// doExport asks for the selected records as CSV.
+// doExport requests the selected records as CSV.
 const doExport = "csv"
 
-// maxSelected bounds how many records one form names: their ids fit into the address of an export.
+// maxSelected is the largest number of selected records. Their ids must fit into the address of an export.
 const maxSelected = 100
 
-// doSelected does what the form of a list asks for with the records that are selected. Either every one of them may be
-// marked, or none is.
-func doSelected(q *page.Exchange) error {
+// runSelected does what the form of a list requests for the selected records. If the caller may not mark one of
+// them, none is marked.
+func runSelected(q *page.Exchange) error {
 	if err := q.R.ParseForm(); err != nil {
 		return errForm
 	}
@@ -48,39 +48,39 @@ func doSelected(q *page.Exchange) error {
 	case doOpen:
 		return markSelected(q, all, nil, "take the mark as handled away", "open again", back)
 	case doExport:
-		q.GoBack(exportHref(all), "")
+		q.RedirectBack(exportHref(all), "")
 		return nil
 	default:
-		return page.UnknownWord("form", do, []string{doHandled, doOpen, doExport}, nil)
+		return page.NewUnknownWord("form", do, []string{doHandled, doOpen, doExport}, nil)
 	}
 }
 
-// selected is one record of those that are.
+// selected is one selected record.
 type selected struct {
 	kind *plan.Kind
 	id   string
 }
 
-// readSelected reads the name of a record of a kind that the caller sees.
+// readSelected parses the name of a record. ok is false if the caller may not see its kind.
 func readSelected(q *page.Exchange, name string) (one selected, ok bool) {
 	parts := strings.SplitN(name, "/", 3)
 	if len(parts) != 3 || parts[2] == "" {
 		return one, false
 	}
 	s := q.V.ByName[parts[0]]
-	if s == nil || !q.Rights.Sees(s) {
+	if s == nil || !q.Rights.CanSee(s) {
 		return one, false
 	}
 	k := s.ByName[parts[1]]
-	return selected{k, parts[2]}, k != nil && q.Rights.SeesKind(k)
+	return selected{k, parts[2]}, k != nil && q.Rights.CanSeeKind(k)
 }
 
-// markSelected marks records as handled, or takes the mark away, and says of how many.
+// markSelected marks records as handled, or removes the mark, and redirects with a message.
 func markSelected(q *page.Exchange, all []selected, m *understudy.Mark, what, done, back string) error {
 	byKind := map[*plan.Kind][]string{}
 	for i, one := range all {
 		q.Source, q.Kind = one.kind.Source, one.kind
-		t, err := noted(q, one.id)
+		t, err := noteTarget(q, one.id)
 		if err != nil {
 			return err
 		}
@@ -88,7 +88,7 @@ func markSelected(q *page.Exchange, all []selected, m *understudy.Mark, what, do
 		byKind[one.kind] = append(byKind[one.kind], t.ID)
 	}
 	for k, ids := range byKind {
-		err := page.Audit(q, understudy.AuditEntry{Action: understudy.ActionNote, What: what, Source: k.Source.Name, Kind: k.Spec.Name,
+		err := page.WriteAudit(q, understudy.AuditEntry{Action: understudy.ActionNote, What: what, Source: k.Source.Name, Kind: k.Spec.Name,
 			IDs: ids})
 		if err != nil {
 			return err
@@ -104,11 +104,11 @@ func markSelected(q *page.Exchange, all []selected, m *understudy.Mark, what, do
 	if len(all) == 1 {
 		said = "One record is " + done + "."
 	}
-	q.GoBack(back, said)
+	q.RedirectBack(back, said)
 	return nil
 }
 
-// exportHref is the list of some records of one kind, or the search for records of several kinds, as CSV.
+// exportHref returns the address of the CSV file: a list if all records have the same kind, else a search.
 func exportHref(all []selected) string {
 	var ids []string
 	source, kind := all[0].kind.Source.Name, all[0].kind.Spec.Name
@@ -121,8 +121,8 @@ func exportHref(all []selected) string {
 			kind = ""
 		}
 	}
-	if k := all[0].kind; source != "" && kind != "" && k.Browsable() {
-		return k.Href + page.CsvSuffix + plan.WithQuery(understudy.Query{{Name: understudy.OwnPrefix + "q", Value: page.AnyID(ids)}})
+	if k := all[0].kind; source != "" && kind != "" && k.IsBrowsable() {
+		return k.Href + page.CsvSuffix + plan.WithQuery(understudy.Query{{Name: understudy.OwnPrefix + "q", Value: page.IDCondition(ids)}})
 	}
-	return page.SearchAddress("/search"+page.CsvSuffix, query.SearchRequest{Text: page.AnyID(ids), Source: source})
+	return page.SearchAddress("/search"+page.CsvSuffix, query.SearchRequest{Text: page.IDCondition(ids), Source: source})
 }

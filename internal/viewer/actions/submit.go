@@ -1,4 +1,4 @@
-// Submit: a form comes; its action is done once, and a page says how that ended.
+// The form of an action: it is run once, and a page shows the outcome.
 
 package actions
 
@@ -21,46 +21,46 @@ import (
 	"understudy/spec"
 )
 
-// maxValue bounds one value that is filled in, in bytes.
+// maxValue is the largest size of one value, in bytes.
 const maxValue = 16 << 10
 
-// What a form's buttons ask for, in its field step.
+// The values of the form's field step.
 const (
 	stepReview = "review"
 	stepDo     = "do"
 )
 
-// askPage is what action.html shows: what will be done, or what was filled in.
+// askPage is the data of the template action.html: the form, or the review of its values.
 type askPage struct {
-	Kind, KindHref string // the list that the page belongs to
-	Record         string // the short id of what Back leads to; "": that is no record
-	Path, Back     string // of the page itself, and where it leads away
+	Kind, KindHref string // the title and the address of the list that the page belongs to
+	Record         string // the short id of the record that Back leads to; empty if it leads to a list
+	Path, Back     string // the addresses of the page itself and of Back
 	Title, Warning string
 	Key            string
 	Facts          []page.Cell
 	Inputs         []input
-	Review         bool // what was filled in is shown, not asked for
+	Review         bool // the page shows the values and does not ask for them
 	Refusal        *refusal
-	Waiting        bool // it is being done
+	Waiting        bool // the action is still running
 	Destructive    bool
-	Step           bool // the review comes next
+	Step           bool // a review of the values follows this form
 }
 
-// input is a value that a person fills in, or has.
+// input is an input of the form with its value.
 type input struct {
 	ID, Name, Label, Value string
-	Type                   string // tel, text, area, select
+	Type                   string // the type of the input: tel, text, area or select
 	Options                []option
-	GSM, Double            string // the characters that take one and two septets of a short message
+	GSM, Double            string // the characters that take one and two septets of an SMS
 	Required               bool
 	Wrong                  string
-	Shown                  page.Cell // the value as the review shows it
+	Shown                  page.Cell // the value in the review
 }
 
-// option is a number to choose, and how people read it.
+// option is a number to choose, and its text.
 type option struct{ Value, Text string }
 
-// refusal is what upstream answered.
+// refusal is upstream's refusal.
 type refusal struct {
 	Title, Words string
 	Reason       *plan.Reason
@@ -68,8 +68,8 @@ type refusal struct {
 
 // render shows the page of a task.
 func (t *task) render(status int, p askPage) error {
-	p.Kind, p.KindHref, p.Record, p.Path, p.Back = t.where.Text, t.where.Href, page.ShortID(t.record), t.at, t.back
-	p.Title, p.Warning, p.Destructive = t.words.title, t.words.warning, t.words.removes
+	p.Kind, p.KindHref, p.Record, p.Path, p.Back = t.where.Text, t.where.Href, page.ShortID(t.record), t.path, t.back
+	p.Title, p.Warning, p.Destructive = t.words.title, t.words.warning, t.words.isFinal
 	if p.Inputs == nil {
 		p.Inputs = t.inputs(nil)
 	}
@@ -80,7 +80,7 @@ func (t *task) render(status int, p askPage) error {
 	return t.q.Render(status, "action", t.words.title, p)
 }
 
-// inputs are the fields of a task with what was filled in; wrong says what is wrong of each.
+// inputs returns the inputs of a task with their values. wrong has the mistake in each value, by field.
 func (t *task) inputs(wrong map[string]string) (all []input) {
 	var own []option
 	for _, f := range t.fields {
@@ -116,15 +116,15 @@ func (t *task) inputs(wrong map[string]string) (all []input) {
 	return all
 }
 
-// submit does what a form asks for, or asks once more.
-func submit(t *task) error {
+// runTask runs the task of a form, or shows the form again.
+func runTask(t *task) error {
 	q := t.q
 	if err := q.R.ParseForm(); err != nil {
 		return errForm
 	}
 	key := q.R.PostForm.Get("key")
-	if !validKey(key) {
-		return &page.Problem{Title: "This form is not one of ours", Hint: "Begin again on the page of the action.", Href: t.at,
+	if !isValidKey(key) {
+		return &page.Problem{Title: "This form is not one of ours", Hint: "Begin again on the page of the action.", Href: t.path,
 			Link: "Begin again", Kind: understudy.ErrInvalid}
 	}
 	wrong := t.fill()
@@ -138,7 +138,7 @@ func submit(t *task) error {
 	return t.answer(result, err, key)
 }
 
-// claim names what is done once: with other values it is something else.
+// claim returns the name of the work that is done only once. Other values make other work.
 func (t *task) claim(key string) string {
 	name := t.q.Source.Name + "\x00" + t.words.name + "\x00" + key
 	for _, f := range t.fields {
@@ -147,11 +147,11 @@ func (t *task) claim(key string) string {
 	return name
 }
 
-// fill reads what was filled in, and says what is wrong with it.
+// fill reads the values of the form. It returns the mistake in each value, by field.
 func (t *task) fill() (wrong map[string]string) {
 	wrong = map[string]string{}
 	for _, f := range t.fields {
-		v := strings.ReplaceAll(t.q.R.PostForm.Get(f.Name), "\r\n", "\n") // HTML sends lines so
+		v := strings.ReplaceAll(t.q.R.PostForm.Get(f.Name), "\r\n", "\n") // HTML forms end lines with CRLF
 		if t.q.Kind.Spec.Field(f.Field).Class != spec.ClassBody {
 			v = strings.TrimSpace(v)
 		}
@@ -174,8 +174,8 @@ func (t *task) fill() (wrong map[string]string) {
 	return wrong
 }
 
-// readNumber returns a phone number in E.164, however it is written: +1 (415) 555-0100. A short code, an
-// address of another sort (client:alice) and the name of a sender stay as they are.
+// readNumber returns a phone number in E.164 from any usual spelling, such as +1 (415) 555-0100. Short codes, other
+// addresses (client:alice) and sender names are returned unchanged.
 func readNumber(text string, sender bool) (number string, ok bool) {
 	if strings.Contains(text, ":") {
 		return text, true
@@ -188,7 +188,7 @@ func readNumber(text string, sender bool) (number string, ok bool) {
 	return text, isShort || isName
 }
 
-// answer leads on when it is done, else says how it ended.
+// answer redirects if the task is done. Otherwise it shows the outcome.
 func (t *task) answer(r actions.Result, err error, key string) error {
 	title := t.q.Source.Spec.Title
 	switch {
@@ -196,13 +196,13 @@ func (t *task) answer(r actions.Result, err error, key string) error {
 		return t.render(http.StatusAccepted, askPage{Key: key, Review: true, Waiting: true})
 	case errors.Is(err, actions.ErrBusy):
 		return &page.Problem{Title: "Nothing was done", Hint: "Too many actions are under way. Try again in a moment.",
-			Href: t.at, Link: "Begin again", Kind: understudy.ErrUnavailable}
+			Href: t.path, Link: "Begin again", Kind: understudy.ErrUnavailable}
 	case err != nil:
 		t.q.V.Options.Logger.ErrorContext(t.q.Ctx, "viewer: action", "source", t.q.Source.Name, "error", err)
-		return &page.Problem{Title: "Nothing was done", Href: t.at, Link: "Begin again", Kind: understudy.ErrUnavailable,
+		return &page.Problem{Title: "Nothing was done", Href: t.path, Link: "Begin again", Kind: understudy.ErrUnavailable,
 			Hint: "What is done is written down first, and that did not work. The log of the server says why."}
 	case r.State == actions.Done:
-		t.q.GoBack(t.doer.Next(t, r.ID), t.words.done)
+		t.q.RedirectBack(t.doer.Next(t, r.ID), t.words.done)
 		return nil
 	case r.State == actions.Unknown:
 		p := &page.Problem{Title: "The outcome is unknown", Href: t.back, Link: "Look what became of it",
@@ -214,17 +214,17 @@ func (t *task) answer(r actions.Result, err error, key string) error {
 		}
 		return p
 	case r.State == actions.NotSent:
-		p := &page.Problem{Title: "Nothing was done", Hint: r.Why, Href: t.at, Link: "Begin again", Kind: understudy.ErrUnavailable}
+		p := &page.Problem{Title: "Nothing was done", Hint: r.Why, Href: t.path, Link: "Begin again", Kind: understudy.ErrUnavailable}
 		if r.Status == http.StatusNotFound {
 			p.Href, p.Link, p.Kind = t.where.Href, "See all "+t.where.Text, understudy.ErrNotFound
 		}
 		return p
 	}
-	return t.refused(r)
+	return t.showRefusal(r)
 }
 
-// refused shows upstream's refusal: over the form, where one was filled in.
-func (t *task) refused(r actions.Result) error {
+// showRefusal shows upstream's refusal, above the form if there is one.
+func (t *task) showRefusal(r actions.Result) error {
 	f := refusal{Title: fmt.Sprintf("%s refused this (%d)", t.q.Source.Spec.Title, r.Status), Words: r.Words}
 	if r.Code != "" {
 		f.Reason = t.q.Source.Reason(r.Code)

@@ -1,4 +1,4 @@
-// Upstream: actions of the spec, each one request that the mirror passes on.
+// Actions of the spec. Each is one request that the mirror sends to upstream.
 
 package actions
 
@@ -20,16 +20,16 @@ import (
 	"understudy/spec"
 )
 
-// work is what a task does, once.
+// work runs a task.
 type work = func(context.Context) actions.Result
 
-// upstream is an action of the spec as a doer.
+// upstream is a doer for an action of the spec.
 type upstream struct {
 	action *spec.Action
 	target *spec.Target
 }
 
-// findAction is an action of the spec as a task; id "": it makes a record.
+// findAction returns the task of an action of the spec. id is empty if the action creates a record.
 func findAction(q *page.Exchange, a *spec.Action, id string) (*task, error) {
 	params, err := understudy.ParseQuery(q.R.URL.RawQuery)
 	if err != nil {
@@ -49,17 +49,17 @@ func findAction(q *page.Exchange, a *spec.Action, id string) (*task, error) {
 	}
 	t := &task{q: q, fields: a.Fields, values: map[string]string{}, doer: u, where: page.Link{Href: listHref(q),
 		Text: plan.UpperFirst(q.Kind.Spec.Title)}, words: words{name: q.Kind.Spec.Name + "." + a.Name + " " +
-		u.target.Key.URI, title: a.Title, warning: a.Warning, done: a.Done, removes: removes(q.Kind, a)}}
+		u.target.Key.URI, title: a.Title, warning: a.Warning, done: a.Done, isFinal: isRemoving(q.Kind, a)}}
 	var own []string
 	t.back = listHref(q)
 	if id != "" {
 		own, t.back, t.record = u.target.Instance.ID, q.Source.Place(u.target), id
 	}
-	t.at = address(q.Kind, a.Name, id) + plan.WithQuery(q.Source.Given(u.target, own))
+	t.path = address(q.Kind, a.Name, id) + plan.WithQuery(q.Source.AddressVars(u.target, own))
 	return t, nil
 }
 
-// listTarget is the list in which an action makes a record.
+// listTarget returns the list in which an action creates a record.
 func listTarget(q *page.Exchange, a *spec.Action, params understudy.Query) (*spec.Target, error) {
 	path, ok := a.Makes().Template().FillEscaped(func(name string) (string, bool) {
 		if given, ok := params.Get(name); ok {
@@ -69,27 +69,27 @@ func listTarget(q *page.Exchange, a *spec.Action, params understudy.Query) (*spe
 	})
 	if !ok {
 		vars := a.Makes().Template().Vars()
-		return nil, page.BadRequest("This address lacks a path variable", "Pick the action on a page that has it.", vars)
+		return nil, page.NewBadRequest("This address lacks a path variable", "Pick the action on a page that has it.", vars)
 	}
 	return q.Source.Spec.Target(q.Source.Name, path, "")
 }
 
-// recordTarget is the record that an address names.
+// recordTarget returns the record that an address names.
 func recordTarget(q *page.Exchange, id string, params understudy.Query) (*spec.Target, error) {
-	none := page.NotFound("No "+q.Kind.Spec.One+" is named "+understudy.Clip(id), "Pick it from the list.", q.Kind.Href)
-	if len(q.Kind.Spec.Instances) == 0 || !q.Kind.Opens(id, params) {
+	none := page.NewNotFound("No "+q.Kind.Spec.One+" is named "+understudy.Clip(id), "Pick it from the list.", q.Kind.Href)
+	if len(q.Kind.Spec.Instances) == 0 || !q.Kind.CanOpen(id, params) {
 		return nil, none
 	}
 	path, _ := q.Kind.PathTo(strings.Split(id, spec.IDSeparator), params)
 	return q.Source.Spec.Target(q.Source.Name, path, "")
 }
 
-// recordOf reads the record of a target as the caller may find and see it.
+// recordOf reads a record as the caller may find and see it.
 func recordOf(ctx context.Context, q *page.Exchange, t *spec.Target) (row access.Row, err error) {
 	r := q.Read(ctx, t)
 	switch rows := r.Rows(); {
-	case errors.Is(r.Err, understudy.ErrNotFound), r.Err == nil && gone(r.Answer.Page.Status), r.Err == nil && len(rows) != 1:
-		return row, page.NoSuch(q.Kind)
+	case errors.Is(r.Err, understudy.ErrNotFound), r.Err == nil && isGone(r.Answer.Page.Status), r.Err == nil && len(rows) != 1:
+		return row, page.NewNoSuchRecord(q.Kind)
 	case r.Err != nil:
 		return row, r.Err
 	default:
@@ -97,10 +97,10 @@ func recordOf(ctx context.Context, q *page.Exchange, t *spec.Target) (row access
 	}
 }
 
-func gone(status int) bool { return status == http.StatusNotFound || status == http.StatusGone }
+func isGone(status int) bool { return status == http.StatusNotFound || status == http.StatusGone }
 
-// Facts implements doer: what the list of the kind shows of the record.
-func (u upstream) Facts(t *task) ([]page.Cell, error) {
+// ShowFacts implements doer. It returns the columns of the record's list.
+func (u upstream) ShowFacts(t *task) ([]page.Cell, error) {
 	if u.action.Makes() != nil {
 		return nil, nil
 	}
@@ -112,15 +112,15 @@ func (u upstream) Facts(t *task) ([]page.Cell, error) {
 		return nil, &page.Problem{Title: "This cannot be done now", Hint: "It is not for " + plan.Article(t.q.Kind.Spec.One) +
 			" in this state.", Href: t.back, Link: "Back to the " + t.q.Kind.Spec.One, Kind: understudy.ErrInvalid}
 	}
-	return factsOf(t.q, u.target, row)
+	return readFacts(t.q, u.target, row)
 }
 
-// factsOf are the columns of a record's list, once it is listed who reads them.
-func factsOf(q *page.Exchange, t *spec.Target, row access.Row) (all []page.Cell, err error) {
-	if err := page.Audit(q, understudy.AuditEntry{Action: understudy.ActionRecord, IDs: []string{t.ID}, Rows: 1}); err != nil {
+// readFacts returns the columns of a record's list, after writing an audit entry.
+func readFacts(q *page.Exchange, t *spec.Target, row access.Row) (all []page.Cell, err error) {
+	if err := page.WriteAudit(q, understudy.AuditEntry{Action: understudy.ActionRecord, IDs: []string{t.ID}, Rows: 1}); err != nil {
 		return nil, err
 	}
-	s := q.CellContext(q.Kind, q.Source.Given(t, t.Instance.ID), nil)
+	s := q.CellContext(q.Kind, q.Source.AddressVars(t, t.Instance.ID), nil)
 	for _, c := range q.Rights.ColumnsOf(q.Kind) {
 		if row.Field(c.Spec.Name).State != access.Absent {
 			all = append(all, s.Cell(c, row, true))
@@ -144,14 +144,14 @@ func (u upstream) Prepare(t *task) work {
 			e.Values = append(e.Values, t.values[f.Name])
 		}
 	}
-	list := page.AuditLater(q, e)
-	done := page.EntryOf(q, understudy.AuditEntry{Action: e.Action, What: understudy.WhatMade})
+	list := page.PrepareAudit(q, e)
+	done := page.AuditEntry(q, understudy.AuditEntry{Action: e.Action, What: understudy.WhatMade})
 	return func(ctx context.Context) actions.Result {
 		c := &spec.ActionCase{}
 		if u.action.Makes() == nil {
 			row, err := recordOf(ctx, q, u.target)
 			if err != nil {
-				return notSent(q, err)
+				return unsentResult(q, err)
 			}
 			if c = caseOf(u.action, row); c == nil {
 				return actions.Result{State: actions.NotSent, Why: "It is not for " + plan.Article(q.Kind.Spec.One) + " in this state."}
@@ -160,26 +160,26 @@ func (u upstream) Prepare(t *task) work {
 			c = &u.action.Cases[0]
 		}
 		if err := list(ctx); err != nil {
-			return notSent(q, err)
+			return unsentResult(q, err)
 		}
 		body, contentType := u.action.Form(t.values, c.Set)
 		w := request.Write{Target: u.target, Method: u.action.Method, Body: body, ContentType: contentType, Flow: q.Rights.Caller.Flow}
 		answer, err := q.V.Options.Actions.Options.Mirror.Write(ctx, w)
 		if err == nil && u.action.Makes() != nil && answer.Page.Made() != "" {
 			done.IDs, done.Status = []string{answer.Page.Made()}, answer.Page.Status
-			_ = understudy.Audit(ctx, q.V.Options.Audit, done) // it was done
+			_ = understudy.Audit(ctx, q.V.Options.Audit, done) // an error cannot undo the action
 		}
 		return resultOf(q, answer, err)
 	}
 }
 
-// resultOf is how a write ended.
+// resultOf returns the outcome of a write.
 func resultOf(q *page.Exchange, answer *request.Response, err error) actions.Result {
 	switch {
 	case errors.Is(err, understudy.ErrUnknownOutcome):
 		return actions.Result{State: actions.Unknown}
 	case err != nil:
-		return notSent(q, err)
+		return unsentResult(q, err)
 	}
 	p := answer.Page
 	if p.Status < http.StatusMultipleChoices {
@@ -192,7 +192,7 @@ func resultOf(q *page.Exchange, answer *request.Response, err error) actions.Res
 	said := *p
 	said.Key.Source = q.Source.Name // the answer to a write has no key
 	var refused *page.Problem
-	if errors.As(q.Rights.RefusedWrite(q.Source, &said), &refused) {
+	if errors.As(q.Rights.CheckWrite(q.Source, &said), &refused) {
 		out.Words = refused.Hint
 		if refused.Reason != nil {
 			out.Code = refused.Reason.Code
@@ -201,8 +201,8 @@ func resultOf(q *page.Exchange, answer *request.Response, err error) actions.Res
 	return out
 }
 
-// notSent is the result of work that an error ended before anything was sent.
-func notSent(q *page.Exchange, err error) actions.Result {
+// unsentResult returns the outcome of work that failed before a request was sent.
+func unsentResult(q *page.Exchange, err error) actions.Result {
 	out := actions.Result{State: actions.NotSent}
 	var up *understudy.UpstreamError
 	switch {
@@ -221,7 +221,7 @@ func notSent(q *page.Exchange, err error) actions.Result {
 	return out
 }
 
-// Next implements doer: the record, when the caller may find it, else its list.
+// Next implements doer. It returns the record's address if the caller may find the record, else the list's.
 func (u upstream) Next(t *task, id string) string {
 	q := t.q
 	switch {
@@ -233,27 +233,27 @@ func (u upstream) Next(t *task, id string) string {
 		q.Rights.Gate.Ruled(q.Rights.Caller, q.Source.Name) && !q.Rights.Gate.Finds(q.Rights.Caller, q.Source.Name, q.Kind.Spec.Name, id):
 		return listHref(q)
 	}
-	own := plan.OwnVars(q.Source.Given(u.target, nil))
-	if !q.Kind.Opens(id, own) {
+	own := plan.OwnVars(q.Source.AddressVars(u.target, nil))
+	if !q.Kind.CanOpen(id, own) {
 		return listHref(q)
 	}
 	return q.Kind.Href + "/" + url.PathEscape(id) + plan.WithQuery(own)
 }
 
-// listHref is the list of a kind, the start page when it has none to open.
+// listHref returns the address of a kind's list, or the home page if it has none to open.
 func listHref(q *page.Exchange) string {
-	if q.Kind.Browsable() {
+	if q.Kind.IsBrowsable() {
 		return q.Kind.Href
 	}
 	return "/"
 }
 
-// ownNumbers are our own numbers as far as the caller sees them, sorted. It waits for them.
+// ownNumbers returns our own numbers that the caller may see, sorted. It waits for them.
 func ownNumbers(q *page.Exchange) []string {
 	var kinds []*plan.Kind
 	var lists []*spec.Target
 	for _, k := range q.Source.OwnKinds {
-		if q.Rights.OwnVisible(k) && q.Rights.Counts(k) {
+		if q.Rights.CanSeeOwnNumbers(k) && q.Rights.CanCount(k) {
 			kinds, lists = append(kinds, k), append(lists, k.PlannedLists[0].Newest)
 		}
 	}

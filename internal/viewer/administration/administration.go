@@ -1,7 +1,6 @@
-// Administration: one page that shows how the server does and leads to what can be
-// changed.
+// The administration page: the state of the server, and links to its settings.
 
-// Package administration shows the role all how the server works, and changes it.
+// Package administration shows callers with the role all how the server works, and lets them change it.
 package administration
 
 import (
@@ -23,9 +22,9 @@ const (
 	sessionsPath = Path + "/sessions"
 )
 
-// Routes are those of these pages.
+// Routes returns the routes of these pages.
 func Routes() []page.Route {
-	admitted := func(run page.Handler) page.Handler { return page.ForAll("administration is for", run) }
+	admitted := func(run page.Handler) page.Handler { return page.AdministratorHandler("administration is for", run) }
 	return []page.Route{
 		{Pattern: "GET " + Path, Handler: admitted(serve)},
 		{Pattern: "GET " + sessionsPath, Handler: admitted(serveSessions)},
@@ -35,26 +34,26 @@ func Routes() []page.Route {
 	}
 }
 
-// mostJobs bounds how many jobs in one state are counted.
-const mostJobs = 100
+// maxJobs is the largest number of jobs in one state that are counted.
+const maxJobs = 100
 
-// administrationPage is what administration.html shows.
+// administrationPage is the data of the template administration.html.
 type administrationPage struct {
 	Ways     []way
 	Sources  []sourceView
 	Webhooks []webhookView
 }
 
-// way leads to another page.
+// way is a link to another page.
 type way struct {
 	Href, Title, What string
 	Facts             []fact
 }
 
-// fact is a number that says how it stands there.
+// fact is a number about the page of a link.
 type fact struct{ Text, Tone string }
 
-// sourceView is how a source does.
+// sourceView is the state of a source.
 type sourceView struct {
 	Name, Title string
 	Health      page.Health
@@ -63,16 +62,16 @@ type sourceView struct {
 	Chart       *chart
 }
 
-// figure is a number and what it is.
+// figure is a number with its title.
 type figure struct{ Name, Value, Tone string }
 
 // serve shows the page.
 func serve(q *page.Exchange) error {
 	if q.R.URL.RawQuery != "" {
-		return page.BadRequest("This page takes no parameters", "Programs ask /-/stats.", nil)
+		return page.NewBadRequest("This page takes no parameters", "Programs ask /-/stats.", nil)
 	}
 	p := administrationPage{}
-	jobs, err := jobFacts(q.Ctx, q)
+	jobs, err := countJobs(q.Ctx, q)
 	if err != nil {
 		return err
 	}
@@ -88,7 +87,7 @@ func serve(q *page.Exchange) error {
 	return q.Render(http.StatusOK, "administration", "Administration", p)
 }
 
-// ways are the pages from here, of those that there are.
+// ways returns the links to the pages that this server has.
 func ways(q *page.Exchange, jobs []fact) (all []way) {
 	if q.V.Options.Jobs != nil {
 		all = append(all, way{"/" + plan.JobsWord, "Jobs", "What the server does by itself", jobs})
@@ -131,8 +130,8 @@ func ways(q *page.Exchange, jobs []fact) (all []way) {
 	return all
 }
 
-// jobFacts count the jobs.
-func jobFacts(ctx context.Context, q *page.Exchange) (all []fact, err error) {
+// countJobs counts the jobs in each state.
+func countJobs(ctx context.Context, q *page.Exchange) (all []fact, err error) {
 	if q.V.Options.Jobs == nil {
 		return nil, nil
 	}
@@ -140,12 +139,12 @@ func jobFacts(ctx context.Context, q *page.Exchange) (all []fact, err error) {
 		state      understudy.JobState
 		word, tone string
 	}{{understudy.JobRunning, "running", ""}, {understudy.JobWaiting, "waiting", ""}, {understudy.JobFailed, "failed", "bad"}} {
-		jobs, err := q.V.Options.Jobs.ListJobs(ctx, understudy.JobFilter{States: []understudy.JobState{part.state}, Limit: mostJobs})
+		jobs, err := q.V.Options.Jobs.ListJobs(ctx, understudy.JobFilter{States: []understudy.JobState{part.state}, Limit: maxJobs})
 		if err != nil {
 			return nil, fmt.Errorf("viewer: jobs: %w", err)
 		}
 		f := fact{Text: strconv.Itoa(len(jobs)) + " " + part.word}
-		if len(jobs) >= mostJobs {
+		if len(jobs) >= maxJobs {
 			f.Text = strconv.Itoa(len(jobs)) + " or more " + part.word
 		}
 		if len(jobs) > 0 {
@@ -156,7 +155,7 @@ func jobFacts(ctx context.Context, q *page.Exchange) (all []fact, err error) {
 	return all, nil
 }
 
-// watchFacts count the watches. One that a person paused has not failed.
+// watchFacts counts the watches. A paused watch has not failed.
 func watchFacts(watches []watch.Status) []fact {
 	stopped := 0
 	for i := range watches {
@@ -171,7 +170,7 @@ func watchFacts(watches []watch.Status) []fact {
 	return facts
 }
 
-// count is a number with its word.
+// count returns a number with its word.
 func count(n int64, one, many string) string {
 	if n == 1 {
 		return "1 " + one
@@ -179,7 +178,7 @@ func count(n int64, one, many string) string {
 	return page.Thousands(n) + " " + many
 }
 
-// source is how a source does.
+// source returns the state of a source.
 func source(q *page.Exchange, s *plan.Source) sourceView {
 	snap := q.V.Snapshots.Ask(q.Ctx, q, s)
 	out := sourceView{Name: s.Name, Title: s.Spec.Title, Health: q.Clock.HealthOf(snap)}
@@ -201,21 +200,21 @@ func source(q *page.Exchange, s *plan.Source) sourceView {
 		}
 		out.Figures = append(out.Figures, f)
 	}
-	out.Figures = append(out.Figures, figure{Name: "Since the start", Value: count(snap.Sending.Upstream, "request", "requests")})
-	if snap.Sending.AtOnce > 0 {
-		at := figure{Name: "At the same time", Value: "at most " + count(int64(snap.Sending.AtOnce), "request", "requests")}
-		if snap.Sending.AtOnceWhy != "" {
-			at.Value += ", as " + snap.Sending.AtOnceWhy
+	out.Figures = append(out.Figures, figure{Name: "Since the start", Value: count(snap.Requests.Upstream, "request", "requests")})
+	if snap.Requests.AtOnce > 0 {
+		at := figure{Name: "At the same time", Value: "at most " + count(int64(snap.Requests.AtOnce), "request", "requests")}
+		if snap.Requests.AtOnceWhy != "" {
+			at.Value += ", as " + snap.Requests.AtOnceWhy
 		}
 		out.Figures = append(out.Figures, at)
 	}
 	return out
 }
 
-// failedShare: more than one request of so many that fails is marked.
+// failedShare is the fraction of failed requests above which the number is marked: one in failedShare.
 const failedShare = 20
 
-// rate is a share that failed.
+// rate returns the fraction of failed requests in words.
 func rate(failed, sent int64) string {
 	switch {
 	case failed == 0:

@@ -97,8 +97,8 @@ func TestAdministration(t *testing.T) {
 		o.Snapshot = func(context.Context, string) page.Snapshot {
 			return page.Snapshot{State: "limited", Why: "upstream answered 429", Since: viewertest.Noon.Add(-10 * time.Minute),
 				NextProbe: viewertest.Noon.Add(time.Minute),
-				Sending:   page.Sending{Upstream: 4711, AtOnce: 6, AtOnceWhy: "with 9 at once, answers take 1.5 times as long"},
-				Latencies: page.Latencies{TheirTimes: page.Times{Answers: 9, Mean: time.Second, P50: time.Second,
+				Requests:  page.RequestCounts{Upstream: 4711, AtOnce: 6, AtOnceWhy: "with 9 at once, answers take 1.5 times as long"},
+				Latencies: page.Latencies{UpstreamTimes: page.Times{Answers: 9, Mean: time.Second, P50: time.Second,
 					P99: 2 * time.Second, Max: 2 * time.Second, Min: time.Millisecond}}}
 		}
 	})

@@ -1,5 +1,4 @@
-// Budget: what upstream was sent over the last day, by reason, drawn as stacked bars, and by
-// caller.
+// The budget: the requests sent to upstream in the last day, as stacked bars by reason, and by caller.
 
 package administration
 
@@ -14,7 +13,7 @@ import (
 	"understudy/request"
 )
 
-// How many spans of the counters an hour and a day have, and how many of them one bar.
+// How many counter spans an hour, a day and a bar have, and how many bars a day has.
 const (
 	hourSpans = int(time.Hour / request.SpendingStep)
 	daySpans  = int(request.SpendingKept / request.SpendingStep)
@@ -22,7 +21,7 @@ const (
 	bars      = daySpans / barSpans
 )
 
-// reasonWords say of each reason who spends on it.
+// reasonWords are the texts for the reasons of requests.
 var reasonWords = [request.Reasons]string{
 	request.Waiting: "Readers who wait", request.Refresh: "Refreshed behind an answer", request.Poll: "Lists kept warm",
 	request.Sync: "Walks through all records", request.Check: "Checks of lists made from records", request.Prefetch: "Pages fetched ahead",
@@ -34,33 +33,33 @@ type budget struct {
 	Grid  []page.GridLine
 	Hours []page.Mark
 	Rows  []reasonRow
-	Each  []hourRow // the table beside the picture
-	// Callers are what Readers who wait has cost each, and Others those beyond.
+	Each  []hourRow // the table beside the chart
+	// Callers are the requests that readers waited for, by caller. The last row may sum up the others.
 	Callers []reasonRow
 	Total   int64
-	Most    int64 // of one bar
-	Shown   int   // how many bars are drawn: whole hours, from the first request of the day on
+	Most    int64 // the largest number of requests in one bar
+	Shown   int   // the number of bars: complete hours, from the first request of the day on
 	Label   string
 }
 
-// rect is a part of a bar, Tall high.
+// rect is a part of a bar. Tall is its height.
 type rect struct {
 	Class, Title      string
 	X, Y, Width, Tall float64
 }
 
-// reasonRow is what one reason has cost, or one caller.
+// reasonRow is the number of requests of one reason or one caller.
 type reasonRow struct {
 	Class, Word, Share string
 	Hour, Day          int64
-	Others             bool // Word is no name
+	Others             bool // the row sums up several callers; Word is not a name
 }
 
-// mostCallers is how many are shown by name.
-const mostCallers = 8
+// maxCallers is the largest number of callers with a row of their own.
+const maxCallers = 8
 
-// callers are those who spent the most, and the others together. The callers add up to what
-// readers spent.
+// callers returns the callers with the most requests, and the others together. The sum is the number of requests
+// that readers waited for.
 func callers(day, hour *request.Spending) (rows []reasonRow) {
 	all := day.ByReason[request.Waiting]
 	others := reasonRow{Word: "Others", Day: all, Hour: hour.ByReason[request.Waiting], Others: true}
@@ -68,7 +67,7 @@ func callers(day, hour *request.Spending) (rows []reasonRow) {
 		return cmp.Or(cmp.Compare(day.ByCaller[b], day.ByCaller[a]), cmp.Compare(a, b))
 	})
 	for _, name := range names {
-		if n := day.ByCaller[name]; name != "" && len(rows) < mostCallers {
+		if n := day.ByCaller[name]; name != "" && len(rows) < maxCallers {
 			rows = append(rows, reasonRow{Word: name, Day: n, Hour: hour.ByCaller[name], Share: percent(n, all)})
 			others.Day, others.Hour = others.Day-n, others.Hour-hour.ByCaller[name]
 		}
@@ -80,19 +79,19 @@ func callers(day, hour *request.Spending) (rows []reasonRow) {
 	return rows
 }
 
-// hourRow is what one hour has cost.
+// hourRow is the number of requests in one hour.
 type hourRow struct {
 	When  page.When
-	Parts []int64 // by the reasons of Rows
+	Parts []int64 // the number of requests for each reason, in the order of budget.Rows
 	Sent  int64
 
-	Callers []int64 // as in budget
+	Callers []int64 // the number of requests of each caller, in the order of budget.Callers
 }
 
-// perHour are the bars of an hour.
-const perHour = bars / 24
+// barsPerHour is the number of bars of an hour.
+const barsPerHour = bars / 24
 
-// newBudget draws what was sent; nil when nothing was.
+// newBudget returns the chart of the requests, or nil if there were none.
 func newBudget(q *page.Exchange, spent []request.Spending) *budget {
 	sum := sumOf(spent, q.Clock.Start, daySpans)
 	total := sum.Sent()
@@ -112,18 +111,18 @@ func newBudget(q *page.Exchange, spent []request.Spending) *budget {
 	}
 	for i := range each {
 		if b.Most = max(b.Most, each[i].Sent()); b.Most > 0 && b.Shown == 0 {
-			b.Shown = bars - i/perHour*perHour
+			b.Shown = bars - i/barsPerHour*barsPerHour
 		}
 	}
 	b.draw(q, end, &each)
-	b.axes(q, end)
-	b.tables(q, spent, &each, begin)
+	b.drawAxes(q, end)
+	b.fillTables(q, spent, &each, begin)
 	b.Label = "Requests sent upstream in the last 24 hours, by reason: " + page.Thousands(total) + " in all, " + page.Thousands(b.Most) +
 		" at most in 15 minutes"
 	return b
 }
 
-// sumOf adds up what was sent in the last spans.
+// sumOf sums up the requests of the last spans.
 func sumOf(spent []request.Spending, now time.Time, spans int) (sum request.Spending) {
 	since := now.Truncate(request.SpendingStep).Add(-time.Duration(spans-1) * request.SpendingStep)
 	for i := range spent {
@@ -136,7 +135,7 @@ func sumOf(spent []request.Spending, now time.Time, spans int) (sum request.Spen
 
 // draw stacks the reasons of each bar.
 func (b *budget) draw(q *page.Exchange, end time.Time, each *[bars]request.Spending) {
-	width := 100 / float64(b.Shown) // the box is 100 wide and high
+	width := 100 / float64(b.Shown) // the chart is 100 units wide and high
 	for i := range b.Shown {
 		y, from := 100.0, end.Add(time.Duration(i-b.Shown)*barSpans*request.SpendingStep).In(q.Clock.Zone)
 		for r, n := range each[bars-b.Shown+i].ByReason {
@@ -146,20 +145,20 @@ func (b *budget) draw(q *page.Exchange, end time.Time, each *[bars]request.Spend
 			height := math.Max(100*float64(n)/float64(ceiling(b.Most)), 0.5)
 			y -= height
 			b.Bars = append(b.Bars, rect{request.Reason(r).String(), from.Format("15:04 ") + reasonWords[r] + ": " + page.Thousands(n),
-				page.Round(float64(i) * width), page.Round(y), page.Round(width * 0.86), page.Round(height)})
+				page.RoundCoordinate(float64(i) * width), page.RoundCoordinate(y), page.RoundCoordinate(width * 0.86), page.RoundCoordinate(height)})
 		}
 	}
 }
 
-// axes are the lines across, and the hours.
-func (b *budget) axes(q *page.Exchange, end time.Time) {
+// drawAxes adds the horizontal lines and the hours.
+func (b *budget) drawAxes(q *page.Exchange, end time.Time) {
 	high := ceiling(b.Most)
 	for _, part := range []int64{0, 1, 2} {
 		n := high * part / 2
 		if part == 1 && high%2 == 1 {
-			continue // no half request
+			continue // no grid line at half a request
 		}
-		b.Grid = append(b.Grid, page.GridLine{Y: page.Round(100 - 50*float64(part)), Text: page.Thousands(n)})
+		b.Grid = append(b.Grid, page.GridLine{Y: page.RoundCoordinate(100 - 50*float64(part)), Text: page.Thousands(n)})
 	}
 	span := time.Duration(b.Shown) * barSpans * request.SpendingStep
 	for quarter := range time.Duration(5) {
@@ -168,8 +167,8 @@ func (b *budget) axes(q *page.Exchange, end time.Time) {
 	}
 }
 
-// tables are the numbers of the picture: by reason, and by hour.
-func (b *budget) tables(q *page.Exchange, spent []request.Spending, each *[bars]request.Spending, begin time.Time) {
+// fillTables adds the numbers of the chart, by reason and by hour.
+func (b *budget) fillTables(q *page.Exchange, spent []request.Spending, each *[bars]request.Spending, begin time.Time) {
 	var day request.Spending
 	for i := range each {
 		day.Add(&each[i])
@@ -187,7 +186,7 @@ func (b *budget) tables(q *page.Exchange, spent []request.Spending, each *[bars]
 	b.Callers = callers(&day, &hour)
 	for h := 23; h >= 0; h-- {
 		var sum request.Spending
-		for i := h * perHour; i < (h+1)*perHour; i++ {
+		for i := h * barsPerHour; i < (h+1)*barsPerHour; i++ {
 			sum.Add(&each[i])
 		}
 		if sum.Sent() == 0 {
@@ -209,7 +208,8 @@ func (b *budget) tables(q *page.Exchange, spent []request.Spending, each *[bars]
 	}
 }
 
-// ceiling is the number at the upper edge: 1, 2 or 5 with zeros, at least n.
+// ceiling returns the number at the upper edge: the smallest number of the form 1, 2 or 5 with zeros that is at
+// least n.
 func ceiling(n int64) int64 {
 	for step := int64(1); ; step *= 10 {
 		for _, of := range []int64{1, 2, 5} {
@@ -220,7 +220,7 @@ func ceiling(n int64) int64 {
 	}
 }
 
-// percent is a share in words.
+// percent returns a fraction in words.
 func percent(n, of int64) string {
 	switch p := 100 * float64(n) / float64(of); {
 	case n == of:

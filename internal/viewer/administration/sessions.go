@@ -1,4 +1,4 @@
-// Sessions: who is signed in, in which browsers, and ending a session.
+// The sessions of all people, and the end of a session.
 
 package administration
 
@@ -11,7 +11,7 @@ import (
 	"understudy/internal/viewer/people"
 )
 
-// sessionsPage is what all-sessions.html shows.
+// sessionsPage is the data of the template all-sessions.html.
 type sessionsPage struct {
 	People   []personView
 	Sessions int
@@ -23,10 +23,10 @@ type personView struct {
 	Sessions []people.Session
 }
 
-// mayEnd refuses where nobody signs in.
-func mayEnd(q *page.Exchange) error {
+// checkSignIn returns an error if this server has no sign-in.
+func checkSignIn(q *page.Exchange) error {
 	if q.V.Options.People == nil {
-		return page.NotFound("Nobody signs in here",
+		return page.NewNotFound("Nobody signs in here",
 			"viewer.sign_in in the settings says how people come in; docs/reference/signin.md shows the ways.", Path)
 	}
 	return nil
@@ -34,7 +34,7 @@ func mayEnd(q *page.Exchange) error {
 
 // serveSessions shows the sessions of all people.
 func serveSessions(q *page.Exchange) error {
-	if err := mayEnd(q); err != nil {
+	if err := checkSignIn(q); err != nil {
 		return err
 	}
 	p, here := sessionsPage{}, q.V.Options.People.CurrentSessionID(q.R)
@@ -49,22 +49,22 @@ func serveSessions(q *page.Exchange) error {
 	return q.Render(http.StatusOK, "all-sessions", "Sessions of all people", p)
 }
 
-// endSession ends a session of a person, at once.
+// endSession ends a session of a person at once.
 func endSession(q *page.Exchange) error {
-	if err := mayEnd(q); err != nil {
+	if err := checkSignIn(q); err != nil {
 		return err
 	}
 	id, name := q.R.PathValue("id"), q.R.PostFormValue("name")
 	what := "session end of " + understudy.Clip(name)
-	if err := page.Audit(q, understudy.AuditEntry{Action: understudy.ActionAdminister, What: what}); err != nil {
+	if err := page.WriteAudit(q, understudy.AuditEntry{Action: understudy.ActionAdminister, What: what}); err != nil {
 		return err
 	}
 	switch err := q.V.Options.People.Sessions.End(q.Ctx, id, name); {
 	case errors.Is(err, understudy.ErrNotFound):
-		return page.NotFound("There is no such session", "It may have ended in the meantime.", sessionsPath)
+		return page.NewNotFound("There is no such session", "It may have ended in the meantime.", sessionsPath)
 	case err != nil:
 		return err
 	}
-	q.GoBack(sessionsPath, "The session of "+name+" has ended.")
+	q.RedirectBack(sessionsPath, "The session of "+name+" has ended.")
 	return nil
 }

@@ -1,4 +1,4 @@
-// Times: our answer times against upstream's, drawn on the server.
+// Answer times of stored answers and of upstream, drawn on the server.
 
 package administration
 
@@ -12,27 +12,29 @@ import (
 	"understudy/internal/viewer/plan"
 )
 
-// chart draws our answer times against upstream's on one logarithmic scale.
+// chart draws the times of stored answers and of upstream's answers on one logarithmic scale.
 type chart struct {
-	Ours, Theirs             string // points of the lines
+	Ours, Theirs             string // the points of the two lines in the chart
 	OursMedian, TheirsMedian string
-	Times                    string // "2,400"; "" when there is too little to compare
-	Rows, Each               []page.TimeRow
-	Grid                     []page.GridLine
+	// how many times faster stored answers are, such as "2,400"; empty if there are too few answers
+	Times      string
+	Rows, Each []page.TimeRow
+	Grid       []page.GridLine
 }
 
-// The answer times at the chart's edges, and its most points. Its box is 100 wide and high.
+// The answer times at the chart's edges, and its largest number of points. The chart is 100 units wide and high.
 const (
 	chartLow, chartHigh = 100 * time.Microsecond, 10 * time.Second
 	chartPoints         = 60
 )
 
+// newChart returns the chart and its table, or nil without any answers.
 func newChart(src *plan.Source, l *page.Latencies) *chart {
-	c := &chart{Ours: polyline(l.Ours), Theirs: polyline(l.Theirs), Times: l.Faster(), Each: timeRows(src, l.Times)}
+	c := &chart{Ours: polyline(l.StoredDurations), Theirs: polyline(l.UpstreamDurations), Times: l.Speedup(), Each: timeRows(src, l.Times)}
 	for _, one := range []struct {
 		who   string
 		times page.Times
-	}{{"Programs, from what is held", l.HeldTimes}, {"Programs, upstream asked", l.AskedTimes}, {"Upstream", l.TheirTimes}} {
+	}{{"Programs, from what is held", l.StoredTimes}, {"Programs, upstream asked", l.ColdTimes}, {"Upstream", l.UpstreamTimes}} {
 		if one.times.Answers > 0 {
 			c.Rows = append(c.Rows, page.NewTimeRow(one.who, "", one.times))
 		}
@@ -40,11 +42,11 @@ func newChart(src *plan.Source, l *page.Latencies) *chart {
 	if len(c.Rows) == 0 {
 		return nil
 	}
-	if l.HeldTimes.Answers > 0 {
-		c.OursMedian = page.Millis(l.HeldTimes.P50)
+	if l.StoredTimes.Answers > 0 {
+		c.OursMedian = page.FormatMillis(l.StoredTimes.P50)
 	}
-	if l.TheirTimes.Answers > 0 {
-		c.TheirsMedian = page.Millis(l.TheirTimes.P50)
+	if l.UpstreamTimes.Answers > 0 {
+		c.TheirsMedian = page.FormatMillis(l.UpstreamTimes.P50)
 	}
 	for _, g := range []struct {
 		at   time.Duration
@@ -65,7 +67,7 @@ func polyline(times []time.Duration) string {
 	var b strings.Builder
 	for i, d := range times {
 		x := 100 * float64(i) / float64(len(times)-1)
-		fmt.Fprintf(&b, "%g,%g ", page.Round(x), chartY(d))
+		fmt.Fprintf(&b, "%g,%g ", page.RoundCoordinate(x), chartY(d))
 	}
 	return strings.TrimSuffix(b.String(), " ")
 }
@@ -73,10 +75,10 @@ func polyline(times []time.Duration) string {
 func chartY(d time.Duration) float64 {
 	low, high := math.Log(float64(chartLow)), math.Log(float64(chartHigh))
 	at := math.Log(float64(min(max(d, chartLow), chartHigh)))
-	return page.Round(100 - 100*(at-low)/(high-low))
+	return page.RoundCoordinate(100 - 100*(at-low)/(high-low))
 }
 
-// timeRows are upstream's times by kind and reason.
+// timeRows returns upstream's times by kind and reason.
 func timeRows(s *plan.Source, times []page.Times) []page.TimeRow {
 	var rows []page.TimeRow
 	for _, t := range times {

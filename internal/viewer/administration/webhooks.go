@@ -1,4 +1,4 @@
-// Webhooks: how receivers of changes do, and pausing one or setting it going again.
+// The state of the receivers of changes, and the forms that pause and resume them.
 
 package administration
 
@@ -16,11 +16,11 @@ import (
 type webhookView struct {
 	Webhook             request.Webhook
 	Title, Tone, Action string
-	Pause               string // pauses it; "": it is paused
+	Pause               string // the address that pauses the webhook; empty if it is paused
 	Since, Last         *page.When
 }
 
-// webhook says how a receiver does.
+// webhook returns the state of a receiver.
 func webhook(q *page.Exchange, w request.Webhook) webhookView {
 	out := webhookView{Webhook: w, Title: w.Source, Since: q.Clock.Moment(w.Failing), Last: q.Clock.Moment(w.At),
 		Tone: page.WebhookTone(w.State), Action: Path + "/webhooks/" + w.Name + "/resume"}
@@ -33,10 +33,9 @@ func webhook(q *page.Exchange, w request.Webhook) webhookView {
 	return out
 }
 
-// resumeWebhook sets a webhook going again: from where it stands, or from behind a change,
-// so that what came after is sent once more.
+// resumeWebhook resumes a webhook at its position, or after a given change, so that later changes are sent again.
 func resumeWebhook(q *page.Exchange) error {
-	if err := hasWebhooks(q); err != nil {
+	if err := checkWebhooks(q); err != nil {
 		return err
 	}
 	name, what := q.R.PathValue("name"), "webhook resume"
@@ -45,56 +44,57 @@ func resumeWebhook(q *page.Exchange) error {
 	if text := strings.TrimSpace(q.R.PostFormValue("after")); text != "" {
 		n, err := strconv.ParseInt(strings.NewReplacer(",", "", "\u202f", "").Replace(text), 10, 64)
 		if err != nil || n < 0 {
-			return page.BadRequest("“"+understudy.Clip(text)+"” is no number of a change",
+			return page.NewBadRequest("“"+understudy.Clip(text)+"” is no number of a change",
 				"Give a number from 0; 0 sends everything once more.", nil)
 		}
 		after, what = &n, "webhook replay after "+strconv.FormatInt(n, 10)+" of"
 		said = "The webhook " + name + " sends everything after change " + strconv.FormatInt(n, 10) + " once more."
 	}
-	if err := page.Audit(q, understudy.AuditEntry{Action: understudy.ActionAdminister, What: what + " " + understudy.Clip(name)}); err != nil {
+	e := understudy.AuditEntry{Action: understudy.ActionAdminister, What: what + " " + understudy.Clip(name)}
+	if err := page.WriteAudit(q, e); err != nil {
 		return err
 	}
 	switch err := q.V.Options.Webhooks.Resume(q.Ctx, name, after); {
 	case errors.Is(err, understudy.ErrNotFound):
-		return noWebhook(name)
+		return newNoWebhook(name)
 	case errors.Is(err, understudy.ErrInvalid):
-		return page.BadRequest("The webhook cannot go on from there", page.Sentence(err), nil)
+		return page.NewBadRequest("The webhook cannot go on from there", page.Sentence(err), nil)
 	case err != nil:
 		return err
 	}
-	q.GoBack(Path+"#webhooks", said)
+	q.RedirectBack(Path+"#webhooks", said)
 	return nil
 }
 
-// pauseWebhook stops a webhook until somebody sets it going again.
+// pauseWebhook pauses a webhook until somebody resumes it.
 func pauseWebhook(q *page.Exchange) error {
-	if err := hasWebhooks(q); err != nil {
+	if err := checkWebhooks(q); err != nil {
 		return err
 	}
 	name := q.R.PathValue("name")
 	e := understudy.AuditEntry{Action: understudy.ActionAdminister, What: "webhook pause " + understudy.Clip(name)}
-	if err := page.Audit(q, e); err != nil {
+	if err := page.WriteAudit(q, e); err != nil {
 		return err
 	}
 	err := q.V.Options.Webhooks.Pause(q.Ctx, name, q.Rights.Caller.Name)
 	switch {
 	case errors.Is(err, understudy.ErrNotFound):
-		return noWebhook(name)
+		return newNoWebhook(name)
 	case err != nil:
 		return err
 	}
-	q.GoBack(Path+"#webhooks", "The webhook "+name+" is paused. What changes waits until it is resumed.")
+	q.RedirectBack(Path+"#webhooks", "The webhook "+name+" is paused. What changes waits until it is resumed.")
 	return nil
 }
 
-// hasWebhooks refuses where there are no webhooks.
-func hasWebhooks(q *page.Exchange) error {
+// checkWebhooks returns an error if there are no webhooks.
+func checkWebhooks(q *page.Exchange) error {
 	if q.V.Options.Webhooks == nil {
-		return page.NotFound("There are no webhooks here", "docs/reference/feed.md shows the settings of one.", Path)
+		return page.NewNotFound("There are no webhooks here", "docs/reference/feed.md shows the settings of one.", Path)
 	}
 	return nil
 }
 
-func noWebhook(name string) error {
-	return page.NotFound("There is no webhook "+understudy.Clip(name), "The settings name them.", Path)
+func newNoWebhook(name string) error {
+	return page.NewNotFound("There is no webhook "+understudy.Clip(name), "The settings name them.", Path)
 }

@@ -51,7 +51,7 @@ func serve(q *page.Exchange) error {
 		p.Search, p.Hits = true, m.Search(understudy.Clip(p.Query))
 	default:
 		if p.Page = m.Page(at); p.Page == nil {
-			return page.NotFound("There is no page of the documentation at "+understudy.Clip(at), "The index lists all pages.", Path)
+			return page.NewNotFound("There is no page of the documentation at "+understudy.Clip(at), "The index lists all pages.", Path)
 		}
 		title = p.Page.Title
 	}
@@ -61,7 +61,7 @@ func serve(q *page.Exchange) error {
 func servePicture(q *page.Exchange, m *manual.Manual, at string) error {
 	data, err := m.ReadPicture(at)
 	if err != nil {
-		return page.NotFound("There is no picture at "+understudy.Clip(at), "The index lists all pages.", Path)
+		return page.NewNotFound("There is no picture at "+understudy.Clip(at), "The index lists all pages.", Path)
 	}
 	h := q.Reply.W.Header()
 	h.Set("Content-Type", "image/svg+xml")

@@ -1,5 +1,4 @@
-// Arrange: how a list is shown beside what it asks upstream for: its columns,
-// its order, the words its records must have.
+// The arrangement of a list: its columns, its order, and the search conditions added to upstream's filters.
 
 package list
 
@@ -15,74 +14,73 @@ import (
 	"understudy/internal/viewer/plan"
 )
 
-// Own parameters of a list's arrangement.
+// The viewer's own parameters of a list's arrangement.
 const (
-	ownColumns = understudy.OwnPrefix + "columns" // fields, in order, by commas
-	ownSort    = understudy.OwnPrefix + "sort"    // a field; "-" before it: the largest first
-	ownText    = understudy.OwnPrefix + "q"       // a condition in the words of the search
-	ownNarrow  = understudy.OwnPrefix + "narrow"  // a value of a facet, as a condition; may come several times
-	ownForm    = understudy.OwnPrefix + "form"    // the form that stands open: formColumns or formSelect
-	ownCursor  = understudy.OwnPrefix + "cursor"  // where a searched list goes on
+	paramColumns = understudy.OwnPrefix + "columns" // field names in order, separated by commas
+	paramSort    = understudy.OwnPrefix + "sort"    // a field name; a "-" before it means the largest first
+	paramText    = understudy.OwnPrefix + "q"       // a search condition
+	paramNarrow  = understudy.OwnPrefix + "narrow"  // a search condition that a facet added; may occur several times
+	paramForm    = understudy.OwnPrefix + "form"    // the open form: formColumns or formSelect
+	paramCursor  = understudy.OwnPrefix + "cursor"  // the position in a list that a search found
 )
 
 // The forms that a page of records can have open.
 const (
 	formColumns = "columns"
-	formSelect  = "select" // boxes in the rows, and what to do with those that are selected
+	formSelect  = "select" // check boxes in the rows, and what can be done with the selected records
 )
 
-// mostColumns bounds how many columns an address names.
-const mostColumns = 60
+// maxColumns is the largest number of columns in an address.
+const maxColumns = 60
 
-// arrangement is how a list is shown. The zero value is the kind's own way.
+// arrangement is how a list is shown. The zero value is the kind's default.
 type arrangement struct {
-	columns []*plan.Column // nil = those of the kind
-	sort    *plan.Column   // nil = upstream's order
-	down    bool           // the largest first
-	text    string
-	narrow  []string // conditions that facets added
-	cursor  string
-	form    string // the form that stands open; no address of ours keeps it
-	// everywhere: the list is that of all roots of the source, of which upstream has none.
+	columns    []*plan.Column // the columns to show; nil for the kind's default columns
+	sort       *plan.Column   // the column to sort by; nil for upstream's order
+	descending bool           // the sort order begins with the largest value
+	text       string
+	narrow     []string // the conditions that facets added
+	cursor     string
+	form       string // the open form; links of the page do not contain it
+	// everywhere means the list of all roots of the source. Upstream has no such list.
 	everywhere bool
 }
 
-// mostNarrow bounds how many conditions facets add.
-const mostNarrow = 20
+// maxNarrow is the largest number of conditions that facets may add.
+const maxNarrow = 20
 
-// searched reports whether upstream has no such list: it is found by searching
-// the records that are held.
-func (a arrangement) searched() bool {
+// isSearch reports whether upstream has no such list, so that it is a search in the stored records.
+func (a arrangement) isSearch() bool {
 	return a.sort != nil || a.text != "" || len(a.narrow) > 0 || a.everywhere
 }
 
-// params are an arrangement in an address.
+// params returns the parameters of an arrangement.
 func (a arrangement) params() understudy.Query {
 	var all understudy.Query
 	if len(a.columns) > 0 {
-		all = append(all, understudy.Param{Name: ownColumns, Value: columnNames(a.columns)})
+		all = append(all, understudy.Param{Name: paramColumns, Value: columnNames(a.columns)})
 	}
 	if a.text != "" {
-		all = append(all, understudy.Param{Name: ownText, Value: a.text})
+		all = append(all, understudy.Param{Name: paramText, Value: a.text})
 	}
 	for _, n := range a.narrow {
-		all = append(all, understudy.Param{Name: ownNarrow, Value: n})
+		all = append(all, understudy.Param{Name: paramNarrow, Value: n})
 	}
 	if a.sort != nil {
-		all = append(all, understudy.Param{Name: ownSort, Value: a.order()})
+		all = append(all, understudy.Param{Name: paramSort, Value: a.order()})
 	}
-	if a.cursor != "" && a.searched() {
-		all = append(all, understudy.Param{Name: ownCursor, Value: a.cursor})
+	if a.cursor != "" && a.isSearch() {
+		all = append(all, understudy.Param{Name: paramCursor, Value: a.cursor})
 	}
 	return all
 }
 
-// order is the value of the parameter for the order.
+// order returns the value of the parameter sort.
 func (a arrangement) order() string {
 	switch {
 	case a.sort == nil:
 		return ""
-	case a.down:
+	case a.descending:
 		return "-" + a.sort.Spec.Name
 	}
 	return a.sort.Spec.Name
@@ -96,13 +94,12 @@ func columnNames(columns []*plan.Column) string {
 	return strings.Join(names, ",")
 }
 
-// arrange reads one of a list's own parameters; taken is false when it is none
-// of them.
-func arrange(q *page.Exchange, ask *listQuery, p understudy.Param) (taken bool, err error) {
-	a := &ask.layout
+// readArrangement reads one parameter of a list's arrangement. taken is false if it is another parameter.
+func readArrangement(q *page.Exchange, ask *listQuery, p understudy.Param) (taken bool, err error) {
+	a := &ask.arrangement
 	switch p.Name {
-	case ownColumns:
-		more, err := columnsNamed(q.Kind, p.Value)
+	case paramColumns:
+		more, err := parseColumns(q.Kind, p.Value)
 		if err != nil {
 			return true, err
 		}
@@ -112,29 +109,29 @@ func arrange(q *page.Exchange, ask *listQuery, p understudy.Param) (taken bool, 
 				a.columns = append(a.columns, c)
 			}
 		}
-		ask.tidy = ask.tidy && before == 0 && p.Value != "" && columnNames(a.columns) == p.Value
-	case ownSort:
-		return true, arrangeOrder(q, ask, p.Value)
-	case ownText:
+		ask.isCanonical = ask.isCanonical && before == 0 && p.Value != "" && columnNames(a.columns) == p.Value
+	case paramSort:
+		return true, readOrder(q, ask, p.Value)
+	case paramText:
 		text := strings.TrimSpace(p.Value)
-		ask.tidy = ask.tidy && text == p.Value && text != "" && a.text == ""
+		ask.isCanonical = ask.isCanonical && text == p.Value && text != "" && a.text == ""
 		a.text = cmp.Or(a.text, text)
-	case ownNarrow:
+	case paramNarrow:
 		fresh := p.Value != "" && !slices.Contains(a.narrow, p.Value)
-		ask.tidy = ask.tidy && fresh
-		if fresh && len(a.narrow) == mostNarrow {
-			return true, page.BadRequest("That are too many conditions", "Take some of them away.", nil)
+		ask.isCanonical = ask.isCanonical && fresh
+		if fresh && len(a.narrow) == maxNarrow {
+			return true, page.NewBadRequest("That are too many conditions", "Take some of them away.", nil)
 		}
 		if fresh {
 			a.narrow = append(a.narrow, p.Value)
 		}
-	case ownForm:
+	case paramForm:
 		if p.Value != formColumns && p.Value != formSelect {
-			return true, page.UnknownWord("form", p.Value, []string{formColumns, formSelect}, nil)
+			return true, page.NewUnknownWord("form", p.Value, []string{formColumns, formSelect}, nil)
 		}
-		ask.layout.form = p.Value
-	case ownCursor:
-		ask.tidy = ask.tidy && p.Value != "" && a.cursor == ""
+		ask.arrangement.form = p.Value
+	case paramCursor:
+		ask.isCanonical = ask.isCanonical && p.Value != "" && a.cursor == ""
 		a.cursor = p.Value
 	default:
 		return false, nil
@@ -142,38 +139,38 @@ func arrange(q *page.Exchange, ask *listQuery, p understudy.Param) (taken bool, 
 	return true, nil
 }
 
-// columnsNamed reads fields by commas, each once.
-func columnsNamed(k *plan.Kind, text string) ([]*plan.Column, error) {
+// parseColumns parses field names separated by commas, and ignores repetitions.
+func parseColumns(k *plan.Kind, text string) ([]*plan.Column, error) {
 	var all []*plan.Column
 	for name := range strings.SplitSeq(text, ",") {
 		if name = strings.TrimSpace(name); name == "" {
 			continue
 		}
 		c := k.ByField[name]
-		if c == nil || !slices.Contains(k.Every, c) {
-			return nil, page.UnknownWord("column of "+k.Spec.Title, name, k.EveryName(), nil)
+		if c == nil || !slices.Contains(k.AllColumns, c) {
+			return nil, page.NewUnknownWord("column of "+k.Spec.Title, name, k.ColumnNames(), nil)
 		}
 		if !slices.Contains(all, c) {
 			all = append(all, c)
 		}
 	}
-	if len(all) > mostColumns {
-		return nil, page.BadRequest("That are too many columns", "A list shows at most 60 of them.", nil)
+	if len(all) > maxColumns {
+		return nil, page.NewBadRequest("That are too many columns", "A list shows at most 60 of them.", nil)
 	}
 	return all, nil
 }
 
-// arrangeOrder reads the order. A field the role does not fully see orders
-// nothing: where a record stands would tell what it holds.
-func arrangeOrder(q *page.Exchange, ask *listQuery, text string) error {
+// readOrder reads the order of a list. The role must see the field fully, because the position of a record would
+// reveal its value.
+func readOrder(q *page.Exchange, ask *listQuery, text string) error {
 	name, down := strings.CutPrefix(text, "-")
 	if name == "" {
-		ask.tidy = false
+		ask.isCanonical = false
 		return nil
 	}
 	c := q.Kind.ByField[name]
-	if c == nil || !slices.Contains(q.Kind.Every, c) {
-		return page.UnknownWord("column of "+q.Kind.Spec.Title, name, q.Kind.EveryName(), nil)
+	if c == nil || !slices.Contains(q.Kind.AllColumns, c) {
+		return page.NewUnknownWord("column of "+q.Kind.Spec.Title, name, q.Kind.ColumnNames(), nil)
 	}
 	if q.Rights.Level(q.Kind, c.Spec.Name) != access.See {
 		return &page.Problem{
@@ -181,23 +178,22 @@ func arrangeOrder(q *page.Exchange, ask *listQuery, text string) error {
 			Hint: "It may not sort by " + c.Spec.Name + ", which it does not fully see." + q.Rights.RemedyOf(q.Kind, c.Spec.Name),
 		}
 	}
-	ask.tidy = ask.tidy && ask.layout.sort == nil
-	if down && name == q.Kind.Spec.Clock { // as it is anyway
-		ask.tidy = false
+	ask.isCanonical = ask.isCanonical && ask.arrangement.sort == nil
+	if down && name == q.Kind.Spec.Clock { // this is upstream's order anyway
+		ask.isCanonical = false
 		return nil
 	}
-	ask.layout.sort, ask.layout.down = c, down
+	ask.arrangement.sort, ask.arrangement.descending = c, down
 	return nil
 }
 
-// sortable makes the headings of a list's table lead to its order by them: the
-// largest first of numbers and moments, A first of text; then the other way;
-// then upstream's own.
-func (lv listing) sortable(t *page.Table, rows []access.Row) {
+// linkHeadings links the headings of a list's table to the list sorted by them. Numbers and moments begin with the
+// largest, text with A. The next click reverses the order, and the third returns to upstream's order.
+func (lv listing) linkHeadings(t *page.Table, rows []access.Row) {
 	if _, ok := lv.conditions(); !ok || lv.q.V.Options.Search == nil || !lv.q.Clock.AsOf.At.IsZero() {
 		return
 	}
-	timed := !slices.ContainsFunc(rows, func(r access.Row) bool { _, ok := page.TimeOf(lv.q.Kind, r); return !ok })
+	timed := !slices.ContainsFunc(rows, func(r access.Row) bool { _, ok := page.ClockTime(lv.q.Kind, r); return !ok })
 	for i := range t.Heads {
 		h := &t.Heads[i]
 		if lv.q.Rights.Level(lv.q.Kind, h.Column.Spec.Name) != access.See {
@@ -205,34 +201,34 @@ func (lv listing) sortable(t *page.Table, rows []access.Row) {
 		}
 		clock := h.Column.Spec.Name == lv.q.Kind.Spec.Clock
 		to := *lv.ask
-		to.layout.cursor = ""
+		to.arrangement.cursor = ""
 		switch {
-		case lv.ask.layout.sort == nil && clock && timed && newestFirst(lv.q.Kind, rows):
-			h.Order, to.layout.sort, to.layout.down = "descending", h.Column, false
-		case lv.ask.layout.sort == nil && clock: // upstream's own order is another one
-			to.layout.sort, to.layout.down = h.Column, true
-		case lv.ask.layout.sort != h.Column:
-			to.layout.sort, to.layout.down = h.Column, h.Column.Digits || h.Column.Shape == plan.Moment
+		case lv.ask.arrangement.sort == nil && clock && timed && isNewestFirst(lv.q.Kind, rows):
+			h.Order, to.arrangement.sort, to.arrangement.descending = "descending", h.Column, false
+		case lv.ask.arrangement.sort == nil && clock: // upstream's own order is a different one
+			to.arrangement.sort, to.arrangement.descending = h.Column, true
+		case lv.ask.arrangement.sort != h.Column:
+			to.arrangement.sort, to.arrangement.descending = h.Column, h.Column.IsNumeric || h.Column.Shape == plan.Moment
 			if clock {
-				to.layout.sort = nil
+				to.arrangement.sort = nil
 			}
 		default:
 			h.Order = "ascending"
-			if lv.ask.layout.down {
+			if lv.ask.arrangement.descending {
 				h.Order = "descending"
 			}
-			if first := h.Column.Digits || h.Column.Shape == plan.Moment; lv.ask.layout.down == first && !clock {
-				to.layout.down = !lv.ask.layout.down
+			if first := h.Column.IsNumeric || h.Column.Shape == plan.Moment; lv.ask.arrangement.descending == first && !clock {
+				to.arrangement.descending = !lv.ask.arrangement.descending
 			} else {
-				to.layout.sort = nil
+				to.arrangement.sort = nil
 			}
 		}
 		h.Href = to.address("", lv.ask.filters(), nil)
 	}
 }
 
-// newestFirst reports whether every row shows a time and none is later than the one before it.
-func newestFirst(k *plan.Kind, rows []access.Row) bool {
+// isNewestFirst reports whether every row has a time, and no row is newer than the row before it.
+func isNewestFirst(k *plan.Kind, rows []access.Row) bool {
 	var before time.Time
 	for i, row := range rows {
 		f, at := page.ShownTime(k, row)
@@ -244,54 +240,54 @@ func newestFirst(k *plan.Kind, rows []access.Row) bool {
 	return k.Spec.Clock != ""
 }
 
-// chosen are the columns of a list: those that were chosen or else the kind's,
-// less those the role does not show. A list of all roots shows which one a row lies under.
-func (lv listing) chosen() []*plan.Column {
-	if len(lv.ask.layout.columns) > 0 {
-		return lv.q.Rights.Visible(lv.q.Kind, lv.ask.layout.columns)
+// columns returns the columns of a list: the chosen or else the default columns, without those that the role may
+// not see. A list of all roots also has the column of the root.
+func (lv listing) columns() []*plan.Column {
+	if len(lv.ask.arrangement.columns) > 0 {
+		return lv.q.Rights.VisibleColumns(lv.q.Kind, lv.ask.arrangement.columns)
 	}
 	all := lv.q.Rights.ColumnsOf(lv.q.Kind)
 	root := lv.q.Kind.ByField[lv.q.Source.Spec.RootField(lv.q.Kind.Spec)]
-	if root == nil || !lv.ask.layout.everywhere || slices.Contains(all, root) {
+	if root == nil || !lv.ask.arrangement.everywhere || slices.Contains(all, root) {
 		return all
 	}
-	return slices.Insert(slices.Clone(all), min(1, len(all)), lv.q.Rights.Visible(lv.q.Kind, []*plan.Column{root})...)
+	return slices.Insert(slices.Clone(all), min(1, len(all)), lv.q.Rights.VisibleColumns(lv.q.Kind, []*plan.Column{root})...)
 }
 
-// selection is the form that does something with the rows that are selected.
+// selection is the form for the selected rows.
 type selection struct {
-	Href     string // the page with the form
-	At       string // the page without it
-	Open     bool
-	Notes    bool // the caller may mark records as handled
-	Searches bool // what is selected can be exported
+	OpenHref  string // the address of the page with the form
+	CloseHref string // the address of the page without the form
+	IsOpen    bool
+	CanMark   bool // the caller may mark records as handled
+	CanExport bool // the selected records can be exported
 }
 
-// selection offers the form on the page at an address, whose records are of some source; the zero value where nothing
-// could be done with them.
+// newSelection returns the form for the page at an address. It returns the zero value if the caller could do
+// nothing with selected records.
 func newSelection(q *page.Exchange, at, param, form string, notes bool) selection {
-	s := selection{At: at, Open: form == formSelect, Notes: notes, Searches: q.V.Options.Search != nil && q.Clock.AsOf.At.IsZero()}
-	if s.Notes || s.Searches {
-		s.Href = withForm(at, param, formSelect)
+	s := selection{CloseHref: at, IsOpen: form == formSelect, CanMark: notes, CanExport: q.V.Options.Search != nil && q.Clock.AsOf.At.IsZero()}
+	if s.CanMark || s.CanExport {
+		s.OpenHref = withForm(at, param, formSelect)
 	}
 	return s
 }
 
-// withForm is an address of ours with one of the forms open.
+// withForm returns an address of the viewer with a form open.
 func withForm(at, param, form string) string {
 	path, raw, _ := strings.Cut(at, "?")
-	params, _ := understudy.ParseQuery(raw) // an address of ours
+	params, _ := understudy.ParseQuery(raw) // the viewer made this address, so it is valid
 	return path + plan.WithQuery(append(params, understudy.Param{Name: param, Value: form}))
 }
 
-// selectRows gives a list the form, and its rows the boxes while it is open.
+// selectRows adds the form to a list, and check boxes to its rows while the form is open.
 func (lv listing) selectRows(p *listPage, rows []access.Row) {
-	if len(rows) == 0 || rows[0].ID == "" || !lv.q.Kind.Remembered() {
+	if len(rows) == 0 || rows[0].ID == "" || !lv.q.Kind.HasRecords() {
 		return
 	}
 	at := lv.ask.address("", lv.ask.query, lv.ask.back)
-	p.Tools.Select = newSelection(lv.q, at, ownForm, lv.ask.layout.form, lv.q.Rights.SeesNotes(lv.q.Source, lv.q.Clock.AsOf))
-	if p.Tools.Select.Open && p.Tools.Select.Href != "" {
-		p.Table.PickRows(lv.q.Kind, rows)
+	p.Tools.Select = newSelection(lv.q, at, paramForm, lv.ask.arrangement.form, lv.q.Rights.CanSeeNotes(lv.q.Source, lv.q.Clock.AsOf))
+	if p.Tools.Select.IsOpen && p.Tools.Select.OpenHref != "" {
+		p.Table.AddSelectBoxes(lv.q.Kind, rows)
 	}
 }

@@ -125,11 +125,11 @@ func TestCookieIsBounded(t *testing.T) {
 	h := viewertest.Open(t)
 	cookie := ""
 	for _, k := range h.Viewer.Visitor.Planned[0].Kinds {
-		if len(k.Every) < 2 {
+		if len(k.AllColumns) < 2 {
 			continue
 		}
 		form := understudy.Query{{Name: "source", Value: "twilio"}, {Name: "kind", Value: k.Spec.Name}}
-		for _, c := range k.Every[:min(len(k.Every), 60)] {
+		for _, c := range k.AllColumns[:min(len(k.AllColumns), 60)] {
 			form = append(form, understudy.Param{Name: "column", Value: c.Spec.Name})
 		}
 		who := viewertest.Browser{Token: "alltoken", Headers: map[string]string{"Cookie": cookie}}
@@ -138,7 +138,7 @@ func TestCookieIsBounded(t *testing.T) {
 		if len(cookie) > 4000 {
 			t.Fatalf("%s: the cookie has %d bytes", k.Spec.Name, len(cookie))
 		}
-		if _, _, head := h.Get(k.Href, viewertest.Browser{Token: "alltoken", Headers: map[string]string{"Cookie": cookie}}); k.Browsable() &&
+		if _, _, head := h.Get(k.Href, viewertest.Browser{Token: "alltoken", Headers: map[string]string{"Cookie": cookie}}); k.IsBrowsable() &&
 			!strings.Contains(head.Get("Location"), "understudy.columns") {
 			t.Errorf("%s: what was just chosen is forgotten", k.Spec.Name)
 		}

@@ -1,4 +1,4 @@
-// Complete: what the word at hand in a box for searches may become: names of fields, and their values.
+// Completion of a word in a search box: field names and their values.
 
 package list
 
@@ -16,20 +16,20 @@ import (
 	"understudy/spec"
 )
 
-// The most that is offered, and how long counting values may take.
+// The largest number of offers, and the time limit for counting values.
 const (
 	maxOffers    = 8
-	countingTime = 300 * time.Millisecond
+	countTimeout = 300 * time.Millisecond
 )
 
-// offer is what a word may become.
+// offer is a possible completion of a word.
 type offer struct {
-	Text string `json:"text"` // a condition, or the name of a field with its colon
-	Note string `json:"note"` // what it means, or how many records it finds
+	Text string `json:"text"` // a condition, or a field name with its colon
+	Note string `json:"note"` // its meaning, or how many records it finds
 }
 
-// serveComplete answers with what a word may become. The word is a name or a name with a value; nothing else of what was
-// typed is sent. What the role does not see fully is not offered.
+// serveComplete answers with the completions of a word: a field name, or a name with the beginning of a value. The
+// browser sends only this word. Fields that the role does not see fully are not offered.
 func serveComplete(q *page.Exchange) error {
 	params, err := understudy.ParseQuery(q.R.URL.RawQuery)
 	if err != nil {
@@ -44,14 +44,14 @@ func serveComplete(q *page.Exchange) error {
 		case searchKind:
 			kinds = page.AppendNew(kinds, p.Value)
 		default:
-			return page.UnknownWord("parameter", p.Name, []string{"word", searchKind}, nil)
+			return page.NewUnknownWord("parameter", p.Name, []string{"word", searchKind}, nil)
 		}
 	}
 	if q.V.Options.Search == nil {
-		return page.NotFound("Nothing can be searched here", "This server keeps no index.", "")
+		return page.NewNotFound("Nothing can be searched here", "This server keeps no index.", "")
 	}
-	if len(word) > maxTyped || len(kinds) > mostNarrow {
-		return page.BadRequest("That is too long to complete", "Type on.", nil)
+	if len(word) > maxTyped || len(kinds) > maxNarrow {
+		return page.NewBadRequest("That is too long to complete", "Type on.", nil)
 	}
 	c := completion{q, kinds}
 	name, value, valued := strings.Cut(word, ":")
@@ -70,28 +70,29 @@ func serveComplete(q *page.Exchange) error {
 	return q.SendJSON(map[string]any{"offers": append([]offer{}, all[:min(len(all), maxOffers)]...)})
 }
 
-// completion completes words of a search in some kinds; without any, in all that the caller sees.
+// completion completes words of a search in the given kinds, or in all kinds that the caller may see.
 type completion struct {
 	q     *page.Exchange
 	kinds []string
 }
 
-// each calls f with the kinds that are searched.
-func (cv completion) each(f func(*plan.Kind)) {
+// visitKinds calls f with each kind that is searched.
+func (cv completion) visitKinds(f func(*plan.Kind)) {
 	for _, s := range cv.q.V.Planned {
 		for _, k := range s.Kinds {
-			if cv.q.Rights.Sees(s) && k.Remembered() && cv.q.Rights.SeesKind(k) && (len(cv.kinds) == 0 || slices.Contains(cv.kinds, k.Spec.Name)) {
+			if cv.q.Rights.CanSee(s) && k.HasRecords() && cv.q.Rights.CanSeeKind(k) &&
+				(len(cv.kinds) == 0 || slices.Contains(cv.kinds, k.Spec.Name)) {
 				f(k)
 			}
 		}
 	}
 }
 
-// names are those that begin so: of fields, and what every record has.
+// names returns the field names that begin with a text, and the names that every kind has.
 func (cv completion) names(begin string) (all []offer) {
 	own := []offer{{"kind:", "of a kind"}, {"date:", "when it was"}, {"has:", "with this field"}, {"no:", "without this field"},
 		{"number:", "a phone number in any field"}, {"id:", "of this id"}}
-	if cv.q.Rights.SeesAnyNotes(cv.q.Clock.AsOf) {
+	if cv.q.Rights.CanSeeAnyNotes(cv.q.Clock.AsOf) {
 		own = append(own, offer{"note:", "words of a note"}, offer{"handled:", "marked as handled"})
 	}
 	for _, o := range own {
@@ -105,10 +106,10 @@ func (cv completion) names(begin string) (all []offer) {
 	return all
 }
 
-// fields are those that begin so and that the caller sees fully, with the kinds that have them.
+// fields returns the fields that begin with a text and that the caller sees fully, with the kinds that have them.
 func (cv completion) fields(begin string) (all []offer) {
-	cv.each(func(k *plan.Kind) {
-		for _, f := range k.Every {
+	cv.visitKinds(func(k *plan.Kind) {
+		for _, f := range k.AllColumns {
 			if !strings.HasPrefix(f.Spec.Name, begin) || f.Spec.Type == spec.TypeMedia || cv.q.Rights.Level(k, f.Spec.Name) != access.See {
 				continue
 			}
@@ -123,10 +124,11 @@ func (cv completion) fields(begin string) (all []offer) {
 	return all
 }
 
-// values are those of a field that begin so: as counted among the records held, else as the spec lists them.
+// values returns the values of a field that begin with a text. They come from the stored records, or else from the
+// spec.
 func (cv completion) values(name, begin string) (all []offer) {
 	add := func(value, note string) {
-		text := name + ":" + page.Quoted(value)
+		text := name + ":" + page.QuoteValue(value)
 		if why := cv.q.V.MeaningOf(name, value, nil); why != "" {
 			note = strings.TrimSuffix(why+" · "+note, " · ")
 		}
@@ -136,7 +138,7 @@ func (cv completion) values(name, begin string) (all []offer) {
 	}
 	switch name {
 	case "kind":
-		cv.each(func(k *plan.Kind) { add(k.Spec.Name, plan.UpperFirst(k.Spec.Title)) })
+		cv.visitKinds(func(k *plan.Kind) { add(k.Spec.Name, plan.UpperFirst(k.Spec.Title)) })
 		return all
 	case "handled":
 		add("no", "nobody has")
@@ -144,7 +146,7 @@ func (cv completion) values(name, begin string) (all []offer) {
 		return all
 	}
 	seen, isTime := false, name == "date"
-	cv.each(func(k *plan.Kind) {
+	cv.visitKinds(func(k *plan.Kind) {
 		if f := k.ByField[name]; f != nil && cv.q.Rights.Level(k, name) == access.See {
 			seen, isTime = true, isTime || spec.IsTime(f.Spec.Type)
 		}
@@ -157,11 +159,11 @@ func (cv completion) values(name, begin string) (all []offer) {
 		add("-30d", "in the last 30 days")
 		add(cv.q.Clock.Start.In(cv.q.Clock.Zone).Format("2006-01"), "this month")
 	case seen:
-		cv.counted(name, add)
-		cv.each(func(k *plan.Kind) {
+		cv.addCounted(name, add)
+		cv.visitKinds(func(k *plan.Kind) {
 			for _, l := range k.PlannedLists {
 				for i, f := range l.Spec.Filters {
-					if f.Field == name && cv.q.Rights.Offers(l, i) {
+					if f.Field == name && cv.q.Rights.CanFilter(l, i) {
 						for _, v := range f.Values {
 							add(v, "")
 						}
@@ -173,13 +175,13 @@ func (cv completion) values(name, begin string) (all []offer) {
 	return all
 }
 
-// counted adds the values of a field among the records that the caller sees.
-func (cv completion) counted(name string, add func(value, note string)) {
-	ctx, cancel := context.WithTimeout(cv.q.Ctx, countingTime)
+// addCounted calls add for the values of a field in the records that the caller may see.
+func (cv completion) addCounted(name string, add func(value, note string)) {
+	ctx, cancel := context.WithTimeout(cv.q.Ctx, countTimeout)
 	defer cancel()
 	r, err := cv.q.V.Options.Search.Find(ctx, cv.q.Rights.Caller, query.SearchRequest{Kinds: cv.kinds, Facets: true, CountOnly: true})
 	if err != nil {
-		return // those of the spec are offered
+		return // only the values of the spec are offered
 	}
 	for _, f := range r.Facets {
 		if f.Name != name {

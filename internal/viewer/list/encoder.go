@@ -1,4 +1,4 @@
-// Encoder: records as CSV, JSON and JSON lines.
+// Encoders of records: CSV, JSON and JSON lines.
 
 package list
 
@@ -17,18 +17,18 @@ import (
 	"understudy/kit/jsonspan"
 )
 
-// csvEncoder writes RFC 4180 with a header of field names. Moments are RFC 3339
-// in the reader's timezone, everything else is as the view has it.
+// csvEncoder writes CSV (RFC 4180) with a header of field names. Moments are written in RFC 3339 in the reader's
+// time zone, other values as the caller sees them.
 type csvEncoder struct {
-	q       *page.Exchange
-	columns []*plan.Column
-	kinds   bool     // rows say their source and kind
-	fields  []string // of rows of several kinds; a kind has some of them
+	q         *page.Exchange
+	columns   []*plan.Column
+	withKinds bool     // each row has its source and kind
+	fields    []string // the fields of rows of several kinds; a kind need not have all of them
 }
 
 func (w *csvEncoder) begin(dst []byte) []byte {
 	var names []string
-	if w.kinds {
+	if w.withKinds {
 		names = slices.Concat(foundColumns, w.fields)
 	}
 	for _, c := range w.columns {
@@ -37,9 +37,10 @@ func (w *csvEncoder) begin(dst []byte) []byte {
 	return csvline.Append(dst, names)
 }
 
+// row appends a record as one line of CSV.
 func (w *csvEncoder) row(dst []byte, one exported) []byte {
 	cells := make([]string, 0, len(w.columns)+5)
-	if w.kinds {
+	if w.withKinds {
 		cells = append(cells, one.kind.Source.Name, one.kind.Spec.Name, csvline.EscapeFormulas(one.row.ID))
 		at := w.field(one, one.kind.Spec.Clock)
 		if at == "" {
@@ -56,7 +57,7 @@ func (w *csvEncoder) row(dst []byte, one exported) []byte {
 	return csvline.Append(dst, cells)
 }
 
-// field returns what a row has in a field, "" where its kind has none of the name.
+// field returns the value of a row's field, or "" if its kind has no such field.
 func (w *csvEncoder) field(one exported, name string) string {
 	if c := one.kind.ByField[name]; c != nil {
 		return w.text(c, one.row.Field(name))
@@ -64,9 +65,9 @@ func (w *csvEncoder) field(one exported, name string) string {
 	return ""
 }
 
-// meaning returns what the error code of a record means, "" where it has none that the role sees.
+// meaning returns the meaning of a record's error code, or "" if the role sees no code.
 func meaning(one exported) string {
-	for _, c := range one.kind.Every {
+	for _, c := range one.kind.AllColumns {
 		if c.Shape != plan.ErrorCode {
 			continue
 		}
@@ -77,7 +78,7 @@ func meaning(one exported) string {
 	return ""
 }
 
-// foundText is where the words of a search were found.
+// foundText returns the texts in which a search found its words.
 func foundText(h *query.SearchHit) string {
 	var all []string
 	if h != nil {
@@ -107,11 +108,11 @@ func (w *csvEncoder) end(dst []byte, rows int, rest string) []byte {
 	return csvline.Append(dst, []string{"# not complete after " + strconv.Itoa(rows) + " rows: " + rest})
 }
 
-// linesEncoder writes each record as one JSON object on a line of its own: the
-// columns under the names of their fields, each value as the view has it.
+// linesEncoder writes each record as a JSON object on its own line. Its members are the columns by field name, with
+// the values that the caller sees.
 type linesEncoder struct {
-	columns []*plan.Column
-	kinds   bool
+	columns   []*plan.Column
+	withKinds bool
 }
 
 func (w *linesEncoder) begin(dst []byte) []byte { return dst }
@@ -120,15 +121,16 @@ func (w *linesEncoder) row(dst []byte, one exported) []byte {
 	return append(w.object(dst, one.kind, one.row), '\n')
 }
 
+// object appends a record as a JSON object.
 func (w *linesEncoder) object(dst []byte, k *plan.Kind, row access.Row) []byte {
 	dst = append(dst, '{')
-	if w.kinds {
+	if w.withKinds {
 		dst = jsonspan.Quote(append(dst, `"understudy.source":`...), k.Source.Name)
 		dst = jsonspan.Quote(append(dst, `,"understudy.kind":`...), k.Spec.Name)
 	}
 	columns := w.columns
-	if w.kinds {
-		columns = k.Every
+	if w.withKinds {
+		columns = k.AllColumns
 	}
 	raw := row.Raw()
 	doc, err := jsonspan.Parse(raw)
@@ -139,8 +141,8 @@ func (w *linesEncoder) object(dst []byte, k *plan.Kind, row access.Row) []byte {
 				value = jsonspan.Quote(nil, v.Text)
 			}
 		} else if v, ok := jsonspan.Find(raw, doc, c.Spec.Name); err == nil && ok {
-			value = flat(raw[v.Start:v.End])
-		} else if w.kinds {
+			value = singleLine(raw[v.Start:v.End])
+		} else if w.withKinds {
 			continue
 		}
 		if dst[len(dst)-1] != '{' {
@@ -152,7 +154,7 @@ func (w *linesEncoder) object(dst []byte, k *plan.Kind, row access.Row) []byte {
 	return append(dst, '}')
 }
 
-// end says in a last line of its own that rows are missing.
+// end adds a last line which says that rows are missing.
 func (w *linesEncoder) end(dst []byte, rows int, rest string) []byte {
 	if rest == "" {
 		return dst
@@ -162,25 +164,24 @@ func (w *linesEncoder) end(dst []byte, rows int, rest string) []byte {
 	return append(dst, "}\n"...)
 }
 
-// jsonEncoder writes one object: the records, how many they are, and whether
-// they are all.
+// jsonEncoder writes one object: the records, their number, and whether they are complete.
 type jsonEncoder struct {
 	linesEncoder linesEncoder
-	some         bool // a record is written
+	hasRows      bool // a row has been written
 }
 
 func (w *jsonEncoder) begin(dst []byte) []byte {
-	if w.linesEncoder.kinds { // programs that open pages look here
+	if w.linesEncoder.withKinds { // programs that open pages expect this member
 		return append(dst, `{"matches":[],"rows":[`...)
 	}
 	return append(dst, `{"rows":[`...)
 }
 
 func (w *jsonEncoder) row(dst []byte, one exported) []byte {
-	if w.some {
+	if w.hasRows {
 		dst = append(dst, ',')
 	}
-	w.some = true
+	w.hasRows = true
 	return w.linesEncoder.object(append(dst, '\n'), one.kind, one.row)
 }
 
@@ -193,43 +194,42 @@ func (w *jsonEncoder) end(dst []byte, rows int, rest string) []byte {
 	return append(dst, "}\n"...)
 }
 
-// flat is a JSON value on one line: white space between its parts may hold line
-// ends, a string cannot.
-func flat(value []byte) []byte {
+// singleLine returns a JSON value on one line. Line breaks occur only between its parts, never in a string.
+func singleLine(value []byte) []byte {
 	if !slices.ContainsFunc(value, func(c byte) bool { return c == '\n' || c == '\r' }) {
 		return value
 	}
 	return slices.DeleteFunc(slices.Clone(value), func(c byte) bool { return c == '\n' || c == '\r' })
 }
 
-// ofIDs matches a search for ids alone, as page.AnyID writes it of ids without blanks.
-var ofIDs = regexp.MustCompile(`^id:[^ ]+(?: OR id:[^ ]+)*$`)
+// idSearch matches a search only for ids, as page.IDCondition writes it for ids without spaces.
+var idSearch = regexp.MustCompile(`^id:[^ ]+(?: OR id:[^ ]+)*$`)
 
-// pickedIDs returns the ids that a search is for, none where it is for anything else.
-func pickedIDs(text string) []string {
-	if !ofIDs.MatchString(text) {
+// searchedIDs returns the ids that a search is for, or nil if it has other conditions.
+func searchedIDs(text string) []string {
+	if !idSearch.MatchString(text) {
 		return nil
 	}
 	return strings.Split(strings.NewReplacer(" OR id:", ",", `"`, "").Replace(strings.TrimPrefix(text, "id:")), ",")
 }
 
-// foundColumns begin the rows of what was found in several kinds.
+// foundColumns are the first columns for the matches in several kinds.
 var foundColumns = []string{"source", "kind", "id", "time", "found", "meaning"}
 
-// foundFields returns the fields of the kinds that a search looks in, each once; without kinds those that lists of at least
-// two of the main kinds show, and error codes.
+// foundFields returns the fields of the searched kinds without repetitions. If no kinds are given, it returns the
+// error codes, and the fields that the lists of at least two main kinds show.
 func foundFields(q *page.Exchange, source string, in []string) (names []string) {
 	kinds := map[string]int{}
 	for _, s := range q.V.Planned {
 		if source != "" && s.Name != source {
 			continue
 		}
-		for _, k := range q.Rights.Readable(s) {
+		for _, k := range q.Rights.ReadableKinds(s) {
 			if asked := slices.Contains(in, k.Spec.Name); !asked && (len(in) > 0 || k.Spec.Group != "") {
 				continue
 			}
 			shown := q.Rights.ColumnsOf(k)
-			for _, c := range q.Rights.Visible(k, k.Every) {
+			for _, c := range q.Rights.VisibleColumns(k, k.AllColumns) {
 				switch {
 				case len(in) > 0, c.Shape == plan.ErrorCode:
 					kinds[c.Spec.Name] = 2
@@ -243,5 +243,5 @@ func foundFields(q *page.Exchange, source string, in []string) (names []string) 
 			}
 		}
 	}
-	return names[:min(len(names), mostColumns)]
+	return names[:min(len(names), maxColumns)]
 }

@@ -1,5 +1,5 @@
-// Export: every record of a list or a search, as CSV, JSON or JSON lines, sent
-// while it is read: memory holds one page of it at a time.
+// Exports: every record of a list or search as CSV, JSON or JSON lines. They are sent while the records are read,
+// so that memory holds only one page at a time.
 
 package list
 
@@ -26,37 +26,36 @@ import (
 	"understudy/spec"
 )
 
-// The pieces of an export.
+// The limits of an export.
 const (
-	piece      = 64 << 10         // bytes that are sent at once
-	readerTime = 30 * time.Second // for the reader to take them
-	auditTime  = 10 * time.Second // for an entry of the audit log
+	flushBytes   = 64 << 10         // the number of bytes collected before they are sent
+	writeTimeout = 30 * time.Second // how long the client may take to receive them
+	auditTimeout = 10 * time.Second // the time limit for writing an audit entry
 )
 
-// supply gives the records of an export one after another. rest says why there
-// are more than it gave, "" when there are none.
+// supply calls take with each record of an export. rest says why there are more records, and is empty if there are
+// none.
 type supply func(ctx context.Context, take func(exported) error) (rest string, err error)
 
 // exported is one record of an export.
 type exported struct {
 	kind *plan.Kind
 	row  access.Row
-	hit  *query.SearchHit // nil: it was not searched for
+	hit  *query.SearchHit // nil if the record comes from a list
 }
 
-// encoder is how an export is written: what comes first, each row, and what
-// comes last; rest is not empty when rows are missing.
+// encoder writes an export: the beginning, each row, and the end. rest is not empty if rows are missing.
 type encoder interface {
 	begin(dst []byte) []byte
 	row(dst []byte, one exported) []byte
 	end(dst []byte, rows int, rest string) []byte
 }
 
-// errEnough ends a supply whose rows are as many as an export may have, errOver
-// one of whose caller another policy decides otherwise.
+// errFull ends a supply when the export has its largest number of rows. errRightsChanged ends it when the caller's rights
+// have changed.
 var (
-	errEnough = errors.New("viewer: the export is full")
-	errOver   = errors.New("viewer: what the caller may see has changed")
+	errFull          = errors.New("viewer: the export is full")
+	errRightsChanged = errors.New("viewer: what the caller may see has changed")
 )
 
 // exporter writes one export.
@@ -64,34 +63,34 @@ type exporter struct {
 	q    *page.Exchange
 	w    encoder
 	mime string
-	name string // of the file
+	name string // the name of the exported file
 	buf  []byte
 	zip  *gzip.Writer
 	rows int
 
-	values []string // for the audit log: what it was searched or filtered by
-	ids    []string // of the first records
-	listed int      // rows that its newest entry tells of; -1: it has none
-	under  *export.Export
+	values      []string // for the audit log: the values of the search or of the filters
+	ids         []string // the ids of the first exported records, for the audit log
+	auditedRows int      // the number of rows in the newest audit entry; -1 if there is no entry yet
+	slot        *export.Export
 }
 
-// mostListed bounds the ids of an entry.
-const mostListed = 100
+// maxListedIDs is the largest number of ids in an audit entry.
+const maxListedIDs = 100
 
-// encoderOf is how a form of data is written. columns are those of a list; of a
-// search of several kinds there are none, and each row is whole.
-func encoderOf(q *page.Exchange, columns []*plan.Column, kinds bool) (w encoder, mime string) {
-	switch q.Data {
+// newEncoder returns the encoder for the requested format. columns are those of a list. A search in several kinds
+// has none, and its rows are complete.
+func newEncoder(q *page.Exchange, columns []*plan.Column, kinds bool) (w encoder, mime string) {
+	switch q.DataFormat {
 	case page.CsvSuffix:
-		return &csvEncoder{q: q, columns: columns, kinds: kinds}, "text/csv; charset=utf-8; header=present"
+		return &csvEncoder{q: q, columns: columns, withKinds: kinds}, "text/csv; charset=utf-8; header=present"
 	case page.LinesSuffix:
-		return &linesEncoder{columns: columns, kinds: kinds}, "application/jsonl; charset=utf-8"
+		return &linesEncoder{columns: columns, withKinds: kinds}, "application/jsonl; charset=utf-8"
 	}
-	return &jsonEncoder{linesEncoder: linesEncoder{columns: columns, kinds: kinds}}, "application/json"
+	return &jsonEncoder{linesEncoder: linesEncoder{columns: columns, withKinds: kinds}}, "application/json"
 }
 
-// exportRows sends everything a supply gives. As long as nothing has gone out an
-// error is an error page; afterwards it is a mark at the end of the file.
+// exportRows sends all records of a supply. An error before the first byte becomes an error page, a later one
+// becomes a note at the end of the file.
 func exportRows(q *page.Exchange, e *exporter, from supply) error {
 	under, err := q.V.Options.Exports.Begin(q.Rights.Caller)
 	switch {
@@ -103,38 +102,38 @@ func exportRows(q *page.Exchange, e *exporter, from supply) error {
 			Kind: understudy.ErrUnavailable}
 	}
 	defer under.End()
-	e.q, e.under, e.listed = q, under, -1
+	e.q, e.slot, e.auditedRows = q, under, -1
 	ctx, cancel := context.WithTimeout(q.R.Context(), q.V.Options.ExportTime)
 	defer cancel()
-	if q.R.Method == http.MethodHead { // as GET begins
-		if _, err := from(ctx, func(exported) error { return errEnough }); err != nil && err != errEnough {
+	if q.R.Method == http.MethodHead { // a HEAD request gets the same headers as a GET request
+		if _, err := from(ctx, func(exported) error { return errFull }); err != nil && err != errFull {
 			return err
 		}
-		if err := e.audit("export begins"); err != nil {
+		if err := e.writeAudit("export begins"); err != nil {
 			return err
 		}
-		e.head()
+		e.setHeaders()
 		q.Reply.W.WriteHeader(http.StatusOK)
 		return nil
 	}
-	e.buf = e.w.begin(make([]byte, 0, piece+piece/4))
+	e.buf = e.w.begin(make([]byte, 0, flushBytes+flushBytes/4))
 	rest, err := from(ctx, e.take)
 	switch {
-	case err == errEnough:
+	case err == errFull:
 		rest = fmt.Sprintf("an export has %s rows at most", page.Thousands(int64(q.V.Options.ExportRows)))
-	case err == errOver:
+	case err == errRightsChanged:
 		rest = "what you may see has changed meanwhile; export it again"
-	case err != nil && !q.Reply.Sent:
+	case err != nil && !q.Reply.Started:
 		return err
 	case q.R.Context().Err() != nil:
 		q.V.Options.Logger.InfoContext(ctx, "viewer: the reader of an export has left", "path", q.R.URL.Path, "rows", e.rows)
-		return e.audit("export")
+		return e.writeAudit("export")
 	case err != nil:
 		q.V.Options.Logger.WarnContext(ctx, "viewer: export broken off", "path", q.R.URL.Path, "rows", e.rows, "error", err)
 		rest = "reading on failed"
 	}
 	e.buf = e.w.end(e.buf, e.rows, rest)
-	if err := e.audit("export"); err != nil {
+	if err := e.writeAudit("export"); err != nil {
 		return err
 	}
 	e.finish()
@@ -142,54 +141,53 @@ func exportRows(q *page.Exchange, e *exporter, from supply) error {
 }
 
 func (e *exporter) take(one exported) error {
-	if e.under.MustEnd() {
-		return errOver
+	if e.slot.MustEnd() {
+		return errRightsChanged
 	}
 	if e.rows == e.q.V.Options.ExportRows {
-		return errEnough
+		return errFull
 	}
 	e.rows++
-	if len(e.ids) < mostListed {
+	if len(e.ids) < maxListedIDs {
 		e.ids = append(e.ids, one.row.ID)
 	}
-	if e.buf = e.w.row(e.buf, one); len(e.buf) >= piece {
+	if e.buf = e.w.row(e.buf, one); len(e.buf) >= flushBytes {
 		return e.flush()
 	}
 	return nil
 }
 
-// head sets what goes before the first byte.
-func (e *exporter) head() {
+// setHeaders sets the headers of the export.
+func (e *exporter) setHeaders() {
 	h := e.q.Reply.W.Header()
 	h.Set("Content-Type", e.mime)
 	h.Set("Content-Disposition", `attachment; filename="`+e.name+`"`)
 	h.Set("Cache-Control", "private, no-store")
 	h.Set("Vary", "Accept-Encoding, Authorization, Cookie")
-	if page.AcceptsGzip(e.q.R) {
+	if page.IsGzipAccepted(e.q.R) {
 		h.Set("Content-Encoding", "gzip")
 	}
 }
 
-// flush sends what is written so far. A reader that does not take it in time
-// ends the export.
+// flush sends the bytes written so far. The export ends if the client does not receive them in time.
 func (e *exporter) flush() error {
-	if !e.q.Reply.Sent {
-		if err := e.audit("export begins"); err != nil {
+	if !e.q.Reply.Started {
+		if err := e.writeAudit("export begins"); err != nil {
 			return err
 		}
-		e.head()
-		if page.AcceptsGzip(e.q.R) {
+		e.setHeaders()
+		if page.IsGzipAccepted(e.q.R) {
 			zw, err := gzip.NewWriterLevel(e.q.Reply.W, gzip.BestSpeed)
 			if err != nil {
 				return fmt.Errorf("viewer: export: %w", err)
 			}
 			e.zip = zw
 		}
-		e.q.Reply.Sent = true
+		e.q.Reply.Started = true
 		e.q.Reply.W.WriteHeader(http.StatusOK)
 	}
-	// A writer that knows no deadline has the server's.
-	_ = http.NewResponseController(e.q.Reply.W).SetWriteDeadline(e.q.V.Options.Now().Add(readerTime))
+	// A writer without deadlines has that of the server.
+	_ = http.NewResponseController(e.q.Reply.W).SetWriteDeadline(e.q.V.Options.Now().Add(writeTimeout))
 	err := error(nil)
 	if e.zip != nil {
 		_, err = e.zip.Write(e.buf)
@@ -203,28 +201,28 @@ func (e *exporter) flush() error {
 	return nil
 }
 
-// audit lists the export, with the rows so far, unless its newest entry tells of them.
-// One that is sent in pieces is listed before its first piece and before its last.
-func (e *exporter) audit(what string) error {
-	if e.listed == e.rows {
+// writeAudit writes an audit entry with the current number of rows, unless the newest entry has the same number. An
+// export sent in pieces has one entry before its first piece and one before its last.
+func (e *exporter) writeAudit(what string) error {
+	if e.auditedRows == e.rows {
 		return nil
 	}
-	e.listed = e.rows
-	// A reader who leaves has got rows all the same.
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(e.q.Ctx), auditTime)
+	e.auditedRows = e.rows
+	// Rows that were sent must be logged even if the client has closed the connection.
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(e.q.Ctx), auditTimeout)
 	defer cancel()
 	entry := understudy.AuditEntry{Action: understudy.ActionExport, What: what, Values: e.values, IDs: e.ids, Rows: e.rows}
-	return page.AuditLater(e.q, entry)(ctx)
+	return page.PrepareAudit(e.q, entry)(ctx)
 }
 
-// finish sends the rest. A reader who has gone gets none.
+// finish sends the remaining bytes.
 func (e *exporter) finish() {
 	if e.flush() == nil && e.zip != nil {
 		_ = e.zip.Close()
 	}
 }
 
-// exportName is an export's name: what it is of, and of when.
+// exportName returns the name of an export's file: its parts and its time.
 func exportName(q *page.Exchange, parts ...string) string {
 	at := q.Clock.Start
 	if !q.Clock.AsOf.At.IsZero() {
@@ -236,15 +234,15 @@ func exportName(q *page.Exchange, parts ...string) string {
 		}
 		return '_'
 	}, strings.Join(parts, "-"))
-	return name + "-" + at.UTC().Format("20060102T150405Z") + q.Data
+	return name + "-" + at.UTC().Format("20060102T150405Z") + q.DataFormat
 }
 
-// exportList sends a list of upstream's. What is composed from records is sent
-// whole; else the page the address means, and those after it that are held:
-// upstream is asked for no more than a page of the viewer asks for.
+// exportList sends a list of upstream. If it can be composed from records, all of it is sent. Else the first page
+// of the list and the stored pages after it are sent. It causes no more requests to upstream than a page of the
+// viewer.
 func (lv listing) exportList() error {
-	columns := lv.chosen()
-	w, mime := encoderOf(lv.q, columns, false)
+	columns := lv.columns()
+	w, mime := newEncoder(lv.q, columns, false)
 	e := &exporter{w: w, mime: mime, name: exportName(lv.q, lv.q.Source.Name, lv.q.Kind.Spec.Name)}
 	e.values = page.FilterValues(lv.ask.target.List, lv.ask.target.Query)
 	return exportRows(lv.q, e,
@@ -261,33 +259,34 @@ func (lv listing) exportList() error {
 		})
 }
 
-// walkList reads a list from its newest page on.
+// walkList reads a list from its newest page to its end.
 func walkList(ctx context.Context, q *page.Exchange, t *spec.Target, take func(exported) error) (rest string, err error) {
-	whole, end, unmade := q.Clock.AsOf.At.IsZero(), listEnd{}, error(nil) // unmade: why the list is not made from records
+	// unmade is why the list cannot be composed from records
+	whole, end, unmade := q.Clock.AsOf.At.IsZero(), listEnd{}, error(nil)
 	var pages cycle.Pages
 	for first := true; ; first = false {
 		r := q.ReadOn(ctx, t, whole, first)
 		notComposed := errors.Is(r.Err, understudy.ErrNotMirrored) || errors.Is(r.Err, understudy.ErrNotHeld) ||
-			errors.Is(r.Err, understudy.ErrInvalid) // or the request is wrong: then it is refused again
-		if whole && first && notComposed { // of a list that cannot be composed what is held is sent
+			errors.Is(r.Err, understudy.ErrInvalid) // an error of the request itself occurs again below
+		if whole && first && notComposed { // a list that cannot be composed is read from its stored pages
 			whole, unmade = false, r.Err
 			r = q.ReadOn(ctx, t, whole, first)
 		}
 		switch {
 		case r.Err != nil && first && !q.Clock.AsOf.At.IsZero():
-			return "", page.RefusedThen(q, r.Err)
+			return "", page.ExplainPastError(q, r.Err)
 		case r.Err != nil && first:
 			return "", r.Err
 		case errors.Is(r.Err, understudy.ErrNotHeld):
-			return nextNotHeld(q, unmade), nil
+			return incompleteReason(q, unmade), nil
 		case r.Err != nil:
 			return "", r.Err
 		case r.Answer.Page.Status != http.StatusOK:
 			q.Answer = r.Answer
-			return "", q.Rights.Refused(q.Kind, q.Answer.Page.Status, r.View.Body)
+			return "", q.Rights.NewRefusal(q.Kind, q.Answer.Page.Status, r.View.Body)
 		}
 		if first {
-			q.Answer = r.Answer // for the access log
+			q.Answer = r.Answer // the access log needs the answer
 			if err := page.CheckReadable(r); err != nil {
 				return "", err
 			}
@@ -299,14 +298,15 @@ func walkList(ctx context.Context, q *page.Exchange, t *spec.Target, take func(e
 		}
 		page := r.Answer.Page
 		next := page.Next
-		end.saw(t.List, page)
+		end.addPage(t.List, page)
 		switch {
-		case next.Zero() && end.lost != "":
-			return end.lost, nil
-		case next.Zero() && !q.Rights.Counts(q.Kind) && end.open(t, page) != "":
-			return "the list may go on behind its last page here", nil // the reason may count what is hidden
+		case next.Zero() && end.problem != "":
+			return end.problem, nil
+		case next.Zero() && !q.Rights.CanCount(q.Kind) && end.openReason(t, page) != "":
+			// the full reason may reveal the number of hidden records
+			return "the list may go on behind its last page here", nil
 		case next.Zero():
-			return end.open(t, page), nil
+			return end.openReason(t, page), nil
 		case next == t.Key:
 			return "upstream's next link leads to its own page", nil
 		}
@@ -319,13 +319,15 @@ func walkList(ctx context.Context, q *page.Exchange, t *spec.Target, take func(e
 	}
 }
 
-// nextNotHeld says why an export ends before a page of its list. unmade is why the list is not made from records.
-func nextNotHeld(q *page.Exchange, unmade error) string {
+// incompleteReason returns why an export ends before the end of its list. unmade is why the list cannot be composed from
+// records.
+func incompleteReason(q *page.Exchange, unmade error) string {
 	why := "cannot be made from records"
 	switch {
 	case !q.Clock.AsOf.At.IsZero():
 		return "the next page of the list is not kept as it was then"
-	case errors.Is(unmade, understudy.ErrNotMirrored) && q.Rights.Counts(q.Kind): // else the reason may count what is hidden
+	// for other callers the reason may reveal the number of hidden records
+	case errors.Is(unmade, understudy.ErrNotMirrored) && q.Rights.CanCount(q.Kind):
 		why = "is not made from records: " + strings.TrimPrefix(understudy.PlainText(unmade), understudy.ErrNotMirrored.Error()+": ")
 	}
 	held := "is not held here"
@@ -335,7 +337,7 @@ func nextNotHeld(q *page.Exchange, unmade error) string {
 	return "the next page of the list " + held + " and upstream is asked for the first one alone; the list " + why
 }
 
-// idsOf are the ids of a page's records.
+// idsOf returns the ids of a page's records.
 func idsOf(p *understudy.Page) iter.Seq[string] {
 	return func(yield func(string) bool) {
 		for i := range p.Rows {
@@ -346,10 +348,10 @@ func idsOf(p *understudy.Page) iter.Seq[string] {
 	}
 }
 
-// exportFound sends everything a search finds, page by page. columns are those of
-// a list; without them rows say of which kind they are, and as CSV have the fields.
+// exportFound sends all matches of a search, page by page. columns are those of a list. Without them each row has
+// its kind, and a CSV file has the columns in fields.
 func exportFound(q *page.Exchange, name string, search query.SearchRequest, columns []*plan.Column, fields []string) error {
-	w, mime := encoderOf(q, columns, columns == nil)
+	w, mime := newEncoder(q, columns, columns == nil)
 	if table, ok := w.(*csvEncoder); ok {
 		table.fields = fields
 	}
@@ -357,12 +359,12 @@ func exportFound(q *page.Exchange, name string, search query.SearchRequest, colu
 	return exportRows(q, e, func(ctx context.Context, take func(exported) error) (string, error) {
 		search.Limit, search.Facets = query.MostHits, false
 		window, rest := 0, ""
-		picked := pickedIDs(search.Text)
+		picked := searchedIDs(search.Text)
 		ofIDs := len(picked) > 0
 		for {
 			r, err := q.V.Options.Search.Find(ctx, q.Rights.Caller, search)
 			if err != nil {
-				return "", searchFailed(err)
+				return "", explainFailure(err)
 			}
 			if r.Window > 0 && r.More {
 				window = r.Window
@@ -378,7 +380,7 @@ func exportFound(q *page.Exchange, name string, search query.SearchRequest, colu
 				rest = "only the newest " + page.Thousands(int64(window)) + " matches can be had in this order"
 				return rest, nil
 			case r.Next == "" && ofIDs && len(picked) == 0:
-				return "", nil // what was picked came, whatever else is not held
+				return "", nil // all selected records were found, so it does not matter what else is not stored
 			case r.Next == "":
 				return r.Unheld, nil
 			case r.Next == search.Cursor:

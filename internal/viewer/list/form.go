@@ -1,4 +1,4 @@
-// Form: a list's filters as inputs, and the chips that say which are set.
+// The filter form of a list: its inputs, and chips for the filters that are set.
 
 package list
 
@@ -15,46 +15,47 @@ import (
 	"understudy/spec"
 )
 
-// form is what a list's filter form shows. Its inputs carry upstream's names.
+// form is the filter form of a list. Its inputs have upstream's parameter names.
 type form struct {
-	Action string
-	Hidden []understudy.Param
-	Inputs []input
-	Chips  []chip
-	Zone   string // what the moments in it mean
-	Clear  string
-	Looks  bool        // what is sent may be a number to be looked up
-	Ranges []page.Link // the same list since some moments
+	Action    string
+	Hidden    []understudy.Param
+	Inputs    []input
+	Chips     []chip
+	Zone      string // the time zone of the moments in the form
+	Clear     string
+	HasLookup bool        // the search box may contain a phone number to look up
+	Ranges    []page.Link // links to the same list, limited to the last hour or days
 }
 
-// input is one labelled control.
+// input is one input with its label.
 type input struct {
 	ID, Name, Label string
-	Type            string // of the input element; "select" for a menu
+	Type            string // the type of the input element, or "select" for a menu
 	Value           string
-	Step            template.HTMLAttr // step="1" where the value has seconds
+	Step            template.HTMLAttr // step="1" if the value has seconds
 	Required        bool
 	Options         []page.Option
 	Hint            string
 }
 
-// chip is a filter that is set, with the address that unsets it.
+// chip is a filter that is set, with the address that removes it.
 type chip struct{ Label, Text, Remove string }
 
+// makeForm returns the filter form of a list.
 func makeForm(q *page.Exchange, asked *listQuery) form {
 	ask, paging := new(listQuery), asked.list.PagingStyle
 	*ask = *asked
-	ask.layout.cursor = ""
+	ask.arrangement.cursor = ""
 	filters := ask.filters()
 	f := form{Action: q.Kind.Href, Zone: q.Clock.Zone.String()}
 	if q.Kind.Pick("", append(slices.Clone(ask.vars), filters...)) != ask.list {
 		f.Hidden = append(f.Hidden, understudy.Param{Name: plan.OwnList, Value: ask.list.Slug})
 	}
 	f.Hidden = append(f.Hidden, plan.OwnVars(ask.vars)...)
-	f.Hidden = append(f.Hidden, ask.layout.params().Without(func(p understudy.Param) bool { return p.Name == ownText })...)
+	f.Hidden = append(f.Hidden, ask.arrangement.params().Without(func(p understudy.Param) bool { return p.Name == paramText })...)
 	f.Hidden = append(f.Hidden, ask.asOf.Param()...)
 	fillFormText(q, ask, &f)
-	if f.Looks = q.Rights.Looks(); f.Looks {
+	if f.HasLookup = q.Rights.CanLookUp(); f.HasLookup {
 		f.Hidden = append(f.Hidden, understudy.Param{Name: lookupList, Value: f.Action})
 		f.Action = lookupPath
 	}
@@ -63,7 +64,7 @@ func makeForm(q *page.Exchange, asked *listQuery) form {
 	}
 	for i, flt := range ask.list.Spec.Filters {
 		value, set := filters.Get(flt.Name)
-		if !set && !q.Rights.Offers(ask.list, i) {
+		if !set && !q.Rights.CanFilter(ask.list, i) {
 			continue
 		}
 		in := makeInput(q, flt, value)
@@ -76,27 +77,27 @@ func makeForm(q *page.Exchange, asked *listQuery) form {
 	}
 	if paging.Size != "" && paging.Default > 0 {
 		size, _ := filters.Get(paging.Size)
-		f.Inputs = append(f.Inputs, sizes(paging, size))
+		f.Inputs = append(f.Inputs, sizeInput(paging, size))
 	}
 	f.Ranges = makeRanges(q, ask, filters)
 	if len(f.Chips) > 0 {
 		rest := filters.Without(func(p understudy.Param) bool { return p.Name != paging.Size })
 		plain := *ask
-		plain.layout = arrangement{columns: ask.layout.columns}
+		plain.arrangement = arrangement{columns: ask.arrangement.columns}
 		f.Clear = plain.address("", rest, nil)
 	}
 	return f
 }
 
-// lastRanges are the times since which a list is often asked for, as page.ParseAgo reads them.
+// lastRanges are the relative moments offered as shortcuts, in the form that page.ParseAgo reads.
 var lastRanges = []struct{ since, text string }{{"-1h", "Last hour"}, {"today", "Today"}, {"-7d", "7 days"}, {"-30d", "30 days"}}
 
-// makeRanges returns links to the list since some moments, where upstream has a filter for them.
+// makeRanges returns links to the list since the moments in lastRanges, if upstream has a filter for that.
 func makeRanges(q *page.Exchange, ask *listQuery, filters understudy.Query) (all []page.Link) {
 	i := slices.IndexFunc(ask.list.Spec.Filters, func(f *spec.Filter) bool {
 		return f.Op == "since" && f.Field == q.Kind.Spec.Clock && spec.IsTime(f.Type)
 	})
-	if q.Kind.Spec.Clock == "" || i < 0 || !q.Rights.Offers(ask.list, i) || !q.Clock.AsOf.At.IsZero() {
+	if q.Kind.Spec.Clock == "" || i < 0 || !q.Rights.CanFilter(ask.list, i) || !q.Clock.AsOf.At.IsZero() {
 		return nil
 	}
 	since := ask.list.Spec.Filters[i]
@@ -114,41 +115,41 @@ func makeRanges(q *page.Exchange, ask *listQuery, filters understudy.Query) (all
 	return all
 }
 
-// fillFormText fills the box for what upstream has no filter for, and the chips of what
-// is in it.
+// fillFormText adds the search box for conditions that upstream cannot filter by, and the chips of the conditions
+// in use.
 func fillFormText(q *page.Exchange, ask *listQuery, f *form) {
-	if q.V.Options.Search == nil || !q.Kind.Remembered() || !q.Clock.AsOf.At.IsZero() {
+	if q.V.Options.Search == nil || !q.Kind.HasRecords() || !q.Clock.AsOf.At.IsZero() {
 		return
 	}
-	f.Inputs = append(f.Inputs, input{ID: "text", Name: ownText, Label: "Words or conditions", Type: "search", Value: ask.layout.text,
+	f.Inputs = append(f.Inputs, input{ID: "text", Name: paramText, Label: "Words or conditions", Type: "search", Value: ask.arrangement.text,
 		Hint: "late duration>60"})
 	less := func(change func(a *arrangement)) string {
 		at := *ask
-		change(&at.layout)
+		change(&at.arrangement)
 		return at.address("", ask.filters(), nil)
 	}
-	if ask.layout.text != "" {
-		f.Chips = append(f.Chips, chip{"Has", ask.layout.text, less(func(a *arrangement) { a.text = "" })})
+	if ask.arrangement.text != "" {
+		f.Chips = append(f.Chips, chip{"Has", ask.arrangement.text, less(func(a *arrangement) { a.text = "" })})
 	}
-	for i, n := range ask.layout.narrow {
+	for i, n := range ask.arrangement.narrow {
 		label, text := showCondition(q, n, q.Kind)
 		f.Chips = append(f.Chips, chip{label, text, less(func(a *arrangement) { a.narrow = slices.Delete(slices.Clone(a.narrow), i, i+1) })})
 	}
-	if ask.layout.sort != nil {
-		order := ask.layout.sort.Words + ", smallest first"
-		if ask.layout.down {
-			order = ask.layout.sort.Words + ", largest first"
+	if ask.arrangement.sort != nil {
+		order := ask.arrangement.sort.Words + ", smallest first"
+		if ask.arrangement.descending {
+			order = ask.arrangement.sort.Words + ", largest first"
 		}
 		f.Chips = append(f.Chips, chip{"Sorted by", order, less(func(a *arrangement) { a.sort = nil })})
 	}
 }
 
-// needInput asks for what names the record the list lies under.
+// needInput returns the input for the id of a list's parent record.
 func (ask *listQuery) needInput(i int, name string) input {
 	value, _ := ask.vars.Get(name)
 	in := input{ID: "n" + strconv.Itoa(i), Name: name, Label: plan.UpperFirst(plan.Spell(plan.Words(name))), Type: "text", Value: value,
 		Required: true}
-	if of := ask.list.Under; of.Kind != nil && len(of.Kind.Spec.ID) == 1 {
+	if of := ask.list.Parent; of.Kind != nil && len(of.Kind.Spec.ID) == 1 {
 		in.Label = plan.UpperFirst(of.Kind.Spec.One)
 		if len(of.Kind.Spec.Prefixes) > 0 {
 			in.Hint = of.Kind.Spec.Prefixes[0] + "…"
@@ -157,6 +158,7 @@ func (ask *listQuery) needInput(i int, name string) input {
 	return in
 }
 
+// makeInput returns the input of a filter; its type depends on the type of the filter.
 func makeInput(q *page.Exchange, f *spec.Filter, value string) input {
 	in := input{Name: f.Name, Label: f.Title, Type: "text", Value: value}
 	field := q.Kind.Spec.Field(f.Field)
@@ -184,7 +186,7 @@ func makeInput(q *page.Exchange, f *spec.Filter, value string) input {
 	return in
 }
 
-// choices are "any" and each value; one that is set and not among them stays.
+// choices returns the option "any" and one option for each value. A chosen value that is not among them is added.
 func choices(values, texts []string, chosen string) []page.Option {
 	all := []page.Option{{Value: "", Text: "any", Selected: chosen == ""}}
 	for i, v := range values {
@@ -196,8 +198,8 @@ func choices(values, texts []string, chosen string) []page.Option {
 	return all
 }
 
-// fillDateInput shows a moment in the reader's zone, a day as it is. A value that
-// is neither stays text, so that nothing set is lost.
+// fillDateInput shows a moment in the reader's zone, and a plain day unchanged. A value that is neither becomes a
+// text input, so that no filter is lost.
 func fillDateInput(q *page.Exchange, f *spec.Filter, in *input) {
 	day := f.Op == "day" || f.Type == spec.TypeDate
 	in.Type = "datetime-local"
@@ -222,6 +224,7 @@ func fillDateInput(q *page.Exchange, f *spec.Filter, in *input) {
 	}
 }
 
+// showChip returns the value of a filter in words.
 func showChip(q *page.Exchange, f *spec.Filter, in input, value string) string {
 	for _, o := range in.Options {
 		if o.Selected {
@@ -242,8 +245,8 @@ func showChip(q *page.Exchange, f *spec.Filter, in input, value string) string {
 	return q.V.ShowValue(f.Field, value, q.Kind)
 }
 
-// sizes is the menu of page sizes upstream takes.
-func sizes(p *spec.Paging, asked string) input {
+// sizeInput returns the menu of page sizes that upstream accepts.
+func sizeInput(p *spec.Paging, asked string) input {
 	if asked == "" {
 		asked = strconv.Itoa(p.Default)
 	}
@@ -262,23 +265,24 @@ func sizes(p *spec.Paging, asked string) input {
 	return in
 }
 
-// momentForm asks for a moment beside a list; everything else of its address
-// stays.
+// momentForm is the form that shows a list at an earlier moment. It keeps all other parameters of the address.
 type momentForm struct {
 	Action string
 	Hidden understudy.Query
 	Input  input
 	Zone   string
-	Now    string // the same list as it is now; "" = this is it
+	Now    string // the address of the list as of now; empty if it is shown as of now
 }
 
+// momentForm returns the form, or nil if the versions of the kind are not stored.
 func (lv listing) momentForm() *momentForm {
-	if !lv.q.Kind.Remembered() {
+	if !lv.q.Kind.HasRecords() {
 		return nil
 	}
 	at := *lv.ask
-	at.asOf, at.layout = page.AsOf{}, arrangement{columns: lv.ask.layout.columns} // the past is not searched
-	f := &momentForm{Zone: lv.q.Clock.Zone.String(), Input: lv.asOfInput()}
+	// earlier moments cannot be searched
+	at.asOf, at.arrangement = page.AsOf{}, arrangement{columns: lv.ask.arrangement.columns}
+	f := &momentForm{Zone: lv.q.Clock.Zone.String(), Input: lv.momentInput()}
 	now := at.address("", lv.ask.filters(), nil)
 	path, raw, _ := strings.Cut(now, "?")
 	f.Action = path
@@ -291,8 +295,8 @@ func (lv listing) momentForm() *momentForm {
 	return f
 }
 
-// asOfInput is the box for the moment.
-func (lv listing) asOfInput() input {
+// momentInput returns the input for the moment.
+func (lv listing) momentInput() input {
 	in := input{ID: "asof", Name: understudy.OwnAsOf, Label: "As it was known on", Type: "datetime-local", Required: true}
 	if !lv.q.Clock.AsOf.At.IsZero() {
 		l := lv.q.Clock.AsOf.At.In(lv.q.Clock.Zone)

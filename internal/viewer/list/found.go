@@ -1,5 +1,4 @@
-// Found: what a search found: hits with their words marked, counts that narrow
-// it down, and the way on.
+// The matches of a search: hits with highlighted words, facets, and links to the next pages.
 
 package list
 
@@ -19,52 +18,51 @@ import (
 	"understudy/spec"
 )
 
-// foundPage is what search.html shows of a search.
+// foundPage is the data of a search's matches in the template search.html.
 type foundPage struct {
-	Hits   []foundHit
-	Counts counts // those that are there when the page begins
-	Parts  *page.Parts
-	Notes  []string
-	Chips  []chip
-	Pages  pageLinks
-	Export []download
-	Tables []page.Table // the hits in tables, one for each kind, for a reader who chose them
-	Lists  []page.Link  // the same as lists, by kind
-	View   viewForm
-	Sums   string // what was found, added up; "": nothing can be
-	Select selection
+	Hits     []foundHit
+	Counts   counts // the counts that were ready when the page began
+	Parts    *page.Parts
+	Notes    []string
+	Chips    []chip
+	Pages    pageLinks
+	Export   []download
+	Tables   []page.Table // the hits as tables, one for each kind, if the reader has chosen tables
+	Lists    []page.Link  // links to the matches of each kind as a list
+	View     viewForm
+	SumsHref string // the address of the sums over the matches; empty if there are none
+	Select   selection
 }
 
-// foundHit is one record found.
+// foundHit is one record that was found.
 type foundHit struct {
-	kind    *plan.Kind
-	Kind    string
-	Title   page.Cell // leads to the record
-	State   page.Cell
-	When    page.Cell
-	Facts   []page.Cell
-	Written []page.Cell // of the notes on it
-	Pieces  []snippet   // the words that were found; without any, the record's text
-	Exactly bool
-	Pick    template.HTML // the box that selects it
+	kind      *plan.Kind
+	Kind      string
+	Title     page.Cell // the record's id with the link to its page
+	State     page.Cell
+	When      page.Cell
+	Facts     []page.Cell
+	NoteTags  []page.Cell // tags about the record's notes
+	Snippets  []snippet   // the texts with the found words, or else the record's text
+	IsExact   bool
+	SelectBox template.HTML // the check box that selects the record
 }
 
-// snippet is a piece of a field with the words in it marked.
+// snippet is a part of a field with the found words highlighted.
 type snippet struct {
-	Label string // "" where the text speaks for itself
+	Label string // empty if the text is clear without a label
 	Text  template.HTML
 }
 
-// find searches for the page; wrong is a mistake in the query, which the page
-// then points at.
+// find runs the search of the page. wrong is a mistake in the query, which the page then marks.
 func (sv searchView) find() (out *foundPage, wrong *page.Pointer, err error) {
 	counting := startCount(sv.q, sv.s.ask(), nil)
 	first := sv.s.first()
 	r, err := runSearch(sv.q, sv.s.ask(), sv.entry(), func(err error) error {
-		if e := page.SyntaxOf(err); e != nil {
-			wrong = page.PointAt(e)
+		if e := page.FindSyntaxError(err); e != nil {
+			wrong = page.NewPointer(e)
 		}
-		return searchFailed(lostPlace(err, sv.s.cursor, first.address("")))
+		return explainFailure(explainCursorError(err, sv.s.cursor, first.address("")))
 	})
 	if wrong != nil {
 		return nil, wrong, nil
@@ -75,12 +73,12 @@ func (sv searchView) find() (out *foundPage, wrong *page.Pointer, err error) {
 	p := &foundPage{Notes: noteFound(sv.q, r, nil, nil), Chips: sv.s.chips(sv.q)}
 	p.Hits = sv.foundHits(sv.q.Rights.Hits(sv.q.Ctx, r))
 	if len(p.Hits) > 0 {
-		p.Select = newSelection(sv.q, sv.s.address(""), searchForm, sv.s.form, sv.q.Rights.SeesAnyNotes(sv.q.Clock.AsOf))
+		p.Select = newSelection(sv.q, sv.s.address(""), searchForm, sv.s.form, sv.q.Rights.CanSeeAnyNotes(sv.q.Clock.AsOf))
 	}
 	p.Counts, p.Parts = makeCounts(sv.q, "search", counting, "%s found", sv.searchFacets)
 	p.Pages = sv.s.pages(r.Next)
 	p.Export = newDownloads(first.address)
-	p.Lists = sv.asLists(p.Hits)
+	p.Lists = sv.listLinks(p.Hits)
 	view, err := sv.q.R.Cookie(viewCookie)
 	p.View = viewForm{Table: err == nil && view.Value == viewTable, Back: sv.s.address("")}
 	if p.View.Table {
@@ -89,11 +87,11 @@ func (sv searchView) find() (out *foundPage, wrong *page.Pointer, err error) {
 	return p, nil, nil
 }
 
-// runSearch finds records and lists them in an entry of the audit log, before they are shown. refused is the error of the
-// page for one of the search.
+// runSearch runs a search and writes an audit entry with the found records, before they are shown. refused turns an
+// error of the search into the error of the page.
 func runSearch(q *page.Exchange, ask query.SearchRequest, e understudy.AuditEntry, refused func(error) error) (*query.SearchResult, error) {
 	var r *query.SearchResult
-	err := q.First(func(ctx context.Context) (err error) {
+	err := q.ReadFirst(func(ctx context.Context) (err error) {
 		r, err = q.V.Options.Search.Find(ctx, q.Rights.Caller, ask)
 		return err
 	}, nil)
@@ -104,14 +102,14 @@ func runSearch(q *page.Exchange, ask query.SearchRequest, e understudy.AuditEntr
 	for i := range r.Hits {
 		e.IDs = append(e.IDs, r.Hits[i].ID)
 	}
-	if err := page.Audit(q, e); err != nil {
+	if err := page.WriteAudit(q, e); err != nil {
 		return nil, err
 	}
-	q.Found = true
+	q.ShowsSearch = true
 	return r, nil
 }
 
-// entry is the search in the audit log.
+// entry returns the audit entry of the search.
 func (sv searchView) entry() understudy.AuditEntry {
 	e := understudy.AuditEntry{Action: understudy.ActionSearch, Source: sv.s.source, Values: append([]string{sv.s.text}, sv.s.narrow...)}
 	if len(sv.s.kinds) == 1 {
@@ -120,19 +118,19 @@ func (sv searchView) entry() understudy.AuditEntry {
 	return e
 }
 
-// searchFacets are what was counted of a search.
+// searchFacets returns the facets of a search.
 func (sv searchView) searchFacets(r *query.SearchResult) []facet {
 	return makeFacets(sv.q, r, nil, func(_ query.SearchFacet, v query.SearchValue) (string, bool) {
 		at, set := sv.s.first(), false
-		at.narrow, set = toggled(sv.s.narrow, v.Term)
+		at.narrow, set = toggleTerm(sv.s.narrow, v.Term)
 		return at.address(""), set
 	})
 }
 
-// lostPlace is an error of a search that was to go on where another role was, or
-// another search: it leads to the first page. Any other error stays.
-func lostPlace(err error, cursor, first string) error {
-	if cursor == "" || !errors.Is(err, understudy.ErrInvalid) || page.SyntaxOf(err) != nil {
+// explainCursorError turns an error about a cursor of another role or search into an error that links to the first
+// page. Other errors are returned unchanged.
+func explainCursorError(err error, cursor, first string) error {
+	if cursor == "" || !errors.Is(err, understudy.ErrInvalid) || page.FindSyntaxError(err) != nil {
 		return err
 	}
 	return &page.Problem{
@@ -142,16 +140,15 @@ func lostPlace(err error, cursor, first string) error {
 	}
 }
 
-// asLists returns links to the same records as lists of one kind, which have columns and
-// every order; of the kinds on the page.
-func (sv searchView) asLists(found []foundHit) []page.Link {
+// listLinks returns links to the matches of each kind on the page as a list, which has columns and can be sorted.
+func (sv searchView) listLinks(found []foundHit) []page.Link {
 	var all []page.Link
 	for _, h := range found {
-		if k := h.kind; k.Browsable() && k.Remembered() &&
+		if k := h.kind; k.IsBrowsable() && k.HasRecords() &&
 			!slices.ContainsFunc(all, func(l page.Link) bool { return l.Text == plan.UpperFirst(k.Spec.Title) }) {
 			terms := slices.DeleteFunc(slices.Clone(sv.s.narrow), func(n string) bool { return n == "kind:"+k.Spec.Name })
 			if text := joinConditions(sv.s.text, terms); text != "" {
-				all = append(all, page.Link{Href: k.Href + plan.WithQuery(understudy.Query{{Name: ownText, Value: text}}),
+				all = append(all, page.Link{Href: k.Href + plan.WithQuery(understudy.Query{{Name: paramText, Value: text}}),
 					Text: plan.UpperFirst(k.Spec.Title)})
 			}
 		}
@@ -159,7 +156,7 @@ func (sv searchView) asLists(found []foundHit) []page.Link {
 	return all
 }
 
-// foundHits draws the records found.
+// foundHits returns the hits for the found records.
 func (sv searchView) foundHits(hits []page.Hit) (all []foundHit) {
 	sheets := map[*plan.Kind]*page.CellContext{}
 	for _, h := range hits {
@@ -173,7 +170,7 @@ func (sv searchView) foundHits(hits []page.Hit) (all []foundHit) {
 	return all
 }
 
-// tables draws the records found in one table for each kind, in the order in which the kinds come.
+// tables returns the found records as one table for each kind, in the order of each kind's first record.
 func (sv searchView) tables(r *query.SearchResult) (all []page.Table) {
 	var kinds []*plan.Kind
 	rows := map[*plan.Kind][]access.Row{}
@@ -189,26 +186,26 @@ func (sv searchView) tables(r *query.SearchResult) (all []page.Table) {
 			t.ID = page.RowsID
 		}
 		if sv.s.form == formSelect {
-			t.PickRows(k, rows[k])
+			t.AddSelectBoxes(k, rows[k])
 		}
 		all = append(all, t)
 	}
 	return all
 }
 
-// mostFacts is how many values stand beside a hit.
-const mostFacts = 5
+// maxFacts is the largest number of values beside a hit.
+const maxFacts = 5
 
-// foundHit draws one record: the words that were found, what it is, how it is, and when.
+// foundHit returns the hit for one record: the found words, the title, the state and the time.
 func (sv searchView) foundHit(s *page.CellContext, h page.Hit) foundHit {
 	k := h.Kind
-	out := foundHit{kind: k, Kind: plan.UpperFirst(k.Spec.One), Exactly: h.SearchHit.Exact, Written: s.Written(h.Row)}
+	out := foundHit{kind: k, Kind: plan.UpperFirst(k.Spec.One), IsExact: h.SearchHit.Exact, NoteTags: s.NoteTags(h.Row)}
 	if len(sv.q.V.Planned) > 1 {
 		out.Kind = k.Source.Spec.Title + " " + k.Spec.One
 	}
-	out.Title = page.Cell{Text: page.ShortID(h.SearchHit.ID), Href: s.RecordOf(h.Row), Hint: h.SearchHit.ID}
-	if pick := page.PickName(k, h.SearchHit.ID); pick != "" && sv.s.form == formSelect {
-		out.Pick = page.PickBox(pick, k.Spec.One+" "+out.Title.Text)
+	out.Title = page.Cell{Text: page.ShortID(h.SearchHit.ID), Href: s.RecordAddress(h.Row), Hint: h.SearchHit.ID}
+	if pick := page.SelectName(k, h.SearchHit.ID); pick != "" && sv.s.form == formSelect {
+		out.SelectBox = page.SelectBox(pick, k.Spec.One+" "+out.Title.Text)
 	}
 	if h.SearchHit.ID == "" {
 		out.Title.Text = "no id that your role shows"
@@ -219,11 +216,12 @@ func (sv searchView) foundHit(s *page.CellContext, h page.Hit) foundHit {
 	})
 	told := map[string]bool{}
 	for _, piece := range h.SearchHit.Snippets {
-		if told[piece.Field] = true; state < 0 || piece.Field != columns[state].Spec.Name { // the pill says that one
-			out.Pieces = append(out.Pieces, foundIn(k, h.Row, piece))
+		// the page shows the state anyway, so the snippet would repeat it
+		if told[piece.Field] = true; state < 0 || piece.Field != columns[state].Spec.Name {
+			out.Snippets = append(out.Snippets, newSnippet(k, h.Row, piece))
 		}
 	}
-	words := len(out.Pieces) > 0
+	words := len(out.Snippets) > 0
 	for i, c := range columns {
 		value := s.Cell(c, h.Row, true)
 		value.Shorten(c)
@@ -232,15 +230,15 @@ func (sv searchView) foundHit(s *page.CellContext, h page.Hit) foundHit {
 			out.When = value
 		case i == state:
 			out.State = value
-		case k.CountedIn[c.Spec.Name] != nil && value.Text == "0": // nothing lies under it
+		case k.CountedIn[c.Spec.Name] != nil && value.Text == "0": // no record lies under this record
 		case c.IsID, told[c.Spec.Name], of != access.Seen && of != access.Masked, value.Text == "—":
 		case c.Shape == plan.Prose:
 			if !words && value.Prose {
-				out.Pieces = append(out.Pieces, snippet{Text: value.Value()})
+				out.Snippets = append(out.Snippets, snippet{Text: value.Value()})
 				words = true
 			}
-		case len(out.Facts) < mostFacts:
-			if c.Spec.Show == spec.ShowDirection { // the word speaks for itself
+		case len(out.Facts) < maxFacts:
+			if c.Spec.Show == spec.ShowDirection { // the word for a direction is clear without a label
 				value.Label = ""
 			}
 			out.Facts = append(out.Facts, value)
@@ -249,14 +247,14 @@ func (sv searchView) foundHit(s *page.CellContext, h page.Hit) foundHit {
 	return out
 }
 
-// maxLead is how many bytes stand before the first word that was found: it shows where a line is cut.
+// maxLead is the largest number of bytes before the first found word in a snippet.
 const maxLead = 60
 
-// foundIn draws the piece of a field in which words were found. A form-encoded field is decoded.
-func foundIn(k *plan.Kind, row access.Row, piece query.SearchSnippet) snippet {
+// newSnippet returns the part of a field in which words were found. A form-encoded field is decoded.
+func newSnippet(k *plan.Kind, row access.Row, piece query.SearchSnippet) snippet {
 	c := k.ByField[piece.Field]
 	if c == nil {
-		return snippet{plan.UpperFirst(plan.Spell(piece.Field)), marked(piece)}
+		return snippet{plan.UpperFirst(plan.Spell(piece.Field)), highlight(piece)}
 	}
 	label := c.Heading
 	if c.Shape == plan.Prose {
@@ -283,11 +281,11 @@ func foundIn(k *plan.Kind, row access.Row, piece query.SearchSnippet) snippet {
 			piece.Marks[i][0], piece.Marks[i][1] = piece.Marks[i][0]-from, piece.Marks[i][1]-from
 		}
 	}
-	return snippet{label, marked(piece)}
+	return snippet{label, highlight(piece)}
 }
 
-// marked is a snippet as HTML: its words between <mark>, everything else escaped.
-func marked(s query.SearchSnippet) template.HTML {
+// highlight returns a snippet as HTML. Its found words are enclosed by <mark> tags.
+func highlight(s query.SearchSnippet) template.HTML {
 	var b strings.Builder
 	if s.Before {
 		b.WriteString("…")
@@ -296,5 +294,5 @@ func marked(s query.SearchSnippet) template.HTML {
 	if s.After {
 		b.WriteString("…")
 	}
-	return template.HTML(b.String()) // every text went through escape
+	return template.HTML(b.String()) // page.EscapeMarked escapes all text
 }

@@ -1,4 +1,4 @@
-// List: the page of a kind's records, newest first.
+// The page of a list: a kind's records, newest first.
 
 // Package list shows lists and searches of records, and exports them.
 package list
@@ -18,82 +18,84 @@ import (
 	"understudy/internal/viewer/plan"
 )
 
-// listPage is what list.html shows.
+// listPage is the data of the template list.html.
 type listPage struct {
-	Kind    *plan.Kind
-	Heading string
-	Scope   *page.Link // the record the list lies under
-	Lacks   string     // what the reader must give before there is a list
-	Pick    *page.Link // where to find it
-	Tabs    []page.Link
-	Tools   listTools
-	Rollup  *rollup
-	Table   page.Table
-	Pages   pageLinks
-	Counts  counts // those that are there when the page begins
-	Parts   *page.Parts
-	Kept    []template.HTML // all but AsOf, Came, Counts and Parts, as it was drawn before; nil: it is not
-	Came    *provenance
-	AsOf    *page.When
-	Found   []string // what to know of records that were searched for
-	Then    bool     // the page shows an earlier moment
-	Part    bool     // the records held were searched, and they are not known to be all
-	Live    *live    // nil: nothing changes in place
-	Newest  bool     // the rows are newest first
+	Kind        *plan.Kind
+	Heading     string
+	Parent      *page.Link // the list's parent record
+	MissingVars string     // the path variables that the reader must give before the list can be shown
+	ParentList  *page.Link // where the parent record can be found
+	Tabs        []page.Link
+	Tools       listTools
+	Rollup      *rollup
+	Table       page.Table
+	Pages       pageLinks
+	Counts      counts // the counts that were ready when the page began
+	Parts       *page.Parts
+	// the HTML of the page without AsOf, Provenance, Counts and Parts, rendered for an earlier request; nil if it is not
+	// cached
+	CachedHTML      []template.HTML
+	Provenance      *provenance
+	AsOf            *page.When
+	SearchNotes     []string // notes on how the records were found
+	ShowsPast       bool     // the page shows an earlier moment
+	MaybeIncomplete bool     // stored records were searched, and they may be incomplete
+	Live            *live    // nil if the page does not update itself
+	IsNewestFirst   bool     // the rows are newest first
 }
 
 // listTools are what a reader can do with a list.
 type listTools struct {
-	Form    form
-	Columns columnForm
-	Exports []download
-	Makes   []page.Link // the actions that make a record
-	Sync    []page.Link // to hold all of them
-	Moment  *momentForm // nil: the kind has no past
-	Select  selection
+	Form          form
+	Columns       columnForm
+	Exports       []download
+	CreateActions []page.Link // links to the actions that create a record
+	SyncActions   []page.Link // links to the actions that store all records
+	Moment        *momentForm // nil if the kind has no stored versions
+	Select        selection
 }
 
-// pageLinks lead from a page of a list to the pages beside it.
+// pageLinks are the links from one page of a list to the other pages.
 type pageLinks struct {
 	Newest, Newer, Older string
-	NoOlder              string // why there is no way on, when there are older records
+	NoOlder              string // why there is no link to older records, if there are some
 }
 
-// download is one form of the list as data.
+// download is a link to a list in one data format.
 type download struct{ Href, Text, Hint string }
 
-// newDownloads returns the forms of a list or a search; at is the address of a form.
+// newDownloads returns the links to a list or search in each data format. at returns the address for a format.
 func newDownloads(at func(form string) string) []download {
 	return []download{
 		{at(page.CsvSuffix), "CSV", "for spreadsheets"}, {at(page.DataSuffix), "JSON", "one document"}, {at(page.LinesSuffix), "JSON lines", ""},
 	}
 }
 
-// listing is the page of one list.
+// listing serves one list.
 type listing struct {
 	q   *page.Exchange
 	ask *listQuery
 }
 
-// exports are the forms a list can be had in: all of it as it is arranged, and the page as upstream wrote it.
+// exports returns the links to the list in each data format, and to the current page as upstream wrote it.
 func (lv listing) exports() []download {
 	whole := *lv.ask
-	whole.layout.columns, whole.layout.cursor = lv.chosen(), ""
+	whole.arrangement.columns, whole.arrangement.cursor = lv.columns(), ""
 	at := func(form string) string { return whole.address(form, lv.ask.filters(), nil) }
 	all := newDownloads(at)
-	if lv.ask.layout.searched() {
+	if lv.ask.arrangement.isSearch() {
 		return all
 	}
 	plain := *lv.ask
-	plain.layout.columns = nil
+	plain.arrangement.columns = nil
 	return append(all, download{plain.address(page.DataSuffix, lv.ask.query, nil), "This page alone", "JSON as " + lv.q.Source.Spec.Title +
 		" wrote it"})
 }
 
-// Routes are the pages of lists; record shows a kind that is one thing.
+// Routes returns the routes of lists. The handler record shows a kind that has only one record.
 func Routes(record page.Handler) []page.Route {
 	serve := func(q *page.Exchange) error {
-		if q.Kind.Single() && (q.Data == "" || q.Data == page.DataSuffix) {
+		if q.Kind.IsSingle() && (q.DataFormat == "" || q.DataFormat == page.DataSuffix) {
 			return record(q)
 		}
 		return serveList(q)
@@ -106,34 +108,34 @@ func Routes(record page.Handler) []page.Route {
 // serveList shows one page of a kind.
 func serveList(q *page.Exchange) error {
 	if len(q.Kind.PlannedLists) == 0 {
-		return page.NotFound(plan.UpperFirst(q.Kind.Spec.Title)+" cannot be listed", "Open one by its address.", "")
+		return page.NewNotFound(plan.UpperFirst(q.Kind.Spec.Title)+" cannot be listed", "Open one by its address.", "")
 	}
 	ask, err := readListQuery(q)
 	if err != nil {
 		return err
 	}
 	l := listing{q, ask}
-	if recalled := l.preferColumns(); recalled || !ask.tidy {
-		tidy := ask.address(q.Data, ask.query, ask.back)
-		if q.Data == "" {
+	if recalled := l.usePreferred(); recalled || !ask.isCanonical {
+		tidy := ask.address(q.DataFormat, ask.query, ask.back)
+		if q.DataFormat == "" {
 			page.Redirect(q.Reply.W, q.R, tidy)
 			return nil
 		}
-		q.Reply.W.Header().Set("Link", "<"+tidy+`>; rel="canonical"`) // RFC 6596
+		q.Reply.W.Header().Set("Link", "<"+tidy+`>; rel="canonical"`) // the canonical link relation is defined in RFC 6596
 	}
 	switch {
 	case ask.target == nil:
-		return l.lacking()
-	case ask.layout.searched():
-		return l.foundList()
-	case q.Data == page.CsvSuffix, q.Data == page.LinesSuffix, q.Data == page.DataSuffix && len(ask.layout.columns) > 0:
+		return l.askParent()
+	case ask.arrangement.isSearch():
+		return l.serveFoundList()
+	case q.DataFormat == page.CsvSuffix, q.DataFormat == page.LinesSuffix, q.DataFormat == page.DataSuffix && len(ask.arrangement.columns) > 0:
 		return l.exportList()
 	}
 	if err := q.Rights.Gate.Read(q.Rights.Caller, ask.target); err != nil {
 		return err
 	}
 	rows := make(chan int, 1)
-	counting := l.listCounting(rows)
+	counting := l.startListCount(rows)
 	view, own, done, err := q.Open(ask.target, nil)
 	if err != nil || done {
 		return err
@@ -144,11 +146,11 @@ func serveList(q *page.Exchange) error {
 		rows <- len(view.Rows())
 	}
 	marked := own.Wait(q)
-	p := &listPage{AsOf: q.Clock.AgedAt(q.Answer), Came: l.provenance()}
-	if q.Kind.Spec.Rollup == "" && view.Sum != [16]byte{} { // nothing in it goes by the clock but what is drawn for each view
-		acts := append(actions.Made(q, q.Kind, nil), actions.Sync(q, q.Kind)...)
-		of := q.Identity("list").With(q.V.Seed, view.Sum[:], q.Answer.Page.Next.URI, marked, acts, q.Rights.Looks(), ask.since)
-		p.Kept, err = q.Reply.Keep(of, func() any { return l.listPage(view, marked) },
+	p := &listPage{AsOf: q.Clock.AnswerTime(q.Answer), Provenance: l.provenance()}
+	if q.Kind.Spec.Rollup == "" && view.Sum != [16]byte{} { // only its parts drawn for each view depend on the time
+		acts := append(actions.CreateLinks(q, q.Kind, nil), actions.SyncLinks(q, q.Kind)...)
+		of := q.Identity("list").With(q.V.Seed, view.Sum[:], q.Answer.Page.Next.URI, marked, acts, q.Rights.CanLookUp(), ask.since)
+		p.CachedHTML, err = q.Reply.Keep(of, func() any { return l.listPage(view, marked) },
 			"list-top", "list-order", "list-acts", "list-beside", "list-rows")
 		if err != nil {
 			return err
@@ -163,61 +165,62 @@ func serveList(q *page.Exchange) error {
 func (lv listing) listPage(view *access.View, own map[string]bool) *listPage {
 	rows := view.Rows()
 	p, s := lv.listRows(rows, own)
-	p.AsOf = lv.q.Clock.AgedAt(lv.q.Answer)
-	lv.paginate(p)
+	p.AsOf = lv.q.Clock.AnswerTime(lv.q.Answer)
+	lv.linkOtherPages(p)
 	if lv.ask.target.First && lv.q.Clock.AsOf.At.IsZero() {
 		p.Rollup = lv.rollup(s, rows)
 	}
 	return p
 }
 
-// listRows returns a list's page with its rows, and how they are drawn.
+// listRows returns a list's page with its rows, and the context in which their cells are drawn.
 func (lv listing) listRows(rows []access.Row, own map[string]bool) (*listPage, *page.CellContext) {
 	p, s := lv.listFrame(), lv.q.CellContext(lv.q.Kind, lv.ask.vars, own)
 	s.Filters = lv.q.Rights.PhoneFilters(lv.ask.list)
-	p.Table = s.Table(p.Heading, lv.chosen(), rows)
+	p.Table = s.Table(p.Heading, lv.columns(), rows)
 	p.Table.ID = page.RowsID
-	lv.sortable(&p.Table, rows)
+	lv.linkHeadings(&p.Table, rows)
 	lv.selectRows(p, rows)
-	p.Came, p.Live = lv.provenance(), lv.live()
-	if p.Newest = len(rows) > 1 && lv.ask.layout.sort == nil && newestFirst(lv.q.Kind, rows); p.Newest {
+	p.Provenance, p.Live = lv.provenance(), lv.liveUpdates()
+	if p.IsNewestFirst = len(rows) > 1 && lv.ask.arrangement.sort == nil && isNewestFirst(lv.q.Kind, rows); p.IsNewestFirst {
 		p.Table.Caption += ", newest first"
 	}
 	return p, s
 }
 
-// listFrame is what a list's page has around its rows.
+// listFrame returns a list's page without its rows.
 func (lv listing) listFrame() *listPage {
 	p := &listPage{
-		Kind: lv.q.Kind, Heading: plan.UpperFirst(lv.q.Kind.Spec.Title), Tabs: lv.tabs(), Then: !lv.q.Clock.AsOf.At.IsZero(),
+		Kind: lv.q.Kind, Heading: plan.UpperFirst(lv.q.Kind.Spec.Title), Tabs: lv.tabs(), ShowsPast: !lv.q.Clock.AsOf.At.IsZero(),
 		Tools: listTools{Form: makeForm(lv.q, lv.ask), Columns: lv.columnForm(), Exports: lv.exports(),
-			Makes: actions.Made(lv.q, lv.q.Kind, nil), Sync: actions.Sync(lv.q, lv.q.Kind), Moment: lv.momentForm()},
+			CreateActions: actions.CreateLinks(lv.q, lv.q.Kind, nil), SyncActions: actions.SyncLinks(lv.q, lv.q.Kind), Moment: lv.momentForm()},
 	}
-	of := lv.ask.list.Under
-	if id := of.Id(lv.ask.value(lv.q.Source)); id != "" && !lv.ask.layout.everywhere && lv.q.Rights.SeesKind(of.Kind) {
-		p.Scope = &page.Link{Href: lv.q.Clock.AsOf.Keep(of.Kind.Href + "/" + url.PathEscape(id) + plan.WithQuery(plan.OwnVars(lv.ask.vars))),
+	of := lv.ask.list.Parent
+	if id := of.Id(lv.ask.value(lv.q.Source)); id != "" && !lv.ask.arrangement.everywhere && lv.q.Rights.CanSeeKind(of.Kind) {
+		p.Parent = &page.Link{Href: lv.q.Clock.AsOf.Keep(of.Kind.Href + "/" + url.PathEscape(id) + plan.WithQuery(plan.OwnVars(lv.ask.vars))),
 			Text: of.Kind.Spec.One + " " + page.ShortID(id)}
 	}
 	return p
 }
 
-// lacking asks for the record the list lies under.
-func (lv listing) lacking() error {
+// askParent shows a form for the parent record, without which there is no list.
+func (lv listing) askParent() error {
 	if err := lv.q.Rights.Gate.Read(lv.q.Rights.Caller, lv.ask.list.Sample); err != nil {
 		return err
 	}
-	names := strings.Join(lv.ask.lacks, " and ")
-	if lv.q.Data != "" {
-		return page.BadRequest("This list needs "+names, "Add it to the address.", lv.ask.lacks)
+	names := strings.Join(lv.ask.missing, " and ")
+	if lv.q.DataFormat != "" {
+		return page.NewBadRequest("This list needs "+names, "Add it to the address.", lv.ask.missing)
 	}
 	p := lv.listFrame()
-	p.Lacks = names
-	if of := lv.ask.list.Under.Kind; of != nil && of.Browsable() && lv.q.Rights.SeesKind(of) {
-		p.Pick = &page.Link{Href: lv.q.Clock.AsOf.Keep(of.Href), Text: "Pick " + plan.Article(of.Spec.One)}
+	p.MissingVars = names
+	if of := lv.ask.list.Parent.Kind; of != nil && of.IsBrowsable() && lv.q.Rights.CanSeeKind(of) {
+		p.ParentList = &page.Link{Href: lv.q.Clock.AsOf.Keep(of.Href), Text: "Pick " + plan.Article(of.Spec.One)}
 	}
 	return lv.q.Render(http.StatusOK, "list", plan.UpperFirst(lv.q.Kind.Spec.Title), p)
 }
 
+// tabs returns links to the lists of the kind, or nil if there is only one.
 func (lv listing) tabs() []page.Link {
 	var tabs []page.Link
 	for _, l := range lv.q.Kind.PlannedLists {
@@ -227,7 +230,7 @@ func (lv listing) tabs() []page.Link {
 		case !slices.ContainsFunc(l.Needs, func(name string) bool { return !plan.Has(lv.ask.vars, name) }):
 			vars := lv.ask.vars.Without(func(p understudy.Param) bool { return !l.IsVar(p.Name) })
 			tabs = append(tabs, page.Link{Href: (&listQuery{list: l, vars: vars, asOf: lv.ask.asOf,
-				layout: arrangement{columns: lv.ask.layout.columns}}).address("", nil, nil), Text: l.TabTitle})
+				arrangement: arrangement{columns: lv.ask.arrangement.columns}}).address("", nil, nil), Text: l.TabTitle})
 		}
 	}
 	if len(tabs) < 2 {
@@ -236,9 +239,9 @@ func (lv listing) tabs() []page.Link {
 	return tabs
 }
 
-// paginate links the pages of a list. Upstream's tokens are made of ids: a caller that may
+// linkOtherPages sets the links to other pages of a list. Upstream's page tokens contain ids, so a caller that may
 // not see ids gets no link to older pages.
-func (lv listing) paginate(p *listPage) {
+func (lv listing) linkOtherPages(p *listPage) {
 	paging := lv.ask.list.PagingStyle
 	filters := lv.ask.query.Without(func(x understudy.Param) bool { return plan.IsPosition(paging, x.Name) })
 	position := lv.ask.query.Without(func(x understudy.Param) bool { return !plan.IsPosition(paging, x.Name) })
@@ -267,8 +270,8 @@ func (lv listing) paginate(p *listPage) {
 	}
 }
 
-// linkPages returns the links from a page at a position, "" the newest; back holds the positions of newer pages, next is
-// that of the older one.
+// linkPages returns the links from one position to others. An empty position is the newest page. back has the
+// positions of the newer pages, and next the position of the older page.
 func linkPages(here, next string, back []string, at func(position string, back []string) string) (p pageLinks) {
 	if here != "" {
 		p.Newest = at("", nil)

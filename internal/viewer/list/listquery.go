@@ -1,4 +1,4 @@
-// List query: what the address of a list page asks, checked and made canonical.
+// The address of a list: parsed, checked and brought to one form.
 
 package list
 
@@ -14,22 +14,21 @@ import (
 	"understudy/spec"
 )
 
-// listQuery is a list page's address, read.
+// listQuery is the address of a list's page.
 type listQuery struct {
-	list   *plan.List
-	vars   understudy.Query // path variables given, as the address names them
-	back   []string         // queries of the newer pages, "" for the newest
-	query  understudy.Query // upstream's parameters, dates in UTC, no empty ones
-	lacks  []string         // path variables that are missing; target then is nil
-	target *spec.Target
-	since  string // which of lastRanges the list is shown by; "": none
-	asOf   page.AsOf
-	tidy   bool // the address was already in the form address gives
-	layout arrangement
+	list        *plan.List
+	vars        understudy.Query // the path variables in the address
+	back        []string         // the queries of the newer pages; "" stands for the newest page
+	query       understudy.Query // upstream's parameters with dates in UTC, without empty ones
+	missing     []string         // the missing path variables; if there are any, target is nil
+	target      *spec.Target
+	since       string // the range of lastRanges that the list shows, or ""
+	asOf        page.AsOf
+	isCanonical bool // the address already has the form that the viewer itself writes
+	arrangement arrangement
 }
 
-// readListQuery reads the request's address; an unknown parameter is a problem that
-// names it.
+// readListQuery parses the request's address. An unknown parameter is an error that names it.
 func readListQuery(q *page.Exchange) (*listQuery, error) {
 	params, err := understudy.ParseQuery(q.R.URL.RawQuery)
 	if err != nil {
@@ -43,54 +42,54 @@ func readListQuery(q *page.Exchange) (*listQuery, error) {
 	if ask.list == nil {
 		return nil, refuseList(q, slug)
 	}
-	ask.tidy = q.Clock.AsOf.Tidy && (!named || q.Kind.Pick("", params) != ask.list)
+	ask.isCanonical = q.Clock.AsOf.IsCanonical && (!named || q.Kind.Pick("", params) != ask.list)
 	for _, p := range params {
 		if err := readParam(q, ask, p); err != nil {
 			return nil, err
 		}
 	}
-	if q.Data == "" {
-		turnDay(q, ask)
+	if q.DataFormat == "" {
+		convertDay(q, ask)
 	}
-	ask.layout.everywhere = isEverywhere(q, ask)
+	ask.arrangement.everywhere = isEverywhere(q, ask)
 	for _, name := range ask.list.Needs {
-		if !plan.Has(ask.vars, name) && !(ask.layout.everywhere && isRoot(q, name)) {
-			ask.lacks = append(ask.lacks, name)
+		if !plan.Has(ask.vars, name) && !(ask.arrangement.everywhere && isRoot(q, name)) {
+			ask.missing = append(ask.missing, name)
 		}
 	}
-	if len(ask.lacks) > 0 {
+	if len(ask.missing) > 0 {
 		return ask, nil
 	}
 	path, ok := ask.list.Spec.Template().FillEscaped(ask.value(q.Source))
 	if !ok {
-		return nil, page.BadRequest("A path variable of this address is empty", "Start again from the list.", nil)
+		return nil, page.NewBadRequest("A path variable of this address is empty", "Start again from the list.", nil)
 	}
 	ask.target, err = q.Source.Spec.Target(q.Source.Name, path, ask.query.String())
 	if err != nil {
 		return nil, err
 	}
 	if ask.target.List != ask.list.Spec {
-		return nil, page.BadRequest("A path variable of this address names another list", "Start again from the list.", nil)
+		return nil, page.NewBadRequest("A path variable of this address names another list", "Start again from the list.", nil)
 	}
 	return ask, nil
 }
 
-// value gives the path variables of a query.
+// value returns a function for the path variables of a query.
 func (ask *listQuery) value(s *plan.Source) func(string) (string, bool) {
 	return func(name string) (string, bool) {
-		if v, ok := s.PathVar(ask.vars, name); ok || !ask.layout.everywhere {
+		if v, ok := s.PathVar(ask.vars, name); ok || !ask.arrangement.everywhere {
 			return v, ok
 		}
 		return anyRoot, slices.Contains(s.Spec.Roots.Vars, name)
 	}
 }
 
-// anyRoot stands in a path for the roots of the source.
+// anyRoot replaces the roots of the source in a path.
 const anyRoot = "any"
 
-// isEverywhere reports whether a list that names no root is that of all the source has.
+// isEverywhere reports whether the list has no root in its address, so that it shows all roots of the source.
 func isEverywhere(q *page.Exchange, ask *listQuery) bool {
-	return ask.list.Everywhere() && q.V.Options.Search != nil && ask.asOf.At.IsZero() &&
+	return ask.list.IsAcrossRoots() && q.V.Options.Search != nil && ask.asOf.At.IsZero() &&
 		!slices.ContainsFunc(ask.vars, func(p understudy.Param) bool { return isRoot(q, strings.TrimPrefix(p.Name, understudy.OwnPrefix)) })
 }
 
@@ -106,46 +105,46 @@ func refuseList(q *page.Exchange, slug string) error {
 			known = append(known, l.Slug)
 		}
 	}
-	return page.UnknownWord("list of "+q.Kind.Spec.Title, slug, known, func(s string) string {
+	return page.NewUnknownWord("list of "+q.Kind.Spec.Title, slug, known, func(s string) string {
 		return q.Kind.Href + "?" + plan.OwnList +
 			"=" + s
 	})
 }
 
-// readParam sorts one parameter of the address into the query.
+// readParam adds one parameter of the address to the query.
 func readParam(q *page.Exchange, ask *listQuery, p understudy.Param) error {
 	paging := ask.list.PagingStyle
 	f := ask.list.Spec.Filter(p.Name)
-	if taken, err := arrange(q, ask, p); taken {
+	if taken, err := readArrangement(q, ask, p); taken {
 		return err
 	}
 	switch {
 	case p.Name == plan.OwnList, p.Name == understudy.OwnAsOf:
 		return nil
-	case p.Name == page.OwnBack:
+	case p.Name == page.ParamBack:
 		ask.back = append(ask.back, p.Value)
 		return checkBack(q, ask)
 	case ask.list.IsVar(p.Name):
 		if p.Value == "" {
-			ask.tidy = false
+			ask.isCanonical = false
 		} else if !plan.Has(ask.vars, p.Name) {
 			ask.vars = append(ask.vars, understudy.Param{Name: p.Name, Value: p.Value})
 		}
 		return nil
 	case f == nil && p.Name != paging.Size && !plan.IsPosition(paging, p.Name) || p.Name == "":
 		return refuseParam(q, ask, p.Name)
-	case p.Value == "": // an input of the form left empty
-		ask.tidy = false
+	case p.Value == "": // an empty input of the form
+		ask.isCanonical = false
 		return nil
 	case p.Name == paging.Size && p.Value == strconv.Itoa(paging.Default):
-		ask.tidy = false
+		ask.isCanonical = false
 		return nil
 	}
 	if f != nil && spec.IsTime(f.Type) {
 		if at, ok := readAgo(q, f, p.Value); ok {
-			p.Value, ask.tidy = at, false
+			p.Value, ask.isCanonical = at, false
 		} else if t, ok := page.ParseLocal(p.Value, q.Clock.Zone); ok {
-			p.Value, ask.tidy = page.WriteDate(f.Type, t), false
+			p.Value, ask.isCanonical = page.WriteDate(f.Type, t), false
 		}
 	}
 	for _, r := range lastRanges {
@@ -159,7 +158,7 @@ func readParam(q *page.Exchange, ask *listQuery, p understudy.Param) error {
 	return nil
 }
 
-// readAgo reads a moment before now as page.ParseAgo does, and returns it as a filter takes it.
+// readAgo parses a relative moment like page.ParseAgo, and returns it in the form of a filter's value.
 func readAgo(q *page.Exchange, f *spec.Filter, text string) (at string, ok bool) {
 	t, ok := page.ParseAgo(text, q.Clock.Start, q.Clock.Zone)
 	if f.Type == spec.TypeDate {
@@ -168,16 +167,15 @@ func readAgo(q *page.Exchange, f *spec.Filter, text string) (at string, ok bool)
 	return page.WriteDate(f.Type, t), ok
 }
 
-// checkBack makes sure a remembered position holds nothing but a position: it
-// becomes part of a link.
+// checkBack checks that the newest stored position contains only a position, because it becomes part of a link.
 func checkBack(q *page.Exchange, ask *listQuery) error {
 	params, err := understudy.ParseQuery(ask.back[len(ask.back)-1])
 	if err != nil {
 		return err
 	}
 	for _, p := range params {
-		if !plan.IsPosition(ask.list.PagingStyle, p.Name) && p.Name != ownCursor {
-			return page.BadRequest(page.OwnBack+" holds "+understudy.Clip(p.Name)+", which is no position in a list",
+		if !plan.IsPosition(ask.list.PagingStyle, p.Name) && p.Name != paramCursor {
+			return page.NewBadRequest(page.ParamBack+" holds "+understudy.Clip(p.Name)+", which is no position in a list",
 				"Start again from the newest page.", nil)
 		}
 	}
@@ -190,7 +188,7 @@ func checkBack(q *page.Exchange, ask *listQuery) error {
 func refuseParam(q *page.Exchange, ask *listQuery, name string) error {
 	known := slices.Clone(ask.list.Needs)
 	for i, f := range ask.list.Spec.Filters {
-		if q.Rights.Offers(ask.list, i) {
+		if q.Rights.CanFilter(ask.list, i) {
 			known = append(known, f.Name)
 		}
 	}
@@ -200,13 +198,12 @@ func refuseParam(q *page.Exchange, ask *listQuery, name string) error {
 			known = append(known, n)
 		}
 	}
-	return page.UnknownWord("parameter", name, append(known, understudy.OwnAsOf, ownColumns, ownText, ownNarrow, ownSort), nil)
+	return page.NewUnknownWord("parameter", name, append(known, understudy.OwnAsOf, paramColumns, paramText, paramNarrow, paramSort), nil)
 }
 
-// turnDay makes a day of the reader's calendar out of a day filter: upstream
-// takes a plain date as a day in UTC, so elsewhere the day becomes the moments
-// it begins and ends at, under the filters for those.
-func turnDay(q *page.Exchange, ask *listQuery) {
+// convertDay replaces a filter by day with filters for the day's start and end in the reader's zone. Upstream takes
+// a plain date as a day in UTC.
+func convertDay(q *page.Exchange, ask *listQuery) {
 	for i, p := range ask.query {
 		f := ask.list.Spec.Filter(p.Name)
 		if f == nil || f.Op != "day" || !spec.IsTime(f.Type) || f.Type == spec.TypeDate {
@@ -219,14 +216,14 @@ func turnDay(q *page.Exchange, ask *listQuery) {
 		end := day.AddDate(0, 0, 1)
 		if _, a := day.Zone(); a == 0 {
 			if _, b := end.Zone(); b == 0 {
-				continue // the reader's day is the day in UTC
+				continue // the reader's day is the same as the day in UTC
 			}
 		}
 		since, until := sibling(ask.list, f, "since"), sibling(ask.list, f, "until")
 		if since == nil || until == nil || plan.Has(ask.query, since.Name) || plan.Has(ask.query, until.Name) {
 			continue
 		}
-		ask.tidy = false
+		ask.isCanonical = false
 		ask.query = slices.Replace(slices.Clone(ask.query), i, i+1,
 			understudy.Param{Name: since.Name, Value: page.WriteDate(f.Type, day)},
 			understudy.Param{Name: until.Name, Value: page.WriteDate(f.Type, end.Add(-time.Second))})
@@ -234,17 +231,17 @@ func turnDay(q *page.Exchange, ask *listQuery) {
 	}
 }
 
-// address is the viewer's address of a query with another position: query
-// holds upstream's parameters, back the newer pages.
+// address returns the viewer's address of a query with other parameters. query has upstream's parameters, back the
+// newer pages.
 func (ask *listQuery) address(suffix string, query understudy.Query, back []string) string {
-	own := append(ask.layout.params(), ask.asOf.Param()...)
+	own := append(ask.arrangement.params(), ask.asOf.Param()...)
 	for _, b := range back[max(0, len(back)-page.MaxBack):] {
-		own = append(own, understudy.Param{Name: page.OwnBack, Value: b})
+		own = append(own, understudy.Param{Name: page.ParamBack, Value: b})
 	}
 	return ask.list.Address(suffix, slices.Concat(ask.vars, query), own)
 }
 
-// sibling is the filter of a list on the same field with another meaning.
+// sibling returns the list's filter on the same field with another comparison, or nil.
 func sibling(l *plan.List, f *spec.Filter, op string) *spec.Filter {
 	for _, other := range l.Spec.Filters {
 		if other.Op == op && other.Field == f.Field && other.Field != "" {

@@ -1,4 +1,4 @@
-// Searched: a list that upstream has no such form of, found in the records that are held.
+// Lists that upstream does not have in this form. They are searches in the stored records.
 
 package list
 
@@ -16,14 +16,14 @@ import (
 	"understudy/spec"
 )
 
-// conditions are a list's path, filters and own condition as a search. ok is false
-// when the search has no condition like one of them.
+// conditions returns a list's path, filters and own condition as a search. ok is false if the search cannot express
+// one of them.
 func (lv listing) conditions() (ask query.SearchRequest, ok bool) {
-	if lv.ask.target == nil || !lv.q.Kind.Remembered() {
+	if lv.ask.target == nil || !lv.q.Kind.HasRecords() {
 		return ask, false
 	}
-	ask.Text = joinConditions(lv.ask.layout.text, lv.ask.layout.narrow)
-	if ask.Where, ok = lv.q.Rights.ListConditions(lv.ask.list, lv.ask.target, lv.ask.layout.everywhere); !ok {
+	ask.Text = joinConditions(lv.ask.arrangement.text, lv.ask.arrangement.narrow)
+	if ask.Where, ok = lv.q.Rights.ListConditions(lv.ask.list, lv.ask.target, lv.ask.arrangement.everywhere); !ok {
 		return ask, false
 	}
 	for _, p := range lv.ask.query {
@@ -42,11 +42,11 @@ func (lv listing) conditions() (ask query.SearchRequest, ok bool) {
 	return ask, true
 }
 
-// searchable is a problem when no list can be searched here.
-func (lv listing) searchable() error {
+// checkSearchable returns an error if no list can be searched here.
+func (lv listing) checkSearchable() error {
 	switch {
 	case lv.q.V.Options.Search == nil:
-		return page.BadRequest("Nothing can be searched here", "This server keeps no index; lists have upstream's order and filters.", nil)
+		return page.NewBadRequest("Nothing can be searched here", "This server keeps no index; lists have upstream's order and filters.", nil)
 	case !lv.q.Clock.AsOf.At.IsZero():
 		return &page.Problem{
 			Title: "An earlier moment cannot be searched", Hint: "Lists of the past have upstream's order and filters alone.",
@@ -56,33 +56,32 @@ func (lv listing) searchable() error {
 	return nil
 }
 
-// searchAsk is a list as a search, of a target that the gate has let pass; a
-// problem when it cannot be one.
+// searchAsk returns a list as a search, or an error if it cannot be one. The gate must have permitted the target.
 func (lv listing) searchAsk() (query.SearchRequest, error) {
 	ask, ok := lv.conditions()
 	if !ok {
-		return ask, page.BadRequest("This list cannot be sorted or searched",
+		return ask, page.NewBadRequest("This list cannot be sorted or searched",
 			"One of its filters is known to upstream alone; take it out.", nil)
 	}
-	ask.Source, ask.Kinds, ask.Sort = lv.q.Source.Name, []string{lv.q.Kind.Spec.Name}, lv.ask.layout.searchOrder(lv.q.Kind)
+	ask.Source, ask.Kinds, ask.Sort = lv.q.Source.Name, []string{lv.q.Kind.Spec.Name}, lv.ask.arrangement.searchOrder(lv.q.Kind)
 	return ask, nil
 }
 
-// searchOrder returns the order in the words of the search. A cost is shown without the sign that it has, so that the
-// largest cost is the least number.
+// searchOrder returns the order of the search. A cost is shown without its minus sign, so the largest cost is the
+// smallest number.
 func (a arrangement) searchOrder(k *plan.Kind) string {
 	if a.sort != nil && a.sort.Spec.Show == spec.ShowCost {
-		a.down = !a.down
+		a.descending = !a.descending
 	}
-	if a.sort != nil && a.sort.Spec.Name == k.Spec.Clock && !a.down {
+	if a.sort != nil && a.sort.Spec.Name == k.Spec.Clock && !a.descending {
 		return "oldest"
 	}
 	return a.order()
 }
 
-// foundList is a list that upstream has no such form of.
-func (lv listing) foundList() error {
-	if err := lv.searchable(); err != nil {
+// serveFoundList shows a list that upstream does not have in this form.
+func (lv listing) serveFoundList() error {
+	if err := lv.checkSearchable(); err != nil {
 		return err
 	}
 	if err := lv.q.Rights.Gate.Read(lv.q.Rights.Caller, lv.ask.target); err != nil {
@@ -92,14 +91,14 @@ func (lv listing) foundList() error {
 	if err != nil {
 		return err
 	}
-	if lv.q.Data != "" {
-		return exportFound(lv.q, lv.q.Source.Name+"-"+lv.q.Kind.Spec.Name, search, lv.chosen(), nil)
+	if lv.q.DataFormat != "" {
+		return exportFound(lv.q, lv.q.Source.Name+"-"+lv.q.Kind.Spec.Name, search, lv.columns(), nil)
 	}
 	counting := startCount(lv.q, search, nil)
-	search.Cursor, search.Limit = lv.ask.layout.cursor, min(lv.ask.pageSize(), query.MostHits)
+	search.Cursor, search.Limit = lv.ask.arrangement.cursor, min(lv.ask.pageSize(), query.MostHits)
 	own := lv.q.V.Numbers.Begin(lv.q)
 	e := understudy.AuditEntry{Action: understudy.ActionSearch, Values: valuesOf(search)}
-	result, err := runSearch(lv.q, search, e, lv.refusedSearch)
+	result, err := runSearch(lv.q, search, e, lv.explainRefusal)
 	if err != nil {
 		return err
 	}
@@ -108,14 +107,14 @@ func (lv listing) foundList() error {
 		rows = append(rows, h.Row)
 	}
 	p, _ := lv.listRows(rows, own.Wait(lv.q))
-	p.Found = noteFound(lv.q, result, lv.q.Source, lv.q.Kind)
-	p.Part = result.Unheld != ""
+	p.SearchNotes = noteFound(lv.q, result, lv.q.Source, lv.q.Kind)
+	p.MaybeIncomplete = result.Unheld != ""
 	p.Counts, p.Parts = makeCounts(lv.q, "list", counting, "%s held", lv.listFacets)
 	p.Pages = lv.ask.pages(result.Next)
 	return lv.q.Render(200, "list", plan.UpperFirst(lv.q.Kind.Spec.Title), p)
 }
 
-// valuesOf are the words and values of a search.
+// valuesOf returns the words and the values of a search.
 func valuesOf(search query.SearchRequest) []string {
 	all := []string{search.Text}
 	for _, c := range search.Where {
@@ -124,7 +123,7 @@ func valuesOf(search query.SearchRequest) []string {
 	return all
 }
 
-// pageSize is how many rows the list's page has.
+// pageSize returns the number of rows on the list's page.
 func (ask *listQuery) pageSize() int {
 	size, _ := ask.query.Get(ask.list.PagingStyle.Size)
 	n := 0
@@ -138,51 +137,52 @@ func (ask *listQuery) pageSize() int {
 	return max(n, 1)
 }
 
-// pages links the page of a list that was searched to those beside it; next is the cursor of the older one.
+// pages returns the links from the page of a searched list to other pages. next is the cursor of the older page.
 func (ask *listQuery) pages(next string) pageLinks {
 	position := func(cursor string) string {
 		if cursor == "" {
 			return ""
 		}
-		return understudy.Query{{Name: ownCursor, Value: cursor}}.String()
+		return understudy.Query{{Name: paramCursor, Value: cursor}}.String()
 	}
-	return linkPages(position(ask.layout.cursor), position(next), ask.back, func(position string, back []string) string {
+	return linkPages(position(ask.arrangement.cursor), position(next), ask.back, func(position string, back []string) string {
 		at := *ask
 		query, err := understudy.ParseQuery(position)
 		if err != nil {
 			return ""
 		}
-		at.layout.cursor, _ = query.Get(ownCursor)
+		at.arrangement.cursor, _ = query.Get(paramCursor)
 		return at.address("", ask.filters(), back)
 	})
 }
 
-// refusedSearch is an error of the search's about a list: its condition cannot
-// be understood, or says more than the role sees.
-func (lv listing) refusedSearch(err error) error {
-	wrong := page.SyntaxOf(err)
+// explainRefusal turns an error of a list's search into one for people: the condition is wrong, or it needs more
+// than the role may see.
+func (lv listing) explainRefusal(err error) error {
+	wrong := page.FindSyntaxError(err)
 	if wrong == nil {
 		at := *lv.ask
-		at.layout.cursor = ""
-		return searchFailed(lostPlace(err, lv.ask.layout.cursor, at.address("", lv.ask.filters(), nil)))
+		at.arrangement.cursor = ""
+		return explainFailure(explainCursorError(err, lv.ask.arrangement.cursor, at.address("", lv.ask.filters(), nil)))
 	}
-	if as := &lv.ask.layout; as.text != "" && len(as.narrow) > 0 { // a mistake in what was typed is shown in that alone
+	// if the typed condition has the mistake, the error shows only that
+	if as := &lv.ask.arrangement; as.text != "" && len(as.narrow) > 0 {
 		_, err := lv.q.V.Options.Search.Find(lv.q.Ctx, lv.q.Rights.Caller, query.SearchRequest{Text: as.text, Source: lv.q.Source.Name,
 			Kinds: []string{lv.q.Kind.Spec.Name}, Limit: 1})
-		if own := page.SyntaxOf(err); own != nil {
+		if own := page.FindSyntaxError(err); own != nil {
 			wrong = own
 		}
 	}
 	plain := *lv.ask
-	plain.layout = arrangement{columns: lv.ask.layout.columns}
+	plain.arrangement = arrangement{columns: lv.ask.arrangement.columns}
 	return &page.Problem{
-		Title: "This cannot be searched for", Hint: plan.UpperFirst(wrong.Why) + ".", Wrong: page.PointAt(wrong),
+		Title: "This cannot be searched for", Hint: plan.UpperFirst(wrong.Why) + ".", Mistake: page.NewPointer(wrong),
 		Href: plain.address("", lv.ask.query, nil), Link: "Without the condition", Kind: wrong.Kind,
 	}
 }
 
-// searchFailed puts into words what keeps a search from an answer for now.
-func searchFailed(err error) error {
+// explainFailure turns an error that keeps a search from answering into one for people.
+func explainFailure(err error) error {
 	switch {
 	case errors.Is(err, understudy.ErrIndexing):
 		hint := "Lists in upstream's order are there meanwhile."

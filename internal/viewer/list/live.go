@@ -1,4 +1,4 @@
-// Live: what a list that is open asks for while records change.
+// Updates of an open list while records change.
 
 package list
 
@@ -9,46 +9,47 @@ import (
 	"understudy"
 )
 
-// live is how a list that is open follows its records.
+// live is how an open list follows its records.
 type live struct {
-	Feed   string // the feed of the kind's changes
-	Rows   string // the list, up to the condition that names the records that changed; "": no row changes in place
-	News   bool   // what came belongs on this page: the newest of all
-	Script string
+	Feed         string // the address of the feed of the kind's changes
+	Rows         string // the address of the list up to the ids of changed records; empty if rows cannot be updated
+	AnnouncesNew bool   // new records belong on this page, because it is the newest without filters
+	Script       string
 }
 
-// live is nil for a moment of the past and for what is kept as pages. What a filter lets
-// through a change does not say: there is no news on a filtered page, but its rows are
-// asked for as they are filtered.
-func (lv listing) live() *live {
-	if lv.q.V.Options.Feed == "" || !lv.q.Clock.AsOf.At.IsZero() || !lv.q.Kind.Remembered() {
+// liveUpdates returns how the list follows its records. It returns nil for an earlier moment, and for kinds that
+// are stored as pages. A change does not say which filters it passes, so a filtered page does not announce new
+// records. It still updates its rows, through the filtered list.
+func (lv listing) liveUpdates() *live {
+	if lv.q.V.Options.Feed == "" || !lv.q.Clock.AsOf.At.IsZero() || !lv.q.Kind.HasRecords() {
 		return nil
 	}
 	filtered := slices.ContainsFunc(lv.ask.query, func(p understudy.Param) bool { return p.Name != lv.ask.list.PagingStyle.Size })
 	l := &live{
 		Feed: lv.q.V.Options.Feed + "?" + understudy.Query{{Name: "source", Value: lv.q.Source.Name},
 			{Name: "kind", Value: lv.q.Kind.Spec.Name}}.String(),
-		News: lv.ask.target.First && !filtered && lv.ask.list == lv.q.Kind.PlannedLists[0] && len(lv.ask.vars) == 0 && !lv.ask.layout.searched(),
-		Rows: lv.rows(), Script: lv.q.V.Files.Address["live.js"],
+		AnnouncesNew: lv.ask.target.First && !filtered && lv.ask.list == lv.q.Kind.PlannedLists[0] &&
+			len(lv.ask.vars) == 0 && !lv.ask.arrangement.isSearch(),
+		Rows: lv.rowsAddress(), Script: lv.q.V.Files.Address["live.js"],
 	}
-	if l.Rows == "" && !l.News {
+	if l.Rows == "" && !l.AnnouncesNew {
 		return nil
 	}
 	return l
 }
 
-// rows is the list without a position, up to the value of one more condition; "" where it
-// cannot be searched, or its records are not named to the caller.
-func (lv listing) rows() string {
+// rowsAddress returns the address of the list without a position, up to the value of one more condition. It returns
+// "" if the list cannot be searched, or if the caller may not see the ids.
+func (lv listing) rowsAddress() string {
 	if _, ok := lv.conditions(); !ok || lv.q.V.Options.Search == nil ||
 		!lv.q.Rights.Gate.Named(lv.q.Rights.Caller, lv.q.Source.Name, lv.q.Kind.Spec) {
 		return ""
 	}
 	whole := *lv.ask
-	whole.layout.cursor = ""
+	whole.arrangement.cursor = ""
 	at := whole.address("", lv.ask.filters(), nil)
 	if strings.Contains(at, "?") {
-		return at + "&" + ownNarrow + "="
+		return at + "&" + paramNarrow + "="
 	}
-	return at + "?" + ownNarrow + "="
+	return at + "?" + paramNarrow + "="
 }

@@ -1,8 +1,8 @@
-// Lookup: the records of a number that the caller types whole and is not shown.
+// Lookups: the records of a phone number that the role hides and the caller knows.
 //
 //	form --POST, the number in the body--> 303 --GET /-/lookup/TOKEN--> records, masked
 //
-// The number stands in no address: a token stands for it. So no log, history or Referer has it.
+// The number is in no address, where logs, histories and Referer headers would have it. A token stands for it.
 
 package list
 
@@ -21,45 +21,45 @@ import (
 
 const (
 	lookupPath   = page.ControlPrefix + "lookup"
-	lookupNumber = "number" // the field of the form; the box of searches has searchText
+	lookupNumber = "number" // the field of the lookup form; the search box has searchText
 )
 
-// lookupPage is what lookup.html shows.
+// lookupPage is the data of the template lookup.html.
 type lookupPage struct {
-	In    string     // the sources that are looked in
-	Wrong string     // what is wrong with the number that was sent
-	Found *foundPage // nil: no number was sent
-	Turns any        // the calls and messages among what was found; nil: there are none
-	Rest  []foundHit // what else was found
+	Sources   string     // the sources that are searched
+	Mistake   string     // the mistake in the number
+	Found     *foundPage // the matches; nil if no number was sent
+	Messages  any        // the found calls and messages, or nil if there are none
+	OtherHits []foundHit // the other records that were found
 }
 
-// Conversation orders the calls and messages among the records of a number as a conversation, oldest first. talk is what the
-// template of that name shows, nil: nothing; rest are the other records.
+// Conversation divides the records of a number. It returns the calls and messages as a conversation, oldest first,
+// and the other records in rest. talk is the data of the template "talk", or nil if there are none.
 type Conversation func(q *page.Exchange, number string, hits []page.Hit) (talk any, rest []page.Hit)
 
-// lookupList is the field of a list's form that names the list.
+// lookupList is the field of a list's form that has the list's address.
 const lookupList = "list"
 
-// LookupRoutes are the form that takes a number, and what was found.
+// LookupRoutes returns the routes of the lookup form and of its results.
 func LookupRoutes(talk Conversation) []page.Route {
 	return []page.Route{
 		{Pattern: "GET " + lookupPath, Handler: serveLookup},
 		{Pattern: "POST " + lookupPath, Handler: sendLookup},
-		{Pattern: "GET " + lookupPath + "/{token}", Handler: func(q *page.Exchange) error { return serveLookedUp(q, talk) }},
+		{Pattern: "GET " + lookupPath + "/{token}", Handler: func(q *page.Exchange) error { return serveLookupResult(q, talk) }},
 	}
 }
 
-// mayLookUp returns nil if the caller may look up numbers here.
-func mayLookUp(q *page.Exchange) error {
+// checkLookUp returns an error unless the caller may look up numbers here.
+func checkLookUp(q *page.Exchange) error {
 	switch {
-	case q.Rights.Looks():
+	case q.Rights.CanLookUp():
 		return nil
 	case q.V.Options.Search == nil:
-		return page.NotFound("No number can be looked up here", "This server keeps no index.", "/")
+		return page.NewNotFound("No number can be looked up here", "This server keeps no index.", "/")
 	case q.V.Options.Audit == nil:
-		return page.NotFound("No number can be looked up here", "Lookups have to be listed, and this server keeps no audit log.", "/")
+		return page.NewNotFound("No number can be looked up here", "Lookups have to be listed, and this server keeps no audit log.", "/")
 	}
-	if q.Rights.ViewsAs() {
+	if q.Rights.IsViewingAs() {
 		return &page.Problem{Title: "Numbers are looked up by people of the role alone", Kind: understudy.ErrForbidden,
 			Hint: "You are viewing as " + q.Rights.Caller.Role() + "."}
 	}
@@ -69,31 +69,31 @@ func mayLookUp(q *page.Exchange) error {
 
 // serveLookup shows the form.
 func serveLookup(q *page.Exchange) error {
-	if err := mayLookUp(q); err != nil {
+	if err := checkLookUp(q); err != nil {
 		return err
 	}
 	if q.R.URL.RawQuery != "" {
-		return page.BadRequest("This page takes no parameters", "Type the number into its box: an address is kept in logs.", nil)
+		return page.NewBadRequest("This page takes no parameters", "Type the number into its box: an address is kept in logs.", nil)
 	}
 	return renderLookup(q, http.StatusOK, &lookupPage{})
 }
 
-// sendLookup takes a number and leads to its records. Words that were typed into the box of searches
-// go on to the search.
+// sendLookup takes a number and redirects to its records. Other words from a search box are redirected to the
+// search.
 func sendLookup(q *page.Exchange) error {
-	if err := mayLookUp(q); err != nil {
+	if err := checkLookUp(q); err != nil {
 		return err
 	}
 	if err := q.R.ParseForm(); err != nil || q.R.URL.RawQuery != "" {
-		return page.BadRequest("This form cannot be read", "Send the number in the form of the page Find a caller.", nil)
+		return page.NewBadRequest("This form cannot be read", "Send the number in the form of the page Find a caller.", nil)
 	}
 	form := q.R.PostForm
-	text := strings.TrimSpace(form.Get(searchText) + form.Get(ownText))
+	text := strings.TrimSpace(form.Get(searchText) + form.Get(paramText))
 	switch {
 	case !form.Has(searchText) && !form.Has(lookupList):
 		text = strings.TrimSpace(form.Get(lookupNumber))
-	case resemblesNumber(text):
-	case holdsNumber.MatchString(understudy.PlainNumber(text)):
+	case isLikeNumber(text):
+	case containsNumber.MatchString(understudy.PlainNumber(text)):
 		return &page.Problem{Title: "A number is looked up by itself", Kind: understudy.ErrInvalid, Href: lookupPath, Link: "Find a caller",
 			Hint: "Type the number alone. A search has what is typed in its address, and a number that your role does not show must not " +
 				"stand there."}
@@ -104,7 +104,7 @@ func sendLookup(q *page.Exchange) error {
 			to, _, _ = strings.Cut(page.LocalPath(form.Get(lookupList)), "?")
 			form.Del(lookupList)
 		}
-		q.GoBack(to+"?"+form.Encode(), "")
+		q.RedirectBack(to+"?"+form.Encode(), "")
 		return nil
 	}
 	number := understudy.ReadPhone(text)
@@ -113,32 +113,33 @@ func sendLookup(q *page.Exchange) error {
 		if strings.HasPrefix(number.Digits, "0") {
 			wrong += "The 0 that a number begins with inside a country is left out: 020 7946 0018 in the United Kingdom is +44 20 7946 0018. "
 		}
-		return renderLookup(q, http.StatusBadRequest, &lookupPage{Wrong: wrong + "A part of a number is not looked up. " +
+		return renderLookup(q, http.StatusBadRequest, &lookupPage{Mistake: wrong + "A part of a number is not looked up. " +
 			"An id that is digits alone is found with id: before it."})
 	}
-	for _, s := range q.Rights.LooksIn() {
+	for _, s := range q.Rights.LookupSources() {
 		if wait := q.V.Options.Lookups[s.Name].Take(q.Clock.Start); wait > 0 {
 			return refuseLookup(q, s, "+"+number.Digits, wait)
 		}
 	}
-	q.GoBack(lookupPath+"/"+page.SealNumber(q, "+"+number.Digits), "")
+	q.RedirectBack(lookupPath+"/"+page.SealNumber(q, "+"+number.Digits), "")
 	return nil
 }
 
-// holdsNumber is a number with its country's code in a longer text.
-var holdsNumber = regexp.MustCompile(`\+([ ().\-/]*[0-9]){7}`)
+// containsNumber matches a phone number with its country code within a longer text.
+var containsNumber = regexp.MustCompile(`\+([ ().\-/]*[0-9]){7}`)
 
-// resemblesNumber reports whether a text in the box of searches is meant as a phone number.
-func resemblesNumber(text string) bool {
-	digits, plus, ok := page.Dialled(text)
+// isLikeNumber reports whether a text in the search box is meant as a phone number.
+func isLikeNumber(text string) bool {
+	digits, plus, ok := page.ParseDialled(text)
 	return ok && (plus || len(digits) >= understudy.LeastPhone) || understudy.ReadPhone(text).Country
 }
 
-// refuseLookup lists a number that came too soon after others, and says when the next may come.
+// refuseLookup writes an audit entry for a number that was looked up too early, and returns an error with the time
+// to wait.
 func refuseLookup(q *page.Exchange, s *plan.Source, number string, wait time.Duration) error {
 	e := understudy.AuditEntry{Action: understudy.ActionSearch, What: "lookup", Source: s.Name, Values: []string{number},
 		Status: http.StatusTooManyRequests}
-	if err := page.Audit(q, e); err != nil {
+	if err := page.WriteAudit(q, e); err != nil {
 		return err
 	}
 	return &page.Problem{Title: "Too many numbers are being looked up", Href: lookupPath, Link: "Find a caller",
@@ -146,33 +147,33 @@ func refuseLookup(q *page.Exchange, s *plan.Source, number string, wait time.Dur
 		Hint: "Everybody here shares one limit, so that nobody finds numbers by guessing. Try again in a few seconds."}
 }
 
-// serveLookedUp shows the records of the number that a token stands for.
-func serveLookedUp(q *page.Exchange, talk Conversation) error {
-	if err := mayLookUp(q); err != nil {
+// serveLookupResult shows the records of the number that a token stands for.
+func serveLookupResult(q *page.Exchange, talk Conversation) error {
+	if err := checkLookUp(q); err != nil {
 		return err
 	}
 	number, ok := page.OpenNumber(q, q.R.PathValue("token"))
 	if !ok {
-		return page.NotFound("This address is no longer good",
+		return page.NewNotFound("This address is no longer good",
 			"It is good for the session that made it, and for half an hour at most. Look up the number again.", lookupPath)
 	}
 	s, err := readSearchRequest(q)
 	if err != nil {
 		return err
 	}
-	here := &searchRequest{looked: q.R.PathValue("token"), cursor: s.cursor, back: s.back}
-	if s.cursor, s.back = "", nil; !s.plain() || s.text != "" || s.sort != "" {
-		return page.BadRequest("These records cannot be narrowed", "The records of a number come newest first, all of them.", nil)
+	here := &searchRequest{lookupToken: q.R.PathValue("token"), cursor: s.cursor, back: s.back}
+	if s.cursor, s.back = "", nil; !s.isPlain() || s.text != "" || s.sort != "" {
+		return page.NewBadRequest("These records cannot be narrowed", "The records of a number come newest first, all of them.", nil)
 	}
-	return showLookedUp(q, number, here, talk)
+	return showLookupResult(q, number, here, talk)
 }
 
-// showLookedUp finds the records of a number, from a cursor on.
-func showLookedUp(q *page.Exchange, number string, s *searchRequest, talk Conversation) error {
+// showLookupResult shows the records of a number from a cursor on.
+func showLookupResult(q *page.Exchange, number string, s *searchRequest, talk Conversation) error {
 	e := understudy.AuditEntry{Action: understudy.ActionSearch, What: "lookup", Values: []string{number}}
 	first := s.first()
 	r, err := runSearch(q, query.SearchRequest{Number: number, Cursor: s.cursor}, e, func(err error) error {
-		return searchFailed(lostPlace(err, s.cursor, first.address("")))
+		return explainFailure(explainCursorError(err, s.cursor, first.address("")))
 	})
 	if err != nil {
 		return err
@@ -180,8 +181,8 @@ func showLookedUp(q *page.Exchange, number string, s *searchRequest, talk Conver
 	view := searchView{q, s}
 	p := &lookupPage{Found: &foundPage{Hits: view.foundHits(q.Rights.Hits(q.Ctx, r)), Notes: r.Notes}}
 	out, rest := p.Found, []page.Hit(nil)
-	p.Turns, rest = talk(q, number, q.Rights.Hits(q.Ctx, r))
-	p.Rest = view.foundHits(rest)
+	p.Messages, rest = talk(q, number, q.Rights.Hits(q.Ctx, r))
+	p.OtherHits = view.foundHits(rest)
 	if r.Unheld != "" {
 		out.Notes = append(out.Notes, plan.UpperFirst(r.Unheld)+".")
 	}
@@ -191,9 +192,9 @@ func showLookedUp(q *page.Exchange, number string, s *searchRequest, talk Conver
 
 func renderLookup(q *page.Exchange, status int, p *lookupPage) error {
 	var titles []string
-	for _, s := range q.Rights.LooksIn() {
+	for _, s := range q.Rights.LookupSources() {
 		titles = append(titles, s.Spec.Title)
 	}
-	p.In = strings.Join(titles, ", ")
+	p.Sources = strings.Join(titles, ", ")
 	return q.Render(status, "lookup", "Find a caller", p)
 }

@@ -14,7 +14,7 @@ func FuzzMarked(f *testing.F) {
 	f.Add("a <b> & c", 2, 5, 6, 7)
 	f.Add("äöü", 1, 2, 3, 4)
 	f.Fuzz(func(t *testing.T, text string, a, b, c, d int) {
-		got := string(marked(query.SearchSnippet{Text: text, Marks: [][2]int{{a, b}, {c, d}}}))
+		got := string(highlight(query.SearchSnippet{Text: text, Marks: [][2]int{{a, b}, {c, d}}}))
 		plain := strings.NewReplacer("<mark>", "", "</mark>", "").Replace(got)
 		if strings.ContainsAny(plain, "<>\"'") || strings.Count(got, "<mark>") != strings.Count(got, "</mark>") {
 			t.Fatalf("%q: %q", text, got)

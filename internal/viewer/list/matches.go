@@ -1,4 +1,4 @@
-// Matches of what was typed: ids and phone numbers.
+// Ids and phone numbers in the search box, which open their pages.
 
 package list
 
@@ -13,11 +13,11 @@ import (
 	"understudy/spec"
 )
 
-// findMatches returns the pages a text may mean, of every source the caller may ask.
+// findMatches returns the pages that a text may name, in every source that the caller may use.
 func findMatches(q *page.Exchange, typed string) []page.Link {
 	var all []page.Link
 	for _, s := range q.V.Planned {
-		if !q.Rights.Sees(s) || typed == "" {
+		if !q.Rights.CanSee(s) || typed == "" {
 			continue
 		}
 		q.Source = s
@@ -36,15 +36,14 @@ func findMatches(q *page.Exchange, typed string) []page.Link {
 	return all
 }
 
-// matchIDs are the records a text may name: of one kind when its prefix is that
-// kind's alone. Where two kinds share it both are asked, and the one that
-// knows it is meant.
+// matchIDs returns the records that a text may name. If several kinds share the id's prefix, all are read, and the
+// kinds that have the record win.
 func matchIDs(q *page.Exchange, s *plan.Source, typed string) []page.Link {
 	var all []page.Link
 	var targets []*spec.Target
 	typed = s.SpellID(typed)
 	for _, k := range s.Kinds {
-		if len(k.PlannedInstances) == 0 || len(k.PlannedInstances[0].Needs) > 0 || !q.Rights.SeesKind(k) || !s.MayName(k, typed) {
+		if len(k.PlannedInstances) == 0 || len(k.PlannedInstances[0].Needs) > 0 || !q.Rights.CanSeeKind(k) || !s.CanName(k, typed) {
 			continue
 		}
 		path, ok := k.PathTo(strings.Split(typed, spec.IDSeparator), nil)
@@ -73,11 +72,11 @@ func matchIDs(q *page.Exchange, s *plan.Source, typed string) []page.Link {
 	return all
 }
 
-// matchNumbers reads what people type for a number: E.164 with any marks
-// between the digits, 00 for the plus, or national digits, completed by the
-// country codes of our own numbers as far as the caller may know them.
+// matchNumbers returns the phone numbers that a text may mean. It accepts E.164 with marks between the digits, and
+// 00 in place of the plus. National digits are completed by the country codes of our own numbers, as far as the
+// caller may know them.
 func matchNumbers(q *page.Exchange, s *plan.Source, typed string) []string {
-	digits, plus, ok := page.Dialled(typed)
+	digits, plus, ok := page.ParseDialled(typed)
 	switch {
 	case !ok:
 		return nil
@@ -111,7 +110,7 @@ func readOwnCodes(q *page.Exchange, s *plan.Source) []string {
 	own := map[string]bool{}
 	var targets []*spec.Target
 	for _, k := range s.OwnKinds {
-		if q.Rights.OwnVisible(k) {
+		if q.Rights.CanSeeOwnNumbers(k) {
 			targets = append(targets, k.PlannedLists[0].Newest)
 		}
 	}
@@ -129,21 +128,21 @@ func readOwnCodes(q *page.Exchange, s *plan.Source) []string {
 	})
 }
 
-// listSearchables says what can be typed, of what the caller may open.
+// listSearchables returns what can be typed into the search box, limited to what the caller may open.
 func listSearchables(q *page.Exchange) []searchable {
 	var all []searchable
 	for _, s := range q.V.Planned {
-		if !q.Rights.Sees(s) {
+		if !q.Rights.CanSee(s) {
 			continue
 		}
 		out := searchable{Title: s.Spec.Title, Numbers: len(q.Rights.ContactKinds(s)) > 0}
 		for _, k := range s.Kinds {
-			if len(k.PlannedInstances) == 0 || len(k.PlannedInstances[0].Needs) > 0 || len(k.Spec.ID) != 1 || !q.Rights.SeesKind(k) {
+			if len(k.PlannedInstances) == 0 || len(k.PlannedInstances[0].Needs) > 0 || len(k.Spec.ID) != 1 || !q.Rights.CanSeeKind(k) {
 				continue
 			}
 			for _, p := range k.Spec.Prefixes {
 				href := ""
-				if k.Browsable() {
+				if k.IsBrowsable() {
 					href = k.Href
 				}
 				out.Prefixes = append(out.Prefixes, prefixHelp{p + "…", plan.UpperFirst(k.Spec.One), href})

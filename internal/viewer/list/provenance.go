@@ -1,5 +1,4 @@
-// Provenance: how a list's answer came about, and how well records tell what upstream
-// says of it.
+// The provenance of a list: where its answer came from, and how often answers from records equalled upstream's.
 
 package list
 
@@ -13,34 +12,34 @@ import (
 	"understudy/request"
 )
 
-// provenance is what a list says of its own answer.
+// provenance is what a list says about its own answer.
 type provenance struct {
-	How      string // "Made from held records, 12 s old"
-	First    string // what is asked first, and why
-	Score    string // how often both were the same
-	Differed string // what differed last
+	How      string // such as "Made from held records, 12 s old"
+	First    string // whether records or upstream are asked first, and why
+	Score    string // how often records and upstream gave the same answer
+	Differed string // the last difference between records and upstream
 }
 
-// provenance is nil when there is nothing to tell.
+// provenance returns where the list's answer came from, or nil if there is nothing to say.
 func (lv listing) provenance() *provenance {
-	how := lv.q.How()
+	how := lv.q.AnswerOrigin()
 	if how == "" {
 		return nil
 	}
 	c := &provenance{How: plan.UpperFirst(how)}
-	if !lv.q.Clock.AsOf.At.IsZero() || lv.q.Found || !lv.q.Rights.Counts(lv.q.Kind) {
+	if !lv.q.Clock.AsOf.At.IsZero() || lv.q.ShowsSearch || !lv.q.Rights.CanCount(lv.q.Kind) {
 		return c
 	}
-	for _, l := range lv.q.V.Snapshots.Of(lv.q, lv.q.Source).Kinds[lv.q.Kind.Spec.Name].Lists {
+	for _, l := range lv.q.V.Snapshots.Get(lv.q, lv.q.Source).Kinds[lv.q.Kind.Spec.Name].Lists {
 		if l.Path == lv.ask.list.Spec.Path {
-			lv.fidelity(c, l)
+			lv.describeScore(c, l)
 		}
 	}
 	return c
 }
 
-// fidelity says what is asked first, and what comparing both has shown.
-func (lv listing) fidelity(c *provenance, l request.ListScore) {
+// describeScore sets which of the two is asked first, and the result of comparing them.
+func (lv listing) describeScore(c *provenance, l request.ListScore) {
 	switch {
 	case l.RecordsFirst() && l.Pinned():
 		c.First = "Records are asked first, as the settings say."

@@ -1,4 +1,4 @@
-// Search request: what is asked, as it was typed, as it is asked and as an address.
+// The request of a search: parsed from an address, as a search, and as an address.
 
 package list
 
@@ -13,36 +13,36 @@ import (
 	"understudy/internal/viewer/plan"
 )
 
-// Parameters of the page of searches.
+// The parameters of the search page.
 const (
 	searchText   = "q"
-	searchKind   = "kind"   // a kind to look in; may come several times
-	searchNarrow = "narrow" // a condition that a facet added; may come several times
-	searchSource = "source" // the one source to look in
-	searchSort   = "sort"   // newest (default), oldest, rank, or a field
+	searchKind   = "kind"   // a kind to search; may occur several times
+	searchNarrow = "narrow" // a condition that a facet added; may occur several times
+	searchSource = "source" // the only source to search
+	searchSort   = "sort"   // newest (the default), oldest, rank, or a field
 	searchCursor = "cursor"
-	searchBack   = "back" // cursors of the pages on the way here, "" the first
-	searchForm   = "form" // the form that stands open: formSelect; no address of ours keeps it
+	searchBack   = "back" // the cursors of the pages visited before; "" stands for the first page
+	searchForm   = "form" // the open form: formSelect; links of the page do not contain it
 )
 
-// searchRequest is the address of a search, read.
+// searchRequest is the address of a search.
 type searchRequest struct {
-	text   string
-	source string
-	kinds  []string
-	narrow []string
-	sort   string
-	cursor string
-	back   []string
-	form   string
-	looked string // the token of a number that is looked up, in place of all but cursor and back
+	text        string
+	source      string
+	kinds       []string
+	narrow      []string
+	sort        string
+	cursor      string
+	back        []string
+	form        string
+	lookupToken string // the token of a number that is looked up; only cursor and back are set beside it
 }
 
-// orders are those of a search, by their word.
+// orders are the orders that every search has.
 var orders = []page.Option{{Value: "", Text: "newest first"}, {Value: "oldest", Text: "oldest first"},
 	{Value: "rank", Text: "best match first"}}
 
-// searchRequest reads a search's address; empty parameters of a form are left out.
+// readSearchRequest parses the address of a search and ignores empty parameters of its form.
 func readSearchRequest(q *page.Exchange) (*searchRequest, error) {
 	params, err := understudy.ParseQuery(q.R.URL.RawQuery)
 	if err != nil {
@@ -67,21 +67,21 @@ func readSearchRequest(q *page.Exchange) (*searchRequest, error) {
 			s.back = append(s.back, p.Value)
 		case searchForm:
 			if s.form = p.Value; s.form != formSelect {
-				return nil, page.UnknownWord("form", p.Value, []string{formSelect}, nil)
+				return nil, page.NewUnknownWord("form", p.Value, []string{formSelect}, nil)
 			}
 		default:
-			return nil, page.UnknownWord("parameter", p.Name,
+			return nil, page.NewUnknownWord("parameter", p.Name,
 				[]string{searchText, searchSource, searchKind, searchNarrow, searchSort, searchCursor, searchBack, searchForm}, nil)
 		}
 	}
 	if s.sort == "newest" {
 		s.sort = ""
 	}
-	if !ordered(s.sort) && orderField(q, s.sort) == nil {
-		return nil, page.UnknownWord("order", s.sort, []string{"newest", "oldest", "rank"}, nil)
+	if !isCommonOrder(s.sort) && orderField(q, s.sort) == nil {
+		return nil, page.NewUnknownWord("order", s.sort, []string{"newest", "oldest", "rank"}, nil)
 	}
-	if len(s.narrow) > mostNarrow || len(s.kinds) > mostNarrow {
-		return nil, page.BadRequest("That are too many conditions", "Take some of them away.", nil)
+	if len(s.narrow) > maxNarrow || len(s.kinds) > maxNarrow {
+		return nil, page.NewBadRequest("That are too many conditions", "Take some of them away.", nil)
 	}
 	if len(s.back) > page.MaxBack {
 		s.back = s.back[len(s.back)-page.MaxBack:]
@@ -89,18 +89,17 @@ func readSearchRequest(q *page.Exchange) (*searchRequest, error) {
 	return s, nil
 }
 
-// ordered reports whether an order is one that every search has.
-func ordered(sort string) bool {
+// isCommonOrder reports whether every search has the order.
+func isCommonOrder(sort string) bool {
 	return slices.ContainsFunc(orders, func(o page.Option) bool { return o.Value == sort })
 }
 
-// fieldOf is a column by whose field an order is, of any kind; nil when there is
-// none.
+// orderField returns a column of the field by which an order sorts, of any kind. It returns nil if there is none.
 func orderField(q *page.Exchange, sort string) *plan.Column {
 	name := strings.TrimPrefix(sort, "-")
 	for _, s := range q.V.Planned {
 		for _, k := range s.Kinds {
-			if c := k.ByField[name]; c != nil && q.Rights.Sees(s) && q.Rights.SeesKind(k) {
+			if c := k.ByField[name]; c != nil && q.Rights.CanSee(s) && q.Rights.CanSeeKind(k) {
 				return c
 			}
 		}
@@ -108,12 +107,12 @@ func orderField(q *page.Exchange, sort string) *plan.Column {
 	return nil
 }
 
-// plain reports whether nothing but a text is asked: it may name one page.
-func (s *searchRequest) plain() bool {
+// isPlain reports whether the request has only a text, which may name one page.
+func (s *searchRequest) isPlain() bool {
 	return s.source == "" && len(s.kinds) == 0 && len(s.narrow) == 0 && s.cursor == "" && s.form == ""
 }
 
-// joinConditions returns what was typed and the conditions that facets added, as one text of the search.
+// joinConditions joins the typed text and the conditions of facets to one search text.
 func joinConditions(text string, narrow []string) string {
 	if len(narrow) == 0 {
 		return text
@@ -121,7 +120,7 @@ func joinConditions(text string, narrow []string) string {
 	var parts []string
 	for _, part := range append([]string{text}, narrow...) {
 		if part != "" {
-			parts = append(parts, page.Grouped(part))
+			parts = append(parts, page.GroupCondition(part))
 		}
 	}
 	return strings.Join(parts, " ")
@@ -130,8 +129,8 @@ func joinConditions(text string, narrow []string) string {
 // onlyKinds matches the condition that a record is of some kinds.
 var onlyKinds = regexp.MustCompile(`^kind:[a-z0-9_]+(?:,[a-z0-9_]+)*$`)
 
-// kindsIn returns the kinds that a search is limited to by its form or by a condition that holds for every match, none where
-// there is no such limit.
+// kindsIn returns the kinds to which the search form or a condition limits all matches. It returns nil if there is
+// no such limit.
 func (s *searchRequest) kindsIn() []string {
 	terms := strings.Fields(s.text)
 	if strings.ContainsAny(s.text, `"()`) || slices.Contains(terms, "OR") || slices.Contains(terms, "NOT") {
@@ -149,7 +148,7 @@ func (s *searchRequest) ask() query.SearchRequest {
 	return query.SearchRequest{Text: joinConditions(s.text, s.narrow), Source: s.source, Kinds: s.kinds, Sort: s.sort, Cursor: s.cursor}
 }
 
-// address is the page of a search, or of its data.
+// address returns the address of a search, or of its data in a format.
 func (s *searchRequest) address(form string) string {
 	var all understudy.Query
 	add := func(name string, values ...string) {
@@ -165,20 +164,20 @@ func (s *searchRequest) address(form string) string {
 		add(searchCursor, s.cursor)
 	}
 	add(searchBack, s.back...)
-	if s.looked != "" {
-		return lookupPath + "/" + s.looked + plan.WithQuery(all)
+	if s.lookupToken != "" {
+		return lookupPath + "/" + s.lookupToken + plan.WithQuery(all)
 	}
 	return page.SearchAddress("/search"+form, query.SearchRequest{Text: s.text, Source: s.source, Kinds: s.kinds}, all...)
 }
 
-// first is the same search, from its beginning.
+// first returns the same search without its position.
 func (s *searchRequest) first() searchRequest {
 	at := *s
 	at.cursor, at.back = "", nil
 	return at
 }
 
-// pages links the page of a search to those beside it; next is the cursor of the older one.
+// pages returns the links from the page of a search to other pages. next is the cursor of the older page.
 func (s *searchRequest) pages(next string) pageLinks {
 	return linkPages(s.cursor, next, s.back, func(cursor string, back []string) string {
 		at := *s
@@ -187,7 +186,7 @@ func (s *searchRequest) pages(next string) pageLinks {
 	})
 }
 
-// chips are what a search is narrowed by.
+// chips returns the conditions of a search.
 func (s *searchRequest) chips(q *page.Exchange) []chip {
 	var all []chip
 	if s.source != "" {

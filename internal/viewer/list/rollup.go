@@ -1,4 +1,4 @@
-// Rollup: how many records came of late, by level, counted in the newest page.
+// Rollups: how many records arrived lately, by a level such as a severity, counted in the newest page.
 
 package list
 
@@ -11,33 +11,33 @@ import (
 	"understudy/internal/viewer/page"
 )
 
-// rollup is the counts above a list.
+// rollup is the table of counts above a list.
 type rollup struct {
-	Title  string // of the field the counts are by
+	Title  string // the title of the field that groups the counts
 	Spans  []string
 	Levels []level
 }
 
-// level is one value of the field, and the address that picks it.
+// level is one value of the field, with the address that filters by it.
 type level struct {
 	Cell   page.Cell
 	Counts []tally
 }
 
-// tally is a count; AtLeast when the page ends before the span does.
+// tally is a count. AtLeast is true if the page ends before the time span does.
 type tally struct {
 	Count   int64
 	AtLeast bool
 }
 
-// spans are the lengths of time counted.
+// spans are the time spans for which records are counted.
 var spans = [...]struct {
 	word   string
 	length time.Duration
 }{{"5 minutes", 5 * time.Minute}, {"hour", time.Hour}, {"day", 24 * time.Hour}, {"3 days", 72 * time.Hour}}
 
-// rollup counts the rows of a newest page by the field the spec names. It is
-// nil when there is none, or the caller does not see what it is made of.
+// rollup counts the rows of the newest page by the field that the spec names. It returns nil if there is none, or
+// if the caller may not see the field or the clock.
 func (lv listing) rollup(s *page.CellContext, rows []access.Row) *rollup {
 	k := lv.q.Kind
 	by := k.ByField[k.Spec.Rollup]
@@ -57,7 +57,7 @@ func (lv listing) rollup(s *page.CellContext, rows []access.Row) *rollup {
 	counts := map[string][len(spans)]int64{}
 	oldest := lv.q.Clock.Start
 	for _, row := range rows {
-		t, ok := page.TimeOf(k, row)
+		t, ok := page.ClockTime(k, row)
 		if !ok {
 			continue
 		}
@@ -65,7 +65,7 @@ func (lv listing) rollup(s *page.CellContext, rows []access.Row) *rollup {
 		if !slices.Contains(values, value) {
 			values = append(values, value)
 		}
-		oldest = page.Earlier(oldest, t)
+		oldest = page.MinTime(oldest, t)
 		n := counts[value]
 		for i, span := range spans {
 			if lv.q.Clock.Start.Sub(t) <= span.length {
@@ -89,12 +89,11 @@ func (lv listing) rollup(s *page.CellContext, rows []access.Row) *rollup {
 	return out
 }
 
-// levels are the values to count: those of the filter on the field, less any
-// that the page is already filtered by another of; and the filter's name when
-// the caller may use it.
+// levels returns the values to count: those of the filter on the field, or only the value by which the page is
+// filtered. It also returns the filter's name if the caller may use it.
 func (lv listing) levels(field string) (values []string, filter string) {
 	for i, f := range lv.ask.list.Spec.Filters {
-		if f.Field != field || !lv.q.Rights.Offers(lv.ask.list, i) {
+		if f.Field != field || !lv.q.Rights.CanFilter(lv.ask.list, i) {
 			continue
 		}
 		if set, ok := lv.ask.query.Get(f.Name); ok {

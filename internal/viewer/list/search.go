@@ -1,4 +1,4 @@
-// Search: from an id or a phone number to its page.
+// The search page, which opens the page of an id or phone number at once.
 
 package list
 
@@ -15,25 +15,25 @@ import (
 	"understudy/spec"
 )
 
-// searchPage is what search.html shows.
+// searchPage is the data of the template search.html.
 type searchPage struct {
-	Typed   string
-	Matches []page.Link
-	Sources []searchable
-	Finds   bool          // by words
-	Notes   bool          // what people wrote on records is searched
-	Looks   bool          // numbers that the role does not show are found by the box
-	Kinds   []page.Option // to look in
-	Orders  []page.Option
-	Source  string
-	Narrow  []string
-	Wrong   *page.Pointer // a mistake in what was typed
-	Found   *foundPage    // nil: nothing was searched for
-	Shelf   *shelf
-	Ready   []page.Ready // searches that the specs bring along
+	Typed        string
+	Matches      []page.Link
+	Sources      []searchable
+	HasSearch    bool          // the server can search by words
+	Notes        bool          // notes on records are searched
+	HasLookup    bool          // the search box can look up numbers that the role hides
+	Kinds        []page.Option // the kinds that can be searched
+	Orders       []page.Option
+	Source       string
+	Narrow       []string
+	Mistake      *page.Pointer // the mistake in the typed text
+	Found        *foundPage    // the matches; nil if nothing was searched
+	Shelf        *shelf
+	SpecSearches []page.SearchLink // searches that the specs define
 }
 
-// searchable is what can be typed of one source.
+// searchable is what can be typed for one source.
 type searchable struct {
 	Title    string
 	Prefixes []prefixHelp
@@ -42,13 +42,12 @@ type searchable struct {
 
 type prefixHelp struct{ Prefix, Kind, Href string }
 
-// maxTyped and maxSought bound what may be typed, in bytes: a name alone, and
-// words where they are searched for; a hundred ids fit.
-const maxTyped, maxSought = 200, 6000
+// maxTyped is the longest text that may name a page, in bytes, and maxSearched the longest search text, which has
+// room for a hundred ids.
+const maxTyped, maxSearched = 200, 6000
 
-// serveSearch moves on to the one page that was meant, or shows those that may have
-// been, what was found, or what can be typed. To find a page it looks at what was
-// typed and at nothing held, but for ids two kinds could have.
+// serveSearch redirects to the page that the text names, or shows several such pages, the matches, or what can be
+// typed. Records are read to find a page only if two kinds may have the id.
 func serveSearch(q *page.Exchange) error {
 	s, err := readSearchRequest(q)
 	if err != nil {
@@ -56,17 +55,17 @@ func serveSearch(q *page.Exchange) error {
 	}
 	most := maxTyped
 	if q.V.Options.Search != nil {
-		most = maxSought
+		most = maxSearched
 	}
 	if len(s.text) > most {
-		return page.BadRequest("That is too long to search for", "Paste an id alone, or take the words that matter.", nil)
+		return page.NewBadRequest("That is too long to search for", "Paste an id alone, or take the words that matter.", nil)
 	}
-	q.Typed = s.text
+	q.SearchText = s.text
 	var matches []page.Link
-	if s.plain() && len(s.text) <= maxTyped {
+	if s.isPlain() && len(s.text) <= maxTyped {
 		matches = findMatches(q, s.text)
 	}
-	if q.Data != "" {
+	if q.DataFormat != "" {
 		return searchView{q, s}.searchData(matches)
 	}
 	if len(matches) == 1 {
@@ -74,51 +73,50 @@ func serveSearch(q *page.Exchange) error {
 		return nil
 	}
 	p := searchPage{Typed: s.text, Matches: matches, Sources: listSearchables(q), Source: s.source,
-		Finds: q.V.Options.Search != nil, Notes: q.Rights.SeesAnyNotes(q.Clock.AsOf), Looks: q.Rights.Looks(),
+		HasSearch: q.V.Options.Search != nil, Notes: q.Rights.CanSeeAnyNotes(q.Clock.AsOf), HasLookup: q.Rights.CanLookUp(),
 		Narrow: s.narrow}
 	status, title := http.StatusOK, "Search"
-	if p.Finds {
+	if p.HasSearch {
 		p.Kinds, p.Orders = page.KindOptions(q, s.kinds), searchView{q, s}.orderOptions()
 		if query := joinConditions(s.text, s.narrow); query != "" || len(s.kinds) > 0 || s.source != "" {
-			if p.Found, p.Wrong, err = (searchView{q, s}).find(); err != nil {
+			if p.Found, p.Mistake, err = (searchView{q, s}).find(); err != nil {
 				return err
 			}
 			title = understudy.Clip(query) + " · Search"
 		}
-		if p.Shelf, err = (searchView{q, s}).shelf(p.Found != nil); err != nil {
+		if p.Shelf, err = (searchView{q, s}).newShelf(p.Found != nil); err != nil {
 			return err
 		}
-		p.Ready = q.Rights.ReadySearches()
+		p.SpecSearches = q.Rights.ReadySearches()
 		if p.Found != nil && q.V.Options.Sums != nil {
-			p.Found.Sums = page.SearchAddress(page.SumsPath, query.SearchRequest{
+			p.Found.SumsHref = page.SearchAddress(page.SumsPath, query.SearchRequest{
 				Text: joinConditions(s.text, s.narrow), Source: s.source, Kinds: s.kinds})
 		}
 	}
-	if p.Wrong != nil {
-		status = understudy.Status(p.Wrong.Kind)
+	if p.Mistake != nil {
+		status = understudy.Status(p.Mistake.Kind)
 	}
 	return q.Render(status, "search", title, p)
 }
 
-// searchView is the page of one search.
+// searchView serves one search.
 type searchView struct {
 	q *page.Exchange
 	s *searchRequest
 }
 
-// searchData is a search as data: the pages that may be meant, else all that is
-// found.
+// searchData sends a search in a data format: the pages that the text may name, else all matches.
 func (sv searchView) searchData(matches []page.Link) error {
-	if sv.q.V.Options.Search == nil && sv.q.Data != page.DataSuffix {
-		return page.NotFound("Nothing can be searched here", "This server keeps no index.", "")
+	if sv.q.V.Options.Search == nil && sv.q.DataFormat != page.DataSuffix {
+		return page.NewNotFound("Nothing can be searched here", "This server keeps no index.", "")
 	}
-	if sv.q.V.Options.Search == nil || len(matches) > 0 && sv.q.Data == page.DataSuffix ||
+	if sv.q.V.Options.Search == nil || len(matches) > 0 && sv.q.DataFormat == page.DataSuffix ||
 		joinConditions(sv.s.text, sv.s.narrow) == "" && len(sv.s.kinds) == 0 && sv.s.source == "" {
 		type match struct {
 			Href string `json:"href"`
 			Text string `json:"text"`
 		}
-		if err := page.Audit(sv.q, sv.entry()); err != nil {
+		if err := page.WriteAudit(sv.q, sv.entry()); err != nil {
 			return err
 		}
 		all := []match{}
@@ -129,18 +127,17 @@ func (sv searchView) searchData(matches []page.Link) error {
 	}
 	first := sv.s.first()
 	err := exportFound(sv.q, "search", first.ask(), nil, foundFields(sv.q, first.source, first.kindsIn()))
-	if wrong := page.SyntaxOf(err); wrong != nil {
+	if wrong := page.FindSyntaxError(err); wrong != nil {
 		return &page.Problem{Title: "This cannot be searched for", Hint: fmt.Sprintf("Character %d: %s.", wrong.Character+1, wrong.Why),
 			Kind: wrong.Kind}
 	}
 	return err
 }
 
-// orderOptions are the orders of every search, and the one at hand when a search
-// that was kept is by a field.
+// orderOptions returns the orders that every search has, and the current order if it sorts by a field.
 func (sv searchView) orderOptions() []page.Option {
 	all := slices.Clone(orders)
-	if c := orderField(sv.q, sv.s.sort); c != nil && !ordered(sv.s.sort) {
+	if c := orderField(sv.q, sv.s.sort); c != nil && !isCommonOrder(sv.s.sort) {
 		text := "by " + c.Words
 		if strings.HasPrefix(sv.s.sort, "-") != (c.Spec.Show == spec.ShowCost) { // a cost is shown without its sign
 			text += ", largest first"
@@ -153,7 +150,7 @@ func (sv searchView) orderOptions() []page.Option {
 	return all
 }
 
-// SearchRoutes are the pages of searches.
+// SearchRoutes returns the routes of searches.
 func SearchRoutes() []page.Route {
 	return []page.Route{
 		{Pattern: "GET /search", Handler: serveSearch, Forms: []string{"GET /search?q="}},
@@ -167,8 +164,8 @@ func SearchRoutes() []page.Route {
 	}
 }
 
-// OpenSearch describes the search box to browsers (OpenSearch 1.1). It says
-// nothing of any record and is open to everyone.
+// OpenSearch describes the search box to browsers (OpenSearch 1.1). The description has nothing about records and
+// is open to everyone.
 func OpenSearch(v *page.Visitor) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		origin := strings.TrimSuffix(v.Options.PublicURL, "/")
@@ -187,6 +184,6 @@ func OpenSearch(v *page.Visitor) http.Handler {
 <Description>Open a record by its id, or the page of a phone number</Description>
 <Url type="text/html" template="` + html.EscapeString(origin) + `/search?q={searchTerms}"/>
 </OpenSearchDescription>
-`)) // the reader has gone
+`)) // the client may have closed the connection
 	})
 }

@@ -1,4 +1,4 @@
-// Chart: the samples, the level, and where the number is likely to go.
+// The chart of a forecast: the samples, the level, and the likely course of the number.
 
 package outlook
 
@@ -13,18 +13,18 @@ import (
 	"understudy/internal/viewer/page"
 )
 
-// chart is a drawing in a box of 100 by 100.
+// chart is a chart of 100 by 100 units.
 type chart struct {
-	Line, Middle, Band string // points
+	Line, Middle, Band string // the points of the lines
 	Level              float64
 	LevelText          string
-	Now                float64 // where the samples end
+	Now                float64 // the horizontal position of the last sample
 	Grid               []page.GridLine
 	Marks              []page.Mark
-	Says               string // the drawing in words
+	Says               string // the chart in words
 }
 
-// How many lines of the grid the drawing may have, and points the fan.
+// The largest number of grid lines, and the number of points of the fan.
 const (
 	marks     = 5
 	fanPoints = 24
@@ -33,12 +33,12 @@ const (
 // normal95 is the 0.95-quantile of the normal distribution.
 const normal95 = 1.6449
 
-// newChart draws a forecast; nil when there are too few samples for a line.
+// newChart draws a forecast. It returns nil if there are too few samples for a line.
 func newChart(q *page.Exchange, f *forecast.Forecast, w figures) *chart {
 	if len(f.Line) < 2 {
 		return nil
 	}
-	level, _ := strconv.ParseFloat(f.Level, 64) // it was read before
+	level, _ := strconv.ParseFloat(f.Level, 64) // the level has been parsed before
 	last := f.Line[len(f.Line)-1]
 	end := last.At
 	if f.State == forecast.Ready {
@@ -49,15 +49,17 @@ func newChart(q *page.Exchange, f *forecast.Forecast, w figures) *chart {
 	for _, p := range f.Line {
 		low, high = min(low, p.Value), max(high, p.Value)
 	}
-	for _, p := range fan { // what is far beyond the level needs no room
+	for _, p := range fan { // values far beyond the level need no room
 		high = max(high, min(p.high, high+(high-low)/2))
 		low = min(low, max(p.low, low-(high-low)/4))
 	}
 	if low == high {
 		low, high = low-1, high+1
 	}
-	x := func(at float64) float64 { return page.Round(100 * at / max(end, 1e-9)) }
-	y := func(v float64) float64 { return page.Round(100 - 100*(min(max(v, low), high)-low)/(high-low)) }
+	x := func(at float64) float64 { return page.RoundCoordinate(100 * at / max(end, 1e-9)) }
+	y := func(v float64) float64 {
+		return page.RoundCoordinate(100 - 100*(min(max(v, low), high)-low)/(high-low))
+	}
 	c := &chart{Level: y(level), LevelText: w.write(f.Level), Now: x(last.At)}
 	var course, middle, upper, lower strings.Builder
 	for _, p := range f.Line {
@@ -75,7 +77,7 @@ func newChart(q *page.Exchange, f *forecast.Forecast, w figures) *chart {
 	for v := math.Ceil(low/step) * step; v <= high+step/1e6; v += step {
 		c.Grid = append(c.Grid, page.GridLine{Y: y(v), Text: w.write(strconv.FormatFloat(math.Round(v/step)*step+0, 'g', 6, 64))})
 	}
-	c.Marks = daysOf(q, f.Since, end, x)
+	c.Marks = timeMarks(q, f.Since, end, x)
 	c.Says = "The number from " + day(q, &f.Since) + " to " + day(q, &f.At) + ", last " + w.write(f.Value) + "; the level " + w.write(f.Level)
 	if f.State == forecast.Ready {
 		c.Says += "; from there on, until " + day(q, &f.By) + ", where nine of ten paths are at each moment"
@@ -83,7 +85,7 @@ func newChart(q *page.Exchange, f *forecast.Forecast, w figures) *chart {
 	return c
 }
 
-// fanPoint is where the number is likely to be at a moment.
+// fanPoint is the likely range of the number at a moment.
 type fanPoint struct{ at, low, middle, high float64 }
 
 func fanOf(f *forecast.Forecast, at, value, end float64) (fan []fanPoint) {
@@ -91,15 +93,15 @@ func fanOf(f *forecast.Forecast, at, value, end float64) (fan []fanPoint) {
 		return nil
 	}
 	for i := range fanPoints + 1 {
-		t := (end - at) * float64(i*i) / (fanPoints * fanPoints) // denser where it bends
+		t := (end - at) * float64(i*i) / (fanPoints * fanPoints) // the fan has more points where it is curved
 		middle, off := value+f.Drift*t, normal95*f.Deviation*math.Sqrt(t)
 		fan = append(fan, fanPoint{at + t, middle - off, middle, middle + off})
 	}
 	return fan
 }
 
-// daysOf are the marks of the axis of time.
-func daysOf(q *page.Exchange, since time.Time, days float64, x func(float64) float64) (all []page.Mark) {
+// timeMarks returns the marks of the time axis.
+func timeMarks(q *page.Exchange, since time.Time, days float64, x func(float64) float64) (all []page.Mark) {
 	form, step := "2 Jan", max(math.Ceil(days/marks), 1)
 	if days < 2 {
 		form, step = "15:04", max(days/marks, 1./1440)
@@ -111,7 +113,7 @@ func daysOf(q *page.Exchange, since time.Time, days float64, x func(float64) flo
 	return all
 }
 
-// niceStep is 1, 2 or 5 times a power of ten, so that a range has about so many.
+// niceStep returns 1, 2 or 5 times a power of ten, so that the range has at most parts steps.
 func niceStep(over float64, parts int) float64 {
 	power := math.Pow(10, math.Floor(math.Log10(over/float64(parts))))
 	for _, times := range []float64{1, 2, 5} {

@@ -1,4 +1,4 @@
-// Outlook: the page of a forecast, and its line on the home page.
+// The page of a forecast, and its line on the home page.
 
 // Package outlook shows when a sampled number may reach a level.
 package outlook
@@ -20,15 +20,15 @@ import (
 	"understudy/spec"
 )
 
-// root is where the pages of forecasts lie.
+// root is the path of the forecasts' pages.
 const root = forecast.Path + "/"
 
-// Routes are the pages of forecasts.
+// Routes returns the routes of the forecasts' pages.
 func Routes() []page.Route {
 	return []page.Route{{Pattern: "GET " + root + "{source}/{series}", Handler: serve}}
 }
 
-// outlookPage is a forecast in words, as outlook.html shows it.
+// outlookPage is a forecast in words, the data of the template outlook.html.
 type outlookPage struct {
 	Forecast   *forecast.Forecast
 	Name       string
@@ -42,29 +42,30 @@ type outlookPage struct {
 
 	Title   string
 	Action  string
-	Asked   asked
+	Asked   formValues
 	Chart   *chart
 	JSON    string
-	Kind    string // the address of the page the number stands on
+	Kind    string // the address of the page with the number
 	Samples string
 	Oldest  *page.When
 }
 
-// asked are the fields of the form.
-type asked struct{ Level, By, Percent string }
+// formValues has the values of the form's fields.
+type formValues struct{ Level, By, Percent string }
 
-// amounts are the numbers of a forecast as people read them. Value is the newest.
+// amounts are the numbers of a forecast as people read them. Value is the newest sample.
 type amounts struct{ Value, Level, Need, Daily string }
 
-// dateView is by when a probability is reached.
+// dateView is the date by which a probability is reached.
 type dateView struct {
 	Percent, Band string
 	At            page.When
 	Never         bool
 }
 
+// serve shows the forecast of a series, or sends it as JSON.
 func serve(q *page.Exchange) error {
-	name := strings.TrimSuffix(q.R.PathValue("series"), q.Data)
+	name := strings.TrimSuffix(q.R.PathValue("series"), q.DataFormat)
 	kind, field, _ := strings.Cut(name, ".")
 	s := understudy.Series{Source: q.Source.Name, Kind: kind, Field: field}
 	shown := seriesOf(q, q.Source)
@@ -73,32 +74,33 @@ func serve(q *page.Exchange) error {
 		for _, one := range shown {
 			known = append(known, one.Kind+"."+one.Field)
 		}
-		return page.UnknownWord("forecast of "+q.Source.Spec.Title, name, known, func(n string) string { return root + q.Source.Name + "/" + n })
+		return page.NewUnknownWord("forecast of "+q.Source.Spec.Title, name, known,
+			func(n string) string { return root + q.Source.Name + "/" + n })
 	}
 	query := q.R.URL.Query()
 	for parameter := range query {
 		if !slices.Contains(forecast.Parameters, parameter) {
-			return page.UnknownWord("parameter", parameter, forecast.Parameters, nil)
+			return page.NewUnknownWord("parameter", parameter, forecast.Parameters, nil)
 		}
 	}
 	question, err := forecast.ParseQuestion(s, query)
 	if err != nil {
-		return page.BadRequest("The forecast cannot be made", page.Sentence(err), nil)
+		return page.NewBadRequest("The forecast cannot be made", page.Sentence(err), nil)
 	}
-	if err := page.Audit(q, understudy.AuditEntry{Action: understudy.ActionRecord, What: "forecast", Kind: kind}); err != nil {
+	if err := page.WriteAudit(q, understudy.AuditEntry{Action: understudy.ActionRecord, What: "forecast", Kind: kind}); err != nil {
 		return err
 	}
 	made, err := q.V.Options.Forecasts.Ask(q.Ctx, question)
 	if err != nil {
 		return err
 	}
-	if q.Data != "" {
+	if q.DataFormat != "" {
 		return q.SendJSON(made)
 	}
 	figures := figuresOf(q.Ctx, q, s)
 	p := newPage(q, made, s, figures)
 	p.Action, p.Kind = href(s), "/"+q.Source.Name+"/"+kind
-	p.Asked = asked{query.Get("level"), query.Get("by"), query.Get("percent")}
+	p.Asked = formValues{query.Get("level"), query.Get("by"), query.Get("percent")}
 	p.Title, p.Chart, p.Oldest = plan.UpperFirst(p.Name), newChart(q, made, figures), q.Clock.Moment(made.Since)
 	p.JSON = p.Action + page.DataSuffix
 	if len(query) > 0 {
@@ -108,7 +110,7 @@ func serve(q *page.Exchange) error {
 	return q.Render(http.StatusOK, "outlook", "Forecast of "+p.Name, p)
 }
 
-// seriesOf are those of a source that the caller may see forecasts of.
+// seriesOf returns the series of a source whose forecasts the caller may see.
 func seriesOf(q *page.Exchange, s *plan.Source) (all []understudy.Series) {
 	if q.V.Options.Forecasts == nil {
 		return nil
@@ -121,7 +123,7 @@ func seriesOf(q *page.Exchange, s *plan.Source) (all []understudy.Series) {
 	return all
 }
 
-// Links lead from a record's page to the forecasts of its numbers.
+// Links returns links from a record's page to the forecasts of its numbers.
 func Links(q *page.Exchange) (links []page.Link) {
 	for _, one := range seriesOf(q, q.Source) {
 		if one.Kind == q.Kind.Spec.Name {
@@ -131,21 +133,21 @@ func Links(q *page.Exchange) (links []page.Link) {
 	return links
 }
 
-// href is the page of a series.
+// href returns the address of a series' page.
 func href(s understudy.Series) string { return root + s.Source + "/" + s.Kind + "." + s.Field }
 
-// Line is a sampled number on the home page, and what its forecast says; "": nothing.
+// Line is a sampled number on the home page, with a sentence about its forecast, which may be empty.
 type Line struct {
 	Name, Href, Value, Text string
-	At                      *page.When // of the value
+	At                      *page.When // the time of the sampled value
 	Bad                     bool
 }
 
-// leastLikely is the probability below which the home page says nothing.
-const leastLikely = 0.01
+// minLikely is the probability below which the home page does not mention a forecast.
+const minLikely = 0.01
 
-// Lines are the sampled numbers of a source as they are, and what is known of their way to zero.
-// An error shows nothing: the page has other things to say.
+// Lines returns the sampled numbers of a source, and when they may reach zero. If a forecast fails, it returns the
+// lines so far, because the page has other content.
 func Lines(ctx context.Context, q *page.Exchange, s *plan.Source) (lines []Line) {
 	for _, one := range seriesOf(q, s) {
 		question, err := forecast.NewQuestion(one, "", "", "")
@@ -163,7 +165,7 @@ func Lines(ctx context.Context, q *page.Exchange, s *plan.Source) (lines []Line)
 			continue
 		case made.State == forecast.Reached:
 			line.Bad = true
-		case made.State == forecast.Ready && made.Probability.Figure >= leastLikely && !v.Dates[0].Never:
+		case made.State == forecast.Ready && made.Probability.Figure >= minLikely && !v.Dates[0].Never:
 			line.Text = "at this pace reaches 0 with probability 0.5 by " + v.Dates[0].At.Text
 			if made.Need.Figure > 0 {
 				line.Text += "; " + v.Says.Need + " more make it " + v.Sure + " sure that it does not by " + v.By.Text
@@ -175,13 +177,13 @@ func Lines(ctx context.Context, q *page.Exchange, s *plan.Source) (lines []Line)
 	return lines
 }
 
-// figures writes the numbers of a series as people read them.
+// figures formats the numbers of a series.
 type figures struct {
-	field *spec.Field // nil: the spec says nothing of it
-	unit  string      // a currency; "": it is not known
+	field *spec.Field // nil if the spec does not describe the number
+	unit  string      // a currency; empty if it is not known
 }
 
-// figuresOf finds the currency of a series in the record that the number is of, if that is held; else it is the one of
+// figuresOf returns the format of a series. The currency comes from the stored record of the number, or else from
 // the newest sample.
 func figuresOf(ctx context.Context, q *page.Exchange, s understudy.Series) (w figures) {
 	src := q.V.ByName[s.Source]
@@ -205,7 +207,7 @@ func figuresOf(ctx context.Context, q *page.Exchange, s understudy.Series) (w fi
 	return w
 }
 
-// write writes one number.
+// write formats one number.
 func (w figures) write(number string) string {
 	if w.field == nil {
 		return number
@@ -216,7 +218,7 @@ func (w figures) write(number string) string {
 	return number
 }
 
-// newPage returns a page that says a forecast in words.
+// newPage returns the page of a forecast, without its form and chart.
 func newPage(q *page.Exchange, f *forecast.Forecast, s understudy.Series, w figures) outlookPage {
 	v := outlookPage{Forecast: f, Name: nameOf(q, s), Newest: q.Clock.Moment(f.At), By: sayDay(q, f.By), Sure: percentText(f.Percent)}
 	v.Says.Value, v.Says.Level = w.write(f.Value), w.write(f.Level)
@@ -233,14 +235,14 @@ func newPage(q *page.Exchange, f *forecast.Forecast, s understudy.Series, w figu
 		v.Dates = append(v.Dates, one)
 	}
 	v.Says.Need = w.write(strconv.FormatFloat(f.Need.Figure, 'f', 2, 64))
-	v.Says.Daily = w.write(short(f.Drift)) + " a day, deviation " + w.write(short(f.Deviation))
+	v.Says.Daily = w.write(shortNumber(f.Drift)) + " a day, deviation " + w.write(shortNumber(f.Deviation))
 	if f.Drift > 0 {
 		v.Says.Daily = "+" + v.Says.Daily
 	}
 	return v
 }
 
-// nameOf is what a series is called: its kind, and its field where that differs.
+// nameOf returns the name of a series: its kind, and its field if that has another name.
 func nameOf(q *page.Exchange, s understudy.Series) string {
 	src := q.V.ByName[s.Source]
 	k := src.ByName[s.Kind]
@@ -254,8 +256,8 @@ func nameOf(q *page.Exchange, s understudy.Series) string {
 	return k.Spec.One + ": " + field
 }
 
-// day is the day of a moment for the reader, with the time of one that is near; "never"
-// when it is nil.
+// day returns a moment as a day in the reader's zone. Moments near the current time also have the time of day. It
+// returns "never" for nil.
 func day(q *page.Exchange, at *time.Time) string {
 	if at == nil {
 		return "never"
@@ -270,17 +272,17 @@ func day(q *page.Exchange, at *time.Time) string {
 	return l.Format("2 January 2006")
 }
 
-// sayDay returns a moment in the words of day, with the whole moment behind it.
+// sayDay returns a moment as day does, with the complete moment on hover.
 func sayDay(q *page.Exchange, at time.Time) page.When {
 	w := q.Clock.Say(at, false)
 	w.Text = day(q, &at)
 	return w
 }
 
-// near is how near a moment is shown with its time of day.
+// near is the distance from the current time up to which a moment is shown with its time of day.
 const near = 48 * time.Hour
 
-// percentText is a probability in percent. One that is not 0 or 1 is not rounded to it.
+// percentText returns a probability in percent. It is never rounded to 0 or 1.
 func percentText(p float64) string {
 	switch {
 	case p > 0 && p < 0.001:
@@ -291,7 +293,7 @@ func percentText(p float64) string {
 	return strconv.FormatFloat(math.Round(p*1000)/10, 'f', -1, 64) + " %"
 }
 
-// band is from where to where; "" when both are the same.
+// band returns a range in words, or "" if both ends are the same.
 func band(low, high string) string {
 	if low == high {
 		return ""
@@ -299,8 +301,8 @@ func band(low, high string) string {
 	return low + " to " + high
 }
 
-// short is a number with two digits after the point; one below 1 with three that count.
-func short(x float64) string {
+// shortNumber returns a number with two decimal places, or with three significant digits below 1.
+func shortNumber(x float64) string {
 	if math.Abs(x) < 1 {
 		return strconv.FormatFloat(x, 'g', 3, 64)
 	}

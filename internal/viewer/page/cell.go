@@ -1,4 +1,4 @@
-// Cells: one value of a view as a page shows it.
+// Cells: one value of a record as a page shows it.
 
 package page
 
@@ -18,33 +18,32 @@ import (
 	"understudy/spec"
 )
 
-// Cell is a value ready for the template. Every text in it is shown to the
-// caller and comes from the gate's view.
+// Cell is a value for a template. Every text in it comes from the gate's view, so the caller may see it.
 type Cell struct {
-	Label string // the field's title
-	Class string // of the cell
-	Text  string
-	Tone  string // class of the text: "pill bad", "masked", "none"; "" = plain
-	Href  string // where it leads; "" = nowhere
-	Says  string // what a screen reader says of the link, when the text does not
-	Stamp string // a moment for machines
-	Unit  string
-	Note  string   // what the text means, in few words
-	Copy  string   // what the copy button takes
-	Own   bool     // one of our own numbers
-	Marks [][2]int // places in Text that stand out
-	Hint  string   // the exact value, on hover
-	Prose bool     // words of people, in any direction
-	Wide  bool     // longer than one line
-	Play  *playing
-	Tags  []string // shown one by one in place of the text
+	Label     string // the title of the field
+	Class     string // the CSS class of the table cell
+	Text      string
+	Tone      string // the CSS class of the text: "pill bad", "masked", "none"; empty for plain text
+	Href      string // the target of the link; empty for no link
+	LinkLabel string // the link's text for screen readers, if Text is not enough
+	Stamp     string // a moment in RFC 3339, for programs
+	Unit      string
+	Note      string   // a short explanation of the text
+	Copy      string   // the text that the copy button copies
+	Own       bool     // the number is one of our own
+	Marks     [][2]int // the byte ranges of Text to highlight
+	Hint      string   // the exact value, shown on hover
+	Prose     bool     // text that people wrote; its direction may differ from the page's
+	Wide      bool     // the text is longer than one line
+	Play      *player
+	Tags      []string // the values of an array, shown one by one instead of Text
 }
 
-// clipped is the longest text a table shows, in runes.
+// Clipped is the longest text of a table cell, in runes.
 const Clipped = 160
 
-// Cell draws the value of one column. row gives the other values of the
-// record. list says that it is for a table, where long text is cut.
+// Cell draws the value of one column. The other fields of row may be needed for it, such as the currency of a
+// price. With list, the cell is for a table, where long text is cut.
 func (s *CellContext) Cell(c *plan.Column, row access.Row, list bool) Cell {
 	val := row.Field(c.Spec.Name)
 	out := Cell{Label: c.Heading, Class: c.CellClass}
@@ -57,7 +56,7 @@ func (s *CellContext) Cell(c *plan.Column, row access.Row, list bool) Cell {
 		return out
 	case access.Null, access.Absent:
 		out.Text, out.Tone = "—", "none"
-		if list && c.Spec.Name == s.Kind.Spec.Clock { // it begins the row and leads to the record
+		if list && c.Spec.Name == s.Kind.Spec.Clock { // the clock column begins the row and links to the record
 			s.drawOtherTime(row, &out)
 		}
 		return out
@@ -78,7 +77,7 @@ func (s *CellContext) Cell(c *plan.Column, row access.Row, list bool) Cell {
 	return out
 }
 
-// draw fills in what the shape of a column adds to the text of a seen value.
+// draw adds to the text of a seen value what the shape of its column requires.
 func (s *CellContext) draw(c *plan.Column, row access.Row, list bool, out *Cell) {
 	raw := out.Text
 	switch c.Shape {
@@ -88,7 +87,8 @@ func (s *CellContext) draw(c *plan.Column, row access.Row, list bool, out *Cell)
 		out.Text, out.Copy, out.Own = plan.GroupPhone(raw), raw, s.Own[raw] && c.Spec.Name != s.Kind.Spec.Own
 		out.Href = s.phoneLink(c, raw)
 	case plan.Pill:
-		out.Tone, out.Text = s.Tone(c.Spec.Name, raw), strings.ReplaceAll(raw, "-", "\u2011") // no break inside a state
+		// a state is never broken into two lines
+		out.Tone, out.Text = s.Tone(c.Spec.Name, raw), strings.ReplaceAll(raw, "-", "\u2011")
 	case plan.Number:
 		s.drawNumber(c, row, out)
 	case plan.YesNo:
@@ -131,10 +131,10 @@ func (s *CellContext) draw(c *plan.Column, row access.Row, list bool, out *Cell)
 	}
 }
 
-// formApart is what stands between the values of a form, by whether it is in a list.
+// formApart is the separator between the values of a form in a list (true) and on a record's page (false).
 var formApart = map[bool]string{true: " · ", false: "\n"}
 
-// drawDate puts a moment into words. The whole date and the zone are shown on hover.
+// drawDate writes a moment in words. The complete date and the time zone are shown on hover.
 func (s *CellContext) drawDate(c *plan.Column, out *Cell, list bool) {
 	t, dateOnly, ok := ParseDate(c.Spec.Type, out.Text)
 	if !ok {
@@ -144,21 +144,22 @@ func (s *CellContext) drawDate(c *plan.Column, out *Cell, list bool) {
 	switch {
 	case dateOnly:
 		w = sayDate(t, s.q.Clock.Start, s.q.Clock.Zone)
-	case s.narrow:
+	case s.inTable:
 		w = s.q.Clock.sayShort(t, s.Seconds)
 	default:
 		w = s.q.Clock.Say(t, s.Seconds || list)
 	}
 	out.Text, out.Stamp = w.Text, w.Stamp
-	if !s.narrow { // there the script says it
+	if !s.inTable { // in a table the script of the page adds the title
 		out.Hint = w.Exact
 	}
-	if at := strings.LastIndex(w.Text, " "); at >= 0 && !dateOnly { // a line may end before the time of day, not within the day
+	// a line may break before the time of day, but not within the date
+	if at := strings.LastIndex(w.Text, " "); at >= 0 && !dateOnly {
 		out.Text = strings.ReplaceAll(w.Text[:at], " ", "\u00a0") + w.Text[at:]
 	}
 }
 
-// drawOtherTime shows another time of a record whose clock has none.
+// drawOtherTime shows another time of a record whose clock field is empty.
 func (s *CellContext) drawOtherTime(row access.Row, out *Cell) {
 	out.Text = "no time"
 	if f, _ := ShownTime(s.Kind, row); f != nil {
@@ -168,7 +169,7 @@ func (s *CellContext) drawOtherTime(row access.Row, out *Cell) {
 	}
 }
 
-// drawNumber shows a number with its unit, as the spec says that people read it.
+// drawNumber shows a number with its unit, in the form that the spec chooses for readers.
 func (s *CellContext) drawNumber(c *plan.Column, row access.Row, out *Cell) {
 	raw, unit := out.Text, ""
 	if c.Unit != "" {
@@ -177,12 +178,12 @@ func (s *CellContext) drawNumber(c *plan.Column, row access.Row, out *Cell) {
 		}
 	}
 	shown := unit
-	if s.units[c.Spec.Name] != "" { // the head of the column says it
+	if s.units[c.Spec.Name] != "" { // the column's heading has the unit
 		shown = ""
 	}
 	if text, exact, ok := plan.Figure(c.Spec, raw, unit); ok {
 		out.Text, out.Hint = text, exact
-		if s.narrow { // the script says it of a length of time
+		if s.inTable { // the script adds the exact value of a duration
 			out.Hint = ""
 		}
 		if shown != unit {
@@ -199,7 +200,7 @@ func (s *CellContext) drawNumber(c *plan.Column, row access.Row, out *Cell) {
 	}
 }
 
-// directionClass is the class of a word such as outbound-api: the style draws an arrow in its place.
+// directionClass returns the CSS class of a word such as outbound-api. The style sheet draws an arrow for it.
 func directionClass(word string) string {
 	switch {
 	case strings.HasPrefix(word, "in"):
@@ -218,24 +219,24 @@ func (c *Cell) DrawTags(tags []string) {
 	}
 }
 
-// CellContext is what the cells of one page share: what the caller may follow.
+// CellContext has what all cells of one page need, such as which links the caller may follow.
 type CellContext struct {
 	q       *Exchange
 	Kind    *plan.Kind
-	linked  []*plan.Kind    // kinds whose records the caller may open
-	Own     map[string]bool // numbers of our own, if the caller may know them
+	linked  []*plan.Kind    // the kinds whose records the caller may open
+	Own     map[string]bool // our own numbers, as far as the caller may know them
 	Filters map[string]string
-	Vars    understudy.Query // path variables of the page at hand
-	asOf    AsOf             // the moment of the page at hand
+	Vars    understudy.Query // the path variables of the current page
+	asOf    AsOf             // the moment that the current page shows
 	numbers bool             // the caller may open the pages of numbers
-	notes   bool             // the caller sees what people wrote on the records
+	notes   bool             // the caller may see the notes on records
 	Seconds bool
-	narrow  bool              // a table: times are short, and the script adds titles
-	units   map[string]string // the unit that all rows of a table have, by column
+	inTable bool              // the cells are in a table: times are short, and the script adds titles
+	units   map[string]string // the unit that all rows of a table share, by column
 }
 
-// phoneLink is the number's page, or for what is no number the kind's list
-// picked by it, where the caller may ask for either.
+// phoneLink returns the address of the number's page. For a text that is no number, it returns the kind's list
+// filtered by the text. It returns "" if the caller may open neither.
 func (s *CellContext) phoneLink(c *plan.Column, raw string) string {
 	if s.numbers {
 		if href := s.Kind.Source.NumberHref(raw); href != "" {
@@ -249,8 +250,8 @@ func (s *CellContext) phoneLink(c *plan.Column, raw string) string {
 	return s.asOf.Keep(s.Kind.Href + plan.WithQuery(append(plan.OwnVars(s.Vars), understudy.Param{Name: name, Value: raw})))
 }
 
-// recordLink is the page of the record a value names: by the field's link, or
-// by the prefix of the id when only one kind has it.
+// recordLink returns the address of the record whose id the value is. The field's link decides the kind, or the
+// prefix of the id if only one kind has it.
 func (s *CellContext) recordLink(c *plan.Column, row access.Row, raw string) string {
 	var found *plan.Kind
 	for _, k := range s.linked {
@@ -265,7 +266,7 @@ func (s *CellContext) recordLink(c *plan.Column, row access.Row, raw string) str
 			return s.asOf.Keep(recordHref(k, row, raw, s.Vars))
 		case c.Spec.Link == k.Spec.Name && len(k.PlannedInstances[0].Needs) == 0:
 			return s.asOf.Keep(recordHref(k, row, raw, s.Vars))
-		case (c.Spec.Link == "" || c.Spec.Link == spec.AnyKind) && !c.IsID && k.Spec.HasPrefix(raw) && plan.FormedID(raw):
+		case (c.Spec.Link == "" || c.Spec.Link == spec.AnyKind) && !c.IsID && k.Spec.HasPrefix(raw) && plan.IsFormedID(raw):
 			if found != nil {
 				return SearchAddress("/search", query.SearchRequest{Text: raw})
 			}
@@ -278,8 +279,7 @@ func (s *CellContext) recordLink(c *plan.Column, row access.Row, raw string) str
 	return s.asOf.Keep(found.Href + "/" + url.PathEscape(raw))
 }
 
-// Tone is the look of a state: failed ones stand out, running ones are marked,
-// the rest is calm.
+// Tone returns the CSS class of a state: failed states stand out, states of running work are marked.
 func (s *CellContext) Tone(field, value string) string {
 	about := func(states []spec.State, in func(spec.State) bool) bool {
 		return slices.ContainsFunc(states, func(st spec.State) bool { return st.Field == field && in(st) })
@@ -294,14 +294,14 @@ func (s *CellContext) Tone(field, value string) string {
 	return "pill"
 }
 
-// Shorten leaves the two ends of an id.
+// Shorten replaces an id by its two ends.
 func (c *Cell) Shorten(of *plan.Column) {
-	if short := ShortID(c.Text); c.Hint == "" && short != c.Text && (of.Shape == plan.Code || plan.FormedID(c.Text)) {
+	if short := ShortID(c.Text); c.Hint == "" && short != c.Text && (of.Shape == plan.Code || plan.IsFormedID(c.Text)) {
 		c.Hint, c.Text, c.Class = c.Text, short, "code"
 	}
 }
 
-// ShortID is the two ends of a long id.
+// ShortID returns the two ends of a long id, and a short id unchanged.
 func ShortID(id string) string {
 	r := []rune(id)
 	if len(r) <= 16 {
@@ -310,8 +310,8 @@ func ShortID(id string) string {
 	return string(r[:6]) + "…" + string(r[len(r)-4:])
 }
 
-// DrawSegments says in how many parts a short message is sent, and marks what
-// forces it into UCS-2, where a part holds less than half as many characters.
+// DrawSegments notes how many segments an SMS takes. It highlights the characters that force the SMS into UCS-2,
+// where a segment has less than half as many characters.
 func DrawSegments(out *Cell) {
 	s := charset.CountSMS(out.Text)
 	out.Note = Thousands(int64(s.Segments)) + " segments, "
@@ -325,7 +325,7 @@ func DrawSegments(out *Cell) {
 	out.Note += Thousands(int64(s.Units)) + " code units of UCS-2, because of "
 	for i, o := range s.NonGSM7 {
 		if last := len(out.Marks) - 1; last >= 0 && out.Marks[last][1] == o.Start {
-			out.Marks[last][1] = o.End // letters that are joined stay so
+			out.Marks[last][1] = o.End // adjacent characters are highlighted together
 		} else {
 			out.Marks = append(out.Marks, [2]int{o.Start, o.End})
 		}
@@ -341,6 +341,6 @@ func DrawSegments(out *Cell) {
 	}
 	out.Note = strings.TrimSuffix(out.Note, ", ")
 	if len(s.NonGSM7) == charset.MaxNonGSM7 {
-		out.Marks = nil // another script: nothing stands out
+		out.Marks = nil // a text in another script is not highlighted at all
 	}
 }

@@ -1,5 +1,4 @@
-// Clock: the timezone and the theme that a browser has chosen, kept in cookies, and the
-// moment a page is asked for.
+// The time zone and the theme, which the browser keeps in cookies, and the moment that a page shows.
 
 package page
 
@@ -13,7 +12,7 @@ import (
 	"strings"
 	"sync"
 	"time"
-	_ "time/tzdata" // hosts without zone files still know every zone
+	_ "time/tzdata" // time zone data, for hosts without zone files
 
 	"understudy"
 	"understudy/internal/viewer/plan"
@@ -22,29 +21,30 @@ import (
 const (
 	zonePath   = "/-/timezone"
 	ZoneCookie = "understudy_zone"
-	ZoneYear   = 365 * 24 * 60 * 60 // the cookie's life in seconds
-	maxZones   = 1000               // more than there are; bounds what is remembered
+	ZoneYear   = 365 * 24 * 60 * 60 // the lifetime of the cookies in seconds
+	maxZones   = 1000               // the most zones kept in memory; the database has fewer
 )
 
-// zoneNames are all zones of the IANA database that Go has, aliases included.
+// zoneNames are all zones of the IANA database that Go knows, with aliases.
 //
 //go:embed zones.txt
 var zoneNames string
 
-// zones remembers the zones browsers asked for.
+// zones caches the time zones that browsers have requested.
 type zones struct {
 	home   *time.Location
 	mu     sync.Mutex
 	loaded map[string]*time.Location
-	at     time.Time     // when the options were drawn
-	drawn  template.HTML // the options of the menu, with their offsets then
+	at     time.Time     // the moment for which drawn was rendered
+	drawn  template.HTML // the options of the menu, with the zones' offsets at that moment
 }
 
 func newZones(home *time.Location) *zones {
 	return &zones{home: home, loaded: map[string]*time.Location{}}
 }
 
-// options returns the zones of the menu with their offsets at the beginning of the quarter of an hour: none changes within one.
+// options returns the options of the zone menu. Their offsets are those at the start of the quarter of an hour,
+// because no zone changes its offset within one.
 func (z *zones) options(now time.Time) template.HTML {
 	now = now.Truncate(15 * time.Minute)
 	z.mu.Lock()
@@ -54,19 +54,19 @@ func (z *zones) options(now time.Time) template.HTML {
 	}
 	var b strings.Builder
 	for name := range strings.FieldsSeq(zoneNames) {
-		if loc, err := time.LoadLocation(name); err == nil { // files of the host may lack a zone
+		if loc, err := time.LoadLocation(name); err == nil { // the host's zone files may lack a zone
 			label := template.HTMLEscapeString(zoneLabel(now.In(loc)))
 			b.WriteString(`<option value="` + template.HTMLEscapeString(name) + `">` + label + "</option>")
 		}
 	}
-	z.at, z.drawn = now, template.HTML(b.String()) // names of our own list
+	z.at, z.drawn = now, template.HTML(b.String()) // safe HTML: the names come from zones.txt
 	return z.drawn
 }
 
-// zoneLabel is "Europe/Berlin (UTC+02:00)" for a moment there.
+// zoneLabel returns a label such as "Europe/Berlin (UTC+02:00)" for the zone of a moment.
 func zoneLabel(t time.Time) string { return t.Location().String() + " (UTC" + t.Format("-07:00") + ")" }
 
-// find is the zone of an IANA name, nil when there is none.
+// find returns the zone of an IANA name, or nil if there is none.
 func (z *zones) find(name string) *time.Location {
 	if name == "" || name == "Local" || len(name) > 64 {
 		return nil
@@ -86,8 +86,8 @@ func (z *zones) find(name string) *time.Location {
 	return loc
 }
 
-// of is the zone of a request; chosen is false when the browser has said none.
-func (z *zones) of(r *http.Request) (loc *time.Location, chosen bool) {
+// requestZone returns the zone of a request. The result chosen is false if the browser has chosen none.
+func (z *zones) requestZone(r *http.Request) (loc *time.Location, chosen bool) {
 	if c, err := r.Cookie(ZoneCookie); err == nil {
 		if loc := z.find(c.Value); loc != nil {
 			return loc, true
@@ -96,7 +96,8 @@ func (z *zones) of(r *http.Request) (loc *time.Location, chosen bool) {
 	return z.home, false
 }
 
-// ServeZone offers the timezones and the themes. Its forms lead back to the page of the reader.
+// ServeZone shows the forms to choose a time zone and a theme. They redirect to the page from which the reader
+// came.
 func ServeZone(q *Exchange) error {
 	back := LocalPath(q.R.FormValue("back"))
 	return q.Render(http.StatusOK, "timezone", "Timezone and theme", struct {
@@ -106,29 +107,28 @@ func ServeZone(q *Exchange) error {
 	}{q.Clock.Zone.String(), zoneLabel(q.Clock.Start.In(q.Clock.Zone)), back, q.V.zones.options(q.Clock.Start), NewThemeForm(q.R, back)})
 }
 
-// SetZone keeps the zone of the form in a cookie and goes back to the page it
-// came from.
+// SetZone stores the chosen time zone in a cookie and redirects to the page that the form names.
 func (v *Visitor) SetZone(w http.ResponseWriter, r *http.Request) {
 	name := r.PostFormValue("zone")
 	if v.zones.find(name) == nil {
 		v.Refuse(w, r,
-			BadRequest("There is no timezone "+understudy.Clip(name), "Names are those of the IANA database, such as Europe/Berlin.", nil))
+			NewBadRequest("There is no timezone "+understudy.Clip(name), "Names are those of the IANA database, such as Europe/Berlin.", nil))
 		return
 	}
 	KeepChoice(w, r, ZoneCookie, name)
 	Redirect(w, r, LocalPath(r.PostFormValue("back")))
 }
 
-// themeCookie holds light or dark. A browser without it is shown what its system asks for.
+// themeCookie has the value light or dark. Without it the browser follows the theme of its system.
 const themeCookie = "understudy_theme"
 
-// autoTheme is the choice that the cookie does not hold.
+// autoTheme is the choice to follow the system. It deletes the cookie.
 const autoTheme = "auto"
 
 // themes are the choices of the form.
 var themes = []string{autoTheme, "light", "dark"}
 
-// themeOf returns the theme of a request's cookie, "" where the system decides.
+// themeOf returns the theme in a request's cookie, or "" if the system decides.
 func themeOf(r *http.Request) string {
 	if c, err := r.Cookie(themeCookie); err == nil && c.Value != autoTheme && slices.Contains(themes, c.Value) {
 		return c.Value
@@ -136,7 +136,7 @@ func themeOf(r *http.Request) string {
 	return ""
 }
 
-// ThemeForm is what the template "theme" shows.
+// ThemeForm is the data of the template "theme".
 type ThemeForm struct {
 	Back    string
 	Choices []themeChoice
@@ -147,7 +147,7 @@ type themeChoice struct {
 	Chosen     bool
 }
 
-// NewThemeForm returns the form that leads to the address back.
+// NewThemeForm returns the form. After the choice it redirects to back.
 func NewThemeForm(r *http.Request, back string) ThemeForm {
 	f := ThemeForm{Back: back}
 	for _, name := range themes {
@@ -157,11 +157,11 @@ func NewThemeForm(r *http.Request, back string) ThemeForm {
 	return f
 }
 
-// SetTheme keeps the theme of the form in a cookie and redirects to the page that the form names.
+// SetTheme stores the chosen theme in a cookie and redirects to the page that the form names.
 func (v *Visitor) SetTheme(w http.ResponseWriter, r *http.Request) {
 	name := r.PostFormValue("theme")
 	if !slices.Contains(themes, name) {
-		v.Refuse(w, r, BadRequest("There is no theme "+understudy.Clip(name), "The themes are "+strings.Join(themes, ", ")+".", nil))
+		v.Refuse(w, r, NewBadRequest("There is no theme "+understudy.Clip(name), "The themes are "+strings.Join(themes, ", ")+".", nil))
 		return
 	}
 	if name == autoTheme {
@@ -171,7 +171,7 @@ func (v *Visitor) SetTheme(w http.ResponseWriter, r *http.Request) {
 	Redirect(w, r, LocalPath(r.PostFormValue("back")))
 }
 
-// KeepChoice has the browser remember a choice in a cookie, or with an empty value forget it.
+// KeepChoice stores a choice in a cookie. An empty value deletes the cookie.
 func KeepChoice(w http.ResponseWriter, r *http.Request, cookie, value string) {
 	c := &http.Cookie{
 		Name: cookie, Value: value, Path: "/", MaxAge: ZoneYear, HttpOnly: true, SameSite: http.SameSiteLaxMode, Secure: r.TLS != nil,
@@ -182,15 +182,15 @@ func KeepChoice(w http.ResponseWriter, r *http.Request, cookie, value string) {
 	http.SetCookie(w, c)
 }
 
-// Redirect sends a browser to another page of ours.
+// Redirect redirects a browser to another page of the viewer.
 func Redirect(w http.ResponseWriter, r *http.Request, to string) {
 	w.Header().Set("Cache-Control", "no-store")
 	http.Redirect(w, r, to, http.StatusSeeOther)
 }
 
-// LocalPath is an address of this viewer, "/" when text is anything else: a
-// form must not send its reader to another host. Browsers take a backslash for a slash and
-// leave out tabs and line ends, so neither may be in it.
+// LocalPath returns text if it is an address of this viewer, else "/". A form must not redirect its reader to
+// another host. Browsers read a backslash as a slash and drop tabs and line breaks, so a text with any of them is
+// refused.
 func LocalPath(text string) string {
 	u, err := url.Parse(text)
 	if err != nil || u.Scheme != "" || u.Host != "" || !strings.HasPrefix(text, "/") || strings.HasPrefix(text, "//") ||
@@ -201,14 +201,13 @@ func LocalPath(text string) string {
 	return text
 }
 
-// AsOf is the moment a page is asked for; the zero value is now.
+// AsOf is the moment that a page shows. The zero value means now.
 type AsOf struct {
-	At   time.Time
-	Tidy bool // the address was already written as ours are
+	At          time.Time
+	IsCanonical bool // the address already has the form that the viewer itself writes
 }
 
-// Param is the moment as our addresses write it: RFC 3339 in UTC, as exact as
-// it was given.
+// Param returns the parameter with the moment in RFC 3339 and UTC, with all of its digits. It returns nil for now.
 func (a AsOf) Param() understudy.Query {
 	if a.At.IsZero() {
 		return nil
@@ -216,63 +215,63 @@ func (a AsOf) Param() understudy.Query {
 	return understudy.Query{{Name: understudy.OwnAsOf, Value: WriteMoment(a.At)}}
 }
 
-// WriteMoment is a moment in an address.
+// WriteMoment returns a moment in the form that addresses use.
 func WriteMoment(t time.Time) string { return t.UTC().Format(time.RFC3339Nano) }
 
-// ReadAsOf reads the parameter. An empty one is none.
+// ReadAsOf reads the parameter with the page's moment. An empty value means now.
 func (c *Clock) ReadAsOf(params understudy.Query) error {
-	c.AsOf = AsOf{Tidy: true}
+	c.AsOf = AsOf{IsCanonical: true}
 	seen := 0
 	for _, p := range params {
 		if p.Name != understudy.OwnAsOf {
 			continue
 		}
 		if seen++; seen > 1 {
-			return BadRequest(understudy.OwnAsOf+" is given twice", "Give one moment.", nil)
+			return NewBadRequest(understudy.OwnAsOf+" is given twice", "Give one moment.", nil)
 		}
 		if p.Value == "" {
-			c.AsOf.Tidy = false
+			c.AsOf.IsCanonical = false
 			continue
 		}
 		at, ok := ParseMoment(p.Value, c.Zone)
 		switch {
 		case !ok:
-			return BadRequest("“"+understudy.Clip(p.Value)+"” is no moment", "Give "+understudy.OwnAsOf+" as 2026-06-01T12:00:00Z; "+
+			return NewBadRequest("“"+understudy.Clip(p.Value)+"” is no moment", "Give "+understudy.OwnAsOf+" as 2026-06-01T12:00:00Z; "+
 				"without a zone it is in "+
 				c.Zone.String()+", and a day alone means its beginning.", nil)
 		case at.After(c.Start):
-			return BadRequest("“"+understudy.Clip(p.Value)+"” is yet to come", "Give "+understudy.OwnAsOf+" a moment in the past.", nil)
+			return NewBadRequest("“"+understudy.Clip(p.Value)+"” is yet to come", "Give "+understudy.OwnAsOf+" a moment in the past.", nil)
 		}
-		c.AsOf = AsOf{At: at, Tidy: WriteMoment(at) == p.Value}
+		c.AsOf = AsOf{At: at, IsCanonical: WriteMoment(at) == p.Value}
 	}
 	return nil
 }
 
-// ParseMoment reads RFC 3339, and without a zone a date and time or a day, which
-// means its beginning, in the reader's zone. A plus that an address made a space
-// of is read as one.
+// ParseMoment parses RFC 3339. It also parses a date and time without a zone, and a day, which means its start;
+// both are in the reader's zone. A space at the place of the zone's plus sign is accepted, as addresses may turn
+// the plus into a space.
 func ParseMoment(text string, zone *time.Location) (t time.Time, ok bool) {
-	for _, form := range []string{text, plusAgain(text)} {
+	for _, form := range []string{text, restorePlus(text)} {
 		if t, err := understudy.ParseTime(form, time.UTC, time.RFC3339); err == nil {
-			return t, within(t)
+			return t, isStorable(t)
 		}
 	}
 	t, err := understudy.ParseTime(text, zone, append(localForms, time.DateOnly)...)
-	return t, err == nil && within(t)
+	return t, err == nil && isStorable(t)
 }
 
-// plusAgain puts the plus of a zone back where an address made a space of it.
-func plusAgain(text string) string {
+// restorePlus replaces the space before a zone's offset by a plus sign.
+func restorePlus(text string) string {
 	if i := strings.LastIndexByte(text, ' '); i > len(time.DateOnly) {
 		return text[:i] + "+" + text[i+1:]
 	}
 	return text
 }
 
-// within keeps to the years that times are kept in.
-func within(t time.Time) bool { return t.Year() >= 1970 && t.Year() < 2200 }
+// isStorable reports whether a time is within the years that the store supports.
+func isStorable(t time.Time) bool { return t.Year() >= 1970 && t.Year() < 2200 }
 
-// Keep is an address of this viewer at the moment the page at hand shows.
+// Keep adds the page's moment to an address of this viewer.
 func (a AsOf) Keep(href string) string {
 	if a.At.IsZero() || href == "" {
 		return href
@@ -289,13 +288,13 @@ func (a AsOf) Keep(href string) string {
 	return href
 }
 
-// then is what a page of an earlier moment says at its top.
-type then struct {
-	When When
-	Now  string // the same page, now
+// pastNotice says at the top of a page that it shows an earlier moment.
+type pastNotice struct {
+	When        When
+	CurrentHref string // the address of the same page as of now
 }
 
-// AddressWith is an address with another moment, nil for now.
+// AddressWith returns an address with another moment, or as of now if moment is nil.
 func AddressWith(at *url.URL, moment understudy.Query) string {
 	params, err := understudy.ParseQuery(at.RawQuery)
 	if err != nil {
@@ -305,18 +304,18 @@ func AddressWith(at *url.URL, moment understudy.Query) string {
 	return at.EscapedPath() + plan.WithQuery(append(params, moment...))
 }
 
-// TidyMoment sends a reader whose address spells the moment in another way to
-// the one that can be passed on; done then is true.
-func (q *Exchange) TidyMoment() (done bool) {
-	if q.Clock.AsOf.Tidy {
+// RedirectMoment redirects to the usual form of the address if it spells the moment in another way. It then returns
+// true.
+func (q *Exchange) RedirectMoment() (done bool) {
+	if q.Clock.AsOf.IsCanonical {
 		return false
 	}
 	Redirect(q.Reply.W, q.R, AddressWith(q.R.URL, q.Clock.AsOf.Param()))
 	return true
 }
 
-// RefusedThen is an error of the mirror's about an earlier moment, for people.
-func RefusedThen(q *Exchange, err error) error {
+// ExplainPastError turns an error of the mirror about an earlier moment into one for people.
+func ExplainPastError(q *Exchange, err error) error {
 	switch {
 	case errors.Is(err, understudy.ErrInvalid):
 		_, why, _ := strings.Cut(err.Error(), understudy.ErrInvalid.Error()+": ")
@@ -334,10 +333,10 @@ func RefusedThen(q *Exchange, err error) error {
 	}
 }
 
-// Clock is the time of a request, as its reader has it.
+// Clock has the time and the time zone of a request.
 type Clock struct {
-	Start time.Time
-	Zone  *time.Location
-	zoned bool // the browser has said its zone
-	AsOf  AsOf // the moment the page is asked for
+	Start      time.Time
+	Zone       *time.Location
+	zoneChosen bool // the browser has chosen its zone
+	AsOf       AsOf // the moment that the page shows
 }

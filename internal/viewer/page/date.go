@@ -1,5 +1,4 @@
-// Dates: read as upstream writes them, shown as people say them, and turned
-// from a browser's local time into UTC before a key is made.
+// Dates: parsed as upstream writes them and shown in words. The local times that browsers send become UTC.
 
 package page
 
@@ -14,8 +13,7 @@ import (
 	"understudy/spec"
 )
 
-// ParseDate reads a value of one of the date types. A plain date is that day's
-// midnight in UTC, dateOnly then is true.
+// ParseDate parses a value of one of the date types. A plain date becomes midnight in UTC, and dateOnly is true.
 func ParseDate(kind, text string) (t time.Time, dateOnly, ok bool) {
 	layouts := []string{time.RFC3339}
 	switch kind {
@@ -37,13 +35,13 @@ func ParseDate(kind, text string) (t time.Time, dateOnly, ok bool) {
 
 // When is a moment as a page shows it.
 type When struct {
-	Text  string // "Today 12:03"
-	Stamp string // for the datetime attribute: RFC 3339
-	Exact string // "Mon, 1 Jun 2026 12:03:10 CEST (UTC+02:00), 10:03:10 UTC"
+	Text  string // the moment in words, such as "Today 12:03"
+	Stamp string // the moment in RFC 3339, for the datetime attribute
+	Exact string // such as "Mon, 1 Jun 2026 12:03:10 CEST (UTC+02:00), 10:03:10 UTC"
 }
 
-// Say puts a moment into words for the reader. Exact text has the
-// seconds and the zone; seconds asks for them in the words too.
+// Say writes a moment in words in the reader's zone. Exact always has the seconds and the zone; with seconds, Text
+// has the seconds too.
 func (c *Clock) Say(t time.Time, seconds bool) When {
 	l := t.In(c.Zone)
 	clock := "15:04"
@@ -53,12 +51,12 @@ func (c *Clock) Say(t time.Time, seconds bool) When {
 	return When{
 		Text:  SayDay(l, c.Start.In(c.Zone)) + " " + l.Format(clock),
 		Stamp: l.Format(time.RFC3339),
-		Exact: l.Format("Mon, 2 Jan 2006 15:04:05 ") + zoneName(l) + alsoUTC(l),
+		Exact: l.Format("Mon, 2 Jan 2006 15:04:05 ") + zoneName(l) + utcSuffix(l),
 	}
 }
 
-// alsoUTC is the same moment in UTC, "" where that is the zone itself.
-func alsoUTC(l time.Time) string {
+// utcSuffix returns the same moment in UTC, or "" if the zone itself is UTC.
+func utcSuffix(l time.Time) string {
 	u := l.UTC()
 	switch _, offset := l.Zone(); {
 	case offset == 0:
@@ -69,8 +67,8 @@ func alsoUTC(l time.Time) string {
 	return u.Format(", 15:04:05 UTC")
 }
 
-// sayShort puts a moment into words for a narrow column: of today the time alone. Of another day
-// it has seconds only where they are asked for.
+// sayShort writes a moment in words for a narrow column. A moment of today has only the time. A moment of another
+// day of this year has seconds only if the caller asks for them.
 func (c *Clock) sayShort(t time.Time, seconds bool) When {
 	w := c.Say(t, true)
 	l, today := t.In(c.Zone), c.Start.In(c.Zone)
@@ -87,15 +85,15 @@ func (c *Clock) sayShort(t time.Time, seconds bool) When {
 	return w
 }
 
-// sayDate is say for a plain date, which has no zone.
+// sayDate writes a plain date, which has no time zone, in words.
 func sayDate(t, now time.Time, zone *time.Location) When {
 	today := now.In(zone)
-	// the reader's calendar day, in the zone plain dates are written in
+	// the reader's current day, at midnight in UTC like the plain date
 	day := time.Date(today.Year(), today.Month(), today.Day(), 0, 0, 0, 0, time.UTC)
 	return When{Text: SayDay(t, day), Stamp: t.Format(time.DateOnly), Exact: t.Format("Monday, 2 January 2006")}
 }
 
-// SayDay is the day of a moment in words.
+// SayDay returns the day of a moment in words, such as "Today".
 func SayDay(l, now time.Time) string {
 	ly, lm, ld := l.Date()
 	y, m, d := now.Date()
@@ -111,7 +109,7 @@ func SayDay(l, now time.Time) string {
 	return l.Format("2 Jan 2006")
 }
 
-// zoneName is "CEST (UTC+02:00)", "UTC" for UTC itself.
+// zoneName returns the zone of a moment, such as "CEST (UTC+02:00)", or "UTC".
 func zoneName(t time.Time) string {
 	name, offset := t.Zone()
 	if name == "UTC" && offset == 0 {
@@ -123,19 +121,19 @@ func zoneName(t time.Time) string {
 	return name + " (UTC" + t.Format("-07:00") + ")"
 }
 
-// The forms browsers give datetime-local and date inputs.
+// localForms are the layouts in which browsers send datetime-local and date inputs.
 var localForms = []string{"2006-01-02T15:04", "2006-01-02T15:04:05", "2006-01-02 15:04", "2006-01-02 15:04:05"}
 
-// ParseLocal reads what a datetime-local input gives, in zone. A time that a
-// zone skips or has twice is taken as time.Date takes it.
+// ParseLocal parses the value of a datetime-local input in a zone. If the zone skips or repeats that time, it
+// behaves as time.Date does.
 func ParseLocal(text string, zone *time.Location) (time.Time, bool) {
 	t, err := understudy.ParseTime(text, zone, localForms...)
 	return t, err == nil
 }
 
-// ParseAgo reads a moment before now as people ask for it: "today", the beginning of the day in zone; "-7d", the
-// beginning of the day seven days before; "-1h", an hour ago, to the minute. So the same words mean the same moment for a
-// while, and lists since then are the same list.
+// ParseAgo parses a moment relative to now. "today" means the start of the day in zone, and "-7d" the start of the
+// day seven days before. "-1h" means an hour ago, rounded down to the minute. So the same words mean the same
+// moment for a while, and lists that use them can be cached.
 func ParseAgo(text string, now time.Time, zone *time.Location) (time.Time, bool) {
 	const day = 24 * time.Hour
 	ago := time.Duration(0)
@@ -153,8 +151,8 @@ func ParseAgo(text string, now time.Time, zone *time.Location) (time.Time, bool)
 	return time.Date(l.Year(), l.Month(), l.Day()-int(ago/day), 0, 0, 0, 0, zone), true
 }
 
-// WriteDate is a moment as a filter of that type takes it: RFC 3339 in UTC,
-// the UTC day for plain dates, Unix seconds.
+// WriteDate returns a moment in the form of a filter's type: RFC 3339 in UTC, the day in UTC, or Unix seconds or
+// milliseconds.
 func WriteDate(kind string, t time.Time) string {
 	switch kind {
 	case spec.TypeDate:
@@ -167,8 +165,8 @@ func WriteDate(kind string, t time.Time) string {
 	return t.UTC().Format("2006-01-02T15:04:05Z")
 }
 
-// LongAgo is a length of time in the largest unit that fits: "12 s", "3 min".
-func LongAgo(d time.Duration) string {
+// FormatDuration returns a duration in the largest unit that fits, such as "12 s" or "3 min".
+func FormatDuration(d time.Duration) string {
 	switch {
 	case d < time.Second:
 		return "less than 1 s"
@@ -182,8 +180,8 @@ func LongAgo(d time.Duration) string {
 	return strconv.Itoa(int(d/(24*time.Hour))) + " days"
 }
 
-// Millis is a length of time for footers: "0.41 ms", "12 ms", "1.02 s".
-func Millis(d time.Duration) string {
+// FormatMillis returns a short duration such as "0.41 ms", "12 ms" or "1.02 s".
+func FormatMillis(d time.Duration) string {
 	ms := float64(d) / 1e6
 	switch {
 	case d >= time.Second:
@@ -196,8 +194,8 @@ func Millis(d time.Duration) string {
 	return strconv.FormatFloat(ms, 'f', 2, 64) + " ms"
 }
 
-// ShownTime returns the field and the time that a row shows: its clock, else the one by which lists order it, or the first it has.
-// f is nil when the caller sees none.
+// ShownTime returns the field and the time that a row shows: the clock field, else the field that orders lists,
+// else the first time field. f is nil if the caller may see none.
 func ShownTime(k *plan.Kind, row access.Row) (f *spec.Field, t time.Time) {
 	first := [...]*spec.Field{k.Spec.Field(k.Spec.Clock), k.Spec.Field(k.Spec.Order)}
 	for _, fields := range [...][]*spec.Field{first[:], k.Spec.Fields} {
@@ -213,32 +211,31 @@ func ShownTime(k *plan.Kind, row access.Row) (f *spec.Field, t time.Time) {
 	return nil, time.Time{}
 }
 
-// TimeOf is the time of a record by its clock field; ok is false when the
-// caller does not see it, or it is null.
-func TimeOf(k *plan.Kind, row access.Row) (t time.Time, ok bool) {
+// ClockTime returns the time of a record's clock field. ok is false if the field is null or the caller may not see it.
+func ClockTime(k *plan.Kind, row access.Row) (t time.Time, ok bool) {
 	if f, t := ShownTime(k, row); f != nil && f.Name == k.Spec.Clock {
 		return t, true
 	}
 	return time.Time{}, false
 }
 
-// Earlier is the first of two moments.
-func Earlier(a, b time.Time) time.Time {
+// MinTime returns the earlier of two moments.
+func MinTime(a, b time.Time) time.Time {
 	if b.Before(a) {
 		return b
 	}
 	return a
 }
 
-// Later is the last of two moments.
-func Later(a, b time.Time) time.Time {
+// MaxTime returns the later of two moments.
+func MaxTime(a, b time.Time) time.Time {
 	if b.After(a) {
 		return b
 	}
 	return a
 }
 
-// Moment is a moment in words for the reader, without the word today; nil for the zero time.
+// Moment writes a moment in words, without the word "Today". It returns nil for the zero time.
 func (c *Clock) Moment(t time.Time) *When {
 	if t.IsZero() {
 		return nil

@@ -108,7 +108,7 @@ func TestWords(t *testing.T) {
 		0: "less than 1 s", 12 * time.Second: "12 s", 119 * time.Second: "119 s", 3 * time.Minute: "3 min", 5 * time.Hour: "5 h",
 		80 * time.Hour: "3 days",
 	} {
-		if got := LongAgo(d); got != want {
+		if got := FormatDuration(d); got != want {
 			t.Errorf("LongAgo(%v) = %q", d, got)
 		}
 	}
@@ -116,7 +116,7 @@ func TestWords(t *testing.T) {
 		0: "0.00 ms", 412 * time.Microsecond: "0.41 ms", 3210 * time.Microsecond: "3.2 ms", 812 * time.Millisecond: "812 ms",
 		1020 * time.Millisecond: "1.02 s",
 	} {
-		if got := Millis(d); got != want {
+		if got := FormatMillis(d); got != want {
 			t.Errorf("millis(%v) = %q", d, got)
 		}
 	}
@@ -187,11 +187,11 @@ func TestMenuOffersEveryZone(t *testing.T) {
 // old the walk is that it may miss something since.
 func TestAListFromRecordsNamesBothAges(t *testing.T) {
 	q := &Exchange{Answer: &request.Response{Outcome: request.Composed, Age: 22 * time.Minute, Newest: 5 * time.Second}}
-	how := q.How()
-	if !strings.Contains(how, LongAgo(5*time.Second)+" ago") || !strings.Contains(how, LongAgo(22*time.Minute)+" ago") {
+	how := q.AnswerOrigin()
+	if !strings.Contains(how, FormatDuration(5*time.Second)+" ago") || !strings.Contains(how, FormatDuration(22*time.Minute)+" ago") {
 		t.Error(how)
 	}
-	if q.Answer.Newest = 0; strings.Contains(q.How(), "newest") {
-		t.Error(q.How())
+	if q.Answer.Newest = 0; strings.Contains(q.AnswerOrigin(), "newest") {
+		t.Error(q.AnswerOrigin())
 	}
 }

@@ -1,6 +1,5 @@
-// Draw: cells as HTML, the one place that writes it without a template: a table
-// has hundreds of cells, and a template spends four times as long on each. Every
-// text goes through escape; links lead to this viewer, or to upstream's documents.
+// Cells and tables as HTML, written without templates: a table has hundreds of cells, and a template takes four
+// times as long for each. Every text is escaped. Links lead only to this viewer or to upstream's documentation.
 
 package page
 
@@ -10,23 +9,23 @@ import (
 	"strings"
 )
 
-// escape writes text so that it stays text, between tags and in quotes.
+// escape writes a text escaped for use between tags and in quoted attributes.
 func escape(b *strings.Builder, text string) {
 	if strings.ContainsAny(text, "&<>\"'\x00") {
-		template.HTMLEscape(&writer{b}, []byte(text))
+		template.HTMLEscape(&builderWriter{b}, []byte(text))
 		return
 	}
 	b.WriteString(text)
 }
 
-// writer makes an io.Writer of a builder kept by pointer.
-type writer struct{ b *strings.Builder }
+// builderWriter is an io.Writer that appends to a strings.Builder.
+type builderWriter struct{ b *strings.Builder }
 
-// Write adds to the text.
-func (w *writer) Write(p []byte) (int, error) { return w.b.Write(p) }
+// Write appends p to the text.
+func (w *builderWriter) Write(p []byte) (int, error) { return w.b.Write(p) }
 
-// attribute writes name="value", nothing for an empty value.
-func attribute(b *strings.Builder, name, value string) {
+// writeAttribute writes name="value", or nothing if the value is empty.
+func writeAttribute(b *strings.Builder, name, value string) {
 	if value == "" {
 		return
 	}
@@ -35,13 +34,14 @@ func attribute(b *strings.Builder, name, value string) {
 	b.WriteByte('"')
 }
 
-// Value is the cell's text with what it leads to and what it says of itself.
+// Value returns the HTML of the cell's text, with its link, unit and note.
 func (c Cell) Value() template.HTML {
 	var b strings.Builder
 	c.draw(&b)
-	return template.HTML(b.String()) // escaped by draw
+	return template.HTML(b.String()) // draw escapes all texts
 }
 
+// draw writes the HTML of the cell: its content with a link, then its unit and note.
 func (c *Cell) draw(b *strings.Builder) {
 	if c.Play != nil {
 		c.Play.draw(b)
@@ -51,18 +51,18 @@ func (c *Cell) draw(b *strings.Builder) {
 	linked := away || strings.HasPrefix(c.Href, "/")
 	if linked {
 		b.WriteString("<a")
-		attribute(b, "href", c.Href)
+		writeAttribute(b, "href", c.Href)
 		if away {
 			b.WriteString(` rel="noopener noreferrer external"`)
 		}
-		if c.Stamp == "" && !(c.Hint == c.Copy && c.copiesLink()) {
-			attribute(b, "title", c.Hint)
+		if c.Stamp == "" && !(c.Hint == c.Copy && c.isCopyInLink()) {
+			writeAttribute(b, "title", c.Hint)
 		}
-		attribute(b, "aria-label", c.Says)
+		writeAttribute(b, "aria-label", c.LinkLabel)
 		b.WriteByte('>')
 	}
 	if len(c.Tags) > 0 {
-		c.listTags(b)
+		c.writeTags(b)
 	} else {
 		c.drawText(b, linked)
 	}
@@ -84,21 +84,22 @@ func (c *Cell) draw(b *strings.Builder) {
 	}
 }
 
+// drawText writes the text of the cell in the element that its type requires, such as <time>.
 func (c *Cell) drawText(b *strings.Builder, linked bool) {
 	tag := ""
 	switch {
 	case c.Stamp != "":
 		tag = "time"
 		b.WriteString("<time")
-		attribute(b, "datetime", c.Stamp)
-		attribute(b, "title", c.Hint)
+		writeAttribute(b, "datetime", c.Stamp)
+		writeAttribute(b, "title", c.Hint)
 		b.WriteByte('>')
 	case c.Tone != "":
 		tag = "span"
 		b.WriteString("<span")
-		attribute(b, "class", c.Tone)
+		writeAttribute(b, "class", c.Tone)
 		if !linked {
-			attribute(b, "title", c.Hint)
+			writeAttribute(b, "title", c.Hint)
 		}
 		b.WriteByte('>')
 	case c.Prose:
@@ -107,7 +108,7 @@ func (c *Cell) drawText(b *strings.Builder, linked bool) {
 	case c.Hint != "" && !linked && c.Copy == "":
 		tag = "span"
 		b.WriteString("<span")
-		attribute(b, "title", c.Hint)
+		writeAttribute(b, "title", c.Hint)
 		b.WriteByte('>')
 	}
 	EscapeMarked(b, c.Text, c.Marks)
@@ -116,8 +117,8 @@ func (c *Cell) drawText(b *strings.Builder, linked bool) {
 	}
 }
 
-// listTags writes the values of an array, one behind the other.
-func (c *Cell) listTags(b *strings.Builder) {
+// writeTags writes the values of an array, separated by spaces.
+func (c *Cell) writeTags(b *strings.Builder) {
 	for i, tag := range c.Tags {
 		if i > 0 {
 			b.WriteByte(' ')
@@ -128,7 +129,8 @@ func (c *Cell) listTags(b *strings.Builder) {
 	}
 }
 
-// EscapeMarked writes a text as HTML with places of it, in order, between <mark>.
+// EscapeMarked writes a text as HTML and encloses the byte ranges in marks by <mark> tags. The ranges must be in
+// order.
 func EscapeMarked(b *strings.Builder, text string, marks [][2]int) {
 	from := 0
 	for _, m := range marks {
@@ -144,19 +146,19 @@ func EscapeMarked(b *strings.Builder, text string, marks [][2]int) {
 	escape(b, text[from:])
 }
 
-// copiesLink reports whether what the copy button takes is the end of the cell's
-// own link: the script reads it there.
-func (c *Cell) copiesLink() bool {
+// isCopyInLink reports whether the copied text is the end of the cell's link. The script then takes it from there.
+func (c *Cell) isCopyInLink() bool {
 	before, ok := strings.CutSuffix(c.Href, c.Copy)
 	return ok && c.Copy != "" && strings.HasSuffix(before, "/") && (c.Class == "tel" || c.Class == "code")
 }
 
-// speaks reports whether cells of a class are understood without their label, where a row is a card.
-func speaks(class string) bool {
+// isSelfExplanatory reports whether cells of a class are understood without their label, on small screens where a row is a
+// card.
+func isSelfExplanatory(class string) bool {
 	return class == "state" || class == "code" || strings.HasPrefix(class, "dir")
 }
 
-// Body is the rows of the table.
+// Body returns the HTML of the table's rows.
 func (p *Table) Body() template.HTML {
 	var b strings.Builder
 	b.Grow(len(p.Rows) * (len(p.Heads)*110 + 64))
@@ -166,59 +168,59 @@ func (p *Table) Body() template.HTML {
 		} else {
 			b.WriteString("<tr>")
 		}
-		if p.Picks {
+		if p.HasSelection {
 			b.WriteString(`<td class="choose">`)
-			if r := &p.Rows[i]; r.Pick != "" && len(r.Cells) > 0 {
-				b.WriteString(string(PickBox(r.Pick, r.Cells[0].Text)))
+			if r := &p.Rows[i]; r.SelectName != "" && len(r.Cells) > 0 {
+				b.WriteString(string(SelectBox(r.SelectName, r.Cells[0].Text)))
 			}
 			b.WriteString("</td>")
 		}
 		for j := range p.Rows[i].Cells {
 			c := &p.Rows[i].Cells[j]
 			b.WriteString("<td")
-			attribute(&b, "class", c.Class)
-			if j > 0 && !speaks(c.Class) {
-				attribute(&b, "data-t", c.Label)
+			writeAttribute(&b, "class", c.Class)
+			if j > 0 && !isSelfExplanatory(c.Class) {
+				writeAttribute(&b, "data-t", c.Label)
 			}
-			if !c.copiesLink() {
-				attribute(&b, "data-copy", c.Copy)
+			if !c.isCopyInLink() {
+				writeAttribute(&b, "data-copy", c.Copy)
 			}
 			b.WriteByte('>')
 			c.draw(&b)
-			for w := range p.Rows[i].Written {
+			for w := range p.Rows[i].NoteTags {
 				if j == 0 {
 					b.WriteByte(' ')
-					p.Rows[i].Written[w].draw(&b)
+					p.Rows[i].NoteTags[w].draw(&b)
 				}
 			}
 			b.WriteString("</td>")
 		}
 		b.WriteString("</tr>\n")
 	}
-	return template.HTML(b.String()) // escaped by draw and attribute
+	return template.HTML(b.String()) // draw and writeAttribute escape all texts
 }
 
-// PickBox is the box that selects a record; what says which one to screen readers.
-func PickBox(pick, what string) template.HTML {
+// SelectBox returns the check box that selects a record. Screen readers name the record by the text in what.
+func SelectBox(pick, what string) template.HTML {
 	var b strings.Builder
 	b.WriteString(`<input type="checkbox" name="record" form="` + SelectForm + `"`)
-	attribute(&b, "value", pick)
-	attribute(&b, "aria-label", "Select "+what)
+	writeAttribute(&b, "value", pick)
+	writeAttribute(&b, "aria-label", "Select "+what)
 	b.WriteByte('>')
-	return template.HTML(b.String()) // escaped by attribute
+	return template.HTML(b.String()) // writeAttribute escapes the texts
 }
 
-// GridLine is a line across a drawing in a box of 100 by 100, with its number.
+// GridLine is a horizontal line with its number, in a chart of 100 by 100 units.
 type GridLine struct {
 	Y    float64
 	Text string
 }
 
-// Mark is a time under a drawing. Anchor says which end of the text stands at X.
+// Mark is a time below a chart. Anchor says which end of the text is at X.
 type Mark struct {
 	X            float64
 	Text, Anchor string
 }
 
-// Round rounds a place in a drawing to two digits.
-func Round(x float64) float64 { return math.Round(x*100) / 100 }
+// RoundCoordinate rounds a coordinate of a chart to two decimal places.
+func RoundCoordinate(x float64) float64 { return math.Round(x*100) / 100 }

@@ -1,4 +1,4 @@
-// Exchange: one request from its caller to its last byte.
+// Exchange: one request, from finding its caller to the last byte of the response.
 
 package page
 
@@ -22,37 +22,37 @@ import (
 
 // Exchange is one request on its way through the viewer.
 type Exchange struct {
-	V       *Visitor
-	R       *http.Request
-	Ctx     context.Context
-	Rights  Rights
-	Source  *plan.Source // that the address names
-	Kind    *plan.Kind
-	Data    string // the form of data that is wanted: ".json", ".csv", ".jsonl"; "" = a page
-	Clock   Clock
-	Tasks   tasks
-	Reply   Reply
-	records recordEditions
-	Answer  *request.Response // what the mirror said, for the footer
-	Found   bool              // the page shows what a search found
-	Typed   string            // what was put in the search box
+	V           *Visitor
+	R           *http.Request
+	Ctx         context.Context
+	Rights      Rights
+	Source      *plan.Source // the source that the address names
+	Kind        *plan.Kind
+	DataFormat  string // the data format requested: ".json", ".csv" or ".jsonl"; empty for a page
+	Clock       Clock
+	Tasks       tasks
+	Reply       Reply
+	records     recordEditions
+	Answer      *request.Response // the mirror's answer, for the footer
+	ShowsSearch bool              // the page shows the results of a search
+	SearchText  string            // the text in the search box
 }
 
-// Reply is what goes out.
+// Reply is the response of an exchange.
 type Reply struct {
 	W         http.ResponseWriter
 	r         *http.Request
 	v         *Visitor
-	Sent      bool          // the answer has begun to go out
-	page      *bytes.Buffer // what is written of the page and not sent
-	out       *stream       // the page as it is sent in pieces; nil: nothing is out
-	Fragments []*Fragment   // of the page, by the numbers in their marks
-	said      string        // what a form has done, for this page
-	session   Session       // of the browser, once a page has contents to show
+	Started   bool          // the first bytes of the response have been sent
+	page      *bytes.Buffer // the bytes of the page that are not sent yet
+	stream    *stream       // the page, if it is sent in pieces; nil until the first piece is sent
+	Fragments []*Fragment   // the fragments of the page, indexed by the numbers in their marks
+	message   string        // the message of a form, shown on this page
+	session   Session       // the browser's session, once a page has contents to show
 }
 
-// Exchange names the caller, runs the handler under the deadline and turns its
-// error into a page.
+// Exchange finds the caller and runs the handler with the request deadline. An error of the handler becomes an
+// error page.
 func (v *Visitor) Exchange(w http.ResponseWriter, r *http.Request, run Handler) {
 	v.Open(w, r, func(q *Exchange) error {
 		if err := q.enter(); err != nil {
@@ -62,18 +62,18 @@ func (v *Visitor) Exchange(w http.ResponseWriter, r *http.Request, run Handler) 
 	})
 }
 
-// Refuse shows an error as a page.
+// Refuse answers with an error page.
 func (v *Visitor) Refuse(w http.ResponseWriter, r *http.Request, err error) {
 	v.Exchange(w, r, func(*Exchange) error { return err })
 }
 
-// Open is Exchange for what anybody may ask: the caller stays unknown.
+// Open runs a handler that anybody may call. It is like Exchange, but the caller stays unknown.
 func (v *Visitor) Open(w http.ResponseWriter, r *http.Request, run Handler) {
 	ctx, cancel := context.WithTimeout(r.Context(), v.Options.Deadline)
 	q, end := v.Begin(ctx, w, r)
 	defer end()
 	defer cancel()
-	err := contain(func() error { return run(q) })
+	err := recoverPanics(func() error { return run(q) })
 	if q.Answer != nil {
 		line := accesslog.LineOf(ctx)
 		line.Outcome, line.Upstream = q.Answer.Outcome.String(), q.Answer.Upstream
@@ -81,63 +81,66 @@ func (v *Visitor) Open(w http.ResponseWriter, r *http.Request, run Handler) {
 	if err == nil {
 		return
 	}
-	if q.Reply.out != nil && r.Context().Err() != nil {
-		panic(http.ErrAbortHandler) // the reader has gone
+	if q.Reply.stream != nil && r.Context().Err() != nil {
+		panic(http.ErrAbortHandler) // the client has closed the connection
 	}
-	if q.Reply.Sent { // half an answer must not look like a whole one
+	if q.Reply.Started { // an incomplete response must not look complete
 		v.Options.Logger.ErrorContext(ctx, "viewer: answer broken off", "path", r.URL.Path, "error", err)
 		panic(http.ErrAbortHandler)
 	}
-	if worse := contain(func() error { q.Fail(err); return nil }); worse != nil {
+	if worse := recoverPanics(func() error { q.Fail(err); return nil }); worse != nil {
 		v.Options.Logger.ErrorContext(ctx, "viewer: no page for an error", "error", err, "worse", worse)
 		http.Error(w, http.StatusText(http.StatusInternalServerError), http.StatusInternalServerError)
 	}
 }
 
-// Begin makes an exchange. end waits for what it has begun, which ends with ctx.
+// Begin returns a new exchange. The function end waits for the exchange's background reads, which stop when ctx
+// ends.
 func (v *Visitor) Begin(ctx context.Context, w http.ResponseWriter, r *http.Request) (q *Exchange, end func()) {
 	q = &Exchange{
 		V: v, R: r, Ctx: ctx, Rights: Rights{Gate: v.Options.Gate, v: v}, Clock: Clock{Start: v.Options.Now()},
 		Reply: Reply{W: w, r: r, v: v},
-		Tasks: tasks{ctx: ctx, r: r, logger: v.Options.Logger, ended: make(chan struct{}, 1), slots: make(chan struct{}, atOnce)},
+		Tasks: tasks{ctx: ctx, r: r, logger: v.Options.Logger, ended: make(chan struct{}, 1), slots: make(chan struct{}, maxConcurrentReads)},
 	}
-	q.Clock.Zone, q.Clock.zoned = v.zones.of(r)
-	endTimes := q.Tasks.hurry(w.Header())
-	return q, func() { endTimes(); q.Tasks.behind.Wait() }
+	q.Clock.Zone, q.Clock.zoneChosen = v.zones.requestZone(r)
+	endTimes := q.Tasks.startTimers(w.Header())
+	return q, func() { endTimes(); q.Tasks.background.Wait() }
 }
 
-// hurry begins the times a page waits before its first byte; data have none.
-func (t *tasks) hurry(h http.Header) (end func()) {
-	t.soon, t.late = t.ctx, t.ctx
+// startTimers sets how long a page waits before its first byte. Data formats have no such limit.
+func (t *tasks) startTimers(h http.Header) (end func()) {
+	t.partsWait, t.firstByteWait = t.ctx, t.ctx
 	if formOf(t.r.URL.Path) != "" {
 		return func() {}
 	}
-	soon, late := patience, firstByte
-	if wait, ok := header.Wait(t.r.Header.Values("Prefer")); ok && wait > 0 { // for the whole page, with the status of all of it
+	soon, late := partsTimeout, firstByteTimeout
+	// the client wants the complete page, with its final status
+	if wait, ok := header.Wait(t.r.Header.Values("Prefer")); ok && wait > 0 {
 		wait = min(wait, time.Hour)
 		soon, late = wait, wait
 		h.Set("Preference-Applied", "wait="+strconv.Itoa(int(wait/time.Second)))
 	}
 	var endSoon, endLate context.CancelFunc
-	t.soon, endSoon = context.WithTimeout(t.ctx, soon)
-	t.late, endLate = context.WithTimeout(t.ctx, late)
+	t.partsWait, endSoon = context.WithTimeout(t.ctx, soon)
+	t.firstByteWait, endLate = context.WithTimeout(t.ctx, late)
 	return func() { endSoon(); endLate() }
 }
 
-// Audit lists what the caller does, before the answer goes out. Its error ends the exchange.
-func Audit(q *Exchange, e understudy.AuditEntry) error { return AuditLater(q, e)(q.Ctx) }
+// WriteAudit writes what the caller does to the audit log, before the response is sent. The exchange must end if it
+// returns an error.
+func WriteAudit(q *Exchange, e understudy.AuditEntry) error { return PrepareAudit(q, e)(q.Ctx) }
 
-// AuditLater is Audit for work that outlives the request: what it returns lists the entry.
-func AuditLater(q *Exchange, e understudy.AuditEntry) func(context.Context) error {
+// PrepareAudit is like WriteAudit for work that outlives the request. It returns a function that writes the entry.
+func PrepareAudit(q *Exchange, e understudy.AuditEntry) func(context.Context) error {
 	if q.V.Options.Audit == nil {
 		return func(context.Context) error { return nil }
 	}
-	e = EntryOf(q, e)
+	e = AuditEntry(q, e)
 	return func(ctx context.Context) error { return q.V.Options.Audit.RecordAction(ctx, e) }
 }
 
-// EntryOf is an entry with what the exchange knows: who asks, and for what.
-func EntryOf(q *Exchange, e understudy.AuditEntry) understudy.AuditEntry {
+// AuditEntry returns the entry with the caller, the source and the kind of the exchange filled in.
+func AuditEntry(q *Exchange, e understudy.AuditEntry) understudy.AuditEntry {
 	if e.Caller.Name == "" {
 		e.Caller = q.Rights.Caller
 	}
@@ -151,12 +154,11 @@ func EntryOf(q *Exchange, e understudy.AuditEntry) understudy.AuditEntry {
 	return e
 }
 
-// streams reports whether the answer may be sent in pieces: it is a page, and of a
-// page all of it.
-func streams(r *http.Request) bool { return r.Method == http.MethodGet && formOf(r.URL.Path) == "" }
+// canStream reports whether the response may be sent in pieces, which is the case for pages.
+func canStream(r *http.Request) bool { return r.Method == http.MethodGet && formOf(r.URL.Path) == "" }
 
-// contain makes a panic an error like any other.
-func contain(f func() error) (err error) {
+// recoverPanics runs f and turns a panic into an error.
+func recoverPanics(f func() error) (err error) {
 	defer func() {
 		if p := recover(); p != nil {
 			err = fmt.Errorf("viewer: panic: %v\n%s", p, debug.Stack())
@@ -165,31 +167,31 @@ func contain(f func() error) (err error) {
 	return f()
 }
 
-// enter finds the caller, the source and the kind of a request.
+// enter finds the caller, the source and the kind of the request.
 func (q *Exchange) enter() (err error) {
-	q.Data = formOf(q.R.URL.Path)
+	q.DataFormat = formOf(q.R.URL.Path)
 	if q.Rights.Caller, err = q.V.Options.Callers.IdentifyPerson(q.R); err != nil {
 		return err
 	}
-	q.Rights.Known = true
-	if q.Rights.ViewsAs() && q.R.Method == http.MethodPost && q.R.URL.Path != ViewAsEndPath {
+	q.Rights.HasCaller = true
+	if q.Rights.IsViewingAs() && q.R.Method == http.MethodPost && q.R.URL.Path != ViewAsEndPath {
 		return &Problem{Title: "You are viewing as " + q.Rights.Caller.Role(), Kind: understudy.ErrForbidden,
 			Hint: "Nothing can be changed meanwhile. End it first, above."}
 	}
-	q.Reply.TakeSaid(q.Rights.Caller.Name)
+	q.Reply.TakeMessage(q.Rights.Caller.Name)
 	name := q.R.PathValue("source")
 	if name == "" {
 		return nil
 	}
-	if q.Source = q.V.ByName[name]; q.Source == nil || !q.Rights.Sees(q.Source) {
+	if q.Source = q.V.ByName[name]; q.Source == nil || !q.Rights.CanSee(q.Source) {
 		q.Source = nil
 		known := []string{}
 		for _, s := range q.V.Planned {
-			if q.Rights.Sees(s) {
+			if q.Rights.CanSee(s) {
 				known = append(known, s.Name)
 			}
 		}
-		return UnknownWord("source", name, known, func(s string) string { return "/" + s })
+		return NewUnknownWord("source", name, known, func(s string) string { return "/" + s })
 	}
 	if name = q.R.PathValue("kind"); name == "" {
 		return nil
@@ -199,29 +201,30 @@ func (q *Exchange) enter() (err error) {
 
 func (q *Exchange) enterKind(name string) error {
 	if q.R.PathValue("id") == "" {
-		name = strings.TrimSuffix(name, q.Data)
+		name = strings.TrimSuffix(name, q.DataFormat)
 	}
 	if q.Kind = q.Source.ByName[name]; q.Kind != nil {
 		return nil
 	}
 	var known []string
 	for _, k := range q.Source.Kinds {
-		if q.Rights.SeesKind(k) && len(k.PlannedLists) > 0 {
+		if q.Rights.CanSeeKind(k) && len(k.PlannedLists) > 0 {
 			known = append(known, k.Spec.Name)
 		}
 	}
-	return UnknownWord("kind of "+q.Source.Spec.Title+" record", name, known, func(s string) string { return "/" + q.Source.Name + "/" + s })
+	return NewUnknownWord("kind of "+q.Source.Spec.Title+" record", name, known,
+		func(s string) string { return "/" + q.Source.Name + "/" + s })
 }
 
-// The forms of data, as they end an address.
+// The endings of addresses that request a data format.
 const (
 	DataSuffix  = ".json"
 	CsvSuffix   = ".csv"
 	LinesSuffix = ".jsonl"
 )
 
-// formOf is the form of data a path asks for. Lists and searches have all of
-// them, every other page has .json alone.
+// formOf returns the data format that a path requests, or "". Lists and searches have all three formats, other
+// pages only .json.
 func formOf(path string) string {
 	for _, form := range []string{DataSuffix, CsvSuffix, LinesSuffix} {
 		if strings.HasSuffix(path, form) && (form == DataSuffix || strings.Count(path, "/") < 3) {
@@ -231,32 +234,32 @@ func formOf(path string) string {
 	return ""
 }
 
-// Forced reports a reload with the shift key, which sends no-cache.
-func Forced(r *http.Request) bool {
+// IsForcedReload reports whether the request has no-cache, as browsers send it for a reload with the shift key.
+func IsForcedReload(r *http.Request) bool {
 	return slices.ContainsFunc(r.Header.Values("Cache-Control"), func(s string) bool { return strings.Contains(s, "no-cache") })
 }
 
-// Administers reports whether the caller may change how the server works: it sees
-// everything of every source.
-func Administers(q *Exchange) bool {
+// IsAdministrator reports whether the caller is an administrator, who may change how the server works. Administrators
+// see everything of every source.
+func IsAdministrator(q *Exchange) bool {
 	c := &q.Rights.Caller
 	return c.Role() == understudy.RoleAll && (c.Source == "" || len(q.V.Options.Sources) == 1) && c.Grant.Live(q.Clock.Start)
 }
 
-// ForAll answers with a handler those alone who see everything of every source. what begins the sentence that refuses others.
-func ForAll(what string, run Handler) Handler {
+// AdministratorHandler returns a handler for administrators only. The text what begins the error message for other callers.
+func AdministratorHandler(what string, run Handler) Handler {
 	return func(q *Exchange) error {
-		if !Administers(q) {
+		if !IsAdministrator(q) {
 			return fmt.Errorf("%w: %s the role %s alone", understudy.ErrForbidden, what, understudy.RoleAll)
 		}
 		return run(q)
 	}
 }
 
-// SeesJobs reports whether the caller may see jobs: their keys and errors name records of every source.
-func (q *Exchange) SeesJobs() bool { return q.V.Options.Jobs != nil && Administers(q) }
+// CanSeeJobs reports whether the caller may see jobs. Their keys and errors name records of every source.
+func (q *Exchange) CanSeeJobs() bool { return q.V.Options.Jobs != nil && IsAdministrator(q) }
 
-// The forms by which a caller looks through a role, and ends that.
+// The forms by which an administrator starts and ends viewing the pages as another role.
 const (
 	ViewAsPath    = ControlPrefix + "view-as"
 	ViewAsEndPath = ViewAsPath + "/end"

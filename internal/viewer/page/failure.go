@@ -1,5 +1,4 @@
-// Failure: errors as pages a person can act on. Only here an error becomes a
-// status.
+// Failures: errors as pages with advice for the reader. Errors get their status codes only here.
 
 package page
 
@@ -22,32 +21,32 @@ import (
 	"understudy/kit/suggest"
 )
 
-// Problem is an error that knows what to tell a person.
+// Problem is an error with a text for people.
 type Problem struct {
-	Title string   // what is wrong
-	Hint  string   // what to try next
-	Known []string // the words that would have been right, nearest first
-	Href  string   // where to go; "" = home
-	Link  string   // the text of that link
-	Wrong *Pointer // the place in what was asked, when there is one
-	// Reason is upstream's error code and its meaning; nil: upstream gave none.
+	Title      string   // the problem in one phrase
+	Hint       string   // the reader's next step
+	KnownWords []string // the words that would have been accepted, the most similar first
+	Href       string   // the address of a link that helps; empty for the home page
+	Link       string   // the text of that link
+	Mistake    *Pointer // the position of the mistake in the input, or nil
+	// Reason is upstream's error code and its meaning, or nil if upstream gave none.
 	Reason *plan.Reason
 	Kind   error
 }
 
-// Error is the title and the hint in one line.
+// Error returns the title and the hint in one line.
 func (p *Problem) Error() string { return "viewer: " + p.Title + ". " + p.Hint }
 
-// Unwrap is the error kind.
+// Unwrap returns the error kind.
 func (p *Problem) Unwrap() error { return p.Kind }
 
-// BadRequest is a problem of what was asked; known are the words that would have been right.
-func BadRequest(title, hint string, known []string) error {
-	return &Problem{Title: title, Hint: hint, Known: known, Kind: understudy.ErrInvalid}
+// NewBadRequest returns an error about the input. known are the words that would have been accepted.
+func NewBadRequest(title, hint string, known []string) error {
+	return &Problem{Title: title, Hint: hint, KnownWords: known, Kind: understudy.ErrInvalid}
 }
 
-// NotFound is a problem of an address that names nothing; href leads on.
-func NotFound(title, hint, href string) error {
+// NewNotFound returns an error about an address that names nothing. href is a link that may help.
+func NewNotFound(title, hint, href string) error {
 	p := &Problem{Title: title, Hint: hint, Href: href, Kind: understudy.ErrNotFound}
 	if href != "" && href != "/" {
 		p.Link = "Go to " + understudy.Clip(href)
@@ -55,16 +54,16 @@ func NotFound(title, hint, href string) error {
 	return p
 }
 
-// UnknownWord is a problem with a word of the address: what is 404 for a
-// source or kind and 400 for a parameter. link is the address of a known word.
-func UnknownWord(what, word string, known []string, link func(string) string) error {
+// NewUnknownWord returns an error about a word of the address. Its status is 404 for a source or kind, which have a
+// link, and 400 for a parameter. link returns the address for a known word.
+func NewUnknownWord(what, word string, known []string, link func(string) string) error {
 	p := &Problem{Title: "There is no " + what + " “" + understudy.Clip(word) + "”", Kind: understudy.ErrNotFound}
 	if link == nil {
 		p.Kind = understudy.ErrInvalid
 	}
 	near := suggest.ClosestWord(understudy.Clip(word), known)
 	if near != "" {
-		p.Known = append(p.Known, near)
+		p.KnownWords = append(p.KnownWords, near)
 		p.Hint = "Did you mean “" + near + "”?"
 		if link != nil {
 			p.Href, p.Link = link(near), "Go to "+near
@@ -72,23 +71,23 @@ func UnknownWord(what, word string, known []string, link func(string) string) er
 	}
 	for _, k := range known {
 		if k != near {
-			p.Known = append(p.Known, k)
+			p.KnownWords = append(p.KnownWords, k)
 		}
 	}
 	p.Hint = cmp.Or(p.Hint, "Check the spelling.")
 	return p
 }
 
-// statusOf is understudy.Status, but for an address that cannot be read and names
-// nothing of upstream's either: people who typed it are told of their mistake.
-func statusOf(err error) int {
+// errorStatus returns the status of an error like understudy.Status, except that invalid input has status 400. A
+// person typed the address, and it names nothing of upstream's either.
+func errorStatus(err error) int {
 	if errors.Is(err, understudy.ErrInvalid) {
 		return http.StatusBadRequest
 	}
 	return understudy.Status(err)
 }
 
-// failure is what the error page shows.
+// failure is the data of the error page.
 type failure struct {
 	Status  int
 	Problem Problem
@@ -96,18 +95,18 @@ type failure struct {
 	Unseen  bool // the caller may read nothing here
 }
 
-// outage is what is known of a source that does not answer.
+// outage is what the page says about a source that does not answer.
 type outage struct {
-	State Health
-	Retry int        // seconds
-	Still []kindView // kinds that can still be read
+	State         Health
+	Retry         int        // the delay until the next try, in seconds
+	ReadableKinds []kindView // the kinds that can still be read
 }
 
-// Fail answers with an error page, or the same as data.
+// Fail answers with an error page, or with the error as JSON.
 func (q *Exchange) Fail(err error) {
-	status := statusOf(err)
-	if status == http.StatusUnauthorized && q.V.Options.People != nil && q.Data == "" && len(q.R.Header["Authorization"]) == 0 {
-		q.GoBack(signInPath(q.R), "") // it is the browser of a person
+	status := errorStatus(err)
+	if status == http.StatusUnauthorized && q.V.Options.People != nil && q.DataFormat == "" && len(q.R.Header["Authorization"]) == 0 {
+		q.RedirectBack(signInPath(q.R), "") // a person's browser is sent to the sign-in page
 		return
 	}
 	f := failure{Status: status, Problem: q.explain(status, err)}
@@ -128,8 +127,8 @@ func (q *Exchange) Fail(err error) {
 	case http.StatusInternalServerError:
 		q.V.Options.Logger.ErrorContext(q.Ctx, "viewer: request failed", "path", q.R.URL.Path, "error", err)
 	}
-	if q.Data != "" {
-		said := map[string]any{"status": status, "message": f.Problem.Title, "hint": f.Problem.Hint, "known": f.Problem.Known}
+	if q.DataFormat != "" {
+		said := map[string]any{"status": status, "message": f.Problem.Title, "hint": f.Problem.Hint, "known": f.Problem.KnownWords}
 		if r := f.Problem.Reason; r != nil {
 			said["code"], said["meaning"], said["docs"] = r.Code, r.Meaning, r.Docs
 		}
@@ -143,7 +142,8 @@ func (q *Exchange) Fail(err error) {
 	}
 }
 
-// signInPath is the page of sign-in that leads back. What a form sent is not kept.
+// signInPath returns the address of the sign-in page, which redirects back afterwards. The content of a posted form
+// is lost.
 func signInPath(r *http.Request) string {
 	if r.Method != http.MethodGet || r.URL.Path == "/" {
 		return SignInPath
@@ -151,8 +151,8 @@ func signInPath(r *http.Request) string {
 	return SignInPath + plan.WithQuery(understudy.Query{{Name: "back", Value: r.URL.RequestURI()}})
 }
 
-// explain finds the words for an error. Errors of the root kinds are written
-// for people; anything else stays in the log.
+// explain returns the text for an error. Errors of the root package's kinds are written for people; the text of all
+// others is only logged.
 func (q *Exchange) explain(status int, err error) Problem {
 	var p *Problem
 	if errors.As(err, &p) {
@@ -187,8 +187,8 @@ func (q *Exchange) explain(status int, err error) Problem {
 		"Trying again may help; if it does not, show the log to whoever runs this server."}
 }
 
-// remedy is the line of the configuration that allows what was refused: a kind
-// that is hidden whole, or what looks at a field. "" when no line does.
+// remedy returns the line of configuration that allows what was refused: a hidden kind, or the use of a field. It
+// returns "" if no line does.
 func (r *Rights) remedy(k *plan.Kind, err error) string {
 	var unseen *access.UnseenError
 	switch {
@@ -202,7 +202,7 @@ func (r *Rights) remedy(k *plan.Kind, err error) string {
 	return ""
 }
 
-// Sentence returns what an error says to people, as a sentence.
+// Sentence returns the text of an error for people, as a sentence.
 func Sentence(err error) string {
 	text := strings.TrimPrefix(understudy.PlainText(err), understudy.ErrNotMirrored.Error()+": ")
 	if text == "" {
@@ -215,8 +215,7 @@ func Sentence(err error) string {
 	return text
 }
 
-// outage gathers what is known: since when, until when, and what can be read
-// meanwhile.
+// outage returns what is known about the outage: its start, the next try, and what can be read meanwhile.
 func (q *Exchange) outage(err error) *outage {
 	o := &outage{Retry: 5}
 	if q.Source != nil {
@@ -227,8 +226,8 @@ func (q *Exchange) outage(err error) *outage {
 		}
 		for _, group := range q.Rights.KindGroups(q.Source, &snap, &q.Clock) {
 			for _, k := range group.Kinds {
-				if k.Held > 0 && (q.Kind == nil || k.Href != q.Kind.Href || q.R.URL.RawQuery != "" || q.R.PathValue("id") != "") {
-					o.Still = append(o.Still, k)
+				if k.Stored > 0 && (q.Kind == nil || k.Href != q.Kind.Href || q.R.URL.RawQuery != "" || q.R.PathValue("id") != "") {
+					o.ReadableKinds = append(o.ReadableKinds, k)
 				}
 			}
 		}
@@ -240,14 +239,14 @@ func (q *Exchange) outage(err error) *outage {
 	return o
 }
 
-// Pointer is the place of a mistake in what was asked.
+// Pointer is the position of a mistake in the input.
 type Pointer struct {
 	Before, At, After, Why string
 	Kind                   error
 }
 
-// SyntaxOf is the mistake in a search that an error tells of, nil when it tells of none.
-func SyntaxOf(err error) *query.SyntaxError {
+// FindSyntaxError returns the syntax error of a search that err wraps, or nil if there is none.
+func FindSyntaxError(err error) *query.SyntaxError {
 	var wrong *query.SyntaxError
 	if errors.As(err, &wrong) {
 		return wrong
@@ -255,8 +254,8 @@ func SyntaxOf(err error) *query.SyntaxError {
 	return nil
 }
 
-// PointAt cuts a text where it is wrong, never within a character.
-func PointAt(e *query.SyntaxError) *Pointer {
+// NewPointer splits the text of a search around its mistake. It never splits a character.
+func NewPointer(e *query.SyntaxError) *Pointer {
 	at := min(max(e.At, 0), len(e.Text))
 	end := min(max(e.End, at), len(e.Text))
 	for at > 0 && at < len(e.Text) && !utf8.RuneStart(e.Text[at]) {

@@ -1,5 +1,4 @@
-// Files: the style sheet, the script and the icon, under names that change
-// with their bytes.
+// Static files: the style sheet, the script and the icon. Their names contain a hash of their content.
 
 package page
 
@@ -20,13 +19,13 @@ import (
 	"github.com/tdewolff/minify/v2/js"
 )
 
-// files serves what is in static/, minified and compressed once at start.
+// files serves the files of static/. They are minified and compressed once at the start.
 type files struct {
-	byName  map[string]file   // "viewer.0a1b2c3d.css"
-	Address map[string]string // "viewer.css" -> "/-/static/viewer.0a1b2c3d.css"
+	byName  map[string]file   // the files by their name with hash, such as "viewer.0a1b2c3d.css"
+	Address map[string]string // the address of each file, such as "viewer.css" -> "/-/static/viewer.0a1b2c3d.css"
 }
 
-// contentTypes of what static/ holds; the host's own tables are not asked.
+// contentTypes are the types of the files in static/, by extension. The host's own table is not used.
 var contentTypes = map[string]string{
 	".css": "text/css; charset=utf-8", ".js": "text/javascript; charset=utf-8", ".svg": "image/svg+xml",
 }
@@ -36,8 +35,8 @@ type file struct {
 	plain, gzip []byte
 }
 
-// Assets are the parsed templates and the packed static files of the pages. They do not change and
-// may be used by several visitors at once.
+// Assets are the parsed templates and the packed static files of the pages. They never change, and several visitors
+// may share them.
 type Assets struct {
 	files *files
 	pages *pages
@@ -56,6 +55,7 @@ func ReadAssets(assets fs.FS) (*Assets, error) {
 	return &Assets{files: static, pages: templates}, nil
 }
 
+// readFiles minifies and compresses the files of the folder "static".
 func readFiles(assets fs.FS) (*files, error) {
 	entries, err := fs.ReadDir(assets, "static")
 	if err != nil {
@@ -99,7 +99,7 @@ func readFiles(assets fs.FS) (*files, error) {
 	return all, nil
 }
 
-// readStatic reads a file, or the files of a folder one after the other: they are sent as one.
+// readStatic reads a file. For a folder it reads all files and joins them, because they are sent as one.
 func readStatic(assets fs.FS, name string, folder bool) ([]byte, error) {
 	if !folder {
 		return fs.ReadFile(assets, name)
@@ -116,7 +116,7 @@ func readStatic(assets fs.FS, name string, folder bool) ([]byte, error) {
 	return whole, err
 }
 
-// Serve answers with a file; its name says its bytes, so it never changes.
+// Serve sends a file. Its name contains a hash of its content, so browsers may cache it forever.
 func (fs *files) Serve(w http.ResponseWriter, r *http.Request) {
 	f, ok := fs.byName[r.PathValue("file")]
 	if !ok {
@@ -128,7 +128,7 @@ func (fs *files) Serve(w http.ResponseWriter, r *http.Request) {
 	h.Set("Cache-Control", "public, max-age=31536000, immutable")
 	h.Set("Vary", "Accept-Encoding")
 	body := f.plain
-	if AcceptsGzip(r) {
+	if IsGzipAccepted(r) {
 		body = f.gzip
 		h.Set("Content-Encoding", "gzip")
 	}
@@ -138,9 +138,8 @@ func (fs *files) Serve(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// AcceptsGzip reads Accept-Encoding (RFC 9110, 12.5.3): gzip is named, or
-// anything is, with a weight that is not zero.
-func AcceptsGzip(r *http.Request) bool {
+// IsGzipAccepted reports whether Accept-Encoding (RFC 9110, 12.5.3) names gzip or "*" with a weight above zero.
+func IsGzipAccepted(r *http.Request) bool {
 	any := false
 	for _, line := range r.Header.Values("Accept-Encoding") {
 		for part := range strings.SplitSeq(line, ",") {

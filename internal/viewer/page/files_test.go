@@ -16,7 +16,7 @@ func TestAcceptsGzip(t *testing.T) {
 	} {
 		r := httptest.NewRequest("GET", "/", nil)
 		r.Header.Set("Accept-Encoding", value)
-		if page.AcceptsGzip(r) != want {
+		if page.IsGzipAccepted(r) != want {
 			t.Errorf("Accept-Encoding %q: %v", value, !want)
 		}
 	}

@@ -1,5 +1,4 @@
-// Find: records by words and conditions, from those that are held: what a list
-// asks of the search, and the rows of what it finds.
+// Searches in stored records: which search a list uses, and the rows that a search finds.
 
 package page
 
@@ -19,31 +18,31 @@ import (
 	"understudy/spec"
 )
 
-// Search finds records by words and conditions; search.Searcher fills it.
+// Search finds records by words and conditions. search.Searcher implements it.
 type Search interface {
-	// Find answers a search as its caller may see it. Errors: a
-	// *understudy.SyntaxError, ErrInvalid, ErrForbidden, and those of the store.
+	// Find answers a search with the records that the caller may see. Its errors are a *query.SyntaxError,
+	// ErrInvalid, ErrForbidden, and those of the store.
 	Find(ctx context.Context, c understudy.Caller, ask query.SearchRequest) (*query.SearchResult, error)
 }
 
-// SumsPath is the page of sums.
+// SumsPath is the path of the page of sums.
 const SumsPath = "/search/sums"
 
-// Sums adds up the matches of searches; search.Searcher fills it.
+// Sums computes sums over the matches of searches. search.Searcher implements it.
 type Sums interface {
-	// Sum adds up the matches of a search. Errors: as Search's.
+	// Sum computes a sum over the matches of a search. Its errors are those of Search.Find.
 	Sum(ctx context.Context, c understudy.Caller, r query.SumRequest) (*query.SumResult, error)
-	// SumNames are what they can be summed up as, and by.
+	// SumNames returns the possible sums of a search, and the fields by which they can be grouped.
 	SumNames(c understudy.Caller, a query.SearchRequest) (sums, by []string, err error)
-	// Ready are the searches that the specs bring along, of which the caller may see all.
+	// Ready returns the searches of the specs that need only what the caller may see.
 	Ready(c understudy.Caller) []query.ReadySearch
 }
 
-// Ready is a search that a spec brings along, as a link.
-type Ready struct{ Text, About, Href string }
+// SearchLink is a link to a search that a spec defines or somebody has saved.
+type SearchLink struct{ Text, About, Href string }
 
-// ReadySearches are those of which the caller may see everything.
-func (r *Rights) ReadySearches() (all []Ready) {
+// ReadySearches returns links to the searches of the specs that need only what the caller may see.
+func (r *Rights) ReadySearches() (all []SearchLink) {
 	if r.v.Options.Sums == nil {
 		return nil
 	}
@@ -55,14 +54,14 @@ func (r *Rights) ReadySearches() (all []Ready) {
 				more = append(more, understudy.Param{Name: "by", Value: by})
 			}
 		}
-		all = append(all, Ready{ready.Title, ready.About, SearchAddress(path, ready.Search, more...)})
+		all = append(all, SearchLink{ready.Title, ready.About, SearchAddress(path, ready.Search, more...)})
 	}
 	return all
 }
 
-// SavedSearches are the caller's own and those others share, as links; none where they cannot be
-// read now.
-func (r *Rights) SavedSearches(ctx context.Context) (all []Ready) {
+// SavedSearches returns links to the searches that the caller has saved or that others share. It returns none if
+// they can't be read.
+func (r *Rights) SavedSearches(ctx context.Context) (all []SearchLink) {
 	if r.v.Options.Shelf == nil {
 		return nil
 	}
@@ -72,12 +71,12 @@ func (r *Rights) SavedSearches(ctx context.Context) (all []Ready) {
 		return nil
 	}
 	for i := range saved {
-		all = append(all, Ready{saved[i].Name, saved[i].Request.Text, SearchAddress("/search", saved[i].Request)})
+		all = append(all, SearchLink{saved[i].Name, saved[i].Request.Text, SearchAddress("/search", saved[i].Request)})
 	}
 	return all
 }
 
-// SearchAddress returns the address of a search at a path.
+// SearchAddress returns the address of a search on the page at path.
 func SearchAddress(path string, s query.SearchRequest, more ...understudy.Param) string {
 	params := understudy.Query{{Name: "q", Value: s.Text}}
 	if s.Source != "" {
@@ -92,30 +91,29 @@ func SearchAddress(path string, s query.SearchRequest, more ...understudy.Param)
 	return path + "?" + append(params, more...).String()
 }
 
-// Search finds records of a kind. What a caller who finds all of them found is kept
-// while no record comes or goes; where a text was searched, which may speak of the time
-// of day, for a second at most.
+// Search finds records of a kind. The result is cached until a record changes, if the caller may find all records.
+// A search with text may depend on the time of day, so it is cached for at most a second.
 func (q *Exchange) Search(ctx context.Context, s *plan.Source, k *plan.Kind, ask query.SearchRequest) (*query.SearchResult, error) {
 	ask.Source, ask.Kinds = s.Name, []string{k.Spec.Name}
 	records, known := q.records.edition(ctx, q.V.Options.History, s.Name)
-	known = known && q.Rights.Counts(k) // a row rule may look at the time
+	known = known && q.Rights.CanCount(k) // a rule for rows may depend on the time
 	of := q.Identity("search").With(q.V.Seed, records, s.Name, k.Spec.Name, ask.Text, ask.Where, ask.Sort, ask.Limit, ask.CountOnly)
 	if ask.Text != "" {
 		of = of.With(q.V.Seed, q.Clock.Start.Unix())
 	}
-	if found, ok := q.V.searched.Get(of); ok && known {
+	if found, ok := q.V.searchCache.Get(of); ok && known {
 		return found, nil
 	}
 	found, err := q.V.Options.Search.Find(ctx, q.Rights.Caller, ask)
 	if err == nil && known && !found.Partial && (found.Total == nil || !found.Total.AtLeast) {
-		q.V.searched.Put(of, found, 1)
+		q.V.searchCache.Put(of, found, 1)
 	}
 	return found, err
 }
 
-// ListConditions are what the path of a list asks of its records: the variables of
-// a target, less those of its root where records everywhere are meant, and the fields that
-// are the same in all of them. ok is false when the role does not see one of the variables.
+// ListConditions returns the search conditions that mean the same as the path of a list. They come from the path
+// variables of the target and from the fixed fields of the list. With everywhere, the root's variables are left
+// out. ok is false if the role may not see one of the variables.
 func (r *Rights) ListConditions(l *plan.List, t *spec.Target, everywhere bool) (all []query.FieldCondition, ok bool) {
 	root := l.Kind.Spec.Field(t.Spec.RootField(l.Kind.Spec))
 	named := !everywhere && t.Root() != "" && root != nil && root.RootPath() != "" && r.Level(l.Kind, root.Name) == access.See
@@ -132,7 +130,7 @@ func (r *Rights) ListConditions(l *plan.List, t *spec.Target, everywhere bool) (
 		switch {
 		case seen:
 			all = append(all, query.FieldCondition{Field: f.Name, Comparison: query.CompareSame, Value: v.Value})
-		case !own || fill != v.Value: // else the source fills it for every caller, and nothing has to be asked
+		case !own || fill != v.Value: // otherwise the source fills the variable for every caller, and no condition is needed
 			return nil, false
 		}
 	}
@@ -142,10 +140,9 @@ func (r *Rights) ListConditions(l *plan.List, t *spec.Target, everywhere bool) (
 	return all, true
 }
 
-// Condition is a filter of upstream's as a condition of the search. ok is false when
-// the search has none like it.
+// Condition returns the search condition that means the same as a filter of upstream. ok is false if there is none.
 func Condition(field *spec.Field, f *spec.Filter, value string) (c query.FieldCondition, ok bool) {
-	if field == nil || f.Op == "until" && f.Whole { // up to the end of a day, month or year: not what <= says
+	if field == nil || f.Op == "until" && f.Whole { // it means up to the end of a day, month or year, which <= cannot express
 		return c, false
 	}
 	c = query.FieldCondition{Field: field.Name, Value: value, Prefix: f.Op == "contains"}
@@ -169,45 +166,44 @@ func Condition(field *spec.Field, f *spec.Filter, value string) (c query.FieldCo
 	return c, true
 }
 
-// quote is a value in the words of the search.
+// quote returns a value in quotes for a search.
 func quote(value string) string {
 	return `"` + strings.NewReplacer(`\`, `\\`, `"`, `\"`).Replace(value) + `"`
 }
 
-// plainValue is a value that needs no quotes in a condition.
+// plainValue matches values that need no quotes in a condition.
 var plainValue = regexp.MustCompile(`^-?[\pL\pN_]([\pL\pN_-]|\.[\pL\pN_])*$`)
 
-// Quoted returns a value as a condition has it, in quotes where it needs them.
-func Quoted(value string) string {
+// QuoteValue returns a value for a condition, with quotes if it needs them.
+func QuoteValue(value string) string {
 	if plainValue.MatchString(value) {
 		return value
 	}
 	return quote(value)
 }
 
-// maxIDs is how many values a condition of the search takes.
-const maxIDs = 50
+// maxConditionValues is the largest number of values of one search condition.
+const maxConditionValues = 50
 
-// AnyID returns the condition that a record has one of some ids.
-func AnyID(ids []string) string {
+// IDCondition returns the condition that a record's id is one of ids.
+func IDCondition(ids []string) string {
 	var terms []string
-	for part := range slices.Chunk(ids, maxIDs) {
+	for part := range slices.Chunk(ids, maxConditionValues) {
 		quoted := make([]string, len(part))
 		for i, id := range part {
-			quoted[i] = Quoted(id)
+			quoted[i] = QuoteValue(id)
 		}
 		terms = append(terms, "id:"+strings.Join(quoted, ","))
 	}
 	return strings.Join(terms, " OR ")
 }
 
-// Grouped is a condition that others can be put beside: either-or is put in
-// parentheses, and a phone number, which is one only where it stands alone, is
-// said to be one.
-func Grouped(text string) string {
-	digits, _, ok := Dialled(text)
+// GroupCondition returns a condition that other conditions can be added to. A text with OR is put in parentheses. A phone
+// number gets the prefix "number:", because the search recognizes it only if it is the whole text.
+func GroupCondition(text string) string {
+	digits, _, ok := ParseDialled(text)
 	switch {
-	case ok && len(digits) >= leastDialled && len(digits) < len(text):
+	case ok && len(digits) >= minDialledDigits && len(digits) < len(text):
 		return "number:" + quote(understudy.PlainNumber(text))
 	case strings.Contains(text, "OR"):
 		return "(" + text + ")"
@@ -215,24 +211,23 @@ func Grouped(text string) string {
 	return text
 }
 
-// leastDialled is how many digits the search takes for a whole number.
-const leastDialled = 7
+// minDialled is the smallest number of digits that the search takes for a phone number.
+const minDialledDigits = 7
 
-// Hit is one record found, as a row.
+// Hit is one record that a search found, as a row.
 type Hit struct {
 	SearchHit *query.SearchHit
 	Kind      *plan.Kind
 	Row       access.Row
 }
 
-// Hits are the rows of what was found; what the gate does not let through any
-// more is left out.
+// Hits returns the rows of a search result. It leaves out records that the gate no longer lets the caller see.
 func (r *Rights) Hits(ctx context.Context, found *query.SearchResult) []Hit {
 	all := make([]Hit, 0, len(found.Hits))
 	for i := range found.Hits {
 		h := &found.Hits[i]
 		s := r.v.ByName[h.Source]
-		if s == nil || s.ByName[h.Kind] == nil || !r.Sees(s) {
+		if s == nil || s.ByName[h.Kind] == nil || !r.CanSee(s) {
 			continue
 		}
 		row, err := r.Gate.Seen(r.Caller, h.Source, h.Kind, h.Body)
@@ -245,9 +240,9 @@ func (r *Rights) Hits(ctx context.Context, found *query.SearchResult) []Hit {
 	return all
 }
 
-// Dialled takes the marks off a number as people write it; ok is false for
-// anything else. plus says that a country code comes first.
-func Dialled(text string) (digits string, plus, ok bool) {
+// ParseDialled returns the digits of a phone number as people write it. plus is true if it has a country code. ok is
+// false if the text is no number.
+func ParseDialled(text string) (digits string, plus, ok bool) {
 	var b strings.Builder
 	for i, r := range understudy.PlainNumber(text) {
 		switch {
@@ -270,14 +265,13 @@ func Dialled(text string) (digits string, plus, ok bool) {
 	return digits, plus, len(digits) >= 3
 }
 
-// edition returns the edition of a source, which is asked once a page; known is false
-// without a history.
+// edition returns the edition of a source's records and reads it once a page. known is false without a history.
 func (e *recordEditions) edition(ctx context.Context, h History, source string) (of [2]int64, known bool) {
 	if h == nil {
 		return of, false
 	}
-	e.editing.Lock()
-	defer e.editing.Unlock()
+	e.mu.Lock()
+	defer e.mu.Unlock()
 	if of, known = e.editions[source]; known {
 		return of, true
 	}
@@ -293,14 +287,14 @@ func (e *recordEditions) edition(ctx context.Context, h History, source string) 
 	return of, true
 }
 
-// recordEditions say which records of each source there are, as the page at hand found it.
+// recordEditions are the editions of the sources' records during the current page.
 type recordEditions struct {
-	editing  sync.Mutex // guards what follows
+	mu       sync.Mutex // guards editions
 	editions map[string][2]int64
 }
 
-// MeaningOf is what a code of upstream's means; "" for a field that holds no codes, and a code of
-// which the spec says nothing. k may be nil: the field is of any kind.
+// MeaningOf returns the meaning of an error code. It returns "" if the field has no codes or the spec does not
+// explain the code. k is nil if the field may be of any kind.
 func (v *Visitor) MeaningOf(field, code string, k *plan.Kind) string {
 	for _, s := range v.Planned {
 		for _, other := range s.Kinds {
@@ -312,7 +306,8 @@ func (v *Visitor) MeaningOf(field, code string, k *plan.Kind) string {
 	return ""
 }
 
-// ShowValue returns a value of a field in words: of a code what it means, too. k may be nil: the field is of any kind.
+// ShowValue returns a value of a field in words. An error code is followed by its meaning. k is nil if the field
+// may be of any kind.
 func (v *Visitor) ShowValue(name, value string, k *plan.Kind) string {
 	if why := v.MeaningOf(name, value, k); why != "" {
 		return understudy.Clip(value + " " + why)
@@ -335,7 +330,8 @@ func (v *Visitor) ShowValue(name, value string, k *plan.Kind) string {
 	return understudy.Clip(plan.GroupPhone(value))
 }
 
-// WordsOf returns what a field, or what is made of one, is called. k may be nil: the field is of any kind.
+// WordsOf returns the title of a field, or of a value computed from a field. k is nil if the field may be of any
+// kind.
 func (v *Visitor) WordsOf(name string, k *plan.Kind) string {
 	field, country := strings.CutSuffix(name, ".country")
 	for _, s := range v.Planned {
@@ -357,7 +353,7 @@ func (v *Visitor) WordsOf(name string, k *plan.Kind) string {
 	return plan.Spell(name)
 }
 
-// AppendNew adds a value unless it is empty or is there.
+// AppendNew appends a value unless it is empty or already in the list.
 func AppendNew(all []string, one string) []string {
 	if one == "" || slices.Contains(all, one) {
 		return all

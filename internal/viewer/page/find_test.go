@@ -17,7 +17,7 @@ func FuzzDialled(f *testing.F) {
 		f.Add(s)
 	}
 	f.Fuzz(func(t *testing.T, text string) {
-		digits, plus, ok := page.Dialled(text)
+		digits, plus, ok := page.ParseDialled(text)
 		if !ok {
 			return
 		}

@@ -24,7 +24,7 @@ func FuzzPieces(f *testing.F) {
 		must(t, y.writePlain(&plain, []byte(body)))
 		must(t, y.writeGzip(&packed, []byte(body)))
 		var pieces bytes.Buffer
-		stream := packer{Apart: true}
+		stream := packer{Independent: true}
 		stream.begin(&pieces)
 		for range 2 {
 			must(t, stream.add(y, &pieces, []byte(body)))
@@ -52,8 +52,8 @@ func TestIdentity(t *testing.T) {
 		{}, {""}, {"a"}, {"a", "b"}, {"b", "a"}, {"ab"}, {map[string]bool{}}, {map[string]bool{"a": true}},
 		{map[string]bool{"a": true, "b": true}},
 		{counted(1, "a")}, {counted(2, "a")}, {counted(1, "b")}, {[]byte("x")},
-		{time.Unix(1, 0)}, {time.Unix(2, 0)}, {Snapshot{Kinds: map[string]Held{"a": {Records: 1}}}},
-		{Snapshot{Kinds: map[string]Held{"a": {Records: 2}}}},
+		{time.Unix(1, 0)}, {time.Unix(2, 0)}, {Snapshot{Kinds: map[string]StoredKind{"a": {Records: 1}}}},
+		{Snapshot{Kinds: map[string]StoredKind{"a": {Records: 2}}}},
 		{[]any{nil, nil}}, {(*When)(nil)}, {&When{}}, {1}, {int64(1)}, {true}, {false}, {1.5},
 	} {
 		of := Identity{}.With(s, parts...)

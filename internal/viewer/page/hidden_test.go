@@ -36,9 +36,9 @@ func openHidden(t *testing.T, role string, held bool) (*accesstest.World, *viewe
 	gate, err := w.Gate(accesstest.Rules())
 	viewertest.Must(t, err)
 	counts := func(context.Context, string) page.Snapshot {
-		s := page.Snapshot{State: "ok", Kinds: map[string]page.Held{}}
+		s := page.Snapshot{State: "ok", Kinds: map[string]page.StoredKind{}}
 		for _, k := range sp.Kinds {
-			s.Kinds[k.Name] = page.Held{Records: 998877, Complete: true, Running: true, Done: 998877, Total: 998877,
+			s.Kinds[k.Name] = page.StoredKind{Records: 998877, Complete: true, Running: true, Done: 998877, Total: 998877,
 				CaughtUp: viewertest.Noon.Add(-time.Hour)}
 		}
 		return s

@@ -114,9 +114,9 @@ func TestSecondViewIsKept(t *testing.T) {
 	} {
 		h.Page(path, viewertest.All)
 		first := h.Page(path, viewertest.All) // our own numbers are marked by now
-		before := h.Viewer.Visitor.Kept.Weight()
+		before := h.Viewer.Visitor.FragmentCache.Weight()
 		again := h.Page(path, viewertest.All)
-		if after := h.Viewer.Visitor.Kept.Weight(); before == 0 || after != before ||
+		if after := h.Viewer.Visitor.FragmentCache.Weight(); before == 0 || after != before ||
 			ownTimes.ReplaceAllString(again, "") != ownTimes.ReplaceAllString(first, "") {
 			t.Errorf("%s: %d bytes are kept, and %d after another view: %s", path, before, after, firstDifference(again, first))
 		}
@@ -137,7 +137,7 @@ func TestSecondViewIsKept(t *testing.T) {
 			t.Errorf("%s shows what was", path)
 		}
 	}
-	if weight := h.Viewer.Visitor.Kept.Weight(); weight > page.FragmentBytes {
+	if weight := h.Viewer.Visitor.FragmentCache.Weight(); weight > page.FragmentBytes {
 		t.Errorf("%d bytes are kept", weight)
 	}
 }

@@ -1,5 +1,4 @@
-// Nav: the way to every kind, from every page: the main ones first, the others
-// under their headings.
+// Navigation: links to every kind on every page. The main kinds come first, the others follow under their headings.
 
 package page
 
@@ -13,36 +12,36 @@ import (
 	"understudy/internal/viewer/plan"
 )
 
-// OwnBack names a position of the newer pages on the way here, oldest first, in an address.
+// ParamBack is the parameter with the positions of the newer pages that the reader has visited, oldest first.
 //
-// A path variable the source fills is named as the viewer's own when it has another
-// value: understudy.AccountSid. One that names the record a list lies under has its own
-// name, as a filter would: CallSid.
-const OwnBack = understudy.OwnPrefix + "back"
+// A path variable that the source fills has the viewer's prefix if the address changes its value:
+// understudy.AccountSid. A path variable that names a list's parent record keeps its own name, as a filter does:
+// CallSid.
+const ParamBack = understudy.OwnPrefix + "back"
 
-// MaxBack bounds how many newer pages an address remembers.
+// MaxBack is the largest number of newer pages in an address.
 const MaxBack = 8
 
-// nav is the header's links.
+// nav has the links of the header.
 type nav struct {
 	Main []Link
 	More []linkGroup
 }
 
-// linkGroup is links under a heading.
+// linkGroup is a group of links with a heading.
 type linkGroup struct {
 	Title string
 	Links []Link
 }
 
-// mainLimit is how many kinds the header shows by themselves, whatever the
-// spec says: more would not fit.
-const mainLimit = 6
+// maxMainKinds is the largest number of kinds that the header shows without a group. More would not fit, whatever the
+// spec says.
+const maxMainKinds = 6
 
-// nav are the kinds of the source at hand.
+// nav returns the links to the kinds of a source.
 func (r *Rights) nav(source *plan.Source, current *plan.Kind) nav {
 	var n nav
-	for _, part := range r.byGroup(source) {
+	for _, part := range r.groupKinds(source) {
 		var links []Link
 		for _, k := range part.kinds {
 			links = append(links, Link{Href: k.Href, Text: plan.UpperFirst(k.Spec.Title), Current: k == current})
@@ -53,7 +52,7 @@ func (r *Rights) nav(source *plan.Source, current *plan.Kind) nav {
 		}
 		n.More = append(n.More, linkGroup{part.title, links})
 		for _, l := range links {
-			if l.Current { // what is open is never folded away
+			if l.Current { // the current kind is never hidden in a group
 				n.Main = append(n.Main, l)
 			}
 		}
@@ -61,24 +60,23 @@ func (r *Rights) nav(source *plan.Source, current *plan.Kind) nav {
 	return n
 }
 
-// kindGroup is kinds under a heading; "" are the main ones.
+// kindGroup is a group of kinds with a heading. The main kinds have none.
 type kindGroup struct {
 	title string
 	kinds []*plan.Kind
 }
 
-// byGroup are the kinds of a source the caller may list, under the spec's
-// headings in the order they first appear, the main ones before all others. nil is the
-// only source there is.
-func (r *Rights) byGroup(s *plan.Source) []kindGroup {
+// groupKinds returns the kinds of a source that the caller may list, grouped by the spec's headings in the order of
+// their first use. The main kinds come first. A nil source stands for the only source, if there is just one.
+func (r *Rights) groupKinds(s *plan.Source) []kindGroup {
 	if s == nil && len(r.v.Planned) == 1 {
 		s = r.v.Planned[0]
 	}
 	all := []kindGroup{{}}
 	const rest = "Others"
-	for _, k := range r.Readable(s) {
+	for _, k := range r.ReadableKinds(s) {
 		title := plan.UpperFirst(k.Spec.Group)
-		if title == "" && len(all[0].kinds) == mainLimit {
+		if title == "" && len(all[0].kinds) == maxMainKinds {
 			title = rest
 		}
 		i := 0
@@ -96,17 +94,18 @@ func (r *Rights) byGroup(s *plan.Source) []kindGroup {
 	return all
 }
 
-// banners say of the source at hand, or of every source the caller sees, that it does not do well.
+// banners returns the states of sources that do not answer normally: the page's source, or every source the caller
+// may see.
 func (q *Exchange) banners() []Health {
-	if !q.Rights.Known {
+	if !q.Rights.HasCaller {
 		return nil
 	}
 	var all []Health
 	for _, s := range q.V.Planned {
-		if q.Source != nil && s != q.Source || !q.Rights.Sees(s) || q.Rights.Caller.Role() == "" {
+		if q.Source != nil && s != q.Source || !q.Rights.CanSee(s) || q.Rights.Caller.Role() == "" {
 			continue
 		}
-		snap := q.V.Snapshots.Of(q, s)
+		snap := q.V.Snapshots.Get(q, s)
 		if snap.State == "" || snap.State == "ok" {
 			continue
 		}
@@ -117,11 +116,11 @@ func (q *Exchange) banners() []Health {
 	return all
 }
 
-// Link is an address and its words.
+// Link is an address with its text.
 type Link struct {
 	Href, Text string
 	Current    bool
-	About      string // a sentence on what it does; "": none
+	About      string // a sentence about what it does, or ""
 }
 
 // Option is one choice of a menu.
@@ -130,14 +129,14 @@ type Option struct {
 	Selected    bool
 }
 
-// KindOptions returns the kinds that the caller can search, those of the names given selected.
+// KindOptions returns the kinds that the caller can search. The named kinds are selected.
 func KindOptions(q *Exchange, names []string) []Option {
 	all := []Option{{Value: "", Text: "everything", Selected: len(names) == 0}}
 	for _, src := range q.V.Planned {
 		for _, k := range src.Kinds {
 			name := k.Spec.Name
 			known := slices.ContainsFunc(all, func(o Option) bool { return o.Value == name })
-			if !known && q.Rights.Sees(src) && k.Remembered() && q.Rights.SeesKind(k) {
+			if !known && q.Rights.CanSee(src) && k.HasRecords() && q.Rights.CanSeeKind(k) {
 				all = append(all, Option{Value: name, Text: plan.UpperFirst(k.Spec.Title), Selected: slices.Contains(names, name)})
 			}
 		}
@@ -145,38 +144,37 @@ func KindOptions(q *Exchange, names []string) []Option {
 	return all
 }
 
-// Same reports whether a browser takes the text for the value: it does less its
-// spaces at both ends, and with one for several.
-func (o Option) Same() bool {
+// IsTextValue reports whether a browser would send the text as the value. Browsers trim the text and join several spaces
+// to one.
+func (o Option) IsTextValue() bool {
 	return o.Value == o.Text && o.Text != "" && strings.Join(strings.Fields(o.Text), " ") == o.Text
 }
 
 const keysPath = "/-/keys"
 
-// keysOf is the page that says what keys do on the pages of a source.
-func keysOf(s *plan.Source) string {
+// keysAddress returns the address of the page that lists the keyboard shortcuts of a source's pages.
+func keysAddress(s *plan.Source) string {
 	if s == nil {
 		return keysPath
 	}
 	return keysPath + plan.WithQuery(understudy.Query{{Name: "source", Value: s.Name}})
 }
 
-// ServeKeys says what keys do, and where they lead for this role.
+// ServeKeys shows the keyboard shortcuts and the pages they open for this role.
 func ServeKeys(q *Exchange) error {
-	if s := q.V.ByName[q.R.FormValue("source")]; s != nil && q.Rights.Sees(s) {
+	if s := q.V.ByName[q.R.FormValue("source")]; s != nil && q.Rights.CanSee(s) {
 		q.Source = s
 	}
-	return q.Render(http.StatusOK, "keys", "Keys", struct{ Jumps []shortcut }{q.Rights.shortcuts(q.Source, q.SeesJobs())})
+	return q.Render(http.StatusOK, "keys", "Keys", struct{ Jumps []shortcut }{q.Rights.shortcuts(q.Source, q.CanSeeJobs())})
 }
 
-// shortcut is a page that a key leads to.
+// shortcut is a page that a key opens.
 type shortcut struct{ Key, Href, Text string }
 
-// shortcuts are the pages with a key: home, the search, the jobs, and each kind under
-// the first letter of its title that none before it has. The main kinds come
-// first, so a role's keys stay the same on every page.
+// shortcuts returns the pages with a key: home, the search, the jobs and each kind. A kind has the first free
+// letter of its title. The main kinds choose first, so a role has the same keys on every page.
 func (r *Rights) shortcuts(source *plan.Source, jobs bool) []shortcut {
-	if !r.Known || r.Caller.Role() == "" {
+	if !r.HasCaller || r.Caller.Role() == "" {
 		return nil
 	}
 	all := []shortcut{{"h", "/", "Home"}, {"s", "/search", "Search"}}
@@ -184,7 +182,7 @@ func (r *Rights) shortcuts(source *plan.Source, jobs bool) []shortcut {
 		all = append(all, shortcut{"j", "/" + plan.JobsWord, "Jobs"})
 	}
 	taken := "hsj"
-	for _, part := range r.byGroup(source) {
+	for _, part := range r.groupKinds(source) {
 		for _, k := range part.kinds {
 			letter := strings.IndexFunc(strings.ToLower(k.Spec.Title), func(r rune) bool {
 				return r <= unicode.MaxASCII && unicode.IsLetter(r) && !strings.ContainsRune(taken, r)

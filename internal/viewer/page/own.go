@@ -1,4 +1,4 @@
-// Own: which numbers are our own, to mark them in lists.
+// Our own numbers, which lists mark.
 
 package page
 
@@ -13,41 +13,41 @@ import (
 	"understudy/request"
 )
 
-// mostOwn bounds the numbers of our own that are kept of each sort.
-const mostOwn = 100_000
+// maxOwnNumbers limits how many of our own numbers each cache keeps.
+const maxOwnNumbers = 100_000
 
-// numbers reads the kinds that list our own numbers: each page asks the mirror,
-// which has them, and reads the answer as its own caller. A page that cannot wait
-// takes those its role saw last. A first page that finds the mirror empty goes out
-// unmarked, and the fetch it began goes on.
+// numbers reads the kinds that list our own numbers. Each page requests the list from the mirror, which usually has
+// it, and reads the answer with its own caller's rights. A page that cannot wait uses the numbers that its role saw
+// last. If the mirror has no list yet, the page is sent unmarked, and the fetch continues in the background.
 type numbers struct {
 	v       *Visitor
 	ctx     context.Context
 	cancel  context.CancelFunc
 	mu      sync.Mutex
-	flights map[*plan.Kind]*flight              // one request about each at a time
-	last    *lru.Cache[string, map[string]bool] // what a role last saw, by source and role: for a page that cannot wait
-	seen    *lru.Cache[ownView, []string]       // what a view says
-	wg      sync.WaitGroup
+	flights map[*plan.Kind]*flight // at most one request for each kind at a time
+	// the numbers that a role saw last, by source and role, for pages that cannot wait
+	lastSeen *lru.Cache[string, map[string]bool]
+	byView   *lru.Cache[ownView, []string] // the numbers of our own that each view contains
+	wg       sync.WaitGroup
 }
 
-// ownView is a page of our own numbers as a role sees it.
+// ownView identifies a page of our own numbers as a role sees it.
 type ownView struct {
 	kind *plan.Kind
 	role string
 	sum  [16]byte
 }
 
-// flight is one request on its way to every exchange that began it or joined.
+// flight is one request whose answer every exchange that started or joined it receives.
 type flight struct {
 	kind   *plan.Kind
 	done   chan struct{}
-	answer *request.Response // set before done is closed; nil when none came
+	answer *request.Response // set before done is closed; nil if there is none
 }
 
 func newNumbers(v *Visitor) *numbers {
 	n := &numbers{v: v, flights: map[*plan.Kind]*flight{}}
-	n.last, n.seen = lru.New[string, map[string]bool](mostOwn), lru.New[ownView, []string](mostOwn)
+	n.lastSeen, n.byView = lru.New[string, map[string]bool](maxOwnNumbers), lru.New[ownView, []string](maxOwnNumbers)
 	n.ctx, n.cancel = context.WithCancel(context.Background())
 	return n
 }
@@ -57,18 +57,18 @@ func (n *numbers) close() {
 	n.wg.Wait()
 }
 
-// marks are the answers on their way to one exchange.
-type marks []*flight
+// numberFlights are the requests for our own numbers that one exchange waits for.
+type numberFlights []*flight
 
-// Begin asks for the numbers the caller may know of.
-func (n *numbers) Begin(q *Exchange) marks {
-	var all marks
-	if q.Data != "" {
+// Begin requests the numbers that the caller may know.
+func (n *numbers) Begin(q *Exchange) numberFlights {
+	var all numberFlights
+	if q.DataFormat != "" {
 		return nil
 	}
 	for _, k := range q.Source.OwnKinds {
-		if !q.Rights.OwnVisible(k) || !q.Rights.Gate.Counts(q.Rights.Caller, k.Source.Name, k.Spec.Name) {
-			continue // what is read here for all is a page of upstream's
+		if !q.Rights.CanSeeOwnNumbers(k) || !q.Rights.Gate.Counts(q.Rights.Caller, k.Source.Name, k.Spec.Name) {
+			continue // the flight reads upstream's page, and this caller may find only some of its records
 		}
 		if f := n.join(k); f != nil {
 			all = append(all, f)
@@ -77,7 +77,7 @@ func (n *numbers) Begin(q *Exchange) marks {
 	return all
 }
 
-// join is the running question about a kind, or a new one; nil after close.
+// join returns the running request for a kind, or starts one. It returns nil after close.
 func (n *numbers) join(k *plan.Kind) *flight {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -89,18 +89,18 @@ func (n *numbers) join(k *plan.Kind) *flight {
 	}
 	f := &flight{kind: k, done: make(chan struct{})}
 	n.flights[k] = f
-	n.wg.Go(func() { n.fly(f) })
+	n.wg.Go(func() { n.runFlight(f) })
 	return f
 }
 
-func (n *numbers) fly(f *flight) {
+func (n *numbers) runFlight(f *flight) {
 	ctx, cancel := context.WithTimeout(n.ctx, n.v.Options.Deadline)
 	defer cancel()
-	err := contain(func() (err error) {
+	err := recoverPanics(func() (err error) {
 		f.answer, err = n.v.Options.Mirror.Answer(ctx, request.Request{Target: f.kind.PlannedLists[0].Newest})
 		return err
 	})
-	if err != nil { // without an answer there are no marks; the page itself says what is wrong
+	if err != nil { // without an answer nothing is marked; the page's own read reports the error
 		f.answer = nil
 	}
 	n.mu.Lock()
@@ -109,8 +109,8 @@ func (n *numbers) fly(f *flight) {
 	close(f.done)
 }
 
-// Wait gathers what has come, or comes while the page waits, as the caller sees it.
-func (all marks) Wait(q *Exchange) map[string]bool {
+// Wait returns the numbers that the caller may see. It waits no longer than the page does.
+func (all numberFlights) Wait(q *Exchange) map[string]bool {
 	if len(all) == 0 {
 		return nil
 	}
@@ -125,18 +125,18 @@ func (all marks) Wait(q *Exchange) map[string]bool {
 		select {
 		case <-f.done:
 			f.read(q, own)
-		case <-q.Tasks.soon.Done():
-			if last, ok := q.V.Numbers.last.Get(who); ok {
+		case <-q.Tasks.partsWait.Done():
+			if last, ok := q.V.Numbers.lastSeen.Get(who); ok {
 				return last
 			}
 			return own
 		}
 	}
-	q.V.Numbers.last.Put(who, own, int64(1+len(own)))
+	q.V.Numbers.lastSeen.Put(who, own, int64(1+len(own)))
 	return own
 }
 
-// read adds the numbers of an answer that the caller sees.
+// read adds the numbers of an answer that the caller may see.
 func (f *flight) read(q *Exchange, own map[string]bool) {
 	if f.answer == nil {
 		return
@@ -147,20 +147,20 @@ func (f *flight) read(q *Exchange, own map[string]bool) {
 	}
 }
 
-// Add adds the numbers of a reading that the caller sees.
+// Add adds the numbers of a reading that the caller may see.
 func (n *numbers) Add(own map[string]bool, role string, k *plan.Kind, r Reading) {
 	if r.View == nil || r.Answer.Page.Status != http.StatusOK {
 		return
 	}
 	key := ownView{k, role, r.View.Sum}
-	all, ok := n.seen.Get(key)
+	all, ok := n.byView.Get(key)
 	if !ok {
 		for _, row := range r.Rows() {
 			if val := row.Field(k.Spec.Own); val.State == access.Seen && val.Text != "" {
 				all = append(all, val.Text)
 			}
 		}
-		n.seen.Put(key, all, int64(1+len(all)))
+		n.byView.Put(key, all, int64(1+len(all)))
 	}
 	for _, number := range all {
 		own[number] = true

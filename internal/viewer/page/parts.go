@@ -1,16 +1,15 @@
-// Parts: the pieces of a page that are sent as they come, whichever is first.
+// Parts: the pieces of a page, each sent as soon as it is ready, in any order.
 //
 //	<div class="parts">
 //	  #shadow-root ...... a slot for each part, in the order of the page, and
-//	  |                   in it what is said while the part is on its way
-//	  |-- div slot=p1 ... what is there, and what stands below the parts: at once
-//	  |-- div slot=p3 ... the first part that comes
-//	  '-- div slot=p2 ... the last
+//	  |                   in it the text that is shown while the part is read
+//	  |-- div slot=p1 ... a part that is ready at once, and what stands below it
+//	  |-- div slot=p3 ... the first part to become ready
+//	  '-- div slot=p2 ... the last part
 //
-// The shadow root is declared in HTML (WHATWG HTML, 4.12.3, shadowrootmode), so
-// that parts take their places without a script. It holds slots and nothing
-// else: style sheet, ids and headings are the document's. A browser that does
-// not know it shows the parts in the order they came.
+// The shadow root is declared in HTML (WHATWG HTML, 4.12.3, shadowrootmode), so parts move to their places without
+// a script. It contains only slots: style sheet, ids and headings belong to the document. A browser that does not
+// support it shows the parts in the order of their arrival.
 
 package page
 
@@ -29,22 +28,22 @@ import (
 	"understudy"
 )
 
-// patience is how long a page waits for what may be late, from its beginning;
-// firstByte for what it is nothing without.
+// partsTimeout is how long a page waits for its parts, from its start. firstByteTimeout is how long it waits for the record or
+// list that it is about.
 const (
-	patience  = 5 * time.Millisecond
-	firstByte = 20 * time.Millisecond
+	partsTimeout     = 5 * time.Millisecond
+	firstByteTimeout = 20 * time.Millisecond
 )
 
-// Future is a read behind a page (Baker and Hewitt, 1977).
+// Future is a read in the background of a page (Baker and Hewitt, 1977).
 type Future struct {
-	done chan struct{} // closed at its end
-	Err  error         // set before
-	Stop func()        // ends it: what it reads is not needed
+	done chan struct{} // closed when the read has ended
+	Err  error         // the error of the read, set before done is closed
+	Stop func()        // cancels the read if its result is not needed
 }
 
-// Over reports whether the read has ended.
-func (f *Future) Over() bool {
+// HasEnded reports whether the read has ended.
+func (f *Future) HasEnded() bool {
 	select {
 	case <-f.done:
 		return true
@@ -53,77 +52,77 @@ func (f *Future) Over() bool {
 	}
 }
 
-// tasks are the reads behind one page.
+// tasks are the background reads of one page.
 type tasks struct {
-	ctx        context.Context
-	r          *http.Request
-	logger     *slog.Logger
-	soon, late context.Context // over when the page waits no more for its parts; for its first byte
-	behind     sync.WaitGroup  // what runs behind the page
-	futures    []*Future       // of it, those that parts need
-	ended      chan struct{}   // told when one of them has ended
-	slots      chan struct{}   // bounds how many run at once
+	ctx                      context.Context
+	r                        *http.Request
+	logger                   *slog.Logger
+	partsWait, firstByteWait context.Context // they end when the page stops waiting for its parts, and for its first byte
+	background               sync.WaitGroup  // the running background reads
+	futures                  []*Future       // the reads that parts need
+	ended                    chan struct{}   // receives when a read has ended
+	slots                    chan struct{}   // limits how many reads run at once
 }
 
-// Part is one piece of a page. draw runs once at most, when everything it needs has
-// ended, on the goroutine of the page; no name: there is nothing to show. of, which
-// runs before it, is all that draw makes it of beside what every identity has: what
-// was drawn of the same is not drawn again. nil, or of nothing: it is.
+// Part is one piece of a page. Draw runs at most once, on the page's goroutine, after everything in Needs has
+// ended. It returns no name if there is nothing to show. Inputs, which runs before Draw, returns all values that
+// the part is drawn from, except those in every identity. The HTML is cached by them; it is not cached if Inputs is
+// nil or returns nothing.
 type Part struct {
-	Title string
-	Needs []*Future
-	Of    func() []any
-	Draw  func() (name string, data any)
-	held  bool // it is there when the page begins
-	drawn bool
-	html  template.HTML
+	Title    string
+	Needs    []*Future
+	Inputs   func() []any
+	Draw     func() (name string, data any)
+	wasReady bool // the part was ready when the page began
+	drawn    bool
+	html     template.HTML
 }
 
-// Parts are those of one page. Its template calls Open where they stand and Rest
-// at the end of what stands below them.
+// Parts are the parts of one page. Its template calls Open at their place and SendRest after everything that stands
+// below them.
 type Parts struct {
-	q    *Exchange
-	page string
-	all  []*Part
-	Late int // places that were left for parts
+	q            *Exchange
+	page         string
+	all          []*Part
+	PendingParts int // the number of parts that are sent later
 }
 
-// Begin starts a read behind the page, for at most limit. f must end when its
-// context does; the exchange waits for it.
+// Begin starts a read in the background that may take at most limit. f must return when its context ends, because
+// the exchange waits for it.
 func (t *tasks) Begin(what string, limit time.Duration, f func(context.Context) error) *Future {
 	ctx, stop := context.WithTimeout(t.ctx, limit)
 	own := &Future{done: make(chan struct{}), Stop: stop}
 	t.futures = append(t.futures, own)
-	t.behind.Go(func() {
+	t.background.Go(func() {
 		defer func() {
 			close(own.done)
 			select {
 			case t.ended <- struct{}{}:
-			default: // the waiter has been told already
+			default: // the waiting page already has a notification
 			}
 		}()
 		defer stop()
 		select {
 		case t.slots <- struct{}{}:
 			defer func() { <-t.slots }()
-			own.Err = contain(func() error { return f(ctx) })
+			own.Err = recoverPanics(func() error { return f(ctx) })
 		case <-ctx.Done():
 			own.Err = ctx.Err()
 		}
-		if own.Err != nil && ctx.Err() != context.Canceled && !errors.Is(own.Err, understudy.ErrForbidden) && SyntaxOf(own.Err) == nil {
+		if own.Err != nil && ctx.Err() != context.Canceled && !errors.Is(own.Err, understudy.ErrForbidden) && FindSyntaxError(own.Err) == nil {
 			t.logger.WarnContext(ctx, "viewer: part of a page", "path", t.r.URL.Path, "part", what, "error", own.Err)
 		}
 	})
 	return own
 }
 
-// First runs what the page is nothing without. When that is not held, beside (nil:
-// nothing) begins what can be read at the same time. When it takes longer than the
-// first byte may, what stands above it goes out.
-func (q *Exchange) First(f func(context.Context) error, beside func()) error {
+// ReadFirst runs f, which reads the record or list that the page is about. If the answer is not stored, beside (which
+// may be nil) starts other reads at the same time. If f takes longer than the page may wait, the head of the page
+// is sent.
+func (q *Exchange) ReadFirst(f func(context.Context) error, beside func()) error {
 	own := make(chan error, 1)
-	q.Tasks.behind.Go(func() { own <- contain(func() error { return f(q.Ctx) }) })
-	held := time.NewTimer(patience)
+	q.Tasks.background.Go(func() { own <- recoverPanics(func() error { return f(q.Ctx) }) })
+	held := time.NewTimer(partsTimeout)
 	defer held.Stop()
 	select {
 	case err := <-own:
@@ -136,19 +135,19 @@ func (q *Exchange) First(f func(context.Context) error, beside func()) error {
 	select {
 	case err := <-own:
 		return err
-	case <-q.Tasks.late.Done():
+	case <-q.Tasks.firstByteWait.Done():
 	}
-	if streams(q.R) && q.Ctx.Err() == nil {
-		if err := q.above(); err != nil {
+	if canStream(q.R) && q.Ctx.Err() == nil {
+		if err := q.sendHead(); err != nil {
 			return err
 		}
 	}
 	return <-own
 }
 
-// settle waits until all that was begun has ended, or enough is over.
+// settle waits until all reads have ended, or until the context enough ends.
 func (t *tasks) settle(enough context.Context) {
-	for slices.ContainsFunc(t.futures, func(f *Future) bool { return !f.Over() }) {
+	for slices.ContainsFunc(t.futures, func(f *Future) bool { return !f.HasEnded() }) {
 		select {
 		case <-t.ended:
 		case <-enough.Done():
@@ -157,11 +156,10 @@ func (t *tasks) settle(enough context.Context) {
 	}
 }
 
-// Parts are the page's pieces, in its order, once it has waited for them as long as
-// it may. A nil part is passed over.
+// Parts returns the page's parts in their order, after waiting for them as long as the page may. It ignores nil.
 func (q *Exchange) Parts(page string, all ...*Part) *Parts {
-	enough := q.Tasks.soon
-	if !streams(q.R) {
+	enough := q.Tasks.partsWait
+	if !canStream(q.R) {
 		enough = q.Ctx
 	}
 	q.Tasks.settle(enough)
@@ -170,37 +168,36 @@ func (q *Exchange) Parts(page string, all ...*Part) *Parts {
 		if one == nil {
 			continue
 		}
-		if one.held = one.ready(); !one.held {
-			p.Late++
+		if one.wasReady = one.isReady(); !one.wasReady {
+			p.PendingParts++
 		}
 		p.all = append(p.all, one)
 	}
 	return p
 }
 
-// ready reports whether everything a part needs has ended.
-func (p *Part) ready() bool {
+// isReady reports whether everything that a part needs has ended.
+func (p *Part) isReady() bool {
 	for _, f := range p.Needs {
-		if f != nil && !f.Over() {
+		if f != nil && !f.HasEnded() {
 			return false
 		}
 	}
 	return true
 }
 
-// Open is the parts that are there; with places for the others, when there are
-// any.
+// Open returns the HTML of the parts that are ready, with empty places for the others.
 func (p *Parts) Open() template.HTML {
 	if p == nil {
 		return ""
 	}
 	for _, one := range p.all {
-		if one.held {
+		if one.wasReady {
 			p.fill(one)
 		}
 	}
 	var b strings.Builder
-	if p.Late > 0 {
+	if p.PendingParts > 0 {
 		b.WriteString(`<div class="parts"><template shadowrootmode="open">`)
 		for i, one := range p.all {
 			b.WriteString(`<slot name="p` + strconv.Itoa(i) + `">`)
@@ -213,18 +210,18 @@ func (p *Parts) Open() template.HTML {
 	}
 	for i, one := range p.all {
 		switch {
-		case one.drawn && p.Late > 0:
-			p.place(&b, i)
+		case one.drawn && p.PendingParts > 0:
+			p.writeSlot(&b, i)
 		case one.drawn:
 			b.WriteString(string(one.html))
 		}
 	}
-	return template.HTML(b.String()) // every text of it went through a template
+	return template.HTML(b.String()) // a template has escaped every text
 }
 
-// place is a part that goes to its slot; of one with nothing to show, what takes
-// the place of the words that it is on its way.
-func (p *Parts) place(b *strings.Builder, i int) {
+// writeSlot writes a part for its slot. A part without content gets a hidden element, which replaces the waiting
+// text.
+func (p *Parts) writeSlot(b *strings.Builder, i int) {
 	hidden := ""
 	if p.all[i].html == "" {
 		hidden = " hidden"
@@ -232,15 +229,15 @@ func (p *Parts) place(b *strings.Builder, i int) {
 	b.WriteString(`<div slot="p` + strconv.Itoa(i) + `"` + hidden + ">\n" + string(p.all[i].html) + "</div>\n")
 }
 
-// Rest sends the page as far as it is, then each part when it has come.
-func (p *Parts) Rest() (template.HTML, error) {
-	if p == nil || p.Late == 0 {
+// SendRest sends the page as far as it is written, and then each part when it is ready.
+func (p *Parts) SendRest() (template.HTML, error) {
+	if p == nil || p.PendingParts == 0 {
 		return "", nil
 	}
 	q := p.q
-	q.Reply.Sent = true
-	q.begin()
-	for p.Late > 0 {
+	q.Reply.Started = true
+	q.startStream()
+	for p.PendingParts > 0 {
 		if err := q.Reply.flush(q.Reply.page); err != nil {
 			return "", err
 		}
@@ -251,10 +248,10 @@ func (p *Parts) Rest() (template.HTML, error) {
 		}
 		var b strings.Builder
 		for i, one := range p.all {
-			if !one.drawn && one.ready() {
+			if !one.drawn && one.isReady() {
 				p.fill(one)
-				p.place(&b, i)
-				p.Late--
+				p.writeSlot(&b, i)
+				p.PendingParts--
 			}
 		}
 		q.Reply.page.WriteString(b.String())
@@ -262,7 +259,7 @@ func (p *Parts) Rest() (template.HTML, error) {
 	return "</div>\n", nil
 }
 
-// fill draws a part. One that cannot be drawn says so in its place.
+// fill draws a part. If that fails, the part shows an error.
 func (p *Parts) fill(one *Part) {
 	one.drawn = true
 	q := p.q
@@ -274,15 +271,15 @@ func (p *Parts) fill(one *Part) {
 		one.html = template.HTML(b.String())
 		return err
 	}
-	err := contain(func() error {
+	err := recoverPanics(func() error {
 		var of []any
-		if one.Of != nil {
-			of = one.Of()
+		if one.Inputs != nil {
+			of = one.Inputs()
 		}
 		if len(of) == 0 {
 			return render(one.Draw())
 		}
-		kept, err := q.Reply.fragmentsOf(q.Identity("part "+p.page+" "+one.Title).With(q.V.Seed, of...), func() ([]string, any) {
+		kept, err := q.Reply.keepFragments(q.Identity("part "+p.page+" "+one.Title).With(q.V.Seed, of...), func() ([]string, any) {
 			name, data := one.Draw()
 			if name == "" {
 				return nil, nil
@@ -296,6 +293,6 @@ func (p *Parts) fill(one *Part) {
 	})
 	if err != nil {
 		q.V.Options.Logger.ErrorContext(q.Ctx, "viewer: part of a page", "path", q.R.URL.Path, "part", one.Title, "error", err)
-		_ = render("broken", one.Title) // a template without conditions
+		_ = render("broken", one.Title) // this template cannot fail
 	}
 }

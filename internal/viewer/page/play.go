@@ -1,5 +1,4 @@
-// Play: a record's audio or image as a page offers it. Nothing is fetched until
-// a person asks for it.
+// The audio or image of a record as a page offers it. Nothing is fetched until a person asks for it.
 
 package page
 
@@ -28,29 +27,28 @@ import (
 const (
 	mediaPrefix   = ControlPrefix + "media/"
 	SessionCookie = "understudy_session"
-	// A medium has one address for a bucket of time and is answered there until
-	// the end of the next: 15 to 30 minutes. So a browser that meets it on
-	// several pages fetches it once.
+	// A content keeps its address during one bucket of time. The address works until the end of the next bucket, so
+	// for 15 to 30 minutes. A browser that finds the content on several pages therefore fetches it once.
 	MediaBucket = 15 * time.Minute
 	MaxToken    = 2 * spec.MaxKey
 )
 
-// playing is the content of a record, for one caller.
-type playing struct {
-	Hidden bool   // the caller may not have it
-	Name   string // "Recording RE12…"
-	Audio  string // address to play, "" when it is no audio
+// player is the content of a record, for one caller.
+type player struct {
+	Hidden bool   // the caller may not have the content
+	Name   string // the name of the content, such as "Recording RE12…"
+	Audio  string // the address to play; empty if the content is no audio
 	Image  string
-	Files  []Link // to keep
+	Files  []Link // links to download the content
 }
 
-// Contents are what a record's content offers; nil when the kind has none, or
-// contents are not served.
-func (q *Exchange) Contents(k *plan.Kind, row access.Row, vars understudy.Query) *playing {
+// Contents returns the player of a record's content. It returns nil if the kind has none, or if contents are not
+// served.
+func (q *Exchange) Contents(k *plan.Kind, row access.Row, vars understudy.Query) *player {
 	if len(k.Spec.Media) == 0 || row.ID == "" || q.V.Options.Media == nil {
 		return nil
 	}
-	p := &playing{Name: plan.UpperFirst(k.Spec.One) + " " + ShortID(row.ID)}
+	p := &player{Name: plan.UpperFirst(k.Spec.One) + " " + ShortID(row.ID)}
 	for _, m := range k.Spec.Media {
 		t := mediaTarget(k, m, row, vars)
 		if t == nil {
@@ -69,9 +67,9 @@ func (q *Exchange) Contents(k *plan.Kind, row access.Row, vars understudy.Query)
 	return p
 }
 
-// offer adds one address of a content: to play or show by its type, to keep
-// under its extension. An address without one is kept only when it is alone.
-func offer(p *playing, m *spec.Media, row access.Row, url string) {
+// offer adds one address of a content, by its type as audio or image, and as a file to download. An address without
+// a file extension is offered for download only if there is no other.
+func offer(p *player, m *spec.Media, row access.Row, url string) {
 	switch kind := mediaType(m, row); {
 	case strings.HasPrefix(kind, "audio/") && p.Audio == "":
 		p.Audio = url
@@ -85,8 +83,8 @@ func offer(p *playing, m *spec.Media, row access.Row, url string) {
 	}
 }
 
-// mediaType is what a content most likely is: the type a field of the record
-// gives, where it is one the path may have; else the first the path may have.
+// mediaType returns the likely type of a content: the value of a field if the path allows that type, else the first
+// type that the path allows.
 func mediaType(m *spec.Media, row access.Row) string {
 	for _, v := range row.Fields() {
 		if v.State == access.Seen && slices.ContainsFunc(m.Types,
@@ -100,8 +98,8 @@ func mediaType(m *spec.Media, row access.Row) string {
 	return ""
 }
 
-// mediaTarget is the content of a record, nil when its path needs what neither
-// the record nor the page has.
+// mediaTarget returns the target of a record's content. It returns nil if neither the record nor the page has all
+// path variables.
 func mediaTarget(k *plan.Kind, m *spec.Media, row access.Row, vars understudy.Query) *spec.Target {
 	parts := strings.Split(row.ID, spec.IDSeparator)
 	at, ok := m.Template().FillEscaped(func(name string) (string, bool) {
@@ -128,8 +126,8 @@ func mediaTarget(k *plan.Kind, m *spec.Media, row access.Row, vars understudy.Qu
 	return t
 }
 
-// draw writes the player, the button that shows an image, and the files.
-func (p *playing) draw(b *strings.Builder) {
+// draw writes the player, the button that shows an image, and the downloads.
+func (p *player) draw(b *strings.Builder) {
 	if p.Hidden {
 		b.WriteString(`<span class="hidden" title="Your role does not show this">hidden</span>`)
 		return
@@ -137,20 +135,20 @@ func (p *playing) draw(b *strings.Builder) {
 	b.WriteString(`<div class="media">`)
 	if p.Audio != "" {
 		b.WriteString(`<audio controls preload="none"`)
-		attribute(b, "src", p.Audio)
-		attribute(b, "aria-label", p.Name)
+		writeAttribute(b, "src", p.Audio)
+		writeAttribute(b, "aria-label", p.Name)
 		b.WriteString("></audio>")
 	}
 	if p.Image != "" {
 		b.WriteString(`<a class="button"`)
-		attribute(b, "href", p.Image)
-		attribute(b, "data-image", p.Name)
+		writeAttribute(b, "href", p.Image)
+		writeAttribute(b, "data-image", p.Name)
 		b.WriteString(">Show image</a>")
 	}
 	for _, f := range p.Files {
 		b.WriteString(`<a download`)
-		attribute(b, "href", f.Href)
-		attribute(b, "aria-label", p.Name+": "+f.Text)
+		writeAttribute(b, "href", f.Href)
+		writeAttribute(b, "aria-label", p.Name+": "+f.Text)
 		b.WriteByte('>')
 		escape(b, f.Text)
 		b.WriteString("</a>")
@@ -158,10 +156,9 @@ func (p *playing) draw(b *strings.Builder) {
 	b.WriteString("</div>")
 }
 
-// MediaURL is the address of a content for this caller's browser, "" when the
-// caller may not have it. It is good for this session, this caller and at most
-// half an hour. The first one of a session sets its cookie; a page of a record
-// that goes out in pieces has set it before (begun).
+// MediaURL returns the address of a content for this caller's browser, or "" if the caller may not have it. The
+// address works only in this session, for this caller, for at most half an hour. The first address of a session
+// sets the session cookie. A record's page that is sent in pieces has set it before (startStream).
 func MediaURL(q *Exchange, t *spec.Target) string {
 	if q.V.Options.Media == nil || q.Rights.Gate.Media(q.Rights.Caller, t) != nil {
 		return ""
@@ -170,8 +167,8 @@ func MediaURL(q *Exchange, t *spec.Target) string {
 	return mediaPrefix + q.V.Options.Seals.Seal(q.Reply.session, q.Rights.Caller.Name, t.Key, BucketOf(q.V.Options.Now()))
 }
 
-// openSession names the browser's session, and gives it a new one by a cookie
-// when it has none. It runs on the goroutine of the page.
+// openSession sets the browser's session. A browser without one gets a new session by a cookie. It must run on the
+// page's goroutine.
 func (y *Reply) openSession() {
 	if y.session.IsZero() {
 		y.session = SessionOf(y.r)
@@ -179,46 +176,46 @@ func (y *Reply) openSession() {
 	if !y.session.IsZero() {
 		return
 	}
-	_, _ = rand.Read(y.session.Raw[:]) // it never fails
+	_, _ = rand.Read(y.session.Raw[:]) // crypto/rand never fails
 	http.SetCookie(y.W, &http.Cookie{
 		Name: SessionCookie, Value: y.session.Short(), Path: "/", HttpOnly: true,
 		SameSite: http.SameSiteStrictMode, Secure: strings.HasPrefix(y.v.Options.PublicURL, "https:"),
 	})
 }
 
-// SealNumber returns the token of a number that the caller looks up. It is good for this session,
-// caller and role, and at most half an hour. Every number's has the same length.
+// SealNumber returns the token of a number that the caller looks up. It works only in this session, for this caller
+// and role, for at most half an hour. The tokens of all numbers have the same length.
 func SealNumber(q *Exchange, number string) string {
 	q.Reply.openSession()
 	key := understudy.Key{URI: fmt.Sprintf("%-*s", understudy.MostPhone+len("+"), number)}
-	return q.V.Options.Seals.Seal(q.Reply.session, looksUp(q.Rights.Caller), key, BucketOf(q.V.Options.Now()))
+	return q.V.Options.Seals.Seal(q.Reply.session, lookupCaller(q.Rights.Caller), key, BucketOf(q.V.Options.Now()))
 }
 
-// OpenNumber returns the number of a token; ok is false where SealNumber would not make it.
+// OpenNumber returns the number of a token. ok is false if the token is not valid for this session and caller.
 func OpenNumber(q *Exchange, token string) (number string, ok bool) {
-	key, _, ok := q.V.Options.Seals.Open(token, SessionOf(q.R), looksUp(q.Rights.Caller), BucketOf(q.Clock.Start))
+	key, _, ok := q.V.Options.Seals.Open(token, SessionOf(q.R), lookupCaller(q.Rights.Caller), BucketOf(q.Clock.Start))
 	return strings.TrimRight(key.URI, " "), ok
 }
 
-// looksUp names who looks up a number. The address of a content has another name.
-func looksUp(c understudy.Caller) string {
+// lookupCaller returns the name under which a caller's lookup tokens are sealed. It differs from the names of
+// content addresses.
+func lookupCaller(c understudy.Caller) string {
 	return "lookup\x00" + c.Source + "\x00" + c.Role() + "\x00" + c.Name
 }
 
-// BucketOf is the bucket of time a moment is in.
+// BucketOf returns the number of the time bucket that contains a moment.
 func BucketOf(now time.Time) int64 { return now.Unix() / int64(MediaBucket/time.Second) }
 
-// Session names what one browser has open. It is no credential: it opens
-// nothing that its caller may not have.
+// Session identifies one browser. It is no credential: it gives access to nothing that its caller may not have.
 type Session = understudy.ID[sessions]
 
-// sessions is the sort of their ids.
+// sessions is the type of session ids.
 type sessions struct{}
 
-// Prefix is none: they stand in a cookie that has a name.
+// Prefix returns "": session ids stand only in their own cookie.
 func (sessions) Prefix() string { return "" }
 
-// SessionOf is the session a browser says it has, zero when it is none of ours.
+// SessionOf returns the session in a browser's cookie, or zero if the cookie is missing or malformed.
 func SessionOf(r *http.Request) (s Session) {
 	if c, err := r.Cookie(SessionCookie); err == nil {
 		s, _ = understudy.ParseID[sessions](c.Value)
@@ -226,14 +223,14 @@ func SessionOf(r *http.Request) (s Session) {
 	return s
 }
 
-// Seals makes and opens the tokens of the addresses of contents and lookups. Its keys are random and
-// kept nowhere: a restart ends every address. It is safe for concurrent use.
+// Seals makes and opens the tokens in the addresses of contents and lookups. Its keys are random and stored
+// nowhere, so no address works after a restart. It is safe for concurrent use.
 type Seals struct {
 	mac    [32]byte
 	stream cipher.Block
 }
 
-// NewSeals makes seals with keys of their own.
+// NewSeals returns seals with new random keys.
 func NewSeals() (*Seals, error) {
 	var s Seals
 	var key [32]byte
@@ -248,12 +245,11 @@ func NewSeals() (*Seals, error) {
 	return &s, err
 }
 
-const tagSize = 16 // bytes of an HMAC-SHA-256 that are kept
+const tagSize = 16 // the number of bytes kept of an HMAC-SHA-256
 
-// Seal makes the token of a key: HMAC || AES-CTR(source, 0, URI) with the HMAC
-// as the first counter (SIV, as in RFC 5297, with HMAC in place of CMAC). The
-// same input makes the same token. It is encrypted because an address stands in
-// logs and histories, and the ids in it may be hidden from the caller.
+// Seal returns the token of a key: HMAC || AES-CTR(source, 0, URI) with the HMAC as the first counter. This is SIV
+// as in RFC 5297, with HMAC in place of CMAC. The same input makes the same token. The token is encrypted because
+// addresses stand in logs and browser histories, and the ids in them may be hidden from the caller.
 func (s *Seals) Seal(of Session, caller string, key understudy.Key, bucket int64) string {
 	text := append(append([]byte(key.Source), 0), key.URI...)
 	tag := s.tag(of, caller, text, bucket)
@@ -262,9 +258,9 @@ func (s *Seals) Seal(of Session, caller string, key understudy.Key, bucket int64
 	return base64.RawURLEncoding.EncodeToString(out)
 }
 
-// Open is the key a token was made for, and the bucket it was made in. ok is
-// false for a token that was made elsewhere, for another session or caller, or
-// before the bucket that precedes now's. The caller does not learn which.
+// Open returns the key that a token was made for, and the bucket in which it was made. ok is false for a token that
+// another server made, that was made for another session or caller, or that is older than the previous bucket. The
+// caller does not learn which.
 func (s *Seals) Open(token string, of Session, caller string, now int64) (key understudy.Key, bucket int64, ok bool) {
 	if len(token) > MaxToken {
 		return key, 0, false

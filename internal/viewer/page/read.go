@@ -1,5 +1,5 @@
-// Read: one page through the gate, the mirror and the gate again. The parts of a
-// page are read at once, and the page does not wait for them.
+// Reads through the gate: the request is checked, the mirror answers, and the gate hides fields of the answer. All
+// parts of a page are read at the same time.
 
 package page
 
@@ -20,29 +20,27 @@ import (
 	"understudy/spec"
 )
 
-// glance is how long a part of a page may take; what is not there then is said to
-// be missing.
-const glance = 10 * time.Second
+// partTimeout is how long the read of a part may take. Later the part says that it is missing.
+const partTimeout = 10 * time.Second
 
-// atOnce bounds how many parts of one page are read at a time: as many as a page
-// has, so that none waits for another.
-const atOnce = 16
+// maxConcurrentReads limits how many parts of one page are read at a time. It is as many as a page has, so no part
+// waits for another.
+const maxConcurrentReads = 16
 
-// Reading is a page as the caller sees it.
+// Reading is an answer as the caller may see it.
 type Reading struct {
 	Answer *request.Response
 	View   *access.View
 	Err    error
 }
 
-// Read asks for one target. A refusal asks for nothing.
+// Read reads one target. If the gate refuses the caller, nothing is requested.
 func (q *Exchange) Read(ctx context.Context, t *spec.Target) Reading {
-	return q.Rights.ask(ctx, request.Request{Target: t, AsOf: q.Clock.AsOf.At, NoCache: Forced(q.R)})
+	return q.Rights.ask(ctx, request.Request{Target: t, AsOf: q.Clock.AsOf.At, NoCache: IsForcedReload(q.R)})
 }
 
-// ReadOn asks for a page of a list that is read from its beginning to its end.
-// whole: it must be composed from records. Pages after the first cost no upstream
-// request, whatever is held of them.
+// ReadOn reads a page of a list that is read from its beginning to its end. With whole, the page must be composed
+// from stored records. Pages after the first never cause a request to upstream.
 func (q *Exchange) ReadOn(ctx context.Context, t *spec.Target, whole, first bool) Reading {
 	a := request.Request{Target: t, AsOf: q.Clock.AsOf.At, OnlyIfCached: whole || !first}
 	if whole {
@@ -51,8 +49,8 @@ func (q *Exchange) ReadOn(ctx context.Context, t *spec.Target, whole, first bool
 	return q.Rights.ask(ctx, a)
 }
 
-// ask asks the mirror as the caller, through the gate there and back. Everything
-// that the viewer reads of upstream's pages is asked here.
+// ask checks with the gate that the caller may read the target, then reads it. The viewer makes all its requests to
+// the mirror here.
 func (r *Rights) ask(ctx context.Context, a request.Request) Reading {
 	if err := r.Gate.Read(r.Caller, a.Target); err != nil {
 		return Reading{Err: err}
@@ -60,7 +58,7 @@ func (r *Rights) ask(ctx context.Context, a request.Request) Reading {
 	return r.askPermitted(ctx, a)
 }
 
-// askPermitted is ask of a target that the gate has let pass.
+// askPermitted reads a target that the gate has already permitted.
 func (r *Rights) askPermitted(ctx context.Context, a request.Request) Reading {
 	a.Flow = r.Caller.Flow
 	if r.Caller.Grant != nil {
@@ -75,37 +73,37 @@ func (r *Rights) askPermitted(ctx context.Context, a request.Request) Reading {
 	return Reading{answer, view, err}
 }
 
-// Asked is a target that is read behind a page.
-type Asked struct {
-	Future  *Future // nil: it is not read
+// TargetRead is a target that is read in the background of a page.
+type TargetRead struct {
+	Future  *Future // the running read; nil if the target is not read
 	Target  *spec.Target
-	Reading Reading // once that is over
+	Reading Reading // the result, set once Future has ended
 }
 
-// Beside asks for a target behind the page, for at most a glance.
-func (q *Exchange) Beside(t *spec.Target) *Asked {
-	a := &Asked{Target: t}
-	a.Future = q.Tasks.Begin(t.Key.String(), q.V.Glance, func(ctx context.Context) error {
+// ReadBeside starts to read a target in the background, for at most Visitor.PartTimeout.
+func (q *Exchange) ReadBeside(t *spec.Target) *TargetRead {
+	a := &TargetRead{Target: t}
+	a.Future = q.Tasks.Begin(t.Key.String(), q.V.PartTimeout, func(ctx context.Context) error {
 		a.Reading = q.Read(ctx, t)
 		return a.Reading.Err
 	})
 	return a
 }
 
-// Wait is the reading when it is over.
-func (a *Asked) Wait() Reading {
+// Wait waits for the read and returns its result.
+func (a *TargetRead) Wait() Reading {
 	<-a.Future.done
-	if a.Future.Err != nil { // it panicked, or had no place
+	if a.Future.Err != nil { // the read panicked, or it never started
 		a.Reading.Err = a.Future.Err
 	}
 	return a.Reading
 }
 
-// ReadAll asks for several targets at once, each for at most a glance.
+// ReadAll reads several targets at once, each for at most Visitor.PartTimeout.
 func (q *Exchange) ReadAll(targets []*spec.Target) []Reading {
-	begun := make([]*Asked, len(targets))
+	begun := make([]*TargetRead, len(targets))
 	for i, t := range targets {
-		begun[i] = q.Beside(t)
+		begun[i] = q.ReadBeside(t)
 	}
 	all := make([]Reading, len(targets))
 	for i, a := range begun {
@@ -114,7 +112,7 @@ func (q *Exchange) ReadAll(targets []*spec.Target) []Reading {
 	return all
 }
 
-// Rows are the records of a reading; none when it failed.
+// Rows returns the records of a reading, or none if it failed.
 func (r Reading) Rows() []access.Row {
 	if r.View == nil || r.Answer.Page.Status != http.StatusOK {
 		return nil
@@ -122,35 +120,34 @@ func (r Reading) Rows() []access.Row {
 	return r.View.Rows()
 }
 
-// Made is what a part of a page is made of that shows a reading.
-func (r Reading) Made(q *Exchange) []any {
+// Inputs returns the values from which a part is drawn that shows the reading.
+func (r Reading) Inputs(q *Exchange) []any {
 	if r.View == nil {
-		return []any{r.Missing(q)}
+		return []any{r.MissingReason(q)}
 	}
-	return []any{r.View.Sum[:], r.Answer.Page.Next.URI, r.Missing(q), q.Clock.AgedAt(r.Answer)}
+	return []any{r.View.Sum[:], r.Answer.Page.Next.URI, r.MissingReason(q), q.Clock.AnswerTime(r.Answer)}
 }
 
-// More reports whether there are older records than these.
-func (r Reading) More() bool { return r.Answer != nil && !r.Answer.Page.Next.Zero() }
+// HasMore reports whether there are older records.
+func (r Reading) HasMore() bool { return r.Answer != nil && !r.Answer.Page.Next.Zero() }
 
-// AgedAt is the moment a reading shows; of a list made from records that of its
-// newest page, as what is new is shown since.
-func (c *Clock) AgedAt(a *request.Response) *When {
+// AnswerTime returns the moment that an answer shows. A list composed from records shows the moment of its newest page.
+func (c *Clock) AnswerTime(a *request.Response) *When {
 	if a == nil || !c.AsOf.At.IsZero() {
 		return nil
 	}
 	return c.Moment(c.Start.Add(-cmp.Or(a.Newest, a.CurrentAge())))
 }
 
-// Missing says why a part of a page is not there, "" when it is.
-func (r Reading) Missing(q *Exchange) string {
+// MissingReason returns why a part of a page has no content, or "" if it has.
+func (r Reading) MissingReason(q *Exchange) string {
 	title := q.Source.Spec.Title
 	var up *understudy.UpstreamError
 	switch {
 	case r.Err == nil && r.Answer != nil && r.Answer.Page.Status == http.StatusAccepted:
-		return computing(q.Source) + "; ask again in a moment."
+		return computingMessage(q.Source) + "; ask again in a moment."
 	case r.Err == nil && r.Answer != nil && r.Answer.Page.Status != http.StatusOK:
-		if why := q.Rights.reasonIn(q.Source, r.View.Body); why != nil {
+		if why := q.Rights.errorReason(q.Source, r.View.Body); why != nil {
 			return fmt.Sprintf("%s refused this (%d): %s.", title, r.Answer.Page.Status, why)
 		}
 		return fmt.Sprintf("%s refused this (%d).", title, r.Answer.Page.Status)
@@ -165,15 +162,15 @@ func (r Reading) Missing(q *Exchange) string {
 	case errors.As(r.Err, &up):
 		return title + " has not answered (" + up.Short() + "), and " + understudy.WhyNothingHeldAnswers(r.Err) + "."
 	case errors.Is(r.Err, context.DeadlineExceeded):
-		return fmt.Sprintf("%s has not answered within %d s.", title, int(q.V.Glance/time.Second))
+		return fmt.Sprintf("%s has not answered within %d s.", title, int(q.V.PartTimeout/time.Second))
 	case errors.Is(r.Err, understudy.ErrUnavailable):
 		return title + " is not answering, and " + understudy.WhyNothingHeldAnswers(r.Err) + "."
 	}
 	return "Something went wrong here; the log of the server says what."
 }
 
-// CheckReadable returns the problem of an answer that is no JSON document in an encoding that is
-// known, nil: it is one. Upstream said it with status 200, so it is no list without rows.
+// CheckReadable returns an error if the answer is no JSON document, or if its encoding is not known. The status was
+// 200, but the answer must not be shown as a list without rows.
 func CheckReadable(r Reading) error {
 	why := r.Answer.Page.NotStored
 	if len(r.View.Body) == 0 || why == "" || r.View.Readable() {
@@ -185,14 +182,14 @@ func CheckReadable(r Reading) error {
 	}
 }
 
-// Open reads the page an address means, of a target that the gate has let pass, and
-// begins to ask which numbers are our own; beside (nil: nothing) is begun when the
-// page is not held. Data are sent at once; done then is true.
-func (q *Exchange) Open(t *spec.Target, beside func()) (view *access.View, own marks, done bool, err error) {
+// Open reads the target of the page, which the gate has permitted, and starts to read our own numbers. If the
+// answer is not stored, beside (which may be nil) starts other reads. If data is requested, Open sends it and
+// returns done.
+func (q *Exchange) Open(t *spec.Target, beside func()) (view *access.View, own numberFlights, done bool, err error) {
 	own = q.V.Numbers.Begin(q)
 	var r Reading
-	err = q.First(func(ctx context.Context) error {
-		r = q.Rights.askPermitted(ctx, request.Request{Target: t, AsOf: q.Clock.AsOf.At, NoCache: Forced(q.R)})
+	err = q.ReadFirst(func(ctx context.Context) error {
+		r = q.Rights.askPermitted(ctx, request.Request{Target: t, AsOf: q.Clock.AsOf.At, NoCache: IsForcedReload(q.R)})
 		return nil
 	}, beside)
 	if err != nil {
@@ -200,18 +197,18 @@ func (q *Exchange) Open(t *spec.Target, beside func()) (view *access.View, own m
 	}
 	switch {
 	case errors.Is(r.Err, understudy.ErrNotMirrored):
-		return nil, nil, false, q.Rights.notMirrored(q.Kind, r.Err)
+		return nil, nil, false, q.Rights.newNotMirrored(q.Kind, r.Err)
 	case r.Err != nil && !q.Clock.AsOf.At.IsZero():
-		return nil, nil, false, RefusedThen(q, r.Err)
+		return nil, nil, false, ExplainPastError(q, r.Err)
 	case errors.Is(r.Err, understudy.ErrNotFound):
-		return nil, nil, false, NoSuch(q.Kind)
+		return nil, nil, false, NewNoSuchRecord(q.Kind)
 	}
 	if r.Err != nil {
 		return nil, nil, false, r.Err
 	}
 	q.Answer = r.Answer
 	if r.Answer.Page.Status == http.StatusOK {
-		if err := Audit(q, q.V.shown(q.Kind, q.Rights.Caller.Role(), q.Clock.AsOf, t, r.View)); err != nil {
+		if err := WriteAudit(q, q.V.auditEntry(q.Kind, q.Rights.Caller.Role(), q.Clock.AsOf, t, r.View)); err != nil {
 			return nil, nil, false, err
 		}
 	}
@@ -219,18 +216,18 @@ func (q *Exchange) Open(t *spec.Target, beside func()) (view *access.View, own m
 		return nil, nil, false, err
 	}
 	switch {
-	case q.Data == DataSuffix:
+	case q.DataFormat == DataSuffix:
 		q.send(r.Answer.Page.Status, "application/json", bytes.ToValidUTF8(r.View.Body, []byte("\ufffd")))
 		return nil, nil, true, nil
 	case r.Answer.Page.Status != http.StatusOK:
-		return nil, nil, false, q.Rights.Refused(q.Kind, r.Answer.Page.Status, r.View.Body)
+		return nil, nil, false, q.Rights.NewRefusal(q.Kind, r.Answer.Page.Status, r.View.Body)
 	}
 	return r.View, own, false, nil
 }
 
-// shown is the audit entry of a page: of a record, with its id and the numbers that the
-// caller sees in it, or of a list, with the values it is filtered by.
-func (v *Visitor) shown(k *plan.Kind, role string, asOf AsOf, t *spec.Target, view *access.View) understudy.AuditEntry {
+// auditEntry returns the audit entry of a page. For a record it has the id and the numbers that the caller sees.
+// For a list it has the ids, and the values of the filters.
+func (v *Visitor) auditEntry(k *plan.Kind, role string, asOf AsOf, t *spec.Target, view *access.View) understudy.AuditEntry {
 	e := understudy.AuditEntry{Action: understudy.ActionList}
 	if !asOf.At.IsZero() {
 		e.What = "as of an earlier moment"
@@ -256,12 +253,12 @@ func (v *Visitor) shown(k *plan.Kind, role string, asOf AsOf, t *spec.Target, vi
 	return e
 }
 
-// idsIn returns the id of each row that a role sees of a list, "" where it does not see the id.
-// It reads the same bytes once. Callers must not change the result.
+// idsIn returns the id of each row of a list, or "" where the role may not see it. It caches the result by the
+// bytes of the view. Callers must not change the result.
 func (v *Visitor) idsIn(view *access.View, k *plan.Kind, role string) []string {
 	key := idsKey{view.Sum, k, role}
 	named := view.Sum != [16]byte{}
-	if ids, ok := v.listed.Get(key); ok && named {
+	if ids, ok := v.idCache.Get(key); ok && named {
 		return ids
 	}
 	var ids []string
@@ -269,12 +266,12 @@ func (v *Visitor) idsIn(view *access.View, k *plan.Kind, role string) []string {
 		ids = append(ids, row.ID)
 	}
 	if named {
-		v.listed.Put(key, ids, int64(1+len(ids)))
+		v.idCache.Put(key, ids, int64(1+len(ids)))
 	}
 	return ids
 }
 
-// FilterValues are the values a list is filtered by.
+// FilterValues returns the values by which a list is filtered.
 func FilterValues(l *spec.List, params understudy.Query) (all []string) {
 	for _, p := range params {
 		if l.Filter(p.Name) != nil && p.Value != "" {
@@ -284,10 +281,10 @@ func FilterValues(l *spec.List, params understudy.Query) (all []string) {
 	return all
 }
 
-// Refused is upstream's own refusal as a page: its words say what was wrong.
-func (r *Rights) Refused(k *plan.Kind, status int, body []byte) error {
+// NewRefusal returns upstream's refusal as an error for people, with upstream's own message.
+func (r *Rights) NewRefusal(k *plan.Kind, status int, body []byte) error {
 	if status == http.StatusAccepted {
-		return &Problem{Title: computing(k.Source), Hint: "Ask again in a moment.", Kind: understudy.ErrUnavailable}
+		return &Problem{Title: computingMessage(k.Source), Hint: "Ask again in a moment.", Kind: understudy.ErrUnavailable}
 	}
 	p := r.refusal(k.Source, status, body)
 	if status == http.StatusNotFound || status == http.StatusGone {
@@ -298,20 +295,20 @@ func (r *Rights) Refused(k *plan.Kind, status int, body []byte) error {
 	return p
 }
 
-// computing says that upstream answered a read with 202: there is no answer yet.
-func computing(s *plan.Source) string { return s.Spec.Title + " is still computing this" }
+// computingMessage returns the message that upstream answered a read with 202, so there is no answer yet.
+func computingMessage(s *plan.Source) string { return s.Spec.Title + " is still computing this" }
 
-// refusal is what upstream's refusal tells a person. The body is as the caller sees it.
+// refusal returns the problem for a refusal by upstream. The body must be as the caller may see it.
 func (r *Rights) refusal(s *plan.Source, status int, body []byte) *Problem {
 	return &Problem{
 		Title: s.Spec.Title + fmt.Sprintf(" refused this (%d)", status),
-		Hint:  upstreamWords(body), Reason: r.reasonIn(s, body), Kind: understudy.ErrInvalid,
+		Hint:  upstreamMessage(body), Reason: r.errorReason(s, body), Kind: understudy.ErrInvalid,
 	}
 }
 
-// RefusedWrite is upstream's answer to a write as an error for people: its words, its
-// error code with the meaning and the page about it (see ReasonOf). nil: upstream did it.
-func (r *Rights) RefusedWrite(s *plan.Source, answer *understudy.Page) error {
+// CheckWrite returns upstream's refusal of a write as an error for people, with upstream's message and error code
+// (see ReasonOf). It returns nil if the write succeeded.
+func (r *Rights) CheckWrite(s *plan.Source, answer *understudy.Page) error {
 	if answer.Status < http.StatusMultipleChoices {
 		return nil
 	}
@@ -322,8 +319,8 @@ func (r *Rights) RefusedWrite(s *plan.Source, answer *understudy.Page) error {
 	return r.refusal(s, answer.Status, view.Body)
 }
 
-// ReasonOf is upstream's error code that an error tells of, and its meaning: of a
-// Problem, or of an answer that could not be used. nil: it tells of none.
+// ReasonOf returns the error code in an error of upstream, with its meaning. The error is a Problem, or an answer
+// that could not be used. It returns nil if there is no code.
 func (r *Rights) ReasonOf(s *plan.Source, err error) *plan.Reason {
 	var p *Problem
 	if errors.As(err, &p) {
@@ -337,11 +334,11 @@ func (r *Rights) ReasonOf(s *plan.Source, err error) *plan.Reason {
 	if err != nil {
 		return nil
 	}
-	return r.reasonIn(s, view.Body)
+	return r.errorReason(s, view.Body)
 }
 
-// reasonIn is the error code in the body of an error; nil: there is none.
-func (r *Rights) reasonIn(s *plan.Source, body []byte) *plan.Reason {
+// errorReason returns the error code in the body of an error, or nil if there is none.
+func (r *Rights) errorReason(s *plan.Source, body []byte) *plan.Reason {
 	code := r.Gate.ErrorCode(s.Name, body)
 	if code == "" {
 		return nil
@@ -349,18 +346,18 @@ func (r *Rights) reasonIn(s *plan.Source, body []byte) *plan.Reason {
 	return s.Reason(code)
 }
 
-// NoSuch says that there is no such record: it was never seen, or it is hidden
-// from the caller.
-func NoSuch(k *plan.Kind) error {
+// NewNoSuchRecord returns the error that there is no such record. It is the same for records that do not exist and for
+// records hidden from the caller.
+func NewNoSuchRecord(k *plan.Kind) error {
 	return &Problem{
 		Title: "There is no such " + k.Spec.One, Hint: "Check the spelling of the id, or pick the record from its list.",
 		Href: k.Href, Link: "See all " + k.Spec.Title, Kind: understudy.ErrNotFound,
 	}
 }
 
-// notMirrored says that a list cannot be shown to a caller that may find some
-// of its records alone, or that asks by a hash.
-func (r *Rights) notMirrored(k *plan.Kind, err error) error {
+// newNotMirrored returns the error that a list can't be shown yet. Its caller may find only some of the records, or
+// filters by a hash.
+func (r *Rights) newNotMirrored(k *plan.Kind, err error) error {
 	why := k.Source.Spec.Title + " knows no hashes"
 	if r.Gate.Ruled(r.Caller, k.Source.Name) {
 		why = "Your role finds some of them alone"
@@ -372,9 +369,8 @@ func (r *Rights) notMirrored(k *plan.Kind, err error) error {
 	}
 }
 
-// upstreamWords is what an error body says to a person: its message, else its
-// beginning.
-func upstreamWords(body []byte) string {
+// upstreamMessage returns the message in the body of an error, or the beginning of the body.
+func upstreamMessage(body []byte) string {
 	if doc, err := jsonspan.Parse(body); err == nil && doc.Kind == jsonspan.Object {
 		for _, name := range []string{"message", "detail", "error.message", "error", "title"} {
 			if v, ok := jsonspan.Find(body, doc, name); ok && v.Kind == jsonspan.String {

@@ -110,7 +110,7 @@ func TestRefusedWritesHaveTheirReason(t *testing.T) {
 	said := viewertest.Refusal(400, `{"code":21610,"message":"+15550001111 has unsubscribed","status":400}`)
 	for token, shown := range map[string]bool{"alltoken": true, "supporttoken": false} {
 		body := ask(token, func(q *page.Exchange) error {
-			err := q.Rights.RefusedWrite(q.Source, said)
+			err := q.Rights.CheckWrite(q.Source, said)
 			if why := q.Rights.ReasonOf(q.Source, fmt.Errorf("write: %w", err)); why.String() != "error 21610, Recipient has unsubscribed" {
 				t.Errorf("the reason is %q", why)
 			}
@@ -122,7 +122,7 @@ func TestRefusedWritesHaveTheirReason(t *testing.T) {
 		}
 	}
 	ask("alltoken", func(q *page.Exchange) error {
-		if err := q.Rights.RefusedWrite(q.Source, viewertest.Refusal(201, `{"code":1}`)); err != nil {
+		if err := q.Rights.CheckWrite(q.Source, viewertest.Refusal(201, `{"code":1}`)); err != nil {
 			t.Errorf("a write that was done: %v", err)
 		}
 		if why := q.Rights.ReasonOf(q.Source, errors.Join(context.DeadlineExceeded)); why != nil {

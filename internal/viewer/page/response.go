@@ -1,4 +1,4 @@
-// Response: how a page goes out, whole or in pieces, each as soon as it is there.
+// Responses: how a page is sent, complete or in pieces.
 
 package page
 
@@ -16,14 +16,14 @@ import (
 	"understudy/internal/viewer/plan"
 )
 
-// stream is an answer of which the beginning is out.
+// stream is a response whose beginning has been sent.
 type stream struct {
-	zip *packer // nil: not compressed
+	zip *packer // compresses the response; nil if it is not compressed
 }
 
-// above sends what stands above a page's own content. The status is out with it:
-// 200, whatever is found when that has been read.
-func (q *Exchange) above() error {
+// sendHead sends the head of a page before its content is known. The status is 200, whatever the content turns out
+// to be.
+func (q *Exchange) sendHead() error {
 	buf := q.V.pages.buffers.Get().(*bytes.Buffer)
 	buf.Reset()
 	defer q.V.pages.buffers.Put(buf)
@@ -33,7 +33,7 @@ func (q *Exchange) above() error {
 	}
 	switch {
 	case q.R.URL.Path == "/search":
-		where = "search" // it has a box of its own
+		where = "search" // the search page has a search box of its own
 	case q.Kind == nil || q.R.PathValue("id") != "":
 		where = "detail"
 		if q.Kind != nil {
@@ -41,22 +41,22 @@ func (q *Exchange) above() error {
 		}
 	}
 	f := q.frame(where, title)
-	f.Notices.Asked = "Upstream"
+	f.Notices.WaitingFor = "Upstream"
 	if q.Source != nil {
-		f.Notices.Asked = q.Source.Spec.Title
+		f.Notices.WaitingFor = q.Source.Spec.Title
 	}
 	if err := q.V.pages.templates.ExecuteTemplate(buf, "above", f); err != nil {
 		return err
 	}
-	q.begin()
+	q.startStream()
 	return q.Reply.flush(buf)
 }
 
-// flush sends what the buffer holds, so that a browser has it, and empties it.
+// flush sends the content of the buffer to the browser and empties the buffer.
 func (y *Reply) flush(buf *bytes.Buffer) error {
 	var err error
-	if zip := y.out.zip; zip != nil {
-		err = y.packed(func(w *bytes.Buffer) error { return zip.add(y, w, buf.Bytes()) })
+	if zip := y.stream.zip; zip != nil {
+		err = y.sendPacked(func(w *bytes.Buffer) error { return zip.add(y, w, buf.Bytes()) })
 	} else {
 		err = y.writePlain(y.W, buf.Bytes())
 	}
@@ -67,8 +67,8 @@ func (y *Reply) flush(buf *bytes.Buffer) error {
 	return err
 }
 
-// packed sends what f writes.
-func (y *Reply) packed(f func(*bytes.Buffer) error) error {
+// sendPacked sends the bytes that f writes.
+func (y *Reply) sendPacked(f func(*bytes.Buffer) error) error {
 	w := y.v.pages.buffers.Get().(*bytes.Buffer)
 	defer y.v.pages.buffers.Put(w)
 	w.Reset()
@@ -79,49 +79,50 @@ func (y *Reply) packed(f func(*bytes.Buffer) error) error {
 	return err
 }
 
-// begin sends the headers of a page in pieces.
-func (q *Exchange) begin() {
-	if q.Reply.out != nil {
+// startStream sends the headers of a page in pieces.
+func (q *Exchange) startStream() {
+	if q.Reply.stream != nil {
 		return
 	}
-	q.Reply.out = &stream{}
-	q.times(q.Clock.Start)
-	q.Reply.preload()
+	q.Reply.stream = &stream{}
+	q.setTimes(q.Clock.Start)
+	q.Reply.setPreloadHeader()
 	if q.Kind != nil && q.V.Options.Media != nil && q.R.PathValue("id") != "" {
-		q.Reply.openSession() // a part may show contents
+		q.Reply.openSession() // a part may show contents, which need a session
 	}
 	h := q.Reply.headers(htmlType)
-	h.Set("X-Accel-Buffering", "no") // nginx keeps no piece back
-	if AcceptsGzip(q.R) {
+	h.Set("X-Accel-Buffering", "no") // nginx must not buffer the pieces
+	if IsGzipAccepted(q.R) {
 		h.Set("Content-Encoding", "gzip")
-		q.Reply.out.zip = &packer{Apart: true}
+		q.Reply.stream.zip = &packer{Independent: true}
 	}
 	q.Reply.W.WriteHeader(http.StatusOK)
-	if q.Reply.out.zip != nil {
-		_ = q.Reply.packed(func(w *bytes.Buffer) error { q.Reply.out.zip.begin(w); return nil }) // the next write fails, too
+	if q.Reply.stream.zip != nil {
+		// if this write fails, the next one fails too
+		_ = q.Reply.sendPacked(func(w *bytes.Buffer) error { q.Reply.stream.zip.begin(w); return nil })
 	}
 }
 
 // finish sends the end of a page in pieces.
 func (y *Reply) finish() error {
-	if err := y.flush(y.page); err != nil || y.out.zip == nil {
+	if err := y.flush(y.page); err != nil || y.stream.zip == nil {
 		return err
 	}
-	return y.packed(y.out.zip.end)
+	return y.sendPacked(y.stream.zip.end)
 }
 
 // htmlType is the media type of pages.
 const htmlType = "text/html; charset=utf-8"
 
-// send writes data.
+// send sends a response in a data format.
 func (q *Exchange) send(status int, contentType string, body []byte) {
-	q.times(time.Time{})
+	q.setTimes(time.Time{})
 	q.Reply.write(status, contentType, body)
 }
 
-// times sets Server-Timing. A caller that does not see everything is not told how long it
-// took here: that tells of what is hidden.
-func (q *Exchange) times(began time.Time) {
+// setTimes sets the header Server-Timing. Only a caller that sees everything learns how long the answer took here,
+// because the time depends on hidden records too.
+func (q *Exchange) setTimes(began time.Time) {
 	var b strings.Builder
 	add := func(name string, d time.Duration) {
 		if b.Len() > 0 {
@@ -132,7 +133,7 @@ func (q *Exchange) times(began time.Time) {
 	if q.Answer != nil {
 		add("upstream", q.Answer.Upstream)
 	}
-	if q.Rights.seesWhole(q.Source) {
+	if q.Rights.canSeeAll(q.Source) {
 		if q.Answer != nil {
 			add("store", q.Answer.Store)
 		}
@@ -141,7 +142,7 @@ func (q *Exchange) times(began time.Time) {
 		}
 		add("total", q.V.Options.Now().Sub(q.Clock.Start))
 	}
-	if how := q.How(); how != "" {
+	if how := q.AnswerOrigin(); how != "" {
 		if b.Len() > 0 {
 			b.WriteString(", ")
 		}
@@ -152,10 +153,10 @@ func (q *Exchange) times(began time.Time) {
 	}
 }
 
-// smallest is the body from which compressing pays.
-const smallest = 1 << 10
+// minCompressed is the smallest body that is compressed, in bytes.
+const minCompressed = 1 << 10
 
-// headers sets those of every answer's body.
+// headers sets the headers that every body needs, and returns them.
 func (y *Reply) headers(contentType string) http.Header {
 	h := y.W.Header()
 	h.Set("Content-Type", contentType)
@@ -164,9 +165,10 @@ func (y *Reply) headers(contentType string) http.Header {
 	return h
 }
 
+// write sends a complete response with its fragments, compressed if that pays.
 func (y *Reply) write(status int, contentType string, body []byte) {
 	h := y.headers(contentType)
-	if (len(body) >= smallest || len(y.Fragments) > 0) && AcceptsGzip(y.r) {
+	if (len(body) >= minCompressed || len(y.Fragments) > 0) && IsGzipAccepted(y.r) {
 		packed := y.v.pages.buffers.Get().(*bytes.Buffer)
 		defer y.v.pages.buffers.Put(packed)
 		packed.Reset()
@@ -176,18 +178,18 @@ func (y *Reply) write(status int, contentType string, body []byte) {
 		}
 	} else if len(y.Fragments) > 0 {
 		var whole bytes.Buffer
-		if err := y.writePlain(&whole, body); err == nil { // no write into it fails
+		if err := y.writePlain(&whole, body); err == nil { // a write to a buffer never fails
 			body = whole.Bytes()
 		}
 	}
 	h.Set("Content-Length", strconv.Itoa(len(body)))
 	y.W.WriteHeader(status)
 	if y.r.Method != http.MethodHead {
-		_, _ = y.W.Write(body) // the reader has gone
+		_, _ = y.W.Write(body) // the client may have closed the connection
 	}
 }
 
-// pack compresses an answer.
+// pack compresses a response.
 func (y *Reply) pack(into *bytes.Buffer, body []byte) error {
 	if len(y.Fragments) > 0 {
 		return y.writeGzip(into, body)
@@ -201,7 +203,7 @@ func (y *Reply) pack(into *bytes.Buffer, body []byte) error {
 	return zw.Close()
 }
 
-// SendJSON sends a value as data.
+// SendJSON sends a value as JSON.
 func (q *Exchange) SendJSON(v any) error {
 	body, err := json.Marshal(v)
 	if err != nil {
@@ -211,27 +213,28 @@ func (q *Exchange) SendJSON(v any) error {
 	return nil
 }
 
-// GoBack leads a form's reader to a page of ours, which says what was done; "": nothing.
-func (q *Exchange) GoBack(to, said string) {
+// RedirectBack redirects the reader of a form to a page of the viewer. That page shows the message said, unless it is
+// empty.
+func (q *Exchange) RedirectBack(to, said string) {
 	if said != "" {
-		q.V.Options.Cookies.Set(q.Reply.W, saidCookie, []byte(q.Rights.Caller.Name+"\x00"+said), saidLasts)
+		q.V.Options.Cookies.Set(q.Reply.W, messageCookie, []byte(q.Rights.Caller.Name+"\x00"+said), messageLifetime)
 	}
 	Redirect(q.Reply.W, q.R, to)
 }
 
-// saidCookie keeps what a form has done until the page that follows.
+// messageCookie keeps the message of a form for the next page, for at most messageLifetime.
 const (
-	saidCookie = "__Host-understudy-said"
-	saidLasts  = time.Minute
+	messageCookie   = "__Host-understudy-said"
+	messageLifetime = time.Minute
 )
 
-// TakeSaid takes what was kept for this page, once its caller is known.
-func (y *Reply) TakeSaid(caller string) {
+// TakeMessage takes the message of a form for this page. The caller must be known.
+func (y *Reply) TakeMessage(caller string) {
 	if y.r.Method != http.MethodGet || formOf(y.r.URL.Path) != "" {
 		return
 	}
-	value, _ := y.v.Options.Cookies.Take(y.W, y.r, saidCookie)
+	value, _ := y.v.Options.Cookies.Take(y.W, y.r, messageCookie)
 	if name, text, ok := strings.Cut(string(value), "\x00"); ok && name == caller {
-		y.said = text
+		y.message = text
 	}
 }

@@ -1,4 +1,4 @@
-// Rights: what one caller may see, asked of the gate.
+// What one caller may see, as the gate decides.
 
 package page
 
@@ -14,96 +14,93 @@ import (
 
 // Rights are what one caller may see.
 type Rights struct {
-	Gate   *access.Gate
-	Caller understudy.Caller
-	Known  bool // caller has been named
-	v      *Visitor
+	Gate      *access.Gate
+	Caller    understudy.Caller
+	HasCaller bool // the caller is known
+	v         *Visitor
 }
 
-// ViewsAs reports whether the caller looks through another role than its own.
-func (r *Rights) ViewsAs() bool {
-	return r.Known && r.Caller.Grant != nil && r.Caller.Grant.By == understudy.ByViewAs
+// IsViewingAs reports whether the caller is viewing the pages as another role.
+func (r *Rights) IsViewingAs() bool {
+	return r.HasCaller && r.Caller.Grant != nil && r.Caller.Grant.By == understudy.ByViewAs
 }
 
-// Sees reports whether the caller may ask a source at all.
-func (r *Rights) Sees(s *plan.Source) bool {
+// CanSee reports whether the caller may use a source at all.
+func (r *Rights) CanSee(s *plan.Source) bool {
 	return r.Caller.Source == "" || r.Caller.Source == s.Name
 }
 
-// SeesKind reports whether the caller sees anything of a kind.
-func (r *Rights) SeesKind(k *plan.Kind) bool {
+// CanSeeKind reports whether the caller may see anything of a kind.
+func (r *Rights) CanSeeKind(k *plan.Kind) bool {
 	return r.Gate.CanSee(r.Caller, k.Source.Name, k.Spec.Name)
 }
 
-// Readable are the kinds of a source the caller may open without naming a
-// record.
-func (r *Rights) Readable(s *plan.Source) []*plan.Kind {
-	if !r.Known || s == nil || !r.Sees(s) {
+// ReadableKinds returns the kinds of a source that the caller may open without a record's id.
+func (r *Rights) ReadableKinds(s *plan.Source) []*plan.Kind {
+	if !r.HasCaller || s == nil || !r.CanSee(s) {
 		return nil
 	}
 	var kinds []*plan.Kind
 	for _, k := range s.Kinds {
-		if (k.Browsable() || k.Single() || k.Orphaned() || k.Everywhere()) && r.SeesKind(k) {
+		if (k.IsBrowsable() || k.IsSingle() || k.IsOrphaned() || k.IsAcrossRoots()) && r.CanSeeKind(k) {
 			kinds = append(kinds, k)
 		}
 	}
 	return kinds
 }
 
-// Counts reports whether the caller may know how many records of a kind there
-// are.
-func (r *Rights) Counts(k *plan.Kind) bool {
+// CanCount reports whether the caller may know how many records of a kind there are.
+func (r *Rights) CanCount(k *plan.Kind) bool {
 	return r.Gate.Counts(r.Caller, k.Source.Name, k.Spec.Name)
 }
 
-// Offers reports whether the caller may use a list's filter.
-func (r *Rights) Offers(l *plan.List, filter int) bool {
+// CanFilter reports whether the caller may use a list's filter.
+func (r *Rights) CanFilter(l *plan.List, filter int) bool {
 	return filter < len(l.Probes) && r.Gate.Read(r.Caller, l.Probes[filter]) == nil
 }
 
-// ContactKinds are those of the source at hand the caller may ask for a number, at
-// one end or more.
+// ContactKinds returns the kinds of a source that the caller may filter by a number, at one end or both.
 func (r *Rights) ContactKinds(s *plan.Source) []*plan.Contact {
 	var all []*plan.Contact
 	for _, t := range s.Contacts {
-		if r.Offers(t.List, t.Ends[0].Filter) || r.Offers(t.List, t.Ends[1].Filter) {
+		if r.CanFilter(t.List, t.Ends[0].Filter) || r.CanFilter(t.List, t.Ends[1].Filter) {
 			all = append(all, t)
 		}
 	}
 	return all
 }
 
-// OffersBoth reports whether the caller may ask for both ends at once.
-func (r *Rights) OffersBoth(t *plan.Contact) bool {
-	return r.Offers(t.List, t.Ends[0].Filter) && r.Offers(t.List, t.Ends[1].Filter)
+// CanFilterBoth reports whether the caller may filter by both ends at once.
+func (r *Rights) CanFilterBoth(t *plan.Contact) bool {
+	return r.CanFilter(t.List, t.Ends[0].Filter) && r.CanFilter(t.List, t.Ends[1].Filter)
 }
 
-// OwnVisible reports whether the caller may know our own numbers by a kind.
-func (r *Rights) OwnVisible(k *plan.Kind) bool {
+// CanSeeOwnNumbers reports whether the caller may read our own numbers from a kind.
+func (r *Rights) CanSeeOwnNumbers(k *plan.Kind) bool {
 	return r.Gate.Read(r.Caller, k.PlannedLists[0].Newest) == nil && r.Level(k, k.Spec.Own) == access.See
 }
 
-// PhoneFilters are the filters by field that a number can be put in.
+// PhoneFilters returns the filters that take a phone number, by field.
 func (r *Rights) PhoneFilters(l *plan.List) map[string]string {
 	names := map[string]string{}
 	for i, f := range l.Spec.Filters {
-		if field := l.Kind.Spec.Field(f.Field); field != nil && field.Class == spec.ClassPhone && names[f.Field] == "" && r.Offers(l, i) {
+		if field := l.Kind.Spec.Field(f.Field); field != nil && field.Class == spec.ClassPhone && names[f.Field] == "" && r.CanFilter(l, i) {
 			names[f.Field] = f.Name
 		}
 	}
 	return names
 }
 
-// ColumnsOf are those of a kind's own columns that the caller's role shows.
-func (r *Rights) ColumnsOf(k *plan.Kind) []*plan.Column { return r.Visible(k, k.Shown) }
+// ColumnsOf returns the kind's default columns that the caller's role may see.
+func (r *Rights) ColumnsOf(k *plan.Kind) []*plan.Column { return r.VisibleColumns(k, k.DefaultColumns) }
 
-// Level is how much of a field the caller sees.
+// Level returns how much of a field the caller may see.
 func (r *Rights) Level(k *plan.Kind, field string) access.Level {
 	return r.Gate.Level(r.Caller, k.Source.Name, k.Spec.Name, field)
 }
 
-// Visible are those of some columns that the caller's role shows.
-func (r *Rights) Visible(k *plan.Kind, columns []*plan.Column) []*plan.Column {
+// VisibleColumns returns the columns that the caller's role may see.
+func (r *Rights) VisibleColumns(k *plan.Kind, columns []*plan.Column) []*plan.Column {
 	var shown []*plan.Column
 	for _, c := range columns {
 		if r.Level(k, c.Spec.Name) != access.Hide {
@@ -113,15 +110,14 @@ func (r *Rights) Visible(k *plan.Kind, columns []*plan.Column) []*plan.Column {
 	return shown
 }
 
-// RemedyOf is the line that shows fields of a kind: a rule that names a field
-// decides, whatever is said of its class and its kind. What the spec derives from
-// another field is shown with that one.
+// RemedyOf returns the line of configuration that shows fields of a kind. A rule for a field overrides the rules
+// for its class and its kind. A field derived from another field needs a rule for that field too.
 func (r *Rights) RemedyOf(k *plan.Kind, fields ...string) string {
 	var rules []string
 	for _, name := range fields {
 		for f := k.Spec.Field(name); f != nil && len(rules) < maxRules; f = k.Spec.Field(f.From) {
 			if f.Class == spec.ClassSecret {
-				return "" // it is never shown
+				return "" // secret fields are never shown
 			}
 			rules = append(rules, k.Spec.Name+"."+f.Name+": see")
 		}
@@ -129,32 +125,32 @@ func (r *Rights) RemedyOf(k *plan.Kind, fields ...string) string {
 	return r.rule(k.Source, strings.Join(rules, ", "))
 }
 
-// maxRules bounds a line.
+// maxRules is the largest number of rules in one line.
 const maxRules = 8
 
 func (r *Rights) rule(s *plan.Source, rules string) string {
 	return " Whoever runs this server can allow it with a line such as roles: {" + r.Caller.Role() + ": {" + s.Name + ": {" + rules + "}}}."
 }
 
-// SeesNotes reports whether the caller sees what people wrote on records of a source: who
-// may write it does, but for earlier moments, which have none.
-func (r *Rights) SeesNotes(s *plan.Source, then AsOf) bool {
+// CanSeeNotes reports whether the caller may see the notes on records of a source. It may if it can write notes.
+// Earlier moments have no notes.
+func (r *Rights) CanSeeNotes(s *plan.Source, then AsOf) bool {
 	return r.v.Options.Annotations != nil && then.At.IsZero() && r.Gate.Do(r.Caller, s.Name, access.DoNote) == nil
 }
 
-// SeesAnyNotes reports whether the caller sees what people wrote on records of some source.
-func (r *Rights) SeesAnyNotes(then AsOf) bool {
-	return slices.ContainsFunc(r.v.Planned, func(s *plan.Source) bool { return r.SeesNotes(s, then) })
+// CanSeeAnyNotes reports whether the caller may see the notes of at least one source.
+func (r *Rights) CanSeeAnyNotes(then AsOf) bool {
+	return slices.ContainsFunc(r.v.Planned, func(s *plan.Source) bool { return r.CanSeeNotes(s, then) })
 }
 
-// Looks reports whether the caller may look up a number in some source that it is not shown. Without
+// CanLookUp reports whether the caller may look up a whole number that its role hides, in at least one source. Without
 // an audit log nobody may.
-func (r *Rights) Looks() bool {
-	return r.Known && r.v.Options.Audit != nil && r.v.Options.Search != nil && !r.ViewsAs() && len(r.LooksIn()) > 0
+func (r *Rights) CanLookUp() bool {
+	return r.HasCaller && r.v.Options.Audit != nil && r.v.Options.Search != nil && !r.IsViewingAs() && len(r.LookupSources()) > 0
 }
 
-// LooksIn returns the sources in which the caller may look up a number.
-func (r *Rights) LooksIn() (all []*plan.Source) {
+// LookupSources returns the sources in which the caller may look up a number.
+func (r *Rights) LookupSources() (all []*plan.Source) {
 	for _, s := range r.v.Planned {
 		if r.Gate.Do(r.Caller, s.Name, access.DoLookup) == nil {
 			all = append(all, s)
@@ -163,13 +159,13 @@ func (r *Rights) LooksIn() (all []*plan.Source) {
 	return all
 }
 
-// SignedIn reports whether the caller is a person who has signed in.
-func (r *Rights) SignedIn() bool {
-	return r.v.Options.People != nil && r.Known && r.Caller.Source == ""
+// IsSignedIn reports whether the caller is a person who has signed in.
+func (r *Rights) IsSignedIn() bool {
+	return r.v.Options.People != nil && r.HasCaller && r.Caller.Source == ""
 }
 
-// seesWhole reports whether the caller sees everything of a source; of all sources where s is nil.
-func (r *Rights) seesWhole(s *plan.Source) bool {
+// canSeeAll reports whether the caller may see everything of a source, or of all sources if s is nil.
+func (r *Rights) canSeeAll(s *plan.Source) bool {
 	if s != nil {
 		return r.Gate.Whole(r.Caller, s.Name)
 	}

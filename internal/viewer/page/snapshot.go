@@ -1,5 +1,4 @@
-// Snapshot: how each source and the jobs do, asked at most once a second however
-// many pages are read.
+// Snapshots: the state of each source, read at most once a second for all pages together.
 
 package page
 
@@ -13,10 +12,10 @@ import (
 	"understudy/request"
 )
 
-// bannerAge is how old what a page says of a source or of the jobs may be.
-const bannerAge = time.Second
+// maxSnapshotAge is how old the state of a source on a page may be.
+const maxSnapshotAge = time.Second
 
-// snapshots are the last of each source, by its name. The zero value is ready.
+// snapshots are the newest snapshot of each source, by name. The zero value is ready to use.
 type snapshots struct {
 	mu   sync.Mutex
 	last map[string]timedSnapshot
@@ -27,40 +26,40 @@ type timedSnapshot struct {
 	what Snapshot
 }
 
-// known returns the last snapshot of a source; fresh: it is at most bannerAge old.
-func (c *snapshots) known(name string, now time.Time) (what Snapshot, fresh bool) {
+// lastSnapshot returns the newest snapshot of a source. fresh is true if it is less than maxSnapshotAge old.
+func (c *snapshots) lastSnapshot(name string, now time.Time) (what Snapshot, fresh bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	last, ok := c.last[name]
 	age := now.Sub(last.at)
-	return last.what, ok && age >= 0 && age < bannerAge
+	return last.what, ok && age >= 0 && age < maxSnapshotAge
 }
 
-// Of is a source's snapshot, at most bannerAge old. A page that may wait no
-// longer has the one before, if any.
-func (c *snapshots) Of(q *Exchange, s *plan.Source) Snapshot {
-	if snap, fresh := c.known(s.Name, q.Clock.Start); fresh {
+// Get returns a source's snapshot, less than maxSnapshotAge old. A page that may wait no longer gets the previous
+// snapshot, if there is one.
+func (c *snapshots) Get(q *Exchange, s *plan.Source) Snapshot {
+	if snap, fresh := c.lastSnapshot(s.Name, q.Clock.Start); fresh {
 		return snap
 	}
-	asked := q.Tasks.Begin("how "+s.Name+" does", q.V.Glance, func(ctx context.Context) error {
+	asked := q.Tasks.Begin("how "+s.Name+" does", q.V.PartTimeout, func(ctx context.Context) error {
 		c.Ask(ctx, q, s)
 		return nil
 	})
 	select {
 	case <-asked.done:
-	case <-q.Tasks.soon.Done():
+	case <-q.Tasks.partsWait.Done():
 	}
-	snap, _ := c.known(s.Name, q.Clock.Start)
+	snap, _ := c.lastSnapshot(s.Name, q.Clock.Start)
 	return snap
 }
 
-// Ask is a source's snapshot, at most bannerAge old.
+// Ask returns a source's snapshot, less than maxSnapshotAge old.
 func (c *snapshots) Ask(ctx context.Context, q *Exchange, s *plan.Source) Snapshot {
-	if snap, fresh := c.known(s.Name, q.Clock.Start); fresh {
+	if snap, fresh := c.lastSnapshot(s.Name, q.Clock.Start); fresh {
 		return snap
 	}
 	snap := q.V.Options.Snapshot(ctx, s.Name)
-	if ctx.Err() == nil { // else it may lack something
+	if ctx.Err() == nil { // a snapshot that was interrupted may be incomplete
 		c.mu.Lock()
 		defer c.mu.Unlock()
 		if c.last == nil {
@@ -71,120 +70,120 @@ func (c *snapshots) Ask(ctx context.Context, q *Exchange, s *plan.Source) Snapsh
 	return snap
 }
 
-// Snapshot is what is known of a source at one moment. Everything may be zero.
+// Snapshot is the state of a source at one moment. Every field may be zero.
 type Snapshot struct {
-	State     string // "ok", "down", "credential" or "limited"; "" = not known
-	Why       string // one sentence, without secrets
+	State     string // "ok", "down", "credential" or "limited"; empty if it is not known
+	Why       string // the reason for the state in one sentence, without secrets
 	Since     time.Time
 	NextProbe time.Time
-	Kinds     map[string]Held   // by kind
-	Webhooks  []request.Webhook // shown to those who see everything
+	Kinds     map[string]StoredKind // the stored records of each kind
+	Webhooks  []request.Webhook     // the receivers of changes, shown only to callers that see everything
 
 	Day       Day
-	Sending   Sending
+	Requests  RequestCounts
 	Latencies Latencies
-	// DropIn is the address programs use in upstream's stead.
+	// DropIn is the address that programs use instead of upstream's.
 	DropIn string
 }
 
-// Day counts the answers to readers in the last 24 hours, by how they came, and the requests sent
-// upstream: Readers those for which somebody waited, Walks those of walks through all records,
-// Upstream all.
+// Day counts the answers to readers in the last 24 hours by their origin, and the requests to upstream. Readers are
+// the requests that somebody waited for, Walks those of full syncs, and Upstream all requests.
 type Day struct {
 	Warm, Stale, Cold, Composed, Readers, Walks, Upstream int64
 }
 
-// Sending are requests to upstream.
-type Sending struct {
-	Upstream int64 // sent since the start
-	// AtOnce is how many of those go out at once at most, and AtOnceWhy what bounds them; "": the settings.
+// RequestCounts counts the requests to upstream.
+type RequestCounts struct {
+	Upstream int64 // the number of requests sent since the start
+	// AtOnce is how many requests may run at once, and AtOnceWhy says what limits them, or is empty if the settings
+	// do.
 	AtOnce    int
 	AtOnceWhy string
 }
 
-// Latencies are recent answer times and sums of all.
+// Latencies has recent answer times, and summaries of all answer times.
 type Latencies struct {
-	// Ours are recent answers from what is held, Theirs recent ones of upstream, oldest first.
-	Ours, Theirs []time.Duration
-	// HeldTimes sum up the answers to programs from what is held since the start, AskedTimes those that
-	// upstream was asked for, TheirTimes all of upstream's, and Times these by kind and reason.
-	HeldTimes, AskedTimes, TheirTimes Times
-	Times                             []Times
+	// StoredDurations are the times of recent answers from the store, and UpstreamDurations those of upstream's recent answers, oldest
+	// first.
+	StoredDurations, UpstreamDurations []time.Duration
+	// StoredTimes summarize the answers to programs from the store since the start, ColdTimes those that needed
+	// upstream. UpstreamTimes summarize all of upstream's answers, and Times the same by kind and reason.
+	StoredTimes, ColdTimes, UpstreamTimes Times
+	Times                                 []Times
 }
 
 const (
-	leastCompared  = 30               // answers that make a comparison
-	leastOfNetwork = time.Millisecond // what an answer takes at least where it is read: our times end at our door
+	minCompared   = 30               // the number of answers that a comparison needs
+	minAnswerTime = time.Millisecond // the shortest time of an answer at the client; our own measurement leaves out the network
 )
 
-// Faster is how many times faster than upstream's answers those from what is held were, at the
-// median: "1,200". "" where too few answers came, or they were not twice as fast.
-func (l *Latencies) Faster() string {
-	ours := max(l.HeldTimes.P50, leastOfNetwork)
-	if l.HeldTimes.Answers < leastCompared || l.TheirTimes.P50 < 2*ours {
+// Speedup returns how many times faster stored answers were than upstream's, at the median, such as "1,200". It
+// returns "" if there are too few answers, or if they were less than twice as fast.
+func (l *Latencies) Speedup() string {
+	ours := max(l.StoredTimes.P50, minAnswerTime)
+	if l.StoredTimes.Answers < minCompared || l.UpstreamTimes.P50 < 2*ours {
 		return ""
 	}
-	return Thousands(int64(l.TheirTimes.P50 / ours))
+	return Thousands(int64(l.UpstreamTimes.P50 / ours))
 }
 
-// Times sum up how long answers took. Everything may be zero.
+// Times summarizes how long answers took. Every field may be zero.
 type Times struct {
-	Kind, Reason string // of upstream's; Kind "" = paths the spec does not name
+	Kind, Reason string // of upstream's answers; Kind is empty for paths that the spec does not name
 	Answers      int64
-	Lost         int64 // tries upstream was silent to
+	Unanswered   int64 // the number of requests without an answer
 
 	Mean, Deviation, Min, Max, P50, P99 time.Duration
 }
 
-// Held is what is held of one kind.
-type Held struct {
+// StoredKind describes the stored records of one kind.
+type StoredKind struct {
 	Records  int64
-	CaughtUp time.Time // until when nothing was missed; zero when not known
-	Complete bool      // every record upstream has is held
-	Why      string    // why it is not complete, in a few words; "" = not looked at yet
-	// Done of Total records are walked by the sync that runs; Running is false
-	// when none does, Total 0 when upstream does not tell.
+	CaughtUp time.Time // the moment until which no change is missing; zero if it is not known
+	Complete bool      // every record of upstream is stored
+	Why      string    // a short reason why Complete is false; empty if nothing has been checked yet
+	// Running reports whether a full sync is running. It has read Done of Total records; Total is 0 if upstream
+	// does not say it.
 	Running     bool
 	Done, Total int64
-	Walk        string              // which walk of how many, "1 of 2"; "" = the only one
-	ETA         time.Duration       // how long it may still take; 0 = not known
-	Lists       []request.ListScore // those of which it is known how well records tell what upstream says
+	Walk        string              // the number of the current walk, such as "1 of 2"; empty if there is only one
+	ETA         time.Duration       // the estimated time until the end of the sync; 0 if it is not known
+	Lists       []request.ListScore // the lists for which it is known how often answers from records equal upstream's
 }
 
-// Health is how a source does, in words.
+// Health is the state of a source in words.
 type Health struct {
 	Tone, Word, Why string
 	Since, Probe    *When
 }
 
 type kindView struct {
-	Href, Title string
-	Held        int64
-	Complete    bool
-	Why         string
-	Sync        *Bar // of the walk that runs
-	CaughtUp    *When
-	Pages       bool // kept as pages, not records: there is nothing to count
-	Uncounted   bool // the caller finds some of them alone: how many are held is not told
+	Href, Title   string
+	Stored        int64
+	Complete      bool
+	Why           string
+	Sync          *Bar // the progress of the full sync
+	CaughtUp      *When
+	StoredAsPages bool // stored as pages, not records, so there is no count
+	CountHidden   bool // the caller may find only some of the records, so their number is not shown
 }
 
-// KindViews are kinds under a heading; "" are the main ones.
+// KindViews is a group of kinds with a heading. The main kinds have none.
 type KindViews struct {
 	Title string
 	Kinds []kindView
 }
 
-// Bar is how far something has come.
+// Bar is a progress bar.
 type Bar struct {
-	Label       string // of what, for screen readers
-	Done, Total int64  // Total 0: not known
-	Text        string // "1,204 of 5,000"
+	Label       string // what makes progress, for screen readers
+	Done, Total int64  // Total is 0 if it is not known
+	Text        string // the progress in words, such as "1,204 of 5,000"
 	Note        string
-	Left        string // "about 3 min left"
+	TimeLeft    string // the estimated remaining time, such as "about 3 min left"
 }
 
-// NewBar says how far work has come; left is how long it may still take, 0 when
-// that is not known.
+// NewBar returns a progress bar. left is the estimated time until the end, or 0 if it is not known.
 func NewBar(label string, done, total int64, note string, left time.Duration) *Bar {
 	b := &Bar{Label: label, Done: done, Total: max(total, 0), Text: Thousands(done), Note: note}
 	if total > 0 {
@@ -192,12 +191,12 @@ func NewBar(label string, done, total int64, note string, left time.Duration) *B
 		b.Text += " of " + Thousands(total)
 	}
 	if left > 0 {
-		b.Left = "about " + LongAgo(left) + " left"
+		b.TimeLeft = "about " + FormatDuration(left) + " left"
 	}
 	return b
 }
 
-// barTitle names the bar of a kind's sync.
+// barTitle returns the label of the progress bar of a kind's sync.
 func barTitle(k *plan.Kind, walk string) string {
 	if walk == "" {
 		return "Sync of " + k.Spec.Title
@@ -205,19 +204,19 @@ func barTitle(k *plan.Kind, walk string) string {
 	return "Sync of " + k.Spec.Title + ", walk " + walk
 }
 
-// KindGroups are the kinds of a source the caller may list.
+// KindGroups returns the kinds of a source that the caller may list.
 func (r *Rights) KindGroups(s *plan.Source, snap *Snapshot, c *Clock) []KindViews {
 	var all []KindViews
-	for _, part := range r.byGroup(s) {
+	for _, part := range r.groupKinds(s) {
 		out := KindViews{Title: part.title}
 		for _, k := range part.kinds {
 			held := snap.Kinds[k.Spec.Name]
 			v := kindView{
-				Href: k.Href, Title: plan.UpperFirst(k.Spec.Title), Held: held.Records, Complete: held.Complete,
-				CaughtUp: c.Moment(held.CaughtUp), Pages: len(k.Spec.ID) == 0,
+				Href: k.Href, Title: plan.UpperFirst(k.Spec.Title), Stored: held.Records, Complete: held.Complete,
+				CaughtUp: c.Moment(held.CaughtUp), StoredAsPages: len(k.Spec.ID) == 0,
 			}
-			if !r.Counts(k) {
-				v.Held, v.Complete, v.CaughtUp, v.Uncounted = 0, false, nil, true
+			if !r.CanCount(k) {
+				v.Stored, v.Complete, v.CaughtUp, v.CountHidden = 0, false, nil, true
 				out.Kinds = append(out.Kinds, v)
 				continue
 			}
@@ -234,13 +233,13 @@ func (r *Rights) KindGroups(s *plan.Source, snap *Snapshot, c *Clock) []KindView
 	return all
 }
 
-// healths are the tones and the words of upstream's states.
+// healths are the tone and the text of each state of upstream.
 var healths = map[string][2]string{
 	"ok": {"good", "Upstream answers"}, "down": {"bad", "Upstream is down"},
 	"credential": {"bad", "Upstream refuses our credential"}, "limited": {"busy", "Upstream limits our rate"},
 }
 
-// HealthOf says in words how upstream does.
+// HealthOf returns the state of upstream in words.
 func (c *Clock) HealthOf(s Snapshot) Health {
 	h := Health{Why: s.Why, Since: c.Moment(s.Since), Probe: c.Moment(s.NextProbe)}
 	if h.Tone, h.Word = healths[s.State][0], healths[s.State][1]; h.Word == "" {
@@ -249,7 +248,7 @@ func (c *Clock) HealthOf(s Snapshot) Health {
 	return h
 }
 
-// WebhookTone returns the tone of the state of a webhook.
+// WebhookTone returns the tone of a webhook's state.
 func WebhookTone(state string) string {
 	return cmp.Or(map[string]string{"ok": "good", "paused": "bad"}[state], "busy")
 }

@@ -1,4 +1,4 @@
-// Table: some records of one kind in rows, the same on every page.
+// Tables: records of one kind in rows, in the same form on every page.
 
 package page
 
@@ -15,32 +15,32 @@ import (
 	"understudy/spec"
 )
 
-// Table is what the template "table" shows.
+// Table is the data of the template "table".
 type Table struct {
-	ID      string // of its rows, where a link leads to them; "" among other tables
-	Caption string
-	Heads   []Heading
-	Rows    []listRow
-	Wide    bool // more columns than fit any screen; the table scrolls in its box
-	Many    bool // more than fit a middling one; cells may take two lines there
-	Picks   bool // each row has a box to select its record
+	ID             string // the id of the table, if a link leads to it; empty on pages with several tables
+	Caption        string
+	Heads          []Heading
+	Rows           []listRow
+	IsScrolling    bool // the table has more columns than fit any screen, so it scrolls
+	HasManyColumns bool // the table has more columns than fit a medium screen, where cells may take two lines
+	HasSelection   bool // each row has a check box that selects its record
 }
 
-// rowsID names the rows of a list, for the link that leads past its filters.
+// RowsID is the id of a list's rows, for the link that skips the filters.
 const RowsID = "rows"
 
-// Heading is the head of a column.
+// Heading is the heading of a column.
 type Heading struct {
 	Column *plan.Column
-	Unit   string // of all its numbers; "" when the cells say theirs
-	Order  string // of aria-sort; "" = the table is not in its order
-	Href   string // the table in another order by it
+	Unit   string // the unit of all numbers in the column; empty if the cells show their units
+	Order  string // the value of aria-sort; empty if the table is not sorted by the column
+	Href   string // the address of the table sorted by the column
 }
 
-// Look is the class of the column's cells.
-func (h Heading) Look() string { return h.Column.CellClass }
+// CellClass returns the CSS class of the column's cells.
+func (h Heading) CellClass() string { return h.Column.CellClass }
 
-// Text is what the column is called.
+// Text returns the heading with its unit.
 func (h Heading) Text() string {
 	if h.Unit == "" {
 		return h.Column.Heading
@@ -49,24 +49,24 @@ func (h Heading) Text() string {
 }
 
 type listRow struct {
-	Failed  bool
-	Pick    string // names the record in the form of those that are selected; "": it cannot be
-	Cells   []Cell
-	Written []Cell // of the notes on the record, behind its first cell
+	Failed     bool
+	SelectName string // the record's name in the form of selected records; empty if it cannot be selected
+	Cells      []Cell
+	NoteTags   []Cell // tags about the record's notes, after its first cell
 }
 
-// The numbers of columns from which a table is many or wide.
-const manyFrom, wideFrom = 9, 11
+// The numbers of columns from which Table.HasManyColumns and Table.IsScrolling are set.
+const minManyColumns, minWideColumns = 9, 11
 
-// secondsBelow is the number of columns below which there is room for seconds beside a day.
-const secondsBelow = 6
+// maxColumnsWithSeconds is the number of columns below which a date has room for seconds.
+const maxColumnsWithSeconds = 6
 
-// Table draws records of one kind.
+// Table returns a table of records of one kind.
 func (s *CellContext) Table(caption string, columns []*plan.Column, rows []access.Row) Table {
-	t := Table{Caption: caption, Many: len(columns) >= manyFrom, Wide: len(columns) >= wideFrom}
+	t := Table{Caption: caption, HasManyColumns: len(columns) >= minManyColumns, IsScrolling: len(columns) >= minWideColumns}
 	t.Heads = make([]Heading, len(columns))
 	of := *s
-	of.narrow, of.Seconds, of.units = true, len(columns) < secondsBelow, map[string]string{}
+	of.inTable, of.Seconds, of.units = true, len(columns) < maxColumnsWithSeconds, map[string]string{}
 	s = &of
 	for i, c := range columns {
 		unit := commonUnit(c, rows)
@@ -76,14 +76,14 @@ func (s *CellContext) Table(caption string, columns []*plan.Column, rows []acces
 	t.Rows = make([]listRow, len(rows))
 	cells := make([]Cell, len(rows)*len(columns))
 	for i, row := range rows {
-		t.Rows[i].Failed = Failed(s.Kind, row)
+		t.Rows[i].Failed = HasFailed(s.Kind, row)
 		t.Rows[i].Cells, cells = cells[:len(columns):len(columns)], cells[len(columns):]
 		for j, c := range columns {
 			t.Rows[i].Cells[j] = s.Cell(c, row, true)
 			t.Rows[i].Cells[j].Label = t.Heads[j].Text()
 		}
-		s.open(t.Rows[i].Cells, columns, row)
-		t.Rows[i].Written = s.Written(row)
+		s.linkRow(t.Rows[i].Cells, columns, row)
+		t.Rows[i].NoteTags = s.NoteTags(row)
 		if len(s.Kind.Spec.ID) == 0 && len(columns) > 0 && t.Rows[i].Cells[0].Href == "" {
 			t.Rows[i].Cells[0].Href = s.firstAddress(row)
 		}
@@ -96,26 +96,28 @@ func (s *CellContext) Table(caption string, columns []*plan.Column, rows []acces
 	return t
 }
 
-// SelectForm is the id of the form that the boxes of selected records belong to.
+// SelectForm is the id of the form that contains the check boxes of selected records.
 const SelectForm = "select"
 
-// PickName names a record in the form of those that are selected; "" without an id that the caller sees.
-func PickName(k *plan.Kind, id string) string {
+// SelectName returns the name of a record in the form of selected records. It returns "" if the caller may not see
+// the id.
+func SelectName(k *plan.Kind, id string) string {
 	if id == "" {
 		return ""
 	}
 	return k.Source.Name + "/" + k.Spec.Name + "/" + id
 }
 
-// PickRows gives the rows of a table, which are those of some records of a kind, boxes to select them.
-func (t *Table) PickRows(k *plan.Kind, rows []access.Row) {
-	t.Picks = true
+// AddSelectBoxes gives each row of the table a check box. rows are the table's records.
+func (t *Table) AddSelectBoxes(k *plan.Kind, rows []access.Row) {
+	t.HasSelection = true
 	for i := range t.Rows {
-		t.Rows[i].Pick = PickName(k, rows[i].ID)
+		t.Rows[i].SelectName = SelectName(k, rows[i].ID)
 	}
 }
 
-// alignDecimals gives the amounts of a column the same number of decimal places, but for those that are rounded.
+// alignDecimals gives the amounts of a column the same number of decimal places. It does not change rounded
+// amounts.
 func alignDecimals(rows []listRow, column int, field string, of []access.Row) {
 	decimals := func(text string) int {
 		_, fraction, _ := strings.Cut(text, ".")
@@ -134,7 +136,7 @@ func alignDecimals(rows []listRow, column int, field string, of []access.Row) {
 	}
 }
 
-// commonUnit is the unit of a column's numbers; "" when it has none, or rows have different ones.
+// commonUnit returns the unit of a column's numbers, or "" if it has none or if rows differ.
 func commonUnit(c *plan.Column, rows []access.Row) (unit string) {
 	if c.Unit == "" || c.Spec.Class != spec.ClassPrice {
 		return ""
@@ -152,8 +154,8 @@ func commonUnit(c *plan.Column, rows []access.Row) (unit string) {
 	return unit
 }
 
-// Written is what a list says of the notes on a record and of its mark; nil: nothing.
-func (s *CellContext) Written(row access.Row) (all []Cell) {
+// NoteTags returns tags about the notes on a record and about its mark as handled.
+func (s *CellContext) NoteTags(row access.Row) (all []Cell) {
 	if !s.notes || row.ID == "" {
 		return nil
 	}
@@ -174,8 +176,7 @@ func (s *CellContext) Written(row access.Row) (all []Cell) {
 	return all
 }
 
-// drawMasked draws what is shown of a value in its place. A hash leads to the records
-// that have the same value.
+// drawMasked draws the masked form of a value. A hash links to the records with the same value.
 func (s *CellContext) drawMasked(c *plan.Column, val access.Value, out *Cell) {
 	out.Text, out.Tone, out.Hint = strings.ReplaceAll(val.Text, "*", "•"), "masked", "Your role shows only a part of this"
 	switch val.Level {
@@ -188,13 +189,13 @@ func (s *CellContext) drawMasked(c *plan.Column, val access.Value, out *Cell) {
 		out.Text, out.Copy, out.Hint = ShortID(val.Text), val.Text, "A hash: equal values have equal ones, and your role does not show the value"
 		out.Href = s.hashLink(c, val)
 		if out.Href != "" {
-			out.Says = "Hash " + out.Text + ": find the records with the same value"
+			out.LinkLabel = "Hash " + out.Text + ": find the records with the same value"
 		}
 	}
 }
 
-// hashLink is the search for a hash: in every field of phone numbers, or in the field at
-// hand. "" without a search, and at an earlier moment, where there is none.
+// hashLink returns the address of a search for a hash: in all fields of phone numbers, or in the given field. It
+// returns "" if there is no search, or if the page shows an earlier moment.
 func (s *CellContext) hashLink(c *plan.Column, val access.Value) string {
 	if s.q.V.Options.Search == nil || !s.q.Clock.AsOf.At.IsZero() || val.Text == "" {
 		return ""
@@ -206,46 +207,46 @@ func (s *CellContext) hashLink(c *plan.Column, val access.Value) string {
 	return SearchAddress("/search", query.SearchRequest{Text: text})
 }
 
-// firstAddress is the first page of ours among the addresses of upstream that a
-// row without an id holds.
+// firstAddress returns the address of the first page of the viewer to which a field of the row leads. It is for
+// rows without an id.
 func (s *CellContext) firstAddress(row access.Row) string {
 	for _, f := range s.Kind.Spec.Fields {
-		if l, ok := s.Followable(row, s.Kind.ByField[f.Name]); ok {
+		if l, ok := s.FollowAddress(row, s.Kind.ByField[f.Name]); ok {
 			return l.Href
 		}
 	}
 	return ""
 }
 
-// open makes a row lead to its record: its first cell does. Ids are shortened.
-func (s *CellContext) open(cells []Cell, columns []*plan.Column, row access.Row) {
-	href := s.RecordOf(row)
+// linkRow links the first cell of a row to its record and shortens the ids.
+func (s *CellContext) linkRow(cells []Cell, columns []*plan.Column, row access.Row) {
+	href := s.RecordAddress(row)
 	for i, c := range columns {
 		cells[i].Shorten(c)
 		if i == 0 && href != "" {
 			cells[i].Href = href
 			if cells[i].Tone == "none" && cells[i].Stamp == "" {
-				cells[i].Says = cells[i].Text + ": open this " + s.Kind.Spec.One
+				cells[i].LinkLabel = cells[i].Text + ": open this " + s.Kind.Spec.One
 			}
 		}
-		if i > 0 && c.IsID && href != "" && cells[i].Href == href { // the first cell leads there; the script copies the id from it
+		// the first cell has the same link, and the script copies the id from there
+		if i > 0 && c.IsID && href != "" && cells[i].Href == href {
 			cells[i].Href, cells[i].Copy, cells[i].Hint = "", "", ""
 		}
 	}
 }
 
-// RecordOf is the page of a row's record, "" when the caller may not open it.
-func (s *CellContext) RecordOf(row access.Row) string {
+// RecordAddress returns the address of a row's record, or "" if the caller may not open it.
+func (s *CellContext) RecordAddress(row access.Row) string {
 	if row.ID == "" || !slices.Contains(s.linked, s.Kind) {
 		return ""
 	}
 	return s.asOf.Keep(recordHref(s.Kind, row, row.ID, s.Vars))
 }
 
-// recordHref is the page of a record of the kind; what its path needs beside
-// the id comes from the record, or from the address of the list it is in.
-// "" when neither has it, or when no path can name the record. One that has its own address
-// is found by its id alone.
+// recordHref returns the address of a record. Path variables other than the id come from the record or from the
+// address of its list. It returns "" if one is missing, or if no path can name the record. A record that has its
+// own address in a field is found by its id alone.
 func recordHref(k *plan.Kind, row access.Row, id string, vars understudy.Query) string {
 	in := k.PlannedInstances[0]
 	if in.Spec.Address != "" && len(in.Needs) > 0 && row.Field(in.Spec.Address).State == access.Seen {
@@ -262,28 +263,27 @@ func recordHref(k *plan.Kind, row access.Row, id string, vars understudy.Query) 
 		}
 		query = append(query, understudy.Param{Name: name, Value: value})
 	}
-	slices.SortStableFunc(query, plan.ByName)
-	if !plan.FormedID(id) && !k.Opens(id, query) {
+	slices.SortStableFunc(query, plan.CompareNames)
+	if !plan.IsFormedID(id) && !k.CanOpen(id, query) {
 		return ""
 	}
 	return k.Href + "/" + url.PathEscape(id) + plan.WithQuery(query)
 }
 
-// CellContext gathers what the cells of one kind's records need to know of the
-// caller. vars are the path variables of the page at hand.
+// CellContext returns what the cells of one kind's records need. vars are the path variables of the current page.
 func (q *Exchange) CellContext(k *plan.Kind, vars understudy.Query, own map[string]bool) *CellContext {
 	s := &CellContext{q: q, Kind: k, Own: own, Vars: vars, asOf: q.Clock.AsOf, numbers: len(q.Rights.ContactKinds(k.Source)) > 0,
-		notes: q.Rights.SeesNotes(k.Source, q.Clock.AsOf)}
+		notes: q.Rights.CanSeeNotes(k.Source, q.Clock.AsOf)}
 	for _, other := range k.Source.Kinds {
-		if len(other.Spec.Instances) > 0 && len(other.Spec.ID) > 0 && q.Rights.SeesKind(other) {
+		if len(other.Spec.Instances) > 0 && len(other.Spec.ID) > 0 && q.Rights.CanSeeKind(other) {
 			s.linked = append(s.linked, other)
 		}
 	}
 	return s
 }
 
-// Failed reports whether what the caller sees of a record says that it failed.
-func Failed(k *plan.Kind, row access.Row) bool {
+// HasFailed reports whether the record failed, as far as the caller may see.
+func HasFailed(k *plan.Kind, row access.Row) bool {
 	return slices.ContainsFunc(k.Spec.Failed, func(st spec.State) bool {
 		v := row.Field(st.Field)
 		if v.State != access.Seen {
@@ -296,9 +296,9 @@ func Failed(k *plan.Kind, row access.Row) bool {
 	})
 }
 
-// Followable turns a field that holds one of upstream's own addresses into a
-// link to the viewer's page of it, where there is one the caller may read.
-func (s *CellContext) Followable(row access.Row, c *plan.Column) (Link, bool) {
+// FollowAddress turns a field with one of upstream's addresses into a link to the viewer's page. ok is false if there
+// is no such page or if the caller may not read it.
+func (s *CellContext) FollowAddress(row access.Row, c *plan.Column) (Link, bool) {
 	if !strings.Contains(c.Spec.Name, ".") {
 		return Link{}, false
 	}

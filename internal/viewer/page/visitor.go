@@ -1,7 +1,7 @@
-// Visitor: what all pages share, with the options it is made of.
+// Visitor: what all pages share, and the options.
 
-// Package page is what every page of the viewer needs: the request and its caller,
-// reads through the gate, cells and tables, and the way out.
+// Package page has what every page of the viewer needs: the request and its caller, reads through the gate, cells
+// and tables, and the response.
 package page
 
 import (
@@ -31,33 +31,31 @@ import (
 	"understudy/spec"
 )
 
-// Mirror answers for upstream; mirror.Mirror fills it.
+// Mirror answers in place of upstream. mirror.Mirror implements it.
 type Mirror interface {
-	// Page is the newest fitting answer for a target. Its errors are those of
-	// the root package.
+	// Answer returns the newest acceptable answer for a target. Its errors are those of the root package.
 	Answer(ctx context.Context, a request.Request) (*request.Response, error)
 }
 
-// Callers names the callers of requests; callers.Book fills it.
+// Callers finds the callers of requests. callers.Book implements it.
 type Callers interface {
-	// Person names the caller of a browser's request: ErrUnauthorized when
-	// the caller is not known, ErrForbidden, with the line to add to the settings, when
-	// the caller may not use the viewer.
+	// Person returns the caller of a browser's request. It returns ErrUnauthorized if the caller is not known. It
+	// returns ErrForbidden if the caller may not use the viewer; the error has the line to add to the settings.
 	IdentifyPerson(r *http.Request) (understudy.Caller, error)
 }
 
-// Forecasts answer questions about sampled numbers; forecast.Forecasts fills it.
+// Forecasts predicts sampled numbers. forecast.Forecasts implements it.
 type Forecasts interface {
-	// Series are the numbers of a source that are sampled.
+	// Series returns the sampled numbers of a source.
 	Series(source string) []understudy.Series
-	// Shown reports whether a caller may see forecasts of one.
+	// Shown reports whether a caller may see the forecasts of a series.
 	Shown(gate *access.Gate, c understudy.Caller, s understudy.Series) bool
 	Ask(ctx context.Context, q forecast.Question) (*forecast.Forecast, error)
-	// Unit is the unit that a number had last, such as a currency; "": it is not known.
+	// Unit returns the last known unit of a number, such as a currency, or "".
 	Unit(ctx context.Context, s understudy.Series) string
 }
 
-// Annotations are what people write on records; store.DB fills it.
+// Annotations stores what people write about records. store.DB implements it.
 type Annotations interface {
 	Annotation(source, kind, id string) *understudy.Annotation
 	AnnotationsVersion() int64
@@ -66,114 +64,114 @@ type Annotations interface {
 	MarkHandled(ctx context.Context, source, kind, id string, m *understudy.Mark) error
 }
 
-// Trail is the audit log, read; audit.Log fills it.
+// Trail reads the audit log. audit.Log implements it.
 type Trail interface {
 	Search(ctx context.Context, f audit.Filter) (*audit.Found, error)
 	Stats() audit.Stats
 }
 
-// Options are the viewer's settings and what it reads from.
+// Options are the viewer's settings, and the parts of the server it reads from.
 type Options struct {
 	Sources []*spec.Source
 	Mirror  Mirror
 	Gate    *access.Gate
 	Callers Callers
-	People  *signin.People     // they sign in; nil: nobody does
-	Cookies *signin.Cookies    // keep what a form has done for the page that follows; nil: new ones
-	Audit   understudy.Auditor // keeps what callers do; nil: nothing is kept
-	Trail   Trail              // what was kept of it, for its page; nil: no page
-	History History            // what was seen of records; nil: no timeline
-	Jobs    Jobs               // promised work; nil: no page of it
-	// Feed is the address of the feed of changes, "/-/feed"; with it a list's
-	// newest page says how many records came since. "": it does not.
+	People  *signin.People     // signs people in; nil if nobody can sign in
+	Cookies *signin.Cookies    // keeps the message of a form for the next page; New makes one if it is nil
+	Audit   understudy.Auditor // logs what callers do; nil for no log
+	Trail   Trail              // reads the audit log for its page; nil for no page
+	History History            // the stored versions of records; nil for no timeline
+	Jobs    Jobs               // the server's jobs; nil for no page
+	// Feed is the address of the feed of changes, "/-/feed". With it, the newest page of a list shows how many
+	// records have arrived since. It may be empty.
 	Feed   string
-	Search Search // finds records by words and conditions; nil: search opens ids and numbers alone
-	Sums   Sums   // adds up what a search finds; nil: no page of sums
-	Shelf  Shelf  // keeps searches under names; nil: none is kept
-	Media  Media  // contents of records; nil: none is played or shown
-	// Forecasts say when sampled numbers reach a level; nil: there are none.
+	Search Search // finds records by words and conditions; if it is nil, the search box opens only ids and numbers
+	Sums   Sums   // computes sums over the matches of a search; nil for no page of sums
+	Shelf  Shelf  // saves searches under names; nil if none can be saved
+	Media  Media  // the audio and images of records; nil if they are not served
+	// Forecasts predicts when sampled numbers reach a level. It may be nil.
 	Forecasts Forecasts
-	// Actions does what people ask for; nil: nothing can be done.
+	// Actions runs the actions that people start. If it is nil, there are none.
 	Actions *actions.Runner
-	// Annotations are shown to who may write them; nil: there are none.
+	// Annotations are shown to callers that may write them. It may be nil.
 	Annotations Annotations
-	// Watches tell of what saved searches begin to find; nil: there are none.
+	// Watches notifies people of new matches of saved searches. It may be nil.
 	Watches *watch.Book
-	Seals   *Seals // of their addresses; nil: new ones, as with every New
-	// Lookups is how many numbers may be looked up, by source; nil: new ones, as with every New.
+	Seals   *Seals // seals the addresses of contents; New makes one if it is nil
+	// Lookups limits how many numbers may be looked up, by source. New makes the limits if it is nil.
 	Lookups map[string]*limiter.Pace
 
-	Programs *Programs // credentials of programs; nil: no page of them
-	Holders  []Holder  // who has which role, but for credentials that are made
-	// Webhooks receive changes; nil: there are none.
+	Programs *Programs // the credentials of programs; nil for no page
+	Holders  []Holder  // who has which role, without the credentials that are made on the page
+	// Webhooks are the receivers of changes. It may be nil.
 	Webhooks Webhooks
-	// Spending returns what a source was sent lately, in spans, oldest first; nil: it is not known.
+	// Spending returns the recent requests to a source by time span, oldest first. It returns nil if they are not
+	// known.
 	Spending func(source string) []request.Spending
 
-	// Snapshot says how a source does; nil: nothing is known of any.
+	// Snapshot returns the state of a source. If it is nil, no state is known.
 	Snapshot func(ctx context.Context, source string) Snapshot
-	// Control answers everything under /-/ that is not the viewer's own (its
-	// files and the timezone form). It checks its callers itself. nil: 404.
+	// Control answers all paths under /-/ that are not the viewer's own (its files and the time zone form). It
+	// checks its callers itself. If it is nil, these paths return 404.
 	Control http.Handler
-	// PublicURL is the origin browsers know the viewer by, when a server in
-	// front of it gives it another; forms from there are accepted. "": Host.
+	// PublicURL is the origin under which browsers see the viewer behind a reverse proxy. Forms from this origin
+	// are accepted. If it is empty, the Host header decides.
 	PublicURL string
-	// Zone is the timezone of a browser that has not said its own; nil: UTC.
+	// Zone is the time zone for browsers that have not chosen one. The default is UTC.
 	Zone *time.Location
-	// Deadline bounds one request; 0: 30 s.
+	// Deadline is the longest time of one request. The default is 30 s.
 	Deadline time.Duration
-	// ExportRows and ExportTime bound one export; 0: 1,000,000 rows, 10 min.
+	// ExportRows and ExportTime limit one export. The defaults are 1,000,000 rows and 10 minutes.
 	ExportRows int
 	ExportTime time.Duration
-	// Exports admits exports; nil: 4 at once, 2 of one caller.
+	// Exports admits exports. By default 4 may run at once, 2 of them for one caller.
 	Exports *export.Exports
 	// Version is shown in the footer.
 	Version string
-	Logger  *slog.Logger     // nil: discard
-	Now     func() time.Time // nil: time.Now
+	Logger  *slog.Logger     // the log; if it is nil, nothing is logged
+	Now     func() time.Time // the clock; time.Now if it is nil
 }
 
-// The bounds of an export where Options set none.
+// The default limits of exports.
 const (
-	mostExported  = 1_000_000        // rows
-	exportTime    = 10 * time.Minute // all in all
-	mostExporting = 4                // at a time, half of them of one caller
+	maxExportRows = 1_000_000        // the largest number of rows in one export
+	exportTime    = 10 * time.Minute // the longest time of one export
+	maxExports    = 4                // exports at a time; one caller may run half of them
 )
 
 const (
-	mostSearched = 500    // results of searches that are kept, of 20 records at most
-	mostListed   = 50_000 // ids of lists that are kept, some 50 bytes each
+	maxCachedSearches = 500    // cached search results, each of at most 20 records
+	maxCachedIDs      = 50_000 // cached ids of lists, of about 50 bytes each
 )
 
-// Visitor is what all pages share: the options, the plans and what is kept between
-// requests. It is safe for concurrent use.
+// Visitor has what all pages share: the options, the plans and the caches. It is safe for concurrent use.
 type Visitor struct {
 	Options Options
 	Planned []*plan.Source
 	ByName  map[string]*plan.Source
 	Files   *files
 	pages   *pages
-	// What pages keep between requests.
-	Kept      *lru.Cache[Identity, []*Fragment]
-	searched  *lru.Cache[Identity, *query.SearchResult]
-	listed    *lru.Cache[idsKey, []string]
-	Snapshots snapshots
-	Seed      maphash.Seed // of what identities are made of
-	zones     *zones
-	Numbers   *numbers
-	Forms     *http.CrossOriginProtection
-	Glance    time.Duration // tests have less
+	// The caches.
+	FragmentCache *lru.Cache[Identity, []*Fragment]
+	searchCache   *lru.Cache[Identity, *query.SearchResult]
+	idCache       *lru.Cache[idsKey, []string]
+	Snapshots     snapshots
+	Seed          maphash.Seed // the seed of the hashes in identities
+	zones         *zones
+	Numbers       *numbers
+	Forms         *http.CrossOriginProtection
+	PartTimeout   time.Duration // how long the read of a part may take; shorter in tests
 }
 
-// idsKey names the bytes of a list, its kind, and the role that sees them.
+// idsKey identifies the bytes of a list, its kind, and the role that sees them.
 type idsKey struct {
-	sum  [16]byte // of the bytes that the role sees
+	sum  [16]byte // a hash of the bytes that the role sees
 	kind *plan.Kind
 	role string
 }
 
-// NewVisitor checks the options and plans the pages of every kind, drawn with
-// assets. Close stops what it starts later.
+// NewVisitor checks the options and plans the pages of every kind. The assets have the templates. Close stops the
+// background reads.
 func NewVisitor(o Options, assets *Assets) (*Visitor, error) {
 	if o.Mirror == nil || o.Gate == nil || o.Callers == nil {
 		return nil, fmt.Errorf("viewer: options need a mirror, a gate and callers")
@@ -186,16 +184,16 @@ func NewVisitor(o Options, assets *Assets) (*Visitor, error) {
 		o.Zone = time.UTC
 	}
 	o.Deadline = cmp.Or(o.Deadline, 30*time.Second)
-	o.ExportRows = cmp.Or(o.ExportRows, mostExported)
+	o.ExportRows = cmp.Or(o.ExportRows, maxExportRows)
 	o.ExportTime = cmp.Or(o.ExportTime, exportTime)
 	if o.Exports == nil {
-		o.Exports = export.New(limiter.New(mostExporting, mostExporting/2), nil)
+		o.Exports = export.New(limiter.New(maxExports, maxExports/2), nil)
 	}
 	o.Version = cmp.Or(o.Version, "development")
 	v := &Visitor{
-		Options: o, ByName: map[string]*plan.Source{}, Kept: lru.New[Identity, []*Fragment](FragmentBytes),
+		Options: o, ByName: map[string]*plan.Source{}, FragmentCache: lru.New[Identity, []*Fragment](FragmentBytes),
 		Seed:  maphash.MakeSeed(),
-		zones: newZones(o.Zone), Glance: glance,
+		zones: newZones(o.Zone), PartTimeout: partTimeout,
 	}
 	for _, src := range o.Sources {
 		p, err := plan.New(src)
@@ -208,8 +206,8 @@ func NewVisitor(o Options, assets *Assets) (*Visitor, error) {
 		v.Planned = append(v.Planned, p)
 		v.ByName[p.Name] = p
 	}
-	v.searched = lru.New[Identity, *query.SearchResult](mostSearched)
-	v.listed = lru.New[idsKey, []string](mostListed)
+	v.searchCache = lru.New[Identity, *query.SearchResult](maxCachedSearches)
+	v.idCache = lru.New[idsKey, []string](maxCachedIDs)
 	v.Files, v.pages = assets.files, assets.pages
 	var err error
 	if v.Options.Cookies == nil {
@@ -237,13 +235,14 @@ func NewVisitor(o Options, assets *Assets) (*Visitor, error) {
 	return v, nil
 }
 
-// All callers together look up so many numbers of a source at once, and then one in lookupEvery.
+// All callers together may look up lookupsAtOnce numbers of a source at once, and after that one number every
+// lookupEvery.
 const (
 	lookupsAtOnce = 10
 	lookupEvery   = 2 * time.Second
 )
 
-// NewLookups makes the limits of sources. All callers share them: ten accounts guess numbers no
+// NewLookups returns the limits of lookups by source. All callers share them, so ten accounts guess numbers no
 // faster than one.
 func NewLookups(sources []*spec.Source) map[string]*limiter.Pace {
 	all := map[string]*limiter.Pace{}
@@ -253,50 +252,48 @@ func NewLookups(sources []*spec.Source) map[string]*limiter.Pace {
 	return all
 }
 
-// Close ends the viewer's own reading and waits for it. Requests still running
-// are not waited for; the server that runs them does that.
+// Close cancels the viewer's background reads and waits for them. It does not wait for requests; the HTTP server
+// does.
 func (v *Visitor) Close() error {
 	v.Numbers.close()
 	return nil
 }
 
-// controlPrefix begins Understudy's own paths; no source is named "-".
+// ControlPrefix begins Understudy's own paths. No source is named "-".
 const ControlPrefix = "/-/"
 
-// SignInPath is the page on which people sign in.
+// SignInPath is the path of the sign-in page.
 const SignInPath = ControlPrefix + "sign-in"
 
-// CallbackPath is where a provider sends people back to.
+// CallbackPath is the path to which an identity provider redirects people.
 const CallbackPath = SignInPath + "/callback"
 
-// Handler answers one request; an error becomes an error page.
+// Handler answers one request. If it returns an error, an error page is shown.
 type Handler func(*Exchange) error
 
-// History keeps what was seen of records; store.DB fills it.
+// History stores the versions of records that were seen. store.DB implements it.
 type History interface {
-	// History is what was seen of a record, newest first and at most limit
-	// versions, of all shapes, goings included; ErrNotFound: it was never seen.
+	// History returns the stored versions of a record, newest first and at most limit. They include all shapes, and
+	// deletions. It returns ErrNotFound if the record was never seen.
 	ReadHistory(ctx context.Context, source, kind, id string, limit int) ([]understudy.Version, error)
-	// ReadEdition says which records there are: while its numbers are the same, what
-	// was made of a source's records is still right.
+	// ReadEdition identifies the current records of a source. What was computed from them stays valid while both
+	// numbers are the same.
 	ReadEdition(ctx context.Context, source string) (change, silent int64, err error)
 }
 
-// Jobs does promised work; jobs.Runner fills it.
+// Jobs runs background work. jobs.Runner implements it.
 type Jobs interface {
-	// Jobs are those the filter chooses, the newest first, with how far those
-	// that run have come.
+	// ListJobs returns the jobs that match the filter, newest first. Running jobs have their progress.
 	ListJobs(ctx context.Context, f understudy.JobFilter) ([]understudy.Job, error)
-	// Cancel ends a live job: ErrNotFound when there is none of that number,
-	// ErrInvalid when it is not live.
+	// Cancel ends a live job. It returns ErrNotFound if there is no job of that number, and ErrInvalid if the job
+	// has ended.
 	Cancel(ctx context.Context, number int64) error
-	// Replay makes a new job of an archived one and is its number; errors as
-	// Cancel's.
+	// Replay makes a new job from an ended job and returns its number. Its errors are those of Cancel.
 	Replay(ctx context.Context, number int64) (int64, error)
 }
 
-// Credentials makes credentials of programs; the application does. What a method has done
-// is in force when it returns. Errors are those of credentials.Book.
+// Credentials makes credentials of programs; the application implements it. A change is in force when its method
+// returns. Errors are those of credentials.Book.
 type Credentials interface {
 	All() []credentials.Credential
 	Make(ctx context.Context, name string, s credentials.Scope, once string) (credentials.Shown, error)
@@ -304,49 +301,49 @@ type Credentials interface {
 	Revoke(ctx context.Context, name string) error
 }
 
-// Programs is what the pages of credentials work with.
+// Programs is what the pages about credentials use.
 type Programs struct {
-	Credentials                          // that are made
-	Configured  []credentials.Credential // those of the settings
-	DropIn      map[string]http.Handler  // what answers programs, by source
+	Credentials                          // the credentials that were made on the pages
+	Configured  []credentials.Credential // the credentials of the settings
+	DropIn      map[string]http.Handler  // the handlers for programs, by source
 }
 
-// Webhooks are receivers of changes; feed.Feed fills it.
+// Webhooks manages the receivers of changes. feed.Feed implements it.
 type Webhooks interface {
-	// Webhooks are the receivers of changes, by name.
+	// Webhooks returns the receivers of changes, ordered by name.
 	Webhooks() []request.Webhook
-	// Resume sets a webhook going again, after a change's number when after is not nil.
-	// Errors: ErrNotFound, ErrInvalid.
+	// Resume starts a paused webhook again. If after is not nil, it continues after the change of that number. It
+	// returns ErrNotFound or ErrInvalid.
 	Resume(ctx context.Context, name string, after *int64) error
-	// Pause stops a webhook until it is resumed, and keeps by whom. Errors: ErrNotFound.
+	// Pause stops a webhook until Resume, and stores who paused it. It returns ErrNotFound.
 	Pause(ctx context.Context, name, by string) error
 }
 
 // Holder is a person, a group of people or a program that has a role.
 type Holder struct{ Role, Name, How string }
 
-// Shelf keeps searches under names; the search's room fills it.
+// Shelf saves searches under names. The search package implements it.
 type Shelf interface {
-	// Saved are a caller's own searches and those others share, by name.
+	// Saved returns the searches that a caller has saved or that others share, ordered by name.
 	Saved(ctx context.Context, c understudy.Caller) ([]query.SavedSearch, error)
-	// Save keeps one as its caller's, in place of an own one of that name.
-	// ErrInvalid says what is wrong with its name or that there are too many.
+	// Save stores a search for its caller and replaces the caller's search of the same name. It returns ErrInvalid
+	// if the name is not valid or if the caller has too many searches.
 	Save(ctx context.Context, c understudy.Caller, s query.SavedSearch) error
-	// Forget takes an own one away: ErrNotFound when there is none of that name.
+	// Forget deletes a search of the caller. It returns ErrNotFound if the caller has none of that name.
 	Forget(ctx context.Context, c understudy.Caller, name string) error
 }
 
-// Media opens the contents of records; mirror.Mirror fills it.
+// Media opens the contents of records. mirror.Mirror implements it.
 type Media interface {
-	// Open is the content a media path names. Its errors are those of the root
-	// package, and the context's. The Medium must be closed.
+	// Open returns the content that a media path names. Its errors are those of the root package and of the
+	// context. The caller must close the response.
 	Open(context.Context, request.MediaRequest) (*request.MediaResponse, error)
 }
 
-// MaxForm bounds the body of a form, in bytes.
+// MaxForm is the largest body of a form, in bytes.
 const MaxForm = 64 << 10
 
-// Route is a pattern, what answers it, and the forms of it that people and scripts use.
+// Route is a URL pattern, its handler, and the address forms of the pattern that people and scripts use.
 type Route struct {
 	Pattern string
 	Handler Handler

@@ -1,10 +1,10 @@
-// Agent: which browser it was, in words.
+// The name of a browser, from its User-Agent header.
 
 package people
 
 import "strings"
 
-// Browsers call themselves by several names; the first that is found here is the own one.
+// A User-Agent names several browsers. The first of this list that it contains is its own.
 var (
 	browsers = []struct{ token, name string }{
 		{"Edg/", "Edge"}, {"OPR/", "Opera"}, {"Firefox/", "Firefox"}, {"FxiOS/", "Firefox"}, {"CriOS/", "Chrome"}, {"Chrome/", "Chrome"},
@@ -16,7 +16,7 @@ var (
 	}
 )
 
-// browserOf is a browser in words, from what it sends as User-Agent.
+// browserOf returns a browser and its system in words.
 func browserOf(agent string) string {
 	browser, system := "A browser", ""
 	for _, b := range browsers {

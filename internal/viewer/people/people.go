@@ -1,6 +1,6 @@
-// People: the pages on which somebody signs in and out, and sees the own sessions.
+// The pages on which people sign in, sign out, and see their own sessions.
 
-// Package people shows the pages of sign-in and of sessions.
+// Package people shows the pages about sign-in and sessions.
 package people
 
 import (
@@ -15,24 +15,24 @@ import (
 	"understudy/kit/accesslog"
 )
 
-// providerPath begins to sign in at the provider.
+// providerPath starts a sign-in at the identity provider.
 const providerPath = page.SignInPath + "/provider"
 
-// sessionsPath is the page of one's own sessions.
+// sessionsPath is the page of the caller's own sessions.
 const sessionsPath = page.ControlPrefix + "sessions"
 
-// Open are the routes that anybody may ask.
+// Open returns the routes that anybody may use.
 func Open() []page.Route {
 	return []page.Route{
 		{Pattern: "GET " + page.SignInPath, Handler: serveSignIn},
 		{Pattern: "POST " + page.SignInPath, Handler: signIn},
-		{Pattern: "GET " + providerPath, Handler: toProvider},
-		{Pattern: "GET " + page.CallbackPath, Handler: fromProvider},
+		{Pattern: "GET " + providerPath, Handler: redirectToProvider},
+		{Pattern: "GET " + page.CallbackPath, Handler: finishProvider},
 		{Pattern: "POST /-/sign-out", Handler: signOut},
 	}
 }
 
-// Routes are those for a caller that is known.
+// Routes returns the routes for callers that have signed in.
 func Routes() []page.Route {
 	return []page.Route{
 		{Pattern: "GET " + sessionsPath, Handler: serveSessions},
@@ -40,32 +40,32 @@ func Routes() []page.Route {
 	}
 }
 
-// errNobody answers where nobody signs in.
-var errNobody = page.NotFound("Nobody signs in on this page",
+// errNobody is the error of a server without sign-in.
+var errNobody = page.NewNotFound("Nobody signs in on this page",
 	"viewer.sign_in in the settings says how people come in; docs/reference/signin.md shows the ways.", "/")
 
-// signInPage is what sign-in.html shows.
+// signInPage is the data of the template sign-in.html.
 type signInPage struct {
 	Back  string
-	At    string // where the provider is, and the way there; "": by a password
+	At    string // the host of the identity provider; empty if people sign in by password
 	To    string
-	Name  string // as it was given before
-	Wrong string // why it did not go
-	Idle  int    // hours until an unused session ends
-	Days  int    // until any ends
+	Name  string // the name that the person typed in the previous try
+	Wrong string // why the sign-in failed
+	Idle  int    // the number of hours after which an unused session ends
+	Days  int    // the number of days after which every session ends
 }
 
-// serveSignIn shows the form, or leads on who is signed in.
+// serveSignIn shows the form, or redirects a person who has already signed in.
 func serveSignIn(q *page.Exchange) error {
 	if q.V.Options.People == nil {
 		return errNobody
 	}
 	back := page.LocalPath(q.R.URL.Query().Get("back"))
 	if _, err := q.V.Options.People.Identify(q.R); err == nil {
-		q.GoBack(back, "")
+		q.RedirectBack(back, "")
 		return nil
 	}
-	q.Reply.TakeSaid(q.Rights.Caller.Name)
+	q.Reply.TakeMessage(q.Rights.Caller.Name)
 	return showSignIn(q, http.StatusOK, signInPage{Back: back})
 }
 
@@ -78,50 +78,49 @@ func showSignIn(q *page.Exchange, status int, p signInPage) error {
 	return q.Render(status, "sign-in", "Sign in", p)
 }
 
-// signIn begins a session. What is wrong stands above the form.
+// signIn starts a session. An error is shown above the form.
 func signIn(q *page.Exchange) error {
 	if q.V.Options.People == nil || q.V.Options.People.Users == nil {
 		return errNobody
 	}
 	p := signInPage{Name: q.R.PostFormValue("name"), Back: page.LocalPath(q.R.PostFormValue("back"))}
 	if err := q.V.Options.People.SignIn(q.Reply.W, q.R, p.Name, q.R.PostFormValue("password")); err != nil {
-		return notSignedIn(q, p, err)
+		return showSignInError(q, p, err)
 	}
 	accesslog.LineOf(q.Ctx).Caller = p.Name
-	q.GoBack(p.Back, "")
+	q.RedirectBack(p.Back, "")
 	return nil
 }
 
-// toProvider sends a browser to the provider.
-func toProvider(q *page.Exchange) error {
+// redirectToProvider redirects a browser to the identity provider.
+func redirectToProvider(q *page.Exchange) error {
 	if q.V.Options.People == nil || q.V.Options.People.Provider == nil {
 		return errNobody
 	}
 	back := page.LocalPath(q.R.URL.Query().Get("back"))
 	if err := q.V.Options.People.Provider.Begin(q.Reply.W, q.R, back); err != nil {
-		return notSignedIn(q, signInPage{Back: back}, err)
+		return showSignInError(q, signInPage{Back: back}, err)
 	}
 	return nil
 }
 
-// fromProvider begins a session for who comes back from the provider.
-func fromProvider(q *page.Exchange) error {
+// finishProvider starts a session for a person who comes back from the identity provider.
+func finishProvider(q *page.Exchange) error {
 	if q.V.Options.People == nil || q.V.Options.People.Provider == nil {
 		return errNobody
 	}
 	name, back, err := q.V.Options.People.Finish(q.Reply.W, q.R)
 	if err != nil {
-		return notSignedIn(q, signInPage{Back: "/"}, err)
+		return showSignInError(q, signInPage{Back: "/"}, err)
 	}
 	accesslog.LineOf(q.Ctx).Caller = name
-	q.GoBack(page.LocalPath(back), "")
+	q.RedirectBack(page.LocalPath(back), "")
 	return nil
 }
 
-// notSignedIn shows the page of sign-in again, with what was wrong. How a provider failed
-// stands in the log.
-func notSignedIn(q *page.Exchange, p signInPage, err error) error {
-	if err := auditRefused(q, p.Name, err); err != nil {
+// showSignInError shows the sign-in page again with an error. Why a provider failed is only logged.
+func showSignInError(q *page.Exchange, p signInPage, err error) error {
+	if err := writeRefusal(q, p.Name, err); err != nil {
 		return err
 	}
 	p.Wrong = page.Sentence(err)
@@ -145,9 +144,9 @@ func notSignedIn(q *page.Exchange, p signInPage, err error) error {
 	return err
 }
 
-// auditRefused lists a sign-in that was refused. A name that no user has may be a
-// password: it is kept as a hash. What was not looked at is not listed.
-func auditRefused(q *page.Exchange, name string, err error) error {
+// writeRefusal writes an audit entry for a refused sign-in. An unknown name may be a password, so the entry has
+// only its hash. Tries that were not checked have no entry.
+func writeRefusal(q *page.Exchange, name string, err error) error {
 	if errors.Is(err, understudy.ErrTooMany) || !errors.Is(err, understudy.ErrUnauthorized) && !errors.Is(err, understudy.ErrForbidden) {
 		return nil
 	}
@@ -157,7 +156,7 @@ func auditRefused(q *page.Exchange, name string, err error) error {
 	} else if name != "" {
 		e.Values = []string{name}
 	}
-	return page.Audit(q, e)
+	return page.WriteAudit(q, e)
 }
 
 // signOut ends the browser's session.
@@ -167,7 +166,7 @@ func signOut(q *page.Exchange) error {
 	}
 	if c, err := q.V.Options.People.Identify(q.R); err == nil {
 		e := understudy.AuditEntry{Caller: c, Action: understudy.ActionSignIn, What: "sign-out"}
-		if err := page.Audit(q, e); err != nil {
+		if err := page.WriteAudit(q, e); err != nil {
 			return err
 		}
 	}
@@ -176,22 +175,23 @@ func signOut(q *page.Exchange) error {
 	}
 	signin.ViewAs{Cookies: q.V.Options.Cookies}.End(q.Reply.W)
 	q.Rights.Caller = understudy.Caller{}
-	q.GoBack(page.SignInPath, "You are signed out.")
+	q.RedirectBack(page.SignInPath, "You are signed out.")
 	return nil
 }
 
-// signedIn refuses a caller who has not signed in.
-func signedIn(q *page.Exchange) error {
+// checkSignedIn returns an error unless the caller has signed in.
+func checkSignedIn(q *page.Exchange) error {
 	switch {
 	case q.V.Options.People == nil:
 		return errNobody
-	case !q.Rights.SignedIn():
-		return page.NotFound("There are no sessions of yours", "You came with the credential "+q.Rights.Caller.Name+", not by signing in.", "/")
+	case !q.Rights.IsSignedIn():
+		return page.NewNotFound("There are no sessions of yours",
+			"You came with the credential "+q.Rights.Caller.Name+", not by signing in.", "/")
 	}
 	return nil
 }
 
-// sessionsPage is what sessions.html shows.
+// sessionsPage is the data of the template sessions.html.
 type sessionsPage struct {
 	Name     string
 	Sessions []Session
@@ -203,10 +203,10 @@ type Session struct {
 	Session    signin.Session
 	Browser    string
 	Made, Seen page.When
-	Here       bool // the request came with it
+	Here       bool // the session belongs to this request
 }
 
-// NewSession returns a session as pages show it; here is the id of that with which the request came.
+// NewSession returns a session as pages show it. here is the id of this request's session.
 func NewSession(q *page.Exchange, s signin.Session, here string) Session {
 	return Session{Session: s, Browser: browserOf(s.Agent), Made: q.Clock.Say(s.Made, false), Seen: q.Clock.Say(s.Seen, false),
 		Here: s.ID == here}
@@ -214,7 +214,7 @@ func NewSession(q *page.Exchange, s signin.Session, here string) Session {
 
 // serveSessions shows the caller's sessions.
 func serveSessions(q *page.Exchange) error {
-	if err := signedIn(q); err != nil {
+	if err := checkSignedIn(q); err != nil {
 		return err
 	}
 	here := q.V.Options.People.CurrentSessionID(q.R)
@@ -235,19 +235,19 @@ func order(here bool) int {
 
 // endSession ends one of the caller's sessions.
 func endSession(q *page.Exchange) error {
-	if err := signedIn(q); err != nil {
+	if err := checkSignedIn(q); err != nil {
 		return err
 	}
 	id := q.R.PathValue("id")
 	if id == q.V.Options.People.CurrentSessionID(q.R) {
 		return signOut(q)
 	}
-	if err := page.Audit(q, understudy.AuditEntry{Action: understudy.ActionSignIn, What: "session end"}); err != nil {
+	if err := page.WriteAudit(q, understudy.AuditEntry{Action: understudy.ActionSignIn, What: "session end"}); err != nil {
 		return err
 	}
 	if err := q.V.Options.People.Sessions.End(q.Ctx, id, q.Rights.Caller.Name); err != nil && !errors.Is(err, understudy.ErrNotFound) {
 		return err
 	}
-	q.GoBack(sessionsPath, "The session has ended.")
+	q.RedirectBack(sessionsPath, "The session has ended.")
 	return nil
 }

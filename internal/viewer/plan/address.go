@@ -1,4 +1,4 @@
-// Address: where the page of a record, a list or a number is.
+// The addresses of records, lists and numbers.
 
 package plan
 
@@ -12,17 +12,17 @@ import (
 	"understudy/spec"
 )
 
-// ownList says in an address which of a kind's lists is meant, by its slug.
+// OwnList is the parameter that names one of a kind's lists, by its slug.
 const OwnList = understudy.OwnPrefix + "list"
 
-// Has reports whether a parameter is given.
+// Has reports whether a query has a parameter.
 func Has(q understudy.Query, name string) bool {
 	_, ok := q.Get(name)
 	return ok
 }
 
-// Address is the page of a list: params are its variables and upstream's parameters,
-// own the viewer's.
+// Address returns the address of a list. params are its path variables and upstream's parameters, own the viewer's
+// parameters.
 func (l *List) Address(suffix string, params, own understudy.Query) string {
 	if l.Kind.Pick("", params) != l {
 		params = append(understudy.Query{{Name: OwnList, Value: l.Slug}}, params...)
@@ -30,8 +30,8 @@ func (l *List) Address(suffix string, params, own understudy.Query) string {
 	return l.Kind.Href + suffix + WithQuery(append(params, own...))
 }
 
-// Place is the address of the record or list a target means, "" when the
-// viewer has no page for it. Filters and position stay as they are.
+// Place returns the address of the record or list that a target means, or "" if the viewer has no page for it. It
+// keeps filters and position.
 func (s *Source) Place(t *spec.Target) string {
 	if t == nil || t.Kind == nil {
 		return ""
@@ -41,22 +41,22 @@ func (s *Source) Place(t *spec.Target) string {
 		return ""
 	}
 	if t.Instance != nil {
-		return k.Href + "/" + url.PathEscape(t.ID) + WithQuery(s.Given(t, t.Instance.ID))
+		return k.Href + "/" + url.PathEscape(t.ID) + WithQuery(s.AddressVars(t, t.Instance.ID))
 	}
 	for _, l := range k.PlannedLists {
 		if l.Spec == t.List {
 			query := t.Query.Without(func(p understudy.Param) bool {
 				return p.Name == l.PagingStyle.Size && p.Value == strconv.Itoa(l.PagingStyle.Default)
 			})
-			return l.Address("", slices.Concat(s.Given(t, nil), query), nil)
+			return l.Address("", slices.Concat(s.AddressVars(t, nil), query), nil)
 		}
 	}
 	return ""
 }
 
-// Given are the path variables of a target that an address must name: not
-// those of the id, nor those the source fills with the same.
-func (s *Source) Given(t *spec.Target, id []string) understudy.Query {
+// AddressVars returns the path variables that the address of a target needs. It leaves out those of the id, and
+// those that the source fills with the same value.
+func (s *Source) AddressVars(t *spec.Target, id []string) understudy.Query {
 	var all understudy.Query
 	for _, v := range t.Vars {
 		def, own := s.Config.PathVar(v.Name)
@@ -71,7 +71,7 @@ func (s *Source) Given(t *spec.Target, id []string) understudy.Query {
 	return all
 }
 
-// WithQuery is a query as the end of an address, "" when it is empty.
+// WithQuery returns a query as the end of an address, or "" if it is empty.
 func WithQuery(q understudy.Query) string {
 	if len(q) == 0 {
 		return ""
@@ -79,9 +79,9 @@ func WithQuery(q understudy.Query) string {
 	return "?" + q.String()
 }
 
-// Pick is the list an address means: the one it names; else the first whose
-// record it names and that knows all its parameters, else the first whose
-// record it names, else the first. It is nil when there is none of that name.
+// Pick returns the list that an address means. A slug names the list. Without one, it is the first list whose
+// parent record the address names and that accepts all parameters, else the first whose parent it names, else the
+// first list. It returns nil if no list has the slug.
 func (k *Kind) Pick(slug string, params understudy.Query) *List {
 	if slug != "" {
 		if i := slices.IndexFunc(k.PlannedLists, func(l *List) bool { return l.Slug == slug }); i >= 0 {
@@ -91,10 +91,10 @@ func (k *Kind) Pick(slug string, params understudy.Query) *List {
 	}
 	var given *List
 	for _, l := range k.PlannedLists {
-		if l.Lacks(params) {
+		if l.IsMissing(params) {
 			continue
 		}
-		if !slices.ContainsFunc(params, func(p understudy.Param) bool { return !l.knows(p.Name) }) {
+		if !slices.ContainsFunc(params, func(p understudy.Param) bool { return !l.hasParam(p.Name) }) {
 			return l
 		}
 		if given == nil {
@@ -107,17 +107,16 @@ func (k *Kind) Pick(slug string, params understudy.Query) *List {
 	return given
 }
 
-// Lacks reports whether parameters leave out a record that the list lies under, or a filter
-// without which upstream refuses it. Of a list that is shown everywhere no root has to be
-// given.
-func (l *List) Lacks(params understudy.Query) bool {
+// IsMissing reports whether the parameters lack the parent record of a list, or a filter that upstream requires. A
+// list of all roots needs no root.
+func (l *List) IsMissing(params understudy.Query) bool {
 	return slices.ContainsFunc(l.Needs, func(name string) bool {
-		return !Has(params, name) && !(l.Everywhere() && slices.Contains(l.Kind.Source.Spec.Roots.Vars, name))
+		return !Has(params, name) && !(l.IsAcrossRoots() && slices.Contains(l.Kind.Source.Spec.Roots.Vars, name))
 	}) || slices.ContainsFunc(l.Spec.Filters, func(f *spec.Filter) bool { return f.Required && !Has(params, f.Name) })
 }
 
-// knows reports whether a parameter means something to a list.
-func (l *List) knows(name string) bool {
+// hasParam reports whether a list accepts a parameter.
+func (l *List) hasParam(name string) bool {
 	return strings.HasPrefix(name, understudy.OwnPrefix) || slices.Contains(l.Needs, name) || l.Spec.Filter(name) != nil ||
 		name != "" && name == l.PagingStyle.Size || IsPosition(l.PagingStyle, name)
 }
@@ -128,23 +127,23 @@ func (l *List) IsVar(name string) bool {
 	return slices.Contains(l.Needs, name) || IsOwnVar(l.Spec.Template(), name) && !slices.Contains(l.Needs, own)
 }
 
-// IsOwnVar reports whether a parameter is a path's variable as the viewer
-// names those the source fills: understudy.AccountSid.
+// IsOwnVar reports whether a parameter changes a path variable that the source fills, such as
+// understudy.AccountSid.
 func IsOwnVar(path spec.Template, name string) bool {
 	own, ok := strings.CutPrefix(name, understudy.OwnPrefix)
 	return ok && path.Has(own)
 }
 
-// ByName orders parameters.
-func ByName(a, b understudy.Param) int { return strings.Compare(a.Name, b.Name) }
+// CompareNames orders parameters by name.
+func CompareNames(a, b understudy.Param) int { return strings.Compare(a.Name, b.Name) }
 
-// IsPosition reports the parameters that say which page of a list is meant.
+// IsPosition reports whether a parameter is a position in a list.
 func IsPosition(p *spec.Paging, name string) bool {
 	return name != "" && p.Position(name)
 }
 
-// PathTo is upstream's path of a record: the parts of its id, the parameters of
-// the viewer's address and what the source fills in. ok: nothing lacks.
+// PathTo returns upstream's path of a record. It needs the parts of the id, the parameters of the viewer's address,
+// and the variables that the source fills. ok is false if a variable is missing.
 func (k *Kind) PathTo(parts []string, params understudy.Query) (path string, ok bool) {
 	in := k.PlannedInstances[0]
 	return in.Spec.Template().FillEscaped(func(name string) (string, bool) {
@@ -155,7 +154,7 @@ func (k *Kind) PathTo(parts []string, params understudy.Query) (path string, ok 
 	})
 }
 
-// PathVar returns a path variable as the viewer's address gives it, else as the source does.
+// PathVar returns the value of a path variable in the viewer's address, or else the source's value.
 func (s *Source) PathVar(params understudy.Query, name string) (string, bool) {
 	if given, ok := params.Get(name); ok {
 		return given, true
@@ -166,10 +165,9 @@ func (s *Source) PathVar(params understudy.Query, name string) (string, bool) {
 	return s.Config.PathVar(name)
 }
 
-// Opens reports whether the page of a record finds it by its id: not when the
-// id holds a slash, for one, or is longer than a request can be. Browsers take
-// "." and ".." out of an address.
-func (k *Kind) Opens(id string, params understudy.Query) bool {
+// CanOpen reports whether the page of a record can be found by its id. It cannot if the id contains a slash or is
+// too long, for example. Browsers remove "." and ".." from addresses.
+func (k *Kind) CanOpen(id string, params understudy.Query) bool {
 	parts := strings.Split(id, spec.IDSeparator)
 	if len(parts) != len(k.Spec.ID) || id == "." || id == ".." {
 		return false
@@ -182,8 +180,8 @@ func (k *Kind) Opens(id string, params understudy.Query) bool {
 	return err == nil && t.Instance == k.PlannedInstances[0].Spec
 }
 
-// NumberHref is the page of a number, "" when the text is none. A number is
-// E.164, or the few digits of a short code.
+// NumberHref returns the address of a number's page, or "" if the text is no number. A number is E.164 or a short
+// code.
 func (s *Source) NumberHref(text string) string {
 	if !IsNumber(text) {
 		return ""
@@ -191,7 +189,7 @@ func (s *Source) NumberHref(text string) string {
 	return "/" + s.Name + "/" + NumberWord + "/" + text
 }
 
-// OwnVars are the parameters that give another value to what the source fills.
+// OwnVars returns the parameters that change path variables which the source fills.
 func OwnVars(q understudy.Query) understudy.Query {
 	return q.Without(func(p understudy.Param) bool { return !strings.HasPrefix(p.Name, understudy.OwnPrefix) })
 }

@@ -66,22 +66,22 @@ func TestAddressMeansTheListThatKnowsItsParameters(t *testing.T) {
 			t.Fatalf("no list of %s for %s", c.kind, c.name)
 		}
 		if c.under == "" {
-			if list.Under.Kind != nil {
-				t.Errorf("%s with %s lies under %s", c.kind, c.name, list.Under.Kind.Spec.Name)
+			if list.Parent.Kind != nil {
+				t.Errorf("%s with %s lies under %s", c.kind, c.name, list.Parent.Kind.Spec.Name)
 			}
 			continue
 		}
-		if list.Under.Kind == nil || list.Under.Kind.Spec.Name != c.under {
-			t.Fatalf("%s with %s lies under %v, want %s", c.kind, c.name, list.Under.Kind, c.under)
+		if list.Parent.Kind == nil || list.Parent.Kind.Spec.Name != c.under {
+			t.Fatalf("%s with %s lies under %v, want %s", c.kind, c.name, list.Parent.Kind, c.under)
 		}
-		if !list.Lacks(nil) || list.Lacks(understudy.Query{{Name: c.name, Value: "XX1"}}) {
+		if !list.IsMissing(nil) || list.IsMissing(understudy.Query{{Name: c.name, Value: "XX1"}}) {
 			t.Errorf("%s lacks %s when it is given, or not when it is missing", c.kind, c.name)
 		}
-		fill := list.Under.Fill([]string{"XX1"})
+		fill := list.Parent.Fill([]string{"XX1"})
 		if value, ok := fill(c.name); !ok || value != "XX1" {
 			t.Errorf("%s of %s: %s is %q", c.kind, c.under, c.name, value)
 		}
-		if id := list.Under.Id(fill); id != "XX1" {
+		if id := list.Parent.Id(fill); id != "XX1" {
 			t.Errorf("%s of %s: the id is %q", c.kind, c.under, id)
 		}
 	}
@@ -99,7 +99,7 @@ func TestIDOpensAPageWhenAPathCanHoldIt(t *testing.T) {
 		{"calls", "CA1", true}, {"calls", ".", false}, {"calls", "..", false}, {"calls", "CA1~CA2", false}, {"calls", "", false},
 		{"participants", "CF1~CA1", true}, {"participants", "CF1", false}, {"calls", strings.Repeat("CA", 1<<20), false},
 	} {
-		if got := s.ByName[c.kind].Opens(c.id, nil); got != c.want {
+		if got := s.ByName[c.kind].CanOpen(c.id, nil); got != c.want {
 			t.Errorf("%s %.40q opens: %t, want %t", c.kind, c.id, got, c.want)
 		}
 	}

@@ -1,4 +1,4 @@
-// Columns: how each field of a kind is shown, worked out once.
+// Columns: how each field of a kind is shown. They are planned once.
 
 package plan
 
@@ -25,41 +25,43 @@ const (
 	ErrorCode
 )
 
+// planColumns plans the columns and the groups of a kind.
 func (k *Kind) planColumns() {
 	all := make([]*Column, 0, len(k.Spec.Fields))
 	k.ByField = map[string]*Column{}
 	for _, f := range k.Spec.Fields {
-		c := k.column(f)
+		c := k.newColumn(f)
 		k.ByField[f.Name] = c
-		if f.Type != spec.TypeMedia { // in no body
+		if f.Type != spec.TypeMedia { // the values of media fields are not in the records
 			all = append(all, c)
 			if f.Type != spec.TypeMap {
-				k.Every = append(k.Every, c)
+				k.AllColumns = append(k.AllColumns, c)
 			}
 		}
 	}
 	for _, name := range k.Spec.Columns {
 		if c := k.ByField[name]; c.Spec.Type != spec.TypeMedia {
-			k.Shown = append(k.Shown, c)
+			k.DefaultColumns = append(k.DefaultColumns, c)
 		}
 	}
-	k.Shown = slices.DeleteFunc(k.Shown, func(c *Column) bool { // a unit stands beside its number
-		return slices.ContainsFunc(k.Shown, func(of *Column) bool { return of.Unit == c.Spec.Name })
+	k.DefaultColumns = slices.DeleteFunc(k.DefaultColumns, func(c *Column) bool { // a unit is shown beside its number
+		return slices.ContainsFunc(k.DefaultColumns, func(of *Column) bool { return of.Unit == c.Spec.Name })
 	})
-	if len(k.Shown) == 0 {
+	if len(k.DefaultColumns) == 0 {
 		for _, c := range all[:min(8, len(all))] {
 			if c.Spec.Type != spec.TypeMap {
-				k.Shown = append(k.Shown, c)
+				k.DefaultColumns = append(k.DefaultColumns, c)
 			}
 		}
 	}
 	k.Groups = k.group(all)
 }
 
-func (k *Kind) column(f *spec.Field) *Column {
+// newColumn returns the column of a field, with the shape that fits its type and class.
+func (k *Kind) newColumn(f *spec.Field) *Column {
 	c := &Column{Spec: f, Unit: f.Unit, Words: TitleOf(f), Heading: UpperFirst(TitleOf(f)), IsID: slices.Contains(k.Spec.ID, f.Name)}
 	for _, st := range slices.Concat(k.Spec.Final, k.Spec.Failed) {
-		c.state = c.state || st.Field == f.Name && len(st.In) > 0
+		c.isState = c.isState || st.Field == f.Name && len(st.In) > 0
 	}
 	if u := k.Spec.Field(f.Name + "_unit"); u != nil && c.Unit == "" {
 		c.Unit = u.Name
@@ -72,11 +74,11 @@ func (k *Kind) column(f *spec.Field) *Column {
 	case f.Type == spec.TypeCode:
 		c.Shape, c.CellClass = ErrorCode, "errcode"
 	case f.Type == spec.TypeInt || f.Type == spec.TypeDecimal:
-		c.Shape, c.CellClass, c.Digits = Number, "num", true
+		c.Shape, c.CellClass, c.IsNumeric = Number, "num", true
 		if f.Show == spec.ShowSeconds {
 			c.CellClass = "len"
 		}
-	case c.state:
+	case c.isState:
 		c.Shape, c.CellClass = Pill, "state"
 	case f.Class == spec.ClassPhone:
 		c.Shape, c.CellClass = Phone, "tel"
@@ -94,13 +96,12 @@ func (k *Kind) column(f *spec.Field) *Column {
 	return c
 }
 
-// group sorts the fields of a record under headings: what its table shows,
-// its times, everything else, and each object by itself.
+// group sorts the fields of a record into groups: the columns of its table, its times, each object, and the others.
 func (k *Kind) group(all []*Column) []Group {
 	first := Group{Title: "Overview"}
 	times, more := Group{Title: "Times"}, Group{Title: "More"}
 	var objects []Group
-	for _, c := range k.Shown {
+	for _, c := range k.DefaultColumns {
 		if !strings.Contains(c.Spec.Name, ".") && !c.IsID && c.Shape != Moment {
 			first.Columns = append(first.Columns, c)
 		}
@@ -127,17 +128,17 @@ func (k *Kind) group(all []*Column) []Group {
 	return slices.DeleteFunc(groups, func(g Group) bool { return len(g.Columns) == 0 })
 }
 
-// EveryName are the names of all columns a table can show.
-func (k *Kind) EveryName() []string {
-	names := make([]string, len(k.Every))
-	for i, c := range k.Every {
+// ColumnNames returns the names of all columns that a table can show.
+func (k *Kind) ColumnNames() []string {
+	names := make([]string, len(k.AllColumns))
+	for i, c := range k.AllColumns {
 		names[i] = c.Spec.Name
 	}
 	return names
 }
 
-// FormOf says in words which of upstream's renderings a shape is.
-func (k *Kind) FormOf(shape string) string {
+// ShapeText says in words where upstream shows records in a shape.
+func (k *Kind) ShapeText(shape string) string {
 	for _, l := range k.PlannedLists {
 		if l.Spec.Shape == shape {
 			return "as the list “" + l.TabTitle + "” shows it"

@@ -1,4 +1,4 @@
-// Contact: kinds that say who was in contact with whom, read off the spec.
+// Kinds of contact between two numbers, as the spec describes them.
 
 package plan
 
@@ -9,19 +9,18 @@ import (
 	"understudy/spec"
 )
 
-// numberWord is the part of an address that begins the pages of numbers; no
-// kind may be named so.
+// NumberWord is the path element of the pages about numbers. No kind may have this name.
 const NumberWord = "number"
 
-// Contact is a kind whose records are contacts between two numbers: its main list
-// can be asked for either, and its records have a time.
+// Contact is a kind whose records are contacts between two numbers. Its main list can be filtered by either number,
+// and its records have a time.
 type Contact struct {
 	Kind *Kind
 	List *List
-	Ends [2]End // in the spec's order of fields: who began it, whom it reached
+	Ends [2]End // in the order of the spec's fields: the caller or sender, then the receiver
 }
 
-// End is a field that holds a number, and the filter that picks records by it.
+// End is a field with a number, and the filter by this field.
 type End struct {
 	Column *Column
 	Filter int
@@ -30,7 +29,7 @@ type End struct {
 // planContactKinds finds the kinds of contact of a source.
 func (s *Source) planContactKinds() {
 	for _, k := range s.Kinds {
-		if !k.Browsable() || k.Spec.Clock == "" || k.Spec.Own != "" {
+		if !k.IsBrowsable() || k.Spec.Clock == "" || k.Spec.Own != "" {
 			continue
 		}
 		t := &Contact{Kind: k, List: k.PlannedLists[0]}
@@ -48,15 +47,15 @@ func (s *Source) planContactKinds() {
 	}
 }
 
-// Between is the kind's filters for records from one number to another.
-func (t *Contact) Between(from, to string) understudy.Query {
+// NumberFilters returns the filters for records from one number to another.
+func (t *Contact) NumberFilters(from, to string) understudy.Query {
 	return understudy.Query{
 		{Name: t.List.Spec.Filters[t.Ends[0].Filter].Name, Value: from},
 		{Name: t.List.Spec.Filters[t.Ends[1].Filter].Name, Value: to},
 	}
 }
 
-// Target is the target of the kind's newest page under a query.
-func (t *Contact) Target(query understudy.Query) (*spec.Target, error) {
+// MakeTarget returns the target of the kind's newest page with a query.
+func (t *Contact) MakeTarget(query understudy.Query) (*spec.Target, error) {
 	return t.Kind.Source.Spec.Target(t.Kind.Source.Name, t.List.Newest.Key.Path(), query.String())
 }

@@ -1,4 +1,4 @@
-// Figure: numbers and texts as people read them, by what the spec says of a field.
+// Figures: numbers and texts in the form that people read, as the spec describes fields.
 
 package plan
 
@@ -14,16 +14,17 @@ import (
 	"understudy/spec"
 )
 
-// mostDecimals is how many decimal places an amount of at least 1 has; one of more is rounded to what is paid.
-const mostDecimals = 4
+// maxDecimals is the largest number of decimal places of an amount of at least 1. An amount with more is rounded to
+// the currency's smallest unit.
+const maxDecimals = 4
 
-// Figure returns a field's number as people read it: 1386 seconds as 23:06, a price as $0.0255.
-// exact is the number as the API writes it, with its unit. ok is false for a field of which the
-// spec says nothing, and for a text that is no such number.
+// Figure returns a field's number in the form that people read: 1386 seconds as 23:06, a price as $0.0255. exact is
+// the number as the API writes it, with its unit. ok is false if the spec does not describe the field, or if the
+// text is no such number.
 func Figure(f *spec.Field, number, unit string) (text, exact string, ok bool) {
 	switch f.Show {
 	case spec.ShowSeconds:
-		text, ok = clockLength(number)
+		text, ok = formatSeconds(number)
 		return text, number + " s", ok
 	case spec.ShowMillis:
 		ms, err := strconv.ParseFloat(number, 64)
@@ -42,16 +43,16 @@ func Figure(f *spec.Field, number, unit string) (text, exact string, ok bool) {
 		return "", "", false
 	}
 	if f.Show == spec.ShowMinor {
-		a.shift(places(unit))
+		a.shift(decimalPlaces(unit))
 	}
-	if a.whole != "" && len(a.fraction) > mostDecimals {
-		a.round(places(unit))
+	if a.whole != "" && len(a.fraction) > maxDecimals {
+		a.reducePlaces(decimalPlaces(unit))
 	}
 	a.negative = a.negative != (f.Show == spec.ShowCost)
-	return a.in(unit), strings.TrimSpace(number + " " + unit), true
+	return a.format(unit), strings.TrimSpace(number + " " + unit), true
 }
 
-// Symbol is how people write a currency beside an amount: $ for USD, else the unit itself.
+// Symbol returns the symbol of a currency, such as $ for USD, or else the unit itself.
 func Symbol(unit string) string {
 	unit = strings.ToUpper(unit)
 	if s := symbols[unit]; s != "" {
@@ -60,17 +61,17 @@ func Symbol(unit string) string {
 	return unit
 }
 
-// symbols are those that mean one currency to most people.
+// symbols are the currency symbols that most people know.
 var symbols = map[string]string{"USD": "$", "EUR": "€", "GBP": "£", "JPY": "¥", "INR": "₹", "KRW": "₩", "CAD": "CA$", "AUD": "A$"}
 
-// The currencies (ISO 4217) that are not counted in hundredths.
+// The currencies (ISO 4217) whose smallest unit is not a hundredth.
 var (
 	wholeCurrencies    = strings.Fields("BIF CLP DJF GNF JPY KMF KRW MGA PYG RWF UGX VND VUV XAF XOF XPF")
 	thousandCurrencies = strings.Fields("BHD JOD KWD OMR TND")
 )
 
-// places is the number of decimal places of a currency's smallest unit.
-func places(unit string) int {
+// decimalPlaces returns the number of decimal places of a currency's smallest unit.
+func decimalPlaces(unit string) int {
 	switch {
 	case slices.Contains(wholeCurrencies, unit):
 		return 0
@@ -86,7 +87,7 @@ type amount struct {
 	whole, fraction string
 }
 
-// maxDigits bounds the digits of an amount that is written anew.
+// maxDigits is the largest number of digits of an amount that is reformatted.
 const maxDigits = 40
 
 func readAmount(text string) (a amount, ok bool) {
@@ -99,7 +100,7 @@ func readAmount(text string) (a amount, ok bool) {
 	return amount{negative, strings.TrimLeft(whole, "0"), strings.TrimRight(fraction, "0")}, true
 }
 
-// shift divides by a power of ten.
+// shift divides the amount by a power of ten.
 func (a *amount) shift(places int) {
 	if short := places - len(a.whole); short > 0 {
 		a.whole = strings.Repeat("0", short) + a.whole
@@ -108,18 +109,18 @@ func (a *amount) shift(places int) {
 	a.whole, a.fraction = strings.TrimLeft(a.whole[:at], "0"), strings.TrimRight(a.whole[at:]+a.fraction, "0")
 }
 
-// round keeps fewer decimal places than the amount has.
-func (a *amount) round(places int) {
+// reducePlaces rounds the amount to fewer decimal places.
+func (a *amount) reducePlaces(places int) {
 	n, _ := new(big.Int).SetString(a.whole+a.fraction[:places], 10)
 	n.Add(n, big.NewInt(int64(a.fraction[places]-'0')/5))
 	a.whole, a.fraction = n.String(), ""
 	a.shift(places)
 }
 
-// in writes the amount in a currency; "" is no currency.
-func (a *amount) in(unit string) string {
+// format returns the amount in a currency, or without one if unit is empty.
+func (a *amount) format(unit string) string {
 	fraction := a.fraction
-	if least := places(unit); len(fraction) < least {
+	if least := decimalPlaces(unit); len(fraction) < least {
 		fraction += strings.Repeat("0", least-len(fraction))
 	}
 	text := GroupDigits(max(a.whole, "0"))
@@ -137,10 +138,10 @@ func (a *amount) in(unit string) string {
 	return text
 }
 
-// Minus is the sign of numbers below zero.
+// Minus is the minus sign of negative numbers.
 const Minus = "\u2212"
 
-// GroupDigits puts a comma between the thousands of digits.
+// GroupDigits puts commas between groups of three digits.
 func GroupDigits(digits string) string {
 	for i := len(digits) - 3; i > 0; i -= 3 {
 		digits = digits[:i] + "," + digits[i:]
@@ -148,8 +149,8 @@ func GroupDigits(digits string) string {
 	return digits
 }
 
-// clockLength writes seconds as a clock does: 23:06, from one hour on 1:02:03.
-func clockLength(seconds string) (text string, ok bool) {
+// formatSeconds returns a number of seconds in the form 23:06, or 1:02:03 from one hour on.
+func formatSeconds(seconds string) (text string, ok bool) {
 	n, err := strconv.ParseInt(seconds, 10, 64)
 	if err != nil || n < 0 {
 		return "", false
@@ -161,15 +162,14 @@ func clockLength(seconds string) (text string, ok bool) {
 	return strconv.FormatInt(n/3600, 10) + ":" + two(n/60%60) + ":" + two(n%60), true
 }
 
-// ReadForm writes form-encoded text with a line or, apart by a dot, a part for each value. A text that is
-// no form stays as it is.
+// ReadForm decodes form-encoded text and puts apart between the values. It returns any other text unchanged.
 func ReadForm(text, apart string) string {
 	text, _ = ReadFormPlaces(text, apart)
 	return text
 }
 
-// ReadFormPlaces is ReadForm, and returns for each byte of the text, and for its end, its place in what is read.
-// places is nil for a text that is no form.
+// ReadFormPlaces is like ReadForm. It also returns the position in the result for each byte of the text and for its
+// end. places is nil if the text is no form.
 func ReadFormPlaces(text, apart string) (read string, places []int) {
 	if !strings.Contains(text, "=") || strings.ContainsAny(text, " \t\n") {
 		return text, nil
@@ -192,7 +192,7 @@ func ReadFormPlaces(text, apart string) (read string, places []int) {
 			case shown == "+":
 				shown = " "
 			case shown == "%":
-				for next = i; next < len(pair) && pair[next] == '%'; { // the bytes of a character come one by one
+				for next = i; next < len(pair) && pair[next] == '%'; { // the bytes of a character are escaped one by one
 					next += 3
 				}
 				shown, _ = url.QueryUnescape(pair[i:next])
@@ -208,10 +208,10 @@ func ReadFormPlaces(text, apart string) (read string, places []int) {
 	return b.String(), append(places, b.Len())
 }
 
-// maxTags bounds the values of an array that are shown one by one.
+// maxTags is the largest number of array values that are shown one by one.
 const maxTags = 50
 
-// Tags reads a JSON array of texts and numbers; ok is false for every other text.
+// Tags parses a JSON array of texts and numbers. ok is false for every other text.
 func Tags(text string) (tags []string, ok bool) {
 	if !strings.HasPrefix(text, "[") {
 		return nil, false

@@ -1,4 +1,4 @@
-// Id: what may be the id of a record.
+// Which texts may be ids of records.
 
 package plan
 
@@ -9,7 +9,7 @@ import (
 	"understudy/spec"
 )
 
-// SpellID is an id that was typed in any letter case as records spell it.
+// SpellID returns an id in the spelling of the records, whatever letter case was typed.
 func (s *Source) SpellID(typed string) string {
 	parts := strings.Split(typed, spec.IDSeparator)
 	for i, part := range parts {
@@ -23,27 +23,27 @@ func (s *Source) SpellID(typed string) string {
 	return strings.Join(parts, spec.IDSeparator)
 }
 
-// MayName reports whether a text has the form of an id of the kind.
-func (s *Source) MayName(k *Kind, text string) bool {
+// CanName reports whether a text has the form of an id of the kind.
+func (s *Source) CanName(k *Kind, text string) bool {
 	parts := strings.Split(text, spec.IDSeparator)
 	switch {
 	case len(k.Spec.ID) == 0 || len(parts) != len(k.Spec.ID):
 		return false
 	case len(parts) == 1:
-		return k.Spec.HasPrefix(text) && FormedID(text)
+		return k.Spec.HasPrefix(text) && IsFormedID(text)
 	}
 	for i, name := range k.Spec.ID {
 		f := k.Spec.Field(name)
 		of := s.ByName[f.Link]
-		if of == nil || !of.Spec.HasPrefix(parts[i]) || !FormedID(parts[i]) {
+		if of == nil || !of.Spec.HasPrefix(parts[i]) || !IsFormedID(parts[i]) {
 			return false
 		}
 	}
 	return true
 }
 
-// FormedID keeps words that happen to begin like an id from being links.
-func FormedID(text string) bool {
+// IsFormedID reports whether a text has the form of an id. Other words may begin with an id's prefix.
+func IsFormedID(text string) bool {
 	_, ok := understudy.ParseAnyID(text)
 	return ok
 }

@@ -1,4 +1,4 @@
-// Parent: which record a list lies under, read off the spec's paths.
+// The parent record of a list, as the spec's paths describe it.
 
 package plan
 
@@ -8,14 +8,14 @@ import (
 	"understudy/spec"
 )
 
-// Parent is the kind of record a path lies under, and how that record's id
-// fills the path's variables. The zero value is none.
+// Parent is the kind of record that a path names, and which part of its id each path variable is. The zero value is
+// no parent.
 type Parent struct {
 	Kind *Kind
-	Vars map[string]int // variable -> part of the kind's id
+	Vars map[string]int // path variable -> index of the id's part
 }
 
-// Fill gives the variables of the path from the parts of a parent's id.
+// Fill returns a function that returns the path variables from the parts of a parent's id.
 func (p Parent) Fill(parts []string) func(string) (string, bool) {
 	return func(name string) (string, bool) {
 		i, ok := p.Vars[name]
@@ -26,7 +26,7 @@ func (p Parent) Fill(parts []string) func(string) (string, bool) {
 	}
 }
 
-// Id joins a parent's id from the path's variables; "" when one is missing.
+// Id joins a parent's id from the path variables. It returns "" if one is missing.
 func (p Parent) Id(value func(string) (string, bool)) string {
 	if p.Kind == nil {
 		return ""
@@ -41,9 +41,8 @@ func (p Parent) Id(value func(string) (string, bool)) string {
 	return p.Kind.Spec.IDOf(parts)
 }
 
-// ParentOf finds the kind one of whose instance paths begins the same way as
-// this path, names the same things in the same places, and accounts for every
-// variable in needs. The longest such path wins.
+// ParentOf returns the kind with an instance path that this path begins with. The paths must have the same
+// variables in the same places, and these must include all of needs. The longest such path is used.
 //
 //	/Accounts/{AccountSid}/Calls/{Sid}.json                instance of calls
 //	/Accounts/{AccountSid}/Calls/{CallSid}/Recordings.json its recordings
@@ -54,7 +53,7 @@ func (s *Source) ParentOf(path spec.Template, needs []string) Parent {
 	for _, k := range s.Kinds {
 		for _, in := range k.Spec.Instances {
 			want := in.Template().Segments()
-			vars, ok := under(have, want, in)
+			vars, ok := matchPrefix(have, want, in)
 			if !ok || len(want) <= longest || slices.ContainsFunc(needs, func(n string) bool { _, ok := vars[n]; return !ok }) {
 				continue
 			}
@@ -64,8 +63,8 @@ func (s *Source) ParentOf(path spec.Template, needs []string) Parent {
 	return best
 }
 
-// under matches the beginning of a path with an instance's.
-func under(have, want []spec.Segment, in *spec.Instance) (vars map[string]int, ok bool) {
+// matchPrefix matches the beginning of a path with an instance path.
+func matchPrefix(have, want []spec.Segment, in *spec.Instance) (vars map[string]int, ok bool) {
 	if len(have) <= len(want) {
 		return nil, false
 	}
@@ -84,7 +83,7 @@ func under(have, want []spec.Segment, in *spec.Instance) (vars map[string]int, o
 	return vars, true
 }
 
-// segmentVar is the variable of a path segment, an extension after it left out.
+// segmentVar returns the variable of a path segment. A file extension after it is ignored.
 func segmentVar(s spec.Segment) (name string, ok bool) {
 	return s.Name, s.Opens() && (s.Tail == "" || s.Tail[0] == '.')
 }

@@ -1,4 +1,4 @@
-// Phone: a number in groups, as the people of its country write it.
+// Phone numbers with their digits in groups, as people write them in each country.
 
 package plan
 
@@ -7,10 +7,10 @@ import (
 	"strings"
 )
 
-// plans are how national numbers are written, by the digits they begin with after
-// the plus, the longest first (ITU-T E.123; the numbering plans that countries
-// register with ITU-T E.129). A number of another length is left in one group.
-var plans = []struct {
+// digitPlans are the digit groups of national numbers, by the first digits after the plus, the longest first. Sources
+// are ITU-T E.123 and the numbering plans that countries register with ITU-T E.129. A number of another length is
+// left in one group.
+var digitPlans = []struct {
 	begins string
 	groups []int
 }{
@@ -25,9 +25,9 @@ var plans = []struct {
 	{"852", []int{4, 4}},
 }
 
-// GroupPhone sets the digits of an E.164 number in groups: the country's code, then
-// those of a plan. Where none is known the rest stays in one, so that no group says
-// what is no area's code. Any other text is left as it is.
+// GroupPhone groups the digits of an E.164 number: the country code, then the groups of its numbering plan. Without
+// a known plan the national number stays in one group, so that no group looks like an area code. Any other text is
+// returned unchanged.
 func GroupPhone(text string) string {
 	if len(text) < 8 || len(text) > 16 || text[0] != '+' || text[1] == '0' {
 		return text
@@ -52,9 +52,9 @@ func GroupPhone(text string) string {
 	return b.String()
 }
 
-// planOf are the groups of a number's national part; nil when none is known.
+// planOf returns the digit groups of a national number, or nil if no plan is known.
 func planOf(digits string, national int) []int {
-	for _, p := range plans {
+	for _, p := range digitPlans {
 		sum := 0
 		for _, n := range p.groups {
 			sum += n
@@ -66,7 +66,7 @@ func planOf(digits string, national int) []int {
 	return nil
 }
 
-// CountryDigits is the length of a number's country code (ITU-T E.164).
+// CountryDigits returns the length of a number's country code (ITU-T E.164).
 func CountryDigits(digits string) int {
 	if digits[0] == '1' || digits[0] == '7' {
 		return 1
@@ -81,7 +81,7 @@ func CountryDigits(digits string) int {
 	return 3
 }
 
-// IsNumber reports whether a text is a number as records hold them.
+// IsNumber reports whether a text is a phone number in the form of the records.
 func IsNumber(text string) bool {
 	digits, least := text, 3
 	if text != "" && text[0] == '+' {

@@ -1,6 +1,6 @@
-// Plans: what is worked out once, at start, about every source, kind and list.
+// Plans: what is computed once, at the start, for every source, kind and list.
 
-// Package plan works out once, at start, what the spec makes of the pages of a source.
+// Package plan computes once, at the start, what the viewer needs from the spec of a source.
 package plan
 
 import (
@@ -14,36 +14,36 @@ import (
 	"understudy/spec"
 )
 
-// Source is a source with its kinds planned.
+// Source is a source with its planned kinds.
 type Source struct {
-	Config    *spec.Source // as the settings have it, with its Name and its Spec
+	Config    *spec.Source // the source in the settings
 	Name      string
 	Spec      *spec.Spec
 	Kinds     []*Kind
 	ByName    map[string]*Kind
-	OwnKinds  []*Kind    // kinds that list numbers of our own
-	ErrorDocs string     // upstream's page about an error, {code} in it; "" when unknown
-	Contacts  []*Contact // kinds of contact between two numbers
+	OwnKinds  []*Kind    // the kinds that list our own numbers
+	ErrorDocs string     // the address of upstream's documentation of errors, with {code} in it; empty if it is not known
+	Contacts  []*Contact // the kinds of contact between two numbers
 }
 
-// Kind is a kind with its lists and columns planned.
+// Kind is a kind with its planned lists and columns.
 type Kind struct {
 	Spec             *spec.Kind
 	Source           *Source
-	PlannedLists     []*List // those that can be shown by themselves come first
+	PlannedLists     []*List // lists that need no parent record come first
 	PlannedInstances []*Instance
-	Shown            []*Column // those a table shows by default
-	Every            []*Column // those it can show
+	DefaultColumns   []*Column // the default columns of a table
+	AllColumns       []*Column // all possible columns of a table
 	ByField          map[string]*Column
 	Groups           []Group
-	Href             string           // "/twilio/calls"
-	CountedIn        map[string]*List // by field: lists under a record of this kind whose rows it counts
+	Href             string           // the address of the kind's list, such as "/twilio/calls"
+	CountedIn        map[string]*List // by field: the child lists whose rows the field counts
 }
 
 // Instance is one path of a kind's records.
 type Instance struct {
 	Spec  *spec.Instance
-	Needs map[string]string // path variables beside the id, and the field that gives each; "" = none does
+	Needs map[string]string // the path variables other than the id, with the field that has each value; "" if none has it
 }
 
 // List is one list of a kind.
@@ -51,29 +51,29 @@ type List struct {
 	Spec        *spec.List
 	Kind        *Kind
 	PagingStyle *spec.Paging
-	Slug        string       // names it in understudy.list
-	TabTitle    string       // names it in its tab
-	Needs       []string     // path variables the source cannot fill
-	Under       Parent       // the record that fills them
-	Newest      *spec.Target // its newest page as the viewer asks for it; nil when it needs a variable
-	Sample      *spec.Target // a page of it, to ask the gate about; never asked for
+	Slug        string       // the list's name in the parameter OwnList
+	TabTitle    string       // the text of the list's tab
+	Needs       []string     // the path variables that the source cannot fill
+	Parent      Parent       // the parent record, whose id fills these variables
+	Newest      *spec.Target // its newest page; nil if it needs a variable
+	Sample      *spec.Target // a page of the list for questions to the gate; it is never requested
 	Probes      []*spec.Target
 }
 
-// Column is one field as a table or a record shows it.
+// Column is one field as tables and records show it.
 type Column struct {
 	Spec      *spec.Field
-	Words     string // as it stands in a sentence
-	Heading   string // as it begins a line
-	CellClass string // of its table cells
+	Words     string // the title within a sentence
+	Heading   string // the title at the beginning of a line
+	CellClass string // the CSS class of the column's cells
 	Shape     Shape
 	IsID      bool
-	state     bool   // final and failed states look at it
-	Unit      string // the field that holds its unit
-	Digits    bool   // a number, set to the right
+	isState   bool   // a final or failed state depends on the field
+	Unit      string // the field with the unit of the value
+	IsNumeric bool   // the value is a number, aligned to the right
 }
 
-// Group is some fields of a record under one heading.
+// Group is a group of a record's fields with a heading.
 type Group struct {
 	Title   string
 	Columns []*Column
@@ -102,7 +102,7 @@ func New(src *spec.Source) (*Source, error) {
 		}
 		k.planInstances()
 		k.planColumns()
-		if k.Spec.Own != "" && k.Browsable() {
+		if k.Spec.Own != "" && k.IsBrowsable() {
 			p.OwnKinds = append(p.OwnKinds, k)
 		}
 	}
@@ -110,15 +110,16 @@ func New(src *spec.Source) (*Source, error) {
 	return p, nil
 }
 
-// wants is 0 for a list that can be shown by itself, 1 for one that lies under a record,
-// 2 for one that upstream refuses without a filter.
-func (l *List) wants() int {
+// rank orders lists: 0 for a list that can be shown by itself, 1 for a list under a record, 2 for a list that
+// upstream refuses without a filter.
+func (l *List) rank() int {
 	if l.Spec.Demands() {
 		return 2
 	}
 	return min(len(l.Needs), 1)
 }
 
+// planLists plans the lists of a kind and sorts them by rank.
 func (k *Kind) planLists() error {
 	for _, l := range k.Spec.Lists {
 		lp := &List{Spec: l, Kind: k, PagingStyle: k.Source.Spec.PagingOf(l)}
@@ -128,14 +129,14 @@ func (k *Kind) planLists() error {
 			}
 		}
 		if len(lp.Needs) > 0 {
-			lp.Under = k.Source.ParentOf(l.Template(), lp.Needs)
+			lp.Parent = k.Source.ParentOf(l.Template(), lp.Needs)
 		}
-		if p := lp.Under.Kind; p != nil && l.Count != "" && p.Spec.Field(l.Count) != nil {
+		if p := lp.Parent.Kind; p != nil && l.Count != "" && p.Spec.Field(l.Count) != nil {
 			p.CountedIn[l.Count] = lp
 		}
 		k.PlannedLists = append(k.PlannedLists, lp)
 	}
-	slices.SortStableFunc(k.PlannedLists, func(a, b *List) int { return a.wants() - b.wants() })
+	slices.SortStableFunc(k.PlannedLists, func(a, b *List) int { return a.rank() - b.rank() })
 	for i, lp := range k.PlannedLists {
 		lp.TabTitle = listTitle(lp, i)
 		lp.Slug = slug(lp.TabTitle)
@@ -146,21 +147,21 @@ func (k *Kind) planLists() error {
 	return nil
 }
 
-// listTitle is what names a list among those of its kind.
+// listTitle returns the title of a list among those of its kind.
 func listTitle(l *List, i int) string {
 	switch {
 	case l.Spec.Title != "":
 		return l.Spec.Title
-	case l.Under.Kind != nil:
-		return "Of " + Article(l.Under.Kind.Spec.One)
+	case l.Parent.Kind != nil:
+		return "Of " + Article(l.Parent.Kind.Spec.One)
 	case i == 0:
 		return "All"
 	}
 	return fmt.Sprintf("List %d", i+1)
 }
 
-// planTargets makes what is asked about a list: its newest page, and for the
-// gate a page under each filter, a made-up value in what a record would fill.
+// planTargets makes the targets of a list: its newest page, and for the gate a page with each filter. A placeholder
+// fills the variables of a parent record.
 func (k *Kind) planTargets(lp *List) error {
 	path, _ := lp.Spec.Template().FillEscaped(func(name string) (string, bool) {
 		if v, ok := k.Source.Config.PathVar(name); ok {
@@ -188,8 +189,7 @@ func (k *Kind) planTargets(lp *List) error {
 	return nil
 }
 
-// planInstances puts first the paths that need nothing but the id, and finds
-// the fields that give what the others need.
+// planInstances puts the paths that need only the id first, and finds the fields that fill the other paths.
 func (k *Kind) planInstances() {
 	for _, in := range k.Spec.Instances {
 		ip := &Instance{Spec: in, Needs: map[string]string{}}
@@ -204,7 +204,7 @@ func (k *Kind) planInstances() {
 	slices.SortStableFunc(k.PlannedInstances, func(a, b *Instance) int { return min(len(a.Needs), 1) - min(len(b.Needs), 1) })
 }
 
-// FieldOf is the field that names a record's parent, "" when none does.
+// FieldOf returns the field with the id of a record's parent, or "" if there is none.
 func (k *Kind) FieldOf(p Parent) string {
 	if p.Kind == nil || len(p.Kind.Spec.ID) != 1 {
 		return ""
@@ -217,43 +217,43 @@ func (k *Kind) FieldOf(p Parent) string {
 	return ""
 }
 
-// Everywhere reports whether a list lies under roots of which the source covers others than
-// its user's, so that the records of all of them can be shown together.
-func (l *List) Everywhere() bool {
+// IsAcrossRoots reports whether records of several roots can be shown together. The list must be under a root, and
+// the source must cover more roots than its user's own.
+func (l *List) IsAcrossRoots() bool {
 	k, roots := l.Kind, l.Kind.Source.Spec.Roots.Vars
 	return len(k.Source.Config.Roots) > 0 && k.Source.Spec.RootField(k.Spec) != "" && slices.ContainsFunc(roots, l.Spec.Template().Has)
 }
 
-// Everywhere reports whether a list of the kind is shown of all roots together.
-func (k *Kind) Everywhere() bool { return slices.ContainsFunc(k.PlannedLists, (*List).Everywhere) }
+// IsAcrossRoots reports whether a list of the kind can show all roots together.
+func (k *Kind) IsAcrossRoots() bool {
+	return slices.ContainsFunc(k.PlannedLists, (*List).IsAcrossRoots)
+}
 
-// Browsable reports whether the kind has a page of its own: a list that needs
-// nothing but the source.
-func (k *Kind) Browsable() bool { return len(k.PlannedLists) > 0 && k.PlannedLists[0].Newest != nil }
+// IsBrowsable reports whether the kind has a list that needs nothing but the source.
+func (k *Kind) IsBrowsable() bool { return len(k.PlannedLists) > 0 && k.PlannedLists[0].Newest != nil }
 
-// Remembered reports whether there are records of the kind, with a past.
-func (k *Kind) Remembered() bool { return len(k.Spec.ID) > 0 }
+// HasRecords reports whether the kind has records with ids, whose versions are stored.
+func (k *Kind) HasRecords() bool { return len(k.Spec.ID) > 0 }
 
-// Single reports whether the kind is one thing of the source, such as a balance:
-// no list, and an instance that needs nothing but the source.
-func (k *Kind) Single() bool {
+// IsSingle reports whether the kind has only one record, such as a balance. It has no list, and an instance that
+// needs nothing but the source.
+func (k *Kind) IsSingle() bool {
 	return len(k.PlannedLists) == 0 && len(k.Spec.ID) == 0 && len(k.PlannedInstances) > 0 && len(k.PlannedInstances[0].Needs) == 0
 }
 
-// Orphaned reports whether the kind's lists need a value no record has: people
-// must give it themselves.
-func (k *Kind) Orphaned() bool {
-	return len(k.PlannedLists) > 0 && len(k.PlannedLists[0].Needs) > 0 && k.PlannedLists[0].Under.Kind == nil
+// IsOrphaned reports whether the kind's lists need a value that no record has, so that people must type it.
+func (k *Kind) IsOrphaned() bool {
+	return len(k.PlannedLists) > 0 && len(k.PlannedLists[0].Needs) > 0 && k.PlannedLists[0].Parent.Kind == nil
 }
 
-// errorDocs matches the address of upstream's page about an error in the template of its error bodies.
+// errorDocs matches the address of upstream's error documentation in the template of its error bodies.
 var errorDocs = regexp.MustCompile(`https://[^"' ]*\{code\}[^"' ]*`)
 
-// jobsWord is the first part of the jobs' addresses; no source is named so.
+// JobsWord is the first path element of the jobs' addresses. No source may have this name.
 const JobsWord = "jobs"
 
-// Params are the names under which an address gives the path variables that
-// are not the id: those the source fills as the viewer's own.
+// Params returns the parameter names for the path variables that are not the id. Variables that the source fills
+// have the viewer's prefix.
 func (in *Instance) Params() []string {
 	var known []string
 	for _, name := range in.Spec.Template().Vars() {

@@ -1,4 +1,4 @@
-// Reason: what upstream's error codes mean, by the spec.
+// The meanings of upstream's error codes, as the spec has them.
 
 package plan
 
@@ -7,19 +7,19 @@ import (
 	"strings"
 )
 
-// Reason is what an error code of upstream's means, for people.
+// Reason is an error code of upstream with its meaning.
 type Reason struct {
 	Code    string
-	Meaning string // in few words, by the spec; "": the spec does not say
-	Docs    string // upstream's page about it; "": there is none
+	Meaning string // a short text from the spec; empty if it has none
+	Docs    string // the address of upstream's documentation; empty if there is none
 }
 
-// Reason is what the spec says of an error code.
+// Reason returns what the spec says about an error code.
 func (s *Source) Reason(code string) *Reason {
 	return &Reason{Code: code, Meaning: s.Spec.Errors.Meanings[code], Docs: s.CodeDocs(code)}
 }
 
-// String is the code with its meaning: "error 20404, Not found".
+// String returns the code with its meaning, such as "error 20404, Not found".
 func (r *Reason) String() string {
 	if r.Meaning == "" {
 		return "error " + r.Code
@@ -27,8 +27,8 @@ func (r *Reason) String() string {
 	return "error " + r.Code + ", " + r.Meaning
 }
 
-// CodeDocs is upstream's page about an error code, "" when the text is no code or
-// the spec has no such page.
+// CodeDocs returns the address of upstream's documentation of an error code. It returns "" if the text is no code
+// or the spec has no such address.
 func (s *Source) CodeDocs(text string) string {
 	_, word := s.Spec.Errors.Meanings[text]
 	number := text != "" && len(text) <= 12 && !strings.ContainsFunc(text, func(r rune) bool { return r < '0' || r > '9' })

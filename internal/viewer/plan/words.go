@@ -1,4 +1,4 @@
-// Words: names as people read them.
+// Names in words.
 
 package plan
 
@@ -11,8 +11,8 @@ import (
 	"understudy/spec"
 )
 
-// TitleOf is a field's title for people: of a field inside an object its own
-// name alone, initialisms in capitals.
+// TitleOf returns a field's title for people. A field inside an object has only its own name. Abbreviations are in
+// capitals.
 func TitleOf(f *spec.Field) string {
 	if f.Title != "" {
 		return f.Title
@@ -20,10 +20,10 @@ func TitleOf(f *spec.Field) string {
 	return Spell(f.Name[strings.LastIndexByte(f.Name, '.')+1:])
 }
 
-// initialisms are words that are not spelt like words.
+// initialisms are abbreviations that are written in capitals.
 var initialisms = []string{"api", "id", "ip", "json", "mms", "sid", "sip", "sms", "uri", "url", "uuid"}
 
-// Spell is a name in words: "api_version" is "API version".
+// Spell returns a name in words: "api_version" becomes "API version".
 func Spell(name string) string {
 	words := strings.FieldsFunc(name, func(r rune) bool { return r == '_' || r == '.' || r == ' ' })
 	for i, w := range words {
@@ -34,8 +34,7 @@ func Spell(name string) string {
 	return strings.Join(words, " ")
 }
 
-// UpperFirst is s with its first letter upper-case: titles are written as they
-// stand in a sentence.
+// UpperFirst returns s with its first letter in upper case. Titles of the spec are written as within a sentence.
 func UpperFirst(s string) string {
 	if s == "" {
 		return ""
@@ -53,7 +52,7 @@ func LowerFirst(s string) string {
 	return string(unicode.ToLower(r)) + s[n:]
 }
 
-// Article is a word with "a" or "an" before it.
+// Article returns a word with "a" or "an" before it.
 func Article(word string) string {
 	if word != "" && strings.ContainsRune("aeioAEIO", rune(word[0])) {
 		return "an " + word
@@ -61,14 +60,14 @@ func Article(word string) string {
 	return "a " + word
 }
 
-// slug is a title as part of an address: "Toll-free" is "toll-free".
+// slug returns a title as a part of an address: "Toll-free" becomes "toll-free".
 func slug(title string) string {
 	return strings.Join(strings.FieldsFunc(strings.ToLower(title), func(r rune) bool {
 		return !(r >= 'a' && r <= 'z' || r >= '0' && r <= '9')
 	}), "-")
 }
 
-// Words parts a variable's name: CountryCode is country_code.
+// Words splits a variable's name: CountryCode becomes country_code.
 func Words(name string) string {
 	var b strings.Builder
 	for i, r := range name {

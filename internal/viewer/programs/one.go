@@ -1,4 +1,4 @@
-// One: the page of a credential: what it may do, the lines to paste, the way to try it.
+// The page of a credential: its rights, the lines for clients, and a test request.
 
 package programs
 
@@ -14,42 +14,42 @@ import (
 	"understudy/spec"
 )
 
-// hiddenSecret stands in the lines for a secret that is not known.
+// hiddenSecret replaces an unknown secret in the lines for clients.
 const hiddenSecret = "YOUR_SECRET"
 
-// onePage is what credential.html shows.
+// onePage is the data of the template credential.html.
 type onePage struct {
 	Credential   credentialView
-	Said         string // what has been done just now
-	User, Secret string // just made: they are not shown again; "": not known
+	Said         string // the message about what was just done
+	User, Secret string // of a credential that was just made, which are shown only once; otherwise empty
 	Address      string
 	Lines        []snippet
 	Tried        *tried
-	Offer        string // the list that is tried; "": the role sees none
+	Offer        string // the list for the test request; empty if the role may see none
 }
 
-// snippet are what one client is given.
+// snippet is the configuration of one client.
 type snippet struct{ Title, Code string }
 
-// credentialView is a credential as people see it.
+// credentialView is a credential as pages show it.
 type credentialView struct {
 	Name, Source, Title, Role, Href string
-	Fixed                           bool   // the settings name it
-	Off                             string // why it opens nothing; "": it does
+	Fixed                           bool   // the credential is in the settings
+	Off                             string // why the credential does not work; empty if it works
 	Made, Expires                   *page.When
-	Allow                           []string // methods and paths beside reading
+	Allow                           []string // the methods and paths it may use in addition to reading
 	Bounds                          []string
 	Secrets                         []secretView
 }
 
-// secretView is a user whose secret opens a credential.
+// secretView is a user with a secret of the credential.
 type secretView struct {
 	User  string
 	Made  *page.When
-	Until *page.When // nil: as long as the credential
+	Until *page.When // nil if the secret is valid as long as the credential
 }
 
-// viewOf is a credential for people.
+// viewOf returns a credential as pages show it.
 func viewOf(q *page.Exchange, c credentials.Credential, fixed bool) credentialView {
 	v := credentialView{Name: c.Name, Source: c.Source, Title: c.Source, Role: c.Role, Href: href(c.Name), Fixed: fixed,
 		Allow: c.Allow, Bounds: boundsOf(c.Scope)}
@@ -57,7 +57,7 @@ func viewOf(q *page.Exchange, c credentials.Credential, fixed bool) credentialVi
 		v.Title = s.Spec.Title
 	}
 	if !fixed {
-		v.Made, v.Off = q.Clock.Moment(c.Made), whyOff(q, c)
+		v.Made, v.Off = q.Clock.Moment(c.Made), disabledReason(q, c)
 	}
 	if c.Expires != nil {
 		v.Expires = q.Clock.Moment(*c.Expires)
@@ -78,8 +78,8 @@ func viewOf(q *page.Exchange, c credentials.Credential, fixed bool) credentialVi
 	return v
 }
 
-// whyOff is why the settings leave a credential no room; "": they do.
-func whyOff(q *page.Exchange, c credentials.Credential) string {
+// disabledReason returns why the settings disable a credential, or "" if they do not.
+func disabledReason(q *page.Exchange, c credentials.Credential) string {
 	sameName := func(o credentials.Credential) bool { return o.Name == c.Name }
 	switch {
 	case slices.ContainsFunc(q.V.Options.Programs.Configured, sameName):
@@ -92,7 +92,7 @@ func whyOff(q *page.Exchange, c credentials.Credential) string {
 	return ""
 }
 
-// boundsOf is what bounds a credential.
+// boundsOf returns the limits of a credential in words.
 func boundsOf(s credentials.Scope) (all []string) {
 	if s.MaxStale != "" {
 		all = append(all, "takes answers up to "+s.MaxStale+" past fresh")
@@ -106,8 +106,8 @@ func boundsOf(s credentials.Scope) (all []string) {
 	return all
 }
 
-// find is a credential by its name, and whether the settings name it. Where both have the
-// name, the one of the settings is in force.
+// find returns the credential of a name, and whether it is in the settings. If both a made and a configured
+// credential have the name, the configured one is valid.
 func find(q *page.Exchange, name string) (c credentials.Credential, fixed bool, err error) {
 	for _, c := range q.V.Options.Programs.Configured {
 		if c.Name == name {
@@ -119,13 +119,13 @@ func find(q *page.Exchange, name string) (c credentials.Credential, fixed bool, 
 			return c, false, nil
 		}
 	}
-	return c, false, page.NotFound("There is no credential "+understudy.Clip(name), "The list names those there are.", Path)
+	return c, false, page.NewNotFound("There is no credential "+understudy.Clip(name), "The list names those there are.", Path)
 }
 
 // serveOne shows a credential.
 func serveOne(q *page.Exchange) error { return showOne(q, q.R.PathValue("name"), onePage{}) }
 
-// showOne shows a credential, with what is known just now.
+// showOne shows a credential with the message and the secret in p.
 func showOne(q *page.Exchange, name string, p onePage) error {
 	c, fixed, err := find(q, name)
 	if err != nil {
@@ -148,8 +148,8 @@ func showOne(q *page.Exchange, name string, p onePage) error {
 	return q.Render(http.StatusOK, "credential", "Credential "+c.Name, p)
 }
 
-// newest is the newest page of the first list that a credential's role may ask for, of the
-// main kinds first; nil: there is none.
+// newest returns the newest page of the first list that the credential's role may read. Main kinds have priority.
+// It returns nil if there is none.
 func newest(q *page.Exchange, c credentials.Credential) *spec.Target {
 	src := q.V.ByName[c.Source]
 	if src == nil {
@@ -158,7 +158,7 @@ func newest(q *page.Exchange, c credentials.Credential) *spec.Target {
 	who := understudy.Caller{Name: c.Name, Source: c.Source, Grant: &understudy.Grant{Role: c.Role}}
 	var other *spec.Target
 	for _, k := range src.Kinds {
-		if !k.Browsable() || len(k.PlannedLists) == 0 {
+		if !k.IsBrowsable() || len(k.PlannedLists) == 0 {
 			continue
 		}
 		t := k.PlannedLists[0].Newest
@@ -173,11 +173,11 @@ func newest(q *page.Exchange, c credentials.Credential) *spec.Target {
 	return other
 }
 
-// overlaps are how long a former secret may be good after a rotation.
+// overlaps are the choices for how long the former secret stays valid after a rotation.
 var overlaps = []struct {
 	Value string
 	Text  string
 }{{"24h", "for one more day"}, {"1h", "for one more hour"}, {"168h", "for a week"}, {"0s", "no longer: it ends now"}}
 
-// Overlaps are the choices of a rotation.
+// Overlaps returns the choices for a rotation.
 func (onePage) Overlaps() any { return overlaps }

@@ -1,4 +1,4 @@
-// Programs: the page of all credentials, and the forms that make, rotate and revoke one.
+// The page of all credentials, and the forms that make, rotate and revoke credentials.
 
 // Package programs shows the pages on which programs are given access.
 package programs
@@ -21,64 +21,66 @@ import (
 	"understudy/internal/viewer/page"
 )
 
-// Path is the page of all credentials; that of each is below it.
+// Path is the page of all credentials. The page of each credential is below it.
 const Path = page.ControlPrefix + "connect"
 
-// mostRate bounds the rate of a form, in requests a second.
-const mostRate = 1e6
+// maxRate is the largest rate of a form, in requests a second.
+const maxRate = 1e6
 
-// Routes are those for callers who see everything.
+// Routes returns the routes, which only administrators may use.
 func Routes() []page.Route {
 	return []page.Route{
-		{Pattern: "GET " + Path, Handler: admitted(serveAll)},
-		{Pattern: "POST " + Path, Handler: admitted(makeOne)},
-		{Pattern: "GET " + Path + "/{name}", Handler: admitted(serveOne)},
-		{Pattern: "POST " + Path + "/{name}/rotate", Handler: admitted(rotate)},
-		{Pattern: "POST " + Path + "/{name}/revoke", Handler: admitted(revoke)},
-		{Pattern: "POST " + Path + "/{name}/try", Handler: admitted(tryOne)},
+		{Pattern: "GET " + Path, Handler: administratorsOnly(serveAll)},
+		{Pattern: "POST " + Path, Handler: administratorsOnly(makeOne)},
+		{Pattern: "GET " + Path + "/{name}", Handler: administratorsOnly(serveOne)},
+		{Pattern: "POST " + Path + "/{name}/rotate", Handler: administratorsOnly(rotate)},
+		{Pattern: "POST " + Path + "/{name}/revoke", Handler: administratorsOnly(revoke)},
+		{Pattern: "POST " + Path + "/{name}/try", Handler: administratorsOnly(tryOne)},
 	}
 }
 
-// admitted answers with a handler those alone who see everything of every source.
-func admitted(run page.Handler) page.Handler {
+// administratorsOnly returns a handler that only administrators may use.
+func administratorsOnly(run page.Handler) page.Handler {
 	return func(q *page.Exchange) error {
 		switch {
 		case q.V.Options.Programs == nil:
-			return page.NotFound("There are no credentials here", "This server knows those of its settings alone.", "/")
-		case !page.Administers(q):
+			return page.NewNotFound("There are no credentials here", "This server knows those of its settings alone.", "/")
+		case !page.IsAdministrator(q):
 			return fmt.Errorf("%w: credentials are managed by the role %s alone", understudy.ErrForbidden, understudy.RoleAll)
 		}
 		return run(q)
 	}
 }
 
-// audit lists what a caller does to a credential.
-func audit(q *page.Exchange, what, name string) error {
-	return page.Audit(q, understudy.AuditEntry{Action: understudy.ActionAdminister, What: "credentials " + what + " " + understudy.Clip(name)})
+// writeAudit writes an audit entry about a change of a credential.
+func writeAudit(q *page.Exchange, what, name string) error {
+	return page.WriteAudit(q, understudy.AuditEntry{Action: understudy.ActionAdminister,
+		What: "credentials " + what + " " + understudy.Clip(name)})
 }
 
-// allPage is what connect.html shows.
+// allPage is the data of the template connect.html.
 type allPage struct {
 	Made, Configured []credentialView
 	Form             form
-	Once             string // names the form that is shown
+	Once             string // the id of this form, so that it makes only one credential
 	Sources, Roles   []page.Option
 }
 
-// form is what a person typed to make a credential.
+// form has the values with which a person makes a credential.
 type form struct {
 	Name, Source, Role, Expires, MaxStale, Rate, Addresses, Allow string
-	Wrong                                                         string // why it did not go
+	Wrong                                                         string // why the credential was not made
 }
 
 // serveAll shows all credentials and the form that makes one.
 func serveAll(q *page.Exchange) error {
 	if q.R.URL.RawQuery != "" {
-		return page.BadRequest("This page takes no parameters", "Programs ask /-/credentials.", nil)
+		return page.NewBadRequest("This page takes no parameters", "Programs ask /-/credentials.", nil)
 	}
 	return showAll(q, http.StatusOK, form{})
 }
 
+// showAll shows all credentials and the form f.
 func showAll(q *page.Exchange, status int, f form) error {
 	p := allPage{Form: f, Once: rand.Text()}
 	for _, c := range q.V.Options.Programs.All() {
@@ -93,25 +95,25 @@ func showAll(q *page.Exchange, status int, f form) error {
 	sees := map[string]int{}
 	for _, r := range q.V.Options.Gate.Roles() {
 		p.Roles = append(p.Roles, page.Option{Value: r, Text: r, Selected: r == f.Role})
-		sees[r] = sight(q, r)
+		sees[r] = countVisible(q, r)
 	}
 	slices.SortStableFunc(p.Roles, func(a, b page.Option) int {
-		return cmp.Or(last(a.Value)-last(b.Value), cmp.Compare(sees[a.Value], sees[b.Value]))
+		return cmp.Or(rank(a.Value)-rank(b.Value), cmp.Compare(sees[a.Value], sees[b.Value]))
 	})
 	return q.Render(status, "connect", "Connect", p)
 }
 
-// last puts the role that sees everything behind those that see less.
-func last(role string) int {
+// rank orders the role all, which sees everything, behind all other roles.
+func rank(role string) int {
 	if role == understudy.RoleAll {
 		return 1
 	}
 	return 0
 }
 
-// sight counts what a role sees: four for a field, one for a masked one, half of that where row rules bound which
-// records the role finds. The form begins with the role that sees least.
-func sight(q *page.Exchange, role string) (all int) {
+// countVisible returns how much a role sees: four for each field, one for each masked field, and half of that if
+// rules limit the records. The form begins with the role that sees least.
+func countVisible(q *page.Exchange, role string) (all int) {
 	for _, s := range q.V.Planned {
 		words := q.V.Options.Gate.Words(role, s.Name)
 		for _, k := range s.Kinds {
@@ -138,15 +140,15 @@ func sight(q *page.Exchange, role string) (all int) {
 	return all
 }
 
-// makeOne makes a credential. Its secret stands in the answer of the form and nowhere else:
-// an address or a cookie that led to it could be opened again.
+// makeOne makes a credential. Its secret is only in this response. If it were behind an address or in a cookie, it
+// could be read again.
 func makeOne(q *page.Exchange) error {
 	value := func(name string) string { return strings.TrimSpace(q.R.PostFormValue(name)) }
 	f := form{Name: value("name"), Source: value("source"), Role: value("role"), Expires: value("expires"), MaxStale: value("max_stale"),
 		Rate: value("rate"), Addresses: value("addresses"), Allow: value("allow")}
-	scope, err := f.scope()
+	scope, err := f.makeScope()
 	if err == nil {
-		err = audit(q, "make", f.Name)
+		err = writeAudit(q, "make", f.Name)
 	}
 	var shown credentials.Shown
 	if err == nil {
@@ -162,13 +164,13 @@ func makeOne(q *page.Exchange) error {
 	return showOne(q, f.Name, onePage{Secret: shown.Secret, User: shown.User, Said: "The credential is made and in force."})
 }
 
-// scope reads what a credential may do.
-func (f form) scope() (s credentials.Scope, err error) {
+// makeScope parses the rights of the credential.
+func (f form) makeScope() (s credentials.Scope, err error) {
 	between := func(r rune) bool { return strings.ContainsRune(", \r\n\t", r) }
 	s = credentials.Scope{Source: f.Source, Role: f.Role, MaxStale: f.MaxStale, Allow: lines(f.Allow),
 		Addresses: strings.FieldsFunc(f.Addresses, between)}
 	if f.Rate != "" {
-		if s.Rate, err = strconv.ParseFloat(f.Rate, 64); err != nil || !(s.Rate > 0 && s.Rate <= mostRate) {
+		if s.Rate, err = strconv.ParseFloat(f.Rate, 64); err != nil || !(s.Rate > 0 && s.Rate <= maxRate) {
 			return s, fmt.Errorf("%w: rate: %q is no number of requests a second", understudy.ErrInvalid, understudy.Clip(f.Rate))
 		}
 	}
@@ -182,7 +184,7 @@ func (f form) scope() (s credentials.Scope, err error) {
 	return s, nil
 }
 
-// lines are those of a text that are not empty.
+// lines returns the lines of a text that are not empty.
 func lines(text string) (all []string) {
 	for line := range strings.Lines(text) {
 		if line = strings.TrimSpace(line); line != "" {
@@ -192,19 +194,19 @@ func lines(text string) (all []string) {
 	return all
 }
 
-// rotate gives a credential another secret.
+// rotate gives a credential a new secret.
 func rotate(q *page.Exchange) error {
 	name := q.R.PathValue("name")
 	overlap, err := understudy.ParseDuration(q.R.PostFormValue("overlap"))
 	if err != nil {
-		return page.BadRequest("How long is the former secret good?", "Write a duration such as 24h.", nil)
+		return page.NewBadRequest("How long is the former secret good?", "Write a duration such as 24h.", nil)
 	}
-	if err := audit(q, "rotate", name); err != nil {
+	if err := writeAudit(q, "rotate", name); err != nil {
 		return err
 	}
 	shown, err := q.V.Options.Programs.Rotate(q.Ctx, name, overlap)
 	if err != nil {
-		return unknown(err, name)
+		return explainUnknown(err, name)
 	}
 	said := "The former secret ended at once."
 	if overlap > 0 {
@@ -213,29 +215,29 @@ func rotate(q *page.Exchange) error {
 	return showOne(q, name, onePage{Secret: shown.Secret, User: shown.User, Said: said})
 }
 
-// revoke removes a credential, with what it has open.
+// revoke deletes a credential and ends its open connections.
 func revoke(q *page.Exchange) error {
 	name := q.R.PathValue("name")
 	if q.R.PostFormValue("sure") == "" {
-		return page.BadRequest("Nothing was revoked", "Tick the box beside the button first.", nil)
+		return page.NewBadRequest("Nothing was revoked", "Tick the box beside the button first.", nil)
 	}
-	if err := audit(q, "revoke", name); err != nil {
+	if err := writeAudit(q, "revoke", name); err != nil {
 		return err
 	}
 	if err := q.V.Options.Programs.Revoke(q.Ctx, name); err != nil {
-		return unknown(err, name)
+		return explainUnknown(err, name)
 	}
-	q.GoBack(Path, "The credential "+name+" is revoked. What it had open has ended.")
+	q.RedirectBack(Path, "The credential "+name+" is revoked. What it had open has ended.")
 	return nil
 }
 
-// unknown is the problem of a credential that is not among those that were made.
-func unknown(err error, name string) error {
+// explainUnknown turns ErrNotFound into an error for people, and returns other errors unchanged.
+func explainUnknown(err error, name string) error {
 	if errors.Is(err, understudy.ErrNotFound) {
-		return page.NotFound("No credential was made as "+understudy.Clip(name), "One of the settings is changed there.", Path)
+		return page.NewNotFound("No credential was made as "+understudy.Clip(name), "One of the settings is changed there.", Path)
 	}
 	return err
 }
 
-// href is the page of a credential.
+// href returns the address of a credential's page.
 func href(name string) string { return Path + "/" + url.PathEscape(name) }

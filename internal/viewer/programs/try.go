@@ -1,4 +1,4 @@
-// Try: one request with a credential, as its program would send it.
+// A test request with a credential, as its program would send it.
 
 package programs
 
@@ -14,21 +14,21 @@ import (
 	"understudy/spec"
 )
 
-// tryTime bounds a try.
-const tryTime = 20 * time.Second
+// tryTimeout is the time limit of a test request.
+const tryTimeout = 20 * time.Second
 
-// tried is what became of a try.
+// tried is the outcome of a test request.
 type tried struct {
 	Request string
-	Status  string // "200 OK"
+	Status  string // the status of the answer, such as "200 OK"
 	Tone    string
-	Words   string // how the answer came, and how old it was
+	Words   string // where the answer came from, and its age
 	Took    string
 	Bytes   string
-	Text    string // of an answer that is no success
+	Text    string // the body of an error response
 }
 
-// tryOne asks the drop-in frontend for a list, with the user and secret of the form.
+// tryOne sends a test request to the drop-in frontend, with the user and secret of the form.
 func tryOne(q *page.Exchange) error {
 	name := q.R.PathValue("name")
 	c, _, err := find(q, name)
@@ -38,9 +38,9 @@ func tryOne(q *page.Exchange) error {
 	user, secret := q.R.PostFormValue("user"), q.R.PostFormValue("secret")
 	t, dropIn := newest(q, c), q.V.Options.Programs.DropIn[c.Source]
 	if t == nil || dropIn == nil || secret == "" {
-		return page.BadRequest("There is nothing to try", "Give the secret of a credential whose role sees a list.", nil)
+		return page.NewBadRequest("There is nothing to try", "Give the secret of a credential whose role sees a list.", nil)
 	}
-	if err := audit(q, "try", name); err != nil {
+	if err := writeAudit(q, "try", name); err != nil {
 		return err
 	}
 	var p onePage
@@ -51,15 +51,15 @@ func tryOne(q *page.Exchange) error {
 	if p.Tried, err = ask(q, dropIn, t, func(r *http.Request) { taken[0].Sign(r, user, secret) }); err != nil {
 		return err
 	}
-	if q.R.PostFormValue("shown") != "" { // it was just made: the page goes on showing it
+	if q.R.PostFormValue("shown") != "" { // the credential was just made, so the page continues to show its secret
 		p.User, p.Secret = user, secret
 	}
 	return showOne(q, name, p)
 }
 
-// ask sends a request with a credential to a drop-in frontend, from the reader's address.
+// ask sends a request with a credential to a drop-in frontend. It has the reader's address.
 func ask(q *page.Exchange, dropIn http.Handler, t *spec.Target, sign func(*http.Request)) (*tried, error) {
-	ctx, cancel := context.WithTimeout(q.Ctx, tryTime)
+	ctx, cancel := context.WithTimeout(q.Ctx, tryTimeout)
 	defer cancel()
 	r, err := http.NewRequestWithContext(ctx, http.MethodGet, t.Key.URI, nil)
 	if err != nil {
@@ -70,16 +70,16 @@ func ask(q *page.Exchange, dropIn http.Handler, t *spec.Target, sign func(*http.
 	w := &answer{header: http.Header{}, status: http.StatusOK}
 	began := q.V.Options.Now()
 	dropIn.ServeHTTP(w, r)
-	out := &tried{Request: "GET " + t.Key.URI, Took: page.Millis(q.V.Options.Now().Sub(began)), Bytes: page.Thousands(w.size) + " bytes",
-		Tone: "good", Status: strconv.Itoa(w.status) + " " + http.StatusText(w.status), Words: came(w.header)}
+	out := &tried{Request: "GET " + t.Key.URI, Took: page.FormatMillis(q.V.Options.Now().Sub(began)), Bytes: page.Thousands(w.size) + " bytes",
+		Tone: "good", Status: strconv.Itoa(w.status) + " " + http.StatusText(w.status), Words: originText(w.header)}
 	if w.status >= http.StatusBadRequest {
 		out.Tone, out.Text = "bad", strings.ToValidUTF8(string(w.start), "?")
 	}
 	return out, nil
 }
 
-// came says how an answer came (RFC 9211) and how old it was (RFC 9111, 5.1).
-func came(h http.Header) string {
+// originText returns where an answer came from (RFC 9211) and its age (RFC 9111, 5.1).
+func originText(h http.Header) string {
 	status, age := h.Get("Cache-Status"), h.Get("Age")
 	var how string
 	switch {
@@ -98,7 +98,7 @@ func came(h http.Header) string {
 	return how + ", less than a second old"
 }
 
-// answer keeps what a frontend says of an answer, and the start of its body.
+// answer is a http.ResponseWriter that stores the status, the header and the start of the body.
 type answer struct {
 	header http.Header
 	status int
@@ -107,20 +107,20 @@ type answer struct {
 	start  []byte
 }
 
-// keptStart is how much of a body is kept, in bytes.
+// keptStart is the number of stored bytes of a body.
 const keptStart = 2 << 10
 
-// Header is what will be sent.
+// Header returns the header of the response.
 func (a *answer) Header() http.Header { return a.header }
 
-// WriteHeader keeps the status.
+// WriteHeader stores the status.
 func (a *answer) WriteHeader(status int) {
 	if !a.begun && status >= http.StatusOK {
 		a.status, a.begun = status, true
 	}
 }
 
-// Write keeps the start of the body.
+// Write stores the start of the body.
 func (a *answer) Write(p []byte) (int, error) {
 	a.WriteHeader(http.StatusOK)
 	a.size += int64(len(p))

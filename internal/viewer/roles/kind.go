@@ -1,4 +1,4 @@
-// Kind: what a role sees of a kind, field by field, and by which line of the settings.
+// The page that explains what a role sees of a kind, field by field, and which lines of the settings decide it.
 
 package roles
 
@@ -12,28 +12,28 @@ import (
 	"understudy/internal/viewer/plan"
 )
 
-// kindPage is what explain.html shows.
+// kindPage is the data of the template explain.html.
 type kindPage struct {
 	Role, RoleHref string
 	Title, Source  string
-	List           string // the list of the kind; "": it has none of its own
+	List           string // the address of the kind's list; empty if it has none of its own
 	Rows           string // which records the role may find
 	Fields         []fieldRow
-	CanView        bool // the caller may look through the role
+	CanView        bool // the caller may view the pages as the role
 	ViewAs         string
-	ID             string            // of the record that is asked for
-	Record         *access.Explained // what the role sees of it; nil: none is asked for
+	ID             string            // the id of a record that the page explains
+	Record         *access.Explained // what the role sees of the record; nil if there is no id
 }
 
 // fieldRow is one field.
 type fieldRow struct {
 	Field, Class, Level, Tone, Line string
-	Value                           string // of a record, as JSON; "": it has none
+	Value                           string // the value of the record as JSON; empty if it has none
 }
 
 // serveKind explains what a role sees of a kind.
 func serveKind(q *page.Exchange) error {
-	role, err := roleOf(q, q.R.PathValue("role"))
+	role, err := findRole(q, q.R.PathValue("role"))
 	if err != nil {
 		return err
 	}
@@ -47,21 +47,21 @@ func serveKind(q *page.Exchange) error {
 	if words := rowsOf(q, role, k.Source)[k.Spec.Name]; words != "" {
 		p.Rows = words
 	}
-	if k.Browsable() {
+	if k.IsBrowsable() {
 		p.List = k.Href
 	}
 	for _, s := range shown {
 		p.Fields = append(p.Fields, fieldRow{Field: s.Field, Class: s.Class, Level: s.String(), Tone: toneOf(s.Level), Line: s.Line})
 	}
 	if p.ID != "" {
-		if err := p.record(q, role); err != nil {
+		if err := p.addRecord(q, role); err != nil {
 			return err
 		}
 	}
 	return q.Render(http.StatusOK, "explain", plan.UpperFirst(k.Spec.Title)+" as "+role, p)
 }
 
-// toneOf is how a level looks; one that shows a part looks like any other.
+// toneOf returns the tone of a level. All levels that show a part have the same.
 func toneOf(l access.Level) string {
 	switch l {
 	case access.See:
@@ -72,24 +72,24 @@ func toneOf(l access.Level) string {
 	return "busy"
 }
 
-// record adds what the role sees of a record, and why it may find it.
-func (p *kindPage) record(q *page.Exchange, role string) error {
+// addRecord adds what the role sees of a record, and why it may find it.
+func (p *kindPage) addRecord(q *page.Exchange, role string) error {
 	e, err := q.V.Options.Gate.ExplainRecord(role, q.Source.Name, q.Kind.Spec.Name, p.ID)
 	if errors.Is(err, understudy.ErrNotFound) {
-		return page.NotFound("No such record is held", "Open the record first, or check its id.", q.R.URL.Path)
+		return page.NewNotFound("No such record is held", "Open the record first, or check its id.", q.R.URL.Path)
 	} else if err != nil {
 		return err
 	}
 	looked := understudy.AuditEntry{Action: understudy.ActionRecord, What: "explain to " + role, IDs: []string{p.ID}}
-	if err := page.Audit(q, looked); err != nil {
+	if err := page.WriteAudit(q, looked); err != nil {
 		return err
 	}
 	p.Record = e
 	for i, f := range e.Fields {
-		p.Fields[i].Value = understudy.ClipTo(f.Value, mostValue)
+		p.Fields[i].Value = understudy.ClipTo(f.Value, maxValue)
 	}
 	return nil
 }
 
-// mostValue is how much of a value is shown, in bytes.
-const mostValue = 120
+// maxValue is the largest part of a value that is shown, in bytes.
+const maxValue = 120

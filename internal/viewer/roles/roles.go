@@ -1,6 +1,6 @@
-// Roles: the table of who may see what, and the page of one role.
+// The table of who may see what, and the page of one role.
 
-// Package roles shows who may see what, and by which line of the settings.
+// Package roles shows who may see what, and which lines of the settings decide it.
 package roles
 
 import (
@@ -19,13 +19,14 @@ import (
 	"understudy/spec"
 )
 
-// Path is the table of all roles; the page of each is below it.
+// Path is the table of all roles. The page of each role is below it.
 const Path = page.ControlPrefix + "roles"
 
-// Routes are those for callers who see everything, and the way back from a role that is
-// looked through.
+// Routes returns the routes for administrators, and the route that ends viewing as another role.
 func Routes() []page.Route {
-	admitted := func(run page.Handler) page.Handler { return page.ForAll("who may see what is shown to", run) }
+	admitted := func(run page.Handler) page.Handler {
+		return page.AdministratorHandler("who may see what is shown to", run)
+	}
 	return []page.Route{
 		{Pattern: "GET " + Path, Handler: admitted(serveTable)},
 		{Pattern: "GET " + Path + "/{role}", Handler: admitted(serveRole)},
@@ -35,13 +36,13 @@ func Routes() []page.Route {
 	}
 }
 
-// tablePage is what roles.html shows.
+// tablePage is the data of the template roles.html.
 type tablePage struct {
 	Roles   []roleHead
 	Sources []sourceTable
 }
 
-// roleHead is a role at the head of its column.
+// roleHead is the heading of a role's column.
 type roleHead struct {
 	Name, Href string
 	Holders    int
@@ -59,18 +60,18 @@ type tableRow struct {
 	Cells []cell
 }
 
-// cell is what a role sees of a kind, in few words.
+// cell is a short summary of what a role sees of a kind.
 type cell struct {
 	Role, Href string
-	Tone       string // "all", "some", "none"
-	Fields     string // "all fields", "18 see, 4 last4, 2 hide"
-	Rows       string // which records it may find; "": every one
+	Tone       string // the tone of the cell: "all", "some" or "none"
+	Fields     string // such as "all fields" or "18 see, 4 last4, 2 hide"
+	Rows       string // which records the role may find; empty for all
 }
 
 // serveTable shows what every role sees of every kind.
 func serveTable(q *page.Exchange) error {
 	if q.R.URL.RawQuery != "" {
-		return page.BadRequest("This page takes no parameters", "A role's own page is below it.", nil)
+		return page.NewBadRequest("This page takes no parameters", "A role's own page is below it.", nil)
 	}
 	names := q.V.Options.Gate.Roles()
 	var p tablePage
@@ -86,7 +87,7 @@ func serveTable(q *page.Exchange) error {
 		for _, k := range s.Kinds {
 			row := tableRow{Title: plan.UpperFirst(k.Spec.Title)}
 			for _, name := range names {
-				one, err := cellOf(q, name, k, rows[name][k.Spec.Name])
+				one, err := newCell(q, name, k, rows[name][k.Spec.Name])
 				if err != nil {
 					return err
 				}
@@ -99,7 +100,8 @@ func serveTable(q *page.Exchange) error {
 	return q.Render(http.StatusOK, "roles", "Who may see what", p)
 }
 
-// rowsOf says which records of each kind a role may find; a kind that is not there: every one.
+// rowsOf returns which records of each kind a role may find, in words. It leaves out kinds of which the role may
+// find all records.
 func rowsOf(q *page.Exchange, role string, s *plan.Source) map[string]string {
 	all := map[string]string{}
 	for _, line := range q.V.Options.Gate.Words(role, s.Name) {
@@ -110,8 +112,8 @@ func rowsOf(q *page.Exchange, role string, s *plan.Source) map[string]string {
 	return all
 }
 
-// cellOf is what a role sees of a kind.
-func cellOf(q *page.Exchange, role string, k *plan.Kind, rows string) (c cell, err error) {
+// newCell returns what a role sees of a kind.
+func newCell(q *page.Exchange, role string, k *plan.Kind, rows string) (c cell, err error) {
 	shown, err := q.V.Options.Gate.Explain(role, k.Source.Name, k.Spec.Name)
 	if err != nil {
 		return c, err
@@ -122,7 +124,7 @@ func cellOf(q *page.Exchange, role string, k *plan.Kind, rows string) (c cell, e
 	total := 0
 	for _, s := range shown {
 		if s.Class == spec.ClassSecret {
-			continue // no role sees it
+			continue // no role sees secret fields
 		}
 		level := s.String()
 		if s.Level == access.See {
@@ -155,19 +157,19 @@ func cellOf(q *page.Exchange, role string, k *plan.Kind, rows string) (c cell, e
 	return c, nil
 }
 
-// rolePage is what role.html shows.
+// rolePage is the data of the template role.html.
 type rolePage struct {
 	Name     string
 	All      bool
 	Holders  []page.Holder
-	Sources  []sourceTable // with the one role's cells
+	Sources  []sourceTable // the table with only this role's cells
 	ViewAs   string
 	Programs string // the page that makes a credential
 }
 
 // serveRole shows who has a role, and what it sees.
 func serveRole(q *page.Exchange) error {
-	name, err := roleOf(q, q.R.PathValue("role"))
+	name, err := findRole(q, q.R.PathValue("role"))
 	if err != nil {
 		return err
 	}
@@ -175,7 +177,7 @@ func serveRole(q *page.Exchange) error {
 	for _, s := range q.V.Planned {
 		t, rows := sourceTable{Title: s.Spec.Title}, rowsOf(q, name, s)
 		for _, k := range s.Kinds {
-			one, err := cellOf(q, name, k, rows[k.Spec.Name])
+			one, err := newCell(q, name, k, rows[k.Spec.Name])
 			if err != nil {
 				return err
 			}
@@ -186,19 +188,19 @@ func serveRole(q *page.Exchange) error {
 	return q.Render(http.StatusOK, "role", "Role "+name, p)
 }
 
-// roleOf is the role of a name; another name is not found.
-func roleOf(q *page.Exchange, name string) (string, error) {
+// findRole returns the name of a role, or an error if there is no such role.
+func findRole(q *page.Exchange, name string) (string, error) {
 	known := q.V.Options.Gate.Roles()
 	if slices.Contains(known, name) {
 		return name, nil
 	}
 	if near := suggest.ClosestWord(understudy.Clip(name), known); near != "" {
-		return "", page.NotFound("There is no role "+understudy.Clip(name), "Did you mean "+near+"?", href(near))
+		return "", page.NewNotFound("There is no role "+understudy.Clip(name), "Did you mean "+near+"?", href(near))
 	}
-	return "", page.NotFound("There is no role "+understudy.Clip(name), "The table names those there are.", Path)
+	return "", page.NewNotFound("There is no role "+understudy.Clip(name), "The table names those there are.", Path)
 }
 
-// holders are those who have a role, with the credentials that are made.
+// holders returns everyone who has a role, with the credentials made on the pages.
 func holders(q *page.Exchange, role string) (all []page.Holder) {
 	for _, h := range q.V.Options.Holders {
 		if h.Role == role {
@@ -216,10 +218,10 @@ func holders(q *page.Exchange, role string) (all []page.Holder) {
 	return all
 }
 
-// href is the page of a role.
+// href returns the address of a role's page.
 func href(role string) string { return Path + "/" + url.PathEscape(role) }
 
-// kindHref is the page of what a role sees of a kind.
+// kindHref returns the address of the page that explains what a role sees of a kind.
 func kindHref(role string, k *plan.Kind) string {
 	return href(role) + "/" + url.PathEscape(k.Source.Name) + "/" + url.PathEscape(k.Spec.Name)
 }

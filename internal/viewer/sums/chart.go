@@ -1,4 +1,4 @@
-// Chart: a sum over time as bars, drawn on the server.
+// The chart of a sum over time, drawn as bars on the server.
 
 package sums
 
@@ -17,17 +17,17 @@ import (
 	"understudy/spec"
 )
 
-// chart is bars over time. Its table says the same in words.
+// chart has bars over time. Its table has the same numbers.
 type chart struct {
-	Says   string // what it shows, in a sentence
+	Says   string // the chart in a sentence
 	Bars   []bar
 	Grid   []page.GridLine
-	Marks  []page.Mark // times below the bars
-	Series []series    // what the parts of a bar are; none: bars have one part
-	Rest   string      // what is not drawn
+	Marks  []page.Mark // the times below the bars
+	Series []series    // the parts of the bars; empty if bars have only one part
+	Rest   string      // a sentence about what is not drawn
 }
 
-// bar is one part of a bar. Series is its number among the colours.
+// bar is one part of a bar. Series is the number of its color.
 type bar struct {
 	X, Y, Width, Rise float64
 	Series            int
@@ -39,28 +39,28 @@ type series struct {
 	Text   string
 }
 
-// The most bars and the most parts of a bar. The box of the chart is 100 wide and high.
+// The limits of a chart. It is 100 units wide and high.
 const (
-	mostBars     = 120
-	mostSeries   = 6
-	otherSeries  = mostSeries // the colour of all others
-	gridLines    = 4
-	mostMarks    = 6
-	lastMark     = 94  // a mark beyond ends with its bar
-	leastVisible = 0.4 // height of a bar that is not 0
+	maxBars          = 120
+	maxSeries        = 6
+	otherSeries      = maxSeries // the color of all other parts
+	gridLines        = 4
+	maxMarks         = 6
+	maxMarkX         = 94  // a mark to the right of this position ends with its bar
+	minVisibleHeight = 0.4 // the smallest height of a bar that is not 0
 )
 
-// point is the groups of one time.
+// point has the groups of one time.
 type point struct {
 	at    time.Time
 	parts map[string]*query.SumRow
 }
 
-// chart draws the rows by the time among their keys. It draws one unit, that with the most
-// matches; nil: there is nothing to draw.
+// chart draws the rows by the time in their keys. It draws only one unit, the unit with the most matches. It
+// returns nil if there is nothing to draw.
 func (v *viewing) chart(at int) *chart {
 	if v.timed && len(v.out.By) > 1 || len(v.out.Totals) == 0 {
-		return nil // quantiles do not add up to a bar
+		return nil // quantiles cannot be stacked
 	}
 	c := &chart{}
 	unit := v.out.Totals[0].Unit
@@ -71,9 +71,9 @@ func (v *viewing) chart(at int) *chart {
 	if len(points) == 0 {
 		return nil
 	}
-	if len(points) > mostBars {
-		c.Rest = fmt.Sprintf("Drawn are the newest %d.", mostBars)
-		points = points[len(points)-mostBars:]
+	if len(points) > maxBars {
+		c.Rest = fmt.Sprintf("Drawn are the newest %d.", maxBars)
+		points = points[len(points)-maxBars:]
 	}
 	names := v.series(points)
 	v.draw(c, points, names, v.out.By[at])
@@ -84,17 +84,17 @@ func (v *viewing) chart(at int) *chart {
 
 func layoutOf(by string, t time.Time) string { return t.Format(layouts[by]) }
 
-// points are the times from the first to the last, those without a match too.
+// points returns all times from the first to the last, also those without a match.
 func (v *viewing) points(at int, unit string) (all []point) {
 	by := v.out.By[at]
 	for i := range v.out.Rows {
 		r := &v.out.Rows[i]
-		t, ok := when(by, r.Key[at], v.q.Clock.Zone)
+		t, ok := parseKey(by, r.Key[at], v.q.Clock.Zone)
 		if !ok || r.Unit != unit {
 			continue
 		}
 		for len(all) > 0 && all[len(all)-1].at.Before(t) && len(all) < query.MostSums {
-			all = append(all, point{after(by, all[len(all)-1].at), map[string]*query.SumRow{}})
+			all = append(all, point{nextTime(by, all[len(all)-1].at), map[string]*query.SumRow{}})
 		}
 		if len(all) == 0 {
 			all = append(all, point{t, map[string]*query.SumRow{}})
@@ -110,8 +110,8 @@ func (v *viewing) points(at int, unit string) (all []point) {
 	return all
 }
 
-// after is the time that follows another one.
-func after(by string, t time.Time) time.Time {
+// nextTime returns the time that follows another.
+func nextTime(by string, t time.Time) time.Time {
 	switch by {
 	case "hour":
 		return t.Add(time.Hour)
@@ -123,8 +123,7 @@ func after(by string, t time.Time) time.Time {
 	return t.AddDate(0, 0, 1)
 }
 
-// series are the parts of the bars by name, the largest first; those that get no colour of
-// their own are left out.
+// series returns the names of the bars' parts, the largest first. It leaves out parts without a color of their own.
 func (v *viewing) series(points []point) (names []string) {
 	sizes := map[string]float64{}
 	for _, p := range points {
@@ -135,10 +134,10 @@ func (v *viewing) series(points []point) (names []string) {
 	names = slices.SortedFunc(maps.Keys(sizes), func(a, b string) int {
 		return cmp.Or(cmp.Compare(sizes[b], sizes[a]), strings.Compare(a, b))
 	})
-	return names[:min(len(names), mostSeries)]
+	return names[:min(len(names), maxSeries)]
 }
 
-// draw puts the bars in the box. Sums below zero, costs, are drawn upwards.
+// draw adds the bars and the grid. Sums below zero, such as costs, are drawn upwards.
 func (v *viewing) draw(c *chart, points []point, names []string, by string) {
 	highest, sign := 0.0, 1.0
 	for _, p := range points {
@@ -154,16 +153,16 @@ func (v *viewing) draw(c *chart, points []point, names []string, by string) {
 	step := stepOf(highest)
 	scale := 100 / (step * gridLines)
 	for i := range gridLines + 1 {
-		c.Grid = append(c.Grid, page.GridLine{Y: page.Round(100 - float64(i)*step*scale), Text: v.axis(sign * float64(i) * step)})
+		c.Grid = append(c.Grid, page.GridLine{Y: page.RoundCoordinate(100 - float64(i)*step*scale), Text: v.axis(sign * float64(i) * step)})
 	}
 	width := 100 / float64(len(points))
 	for i, p := range points {
 		x := float64(i) * width
-		if every := (len(points) + mostMarks - 1) / mostMarks; i%every == 0 {
-			m := page.Mark{X: page.Round(x + width/2), Anchor: "middle", Text: p.at.Format(map[string]string{
+		if every := (len(points) + maxMarks - 1) / maxMarks; i%every == 0 {
+			m := page.Mark{X: page.RoundCoordinate(x + width/2), Anchor: "middle", Text: p.at.Format(map[string]string{
 				"hour": "2 Jan 15:04", "day": "2 Jan", "week": "2 Jan", "month": "Jan 06"}[by])}
-			if m.X > lastMark {
-				m.X, m.Anchor = page.Round(x+width), "end"
+			if m.X > maxMarkX {
+				m.X, m.Anchor = page.RoundCoordinate(x+width), "end"
 			}
 			c.Marks = append(c.Marks, m)
 		}
@@ -181,7 +180,7 @@ func (v *viewing) draw(c *chart, points []point, names []string, by string) {
 	}
 }
 
-// drawPoint draws the bar of one time, part on part.
+// drawPoint draws the stacked bar of one time.
 func (v *viewing) drawPoint(c *chart, p point, names []string, x, width, scale float64) {
 	y := 100.0
 	put := func(number int, r *query.SumRow) {
@@ -196,11 +195,11 @@ func (v *viewing) drawPoint(c *chart, p point, names []string, x, width, scale f
 		} else if v.out.Sum == query.SumCount {
 			title += " matches"
 		}
-		height = max(height, leastVisible)
+		height = max(height, minVisibleHeight)
 		y -= height
 		gap := min(width*0.15, 0.3)
-		c.Bars = append(c.Bars, bar{X: page.Round(x + gap/2), Y: page.Round(y), Width: page.Round(width - gap), Rise: page.Round(height),
-			Series: number, Href: shown.Href, Title: title})
+		c.Bars = append(c.Bars, bar{X: page.RoundCoordinate(x + gap/2), Y: page.RoundCoordinate(y), Width: page.RoundCoordinate(width - gap),
+			Rise: page.RoundCoordinate(height), Series: number, Href: shown.Href, Title: title})
 	}
 	for i, name := range names {
 		if r := p.parts[name]; r != nil {
@@ -219,17 +218,17 @@ func (v *viewing) drawPoint(c *chart, p point, names []string, x, width, scale f
 	}
 }
 
-// axis is a value at the side of the grid.
+// axis returns the text of a grid line's value.
 func (v *viewing) axis(value float64) string {
 	switch {
 	case value == 0:
-		return "0" // never less than nothing
+		return "0" // a negative zero would be shown as "-0"
 	case v.timed || v.field.Show == spec.ShowSeconds:
-		return passed(value)
+		return durationText(value)
 	}
 	plain := strconv.FormatFloat(math.Round(value*1e9)/1e9, 'f', -1, 64)
 	if v.field.Class == spec.ClassPrice {
-		return v.figure(v.written(plain), v.out.Totals[0].Unit)
+		return v.figure(v.apiValue(plain), v.out.Totals[0].Unit)
 	}
 	if math.Abs(value) >= 10_000 {
 		return strconv.FormatFloat(value/1000, 'f', -1, 64) + "k"
@@ -237,16 +236,15 @@ func (v *viewing) axis(value float64) string {
 	return plain
 }
 
-// written is a drawn value as the API writes it.
-func (v *viewing) written(value string) string {
+// apiValue returns a drawn value with the sign that the API uses.
+func (v *viewing) apiValue(value string) string {
 	if v.field.Show == spec.ShowCost {
 		return "-" + value
 	}
 	return value
 }
 
-// stepOf is a plain step between the lines of a grid that reaches a value: few digits of a
-// power of ten.
+// stepOf returns a round step between grid lines that reach the highest value.
 func stepOf(highest float64) float64 {
 	if highest <= 0 {
 		return 1

@@ -30,12 +30,12 @@ func TestTimesOfAChartFollowEachOther(t *testing.T) {
 		"hour": start.Add(time.Hour), "day": start.Add(23 * time.Hour), "week": time.Date(2026, 4, 5, 0, 0, 0, 0, berlin),
 		"month": time.Date(2026, 4, 29, 0, 0, 0, 0, berlin),
 	} {
-		if got := after(by, start); !got.Equal(want) {
+		if got := nextTime(by, start); !got.Equal(want) {
 			t.Errorf("the %s after %v is %v, want %v", by, start, got, want)
 		}
 	}
 	for by, key := range map[string]string{"day": "2026-03-29", "week": "2026-03-29", "hour": "2026-03-29T00:00+01:00"} {
-		at, ok := when(by, key, berlin)
+		at, ok := parseKey(by, key, berlin)
 		if !ok || !at.Equal(start) {
 			t.Errorf("the %s %s begins %v, %t", by, key, at, ok)
 		}
@@ -44,7 +44,7 @@ func TestTimesOfAChartFollowEachOther(t *testing.T) {
 		}
 	}
 	for by, key := range map[string]string{"status": "2026-03-29", "month": "March", "day": ""} {
-		if at, ok := when(by, key, berlin); ok {
+		if at, ok := parseKey(by, key, berlin); ok {
 			t.Errorf("the %s %q begins %v", by, key, at)
 		}
 	}
@@ -53,7 +53,7 @@ func TestTimesOfAChartFollowEachOther(t *testing.T) {
 func TestTimeThatPassedIsSaidInTwoUnitsAtMost(t *testing.T) {
 	for seconds, want := range map[float64]string{0.44: "0.4 s", 3: "3 s", 61.4: "61 s", 125: "2 min 5 s", 7260: "2 h 1 min",
 		90_000: "25 h 0 min"} {
-		if got := passed(seconds); got != want {
+		if got := durationText(seconds); got != want {
 			t.Errorf("%v seconds are %q, want %q", seconds, got, want)
 		}
 	}

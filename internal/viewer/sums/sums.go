@@ -1,6 +1,6 @@
-// Sums: the page of what the matches of a search add up to.
+// The page of sums over the matches of a search.
 
-// Package sums shows what the matches of a search add up to, as a chart and its table.
+// Package sums shows sums over the matches of a search, as a chart and a table.
 package sums
 
 import (
@@ -15,29 +15,29 @@ import (
 	"understudy/internal/viewer/page"
 )
 
-// Path is the page.
+// Path is the path of the page.
 const Path = page.SumsPath
 
-// Routes are the page.
+// Routes returns the route of the page.
 func Routes() []page.Route {
 	return []page.Route{{Pattern: "GET " + Path, Handler: serveSums, Forms: []string{"GET " + Path + "?q="}}}
 }
 
-// sumsPage is what sums.html shows.
+// sumsPage is the data of the template sums.html.
 type sumsPage struct {
 	Text, Source string
 	Kinds        []page.Option
 	Sums         []page.Option
 	First        []page.Option
 	Second       []page.Option
-	Wrong        *page.Pointer // a mistake in the query
+	Wrong        *page.Pointer // the mistake in the query
 	Problem      string        // why there is no sum
-	Here         string        // this page again
-	Back         string        // the search that is summed up
-	Sum          *sumView      // nil: there is none
+	Here         string        // the address of this page
+	Back         string        // the address of the search
+	Sum          *sumView      // the sum; nil if there is none
 }
 
-// request is the address of the page, read.
+// request is the address of the page.
 type request struct {
 	text, source string
 	kinds        []string
@@ -45,12 +45,13 @@ type request struct {
 	by           []string
 }
 
-// byNothing is the choice of one group of all.
+// byNothing is the choice not to group the matches.
 const byNothing = "nothing"
 
-// most bounds the query that may be typed, in bytes.
-const most = 2000
+// maxText is the longest query, in bytes.
+const maxText = 2000
 
+// readRequest parses the address of the page.
 func readRequest(q *page.Exchange) (*request, error) {
 	params, err := understudy.ParseQuery(q.R.URL.RawQuery)
 	if err != nil {
@@ -70,11 +71,11 @@ func readRequest(q *page.Exchange) (*request, error) {
 		case "by":
 			r.by = page.AppendNew(r.by, p.Value)
 		default:
-			return nil, page.UnknownWord("parameter", p.Name, []string{"q", "source", "kind", "sum", "by"}, nil)
+			return nil, page.NewUnknownWord("parameter", p.Name, []string{"q", "source", "kind", "sum", "by"}, nil)
 		}
 	}
-	if len(r.text) > most || len(r.by) > query.MostSumBy+1 || len(r.kinds) > query.MostSums {
-		return nil, page.BadRequest("That is too much to add up", "Take some of it away.", nil)
+	if len(r.text) > maxText || len(r.by) > query.MostSumBy+1 || len(r.kinds) > query.MostSums {
+		return nil, page.NewBadRequest("That is too much to add up", "Take some of it away.", nil)
 	}
 	r.sum = cmp.Or(r.sum, query.SumCount)
 	if len(r.by) == 0 {
@@ -90,7 +91,7 @@ func (r *request) search() query.SearchRequest {
 	return query.SearchRequest{Text: r.text, Source: r.source, Kinds: r.kinds}
 }
 
-// params are what is summed up and what it is put in groups by.
+// params returns the parameters for the sum and its groups.
 func (r *request) params(by ...string) understudy.Query {
 	all := understudy.Query{{Name: "sum", Value: r.sum}}
 	for _, one := range by {
@@ -99,16 +100,16 @@ func (r *request) params(by ...string) understudy.Query {
 	return all
 }
 
-// serveSums shows the page. What is wrong with the request stands where the chart would.
+// serveSums shows the page. An error in the request is shown in place of the chart.
 func serveSums(q *page.Exchange) error {
 	if q.V.Options.Sums == nil {
-		return page.NotFound("Nothing can be added up here", "This server keeps no index.", "/")
+		return page.NewNotFound("Nothing can be added up here", "This server keeps no index.", "/")
 	}
 	r, err := readRequest(q)
 	if err != nil {
 		return err
 	}
-	q.Typed = r.text
+	q.SearchText = r.text
 	p := sumsPage{Text: r.text, Source: r.source, Kinds: page.KindOptions(q, r.kinds), Back: page.SearchAddress("/search", r.search())}
 	by := r.by
 	if len(by) == 0 {
@@ -117,11 +118,11 @@ func serveSums(q *page.Exchange) error {
 	p.Here = page.SearchAddress(Path, r.search(), r.params(by...)...)
 	names, groups, err := q.V.Options.Sums.SumNames(q.Rights.Caller, r.search())
 	if err == nil {
-		p.choices(q, r, names, groups)
+		p.setChoices(q, r, names, groups)
 		var out *query.SumResult
 		ask := query.SumRequest{Search: r.search(), Sum: r.sum, By: r.by, Zone: q.Clock.Zone}
 		if out, err = q.V.Options.Sums.Sum(q.Ctx, q.Rights.Caller, ask); err == nil {
-			if err := audit(q, r, len(out.Rows)); err != nil {
+			if err := writeAudit(q, r, len(out.Rows)); err != nil {
 				return err
 			}
 			p.Sum = newSumView(q, r, out)
@@ -129,25 +130,25 @@ func serveSums(q *page.Exchange) error {
 	}
 	status := http.StatusOK
 	if err != nil {
-		if status, err = p.refused(r, err); err != nil {
+		if status, err = p.explainRefusal(r, err); err != nil {
 			return err
 		}
 	}
 	return q.Render(status, "sums", "Sums", p)
 }
 
-func audit(q *page.Exchange, r *request, rows int) error {
+func writeAudit(q *page.Exchange, r *request, rows int) error {
 	e := understudy.AuditEntry{Action: understudy.ActionSearch, What: "sum", Source: r.source, Rows: rows, Values: []string{r.text}}
 	if len(r.kinds) == 1 {
 		e.Kind = r.kinds[0]
 	}
-	return page.Audit(q, e)
+	return page.WriteAudit(q, e)
 }
 
-// refused says why there is no sum, when it is for the reader to mend.
-func (p *sumsPage) refused(r *request, err error) (status int, rest error) {
-	if wrong := page.SyntaxOf(err); wrong != nil {
-		p.Wrong = page.PointAt(wrong)
+// explainRefusal sets the error that the page shows, if the reader can correct it. It returns all other errors.
+func (p *sumsPage) explainRefusal(r *request, err error) (status int, rest error) {
+	if wrong := page.FindSyntaxError(err); wrong != nil {
+		p.Wrong = page.NewPointer(wrong)
 		return understudy.Status(wrong.Kind), nil
 	}
 	if !errors.Is(err, understudy.ErrInvalid) && !errors.Is(err, understudy.ErrForbidden) {
@@ -160,8 +161,8 @@ func (p *sumsPage) refused(r *request, err error) (status int, rest error) {
 	return understudy.Status(err), nil
 }
 
-// choices are what can be summed up, and by what.
-func (p *sumsPage) choices(q *page.Exchange, r *request, names, groups []string) {
+// setChoices sets the menus of sums and groups.
+func (p *sumsPage) setChoices(q *page.Exchange, r *request, names, groups []string) {
 	for _, name := range names {
 		p.Sums = append(p.Sums, page.Option{Value: name, Text: words(q, name), Selected: name == r.sum})
 	}
@@ -175,7 +176,7 @@ func (p *sumsPage) choices(q *page.Exchange, r *request, names, groups []string)
 	}
 }
 
-// words is a measure or a group as people say it.
+// words returns a sum or a group in words.
 func words(q *page.Exchange, name string) string {
 	if name == query.SumCount {
 		return "matches"

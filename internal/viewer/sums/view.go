@@ -1,4 +1,4 @@
-// View: a sum in words: its totals, its table and where each group leads.
+// A sum in words: its totals, its table, and the links of its groups.
 
 package sums
 
@@ -17,37 +17,37 @@ import (
 	"understudy/spec"
 )
 
-// sumView is a sum that is there.
+// sumView is a sum as the page shows it.
 type sumView struct {
 	Title  string
 	Notes  []string
-	More   bool // counting goes on
+	More   bool // the count is not finished
 	Totals []total
-	Chart  *chart // nil: there is nothing to draw
+	Chart  *chart // the chart; nil if there is nothing to draw
 	Heads  []head
 	Rows   []row
 	JSON   string
 	CSV    string
 }
 
-// total is everything in one unit.
+// total is the sum over everything with one unit.
 type total struct{ Figure, Says string }
 
-// head is the head of a column of the table.
+// head is the heading of a column.
 type head struct {
 	Text   string
 	Number bool
 }
 
-// row is a group, or all that have no row of their own.
+// row is a group, or all groups without a row of their own.
 type row struct {
 	Keys  []string
-	Href  string // the search for its matches; "": none finds them
+	Href  string // the address of the search for its matches; empty if no search finds exactly these
 	Cells []string
-	Width float64 // of its bar, of 100
+	Width float64 // the width of the group's bar, of 100
 }
 
-// span is the length of time a sum is by, and where among its keys; -1: it is by none.
+// spanOf returns the time span by which a sum is grouped and its index among the keys, or -1 if there is none.
 func spanOf(by []string) (span string, at int) {
 	for i, name := range by {
 		if slices.Contains([]string{"hour", "day", "week", "month"}, name) {
@@ -57,7 +57,7 @@ func spanOf(by []string) (span string, at int) {
 	return "", -1
 }
 
-// notesOf returns what to say below a sum.
+// notesOf returns the notes below a sum.
 func notesOf(out *query.SumResult) []string {
 	if out.Unheld == "" {
 		return out.Notes
@@ -65,6 +65,7 @@ func notesOf(out *query.SumResult) []string {
 	return append(slices.Clone(out.Notes), plan.UpperFirst(out.Unheld)+".")
 }
 
+// newSumView returns a sum as the page shows it.
 func newSumView(q *page.Exchange, r *request, out *query.SumResult) *sumView {
 	v := viewing{q: q, r: r, out: out, field: summedField(q, r)}
 	for _, t := range out.Totals {
@@ -79,7 +80,7 @@ func newSumView(q *page.Exchange, r *request, out *query.SumResult) *sumView {
 	for i := range out.Rows {
 		view.Rows = append(view.Rows, v.row(&out.Rows[i], largest))
 	}
-	if at >= 0 { // the chart reads from the left, the table from the top
+	if at >= 0 { // the chart begins with the oldest time, the table with the newest
 		slices.Reverse(view.Rows)
 		view.Chart = v.chart(at)
 	}
@@ -97,21 +98,21 @@ func newSumView(q *page.Exchange, r *request, out *query.SumResult) *sumView {
 	return view
 }
 
-// viewing makes a view.
+// viewing builds the view of a sum.
 type viewing struct {
 	q     *page.Exchange
 	r     *request
 	out   *query.SumResult
 	timed bool
-	field *spec.Field // what is added up, as people read it
+	field *spec.Field // the field that is summed up
 }
 
-// summedField is the field that is added up; an empty one where kinds say different things of it.
+// summedField returns the field that is summed up. It returns an empty field if kinds describe it differently.
 func summedField(q *page.Exchange, r *request) (f *spec.Field) {
 	for _, s := range q.V.Planned {
 		for _, k := range s.Kinds {
-			if r.source != "" && s.Name != r.source || len(r.kinds) > 0 && !slices.Contains(r.kinds, k.Spec.Name) || !k.Remembered() ||
-				!q.Rights.SeesKind(k) {
+			if r.source != "" && s.Name != r.source || len(r.kinds) > 0 && !slices.Contains(r.kinds, k.Spec.Name) || !k.HasRecords() ||
+				!q.Rights.CanSeeKind(k) {
 				continue
 			}
 			one := k.Spec.Field(r.sum)
@@ -130,7 +131,7 @@ func summedField(q *page.Exchange, r *request) (f *spec.Field) {
 	return f
 }
 
-// figure is a sum as people read it.
+// figure returns a sum in the form that people read.
 func (v *viewing) figure(sum, unit string) string {
 	if text, _, ok := plan.Figure(v.field, sum, unit); ok {
 		return text
@@ -138,7 +139,7 @@ func (v *viewing) figure(sum, unit string) string {
 	return strings.TrimSpace(sum + " " + unit)
 }
 
-// size is the value of a group that is drawn.
+// size returns the value of a group for the chart.
 func (v *viewing) size(r *query.SumRow) float64 {
 	switch {
 	case v.out.Sum == query.SumCount:
@@ -150,7 +151,7 @@ func (v *viewing) size(r *query.SumRow) float64 {
 	}
 	f, err := strconv.ParseFloat(r.Sum, 64)
 	switch {
-	case err != nil: // there is no value
+	case err != nil: // the group has no value
 		return 0
 	case v.field.Show == spec.ShowCost:
 		return -f
@@ -166,14 +167,15 @@ func (v *viewing) title() string {
 	return title
 }
 
+// totals returns the sums over all groups, one for each unit.
 func (v *viewing) totals() (all []total) {
 	for _, t := range v.out.Totals {
 		one := total{page.Thousands(t.Count), "matches"}
 		switch {
 		case v.out.Sum == query.SumCount:
 		case v.timed && t.Seconds != nil:
-			says := fmt.Sprintf("at the median of %s; 95 of 100 within %s", page.Thousands(t.Values), passed(t.Seconds.P95))
-			one = total{passed(t.Seconds.P50), says}
+			says := fmt.Sprintf("at the median of %s; 95 of 100 within %s", page.Thousands(t.Values), durationText(t.Seconds.P95))
+			one = total{durationText(t.Seconds.P50), says}
 		case t.Sum != "":
 			one = total{v.figure(t.Sum, t.Unit), "of " + page.Thousands(t.Values)}
 			if t.Values < t.Count {
@@ -202,6 +204,7 @@ func (v *viewing) heads() (all []head) {
 	return all
 }
 
+// row returns the table row of a group. Its bar is relative to the largest group.
 func (v *viewing) row(r *query.SumRow, largest float64) row {
 	out := row{Cells: []string{page.Thousands(r.Count)}}
 	for i, key := range r.Key {
@@ -216,33 +219,33 @@ func (v *viewing) row(r *query.SumRow, largest float64) row {
 	switch {
 	case v.out.Sum == query.SumCount:
 	case v.timed && r.Seconds != nil:
-		out.Cells = append(out.Cells, passed(r.Seconds.P50), passed(r.Seconds.P95), passed(r.Seconds.Mean))
+		out.Cells = append(out.Cells, durationText(r.Seconds.P50), durationText(r.Seconds.P95), durationText(r.Seconds.Mean))
 	case v.timed:
 		out.Cells = append(out.Cells, "", "", "")
 	default:
 		out.Cells = append(out.Cells, page.Thousands(r.Values), v.figure(r.Sum, r.Unit))
 	}
 	if largest > 0 {
-		out.Width = page.Round(100 * math.Abs(v.size(r)) / largest)
+		out.Width = page.RoundCoordinate(100 * math.Abs(v.size(r)) / largest)
 	}
 	return out
 }
 
-// key is what a group is called.
+// key returns the name of a group.
 func (v *viewing) key(i int, text string) string {
 	by := v.out.By[i]
-	if t, ok := when(by, text, v.q.Clock.Zone); ok {
+	if t, ok := parseKey(by, text, v.q.Clock.Zone); ok {
 		return t.Format(map[string]string{"hour": "2 Jan 2006 15:04", "day": "2 Jan 2006", "week": "week of 2 Jan 2006",
 			"month": "Jan 2006"}[by])
 	}
 	return v.q.V.ShowValue(by, text, nil)
 }
 
-// layouts are how the keys of times are written.
+// layouts are the layouts of keys that are times.
 var layouts = map[string]string{"hour": "2006-01-02T15:04Z07:00", "day": time.DateOnly, "week": time.DateOnly, "month": "2006-01"}
 
-// when is the time that a key begins with.
-func when(by, text string, zone *time.Location) (time.Time, bool) {
+// parseKey returns the time at which a key's span begins. ok is false if the groups are no time spans.
+func parseKey(by, text string, zone *time.Location) (time.Time, bool) {
 	layout, ok := layouts[by]
 	if !ok {
 		return time.Time{}, false
@@ -251,8 +254,8 @@ func when(by, text string, zone *time.Location) (time.Time, bool) {
 	return t.In(zone), err == nil
 }
 
-// passed is a length of time in words.
-func passed(seconds float64) string {
+// durationText returns a duration in words.
+func durationText(seconds float64) string {
 	d := time.Duration(seconds * float64(time.Second))
 	switch {
 	case d < 10*time.Second:

@@ -1,4 +1,4 @@
-// CSV: the entries that the filters let through, as a file.
+// The export of audit entries as a CSV file.
 
 package trail
 
@@ -15,17 +15,17 @@ import (
 	"understudy/kit/csvline"
 )
 
-// csvPath is the log as a file.
+// csvPath is the path of the file.
 const csvPath = Path + page.CsvSuffix
 
-// writeTime is how long a reader may take for the entries of one search.
-const writeTime = 30 * time.Second
+// writeTimeout is how long a client may take to receive the entries of one search.
+const writeTimeout = 30 * time.Second
 
 var csvHeads = []string{"at", "caller", "role", "action", "what", "source", "kind", "ids", "rows", "request", "status", "count"}
 
-// serveCSV sends the entries that the filters let through, the newest first, as far as exports go.
+// serveCSV sends the entries that the filters select, newest first, up to the limits of exports.
 func serveCSV(q *page.Exchange) error {
-	_, f, err := filtered(q)
+	_, f, err := readFilters(q)
 	if err != nil {
 		return err
 	}
@@ -37,7 +37,7 @@ func serveCSV(q *page.Exchange) error {
 	defer under.End()
 	ctx, cancel := context.WithTimeout(q.Ctx, q.V.Options.ExportTime)
 	defer cancel()
-	if err := page.Audit(q, understudy.AuditEntry{Action: understudy.ActionExport, What: whatLog}); err != nil {
+	if err := page.WriteAudit(q, understudy.AuditEntry{Action: understudy.ActionExport, What: whatLog}); err != nil {
 		return err
 	}
 	f.Limit = audit.MaxFound
@@ -49,7 +49,7 @@ func serveCSV(q *page.Exchange) error {
 	h.Set("Content-Type", "text/csv; charset=utf-8; header=present")
 	h.Set("Content-Disposition", `attachment; filename="audit-`+q.Clock.Start.UTC().Format("20060102T150405Z")+`.csv"`)
 	h.Set("Cache-Control", "private, no-store")
-	q.Reply.Sent = true
+	q.Reply.Started = true
 	buf, rows := csvline.Append(nil, csvHeads), 0
 	for {
 		for i := range found.Entries {
@@ -65,7 +65,7 @@ func serveCSV(q *page.Exchange) error {
 			rest = "what you may see has changed meanwhile; export it again"
 		default:
 			if err := send(q, &buf); err != nil {
-				return nil // the reader has left
+				return nil // the client has closed the connection
 			}
 			f.Before = found.Next
 			if found, err = q.V.Options.Trail.Search(ctx, f); err == nil && ctx.Err() == nil {
@@ -76,14 +76,15 @@ func serveCSV(q *page.Exchange) error {
 		if rest != "" {
 			buf = csvline.Append(buf, []string{"# not complete after " + strconv.Itoa(rows) + " rows: " + rest})
 		}
-		_ = send(q, &buf) // a reader that has left needs no end
+		_ = send(q, &buf) // the client may have closed the connection
 		return nil
 	}
 }
 
-// send sends what is written so far.
+// send sends what has been written so far.
 func send(q *page.Exchange, buf *[]byte) error {
-	_ = http.NewResponseController(q.Reply.W).SetWriteDeadline(q.V.Options.Now().Add(writeTime)) // a writer that knows none has the server's
+	// a writer without deadlines has that of the server
+	_ = http.NewResponseController(q.Reply.W).SetWriteDeadline(q.V.Options.Now().Add(writeTimeout))
 	_, err := q.Reply.W.Write(*buf)
 	*buf = (*buf)[:0]
 	return err

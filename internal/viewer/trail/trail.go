@@ -1,4 +1,4 @@
-// Trail: the page of the audit log, with the filters that find who looked at what.
+// The page of the audit log, with filters that find who looked at what.
 
 // Package trail shows the audit log.
 package trail
@@ -20,31 +20,31 @@ import (
 // Path is the page of the audit log.
 const Path = page.ControlPrefix + "audit"
 
-// Routes are those for callers who see everything.
+// Routes returns the routes, which only administrators may use.
 func Routes() []page.Route {
 	const what = "the audit log is shown to"
-	return []page.Route{{Pattern: "GET " + Path, Handler: page.ForAll(what, serve)},
-		{Pattern: "GET " + csvPath, Handler: page.ForAll(what, serveCSV)}}
+	return []page.Route{{Pattern: "GET " + Path, Handler: page.AdministratorHandler(what, serve)},
+		{Pattern: "GET " + csvPath, Handler: page.AdministratorHandler(what, serveCSV)}}
 }
 
-// whatLog is the What of the entries about the log itself.
+// whatLog is the What of audit entries about the log itself.
 const whatLog = "audit log"
 
-// trailPage is what audit.html shows.
+// trailPage is the data of the template audit.html.
 type trailPage struct {
 	Form    form
-	Asked   string // what was looked for, in words
+	Asked   string // the question that the filters ask, in words
 	Rows    []row
 	CSV     string
 	Older   string
 	Newest  string
-	Looked  *page.When // the search went back to here, and there may be more
+	Looked  *page.When // the search stopped here, and there may be more entries
 	Figures audit.Stats
 	Signed  *page.When
-	Taken   *page.When // the newest lines that the receiver took
+	Taken   *page.When // when the receiver took the newest lines
 }
 
-// form are the filters as they were given.
+// form has the values of the filters.
 type form struct {
 	Who, Value, Record string
 	Since, Until       string
@@ -53,23 +53,23 @@ type form struct {
 	Zone               string
 }
 
-// row is an entry.
+// row is one entry.
 type row struct {
 	When      page.When
 	Who, Role string
-	By        string // what has done it, where that is no person and no program's credential
-	What      string // the action
-	More      string // and more closely
-	Of        string // the kind
+	By        string // who acted, if it was neither a person nor a program with a credential
+	What      string // the action in words
+	More      string // details of the action
+	Of        string // the kind of the records
 	Records   []page.Link
-	Others    int // records that are not named here
+	Others    int // the number of records without a link
 	Rows      int64
 	Request   string
 	Refused   bool
 }
 
-// mostRecords is how many records of an entry have a link.
-const mostRecords = 3
+// maxRecords is the number of an entry's records that have a link.
+const maxRecords = 3
 
 // The parameters of the page.
 const (
@@ -84,38 +84,37 @@ const (
 
 var params = []string{paramWho, paramAction, paramValue, paramRecord, paramSince, paramUntil, paramBefore}
 
-// filtered reads the filters of an address.
-func filtered(q *page.Exchange) (given url.Values, f audit.Filter, err error) {
+// readFilters parses the filters of an address.
+func readFilters(q *page.Exchange) (given url.Values, f audit.Filter, err error) {
 	if q.V.Options.Trail == nil {
-		return nil, f, page.NotFound("There is no audit log", "The setting audit.off says that nothing is listed.", "/")
+		return nil, f, page.NewNotFound("There is no audit log", "The setting audit.off says that nothing is listed.", "/")
 	}
 	if given, err = url.ParseQuery(q.R.URL.RawQuery); err != nil {
-		return nil, f, page.BadRequest("This address cannot be read", "Start again from the newest entries.", nil)
+		return nil, f, page.NewBadRequest("This address cannot be read", "Start again from the newest entries.", nil)
 	}
 	for name := range given {
 		if !slices.Contains(params, name) {
-			return nil, f, page.UnknownWord("parameter", name, params, nil)
+			return nil, f, page.NewUnknownWord("parameter", name, params, nil)
 		}
 	}
 	f, err = filter(q, given)
 	return given, f, err
 }
 
-// serve shows the newest entries that the filters let through. That somebody looks is
-// itself an entry.
+// serve shows the newest entries that the filters select. Looking at the log is itself an entry.
 func serve(q *page.Exchange) error {
-	given, f, err := filtered(q)
+	given, f, err := readFilters(q)
 	if err != nil {
 		return err
 	}
-	if err := page.Audit(q, understudy.AuditEntry{Action: understudy.ActionAdminister, What: whatLog}); err != nil {
+	if err := page.WriteAudit(q, understudy.AuditEntry{Action: understudy.ActionAdminister, What: whatLog}); err != nil {
 		return err
 	}
 	found, err := q.V.Options.Trail.Search(q.Ctx, f)
 	if err != nil {
 		return err
 	}
-	p := trailPage{Form: formOf(q, given), Asked: asked(f), Figures: q.V.Options.Trail.Stats(),
+	p := trailPage{Form: formOf(q, given), Asked: questionText(f), Figures: q.V.Options.Trail.Stats(),
 		CSV: csvPath + strings.TrimPrefix(address(given, ""), Path)}
 	if p.Figures.SignedAt != nil {
 		p.Signed = q.Clock.Moment(*p.Figures.SignedAt)
@@ -123,7 +122,7 @@ func serve(q *page.Exchange) error {
 	if s := p.Figures.Sending; s != nil && s.TakenAt != nil {
 		p.Taken = q.Clock.Moment(*s.TakenAt)
 	}
-	ended := map[string]bool{} // requests whose export is told by its last entry
+	ended := map[string]bool{} // the requests whose last entry has been shown
 	for i := range found.Entries {
 		e := &found.Entries[i]
 		if e.Action == understudy.ActionExport && e.Request != "" {
@@ -146,7 +145,7 @@ func serve(q *page.Exchange) error {
 	return q.Render(http.StatusOK, "audit", "Audit log", p)
 }
 
-// address is the page with the same filters from another entry on.
+// address returns the address of the page with the same filters, from another entry on.
 func address(given url.Values, before string) string {
 	next := url.Values{}
 	for _, name := range params {
@@ -163,7 +162,7 @@ func address(given url.Values, before string) string {
 	return Path + "?" + next.Encode()
 }
 
-// filter reads the filters of an address.
+// filter parses the filters of an address.
 func filter(q *page.Exchange, given url.Values) (f audit.Filter, err error) {
 	get := func(name string) string { return strings.TrimSpace(given.Get(name)) }
 	f = audit.Filter{Caller: get(paramWho), Action: understudy.Action(get(paramAction)), Value: get(paramValue), ID: get(paramRecord),
@@ -178,12 +177,12 @@ func filter(q *page.Exchange, given url.Values) (f audit.Filter, err error) {
 		}
 		at, ok := page.ParseMoment(text, q.Clock.Zone)
 		if !ok {
-			return f, page.BadRequest("“"+understudy.Clip(text)+"” is no moment", "Give "+bound.name+" as 2026-06-01 or 2026-06-01T12:00.", nil)
+			return f, page.NewBadRequest("“"+understudy.Clip(text)+"” is no moment", "Give "+bound.name+" as 2026-06-01 or 2026-06-01T12:00.", nil)
 		}
 		*bound.to = at
 	}
 	if p := understudy.ReadPhone(f.Value); p.Digits != "" && !p.Country && f.Value != "" && strings.Trim(f.Value, "0123456789") != "" {
-		return f, page.BadRequest("Whose number is "+understudy.Clip(f.Value)+"?",
+		return f, page.NewBadRequest("Whose number is "+understudy.Clip(f.Value)+"?",
 			"Write it in full with + and country code, as in +15551234567.", nil)
 	}
 	return f, nil
@@ -205,7 +204,7 @@ func formOf(q *page.Exchange, given url.Values) form {
 	return f
 }
 
-// words are what people call the actions.
+// words are the texts for the actions.
 var words = map[understudy.Action]string{
 	understudy.ActionList: "looked at a list", understudy.ActionRecord: "looked at a record", understudy.ActionSearch: "searched",
 	understudy.ActionPlay: "played a content", understudy.ActionExport: "exported", understudy.ActionSend: "sent or changed",
@@ -213,8 +212,8 @@ var words = map[understudy.Action]string{
 	understudy.ActionAdminister: "administered",
 }
 
-// asked is what an address looks for, in words.
-func asked(f audit.Filter) string {
+// questionText returns the question that the filters ask, in words.
+func questionText(f audit.Filter) string {
 	switch {
 	case f.Value != "" && understudy.ReadPhone(f.Value).Digits != "":
 		return "Who looked at " + plan.GroupPhone(f.Value) + "?"
@@ -228,6 +227,7 @@ func asked(f audit.Filter) string {
 	return ""
 }
 
+// rowOf returns an entry as the page shows it.
 func rowOf(q *page.Exchange, e *audit.Entry) row {
 	out := row{When: q.Clock.Say(e.At, true), Who: e.Caller, Role: e.Role, What: words[e.Action], More: e.What, Of: e.Kind,
 		Rows: e.Rows, Request: e.Request, Refused: e.Status >= http.StatusBadRequest}
@@ -244,12 +244,12 @@ func rowOf(q *page.Exchange, e *audit.Entry) row {
 	if kind != nil {
 		out.Of = kind.Spec.Title
 	}
-	out.tell(e, kind)
+	out.describe(e, kind)
 	for i, id := range e.IDs {
-		if i == mostRecords {
+		if i == maxRecords {
 			break
 		}
-		if id == "" { // the one record of a kind such as a balance; Of names the kind
+		if id == "" { // the only record of a kind such as a balance; the kind's name is enough
 			continue
 		}
 		l := page.Link{Text: page.ShortID(id)}
@@ -258,22 +258,22 @@ func rowOf(q *page.Exchange, e *audit.Entry) row {
 		}
 		out.Records = append(out.Records, l)
 	}
-	out.Others = max(len(e.IDs)-mostRecords, 0)
+	out.Others = max(len(e.IDs)-maxRecords, 0)
 	return out
 }
 
-// The What of exports: of the entry before the first rows, and of that with all of them.
+// The What of an export's entries: before the first rows, and after the last.
 const (
 	whatBegins = "export begins"
 	whatExport = "export"
 )
 
-// plain are the words for what was looked at beside lists and records.
+// plain are the texts for actions other than looking at lists and records.
 var plain = map[string]string{whatLog: "read the audit log", "lookup": "looked up a number", "number": "looked at a number",
 	"conversation": "looked at a conversation", "sum": "added up records"}
 
-// tell says in plain words what was done, and what did it where that is nobody.
-func (r *row) tell(e *audit.Entry, kind *plan.Kind) {
+// describe sets what was done in words, and who did it if that is no person.
+func (r *row) describe(e *audit.Entry, kind *plan.Kind) {
 	of := cmp.Or(e.Kind, "rows")
 	switch {
 	case kind != nil && e.Rows == 1 && kind.Spec.One != "":
@@ -293,7 +293,7 @@ func (r *row) tell(e *audit.Entry, kind *plan.Kind) {
 		r.What, r.More = "began to export "+of, ""
 	case e.What == whatExport:
 		r.What, r.More = "exported "+many, ""
-	default: // rows of a list, not from its beginning, and those that a watch sends
+	default: // an export that begins within a list, or rows that a watch sends
 		r.What = "took " + many
 	}
 	switch e.Caller {

@@ -109,22 +109,22 @@ func Open(t testing.TB, set ...func(*page.Options)) *Fixture {
 func Snapshot(context.Context, string) page.Snapshot {
 	s := page.Snapshot{
 		State: "ok", Since: Noon.Add(-3 * time.Hour), DropIn: "http://127.0.0.1:4115",
-		Day:     page.Day{Warm: 1204, Stale: 31, Composed: 12, Cold: 57, Walks: 100, Upstream: 141},
-		Sending: page.Sending{Upstream: 141},
-		Kinds: map[string]page.Held{
+		Day:      page.Day{Warm: 1204, Stale: 31, Composed: 12, Cold: 57, Walks: 100, Upstream: 141},
+		Requests: page.RequestCounts{Upstream: 141},
+		Kinds: map[string]page.StoredKind{
 			"calls": {Records: 5000, CaughtUp: Noon.Add(-10 * time.Second)}, "messages": {Records: 10000, CaughtUp: Noon.Add(-8 * time.Second)},
 			"incoming_phone_numbers": {Records: 8, Complete: true}, "accounts": {Records: 2},
 		},
 	}
 	for i := range 60 {
-		s.Latencies.Ours = append(s.Latencies.Ours, time.Duration(350+40*(i*7%11))*time.Microsecond)
-		s.Latencies.Theirs = append(s.Latencies.Theirs, time.Duration(860+30*(i*5%13))*time.Millisecond)
+		s.Latencies.StoredDurations = append(s.Latencies.StoredDurations, time.Duration(350+40*(i*7%11))*time.Microsecond)
+		s.Latencies.UpstreamDurations = append(s.Latencies.UpstreamDurations, time.Duration(860+30*(i*5%13))*time.Millisecond)
 	}
-	s.Latencies.HeldTimes = page.Times{Answers: 1304, Mean: 800 * time.Microsecond, Deviation: 400 * time.Microsecond,
+	s.Latencies.StoredTimes = page.Times{Answers: 1304, Mean: 800 * time.Microsecond, Deviation: 400 * time.Microsecond,
 		Min: 300 * time.Microsecond, Max: 9 * time.Millisecond, P50: 550 * time.Microsecond, P99: 4 * time.Millisecond}
-	s.Latencies.TheirTimes = page.Times{Answers: 141, Lost: 2, Mean: 1010 * time.Millisecond, Deviation: 110 * time.Millisecond,
+	s.Latencies.UpstreamTimes = page.Times{Answers: 141, Unanswered: 2, Mean: 1010 * time.Millisecond, Deviation: 110 * time.Millisecond,
 		Min: 860 * time.Millisecond, Max: 1220 * time.Millisecond, P50: 1040 * time.Millisecond, P99: 1210 * time.Millisecond}
-	calls := s.Latencies.TheirTimes
+	calls := s.Latencies.UpstreamTimes
 	calls.Kind, calls.Reason = "calls", "waiting"
 	s.Latencies.Times = []page.Times{calls}
 	return s

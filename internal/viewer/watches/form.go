@@ -1,4 +1,4 @@
-// Form: a watch is made.
+// The form that makes a watch.
 
 package watches
 
@@ -13,20 +13,20 @@ import (
 	"understudy/internal/webhook"
 )
 
-// formPage is what watch-form.html shows.
+// formPage is the data of the template watch-form.html.
 type formPage struct {
 	Searches []choice
 	Channels []choice
 	To       string
-	Wrong    string // why it did not go
-	Signs    bool   // a webhook may be chosen, which is signed
+	Wrong    string // why the watch was not made
+	Signs    bool   // a webhook, which is signed, can be chosen
 	Made     made
 }
 
-// made is a watch that was made just now with a secret of ours.
+// made is a watch that was just made with a secret of the server.
 type made struct{ Search, Href, Secret string }
 
-// choice is one of several.
+// choice is an option of a menu.
 type choice struct {
 	Value, Text string
 	Selected    bool
@@ -39,6 +39,7 @@ func serveForm(q *page.Exchange) error {
 	return showForm(q, http.StatusOK, q.R.URL.Query().Get("search"), watch.Destination{}, "")
 }
 
+// showForm shows the form with the given values and the mistake in them.
 func showForm(q *page.Exchange, status int, search string, to watch.Destination, wrong string) error {
 	p := formPage{To: to.To, Wrong: wrong}
 	saved, err := q.V.Options.Shelf.Saved(q.Ctx, q.Rights.Caller)
@@ -57,7 +58,7 @@ func showForm(q *page.Exchange, status int, search string, to watch.Destination,
 	return q.Render(status, "watch-form", "New watch", p)
 }
 
-// makeWatch makes the watch of the form. What is wrong stands above the form.
+// makeWatch makes the watch of the form. An error is shown above the form.
 func makeWatch(q *page.Exchange) error {
 	if q.V.Options.Watches == nil || q.V.Options.Shelf == nil {
 		return errNone
@@ -71,7 +72,7 @@ func makeWatch(q *page.Exchange) error {
 			to.Secret = ours
 		}
 	}
-	if err := page.Audit(q, understudy.AuditEntry{Action: understudy.ActionAdminister, What: "watch make"}); err != nil {
+	if err := page.WriteAudit(q, understudy.AuditEntry{Action: understudy.ActionAdminister, What: "watch make"}); err != nil {
 		return err
 	}
 	id, err := q.V.Options.Watches.Make(q.Ctx, q.Rights.Caller, search, to)
@@ -83,9 +84,9 @@ func makeWatch(q *page.Exchange) error {
 	case err != nil:
 		return err
 	}
-	if ours != "" { // it stands in this answer and nowhere else: an address that led to it could be opened again
+	if ours != "" { // the secret is only in this response; behind an address it could be read again
 		return q.Render(http.StatusOK, "watch-form", "Watched", formPage{Made: made{search, Path + "/" + url.PathEscape(id), ours}})
 	}
-	q.GoBack(Path+"/"+url.PathEscape(id), "The search “"+search+"” is watched. Send a test to see whether it arrives.")
+	q.RedirectBack(Path+"/"+url.PathEscape(id), "The search “"+search+"” is watched. Send a test to see whether it arrives.")
 	return nil
 }

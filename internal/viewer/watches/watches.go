@@ -1,4 +1,4 @@
-// Watches: the pages of one's own watches and, for the role all, of everybody's.
+// The pages of the caller's own watches, and for administrators of all watches.
 
 // Package watches shows the pages of watches.
 package watches
@@ -21,7 +21,7 @@ import (
 // Path is the page of all watches.
 const Path = page.ControlPrefix + "watches"
 
-// Routes are the pages and forms of watches.
+// Routes returns the routes of watches.
 func Routes() []page.Route {
 	return []page.Route{
 		{Pattern: "GET " + Path, Handler: serveAll},
@@ -35,30 +35,30 @@ func Routes() []page.Route {
 	}
 }
 
-// errNone answers where no watch can be.
-var errNone = page.NotFound("There are no watches here", "This server keeps no searches.", "/")
+// errNone is the error of a server without watches.
+var errNone = page.NewNotFound("There are no watches here", "This server keeps no searches.", "/")
 
 // view is a watch on a page.
 type view struct {
 	ID, Name, Href string
 	Channel, To    string
-	Owner          string // when it is another's
+	Owner          string // empty if the watch is the caller's own
 	State, Tone    string
-	Why            string // it is stopped
-	Bad            bool   // and not by a person
+	Why            string // the reason why the watch is stopped
+	Bad            bool   // the watch was stopped, but not by a person
 	Told           string
 	Pending        int
 	Made, Sent     *page.When
 }
 
-// viewOf is a watch as the caller may see it: the whole address of a receiver may be a
-// secret, so that its host alone is shown.
+// viewOf returns a watch as the caller may see it. The address of a receiver may be a secret, so only its host is
+// shown.
 func viewOf(q *page.Exchange, s *watch.Status) view {
 	w := &s.Watch
 	v := view{ID: w.ID, Name: w.Search, Href: Path + "/" + url.PathEscape(w.ID), Channel: channelWord(w.To.Channel), To: w.To.Host(),
 		Told: count(s.State.Told, "match", "matches"), Pending: s.Pending,
 		Made: q.Clock.Moment(w.Made), Sent: q.Clock.Moment(s.State.Sent)}
-	if !own(q, s) {
+	if !isOwn(q, s) {
 		v.Owner = w.Owner.Name
 	}
 	switch v.Why = s.State.Stopped; {
@@ -74,7 +74,7 @@ func viewOf(q *page.Exchange, s *watch.Status) view {
 	return v
 }
 
-func own(q *page.Exchange, s *watch.Status) bool {
+func isOwn(q *page.Exchange, s *watch.Status) bool {
 	return s.Watch.Owner.Name == q.Rights.Caller.Name && s.Watch.Owner.Source == q.Rights.Caller.Source
 }
 
@@ -95,20 +95,20 @@ func count(n int64, one, many string) string {
 	return strconv.FormatInt(n, 10) + " " + many
 }
 
-// allPage is what watches.html shows.
+// allPage is the data of the template watches.html.
 type allPage struct {
 	Own, Others []view
-	Makes       bool // the settings permit some destination
-	All         bool // the caller sees everybody's
+	Makes       bool // the settings permit at least one channel
+	All         bool // the caller sees the watches of all callers
 }
 
 func serveAll(q *page.Exchange) error {
 	if q.V.Options.Watches == nil {
 		return errNone
 	}
-	p := allPage{Makes: q.V.Options.Shelf != nil && len(q.V.Options.Watches.Channels()) > 0, All: page.Administers(q)}
+	p := allPage{Makes: q.V.Options.Shelf != nil && len(q.V.Options.Watches.Channels()) > 0, All: page.IsAdministrator(q)}
 	for _, s := range q.V.Options.Watches.Watches(q.Rights.Caller, p.All) {
-		if own(q, &s) {
+		if isOwn(q, &s) {
 			p.Own = append(p.Own, viewOf(q, &s))
 		} else {
 			p.Others = append(p.Others, viewOf(q, &s))
@@ -117,13 +117,13 @@ func serveAll(q *page.Exchange) error {
 	return q.Render(http.StatusOK, "watches", "Watches", p)
 }
 
-// onePage is what watch-log.html shows.
+// onePage is the data of the template watch-log.html.
 type onePage struct {
 	Watch   view
 	Stopped bool
-	Goes    bool // it goes on where it stopped
+	Goes    bool // the watch continues where it stopped
 	Query   string
-	Search  string // the address of what the search finds now
+	Search  string // the address of the search as it is now
 	Log     []deliveryView
 }
 
@@ -135,28 +135,29 @@ type deliveryView struct {
 	Said, Tries   string
 }
 
-// find is the watch an address names, ErrNotFound unless the caller may see it.
+// find returns the watch that an address names. It returns ErrNotFound unless the caller may see the watch.
 func find(q *page.Exchange) (s watch.Status, err error) {
 	if q.V.Options.Watches == nil {
 		return s, errNone
 	}
-	everybody := page.Administers(q)
+	everybody := page.IsAdministrator(q)
 	some := q.V.Options.Watches.Watches(q.Rights.Caller, everybody)
 	i := slices.IndexFunc(some, func(s watch.Status) bool { return s.Watch.ID == q.R.PathValue("id") })
 	if i < 0 {
-		return s, page.NotFound("There is no such watch", "It may have been removed.", Path)
+		return s, page.NewNotFound("There is no such watch", "It may have been removed.", Path)
 	}
 	return some[i], nil
 }
 
+// serveOne shows a watch and its log.
 func serveOne(q *page.Exchange) error {
 	s, err := find(q)
 	if err != nil {
 		return err
 	}
 	p := onePage{Watch: viewOf(q, &s), Stopped: s.State.Stopped != "", Goes: s.State.Goes}
-	if own(q, &s) && q.V.Options.Shelf != nil {
-		if saved, ok, err := savedSearch(q, s.Watch.Search); err != nil {
+	if isOwn(q, &s) && q.V.Options.Shelf != nil {
+		if saved, ok, err := findSearch(q, s.Watch.Search); err != nil {
 			return err
 		} else if ok {
 			p.Query, p.Search = saved.Request.Text, page.SearchAddress("/search", saved.Request)
@@ -168,6 +169,7 @@ func serveOne(q *page.Exchange) error {
 	return q.Render(http.StatusOK, "watch-log", "Watch "+s.Watch.Search, p)
 }
 
+// deliveryOf returns a line of the log.
 func deliveryOf(q *page.Exchange, d watch.Delivery) deliveryView {
 	v := deliveryView{At: q.Clock.Moment(d.At), What: count(int64(d.Matches), "match", "matches"), Outcome: string(d.Outcome), Said: d.Said}
 	if d.Test {
@@ -187,8 +189,8 @@ func deliveryOf(q *page.Exchange, d watch.Delivery) deliveryView {
 	return v
 }
 
-// savedSearch is a saved search of the caller.
-func savedSearch(q *page.Exchange, name string) (found query.SavedSearch, ok bool, err error) {
+// findSearch returns a saved search of the caller.
+func findSearch(q *page.Exchange, name string) (found query.SavedSearch, ok bool, err error) {
 	some, err := q.V.Options.Shelf.Saved(q.Ctx, q.Rights.Caller)
 	for _, one := range some {
 		if one.Owner == q.Rights.Caller.Name && one.Name == name {
@@ -198,24 +200,25 @@ func savedSearch(q *page.Exchange, name string) (found query.SavedSearch, ok boo
 	return found, false, err
 }
 
-// change does something to the watch an address names, once it is audited, and goes back to
-// a page that says what was done.
+// change calls do for the watch that the address names, after writing an audit entry. It redirects to a page that
+// shows the message of do.
 func change(q *page.Exchange, what, to string, do func(id string) (said string, err error)) error {
 	s, err := find(q)
 	if err != nil {
 		return err
 	}
-	if err := page.Audit(q, understudy.AuditEntry{Action: understudy.ActionAdminister, What: "watch " + what + " " + s.Watch.ID}); err != nil {
+	entry := understudy.AuditEntry{Action: understudy.ActionAdminister, What: "watch " + what + " " + s.Watch.ID}
+	if err := page.WriteAudit(q, entry); err != nil {
 		return err
 	}
 	said, err := do(s.Watch.ID)
 	if errors.Is(err, understudy.ErrNotFound) {
-		return page.NotFound("There is no such watch", "It may have been removed.", Path)
+		return page.NewNotFound("There is no such watch", "It may have been removed.", Path)
 	}
 	if err != nil {
 		return err
 	}
-	q.GoBack(cmp.Or(to, Path+"/"+url.PathEscape(s.Watch.ID)), said)
+	q.RedirectBack(cmp.Or(to, Path+"/"+url.PathEscape(s.Watch.ID)), said)
 	return nil
 }
 
@@ -249,5 +252,5 @@ func remove(q *page.Exchange) error {
 	})
 }
 
-// field is a field of a form without spaces around it.
+// field returns the value of a form's field without spaces around it.
 func field(q *page.Exchange, name string) string { return strings.TrimSpace(q.R.PostFormValue(name)) }
