@@ -45,7 +45,7 @@ type memory struct {
 	err error
 }
 
-func (m *memory) Values(_ context.Context, prefix string) (map[string][]byte, error) {
+func (m *memory) ReadValues(_ context.Context, prefix string) (map[string][]byte, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	some := map[string][]byte{}
